@@ -1,0 +1,1 @@
+"""Algorithms on the CPU, compiled by Numba: one algorithm a file."""

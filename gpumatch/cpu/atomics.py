@@ -1,0 +1,94 @@
+"""Atomic operations on the elements of one-dimensional integer arrays, for Numba's CPU target.
+
+Numba publishes atomics for CUDA only. These are LLVM's own instructions (cmpxchg, atomicrmw, atomic
+load and store), callable inside ``@njit`` functions, in ``prange`` loops as well as in ``nogil``
+kernels that share arrays between Python threads.
+
+    cas(array, index, expected, desired)  -> bool   True when array[index] was expected, now desired
+    fetch_add(array, index, value)        -> old    array[index] += value
+    load(array, index)                    -> value
+    store(array, index, value)
+
+The array's item type is any NumPy integer; the other values are cast to it. Indices are not checked
+and do not wrap. Every operation is an acquire or a release or both, so what a thread wrote before
+its ``store``, ``fetch_add`` or successful ``cas`` is seen by the thread that reads that value with
+one of these. On x86 ``load`` and ``store`` cost what plain accesses cost; what they add is that the
+compiler may neither keep the value in a register across them nor tear it.
+
+Reference: LLVM Atomic Instructions and Concurrency Guide.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from numba.core import cgutils, types
+from numba.core.errors import TypingError
+from numba.extending import intrinsic
+
+__all__ = ["cas", "fetch_add", "load", "store"]
+
+
+def _item_type(array: Any, index: Any) -> Any:
+    if not (isinstance(array, types.Array) and array.ndim == 1 and array.aligned):
+        raise TypingError(f"an atomic needs a one-dimensional array, got {array}")
+    if not isinstance(array.dtype, types.Integer):
+        raise TypingError(f"an atomic needs integer items, got {array.dtype}")
+    if not isinstance(index, types.Integer):
+        raise TypingError(f"an atomic needs an integer index, got {index}")
+    return array.dtype
+
+
+def _item_pointer(context: Any, builder: Any, array_type: Any, array: Any, index: Any) -> Any:
+    view = context.make_array(array_type)(context, builder, array)
+    return cgutils.get_item_pointer(context, builder, array_type, view, [index], wraparound=False)
+
+
+@intrinsic
+def cas(typingctx, array, index, expected, desired):  # type: ignore[no-untyped-def]  # Numba's form
+    """Set ``array[index]`` to ``desired`` if it holds ``expected``; True when it did."""
+    item = _item_type(array, index)
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        pointer = _item_pointer(context, builder, array, args[0], args[1])
+        outcome = builder.cmpxchg(pointer, args[2], args[3], "acq_rel", "acquire")
+        return builder.extract_value(outcome, 1)
+
+    return types.boolean(array, types.intp, item, item), generate
+
+
+@intrinsic
+def fetch_add(typingctx, array, index, value):  # type: ignore[no-untyped-def]  # Numba's form
+    """Add ``value`` to ``array[index]``; what it held before."""
+    item = _item_type(array, index)
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        pointer = _item_pointer(context, builder, array, args[0], args[1])
+        return builder.atomic_rmw("add", pointer, args[2], "acq_rel")
+
+    return item(array, types.intp, item), generate
+
+
+@intrinsic
+def load(typingctx, array, index):  # type: ignore[no-untyped-def]  # Numba's form
+    """Read ``array[index]``, written by whichever thread."""
+    item = _item_type(array, index)
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        pointer = _item_pointer(context, builder, array, args[0], args[1])
+        return builder.load_atomic(pointer, "acquire", item.bitwidth // 8)
+
+    return item(array, types.intp), generate
+
+
+@intrinsic
+def store(typingctx, array, index, value):  # type: ignore[no-untyped-def]  # Numba's form
+    """Write ``value`` to ``array[index]``, for whichever thread."""
+    item = _item_type(array, index)
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        pointer = _item_pointer(context, builder, array, args[0], args[1])
+        builder.store_atomic(args[2], pointer, "release", item.bitwidth // 8)
+        return context.get_dummy_value()
+
+    return types.void(array, types.intp, item), generate
