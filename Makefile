@@ -1,0 +1,41 @@
+# make demo   match a real matrix and a mesh, and prove the result
+# make test   the whole test suite that needs no GPU
+# make lint   ruff and mypy
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+# CuPy for the driver's CUDA, only where there is an NVIDIA driver at all.
+CUDA   := $(shell nvidia-smi 2>/dev/null | sed -n 's/.*CUDA Version: \([0-9]*\).*/,cuda\1/p')
+
+.PHONY: demo test lint clean
+
+demo: $(VENV)/.demo
+	$(BIN)/gpumatch match datasets/west0067.mtx.gz
+	$(BIN)/python -m graphs delaunay 16 --seed 1 -o $(VENV)/delaunay_n16.npz
+	$(BIN)/gpumatch match $(VENV)/delaunay_n16.npz
+
+test: $(VENV)/.test
+	$(BIN)/python -m pytest
+
+lint: $(VENV)/.lint
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.demo: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet -e '.[data$(CUDA)]'
+	touch $@
+
+$(VENV)/.test: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet -e '.[test]'
+	touch $@
+
+$(VENV)/.lint: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet -e '.[lint]'
+	touch $@
+
+clean:
+	rm -rf $(VENV)

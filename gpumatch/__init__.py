@@ -1,0 +1,55 @@
+"""Bipartite matching and assignment on GPUs and CPUs, exact and with a proof.
+
+The public names below are imported when first used, so that ``import gpumatch`` costs nothing.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from gpumatch import csgraph, io
+    from gpumatch.backends import algorithms
+    from gpumatch.bipartite import BipartiteGraph
+    from gpumatch.certificates import Certificate, CertificateError, verify
+    from gpumatch.matching import Matching, maximum_matching
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "BipartiteGraph",
+    "Certificate",
+    "CertificateError",
+    "Matching",
+    "algorithms",
+    "csgraph",
+    "io",
+    "maximum_matching",
+    "verify",
+]
+
+_HOME = {
+    "BipartiteGraph": "bipartite",
+    "Certificate": "certificates",
+    "CertificateError": "certificates",
+    "Matching": "matching",
+    "algorithms": "backends",
+    "maximum_matching": "matching",
+    "verify": "certificates",
+}
+_MODULES = ("csgraph", "io")
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return importlib.import_module(f"gpumatch.{name}")
+    if name in _HOME:
+        value = getattr(importlib.import_module(f"gpumatch.{_HOME[name]}"), name)
+        globals()[name] = value
+        return value
+    raise AttributeError(f"module 'gpumatch' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])
