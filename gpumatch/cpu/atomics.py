@@ -45,7 +45,7 @@ def _item_pointer(context: Any, builder: Any, array_type: Any, array: Any, index
 
 
 @intrinsic
-def cas(typingctx, array, index, expected, desired):  # type: ignore[no-untyped-def]  # Numba's form
+def cas(typingctx: Any, array: Any, index: Any, expected: Any, desired: Any) -> Any:
     """Set ``array[index]`` to ``desired`` if it holds ``expected``; True when it did."""
     item = _item_type(array, index)
 
@@ -58,7 +58,7 @@ def cas(typingctx, array, index, expected, desired):  # type: ignore[no-untyped-
 
 
 @intrinsic
-def fetch_add(typingctx, array, index, value):  # type: ignore[no-untyped-def]  # Numba's form
+def fetch_add(typingctx: Any, array: Any, index: Any, value: Any) -> Any:
     """Add ``value`` to ``array[index]``; what it held before."""
     item = _item_type(array, index)
 
@@ -70,7 +70,7 @@ def fetch_add(typingctx, array, index, value):  # type: ignore[no-untyped-def]  
 
 
 @intrinsic
-def load(typingctx, array, index):  # type: ignore[no-untyped-def]  # Numba's form
+def load(typingctx: Any, array: Any, index: Any) -> Any:
     """Read ``array[index]``, written by whichever thread."""
     item = _item_type(array, index)
 
@@ -82,7 +82,7 @@ def load(typingctx, array, index):  # type: ignore[no-untyped-def]  # Numba's fo
 
 
 @intrinsic
-def store(typingctx, array, index, value):  # type: ignore[no-untyped-def]  # Numba's form
+def store(typingctx: Any, array: Any, index: Any, value: Any) -> Any:
     """Write ``value`` to ``array[index]``, for whichever thread."""
     item = _item_type(array, index)
 
