@@ -1,0 +1,639 @@
+"""Deveci, Kaya, Uçar, Çatalyürek (2013) without a GPU: the paper's kernels as interleaved threads.
+
+Every kernel is a loop over the vertices of one thread, written as a generator; a seeded scheduler
+(:class:`Grid`) advances the threads in a random order. So the races which the paper describes, and
+the repairs it makes, happen here as on a GPU, and one seed always gives the same run. It is slow:
+for graphs of up to some thousand edges, to follow the paper and to compare the CUDA kernels with.
+
+Names
+-----
+=======================  ============================================================
+paper                    here
+=======================  ============================================================
+cxadj, cadj              col_indptr, col_indices (columns -> rows)
+nc, nr                   ncols, nrows
+rmatch, cmatch           row_to_col, col_to_row
+bfs_array, predecessor,  the same
+root, L0
+tot_thread_num           ``Grid.thread_count``
+getProcessCount          the length of ``range(tid, n, thread_count)``: a thread's vertices
+Algorithm 1              :func:`phases`: APsB, and without lines 9 and 10 APFB
+Algorithm 2, 4           :func:`gpubfs`, :func:`gpubfs_wr`
+Algorithm 3              :func:`alternate`, with L0 = 2 :func:`alternate_right_paths`
+=======================  ============================================================
+
+Encodings
+---------
+``row_to_col[r]``   the row's mate; -1 unmatched; -2 unmatched and found this phase: an endpoint
+``col_to_row[c]``   the column's mate; -1 unmatched
+``bfs_array[c]``    L0 - 1 not visited; L0 and above the BFS level; a root for which a path was
+                    found: L0 - 2, or with L0 = 2 minus the row that ends the path (0 or less)
+``root[c]``         the unmatched column from which column c was reached; 0 until it is
+``predecessor[r]``  the column from which row r was reached; anything until it is
+
+Interleavings
+-------------
+A bare ``yield`` is where a thread waits for its next turn. One stands before every access whose
+outcome another thread of the launch can change, and one before each vertex of the kernels without
+races. Threads form warps; a turn moves every lane of one warp to its next ``yield``, the lanes in
+random order: all have read before one writes, and any of them may write last. Each launch draws
+whether warps have `WARP` lanes (lock-step) or one (the independent threads of newer devices), and
+for each warp a pace between 1 and 1000, so that some threads end before others begin. Not
+modelled: writes that other threads see late or out of order.
+
+Why it ends
+-----------
+*A walk of Alternate ends.* Column ``predecessor[r]`` lies one BFS level below the column through
+which the search went on from row r. A walk that reads an original mate therefore goes down a level.
+If it reads a mate r' that another walk wrote, then ``predecessor[r']`` is this very column, and
+line 8 ends it.
+
+*If any walk starts, the matching grows.* Take the lowest column that any walk came to, and the
+walk that read its mate first. Were it matched, that walk would have read the original mate and gone
+on to a lower column. So it is a root; the walk read -1 and matched it. No walk unmatches a column,
+and FixMatching unmatches only rows to which no column points.
+
+*With L0 = 2 it may be that no walk starts:* racing writes can leave each root marked with a row
+which another root's column claimed last. Then the phase finds paths and augments none. The next
+Alternate starts from all endpoints, hence the matching grows at least every second phase.
+
+References
+----------
+M. Deveci, K. Kaya, B. Uçar, Ü. V. Çatalyürek: GPU accelerated maximum cardinality matching
+algorithms for bipartite graphs. Euro-Par 2013.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from copy import deepcopy
+from dataclasses import dataclass
+from heapq import heapify, heappop, heappush
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from gpumatch.bipartite import BipartiteGraph
+    from gpumatch.control import Control
+
+    Int32 = NDArray[np.int32]
+
+UNMATCHED = -1
+ENDPOINT = -2
+
+START_LEVEL = 0
+START_LEVEL_RIGHT_PATHS = 2
+
+# The paper's CT runs 256 x 256 threads in warps of 32. Scaled down, a thread of CT has several
+# columns, and the launch several warps, on graphs of a hundred columns already.
+THREAD_LIMIT = {"ct": 16, "mt": 65_536}
+WARP = 4
+
+TURNS_PER_HEARTBEAT = 1 << 13
+
+Turns = Iterator[None]
+
+
+class Phase(NamedTuple):
+    """One iteration of Algorithm 1's outer loop.
+
+    Attributes
+    ----------
+    levels : int
+        BFS kernels, the last one, which inserts nothing, included.
+    launches : int
+        Kernels of all kinds.
+    found : int
+        Rows that end an augmenting path.
+    matched : int
+        Matched rows after FixMatching.
+    """
+
+    levels: int
+    launches: int
+    found: int
+    matched: int
+
+
+@dataclass(frozen=True)
+class System:
+    """One of the paper's combinations of driver and BFS kernel."""
+
+    shortest_only: bool
+    has_roots: bool
+
+    @property
+    def right_paths(self) -> bool:
+        """Whether it has the last improvement of section 3 (L0 = 2): APsB-GPUBFS-WR alone."""
+        return self.shortest_only and self.has_roots
+
+
+ALGORITHMS = {
+    "apsb-gpubfs": System(shortest_only=True, has_roots=False),
+    "apsb-gpubfs-wr": System(shortest_only=True, has_roots=True),
+    "apfb-gpubfs": System(shortest_only=False, has_roots=False),
+    "apfb-gpubfs-wr": System(shortest_only=False, has_roots=True),
+}
+
+
+@dataclass
+class Flags:
+    """The two flags that the BFS kernels raise and the driver reads."""
+
+    vertex_inserted: bool = False
+    augmenting_path_found: bool = False
+
+
+class _Stopped(Exception):
+    """Control asked to stop."""
+
+
+class Grid:
+    """Runs kernels as threads that take turns in a seeded order.
+
+    Parameters
+    ----------
+    launch : {"ct", "mt"}
+        Constant number of threads, or one a vertex.
+    seed : int
+        Fixes the order.
+    heartbeat : callable
+        Called at each launch and every `TURNS_PER_HEARTBEAT` turns; what it raises goes up.
+
+    Attributes
+    ----------
+    launches : int
+        Kernels run so far.
+    """
+
+    def __init__(
+        self, launch: str, seed: int, heartbeat: Callable[[], object] = lambda: None
+    ) -> None:
+        self.launches = 0
+        self._thread_limit = THREAD_LIMIT[launch]
+        self._random = random.Random(seed)
+        self._heartbeat = heartbeat
+        self._turns = 0
+
+    def thread_count(self, vertices: int) -> int:
+        """Threads for so many vertices: those beyond have nothing to do."""
+        return min(vertices, self._thread_limit)
+
+    def launch(self, thread: Callable[[range], Turns], vertices: int) -> None:
+        """Run ``thread`` on every thread's share of ``range(vertices)``."""
+        self.launches += 1
+        self._heartbeat()
+        count = self.thread_count(vertices)
+        lanes = [thread(range(tid, vertices, count)) for tid in range(count)]
+        width = self._random.choice((1, WARP))
+        agenda = []
+        for first in range(0, count, width):
+            pace = 10 ** self._random.uniform(0, 3)
+            agenda.append((self._delay(pace), first, pace, lanes[first : first + width]))
+        heapify(agenda)
+        while agenda:
+            now, first, pace, warp = heappop(agenda)
+            running = self._turn(warp)
+            if running:
+                heappush(agenda, (now + self._delay(pace), first, pace, running))
+
+    def _delay(self, pace: float) -> float:
+        return self._random.expovariate(1 / pace)
+
+    def _turn(self, warp: list[Turns]) -> list[Turns]:
+        """Move each lane to its next yield, and return those that are not done."""
+        self._turns += 1
+        if self._turns % TURNS_PER_HEARTBEAT == 0:
+            self._heartbeat()
+        self._random.shuffle(warp)
+        done = object()
+        return [lane for lane in warp if next(lane, done) is not done]
+
+
+# -- the kernels ---------------------------------------------------------------------------------
+
+
+def init_bfs_array(
+    bfs_array: Int32, col_to_row: Int32, l0: int, root: Int32 | None = None, *, grid: Grid
+) -> None:
+    """Put the unmatched columns on level ``l0``; with ``root``, make each its own root."""
+
+    def thread(columns: range) -> Turns:
+        for column in columns:
+            yield
+            matched = col_to_row[column] > UNMATCHED
+            bfs_array[column] = l0 - 1 if matched else l0
+            if root is not None:
+                root[column] = 0 if matched else column
+
+    grid.launch(thread, len(col_to_row))
+
+
+def gpubfs(
+    bfs_level: int,
+    bfs_array: Int32,
+    col_indptr: NDArray[np.integer],
+    col_indices: Int32,
+    ncols: int,
+    row_to_col: Int32,
+    predecessor: Int32,
+    flags: Flags,
+    *,
+    l0: int,
+    grid: Grid,
+) -> None:
+    """Expand one BFS level (Algorithm 2)."""
+
+    def thread(columns: range) -> Turns:
+        for column in columns:
+            if bfs_array[column] != bfs_level:
+                continue
+            for row in col_indices[col_indptr[column] : col_indptr[column + 1]]:
+                yield
+                mate = row_to_col[row]
+                if mate > UNMATCHED:
+                    yield
+                    if bfs_array[mate] == l0 - 1:
+                        flags.vertex_inserted = True
+                        yield
+                        bfs_array[mate] = bfs_level + 1
+                        yield
+                        predecessor[row] = column
+                elif mate == UNMATCHED:
+                    yield
+                    row_to_col[row] = ENDPOINT
+                    yield
+                    predecessor[row] = column
+                    flags.augmenting_path_found = True
+
+    grid.launch(thread, ncols)
+
+
+def gpubfs_wr(
+    bfs_level: int,
+    bfs_array: Int32,
+    col_indptr: NDArray[np.integer],
+    col_indices: Int32,
+    ncols: int,
+    row_to_col: Int32,
+    root: Int32,
+    predecessor: Int32,
+    flags: Flags,
+    *,
+    l0: int,
+    grid: Grid,
+) -> None:
+    """Expand one BFS level, but no column whose root has its path (Algorithm 4).
+
+    With ``l0=2`` the root's entry tells which row ends the path (the improvement for APsB).
+    """
+
+    def thread(columns: range) -> Turns:
+        for column in columns:
+            if bfs_array[column] != bfs_level:
+                continue
+            my_root = root[column]
+            yield
+            if bfs_array[my_root] < l0 - 1:
+                continue
+            for row in col_indices[col_indptr[column] : col_indptr[column + 1]]:
+                yield
+                mate = row_to_col[row]
+                if mate > UNMATCHED:
+                    yield
+                    if bfs_array[mate] == l0 - 1:
+                        flags.vertex_inserted = True
+                        yield
+                        bfs_array[mate] = bfs_level + 1
+                        yield
+                        root[mate] = my_root
+                        yield
+                        predecessor[row] = column
+                elif mate == UNMATCHED:
+                    yield
+                    bfs_array[my_root] = _found_mark(row, l0)
+                    yield
+                    row_to_col[row] = ENDPOINT
+                    yield
+                    predecessor[row] = column
+                    flags.augmenting_path_found = True
+
+    grid.launch(thread, ncols)
+
+
+def _found_mark(row: int, l0: int) -> int:
+    """The entry in ``bfs_array`` of a root for which a path to ``row`` was found."""
+    return -row if l0 == START_LEVEL_RIGHT_PATHS else l0 - 2
+
+
+def alternate(
+    col_to_row: Int32, row_to_col: Int32, nrows: int, predecessor: Int32, *, grid: Grid
+) -> None:
+    """Turn the paths that lead back from the endpoints, several at a root maybe (Algorithm 3)."""
+
+    def thread(rows: range) -> Turns:
+        for row in rows:
+            if row_to_col[row] == ENDPOINT:
+                yield from _walk(row, col_to_row, row_to_col, predecessor)
+
+    grid.launch(thread, nrows)
+
+
+def alternate_right_paths(
+    col_to_row: Int32,
+    row_to_col: Int32,
+    nrows: int,
+    predecessor: Int32,
+    bfs_array: Int32,
+    root: Int32,
+    *,
+    grid: Grid,
+) -> None:
+    """Turn the paths from those endpoints that their root is marked with (L0 = 2)."""
+
+    def thread(rows: range) -> Turns:
+        for row in rows:
+            if row_to_col[row] == ENDPOINT and bfs_array[root[predecessor[row]]] == -row:
+                yield from _walk(row, col_to_row, row_to_col, predecessor)
+
+    grid.launch(thread, nrows)
+
+
+def _walk(row: int, col_to_row: Int32, row_to_col: Int32, predecessor: Int32) -> Turns:
+    """Lines 5 to 12 of Algorithm 3. Other walks write the same to ``row_to_col[row]``, if any."""
+    while row != UNMATCHED:
+        matched_col = predecessor[row]
+        yield
+        matched_row = col_to_row[matched_col]
+        if _turned_already(matched_row, matched_col, predecessor):
+            break
+        yield
+        col_to_row[matched_col] = row
+        row_to_col[row] = matched_col
+        row = matched_row
+
+
+def _turned_already(matched_row: int, matched_col: int, predecessor: Int32) -> bool:
+    """Line 8, and what the paper leaves out: a root has no mate to look at."""
+    return matched_row != UNMATCHED and bool(predecessor[matched_row] == matched_col)
+
+
+def fix_matching(col_to_row: Int32, row_to_col: Int32, *, grid: Grid) -> None:
+    """Unmatch the rows to which no column points.
+
+    The paper's condition is ``cmatch[rmatch[r]] != r``; rows at -1 or -2 have no column to ask.
+    """
+
+    def thread(rows: range) -> Turns:
+        for row in rows:
+            yield
+            column = row_to_col[row]
+            if column < 0 or col_to_row[column] != row:
+                row_to_col[row] = UNMATCHED
+
+    grid.launch(thread, len(row_to_col))
+
+
+# -- the drivers ---------------------------------------------------------------------------------
+
+
+def phases(
+    graph: BipartiteGraph, row_to_col: Int32, col_to_row: Int32, system: System, grid: Grid
+) -> Iterator[Phase]:
+    """Run Algorithm 1, a phase each time the caller asks for one, until the matching is maximum.
+
+    The two arrays hold a matching after each phase, the kernels' marks within one.
+    """
+    l0 = START_LEVEL_RIGHT_PATHS if system.right_paths else START_LEVEL
+    bfs_array = np.empty(graph.ncols, dtype=np.int32)
+    root = np.empty(graph.ncols, dtype=np.int32) if system.has_roots else None
+    predecessor = np.full(graph.nrows, -1, dtype=np.int32)
+    columns = graph.col_indptr, graph.col_indices, graph.ncols
+
+    matched, grew = _matched(row_to_col), True
+    flags = Flags(augmenting_path_found=True)
+    while flags.augmenting_path_found:
+        flags.augmenting_path_found = False
+        launches = grid.launches
+        bfs_level = l0
+        init_bfs_array(bfs_array, col_to_row, l0, root, grid=grid)
+        flags.vertex_inserted = True
+        while flags.vertex_inserted:
+            flags.vertex_inserted = False
+            state = (bfs_level, bfs_array, *columns, row_to_col)
+            if root is None:
+                gpubfs(*state, predecessor, flags, l0=l0, grid=grid)
+            else:
+                gpubfs_wr(*state, root, predecessor, flags, l0=l0, grid=grid)
+            bfs_level += 1
+            if system.shortest_only and flags.augmenting_path_found:
+                break
+
+        found = int(np.count_nonzero(row_to_col == ENDPOINT))
+        paths = col_to_row, row_to_col, graph.nrows, predecessor
+        if root is not None and system.right_paths and grew:
+            alternate_right_paths(*paths, bfs_array, root, grid=grid)
+        else:
+            alternate(*paths, grid=grid)
+        fix_matching(col_to_row, row_to_col, grid=grid)
+
+        before, matched = matched, _matched(row_to_col)
+        grew = matched > before
+        yield Phase(bfs_level - l0, grid.launches - launches, found, matched)
+
+
+def run(
+    graph: BipartiteGraph,
+    row_to_col: Int32,
+    col_to_row: Int32,
+    control: Control,
+    *,
+    algorithm: str,
+    launch: str = "ct",
+    seed: int,
+    threads: int = 1,
+) -> bool:
+    """Extend a matching to a maximum one with one of the paper's algorithms.
+
+    Parameters
+    ----------
+    graph : BipartiteGraph
+        On the host.
+    row_to_col, col_to_row : (nrows,) and (ncols,) int32 arrays
+        A matching, -1 for unmatched; extended in place, whole phases at a time.
+    control : Control
+        Gets ``phase(levels=, launches=, found=, matched=)`` after each phase, the last, which
+        finds nothing, included; stops the run when its ``tick`` returns True.
+    algorithm : str
+        One of `ALGORITHMS`.
+    launch : {"ct", "mt"}
+        Constant number of threads, or one a vertex.
+    seed : int
+        Fixes the order of the threads, so the matching.
+    threads : int
+        Taken as every algorithm takes it; the reference works on one.
+
+    Returns
+    -------
+    bool
+        True when the matching is maximum, False when ``control`` stopped the run.
+
+    Notes
+    -----
+    O(nm) turns for n columns and m edges a phase, at most 2n + 1 phases.
+    """
+
+    def heartbeat() -> None:
+        if control.tick(_matched(row_to_col)):
+            raise _Stopped
+
+    system = ALGORITHMS[algorithm]
+    working = row_to_col.copy(), col_to_row.copy()
+    try:
+        for phase in phases(graph, *working, system, Grid(launch, seed, heartbeat)):
+            row_to_col[:], col_to_row[:] = working
+            control.phase(**phase._asdict())
+    except _Stopped:
+        return False
+    return True
+
+
+def cheap(graph: BipartiteGraph, row_to_col: Int32, col_to_row: Int32, *, seed: int) -> None:
+    """Match each unmatched column with the first unmatched row it meets: the paper's start.
+
+    One thread a column; it takes a row by what is an atomic compare-and-swap on a device. Extends
+    the matching in place to one that no single edge can extend.
+    """
+    col_indptr, col_indices = graph.col_indptr, graph.col_indices
+
+    def thread(columns: range) -> Turns:
+        for column in columns:
+            if col_to_row[column] != UNMATCHED:
+                continue
+            for row in col_indices[col_indptr[column] : col_indptr[column + 1]]:
+                yield
+                if row_to_col[row] == UNMATCHED:
+                    row_to_col[row], col_to_row[column] = column, row
+                    break
+
+    Grid("mt", seed).launch(thread, graph.ncols)
+
+
+def _matched(row_to_col: Int32) -> int:
+    return int(np.count_nonzero(row_to_col > UNMATCHED))
+
+
+# -- what a BFS kernel may do ----------------------------------------------------------------------
+
+
+class BfsState(NamedTuple):
+    """The arrays that a BFS kernel writes; ``root`` is None for GPUBFS."""
+
+    bfs_array: Int32
+    row_to_col: Int32
+    predecessor: Int32
+    root: Int32 | None = None
+
+
+def check_bfs_level(
+    bfs_level: int,
+    before: BfsState,
+    after: BfsState,
+    col_indptr: NDArray[np.integer],
+    col_indices: Int32,
+    *,
+    l0: int,
+) -> None:
+    """Raise AssertionError unless one BFS kernel, in some order of its threads, leads to ``after``.
+
+    Checked, each against the arrays and the graph alone:
+
+    - a row is reached only from a column of this level whose root had no path yet, and always
+      from one whose root still has none;
+    - a reached row's predecessor is one such column, its mate's root the root of one such column
+      (not of the same one necessarily: the two writes race);
+    - a root is marked only for an unmatched row that a column of its tree reached, and the root of
+      such a row's predecessor is marked;
+    - nothing else has changed.
+    """
+    frontier = [int(c) for c in np.flatnonzero(before.bfs_array == bfs_level)]
+    may_expand = [c for c in frontier if not _has_path(before, c, l0)]
+    must_reach: set[int] = set()
+    callers: dict[int, list[int]] = defaultdict(list)
+    for column in may_expand:
+        rows = col_indices[col_indptr[column] : col_indptr[column + 1]].tolist()
+        for row in rows:
+            callers[row].append(column)
+        if not _has_path(after, column, l0):
+            must_reach.update(rows)
+
+    expected = deepcopy(before)
+    for row, columns in callers.items():
+        mate = int(before.row_to_col[row])
+        if mate >= 0 and before.bfs_array[mate] == l0 - 1:
+            reached = after.bfs_array[mate] != l0 - 1
+            expected.bfs_array[mate] = bfs_level + 1 if reached else l0 - 1
+        elif mate == UNMATCHED:
+            reached = after.row_to_col[row] != UNMATCHED
+            expected.row_to_col[row] = ENDPOINT if reached else UNMATCHED
+        else:
+            continue
+        _require(reached or row not in must_reach, "row %d is not reached", row)
+        if reached:
+            _check_reached(row, mate, columns, after, expected)
+    if after.root is not None:
+        _check_marked_roots(before, after, expected, callers, l0)
+
+    for name, wanted, got in zip(BfsState._fields, expected, after):
+        if wanted is not None:
+            wrong = np.flatnonzero(wanted != got)
+            _require(len(wrong) == 0, "%s has wrong entries at %s", name, wrong)
+
+
+def _has_path(state: BfsState, column: int, l0: int) -> bool:
+    """Whether GPUBFS-WR has found a path for the column's root; GPUBFS does not know."""
+    return state.root is not None and bool(state.bfs_array[state.root[column]] < l0 - 1)
+
+
+def _check_reached(
+    row: int, mate: int, columns: list[int], after: BfsState, expected: BfsState
+) -> None:
+    """Accept the predecessor and root that the threads of these columns may have written."""
+    expected.predecessor[row] = after.predecessor[row]
+    _require(after.predecessor[row] in columns, "row %d has a wrong predecessor", row)
+    if after.root is not None and expected.root is not None and mate >= 0:
+        expected.root[mate] = after.root[mate]
+        roots = {int(after.root[column]) for column in columns}
+        _require(int(after.root[mate]) in roots, "column %d has a wrong root", mate)
+
+
+def _check_marked_roots(
+    before: BfsState,
+    after: BfsState,
+    expected: BfsState,
+    callers: dict[int, list[int]],
+    l0: int,
+) -> None:
+    """Accept the marks of the roots for which a path may have been found."""
+    assert after.root is not None
+    marks: dict[int, set[int]] = defaultdict(set)
+    for row, columns in callers.items():
+        if before.row_to_col[row] == UNMATCHED and after.row_to_col[row] == ENDPOINT:
+            for column in columns:
+                marks[int(after.root[column])].add(_found_mark(row, l0))
+            finder = int(after.predecessor[row])
+            _require(_has_path(after, finder, l0), "the root of row %d is not marked", row)
+    for root, allowed in marks.items():
+        mark = int(after.bfs_array[root])
+        if mark in allowed:
+            expected.bfs_array[root] = mark
+
+
+def _require(condition: bool, message: str, *values: object) -> None:
+    if not condition:
+        raise AssertionError(message % values)
