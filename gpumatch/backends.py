@@ -1,0 +1,205 @@
+"""Which function runs: algorithm name + where the data lives -> the code.
+
+Each algorithm names its home on each backend as ``module:function``; the module is imported when
+it is first chosen. To add an algorithm, add its line here.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+# Edges from which a graph on the host repays its copy to the GPU (docs/algorithms.md says how
+# this was measured).
+GPU_PAYS_FROM = 1_000_000
+
+BACKENDS = ("cpu", "cuda", "reference")
+
+
+@dataclass(frozen=True)
+class Algorithm:
+    """An algorithm `gpumatch` knows.
+
+    Attributes
+    ----------
+    name, problem : str
+        Its name as in the field, and ``"matching"`` or ``"assignment"``.
+    backends : tuple of str
+        Where it runs: ``"cpu"``, ``"cuda"``, ``"reference"`` (slow, to follow a paper).
+    exact : bool
+        Whether the result is always optimal.
+    reference : str
+        Where it was published.
+    options : mapping
+        Its own keyword arguments: name -> values, the default first.
+    """
+
+    name: str
+    problem: str
+    exact: bool
+    reference: str
+    homes: Mapping[str, str] = field(repr=False)
+    options: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    @property
+    def backends(self) -> tuple[str, ...]:
+        return tuple(self.homes)
+
+
+_DEVECI = "Deveci, Kaya, Uçar, Çatalyürek, Euro-Par 2013"
+_AZAD = "Azad, Halappanavar, Rajamanickam, Boman, Khan, Pothen, IPDPS 2012"
+_LAUNCH = {"launch": ("ct", "mt")}
+_FRONTIER = {"frontier": ("scan", "queue")}
+
+
+def _deveci(name: str, text: str, options: Mapping[str, tuple[str, ...]]) -> Algorithm:
+    homes = {"cuda": "gpumatch.cuda.apsb_apfb:run", "reference": "gpumatch.cpu.reference:run"}
+    return Algorithm(name, "matching", True, f"{_DEVECI}: {text}", homes, options)
+
+
+def _on_cpu(name: str, reference: str) -> Algorithm:
+    home = f"gpumatch.cpu.{name.replace('-', '_')}:run"
+    return Algorithm(name, "matching", True, reference, {"cpu": home})
+
+
+_MATCHING = [
+    Algorithm(
+        "engine",
+        "matching",
+        True,
+        "ours; tree grafting after Azad, Buluç, Pothen, TPDS 2017",
+        {"cpu": "gpumatch.cpu.matching_engine:run"},
+    ),
+    _deveci("apfb-gpubfs-wr", "APFB with GPUBFS-WR", _LAUNCH | _FRONTIER),
+    _deveci("apfb-gpubfs", "APFB with GPUBFS", _LAUNCH),
+    _deveci("apsb-gpubfs-wr", "APsB with GPUBFS-WR", _LAUNCH | _FRONTIER),
+    _deveci("apsb-gpubfs", "APsB with GPUBFS", _LAUNCH),
+    _on_cpu("hk", "Hopcroft, Karp, SIAM J. Comput. 1973"),
+    _on_cpu("hkdw", "Duff, Wiberg, ACM TOMS 1988"),
+    _on_cpu("pfp", "Pothen, Fan, ACM TOMS 1990; fairness: Duff, Kaya, Uçar, ACM TOMS 2011"),
+    _on_cpu("p-hk", _AZAD),
+    _on_cpu("p-pfp", _AZAD),
+    _on_cpu("p-dbfs", _AZAD),
+]
+_TABLE = {algorithm.name: algorithm for algorithm in _MATCHING}
+_DEFAULT = {"cpu": "engine", "cuda": "apfb-gpubfs-wr", "reference": "apfb-gpubfs-wr"}
+
+_STARTS = {
+    "cheap": {
+        "cpu": "gpumatch.cpu.cheap:run",
+        "cuda": "gpumatch.cuda.apsb_apfb:cheap",
+        "reference": "gpumatch.cpu.reference:cheap",
+    },
+    "karp-sipser": {"cpu": "gpumatch.cpu.karp_sipser:run"},
+    "none": dict.fromkeys(BACKENDS, "gpumatch.backends:no_start"),
+}
+
+
+def algorithms() -> list[Algorithm]:
+    """List the algorithms: name, problem, backends, exact or not, reference, options.
+
+    Examples
+    --------
+    >>> import gpumatch
+    >>> [a.name for a in gpumatch.algorithms() if "cpu" in a.backends]
+    ['engine', 'hk', 'hkdw', 'pfp', 'p-hk', 'p-pfp', 'p-dbfs']
+    """
+    return list(_TABLE.values())
+
+
+def choose(algorithm: str, backend: str, *, on_device: bool, nnz: int) -> tuple[Algorithm, str]:
+    """The algorithm and the backend that serve a call."""
+    if backend not in ("auto", *BACKENDS):
+        raise ValueError(f"backend must be 'auto' or one of {BACKENDS}; got {backend!r}")
+    if algorithm not in ("auto", *_TABLE):
+        raise ValueError(f"algorithm must be 'auto' or one of {tuple(_TABLE)}; got {algorithm!r}")
+    if backend == "auto":
+        backend = _where(algorithm, on_device, nnz)
+    chosen = _TABLE[_DEFAULT[backend] if algorithm == "auto" else algorithm]
+    if backend not in chosen.homes:
+        raise ValueError(
+            f"algorithm {chosen.name!r} runs on {' and '.join(map(repr, chosen.homes))}, "
+            f"not on {backend!r}"
+            + (
+                ": pass backend='cpu' to copy the graph to the host"
+                if on_device and "cpu" in chosen.homes
+                else ""
+            )
+        )
+    if backend == "cuda":
+        reason = why_no_cuda()
+        if reason is not None:
+            raise RuntimeError(f"backend='cuda' can't run: {reason}")
+    return chosen, backend
+
+
+def _where(algorithm: str, on_device: bool, nnz: int) -> str:
+    """Device data stays on the device; host data goes there when that pays or nothing else can."""
+    homes = tuple(_TABLE[algorithm].homes) if algorithm != "auto" else ("cpu", "cuda")
+    if on_device or "cpu" not in homes:
+        return "cuda"
+    pays = "cuda" in homes and nnz >= GPU_PAYS_FROM and why_no_cuda() is None
+    return "cuda" if pays else "cpu"
+
+
+def choose_start(init: str, algorithm: Algorithm, backend: str) -> tuple[str, Callable[..., bool]]:
+    """The start's name and function."""
+    if init not in ("auto", *_STARTS):
+        raise ValueError(f"init must be 'auto' or one of {tuple(_STARTS)}; got {init!r}")
+    if init == "auto":
+        init = "karp-sipser" if algorithm.name == "engine" and backend == "cpu" else "cheap"
+    if backend not in _STARTS[init]:
+        raise ValueError(
+            f"init={init!r} runs on {' and '.join(map(repr, _STARTS[init]))}, not on {backend!r}"
+        )
+    return init, load(_STARTS[init][backend])
+
+
+def checked_options(algorithm: Algorithm, backend: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    """The algorithm's own keyword arguments, checked and completed."""
+    for name, value in given.items():
+        if name not in algorithm.options:
+            own = ", ".join(algorithm.options) or "none of its own"
+            raise TypeError(f"algorithm {algorithm.name!r} takes no option {name!r} ({own})")
+        if value not in algorithm.options[name]:
+            raise ValueError(f"{name} must be one of {algorithm.options[name]}; got {value!r}")
+    if backend == "reference" and given.get("frontier", "scan") != "scan":
+        raise ValueError("frontier='queue' runs on 'cuda', not on 'reference'")
+    options = {name: values[0] for name, values in algorithm.options.items()} | dict(given)
+    if algorithm.options:
+        options["algorithm"] = algorithm.name
+    if backend == "reference":
+        options.pop("frontier", None)
+    return options
+
+
+def load(home: str) -> Callable[..., bool]:
+    """The function behind ``module:function``."""
+    module, function = home.split(":")
+    return getattr(importlib.import_module(module), function)
+
+
+def module_for(name: str, *, on_device: bool) -> Any:
+    """The module `name` of the side where the data lives."""
+    return importlib.import_module(f"gpumatch.{'cuda' if on_device else 'cpu'}.{name}")
+
+
+def no_start(*_: Any, **__: Any) -> bool:
+    """Begin from the matching as it is."""
+    return True
+
+
+def why_no_cuda() -> str | None:
+    """None when a GPU can be used, else the reason why not and what would help."""
+    try:
+        import cupy
+    except ImportError as exc:
+        return f"CuPy is missing ({exc}): pip install 'gpumatch[cuda13]' (or cuda12)"
+    try:
+        if cupy.cuda.runtime.getDeviceCount() > 0:
+            return None
+        return "there is no NVIDIA GPU on this machine"
+    except cupy.cuda.runtime.CUDARuntimeError as exc:
+        return f"no NVIDIA GPU answers ({exc}): install the NVIDIA driver"

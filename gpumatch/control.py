@@ -1,0 +1,110 @@
+"""What runs beside an algorithm: time limit, progress bar, callback and statistics."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+
+class Progress(NamedTuple):
+    """What a callback is told: matched rows, finished phases, seconds since the start."""
+
+    matched: int
+    phase: int
+    seconds: float
+
+
+Callback = Callable[[Progress], Any]
+
+
+class Control:
+    """The one line between a running algorithm and the caller.
+
+    An algorithm calls `tick` at least every half second of work, with its matching consistent,
+    and stops when told to; it calls `phase` after each phase.
+
+    Parameters
+    ----------
+    time_limit : float, optional
+        Seconds after which `tick` says stop.
+    progress : bool
+        Show a tqdm bar of matched rows.
+    callback : callable, optional
+        Called with a `Progress` at each tick; anything true it returns says stop.
+
+    Attributes
+    ----------
+    total : int
+        Matched rows at which the bar is full.
+    stopped : bool
+        Whether the time limit or the callback has asked to stop.
+    """
+
+    def __init__(
+        self,
+        *,
+        time_limit: float | None = None,
+        progress: bool = False,
+        callback: Callback | None = None,
+    ) -> None:
+        if time_limit is not None and not time_limit >= 0:
+            raise ValueError(f"time_limit must be None or seconds >= 0; got {time_limit!r}")
+        if callback is not None and not callable(callback):
+            raise TypeError(f"callback must be callable; got {type(callback).__name__}")
+        self._began = time.perf_counter()
+        self._limit = time_limit
+        self._callback = callback
+        self._shows = progress
+        self._bar: Any = None
+        self.total = 0
+        self.stopped = False
+        self.seconds: dict[str, float] = {}
+        self.trace: list[dict[str, Any]] = []
+
+    def tick(self, matched: int) -> bool:
+        """Report the matched rows; True asks the algorithm to stop now."""
+        elapsed = time.perf_counter() - self._began
+        if self._shows:
+            self._show(matched)
+        if self._callback is not None:
+            self.stopped |= bool(self._callback(Progress(matched, len(self.trace), elapsed)))
+        if self._limit is not None and elapsed >= self._limit:
+            self.stopped = True
+        return self.stopped
+
+    def phase(self, *, levels: int, found: int, matched: int, **more: Any) -> None:
+        """Record a finished phase: BFS levels, augmenting paths found, matched rows after it."""
+        self.trace.append({"levels": levels, "found": found, "matched": matched, **more})
+
+    @contextlib.contextmanager
+    def part(self, name: str) -> Iterator[None]:
+        """Add the time spent inside to ``seconds[name]``."""
+        begin = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - begin
+
+    def close(self) -> None:
+        """Leave the progress bar's line as it stands."""
+        if self._bar is not None:
+            self._bar.close()
+
+    def _show(self, matched: int) -> None:
+        if self._bar is None:
+            from tqdm.auto import tqdm
+
+            self._bar = tqdm(total=self.total, unit="row", unit_scale=True, desc="matched")
+        self._bar.set_postfix(phase=len(self.trace), refresh=False)
+        self._bar.update(matched - self._bar.n)
+
+    def statistics(self) -> dict[str, Any]:
+        """Phases, levels, the trace of phases and seconds by part."""
+        return {
+            "phases": len(self.trace),
+            "levels": sum(phase["levels"] for phase in self.trace),
+            "seconds": dict(self.seconds),
+            "trace": self.trace,
+        }

@@ -1,0 +1,62 @@
+"""Order and transpose CSR patterns on the host, by SciPy's compiled routines.
+
+Encodings as in `gpumatch.bipartite`: int32 vertices, offsets int32 unless there are 2**31 entries.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.sparse as sp
+
+Csr = tuple[np.ndarray, np.ndarray]
+
+
+def is_canonical(indptr: np.ndarray, indices: np.ndarray) -> bool:
+    """Whether each row's indices increase strictly: sorted, no duplicates."""
+    if indices.size < 2:
+        return True
+    rising = indices[1:] > indices[:-1]
+    starts = indptr[1:-1]
+    rising[starts[(starts > 0) & (starts < indices.size)] - 1] = True
+    return bool(rising.all())
+
+
+def canonical(indptr: np.ndarray, indices: np.ndarray, nrows: int) -> Csr:
+    """Sort each row and merge its duplicates."""
+    ncols = int(indices.max()) + 1 if indices.size else 0
+    matrix = _pattern(indptr, indices, (nrows, ncols), copy=True)
+    matrix.sum_duplicates()
+    return _arrays(matrix)
+
+
+def from_edges(rows: np.ndarray, cols: np.ndarray, nrows: int) -> Csr:
+    """CSR of an edge list in any order, repeated edges merged."""
+    ncols = int(cols.max()) + 1 if cols.size else 0
+    edges = (np.ones(rows.size, np.int8), (rows, cols))
+    matrix = sp.coo_array(edges, shape=(nrows, ncols)).tocsr()
+    return _arrays(matrix)
+
+
+def transpose(indptr: np.ndarray, indices: np.ndarray, ncols: int) -> Csr:
+    """The other direction: CSR of the transposed pattern."""
+    return _arrays(_pattern(indptr, indices, (indptr.size - 1, ncols), copy=False).tocsc())
+
+
+def owners(indptr: np.ndarray, indices: np.ndarray) -> np.ndarray:
+    """The row of each entry."""
+    return np.repeat(np.arange(indptr.size - 1, dtype=np.int32), np.diff(indptr))
+
+
+def _pattern(
+    indptr: np.ndarray, indices: np.ndarray, shape: tuple[int, int], *, copy: bool
+) -> sp.csr_array:
+    data = np.ones(indices.size, np.int8)
+    return sp.csr_array((data, indices, indptr), shape=shape, copy=copy)
+
+
+def _arrays(matrix: sp.csr_array | sp.csc_array) -> Csr:
+    offsets = np.int32 if matrix.nnz < 2**31 else np.int64
+    return (
+        np.require(matrix.indptr, offsets, ["C", "A", "W"]),
+        np.require(matrix.indices, np.int32, ["C", "A", "W"]),
+    )

@@ -1,0 +1,1 @@
+"""Algorithms on NVIDIA GPUs, through CuPy: a host driver (.py) beside its kernels (.cu, .cuh)."""

@@ -1,0 +1,360 @@
+"""The front door to maximum cardinality matching."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+
+from gpumatch import backends
+from gpumatch.bipartite import BipartiteGraph, as_bipartite
+from gpumatch.control import Callback, Control
+
+
+def maximum_matching(
+    A: Any,
+    algorithm: str = "auto",
+    init: str = "auto",
+    backend: str = "auto",
+    initial: Any = None,
+    seed: int = 0,
+    threads: int | None = None,
+    time_limit: float | None = None,
+    progress: bool = False,
+    callback: Callback | None = None,
+    **options: str,
+) -> Matching:
+    """Match as many rows to columns as the graph's edges allow.
+
+    Parameters
+    ----------
+    A : BipartiteGraph, sparse or dense matrix, tuple of CSR arrays, or networkx graph
+        Anything `BipartiteGraph` is made from. Stored entries are edges, stored zeros too; values
+        are not looked at.
+    algorithm : str
+        ``"auto"`` or a name that `algorithms` lists. ``"auto"`` is ``"engine"`` on the CPU and
+        ``"apfb-gpubfs-wr"`` on a GPU.
+    init : {"auto", "cheap", "karp-sipser", "none"}
+        The start that is extended to a maximum matching.
+    backend : {"auto", "cpu", "cuda", "reference"}
+        Where to run. ``"auto"``: data on a device stays there; data on the host goes to the GPU
+        when there is one and the graph is large enough to repay the copy.
+    initial : Matching or integer array of length nrows, optional
+        A matching to begin from: ``initial[r]`` is row r's column, -1 where there is none.
+    seed : int
+        Fixes the choices that are free. With ``threads=1`` it fixes the CPU's result.
+    threads : int, optional
+        CPU threads; by default all cores this process may use.
+    time_limit : float, optional
+        Seconds after which the best matching so far is returned, with ``proven=False``.
+    progress : bool
+        Show a progress bar.
+    callback : callable, optional
+        Called as ``callback(progress)`` between pieces of work, with ``progress.matched``,
+        ``progress.phase`` and ``progress.seconds``; anything true it returns ends the run like
+        `time_limit`.
+    **options
+        The algorithm's own: ``launch="ct"|"mt"`` for the GPU algorithms of Deveci et al.,
+        ``frontier="scan"|"queue"`` for those of them with GPUBFS-WR.
+
+    Returns
+    -------
+    Matching
+        In NumPy arrays for a graph on the host, in CuPy arrays for one on a device. Its size never
+        depends on algorithm, backend or seed; which of several maximum matchings it is, may.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If an argument is wrong; the message names it.
+    RuntimeError
+        If ``backend="cuda"`` finds no usable GPU.
+    MemoryError
+        If the GPU has too little free memory; raised before any work.
+    KeyboardInterrupt
+        On Ctrl-C, with the best matching so far as attribute ``result``.
+
+    Notes
+    -----
+    O(nm) at worst for n vertices and m edges with every algorithm, O(√n m) with ``"hk"`` and
+    ``"hkdw"``. The references are in `algorithms`.
+
+    Examples
+    --------
+    >>> import gpumatch as gm
+    >>> from scipy.sparse import csr_array
+    >>> A = csr_array([[1, 1, 0], [1, 0, 0], [1, 0, 0]])
+    >>> m = gm.maximum_matching(A)
+    >>> m.size, m.proven
+    (2, True)
+    >>> gm.verify(A, m).size
+    2
+    """
+    control = Control(time_limit=time_limit, progress=progress, callback=callback)
+    with control.part("graph"):
+        given = as_bipartite(A)
+    chosen, where = backends.choose(algorithm, backend, on_device=given.on_device, nnz=given.nnz)
+    init, start = backends.choose_start(init, chosen, where)
+    search = backends.load(chosen.homes[where])
+    own_options = backends.checked_options(chosen, where, options)
+    run_options = {"seed": _checked_seed(seed), "threads": _checked_threads(threads)}
+    with control.part("transfer"):
+        graph = given.to_device() if where == "cuda" else given.to_host()
+    mates = _initial_mates(initial, graph)
+    control.total = min(graph.shape)
+    stats: dict[str, Any] = {"algorithm": chosen.name, "backend": where, "init": init}
+    stats |= options
+
+    proven = False
+    try:
+        with control.part("start"):
+            go_on = start(graph, *mates, control, **run_options)
+            stats["start_size"] = _size(mates[0])
+        if go_on:
+            with control.part("search"):
+                proven = search(graph, *mates, control, **run_options, **own_options)
+    except KeyboardInterrupt as exc:
+        exc.result = _result(given, mates, False, stats, control)  # type: ignore[attr-defined]
+        raise
+    finally:
+        control.close()
+    return _result(given, mates, proven, stats, control)
+
+
+class Matching:
+    """A matching of a bipartite graph, with what is needed to prove it maximum.
+
+    Attributes
+    ----------
+    row_to_col : int32 array, length nrows
+        The column of each row, -1 where the row is unmatched.
+    col_to_row : int32 array, length ncols
+        The row of each column, -1 where the column is unmatched.
+    size : int
+        Number of matched edges.
+    proven : bool
+        Whether the algorithm ran to its end, so that the matching is maximum.
+    stats : dict
+        ``algorithm``, ``backend``, ``init``, ``start_size``, ``phases``, ``levels``, ``seconds``
+        by part, and ``trace``: one dict a phase.
+
+    Notes
+    -----
+    Pickles; what it keeps then is the arrays and the cover, not the graph.
+    """
+
+    def __init__(
+        self,
+        graph: BipartiteGraph,
+        row_to_col: Any,
+        col_to_row: Any,
+        *,
+        proven: bool,
+        stats: dict[str, Any],
+    ) -> None:
+        self.row_to_col = row_to_col
+        self.col_to_row = col_to_row
+        self.size = _size(row_to_col)
+        self.proven = proven
+        self.stats = stats
+        self._graph: BipartiteGraph | None = graph
+        self._labels = (graph.row_labels, graph.col_labels)
+        self._cover: tuple[Any, Any] | None = None
+
+    def __repr__(self) -> str:
+        proof = "maximum" if self.proven else "not proven maximum"
+        return f"Matching(size {self.size}, {proof}, {self.stats.get('algorithm')})"
+
+    def __len__(self) -> int:
+        return self.size
+
+    def edges(self) -> Any:
+        """The matched edges, by row.
+
+        Returns
+        -------
+        int array of shape (size, 2), or list of node pairs for a networkx graph
+        """
+        rows = (self.row_to_col >= 0).nonzero()[0]
+        pairs = _stack(rows, self.row_to_col[rows])
+        row_labels, col_labels = self._labels
+        if row_labels is None or col_labels is None:
+            return pairs
+        return [(row_labels[r], col_labels[c]) for r, c in pairs.tolist()]
+
+    def vertex_cover(self) -> tuple[Any, Any]:
+        """Rows and columns of a minimum vertex cover: as many as matched edges (König).
+
+        Returns
+        -------
+        rows, cols : int arrays
+            Every edge has its row in `rows` or its column in `cols`.
+
+        Raises
+        ------
+        ValueError
+            If the matching is not maximum.
+
+        Notes
+        -----
+        One search, O(nrows + nnz), when first asked for.
+        """
+        in_rows, in_cols = self._cover_marks()
+        return in_rows.nonzero()[0], in_cols.nonzero()[0]
+
+    def independent_set(self) -> tuple[Any, Any]:
+        """Rows and columns of a maximum independent set: those outside the vertex cover.
+
+        Returns
+        -------
+        rows, cols : int arrays
+            No edge joins a row of `rows` to a column of `cols`.
+        """
+        in_rows, in_cols = self._cover_marks()
+        return (~in_rows).nonzero()[0], (~in_cols).nonzero()[0]
+
+    def row_permutation(self) -> Any:
+        """The order of rows that puts matched entries on the diagonal.
+
+        Returns
+        -------
+        p : int array, length nrows
+            ``A[p]`` has an entry at (c, c) for every matched column c < nrows. The rows that are
+            left fill the other places in their order.
+
+        Examples
+        --------
+        >>> import numpy as np, gpumatch as gm
+        >>> A = np.array([[0, 1, 0], [0, 0, 1], [1, 0, 0]])
+        >>> A[gm.maximum_matching(A).row_permutation()].diagonal().tolist()
+        [1, 1, 1]
+        """
+        nrows = self.row_to_col.size
+        placed = self.col_to_row[:nrows]
+        order = self.row_to_col.copy()
+        order[:] = -1
+        order[: placed.size] = placed
+        is_left = order == order
+        is_left[order[order >= 0]] = False
+        order[order < 0] = is_left.nonzero()[0]
+        return order
+
+    def _cover_marks(self) -> tuple[Any, Any]:
+        """The vertex cover as two bool arrays, found once."""
+        if self._cover is None:
+            if self._graph is None:
+                raise ValueError("the matching was pickled before it was maximum: no cover is kept")
+            konig = backends.module_for("konig", on_device=self._graph.on_device)
+            self._cover = konig.cover(self._graph, self.row_to_col, self.col_to_row)
+        return self._cover
+
+    def __getstate__(self) -> dict[str, Any]:
+        if self.proven:
+            self._cover_marks()
+        return {**self.__dict__, "_graph": None}
+
+
+# -- arguments -----------------------------------------------------------------------------------
+
+
+def _checked_seed(seed: int) -> int:
+    if not isinstance(seed, (int, np.integer)) or seed < 0:
+        raise ValueError(f"seed must be an integer >= 0; got {seed!r}")
+    return int(seed)
+
+
+def _checked_threads(threads: int | None) -> int:
+    if threads is None:
+        if hasattr(os, "sched_getaffinity"):
+            return len(os.sched_getaffinity(0))
+        return os.cpu_count() or 1
+    if not isinstance(threads, (int, np.integer)) or threads < 1:
+        raise ValueError(f"threads must be an integer >= 1; got {threads!r}")
+    return int(threads)
+
+
+def _initial_mates(initial: Any, graph: BipartiteGraph) -> tuple[Any, Any]:
+    """Both mate arrays where the graph lives, holding `initial` or nothing."""
+    xp = graph.xp
+    row_to_col = xp.full(graph.nrows, -1, dtype=np.int32)
+    col_to_row = xp.full(graph.ncols, -1, dtype=np.int32)
+    if initial is not None:
+        given = initial.row_to_col if isinstance(initial, Matching) else initial
+        row_to_col[:] = _checked_initial(_as_array_of(xp, given), graph)
+        rows = (row_to_col >= 0).nonzero()[0]
+        col_to_row[row_to_col[rows]] = rows
+    return row_to_col, col_to_row
+
+
+def _checked_initial(mates: Any, graph: BipartiteGraph) -> Any:
+    """`mates`, which must be a matching of `graph` as columns by row."""
+    if mates.shape != (graph.nrows,):
+        raise ValueError(f"initial must have shape ({graph.nrows},); got {mates.shape}")
+    if mates.dtype.kind not in "iu":
+        raise TypeError(f"initial must be integers; got dtype {mates.dtype}")
+    matched = (mates >= 0).nonzero()[0]
+    if matched.size == 0:
+        return -1
+    if int(mates.max()) >= graph.ncols:
+        raise ValueError(f"initial: column {int(mates.max())} lies outside [0, {graph.ncols})")
+    times = graph.xp.bincount(mates[matched], minlength=graph.ncols)
+    if int(times.max()) > 1:
+        raise ValueError(f"initial: column {int(times.argmax())} is matched to more than one row")
+    rows, cols = graph.edges()
+    is_edge = mates < 0
+    is_edge[rows[cols == mates[rows]]] = True
+    if not bool(is_edge.all()):
+        row = int(is_edge.argmin())
+        raise ValueError(f"initial: row {row} and column {int(mates[row])} share no edge")
+    return graph.xp.where(mates < 0, -1, mates)
+
+
+# -- results -------------------------------------------------------------------------------------
+
+
+def _result(
+    given: BipartiteGraph,
+    mates: tuple[Any, Any],
+    proven: bool,
+    stats: dict[str, Any],
+    control: Control,
+) -> Matching:
+    """The Matching in the caller's kind of arrays."""
+    row_to_col, col_to_row = mates
+    if not proven:
+        _drop_half_pairs(row_to_col, col_to_row)
+        _drop_half_pairs(col_to_row, row_to_col)
+        proven = _size(row_to_col) == min(given.shape)
+    xp = given.xp
+    return Matching(
+        given,
+        _as_array_of(xp, row_to_col),
+        _as_array_of(xp, col_to_row),
+        proven=proven,
+        stats=stats | control.statistics(),
+    )
+
+
+def _drop_half_pairs(mates: Any, partners: Any) -> None:
+    """Unmatch every vertex whose mate does not name it: an interrupted augmentation's ends."""
+    mates[mates < 0] = -1
+    vertices = (mates >= 0).nonzero()[0]
+    mates[vertices[partners[mates[vertices]] != vertices]] = -1
+
+
+def _as_array_of(xp: Any, values: Any) -> Any:
+    """`values` as an array of `xp`, copied between host and device where need be."""
+    if xp is np and hasattr(values, "__cuda_array_interface__"):
+        return values.get()
+    return xp.asarray(values)
+
+
+def _size(row_to_col: Any) -> int:
+    return int((row_to_col >= 0).sum())
+
+
+def _stack(rows: Any, cols: Any) -> Any:
+    pairs = rows.repeat(2).reshape(-1, 2)
+    pairs[:, 1] = cols
+    return pairs
