@@ -9,7 +9,8 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from gpumatch import csgraph, io
+    import gpumatch.csgraph as csgraph
+    import gpumatch.io as io
     from gpumatch.backends import algorithms
     from gpumatch.bipartite import BipartiteGraph
     from gpumatch.certificates import Certificate, CertificateError, verify
