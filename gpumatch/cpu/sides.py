@@ -1,0 +1,64 @@
+"""The two sides of a bipartite graph, as the searches on the CPU see them.
+
+A search grows alternating trees from the free vertices of one side, the *near* one. It needs the
+edges of the near side only, and the mates of both:
+
+    indptr, indices   CSR from near vertices to far vertices
+    mate[u]           far vertex matched to near u, -1 when u is free
+    far_mate[v]       near vertex matched to far v, -1 when v is free
+
+Kernels stop after about BUDGET edges and go on when called again, so that Python can look at the
+clock; their state between calls lies in arrays, and the mates are then a valid matching.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+__all__ = ["BUDGET", "Side", "blocks", "column_side", "free_vertices", "row_side", "smaller_side"]
+
+BUDGET = 2**22
+"""Edges a kernel visits before it returns: under half a second even when each is a cache miss."""
+
+
+class Side(NamedTuple):
+    """The near side of a search; see the module."""
+
+    indptr: np.ndarray
+    indices: np.ndarray
+    mate: np.ndarray
+    far_mate: np.ndarray
+
+
+def row_side(graph: Any, row_to_col: np.ndarray, col_to_row: np.ndarray) -> Side:
+    """Rows near, columns far."""
+    return Side(graph.indptr, graph.indices, row_to_col, col_to_row)
+
+
+def column_side(graph: Any, row_to_col: np.ndarray, col_to_row: np.ndarray) -> Side:
+    """Columns near, rows far."""
+    return Side(graph.col_indptr, graph.col_indices, col_to_row, row_to_col)
+
+
+def smaller_side(graph: Any, row_to_col: np.ndarray, col_to_row: np.ndarray) -> Side:
+    """Return the side with fewer vertices, hence with fewer free ones, as near; rows on a tie."""
+    side = row_side if graph.nrows <= graph.ncols else column_side
+    return side(graph, row_to_col, col_to_row)
+
+
+def free_vertices(side: Side) -> np.ndarray:
+    """Return the free near vertices that have an edge, ascending (int32)."""
+    return np.flatnonzero((side.mate < 0) & (np.diff(side.indptr) > 0)).astype(np.int32)
+
+
+def blocks(indptr: np.ndarray) -> Iterator[tuple[int, int]]:
+    """Cut the vertices into ranges ``first, last`` of about BUDGET edges and vertices each."""
+    first, count = 0, len(indptr) - 1
+    while first < count:
+        last = int(np.searchsorted(indptr, indptr[first] + np.int64(BUDGET), side="right")) - 1
+        last = min(max(last, first + 1), first + BUDGET, count)
+        yield first, last
+        first = last
