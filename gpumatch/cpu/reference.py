@@ -488,14 +488,11 @@ def run(
     O(nm) turns for n columns and m edges a phase, at most 2n + 1 phases.
     """
 
-    def heartbeat() -> None:
-        if control.tick(_matched(row_to_col)):
-            raise _Stopped
-
     system = ALGORITHMS[algorithm]
+    grid = Grid(launch, seed, _heartbeat(control, row_to_col))
     working = row_to_col.copy(), col_to_row.copy()
     try:
-        for phase in phases(graph, *working, system, Grid(launch, seed, heartbeat)):
+        for phase in phases(graph, *working, system, grid):
             row_to_col[:], col_to_row[:] = working
             control.phase(**phase._asdict())
     except _Stopped:
@@ -503,11 +500,20 @@ def run(
     return True
 
 
-def cheap(graph: BipartiteGraph, row_to_col: Int32, col_to_row: Int32, *, seed: int) -> None:
+def cheap(
+    graph: BipartiteGraph,
+    row_to_col: Int32,
+    col_to_row: Int32,
+    control: Control,
+    *,
+    seed: int,
+    threads: int = 1,
+) -> bool:
     """Match each unmatched column with the first unmatched row it meets: the paper's start.
 
     One thread a column; it takes a row by what is an atomic compare-and-swap on a device. Extends
-    the matching in place to one that no single edge can extend.
+    the matching in place to one that no single edge can extend. Parameters and result are those
+    of :func:`run`.
     """
     col_indptr, col_indices = graph.col_indptr, graph.col_indices
 
@@ -521,7 +527,19 @@ def cheap(graph: BipartiteGraph, row_to_col: Int32, col_to_row: Int32, *, seed: 
                     row_to_col[row], col_to_row[column] = column, row
                     break
 
-    Grid("mt", seed).launch(thread, graph.ncols)
+    try:
+        Grid("mt", seed, _heartbeat(control, row_to_col)).launch(thread, graph.ncols)
+    except _Stopped:
+        return False
+    return True
+
+
+def _heartbeat(control: Control, row_to_col: Int32) -> Callable[[], None]:
+    def beat() -> None:
+        if control.tick(_matched(row_to_col)):
+            raise _Stopped
+
+    return beat
 
 
 def _matched(row_to_col: Int32) -> int:
