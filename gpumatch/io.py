@@ -1,0 +1,462 @@
+"""Sparse matrices and matchings from files and from the SuiteSparse Matrix Collection.
+
+`read` gives the stored entries of a file as a CSR array in canonical form: column indices sorted
+within each row, duplicate entries added up, stored zeros kept. SciPy and NumPy parse; what stands
+here is what they leave open. A file is untrusted: its text is decompressed only up to `max_bytes`,
+what its header promises is compared with the bytes it has before anything is allocated, and
+whatever is wrong becomes a ValueError that names the file.
+
+A matching is stored as its `row_to_col` (.npy; -1 = unmatched) or as the pattern matrix of its
+edges (.mtx).
+
+References
+----------
+R. Boisvert, R. Pozo, K. Remington: The Matrix Market exchange formats. NISTIR 5935, 1996.
+T. Davis, Y. Hu: The University of Florida sparse matrix collection. ACM TOMS 38(1), 2011.
+"""
+
+from __future__ import annotations
+
+import bz2
+import functools
+import gzip
+import io
+import lzma
+import math
+import os
+import re
+import tarfile
+import tomllib
+import warnings
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+import scipy.io
+import scipy.sparse
+from scipy.sparse import coo_array, csr_array
+
+__all__ = ["manifest", "read", "read_matching", "suitesparse", "write_matching"]
+
+MAX_BYTES = 2**32
+COLLECTION_URL = "https://sparse.tamu.edu/MM/"
+
+
+def read(path: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES) -> csr_array:
+    """Read a sparse matrix.
+
+    Parameters
+    ----------
+    path
+        The name says the format: Matrix Market (.mtx, .mm), `scipy.sparse.save_npz` (.npz),
+        Harwell-Boeing as far as SciPy reads it (.hb, .rb, .rua, .rra, .rsa), edge lists (.txt,
+        .el, .edges, .tsv, .csv). Each may also be compressed (.gz, .bz2, .xz). NAME.tar.gz is an
+        archive of the SuiteSparse collection, of which NAME/NAME.mtx is read.
+
+        An edge list has a row and a column to a line, counted from 0, and perhaps a value; lines
+        may end in comments that start with # or %. The shape is given by the largest row and
+        column.
+    max_bytes
+        The most bytes that the file's text may take once decompressed, and also the most that the
+        index pointers of the shape it declares may take.
+
+    Returns
+    -------
+    csr_array
+        The stored entries, zeros included; symmetric, skew-symmetric and Hermitian files in full;
+        of a dense (array) file the nonzeros. Values are those of the file, or 1.
+
+    Raises
+    ------
+    ValueError
+        The file is malformed, truncated, too large or of an unknown format.
+    FileNotFoundError
+        There is no such file.
+    """
+    path = Path(path)
+    parse = _parser(path)
+    try:
+        matrix = parse(_content(path, max_bytes), max_bytes)
+        return _canonical_csr(matrix, max_bytes)
+    except Exception as error:
+        raise _blame(path, error) from error
+
+
+def _parser(path: Path) -> Callable[[bytes, int], Any]:
+    name = path.name.lower()
+    if name.endswith(".tar.gz"):
+        return _parse_matrix_market
+    suffix = Path(name.removesuffix(_compression(path))).suffix
+    if suffix not in _PARSERS:
+        raise ValueError(f"{path}: unknown format {suffix!r}, known are {', '.join(_PARSERS)}")
+    return _PARSERS[suffix]
+
+
+def _blame(path: Path, error: Exception) -> Exception:
+    """The error to raise: readers of broken input raise anything from EOFError to zlib.error."""
+    failed_system_call = isinstance(error, OSError) and error.errno is not None
+    if failed_system_call or isinstance(error, MemoryError):
+        return error
+    return ValueError(f"{path}: {error or type(error).__name__}")
+
+
+# Bytes ------------------------------------------------------------------------------------------
+
+
+_OPEN: dict[str, Callable[..., Any]] = {
+    ".gz": gzip.open,
+    ".bz2": bz2.open,
+    ".xz": lzma.open,
+    "": open,
+}
+
+
+def _compression(path: Path) -> str:
+    suffix = path.suffix.lower()
+    return suffix if suffix in _OPEN else ""
+
+
+def _content(path: Path, max_bytes: int) -> bytes:
+    with _OPEN[_compression(path)](path, "rb") as file:
+        content = _read_all(file, max_bytes)
+    if path.name.lower().endswith(".tar.gz"):
+        content = _archived_matrix(content, path.name[: -len(".tar.gz")])
+    if not content:
+        raise ValueError("the file is empty")
+    return content
+
+
+def _read_all(file: BinaryIO, max_bytes: int) -> bytes:
+    content = io.BytesIO()
+    while chunk := file.read(2**20):
+        if content.tell() + len(chunk) > max_bytes:
+            raise ValueError(f"more than max_bytes = {max_bytes} bytes of content")
+        content.write(chunk)
+    return content.getvalue()
+
+
+def _archived_matrix(archive: bytes, name: str) -> bytes:
+    """The content of NAME/NAME.mtx; nothing is written to disk, so no member can escape to it."""
+    wanted = f"{name}/{name}.mtx"
+    with tarfile.open(fileobj=io.BytesIO(archive), mode="r:") as tar:
+        for member in tar:
+            # A negative size makes tarfile read the same headers for ever, a sparse member
+            # unfolds to any size.
+            if not 0 <= member.size <= len(archive) or member.issparse():
+                raise ValueError(f"member {member.name!r} has an impossible size")
+            if member.name == wanted:
+                file = tar.extractfile(member) if member.isreg() else None
+                if file is None:
+                    raise ValueError(f"member {wanted!r} is not a regular file")
+                return file.read()
+    raise ValueError(f"the archive has no member {wanted!r}")
+
+
+# Formats ----------------------------------------------------------------------------------------
+
+
+def _parse_matrix_market(content: bytes, max_bytes: int) -> Any:
+    if b"\0" in content:  # SciPy's reader runs past the end of the line
+        raise ValueError("has NUL bytes, so it is not text")
+    rows, columns, entries, layout, _, symmetry = scipy.io.mminfo(io.BytesIO(content))
+    _check_shape(rows, columns, max_bytes)
+    if symmetry != "general" and rows != columns:
+        raise ValueError(f"{symmetry}, but not square: {rows} x {columns}")
+    # An entry is a line of 4 bytes or more ("1 1", newline); of 2 in an array, of which a
+    # skew-symmetric one holds half without the diagonal.
+    least = 4 * entries - 1 if layout == "coordinate" else entries - rows
+    if least > len(content):
+        raise ValueError(f"promises {entries} entries in {len(content)} bytes")
+    if layout == "array" and entries == 0:  # SciPy's reader divides by zero
+        return csr_array((rows, columns))
+    return scipy.io.mmread(io.BytesIO(content))
+
+
+def _parse_npz(content: bytes, max_bytes: int) -> Any:
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        members = archive.infolist()
+        if sum(member.file_size for member in members) > max_bytes:
+            raise ValueError(f"more than max_bytes = {max_bytes} bytes of content")
+        for member in members:
+            with archive.open(member) as file:
+                _check_npy_header(file, member)
+    return scipy.sparse.load_npz(io.BytesIO(content))
+
+
+_NPZ_KINDS = {
+    "format": "SU",
+    "_is_array": "b",
+    "data": "biufc",
+    **dict.fromkeys(("shape", "indptr", "indices", "row", "col", "coords", "offsets"), "iu"),
+}
+
+
+def _check_npy_header(file: Any, member: zipfile.ZipInfo) -> None:
+    name = member.filename.removesuffix(".npy")
+    version = np.lib.format.read_magic(file)
+    if version == (1, 0):
+        shape, _, dtype = np.lib.format.read_array_header_1_0(file)
+    else:
+        shape, _, dtype = np.lib.format.read_array_header_2_0(file)
+    if dtype.kind not in _NPZ_KINDS.get(name, ""):
+        raise ValueError(f"array {name!r} of type {dtype} does not belong to a sparse matrix")
+    if file.tell() + dtype.itemsize * math.prod(shape) != member.file_size:
+        raise ValueError(f"array {name!r} promises shape {shape}, but its size is another")
+
+
+def _parse_harwell_boeing(content: bytes, max_bytes: int) -> Any:
+    with warnings.catch_warnings():
+        # NumPy's way to say that a field was no number and the rest went unread.
+        warnings.filterwarnings("error", "string or file could not be read")
+        return scipy.io.hb_read(io.StringIO(content.decode("latin-1"), newline=None))
+
+
+def _parse_edges(content: bytes, max_bytes: int, delimiter: str | None = None) -> Any:
+    if content.startswith(b"%%MatrixMarket"):
+        return _parse_matrix_market(content, max_bytes)
+    text = io.StringIO(content.replace(b"%", b"#").decode("latin-1"))
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "loadtxt: input contained no data")
+        table = np.loadtxt(text, comments="#", delimiter=delimiter, ndmin=2)
+    if table.size == 0:
+        raise ValueError("has no edges")
+    if table.shape[1] not in (2, 3):
+        raise ValueError(f"{table.shape[1]} fields a line, expected row, column and maybe a value")
+    ends = table[:, :2]
+    wrong = ~((ends >= 0) & (ends < 2**31 - 1) & (ends == np.rint(ends))).all(axis=1)
+    if wrong.any():
+        row, column = ends[wrong.argmax()]
+        raise ValueError(f"edge {row:.17g} {column:.17g}: expected integers from 0 to 2^31 - 2")
+    row, column = ends.astype(np.int32).T
+    values = table[:, 2] if table.shape[1] == 3 else np.ones(len(table))
+    return coo_array((values, (row, column)))
+
+
+_PARSERS: dict[str, Callable[[bytes, int], Any]] = {
+    **dict.fromkeys((".mtx", ".mm"), _parse_matrix_market),
+    ".npz": _parse_npz,
+    **dict.fromkeys((".hb", ".rb", ".rua", ".rra", ".rsa"), _parse_harwell_boeing),
+    **dict.fromkeys((".txt", ".el", ".edges", ".tsv"), _parse_edges),
+    ".csv": functools.partial(_parse_edges, delimiter=","),
+}
+
+
+def _canonical_csr(matrix: Any, max_bytes: int) -> csr_array:
+    if matrix.ndim != 2:
+        raise ValueError(f"{matrix.ndim} dimensions, expected 2")
+    _check_shape(*matrix.shape, max_bytes)
+    if scipy.sparse.issparse(matrix) and matrix.format in ("csr", "csc", "bsr"):
+        matrix.check_format(full_check=True)
+    graph = csr_array(matrix)
+    graph.sum_duplicates()
+    return graph
+
+
+def _check_shape(rows: int, columns: int, max_bytes: int) -> None:
+    if 8 * (rows + columns) > max_bytes:
+        raise ValueError(
+            f"index pointers of {rows} x {columns} take more than max_bytes = {max_bytes}"
+        )
+
+
+# Matchings --------------------------------------------------------------------------------------
+
+
+def write_matching(
+    path: str | os.PathLike[str], row_to_col: np.ndarray, shape: tuple[int, int]
+) -> None:
+    """Write a matching of a `shape` graph as .npy (`row_to_col`) or .mtx (pattern of its edges).
+
+    Parameters
+    ----------
+    path
+        Ends in .npy or .mtx.
+    row_to_col
+        Column of each row, -1 = unmatched.
+    shape
+        Rows and columns of the graph.
+
+    Raises
+    ------
+    ValueError
+        `row_to_col` is no matching of such a graph, or the name has another ending.
+    """
+    path = Path(path)
+    suffix = _matching_suffix(path)
+    row_to_col = _checked_matching(np.asarray(row_to_col), shape)
+    with open(path, "wb") as file:
+        if suffix == ".npy":
+            np.save(file, row_to_col)
+        else:
+            rows = np.flatnonzero(row_to_col >= 0)
+            edges = coo_array((np.ones(len(rows)), (rows, row_to_col[rows])), shape=shape)
+            scipy.io.mmwrite(file, edges, field="pattern", symmetry="general")
+
+
+def read_matching(path: str | os.PathLike[str], shape: tuple[int, int]) -> np.ndarray:
+    """Read a matching of a `shape` graph that `write_matching` wrote.
+
+    Returns
+    -------
+    ndarray of int
+        Column of each row, -1 = unmatched.
+
+    Raises
+    ------
+    ValueError
+        The file is malformed, or holds no matching of a graph of this shape. Whether its edges
+        are edges of the graph is for the matching algorithms to check.
+    FileNotFoundError
+        There is no such file.
+    """
+    path = Path(path)
+    try:
+        if _matching_suffix(path) == ".npy":
+            row_to_col = np.load(path, mmap_mode="r", allow_pickle=False)
+        else:
+            row_to_col = _row_to_col(read(path), shape)
+        return _checked_matching(np.array(row_to_col), shape)
+    except Exception as error:
+        raise _blame(path, error) from error
+
+
+def _matching_suffix(path: Path) -> str:
+    suffix = path.suffix.lower()
+    if suffix not in (".npy", ".mtx"):
+        raise ValueError(f"{path}: a matching is a .npy or a .mtx file")
+    return suffix
+
+
+def _row_to_col(edges: csr_array, shape: tuple[int, int]) -> np.ndarray:
+    if edges.shape != tuple(shape):
+        raise ValueError(f"shape {edges.shape}, but the graph's is {tuple(shape)}")
+    degree = np.diff(edges.indptr)
+    if degree.max(initial=0) > 1:
+        raise ValueError(f"row {degree.argmax()} is matched {degree.max()} times")
+    row_to_col = np.full(shape[0], -1)
+    row_to_col[degree == 1] = edges.indices
+    return row_to_col
+
+
+def _checked_matching(row_to_col: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
+    rows, columns = shape
+    if row_to_col.dtype.kind not in "iu":
+        raise ValueError(f"row_to_col has type {row_to_col.dtype}, expected integers")
+    if row_to_col.shape != (rows,):
+        raise ValueError(f"row_to_col has shape {row_to_col.shape}, expected ({rows},)")
+    wrong = (row_to_col < -1) | (row_to_col >= columns)
+    if wrong.any():
+        row = wrong.argmax()
+        raise ValueError(f"row {row} is matched to column {row_to_col[row]} of {columns}")
+    times = np.bincount(row_to_col[row_to_col >= 0])
+    if times.max(initial=0) > 1:
+        raise ValueError(f"column {times.argmax()} is matched {times.max()} times")
+    return row_to_col
+
+
+# SuiteSparse ------------------------------------------------------------------------------------
+
+
+def suitesparse(name: str, *, max_bytes: int = MAX_BYTES) -> csr_array:
+    """Read a matrix of the SuiteSparse Matrix Collection, downloading it once.
+
+    The matrix is looked for as Name.mtx, Name.mtx.gz and Name.tar.gz in the folder that the
+    environment variable GPUMATCH_DATA names, in its subfolder `matrices`, in `datasets` of a
+    source checkout, and in the cache folder; only then is it downloaded into the cache by pooch
+    (``pip install gpumatch[data]``).
+
+    Parameters
+    ----------
+    name
+        "Group/Name", as in "HB/west0067".
+    max_bytes
+        As for `read`.
+
+    Raises
+    ------
+    ValueError
+        The name is not of that form, the file is malformed, or it is not what `manifest` says of
+        it: rows, columns, entries, and the hash of what was downloaded.
+    FileNotFoundError
+        The matrix is in none of the folders and could not be downloaded: no network, no pooch, or
+        no such matrix. The message names the file and the folder to put it in.
+
+    Examples
+    --------
+    >>> suitesparse("HB/ash219").shape
+    (219, 85)
+    """
+    if not re.fullmatch(r"[A-Za-z0-9][\w.+-]*/[A-Za-z0-9][\w.+-]*", name, re.ASCII):
+        raise ValueError(f"{name!r} is not of the form Group/Name")
+    path = _find(name) or _download(name)
+    matrix = read(path, max_bytes=max_bytes)
+    _check_published(name, path, matrix)
+    return matrix
+
+
+@functools.cache
+def manifest() -> dict[str, dict[str, Any]]:
+    """What is known of matrices of the collection: "Group/Name" -> rows, columns, entries, ...
+
+    `entries` counts both triangles of a symmetric matrix, and stored zeros. `sprank` (structural
+    rank over the entries) and `sha256` (of Name.tar.gz) are there where they were seen, `sets`
+    where a paper measured on the matrix.
+
+    Examples
+    --------
+    >>> manifest()["Hamrle/Hamrle3"]["entries"]
+    5514242
+    """
+    installed = Path(__file__).with_name("_manifest.toml")
+    path = installed if installed.exists() else _checkout_datasets() / "manifest.toml"
+    return tomllib.loads(path.read_text(encoding="utf-8"))
+
+
+def _checkout_datasets() -> Path:
+    return Path(__file__).parents[1] / "datasets"
+
+
+def _cache() -> Path:
+    base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    return Path(base).expanduser() / "gpumatch"
+
+
+def _find(name: str) -> Path | None:
+    group, matrix = name.split("/")
+    data = os.environ.get("GPUMATCH_DATA")
+    folders = [Path(data), Path(data, "matrices")] if data else []
+    folders += [_checkout_datasets(), _cache() / group]
+    files = (
+        folder / f"{matrix}{end}" for folder in folders for end in (".mtx", ".mtx.gz", ".tar.gz")
+    )
+    return next((file for file in files if file.is_file()), None)
+
+
+def _download(name: str) -> Path:
+    archive = f"{name}.tar.gz"
+    try:
+        import pooch
+
+        hashes = {archive: manifest().get(name, {}).get("sha256")}
+        store = pooch.create(_cache(), COLLECTION_URL, registry=hashes)
+        return Path(store.fetch(archive))
+    except (ImportError, OSError) as error:  # the errors of requests are OSErrors
+        folder = os.environ.get("GPUMATCH_DATA") or _cache() / name.split("/")[0]
+        raise FileNotFoundError(
+            f"{name} is not on this machine and could not be downloaded ({error}): "
+            f"put {COLLECTION_URL}{archive} into {folder}"
+        ) from error
+
+
+def _check_published(name: str, path: Path, matrix: csr_array) -> None:
+    known = manifest().get(name)
+    if known is None:
+        return
+    published = (known["rows"], known["columns"], known["entries"])
+    if (*matrix.shape, matrix.nnz) != published:
+        raise ValueError(
+            f"{path}: rows, columns, entries are {(*matrix.shape, matrix.nnz)}, "
+            f"but those published of {name} are {published}"
+        )
