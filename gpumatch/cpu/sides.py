@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-__all__ = ["BUDGET", "Side", "blocks", "column_side", "free_vertices", "row_side", "smaller_side"]
+__all__ = ["BUDGET", "Side", "blocks", "free_vertices", "larger_side", "smaller_side"]
 
 BUDGET = 2**22
 """Edges a kernel visits before it returns: under half a second even when each is a cache miss."""
@@ -33,20 +33,18 @@ class Side(NamedTuple):
     far_mate: np.ndarray
 
 
-def row_side(graph: Any, row_to_col: np.ndarray, col_to_row: np.ndarray) -> Side:
-    """Rows near, columns far."""
-    return Side(graph.indptr, graph.indices, row_to_col, col_to_row)
-
-
-def column_side(graph: Any, row_to_col: np.ndarray, col_to_row: np.ndarray) -> Side:
-    """Columns near, rows far."""
+def smaller_side(graph: Any, row_to_col: np.ndarray, col_to_row: np.ndarray) -> Side:
+    """Return the side with fewer vertices, hence with fewer free ones, as near; rows on a tie."""
+    if graph.nrows <= graph.ncols:
+        return Side(graph.indptr, graph.indices, row_to_col, col_to_row)
     return Side(graph.col_indptr, graph.col_indices, col_to_row, row_to_col)
 
 
-def smaller_side(graph: Any, row_to_col: np.ndarray, col_to_row: np.ndarray) -> Side:
-    """Return the side with fewer vertices, hence with fewer free ones, as near; rows on a tie."""
-    side = row_side if graph.nrows <= graph.ncols else column_side
-    return side(graph, row_to_col, col_to_row)
+def larger_side(graph: Any, row_to_col: np.ndarray, col_to_row: np.ndarray) -> Side:
+    """Return the side that ``smaller_side`` does not."""
+    if graph.nrows <= graph.ncols:
+        return Side(graph.col_indptr, graph.col_indices, col_to_row, row_to_col)
+    return Side(graph.indptr, graph.indices, row_to_col, col_to_row)
 
 
 def free_vertices(side: Side) -> np.ndarray:

@@ -1,0 +1,47 @@
+"""Threads that run one kernel each over shared arrays, and come back together.
+
+The kernels release the GIL and share their arrays through ``atomics``. Nothing waits in a loop: a
+kernel that is out of work returns, and Python's own futures do the waiting. Unlike Numba's
+``prange`` this needs no threading layer, so it may be used from several Python threads at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, wait
+from types import TracebackType
+
+__all__ = ["Workers"]
+
+
+class Workers:
+    """Up to ``threads`` threads, the caller's among them; a context manager that joins the others.
+
+    After an exception, be it Ctrl-C in the caller's thread, no kernel is running any more when the
+    ``with`` statement is left.
+    """
+
+    def __init__(self, threads: int) -> None:
+        self.threads = threads
+        self._others = ThreadPoolExecutor(max_workers=max(threads - 1, 1))
+
+    def __enter__(self) -> Workers:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._others.shutdown(wait=True)
+
+    def run(self, kernel: Callable[[int], bool], tasks: int) -> bool:
+        """Call ``kernel(worker)`` for up to ``tasks`` workers; True if all return True."""
+        count = min(self.threads, tasks)
+        others = [self._others.submit(kernel, worker) for worker in range(1, count)]
+        try:
+            done = kernel(0)
+        finally:
+            wait(others)
+        return done and all(other.result() for other in others)
