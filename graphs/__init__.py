@@ -16,6 +16,7 @@ On the command line: ``python -m graphs --list``.
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -23,9 +24,12 @@ from typing import Any
 from scipy.sparse import csr_array
 
 from graphs import permute
+from graphs.delaunay import delaunay
 from graphs.geometric import rgg
 from graphs.grids import grid
+from graphs.hard import fewg, hexa, hilo, manyg, rope, rope_layers, zipf
 from graphs.kron import kron
+from graphs.meshes import bubbles, trace
 from graphs.permute import rcp
 from graphs.roads import road
 from graphs.simple import chain, complete, dead_end_ladder, empty, ladder, stars
@@ -34,21 +38,30 @@ from graphs.uniform import lopsided, uniform
 __all__ = [
     "FAMILIES",
     "Family",
+    "bubbles",
     "chain",
     "complete",
     "dead_end_ladder",
+    "delaunay",
     "empty",
+    "fewg",
     "grid",
+    "hexa",
+    "hilo",
     "kron",
     "ladder",
     "lopsided",
     "make",
+    "manyg",
     "matching_size",
     "rcp",
     "rgg",
     "road",
+    "rope",
     "stars",
+    "trace",
     "uniform",
+    "zipf",
 ]
 
 
@@ -69,9 +82,9 @@ class Family:
 
     @property
     def parameters(self) -> dict[str, inspect.Parameter]:
-        """The generator's parameters by name, without the seed."""
+        """The parameters that choose the graph, by name, without the seed."""
         found = inspect.signature(self.generate, eval_str=True).parameters
-        return {name: parameter for name, parameter in found.items() if name != "seed"}
+        return {name: p for name, p in found.items() if p.kind is not p.KEYWORD_ONLY}
 
     @property
     def seeded(self) -> bool:
@@ -85,12 +98,21 @@ class Family:
 
 
 FAMILIES: dict[str, Family] = {
-    "grid": Family(grid),
-    "kron": Family(kron),
+    "delaunay": Family(delaunay),
     "rgg": Family(rgg),
+    "kron": Family(kron),
+    "grid": Family(grid),
+    "trace": Family(trace),
+    "bubbles": Family(bubbles),
     "road": Family(road),
     "uniform": Family(uniform),
     "lopsided": Family(lopsided, lambda nrows, ncols, degree=3: min(nrows, ncols)),
+    "fewg": Family(fewg),
+    "manyg": Family(manyg),
+    "hilo": Family(hilo, lambda k, pieces=1, degree=10: k * pieces),
+    "rope": Family(rope, lambda n, degree=6.0: math.prod(rope_layers(n, degree))),
+    "hexa": Family(hexa),
+    "zipf": Family(zipf),
     "chain": Family(chain, lambda n: n),
     "ladder": Family(ladder, lambda levels, width=2: levels * width + 1),
     "dead_end_ladder": Family(dead_end_ladder, lambda levels: 5 * levels + 1),
