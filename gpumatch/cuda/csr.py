@@ -10,6 +10,10 @@ from typing import Any
 
 import cupy as cp
 
+from gpumatch.cuda import module
+
+_BYTES_AN_EDGE = 28  # keys, the sort's double buffer, and one index array on its way in and out
+
 Csr = tuple[cp.ndarray, cp.ndarray]
 
 
@@ -54,6 +58,7 @@ def owners(indptr: cp.ndarray, indices: cp.ndarray) -> cp.ndarray:
 
 
 def _keys(major: cp.ndarray, minor: cp.ndarray) -> cp.ndarray:
+    module.require_memory(_BYTES_AN_EDGE * major.size, "ordering the edges")
     keys = major.astype(cp.int64)
     keys <<= 32
     keys |= minor.astype(cp.int64)

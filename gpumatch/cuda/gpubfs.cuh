@@ -1,0 +1,116 @@
+// One level of breadth-first search from the free columns: GPUBFS and GPUBFS-WR, Algorithms 2 and 4
+// of Deveci, Kaya, Uçar, Çatalyürek, "GPU accelerated maximum cardinality matching algorithms for
+// bipartite graphs", Euro-Par 2013.
+//
+// Names: the paper's cxadj, cadj, rmatch, cmatch are col_indptr, col_indices, row_to_col, col_to_row.
+//
+// Encodings, L0 being kStart
+//   row_to_col[r]   column of row r, -1 unmatched, -2 the end of an augmenting path of this phase
+//   col_to_row[c]   row of column c, -1 unmatched
+//   levels[c]       the paper's bfs_array: L0 - 1 not reached, l >= L0 reached at level l;
+//                   of a root whose tree has found a path: L0 - 2, or -row of the path's end with
+//                   kPaths (rows are >= 0 and L0 = 2, so that no such value is a level)
+//   root[c]         the free column whose tree holds c (with roots only)
+//   predecessor[r]  the column from which row r was reached
+//   inserted[k], found[k]   of the k-th level of a batch: a column was reached; a path was found
+//
+// The races are the paper's: several threads may reach one row or column in a level, and any of
+// them may win each array. FixMatching mends what comes of it (alternate.cuh).
+#pragma once
+
+#include "frontier.cuh"
+
+constexpr int kStart = 2;  // L0
+
+template <typename Offset>
+struct Search {
+  const Offset* col_indptr;
+  const int* col_indices;
+  int ncols;
+  int* row_to_col;
+  int* col_to_row;
+  int* levels;
+  int* root;
+  int* predecessor;
+};
+
+// InitBfsArray: free columns start the search, each as the root of its tree.
+template <bool kRoots>
+__device__ void init_bfs_array(int ncols, const int* col_to_row, int* levels, int* root) {
+  for (int col = thread_index(); col < ncols; col += thread_count()) {
+    const bool is_free = col_to_row[col] == -1;
+    levels[col] = is_free ? kStart : kStart - 1;
+    if (kRoots) root[col] = is_free ? col : 0;
+  }
+}
+
+// GPUBFS (Algorithm 2) and, with kRoots, GPUBFS-WR (Algorithm 4). kPaths: the improvement of
+// APsB-GPUBFS-WR, where the root's entry names the path's end.
+template <typename Offset, bool kRoots, bool kPaths>
+__device__ void gpubfs(Search<Offset> s, int level, int* inserted, int* found) {
+  bool has_inserted = false, has_found = false;
+  for (int col = thread_index(); col < s.ncols; col += thread_count()) {
+    if (s.levels[col] != level) continue;
+    int my_root = col;
+    if (kRoots) {
+      my_root = s.root[col];
+      if (s.levels[my_root] < kStart - 1) continue;
+    }
+    const Offset end = s.col_indptr[col + 1];
+    for (Offset j = s.col_indptr[col]; j < end; ++j) {
+      const int row = s.col_indices[j];
+      const int col_match = s.row_to_col[row];
+      if (col_match > -1) {
+        if (s.levels[col_match] == kStart - 1) {
+          has_inserted = true;
+          s.levels[col_match] = level + 1;
+          if (kRoots) s.root[col_match] = my_root;
+          s.predecessor[row] = col;
+        }
+      } else if (col_match == -1) {
+        if (kRoots) s.levels[my_root] = kPaths ? -row : kStart - 2;
+        s.row_to_col[row] = -2;
+        s.predecessor[row] = col;
+        has_found = true;
+      }
+    }
+  }
+  if (__syncthreads_or(has_inserted) && threadIdx.x == 0) *inserted = 1;
+  if (__syncthreads_or(has_found) && threadIdx.x == 0) *found = 1;
+}
+
+// GPUBFS-WR as a visitor of the frontier's queue: the same step on the same arrays, but a column is
+// claimed by compare-and-swap, for it must not be queued twice.
+template <typename Offset, bool kPaths, bool kShortest>
+struct QueuedGpubfsWr {
+  Search<Offset> s;
+  int* found;  // [3], turning with the level like the frontier's sizes
+  int level;
+
+  __device__ int enter(int col) const {
+    const int my_root = s.root[col];
+    return s.levels[my_root] < kStart - 1 ? -1 : my_root;
+  }
+
+  __device__ int visit(int col, int my_root, int row) const {
+    const int col_match = s.row_to_col[row];
+    if (col_match > -1) {
+      int* entry = s.levels + col_match;
+      if (*entry != kStart - 1 || atomicCAS(entry, kStart - 1, level + 1) != kStart - 1) return -1;
+      s.root[col_match] = my_root;
+      s.predecessor[row] = col;
+      return col_match;
+    }
+    if (col_match == -1) {
+      s.levels[my_root] = kPaths ? -row : kStart - 2;
+      s.row_to_col[row] = -2;
+      s.predecessor[row] = col;
+      found[level % 3] = 1;
+    }
+    return -1;
+  }
+
+  __device__ bool done(int after) const {
+    return kShortest && *static_cast<volatile int*>(found + after % 3) != 0;
+  }
+};

@@ -1,0 +1,157 @@
+"""Compile, cache and launch the CUDA sources beside this file.
+
+A source's ``#include "x.cuh"`` lines are resolved here, so that CuPy's cache of compiled code,
+which looks at the text alone, sees every change of a header, and no include path or CUDA header is
+needed. `SOURCES` lists every kernel; the tests compile them all with NVRTC, with no GPU.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib import resources
+from typing import Any
+
+COMPILE_OPTIONS = ("-std=c++17",)
+BLOCK = 256  # threads a block, of every kernel here
+OFFSET_TYPES = {"int32": "int", "int64": "long long"}
+
+_INCLUDE = re.compile(r'^#include "(\w+\.cuh)"\n', re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Source:
+    """A .cu file and the kernels in it.
+
+    Attributes
+    ----------
+    file : str
+        Name of the file in this package.
+    kernels : tuple of str
+        Names of the kernels; a ``{Offset}`` in them stands for the type of the CSR offsets.
+    cooperative : bool
+        Launched so that all blocks are resident: what a grid barrier needs. CuPy's flag is one a
+        module, so kernels with larger grids live in another source.
+    """
+
+    file: str
+    kernels: tuple[str, ...]
+    cooperative: bool = False
+
+    def names(self, offset: str) -> tuple[str, ...]:
+        """The C++ names of the kernels for one type of offsets."""
+        return tuple(name.format(Offset=offset) for name in self.kernels)
+
+    def text(self) -> str:
+        """The source with its headers in place."""
+        return _resolved(self.file, set())
+
+
+APSB_APFB = Source(
+    "apsb_apfb.cu",
+    (
+        "cheap_matching_kernel<{Offset}>",
+        "init_bfs_array_kernel<false>",
+        "init_bfs_array_kernel<true>",
+        "next_batch",
+        # offsets; roots (WR), the ends' rows in the roots' entries, stop at the shortest (APsB)
+        "gpubfs_kernel<{Offset}, false, false, false>",
+        "gpubfs_kernel<{Offset}, false, false, true>",
+        "gpubfs_kernel<{Offset}, true, false, false>",
+        "gpubfs_kernel<{Offset}, true, true, true>",
+        "alternate_kernel<false>",
+        "alternate_kernel<true>",
+        "fix_matching_kernel",
+    ),
+)
+FRONTIER = Source(
+    "frontier.cu",
+    (
+        "flag_free",
+        "start_frontier",
+        "search_gpubfs_wr<{Offset}, false, false>",
+        "search_gpubfs_wr<{Offset}, true, true>",
+        "search_cover<{Offset}>",
+    ),
+    cooperative=True,
+)
+SOURCES = (APSB_APFB, FRONTIER)
+
+
+class Kernels:
+    """The compiled kernels of a source on the current device, for one type of offsets."""
+
+    def __init__(self, source: Source, offset: str) -> None:
+        import cupy
+
+        self._offset = offset
+        self._module = cupy.RawModule(
+            code=source.text(),
+            options=COMPILE_OPTIONS,
+            name_expressions=source.names(offset),
+            enable_cooperative_groups=source.cooperative,
+        )
+        self._functions: dict[str, Any] = {}
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self._functions:
+            self._functions[name] = self._module.get_function(name.format(Offset=self._offset))
+        return self._functions[name]
+
+    def resident_blocks(self, name: str) -> int:
+        """The blocks of `BLOCK` threads that are resident on the device at once."""
+        from cupy.cuda import Device, driver
+
+        a_multiprocessor = driver.occupancyMaxActiveBlocksPerMultiprocessor(
+            self[name].kernel.ptr, BLOCK, 0
+        )
+        return a_multiprocessor * Device().attributes["MultiProcessorCount"]
+
+
+def kernels_for(source: Source, offsets_dtype: Any) -> Kernels:
+    """The source's kernels on the current device, compiled once."""
+    from cupy.cuda import Device
+
+    return _kernels(source, OFFSET_TYPES[offsets_dtype.name], Device().id)
+
+
+def require_memory(nbytes: int, purpose: str) -> None:
+    """Raise MemoryError, before anything is launched, when the device can't give `nbytes`."""
+    import cupy
+
+    pool = cupy.get_default_memory_pool()
+    free = cupy.cuda.Device().mem_info[0] + pool.free_bytes()
+    if pool.get_limit() > 0:
+        free = min(free, pool.get_limit() - pool.used_bytes())
+    if nbytes > free:
+        raise MemoryError(
+            f"{purpose} needs {nbytes} bytes on GPU {cupy.cuda.Device().id}; {free} are free"
+        )
+
+
+@functools.cache
+def _kernels(source: Source, offset: str, _device: int) -> Kernels:
+    return Kernels(source, offset)
+
+
+def _resolved(file: str, seen: set[str]) -> str:
+    """The file's text, each header put in where it is first included."""
+    text = resources.files("gpumatch.cuda").joinpath(file).read_text(encoding="utf-8")
+
+    def header(include: re.Match[str]) -> str:
+        name = include.group(1)
+        if name in seen:
+            return ""
+        seen.add(name)
+        return _resolved(name, seen)
+
+    return _INCLUDE.sub(header, text).replace("#pragma once\n", "")
+
+
+def every_instance() -> Iterator[tuple[Source, str]]:
+    """Each source with each type of offsets: all there is to compile."""
+    for source in SOURCES:
+        for offset in OFFSET_TYPES.values():
+            yield source, offset
