@@ -24,16 +24,16 @@ from typing import Any
 from scipy.sparse import csr_array
 
 from graphs import permute
-from graphs.delaunay import delaunay
 from graphs.geometric import rgg
 from graphs.grids import grid
 from graphs.hard import fewg, hexa, hilo, manyg, rope, rope_layers, zipf
-from graphs.kron import kron
+from graphs.kronecker import kron
 from graphs.meshes import bubbles, trace
 from graphs.permute import rcp
 from graphs.roads import road
 from graphs.simple import chain, complete, dead_end_ladder, empty, ladder, stars
-from graphs.uniform import lopsided, uniform
+from graphs.triangulations import delaunay
+from graphs.uniform_random import lopsided, uniform
 
 __all__ = [
     "FAMILIES",

@@ -80,8 +80,7 @@ def _write(path: Path, graph: scipy.sparse.csr_array) -> None:
     if path.suffix == ".npz":
         scipy.sparse.save_npz(path, graph)
     elif path.name.endswith((".mtx", ".mtx.gz")):
-        opened = gzip.open(path, "wb", compresslevel=1) if path.suffix == ".gz" else path.open("wb")
-        with opened as file:
+        with gzip.open(path, "wb", 1) if path.suffix == ".gz" else path.open("wb") as file:
             scipy.io.mmwrite(file, graph, field="pattern", symmetry="general")
     else:
         raise ValueError(f"{path}: the name must end in .mtx, .mtx.gz or .npz")
