@@ -24,9 +24,12 @@ from typing import Any
 
 from numba.core import cgutils, types
 from numba.core.errors import TypingError
-from numba.extending import intrinsic
+from numba.extending import intrinsic as _intrinsic
 
 __all__ = ["cas", "fetch_add", "load", "store"]
+
+# Callers do not pass the typing context, which Numba's annotation of an intrinsic asks for.
+intrinsic: Any = _intrinsic
 
 
 def _item_type(array: Any, index: Any) -> Any:

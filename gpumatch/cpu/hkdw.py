@@ -36,17 +36,17 @@ def run(
     seed: int,
 ) -> bool:
     """Extend the matching to a maximum one; True unless ``control`` stopped it."""
-    shortest = LevelSearch(smaller_side(graph, row_to_col, col_to_row), threads=1)
-    further = LookaheadSearch(larger_side(graph, row_to_col, col_to_row), threads=1)
     matched = int(np.count_nonzero(row_to_col >= 0))
-    with Workers(threads=1) as workers:
+    with Workers(1, graph.nnz) as workers:
+        shortest = LevelSearch(smaller_side(graph, row_to_col, col_to_row), workers)
+        further = LookaheadSearch(larger_side(graph, row_to_col, col_to_row), workers)
         found = -1
         while found:
             if control.tick(matched):
                 return False
-            found = shortest.phase(workers, control, matched)
+            found = shortest.phase(control, matched)
             if found > 0:
-                more = further.phase(workers, control, matched + found, backward=False)
+                more = further.phase(control, matched + found, backward=False)
                 found = -1 if more < 0 else found + more
             if found < 0:
                 return False

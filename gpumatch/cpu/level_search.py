@@ -174,9 +174,10 @@ def _search(
 class LevelSearch:
     """The arrays of the phases from one side; ``levels`` is how many the last phase had."""
 
-    def __init__(self, side: Side, threads: int) -> None:
+    def __init__(self, side: Side, workers: Workers) -> None:
         near, far = len(side.mate), len(side.far_mate)
         self.side = side
+        self.workers = workers
         self.phases = 0
         self.levels = 0
         self._level = np.full(near, -1, np.int32)
@@ -184,27 +185,26 @@ class LevelSearch:
         self._claimed = np.zeros(far, np.int32)
         self._position = np.empty(near, side.indptr.dtype)
         self._parent = np.empty(near, np.int32)
-        self._current = np.full(threads, -1, np.int32)
+        self._current = np.full(workers.threads, -1, np.int32)
         self._roots = free_vertices(side)
 
-    def phase(self, workers: Workers, control: Any, matched: int) -> int:
-        """Augment along shortest paths; their number, -1 if ``control`` stopped it, 0 at the end."""
+    def phase(self, control: Any, matched: int) -> int:
+        """Augment along shortest paths: how many, -1 if ``control`` stopped it."""
         self.phases += 1
         roots = self._roots = self._roots[self.side.mate[self._roots] < 0]
         self._queue[: len(roots)] = roots
         self._level[roots] = 0
         self._position[roots] = self.side.indptr[roots]
         span = np.array([0, len(roots), len(roots), 0, 0], np.int64)
-        if not self._grow_levels(span, workers, control, matched):
+        if not self._grow_levels(span, control, matched):
             return -1
-        self.levels = int(span[_DEPTH]) + 1
-        found = (
-            self._search_down(int(span[_DEPTH]), workers, control, matched) if span[_FREE] else 0
-        )
+        last_level = int(span[_DEPTH])
+        self.levels = last_level + 1
+        found = self._search_down(last_level, control, matched) if span[_FREE] else 0
         self._level[self._queue[: span[_END]]] = -1
         return found
 
-    def _grow_levels(self, span: np.ndarray, workers: Workers, control: Any, matched: int) -> bool:
+    def _grow_levels(self, span: np.ndarray, control: Any, matched: int) -> bool:
         next_slot = np.zeros(1, np.int64)
         state = (
             self.side.indptr,
@@ -216,7 +216,7 @@ class LevelSearch:
             next_slot,
             self._position,
         )
-        wide = _WIDE if workers.threads > 1 else len(self._level) + 1
+        wide = _WIDE if self.workers.threads > 1 else len(self._level) + 1
 
         def share(worker: int) -> bool:
             return _expand(*state, BUDGET) < BUDGET
@@ -225,14 +225,14 @@ class LevelSearch:
             if control.tick(matched):
                 return False
             if span[_LAST] - span[_FIRST] >= wide:
-                while not workers.run(share, workers.threads):
+                while not self.workers.run(share, self.workers.threads):
                     if control.tick(matched):
                         return False
         return True
 
-    def _search_down(self, last_level: int, workers: Workers, control: Any, matched: int) -> int:
+    def _search_down(self, last_level: int, control: Any, matched: int) -> int:
         next_root = np.zeros(1, np.int64)
-        found = np.zeros(workers.threads, np.int64)
+        found = np.zeros(self.workers.threads, np.int64)
 
         def kernel(worker: int) -> bool:
             return _search(
@@ -250,7 +250,7 @@ class LevelSearch:
                 found,
             )
 
-        while not workers.run(kernel, len(self._roots)):
+        while not self.workers.run(kernel, len(self._roots)):
             if control.tick(matched + int(found.sum())):
                 return -1
         return int(found.sum())

@@ -144,23 +144,24 @@ def _search(
 class LookaheadSearch:
     """The arrays of the searches from one side, kept from phase to phase."""
 
-    def __init__(self, side: Side, threads: int) -> None:
+    def __init__(self, side: Side, workers: Workers) -> None:
         near, far = len(side.mate), len(side.far_mate)
         self.side = side
+        self.workers = workers
         self.phases = 0
         self._claimed = np.zeros(far, np.int32)
         self._looked = side.indptr[:-1].copy()
         self._position = np.empty(near, side.indptr.dtype)
         self._parent = np.empty(near, np.int32)
-        self._current = np.full(threads, -1, np.int32)
+        self._current = np.full(workers.threads, -1, np.int32)
         self._roots = free_vertices(side)
 
-    def phase(self, workers: Workers, control: Any, matched: int, *, backward: bool) -> int:
+    def phase(self, control: Any, matched: int, *, backward: bool) -> int:
         """Search once from each free near vertex; the paths found, -1 if ``control`` stopped it."""
         self.phases += 1
         self._roots = self._roots[self.side.mate[self._roots] < 0]
         next_root = np.zeros(1, np.int64)
-        found = np.zeros(workers.threads, np.int64)
+        found = np.zeros(self.workers.threads, np.int64)
 
         def kernel(worker: int) -> bool:
             return _search(
@@ -178,7 +179,7 @@ class LookaheadSearch:
                 found,
             )
 
-        while not workers.run(kernel, len(self._roots)):
+        while not self.workers.run(kernel, len(self._roots)):
             if control.tick(matched + int(found.sum())):
                 return -1
         return int(found.sum())

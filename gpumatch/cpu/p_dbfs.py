@@ -36,7 +36,7 @@ import numpy as np
 from numba import njit
 
 from gpumatch.cpu.atomics import cas, fetch_add, load
-from gpumatch.cpu.sides import BUDGET, free_vertices, smaller_side
+from gpumatch.cpu.sides import BUDGET, Side, free_vertices, smaller_side
 from gpumatch.cpu.workers import Workers
 
 __all__ = ["run"]
@@ -109,6 +109,50 @@ def _search(
     return False
 
 
+class _DisjointSearch:
+    """The arrays of the searches from one side, kept from phase to phase."""
+
+    def __init__(self, side: Side, workers: Workers) -> None:
+        near, far = len(side.mate), len(side.far_mate)
+        self.side = side
+        self.workers = workers
+        self.phases = 0
+        self._claimed = np.zeros(far, np.int32)
+        self._predecessor = np.empty(far, np.int32)
+        self._following = np.empty(near, np.int32)
+        self._position = np.empty(near, side.indptr.dtype)
+        self._head, self._tail = np.full((2, workers.threads), -1, np.int32)
+        self._roots = free_vertices(side)
+
+    def phase(self, control: Any, matched: int) -> int:
+        """Search once from each free near vertex; the paths found, -1 if ``control`` stopped it."""
+        self.phases += 1
+        self._roots = self._roots[self.side.mate[self._roots] < 0]
+        next_root = np.zeros(1, np.int64)
+        found = np.zeros(self.workers.threads, np.int64)
+
+        def kernel(worker: int) -> bool:
+            return _search(
+                worker,
+                *self.side,
+                self._roots,
+                np.int32(self.phases),
+                self._claimed,
+                self._predecessor,
+                self._following,
+                self._position,
+                self._head,
+                self._tail,
+                next_root,
+                found,
+            )
+
+        while not self.workers.run(kernel, len(self._roots)):
+            if control.tick(matched + int(found.sum())):
+                return -1
+        return int(found.sum())
+
+
 def run(
     graph: Any,
     row_to_col: np.ndarray,
@@ -119,31 +163,16 @@ def run(
     seed: int,
 ) -> bool:
     """Extend the matching to a maximum one; True unless ``control`` stopped it."""
-    side = smaller_side(graph, row_to_col, col_to_row)
-    near, far = len(side.mate), len(side.far_mate)
-    claimed = np.zeros(far, np.int32)
-    predecessor = np.empty(far, np.int32)
-    following = np.empty(near, np.int32)
-    position = np.empty(near, side.indptr.dtype)
-    head, tail = np.full(threads, -1, np.int32), np.full(threads, -1, np.int32)
-    queues = (predecessor, following, position, head, tail)
-
-    roots = free_vertices(side)
     matched = int(np.count_nonzero(row_to_col >= 0))
-    phase = np.int32(0)
-    with Workers(threads) as workers:
-        found = np.full(threads, -1, np.int64)
-        while found.any():
+    with Workers(threads, graph.nnz) as workers:
+        search = _DisjointSearch(smaller_side(graph, row_to_col, col_to_row), workers)
+        found = -1
+        while found:
             if control.tick(matched):
                 return False
-            phase += np.int32(1)
-            roots = roots[side.mate[roots] < 0]
-            next_root = np.zeros(1, np.int64)
-            found = np.zeros(threads, np.int64)
-            state = (*side, roots, phase, claimed, *queues, next_root, found)
-            while not workers.run(lambda worker, s=state: _search(worker, *s), len(roots)):
-                if control.tick(matched + int(found.sum())):
-                    return False
-            matched += int(found.sum())
-            control.phase(found=int(found.sum()), matched=matched)
+            found = search.phase(control, matched)
+            if found < 0:
+                return False
+            matched += found
+            control.phase(found=found, matched=matched)
     return True

@@ -33,14 +33,14 @@ def run(
     seed: int,
 ) -> bool:
     """Extend the matching to a maximum one; True unless ``control`` stopped it."""
-    search = LevelSearch(smaller_side(graph, row_to_col, col_to_row), threads)
     matched = int(np.count_nonzero(row_to_col >= 0))
-    with Workers(threads) as workers:
+    with Workers(threads, graph.nnz) as workers:
+        search = LevelSearch(smaller_side(graph, row_to_col, col_to_row), workers)
         found = -1
         while found:
             if control.tick(matched):
                 return False
-            found = search.phase(workers, control, matched)
+            found = search.phase(control, matched)
             if found < 0:
                 return False
             matched += found

@@ -13,17 +13,19 @@ from types import TracebackType
 
 __all__ = ["Workers"]
 
+_EDGES_EACH = 2**16  # waking a thread takes about as long as visiting so many edges
+
 
 class Workers:
-    """Up to ``threads`` threads, the caller's among them; a context manager that joins the others.
+    """Threads for a graph, the caller's among them; a context manager that joins the others.
 
-    After an exception, be it Ctrl-C in the caller's thread, no kernel is running any more when the
-    ``with`` statement is left.
+    There are ``threads`` of them, fewer if the graph has few edges. After an exception, be it Ctrl-C
+    in the caller's thread, no kernel is running any more when the ``with`` statement is left.
     """
 
-    def __init__(self, threads: int) -> None:
-        self.threads = threads
-        self._others = ThreadPoolExecutor(max_workers=max(threads - 1, 1))
+    def __init__(self, threads: int, edges: int) -> None:
+        self.threads = min(threads, 1 + edges // _EDGES_EACH)
+        self._others = ThreadPoolExecutor(max_workers=max(self.threads - 1, 1))
 
     def __enter__(self) -> Workers:
         return self
