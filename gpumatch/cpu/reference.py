@@ -485,7 +485,7 @@ def run(
 
     Notes
     -----
-    O(nm) turns for n columns and m edges a phase, at most 2n + 1 phases.
+    O(nl + m) a phase of l levels, for n vertices and m edges; at most 2n + 1 phases.
     """
 
     system = ALGORITHMS[algorithm]

@@ -164,6 +164,7 @@ class Recorder:
     def tick(self, matched):
         assert matched == matching_size(self.graph, *self.mates)
         self.ticks += 1
+        assert self.ticks < 1000, "the run does not end"
         return self.ticks == self.stop_at_tick
 
     def phase(self, **numbers):
@@ -434,6 +435,22 @@ def test_scheduler_interleaves_in_many_ways():
     totals = [count(seed) for seed in range(200)]
     assert totals == [count(seed) for seed in range(200)]
     assert {1, 2, 3, 4, 5, 6} <= set(totals) <= set(range(1, 9))
+
+
+def test_some_threads_end_before_others_begin():
+    def late_starts(seed):
+        turns = []
+
+        def thread(share):
+            for _ in range(30):
+                turns.append(share[0])
+                yield
+
+        Grid("mt", seed).launch(thread, 2 * reference.WARP)
+        first, last = turns[0], (turns[0] + reference.WARP) % (2 * reference.WARP)
+        return last not in turns[: len(turns) - turns[::-1].index(first)]
+
+    assert any(late_starts(seed) for seed in range(100))
 
 
 # -- one kernel at a time --------------------------------------------------------------------------
