@@ -174,5 +174,5 @@ def run(
             if found < 0:
                 return False
             matched += found
-            control.phase(found=found, matched=matched)
+            control.phase(levels=0, found=found, matched=matched)
     return True

@@ -45,5 +45,5 @@ def run(
                 return False
             matched += found
             backward = not backward
-            control.phase(found=found, matched=matched)
+            control.phase(levels=0, found=found, matched=matched)
     return True

@@ -19,8 +19,8 @@ _EDGES_EACH = 2**16  # waking a thread takes about as long as visiting so many e
 class Workers:
     """Threads for a graph, the caller's among them; a context manager that joins the others.
 
-    There are ``threads`` of them, fewer if the graph has few edges. After an exception, be it Ctrl-C
-    in the caller's thread, no kernel is running any more when the ``with`` statement is left.
+    There are ``threads`` of them, fewer if the graph has few edges. After an exception, even Ctrl-C
+    in the caller's thread, no kernel runs any more when the ``with`` statement is left.
     """
 
     def __init__(self, threads: int, edges: int) -> None:
