@@ -32,8 +32,12 @@ class Algorithm:
         Whether the result is always optimal.
     reference : str
         Where it was published.
+    homes : mapping
+        Backend -> ``"module:function"`` of the code.
     options : mapping
         Its own keyword arguments: name -> values, the default first.
+    is_variant : bool
+        Whether its function serves several algorithms and is told which, as ``algorithm=name``.
     """
 
     name: str
@@ -42,6 +46,7 @@ class Algorithm:
     reference: str
     homes: Mapping[str, str] = field(repr=False)
     options: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    is_variant: bool = field(default=False, repr=False)
 
     @property
     def backends(self) -> tuple[str, ...]:
@@ -56,7 +61,8 @@ _FRONTIER = {"frontier": ("scan", "queue")}
 
 def _deveci(name: str, text: str, options: Mapping[str, tuple[str, ...]]) -> Algorithm:
     homes = {"cuda": "gpumatch.cuda.apsb_apfb:run", "reference": "gpumatch.cpu.reference:run"}
-    return Algorithm(name, "matching", True, f"{_DEVECI}: {text}", homes, options)
+    reference = f"{_DEVECI}: {text}"
+    return Algorithm(name, "matching", True, reference, homes, options, is_variant=True)
 
 
 def _on_cpu(name: str, reference: str) -> Algorithm:
@@ -109,52 +115,59 @@ def algorithms() -> list[Algorithm]:
     return list(_TABLE.values())
 
 
-def choose(algorithm: str, backend: str, *, on_device: bool, nnz: int) -> tuple[Algorithm, str]:
-    """The algorithm and the backend that serve a call."""
-    if backend not in ("auto", *BACKENDS):
-        raise ValueError(f"backend must be 'auto' or one of {BACKENDS}; got {backend!r}")
-    if algorithm not in ("auto", *_TABLE):
-        raise ValueError(f"algorithm must be 'auto' or one of {tuple(_TABLE)}; got {algorithm!r}")
+def choose(
+    algorithm: str, init: str, backend: str, *, on_device: bool, nnz: int
+) -> tuple[Algorithm, str, str]:
+    """The algorithm, the name of the start and the backend that serve a call."""
+    _check_name("backend", backend, BACKENDS)
+    _check_name("algorithm", algorithm, tuple(_TABLE))
+    _check_name("init", init, tuple(_STARTS))
     if backend == "auto":
-        backend = _where(algorithm, on_device, nnz)
+        backend = _where(algorithm, init, on_device, nnz)
     chosen = _TABLE[_DEFAULT[backend] if algorithm == "auto" else algorithm]
-    if backend not in chosen.homes:
-        raise ValueError(
-            f"algorithm {chosen.name!r} runs on {' and '.join(map(repr, chosen.homes))}, "
-            f"not on {backend!r}"
-            + (
-                ": pass backend='cpu' to copy the graph to the host"
-                if on_device and "cpu" in chosen.homes
-                else ""
-            )
-        )
+    if init == "auto":
+        init = "karp-sipser" if chosen.name == "engine" and backend == "cpu" else "cheap"
+    for what, homes in (
+        (f"algorithm {chosen.name!r}", chosen.homes),
+        (f"init={init!r}", _STARTS[init]),
+    ):
+        if backend not in homes:
+            there = " and ".join(map(repr, homes))
+            hint = ": pass backend='cpu' to copy the graph to the host" if on_device else ""
+            raise ValueError(f"{what} runs on {there}, not on {backend!r}{hint}")
     if backend == "cuda":
         reason = why_no_cuda()
         if reason is not None:
-            raise RuntimeError(f"backend='cuda' can't run: {reason}")
-    return chosen, backend
+            raise RuntimeError(f"backend 'cuda' can't run: {reason}")
+    return chosen, init, backend
 
 
-def _where(algorithm: str, on_device: bool, nnz: int) -> str:
+def _check_name(argument: str, value: str, known: tuple[str, ...]) -> None:
+    if value not in ("auto", *known):
+        raise ValueError(f"{argument} must be 'auto' or one of {known}; got {value!r}")
+
+
+def _where(algorithm: str, init: str, on_device: bool, nnz: int) -> str:
     """Device data stays on the device; host data goes there when that pays or nothing else can."""
-    homes = tuple(_TABLE[algorithm].homes) if algorithm != "auto" else ("cpu", "cuda")
-    if on_device or "cpu" not in homes:
+    if on_device:
         return "cuda"
+    homes = {"cpu", "cuda"}
+    if algorithm != "auto":
+        homes &= _TABLE[algorithm].homes.keys()
+    if init != "auto":
+        homes &= _STARTS[init].keys()
     pays = "cuda" in homes and nnz >= GPU_PAYS_FROM and why_no_cuda() is None
-    return "cuda" if pays else "cpu"
+    return "cpu" if "cpu" in homes and not pays else "cuda"
 
 
-def choose_start(init: str, algorithm: Algorithm, backend: str) -> tuple[str, Callable[..., bool]]:
-    """The start's name and function."""
-    if init not in ("auto", *_STARTS):
-        raise ValueError(f"init must be 'auto' or one of {tuple(_STARTS)}; got {init!r}")
-    if init == "auto":
-        init = "karp-sipser" if algorithm.name == "engine" and backend == "cpu" else "cheap"
-    if backend not in _STARTS[init]:
-        raise ValueError(
-            f"init={init!r} runs on {' and '.join(map(repr, _STARTS[init]))}, not on {backend!r}"
-        )
-    return init, load(_STARTS[init][backend])
+def start(init: str, backend: str) -> Callable[..., bool]:
+    """The function that makes the start `init` on `backend`."""
+    return load(_STARTS[init][backend])
+
+
+def starts(backend: str) -> list[str]:
+    """Names of the starts that `backend` has."""
+    return [name for name, homes in _STARTS.items() if backend in homes]
 
 
 def checked_options(algorithm: Algorithm, backend: str, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -165,13 +178,9 @@ def checked_options(algorithm: Algorithm, backend: str, given: Mapping[str, Any]
             raise TypeError(f"algorithm {algorithm.name!r} takes no option {name!r} ({own})")
         if value not in algorithm.options[name]:
             raise ValueError(f"{name} must be one of {algorithm.options[name]}; got {value!r}")
-    if backend == "reference" and given.get("frontier", "scan") != "scan":
-        raise ValueError("frontier='queue' runs on 'cuda', not on 'reference'")
     options = {name: values[0] for name, values in algorithm.options.items()} | dict(given)
-    if algorithm.options:
-        options["algorithm"] = algorithm.name
-    if backend == "reference":
-        options.pop("frontier", None)
+    if backend == "reference" and options.pop("frontier", "scan") != "scan":
+        raise ValueError("frontier='queue' runs on 'cuda', not on 'reference'")
     return options
 
 

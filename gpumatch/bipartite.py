@@ -12,14 +12,20 @@ arrays on a GPU. One direction is made from the other when it is first asked for
 
 from __future__ import annotations
 
+import operator
 import sys
-from collections.abc import Hashable, Iterable, Sequence
-from typing import Any
+from collections.abc import Hashable, Iterable
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from gpumatch.backends import module_for
+
+Csr = tuple[Any, Any]  # (indptr, indices)
+
 _MAX_VERTICES = 2**31 - 2
 _MAX_INT32_OFFSET = 2**31 - 1
+_DLPACK_CUDA = (2, 13)  # kDLCUDA, kDLCUDAManaged
 
 
 class BipartiteGraph:
@@ -29,7 +35,7 @@ class BipartiteGraph:
     ----------
     source : sparse, dense or networkx graph, or tuple
         - any SciPy sparse array or matrix, any cupyx sparse matrix: stored entries are edges,
-          stored zeros too;
+          stored zeros too (but of DIA, which stores its padding, the nonzero entries);
         - ``(indptr, indices, shape)`` or ``(indptr, indices, data, shape)``: CSR arrays of NumPy,
           CuPy or anything that speaks ``__cuda_array_interface__`` or DLPack; indices may be
           unsorted and repeated, ``data`` is not looked at;
@@ -69,11 +75,7 @@ class BipartiteGraph:
     """
 
     def __init__(self, source: Any) -> None:
-        self._rows: tuple[Any, Any] | None = None
-        self._cols: tuple[Any, Any] | None = None
-        self.row_labels: list[Hashable] | None = None
-        self.col_labels: list[Hashable] | None = None
-        _fill(self, source)
+        self._hold(_parts_of(source))
 
     # -- other ways in ---------------------------------------------------------------------------
 
@@ -90,25 +92,24 @@ class BipartiteGraph:
         shape : (int, int), optional
             Numbers of rows and columns; by default just enough.
 
+        Raises
+        ------
+        TypeError, ValueError
+            As for the class; also if the arrays differ in length.
+
         Examples
         --------
         >>> from gpumatch import BipartiteGraph
         >>> BipartiteGraph.from_edges([0, 0, 1], [1, 2, 1])
         BipartiteGraph(2 rows, 3 columns, 3 edges, host)
         """
-        rows, cols = _index_array(rows, "rows"), _index_array(cols, "cols")
-        if rows.shape != cols.shape:
+        rows, cols = index_array(rows, "rows"), index_array(cols, "cols")
+        _check_one_home(rows, cols, "rows and cols")
+        if rows.size != cols.size:
             raise ValueError(f"rows and cols must have one length; got {rows.size} and {cols.size}")
         if shape is None:
             shape = (_length_for(rows), _length_for(cols))
-        nrows, ncols = _checked_shape(shape)
-        _check_range(rows, nrows, "rows")
-        _check_range(cols, ncols, "cols")
-        graph = cls.__new__(cls)
-        graph._rows = _csr(rows).from_edges(rows, cols, nrows)
-        graph._cols = graph.row_labels = graph.col_labels = None
-        graph._set_shape(nrows, ncols)
-        return graph
+        return cls._from_parts(_parts_of_edges(rows, cols, _checked_shape(shape)))
 
     @classmethod
     def from_networkx(cls, G: Any, row_nodes: Iterable[Hashable] | None = None) -> BipartiteGraph:
@@ -126,11 +127,16 @@ class BipartiteGraph:
         ------
         ValueError
             If an edge joins two rows or two columns, or the two sides can't be told apart.
+
+        Examples
+        --------
+        >>> import networkx as nx
+        >>> from gpumatch import BipartiteGraph
+        >>> graph = BipartiteGraph.from_networkx(nx.Graph(["ax", "ay", "by"]), "ab")
+        >>> graph, graph.col_labels
+        (BipartiteGraph(2 rows, 2 columns, 3 edges, host), ['x', 'y'])
         """
-        graph = cls.__new__(cls)
-        graph._cols = None
-        _fill_from_networkx(graph, G, row_nodes)
-        return graph
+        return cls._from_parts(_parts_of_networkx(G, row_nodes))
 
     # -- what it holds ---------------------------------------------------------------------------
 
@@ -183,7 +189,10 @@ class BipartiteGraph:
         return f"BipartiteGraph({self.nrows} rows, {self.ncols} columns, {self.nnz} edges, {where})"
 
     def edges(self) -> tuple[Any, Any]:
-        """The row and the column of every edge, as two int32 arrays."""
+        """The row and the column of every edge, as two int32 arrays.
+
+        In the order of whichever CSR is there; the one array may be that CSR's own.
+        """
         arrays = self._either()
         major, minor = _csr(arrays[1]).owners(*arrays), arrays[1]
         return (major, minor) if self.has_rows else (minor, major)
@@ -208,41 +217,47 @@ class BipartiteGraph:
 
     def transpose(self) -> BipartiteGraph:
         """The graph with rows and columns exchanged; shares the arrays."""
-        graph = BipartiteGraph.__new__(BipartiteGraph)
-        graph._rows, graph._cols = self._cols, self._rows
-        graph.row_labels, graph.col_labels = self.col_labels, self.row_labels
-        graph._set_shape(self.ncols, self.nrows)
-        return graph
+        labels = self.col_labels, self.row_labels
+        return self._from_parts(_Parts(self.shape[::-1], self._cols, self._rows, *labels))
 
     # -- inside ----------------------------------------------------------------------------------
 
-    def _set_shape(self, nrows: int, ncols: int) -> None:
-        self.nrows, self.ncols = nrows, ncols
+    @classmethod
+    def _from_parts(cls, parts: _Parts) -> BipartiteGraph:
+        graph = cls.__new__(cls)
+        graph._hold(parts)
+        return graph
 
-    def _either(self) -> tuple[Any, Any]:
+    def _hold(self, parts: _Parts) -> None:
+        self.nrows, self.ncols = parts.shape
+        self._rows, self._cols = parts.rows, parts.cols
+        self.row_labels, self.col_labels = parts.row_labels, parts.col_labels
+
+    def _parts(self) -> _Parts:
+        return _Parts(self.shape, self._rows, self._cols, self.row_labels, self.col_labels)
+
+    def _either(self) -> Csr:
         arrays = self._rows if self._rows is not None else self._cols
         assert arrays is not None
         return arrays
 
-    def _row_arrays(self) -> tuple[Any, Any]:
+    def _row_arrays(self) -> Csr:
         if self._rows is None:
-            assert self._cols is not None
-            self._rows = _csr(self._cols[1]).transpose(*self._cols, self.nrows)
+            arrays = self._either()
+            self._rows = _csr(arrays[1]).transpose(*arrays, self.nrows)
         return self._rows
 
-    def _col_arrays(self) -> tuple[Any, Any]:
+    def _col_arrays(self) -> Csr:
         if self._cols is None:
-            assert self._rows is not None
-            self._cols = _csr(self._rows[1]).transpose(*self._rows, self.ncols)
+            arrays = self._either()
+            self._cols = _csr(arrays[1]).transpose(*arrays, self.ncols)
         return self._cols
 
     def _moved(self, convert: Any) -> BipartiteGraph:
-        graph = BipartiteGraph.__new__(BipartiteGraph)
-        graph._rows = self._rows and (convert(self._rows[0]), convert(self._rows[1]))
-        graph._cols = self._cols and (convert(self._cols[0]), convert(self._cols[1]))
-        graph.row_labels, graph.col_labels = self.row_labels, self.col_labels
-        graph._set_shape(self.nrows, self.ncols)
-        return graph
+        rows, cols = (
+            pair and (convert(pair[0]), convert(pair[1])) for pair in (self._rows, self._cols)
+        )
+        return self._from_parts(self._parts()._replace(rows=rows, cols=cols))
 
 
 def as_bipartite(source: Any) -> BipartiteGraph:
@@ -253,66 +268,72 @@ def as_bipartite(source: Any) -> BipartiteGraph:
 # -- from anything -------------------------------------------------------------------------------
 
 
-def _fill(graph: BipartiteGraph, source: Any) -> None:
+class _Parts(NamedTuple):
+    """What a graph is made of: at least one of `rows` and `cols`, in the form the module states."""
+
+    shape: tuple[int, int]
+    rows: Csr | None = None
+    cols: Csr | None = None
+    row_labels: list[Hashable] | None = None
+    col_labels: list[Hashable] | None = None
+
+
+def _parts_of(source: Any) -> _Parts:
     if isinstance(source, BipartiteGraph):
-        graph.__dict__.update(source.__dict__)
-    elif isinstance(source, tuple):
-        _fill_from_tuple(graph, source)
-    elif _is_sparse(source):
-        _fill_from_sparse(graph, source)
-    elif _is_instance(source, "networkx", "Graph"):
-        _fill_from_networkx(graph, source, None)
-    elif _is_instance(source, "torch", "Tensor") and source.layout == _torch().sparse_csr:
+        return source._parts()
+    if isinstance(source, tuple):
+        return _parts_of_tuple(source)
+    if _is_sparse(source):
+        return _parts_of_sparse(source)
+    if _is_instance(source, "networkx", "Graph"):
+        return _parts_of_networkx(source, None)
+    if _is_instance(source, "torch", "Tensor") and source.layout == _torch().sparse_csr:
         indptr, indices = _from_dlpack(source.crow_indices()), _from_dlpack(source.col_indices())
-        _fill_from_csr(graph, indptr, indices, tuple(source.shape))
-    else:
-        _fill_from_dense(graph, source)
+        return _parts_of_csr(indptr, indices, source.shape)
+    return _parts_of_dense(source)
 
 
-def _fill_from_tuple(graph: BipartiteGraph, source: tuple[Any, ...]) -> None:
+def _parts_of_tuple(source: tuple[Any, ...]) -> _Parts:
     if len(source) not in (3, 4):
         raise TypeError(
             "a tuple must be (indptr, indices, shape) or (indptr, indices, data, shape); "
             f"got {len(source)} parts"
         )
-    _fill_from_csr(graph, source[0], source[1], source[-1])
+    return _parts_of_csr(source[0], source[1], source[-1])
 
 
-def _fill_from_sparse(graph: BipartiteGraph, matrix: Any) -> None:
+def _parts_of_sparse(matrix: Any) -> _Parts:
     if matrix.ndim != 2:
         raise ValueError(f"the sparse array must have 2 dimensions; got {matrix.ndim}")
+    if matrix.format == "csr":
+        return _parts_of_csr(matrix.indptr, matrix.indices, matrix.shape)
     if matrix.format == "csc":
-        _fill_from_csr(graph, matrix.indptr, matrix.indices, matrix.shape[::-1])
-        graph._rows, graph._cols = None, graph._rows
-        graph._set_shape(*matrix.shape)
-        return
-    if matrix.format != "csr":
-        matrix = _pattern(matrix).tocsr()
-    _fill_from_csr(graph, matrix.indptr, matrix.indices, matrix.shape)
-
-
-def _pattern(matrix: Any) -> Any:
-    """The COO matrix with an entry 1 for each stored one, so that no zero is lost on the way."""
+        transposed = _parts_of_csr(matrix.indptr, matrix.indices, matrix.shape[::-1])
+        return _Parts(transposed.shape[::-1], cols=transposed.rows)
     coo = matrix.tocoo()
-    ones = _xp(coo.data).ones(coo.data.shape, dtype=np.float32)
-    return type(coo)((ones, (coo.row, coo.col)), shape=coo.shape)
+    return _parts_of_edges(coo.row, coo.col, _checked_shape(coo.shape))
 
 
-def _fill_from_dense(graph: BipartiteGraph, source: Any) -> None:
+def _parts_of_dense(source: Any) -> _Parts:
     array = _as_array(source, "the graph")
+    if array.dtype.kind not in "biufc":
+        raise TypeError(
+            "the graph must be a sparse matrix, a boolean or numeric array, a tuple of CSR arrays "
+            f"or a networkx graph; got {type(source).__name__} (dtype {array.dtype})"
+        )
     if array.ndim != 2:
         raise ValueError(f"a dense graph must have 2 dimensions; got {array.ndim}")
-    if array.dtype.kind not in "biufc":
-        raise TypeError(f"a dense graph must be boolean or numeric; got dtype {array.dtype}")
-    nrows, ncols = _checked_shape(array.shape)
     rows, cols = array.nonzero()
-    graph._rows = _csr(rows).from_edges(rows, cols, nrows)
-    graph._set_shape(nrows, ncols)
+    return _parts_of_edges(rows, cols, _checked_shape(array.shape))
 
 
-def _fill_from_networkx(
-    graph: BipartiteGraph, G: Any, row_nodes: Iterable[Hashable] | None
-) -> None:
+def _parts_of_edges(rows: Any, cols: Any, shape: tuple[int, int]) -> _Parts:
+    _check_range(rows, shape[0], "rows")
+    _check_range(cols, shape[1], "cols")
+    return _Parts(shape, rows=_csr(rows).from_edges(rows, cols, shape[0]))
+
+
+def _parts_of_networkx(G: Any, row_nodes: Iterable[Hashable] | None) -> _Parts:
     rows, cols = _networkx_sides(G, row_nodes)
     number = {node: i for i, node in enumerate(rows)}
     number.update((node, ~i) for i, node in enumerate(cols))  # columns count -1, -2, …
@@ -322,9 +343,8 @@ def _fill_from_networkx(
     if one_side.any():
         u, v = list(G.edges())[int(one_side.argmax())]
         raise ValueError(f"the graph is not bipartite: edge ({u!r}, {v!r}) stays on one side")
-    graph._rows = _csr(ends).from_edges(ends[:, 1], ~ends[:, 0], len(rows))
-    graph._set_shape(len(rows), len(cols))
-    graph.row_labels, graph.col_labels = rows, cols
+    parts = _parts_of_edges(ends[:, 1], ~ends[:, 0], _checked_shape((len(rows), len(cols))))
+    return parts._replace(row_labels=rows, col_labels=cols)
 
 
 def _networkx_sides(
@@ -355,20 +375,19 @@ def _networkx_sides(
 # -- CSR arrays ----------------------------------------------------------------------------------
 
 
-def _fill_from_csr(graph: BipartiteGraph, indptr: Any, indices: Any, shape: Any) -> None:
+def _parts_of_csr(indptr: Any, indices: Any, shape: Any) -> _Parts:
     nrows, ncols = _checked_shape(shape)
-    indptr, indices = _index_array(indptr, "indptr"), _index_array(indices, "indices")
-    if isinstance(indptr, np.ndarray) != isinstance(indices, np.ndarray):
-        raise ValueError("indptr and indices must live on one device")
+    indptr, indices = index_array(indptr, "indptr"), index_array(indices, "indices")
+    _check_one_home(indptr, indices, "indptr and indices")
     indices = _check_offsets(indptr, indices, nrows)
     _check_range(indices, ncols, "indices")
     module = _csr(indices)
     if module.is_canonical(indptr, indices):
         offsets = np.int32 if indices.size <= _MAX_INT32_OFFSET else np.int64
-        graph._rows = _exactly(indptr, offsets), _exactly(indices, np.int32)
+        rows = _exactly(indptr, offsets), _exactly(indices, np.int32)
     else:
-        graph._rows = module.canonical(indptr, indices, nrows)
-    graph._set_shape(nrows, ncols)
+        rows = module.canonical(indptr, indices, nrows)
+    return _Parts((nrows, ncols), rows=rows)
 
 
 def _check_offsets(indptr: Any, indices: Any, nrows: int) -> Any:
@@ -394,11 +413,10 @@ def _check_range(indices: Any, bound: int, name: str) -> None:
 
 
 def _checked_shape(shape: Any) -> tuple[int, int]:
-    if not isinstance(shape, Sequence) or len(shape) != 2:
-        raise ValueError(f"shape must be (rows, columns); got {shape!r}")
-    if not all(isinstance(n, (int, np.integer)) for n in shape):
-        raise TypeError(f"shape must hold two integers; got {shape!r}")
-    nrows, ncols = (int(n) for n in shape)
+    try:
+        nrows, ncols = (operator.index(n) for n in shape)
+    except (TypeError, ValueError) as exc:
+        raise type(exc)(f"shape must be two integers (rows, columns); got {shape!r}") from None
     if nrows < 0 or ncols < 0:
         raise ValueError(f"shape must not be negative; got {(nrows, ncols)}")
     if max(nrows, ncols) > _MAX_VERTICES:
@@ -408,7 +426,13 @@ def _checked_shape(shape: Any) -> tuple[int, int]:
     return nrows, ncols
 
 
-def _index_array(values: Any, name: str) -> Any:
+def _check_one_home(one: Any, other: Any, names: str) -> None:
+    if isinstance(one, np.ndarray) != isinstance(other, np.ndarray):
+        raise ValueError(f"{names} must live on one device; got one on the host")
+
+
+def index_array(values: Any, name: str) -> Any:
+    """`values` as a one-dimensional integer array where they live; `name` is for the errors."""
     array = _as_array(values, name)
     if array.ndim != 1:
         raise ValueError(f"{name} must have 1 dimension; got {array.ndim}")
@@ -417,6 +441,15 @@ def _index_array(values: Any, name: str) -> Any:
     if array.dtype.kind not in "iu":
         raise TypeError(f"{name} must be integers; got dtype {array.dtype}")
     return array
+
+
+def array_of(xp: Any, values: Any) -> Any:
+    """`values` as an array of `xp`, copied between host and device where need be."""
+    if xp is np and hasattr(values, "__cuda_array_interface__"):
+        import cupy
+
+        return cupy.asnumpy(values)
+    return xp.asarray(values)
 
 
 def _exactly(array: Any, dtype: Any) -> Any:
@@ -449,7 +482,7 @@ def _as_array(values: Any, name: str) -> Any:
 
 
 def _from_dlpack(values: Any) -> Any:
-    if values.__dlpack_device__()[0] == 2:  # kDLCUDA
+    if values.__dlpack_device__()[0] in _DLPACK_CUDA:
         import cupy
 
         return cupy.from_dlpack(values)
@@ -480,8 +513,4 @@ def _xp(array: Any) -> Any:
 
 def _csr(array: Any) -> Any:
     """The module that orders and transposes CSR where the array lives."""
-    if isinstance(array, np.ndarray):
-        from gpumatch.cpu import csr
-    else:
-        from gpumatch.cuda import csr  # type: ignore[no-redef]
-    return csr
+    return module_for("csr", on_device=not isinstance(array, np.ndarray))

@@ -15,11 +15,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
+from gpumatch.bipartite import BipartiteGraph, array_of, as_bipartite
 
-from gpumatch.bipartite import as_bipartite
-
-_TILE = 2**24  # edges checked at a time
+TILE = 2**24  # edges checked at a time
 
 
 class CertificateError(Exception):
@@ -87,29 +85,15 @@ def verify(A: Any, result: Any) -> Certificate:
     """
     graph = as_bipartite(A)
     xp = graph.xp
-    row_to_col, col_to_row = xp.asarray(result.row_to_col), xp.asarray(result.col_to_row)
-    _check_mates(row_to_col, col_to_row, graph.shape)
+    row_to_col, col_to_row = array_of(xp, result.row_to_col), array_of(xp, result.col_to_row)
+    check_matching(graph, row_to_col, col_to_row)
     try:
-        cover_rows, cover_cols = (xp.asarray(part) for part in result.vertex_cover())
+        cover_rows, cover_cols = (array_of(xp, part) for part in result.vertex_cover())
     except ValueError as exc:
         raise CertificateError(str(exc)) from exc
     in_rows = _marks(xp, cover_rows, graph.nrows, "row")
     in_cols = _marks(xp, cover_cols, graph.ncols, "column")
-
-    is_edge = row_to_col < 0
-    for rows, cols in _edge_tiles(graph):
-        bare = ~(in_rows[rows] | in_cols[cols])
-        if bool(bare.any()):
-            at = int(bare.argmax())
-            raise CertificateError(
-                f"the cover misses the edge of row {int(rows[at])} and column {int(cols[at])}"
-            )
-        is_edge[rows[row_to_col[rows] == cols]] = True
-    if not bool(is_edge.all()):
-        row = int(is_edge.argmin())
-        raise CertificateError(
-            f"row {row} is matched to column {int(row_to_col[row])}, but that is no edge"
-        )
+    _check_cover(graph, in_rows, in_cols)
     size = int((row_to_col >= 0).sum())
     bound = int(in_rows.sum()) + int(in_cols.sum())
     if size != bound:
@@ -119,48 +103,100 @@ def verify(A: Any, result: Any) -> Certificate:
     return Certificate("matching", size, bound, graph.nnz)
 
 
-def _check_mates(row_to_col: Any, col_to_row: Any, shape: tuple[int, int]) -> None:
-    """Both arrays have the right lengths and ranges, and each names the other."""
-    for name, mates, length, bound in (
-        ("row_to_col", row_to_col, shape[0], shape[1]),
-        ("col_to_row", col_to_row, shape[1], shape[0]),
-    ):
-        if mates.shape != (length,) or mates.dtype.kind != "i":
-            raise CertificateError(
-                f"{name} must be {length} integers; got {mates.dtype} of shape {mates.shape}"
-            )
-        if length and not -1 <= int(mates.min()) <= int(mates.max()) < max(bound, 0):
-            raise CertificateError(f"{name} names a vertex outside [-1, {bound})")
-    for name, mates, partners in (
-        ("row", row_to_col, col_to_row),
-        ("column", col_to_row, row_to_col),
-    ):
-        vertices = (mates >= 0).nonzero()[0]
-        broken = partners[mates[vertices]] != vertices
-        if bool(broken.any()):
-            vertex = int(vertices[int(broken.argmax())])
-            raise CertificateError(
-                f"{name} {vertex} is matched to {int(mates[vertex])}, "
-                f"which is matched to {int(partners[mates[vertex]])}"
-            )
+def check_matching(graph: BipartiteGraph, row_to_col: Any, col_to_row: Any) -> None:
+    """Check points 1 and 2: the two arrays are one matching of `graph`."""
+    check_mates("row", row_to_col, graph.nrows, graph.ncols)
+    check_mates("column", col_to_row, graph.ncols, graph.nrows)
+    _check_partners("row", row_to_col, col_to_row)
+    _check_partners("column", col_to_row, row_to_col)
+    is_paired = row_to_col < 0
+    for rows, cols in _edge_tiles(graph):
+        is_paired[rows[row_to_col[rows] == cols]] = True
+    row = _first(~is_paired)
+    if row is not None:
+        raise CertificateError(
+            f"row {row} is matched to column {int(row_to_col[row])}, but that is no edge"
+        )
+
+
+def check_mates(side: str, mates: Any, length: int, partners: int) -> None:
+    """Check that `mates` are one number in [-1, partners) for each of `length` vertices."""
+    if mates.shape != (length,) or mates.dtype.kind not in "iu":
+        raise CertificateError(
+            f"the mates of the {side}s must be {length} integers; "
+            f"got {mates.dtype} of shape {mates.shape}"
+        )
+    vertex = _first((mates < -1) | (mates >= partners))
+    if vertex is not None:
+        raise CertificateError(
+            f"{side} {vertex} is matched to {_OTHER[side]} {int(mates[vertex])}, "
+            f"outside [-1, {partners})"
+        )
+
+
+_OTHER = {"row": "column", "column": "row"}
+
+
+def _check_partners(side: str, mates: Any, partners: Any) -> None:
+    """Check that every matched vertex of `side` is its mate's mate."""
+    vertices = (mates >= 0).nonzero()[0]
+    broken = _first(partners[mates[vertices]] != vertices)
+    if broken is not None:
+        vertex = int(vertices[broken])
+        mate = int(mates[vertex])
+        third = int(partners[mate])
+        raise CertificateError(
+            f"{side} {vertex} is matched to {_OTHER[side]} {mate}, "
+            + (f"which is matched to {side} {third}" if third >= 0 else "which is unmatched")
+        )
 
 
 def _marks(xp: Any, members: Any, length: int, side: str) -> Any:
     """A bool array of the cover's members on one side."""
-    if members.size and not 0 <= int(members.min()) <= int(members.max()) < length:
-        raise CertificateError(f"the cover names a {side} outside [0, {length})")
     marks = xp.zeros(length, dtype=bool)
+    if members.size == 0:
+        return marks
+    if members.ndim != 1 or members.dtype.kind not in "iu":
+        raise CertificateError(
+            f"the cover's {side}s must be a list of integers; "
+            f"got {members.dtype} of shape {members.shape}"
+        )
+    stray = _first((members < 0) | (members >= length))
+    if stray is not None:
+        raise CertificateError(f"the cover names {side} {int(members[stray])} of {length}")
     marks[members] = True
     return marks
 
 
-def _edge_tiles(graph: Any) -> Iterator[tuple[Any, Any]]:
+def _check_cover(graph: BipartiteGraph, in_rows: Any, in_cols: Any) -> None:
+    """Check point 3: every edge has an end in the cover."""
+    for rows, cols in _edge_tiles(graph):
+        bare = _first(~(in_rows[rows] | in_cols[cols]))
+        if bare is not None:
+            raise CertificateError(
+                f"the cover misses the edge of row {int(rows[bare])} and column {int(cols[bare])}"
+            )
+
+
+def _edge_tiles(graph: BipartiteGraph) -> Iterator[tuple[Any, Any]]:
     """Rows and columns of all edges, a tile at a time, straight from whichever CSR is there."""
-    xp, by_rows = graph.xp, graph.has_rows
+    by_rows = graph.has_rows
     indptr = graph.indptr if by_rows else graph.col_indptr
     indices = graph.indices if by_rows else graph.col_indices
-    for begin in range(0, graph.nnz, _TILE):
-        entries = xp.arange(begin, min(begin + _TILE, graph.nnz), dtype=np.int64)
-        major = xp.searchsorted(indptr, entries, side="right") - 1
-        minor = indices[begin : begin + _TILE]
+    for begin in range(0, graph.nnz, TILE):
+        minor = indices[begin : begin + TILE]
+        major = _owners(graph.xp, indptr, begin, minor.size)
         yield (major, minor) if by_rows else (minor, major)
+
+
+def _owners(xp: Any, indptr: Any, begin: int, count: int) -> Any:
+    """The row of each of `count` entries from `begin`: that of the first, plus the starts since."""
+    first = int(xp.searchsorted(indptr, begin, side="right")) - 1
+    after = int(xp.searchsorted(indptr, begin + count, side="left"))
+    starts = indptr[first + 1 : after] - begin
+    return first + xp.cumsum(xp.bincount(starts, minlength=count))
+
+
+def _first(marks: Any) -> int | None:
+    """The index of the first True, None where there is none."""
+    return int(marks.argmax()) if bool(marks.any()) else None

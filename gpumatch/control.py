@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable, Iterator
+from numbers import Real
 from typing import Any, NamedTuple
 
 
@@ -49,8 +50,11 @@ class Control:
         progress: bool = False,
         callback: Callback | None = None,
     ) -> None:
-        if time_limit is not None and not time_limit >= 0:
-            raise ValueError(f"time_limit must be None or seconds >= 0; got {time_limit!r}")
+        if time_limit is not None:
+            if not isinstance(time_limit, Real):
+                raise TypeError(f"time_limit must be None or a number; got {time_limit!r}")
+            if not time_limit >= 0:
+                raise ValueError(f"time_limit must be None or seconds >= 0; got {time_limit!r}")
         if callback is not None and not callable(callback):
             raise TypeError(f"callback must be callable; got {type(callback).__name__}")
         self._began = time.perf_counter()
@@ -74,8 +78,11 @@ class Control:
             self.stopped = True
         return self.stopped
 
-    def phase(self, *, levels: int, found: int, matched: int, **more: Any) -> None:
-        """Record a finished phase: BFS levels, augmenting paths found, matched rows after it."""
+    def phase(self, *, found: int, matched: int, levels: int = 0, **more: Any) -> None:
+        """Record a finished phase: augmenting paths found, matched rows after it, BFS levels.
+
+        A depth-first search has no levels.
+        """
         self.trace.append({"levels": levels, "found": found, "matched": matched, **more})
 
     @contextlib.contextmanager
@@ -87,9 +94,10 @@ class Control:
         finally:
             self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - begin
 
-    def close(self) -> None:
-        """Leave the progress bar's line as it stands."""
+    def close(self, matched: int) -> None:
+        """Leave the progress bar's line standing at the final number of matched rows."""
         if self._bar is not None:
+            self._show(matched)
             self._bar.close()
 
     def _show(self, matched: int) -> None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from typing import Any
 
 import numpy as np
 
 from gpumatch import backends
-from gpumatch.bipartite import BipartiteGraph, as_bipartite
+from gpumatch.bipartite import BipartiteGraph, array_of, as_bipartite, index_array
+from gpumatch.certificates import CertificateError, check_matching, check_mates
 from gpumatch.control import Callback, Control
 
 
@@ -40,7 +42,7 @@ def maximum_matching(
     backend : {"auto", "cpu", "cuda", "reference"}
         Where to run. ``"auto"``: data on a device stays there; data on the host goes to the GPU
         when there is one and the graph is large enough to repay the copy.
-    initial : Matching or integer array of length nrows, optional
+    initial : Matching, or integer array or list of length nrows, optional
         A matching to begin from: ``initial[r]`` is row r's column, -1 where there is none.
     seed : int
         Fixes the choices that are free. With ``threads=1`` it fixes the CPU's result.
@@ -92,33 +94,37 @@ def maximum_matching(
     2
     """
     control = Control(time_limit=time_limit, progress=progress, callback=callback)
+    run_options = {"seed": _checked_seed(seed), "threads": _checked_threads(threads)}
     with control.part("graph"):
         given = as_bipartite(A)
-    chosen, where = backends.choose(algorithm, backend, on_device=given.on_device, nnz=given.nnz)
-    init, start = backends.choose_start(init, chosen, where)
-    search = backends.load(chosen.homes[where])
+    chosen, init, where = backends.choose(
+        algorithm, init, backend, on_device=given.on_device, nnz=given.nnz
+    )
     own_options = backends.checked_options(chosen, where, options)
-    run_options = {"seed": _checked_seed(seed), "threads": _checked_threads(threads)}
+    start, search = backends.start(init, where), backends.load(chosen.homes[where])
+    if chosen.is_variant:
+        search = functools.partial(search, algorithm=chosen.name)
     with control.part("transfer"):
         graph = given.to_device() if where == "cuda" else given.to_host()
     mates = _initial_mates(initial, graph)
     control.total = min(graph.shape)
-    stats: dict[str, Any] = {"algorithm": chosen.name, "backend": where, "init": init}
-    stats |= options
+    stats = {"algorithm": chosen.name, "backend": where, "init": init, **own_options}
+    stats["start_size"] = _size(mates[0])
 
     proven = False
     try:
         with control.part("start"):
             go_on = start(graph, *mates, control, **run_options)
-            stats["start_size"] = _size(mates[0])
+        stats["start_size"] = _size(mates[0])
         if go_on:
             with control.part("search"):
                 proven = search(graph, *mates, control, **run_options, **own_options)
     except KeyboardInterrupt as exc:
-        exc.result = _result(given, mates, False, stats, control)  # type: ignore[attr-defined]
+        best = _result(given, mates, False, stats, control)
+        exc.result = best  # type: ignore[attr-defined]  # an attribute we add, and document
         raise
     finally:
-        control.close()
+        control.close(_size(mates[0]))
     return _result(given, mates, proven, stats, control)
 
 
@@ -230,14 +236,13 @@ class Matching:
         >>> A[gm.maximum_matching(A).row_permutation()].diagonal().tolist()
         [1, 1, 1]
         """
-        nrows = self.row_to_col.size
-        placed = self.col_to_row[:nrows]
         order = self.row_to_col.copy()
-        order[:] = -1
-        order[: placed.size] = placed
-        is_left = order == order
+        diagonal = min(self.row_to_col.size, self.col_to_row.size)
+        order[:diagonal] = self.col_to_row[:diagonal]
+        order[diagonal:] = -1
+        is_left = order < order.size
         is_left[order[order >= 0]] = False
-        order[order < 0] = is_left.nonzero()[0]
+        order[(order < 0).nonzero()[0]] = is_left.nonzero()[0]
         return order
 
     def _cover_marks(self) -> tuple[Any, Any]:
@@ -259,8 +264,8 @@ class Matching:
 
 
 def _checked_seed(seed: int) -> int:
-    if not isinstance(seed, (int, np.integer)) or seed < 0:
-        raise ValueError(f"seed must be an integer >= 0; got {seed!r}")
+    if not isinstance(seed, (int, np.integer)) or not 0 <= seed < 2**63:
+        raise ValueError(f"seed must be an integer in [0, 2**63); got {seed!r}")
     return int(seed)
 
 
@@ -281,33 +286,16 @@ def _initial_mates(initial: Any, graph: BipartiteGraph) -> tuple[Any, Any]:
     col_to_row = xp.full(graph.ncols, -1, dtype=np.int32)
     if initial is not None:
         given = initial.row_to_col if isinstance(initial, Matching) else initial
-        row_to_col[:] = _checked_initial(_as_array_of(xp, given), graph)
-        rows = (row_to_col >= 0).nonzero()[0]
-        col_to_row[row_to_col[rows]] = rows
+        given = array_of(xp, index_array(given, "initial"))
+        try:
+            check_mates("row", given, graph.nrows, graph.ncols)
+            row_to_col[:] = given
+            rows = (row_to_col >= 0).nonzero()[0]
+            col_to_row[row_to_col[rows]] = rows
+            check_matching(graph, row_to_col, col_to_row)
+        except CertificateError as exc:
+            raise ValueError(f"initial: {exc}") from None
     return row_to_col, col_to_row
-
-
-def _checked_initial(mates: Any, graph: BipartiteGraph) -> Any:
-    """`mates`, which must be a matching of `graph` as columns by row."""
-    if mates.shape != (graph.nrows,):
-        raise ValueError(f"initial must have shape ({graph.nrows},); got {mates.shape}")
-    if mates.dtype.kind not in "iu":
-        raise TypeError(f"initial must be integers; got dtype {mates.dtype}")
-    matched = (mates >= 0).nonzero()[0]
-    if matched.size == 0:
-        return -1
-    if int(mates.max()) >= graph.ncols:
-        raise ValueError(f"initial: column {int(mates.max())} lies outside [0, {graph.ncols})")
-    times = graph.xp.bincount(mates[matched], minlength=graph.ncols)
-    if int(times.max()) > 1:
-        raise ValueError(f"initial: column {int(times.argmax())} is matched to more than one row")
-    rows, cols = graph.edges()
-    is_edge = mates < 0
-    is_edge[rows[cols == mates[rows]]] = True
-    if not bool(is_edge.all()):
-        row = int(is_edge.argmin())
-        raise ValueError(f"initial: row {row} and column {int(mates[row])} share no edge")
-    return graph.xp.where(mates < 0, -1, mates)
 
 
 # -- results -------------------------------------------------------------------------------------
@@ -329,8 +317,8 @@ def _result(
     xp = given.xp
     return Matching(
         given,
-        _as_array_of(xp, row_to_col),
-        _as_array_of(xp, col_to_row),
+        array_of(xp, row_to_col),
+        array_of(xp, col_to_row),
         proven=proven,
         stats=stats | control.statistics(),
     )
@@ -341,13 +329,6 @@ def _drop_half_pairs(mates: Any, partners: Any) -> None:
     mates[mates < 0] = -1
     vertices = (mates >= 0).nonzero()[0]
     mates[vertices[partners[mates[vertices]] != vertices]] = -1
-
-
-def _as_array_of(xp: Any, values: Any) -> Any:
-    """`values` as an array of `xp`, copied between host and device where need be."""
-    if xp is np and hasattr(values, "__cuda_array_interface__"):
-        return values.get()
-    return xp.asarray(values)
 
 
 def _size(row_to_col: Any) -> int:
