@@ -158,8 +158,11 @@ def _archived_matrix(archive: bytes, name: str) -> bytes:
 
 
 def _parse_matrix_market(content: bytes, max_bytes: int) -> Any:
-    if b"\0" in content:  # SciPy's reader runs past the end of the line
+    # SciPy's reader crashes where it looks for a line's end as C's strchr does and meets a NUL.
+    if b"\0" in content:
         raise ValueError("has NUL bytes, so it is not text")
+    if not content.endswith(b"\n"):
+        content += b"\n"
     rows, columns, entries, layout, _, symmetry = scipy.io.mminfo(io.BytesIO(content))
     _check_shape(rows, columns, max_bytes)
     if symmetry != "general" and rows != columns:
@@ -246,8 +249,11 @@ _PARSERS: dict[str, Callable[[bytes, int], Any]] = {
 def _canonical_csr(matrix: Any, max_bytes: int) -> csr_array:
     if matrix.ndim != 2:
         raise ValueError(f"{matrix.ndim} dimensions, expected 2")
-    _check_shape(*matrix.shape, max_bytes)
+    rows, columns = matrix.shape
+    _check_shape(rows, columns, max_bytes)
     if scipy.sparse.issparse(matrix) and matrix.format in ("csr", "csc", "bsr"):
+        if (matrix.indptr[:-1] > matrix.indptr[1:]).any():  # SciPy's check wraps around
+            raise ValueError("indptr decreases")
         matrix.check_format(full_check=True)
     graph = csr_array(matrix)
     graph.sum_duplicates()
@@ -314,10 +320,10 @@ def read_matching(path: str | os.PathLike[str], shape: tuple[int, int]) -> np.nd
     path = Path(path)
     try:
         if _matching_suffix(path) == ".npy":
-            row_to_col = np.load(path, mmap_mode="r", allow_pickle=False)
+            row_to_col = np.array(np.lib.format.open_memmap(path, mode="r"))
         else:
             row_to_col = _row_to_col(read(path), shape)
-        return _checked_matching(np.array(row_to_col), shape)
+        return _checked_matching(row_to_col, shape)
     except Exception as error:
         raise _blame(path, error) from error
 
