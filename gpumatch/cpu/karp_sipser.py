@@ -97,10 +97,11 @@ def _match(
     heights,
     order,
     progress,
+    budget,
 ):
     """Match until nothing is left (True) or the budget is spent; progress: order read, matched."""
     work = 0
-    while work < BUDGET:
+    while work < budget:
         work += 1
         if heights[0] > 0:
             heights[0] -= 1
@@ -179,11 +180,11 @@ def run(
 
     state = (*rows, *columns, row_to_col, col_to_row, row_live, col_live, piles, heights)
     nothing = np.empty(0, np.int32)
-    while not _match(*state, nothing, progress):
+    while not _match(*state, nothing, progress, BUDGET):
         if control.tick(int(progress[1])):
             return False
     order = _by_degree(row_to_col, row_live, seed)
-    while not _match(*state, order, progress):
+    while not _match(*state, order, progress, BUDGET):
         if control.tick(int(progress[1])):
             return False
     return True

@@ -91,7 +91,7 @@ def _append(fresh, count, queue, span):
 
 
 @njit(cache=True, nogil=True)
-def _grow(indptr, indices, far_mate, level, queue, span, next_slot, position, wide):
+def _grow(indptr, indices, far_mate, level, queue, span, next_slot, position, wide, budget):
     """Grow levels to the last (True), or to a ``wide`` one or the end of the budget (False)."""
     work = 0
     while True:
@@ -101,10 +101,10 @@ def _grow(indptr, indices, far_mate, level, queue, span, next_slot, position, wi
             span[_FIRST], span[_LAST] = span[_LAST], span[_END]
             span[_DEPTH] += 1
             next_slot[0] = span[_FIRST]
-        if work >= BUDGET or span[_LAST] - span[_FIRST] >= wide:
+        if work >= budget or span[_LAST] - span[_FIRST] >= wide:
             return False
         work += _expand(
-            indptr, indices, far_mate, level, queue, span, next_slot, position, BUDGET - work
+            indptr, indices, far_mate, level, queue, span, next_slot, position, budget - work
         )
 
 
@@ -128,6 +128,7 @@ def _step(u, indptr, indices, far_mate, level, last_level, phase, claimed, posit
 @njit(cache=True, nogil=True)
 def _search(
     worker,
+    budget,
     indptr,
     indices,
     mate,
@@ -146,7 +147,7 @@ def _search(
     """Search until the roots are used up (True) or the budget is spent."""
     u = current[worker]
     work = 0
-    while work < BUDGET:
+    while work < budget:
         work += 1
         if u < 0:
             root = fetch_add(next_root, 0, 1)
@@ -221,7 +222,7 @@ class LevelSearch:
         def share(worker: int) -> bool:
             return _expand(*state, BUDGET) < BUDGET
 
-        while not _grow(*state, wide):
+        while not _grow(*state, wide, BUDGET):
             if control.tick(matched):
                 return False
             if span[_LAST] - span[_FIRST] >= wide:
@@ -237,6 +238,7 @@ class LevelSearch:
         def kernel(worker: int) -> bool:
             return _search(
                 worker,
+                BUDGET,
                 *self.side,
                 self._roots,
                 self._level,

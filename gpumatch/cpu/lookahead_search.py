@@ -92,6 +92,7 @@ def _descend(u, indptr, indices, far_mate, phase, backward, claimed, position):
 @njit(cache=True, nogil=True)
 def _search(
     worker,
+    budget,
     indptr,
     indices,
     mate,
@@ -110,7 +111,7 @@ def _search(
     """Search until the roots are used up (True) or the budget is spent."""
     u = current[worker]
     work = 0
-    while work < BUDGET:
+    while work < budget:
         work += 1
         if u < 0:
             root = fetch_add(next_root, 0, 1)
@@ -166,6 +167,7 @@ class LookaheadSearch:
         def kernel(worker: int) -> bool:
             return _search(
                 worker,
+                BUDGET,
                 *self.side,
                 self._roots,
                 np.int32(self.phases),

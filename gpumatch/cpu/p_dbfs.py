@@ -53,6 +53,7 @@ def _augment(v, predecessor, mate, far_mate):
 @njit(cache=True, nogil=True)
 def _search(
     worker,
+    budget,
     indptr,
     indices,
     mate,
@@ -71,7 +72,7 @@ def _search(
     """Search until the roots are used up (True) or the budget is spent."""
     u, last = head[worker], tail[worker]
     work = 0
-    while work < BUDGET:
+    while work < budget:
         work += 1
         if u < 0:
             root = fetch_add(next_root, 0, 1)
@@ -134,6 +135,7 @@ class _DisjointSearch:
         def kernel(worker: int) -> bool:
             return _search(
                 worker,
+                BUDGET,
                 *self.side,
                 self._roots,
                 np.int32(self.phases),
