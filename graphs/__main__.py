@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import gzip
+import inspect
 import sys
 from pathlib import Path
 
@@ -16,12 +17,10 @@ from graphs import FAMILIES, Family, make
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line; return the exit code."""
     parser = _parser()
-    options = parser.parse_args(arguments)
+    options = parser.parse_intermixed_args(arguments)
     if options.list:
         print(
-            "\n".join(
-                f"{_usage(name, FAMILIES[name])}\n    {FAMILIES[name].summary}" for name in FAMILIES
-            )
+            _listing() if options.name is None else inspect.getdoc(FAMILIES[options.name].generate)
         )
         return 0
     if options.name is None or options.output is None:
@@ -44,8 +43,15 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--seed", type=int, default=0, help="of the graph and its permutation")
     parser.add_argument("--rcp", action="store_true", help="permute rows and columns at random")
     parser.add_argument("-o", "--output", type=Path, metavar="FILE", help=".mtx, .mtx.gz or .npz")
-    parser.add_argument("--list", action="store_true", help="list the families and stop")
+    parser.add_argument("--list", action="store_true", help="list the families, or tell about NAME")
     return parser
+
+
+def _listing() -> str:
+    """Return two lines a family: its call and what it is."""
+    return "\n".join(
+        f"{_usage(name, family)}\n    {family.summary}" for name, family in FAMILIES.items()
+    )
 
 
 def _usage(name: str, family: Family) -> str:

@@ -108,10 +108,9 @@ def rope(n: int, degree: float = 6.0, *, seed: int = 0) -> csr_array:
     layers, thickness = rope_layers(n, degree)
     matched = np.arange(layers * thickness)
     cells = (layers - 1) * thickness**2  # places for decoys, of which some are taken, evenly
-    decoys = min(cells, round(n * degree) - matched.size)
-    stride = cells / max(decoys, 1)
-    jitter = (1.0 - 1.0 / stride if decoys else 0.0) * rng.random(decoys)
-    cell = (np.arange(decoys) * stride + jitter).astype(np.int64)
+    decoys = min(cells, max(round(n * degree) - matched.size, 0))
+    jitter = (1.0 - decoys / max(cells, 1)) * rng.random(decoys)
+    cell = (np.arange(decoys) * (cells / max(decoys, 1)) + jitter).astype(np.int64)
     layer, place = np.divmod(cell, thickness**2)
     row, column = np.divmod(place, thickness)
     rows = np.concatenate([matched, (layer + 1) * thickness + row])
@@ -137,7 +136,7 @@ def hexa(n: int, degree: float = 6.0, *, seed: int = 0) -> csr_array:
     Parameters
     ----------
     n : int
-        Rows, and columns; 9 `degree` / 6 at least.
+        Rows, and columns; at least 3.
     degree : float
         Entries, divided by n.
     """

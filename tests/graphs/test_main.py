@@ -23,7 +23,7 @@ def read(path: Path) -> scipy.sparse.csr_array:
     ("words", "graph"),
     [
         (["grid", "12", "0.5"], graphs.grid(12, 0.5)),
-        (["grid", "12", "p=0.5", "--seed", "4"], graphs.grid(12, 0.5, seed=4)),
+        (["grid", "12", "--seed", "4", "p=0.5"], graphs.grid(12, 0.5, seed=4)),
         (["uniform", "30", "2", "7", "--seed", "4", "--rcp"],
          graphs.rcp(graphs.uniform(30, 2, 7, seed=4), 4)),
         (["ladder", "9", "--rcp"], graphs.rcp(graphs.ladder(9))),
@@ -69,3 +69,10 @@ def test_list_names_every_family(capsys) -> None:
         assert family.summary in listed
         assert f"\n{name}" in f"\n{listed}"
     assert "grid k [p=1.0]" in listed
+
+
+def test_list_tells_about_one_family(capsys) -> None:
+    assert main(["hexa", "--list"]) == 0
+    told = capsys.readouterr().out
+    assert "union of random hexagons" in told
+    assert "degree : float" in told

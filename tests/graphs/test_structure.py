@@ -170,6 +170,12 @@ def test_road_of_single_segments_is_the_grid(k: int) -> None:
     assert (road != graphs.grid(k, 0.65, seed=3)).nnz == 0
 
 
+def test_road_without_streets() -> None:
+    road = graphs.road(4, 0.0)
+    assert road.shape == (16, 16)
+    assert road.nnz == 0
+
+
 def test_road_subdivides_streets() -> None:
     k = 60
     road = graphs.road(k, seed=3)
