@@ -1,0 +1,7 @@
+"""``python -m gpumatch`` is ``gpumatch``."""
+
+import sys
+
+from gpumatch.cli import main
+
+sys.exit(main())
