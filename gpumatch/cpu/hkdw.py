@@ -2,9 +2,9 @@
 
 Each phase first augments along a maximal set of disjoint shortest paths (``level_search``) from the
 free vertices of one side, then along paths of any length by depth-first searches from those of the
-other that are still free (``lookahead_search``). The second set costs O(edges) a phase, so the
-bound stays O(sqrt(vertices) · edges), and there are far fewer phases. One thread; the result
-depends on the graph and the matching given only.
+other that are still free (``lookahead_search``). Either set is O(edges); on meshes and matrices
+there are far fewer phases, on social networks there may be more. One thread; the result depends on
+the graph and the matching given only.
 
 The papers take the columns first, then the rows; this takes the smaller side first.
 
@@ -46,7 +46,7 @@ def run(
                 return False
             found = shortest.phase(control, matched)
             if found > 0:
-                more = further.phase(control, matched + found, backward=False)
+                more = further.phase(control, matched + found)
                 found = -1 if more < 0 else found + more
             if found < 0:
                 return False

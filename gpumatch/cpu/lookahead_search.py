@@ -4,6 +4,7 @@ Used by PFP, P-PFP and HKDW. Workers take free near vertices (``sides``) as root
 and search from one at a time. A far vertex is *claimed* once a phase, by the search that gets there
 first. Before it goes deeper, a search looks for a free far vertex among all neighbours of the near
 vertex it stands on; those are read once in the whole run, since a matched vertex stays matched.
+Fairness: every other phase goes through the edges backward.
 
     claimed[v]     last phase in which far v was claimed
     looked[u]      edges before it in u's list lead to far vertices that are matched, or will be
@@ -157,7 +158,7 @@ class LookaheadSearch:
         self._current = np.full(workers.threads, -1, np.int32)
         self._roots = free_vertices(side)
 
-    def phase(self, control: Any, matched: int, *, backward: bool) -> int:
+    def phase(self, control: Any, matched: int) -> int:
         """Search once from each free near vertex; the paths found, -1 if ``control`` stopped it."""
         self.phases += 1
         self._roots = self._roots[self.side.mate[self._roots] < 0]
@@ -171,7 +172,7 @@ class LookaheadSearch:
                 *self.side,
                 self._roots,
                 np.int32(self.phases),
-                backward,
+                self.phases % 2 == 0,
                 self._claimed,
                 self._looked,
                 self._position,

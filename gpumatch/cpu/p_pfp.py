@@ -1,7 +1,7 @@
 """P-PFP: Pothen and Fan's algorithm with lookahead and fairness, by several threads.
 
 Phases of disjoint depth-first searches from all free vertices (``lookahead_search``), until one
-finds no path. Fairness: every other phase tries the edges in reverse order. O(vertices · edges).
+finds no path. O(vertices · edges).
 
 The paper searches from the columns; this searches from the smaller side. With several threads the
 matching found may vary, its size does not.
@@ -36,14 +36,13 @@ def run(
     matched = int(np.count_nonzero(row_to_col >= 0))
     with Workers(threads, graph.nnz) as workers:
         search = LookaheadSearch(smaller_side(graph, row_to_col, col_to_row), workers)
-        found, backward = -1, False
+        found = -1
         while found:
             if control.tick(matched):
                 return False
-            found = search.phase(control, matched, backward=backward)
+            found = search.phase(control, matched)
             if found < 0:
                 return False
             matched += found
-            backward = not backward
             control.phase(levels=0, found=found, matched=matched)
     return True

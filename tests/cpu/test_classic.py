@@ -37,6 +37,9 @@ from tests.cpu.cases import (
     real_matrix,
     unmatched,
 )
+from tests.cpu.cases import (
+    graph as graph_of,
+)
 
 ALGORITHMS = {"hk": hk, "hkdw": hkdw, "pfp": pfp, "p-hk": p_hk, "p-pfp": p_pfp, "p-dbfs": p_dbfs}
 PARALLEL = ["p-hk", "p-pfp", "p-dbfs"]
@@ -240,30 +243,32 @@ def test_duff_and_wibergs_searches_save_phases():
     assert len(long.phases) == 2
 
 
-def test_fairness_reads_the_edges_in_reverse_every_other_phase():
-    """The second phase starts at the far end of each list, or both phases search alike."""
-    directions = []
-
-    class Recorded(lookahead_search.LookaheadSearch):
-        def phase(self, control, matched, *, backward):
-            directions.append(backward)
-            return super().phase(control, matched, backward=backward)
-
-    graph = CASES["large"][0]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(p_pfp, "LookaheadSearch", Recorded)
-        match("pfp", graph)
-    assert directions == [phase % 2 == 1 for phase in range(len(directions))]
-    assert len(directions) > 2
+def test_fairness_goes_through_the_edges_backward_in_the_second_phase():
+    """Row 0 takes column 0 and blocks row 1; then row 1 tries column 1 before column 0."""
+    edges = {0: [0, 1, 2], 1: [0, 1], 2: [0, 1, 3], 3: [1, 4], 4: [2, 6], 5: [3, 7], 6: [4, 5]}
+    graph = graph_of(7, 8, [(row, col) for row in edges for col in edges[row]])
+    row_to_col, col_to_row = unmatched(graph)
+    for row, col in [(2, 0), (3, 1), (4, 2), (5, 3), (6, 4)]:
+        row_to_col[row], col_to_row[col] = col, row
+    match("pfp", graph, (row_to_col, col_to_row))
+    assert row_to_col.tolist() == [0, 1, 3, 4, 2, 7, 5]
 
 
-@pytest.mark.parametrize("init", STARTS)
+def rungs(graph):
+    """Match each row of a ladder but the first within its level: the path passes all levels."""
+    cols = np.arange(-1, graph.nrows - 1, dtype=np.int32)
+    rows = np.append(np.arange(1, graph.nrows, dtype=np.int32), [-1, -1]).astype(np.int32)
+    return cols, rows
+
+
 @pytest.mark.parametrize("name", ALGORITHMS)
-def test_a_ladder_with_exponentially_many_walks(name, init):
-    """2,000 levels: whoever visits a vertex twice in a search does not come back."""
+def test_a_ladder_with_exponentially_many_walks(name):
+    """2,000 levels: who visits a vertex twice in a phase does not come back."""
     graph = ladder(2000)
-    _, mates = match(name, graph, start(init, graph), threads=2)
+    control = FreeRun()
+    _, mates = match(name, graph, rungs(graph), control, threads=2)
     assert check_maximum(graph, *mates) == graph.nrows
+    assert [found for found, _ in control.phases] == [1, 0]
 
 
 @pytest.mark.parametrize("matrix", STRUCTURAL_RANK)
