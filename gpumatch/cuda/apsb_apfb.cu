@@ -21,11 +21,11 @@ __global__ void cheap_matching_kernel(int ncols, const Offset* col_indptr, const
 }
 
 // Also sets kLevel, so that the first next_batch() turns it into L0.
-template <bool kRoots>
+template <bool kRoots, bool kPaths>
 __global__ void init_bfs_array_kernel(int ncols, const int* col_to_row, int* levels, int* root,
                                       int* counters) {
-  init_bfs_array<kRoots>(ncols, col_to_row, levels, root);
-  if (thread_index() == 0) counters[kLevel] = kStart - kBatch;
+  init_bfs_array<kRoots, kPaths>(ncols, col_to_row, levels, root);
+  if (thread_index() == 0) counters[kLevel] = kStart<kPaths> - kBatch;
 }
 
 __global__ void next_batch(int* counters) {

@@ -27,7 +27,6 @@ import numpy as np
 from gpumatch.cuda import module
 from gpumatch.cuda.frontier import DeviceFrontier
 
-START_LEVEL = 2  # L0, as kStart in gpubfs.cuh
 _BATCH = 16  # as kBatch in apsb_apfb.cu
 _CT_BLOCKS = 256  # the paper's constant number of blocks
 
@@ -38,6 +37,11 @@ class Variant(NamedTuple):
     roots: bool  # GPUBFS-WR: a tree that has found a path is not grown further
     paths: bool  # its root's entry names the path's end, and Alternate keeps to it
     shortest: bool  # APsB: a search ends with the level that finds paths
+
+    @property
+    def start_level(self) -> int:
+        """L0, as kStart in gpubfs.cuh."""
+        return 2 if self.paths else 0
 
 
 VARIANTS = {
@@ -56,7 +60,7 @@ def run(
     *,
     algorithm: str,
     launch: str,
-    frontier: str,
+    frontier: str = "scan",
     seed: int,
     threads: int,
 ) -> bool:
@@ -149,7 +153,7 @@ class _Phases:
     def init_bfs_array(self) -> None:
         self.launches = self.levels_run = 0
         self.launch(
-            _instance("init_bfs_array_kernel", self.variant.roots),
+            _instance("init_bfs_array_kernel", self.variant.roots, self.variant.paths),
             self.col_grid,
             np.int32(self.graph.ncols),
             self.col_to_row,
@@ -264,14 +268,14 @@ class QueuedPhases(_Phases):
 
     def init_bfs_array(self) -> None:
         super().init_bfs_array()
-        self.launches += self.frontier.start_from_free(self.col_to_row, START_LEVEL)
+        self.launches += self.frontier.start_from_free(self.col_to_row, self.variant.start_level)
 
     def bfs(self, should_stop: Any) -> bool:
         """Levels until the queue is empty or, with APsB, a path is found; whether any was found."""
         while True:
             self.frontier.search(self.search_struct())
             self.launches += 1
-            self.levels_run = self.frontier.level - START_LEVEL
+            self.levels_run = self.frontier.level - self.variant.start_level
             path_found = bool(self.frontier.found.any())
             if self.frontier.size == 0 or (self.variant.shortest and path_found):
                 return path_found

@@ -8,7 +8,6 @@
 //   Frontier   items[l & 1] is level l's queue, sizes[l % 3] its size. Three sizes take turns, for
 //              while one is read and the next is filled, the one after must be cleared already:
 //              no block may clear what another still reads.
-//   control[]  what the host reads between launches, in the order of `Control`
 //
 // A visitor is a struct with
 //   int  enter(int vertex)                       a tag that goes with its visits, or -1 to skip it
@@ -31,7 +30,7 @@ struct Frontier {
 
 constexpr unsigned kWarp = 32;
 constexpr unsigned kWholeWarp = 0xffffffffu;
-constexpr int kWarpDegree = 32;  // from this degree on the whole warp walks a vertex's neighbours
+constexpr int kWarpDegree = 32;  // neighbours a lane may walk alone; the whole warp walks longer ones
 
 __device__ inline int thread_index() { return blockIdx.x * blockDim.x + threadIdx.x; }
 __device__ inline int thread_count() { return gridDim.x * blockDim.x; }
@@ -48,14 +47,25 @@ __device__ inline void push(Queue out, int vertex) {
   out.items[base + __popc(before)] = vertex;
 }
 
+// Lanes that share a vertex: all that are left over when a level is small, for then the time is the
+// latency of one vertex's neighbours read one after the other.
+__device__ inline int lanes_for(int size) {
+  int lanes = 1;
+  while (lanes < static_cast<int>(kWarp) && 2ll * lanes * size <= thread_count()) lanes *= 2;
+  return lanes;
+}
+
 // Visit all neighbours of all vertices in items[0 .. size) and push what the visits return.
-// Contraction comes first: a vertex that enter() turns down has no neighbours here.
+// Contraction comes first: a vertex that enter() turns down has no neighbours here. The long
+// adjacencies of a warp's vertices are walked by the whole warp, one after the other.
 template <typename Offset, typename Visitor>
 __device__ void expand(const int* items, int size, Queue out, const Offset* indptr,
                        const int* indices, Visitor visitor) {
-  const int first = thread_index() - static_cast<int>(lane_index());
-  for (int base = first; base < size; base += thread_count()) {
-    const int at = base + static_cast<int>(lane_index());
+  const int lanes = lanes_for(size);
+  const int member = static_cast<int>(lane_index()) % lanes;
+  const int first = (thread_index() - static_cast<int>(lane_index())) / lanes;
+  for (int base = first; base < size; base += thread_count() / lanes) {
+    const int at = base + static_cast<int>(lane_index()) / lanes;
     const int vertex = at < size ? items[at] : -1;
     const int tag = vertex >= 0 ? visitor.enter(vertex) : -1;
     Offset begin = 0, end = 0;
@@ -63,8 +73,9 @@ __device__ void expand(const int* items, int size, Queue out, const Offset* indp
       begin = indptr[vertex];
       end = indptr[vertex + 1];
     }
-    const bool is_long = end - begin >= kWarpDegree;
-    for (unsigned todo = __ballot_sync(kWholeWarp, is_long); todo != 0; todo &= todo - 1) {
+    const bool is_long = end - begin >= kWarpDegree * lanes;
+    for (unsigned todo = __ballot_sync(kWholeWarp, is_long && member == 0); todo != 0;
+         todo &= todo - 1) {
       const int owner = __ffs(todo) - 1;
       const int long_vertex = __shfl_sync(kWholeWarp, vertex, owner);
       const int long_tag = __shfl_sync(kWholeWarp, tag, owner);
@@ -76,7 +87,7 @@ __device__ void expand(const int* items, int size, Queue out, const Offset* indp
       }
     }
     if (is_long) continue;
-    for (Offset k = begin; k < end; ++k) {
+    for (Offset k = begin + member; k < end; k += lanes) {
       const int next = visitor.visit(vertex, tag, indices[k]);
       if (next >= 0) push(out, next);
     }

@@ -4,12 +4,12 @@
 //
 // Names: the paper's cxadj, cadj, rmatch, cmatch are col_indptr, col_indices, row_to_col, col_to_row.
 //
-// Encodings, L0 being kStart
+// Encodings, L0 being kStart: 2 with kPaths, else 0
 //   row_to_col[r]   column of row r, -1 unmatched, -2 the end of an augmenting path of this phase
 //   col_to_row[c]   row of column c, -1 unmatched
 //   levels[c]       the paper's bfs_array: L0 - 1 not reached, l >= L0 reached at level l;
-//                   of a root whose tree has found a path: L0 - 2, or -row of the path's end with
-//                   kPaths (rows are >= 0 and L0 = 2, so that no such value is a level)
+//                   of a root whose tree has found a path: L0 - 2, or with kPaths -row of the
+//                   path's end, which no level is
 //   root[c]         the free column whose tree holds c (with roots only)
 //   predecessor[r]  the column from which row r was reached
 //   inserted[k], found[k]   of the k-th level of a batch: a column was reached; a path was found
@@ -20,7 +20,8 @@
 
 #include "frontier.cuh"
 
-constexpr int kStart = 2;  // L0
+template <bool kPaths>
+constexpr int kStart = kPaths ? 2 : 0;  // L0
 
 template <typename Offset>
 struct Search {
@@ -35,11 +36,11 @@ struct Search {
 };
 
 // InitBfsArray: free columns start the search, each as the root of its tree.
-template <bool kRoots>
+template <bool kRoots, bool kPaths>
 __device__ void init_bfs_array(int ncols, const int* col_to_row, int* levels, int* root) {
   for (int col = thread_index(); col < ncols; col += thread_count()) {
     const bool is_free = col_to_row[col] == -1;
-    levels[col] = is_free ? kStart : kStart - 1;
+    levels[col] = is_free ? kStart<kPaths> : kStart<kPaths> - 1;
     if (kRoots) root[col] = is_free ? col : 0;
   }
 }
@@ -54,21 +55,21 @@ __device__ void gpubfs(Search<Offset> s, int level, int* inserted, int* found) {
     int my_root = col;
     if (kRoots) {
       my_root = s.root[col];
-      if (s.levels[my_root] < kStart - 1) continue;
+      if (s.levels[my_root] < kStart<kPaths> - 1) continue;
     }
     const Offset end = s.col_indptr[col + 1];
     for (Offset j = s.col_indptr[col]; j < end; ++j) {
       const int row = s.col_indices[j];
       const int col_match = s.row_to_col[row];
       if (col_match > -1) {
-        if (s.levels[col_match] == kStart - 1) {
+        if (s.levels[col_match] == kStart<kPaths> - 1) {
           has_inserted = true;
           s.levels[col_match] = level + 1;
           if (kRoots) s.root[col_match] = my_root;
           s.predecessor[row] = col;
         }
       } else if (col_match == -1) {
-        if (kRoots) s.levels[my_root] = kPaths ? -row : kStart - 2;
+        if (kRoots) s.levels[my_root] = kPaths ? -row : kStart<kPaths> - 2;
         s.row_to_col[row] = -2;
         s.predecessor[row] = col;
         has_found = true;
@@ -89,20 +90,20 @@ struct QueuedGpubfsWr {
 
   __device__ int enter(int col) const {
     const int my_root = s.root[col];
-    return s.levels[my_root] < kStart - 1 ? -1 : my_root;
+    return s.levels[my_root] < kStart<kPaths> - 1 ? -1 : my_root;
   }
 
   __device__ int visit(int col, int my_root, int row) const {
     const int col_match = s.row_to_col[row];
     if (col_match > -1) {
       int* entry = s.levels + col_match;
-      if (*entry != kStart - 1 || atomicCAS(entry, kStart - 1, level + 1) != kStart - 1) return -1;
+      if (*entry != kStart<kPaths> - 1 || atomicCAS(entry, kStart<kPaths> - 1, level + 1) != kStart<kPaths> - 1) return -1;
       s.root[col_match] = my_root;
       s.predecessor[row] = col;
       return col_match;
     }
     if (col_match == -1) {
-      s.levels[my_root] = kPaths ? -row : kStart - 2;
+      s.levels[my_root] = kPaths ? -row : kStart<kPaths> - 2;
       s.row_to_col[row] = -2;
       s.predecessor[row] = col;
       found[level % 3] = 1;

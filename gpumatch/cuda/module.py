@@ -46,15 +46,16 @@ class Source:
 
     def text(self) -> str:
         """The source with its headers in place."""
-        return _resolved(self.file, set())
+        return with_headers(_file_text(self.file))
 
 
 APSB_APFB = Source(
     "apsb_apfb.cu",
     (
         "cheap_matching_kernel<{Offset}>",
-        "init_bfs_array_kernel<false>",
-        "init_bfs_array_kernel<true>",
+        "init_bfs_array_kernel<false, false>",
+        "init_bfs_array_kernel<true, false>",
+        "init_bfs_array_kernel<true, true>",
         "next_batch",
         # offsets; roots (WR), the ends' rows in the roots' entries, stop at the shortest (APsB)
         "gpubfs_kernel<{Offset}, false, false, false>",
@@ -136,18 +137,25 @@ def _kernels(source: Source, offset: str, _device: int) -> Kernels:
     return Kernels(source, offset)
 
 
-def _resolved(file: str, seen: set[str]) -> str:
-    """The file's text, each header put in where it is first included."""
-    text = resources.files("gpumatch.cuda").joinpath(file).read_text(encoding="utf-8")
+def with_headers(text: str) -> str:
+    """The source with each header put in where it is first included."""
+    seen: set[str] = set()
+
+    def resolved(text: str) -> str:
+        return _INCLUDE.sub(header, text)
 
     def header(include: re.Match[str]) -> str:
         name = include.group(1)
         if name in seen:
             return ""
         seen.add(name)
-        return _resolved(name, seen)
+        return resolved(_file_text(name)).replace("#pragma once\n", "")
 
-    return _INCLUDE.sub(header, text).replace("#pragma once\n", "")
+    return resolved(text)
+
+
+def _file_text(file: str) -> str:
+    return resources.files("gpumatch.cuda").joinpath(file).read_text(encoding="utf-8")
 
 
 def every_instance() -> Iterator[tuple[Source, str]]:

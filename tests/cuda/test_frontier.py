@@ -1,0 +1,205 @@
+"""frontier.cuh on the device: compaction, pushes, expansion by degree, the grid barrier, levels."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from gpumatch.cuda import module
+
+pytestmark = pytest.mark.gpu
+
+TEST_KERNELS = """
+#include "frontier.cuh"
+
+// Count in visits[] how often each neighbour is met, and push all even vertices that enter.
+struct Counting {
+  int* visits;
+  int level;
+  __device__ int enter(int vertex) const { return vertex % 5 == 0 ? -1 : 7 * vertex; }
+  __device__ int visit(int vertex, int tag, int neighbour) const {
+    atomicAdd(visits + neighbour, tag == 7 * vertex);
+    return neighbour % 2 == 0 ? neighbour : -1;
+  }
+};
+
+extern "C" __global__ void expand_once(const int* items, int size, int* out, int* out_size,
+                                       const long long* indptr, const int* indices, int* visits) {
+  expand(items, size, Queue{out, out_size}, indptr, indices, Counting{visits, 0});
+}
+
+extern "C" __global__ void push_flagged(const int* flags, int length, int* out, int* out_size) {
+  for (int i = thread_index(); i < length; i += thread_count()) {
+    if (flags[i]) push(Queue{out, out_size}, i);
+  }
+}
+
+// In each round every block adds 1; after the barrier all must see gridDim.x more.
+extern "C" __global__ void rounds(int count, int* total, int* wrong, unsigned* barrier) {
+  for (int round = 1; round <= count; ++round) {
+    if (threadIdx.x == 0) atomicAdd(total, 1);
+    grid_barrier(barrier);
+    if (*static_cast<volatile int*>(total) != round * static_cast<int>(gridDim.x)) {
+      atomicAdd(wrong, 1);
+    }
+    grid_barrier(barrier);
+  }
+}
+
+struct Distances {
+  int* distance;
+  int stop_after;
+  int level;
+  __device__ int enter(int) const { return 0; }
+  __device__ int visit(int, int, int neighbour) const {
+    return atomicCAS(distance + neighbour, -1, level + 1) == -1 ? neighbour : -1;
+  }
+  __device__ bool done(int after) const { return after == stop_after; }
+};
+
+extern "C" __global__ void distances(const int* indptr, const int* indices, int* distance,
+                                     int stop_after, int* queue, int* other, int* sizes,
+                                     int* level, unsigned* barrier, int max_levels) {
+  search_levels(Frontier{{queue, other}, sizes, level, barrier}, indptr, indices,
+                Distances{distance, stop_after, 0}, max_levels);
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def kernels():
+    import cupy as cp
+
+    return cp.RawModule(
+        code=module.with_headers(TEST_KERNELS),
+        options=module.COMPILE_OPTIONS,
+        enable_cooperative_groups=True,
+    )
+
+
+def random_csr(nrows, ncols, degrees, rng):
+    indptr = np.concatenate([[0], np.cumsum(degrees)])
+    return indptr.astype(np.int64), rng.integers(0, ncols, indptr[-1]).astype(np.int32)
+
+
+# 256 blocks hold 65,536 threads: these sizes give 32, 8 and 1 lanes a vertex.
+@pytest.mark.parametrize("size", [0, 1, 33, 2_000, 8_000, 70_000])
+def test_expand_visits_every_neighbour_once(kernels, size):
+    import cupy as cp
+
+    rng = np.random.default_rng(size)
+    nvertices, ncols = 100_000, 50_000
+    degrees = rng.integers(0, 6, nvertices)
+    degrees[rng.integers(0, nvertices, 200)] = rng.integers(0, 3_000, 200)  # long ones as well
+    degrees[:4] = [0, 31, 32, 5_000]
+    indptr, indices = random_csr(nvertices, ncols, degrees, rng)
+    items = np.concatenate([np.arange(min(size, 4)), 4 + rng.permutation(nvertices - 4)])[:size]
+    out = cp.full(int(degrees.sum()), -1, cp.int32)
+    out_size, visits = cp.zeros(1, cp.int32), cp.zeros(ncols, cp.int32)
+    kernels.get_function("expand_once")(
+        (256,),
+        (module.BLOCK,),
+        (
+            *(cp.asarray(items.astype(np.int32)), np.int32(size), out, out_size),
+            *(cp.asarray(indptr), cp.asarray(indices), visits),
+        ),
+    )
+    entered = items[items % 5 != 0].astype(int)
+    met = np.concatenate(
+        [indices[indptr[v] : indptr[v + 1]] for v in entered] or [np.array([], int)]
+    )
+    assert np.array_equal(visits.get(), np.bincount(met, minlength=ncols))
+    pushed = out.get()[: int(out_size[0])]
+    assert np.array_equal(np.sort(pushed), np.sort(met[met % 2 == 0]))
+
+
+@pytest.mark.parametrize("share", [0.0, 0.01, 0.5, 1.0])
+def test_push_keeps_every_vertex_once(kernels, share):
+    import cupy as cp
+
+    flags = np.random.default_rng(1).random(100_001) < share
+    out, out_size = cp.full(flags.size, -1, cp.int32), cp.zeros(1, cp.int32)
+    kernels.get_function("push_flagged")(
+        (64,),
+        (module.BLOCK,),
+        (cp.asarray(flags.astype(np.int32)), np.int32(flags.size), out, out_size),
+    )
+    assert np.array_equal(np.sort(out.get()[: int(out_size[0])]), np.flatnonzero(flags))
+
+
+@pytest.mark.parametrize("blocks", [1, 2, 132, 256])
+def test_grid_barrier_holds_all_blocks(kernels, blocks):
+    import cupy as cp
+
+    total, wrong, barrier = (cp.zeros(1, t) for t in (cp.int32, cp.int32, cp.uint32))
+    for launches in (1, 2):
+        total.fill(0)
+        kernels.get_function("rounds")(
+            (blocks,), (module.BLOCK,), (np.int32(200), total, wrong, barrier)
+        )
+        assert int(total[0]) == 200 * blocks
+        assert int(wrong[0]) == 0, f"launch {launches}"
+
+
+@pytest.mark.parametrize("length", [0, 1, 255, 100_000])
+@pytest.mark.parametrize("level", [0, 2, 5])
+def test_first_frontier_is_the_free_vertices_in_order(length, level):
+    import cupy as cp
+
+    from gpumatch.cuda.frontier import DeviceFrontier
+
+    mates = np.random.default_rng(length).integers(-1, 3, length).astype(np.int32)
+    frontier = DeviceFrontier(length, np.dtype(np.int32), "search_cover<{Offset}>", 256)
+    frontier.start_from_free(cp.asarray(mates), level)
+    free = np.flatnonzero(mates == -1)
+    state = frontier._state.get()
+    assert state[3] == level
+    assert state[:3].sum() == state[level % 3] == free.size
+    assert np.array_equal(frontier._queues[level & 1, : free.size].get(), free)
+
+
+@pytest.mark.parametrize("max_levels", [1, 3, 1_000])
+@pytest.mark.parametrize("blocks", [1, 100])
+def test_levels_are_distances(kernels, blocks, max_levels):
+    import cupy as cp
+
+    graph = sp.random_array((3_000, 3_000), density=0.0006, rng=5, format="csr")
+    graph = (graph + sp.eye_array(3_000, k=1)).tocsr()
+    want = sp.csgraph.shortest_path(graph, indices=0, unweighted=True)
+    want = np.where(np.isinf(want), -1, want).astype(int)
+    distance = cp.full(3_000, -1, cp.int32)
+    distance[0] = 0
+    queues = cp.zeros((2, 3_000), cp.int32)
+    sizes, level, barrier = cp.array([1, 0, 0], cp.int32), cp.zeros(1, cp.int32), cp.zeros(1, "u4")
+    indptr, indices = (cp.asarray(a.astype(np.int32)) for a in (graph.indptr, graph.indices))
+    launches = 0
+    while int(sizes[int(level[0]) % 3]):
+        launches += 1
+        kernels.get_function("distances")(
+            (blocks,),
+            (module.BLOCK,),
+            (
+                *(indptr, indices, distance, np.int32(-1), *queues, sizes, level, barrier),
+                np.int32(max_levels),
+            ),
+        )
+        assert int(level[0]) <= launches * max_levels
+    assert np.array_equal(distance.get(), want)
+    assert int(level[0]) == want.max() + 1
+
+
+def test_a_search_ends_when_its_visitor_is_done(kernels):
+    import cupy as cp
+
+    path = sp.eye_array(100, k=1, format="csr")
+    distance, queues = cp.full(100, -1, cp.int32), cp.zeros((2, 100), cp.int32)
+    sizes, level, barrier = cp.array([1, 0, 0], cp.int32), cp.zeros(1, cp.int32), cp.zeros(1, "u4")
+    indptr, indices = (cp.asarray(a.astype(np.int32)) for a in (path.indptr, path.indices))
+    kernels.get_function("distances")(
+        (50,),
+        (module.BLOCK,),
+        (indptr, indices, distance, np.int32(9), *queues, sizes, level, barrier, np.int32(1_000)),
+    )
+    assert int(level[0]) == 10
+    assert int(distance.max()) == 10
