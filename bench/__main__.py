@@ -1,0 +1,134 @@
+"""The benchmarks' command line.
+
+python -m bench deveci2013 --out results.json     measure, or go on where an earlier run was cut
+python -m bench cpu --out cpu.json                the whole call on the CPU against SciPy and igraph
+python -m bench report results.json --plots DIR   tables as Markdown, figures as PNG
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import functools
+import math
+import os
+import sys
+import time
+from collections.abc import Sequence
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import Any
+
+from bench import analysis, cpu, deveci2013, harness, machine
+from bench.instances import Folder, Instance
+from gpumatch.backends import why_no_cuda
+
+SUITES = {"deveci2013": deveci2013, "cpu": cpu}
+REPORTS = {"deveci2013": analysis.report, "cpu": cpu.report}
+DONE, BAD_USAGE, CUT = 0, 2, 3
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command; return the exit code: 0 done, 2 bad usage, 3 cut by ``--minutes``."""
+    options = _parser().parse_args(arguments)
+    try:
+        return options.command(options)
+    except (ValueError, OSError) as exc:
+        print(f"python -m bench: error: {exc}", file=sys.stderr)
+        return BAD_USAGE
+
+
+# -- arguments -----------------------------------------------------------------------------------
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        "python -m bench",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    for name in SUITES:
+        _add_suite(commands, name)
+    report = commands.add_parser("report", help="print tables and draw figures of results")
+    report.add_argument("results", type=Path)
+    report.add_argument("--plots", type=Path, metavar="FOLDER", help="draw the figures there")
+    report.add_argument("--threshold", type=float, help="instead of the one in the results")
+    report.set_defaults(command=_report)
+    return parser
+
+
+def _add_suite(commands: Any, name: str) -> None:
+    suite = SUITES[name]
+    text = (suite.__doc__ or "").partition("\n")[0]
+    add = (command := commands.add_parser(name, help=text, description=text)).add_argument
+    add("--out", type=Path, required=True, metavar="FILE", help="results; a run goes on in it")
+    add("--graphs", nargs="+", default=["*"], metavar="NAME", help="only these; * and ? match any")
+    add("--data", default=os.environ.get("GPUMATCH_DATA"), metavar="FOLDER", help="real matrices")
+    add("--cache", type=Path, default=Path("build", "graphs"), metavar="FOLDER", help="made graphs")
+    add("--device", choices=("cpu", "cuda", "reference"), help="default: cuda where there is one")
+    add("--threads", type=int, default=suite.THREADS, help="of multicore algorithms")
+    add("--threshold", type=float, default=suite.THRESHOLD, help="seconds that make a graph count")
+    add("--minutes", type=float, default=math.inf, help="begin nothing new after that")
+    add("--limit-seconds", type=float, default=20.0, help="cap of one run of a contender")
+    add("--repeats", type=int, default=5, help="runs that count, after a warm-up")
+    add("--budget", type=float, default=2.0, help="seconds after which no run is repeated")
+    add("--quick", action="store_true", help="tiny graphs, to see that all of it works")
+    command.set_defaults(command=_measure, suite=name)
+
+
+# -- commands ------------------------------------------------------------------------------------
+
+
+def _measure(options: argparse.Namespace) -> int:
+    deadline = time.monotonic() + 60.0 * options.minutes
+    suite = SUITES[options.suite]
+    device = options.device or ("cuda" if why_no_cuda() is None else "cpu")
+    limits = harness.Limits(options.repeats, options.budget, options.limit_seconds)
+    settings = {
+        "quick": options.quick,
+        "threads": options.threads,
+        "threshold": options.threshold,
+        **dataclasses.asdict(limits),
+    }
+    contenders = suite.contenders(device, options.threads)
+    make = functools.partial(suite.problem, device=device)
+    run = {**machine.describe(), "first_call": harness.warm_up(contenders, make)}
+    done = harness.run(
+        harness.Store(options.out, options.suite, settings, run),
+        _chosen(suite.instances(options.quick, options.data), options.graphs),
+        contenders,
+        limits,
+        folder=Folder(options.cache, processes=os.cpu_count() or 1),
+        problem=make,
+        deadline=deadline,
+    )
+    return DONE if done else CUT
+
+
+def _chosen(instances: Sequence[Instance], patterns: Sequence[str]) -> list[Instance]:
+    """The graphs whose name, or whose original's name, one of the patterns matches."""
+    chosen = [
+        instance
+        for instance in instances
+        if any(fnmatch(instance.name, p) or fnmatch(instance.base, p) for p in patterns)
+    ]
+    if not chosen:
+        raise ValueError(f"no graph is called {' or '.join(patterns)}")
+    return chosen
+
+
+def _report(options: argparse.Namespace) -> int:
+    data = harness.read(options.results)
+    threshold = data["settings"]["threshold"] if options.threshold is None else options.threshold
+    print(REPORTS[data["suite"]](data, threshold))
+    if options.plots:
+        from bench import plots
+
+        for file in plots.draw(data, threshold, options.plots):
+            print(f"\n{file}")
+    return DONE
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,162 @@
+"""Deveci, Kaya, Uçar, Çatalyürek (Euro-Par 2013), section 4: GPU, multicore, sequential, SciPy.
+
+Every algorithm starts from the same cheap matching, made once a graph, and what is compared is
+the time of the search after it: "we compare the running time of the matching algorithms after this
+common initialization". Multicore algorithms get 8 threads. Each graph is run as it is and with its
+rows and columns permuted at random (RCP). SciPy, which takes no start, is timed from no matching.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+from scipy.sparse import csr_array
+
+import gpumatch as gm
+from bench.harness import Contender, Limits, Overrun, Result, Sample, repeat
+from bench.instances import Instance, generated, real, with_permutations
+from bench.peers import Peer
+from gpumatch.control import Control
+from gpumatch.cpu import cheap
+
+THREADS = 8
+THRESHOLD = 1.0  # seconds of a sequential algorithm that put a graph into the sets S1
+GPU_ALGORITHMS = ("apfb-gpubfs", "apfb-gpubfs-wr", "apsb-gpubfs", "apsb-gpubfs-wr")
+MULTICORE = ("p-dbfs", "p-pfp", "p-hk")
+SEQUENTIAL = ("pfp", "hk")  # those of the paper, by which it chooses its sets
+BEST_GPU = "apfb-gpubfs-wr ct"
+FIGURE2 = ("uniform-*", "delaunay_n*")  # stand for Hamrle3, as sparse and irregular, and delaunay
+
+
+# -- problem and contenders ----------------------------------------------------------------------
+
+
+class Start:
+    """A graph with the start that all contenders share, on the host and, if need be, the device.
+
+    Attributes
+    ----------
+    facts : dict
+        What is kept of the graph, with the seconds that moving it to the device took.
+    """
+
+    def __init__(self, instance: Instance, matrix: csr_array, device: str) -> None:
+        graph = gm.BipartiteGraph(matrix)
+        _ = graph.indptr, graph.col_indptr  # both directions are there before any clock runs
+        start = _cheap_matching(graph)
+        self.matrix = matrix
+        self.facts = {**instance.facts(matrix), "start": int((start >= 0).sum())}
+        self._on_host = self._on_device = graph, start
+        if device == "cuda":
+            begin = _device_clock()
+            self._on_device = graph.to_device(), start
+            self.facts["transfer"] = _device_clock() - begin
+
+    def on(self, backend: str) -> tuple[gm.BipartiteGraph, np.ndarray]:
+        """The graph where `backend` wants it, and the start."""
+        return self._on_device if backend == "cuda" else self._on_host
+
+
+problem = Start
+
+
+def _cheap_matching(graph: gm.BipartiteGraph) -> np.ndarray:
+    """The column of each row in the common start."""
+    row_to_col = np.full(graph.nrows, -1, dtype=np.int32)
+    col_to_row = np.full(graph.ncols, -1, dtype=np.int32)
+    cheap.run(graph, row_to_col, col_to_row, Control(), threads=1, seed=0)
+    return row_to_col
+
+
+def _device_clock() -> float:
+    """The time once the GPU has done all it was asked to."""
+    import cupy
+
+    cupy.cuda.Device().synchronize()
+    return time.perf_counter()
+
+
+@dataclass(frozen=True)
+class Search:
+    """One of the library's algorithms, from the common start; its search is what counts."""
+
+    name: str
+    algorithm: str
+    backend: str
+    threads: int = 1
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def measure(self, problem: Start, limits: Limits) -> Result:
+        return repeat(lambda: self._sample(problem, limits.cap), limits)
+
+    def _sample(self, problem: Start, cap: float) -> Sample:
+        graph, start = problem.on(self.backend)
+        matching = gm.maximum_matching(
+            graph,
+            self.algorithm,
+            backend=self.backend,
+            init="none",
+            initial=start,
+            threads=self.threads,
+            time_limit=cap,
+            **self.options,
+        )
+        if not matching.proven:
+            raise Overrun
+        levels = tuple(phase["levels"] for phase in matching.stats["trace"])
+        return Sample(matching.stats["seconds"]["search"], matching.size, levels)
+
+
+def contenders(device: str, threads: int) -> list[Contender]:
+    """All contenders; those for the GPU run on `device`, ``"cuda"`` or ``"reference"``, if any."""
+    on_cpu = [Search(name, name, "cpu", threads) for name in MULTICORE]
+    on_cpu += [Search(name, name, "cpu") for name in (*SEQUENTIAL, "hkdw")]
+    on_gpu = [] if device == "cpu" else list(_on_gpu(device))
+    return [*on_gpu, *on_cpu, Peer("scipy")]
+
+
+def _on_gpu(backend: str) -> Iterator[Search]:
+    """The paper's eight, and the two of them that a queue can drive."""
+    for algorithm in GPU_ALGORITHMS:
+        for launch in ("ct", "mt"):
+            options = {"launch": launch}
+            yield Search(f"{algorithm} {launch}", algorithm, backend, options=options)
+    if backend == "cuda":
+        for algorithm in ("apfb-gpubfs-wr", "apsb-gpubfs-wr"):
+            options = {"launch": "ct", "frontier": "queue"}
+            yield Search(f"{algorithm} ct queue", algorithm, backend, options=options)
+
+
+# -- graphs --------------------------------------------------------------------------------------
+
+
+def instances(quick: bool, data: str | None) -> list[Instance]:
+    """Original and permuted graphs, in an order that is worth most when it is cut anywhere."""
+    return with_permutations(_quick() if quick else [*_generated(), *real(data)])
+
+
+def _generated() -> Iterator[Instance]:
+    """The paper's kinds of graphs, in rounds over all kinds, each round larger."""
+    for k, side in ((20, 1024), (21, 1448), (22, 2048)):
+        yield from (
+            generated(f"delaunay_n{k}", "delaunay", k),
+            generated(f"rgg_n_2_{k - 1}", "rgg", k - 1),
+            generated(f"kron_g500-logn{k - 2}", "kron", k - 2),
+            generated(f"hugetrace-{side}", "trace", side),
+            generated(f"hugebubbles-{side}", "bubbles", side),
+            generated(f"road-{side // 2}", "road", side // 2),
+            generated(f"grid-{side}-p.65", "grid", side, 0.65),
+            generated(f"uniform-2^{k}-d3", "uniform", 2**k, 3),
+        )
+
+
+def _quick() -> list[Instance]:
+    """A few graphs so small that all of it takes seconds."""
+    return [
+        generated("delaunay_n7", "delaunay", 7),
+        generated("grid-12-p.65", "grid", 12, 0.65),
+        generated("uniform-2^7-d3", "uniform", 128, 3),
+    ]

@@ -1,0 +1,135 @@
+"""The graphs a suite runs on: generated or real, original or with rows and columns permuted.
+
+Making a large graph takes longer than matching it, so each is kept as .npz in a folder, and those
+that are missing there are made by several processes at once, before any clock runs.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from scipy.sparse import csr_array, load_npz, save_npz
+
+import graphs
+from gpumatch import io
+
+RCP = "_RCP"
+
+
+@dataclass(frozen=True)
+class Instance:
+    """One graph of a suite.
+
+    Attributes
+    ----------
+    base : str
+        The original graph's name.
+    family : str
+        What it shares with graphs of other sizes.
+    source : tuple or path
+        What `graphs.make` takes, or a file that `gpumatch.io.read` reads.
+    permuted : bool
+        Whether rows and columns are permuted at random.
+    """
+
+    base: str
+    family: str
+    source: tuple[Any, ...] | Path
+    permuted: bool = False
+
+    @property
+    def name(self) -> str:
+        return self.base + RCP if self.permuted else self.base
+
+    def facts(self, matrix: csr_array) -> dict[str, Any]:
+        """What is kept of the graph beside its results."""
+        rows, cols = matrix.shape
+        return {
+            "family": self.family,
+            "base": self.base,
+            "permuted": self.permuted,
+            "rows": rows,
+            "cols": cols,
+            "entries": matrix.nnz,
+        }
+
+    def make(self) -> csr_array:
+        """The graph, made or read anew."""
+        if isinstance(self.source, Path):
+            matrix = io.read(self.source)
+        else:
+            matrix = graphs.make(*self.source)
+        return graphs.rcp(matrix) if self.permuted else matrix
+
+
+def generated(base: str, family: str, *parameters: float) -> Instance:
+    """A graph of a family of `graphs`."""
+    return Instance(base, family, (family, *parameters))
+
+
+def real(folder: str | os.PathLike[str] | None) -> list[Instance]:
+    """The matrices in a folder or its subfolder `matrices`; none when there is no folder."""
+    if not folder:
+        return []
+    files = {path for where in (Path(folder), Path(folder, "matrices")) for path in where.glob("*")}
+    matrices = sorted(path for path in files if path.name.endswith((".mtx", ".mtx.gz")))
+    names = [path.name.split(".mtx")[0] for path in matrices]
+    return [Instance(name, name, path) for name, path in zip(names, matrices)]
+
+
+def with_permutations(originals: Iterable[Instance]) -> list[Instance]:
+    """Each graph followed by itself permuted."""
+    return [
+        Instance(graph.base, graph.family + end, graph.source, permuted)
+        for graph in originals
+        for end, permuted in (("", False), (RCP, True))
+    ]
+
+
+class Folder:
+    """Graphs kept as .npz, by name.
+
+    Parameters
+    ----------
+    path : path
+        Made when a graph is first kept in it.
+    processes : int
+        How many graphs are made at a time.
+    """
+
+    def __init__(self, path: str | Path, processes: int) -> None:
+        self._path = Path(path)
+        self.processes = processes
+
+    def load(self, instance: Instance) -> csr_array:
+        """The graph, made if it is not there."""
+        file = self._file(instance)
+        if not file.exists():
+            _make_file(instance, file)
+        return load_npz(file)
+
+    def prepare(self, instances: Sequence[Instance]) -> None:
+        """Make those of the graphs that are not there."""
+        missing = [(i, self._file(i)) for i in instances if not self._file(i).exists()]
+        if len(missing) < 2 or self.processes < 2:
+            return
+        context = multiprocessing.get_context("spawn")
+        with ProcessPoolExecutor(self.processes, mp_context=context) as pool:
+            list(pool.map(_make_file, *zip(*missing)))
+
+    def _file(self, instance: Instance) -> Path:
+        return self._path / f"{instance.name}.npz"
+
+
+def _make_file(instance: Instance, file: Path) -> None:
+    """Make the graph and keep it; whoever cuts this off leaves no broken file."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    scratch = file.with_name(f".{os.getpid()}-{file.name}")
+    save_npz(scratch, instance.make(), compressed=False)
+    os.replace(scratch, file)

@@ -1,0 +1,72 @@
+"""What all suites' tables are made of: times of the stored results, means, Markdown.
+
+A contender that was given up on a graph counts with its cap; every mean that holds such a time
+says "≥".
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+Graph = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Time:
+    """Seconds, or the least they would have been."""
+
+    seconds: float
+    at_least: bool = False
+
+    def __str__(self) -> str:
+        return ("≥ " if self.at_least else "") + f"{self.seconds:.3g}"
+
+
+def time_of(graph: Graph, contender: str) -> Time | None:
+    """The median time, the cap where it was exceeded, None where there is neither."""
+    result = graph["results"].get(contender, {})
+    if "failed" not in result and "seconds" in result:
+        return Time(statistics.median(result["seconds"]))
+    return Time(result["at_least"], at_least=True) if "at_least" in result else None
+
+
+def geometric_mean(times: Iterable[Time | None]) -> Time | None:
+    """The mean of those that there are; None of none."""
+    known = [time for time in times if time is not None]
+    if not known:
+        return None
+    mean = math.exp(statistics.fmean(math.log(time.seconds) for time in known))
+    return Time(mean, any(time.at_least for time in known))
+
+
+def describe_run(run: dict[str, Any]) -> str:
+    """The machine and the versions of a run."""
+    devices = [device["name"] for device in run["devices"]] or ["no GPU"]
+    versions = [f"{name} {version}" for name, version in run["versions"].items() if version]
+    return (
+        f"{run['date']}: {', '.join(devices)}; {run['processor']}, {run['threads']} threads; "
+        f"{', '.join(versions)}; sources {run['sources_sha256'][:12]}."
+    )
+
+
+def failures(data: dict[str, Any]) -> list[str]:
+    """A line for each result that is wrong or broken, not merely slow."""
+    return [
+        f"**{contender} on {name}: {result['failed']}**"
+        for name, graph in data["graphs"].items()
+        for contender, result in graph["results"].items()
+        if "failed" in result and "at_least" not in result
+    ]
+
+
+def markdown(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    """A Markdown table; None is an empty cell."""
+    lines = [header, ["---", *["---:"] * (len(header) - 1)], *rows]
+    return "\n".join(
+        "| " + " | ".join("" if cell is None else str(cell) for cell in line) + " |"
+        for line in lines
+    )
