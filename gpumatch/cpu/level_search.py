@@ -62,9 +62,10 @@ def _expand(indptr, indices, far_mate, level, queue, span, next_slot, position, 
         first = fetch_add(next_slot, 0, _BLOCK)
         if first >= last:
             break
+        count = 0
         for slot in range(first, min(first + _BLOCK, last)):
             u = queue[slot]
-            free, count = False, 0
+            free = False
             for e in range(indptr[u], indptr[u + 1]):
                 w = far_mate[indices[e]]
                 if w < 0:
@@ -76,10 +77,10 @@ def _expand(indptr, indices, far_mate, level, queue, span, next_slot, position, 
                     if count == _BLOCK:
                         _append(fresh, count, queue, span)
                         count = 0
-            _append(fresh, count, queue, span)
             if free:
                 fetch_add(span, _FREE, 1)
             work += 1 + indptr[u + 1] - indptr[u]
+        _append(fresh, count, queue, span)
     return work
 
 
@@ -87,7 +88,8 @@ def _expand(indptr, indices, far_mate, level, queue, span, next_slot, position, 
 def _append(fresh, count, queue, span):
     if count:
         end = fetch_add(span, _END, count)
-        queue[end : end + count] = fresh[:count]
+        for k in range(count):
+            queue[end + k] = fresh[k]
 
 
 @njit(cache=True, nogil=True)

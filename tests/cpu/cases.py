@@ -156,8 +156,8 @@ def check_valid(graph, row_to_col, col_to_row):
     assert np.array_equal(col_to_row[cols], rows)
     assert np.count_nonzero(col_to_row != -1) == len(rows)
     edge_rows = np.repeat(np.arange(graph.nrows), np.diff(graph.indptr))
-    edges = set(zip(edge_rows.tolist(), graph.indices.tolist()))
-    assert edges.issuperset(zip(rows.tolist(), cols.tolist()))
+    edges = edge_rows * graph.ncols + graph.indices
+    assert np.all(np.isin(rows * graph.ncols + cols, edges))
     return len(rows)
 
 
