@@ -135,7 +135,12 @@ class Store:
         self, path: str | Path, suite: str, settings: Mapping[str, Any], run: Mapping[str, Any]
     ) -> None:
         self._path = Path(path)
-        fresh: dict[str, Any] = {"suite": suite, "settings": dict(settings), "runs": [], "graphs": {}}
+        fresh: dict[str, Any] = {
+            "suite": suite,
+            "settings": dict(settings),
+            "runs": [],
+            "graphs": {},
+        }
         self.data = read(self._path) if self._path.exists() else fresh
         for key in ("suite", "settings"):
             if self.data[key] != fresh[key]:

@@ -1,0 +1,185 @@
+"""Figures 2 to 5 of Deveci et al. 2013, drawn from the stored results.
+
+Colours are Okabe and Ito's, which all readers can tell apart; lines are named where they end.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt
+import numpy as np
+
+from bench import analysis
+from bench.deveci2013 import BEST_GPU, FIGURE2, GPU_ALGORITHMS, SEQUENTIAL
+from bench.tables import Graph
+
+_COLOURS = ("#D55E00", "#0072B2", "#009E73", "#CC79A7")
+_S1 = {"O_S1": "original graphs", "RCP_S1": "permuted graphs"}
+_NAMES = {BEST_GPU: "GPU"}
+_LABEL_GAP = 0.055  # of the axes' height, between the names of two lines
+
+Line = tuple[Any, Any]  # x and y
+
+
+def draw(data: dict[str, Any], threshold: float, folder: Path) -> list[Path]:
+    """Draw each figure that the results suffice for; return the files."""
+    sets = analysis.select(data, threshold)
+    figures = {
+        "figure2": bfs_levels(data["graphs"]),
+        "figure3": speedup_profiles(sets),
+        "figure4": performance_profiles(sets),
+        "figure5": overall_speedups(sets),
+    }
+    folder.mkdir(parents=True, exist_ok=True)
+    files = []
+    for name, figure in figures.items():
+        if figure is not None:
+            files.append(folder / f"deveci2013-{name}.png")
+            figure.savefig(files[-1], dpi=110)
+            plt.close(figure)
+    return files
+
+
+# -- figures -------------------------------------------------------------------------------------
+
+
+def bfs_levels(graphs: Mapping[str, Graph]) -> Any:
+    """Figure 2: how many BFS kernels each phase of the four CT algorithms launched."""
+    shown = [name for name in (_largest(graphs, like) for like in FIGURE2) if name]
+    if not shown:
+        return None
+    figure, axes = _panels(len(shown))
+    for panel, name in zip(axes, shown):
+        results = graphs[name]["results"]
+        lines = {
+            algorithm: (range(1, len(levels) + 1), levels)
+            for algorithm in GPU_ALGORITHMS
+            if (levels := results[f"{algorithm} ct"].get("levels"))
+        }
+        panel.set(title=name, xscale="log", xlabel="BFS (phase)", yscale="log")
+        panel.set_ylabel("BFS kernel executions")
+        _draw_lines(panel, lines, marker=".")
+    return figure
+
+
+def _largest(graphs: Mapping[str, Graph], like: str) -> str | None:
+    """The largest original graph of that name on which all four CT algorithms came to an end."""
+    ended = [
+        name
+        for name, graph in graphs.items()
+        if fnmatch(name, like) and not graph["permuted"]
+        if all(graph["results"].get(f"{a} ct", {}).get("levels") for a in GPU_ALGORITHMS)
+    ]
+    return max(ended, key=lambda name: graphs[name]["entries"], default=None)
+
+
+def speedup_profiles(sets: dict[str, list[Graph]]) -> Any:
+    """Figure 3: the share of graphs on which the speedup is at least 2**x."""
+    figure, axes = _panels(len(_S1))
+    for panel, (name, title) in zip(axes, _S1.items()):
+        over = analysis.baseline(sets[name])
+        lines = {}
+        for contender in analysis.PARALLEL:
+            speedups = analysis.speedups(sets[name], contender, over)
+            if speedups:
+                lines[contender] = _share_of_at_least(np.log2(speedups))
+        _title(panel, title, sets[name])
+        panel.set(xlabel=f"speedup over {over.upper()} at least $2^x$", ylabel="share of graphs")
+        _draw_lines(panel, lines, drawstyle="steps-pre")
+    return figure
+
+
+def performance_profiles(sets: dict[str, list[Graph]]) -> Any:
+    """Figure 4: the share of graphs on which a contender takes at most x times the best time."""
+    figure, axes = _panels(len(_S1))
+    for panel, (name, title) in zip(axes, _S1.items()):
+        ratios = analysis.ratios_to_best(sets[name], analysis.PARALLEL)
+        lines = {contender: _share_of_at_most(values) for contender, values in ratios.items()}
+        _title(panel, title, sets[name])
+        panel.set(xlabel="at most x times slower than the best", ylabel="share of graphs")
+        _draw_lines(panel, lines, drawstyle="steps-post")
+    return figure
+
+
+def overall_speedups(sets: dict[str, list[Graph]]) -> Any:
+    """Figure 5: geometric mean of the GPU's speedup over PFP and over HK on each set."""
+    means = {
+        over: [_mean(analysis.speedups(graphs, BEST_GPU, over)) for graphs in sets.values()]
+        for over in SEQUENTIAL
+    }
+    if not np.isfinite(list(means.values())).any():
+        return None
+    figure, axes = _panels(1)
+    place = np.arange(len(sets))
+    for shift, colour, (over, values) in zip((-0.2, 0.2), _COLOURS, means.items()):
+        bars = axes[0].bar(place + shift, values, 0.38, color=colour)
+        label = f"over {over.upper()}\n"
+        axes[0].bar_label(bars, [f"{label if i == 0 else ''}{v:.3g}" for i, v in enumerate(values)])
+    axes[0].set_xticks(place, [f"{name}\n{len(graphs)} graphs" for name, graphs in sets.items()])
+    axes[0].set(ylabel="speedup (geometric mean)", title=f"{BEST_GPU} over the sequential codes")
+    axes[0].margins(y=0.2)
+    return figure
+
+
+# -- curves --------------------------------------------------------------------------------------
+
+
+def _share_of_at_least(values: Any) -> Line:
+    """(x, share of the values that are x or more), from 1 at the smallest to 0."""
+    x = np.sort(values)
+    return np.append(x, x[-1]), np.append(1.0 - np.arange(x.size) / x.size, 0.0)
+
+
+def _share_of_at_most(values: Any) -> Line:
+    """(x, share of the values that are x or less); infinite ones are never reached."""
+    x = np.sort(values)
+    share = np.arange(1, x.size + 1) / x.size
+    finite = np.isfinite(x)
+    return x[finite], share[finite]
+
+
+def _mean(values: Sequence[float]) -> float:
+    return math.exp(float(np.mean(np.log(values)))) if values else math.nan
+
+
+# -- axes ----------------------------------------------------------------------------------------
+
+
+def _panels(count: int) -> tuple[Any, Sequence[Any]]:
+    """A figure of panels side by side, without the box's upper and right sides."""
+    figure, axes = plt.subplots(
+        1, count, figsize=(max(5.0 * count, 7.0), 4.0), squeeze=False, layout="constrained"
+    )
+    for panel in axes[0]:
+        panel.spines[["top", "right"]].set_visible(False)
+        panel.grid(alpha=0.25)
+    return figure, axes[0]
+
+
+def _title(panel: Any, title: str, graphs: Sequence[Graph]) -> None:
+    panel.set_title(f"{title} ({len(graphs) or 'none'} in S1)")
+
+
+def _draw_lines(panel: Any, lines: Mapping[str, Line], **style: Any) -> None:
+    """Draw the lines and write each one's name where it ends, kept apart from the others'."""
+    ends = []
+    for colour, (name, (x, y)) in zip(_COLOURS, lines.items()):
+        panel.plot(x, y, color=colour, linewidth=1.8, **style)
+        if len(x):
+            ends.append((y[-1], colour, _NAMES.get(name, name)))
+    low, high = panel.get_ylim()
+    to_height = panel.transData + panel.transAxes.inverted()
+    below = -math.inf
+    for y, colour, name in sorted(ends):
+        height = max(to_height.transform((1.0, y))[1], below + _LABEL_GAP)
+        panel.text(1.01, height, name, color=colour, transform=panel.transAxes, va="center")
+        below = height
+    panel.set_ylim(low, high)
