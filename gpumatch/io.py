@@ -18,6 +18,7 @@ T. Davis, Y. Hu: The University of Florida sparse matrix collection. ACM TOMS 38
 from __future__ import annotations
 
 import bz2
+import contextlib
 import functools
 import gzip
 import io
@@ -29,7 +30,7 @@ import tarfile
 import tomllib
 import warnings
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -66,7 +67,7 @@ def read(path: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES) -> csr_arr
     -------
     csr_array
         The stored entries, zeros included; symmetric, skew-symmetric and Hermitian files in full;
-        of a dense (array) file the nonzeros. Values are those of the file, or 1.
+        of a dense file (array, DIA) the nonzeros. Values are those of the file, or 1.
 
     Raises
     ------
@@ -76,12 +77,29 @@ def read(path: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES) -> csr_arr
         There is no such file.
     """
     path = Path(path)
-    parse = _parser(path)
+    with _naming(path):
+        return _read(path, max_bytes)
+
+
+@contextlib.contextmanager
+def _naming(path: Path) -> Iterator[None]:
+    """Make a ValueError that names the file of whatever broken input makes readers raise.
+
+    That is anything from EOFError to zlib.error; only a failed system call is none of it.
+    """
     try:
-        matrix = parse(_content(path, max_bytes), max_bytes)
-        return _canonical_csr(matrix, max_bytes)
+        yield
+    except MemoryError:
+        raise
     except Exception as error:
-        raise _blame(path, error) from error
+        if isinstance(error, OSError) and error.errno is not None:
+            raise
+        raise ValueError(f"{path}: {str(error) or type(error).__name__}") from error
+
+
+def _read(path: Path, max_bytes: int) -> csr_array:
+    parse = _parser(path)
+    return _canonical_csr(parse(_content(path, max_bytes), max_bytes), max_bytes)
 
 
 def _parser(path: Path) -> Callable[[bytes, int], Any]:
@@ -90,16 +108,8 @@ def _parser(path: Path) -> Callable[[bytes, int], Any]:
         return _parse_matrix_market
     suffix = Path(name.removesuffix(_compression(path))).suffix
     if suffix not in _PARSERS:
-        raise ValueError(f"{path}: unknown format {suffix!r}, known are {', '.join(_PARSERS)}")
+        raise ValueError(f"unknown format {suffix!r}, known are {', '.join(_PARSERS)}")
     return _PARSERS[suffix]
-
-
-def _blame(path: Path, error: Exception) -> Exception:
-    """The error to raise: readers of broken input raise anything from EOFError to zlib.error."""
-    failed_system_call = isinstance(error, OSError) and error.errno is not None
-    if failed_system_call or isinstance(error, MemoryError):
-        return error
-    return ValueError(f"{path}: {error or type(error).__name__}")
 
 
 # Bytes ------------------------------------------------------------------------------------------
@@ -290,8 +300,9 @@ def write_matching(
         `row_to_col` is no matching of such a graph, or the name has another ending.
     """
     path = Path(path)
-    suffix = _matching_suffix(path)
-    row_to_col = _checked_matching(np.asarray(row_to_col), shape)
+    with _naming(path):
+        suffix = _matching_suffix(path)
+        row_to_col = _checked_matching(np.asarray(row_to_col), shape)
     with open(path, "wb") as file:
         if suffix == ".npy":
             np.save(file, row_to_col)
@@ -306,7 +317,7 @@ def read_matching(path: str | os.PathLike[str], shape: tuple[int, int]) -> np.nd
 
     Returns
     -------
-    ndarray of int
+    ndarray of int32
         Column of each row, -1 = unmatched.
 
     Raises
@@ -318,20 +329,18 @@ def read_matching(path: str | os.PathLike[str], shape: tuple[int, int]) -> np.nd
         There is no such file.
     """
     path = Path(path)
-    try:
+    with _naming(path):
         if _matching_suffix(path) == ".npy":
-            row_to_col = np.array(np.lib.format.open_memmap(path, mode="r"))
+            row_to_col: np.ndarray = np.lib.format.open_memmap(path, mode="r")
         else:
-            row_to_col = _row_to_col(read(path), shape)
+            row_to_col = _row_to_col(_read(path, MAX_BYTES), shape)
         return _checked_matching(row_to_col, shape)
-    except Exception as error:
-        raise _blame(path, error) from error
 
 
 def _matching_suffix(path: Path) -> str:
     suffix = path.suffix.lower()
     if suffix not in (".npy", ".mtx"):
-        raise ValueError(f"{path}: a matching is a .npy or a .mtx file")
+        raise ValueError("a matching is a .npy or a .mtx file")
     return suffix
 
 
@@ -356,10 +365,11 @@ def _checked_matching(row_to_col: np.ndarray, shape: tuple[int, int]) -> np.ndar
     if wrong.any():
         row = wrong.argmax()
         raise ValueError(f"row {row} is matched to column {row_to_col[row]} of {columns}")
-    times = np.bincount(row_to_col[row_to_col >= 0])
+    checked = row_to_col.astype(np.int32)
+    times = np.bincount(checked[checked >= 0])
     if times.max(initial=0) > 1:
         raise ValueError(f"column {times.argmax()} is matched {times.max()} times")
-    return row_to_col
+    return checked
 
 
 # SuiteSparse ------------------------------------------------------------------------------------

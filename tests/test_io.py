@@ -7,6 +7,7 @@ import gzip
 import hashlib
 import io as bytesio
 import lzma
+import re
 import struct
 import sys
 import tarfile
@@ -25,6 +26,7 @@ from gpumatch import io
 
 PATTERN = "%%MatrixMarket matrix coordinate pattern general\n"
 REAL = "%%MatrixMarket matrix coordinate real general\n"
+UNHURRIED = settings(deadline=None, max_examples=50)
 SMALL = (PATTERN + "2 3 2\n1 3\n2 1\n").encode()
 
 
@@ -60,6 +62,7 @@ def matrices(draw, min_side=0):
     return sp.coo_array((np.array(values, dtype=dtype), (row, column)), shape=(rows, columns))
 
 
+@UNHURRIED
 @given(matrices())
 def test_matrix_market_round_trip(matrix):
     with tempfile.TemporaryDirectory() as folder:
@@ -68,14 +71,17 @@ def test_matrix_market_round_trip(matrix):
         same(io.read(path), matrix)
 
 
+@UNHURRIED
 @given(matrices(min_side=1), st.sampled_from(["csr", "csc", "coo", "bsr"]), st.booleans())
 def test_npz_round_trip(matrix, layout, compressed):
+    matrix = matrix.asformat(layout)  # the zeros in a block of BSR are stored entries
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "matrix.npz")
-        sp.save_npz(path, matrix.asformat(layout), compressed=compressed)
+        sp.save_npz(path, matrix, compressed=compressed)
         same(io.read(path), matrix)
 
 
+@UNHURRIED
 @given(matrices(min_side=1).filter(lambda matrix: matrix.nnz), st.sampled_from([".txt", ".csv"]))
 def test_edge_list_round_trip(matrix, suffix):
     separator = "," if suffix == ".csv" else " "
@@ -87,7 +93,7 @@ def test_edge_list_round_trip(matrix, suffix):
         same(io.read(path), sp.coo_array((matrix.data, (matrix.row, matrix.col)), shape=shape))
 
 
-@settings(max_examples=30)
+@UNHURRIED
 @given(matrices(min_side=1).filter(lambda matrix: matrix.nnz))
 def test_harwell_boeing_round_trip(matrix):
     values = sp.coo_array((np.arange(1.0, matrix.nnz + 1), matrix.coords), shape=matrix.shape)
@@ -329,7 +335,7 @@ MALFORMED = {
     "1e12 rows": (
         "a.rua",
         harwell_boeing(lambda text: text.replace(" " * 12 + " 2", f"{10**12:14d}", 1)),
-        "a.rua",
+        "index pointers of 10{12} x 2",
     ),
 }
 
@@ -337,7 +343,8 @@ MALFORMED = {
 @pytest.mark.parametrize(("name", "content", "says"), MALFORMED.values(), ids=MALFORMED)
 def test_malformed_file(tmp_path, name, content, says):
     path = stored(tmp_path / name, content)
-    with pytest.raises(ValueError, match=says.replace("10{18}", str(10**18))) as failure:
+    says = re.sub(r"10\{(\d+)\}", lambda power: str(10 ** int(power[1])), says)
+    with pytest.raises(ValueError, match=says) as failure:
         io.read(path)
     assert str(failure.value).startswith(f"{path}: ")
 
@@ -388,6 +395,7 @@ def matchings(draw):
     return row_to_col, (rows, columns)
 
 
+@UNHURRIED
 @given(matchings(), st.sampled_from([".npy", ".mtx"]))
 def test_matching_round_trip(matching, suffix):
     row_to_col, shape = matching
@@ -395,6 +403,15 @@ def test_matching_round_trip(matching, suffix):
         path = Path(folder, "matching" + suffix)
         io.write_matching(path, row_to_col, shape)
         np.testing.assert_array_equal(io.read_matching(path, shape), row_to_col)
+
+
+@pytest.mark.parametrize("dtype", ["u8", ">i4", "i1"])
+def test_matching_of_any_integers_comes_back_as_int32(tmp_path, dtype):
+    np.save(tmp_path / "m.npy", np.array([2, 0], dtype=dtype))
+    matching = io.read_matching(tmp_path / "m.npy", (2, 3))
+    assert matching.dtype == np.int32
+    assert matching.dtype.isnative
+    np.testing.assert_array_equal(matching, [2, 0])
 
 
 def test_matching_as_matrix_is_its_edges(tmp_path):
@@ -451,7 +468,8 @@ def test_malformed_matching(tmp_path, name, content, says):
     path = stored(tmp_path / name, content)
     with pytest.raises(ValueError, match=says) as failure:
         io.read_matching(path, (2, 3))
-    assert str(path) in str(failure.value)
+    assert str(failure.value).startswith(f"{path}: ")
+    assert str(failure.value).count(str(path)) == 1
 
 
 def test_pickled_matching_is_not_loaded(tmp_path):
@@ -514,11 +532,11 @@ def nowhere(monkeypatch, tmp_path):
 URL = "https://sparse.tamu.edu/MM/Group/tiny.tar.gz"
 
 
-def test_downloads_once_into_the_cache(nowhere, tmp_path):
+def test_downloads_once_into_the_cache(nowhere, tmp_path, monkeypatch):
     nowhere[URL] = archive(("tiny/tiny_b.mtx", b"1"), ("tiny/tiny.mtx", SMALL))
     matrix = io.suitesparse("Group/tiny")
     assert (tmp_path / "cache" / "gpumatch" / "Group" / "tiny.tar.gz").is_file()
-    nowhere.clear()
+    monkeypatch.setitem(sys.modules, "pooch", None)
     same(io.suitesparse("Group/tiny"), matrix)
     same(matrix, np.array([[0.0, 0.0, 1.0], [1.0, 0.0, 0.0]]))
 
