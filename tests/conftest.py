@@ -1,0 +1,25 @@
+"""Where tests run: those marked `gpu` need a device, and leave a record of their run."""
+
+from __future__ import annotations
+
+import functools
+
+import pytest
+from hypothesis import settings
+
+from gpumatch.backends import why_no_cuda
+from tests.gpu_record import GpuRecord
+
+settings.register_profile("gpumatch", deadline=None, derandomize=True, max_examples=60)
+settings.load_profile("gpumatch")
+
+reason_for_no_gpu = functools.cache(why_no_cuda)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(GpuRecord())
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    if item.get_closest_marker("gpu") is not None and reason_for_no_gpu() is not None:
+        pytest.skip(f"no GPU: {reason_for_no_gpu()}")

@@ -1,0 +1,81 @@
+"""The record of GPU tests: its hash, when it is written, and whether the committed one is old."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import warnings
+
+import pytest
+
+from tests import gpu_record
+from tests.gpu_record import COMMITTED, ROOT, GpuRecord, sources_hash, why_outdated
+
+
+def test_the_committed_record_is_of_these_sources():
+    reason = why_outdated(COMMITTED, ROOT)
+    if reason is not None:
+        warnings.warn(reason, UserWarning, stacklevel=1)
+
+
+@pytest.fixture
+def sources(tmp_path):
+    """A repository with sources in two folders, and files that don't count."""
+    files = {"b.cu": "2", "a.py": "1", "sub/c.cuh": "3", "a.pyc": "-", "notes.md": "-"}
+    for name, content in files.items():
+        path = tmp_path / "gpumatch" / "cuda" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content)
+    return tmp_path
+
+
+def test_the_hash_is_over_paths_and_contents_in_order(sources):
+    parts = b"gpumatch/cuda/a.py\0" b"1gpumatch/cuda/b.cu\0" b"2gpumatch/cuda/sub/c.cuh\0" b"3"
+    assert sources_hash(sources) == hashlib.sha256(parts).hexdigest()
+
+
+def test_a_record_is_outdated_when_missing_or_of_other_sources(sources):
+    record = sources / "record.json"
+    assert "missing" in why_outdated(record, sources)
+    record.write_text(json.dumps({"sha256": sources_hash(sources)}))
+    assert why_outdated(record, sources) is None
+    (sources / "gpumatch" / "cuda" / "b.cu").write_text("changed")
+    assert "has changed" in why_outdated(record, sources)
+
+
+def report(outcome, when="call", *marks):
+    return pytest.TestReport(
+        "nodeid", ("file", 0, "name"), dict.fromkeys(marks, 1), outcome, longrepr=None, when=when
+    )
+
+
+RAN = [
+    report("passed", "setup", "gpu"),
+    report("passed", "call", "gpu"),
+    report("passed", "teardown", "gpu"),
+    report("failed", "call", "gpu"),
+    report("failed", "setup", "gpu"),
+    report("passed", "call"),
+]
+SKIPPED = [report("skipped", "setup", "gpu"), report("failed", "call")]
+
+
+@pytest.mark.parametrize(
+    ("reports", "counts"),
+    [
+        (RAN + SKIPPED, {"passed": 1, "failed": 2, "skipped": 1}),
+        (SKIPPED, None),
+        ([], None),
+    ],
+)
+def test_a_record_is_written_when_a_gpu_test_ran(reports, counts, tmp_path, monkeypatch):
+    path = tmp_path / "new" / "record.json"
+    monkeypatch.setenv("GPUMATCH_GPU_RECORD", str(path))
+    here = {"device": "a GPU", "versions": {"cupy": "14"}}
+    monkeypatch.setattr(gpu_record, "device_and_versions", lambda: here)
+    plugin = GpuRecord()
+    for one in reports:
+        plugin.pytest_runtest_logreport(one)
+    plugin.pytest_sessionfinish()
+    expected = counts and here | counts | {"sha256": sources_hash(ROOT)}
+    assert (json.loads(path.read_text()) if path.exists() else None) == expected
