@@ -1,6 +1,6 @@
 """Figures 2 to 5 of Deveci et al. 2013, drawn from the stored results.
 
-Colours are Okabe and Ito's, which all readers can tell apart; lines are named where they end.
+Colours are Okabe and Ito's, which all readers can tell apart; lines differ in dashes too.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from bench.deveci2013 import BEST_GPU, FIGURE2, GPU_ALGORITHMS, SEQUENTIAL
 from bench.tables import Graph
 
 _COLOURS = ("#D55E00", "#0072B2", "#009E73", "#CC79A7")
+_DASHES = ("-", (0, (6, 1.5)), "--", ":")
 _S1 = {"O_S1": "original graphs", "RCP_S1": "permuted graphs"}
 _NAMES = {BEST_GPU: "GPU"}
-_LABEL_GAP = 0.055  # of the axes' height, between the names of two lines
 
 Line = tuple[Any, Any]  # x and y
 
@@ -102,9 +102,11 @@ def performance_profiles(sets: dict[str, list[Graph]]) -> Any:
     figure, axes = _panels(len(_S1))
     for panel, (name, title) in zip(axes, _S1.items()):
         ratios = analysis.ratios_to_best(sets[name], analysis.PARALLEL)
-        lines = {contender: _share_of_at_most(values) for contender, values in ratios.items()}
+        worst = max((r for values in ratios.values() for r in values if r < math.inf), default=1.0)
+        lines = {who: _share_of_at_most(values, 1.1 * worst) for who, values in ratios.items()}
         _title(panel, title, sets[name])
-        panel.set(xlabel="at most x times slower than the best", ylabel="share of graphs")
+        panel.set(xlabel="at most x times the best time", ylabel="share of graphs", xscale="log")
+        panel.set_ylim(0.0, 1.05)
         _draw_lines(panel, lines, drawstyle="steps-post")
     return figure
 
@@ -138,12 +140,12 @@ def _share_of_at_least(values: Any) -> Line:
     return np.append(x, x[-1]), np.append(1.0 - np.arange(x.size) / x.size, 0.0)
 
 
-def _share_of_at_most(values: Any) -> Line:
-    """(x, share of the values that are x or less); infinite ones are never reached."""
-    x = np.sort(values)
-    share = np.arange(1, x.size + 1) / x.size
-    finite = np.isfinite(x)
-    return x[finite], share[finite]
+def _share_of_at_most(values: Any, end: float) -> Line:
+    """(x, share of the values that are x or less) for x from 1 to `end`."""
+    reached = np.sort([value for value in values if value < math.inf])
+    x = np.concatenate([[1.0], reached, [end]])
+    share = np.concatenate([np.arange(reached.size + 1), [reached.size]]) / len(values)
+    return x, share
 
 
 def _mean(values: Sequence[float]) -> float:
@@ -161,6 +163,7 @@ def _panels(count: int) -> tuple[Any, Sequence[Any]]:
     for panel in axes[0]:
         panel.spines[["top", "right"]].set_visible(False)
         panel.grid(alpha=0.25)
+        panel.set_axisbelow(True)
     return figure, axes[0]
 
 
@@ -169,17 +172,9 @@ def _title(panel: Any, title: str, graphs: Sequence[Graph]) -> None:
 
 
 def _draw_lines(panel: Any, lines: Mapping[str, Line], **style: Any) -> None:
-    """Draw the lines and write each one's name where it ends, kept apart from the others'."""
-    ends = []
-    for colour, (name, (x, y)) in zip(_COLOURS, lines.items()):
-        panel.plot(x, y, color=colour, linewidth=1.8, **style)
-        if len(x):
-            ends.append((y[-1], colour, _NAMES.get(name, name)))
-    low, high = panel.get_ylim()
-    to_height = panel.transData + panel.transAxes.inverted()
-    below = -math.inf
-    for y, colour, name in sorted(ends):
-        height = max(to_height.transform((1.0, y))[1], below + _LABEL_GAP)
-        panel.text(1.01, height, name, color=colour, transform=panel.transAxes, va="center")
-        below = height
-    panel.set_ylim(low, high)
+    """Draw the lines, each in its colour and dashes, and name them in theirs."""
+    for colour, dashes, (name, (x, y)) in zip(_COLOURS, _DASHES, lines.items()):
+        label = _NAMES.get(name, name)
+        panel.plot(x, y, color=colour, linestyle=dashes, linewidth=1.8, label=label, **style)
+    if lines:
+        panel.legend(frameon=False, labelcolor="linecolor")

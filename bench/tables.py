@@ -63,9 +63,11 @@ def failures(data: dict[str, Any]) -> list[str]:
     ]
 
 
-def markdown(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    """A Markdown table; None is an empty cell."""
-    lines = [header, ["---", *["---:"] * (len(header) - 1)], *rows]
+def markdown(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
+    """A Markdown table; None is an empty cell, and columns of nothing else are left out."""
+    shown = [i for i, _ in enumerate(header) if any(row[i] is not None for row in rows)]
+    ruler = ["---", *["---:"] * (len(header) - 1)]
+    lines = [[line[i] for i in shown] for line in (header, ruler, *rows)]
     return "\n".join(
         "| " + " | ".join("" if cell is None else str(cell) for cell in line) + " |"
         for line in lines
