@@ -309,15 +309,12 @@ def _graft(position, released, rows, cols, marks, totals, budget):
 @njit(cache=True, nogil=True)
 def _replant(near, far, mark):
     """Cut all near trees down to their roots, those that are still free."""
-    for slot in range(mark[_ROOTS], mark[_TAIL]):
-        u = near.queue[slot]
-        near.label[u] = 0
-        far.label[near.mate[u]] = 0
     roots, edges = 0, 0
-    for slot in range(mark[_ROOTS]):
+    for slot in range(mark[_TAIL]):
         u = near.queue[slot]
         if near.mate[u] >= 0:
             near.label[u] = 0
+            far.label[near.mate[u]] = 0
             continue
         near.queue[roots] = u
         roots += 1
@@ -351,6 +348,8 @@ class Forests:
     ----------
     levels, found, read : int
         Of the phase under way: levels grown, augmenting paths, edges read.
+    free : int
+        Vertices that the phase leaves free on the side that has fewer of them.
     """
 
     def __init__(
@@ -377,6 +376,10 @@ class Forests:
     @property
     def read(self) -> int:
         return int(self._totals[_READ])
+
+    @property
+    def free(self) -> int:
+        return int(self._marks[:, _ROOTS].min()) - self.found
 
     def grow(self, control: Any, matched: int) -> bool:
         """Grow until one forest cannot; False if ``control`` stopped it."""
@@ -437,7 +440,10 @@ class Forests:
         return True
 
     def replant(self) -> None:
-        """Begin the next phase from the free vertices alone."""
+        """Begin the next phase from the free vertices alone.
+
+        To be called before mates change otherwise than by `augment`, and again after it.
+        """
         self._totals[:] = 0
         self._invested = 0
         _replant(self._rows, self._cols, self._marks[_ROWS])

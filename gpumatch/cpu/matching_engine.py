@@ -73,29 +73,31 @@ def run(
     sweep = None
     with Workers(threads, graph.nnz) as workers:
         forests = Forests(graph, row_to_col, col_to_row, workers)
-        while True:
+        while forests.free:
             if control.tick(matched) or not forests.grow(control, matched):
                 return False
             if not forests.augment(control, matched):
                 return False
             found = forests.found
             matched += found
-            unpaid += forests.read
             control.phase(levels=forests.levels, found=found, matched=matched, edges=forests.read)
-            if not found:
+            if not found or not forests.free:
                 return True
+            unpaid += forests.read
             if unpaid < graph.nnz:
                 if not forests.renew(control, matched):
                     return False
                 continue
+            forests.replant()
             sweep = sweep or LookaheadSearch(smaller_side(graph, row_to_col, col_to_row), workers)
             found = sweep.phase(control, matched)
             if found < 0:
                 return False
             matched += found
-            unpaid = 0
             control.phase(levels=0, found=found, matched=matched)
             forests.replant()
+            unpaid = 0
+    return True
 
 
 def _saturated(mate: np.ndarray, indptr: np.ndarray) -> bool:
