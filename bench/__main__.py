@@ -93,7 +93,8 @@ def _measure(options: argparse.Namespace) -> int:
     }
     contenders = suite.contenders(device, options.threads)
     make = functools.partial(suite.problem, device=device)
-    run = {**machine.describe(), "first_call": harness.warm_up(contenders, make)}
+    first_call = harness.warm_up(contenders, make, quick=options.quick)
+    run = {**machine.describe(), "first_call": first_call}
     done = harness.run(
         harness.Store(options.out, options.suite, settings, run),
         _chosen(suite.instances(options.quick, options.data), options.graphs),

@@ -100,15 +100,23 @@ def attempt(contender: Contender, problem: Any, limits: Limits) -> Result:
 
 
 def warm_up(
-    contenders: Sequence[Contender], problem: Callable[[Instance, csr_array], Any]
+    contenders: Sequence[Contender],
+    problem: Callable[[Instance, csr_array], Any],
+    *,
+    quick: bool = False,
 ) -> dict[str, float]:
-    """Seconds of each contender's first call, on a tiny graph: compiling and loading, mostly."""
-    tiny = generated("tiny", "uniform", 64, 3)
-    given = problem(tiny, tiny.make())
+    """Seconds of each contender's first calls, on small graphs: compiling and loading, mostly."""
+    k = 6 if quick else 14
+    warming = (
+        generated("sparse", "uniform", 2**k, 3),
+        generated("mesh", "grid", 2 ** (k // 2), 0.65),
+    )
+    given = [problem(instance, instance.make()) for instance in warming]
     seconds = {}
     for contender in contenders:
         begin = time.perf_counter()
-        attempt(contender, given, Limits(repeats=0, cap=600.0))
+        for small in given:
+            attempt(contender, small, Limits(repeats=0, cap=600.0))
         seconds[contender.name] = time.perf_counter() - begin
     return seconds
 
