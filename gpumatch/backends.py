@@ -76,7 +76,7 @@ _MATCHING = [
         "matching",
         True,
         "ours; tree grafting after Azad, Buluç, Pothen, TPDS 2017",
-        {"cpu": "gpumatch.cpu.matching_engine:run"},
+        {"cpu": "gpumatch.cpu.matching_engine:run", "cuda": "gpumatch.cuda.matching_engine:run"},
     ),
     _deveci("apfb-gpubfs-wr", "APFB with GPUBFS-WR", _LAUNCH | _FRONTIER),
     _deveci("apfb-gpubfs", "APFB with GPUBFS", _LAUNCH),
@@ -90,7 +90,7 @@ _MATCHING = [
     _on_cpu("p-dbfs", _AZAD),
 ]
 _TABLE = {algorithm.name: algorithm for algorithm in _MATCHING}
-_DEFAULT = {"cpu": "engine", "cuda": "apfb-gpubfs-wr", "reference": "apfb-gpubfs-wr"}
+_DEFAULT = {"cpu": "engine", "cuda": "engine", "reference": "apfb-gpubfs-wr"}
 
 _STARTS = {
     "cheap": {

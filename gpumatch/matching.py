@@ -35,8 +35,8 @@ def maximum_matching(
         Anything `BipartiteGraph` is made from. Stored entries are edges, stored zeros too; values
         are not looked at.
     algorithm : str
-        ``"auto"`` or a name that `algorithms` lists. ``"auto"`` is ``"engine"`` on the CPU and
-        ``"apfb-gpubfs-wr"`` on a GPU.
+        ``"auto"`` or a name that `algorithms` lists. ``"auto"`` is ``"engine"``, and with
+        ``backend="reference"`` it is ``"apfb-gpubfs-wr"``.
     init : {"auto", "cheap", "karp-sipser", "none"}
         The start that is extended to a maximum matching.
     backend : {"auto", "cpu", "cuda", "reference"}

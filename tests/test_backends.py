@@ -29,10 +29,10 @@ def no_gpu(monkeypatch):
     ("names", "data", "expected"),
     [
         (("auto", "auto", "auto"), TINY, ("engine", "karp-sipser", "cpu")),
-        (("auto", "auto", "auto"), LARGE, ("apfb-gpubfs-wr", "cheap", "cuda")),
-        (("auto", "auto", "auto"), DEVICE, ("apfb-gpubfs-wr", "cheap", "cuda")),
+        (("auto", "auto", "auto"), LARGE, ("engine", "cheap", "cuda")),
+        (("auto", "auto", "auto"), DEVICE, ("engine", "cheap", "cuda")),
         (("hk", "auto", "auto"), LARGE, ("hk", "cheap", "cpu")),
-        (("auto", "none", "auto"), LARGE, ("apfb-gpubfs-wr", "none", "cuda")),
+        (("auto", "none", "auto"), LARGE, ("engine", "none", "cuda")),
         (("auto", "auto", "cpu"), DEVICE, ("engine", "karp-sipser", "cpu")),
         (("auto", "auto", "reference"), TINY, ("apfb-gpubfs-wr", "cheap", "reference")),
         (("apsb-gpubfs", "auto", "auto"), TINY, ("apsb-gpubfs", "cheap", "cuda")),

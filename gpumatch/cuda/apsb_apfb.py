@@ -195,18 +195,16 @@ class _Phases:
     def search_struct(self) -> np.ndarray:
         """The kernels' argument Search<Offset>, passed by value."""
         graph = self.graph
-        fields = [
-            ("col_indptr", np.uintp, graph.col_indptr.data.ptr),
-            ("col_indices", np.uintp, graph.col_indices.data.ptr),
-            ("ncols", np.int32, graph.ncols),
-            ("row_to_col", np.uintp, self.row_to_col.data.ptr),
-            ("col_to_row", np.uintp, self.col_to_row.data.ptr),
-            ("levels", np.uintp, self.levels.data.ptr),
-            ("root", np.uintp, self.root.data.ptr),
-            ("predecessor", np.uintp, self.predecessor.data.ptr),
-        ]
-        dtype = np.dtype([(name, kind) for name, kind, _ in fields], align=True)
-        return np.array(tuple(value for *_, value in fields), dtype)
+        return module.struct(
+            graph.col_indptr,
+            graph.col_indices,
+            graph.ncols,
+            self.row_to_col,
+            self.col_to_row,
+            self.levels,
+            self.root,
+            self.predecessor,
+        )
 
 
 class ScannedPhases(_Phases):

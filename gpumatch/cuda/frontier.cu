@@ -35,30 +35,37 @@ __global__ void start_frontier(const int* ends, int length, int level, int* queu
 template <typename Offset, bool kPaths, bool kShortest>
 __global__ void search_gpubfs_wr(Search<Offset> s, int* queue, int* other, int* state,
                                  unsigned* barrier, int max_levels) {
-  const QueuedGpubfsWr<Offset, kPaths, kShortest> visitor = {s, state + kFound, 0};
-  search_levels(frontier_of(queue, other, state, barrier), s.col_indptr, s.col_indices, visitor,
-                max_levels);
+  const QueuedGpubfsWr<Offset, kPaths, kShortest> visitor = {s, state + kFound};
+  search_levels(frontier_of(queue, other, state, barrier), visitor, max_levels);
 }
 
 // From free rows along any edge to a column, from a column along its matched edge to a row.
+template <typename Offset>
 struct CoverVisitor {
+  const Offset* indptr;
+  const int* indices;
   const int* col_to_row;
   int* row_seen;
   int* col_seen;
   int* free_col;  // a free column reached + 1: the matching is not maximum
+  Queue<int> out;
   int level;
 
-  __device__ int enter(int) const { return 0; }
-  __device__ int visit(int, int, int col) const {
-    if (col_seen[col] != 0 || atomicExch(col_seen + col, 1) != 0) return -1;
+  __device__ Walk enter(int row) const {
+    return {row, 0, indices + indptr[row], indices + indptr[row + 1]};
+  }
+
+  __device__ void visit(int, int, int col) const {
+    if (col_seen[col] != 0 || atomicExch(col_seen + col, 1) != 0) return;
     const int mate = col_to_row[col];
     if (mate < 0) {
       *free_col = col + 1;
-      return -1;
+    } else {
+      row_seen[mate] = 1;
+      push(out, mate);
     }
-    row_seen[mate] = 1;
-    return mate;
   }
+
   __device__ bool done(int) const { return false; }
 };
 
@@ -66,6 +73,7 @@ template <typename Offset>
 __global__ void search_cover(const Offset* indptr, const int* indices, const int* col_to_row,
                              int* row_seen, int* col_seen, int* queue, int* other, int* state,
                              unsigned* barrier, int max_levels) {
-  const CoverVisitor visitor = {col_to_row, row_seen, col_seen, state + kFound, 0};
-  search_levels(frontier_of(queue, other, state, barrier), indptr, indices, visitor, max_levels);
+  const CoverVisitor<Offset> visitor = {indptr,   indices,  col_to_row,
+                                        row_seen, col_seen, state + kFound};
+  search_levels(frontier_of(queue, other, state, barrier), visitor, max_levels);
 }

@@ -86,29 +86,30 @@ template <typename Offset, bool kPaths, bool kShortest>
 struct QueuedGpubfsWr {
   Search<Offset> s;
   int* found;  // [3], turning with the level like the frontier's sizes
+  Queue<int> out;
   int level;
 
-  __device__ int enter(int col) const {
+  __device__ Walk enter(int col) const {
     const int my_root = s.root[col];
-    return s.levels[my_root] < kStart<kPaths> - 1 ? -1 : my_root;
+    if (s.levels[my_root] < kStart<kPaths> - 1) return {};
+    return {col, my_root, s.col_indices + s.col_indptr[col], s.col_indices + s.col_indptr[col + 1]};
   }
 
-  __device__ int visit(int col, int my_root, int row) const {
+  __device__ void visit(int col, int my_root, int row) const {
+    constexpr int kUnreached = kStart<kPaths> - 1;
     const int col_match = s.row_to_col[row];
     if (col_match > -1) {
       int* entry = s.levels + col_match;
-      if (*entry != kStart<kPaths> - 1 || atomicCAS(entry, kStart<kPaths> - 1, level + 1) != kStart<kPaths> - 1) return -1;
+      if (*entry != kUnreached || atomicCAS(entry, kUnreached, level + 1) != kUnreached) return;
       s.root[col_match] = my_root;
       s.predecessor[row] = col;
-      return col_match;
-    }
-    if (col_match == -1) {
+      push(out, col_match);
+    } else if (col_match == -1) {
       s.levels[my_root] = kPaths ? -row : kStart<kPaths> - 2;
       s.row_to_col[row] = -2;
       s.predecessor[row] = col;
       found[level % 3] = 1;
     }
-    return -1;
   }
 
   __device__ bool done(int after) const {

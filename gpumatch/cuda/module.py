@@ -78,7 +78,8 @@ FRONTIER = Source(
     ),
     cooperative=True,
 )
-SOURCES = (APSB_APFB, FRONTIER)
+MATCHING_ENGINE = Source("matching_engine.cu", ("matching_engine<{Offset}>",), cooperative=True)
+SOURCES = (APSB_APFB, FRONTIER, MATCHING_ENGINE)
 
 
 class Kernels:
@@ -101,12 +102,12 @@ class Kernels:
             self._functions[name] = self._module.get_function(name.format(Offset=self._offset))
         return self._functions[name]
 
-    def resident_blocks(self, name: str) -> int:
-        """The blocks of `BLOCK` threads that are resident on the device at once."""
+    def resident_blocks(self, name: str, block: int = BLOCK) -> int:
+        """The blocks of `block` threads that are resident on the device at once."""
         from cupy.cuda import Device, driver
 
         a_multiprocessor = driver.occupancyMaxActiveBlocksPerMultiprocessor(
-            self[name].kernel.ptr, BLOCK, 0
+            self[name].kernel.ptr, block, 0
         )
         return a_multiprocessor * Device().attributes["MultiProcessorCount"]
 
@@ -130,6 +131,20 @@ def require_memory(nbytes: int, purpose: str) -> None:
         raise MemoryError(
             f"{purpose} needs {nbytes} bytes on GPU {cupy.cuda.Device().id}; {free} are free"
         )
+
+
+def struct(*values: Any) -> Any:
+    """A C struct for a kernel to take by value: arrays become pointers, integers int."""
+    import numpy as np
+
+    fields = [
+        (f"f{i}", np.int32, value)
+        if isinstance(value, int)
+        else (f"f{i}", np.uintp, value.data.ptr)
+        for i, value in enumerate(values)
+    ]
+    dtype = np.dtype([(name, kind) for name, kind, _ in fields], align=True)
+    return np.array(tuple(value for *_, value in fields), dtype)
 
 
 @functools.cache

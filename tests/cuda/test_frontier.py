@@ -13,25 +13,31 @@ pytestmark = pytest.mark.gpu
 TEST_KERNELS = """
 #include "frontier.cuh"
 
-// Count in visits[] how often each neighbour is met, and push all even vertices that enter.
+// Count in visits[] how often each neighbour is met, and push all even ones.
 struct Counting {
+  const long long* indptr;
+  const int* indices;
   int* visits;
-  int level;
-  __device__ int enter(int vertex) const { return vertex % 5 == 0 ? -1 : 7 * vertex; }
-  __device__ int visit(int vertex, int tag, int neighbour) const {
+  Queue<int> out;
+  __device__ Walk enter(int vertex) const {
+    if (vertex % 5 == 0) return {};
+    return {vertex, 7 * vertex, indices + indptr[vertex], indices + indptr[vertex + 1]};
+  }
+  __device__ void visit(int vertex, int tag, int neighbour) const {
     atomicAdd(visits + neighbour, tag == 7 * vertex);
-    return neighbour % 2 == 0 ? neighbour : -1;
+    if (neighbour % 2 == 0) push(out, neighbour);
   }
 };
 
 extern "C" __global__ void expand_once(const int* items, int size, int* out, int* out_size,
                                        const long long* indptr, const int* indices, int* visits) {
-  expand(items, size, Queue{out, out_size}, indptr, indices, Counting{visits, 0});
+  Counting visitor = {indptr, indices, visits, {out, out_size}};
+  expand(whole_grid(), items, size, visitor);
 }
 
 extern "C" __global__ void push_flagged(const int* flags, int length, int* out, int* out_size) {
   for (int i = thread_index(); i < length; i += thread_count()) {
-    if (flags[i]) push(Queue{out, out_size}, i);
+    if (flags[i]) push(Queue<int>{out, out_size}, i);
   }
 }
 
@@ -48,12 +54,17 @@ extern "C" __global__ void rounds(int count, int* total, int* wrong, unsigned* b
 }
 
 struct Distances {
+  const int* indptr;
+  const int* indices;
   int* distance;
   int stop_after;
+  Queue<int> out;
   int level;
-  __device__ int enter(int) const { return 0; }
-  __device__ int visit(int, int, int neighbour) const {
-    return atomicCAS(distance + neighbour, -1, level + 1) == -1 ? neighbour : -1;
+  __device__ Walk enter(int v) const {
+    return {v, 0, indices + indptr[v], indices + indptr[v + 1]};
+  }
+  __device__ void visit(int, int, int neighbour) const {
+    if (atomicCAS(distance + neighbour, -1, level + 1) == -1) push(out, neighbour);
   }
   __device__ bool done(int after) const { return after == stop_after; }
 };
@@ -61,8 +72,8 @@ struct Distances {
 extern "C" __global__ void distances(const int* indptr, const int* indices, int* distance,
                                      int stop_after, int* queue, int* other, int* sizes,
                                      int* level, unsigned* barrier, int max_levels) {
-  search_levels(Frontier{{queue, other}, sizes, level, barrier}, indptr, indices,
-                Distances{distance, stop_after, 0}, max_levels);
+  search_levels(Frontier{{queue, other}, sizes, level, barrier},
+                Distances{indptr, indices, distance, stop_after}, max_levels);
 }
 """
 
