@@ -55,6 +55,8 @@ from gpumatch.cpu.workers import Workers
 
 __all__ = ["run"]
 
+_PATIENCE = 2  # times that phases read the edges before a sweep takes its turn
+
 
 def run(
     graph: Any,
@@ -84,7 +86,7 @@ def run(
             if not found or not forests.free:
                 return True
             unpaid += forests.read
-            if unpaid < graph.nnz:
+            if unpaid < _PATIENCE * graph.nnz:
                 if not forests.renew(control, matched):
                     return False
                 continue
