@@ -110,16 +110,19 @@ def test_random_graphs_from_random_matchings(shape, seed, share):
     check_maximum(graph, *mates)
 
 
-def test_sweeps_between_phases(small_budget):
-    """Sparse graphs with few free vertices: long paths, many phases, so that sweeps fall due."""
-    sweeps = 0
+@pytest.mark.parametrize("threads", [1, 3])
+def test_phases_go_on_from_what_sweeps_leave(crowd, monkeypatch, threads):
+    """A sweep after every phase: the trees that stood before it must leave no trace."""
+    monkeypatch.setattr(matching_engine, "_PATIENCE", 0)
+    phases_after_a_sweep = 0
     for seed in range(60):
         graph = random(120, 120, 300, seed)
         control = Phases()
-        _, mates = match(graph, scattered(graph, 0.9, seed), control)
+        _, mates = match(graph, scattered(graph, 0.9, seed), control, threads)
         check_maximum(graph, *mates)
-        sweeps += sum("edges" not in phase for phase in control.phases)
-    assert sweeps > 0
+        sweeps = ["edges" not in phase for phase in control.phases]
+        phases_after_a_sweep += any(sweeps) and len(sweeps) > 1 + sweeps.index(True)
+    assert phases_after_a_sweep > 30
 
 
 @pytest.mark.parametrize("threads", [1, 3])
