@@ -143,7 +143,8 @@ def _by_degree(row_to_col: np.ndarray, row_live: np.ndarray, seed: int) -> np.nd
     rows = np.flatnonzero((row_to_col < 0) & (row_live >= _ONE)).astype(np.int32)
     if len(rows):
         rows = np.roll(rows, -int(np.random.default_rng(seed).integers(len(rows))))
-    return rows[np.argsort(row_live[rows] >> 32, kind="stable")]
+    degrees = np.minimum(row_live[rows] >> 32, 2**16 - 1).astype(np.uint16)  # sorted by radix
+    return rows[np.argsort(degrees, kind="stable")]
 
 
 def run(

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gpumatch.bipartite import BipartiteGraph
 from gpumatch.cpu import (
     cheap,
     hk,
@@ -95,6 +96,20 @@ def test_many_threads_in_each_others_way_find_a_maximum(crowd, name, case):
     finished, mates = match(name, graph, threads=4)
     assert finished
     check_maximum(graph, *mates)
+
+
+@pytest.mark.parametrize(("name", "n"), [("p-hk", 1000), ("p-pfp", 1000), ("p-dbfs", 200)])
+def test_threads_that_reach_for_the_same_vertices_at_once(name, n):
+    """All free rows try the columns of the other rows in one order, and those the free columns."""
+    dense = np.zeros((2 * n, 2 * n), np.int8)
+    dense[:n, :n] = dense[n:, n:] = 1
+    dense[n + np.arange(n), np.arange(n)] = 1
+    graph = BipartiteGraph(dense)
+    for _ in range(5):
+        mates = unmatched(graph)
+        mates[0][n:], mates[1][:n] = np.arange(n), np.arange(n, 2 * n)
+        match(name, graph, mates, threads=4)
+        assert check_valid(graph, *mates) == 2 * n
 
 
 @settings(max_examples=150, deadline=None)
