@@ -21,6 +21,7 @@ from typing import Any
 
 from bench import analysis, cpu, deveci2013, harness, machine
 from bench.instances import Folder, Instance
+from bench.peers import Peer
 from gpumatch.backends import why_no_cuda
 
 SUITES = {"deveci2013": deveci2013, "cpu": cpu}
@@ -91,13 +92,15 @@ def _measure(options: argparse.Namespace) -> int:
         "threshold": options.threshold,
         **dataclasses.asdict(limits),
     }
+    instances = _chosen(suite.instances(options.quick, options.data), options.graphs)
     contenders = suite.contenders(device, options.threads)
     make = functools.partial(suite.problem, device=device)
-    first_call = harness.warm_up(contenders, make, quick=options.quick)
+    own = [contender for contender in contenders if not isinstance(contender, Peer)]
+    first_call = harness.warm_up(own, make, quick=options.quick)
     run = {**machine.describe(), "first_call": first_call}
     done = harness.run(
         harness.Store(options.out, options.suite, settings, run),
-        _chosen(suite.instances(options.quick, options.data), options.graphs),
+        instances,
         contenders,
         limits,
         folder=Folder(options.cache, processes=os.cpu_count() or 1),

@@ -76,7 +76,7 @@ def contenders(device: str, threads: int) -> list[Contender]:
 
 def instances(quick: bool, data: str | None) -> list[Instance]:
     """The real matrices, and ladders, on which searches that mark too little take for ever."""
-    levels = 20 if quick else 2000
+    levels = 12 if quick else 2000
     ladders = [
         generated(f"{kind}-{levels}", kind, levels) for kind in ("ladder", "dead_end_ladder")
     ]
