@@ -1,0 +1,305 @@
+"""Stopping a run by time, callback, exception or Ctrl-C, and watching it."""
+
+from __future__ import annotations
+
+import contextlib
+import pickle
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import gpumatch as gm
+import graphs
+from gpumatch import backends, control
+from gpumatch.control import Control, Progress
+from tests.cases import EVERY_START
+
+# No perfect matching: stopping early is never mistaken for a proof.
+ROWS, MAXIMUM = 90, 87
+GRAPH = graphs.make("hexa", ROWS, seed=3)
+
+
+def assert_is_a_matching(graph, m):
+    """A valid matching of `graph`, maximum or not."""
+    gm.certificates.check_matching(gm.BipartiteGraph(graph), m.row_to_col, m.col_to_row)
+    assert m.size == (m.row_to_col >= 0).sum() <= MAXIMUM
+
+
+def finish(m, run):
+    """What is left after `m`, which `initial=` must accept."""
+    whole = gm.maximum_matching(GRAPH, initial=m, **run.arguments)
+    assert gm.verify(GRAPH, whole).size == MAXIMUM
+
+
+def ticks_of(run, init):
+    """What a callback is told in a whole run."""
+    told = []
+    gm.maximum_matching(GRAPH, init=init, threads=1, callback=told.append, **run.arguments)
+    return told
+
+
+def some_ticks(run, init):
+    """(number, progress) of a run's first ticks, one in the middle, and the last."""
+    told = ticks_of(run, init)
+    numbers = {0, 1, len(told) // 2, len(told) - 1}
+    if run.backend == "cuda":
+        numbers = {0}  # how many more there are varies from run to run
+    return [(number, told[number]) for number in sorted(numbers) if number < len(told)]
+
+
+class OnCall:
+    """A callback that does `action` from its call `number` (from 0) on, and counts its calls."""
+
+    def __init__(self, number, action):
+        self.number, self.action, self.calls = number, action, 0
+
+    def __call__(self, progress):
+        self.calls += 1
+        return self.action() if self.calls > self.number else None
+
+
+class Stop(Exception):
+    pass
+
+
+def raise_stop():
+    raise Stop("here")
+
+
+def raise_ctrl_c():
+    raise KeyboardInterrupt
+
+
+def say_stop():
+    return True
+
+
+# -- every algorithm, every start, every tick ------------------------------------------------------
+
+
+@pytest.mark.parametrize(("run", "init"), EVERY_START)
+def test_a_callback_is_told_how_far_the_run_is(run, init):
+    told = ticks_of(run, init)
+    assert told
+    assert all(isinstance(progress, Progress) for progress in told)
+    for field in Progress._fields:
+        values = [getattr(progress, field) for progress in told]
+        assert values == sorted(values)
+    assert told[0].matched == told[0].phase == 0
+    assert told[-1].matched <= MAXIMUM
+
+
+@pytest.mark.parametrize(("run", "init"), EVERY_START)
+def test_no_time_leaves_what_there_was(run, init):
+    m = gm.maximum_matching(GRAPH, init=init, time_limit=0, **run.arguments)
+    assert_is_a_matching(GRAPH, m)
+    assert not m.proven
+    assert m.size < MAXIMUM
+    part = gm.maximum_matching(GRAPH, init=init, time_limit=0, initial=m, **run.arguments)
+    assert part.size >= m.size
+    finish(m, run)
+
+
+@pytest.mark.parametrize(("run", "init"), EVERY_START)
+def test_a_callback_stops_the_run_at_any_tick(run, init):
+    for number, _ in some_ticks(run, init):
+        callback = OnCall(number, say_stop)
+        m = gm.maximum_matching(GRAPH, init=init, threads=1, callback=callback, **run.arguments)
+        assert callback.calls == number + 1
+        assert_is_a_matching(GRAPH, m)
+        assert not m.proven
+        finish(m, run)
+
+
+@pytest.mark.parametrize(("run", "init"), EVERY_START)
+def test_an_exception_of_the_callback_comes_out(run, init):
+    for number, _ in some_ticks(run, init):
+        callback = OnCall(number, raise_stop)
+        with pytest.raises(Stop, match="here"):
+            gm.maximum_matching(GRAPH, init=init, threads=1, callback=callback, **run.arguments)
+    finish(None, run)  # nothing is left behind that would hang or spoil the next run
+
+
+@pytest.mark.parametrize(("run", "init"), EVERY_START)
+def test_ctrl_c_carries_the_best_so_far(run, init):
+    for number, progress in some_ticks(run, init):
+        callback = OnCall(number, raise_ctrl_c)
+        with pytest.raises(KeyboardInterrupt) as caught:
+            gm.maximum_matching(GRAPH, init=init, threads=1, callback=callback, **run.arguments)
+        m = caught.value.result
+        assert_is_a_matching(GRAPH, m)
+        assert m.size >= progress.matched
+        assert not m.proven
+        assert {"algorithm", "start_size", "phases", "seconds"} <= m.stats.keys()
+        finish(m, run)
+        assert pickle.loads(pickle.dumps(m)).size == m.size
+
+
+def test_ctrl_c_in_the_middle_of_an_augmentation_leaves_a_matching(monkeypatch):
+    """Whatever half-done state the arrays are in, the result is valid."""
+
+    def broken_off(graph, row_to_col, col_to_row, control, **_):
+        row_to_col[:] = [0, 1, -2, 1]
+        col_to_row[:] = [0, 3, 2]
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(backends, "load", lambda home: broken_off)
+    monkeypatch.setattr(backends, "start", lambda *_: backends.no_start)
+    with pytest.raises(KeyboardInterrupt) as caught:
+        gm.maximum_matching(np.ones((4, 3)))
+    m = caught.value.result
+    assert m.row_to_col.tolist() == [0, -1, -1, 1]
+    assert m.col_to_row.tolist() == [0, 3, -1]
+
+
+SIGINT = """
+import os, signal, threading, gpumatch, graphs
+try:
+    gpumatch.maximum_matching(
+        graphs.make("uniform", 3000, 3),
+        algorithm="p-dbfs",
+        threads=4,
+        callback=lambda progress: os.kill(os.getpid(), signal.SIGINT),
+    )
+except KeyboardInterrupt as exc:
+    print(exc.result, threading.active_count())
+"""
+
+
+def test_a_signal_ends_the_run_with_its_result_and_no_thread_left():
+    done = subprocess.run([sys.executable, "-c", SIGINT], capture_output=True, text=True)
+    assert re.fullmatch(r"Matching\(size \d+, not proven maximum, p-dbfs\) 1\n", done.stdout)
+    assert done.stderr == ""
+
+
+# -- progress bar ----------------------------------------------------------------------------------
+
+
+def test_the_bar_goes_to_stderr_and_ends_at_the_final_size(capsys):
+    gm.maximum_matching(GRAPH, algorithm="hk", init="none", progress=True)
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "matched" in err
+    assert f"{MAXIMUM:.1f}/{ROWS:.1f}" in err
+    assert "phase=" in err
+    assert err.endswith("\n")  # closed
+
+
+def test_no_bar_unless_asked_for(capsys):
+    gm.maximum_matching(GRAPH)
+    assert capsys.readouterr() == ("", "")
+
+
+class Bar:
+    """A stand-in for tqdm that remembers what it was told."""
+
+    def __init__(self, total):
+        self.total, self.n, self.closed = total, 0, False
+
+    def update(self, step):
+        assert not self.closed
+        self.n += step
+
+    def set_postfix(self, **_):
+        assert not self.closed
+
+    def close(self):
+        self.closed = True
+
+
+@pytest.fixture
+def bars(monkeypatch):
+    """All bars made."""
+    made = []
+
+    def tqdm(total, **_):
+        made.append(Bar(total))
+        return made[-1]
+
+    monkeypatch.setattr("tqdm.auto.tqdm", tqdm)
+    return made
+
+
+@pytest.mark.parametrize(("run", "init"), EVERY_START)
+def test_the_bar_shows_the_final_size(run, init, bars):
+    gm.maximum_matching(GRAPH, init=init, progress=True, **run.arguments)
+    (bar,) = bars
+    assert (bar.n, bar.total, bar.closed) == (MAXIMUM, ROWS, True)
+
+
+@pytest.mark.parametrize("action", [raise_stop, raise_ctrl_c, say_stop])
+def test_the_bar_is_closed_however_the_run_ends(action, bars):
+    with contextlib.suppress(Stop, KeyboardInterrupt):
+        gm.maximum_matching(GRAPH, progress=True, callback=OnCall(0, action))
+    assert [bar.closed for bar in bars] == [True]
+
+
+# -- Control itself --------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """A clock that moves when told to."""
+    now = [100.0]
+    monkeypatch.setattr(control.time, "perf_counter", lambda: now[0])
+    return now
+
+
+def test_the_time_limit_counts_from_the_beginning(clock):
+    limited = Control(time_limit=2.5)
+    assert not limited.tick(0)
+    clock[0] += 2.4
+    assert not limited.tick(1)
+    clock[0] += 0.1
+    assert limited.tick(1)
+    assert limited.stopped
+
+
+@pytest.mark.parametrize("limit", [0, np.float32(0), np.int64(0), False])
+def test_any_real_number_is_a_time_limit(limit):
+    assert Control(time_limit=limit).tick(0)
+
+
+def test_no_limit_never_stops(clock):
+    free = Control()
+    clock[0] += 1e9
+    assert not free.tick(0)
+
+
+def test_a_callback_that_once_said_stop_is_obeyed_for_good():
+    answers = iter([None, 0, "yes", False])
+    asked = Control(callback=lambda progress: next(answers))
+    assert [asked.tick(n) for n in range(4)] == [False, False, True, True]
+
+
+def test_progress_counts_phases_and_seconds(clock):
+    told = []
+    watched = Control(callback=told.append)
+    watched.tick(3)
+    watched.phase(levels=4, found=2, matched=5)
+    clock[0] += 1.5
+    watched.tick(5)
+    assert told == [(3, 0, 0.0), (5, 1, 1.5)]
+    assert told[1].phase == 1
+
+
+def test_statistics_add_up_parts_and_phases(clock):
+    counted = Control()
+    for seconds in (1.0, 2.0):
+        with contextlib.suppress(Stop), counted.part("search"):
+            clock[0] += seconds
+            raise_stop()
+    counted.phase(levels=4, found=2, matched=5, launches=7)
+    counted.phase(found=0, matched=5)
+    assert counted.statistics() == {
+        "phases": 2,
+        "levels": 4,
+        "seconds": {"search": 3.0},
+        "trace": [
+            {"levels": 4, "found": 2, "matched": 5, "launches": 7},
+            {"levels": 0, "found": 0, "matched": 5},
+        ],
+    }
