@@ -151,18 +151,18 @@ def _runs() -> Iterator[Run]:
                     yield Run(algorithm.name, backend, options)
 
 
-def _param(run: Run, *others, name: str = ""):
+def param(run: Run, *others, name: str = ""):
     marks = [pytest.mark.gpu] if run.backend == "cuda" else []
     return pytest.param(run, *others, id=f"{run}{name}", marks=marks)
 
 
 RUNS = list(_runs())
-EVERY_RUN = [_param(run) for run in RUNS]
+EVERY_RUN = [param(run) for run in RUNS]
 EVERY_START = [
-    _param(run, init, name=f"-{init}") for run in RUNS for init in backends.starts(run.backend)
+    param(run, init, name=f"-{init}") for run in RUNS for init in backends.starts(run.backend)
 ]
 EVERY_CASE = [
-    _param(run, init, case, name=f"-{init}-{case.name}")
+    param(run, init, case, name=f"-{init}-{case.name}")
     for run in RUNS
     for init in backends.starts(run.backend)
     for case in (SMALL if run.backend == "reference" else CASES)

@@ -30,8 +30,9 @@ def sources(tmp_path):
 
 
 def test_the_hash_is_over_paths_and_contents_in_order(sources):
-    parts = b"gpumatch/cuda/a.py\0" b"1gpumatch/cuda/b.cu\0" b"2gpumatch/cuda/sub/c.cuh\0" b"3"
-    assert sources_hash(sources) == hashlib.sha256(parts).hexdigest()
+    counted = {"gpumatch/cuda/a.py": "1", "gpumatch/cuda/b.cu": "2", "gpumatch/cuda/sub/c.cuh": "3"}
+    text = "".join(f"{path}\x00{content}" for path, content in counted.items())
+    assert sources_hash(sources) == hashlib.sha256(text.encode()).hexdigest()
 
 
 def test_a_record_is_outdated_when_missing_or_of_other_sources(sources):
