@@ -95,7 +95,7 @@ _DEFAULT = {"cpu": "engine", "cuda": "engine", "reference": "apfb-gpubfs-wr"}
 _STARTS = {
     "cheap": {
         "cpu": "gpumatch.cpu.cheap:run",
-        "cuda": "gpumatch.cuda.apsb_apfb:cheap",
+        "cuda": "gpumatch.cuda.cheap:run",
         "reference": "gpumatch.cpu.reference:cheap",
     },
     "karp-sipser": {"cpu": "gpumatch.cpu.karp_sipser:run"},

@@ -176,6 +176,11 @@ class BipartiteGraph:
         return self._rows is not None
 
     @property
+    def has_cols(self) -> bool:
+        """Whether columns -> rows is there already, so that `col_indptr` costs nothing."""
+        return self._cols is not None
+
+    @property
     def nnz(self) -> int:
         return int(self._either()[1].size)
 

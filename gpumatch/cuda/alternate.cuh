@@ -49,11 +49,3 @@ __device__ inline int fix_matching(int nrows, int* row_to_col, const int* col_to
   }
   return matched;
 }
-
-// Add up a number of every thread of the grid into *total.
-__device__ inline void add_to(int* total, int number) {
-  for (int step = kWarp / 2; step > 0; step /= 2) {
-    number += __shfl_down_sync(kWholeWarp, number, step);
-  }
-  if (lane_index() == 0 && number != 0) atomicAdd(total, number);
-}

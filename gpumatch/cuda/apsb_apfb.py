@@ -2,7 +2,7 @@
 
 M. Deveci, K. Kaya, B. Uçar, Ü. V. Çatalyürek, "GPU accelerated maximum cardinality matching
 algorithms for bipartite graphs", Euro-Par 2013. The kernels are in gpubfs.cuh (Algorithms 2 and 4),
-alternate.cuh (Algorithm 3, FixMatching) and cheap.cuh; their headers say what the arrays hold.
+alternate.cuh (Algorithm 3, FixMatching); their headers say what the arrays hold.
 
 `run` is Algorithm 1. Its inner loop is evaluated on the device: a level's kernel returns at once
 when the level before has inserted nothing (or, with APsB, has found a path), so the host launches a
@@ -95,25 +95,6 @@ def run(
     return True
 
 
-def cheap(
-    graph: Any,
-    row_to_col: cp.ndarray,
-    col_to_row: cp.ndarray,
-    control: Any,
-    *,
-    seed: int,
-    threads: int,
-) -> bool:
-    """Cheap matching: each free column takes the first free row it can get; O(nnz)."""
-    kernels = module.kernels_for(module.APSB_APFB, graph.col_indptr.dtype)
-    kernels["cheap_matching_kernel<{Offset}>"](
-        (_mt_blocks(graph.ncols),),
-        (module.BLOCK,),
-        (np.int32(graph.ncols), graph.col_indptr, graph.col_indices, row_to_col, col_to_row),
-    )
-    return not control.tick(_count_matched(row_to_col))
-
-
 class _Phases:
     """The arrays of a search and the kernels that end a phase, shared by both drivers."""
 
@@ -136,7 +117,7 @@ class _Phases:
         self.kernels = module.kernels_for(module.APSB_APFB, graph.col_indptr.dtype)
         self.col_grid = self.row_grid = (_CT_BLOCKS,)
         if launch == "mt":
-            self.col_grid, self.row_grid = (_mt_blocks(ncols),), (_mt_blocks(nrows),)
+            self.col_grid, self.row_grid = (module.blocks_for(ncols),), (module.blocks_for(nrows),)
         self.counters = cp.zeros(2 * _BATCH + 3, cp.int32)
         self.tally = self.counters[2 * _BATCH + 1 :]  # kEnds, kMatched
         self.was_stopped = False
@@ -280,13 +261,6 @@ class QueuedPhases(_Phases):
             if should_stop():
                 self.was_stopped = True
                 return path_found
-
-
-def _mt_blocks(vertices: int) -> int:
-    """One thread a vertex, up to what the device holds at once (the paper's MT)."""
-    device = cp.cuda.Device().attributes
-    most = device["MultiProcessorCount"] * device["MaxThreadsPerMultiProcessor"] // module.BLOCK
-    return max(1, min(-(-vertices // module.BLOCK), most))
 
 
 def _count_matched(row_to_col: cp.ndarray) -> int:

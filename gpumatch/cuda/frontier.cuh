@@ -64,6 +64,14 @@ __device__ void push(Queue<Item> out, Item item) {
   out.items[base + __popc(before)] = item;
 }
 
+// Add up a number of every thread of the grid into *total.
+__device__ inline void add_to(int* total, int number) {
+  for (int step = kWarp / 2; step > 0; step /= 2) {
+    number += __shfl_down_sync(kWholeWarp, number, step);
+  }
+  if (lane_index() == 0 && number != 0) atomicAdd(total, number);
+}
+
 // Lanes that share a vertex: all that are left over when a level is small, for then the time is the
 // latency of one vertex's neighbours read one after the other.
 __device__ inline int lanes_for(int size, int threads) {

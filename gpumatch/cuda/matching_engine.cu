@@ -1,216 +1,268 @@
 // The engine: maximum matching with the whole search on the device.
 //
-// A phase grows vertex-disjoint alternating trees from all free columns, level by level, until no
-// tree grows any more, and then augments along one path in each tree that has reached a free row.
-// A row belongs to the tree whose column claims it by compare-and-swap, and a tree ends its growth
-// with the first free row it claims: so the paths of a phase share no vertex, and each is walked by
-// one thread without conflict. When a phase augments nothing, the trees hold all that alternating
-// paths reach from the free columns, and no free row among it: the matching is maximum (Berge).
+// A phase grows vertex-disjoint alternating trees from the free vertices of one side, the near one,
+// until none grows any more, and then augments along one path in each tree that has reached a free
+// far vertex. A far vertex belongs to the tree whose near vertex claims it by compare-and-swap, and
+// a tree ends its growth with the first free far vertex it claims: so the paths of a phase share no
+// vertex, and one thread walks each without conflict.
+//
+// Trees that have found a path are released. Where most have, those that have found none start
+// again from their roots, for most of them will find one soon. Else they stay as they are, and the
+// next phase goes on from all their near vertices: those next to released vertices take them over
+// (tree grafting: Azad, Buluç, Pothen, TPDS 2017, but from the trees' side, so that no more than
+// the near side's edges are needed). Then the long thin levels at a tree's rim are not walked again
+// in every phase.
+//
+// When a phase finds no path, the trees hold all that alternating paths reach from the free near
+// vertices, for each of their near vertices has been expanded since the last release; no free far
+// vertex is among it: the matching is maximum (Berge 1957).
 //
 // All of it runs in one kernel, whose blocks step together from barrier to barrier. What a step
-// does is `stage`; a launch makes a bounded number of steps and leaves where it stands in state[],
-// so that the host can look in between.
+// does is its stage. A launch makes a bounded number of steps and leaves in state[] where it
+// stands, so that the host can look in between; at each of these points the matching is valid.
 //
 // Encodings
-//   rows[r]         {mate: the row's column or -1; predecessor: the column that claimed it in this
-//                   phase or -1}: one load tells both
-//   col_to_row[c]   the column's row or -1
-//   roots[p & 1][i] the i-th free column of phase p
-//   end[i]          the free row that ends the path of the i-th tree, -1 while it has none
-//   queue[s & 1]    the frontier of step s: a column and the index of its root
-//   state[]         see `State`
+//   far[v]        {mate: its near vertex or -1; predecessor: the near vertex that claimed it, -1
+//                 while it is in no tree}: one load tells both
+//   mate[u]       the far vertex of near vertex u or -1
+//   path_end[t]   of the t-th tree: -1 while it grows, then the free far vertex that it has
+//                 reached, and kMatched once it is augmented
+//   log[p & 1]    the near vertices of phase p's trees in the order reached, each with its tree.
+//                 The frontier is the part of it that the last step has added.
+//   state         see `State`; sizes and bases are indexed by step % 3, for one is read while the
+//                 next is made, and no block may clear what another still reads
 #include "frontier.cuh"
 
-struct __align__(8) Row {
+struct __align__(8) Far {
   int mate;
   int predecessor;
 };
 
-struct __align__(8) Seed {
-  int col;
-  int root;
+struct __align__(8) Member {
+  int near;
+  int tree;
 };
 
-enum Stage { kCollect, kSeed, kGrow, kAugment, kDone };
+enum Stage { kCollect, kGrow, kAugment, kRelease, kDone };
 
-// What is kept between launches, and what the host reads.
+constexpr int kMatched = -2;
+constexpr int kTraceLength = 4096;  // phases recorded: levels, paths found
+constexpr int kGraftRatio = 8;      // graft when so many times more trees stay than found a path
+constexpr int kAlone = 512;         // a frontier that one block expands alone
+constexpr int kAloneLevels = 64;    // and for how many levels at a time
+
 struct State {
   int stage;
-  int step;      // counts barriers; chooses queue and counters
+  int step;
   int phase;
-  int levels;    // of this phase so far
-  int matched;
-  int sizes[3];  // sizes[s % 3]: length of the queue that step s fills
-  int nroots[2];
+  int levels;   // of this phase so far
+  int matched;  // edges of the matching
+  int ntrees;   // grown in all
+  int growing;  // of them without a path so far
+  int sizes[3];  // of the frontier that the step makes
+  int bases[3];  // where it begins in the log
+  int found[3];  // paths found, by phase % 3
 };
-
-constexpr int kTraceLength = 4096;  // phases recorded: levels, paths found
-constexpr int kSmall = 512;         // a frontier that one block expands alone
 
 template <typename Offset>
 struct Engine {
-  const Offset* col_indptr;
-  const int* col_indices;
-  int nrows;
-  int ncols;
-  Row* rows;
-  int* col_to_row;
-  int* roots[2];
-  int* end;
-  Seed* queue[2];
+  const Offset* indptr;  // near -> far
+  const int* indices;
+  int nnear;
+  int nfar;
+  int* mate;
+  int* far_mate;  // the caller's; far[] holds them during the search
+  Far* far;
+  int* path_end;
+  Member* log[2];
   State* state;
   int* trace;
   unsigned* barrier;
 };
 
+// Count what the choice of the near side rests on: counts[0] matched rows, counts[1] free rows with
+// an edge, counts[2] free columns with an edge; a side whose offsets are not there is left out.
+template <typename Offset>
+__global__ void survey(const Offset* indptr, int nrows, const int* row_to_col,
+                       const Offset* col_indptr, int ncols, const int* col_to_row, int* counts) {
+  int matched = 0, free_rows = 0, free_cols = 0;
+  for (int r = thread_index(); r < nrows; r += thread_count()) {
+    if (row_to_col[r] >= 0) ++matched;
+    else if (indptr != nullptr && indptr[r] != indptr[r + 1]) ++free_rows;
+  }
+  for (int c = thread_index(); c < ncols && col_indptr != nullptr; c += thread_count()) {
+    free_cols += col_to_row[c] == -1 && col_indptr[c] != col_indptr[c + 1];
+  }
+  add_to(counts, matched);
+  add_to(counts + 1, free_rows);
+  add_to(counts + 2, free_cols);
+}
+
 template <typename Offset>
 struct Grower {
-  const Offset* col_indptr;
-  const int* col_indices;
-  Row* rows;
-  int* end;
-  Queue<Seed> out;
+  const Offset* indptr;
+  const int* indices;
+  Far* far;
+  int* path_end;
+  Queue<Member> out;
 
-  __device__ Walk enter(Seed seed) const {
-    if (*static_cast<volatile int*>(end + seed.root) != -1) return {};
-    return {seed.col, seed.root, col_indices + col_indptr[seed.col],
-            col_indices + col_indptr[seed.col + 1]};
+  __device__ bool grows(int tree) const {
+    return *static_cast<volatile int*>(path_end + tree) == -1;
   }
 
-  __device__ void visit(int col, int root, int r) const {
-    const long long both = *reinterpret_cast<volatile long long*>(rows + r);
+  __device__ Walk enter(Member m) const {
+    if (!grows(m.tree)) return {};
+    return {m.near, m.tree, indices + indptr[m.near], indices + indptr[m.near + 1]};
+  }
+
+  __device__ void visit(int near, int tree, int v) const {
+    const long long both = *reinterpret_cast<volatile long long*>(far + v);
     const int mate = static_cast<int>(both), predecessor = static_cast<int>(both >> 32);
     if (predecessor != -1) return;
+    int* claim = &far[v].predecessor;
     if (mate != -1) {
-      if (atomicCAS(&rows[r].predecessor, -1, col) == -1) push(out, Seed{mate, root});
-    } else if (*static_cast<volatile int*>(end + root) == -1 &&
-               atomicCAS(&rows[r].predecessor, -1, col) == -1 &&
-               atomicCAS(end + root, -1, r) != -1) {
-      rows[r].predecessor = -1;  // the tree has its path already: leave the row to others
+      if (atomicCAS(claim, -1, near) == -1) push(out, Member{mate, tree});
+    } else if (grows(tree) && atomicCAS(claim, -1, near) == -1 &&
+               atomicCAS(path_end + tree, -1, v) != -1) {
+      *claim = -1;  // the tree has its path already: leave the vertex to others
     }
   }
 };
 
-// Augment along the path that ends in row r.
-__device__ inline void augment(Row* rows, int* col_to_row, int r) {
-  while (r != -1) {
-    const int col = rows[r].predecessor;
-    const int next = col_to_row[col];
-    col_to_row[col] = r;
-    rows[r].mate = col;
-    r = next;
+// Augment along the path that ends in far vertex v.
+__device__ inline void augment(Far* far, int* mate, int v) {
+  while (v != -1) {
+    const int near = far[v].predecessor;
+    const int next = mate[near];
+    mate[near] = v;
+    far[v].mate = near;
+    v = next;
   }
 }
 
-// Expand level after level with one block, from queue[step & 1] to queue[(step + 1) & 1].
+struct Segment {
+  int base;
+  int size;
+};
+
+// Expand level after level with one block while the frontier stays small.
 template <typename Offset>
-__device__ int grow_alone(const Engine<Offset>& e, int step, int size, int most, int* levels) {
-  __shared__ int next_size[2];
-  Grower<Offset> grower = {e.col_indptr, e.col_indices, e.rows, e.end, {}};
+__device__ Segment grow_alone(Grower<Offset> grower, Member* log, Segment frontier, int* levels) {
+  __shared__ int sizes[2];
   int level = 0;
-  while (true) {
-    int* counter = next_size + (level & 1);
-    if (threadIdx.x == 0) *counter = 0;
+  do {
+    int* size = sizes + (level & 1);
+    if (threadIdx.x == 0) *size = 0;
     __syncthreads();
-    grower.out = {e.queue[(step + level + 1) & 1], counter};
-    expand(own_block(), e.queue[(step + level) & 1], size, grower);
+    const int next = frontier.base + frontier.size;
+    grower.out = {log + next, size};
+    expand(own_block(), log + frontier.base, frontier.size, grower);
     __syncthreads();
-    size = *counter;
+    frontier = {next, *size};
     ++level;
-    // An odd number of levels leaves the frontier where the next step looks for it.
-    if ((level & 1) == 1 && (size == 0 || size > kSmall || level >= most)) break;
-  }
+  } while (frontier.size != 0 && frontier.size <= kAlone && level < kAloneLevels);
   *levels = level;
-  return size;
+  return frontier;
 }
 
 template <typename Offset>
 __global__ void __launch_bounds__(512) matching_engine(Engine<Offset> e, int max_steps) {
-  volatile State* state = e.state;
-  int stage = state->stage, step = state->step, phase = state->phase;
-  for (int done = 0; done < max_steps && stage != kDone; ++done, ++step) {
-    int* filled = e.state->sizes + step % 3;
-    int* current_roots = e.state->nroots + (phase & 1);
-    int* next_roots = e.state->nroots + ((phase + 1) & 1);
-    if (thread_index() == 0) e.state->sizes[(step + 1) % 3] = 0;
+  State& state = *e.state;
+  const auto now = [](const int& shared) { return *static_cast<const volatile int*>(&shared); };
+  const bool is_first = thread_index() == 0;
+  int stage = state.stage, step = state.step, phase = state.phase;
+  int ntrees = state.ntrees, growing = state.growing;  // alike in every block
+  for (int steps = 0; steps < max_steps && stage != kDone; ++steps, ++step) {
+    const Segment frontier = {now(state.bases[(step + 2) % 3]), now(state.sizes[(step + 2) % 3])};
+    const int next = frontier.base + frontier.size;
+    Member* log = e.log[phase & 1];
+    int& made = state.sizes[step % 3];
+    if (is_first) {
+      state.sizes[(step + 1) % 3] = 0;
+      state.bases[step % 3] = next;
+    }
     switch (stage) {
-      case kCollect:
-        for (int c = thread_index(); c < e.ncols; c += thread_count()) {
-          if (e.col_to_row[c] == -1) push(Queue<int>{e.roots[phase & 1], current_roots}, c);
+      case kCollect:  // every free near vertex with an edge is the root of a tree
+        for (int v = thread_index(); v < e.nfar; v += thread_count()) {
+          e.far[v] = {e.far_mate[v], -1};
+        }
+        for (int u = thread_index(); u < e.nnear; u += thread_count()) {
+          if (e.mate[u] == -1 && e.indptr[u] != e.indptr[u + 1]) {
+            push(Queue<Member>{log, &made}, Member{u, 0});
+          }
         }
         grid_barrier(e.barrier);
-        stage = kSeed;
-        break;
-      case kSeed: {
-        const int nroots = *static_cast<volatile int*>(current_roots);
-        for (int i = thread_index(); i < nroots; i += thread_count()) {
-          e.end[i] = -1;
-          e.queue[(step + 1) & 1][i] = {e.roots[phase & 1][i], i};
+        ntrees = growing = now(made);
+        for (int t = thread_index(); t < ntrees; t += thread_count()) {
+          log[t].tree = t;
+          e.path_end[t] = -1;
         }
-        for (int r = thread_index(); r < e.nrows; r += thread_count()) e.rows[r].predecessor = -1;
-        if (thread_index() == 0) {
-          *filled = nroots;
-          *next_roots = 0;
-          state->levels = 0;
-        }
-        grid_barrier(e.barrier);
         stage = kGrow;
         break;
-      }
       case kGrow: {
-        const int size = *static_cast<volatile int*>(e.state->sizes + (step + 2) % 3);
-        if (size == 0) {
+        Grower<Offset> grower = {e.indptr, e.indices, e.far, e.path_end, {log + next, &made}};
+        int levels = 1;
+        if (frontier.size == 0) {
+          levels = 0;
           stage = kAugment;
-          // Nothing was done: no block waits for another, and this step's counter stays 0.
-          break;
-        }
-        if (size <= kSmall) {
-          if (blockIdx.x == 0) {
-            int levels;
-            const int left = grow_alone(e, step, size, 64, &levels);
-            if (threadIdx.x == 0) {
-              *filled = left;
-              state->levels += levels;
-            }
+        } else if (frontier.size > kAlone) {
+          expand(whole_grid(), log + frontier.base, frontier.size, grower);
+        } else if (blockIdx.x == 0) {
+          const Segment left = grow_alone(grower, log, frontier, &levels);
+          if (is_first) {
+            state.bases[step % 3] = left.base;
+            made = left.size;
           }
-        } else {
-          Grower<Offset> grower = {
-              e.col_indptr, e.col_indices, e.rows, e.end, {e.queue[(step + 1) & 1], filled}};
-          expand(whole_grid(), e.queue[step & 1], size, grower);
-          if (thread_index() == 0) state->levels += 1;
         }
-        grid_barrier(e.barrier);
+        if (is_first) state.levels += levels;
         break;
       }
       case kAugment: {
-        const int nroots = *static_cast<volatile int*>(current_roots);
-        for (int i = thread_index(); i < nroots; i += thread_count()) {
-          const int r = e.end[i];
-          if (r != -1) {
-            augment(e.rows, e.col_to_row, r);
-          } else {
-            push(Queue<int>{e.roots[(phase + 1) & 1], next_roots}, e.roots[phase & 1][i]);
-          }
+        int found = 0;
+        for (int t = thread_index(); t < ntrees; t += thread_count()) {
+          if (e.path_end[t] < 0) continue;
+          augment(e.far, e.mate, e.path_end[t]);
+          e.path_end[t] = kMatched;
+          ++found;
         }
-        grid_barrier(e.barrier);
-        const int found = nroots - *static_cast<volatile int*>(next_roots);
-        if (thread_index() == 0) {
-          state->matched += found;
+        add_to(state.found + phase % 3, found);
+        stage = kRelease;
+        break;
+      }
+      case kRelease: {  // the log ends where the empty frontier begins
+        const int found = now(state.found[phase % 3]);
+        growing -= found;
+        const bool grafts = found <= growing / kGraftRatio;
+        Member* kept = e.log[(phase + 1) & 1];
+        for (int i = thread_index(); found != 0 && i < frontier.base; i += thread_count()) {
+          const Member m = log[i];
+          const int v = e.mate[m.near];
+          const bool stays = e.path_end[m.tree] == -1 && (grafts || v == -1);
+          if (stays) push(Queue<Member>{kept, &made}, m);
+          else e.far[v].predecessor = -1;
+        }
+        if (is_first) {
           if (phase < kTraceLength) {
-            e.trace[2 * phase] = state->levels;
+            e.trace[2 * phase] = state.levels;
             e.trace[2 * phase + 1] = found;
           }
+          state.found[(phase + 1) % 3] = 0;
+          state.levels = 0;
+          state.matched += found;
+          state.bases[step % 3] = 0;
         }
         ++phase;
-        stage = found == 0 || found == nroots ? kDone : kSeed;
+        stage = found == 0 ? kDone : kGrow;
         break;
       }
     }
+    grid_barrier(e.barrier);
   }
-  grid_barrier(e.barrier);  // every block has read the state
-  if (thread_index() == 0) {
-    state->stage = stage;
-    state->step = step;
-    state->phase = phase;
+  if (is_first) {
+    state.stage = stage;
+    state.step = step;
+    state.phase = phase;
+    state.ntrees = ntrees;
+    state.growing = growing;
   }
 }

@@ -1,11 +1,18 @@
 """The GPU's matching engine: the host's side of matching_engine.cu, which says how it works.
 
-Device memory beside the graph and both mate arrays: 8 bytes a row, 16 a column, 12 a free column.
+The search needs the edges of one side only, and grows trees from the free vertices of that side.
+It takes the side with fewer free vertices that have an edge; on a tie the columns, as the cheap
+start does, for trees from the side that chose then are satisfied sooner. Where the graph holds one
+direction only, that one is used, so that CSR need not be transposed, unless the other side is much
+smaller.
+
+Device memory beside the graph and both mate arrays: 8 bytes a far vertex, 16 a near one and 4 a
+free near one.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import cupy as cp
 import cupyx
@@ -18,7 +25,17 @@ _BLOCK = 512
 _STEPS_A_LAUNCH = 256  # the host looks in between: progress, time limit, Ctrl-C
 _TRACE_LENGTH = 4096  # as kTraceLength in matching_engine.cu
 _DONE = 4  # as kDone
-_STAGE, _PHASE, _MATCHED, _LENGTH = 0, 2, 4, 10  # positions in State
+_STAGE, _PHASE, _MATCHED, _LENGTH = 0, 2, 4, 16  # positions in State, and its length
+_MUCH_SMALLER = 4  # a side so many times smaller is worth a transposition
+
+
+class _Side(NamedTuple):
+    """The near side of a search: its edges, its mates and the mates of the far side."""
+
+    indptr: cp.ndarray
+    indices: cp.ndarray
+    mate: cp.ndarray
+    far_mate: cp.ndarray
 
 
 def run(
@@ -30,39 +47,90 @@ def run(
     seed: int,
     threads: int,
 ) -> bool:
-    """Extend the matching to a maximum one; False when `control` stops it."""
-    matched = int((row_to_col >= 0).sum())
-    free = graph.ncols - matched
-    module.require_memory(8 * graph.nrows + 16 * graph.ncols + 12 * free, "the matching engine")
-    state = cp.zeros(_LENGTH, cp.int32)
+    """Extend the matching to a maximum one; False when `control` stops it.
+
+    Which of several maximum matchings is found depends on the order in which the device runs its
+    threads; `seed` and `threads` have no part in it.
+    """
+    kernels = module.kernels_for(module.MATCHING_ENGINE, _any_offsets(graph).dtype)
+    matched, free_rows, free_cols = _survey(kernels, graph, row_to_col, col_to_row)
+    if free_rows < free_cols:
+        near = _Side(graph.indptr, graph.indices, row_to_col, col_to_row)
+    else:
+        near = _Side(graph.col_indptr, graph.col_indices, col_to_row, row_to_col)
+    nnear, nfar, free = near.mate.size, near.far_mate.size, min(free_rows, free_cols)
+    module.require_memory(8 * nfar + 16 * nnear + 4 * free, "the matching engine")
+    far, log = cp.empty((nfar, 2), cp.int32), cp.empty((2, nnear, 2), cp.int32)
+    path_end, trace = cp.empty(free, cp.int32), cp.empty((_TRACE_LENGTH, 2), cp.int32)
+    state, barrier = cp.zeros(_LENGTH, cp.int32), cp.zeros(1, cp.uint32)
     state[_MATCHED] = matched
-    trace = cp.empty((_TRACE_LENGTH, 2), cp.int32)
-    rows = cp.stack([row_to_col, cp.full_like(row_to_col, -1)], axis=1)
-    roots, ends = cp.empty((2, free), cp.int32), cp.empty(free, cp.int32)
-    queues, barrier = cp.empty((2, graph.ncols, 2), cp.int32), cp.zeros(1, cp.uint32)
     engine = module.struct(
-        *(graph.col_indptr, graph.col_indices, graph.nrows, graph.ncols),
-        *(rows, col_to_row, *roots, ends, *queues, state, trace, barrier),
+        *(near.indptr, near.indices, nnear, nfar, near.mate, near.far_mate),
+        *(far, path_end, *log, state, trace, barrier),
     )
+    search = _Search(kernels, engine, state)
+    search.go_on()
     try:
-        proven = _search(graph, engine, state, control)
+        proven = search.finish(control)
     finally:
-        row_to_col[:] = rows[:, 0]
-    for levels, found in trace[: min(int(state[_PHASE]), _TRACE_LENGTH)].get().tolist():
+        near.far_mate[:] = far[:, 0]
+    for levels, found in trace[: min(int(search.seen[_PHASE]), _TRACE_LENGTH)].get().tolist():
         matched += found
         control.phase(levels=levels, found=found, matched=matched)
     return proven
 
 
-def _search(graph: Any, engine: np.ndarray, state: cp.ndarray, control: Any) -> bool:
-    """Launch until the engine is done; False when `control` stops it before."""
-    kernels = module.kernels_for(module.MATCHING_ENGINE, graph.col_indptr.dtype)
-    blocks = kernels.resident_blocks(_KERNEL, _BLOCK)
-    seen = cupyx.empty_pinned(_LENGTH, np.int32)
-    while True:
-        kernels[_KERNEL]((blocks,), (_BLOCK,), (engine, np.int32(_STEPS_A_LAUNCH)))
-        state.get(out=seen)
-        if seen[_STAGE] == _DONE:
-            return True
-        if control.tick(int(seen[_MATCHED])):
-            return False
+def _survey(
+    kernels: module.Kernels, graph: Any, row_to_col: cp.ndarray, col_to_row: cp.ndarray
+) -> list[int]:
+    """Matched rows, and the free rows and free columns that have an edge.
+
+    A side whose edges would have to be made first counts as beyond all, unless it is much smaller.
+    """
+    nrows, ncols = graph.shape
+    rows = graph.indptr if graph.has_rows or _MUCH_SMALLER * nrows < ncols else None
+    cols = graph.col_indptr if graph.has_cols or _MUCH_SMALLER * ncols < nrows else None
+    counts = cp.zeros(3, cp.int32)
+    kernels["survey<{Offset}>"](
+        (module.blocks_for(max(graph.shape)),),
+        (module.BLOCK,),
+        (
+            *(_or_null(rows), np.int32(nrows), row_to_col),
+            *(_or_null(cols), np.int32(ncols), col_to_row),
+            counts,
+        ),
+    )
+    matched, free_rows, free_cols = counts.get().tolist()
+    beyond = max(graph.shape) + 1
+    return [matched, beyond if rows is None else free_rows, beyond if cols is None else free_cols]
+
+
+def _any_offsets(graph: Any) -> cp.ndarray:
+    return graph.indptr if graph.has_rows else graph.col_indptr
+
+
+def _or_null(array: cp.ndarray | None) -> cp.ndarray | np.uintp:
+    return np.uintp(0) if array is None else array
+
+
+class _Search:
+    """The launches of one run, and what the host has seen of its state."""
+
+    def __init__(self, kernels: module.Kernels, engine: np.ndarray, state: cp.ndarray) -> None:
+        self.kernel = kernels[_KERNEL]
+        self.blocks = kernels.resident_blocks(_KERNEL, _BLOCK)
+        self.engine, self.state = engine, state
+        self.seen = cupyx.empty_pinned(_LENGTH, np.int32)
+
+    def go_on(self) -> None:
+        """Make a bounded number of steps."""
+        self.kernel((self.blocks,), (_BLOCK,), (self.engine, np.int32(_STEPS_A_LAUNCH)))
+        self.state.get(out=self.seen)
+
+    def finish(self, control: Any) -> bool:
+        """Go on until the engine is done; False when `control` stops it before."""
+        while self.seen[_STAGE] != _DONE:
+            if control.tick(int(self.seen[_MATCHED])):
+                return False
+            self.go_on()
+        return True

@@ -78,7 +78,9 @@ FRONTIER = Source(
     ),
     cooperative=True,
 )
-MATCHING_ENGINE = Source("matching_engine.cu", ("matching_engine<{Offset}>",), cooperative=True)
+MATCHING_ENGINE = Source(
+    "matching_engine.cu", ("survey<{Offset}>", "matching_engine<{Offset}>"), cooperative=True
+)
 SOURCES = (APSB_APFB, FRONTIER, MATCHING_ENGINE)
 
 
@@ -131,6 +133,15 @@ def require_memory(nbytes: int, purpose: str) -> None:
         raise MemoryError(
             f"{purpose} needs {nbytes} bytes on GPU {cupy.cuda.Device().id}; {free} are free"
         )
+
+
+def blocks_for(vertices: int) -> int:
+    """Blocks with one thread a vertex, up to what the device holds at once (the papers' MT)."""
+    from cupy.cuda import Device
+
+    device = Device().attributes
+    most = device["MultiProcessorCount"] * device["MaxThreadsPerMultiProcessor"] // BLOCK
+    return max(1, min(-(-vertices // BLOCK), most))
 
 
 def struct(*values: Any) -> Any:

@@ -129,11 +129,11 @@ def test_alternate_and_fix_matching_augment_once_a_root_reached(variant, everywh
 def test_cheap_matching_is_maximal(shape):
     import cupy as cp
 
-    from gpumatch.cuda import apsb_apfb
+    from gpumatch.cuda import cheap
 
     graph = BipartiteGraph(uniform(*shape, min(3, shape[1]), 1)).to_device()
     mates = cp.full(shape[0], -1, cp.int32), cp.full(shape[1], -1, cp.int32)
-    assert apsb_apfb.cheap(graph, *mates, FreeRun(), seed=0, threads=1)
+    assert cheap.run(graph, *mates, FreeRun(), seed=0, threads=1)
     rows, cols = graph.edges()
     assert not bool(((mates[0][rows] < 0) & (mates[1][cols] < 0)).any())
 
