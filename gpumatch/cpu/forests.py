@@ -50,6 +50,7 @@ _FOUND, _LEVELS, _READ, _COLLIDED = range(4)
 
 _BLOCK = 256  # vertices a thread takes from the queue at a time
 _BATCH = 512  # vertices it gathers before it appends them to the queue
+_GRAFTING = 1.0  # edges that grafting may read for each edge that growing anew would
 _WIDE = 8192  # a level with more vertices is worth waking the other threads
 
 
@@ -349,7 +350,7 @@ class Forests:
     levels, found, read : int
         Of the phase under way: levels grown, augmenting paths, edges read.
     free : int
-        Vertices that the phase leaves free on the side that has fewer of them.
+        Vertices that the paths of the phase leave free on the side with fewer of them.
     """
 
     def __init__(
@@ -426,10 +427,10 @@ class Forests:
         self._invested += self.read
         before = self._marks[:, _END].sum()
         count, edges = _release(*state, self._released)
-        kept = self._marks[:, _END].sum() / before
+        kept = self._marks[:, _END].sum() / max(before, 1)
         collided = bool(self._totals[_COLLIDED])
         self._totals[:] = 0
-        if collided or edges > kept * self._invested:
+        if collided or edges > _GRAFTING * kept * self._invested:
             self.replant()
             return True
         position = 0

@@ -75,7 +75,7 @@ def run(
     sweep = None
     with Workers(threads, graph.nnz) as workers:
         forests = Forests(graph, row_to_col, col_to_row, workers)
-        while forests.free:
+        while True:
             if control.tick(matched) or not forests.grow(control, matched):
                 return False
             if not forests.augment(control, matched):
@@ -99,7 +99,6 @@ def run(
             control.phase(levels=0, found=found, matched=matched)
             forests.replant()
             unpaid = 0
-    return True
 
 
 def _saturated(mate: np.ndarray, indptr: np.ndarray) -> bool:

@@ -242,6 +242,50 @@ def test_trees_without_a_path_are_not_grown_again():
     assert control.phases[2]["edges"] < 20
 
 
+def two_stars_and_a_way_round(transposed):
+    """A path that the columns' forest finds only if a released pair joins it.
+
+    Column 0 takes row 0 first, which column 1 needs; then column 0 can go on by row 1, matched to
+    column 2, to row 2. Column 3's star makes keeping trees worth while; row 3's larger one makes
+    the rows' forest wait.
+    """
+    edges = {(0, 0), (0, 1), (1, 0), (1, 2), (2, 2)}
+    pairs = [(1, 2)]
+    for tip in range(4, 24):
+        edges |= {(tip, 3), (tip, tip)}
+        pairs.append((tip, tip))
+    for tip in range(24, 124):
+        edges |= {(3, tip), (tip, tip)}
+        pairs.append((tip, tip))
+    if transposed:
+        edges, pairs = {(j, i) for i, j in edges}, [(j, i) for i, j in pairs]
+    graph = graph_of(124, 124, sorted(edges))
+    row_to_col, col_to_row = unmatched(graph)
+    for row, col in pairs:
+        row_to_col[row], col_to_row[col] = col, row
+    return graph, (row_to_col, col_to_row)
+
+
+@pytest.mark.parametrize("transposed", [False, True])
+def test_a_released_pair_joins_the_forest_beside_it(transposed):
+    graph, mates = two_stars_and_a_way_round(transposed)
+    control = Phases()
+    match(graph, mates, control)
+    assert check_maximum(graph, *mates) == 123
+    assert [phase["found"] for phase in control.phases] == [1, 1, 0]
+    assert control.phases[1]["edges"] < 20
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_grafting_always_finds_what_growing_anew_would(crowd, monkeypatch, threads):
+    monkeypatch.setattr(forests, "_GRAFTING", np.inf)
+    monkeypatch.setattr(matching_engine, "_PATIENCE", np.inf)
+    for seed in range(150):
+        graph = random(60 + seed % 3 * 60, 180 - seed % 5 * 30, 330, seed)
+        _, mates = match(graph, scattered(graph, seed % 10 / 10, seed), threads=threads)
+        check_maximum(graph, *mates)
+
+
 def test_after_a_collision_all_trees_are_grown_again():
     graph, mates = blind_alleys(100)
     control = FreeRun()
