@@ -136,22 +136,23 @@ def _on_gpu(backend: str) -> Iterator[Search]:
 
 def instances(quick: bool, data: str | None) -> list[Instance]:
     """Original and permuted graphs, in an order that is worth most when it is cut anywhere."""
-    return with_permutations(_quick() if quick else [*_generated(), *real(data)])
+    if quick:
+        return with_permutations(_quick())
+    middle, small, large = (list(_kinds(k)) for k in (20, 19, 21))
+    return with_permutations([*middle, *small, *real(data), *large])
 
 
-def _generated() -> Iterator[Instance]:
-    """The paper's kinds of graphs, in rounds over all kinds, each round larger."""
-    for k, side in ((20, 1024), (21, 1448), (22, 2048)):
-        yield from (
-            generated(f"delaunay_n{k}", "delaunay", k),
-            generated(f"rgg_n_2_{k - 1}", "rgg", k - 1),
-            generated(f"kron_g500-logn{k - 2}", "kron", k - 2),
-            generated(f"hugetrace-{side}", "trace", side),
-            generated(f"hugebubbles-{side}", "bubbles", side),
-            generated(f"road-{side // 2}", "road", side // 2),
-            generated(f"grid-{side}-p.65", "grid", side, 0.65),
-            generated(f"uniform-2^{k}-d3", "uniform", 2**k, 3),
-        )
+def _kinds(k: int) -> Iterator[Instance]:
+    """A graph of each of the paper's kinds, about 2**k rows where there are few entries a row."""
+    side = round(2 ** (k / 2))
+    yield generated(f"delaunay_n{k}", "delaunay", k)
+    yield generated(f"rgg_n_2_{k - 1}", "rgg", k - 1)
+    yield generated(f"kron_g500-logn{k - 2}", "kron", k - 2)
+    yield generated(f"hugetrace-{side}", "trace", side)
+    yield generated(f"hugebubbles-{side}", "bubbles", side)
+    yield generated(f"road-{side // 2}", "road", side // 2)
+    yield generated(f"grid-{side}-p.65", "grid", side, 0.65)
+    yield generated(f"uniform-2^{k}-d3", "uniform", 2**k, 3)
 
 
 def _quick() -> list[Instance]:

@@ -61,11 +61,15 @@ class Instance:
 
     def make(self) -> csr_array:
         """The graph, made or read anew."""
-        if isinstance(self.source, Path):
-            matrix = io.read(self.source)
-        else:
-            matrix = graphs.make(*self.source)
-        return graphs.rcp(matrix) if self.permuted else matrix
+        return self.of(self.original())
+
+    def original(self) -> csr_array:
+        """The graph before any permutation, made or read anew."""
+        return io.read(self.source) if isinstance(self.source, Path) else graphs.make(*self.source)
+
+    def of(self, original: csr_array) -> csr_array:
+        """The graph, from its original."""
+        return graphs.rcp(original) if self.permuted else original
 
 
 def generated(base: str, family: str, *parameters: float) -> Instance:
@@ -111,25 +115,32 @@ class Folder:
         """The graph, made if it is not there."""
         file = self._file(instance)
         if not file.exists():
-            _make_file(instance, file)
+            _make_files([(instance, file)])
         return load_npz(file)
 
     def prepare(self, instances: Sequence[Instance]) -> None:
-        """Make those of the graphs that are not there."""
-        missing = [(i, self._file(i)) for i in instances if not self._file(i).exists()]
-        if len(missing) < 2 or self.processes < 2:
+        """Make those of the graphs that are not there, each original once."""
+        missing: dict[str, list[tuple[Instance, Path]]] = {}
+        for instance in instances:
+            if not self._file(instance).exists():
+                missing.setdefault(instance.base, []).append((instance, self._file(instance)))
+        if min(self.processes, len(missing)) < 2:
+            for wanted in missing.values():
+                _make_files(wanted)
             return
         context = multiprocessing.get_context("spawn")
         with ProcessPoolExecutor(self.processes, mp_context=context) as pool:
-            list(pool.map(_make_file, *zip(*missing)))
+            list(pool.map(_make_files, missing.values()))
 
     def _file(self, instance: Instance) -> Path:
         return self._path / f"{instance.name}.npz"
 
 
-def _make_file(instance: Instance, file: Path) -> None:
-    """Make the graph and keep it; whoever cuts this off leaves no broken file."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    scratch = file.with_name(f".{os.getpid()}-{file.name}")
-    save_npz(scratch, instance.make(), compressed=False)
-    os.replace(scratch, file)
+def _make_files(wanted: list[tuple[Instance, Path]]) -> None:
+    """Make graphs of one original and keep them; whoever cuts this off leaves no broken file."""
+    original = wanted[0][0].original()
+    for instance, file in wanted:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        scratch = file.with_name(f".{os.getpid()}-{file.name}")
+        save_npz(scratch, instance.of(original), compressed=False)
+        os.replace(scratch, file)

@@ -106,14 +106,13 @@ def test_real_matrices_come_from_a_folder(tmp_path):
 @pytest.mark.parametrize("processes", [1, 2])
 def test_graphs_are_made_once(tmp_path, processes):
     folder = Folder(tmp_path, processes)
-    pair = with_permutations([generated("grid-4", "grid", 4)])
-    folder.prepare(pair)
-    loaded = [folder.load(graph) for graph in pair]
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["grid-4.npz", "grid-4_RCP.npz"]
-    for graph, matrix in zip(pair, loaded):
-        assert (matrix != graph.make()).nnz == 0
+    wanted = with_permutations([generated("grid-4", "grid", 4), generated("grid-5", "grid", 5)])
+    folder.prepare(wanted)
+    assert {path.name for path in tmp_path.iterdir()} == {f"{graph.name}.npz" for graph in wanted}
+    for graph in wanted:
+        assert (folder.load(graph) != graph.make()).nnz == 0
     elsewhere = Instance("grid-4", "grid", tmp_path / "never-read.mtx")
-    assert folder.load(elsewhere).nnz == loaded[0].nnz
+    assert folder.load(elsewhere).nnz == graphs.grid(4).nnz
 
 
 # -- machine ---------------------------------------------------------------------------------------
