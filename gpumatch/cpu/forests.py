@@ -243,20 +243,27 @@ def _drop(near, far, mark, dropped):
 
 @njit(cache=True, nogil=True)
 def _release(rows, cols, marks, released):
-    """Drop all trees with a bridge. Return how many pairs of mates they held, and their edges.
+    """Drop all trees with a bridge; return how many pairs of mates they held.
 
     The rows of the pairs are ``released``. Both ends of every path are matched by now.
     """
     rows_dropped = _drop(rows, cols, marks[_ROWS], released)
     count = rows_dropped + _drop(cols, rows, marks[_COLS], released[rows_dropped:])
+    for i in range(rows_dropped, count):
+        released[i] = cols.mate[released[i]]
+    return count
+
+
+@njit(cache=True, nogil=True)
+def _have_more_edges(released, rows, cols, limit):
+    """Whether the released pairs have more than ``limit`` edges."""
     edges = 0
-    for i in range(count):
-        if i >= rows_dropped:
-            released[i] = cols.mate[released[i]]
-        row = released[i]
+    for row in released:
         col = rows.mate[row]
         edges += rows.indptr[row + 1] - rows.indptr[row] + cols.indptr[col + 1] - cols.indptr[col]
-    return count, edges
+        if edges > limit:
+            return True
+    return False
 
 
 @njit(cache=True, nogil=True)
@@ -425,17 +432,18 @@ class Forests:
         """
         state = (self._rows, self._cols, self._marks)
         self._invested += self.read
-        before = self._marks[:, _END].sum()
-        count, edges = _release(*state, self._released)
-        kept = self._marks[:, _END].sum() / max(before, 1)
+        before = int(self._marks[:, _END].sum())
+        released = self._released[: _release(*state, self._released)]
+        kept = int(self._marks[:, _END].sum()) / max(before, 1)
         collided = bool(self._totals[_COLLIDED])
         self._totals[:] = 0
-        if collided or edges > _GRAFTING * kept * self._invested:
+        growing_anew = float(_GRAFTING * kept * self._invested)
+        if collided or _have_more_edges(released, self._rows, self._cols, growing_anew):
             self.replant()
             return True
         position = 0
-        while position < count:
-            position = _graft(position, self._released[:count], *state, self._totals, BUDGET)
+        while position < len(released):
+            position = _graft(position, released, *state, self._totals, BUDGET)
             if control.tick(matched):
                 return False
         return True

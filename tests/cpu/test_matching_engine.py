@@ -278,8 +278,8 @@ def test_a_released_pair_joins_the_forest_beside_it(transposed):
 
 @pytest.mark.parametrize("threads", [1, 3])
 def test_grafting_always_finds_what_growing_anew_would(crowd, monkeypatch, threads):
-    monkeypatch.setattr(forests, "_GRAFTING", np.inf)
-    monkeypatch.setattr(matching_engine, "_PATIENCE", np.inf)
+    monkeypatch.setattr(forests, "_GRAFTING", 1e9)
+    monkeypatch.setattr(matching_engine, "_PATIENCE", 1e9)
     for seed in range(150):
         graph = random(60 + seed % 3 * 60, 180 - seed % 5 * 30, 330, seed)
         _, mates = match(graph, scattered(graph, seed % 10 / 10, seed), threads=threads)
