@@ -49,7 +49,8 @@ def describe_run(run: dict[str, Any]) -> str:
     versions = [f"{name} {version}" for name, version in run["versions"].items() if version]
     return (
         f"{run['date']}: {', '.join(devices)}; {run['processor']}, {run['threads']} threads; "
-        f"{', '.join(versions)}; sources {run['sources_sha256'][:12]}."
+        f"{', '.join(versions)}; sources {run['sources_sha256'][:12]}; "
+        f"first calls, compiling included: {sum(run['first_call'].values()):.3g} s."
     )
 
 

@@ -308,7 +308,7 @@ def environment() -> dict[str, Any]:
             **_cuda_versions(),
         },
         "python": platform.python_version(),
-        "platform": platform.platform(),
+        "platform": f"{platform.system()} {platform.machine()}",
         "threads": _checked_threads(None),
         "devices": [] if cuda_off else _devices(),
         "cuda_off": cuda_off,

@@ -157,6 +157,13 @@ def test_the_report_says_which_sets_are_too_small():
     assert "over 1 s" in text
 
 
+def test_transfer_is_shown_apart():
+    graph = {**with_gpu(made_graph("a", pfp=2.0), 0.1), "transfer": 0.5}
+    header, _, row = analysis.every_graph(made_data(graph)).splitlines()
+    assert header == f"| graph | rows | entries | {GPU} | pfp | transfer |"
+    assert row == "| a | 10 | 100 | 0.1 | 2 | 0.5 |"
+
+
 def test_columns_without_values_are_left_out():
     table = tables.markdown(["graph", "a", "b"], [["x", None, 1], ["y", None, None]])
     assert table.splitlines() == ["| graph | b |", "| --- | ---: |", "| x | 1 |", "| y |  |"]

@@ -1,0 +1,215 @@
+"""The GPU's matching engine against everything else, start and search together.
+
+The graph is on the device in both directions, as `BipartiteGraph` keeps it, but for "engine, rows
+only", which gets the rows' CSR alone, as a cupyx matrix would bring it. Beside the paper's best
+algorithm, ECL-MM (Akathoott, Burtscher, IPDPS 2025; where the environment variable ECL_MM names
+its executable) and SciPy stands one product of the matrix and a vector by cuSPARSE: the time the
+device needs to look at every edge once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from scipy.sparse import csr_array
+
+import gpumatch as gm
+from bench.harness import Contender, Limits, Overrun, Result, Sample, repeat
+from bench.instances import Instance, generated, real, with_permutations
+from bench.peers import EclMm, Peer
+from bench.tables import Graph, Time, describe_run, failures, geometric_mean, markdown, time_of
+
+THREADS = 1
+THRESHOLD = 1.0  # seconds of SciPy from which a graph counts in its mean
+LARGE = 1_000_000  # rows from which a graph counts in the means over the product and the paper's
+BANDWIDTH = 4.3e12  # bytes a second that the H200 copies
+BARRIER = 2e-6  # seconds a level costs at least
+ENGINE, ROWS_ONLY = "engine", "engine, rows only"
+PAPER, PRODUCT = "apfb-gpubfs-wr ct", "product"
+RIVALS = (PAPER, "ecl-mm", "scipy", PRODUCT)
+
+
+# -- problem and contenders ----------------------------------------------------------------------
+
+
+class Resident:
+    """A graph on the device, its host matrix and its rows alone."""
+
+    def __init__(self, instance: Instance, matrix: csr_array, device: str) -> None:
+        self.matrix = matrix
+        self.facts = instance.facts(matrix)
+        graph = gm.BipartiteGraph(matrix)
+        self.graph = graph.to_device() if device == "cuda" else graph
+        _ = self.graph.indptr, self.graph.col_indptr
+        self.rows = gm.BipartiteGraph((self.graph.indptr, self.graph.indices, matrix.shape))
+
+
+problem = Resident
+
+
+@dataclass(frozen=True)
+class StartAndSearch:
+    """One of the library's algorithms with its start, on the resident graph."""
+
+    name: str
+    algorithm: str
+    rows_only: bool = False
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def measure(self, problem: Resident, limits: Limits) -> Result:
+        graph = problem.rows if self.rows_only else problem.graph
+        backend = "cuda" if graph.on_device else "cpu"
+
+        def sample() -> Sample:
+            matching = gm.maximum_matching(
+                graph, self.algorithm, backend=backend, time_limit=limits.cap, **self.options
+            )
+            if not matching.proven:
+                raise Overrun
+            seconds = matching.stats["seconds"]
+            levels = tuple(phase["levels"] for phase in matching.stats["trace"])
+            return Sample(seconds["start"] + seconds["search"], matching.size, levels)
+
+        return repeat(sample, limits)
+
+
+@dataclass(frozen=True)
+class Product:
+    """The matrix times a vector: float32, by cuSPARSE, timed by the device's events."""
+
+    name: str = PRODUCT
+
+    def measure(self, problem: Resident, limits: Limits) -> Result:
+        import cupy as cp
+        from cupyx.scipy.sparse import csr_matrix
+
+        graph = problem.graph
+        values = cp.ones(graph.nnz, cp.float32)
+        matrix = csr_matrix((values, graph.indices, graph.indptr), shape=graph.shape)
+        vector = cp.ones(graph.ncols, cp.float32)
+
+        def sample() -> Sample:
+            begin, end = cp.cuda.Event(), cp.cuda.Event()
+            begin.record()
+            matrix @ vector
+            end.record()
+            end.synchronize()
+            return Sample(cp.cuda.get_elapsed_time(begin, end) / 1e3, 0)
+
+        return {"seconds": repeat(sample, limits)["seconds"]}
+
+
+def contenders(device: str, threads: int) -> list[Contender]:
+    """The engine and its rivals; what needs a GPU is there on ``"cuda"`` only."""
+    ours: list[Contender] = [StartAndSearch(ENGINE, "engine")]
+    if device == "cuda":
+        ours += [
+            StartAndSearch(ROWS_ONLY, "engine", rows_only=True),
+            StartAndSearch(PAPER, "apfb-gpubfs-wr", options={"launch": "ct"}),
+            Product(),
+        ]
+        ours += [EclMm()] if EclMm().installed else []
+    return [*ours, Peer("scipy")]
+
+
+# -- graphs --------------------------------------------------------------------------------------
+
+
+def instances(quick: bool, data: str | None) -> list[Instance]:
+    """Original and permuted graphs of each family, from the smallest on, and the real matrices."""
+    if quick:
+        return with_permutations([generated("grid-12-p.65", "grid", 12, 0.65)])
+    families = [
+        *(generated(f"grid-{k}-p.65", "grid", k, 0.65) for k in (1024, 2048, 4096)),
+        *(generated(f"uniform-2^{k}-d3", "uniform", 2**k, 3) for k in (20, 22, 24)),
+        *(generated(f"uniform-2^22-d{d}", "uniform", 2**22, d) for d in (2.5, 8)),
+        *(generated(f"kron_g500-logn{k}", "kron", k) for k in (18, 20)),
+        *(generated(f"hugetrace-{k}", "trace", k) for k in (1448, 2896)),
+        *(generated(f"road-{k}", "road", k) for k in (904, 1850)),
+        generated("rgg_n_2_22", "rgg", 22),
+        *(generated(f"delaunay_n{k}", "delaunay", k) for k in (20, 22)),
+    ]
+    return with_permutations([*families, *real(data)])
+
+
+# -- report --------------------------------------------------------------------------------------
+
+
+def report(data: dict[str, Any], threshold: float) -> str:
+    """The engine's time graph by graph, what it is to its rivals' and to what the device allows."""
+    graphs = data["graphs"]
+    rows = [
+        [
+            name,
+            graph["rows"],
+            graph["entries"],
+            *(_milliseconds(time_of(graph, who)) for who in (ENGINE, ROWS_ONLY)),
+            *(times_slower(graph, who) for who in RIVALS[:-1]),
+            _inverse(times_slower(graph, PRODUCT)),
+            _milliseconds(floor(graph)),
+        ]
+        for name, graph in graphs.items()
+    ]
+    header = ["graph", "rows", "entries", "engine ms", "rows only ms"]
+    header += [f"{who} / engine" for who in RIVALS[:-1]] + ["engine / product", "floor ms"]
+    return "\n\n".join(
+        [
+            *(describe_run(run) for run in data["runs"]),
+            "### Start and search together\n\n" + markdown(header, rows),
+            *_means(list(graphs.values()), threshold),
+            *failures(data),
+        ]
+    )
+
+
+def times_slower(graph: Graph, rival: str) -> Time | None:
+    """How many times longer a rival takes than the engine."""
+    ours, theirs = time_of(graph, ENGINE), time_of(graph, rival)
+    if ours is None or theirs is None:
+        return None
+    return Time(theirs.seconds / ours.seconds, theirs.at_least)
+
+
+def floor(graph: Graph) -> Time | None:
+    """What the device needs at least: every edge and mate read once, or a barrier a level."""
+    result = graph["results"].get(ENGINE, {})
+    if "levels" not in result:
+        return None
+    traffic = 4 * graph["entries"] + 12 * graph["rows"] + 8 * graph["cols"]
+    return Time(max(traffic / BANDWIDTH, BARRIER * sum(result["levels"])))
+
+
+def _means(graphs: list[Graph], threshold: float) -> list[str]:
+    """Geometric means and worst cases over the graphs that count for each rival."""
+    large = [graph for graph in graphs if graph["rows"] >= LARGE]
+    hard = [
+        graph
+        for graph in graphs
+        if (taken := time_of(graph, "scipy")) is not None and taken.seconds >= threshold
+    ]
+    counted = {PAPER: large, "ecl-mm": graphs, "scipy": hard, PRODUCT: large}
+    lines = []
+    for rival, among in counted.items():
+        ratios = [ratio for graph in among if (ratio := times_slower(graph, rival)) is not None]
+        if not ratios:
+            continue
+        if rival == PRODUCT:
+            mean = _inverse(geometric_mean(ratios))
+            lines.append(f"The engine takes {mean} products (geometric mean, {len(ratios)} graphs).")
+        else:
+            worst = min(ratios, key=lambda ratio: ratio.seconds)
+            lines.append(
+                f"{rival}: {geometric_mean(ratios)} times slower than the engine (geometric mean, "
+                f"{len(ratios)} graphs), {worst} times at least."
+            )
+    return lines
+
+
+def _inverse(ratio: Time | None) -> Time | None:
+    return None if ratio is None else Time(1 / ratio.seconds)
+
+
+def _milliseconds(taken: Time | None) -> Time | None:
+    return None if taken is None else Time(1e3 * taken.seconds, taken.at_least)
