@@ -174,8 +174,9 @@ def _matching(matrix: csr_array, options: argparse.Namespace) -> Matching:
             **own,
         )
     except KeyboardInterrupt as exc:
-        if hasattr(exc, "result"):
+        if options.output and hasattr(exc, "result"):
             write(exc.result)
+            print(f"gpumatch: wrote {exc.result.size} edges so far", file=sys.stderr)
         raise
     write(matching)
     return matching
