@@ -2,6 +2,7 @@
 
 python -m bench deveci2013 --out results.json     measure, or go on where an earlier run was cut
 python -m bench cpu --out cpu.json                the whole call on the CPU against SciPy and igraph
+python -m bench matching --out matching.json      the GPU's engine against everything else
 python -m bench report results.json --plots DIR   tables as Markdown, figures as PNG
 """
 
@@ -19,13 +20,13 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
-from bench import analysis, cpu, deveci2013, harness, machine
+from bench import analysis, cpu, deveci2013, harness, machine, matching
 from bench.instances import Folder, Instance
 from bench.peers import Peer
 from gpumatch.backends import why_no_cuda
 
-SUITES = {"deveci2013": deveci2013, "cpu": cpu}
-REPORTS = {"deveci2013": analysis.report, "cpu": cpu.report}
+SUITES = {"deveci2013": deveci2013, "cpu": cpu, "matching": matching}
+REPORTS = {"deveci2013": analysis.report, "cpu": cpu.report, "matching": matching.report}
 DONE, BAD_USAGE, CUT = 0, 2, 3
 
 

@@ -197,7 +197,9 @@ def _means(graphs: list[Graph], threshold: float) -> list[str]:
             continue
         if rival == PRODUCT:
             mean = _inverse(geometric_mean(ratios))
-            lines.append(f"The engine takes {mean} products (geometric mean, {len(ratios)} graphs).")
+            lines.append(
+                f"The engine takes {mean} products (geometric mean, {len(ratios)} graphs)."
+            )
         else:
             worst = min(ratios, key=lambda ratio: ratio.seconds)
             lines.append(

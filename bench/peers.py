@@ -8,11 +8,17 @@ from __future__ import annotations
 
 import importlib.util
 import multiprocessing
+import os
+import re
+import subprocess
+import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 from scipy.sparse import csr_array
 
 from bench.harness import Limits, Overrun, Result, Sample, repeat
@@ -30,7 +36,6 @@ def scipy(matrix: csr_array) -> Callable[[], int]:
 def igraph(matrix: csr_array) -> Callable[[], int]:
     """igraph's push-relabel matching, on a graph that is built already."""
     import igraph
-    import numpy as np
 
     nrows, ncols = matrix.shape
     entries = matrix.tocoo()
@@ -55,6 +60,58 @@ class Peer:
 
     def measure(self, problem: Any, limits: Limits) -> Result:
         return in_process(PEERS[self.name], problem.matrix, limits)
+
+
+@dataclass(frozen=True)
+class EclMm:
+    """ECL-MM (Akathoott, Burtscher, IPDPS 2025), a program for square matrices.
+
+    The environment variable ECL_MM names its executable. What counts is the time that it prints
+    for its start and search; reading the graph and copying it to the device are not in it.
+    """
+
+    name: str = "ecl-mm"
+
+    @property
+    def installed(self) -> bool:
+        return "ECL_MM" in os.environ
+
+    def measure(self, problem: Any, limits: Limits) -> Result:
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder, "graph.egr")
+            _write_egr(problem.matrix, file)
+            return repeat(lambda: self._sample(file, limits.cap), limits)
+
+    def _sample(self, file: Path, cap: float) -> Sample:
+        try:
+            printed = subprocess.run(
+                [os.environ["ECL_MM"], str(file)],
+                env={**os.environ, "CUDA_MODULE_LOADING": "EAGER"},
+                timeout=cap + _LOADING,
+                check=True,
+                capture_output=True,
+                text=True,
+            ).stdout
+        except subprocess.TimeoutExpired as exc:
+            raise Overrun from exc
+        seconds = re.search(r"totalRunTime: ([\d.]+) s", printed)
+        size = re.search(r"sizeof_finalMatching: (\d+)", printed)
+        if seconds is None or size is None:
+            raise RuntimeError(f"ECL-MM printed no result: {printed[-200:]}")
+        return Sample(float(seconds[1]), int(size[1]))
+
+
+def _write_egr(matrix: csr_array, file: Path) -> None:
+    """ECL's binary CSR: rows, then columns as vertices behind them, each edge from both ends."""
+    nrows, ncols = matrix.shape
+    if nrows != ncols:
+        raise ValueError(f"ECL-MM takes square matrices; this is {nrows} x {ncols}")
+    turned = matrix.T.tocsr()
+    nindex = np.concatenate([matrix.indptr, turned.indptr[1:] + matrix.nnz])
+    head = np.array([nrows + ncols, 2 * matrix.nnz])
+    with file.open("wb") as out:
+        for part in (head, nindex, matrix.indices + nrows, turned.indices):
+            part.astype(np.int32).tofile(out)
 
 
 def in_process(peer: Callable[[Any], Callable[[], int]], matrix: Any, limits: Limits) -> Result:

@@ -8,7 +8,7 @@ from scipy.sparse import csr_array
 from graphs.csr import INDEX, pattern
 
 
-def uniform(nrows: int, degree: int, ncols: int | None = None, *, seed: int = 0) -> csr_array:
+def uniform(nrows: int, degree: float, ncols: int | None = None, *, seed: int = 0) -> csr_array:
     """Return a random matrix with `degree` uniform columns drawn for each row.
 
     Columns drawn twice for a row are merged.  With degree 3 a greedy start leaves the most to
@@ -18,14 +18,15 @@ def uniform(nrows: int, degree: int, ncols: int | None = None, *, seed: int = 0)
     ----------
     nrows : int
         Rows.
-    degree : int
-        Columns drawn for a row.
+    degree : float
+        Columns drawn for a row; with a fraction, the mean of two neighbouring numbers in turn.
     ncols : int, optional
         Columns; as many as rows unless given.
     """
     ncols = nrows if ncols is None else ncols
-    columns = np.random.default_rng(seed).integers(ncols, size=nrows * degree, dtype=INDEX)
-    return pattern(np.repeat(np.arange(nrows, dtype=INDEX), degree), columns, (nrows, ncols))
+    drawn = np.diff(np.floor(np.arange(nrows + 1) * degree).astype(np.int64))
+    columns = np.random.default_rng(seed).integers(ncols, size=drawn.sum(), dtype=INDEX)
+    return pattern(np.repeat(np.arange(nrows, dtype=INDEX), drawn), columns, (nrows, ncols))
 
 
 def lopsided(nrows: int, ncols: int, degree: int = 3, *, seed: int = 0) -> csr_array:
