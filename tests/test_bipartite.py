@@ -424,6 +424,17 @@ def test_both_directions_hold_the_same_edges(shape_and_edges, form):
         assert sorted(zip(*(end.tolist() for end in graph.edges()))) == sorted(set(edges))
 
 
+@given(edge_lists())
+def test_rows_of_csr_may_hold_columns_in_any_order_and_repeated(shape_and_edges):
+    (nrows, ncols), edges = shape_and_edges
+    by_row = [[col for row, col in edges if row == r] for r in range(nrows)]
+    indptr = np.cumsum([0, *map(len, by_row)])
+    indices = np.array([col for cols in by_row for col in cols], int)
+    graph = BipartiteGraph((indptr, indices, (nrows, ncols)))
+    found = np.split(graph.indices, graph.indptr[1:-1])
+    assert [cols.tolist() for cols in found] == [sorted(set(cols)) for cols in by_row]
+
+
 @pytest.mark.parametrize("form", ["csr", "csc"])
 def test_transpose_shares_the_arrays(form):
     graph = BipartiteGraph(sp.csr_array(DENSE).asformat(form))

@@ -16,6 +16,7 @@ from scipy.sparse.csgraph import maximum_bipartite_matching
 
 import gpumatch as gm
 import graphs
+from gpumatch import backends
 from gpumatch.bipartite import BipartiteGraph
 from gpumatch.matching import Matching
 from tests.cases import CASES, EVERY_CASE, EVERY_RUN, EVERY_START, GENERATED, SMALL, matrix
@@ -136,6 +137,24 @@ def test_seed_and_one_thread_fix_the_matching(run, init):
 
     for seed in (0, 2**63 - 1):
         assert once(seed) == once(seed)
+
+
+@pytest.mark.parametrize("run", EVERY_RUN)
+def test_what_is_asked_for_reaches_the_algorithm(run, monkeypatch):
+    calls = []
+
+    def load(home):
+        return lambda *arrays, **arguments: calls.append((home, arguments))
+
+    monkeypatch.setattr(backends, "load", load)
+    monkeypatch.setattr(backends, "start", lambda *_: backends.no_start)
+    gm.maximum_matching(SPARSE, seed=5, threads=3, **run.arguments)
+    ((home, arguments),) = calls
+    (algorithm,) = (a for a in gm.algorithms() if a.name == run.algorithm)
+    assert home == algorithm.homes[run.backend]
+    named = {"algorithm": run.algorithm} if algorithm.is_variant else {}
+    own = {k: v for k, v in run.options.items() if k != "frontier" or run.backend == "cuda"}
+    assert arguments == {"seed": 5, "threads": 3, **named, **own}
 
 
 # -- statistics ------------------------------------------------------------------------------------
