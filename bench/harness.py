@@ -16,6 +16,7 @@ on where it was:
 
 from __future__ import annotations
 
+import functools
 import json
 import math
 import os
@@ -121,6 +122,11 @@ def warm_up(
     return seconds
 
 
+def is_broken(result: Result) -> bool:
+    """Whether a contender failed in another way than by being slow."""
+    return "failed" in result and "at_least" not in result
+
+
 def _over(cap: float, graph: str = "this graph") -> Result:
     return {"failed": f"over {cap:g} s on {graph}", "at_least": cap}
 
@@ -158,8 +164,9 @@ class Store:
         self.data["runs"].append(dict(run))
 
     def missing(self, graph: str, contenders: Iterable[Contender]) -> list[Contender]:
-        """The contenders that have no result on this graph yet."""
-        known = self.data["graphs"].get(graph, {"results": {}})["results"]
+        """The contenders that have no result on this graph yet, or a broken one."""
+        results = self.data["graphs"].get(graph, {"results": {}})["results"]
+        known = {name for name, result in results.items() if not is_broken(result)}
         return [contender for contender in contenders if contender.name not in known]
 
     def describe(self, graph: str, facts: Mapping[str, Any]) -> None:
@@ -169,7 +176,7 @@ class Store:
     def add(self, graph: str, contender: str, result: Result) -> None:
         """Keep a result, marked wrong when another contender found a larger or smaller size."""
         results = self.data["graphs"][graph]["results"]
-        sizes = {other["size"] for other in results.values() if "size" in other}
+        sizes = {other["size"] for other in results.values() if "failed" not in other}
         if "size" in result and sizes - {result["size"]}:
             result = {**result, "failed": f"size {result['size']}, others {sorted(sizes)}"}
         results[contender] = {**result, "run": len(self.data["runs"]) - 1}
@@ -210,7 +217,7 @@ def run(
     folder: Folder,
     problem: Callable[[Instance, csr_array], Any],
     deadline: float = math.inf,
-    say: Callable[[str], None] = print,
+    say: Callable[[str], None] = functools.partial(print, flush=True),
 ) -> bool:
     """Measure every contender on every graph that the store lacks.
 

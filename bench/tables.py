@@ -12,6 +12,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from bench.harness import is_broken
+
 Graph = dict[str, Any]
 
 
@@ -60,7 +62,7 @@ def failures(data: dict[str, Any]) -> list[str]:
         f"**{contender} on {name}: {result['failed']}**"
         for name, graph in data["graphs"].items()
         for contender, result in graph["results"].items()
-        if "failed" in result and "at_least" not in result
+        if is_broken(result)
     ]
 
 

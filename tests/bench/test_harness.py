@@ -173,6 +173,14 @@ def test_a_broken_contender_is_tried_on_larger_graphs(measure):
     assert {problem.name for problem in broken.ran} == {"grid-4", "grid-6"}
 
 
+def test_a_broken_result_is_measured_again(measure, out):
+    measure([SMALL], [Scripted("mended", [ValueError("a bug")]), slow("snail")])
+    mended, snail = Scripted("mended", [1.0]), slow("snail")
+    measure([SMALL], [mended, snail])
+    assert results(out, "grid-4")["mended"]["seconds"] == [1.0, 1.0]
+    assert snail.ran == []
+
+
 def test_another_size_is_marked_wrong(measure, out):
     measure([SMALL], [Scripted("right", [1.0]), Scripted("wrong", [1.0], size=6)])
     assert "failed" not in results(out, "grid-4")["right"]
