@@ -16,7 +16,6 @@ on where it was:
 
 from __future__ import annotations
 
-import functools
 import json
 import math
 import os
@@ -208,6 +207,10 @@ def read(path: str | Path) -> dict[str, Any]:
 # -- a suite -------------------------------------------------------------------------------------
 
 
+def _say(line: str) -> None:
+    print(line, flush=True)
+
+
 def run(
     store: Store,
     instances: Sequence[Instance],
@@ -217,7 +220,7 @@ def run(
     folder: Folder,
     problem: Callable[[Instance, csr_array], Any],
     deadline: float = math.inf,
-    say: Callable[[str], None] = functools.partial(print, flush=True),
+    say: Callable[[str], None] = _say,
 ) -> bool:
     """Measure every contender on every graph that the store lacks.
 
