@@ -1,4 +1,4 @@
-"""Figures 2 to 5 of Deveci et al. 2013, drawn from the stored results.
+"""Figures 2 to 5 of Deveci et al. 2013, and the engine against its rivals, from stored results.
 
 Colours are Okabe and Ito's, which all readers can tell apart; lines differ in dashes too.
 """
@@ -16,8 +16,9 @@ import matplotlib
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
+from PIL import Image
 
-from bench import analysis
+from bench import analysis, matching
 from bench.deveci2013 import BEST_GPU, FIGURE2, GPU_ALGORITHMS, SEQUENTIAL
 from bench.tables import Graph
 
@@ -25,27 +26,44 @@ _COLOURS = ("#D55E00", "#0072B2", "#009E73", "#CC79A7")
 _DASHES = ("-", (0, (6, 1.5)), "--", ":")
 _S1 = {"O_S1": "original graphs", "RCP_S1": "permuted graphs"}
 _NAMES = {BEST_GPU: "GPU"}
+_RIVALS = (matching.PAPER, "ecl-mm", "scipy")
 
 Line = tuple[Any, Any]  # x and y
 
 
 def draw(data: dict[str, Any], threshold: float, folder: Path) -> list[Path]:
-    """Draw each figure that the results suffice for; return the files."""
+    """Draw each figure of the suite that the results suffice for; return the files."""
+    suite = data["suite"]
+    if suite == "deveci2013":
+        figures = _of_deveci2013(data, threshold)
+    elif suite == "matching":
+        figures = {"rivals": rivals(data["graphs"])}
+    else:
+        figures = {}
+    folder.mkdir(parents=True, exist_ok=True)
+    files = []
+    for name, figure in figures.items():
+        if figure is not None:
+            files.append(folder / f"{suite}-{name}.png")
+            _save(figure, files[-1])
+    return files
+
+
+def _of_deveci2013(data: dict[str, Any], threshold: float) -> dict[str, Any]:
     sets = analysis.select(data, threshold)
-    figures = {
+    return {
         "figure2": bfs_levels(data["graphs"]),
         "figure3": speedup_profiles(sets),
         "figure4": performance_profiles(sets),
         "figure5": overall_speedups(sets),
     }
-    folder.mkdir(parents=True, exist_ok=True)
-    files = []
-    for name, figure in figures.items():
-        if figure is not None:
-            files.append(folder / f"deveci2013-{name}.png")
-            figure.savefig(files[-1], dpi=110)
-            plt.close(figure)
-    return files
+
+
+def _save(figure: Any, file: Path) -> None:
+    """Write a PNG of few colours, a third as large as one of many."""
+    figure.savefig(file, dpi=110)
+    plt.close(figure)
+    Image.open(file).convert("RGB").quantize(128).save(file, optimize=True)
 
 
 # -- figures -------------------------------------------------------------------------------------
@@ -66,7 +84,28 @@ def bfs_levels(graphs: Mapping[str, Graph]) -> Any:
         }
         panel.set(title=name, xscale="log", xlabel="BFS (phase)", yscale="log")
         panel.set_ylabel("BFS kernel executions")
-        _draw_lines(panel, lines, marker=".")
+        _draw_lines(panel, lines, marker=".", markersize=3, linewidth=0.8)
+    return figure
+
+
+def rivals(graphs: Mapping[str, Graph]) -> Any:
+    """How many times longer each rival takes than the GPU's engine, graph by graph."""
+    names = [
+        name for name in graphs if any(matching.times_slower(graphs[name], r) for r in _RIVALS)
+    ]
+    if not names:
+        return None
+    figure, axis = plt.subplots(figsize=(7.5, 1.2 + 0.19 * len(names)), layout="constrained")
+    for rival, colour, marker in zip(_RIVALS, _COLOURS, "os^"):
+        ratios = [matching.times_slower(graphs[name], rival) for name in names]
+        drawn = [(r.seconds, at) for at, r in enumerate(ratios) if r is not None]
+        if drawn:
+            axis.plot(*zip(*drawn), marker, color=colour, label=rival, ms=4.5)
+    axis.axvline(1.0, color="black", lw=0.8)
+    axis.set(xscale="log", xlabel="time / time of the engine", ylim=(len(names) - 0.5, -0.5))
+    axis.set_yticks(range(len(names)), names, fontsize=7)
+    axis.grid(axis="x", color="0.9")
+    axis.legend(loc="upper center", bbox_to_anchor=(0.5, 1.06), ncols=3, frameon=False)
     return figure
 
 
@@ -93,7 +132,7 @@ def speedup_profiles(sets: dict[str, list[Graph]]) -> Any:
                 lines[contender] = _share_of_at_least(np.log2(speedups))
         _title(panel, title, sets[name])
         panel.set(xlabel=f"speedup over {over.upper()} at least $2^x$", ylabel="share of graphs")
-        _draw_lines(panel, lines, drawstyle="steps-pre")
+        _draw_lines(panel, lines, drawstyle="steps-pre", linewidth=1.8)
     return figure
 
 
@@ -107,7 +146,7 @@ def performance_profiles(sets: dict[str, list[Graph]]) -> Any:
         _title(panel, title, sets[name])
         panel.set(xlabel="at most x times the best time", ylabel="share of graphs", xscale="log")
         panel.set_ylim(0.0, 1.05)
-        _draw_lines(panel, lines, drawstyle="steps-post")
+        _draw_lines(panel, lines, drawstyle="steps-post", linewidth=1.8)
     return figure
 
 
@@ -175,6 +214,6 @@ def _draw_lines(panel: Any, lines: Mapping[str, Line], **style: Any) -> None:
     """Draw the lines, each in its colour and dashes, and name them in theirs."""
     for colour, dashes, (name, (x, y)) in zip(_COLOURS, _DASHES, lines.items()):
         label = _NAMES.get(name, name)
-        panel.plot(x, y, color=colour, linestyle=dashes, linewidth=1.8, label=label, **style)
+        panel.plot(x, y, color=colour, linestyle=dashes, label=label, **style)
     if lines:
         panel.legend(frameon=False, labelcolor="linecolor")
