@@ -172,9 +172,6 @@ class Matching:
         proof = "maximum" if self.proven else "not proven maximum"
         return f"Matching(size {self.size}, {proof}, {self.stats.get('algorithm')})"
 
-    def __len__(self) -> int:
-        return self.size
-
     def edges(self) -> Any:
         """The matched edges, by row.
 

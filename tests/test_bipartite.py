@@ -487,8 +487,8 @@ def assert_is_the_graph_on_a_device(graph):
 @pytest.mark.parametrize("form", ["csr", "csc", "coo", "dia"])
 def test_cupyx_matrices(form):
     cupyx_sparse = pytest.importorskip("cupyx.scipy.sparse")
-    matrix = cupyx_sparse.csr_matrix(sp.csr_matrix(DENSE.astype(np.float32))).asformat(form)
-    graph = BipartiteGraph(matrix)
+    kind = getattr(cupyx_sparse, f"{form}_matrix")
+    graph = BipartiteGraph(kind(sp.csr_matrix(DENSE.astype(np.float32)).asformat(form)))
     assert_is_the_graph_on_a_device(graph)
     host = BipartiteGraph(DENSE)
     for name in ("indptr", "indices", "col_indptr", "col_indices"):
