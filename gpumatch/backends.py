@@ -89,7 +89,17 @@ _MATCHING = [
     _on_cpu("p-pfp", _AZAD),
     _on_cpu("p-dbfs", _AZAD),
 ]
+_ASSIGNMENT = [
+    Algorithm(
+        "shortest-augmenting-path",
+        "assignment",
+        True,
+        "Jonker, Volgenant, Computing 1987",
+        {"cpu": "gpumatch.cpu.shortest_augmenting_path:run"},
+    ),
+]
 _TABLE = {algorithm.name: algorithm for algorithm in _MATCHING}
+_ASSIGNMENT_TABLE = {algorithm.name: algorithm for algorithm in _ASSIGNMENT}
 _DEFAULT = {"cpu": "engine", "cuda": "engine", "reference": "apfb-gpubfs-wr"}
 
 _STARTS = {
@@ -103,16 +113,21 @@ _STARTS = {
 }
 
 
-def algorithms() -> list[Algorithm]:
+def algorithms(problem: str | None = None) -> list[Algorithm]:
     """List the algorithms: name, problem, backends, exact or not, reference, options.
+
+    Parameters
+    ----------
+    problem : {"matching", "assignment"}, optional
+        List those for this problem only.
 
     Examples
     --------
     >>> import gpumatch
-    >>> [a.name for a in gpumatch.algorithms() if "cpu" in a.backends]
+    >>> [a.name for a in gpumatch.algorithms("matching") if "cpu" in a.backends]
     ['engine', 'hk', 'hkdw', 'pfp', 'p-hk', 'p-pfp', 'p-dbfs']
     """
-    return list(_TABLE.values())
+    return [a for a in (*_MATCHING, *_ASSIGNMENT) if problem in (None, a.problem)]
 
 
 def choose(
@@ -126,20 +141,41 @@ def choose(
         backend = _where(algorithm, init, on_device, nnz)
     chosen = _TABLE[_DEFAULT[backend] if algorithm == "auto" else algorithm]
     if init == "auto":
-        init = "karp-sipser" if chosen.name == "engine" and backend == "cpu" else "cheap"
-    for what, homes in (
-        (f"algorithm {chosen.name!r}", chosen.homes),
-        (f"init={init!r}", _STARTS[init]),
-    ):
-        if backend not in homes:
-            there = " and ".join(map(repr, homes))
-            hint = ": pass backend='cpu' to copy the graph to the host" if on_device else ""
-            raise ValueError(f"{what} runs on {there}, not on {backend!r}{hint}")
+        init = "cheap"  # the searches repair what it leaves faster than a better start finds it
+    _check_home(f"algorithm {chosen.name!r}", chosen.homes, backend, on_device)
+    _check_home(f"init={init!r}", _STARTS[init], backend, on_device)
+    _check_cuda(backend)
+    return chosen, init, backend
+
+
+def choose_assignment(
+    algorithm: str, backend: str, *, on_device: bool
+) -> tuple[Algorithm, str]:
+    """The algorithm for an assignment and the backend that serve a call."""
+    _check_name("backend", backend, BACKENDS)
+    _check_name("algorithm", algorithm, tuple(_ASSIGNMENT_TABLE))
+    if backend == "auto":
+        backend = "cuda" if on_device else "cpu"
+    if algorithm == "auto":
+        algorithm = "shortest-augmenting-path"
+    chosen = _ASSIGNMENT_TABLE[algorithm]
+    _check_home(f"algorithm {chosen.name!r}", chosen.homes, backend, on_device)
+    _check_cuda(backend)
+    return chosen, backend
+
+
+def _check_home(what: str, homes: Mapping[str, str], backend: str, on_device: bool) -> None:
+    if backend not in homes:
+        there = " and ".join(map(repr, homes))
+        hint = ": pass backend='cpu' to copy the graph to the host" if on_device else ""
+        raise ValueError(f"{what} runs on {there}, not on {backend!r}{hint}")
+
+
+def _check_cuda(backend: str) -> None:
     if backend == "cuda":
         reason = why_no_cuda()
         if reason is not None:
             raise RuntimeError(f"backend 'cuda' can't run: {reason}")
-    return chosen, init, backend
 
 
 def _check_name(argument: str, value: str, known: tuple[str, ...]) -> None:

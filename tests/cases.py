@@ -143,7 +143,7 @@ class Run(NamedTuple):
 
 
 def _runs() -> Iterator[Run]:
-    for algorithm in algorithms():
+    for algorithm in algorithms("matching"):
         for backend in algorithm.backends:
             for values in itertools.product(*algorithm.options.values()):
                 options = dict(zip(algorithm.options, values))
