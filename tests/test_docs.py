@@ -1,0 +1,244 @@
+"""The documents say what is so: examples run, files exist, tables are those of the code.
+
+In a document, a `python` block is a doctest; one that names cupy or cuda needs a GPU. A `console`
+block is a session: commands after `$`, each followed by what it prints. A `sh` block is not run;
+what it asks of `python -m bench` is parsed. Between `<!-- bench FILE -->` and `<!-- end -->` stands
+what `python -m bench report FILE` prints.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import doctest
+import io
+import re
+import shlex
+import tracemalloc
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+import bench.__main__
+import gpumatch
+import graphs.__main__
+from gpumatch import BipartiteGraph, backends, cli
+from gpumatch.control import Control
+
+ROOT = Path(__file__).parents[1]
+DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+EVERY_DOCUMENT = pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+COMMANDS = {
+    "gpumatch": cli.main,
+    "python -m graphs": graphs.__main__.main,
+    "python -m bench": bench.__main__.main,
+}
+
+
+# -- reading a document --------------------------------------------------------------------------
+
+
+class Block(NamedTuple):
+    """A fenced block: its language, its text, and the document's line that it begins on."""
+
+    language: str
+    text: str
+    line: int
+
+
+def blocks(document, language):
+    text = document.read_text(encoding="utf-8")
+    found = re.finditer(r"^```(\w+)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    every = [Block(m[1], m[2], text.count("\n", 0, m.start(2))) for m in found]
+    return [block for block in every if block.language == language]
+
+
+def prose(document):
+    """The document without its fenced blocks."""
+    return re.sub(
+        r"^```.*?^```$", "", document.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL
+    )
+
+
+def cells(line):
+    """The cells of a line of a Markdown table, plain."""
+    parts = re.split(r"(?<!\\)\|", line.strip().strip("|"))
+    return [part.strip().replace("`", "").replace("\\|", "|") for part in parts]
+
+
+def table(document, header):
+    """The rows of the table that has this header."""
+    _, found, below = document.read_text(encoding="utf-8").partition(header + "\n")
+    assert found, f"{document.name} has no table {header}"
+    lines = below.splitlines()[1:]
+    return [cells(line) for line in lines[: next(i for i, x in enumerate(lines) if x[:1] != "|")]]
+
+
+# -- examples ------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def desk(tmp_path, monkeypatch):
+    """A folder where the repository's `datasets` are at hand and files can be written."""
+    (tmp_path / "datasets").symlink_to(ROOT / "datasets", target_is_directory=True)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("GPUMATCH_DATA", raising=False)
+    return tmp_path
+
+
+def run_python(document, *, on_device):
+    names: dict = {}
+    parser, runner = doctest.DocTestParser(), doctest.DocTestRunner(optionflags=FLAGS)
+    said = io.StringIO()
+    for block in blocks(document, "python"):
+        if re.search("cupy|cuda", block.text) and not on_device:
+            continue
+        test = parser.get_doctest(block.text, names, document.name, str(document), block.line)
+        assert test.examples, f"{document.name}:{block.line}: a python block without >>>"
+        runner.run(test, out=said.write, clear_globs=False)
+        names = test.globs
+    assert runner.summarize(verbose=False).failed == 0, said.getvalue()
+
+
+@EVERY_DOCUMENT
+def test_python_examples(document, desk):
+    run_python(document, on_device=False)
+
+
+@pytest.mark.gpu
+@EVERY_DOCUMENT
+def test_python_examples_on_a_gpu(document, desk):
+    run_python(document, on_device=True)
+
+
+@EVERY_DOCUMENT
+def test_sessions(document, desk):
+    for block in blocks(document, "console"):
+        for command, want in re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", block.text, re.MULTILINE):
+            got = output_of(command)
+            agrees = doctest.OutputChecker().check_output(want, got, FLAGS)
+            assert agrees, f"{document.name}:{block.line}: $ {command}\n{got}"
+
+
+def output_of(line):
+    """What a command prints, and its exit code where the line ends in `; echo $?`."""
+    command, asks, _ = line.partition("; echo $?")
+    name = next(name for name in COMMANDS if command.startswith(name + " "))
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
+        code = COMMANDS[name](shlex.split(command.removeprefix(name)))
+    assert asks or code == 0, f"{command}: exit code {code}\n{printed.getvalue()}"
+    return printed.getvalue() + (f"{code}\n" if asks else "")
+
+
+@EVERY_DOCUMENT
+def test_commands_that_take_long_are_parsed(document):
+    for block in blocks(document, "sh"):
+        for command in re.findall(
+            r"^(?:\w+=\S+ )*python -m bench (.*?)(?: *#.*)?$", block.text, re.M
+        ):
+            options = bench.__main__._parser().parse_args(shlex.split(command))
+            assert callable(options.command)
+
+
+# -- links and names -----------------------------------------------------------------------------
+
+
+@EVERY_DOCUMENT
+def test_links_lead_somewhere(document):
+    for target in re.findall(r"\]\(([^)\s]+)\)", prose(document)):
+        if re.match(r"https?:", target):
+            continue
+        path, _, anchor = target.partition("#")
+        file = document.parent / path if path else document
+        assert file.exists(), target
+        if anchor:
+            headings = re.findall(r"^#+ (.*)$", prose(file), re.MULTILINE)
+            assert anchor in [slug(heading) for heading in headings], target
+
+
+def slug(heading):
+    """A heading's anchor, as GitHub and GitLab make it."""
+    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+
+
+@EVERY_DOCUMENT
+def test_named_files_exist(document):
+    ends = "py|cu|cuh|toml|json|md|png"
+    for name in re.findall(rf"`([\w./-]+\.(?:{ends})|[\w./-]+/)`", prose(document)):
+        places = [ROOT / name, ROOT / "gpumatch" / name, document.parent / name]
+        found = any(place.exists() for place in places)
+        if "/" not in name:
+            found = found or any(ROOT.glob(f"gpumatch/**/{name}"))
+        assert found, f"{document.name} names {name}"
+
+
+@EVERY_DOCUMENT
+def test_named_constants_have_the_values_given(document):
+    """`NAME = value` in the prose is so in the sources."""
+    sources = [*ROOT.glob("gpumatch/**/*.py"), *ROOT.glob("gpumatch/**/*.cu*")]
+    text = "\n".join(path.read_text(encoding="utf-8") for path in sources)
+    for name, value in re.findall(r"`(\w*[A-Z]\w*) = ([\w.*]+)`", prose(document)):
+        pattern = rf"\b{name}(?:: \w+)? = {re.escape(value)}\b"
+        assert re.search(pattern, text), f"{document.name}: {name} = {value}"
+
+
+# -- tables --------------------------------------------------------------------------------------
+
+
+def test_table_of_algorithms():
+    listed = table(ROOT / "README.md", "| name | problem | backends | options | reference |")
+    known = [
+        [
+            algorithm.name,
+            algorithm.problem,
+            ", ".join(algorithm.backends),
+            " ".join(f"{name}={'|'.join(values)}" for name, values in algorithm.options.items()),
+            algorithm.reference,
+        ]
+        for algorithm in gpumatch.algorithms("matching")
+    ]
+    assert listed == known
+
+
+@EVERY_DOCUMENT
+def test_measured_tables_are_those_of_the_results(document):
+    text = document.read_text(encoding="utf-8")
+    for file, shown in re.findall(r"<!-- bench (\S+) -->\n(.*?)<!-- end -->", text, re.DOTALL):
+        printed = output_of(f"python -m bench report {shlex.quote(str(ROOT / file))}")
+        assert shown.strip() == printed.strip(), f"{document.name}: not the report of {file}"
+
+
+MEMORY = table(ROOT / "docs" / "algorithms.md", "| on the CPU | bytes a vertex, at most |")
+SHAPES = {"square": ("uniform", 40_000, 3), "wide": ("lopsided", 20_000, 80_000, 3)}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize(("names", "most"), MEMORY, ids=[names for names, _ in MEMORY])
+def test_table_of_memory_on_the_cpu(names, most, shape):
+    matrix = graphs.make(*SHAPES[shape])
+    for graph in map(BipartiteGraph, (matrix, matrix.T)):
+        _ = graph.indptr, graph.col_indptr
+        for name in names.split(", "):
+            assert peak_memory(home_of(name), graph) <= int(most) * sum(graph.shape)
+
+
+def home_of(name):
+    """The function of an algorithm or a start on the CPU."""
+    if name in backends.starts("cpu"):
+        return backends.start(name, "cpu")
+    return backends.load(next(a.homes["cpu"] for a in gpumatch.algorithms() if a.name == name))
+
+
+def peak_memory(run, graph):
+    """Bytes that a run from no matching takes at most, beside the graph and the mates."""
+    mates = np.full(graph.nrows, -1, np.int32), np.full(graph.ncols, -1, np.int32)
+    run(BipartiteGraph(np.eye(3)), *np.full((2, 3), -1, np.int32), Control(), threads=1, seed=0)
+    tracemalloc.start()
+    try:
+        run(graph, *mates, Control(), threads=1, seed=0)
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
