@@ -150,7 +150,7 @@ def test_what_is_asked_for_reaches_the_algorithm(run, monkeypatch):
     monkeypatch.setattr(backends, "start", lambda *_: backends.no_start)
     gm.maximum_matching(SPARSE, seed=5, threads=3, **run.arguments)
     ((home, arguments),) = calls
-    (algorithm,) = (a for a in gm.algorithms() if a.name == run.algorithm)
+    (algorithm,) = (a for a in gm.algorithms("matching") if a.name == run.algorithm)
     assert home == algorithm.homes[run.backend]
     named = {"algorithm": run.algorithm} if algorithm.is_variant else {}
     own = {k: v for k, v in run.options.items() if k != "frontier" or run.backend == "cuda"}
