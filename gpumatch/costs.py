@@ -1,0 +1,457 @@
+"""What an assignment costs: a dense matrix, or a sparse one that forbids what it does not store.
+
+Both are checked once, when they are made. An algorithm never sees the caller's array, but the
+``problem`` made from it: costs to be minimised, no more rows than columns, in one of the dtypes
+below, C-contiguous, every infinity a forbidden pair of value inf (dense) or none at all (sparse).
+
+    given           dense              sparse
+    bool, ≤ 16 bits int32              int64
+    int32           int32 (or 64)      int64
+    other integers  int64              int64
+    float16, 32     float32            float64
+    other floats    float64            float64
+
+Duals of integer problems are int64, of others float64.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from gpumatch.bipartite import (
+    BipartiteGraph,
+    _as_array,
+    _is_instance,
+    _is_sparse,
+    _torch,
+    _xp,
+    array_of,
+)
+
+__all__ = ["Costs", "DenseCosts", "SparseCosts", "as_costs"]
+
+TOO_LARGE = 2**62
+
+
+class DenseCosts:
+    """A matrix with the cost of every pair.
+
+    Parameters
+    ----------
+    source : two-dimensional array
+        NumPy, CuPy, torch or anything that speaks ``__array__``, ``__cuda_array_interface__`` or
+        DLPack; boolean, integer or floating. It is shared, not copied: don't change it afterwards.
+
+    Attributes
+    ----------
+    values : array of shape (nrows, ncols)
+        Where the source lives.
+    low, high : int or float
+        Least and greatest value, infinities too.
+    largest : int or float
+        Greatest finite magnitude.
+
+    Raises
+    ------
+    TypeError
+        If the values are no real numbers.
+    ValueError
+        If there is a NaN, there are not two dimensions, or numbers are so large that sums of them
+        overflow: integers from (n + 1) · max |c| = 2**62, for n vertices of the smaller side.
+
+    Examples
+    --------
+    >>> from gpumatch.costs import DenseCosts
+    >>> DenseCosts([[1, 2, 3], [3, 1, 2]])
+    DenseCosts(2 rows, 3 columns, int64, host)
+    """
+
+    is_sparse = False
+
+    def __init__(self, source: Any) -> None:
+        values = _as_array(source, "the costs")
+        if values.ndim != 2:
+            raise ValueError(f"the costs must have 2 dimensions; got {values.ndim}")
+        self.values = np.asarray(values) if isinstance(values, np.ndarray) else values
+        self.low, self.high, self.largest = _extent(self.values, min(values.shape))
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.values.shape
+
+    @property
+    def nnz(self) -> int:
+        return int(self.values.size)
+
+    @property
+    def on_device(self) -> bool:
+        """Whether the values live on a GPU."""
+        return not isinstance(self.values, np.ndarray)
+
+    @property
+    def xp(self) -> Any:
+        """The library of the values: NumPy or CuPy."""
+        return _xp(self.values)
+
+    @property
+    def is_integer(self) -> bool:
+        return self.values.dtype.kind in "biu"
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether no pair is forbidden."""
+        return math.isfinite(self.low) and math.isfinite(self.high)
+
+    def __repr__(self) -> str:
+        return _repr(self, self.values.dtype)
+
+    def to_host(self) -> DenseCosts:
+        """The same costs in a NumPy array: a copy, or itself when it is there already."""
+        return self._like(array_of(np, self.values)) if self.on_device else self
+
+    def problem(self, maximize: bool, transposed: bool) -> DenseCosts:
+        """The costs as an algorithm takes them; see the module.
+
+        Raises
+        ------
+        ValueError
+            If there is an infinity that asks for a pair instead of forbidding it.
+        """
+        _check_sign(self, maximize)
+        given = self.values.T if transposed else self.values
+        values = _exactly(given, self._problem_dtype())
+        return self._like(-values) if maximize else self._like(values)
+
+    def as_float(self) -> DenseCosts:
+        return self._like(self.values.astype(np.float64))
+
+    def transpose(self) -> DenseCosts:
+        return self._like(self.xp.ascontiguousarray(self.values.T))
+
+    def restricted(self, rows: Any, cols: Any) -> DenseCosts:
+        """The costs between some rows and some columns."""
+        return self._like(self.xp.ascontiguousarray(self.values[rows][:, cols]))
+
+    def up_to(self, limit: float) -> SparseCosts:
+        """The pairs that cost no more than `limit`, as a problem."""
+        rows, cols = (self.values <= limit).nonzero()
+        weights = self.values[rows, cols].astype(_sparse_dtype(self.values.dtype))
+        return SparseCosts._of(BipartiteGraph.from_edges(rows, cols, self.shape), weights)
+
+    def pattern(self) -> BipartiteGraph:
+        """The graph of the pairs that are not forbidden."""
+        return BipartiteGraph(abs(self.values) < math.inf)
+
+    def at(self, rows: Any, cols: Any) -> Any:
+        """The costs of these pairs."""
+        return self.values[rows, cols]
+
+    def allows(self, rows: Any, cols: Any) -> Any:
+        """Which of these pairs are not forbidden, as a bool array."""
+        return abs(self.at(rows, cols)) < math.inf
+
+    def _problem_dtype(self) -> Any:
+        dtype = self.values.dtype
+        if dtype.kind == "f":
+            return np.float32 if dtype.itemsize <= 4 else np.float64
+        # The negative of -2**31 needs more than 32 bits.
+        fits = dtype.itemsize < 4 or (dtype == np.int32 and self.low > -(2**31))
+        return np.int32 if fits else np.int64
+
+    def _like(self, values: Any) -> DenseCosts:
+        """Costs that need no check because these have passed it."""
+        costs = DenseCosts.__new__(DenseCosts)
+        costs.values = values
+        costs.low, costs.high, costs.largest = self.low, self.high, self.largest
+        return costs
+
+
+class SparseCosts:
+    """A graph with the cost of every edge; other pairs are forbidden.
+
+    Parameters
+    ----------
+    source : sparse matrix or tuple
+        A SciPy or cupyx sparse matrix, ``(indptr, indices, data, shape)`` as CSR, or a torch sparse
+        CSR tensor; boolean, integer or floating. Stored zeros are edges of cost 0. Repeated entries
+        are summed, as everywhere in SciPy. Arrays in canonical form are shared, not copied.
+
+    Attributes
+    ----------
+    graph : BipartiteGraph
+        The stored pairs.
+    indptr, indices : arrays
+        Those of the graph: the columns of each row.
+    weights : array of length nnz
+        Their costs, in the same order.
+    low, high, largest : int or float
+        As in `DenseCosts`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As for `DenseCosts` and `BipartiteGraph`.
+
+    Examples
+    --------
+    >>> from gpumatch.costs import SparseCosts
+    >>> SparseCosts(([0, 1, 3], [0, 0, 1], [4.0, 0.0, 1.0], (2, 2)))
+    SparseCosts(2 rows, 2 columns, 3 edges, float64, host)
+    """
+
+    is_sparse = True
+
+    def __init__(self, source: Any) -> None:
+        indptr, indices, data, shape = _csr_of(source)
+        graph = BipartiteGraph((indptr, indices, shape))
+        weights = _as_array(data, "data")
+        if weights.ndim != 1:
+            raise ValueError(f"data must have 1 dimension; got {weights.ndim}")
+        count = int(indptr[-1])
+        if weights.size < count:
+            raise ValueError(f"data must have {count} entries; got {weights.size}")
+        weights = weights[:count]
+        _extent(weights, min(graph.shape))
+        indices = _as_array(indices, "indices")[:count]
+        if graph.nnz < count or bool((graph.indices != indices).any()):
+            weights = _summed(graph, _as_array(indptr, "indptr"), indices, weights)
+        self._hold(graph, weights)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.graph.shape
+
+    @property
+    def nnz(self) -> int:
+        return self.graph.nnz
+
+    @property
+    def on_device(self) -> bool:
+        """Whether the arrays live on a GPU."""
+        return self.graph.on_device
+
+    @property
+    def xp(self) -> Any:
+        """The library of the arrays: NumPy or CuPy."""
+        return self.graph.xp
+
+    @property
+    def is_integer(self) -> bool:
+        return self.weights.dtype.kind in "biu"
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether no pair is forbidden."""
+        finite = math.isfinite(self.low) and math.isfinite(self.high)
+        return finite and self.nnz == self.shape[0] * self.shape[1]
+
+    def __repr__(self) -> str:
+        return _repr(self, f"{self.nnz} edges, {self.weights.dtype}")
+
+    def to_host(self) -> SparseCosts:
+        """The same costs in NumPy arrays: a copy, or itself when they are there already."""
+        if not self.on_device:
+            return self
+        return self._of(self.graph.to_host(), array_of(np, self.weights))
+
+    def problem(self, maximize: bool, transposed: bool) -> SparseCosts:
+        """The costs as an algorithm takes them; see the module.
+
+        Raises
+        ------
+        ValueError
+            As for `DenseCosts.problem`.
+        """
+        _check_sign(self, maximize)
+        weights = _exactly(self.weights, _sparse_dtype(self.weights.dtype))
+        costs = self._of(self.graph, -weights if maximize else weights)
+        if not (math.isfinite(self.low) and math.isfinite(self.high)):
+            costs = costs._kept(costs.weights < math.inf)
+        return costs.transpose() if transposed else costs
+
+    def as_float(self) -> SparseCosts:
+        return self._of(self.graph, self.weights.astype(np.float64))
+
+    def transpose(self) -> SparseCosts:
+        rows, cols = self.graph.edges()
+        return self._of(self.graph.transpose(), self.weights[_order(self.xp, cols, rows)])
+
+    def restricted(self, rows: Any, cols: Any) -> SparseCosts:
+        """The costs between some rows and some columns."""
+        xp = self.xp
+        row_number = xp.full(self.shape[0], -1, np.int32)
+        col_number = xp.full(self.shape[1], -1, np.int32)
+        row_number[rows] = xp.arange(rows.size)
+        col_number[cols] = xp.arange(cols.size)
+        of_rows, of_cols = self.graph.edges()
+        of_rows, of_cols = row_number[of_rows], col_number[of_cols]
+        inside = (of_rows >= 0) & (of_cols >= 0)
+        of_rows, of_cols = of_rows[inside], of_cols[inside]
+        weights = self.weights[inside][_order(xp, of_rows, of_cols)]
+        graph = BipartiteGraph.from_edges(of_rows, of_cols, (rows.size, cols.size))
+        return self._of(graph, weights)
+
+    def up_to(self, limit: float) -> SparseCosts:
+        """The pairs that cost no more than `limit`, as a problem."""
+        return self._kept(self.weights <= limit)
+
+    def pattern(self) -> BipartiteGraph:
+        """The graph of the pairs that are not forbidden."""
+        finite = math.isfinite(self.low) and math.isfinite(self.high)
+        return self.graph if finite else self._kept(abs(self.weights) < math.inf).graph
+
+    def at(self, rows: Any, cols: Any) -> Any:
+        """The costs of these pairs, which must be edges."""
+        return self.weights[self._places(rows, cols)]
+
+    def allows(self, rows: Any, cols: Any) -> Any:
+        """Which of these pairs are not forbidden, as a bool array."""
+        if self.nnz == 0:
+            return self.xp.zeros(rows.size, bool)
+        places = self._places(rows, cols).clip(0, self.nnz - 1)
+        of_rows, of_cols = self.graph.edges()
+        there = (of_rows[places] == rows) & (of_cols[places] == cols)
+        return there & (abs(self.weights[places]) < math.inf)
+
+    def _places(self, rows: Any, cols: Any) -> Any:
+        """Where each pair is among the edges, or would be."""
+        ncols = self.shape[1]
+        of_rows, of_cols = self.graph.edges()
+        numbers = of_rows.astype(np.int64) * ncols + of_cols
+        return self.xp.searchsorted(numbers, rows.astype(np.int64) * ncols + cols)
+
+    def _kept(self, marks: Any) -> SparseCosts:
+        """The costs of the marked edges only."""
+        rows, cols = self.graph.edges()
+        graph = BipartiteGraph.from_edges(rows[marks], cols[marks], self.shape)
+        return self._of(graph, self.weights[marks])
+
+    def _hold(self, graph: BipartiteGraph, weights: Any) -> None:
+        self.graph, self.weights = graph, weights
+        self.indptr, self.indices = graph.indptr, graph.indices
+        self.low, self.high, self.largest = _extent(weights, min(graph.shape))
+
+    @classmethod
+    def _of(cls, graph: BipartiteGraph, weights: Any) -> SparseCosts:
+        """Costs of a graph whose rows -> columns are there, in the order of its edges."""
+        costs = cls.__new__(cls)
+        costs._hold(graph, weights)
+        return costs
+
+
+Costs: TypeAlias = DenseCosts | SparseCosts
+
+
+def as_costs(source: Any) -> Costs:
+    """`source` itself when it is costs, else the dense or sparse costs made from it."""
+    if isinstance(source, DenseCosts | SparseCosts):
+        return source
+    if isinstance(source, BipartiteGraph):
+        raise TypeError("a BipartiteGraph has no costs: pass a sparse matrix or a tuple with data")
+    is_torch_csr = _is_instance(source, "torch", "Tensor") and source.layout == _torch().sparse_csr
+    is_sparse = isinstance(source, tuple) or _is_sparse(source) or is_torch_csr
+    return SparseCosts(source) if is_sparse else DenseCosts(source)
+
+
+# -- checks ----------------------------------------------------------------------------------------
+
+
+def _extent(values: Any, n: int) -> tuple[Any, Any, Any]:
+    """Least and greatest value and the greatest finite magnitude, as Python numbers, checked."""
+    kind = values.dtype.kind
+    if kind not in "biuf":
+        raise TypeError(f"the costs must be real numbers; got dtype {values.dtype}")
+    number = float if kind == "f" else int
+    if values.size == 0:
+        return number(0), number(0), number(0)
+    low, high = number(values.min()), number(values.max())
+    if math.isnan(low):
+        raise ValueError("the costs hold NaN")
+    largest = max(abs(low), abs(high))
+    if kind == "f" and math.isinf(largest):
+        finite = abs(values[abs(values) < math.inf])
+        largest = number(finite.max()) if finite.size else 0.0
+    check_sums(largest, n)
+    return low, high, largest
+
+
+def check_sums(largest: float, n: int) -> None:
+    """Check that sums of n numbers up to `largest` do not overflow."""
+    if isinstance(largest, int):
+        if (n + 1) * largest >= TOO_LARGE:
+            raise ValueError(
+                f"integer costs up to {largest} are too large for {n} rows or columns: "
+                "(n + 1) * max |cost| must be below 2**62"
+            )
+    elif not math.isfinite(8.0 * (n + 1) * largest):
+        raise ValueError(f"costs up to {largest} overflow when {n} of them are summed")
+
+
+def _check_sign(costs: Costs, maximize: bool) -> None:
+    """Check that every infinity forbids."""
+    if maximize and costs.high == math.inf:
+        raise ValueError("the costs hold inf, but to be maximised: -inf forbids a pair")
+    if not maximize and costs.low == -math.inf:
+        raise ValueError("the costs hold -inf: inf forbids a pair")
+
+
+# -- forms -----------------------------------------------------------------------------------------
+
+
+def _sparse_dtype(dtype: Any) -> Any:
+    return np.float64 if dtype.kind == "f" else np.int64
+
+
+def _exactly(array: Any, dtype: Any) -> Any:
+    """The array as contiguous, writeable `dtype`: itself where it is that already."""
+    if isinstance(array, np.ndarray):
+        return np.require(array, dtype, ["C", "A", "W"])
+    return _xp(array).ascontiguousarray(array, dtype=dtype)
+
+
+def _repr(costs: Costs, what: Any) -> str:
+    where = "GPU" if costs.on_device else "host"
+    nrows, ncols = costs.shape
+    return f"{type(costs).__name__}({nrows} rows, {ncols} columns, {what}, {where})"
+
+
+# -- sparse sources --------------------------------------------------------------------------------
+
+
+def _csr_of(source: Any) -> tuple[Any, Any, Any, Any]:
+    if isinstance(source, tuple):
+        if len(source) != 4:
+            raise TypeError(
+                f"a tuple must be (indptr, indices, data, shape); got {len(source)} parts"
+            )
+        return source
+    if _is_instance(source, "torch", "Tensor"):
+        return source.crow_indices(), source.col_indices(), source.values(), tuple(source.shape)
+    if source.ndim != 2:
+        raise ValueError(f"the sparse array must have 2 dimensions; got {source.ndim}")
+    matrix = source.tocsr()
+    return matrix.indptr, matrix.indices, matrix.data, matrix.shape
+
+
+def _summed(graph: BipartiteGraph, indptr: Any, indices: Any, weights: Any) -> Any:
+    """The weights in the graph's order, those of repeated entries summed."""
+    xp = graph.xp
+    counts = indptr[1:] - indptr[:-1]
+    rows = xp.repeat(xp.arange(graph.nrows), counts.tolist() if xp is not np else counts)
+    order = _order(xp, rows, indices)
+    rows, cols = rows[order], indices[order]
+    is_first = xp.ones(order.size, bool)
+    is_first[1:] = (rows[1:] != rows[:-1]) | (cols[1:] != cols[:-1])
+    # CuPy adds to uint64, not to int64; both wrap alike.
+    sums = xp.zeros(graph.nnz, _sparse_dtype(weights.dtype))
+    adds = sums if weights.dtype.kind == "f" else sums.view(np.uint64)
+    xp.add.at(adds, xp.cumsum(is_first) - 1, weights[order].astype(sums.dtype).view(adds.dtype))
+    return sums
+
+
+def _order(xp: Any, major: Any, minor: Any) -> Any:
+    """The permutation that sorts by `major`, then by `minor`."""
+    return xp.lexsort(xp.stack([minor, major]))
