@@ -1,0 +1,274 @@
+"""Assignment by shortest augmenting paths: Jonker and Volgenant's algorithm, dense and sparse.
+
+The prices start from the columns' least costs where all must be matched (column reduction), else
+from 0. Then rows bid for columns, a counted number of times (augmenting row reduction), and the
+rows that are left each get a shortest augmenting path. There is no tolerance: a search ends because
+every column joins its tree once, whatever the rounding.
+
+O(n²m) for n <= m rows and columns, dense, and O(n (e log m)) for e sparse entries; far less where
+costs are spread out. One thread, and the result does not depend on the seed.
+
+References
+----------
+Jonker, Volgenant, *A shortest augmenting path algorithm for dense and sparse linear assignment
+problems*, Computing 38, 1987.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from gpumatch.cpu import dense_paths, sparse_paths
+from gpumatch.cpu.dense_paths import HEAD, LANES, SCANS, SPENT
+
+__all__ = ["run"]
+
+ROUNDS = 2
+"""Rounds of bids."""
+ADOPTIONS = 4
+"""Times that given prices are mended before they are given up."""
+
+
+def run(
+    costs: Any,
+    row_to_col: np.ndarray,
+    col_to_row: np.ndarray,
+    row_dual: np.ndarray,
+    col_dual: np.ndarray,
+    control: Any,
+    *,
+    limit: float | None,
+    threads: int,
+    seed: int,
+) -> bool:
+    """Match the rows at least cost, as `gpumatch.assignment` tells; True unless stopped."""
+    kind = _SparsePaths if costs.is_sparse else _DensePaths
+    paths = kind(costs, row_to_col, col_to_row, col_dual, limit)
+    try:
+        return paths.begin(control) and paths.bid(control) and paths.augment(control)
+    finally:
+        paths.write_row_dual(row_dual)
+
+
+class _Paths:
+    """What dense and sparse costs have in common; subclasses know the kernels."""
+
+    bids: int  # scans in a round of bids, for each free row
+
+    def __init__(
+        self,
+        costs: Any,
+        row_to_col: np.ndarray,
+        col_to_row: np.ndarray,
+        price: np.ndarray,
+        limit: float | None,
+    ) -> None:
+        number = price.dtype.type
+        self.costs = costs
+        self.row_to_col, self.col_to_row, self.price = row_to_col, col_to_row, price
+        self.leaves = limit is not None
+        self.limit = number(0 if limit is None else limit)
+        self.exact = bool(price.dtype.kind == "i")
+        self.low, self.far = (
+            (number(np.iinfo(number).min), number(np.iinfo(number).max))
+            if self.exact
+            else (number(-np.inf), number(np.inf))
+        )
+        self.all_match = not self.leaves and row_to_col.size == col_to_row.size
+        self.spot = np.zeros(7, np.int64)
+        self.mark = np.zeros(2, number)
+
+    @property
+    def matched(self) -> int:
+        return int(np.count_nonzero(self.row_to_col >= 0))
+
+    def begin(self, control: Any) -> bool:
+        """Prices and pairs to begin from: those given, as far as they go together, or new ones."""
+        if self.price.any() or self.matched:
+            self._adopt()
+            return True
+        return self._start(control)
+
+    def bid(self, control: Any) -> bool:
+        """Rounds of bids by the rows that are free."""
+        for _ in range(ROUNDS):
+            free = self._start_with_free_rows()
+            before = self.matched
+            done = False
+            while not done:
+                done = self._reduce_rows(free)
+                if control.tick(self.matched):
+                    return False
+            matched = self.matched
+            control.phase(
+                found=matched - before, matched=matched, step="bids", scans=int(self.spot[SCANS])
+            )
+        return True
+
+    def augment(self, control: Any) -> bool:
+        """Serve all rows that are free; the first that has no path ends it."""
+        free = self._start_with_free_rows()
+        before = self.matched
+        outcome = SPENT
+        while outcome == SPENT:
+            outcome = self._augment(free)
+            if control.tick(self.matched) and outcome == SPENT:
+                return False
+        matched = self.matched
+        control.phase(
+            found=matched - before, matched=matched, step="paths", scans=int(self.spot[SCANS])
+        )
+        return True
+
+    def write_row_dual(self, row_dual: np.ndarray) -> None:
+        """The duals of the rows; where all must match, prices move so that none is above 0."""
+        if self.all_match and self.price.size:
+            self.price -= self.price.max()
+        self.write_minima(row_dual)
+
+    def write_minima(self, minima: np.ndarray) -> None:
+        """The least that a column, or taking none, costs each row at these prices."""
+        self._row_minima(minima)
+        if self.leaves:
+            np.minimum(minima, self.limit, out=minima)
+
+    def _start_with_free_rows(self) -> np.ndarray:
+        self.spot[:] = 0
+        self.spot[HEAD] = -1
+        return np.flatnonzero(self.row_to_col < 0).astype(np.int32)
+
+    def _adopt(self) -> None:
+        """Keep the pairs that are cheapest for their rows, and the prices those pairs bear."""
+        if not self.all_match:
+            np.minimum(self.price, 0, out=self.price)
+        minima = np.empty(self.row_to_col.size, self.price.dtype)
+        for _ in range(ADOPTIONS):
+            if not self.all_match:
+                self.price[self.col_to_row < 0] = 0
+            self.write_minima(minima)
+            rows = np.flatnonzero(self.row_to_col >= 0)
+            cols = self.row_to_col[rows]
+            dear = self.costs.at(rows, cols) - self.price[cols] > minima[rows]
+            if not dear.any():
+                return
+            self.row_to_col[rows[dear]] = -1
+            self.col_to_row[cols[dear]] = -1
+        self.row_to_col[:] = self.col_to_row[:] = -1
+        self.price[:] = 0
+
+    def _start(self, control: Any) -> bool:
+        return True
+
+    def _reduce_rows(self, free: np.ndarray) -> bool:
+        raise NotImplementedError
+
+    def _augment(self, free: np.ndarray) -> int:
+        raise NotImplementedError
+
+    def _row_minima(self, minima: np.ndarray) -> None:
+        raise NotImplementedError
+
+
+class _DensePaths(_Paths):
+    """By the kernels of `dense_paths`."""
+
+    bids = 5
+
+    def __init__(self, costs: Any, *others: Any) -> None:
+        super().__init__(costs, *others)
+        self.values = costs.values
+        number, ncols = self.price.dtype, self.price.size
+        self.least = np.empty(LANES, number)
+        self.dist = np.empty(ncols, number)
+        self.pred = np.empty(ncols, np.int32)
+        self.tree = np.empty(ncols, np.int32)
+        self.reach = np.empty(ncols, number)
+
+    def _start(self, control: Any) -> bool:
+        if self.costs.is_complete and self.costs.low == self.costs.high:
+            return self._match_diagonal()
+        return self._reduce_columns(control) if self.all_match else True
+
+    def _match_diagonal(self) -> bool:
+        """Where all pairs cost the same, one choice is as good as any."""
+        pairs = self.row_to_col.size
+        if pairs and not (self.leaves and self.limit <= self.values[0, 0]):
+            self.row_to_col[:] = self.col_to_row[:pairs] = np.arange(pairs)
+        return True
+
+    def _reduce_columns(self, control: Any) -> bool:
+        lowest = np.full_like(self.price, self.far)
+        nearest = np.zeros(self.price.size, np.int32)
+        for first, last in self._blocks():
+            dense_paths.lower_to_minima(self.values, lowest, nearest, first, last)
+            if control.tick(0):
+                return False
+        if (lowest < self.far).all():
+            self.price[:] = lowest
+            dense_paths.take_nearest(nearest, self.row_to_col, self.col_to_row)
+        return True
+
+    def _reduce_rows(self, free: np.ndarray) -> bool:
+        return dense_paths.reduce_rows(
+            self.values, self.price, self.row_to_col, self.col_to_row,
+            free, self.spot, self.least,
+            self.limit, self.leaves, self.far, self.bids * free.size, dense_paths.BUDGET,
+        )  # fmt: skip
+
+    def _augment(self, free: np.ndarray) -> int:
+        return dense_paths.augment(
+            self.values, self.price, self.row_to_col, self.col_to_row,
+            free, self.spot, self.mark,
+            self.dist, self.pred, self.least, self.tree, self.reach,
+            self.limit, self.leaves, self.low, self.far, dense_paths.BUDGET,
+        )  # fmt: skip
+
+    def _row_minima(self, minima: np.ndarray) -> None:
+        for first, last in self._blocks():
+            dense_paths.row_minima(
+                self.values, self.price, self.least, self.far, minima, first, last
+            )
+
+    def _blocks(self) -> Iterator[tuple[int, int]]:
+        """Ranges of rows with about BUDGET entries."""
+        nrows, ncols = self.values.shape
+        step = max(1, dense_paths.BUDGET // max(ncols, 1))
+        for first in range(0, nrows, step):
+            yield first, min(first + step, nrows)
+
+
+class _SparsePaths(_Paths):
+    """By the kernels of `sparse_paths`."""
+
+    bids = 1  # few enough for prices to stay within rows · max |cost|
+
+    def __init__(self, costs: Any, *others: Any) -> None:
+        super().__init__(costs, *others)
+        self.entries = costs.indptr, costs.indices, costs.weights
+        number, ncols = self.price.dtype, self.price.size
+        self.dist = np.empty(ncols, number)
+        self.pred = np.empty(ncols, np.int32)
+        self.place = np.full(ncols, -1, np.int32)
+        self.heap = np.empty(ncols, np.int32)
+        self.tree = np.empty(ncols, np.int32)
+        self.reach = np.empty(ncols, number)
+
+    def _reduce_rows(self, free: np.ndarray) -> bool:
+        return sparse_paths.reduce_rows(
+            *self.entries, self.price, self.row_to_col, self.col_to_row, free, self.spot,
+            self.limit, self.leaves, self.far, self.bids * free.size, sparse_paths.BUDGET,
+        )  # fmt: skip
+
+    def _augment(self, free: np.ndarray) -> int:
+        return sparse_paths.augment(
+            *self.entries, self.price, self.row_to_col, self.col_to_row,
+            free, self.spot, self.mark,
+            self.dist, self.pred, self.place, self.heap, self.tree, self.reach,
+            self.limit, self.leaves, self.exact, self.low, self.far, sparse_paths.BUDGET,
+        )  # fmt: skip
+
+    def _row_minima(self, minima: np.ndarray) -> None:
+        sparse_paths.row_minima(*self.entries, self.price, self.far, minima, 0, minima.size)
