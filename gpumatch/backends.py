@@ -148,9 +148,7 @@ def choose(
     return chosen, init, backend
 
 
-def choose_assignment(
-    algorithm: str, backend: str, *, on_device: bool
-) -> tuple[Algorithm, str]:
+def choose_assignment(algorithm: str, backend: str, *, on_device: bool) -> tuple[Algorithm, str]:
     """The algorithm for an assignment and the backend that serve a call."""
     _check_name("backend", backend, BACKENDS)
     _check_name("algorithm", algorithm, tuple(_ASSIGNMENT_TABLE))
@@ -218,6 +216,11 @@ def checked_options(algorithm: Algorithm, backend: str, given: Mapping[str, Any]
     if backend == "reference" and options.pop("frontier", "scan") != "scan":
         raise ValueError("frontier='queue' runs on 'cuda', not on 'reference'")
     return options
+
+
+def matching(name: str, backend: str) -> Callable[..., bool]:
+    """The function of a matching algorithm on `backend`."""
+    return load(_TABLE[name].homes[backend])
 
 
 def load(home: str) -> Callable[..., bool]:

@@ -1,0 +1,514 @@
+"""The front door to linear assignment.
+
+What is solved
+--------------
+An algorithm is given a `problem` of `gpumatch.costs`, in which each of n rows wants one of m >= n
+columns at least total cost, and perhaps a `limit`: the price at which a row may go without. It is
+
+    run(problem, row_to_col, col_to_row, row_dual, col_dual, control,
+        *, limit, threads, seed, **options) -> bool
+
+- ``row_to_col``, ``col_to_row`` (int32, -1 = unmatched) and ``col_dual`` (int64 or float64, as
+  `problem` tells) hold a matching and prices to begin from, perhaps empty and 0; all four arrays
+  hold the result at the end, and a matching whenever Python runs.
+- True: it ended by itself. Then the assignment is optimal (if the algorithm is exact), or, if a row
+  is left though there is no limit, no full one exists. False: ``control`` asked it to stop.
+- Duals: ``row_dual[i] + col_dual[j] <= c_ij``, with equality on matched pairs; ``col_dual <= 0``,
+  and 0 for unmatched columns; ``row_dual <= limit``, and the limit for unmatched rows.
+
+All else is made from that, and so are the proofs (`gpumatch.verify` checks them), here for costs
+to be minimised, x_ij = 1 for matched pairs:
+
+``"full"``, n <= m
+    The problem itself; the transposed one where n > m. Proof: the duals above. For any full
+    assignment, sum(c x) >= sum((u_i + v_j) x_ij) >= sum(u) + sum(v), which is the objective.
+``"any"`` and ``cost_limit`` L (0 for ``"any"``)
+    The problem with limit L, and L subtracted from the row duals: u_i + v_j <= c_ij - L with
+    equality on matched pairs, u <= 0 and v <= 0, and 0 for unmatched vertices. For any assignment
+    of k pairs, sum(c x) - k L >= sum(u) + sum(v), which is reached.
+``"maximum"``
+    A maximum matching and its vertex cover of k rows and columns (König). Every assignment of k
+    pairs joins each row of the cover to a column outside it and each column of the cover to a row
+    outside it, so the two are full problems of their own. Proof: the cover; u_i + v_j <= c_ij where
+    not both are in the cover, with equality on matched pairs; outside the cover, u <= 0 and v <= 0,
+    and 0 for unmatched vertices. A cost limit forbids dearer pairs beforehand.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gpumatch import backends
+from gpumatch.bipartite import BipartiteGraph, array_of, index_array
+from gpumatch.certificates import CertificateError, check_mates
+from gpumatch.control import Callback, Control
+from gpumatch.costs import TOO_LARGE, Costs, as_costs, check_sums
+from gpumatch.matching import _checked_seed, _checked_threads
+
+__all__ = ["Assignment", "InfeasibleError", "assign"]
+
+CARDINALITIES = ("full", "maximum", "any")
+
+
+def assign(
+    C: Any,
+    maximize: bool = False,
+    cardinality: str = "full",
+    cost_limit: float | None = None,
+    algorithm: str = "auto",
+    backend: str = "auto",
+    initial: Any = None,
+    seed: int = 0,
+    threads: int | None = None,
+    time_limit: float | None = None,
+    progress: bool = False,
+    callback: Callback | None = None,
+    **options: Any,
+) -> Assignment:
+    """Assign rows to columns, each to one at most, at least total cost.
+
+    Parameters
+    ----------
+    C : two-dimensional array, sparse matrix, or tuple ``(indptr, indices, data, shape)``
+        The costs: whatever `gpumatch.costs.DenseCosts` or `SparseCosts` is made from; boolean,
+        integer or floating, any shape. ``inf`` (``-inf`` to be maximised) forbids a pair, and so
+        does not storing it in a sparse matrix; a stored zero is a cost of 0.
+    maximize : bool
+        Seek the greatest total instead.
+    cardinality : {"full", "maximum", "any"}
+        ``"full"``: every vertex of the smaller side. ``"maximum"``: the cheapest among the largest
+        assignments. ``"any"``: the best total; a pair is taken only when it pays.
+    cost_limit : float, optional
+        Leave a pair unmatched rather than pay more (to be maximised: rather than gain less). Every
+        vertex of the smaller side that is left unmatched then costs as much as the limit, and
+        ``"full"`` and ``"any"`` mean the same; ``"maximum"`` counts dearer pairs as forbidden. A
+        fractional limit makes integer costs float64.
+    algorithm : str
+        ``"auto"`` or a name that `algorithms` lists for assignment.
+    backend : {"auto", "cpu", "cuda", "reference"}
+        Where to run. ``"auto"``: data on a device stays there.
+    initial : Assignment, or integer array of length nrows, optional
+        An assignment for like costs, to begin from: its duals and pairs, as far as they still go
+        together; or only pairs, the column of each row and -1 where there is none.
+    seed, threads, time_limit, progress, callback
+        As for `maximum_matching`. ``callback(progress)`` sees the rows assigned so far.
+    **options
+        The algorithm's own.
+
+    Returns
+    -------
+    Assignment
+        In arrays like the caller's. The objective depends on nothing but C, rounding apart.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If an argument is wrong, the costs hold NaN or an infinity of the wrong sign, or integers
+        are so large that (n + 1) · max |cost| >= 2**62.
+    InfeasibleError
+        A ValueError: no full assignment exists. Carries the rows and columns that show it.
+    RuntimeError, MemoryError
+        As for `maximum_matching`.
+    KeyboardInterrupt
+        On Ctrl-C, with the assignment so far as attribute ``result``.
+
+    Notes
+    -----
+    Integer costs are solved exactly, and the objective is a Python int; other costs up to rounding,
+    some units in the last place of the largest cost, n times. O(n²m) for n <= m rows and columns.
+
+    Examples
+    --------
+    >>> import numpy as np, gpumatch as gm
+    >>> C = np.array([[4, 1, 3], [2, 0, 5], [3, 2, 2]])
+    >>> a = gm.assign(C)
+    >>> a.objective, a.col_ind.tolist()
+    (5, [1, 0, 2])
+    >>> print(gm.verify(C, a))
+    optimal: 3 pairs of total 5, and dual prices of total 5, checked on 9 pairs
+    """
+    control = Control(time_limit=time_limit, progress=progress, callback=callback)
+    run_options = {"seed": _checked_seed(seed), "threads": _checked_threads(threads)}
+    with control.part("costs"):
+        given = as_costs(C)
+    chosen, where = backends.choose_assignment(algorithm, backend, on_device=given.on_device)
+    own_options = backends.checked_options(chosen, where, options)
+    goal = _Goal.of(maximize, cardinality, cost_limit, given)
+    with control.part("costs"):
+        problem = goal.problem(given.to_host())
+    solver = _Solver(backends.load(chosen.homes[where]), control, run_options | own_options)
+    if chosen.is_variant:
+        solver.run = functools.partial(solver.run, algorithm=chosen.name)
+    solution = _Solution.empty(problem)
+    _begin_from(initial, goal, given.shape, problem, solution)
+    control.total = problem.shape[0]
+    stats = {"algorithm": chosen.name, "backend": where, **own_options}
+    ended = False
+    try:
+        with control.part("search"):
+            ended = solver.solve(problem, solution, goal)
+    except KeyboardInterrupt as exc:
+        best = _result(given, goal, problem, solution, False, stats, control)
+        exc.result = best  # type: ignore[attr-defined]  # an attribute we add, and document
+        raise
+    finally:
+        control.close(solution.matched)
+    proven = ended and chosen.exact
+    return _result(given, goal, problem, solution, proven, stats, control)
+
+
+class Assignment:
+    """An assignment of rows to columns, with what is needed to prove it optimal.
+
+    Attributes
+    ----------
+    row_ind, col_ind : int64 arrays
+        The assigned pairs, by row.
+    row_to_col, col_to_row : int32 arrays of length nrows, ncols
+        The column of each row and the row of each column, -1 where there is none.
+    objective : int or float
+        Total cost of the pairs; a Python int for integer costs.
+    row_dual, col_dual : int64 or float64 arrays of length nrows, ncols
+        The dual prices that prove it; `gpumatch.assignment` states how.
+    gap : int or float
+        What the objective may be away from the optimum: the difference to the dual bound, inf where
+        a full or maximum assignment is not complete.
+    proven : bool
+        Whether the algorithm ran to its end, so that the assignment is optimal.
+    maximize, cardinality, cost_limit
+        What was asked for.
+    stats : dict
+        ``algorithm``, ``backend``, ``seconds`` by part and ``trace``: one dict a phase.
+    """
+
+    def __init__(
+        self,
+        row_to_col: Any,
+        col_to_row: Any,
+        row_dual: Any,
+        col_dual: Any,
+        *,
+        objective: float,
+        gap: float,
+        proven: bool,
+        maximize: bool = False,
+        cardinality: str = "full",
+        cost_limit: float | None = None,
+        cover: tuple[Any, Any] | None = None,
+        stats: dict[str, Any] | None = None,
+    ) -> None:
+        self.row_to_col, self.col_to_row = row_to_col, col_to_row
+        self.row_dual, self.col_dual = row_dual, col_dual
+        self.row_ind = (row_to_col >= 0).nonzero()[0]
+        self.col_ind = row_to_col[self.row_ind].astype(np.int64)
+        self.objective, self.gap, self.proven = objective, gap, proven
+        self.maximize, self.cardinality, self.cost_limit = maximize, cardinality, cost_limit
+        self.stats = {} if stats is None else stats
+        self._cover = cover
+
+    @property
+    def size(self) -> int:
+        """Number of assigned pairs."""
+        return int(self.row_ind.size)
+
+    def __len__(self) -> int:
+        return self.size
+
+    def __repr__(self) -> str:
+        proof = "optimal" if self.proven else "not proven optimal"
+        name = self.stats.get("algorithm")
+        return f"Assignment({self.size} pairs, objective {self.objective}, {proof}, {name})"
+
+    def vertex_cover(self) -> tuple[Any, Any]:
+        """Rows and columns of a vertex cover, as many as pairs: none but ``"maximum"`` has one.
+
+        Raises
+        ------
+        ValueError
+            If the assignment is not proven one of the largest, or need not be.
+        """
+        if self._cover is None:
+            raise ValueError("only a proven assignment of cardinality 'maximum' has a vertex cover")
+        return self._cover
+
+
+class InfeasibleError(ValueError):
+    """No full assignment exists.
+
+    Attributes
+    ----------
+    rows, cols : int arrays
+        A Hall violator and its neighbours: where there are no more rows than columns, `rows` may be
+        assigned to none but `cols`, and `cols` are fewer; otherwise the other way round.
+    """
+
+    def __init__(self, rows: Any, cols: Any) -> None:
+        many, few = ("rows", "columns") if rows.size > cols.size else ("columns", "rows")
+        most, least = max(rows.size, cols.size), min(rows.size, cols.size)
+        super().__init__(
+            f"the costs are infeasible: {most} {many} may be assigned to {least} {few} only, "
+            "so no full assignment exists"
+        )
+        self.rows, self.cols = rows, cols
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.rows, self.cols)
+
+
+# -- what is asked for -----------------------------------------------------------------------------
+
+
+class _Goal(NamedTuple):
+    """The caller's wish, and whether rows and columns change places to fulfil it."""
+
+    maximize: bool
+    cardinality: str
+    cost_limit: float | None
+    transposed: bool
+
+    @classmethod
+    def of(cls, maximize: bool, cardinality: str, cost_limit: float | None, costs: Costs) -> _Goal:
+        if cardinality not in CARDINALITIES:
+            raise ValueError(f"cardinality must be one of {CARDINALITIES}; got {cardinality!r}")
+        nrows, ncols = costs.shape
+        return cls(bool(maximize), cardinality, _checked_limit(cost_limit), nrows > ncols)
+
+    @property
+    def limit(self) -> float | None:
+        """What it costs a row of the problem to go without, None where it must not."""
+        if self.cardinality == "maximum":
+            return None
+        if self.cost_limit is None:
+            return 0 if self.cardinality == "any" else None
+        return -self.cost_limit if self.maximize else self.cost_limit
+
+    def problem(self, costs: Costs) -> Costs:
+        problem = costs.problem(self.maximize, self.transposed)
+        if self.cost_limit is None:
+            return problem
+        limit = -self.cost_limit if self.maximize else self.cost_limit
+        if self.cardinality == "maximum":
+            return problem.up_to(limit)
+        if problem.is_integer and isinstance(limit, float):
+            problem = problem.as_float()
+        check_sums(max(problem.largest, abs(limit)), min(problem.shape))
+        return problem
+
+
+def _checked_limit(cost_limit: Any) -> float | None:
+    """The limit as an int where it is integral, else as a float."""
+    if cost_limit is None:
+        return None
+    if isinstance(cost_limit, Integral) and not isinstance(cost_limit, bool):
+        return int(cost_limit)
+    if isinstance(cost_limit, bool) or not isinstance(cost_limit, Real):
+        raise TypeError(f"cost_limit must be None or a number; got {cost_limit!r}")
+    value = float(cost_limit)
+    if not math.isfinite(value):
+        raise ValueError(f"cost_limit must be None or finite; got {cost_limit!r}")
+    return int(value) if value.is_integer() and abs(value) < TOO_LARGE else value
+
+
+def _begin_from(
+    initial: Any, goal: _Goal, shape: tuple[int, int], problem: Costs, solution: _Solution
+) -> None:
+    """Put the pairs of `initial` that are allowed, and its prices, into the solution."""
+    if initial is None:
+        return
+    given = initial.row_to_col if isinstance(initial, Assignment) else initial
+    given = array_of(np, index_array(given, "initial"))
+    try:
+        check_mates("row", given, *shape)
+    except CertificateError as exc:
+        raise ValueError(f"initial: {exc}") from None
+    rows = np.flatnonzero(given >= 0)
+    cols = given[rows].astype(np.int64)
+    if np.unique(cols).size < cols.size:
+        raise ValueError("initial: two rows have the same column")
+    if goal.transposed:
+        rows, cols = cols, rows
+    allowed = problem.allows(rows, cols)
+    solution.row_to_col[rows[allowed]] = cols[allowed]
+    solution.col_to_row[cols[allowed]] = rows[allowed]
+    if isinstance(initial, Assignment):
+        price = array_of(np, initial.row_dual if goal.transposed else initial.col_dual)
+        if price.size != problem.shape[1]:
+            raise ValueError(f"initial: its shape is not that of the costs, {shape}")
+        most = (min(shape) + 1) * problem.largest
+        price = np.clip(-price if goal.maximize else price, -most, most)
+        solution.col_dual[:] = np.rint(price) if problem.is_integer else price
+
+
+# -- how it is reached -----------------------------------------------------------------------------
+
+
+@dataclass
+class _Solution:
+    """The arrays an algorithm works on, and what is known of them."""
+
+    row_to_col: np.ndarray
+    col_to_row: np.ndarray
+    row_dual: np.ndarray
+    col_dual: np.ndarray
+    has_duals: bool = False
+    cover: tuple[np.ndarray, np.ndarray] | None = None
+
+    @classmethod
+    def empty(cls, problem: Costs) -> _Solution:
+        nrows, ncols = problem.shape
+        number = np.int64 if problem.is_integer else np.float64
+        return cls(
+            np.full(nrows, -1, np.int32),
+            np.full(ncols, -1, np.int32),
+            np.zeros(nrows, number),
+            np.zeros(ncols, number),
+        )
+
+    @property
+    def matched(self) -> int:
+        return int(np.count_nonzero(self.row_to_col >= 0))
+
+    def transpose(self) -> _Solution:
+        cover = None if self.cover is None else self.cover[::-1]
+        return _Solution(
+            self.col_to_row, self.row_to_col, self.col_dual, self.row_dual, self.has_duals, cover
+        )
+
+    def take(self, rows: np.ndarray, cols: np.ndarray, part: _Solution) -> None:
+        """Put in the solution of the problem restricted to these rows and columns."""
+        own = np.flatnonzero(part.row_to_col >= 0)
+        mates = part.row_to_col[own]
+        self.row_to_col[rows[own]] = cols[mates]
+        self.col_to_row[cols[mates]] = rows[own]
+        self.row_dual[rows] = part.row_dual
+        self.col_dual[cols] = part.col_dual
+
+
+@dataclass
+class _Solver:
+    """An algorithm for full problems, and what makes the others from it."""
+
+    run: Callable[..., bool]
+    control: Control
+    options: dict[str, Any]
+
+    def solve(self, problem: Costs, solution: _Solution, goal: _Goal) -> bool:
+        """Solve it; False when stopped."""
+        if goal.cardinality == "maximum":
+            return self._solve_maximum(problem, solution)
+        ended = self._solve_full(problem, solution, goal.limit)
+        if ended and goal.limit is None and solution.matched < problem.shape[0]:
+            return self._refute(problem, solution, goal.transposed)
+        return ended
+
+    def _solve_full(self, problem: Costs, solution: _Solution, limit: float | None) -> bool:
+        arrays = solution.row_to_col, solution.col_to_row, solution.row_dual, solution.col_dual
+        ended = self.run(problem, *arrays, self.control, limit=limit, **self.options)
+        solution.has_duals = True
+        return ended
+
+    def _refute(self, problem: Costs, solution: _Solution, transposed: bool) -> bool:
+        """Raise with a Hall violator: what a maximum matching's cover leaves out."""
+        cover = self._least_cover(problem.pattern(), solution)
+        if cover is None:
+            return False
+        rows, cols = np.flatnonzero(~cover[0]), np.flatnonzero(cover[1])
+        raise InfeasibleError(*((cols, rows) if transposed else (rows, cols)))
+
+    def _solve_maximum(self, problem: Costs, solution: _Solution) -> bool:
+        """The full problem if it is feasible, else the two that a vertex cover makes of it."""
+        nrows, ncols = problem.shape
+        in_rows, in_cols = np.ones(nrows, bool), np.zeros(ncols, bool)
+        if not problem.is_complete:
+            cover = self._least_cover(problem.pattern(), solution)
+            if cover is None:
+                return False
+            if solution.matched < nrows:
+                in_rows, in_cols = cover
+                solution.row_to_col[:] = solution.col_to_row[:] = -1
+                ended = self._solve_parts(problem, solution, in_rows, in_cols)
+                solution.cover = np.flatnonzero(in_rows), np.flatnonzero(in_cols)
+                return ended
+        solution.cover = np.arange(nrows), np.arange(0)
+        return self._solve_full(problem, solution, None)
+
+    def _solve_parts(
+        self, problem: Costs, solution: _Solution, in_rows: np.ndarray, in_cols: np.ndarray
+    ) -> bool:
+        """Match the cover's rows to columns outside it, its columns to rows outside it."""
+        rows, cols = np.flatnonzero(in_rows), np.flatnonzero(~in_cols)
+        part = problem.restricted(rows, cols)
+        matching = _Solution.empty(part)
+        ended = self._solve_full(part, matching, None)
+        solution.take(rows, cols, matching)
+        if not ended:
+            return False
+        rows, cols = np.flatnonzero(~in_rows), np.flatnonzero(in_cols)
+        part = problem.restricted(rows, cols).transpose()
+        matching = _Solution.empty(part)
+        ended = self._solve_full(part, matching, None)
+        solution.take(rows, cols, matching.transpose())
+        solution.has_duals = ended
+        return ended
+
+    def _least_cover(
+        self, graph: BipartiteGraph, solution: _Solution
+    ) -> tuple[np.ndarray, np.ndarray] | None:
+        """Extend to a maximum matching; a vertex cover as bool arrays, None when stopped."""
+        mates = solution.row_to_col, solution.col_to_row
+        own = {name: self.options[name] for name in ("threads", "seed")}
+        for step in (backends.start("karp-sipser", "cpu"), backends.matching("engine", "cpu")):
+            if not step(graph, *mates, self.control, **own):
+                return None
+        return backends.module_for("konig", on_device=False).cover(graph, *mates)
+
+
+# -- results ---------------------------------------------------------------------------------------
+
+
+def _result(
+    given: Costs,
+    goal: _Goal,
+    problem: Costs,
+    solution: _Solution,
+    proven: bool,
+    stats: dict[str, Any],
+    control: Control,
+) -> Assignment:
+    """The Assignment, as the caller sees rows, columns and signs, in his kind of arrays."""
+    rows = np.flatnonzero(solution.row_to_col >= 0)
+    paid = problem.at(rows, solution.row_to_col[rows]).tolist()
+    limit = 0 if goal.limit is None else goal.limit
+    if goal.limit is not None:
+        solution.row_dual -= solution.row_dual.dtype.type(limit)
+    duals = solution.row_dual.tolist() + solution.col_dual.tolist()
+    add = sum if problem.is_integer else math.fsum
+    needs = problem.shape[0] if goal.cardinality == "full" and goal.limit is None else 0
+    is_bounded = solution.has_duals and len(paid) >= needs
+    gap = add([*paid, -limit * len(paid), *(-d for d in duals)]) if is_bounded else math.inf
+    if goal.cardinality == "maximum" and not proven:
+        gap, solution.cover = math.inf, None
+    sign = -1 if goal.maximize else 1
+    seen = solution.transpose() if goal.transposed else solution
+    array = functools.partial(array_of, given.xp)
+    return Assignment(
+        array(seen.row_to_col),
+        array(seen.col_to_row),
+        array(seen.row_dual * sign),
+        array(seen.col_dual * sign),
+        objective=sign * add(paid),
+        gap=gap,
+        proven=proven,
+        maximize=goal.maximize,
+        cardinality=goal.cardinality,
+        cost_limit=goal.cost_limit,
+        cover=seen.cover and (array(seen.cover[0]), array(seen.cover[1])),
+        stats=stats | control.statistics(),
+    )
