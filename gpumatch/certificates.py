@@ -53,7 +53,7 @@ class Certificate:
 
 
 def verify(A: Any, result: Any) -> Certificate:
-    """Check a matching and the proof that it is maximum.
+    """Check a matching and the proof that it is maximum, or an assignment and its dual prices.
 
     Parameters
     ----------
@@ -83,6 +83,10 @@ def verify(A: Any, result: Any) -> Certificate:
     >>> print(gm.verify(A, gm.maximum_matching(A)))
     maximum: a matching of 1 edges and a cover of 1 vertices, checked on 2 edges
     """
+    if hasattr(result, "row_dual"):
+        from gpumatch.dual_certificates import verify_assignment
+
+        return verify_assignment(A, result)
     graph = as_bipartite(A)
     xp = graph.xp
     row_to_col, col_to_row = array_of(xp, result.row_to_col), array_of(xp, result.col_to_row)
