@@ -11,35 +11,49 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import gpumatch.csgraph as csgraph
     import gpumatch.io as io
+    import gpumatch.optimize as optimize
+    from gpumatch.assignment import Assignment, InfeasibleError, assign
     from gpumatch.backends import algorithms
     from gpumatch.bipartite import BipartiteGraph
     from gpumatch.certificates import Certificate, CertificateError, verify
+    from gpumatch.costs import DenseCosts, SparseCosts
     from gpumatch.matching import Matching, maximum_matching
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "Assignment",
     "BipartiteGraph",
     "Certificate",
     "CertificateError",
+    "DenseCosts",
+    "InfeasibleError",
     "Matching",
+    "SparseCosts",
     "algorithms",
+    "assign",
     "csgraph",
     "io",
     "maximum_matching",
+    "optimize",
     "verify",
 ]
 
 _HOME = {
+    "Assignment": "assignment",
     "BipartiteGraph": "bipartite",
     "Certificate": "certificates",
     "CertificateError": "certificates",
+    "DenseCosts": "costs",
+    "InfeasibleError": "assignment",
     "Matching": "matching",
+    "SparseCosts": "costs",
     "algorithms": "backends",
+    "assign": "assignment",
     "maximum_matching": "matching",
     "verify": "certificates",
 }
-_MODULES = ("csgraph", "io")
+_MODULES = ("csgraph", "io", "optimize")
 
 
 def __getattr__(name: str) -> Any:

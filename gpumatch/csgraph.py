@@ -1,7 +1,8 @@
 """SciPy's names from `scipy.sparse.csgraph`, served by gpumatch.
 
 What differs from SciPy 1.17: an unknown ``perm_type`` raises ValueError, duplicate entries count
-once, and cupyx matrices are taken too and answered with CuPy arrays.
+once, or with the sum of their weights; integer weights are exact; NaN and -inf among weights (inf,
+to be maximised) raise ValueError; and cupyx matrices are taken too and answered with CuPy arrays.
 """
 
 from __future__ import annotations
@@ -10,11 +11,19 @@ import sys
 from typing import Any
 from warnings import warn
 
+import numpy as np
+
+from gpumatch.assignment import InfeasibleError, assign
 from gpumatch.bipartite import BipartiteGraph
+from gpumatch.costs import TOO_LARGE
 from gpumatch.matching import Matching
 from gpumatch.matching import maximum_matching as _maximum_matching
 
-__all__ = ["maximum_bipartite_matching", "structural_rank"]
+__all__ = [
+    "maximum_bipartite_matching",
+    "min_weight_full_bipartite_matching",
+    "structural_rank",
+]
 
 
 def maximum_bipartite_matching(graph: Any, perm_type: str = "row") -> Any:
@@ -54,6 +63,58 @@ def maximum_bipartite_matching(graph: Any, perm_type: str = "row") -> Any:
         raise TypeError("graph must be in CSC, CSR, or COO format.")
     matching = _matched(graph)
     return matching.col_to_row if perm_type == "row" else matching.row_to_col
+
+
+def min_weight_full_bipartite_matching(biadjacency: Any, maximize: bool = False) -> tuple[Any, Any]:
+    """Match all of the smaller side of a sparse matrix at least total weight.
+
+    Parameters
+    ----------
+    biadjacency : sparse array or matrix of SciPy or cupyx, in CSR, CSC or COO format
+        The weights of the edges. Stored zeros are no edges here, and neither is ``inf``.
+    maximize : bool
+        Seek the greatest total instead.
+
+    Returns
+    -------
+    row_ind, col_ind : int arrays
+        The matched pairs, rows ascending.
+
+    Raises
+    ------
+    TypeError
+        If `biadjacency` is not sparse or of another format.
+    ValueError
+        If the weights are no numbers, or no full matching exists.
+
+    Warns
+    -----
+    UserWarning
+        If zeros are stored.
+
+    Examples
+    --------
+    >>> from scipy.sparse import csr_array
+    >>> from gpumatch.csgraph import min_weight_full_bipartite_matching
+    >>> row_ind, col_ind = min_weight_full_bipartite_matching(csr_array([[3, 1], [2, 0]]))
+    >>> col_ind
+    array([1, 0], dtype=int32)
+    """
+    if not _is_sparse(biadjacency):
+        raise TypeError("graph must be sparse")
+    if biadjacency.format not in ("csr", "csc", "coo"):
+        raise TypeError("graph must be in CSC, CSR, or COO format.")
+    matrix = biadjacency.tocsr().astype(_weight_dtype(biadjacency))
+    if not matrix.data.all():
+        warn("explicit zero weights are removed before matching", stacklevel=2)
+    nrows, ncols = matrix.shape
+    try:
+        assignment = assign(_without_zeros(matrix), maximize=maximize)
+    except InfeasibleError as exc:
+        raise ValueError("no full matching exists") from exc
+    if nrows > ncols:
+        return assignment.row_ind.astype(np.int32), assignment.col_ind
+    return assignment.row_ind, assignment.col_ind.astype(np.int32)
 
 
 def structural_rank(graph: Any) -> Any:
@@ -99,6 +160,25 @@ def structural_rank(graph: Any) -> Any:
 
 def _matched(graph: Any) -> Matching:
     return _maximum_matching(BipartiteGraph(graph))
+
+
+def _weight_dtype(matrix: Any) -> Any:
+    """int64 for integers that can be added exactly, else float64."""
+    kind = matrix.dtype.kind
+    if kind not in "biufc":
+        raise ValueError(f"expected a matrix containing numerical entries, got {matrix.dtype}")
+    if kind not in "biu":
+        return np.float64
+    largest = max(int(matrix.data.max()), -int(matrix.data.min())) if matrix.nnz else 0
+    return np.int64 if (min(matrix.shape) + 1) * largest < TOO_LARGE else np.float64
+
+
+def _without_zeros(matrix: Any) -> Any:
+    """The matrix where no entry is repeated and none is zero; the caller's is left as it is."""
+    if not matrix.data.all():
+        matrix = matrix.copy()
+        matrix.eliminate_zeros()
+    return matrix
 
 
 def _is_sparse(graph: Any) -> bool:

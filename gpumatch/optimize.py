@@ -1,0 +1,81 @@
+"""SciPy's name from `scipy.optimize`, served by gpumatch.
+
+What differs from SciPy 1.17: integers are added as integers, so the result is exact where doubles
+round; only those too large for that are turned into doubles.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gpumatch.assignment import InfeasibleError, assign
+from gpumatch.bipartite import _as_array
+from gpumatch.costs import DenseCosts
+
+__all__ = ["linear_sum_assignment"]
+
+
+def linear_sum_assignment(cost_matrix: Any, maximize: bool = False) -> tuple[Any, Any]:
+    """Assign rows to columns at least total cost, as many as there are on the smaller side.
+
+    Parameters
+    ----------
+    cost_matrix : two-dimensional array
+        Boolean, integer or floating up to float64. ``inf`` forbids a pair (``-inf`` to be
+        maximised).
+    maximize : bool
+        Seek the greatest total instead.
+
+    Returns
+    -------
+    row_ind, col_ind : int64 arrays
+        The assigned pairs, rows ascending; ``cost_matrix[row_ind, col_ind].sum()`` is the total.
+
+    Raises
+    ------
+    ValueError
+        If there are not two dimensions, an entry is NaN or an infinity of the wrong sign, or the
+        infinities leave no full assignment.
+    TypeError
+        If the dtype cannot be cast to float64 safely.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gpumatch.optimize import linear_sum_assignment
+    >>> cost = np.array([[4, 1, 3], [2, 0, 5], [3, 2, 2]])
+    >>> row_ind, col_ind = linear_sum_assignment(cost)
+    >>> col_ind
+    array([1, 0, 2])
+    >>> int(cost[row_ind, col_ind].sum())
+    5
+    """
+    on_device = hasattr(cost_matrix, "__cuda_array_interface__")
+    values = _as_array(cost_matrix, "cost_matrix") if on_device else np.asarray(cost_matrix)
+    if values.ndim != 2:
+        raise ValueError(f"expected a matrix (2-D array), got a {values.ndim} array")
+    if not np.can_cast(values.dtype, np.float64, "safe"):
+        raise TypeError(
+            f"Cannot cast array data from {values.dtype!r} to {np.dtype(np.float64)!r} "
+            "according to the rule 'safe'"
+        )
+    costs = _checked(values, maximize)
+    try:
+        assignment = assign(costs, maximize=maximize)
+    except InfeasibleError as exc:
+        raise ValueError("cost matrix is infeasible") from exc
+    return assignment.row_ind, assignment.col_ind
+
+
+def _checked(values: Any, maximize: bool) -> DenseCosts:
+    try:
+        costs = DenseCosts(values)
+    except ValueError:
+        if values.dtype.kind not in "iu":
+            raise ValueError("matrix contains invalid numeric entries") from None
+        costs = DenseCosts(values.astype(np.float64))
+    if (costs.high if maximize else -costs.low) == np.inf:
+        raise ValueError("matrix contains invalid numeric entries")
+    return costs
