@@ -3,7 +3,7 @@
 In a document, a `python` block is a doctest; one that names cupy or cuda needs a GPU. A `console`
 block is a session: commands after `$`, each followed by what it prints. A `sh` block is not run;
 what it asks of `python -m bench` is parsed. Between `<!-- bench FILE -->` and `<!-- end -->` stands
-what `python -m bench report FILE` prints.
+what `python -m bench report FILE` prints, after `<!-- from FILE -->` some of its lines.
 """
 
 from __future__ import annotations
@@ -205,10 +205,24 @@ def test_table_of_algorithms():
 
 @EVERY_DOCUMENT
 def test_measured_tables_are_those_of_the_results(document):
+    for file, shown in marked(document, "bench"):
+        assert shown.strip() == report_of(file).strip(), f"not the report of {file}"
+
+
+@EVERY_DOCUMENT
+def test_quoted_figures_are_those_of_the_results(document):
+    for file, shown in marked(document, "from"):
+        assert set(shown.split("\n")) <= {"", *report_of(file).split("\n")}, f"not from {file}"
+
+
+def marked(document, mark):
+    """What stands between `<!-- MARK FILE -->` and `<!-- end -->`, each with its file."""
     text = document.read_text(encoding="utf-8")
-    for file, shown in re.findall(r"<!-- bench (\S+) -->\n(.*?)<!-- end -->", text, re.DOTALL):
-        printed = output_of(f"python -m bench report {shlex.quote(str(ROOT / file))}")
-        assert shown.strip() == printed.strip(), f"{document.name}: not the report of {file}"
+    return re.findall(rf"<!-- {mark} (\S+) -->\n(.*?)<!-- end -->", text, re.DOTALL)
+
+
+def report_of(file):
+    return output_of(f"python -m bench report {shlex.quote(str(ROOT / file))}")
 
 
 MEMORY = table(ROOT / "docs" / "algorithms.md", "| on the CPU | bytes a vertex, at most |")
