@@ -198,7 +198,7 @@ def test_table_of_algorithms():
             " ".join(f"{name}={'|'.join(values)}" for name, values in algorithm.options.items()),
             algorithm.reference,
         ]
-        for algorithm in gpumatch.algorithms("matching")
+        for algorithm in gpumatch.algorithms()
     ]
     assert listed == known
 
