@@ -1,0 +1,133 @@
+"""Costs for the tests of assignment: families, sizes, dtypes, real instances; and what runs.
+
+Optima come from the sources named, or from SciPy in the tests themselves.
+"""
+
+from __future__ import annotations
+
+import gzip
+import lzma
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+from scipy.sparse import coo_array
+
+from gpumatch import algorithms
+from graphs import costs
+
+SIZES = (1, 2, 17, 100, 500)
+PARAMETERS: dict[str, list[dict[str, float]]] = {
+    "uniform_integer": [{"factor": 0.1}, {"factor": 1}, {"factor": 10}],
+    "low_rank": [{"rank": 1}, {"rank": 3}],
+    "two_cost": [{"p": 0.5}, {"p": 0.01}],
+}
+MAXIMISED = {"geom"}
+SQUARE_ONLY = {"geom"}
+
+DTYPES = [
+    np.bool_, np.int8, np.uint8, np.int16, np.uint16, np.int32, np.uint32, np.int64, np.uint64,
+    np.float16, np.float32, np.float64, np.longdouble, ">i4", ">f8",
+]  # fmt: skip
+
+
+class Case(NamedTuple):
+    """Costs of a family; `shape` is n × n, n × 2n or 2n × n."""
+
+    family: str
+    shape: tuple[int, int]
+    parameters: Mapping[str, float]
+
+    @property
+    def costs(self) -> np.ndarray:
+        square = (self.shape[0],) if self.family in SQUARE_ONLY else self.shape
+        return costs.make(self.family, *square, seed=1, **self.parameters)
+
+    @property
+    def maximize(self) -> bool:
+        return self.family in MAXIMISED
+
+    def __str__(self) -> str:
+        values = [f"{name}={value}" for name, value in self.parameters.items()]
+        return "-".join([self.family, f"{self.shape[0]}x{self.shape[1]}", *values])
+
+
+def _cases() -> Iterator[Case]:
+    for family in costs.FAMILIES:
+        for parameters in PARAMETERS.get(family, [{}]):
+            for n in SIZES:
+                yield Case(family, (n, n), parameters)
+                if family not in SQUARE_ONLY:
+                    yield Case(family, (n, 2 * n), parameters)
+                    yield Case(family, (2 * n, n), parameters)
+
+
+class Run(NamedTuple):
+    """An algorithm on one of its backends."""
+
+    algorithm: str
+    backend: str
+
+    @property
+    def arguments(self) -> dict[str, str]:
+        return self._asdict()
+
+    def __str__(self) -> str:
+        return "-".join(self)
+
+
+CASES = list(_cases())
+RUNS = [Run(a.name, b) for a in algorithms("assignment") if a.exact for b in a.backends]
+
+
+def _param(run: Run, *others, name: str = ""):
+    marks = [pytest.mark.gpu] if run.backend == "cuda" else []
+    return pytest.param(run, *others, id=f"{run}{name}", marks=marks)
+
+
+EVERY_RUN = [_param(run) for run in RUNS]
+EVERY_CASE = [_param(run, case, name=f"-{case}") for run in RUNS for case in CASES]
+
+
+# -- real instances --------------------------------------------------------------------------------
+
+DENSE_OPTIMA = {"assign100": 305, "assign300": 626, "assign500": 991, "assign800": 1552}
+SPARSE_OPTIMA = {"assignp800": 2239, "assignp3000": 18696}
+IPADIC_OPTIMUM = -3324387
+LAPX_OPTIMUM = 224.889950729465
+
+
+def _file(name: str) -> Path:
+    path = Path(os.environ.get("GPUMATCH_DATA", os.devnull)) / "lap" / name
+    if not path.exists():
+        pytest.skip(f"GPUMATCH_DATA does not hold lap/{name}")
+    return path
+
+
+def or_library(name: str) -> np.ndarray:
+    """A dense problem: n, then n × n costs."""
+    with gzip.open(_file(f"{name}.txt.gz"), "rt") as file:
+        n, *entries = map(int, file.read().split())
+    return np.array(entries).reshape(n, n)
+
+
+def or_library_sparse(name: str) -> coo_array:
+    """A sparse problem: n, then row, column and cost of each edge, counted from 1."""
+    with gzip.open(_file(f"{name}.txt.gz"), "rt") as file:
+        n, *entries = map(int, file.read().split())
+    rows, cols, data = np.array(entries).reshape(-1, 3).T
+    return coo_array((data, (rows - 1, cols - 1)), shape=(n, n))
+
+
+def ipadic() -> np.ndarray:
+    """Connection costs of a dictionary: 1316 × 1316 small integers, many of them equal."""
+    with lzma.open(_file("ipadic_connection_cost_int16.npy.xz")) as file:
+        return np.load(file)
+
+
+def lapx_cost_eps() -> np.ndarray:
+    """368 × 368 floats on which absolute tolerances fail."""
+    return np.loadtxt(_file("lapx_cost_eps.csv.gz"), delimiter=",")

@@ -1,0 +1,515 @@
+"""Assignment: every exact algorithm on every family and dtype, and what an Assignment is."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from scipy.optimize import linear_sum_assignment
+from scipy.sparse import coo_array, csr_array, random_array
+
+import gpumatch as gm
+from graphs import costs
+from tests.assignment_cases import (
+    CASES,
+    DENSE_OPTIMA,
+    DTYPES,
+    EVERY_CASE,
+    EVERY_RUN,
+    IPADIC_OPTIMUM,
+    LAPX_OPTIMUM,
+    SPARSE_OPTIMA,
+    ipadic,
+    lapx_cost_eps,
+    or_library,
+    or_library_sparse,
+)
+
+EVERY_ALGORITHM = pytest.mark.parametrize("run", EVERY_RUN)
+
+
+def optimum(matrix, maximize=False):
+    """The total by SciPy; of integers, summed as such."""
+    rows, cols = linear_sum_assignment(matrix.astype(np.float64), maximize)
+    return matrix[rows, cols].sum(dtype=np.float64 if matrix.dtype.kind == "f" else np.int64)
+
+
+def sparse(matrix):
+    """The finite entries, zeros too."""
+    rows, cols = np.isfinite(matrix).nonzero()
+    return coo_array((matrix[rows, cols], (rows, cols)), shape=matrix.shape).tocsr()
+
+
+def csr_arrays(matrix):
+    """All entries as (indptr, indices, data, shape), in the matrix's own dtype."""
+    nrows, ncols = matrix.shape
+    return (
+        np.arange(nrows + 1) * ncols,
+        np.tile(np.arange(ncols), nrows),
+        matrix.ravel(),
+        (nrows, ncols),
+    )
+
+
+def close(one, other):
+    return math.isclose(one, other, rel_tol=1e-12, abs_tol=1e-300)
+
+
+# -- every algorithm -------------------------------------------------------------------------------
+
+
+def test_every_family_is_a_case():
+    assert {case.family for case in CASES} == costs.FAMILIES.keys()
+
+
+@pytest.mark.parametrize(("run", "case"), EVERY_CASE)
+def test_every_algorithm_proves_the_optimum(run, case):
+    matrix = case.costs
+    a = gm.assign(matrix, maximize=case.maximize, **run.arguments)
+    certificate = gm.verify(matrix, a)
+    assert a.proven
+    assert a.size == certificate.size == min(matrix.shape)
+    assert close(a.objective, optimum(matrix, case.maximize))
+    assert close(certificate.bound, a.objective)
+    assert isinstance(a.objective, int if matrix.dtype.kind == "i" else float)
+
+
+@pytest.mark.parametrize("case", [c for c in CASES if max(c.shape) <= 100], ids=str)
+@EVERY_ALGORITHM
+def test_sparse_costs_agree_with_dense(run, case):
+    matrix = case.costs
+    a = gm.assign(csr_array(matrix + 1), maximize=not case.maximize, **run.arguments)
+    gm.verify(csr_array(matrix + 1), a)
+    assert close(a.objective, optimum(matrix + 1, not case.maximize))
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=lambda dtype: np.dtype(dtype).str)
+@EVERY_ALGORITHM
+def test_every_dtype(run, dtype):
+    top = 2 if dtype is np.bool_ else 100
+    matrix = np.random.default_rng(5).integers(0, top, (23, 31)).astype(dtype)
+    expected = {True: optimum(matrix, True), False: optimum(matrix)}
+    for maximize, form in itertools.product((False, True), (np.asarray, csr_arrays)):
+        for source in (form(matrix), form(matrix.T)):
+            a = gm.assign(source, maximize=maximize, **run.arguments)
+            gm.verify(source, a)
+            assert a.objective == expected[maximize]
+            assert isinstance(a.objective, float if np.dtype(dtype).kind == "f" else int)
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.int32, np.int64, np.uint32])
+@EVERY_ALGORITHM
+def test_the_ends_of_a_dtype(run, dtype):
+    info = np.iinfo(dtype)
+    most = min(info.max, 2**59)
+    matrix = np.array([[max(info.min, -most), most], [most, most - 1]], dtype)
+    expected = int(matrix[0, 0]) + most - 1, 2 * most
+    for maximize in (False, True):
+        a = gm.assign(matrix, maximize=maximize, **run.arguments)
+        gm.verify(matrix, a)
+        assert a.objective == expected[maximize]
+
+
+entries = st.one_of(
+    st.integers(-3, 3),
+    st.integers(-(10**6), 10**6),
+    st.just(0),
+    st.sampled_from([10**15, -(10**15)]),
+)
+matrices = st.tuples(st.integers(0, 9), st.integers(0, 9)).flatmap(
+    lambda shape: hnp.arrays(np.int64, shape, elements=entries)
+)
+
+
+@EVERY_ALGORITHM
+@given(matrix=matrices, maximize=st.booleans())
+def test_every_algorithm_agrees_with_scipy(run, matrix, maximize):
+    a = gm.assign(matrix, maximize=maximize, **run.arguments)
+    assert gm.verify(matrix, a).bound == a.objective == optimum(matrix, maximize)
+
+
+floats = st.floats(-1e6, 1e6, allow_nan=False) | st.sampled_from([0.0, 1.0, 1 + 1e-12, math.inf])
+
+
+@EVERY_ALGORITHM
+@given(
+    matrix=hnp.arrays(
+        np.float64, hnp.array_shapes(min_dims=2, max_dims=2, max_side=7), elements=floats
+    ),
+    maximize=st.booleans(),
+    cardinality=st.sampled_from(["full", "maximum", "any"]),
+    cost_limit=st.none() | st.integers(-3, 3) | st.floats(-5, 5),
+)
+def test_every_wish_is_proven(run, matrix, maximize, cardinality, cost_limit):
+    turned = -matrix if maximize else matrix
+    wish = {"maximize": maximize, "cardinality": cardinality, "cost_limit": cost_limit}
+    for source in (turned, sparse(turned)):
+        try:
+            a = gm.assign(source, **wish, **run.arguments)
+        except gm.InfeasibleError as exc:
+            assert (cardinality, cost_limit) == ("full", None)
+            check_violator(np.isfinite(matrix), exc)
+        else:
+            assert a.proven
+            gm.verify(source, a)
+
+
+def check_violator(allowed, exc):
+    """The larger of the two sets has no neighbours but the smaller."""
+    rows, cols = exc.rows, exc.cols
+    nrows, ncols = allowed.shape
+    if nrows > ncols:
+        rows, cols, allowed = cols, rows, allowed.T
+    assert rows.size > cols.size
+    assert not np.delete(allowed, cols, axis=1)[rows].any()
+
+
+# -- numbers that are hard -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e-30, 1.0, 1e30, 1e290])
+@pytest.mark.parametrize("family", ["uniform_float", "two_cost", "low_rank", "geom2"])
+@EVERY_ALGORITHM
+def test_scales_do_not_matter(run, family, scale):
+    matrix = costs.make(family, 60, 70, seed=4) * scale
+    a = gm.assign(matrix, **run.arguments)
+    gm.verify(matrix, a)
+    assert close(a.objective, optimum(matrix))
+    assert a.gap <= 60 * np.spacing(matrix.max())
+
+
+@EVERY_ALGORITHM
+def test_costs_that_hardly_differ(run):
+    rng = np.random.default_rng(8)
+    for step in (1e-12, np.spacing(1.0)):
+        steps = rng.integers(0, 9, (80, 80))
+        a = gm.assign(1 + step * steps, **run.arguments)
+        gm.verify(1 + step * steps, a)
+        least = optimum(steps)
+        assert steps[a.row_ind, a.col_ind].sum() <= least + 80 * np.spacing(1.0) / step
+
+
+@EVERY_ALGORITHM
+def test_integers_of_fifty_bits_are_exact(run):
+    rng = np.random.default_rng(9)
+    small = rng.integers(0, 3, (200, 200))
+    matrix = small + 2**50 * rng.permutation(np.eye(200, dtype=np.int64))
+    for costs_ in (matrix, -matrix, csr_array(matrix + 1)):
+        a = gm.assign(costs_, **run.arguments)
+        assert gm.verify(costs_, a).bound == a.objective
+    assert gm.assign(matrix, **run.arguments).objective == optimum(
+        np.where(matrix > 9, 10**4, small)
+    )
+
+
+@EVERY_ALGORITHM
+def test_integers_beyond_the_sums_of_int64_are_refused(run):
+    limit = 2**62 // 3
+    gm.assign([[limit, 0], [0, limit]], **run.arguments)
+    with pytest.raises(ValueError, match=r"too large for 2 rows or columns: .* below 2\*\*62"):
+        gm.assign([[limit + 1, 0], [0, 0]], **run.arguments)
+    with pytest.raises(ValueError, match="too large"):
+        gm.assign(np.array([[2**63]], np.uint64), **run.arguments)
+    with pytest.raises(ValueError, match="overflow"):
+        gm.assign([[1e308, 1.0]], **run.arguments)
+
+
+@EVERY_ALGORITHM
+def test_a_long_chain_of_large_integers(run):
+    """Every augmentation flips the whole chain, and prices grow to n times the range."""
+    n, most = 40, 2**62 // 41 - 1
+    i = np.arange(n)
+    rows, cols = np.concatenate([i, i[1:]]), np.concatenate([i, i[:-1]])
+    chain = coo_array((np.repeat([most, -most], [n, n - 1]), (rows, cols)), shape=(n, n)).tocsr()
+    a = gm.assign(chain, **run.arguments)
+    assert gm.verify(chain, a).bound == a.objective == n * most
+
+
+# -- real instances --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", DENSE_OPTIMA)
+@EVERY_ALGORITHM
+def test_or_library(run, name):
+    matrix = or_library(name)
+    a = gm.assign(matrix, **run.arguments)
+    assert gm.verify(matrix, a).bound == a.objective == DENSE_OPTIMA[name]
+
+
+@pytest.mark.parametrize("name", SPARSE_OPTIMA)
+@EVERY_ALGORITHM
+def test_or_library_sparse(run, name):
+    matrix = or_library_sparse(name)
+    a = gm.assign(matrix, **run.arguments)
+    assert gm.verify(matrix, a).bound == a.objective == SPARSE_OPTIMA[name]
+
+
+@EVERY_ALGORITHM
+def test_ipadic(run):
+    matrix = ipadic()
+    a = gm.assign(matrix, **run.arguments)
+    assert gm.verify(matrix, a).bound == a.objective == IPADIC_OPTIMUM
+
+
+@EVERY_ALGORITHM
+def test_costs_that_break_absolute_tolerances(run):
+    matrix = lapx_cost_eps()
+    a = gm.assign(matrix, **run.arguments)
+    gm.verify(matrix, a)
+    assert math.isclose(a.objective, LAPX_OPTIMUM, rel_tol=1e-14)
+
+
+# -- cardinality and limits ------------------------------------------------------------------------
+
+C = np.array([[3, 9, 9], [1, 2, 9], [-4, 9, 9]])
+
+
+def test_any_takes_a_pair_only_when_it_pays():
+    a = gm.assign(C, cardinality="any")
+    assert (a.objective, a.row_to_col.tolist(), a.col_to_row.tolist()) == (
+        -4,
+        [-1, -1, 0],
+        [2, -1, -1],
+    )
+    a = gm.assign(C, maximize=True, cardinality="any")
+    assert (a.size, a.objective) == (3, 21)
+
+
+@pytest.mark.parametrize("cardinality", ["full", "any"])
+def test_a_limit_leaves_dearer_pairs(cardinality):
+    a = gm.assign(C, cardinality=cardinality, cost_limit=8)
+    assert (a.objective, a.row_to_col.tolist()) == (-2, [-1, 1, 0])
+    assert gm.assign(C, cardinality=cardinality, cost_limit=10).size == 3
+    a = gm.assign(-C, maximize=True, cardinality=cardinality, cost_limit=-8)
+    assert (a.objective, a.row_to_col.tolist()) == (2, [-1, 1, 0])
+
+
+def test_a_limit_between_two_integers():
+    assert gm.assign([[2]], cost_limit=2.5).size == 1
+    assert gm.assign([[3]], cost_limit=2.5).size == 0
+    assert gm.assign([[3]], maximize=True, cost_limit=2.5).size == 1
+
+
+@pytest.mark.parametrize("as_stored", [np.asarray, sparse])
+def test_maximum_is_the_cheapest_of_the_largest(as_stored):
+    x = math.inf
+    matrix = np.array([[x, 5.0, x, x], [x, 3.0, x, x], [7.0, -9.0, 1.0, 2.0], [x, 4.0, x, x]])
+    a = gm.assign(as_stored(matrix), cardinality="maximum")
+    gm.verify(as_stored(matrix), a)
+    assert (a.objective, a.row_to_col.tolist()) == (4.0, [-1, 1, 2, -1])
+    rows, cols = a.vertex_cover()
+    assert (rows.tolist(), cols.tolist()) == ([2], [1])
+
+
+def test_maximum_is_full_where_full_is_possible():
+    matrix = costs.uniform_integer(30, 20, seed=3)
+    a = gm.assign(matrix, cardinality="maximum")
+    assert a.objective == gm.assign(matrix).objective
+    assert [part.size for part in a.vertex_cover()] == [0, 20]
+
+
+def test_maximum_within_a_limit():
+    a = gm.assign(C, cardinality="maximum", cost_limit=3)
+    gm.verify(C, a)
+    assert (a.objective, a.row_to_col.tolist()) == (-2, [-1, 1, 0])
+
+
+def brute_force(matrix, cost, size=None):
+    """The least total cost of an assignment, of exactly `size` pairs where that is given."""
+    nrows, ncols = matrix.shape
+    best = math.inf
+    for k in range(min(nrows, ncols) + 1) if size is None else [size]:
+        for rows in itertools.combinations(range(nrows), k):
+            for cols in itertools.permutations(range(ncols), k):
+                best = min(best, sum(cost(matrix[i, j]) for i, j in zip(rows, cols)))
+    return best
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_small_wishes_against_brute_force(seed):
+    rng = np.random.default_rng(seed)
+    matrix = rng.integers(-5, 6, rng.integers(1, 5, 2)).astype(float)
+    matrix[rng.random(matrix.shape) < 0.4] = math.inf
+    assert gm.assign(matrix, cardinality="any").objective == brute_force(matrix, float)
+    a = gm.assign(matrix, cost_limit=2)
+    assert a.objective - 2 * a.size == brute_force(matrix, lambda c: c - 2)
+    a = gm.assign(matrix, cardinality="maximum")
+    assert a.size == gm.maximum_matching(np.isfinite(matrix)).size
+    assert a.objective == brute_force(matrix, float, a.size)
+
+
+# -- infeasible ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("shape", [(40, 40), (30, 50), (50, 30)])
+@EVERY_ALGORITHM
+def test_the_hall_violator_is_on_the_exception(run, shape):
+    matrix = np.random.default_rng(2).random(shape)
+    matrix = matrix if shape[0] <= shape[1] else matrix.T
+    matrix[5:12, 3:] = math.inf
+    matrix = matrix if shape[0] <= shape[1] else matrix.T
+    for source in (matrix, sparse(matrix)):
+        with pytest.raises(ValueError, match=r"7 (rows|columns) may be assigned to 3") as caught:
+            gm.assign(source, **run.arguments)
+        check_violator(np.isfinite(matrix), caught.value)
+        rows, cols = caught.value.rows.tolist(), caught.value.cols.tolist()
+        assert sorted([rows, cols], key=len) == [[0, 1, 2], [*range(5, 12)]]
+        again = pickle.loads(pickle.dumps(caught.value))
+        assert (str(again), again.rows.tolist()) == (str(caught.value), rows)
+
+
+# -- arguments -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({"C": [[1.0, math.nan]]}, ValueError, "NaN"),
+        ({"C": csr_array([[1.0, math.nan]])}, ValueError, "NaN"),
+        ({"C": [[1.0, -math.inf]]}, ValueError, "-inf"),
+        ({"C": csr_array([[1.0, -math.inf]])}, ValueError, "-inf"),
+        ({"C": [[1.0, math.inf]], "maximize": True}, ValueError, "hold inf"),
+        ({"C": [1, 2]}, ValueError, "2 dimensions; got 1"),
+        ({"C": [["a"]]}, TypeError, "real numbers; got dtype"),
+        ({"C": [[1j]]}, TypeError, "real numbers; got dtype complex128"),
+        ({"C": ([0, 1], [0], (1, 1))}, TypeError, "got 3 parts"),
+        ({"C": ([0, 1], [0], [], (1, 1))}, ValueError, "data must have 1 entries; got 0"),
+        ({"C": gm.BipartiteGraph(np.eye(2))}, TypeError, "no costs"),
+        ({"cardinality": "most"}, ValueError, "cardinality must be one of"),
+        ({"cost_limit": "1"}, TypeError, "cost_limit"),
+        ({"cost_limit": True}, TypeError, "cost_limit"),
+        ({"cost_limit": math.inf}, ValueError, "cost_limit must be None or finite"),
+        ({"cost_limit": 2**61}, ValueError, "too large"),
+        ({"algorithm": "hk"}, ValueError, "algorithm must be 'auto' or one of"),
+        ({"backend": "reference"}, ValueError, "not on 'reference'"),
+        ({"launch": "ct"}, TypeError, "takes no option 'launch'"),
+        ({"seed": -1}, ValueError, "seed"),
+        ({"threads": 0}, ValueError, "threads"),
+        ({"initial": [0, 0]}, ValueError, "two rows have the same column"),
+        ({"initial": [0]}, ValueError, "initial: the mates of the rows must be 2 integers"),
+        ({"initial": [0, 7]}, ValueError, "initial: row 1 is matched to column 7"),
+        ({"initial": [0.0, 1.0]}, TypeError, "initial must be integers"),
+    ],
+)
+def test_wrong_arguments_are_named(arguments, error, message):
+    with pytest.raises(error, match=message):
+        gm.assign(**{"C": [[1, 2], [3, 4]]} | arguments)
+
+
+def test_the_callers_costs_are_not_changed():
+    matrix = np.random.default_rng(1).random((20, 30))
+    before = matrix.copy()
+    for maximize in (False, True):
+        gm.assign(matrix, maximize=maximize)
+        gm.assign(matrix.T, maximize=maximize)
+    assert np.array_equal(matrix, before)
+    matrix.flags.writeable = False
+    gm.assign(matrix)
+
+
+# -- beginning from another assignment -------------------------------------------------------------
+
+
+@pytest.mark.parametrize("shape", [(60, 60), (60, 90), (90, 60)])
+@pytest.mark.parametrize("wish", [{}, {"cost_limit": 20}, {"maximize": True}], ids=str)
+@EVERY_ALGORITHM
+def test_beginning_from_an_assignment_of_like_costs(run, shape, wish):
+    rng = np.random.default_rng(3)
+    first = rng.integers(0, 100, shape)
+    then = first + rng.integers(-2, 3, shape)
+    a = gm.assign(first, **wish, **run.arguments)
+    for matrix in (first, then, then.astype(float), csr_array(then + 5)):
+        for initial in (a, a.row_to_col):
+            again = gm.assign(matrix, initial=initial, **wish, **run.arguments)
+            gm.verify(matrix, again)
+            assert again.objective == gm.assign(matrix, **wish, **run.arguments).objective
+
+
+def test_beginning_from_the_answer_needs_no_search():
+    matrix = np.random.default_rng(3).integers(0, 10**6, (80, 120))
+    a = gm.assign(matrix)
+    again = gm.assign(matrix, initial=a)
+    assert [phase["found"] for phase in again.stats["trace"]] == [0, 0, 0]
+    assert sum(phase["scans"] for phase in again.stats["trace"]) == 0
+
+
+# -- stopping --------------------------------------------------------------------------------------
+
+
+def stopped_at(matrix, stop_at, **wish):
+    ticks = itertools.count(1)
+    return gm.assign(matrix, callback=lambda progress: next(ticks) == stop_at, **wish)
+
+
+@pytest.mark.parametrize("wish", [{}, {"cardinality": "any"}, {"cardinality": "maximum"}], ids=str)
+def test_a_callback_stops_with_the_best_so_far(wish):
+    matrix = -np.random.default_rng(3).random((200, 200))
+    matrix[:, :50][50:] = math.inf
+    matrix[:20, 50:] = math.inf
+    a = stopped_at(sparse(matrix), 1, **wish)
+    best = gm.assign(sparse(matrix), **wish)
+    assert not a.proven
+    assert a.gap >= best.objective - a.objective or a.gap == math.inf or "any" in wish.values()
+    assert a.objective - a.gap <= best.objective
+    pairs = sparse(matrix)[a.row_ind, a.col_ind]
+    assert math.isclose(a.objective, pairs.sum(), abs_tol=1e-9)
+    assert np.array_equal(a.col_to_row[a.col_ind], a.row_ind)
+
+
+def test_no_time_gives_an_unproven_assignment():
+    a = gm.assign(np.random.default_rng(3).random((50, 50)), time_limit=0)
+    assert (a.proven, a.gap) == (False, math.inf) or (a.size == 50 and not a.proven)
+    assert "not proven" in repr(a)
+
+
+def test_an_interrupt_carries_the_assignment_so_far():
+    def interrupt(progress):
+        raise KeyboardInterrupt
+
+    matrix = np.random.default_rng(3).random((300, 300))
+    with pytest.raises(KeyboardInterrupt) as caught:
+        gm.assign(matrix, callback=interrupt)
+    a = caught.value.result
+    assert not a.proven
+    assert np.array_equal(a.col_to_row[a.col_ind], a.row_ind)
+
+
+# -- the result ------------------------------------------------------------------------------------
+
+
+def test_what_an_assignment_holds():
+    matrix = np.array([[4, 1, 3], [2, 0, 5]])
+    a = gm.assign(matrix)
+    assert (a.row_ind.tolist(), a.col_ind.tolist()) == ([0, 1], [1, 0])
+    assert (a.row_to_col.tolist(), a.col_to_row.tolist()) == ([1, 0], [1, 0, -1])
+    assert {a.row_to_col.dtype, a.col_to_row.dtype} == {np.dtype(np.int32)}
+    assert {a.row_ind.dtype, a.row_dual.dtype, a.col_dual.dtype} == {np.dtype(np.int64)}
+    assert (a.objective, a.gap, a.size, len(a)) == (3, 0, 2, 2)
+    assert (a.maximize, a.cardinality, a.cost_limit) == (False, "full", None)
+    assert repr(a) == "Assignment(2 pairs, objective 3, optimal, shortest-augmenting-path)"
+    assert a.stats["backend"] == "cpu"
+    assert a.stats["seconds"].keys() == {"costs", "search"}
+    with pytest.raises(ValueError, match="only a proven assignment"):
+        a.vertex_cover()
+
+
+@pytest.mark.parametrize("wish", [{}, {"cardinality": "maximum"}], ids=str)
+def test_an_assignment_pickles(wish):
+    matrix = np.random.default_rng(3).random((20, 30))
+    a = pickle.loads(pickle.dumps(gm.assign(matrix, **wish)))
+    assert gm.verify(matrix, a).objective == a.objective
+
+
+def test_sparse_costs_of_many_forms():
+    matrix = random_array((40, 50), density=0.3, rng=np.random.default_rng(6), format="csr")
+    forms = ["csr", "csc", "coo", "lil", "dok", "bsr"]
+    totals = {gm.assign(matrix.asformat(form)).objective for form in forms}
+    totals.add(gm.assign((matrix.indptr, matrix.indices, matrix.data, matrix.shape)).objective)
+    totals.add(gm.assign(gm.SparseCosts(matrix)).objective)
+    assert len(totals) == 1
