@@ -1,0 +1,212 @@
+"""Costs: what they are made from, what is refused, and the form in which algorithms get them."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy.sparse import coo_array, csc_array, csr_array, random_array
+
+from gpumatch.costs import DenseCosts, SparseCosts, as_costs
+
+X = math.inf
+CSR = (np.array([0, 2, 2, 3]), np.array([0, 3, 1]), np.array([5, 0, -2]), (3, 4))
+TALL = random_array((30, 20), density=0.2, rng=np.random.default_rng(1), format="csr")
+
+
+def dense_of(costs):
+    """A matrix with inf where a pair is forbidden."""
+    if not costs.is_sparse:
+        return costs.values
+    matrix = np.full(costs.shape, X)
+    matrix[costs.graph.edges()] = costs.weights
+    return matrix
+
+
+# -- making ----------------------------------------------------------------------------------------
+
+
+def test_dense_costs_share_the_callers_array():
+    matrix = np.array([[1.0, X], [-2.0, 3.0]])
+    costs = as_costs(matrix)
+    assert costs.values is matrix
+    assert (costs.low, costs.high, costs.largest) == (-2.0, X, 3.0)
+    assert (costs.shape, costs.nnz, costs.is_integer, costs.is_complete) == (
+        (2, 2),
+        4,
+        False,
+        False,
+    )
+    assert repr(costs) == "DenseCosts(2 rows, 2 columns, float64, host)"
+
+
+def test_sparse_costs_share_canonical_arrays():
+    costs = as_costs(TALL)
+    assert np.shares_memory(costs.weights, TALL.data)
+    assert np.shares_memory(costs.indices, TALL.indices)
+    assert costs.nnz == TALL.nnz
+    assert not costs.is_complete
+    assert repr(costs) == f"SparseCosts(30 rows, 20 columns, {TALL.nnz} edges, float64, host)"
+
+
+def test_costs_are_costs_already():
+    for costs in (DenseCosts([[1]]), SparseCosts(CSR)):
+        assert as_costs(costs) is costs
+
+
+def test_stored_zeros_are_costs():
+    expected = [[5, X, X, 0], [X, X, X, X], [X, -2, X, X]]
+    for source in (CSR, csr_array(CSR[2::-1], shape=CSR[3])):
+        assert dense_of(SparseCosts(source)).tolist() == expected
+
+
+@pytest.mark.parametrize("form", ["csr", "csc", "coo", "lil", "dok", "bsr"])
+def test_every_sparse_format(form):
+    expected = np.where(TALL.toarray() != 0, TALL.toarray(), X)
+    costs = SparseCosts(TALL.asformat(form))
+    assert np.array_equal(np.where(dense_of(costs) == 0, X, dense_of(costs)), expected)
+
+
+def test_unsorted_entries_keep_their_costs():
+    indptr, indices, data, shape = CSR
+    costs = SparseCosts((indptr, indices[[1, 0, 2]], data[[1, 0, 2]], shape))
+    assert np.array_equal(dense_of(costs), dense_of(SparseCosts(CSR)))
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint64, np.float32, bool])
+def test_repeated_entries_are_summed(dtype):
+    rows, cols = np.array([0, 1, 0, 0, 1]), np.array([2, 0, 2, 1, 0])
+    data = np.array([1, 1, 1, 1, 0]).astype(dtype)
+    order = np.argsort(rows, kind="stable")
+    costs = SparseCosts((np.array([0, 3, 5]), cols[order], data[order], (2, 3)))
+    assert dense_of(costs).tolist() == [[X, 1, 2], [1, X, X]]
+    assert costs.weights.dtype == (np.float64 if dtype == np.float32 else np.int64)
+
+
+def test_spare_room_behind_the_entries_is_not_looked_at():
+    indptr, indices, data, shape = CSR
+    room = np.append(indices, 99), np.append(data.astype(float), math.nan)
+    costs = SparseCosts((indptr, *room, shape))
+    assert np.array_equal(dense_of(costs), dense_of(SparseCosts(CSR)))
+
+
+# -- refusing --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("source", "error", "message"),
+    [
+        ([[math.nan]], ValueError, "NaN"),
+        ([1.0], ValueError, "2 dimensions; got 1"),
+        ([["1"]], TypeError, "real numbers; got dtype <U1"),
+        (np.array([[1]], object), TypeError, "real numbers; got dtype object"),
+        ([[2**61]], ValueError, r"\(n \+ 1\) \* max"),
+        ([[-(2**61)]], ValueError, "integer costs up to 2305843009213693952 are too large for 1"),
+        ([[1e308]], ValueError, "overflow"),
+        ((*CSR[:2], CSR[2].reshape(1, -1), CSR[3]), ValueError, "data must have 1 dimension"),
+        ((*CSR[:2], CSR[2][:2], CSR[3]), ValueError, "data must have 3 entries; got 2"),
+        ((CSR[0], CSR[1] + 9, *CSR[2:]), ValueError, "indices: 12 lies outside"),
+        (([0, 2], [0, 0], [2**60, 2**60], (1, 1)), ValueError, "too large"),
+        (coo_array(np.ones(3)), ValueError, "2 dimensions; got 1"),
+    ],
+)
+def test_what_is_refused(source, error, message):
+    with pytest.raises(error, match=message):
+        as_costs(source)
+
+
+def test_infinities_forbid_in_one_direction_only():
+    for matrix in (np.array([[1.0, X]]), csr_array([[1.0, X]])):
+        costs = as_costs(matrix)
+        costs.problem(maximize=False, transposed=False)
+        with pytest.raises(ValueError, match="-inf forbids"):
+            costs.problem(maximize=True, transposed=False)
+        costs = as_costs(-matrix)
+        costs.problem(maximize=True, transposed=False)
+        with pytest.raises(ValueError, match="hold -inf"):
+            costs.problem(maximize=False, transposed=False)
+
+
+# -- the form for algorithms -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("dtype", "dense", "sparse"),
+    [
+        (bool, np.int32, np.int64),
+        (np.uint16, np.int32, np.int64),
+        (np.int32, np.int32, np.int64),
+        (np.uint32, np.int64, np.int64),
+        (np.uint64, np.int64, np.int64),
+        (">i8", np.int64, np.int64),
+        (np.float16, np.float32, np.float64),
+        (np.float32, np.float32, np.float64),
+        (np.longdouble, np.float64, np.float64),
+    ],
+)
+@pytest.mark.parametrize("maximize", [False, True])
+@pytest.mark.parametrize("transposed", [False, True])
+def test_problems(dtype, dense, sparse, maximize, transposed):
+    given = np.array([[1, 0, 1], [0, 1, 1]]).astype(dtype)
+    expected = (-1 if maximize else 1) * given.astype(float)
+    expected = expected.T if transposed else expected
+    rows = np.array([0, 3, 6]), np.array([0, 1, 2, 0, 1, 2])
+    for source, kind in ((given, dense), ((*rows, given.ravel(), (2, 3)), sparse)):
+        problem = as_costs(source).problem(maximize, transposed)
+        assert np.array_equal(dense_of(problem), expected)
+        values = problem.weights if problem.is_sparse else problem.values
+        assert values.dtype == kind
+        assert values.flags.c_contiguous
+        assert values.flags.writeable
+
+
+def test_the_least_int32_can_be_maximised():
+    problem = DenseCosts(np.array([[-(2**31), 0]], np.int32)).problem(True, False)
+    assert problem.values.tolist() == [[2**31, 0]]
+
+
+def test_a_problem_in_the_right_form_is_not_copied():
+    for dtype in (np.int32, np.int64, np.float32, np.float64):
+        matrix = np.ones((3, 4), dtype)
+        assert DenseCosts(matrix).problem(False, False).values is matrix
+
+
+def test_infinities_of_sparse_problems_are_dropped():
+    costs = SparseCosts(csr_array([[1.0, X, 2.0], [X, 3.0, X]]))
+    assert costs.nnz == 6
+    assert costs.problem(False, True).nnz == 3
+
+
+# -- parts and pairs -------------------------------------------------------------------------------
+
+MATRIX = np.where(np.random.default_rng(2).random((8, 11)) < 0.5, X, np.arange(88.0).reshape(8, 11))
+
+
+def forms():
+    rows, cols = np.isfinite(MATRIX).nonzero()
+    entries = MATRIX[rows, cols]
+    return [
+        DenseCosts(MATRIX),
+        SparseCosts(coo_array((entries, (rows, cols)), shape=MATRIX.shape)),
+        SparseCosts(csc_array(MATRIX)).problem(False, False),
+    ]
+
+
+@pytest.mark.parametrize("costs", forms(), ids=repr)
+def test_parts_of_costs(costs):
+    rows, cols = np.array([1, 4, 5]), np.array([0, 2, 3, 9])
+    assert np.array_equal(dense_of(costs.restricted(rows, cols)), MATRIX[np.ix_(rows, cols)])
+    assert np.array_equal(dense_of(costs.transpose()), MATRIX.T)
+    assert np.array_equal(dense_of(costs.transpose().transpose()), MATRIX)
+    assert np.array_equal(dense_of(costs.up_to(40)), np.where(MATRIX <= 40, MATRIX, X))
+    assert costs.pattern().nnz == np.isfinite(MATRIX).sum()
+
+
+@pytest.mark.parametrize("costs", [*forms(), SparseCosts(csr_array((8, 11)))], ids=repr)
+def test_pairs(costs):
+    rows, cols = (part.ravel() for part in np.indices(MATRIX.shape))
+    expected = np.isfinite(dense_of(costs)).ravel()
+    assert np.array_equal(costs.allows(rows, cols), expected)
+    there = rows[expected], cols[expected]
+    assert np.array_equal(costs.at(*there), MATRIX[there])
