@@ -1,0 +1,186 @@
+"""The checker of assignments turns down every wrong result, and says what is wrong."""
+
+from __future__ import annotations
+
+import copy
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.sparse import csr_array
+
+import gpumatch as gm
+from gpumatch import dual_certificates
+from graphs import costs
+
+X = math.inf
+
+
+def changed(assignment, **fields):
+    """The assignment with some fields changed; mates bring their pairs along."""
+    other = copy.copy(assignment)
+    for name, value in fields.items():
+        setattr(other, name, np.array(value) if isinstance(value, list) else value)
+    if "row_to_col" in fields:
+        other.row_ind = (other.row_to_col >= 0).nonzero()[0]
+        other.col_ind = other.row_to_col[other.row_ind]
+    return other
+
+
+#   rows 0, 1 at columns 1, 0; their duals are 3 and 2, those of the columns 0, -2, 0
+WIDE = np.array([[4, 1, 3], [2, 0, 5]])
+GOOD = gm.assign(WIDE)
+
+WRONG = [
+    ({"row_to_col": [1]}, "mates of the rows must be 2 integers"),
+    ({"row_to_col": [1, 3]}, "row 1 is matched to column 3, outside"),
+    ({"row_to_col": [1, 1]}, "row 1 is matched to column 1, which is matched to row 0"),
+    ({"col_to_row": [1, 0, 0]}, "column 2 is matched to row 0, which is matched to column 1"),
+    ({"row_ind": [1, 0]}, "row_ind does not agree"),
+    ({"col_ind": [0, 1]}, "col_ind does not agree"),
+    ({"objective": 4}, "cost 3 in all, but the objective is 4"),
+    ({"row_to_col": [1, -1], "col_to_row": [-1, 0, -1], "objective": 1}, "1 pairs are assigned"),
+    ({"row_dual": [1]}, "duals of the rows must be 2 numbers"),
+    ({"row_dual": GOOD.row_dual + 1}, "costs less than its duals"),
+    ({"row_dual": GOOD.row_dual - 1}, "the objective is 3, but the duals prove 1"),
+    ({"col_dual": [0, 0, 1]}, "dual of column 2 is 1, but must be at most 0"),
+    ({"col_dual": [0, 0, -1]}, "dual of column 2 is -1, but must be 0"),
+    ({"row_dual": GOOD.row_dual + 10**9}, "no optimal assignment needs one beyond 60"),
+    ({"row_dual": np.array([1.0, math.nan])}, "the dual of row 1 is nan"),
+    ({"gap": 1}, "the gap is 1"),
+    ({"maximize": True}, "must be at least 0|costs less than its duals"),
+    ({"cost_limit": 3}, "the dual of row|duals prove|costs less"),
+    ({"cardinality": "maximum"}, "only a proven assignment"),
+]  # fmt: skip
+
+
+def test_the_right_result_passes():
+    certificate = gm.verify(WIDE, GOOD)
+    assert (certificate.problem, certificate.size, certificate.edges) == ("assignment", 2, 6)
+    assert (certificate.objective, certificate.bound) == (3, 3)
+    assert gm.verify(csr_array(WIDE), GOOD).edges == 5
+
+
+@pytest.mark.parametrize(("fields", "message"), WRONG)
+def test_wrong_results_are_turned_down(fields, message):
+    with pytest.raises(gm.CertificateError, match=message):
+        gm.verify(WIDE, changed(GOOD, **fields))
+
+
+def test_a_dearer_assignment_is_turned_down_whatever_its_duals():
+    dearer = changed(GOOD, row_to_col=[2, 0], col_to_row=[1, -1, 0], objective=5)
+    for duals in ([3, 2], [2, 3], [1, 2]):
+        with pytest.raises(gm.CertificateError):
+            gm.verify(WIDE, changed(dearer, row_dual=duals))
+
+
+@pytest.mark.parametrize("form", [np.asarray, csr_array])
+def test_forbidden_pairs_are_turned_down(form):
+    source = form(np.array([[1.0, X], [X, 1.0]]))
+    a = gm.assign(source)
+    crossed = changed(a, row_to_col=[1, 0], col_to_row=[1, 0])
+    with pytest.raises(gm.CertificateError, match="row 0 is assigned to column 1, but that pair"):
+        gm.verify(source, crossed)
+    with pytest.raises(gm.CertificateError, match="row 1 is assigned to column 1, but that pair"):
+        gm.verify(csr_array(([2.0], ([0], [0])), shape=(2, 2)), a)
+
+
+@pytest.mark.parametrize("scale", [1e-30, 1.0, 1e30])
+@pytest.mark.parametrize("at", ["row_dual", "col_dual"])
+def test_floats_are_allowed_their_rounding_and_no_more(scale, at):
+    matrix = costs.uniform_float(30, 40, seed=2) * scale
+    a = gm.assign(matrix)
+    gm.verify(matrix, a)
+    for vertex in (0, 11, 29):
+        for step in (1e-12 * scale, -1e-12 * scale):
+            duals = getattr(a, at).copy()
+            duals[vertex] += step
+            with pytest.raises(gm.CertificateError):
+                gm.verify(matrix, changed(a, **{at: duals}))
+
+
+def test_large_integers_are_checked_to_the_last_unit():
+    matrix = costs.uniform_integer(9, 12, seed=2) + 2**58 * np.arange(9)[:, None] // 9
+    a = gm.assign(matrix)
+    gm.verify(matrix, a)
+    row_dual = a.row_dual.copy()
+    row_dual[8] += 1
+    with pytest.raises(gm.CertificateError, match="costs less than its duals"):
+        gm.verify(matrix, changed(a, row_dual=row_dual))
+
+
+MAXIMUM = np.array([[X, 5, X, X], [X, 3, X, X], [7, -9, 1, 2], [X, 4, X, X]])
+
+
+@pytest.mark.parametrize(
+    ("cover", "message"),
+    [
+        (([2], []), "2 pairs are assigned, not 1, as the cover has vertices"),
+        (([2, 3], []), "the pair of row 0 and column 1 is not in the cover"),
+        (([2], [4]), "the cover names column 4 of 4"),
+    ],
+)
+def test_a_wrong_cover_is_turned_down(cover, message):
+    a = gm.assign(MAXIMUM, cardinality="maximum")
+    assert gm.verify(MAXIMUM, a).size == 2
+    cover = [np.array(part, int) for part in cover]
+    zeros = {"row_dual": np.zeros(4), "col_dual": np.zeros(4)}
+    with pytest.raises(gm.CertificateError, match=message):
+        gm.verify(MAXIMUM, changed(a, vertex_cover=lambda: cover, **zeros))
+
+
+def test_a_dearer_maximum_is_turned_down():
+    a = gm.assign(MAXIMUM, cardinality="maximum")
+    dearer = changed(a, row_to_col=[1, -1, 2, -1], col_to_row=[-1, 0, 2, -1], objective=6.0)
+    with pytest.raises(gm.CertificateError, match=r"the dual of row|duals prove"):
+        gm.verify(MAXIMUM, dearer)
+
+
+def test_pairs_beyond_the_limit_are_turned_down():
+    source = np.array([[1, 4], [9, 9]])
+    a = gm.assign(source, cardinality="maximum", cost_limit=5)
+    assert gm.verify(source, a).edges == 2
+    full = changed(gm.assign(source), cardinality="maximum", cost_limit=5)
+    with pytest.raises(gm.CertificateError, match="row 1 is assigned to column 1, but that pair"):
+        gm.verify(source, full)
+
+
+def test_an_unproven_result_is_turned_down():
+    matrix = costs.uniform_float(40, seed=1)
+    with pytest.raises(gm.CertificateError):
+        gm.verify(matrix, gm.assign(matrix, time_limit=0))
+
+
+@pytest.mark.parametrize("tile", [1, 7, 64])
+@pytest.mark.parametrize("form", [np.asarray, csr_array])
+def test_tiles_of_any_size(monkeypatch, tile, form):
+    monkeypatch.setattr(dual_certificates, "TILE", tile)
+    matrix = costs.uniform_integer(9, 13, seed=4) + 1
+    a = gm.assign(form(matrix))
+    assert gm.verify(form(matrix), a).edges == 9 * 13
+    row_dual = a.row_dual.copy()
+    row_dual[8] += 1
+    with pytest.raises(gm.CertificateError, match="the pair of row 8 and column"):
+        gm.verify(form(matrix), changed(a, row_dual=row_dual))
+
+
+@given(
+    seed=st.integers(0, 10**6), wish=st.sampled_from([{}, {"cost_limit": 3}, {"maximize": True}])
+)
+def test_no_other_assignment_passes(seed, wish):
+    """Where the optimum is unique, its duals prove nothing else."""
+    rng = np.random.default_rng(seed)
+    matrix = rng.permutation(2 ** np.arange(20)).reshape(4, 5)
+    a = gm.assign(matrix, **wish)
+    gm.verify(matrix, a)
+    cols = rng.permutation(5)[:4]
+    if np.array_equal(cols, a.row_to_col):
+        return
+    col_to_row = np.full(5, -1)
+    col_to_row[cols] = np.arange(4)
+    total = int(matrix[np.arange(4), cols].sum())
+    other = changed(a, row_to_col=cols.tolist(), col_to_row=col_to_row.tolist(), objective=total)
+    with pytest.raises(gm.CertificateError):
+        gm.verify(matrix, other)
