@@ -17,7 +17,8 @@ reason_for_no_gpu = functools.cache(why_no_cuda)
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.pluginmanager.register(GpuRecord())
+    if not hasattr(config, "workerinput"):  # with pytest-xdist, one record for all workers
+        config.pluginmanager.register(GpuRecord())
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

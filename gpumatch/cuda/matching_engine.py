@@ -68,7 +68,8 @@ def run(
         *(near.indptr, near.indices, nnear, nfar, near.mate, near.far_mate),
         *(far, path_end, *log, state, trace, barrier),
     )
-    search = _Search(kernels, engine, state)
+    blocks = -(-max(nnear, nfar, 1) // _BLOCK)  # fewer blocks wait less at a barrier
+    search = _Search(kernels, engine, state, blocks)
     search.go_on()
     try:
         proven = search.finish(control)
@@ -116,9 +117,11 @@ def _or_null(array: cp.ndarray | None) -> cp.ndarray | np.uintp:
 class _Search:
     """The launches of one run, and what the host has seen of its state."""
 
-    def __init__(self, kernels: module.Kernels, engine: np.ndarray, state: cp.ndarray) -> None:
+    def __init__(
+        self, kernels: module.Kernels, engine: np.ndarray, state: cp.ndarray, blocks: int
+    ) -> None:
         self.kernel = kernels[_KERNEL]
-        self.blocks = kernels.resident_blocks(_KERNEL, _BLOCK)
+        self.blocks = min(blocks, kernels.resident_blocks(_KERNEL, _BLOCK))
         self.engine, self.state = engine, state
         self.seen = cupyx.empty_pinned(_LENGTH, np.int32)
 
