@@ -4,12 +4,11 @@ Both are checked once, when they are made. An algorithm never sees the caller's 
 ``problem`` made from it: costs to be minimised, no more rows than columns, in one of the dtypes
 below, C-contiguous, every infinity a forbidden pair of value inf (dense) or none at all (sparse).
 
-    given           dense              sparse
-    bool, ≤ 16 bits int32              int64
-    int32           int32 (or 64)      int64
-    other integers  int64              int64
-    float16, 32     float32            float64
-    other floats    float64            float64
+    given                 dense    sparse
+    integers below 2**25  int32    int64
+    other integers        int64    int64
+    float16, float32      float32  float64
+    other floats          float64  float64
 
 Duals of integer problems are int64, of others float64.
 """
@@ -34,6 +33,7 @@ from gpumatch.bipartite import (
 __all__ = ["Costs", "DenseCosts", "SparseCosts", "as_costs"]
 
 TOO_LARGE = 2**62
+INT32_COSTS = 2**25  # leaves room in int32 for a few times as much
 
 
 class DenseCosts:
@@ -157,9 +157,7 @@ class DenseCosts:
         dtype = self.values.dtype
         if dtype.kind == "f":
             return np.float32 if dtype.itemsize <= 4 else np.float64
-        # The negative of -2**31 needs more than 32 bits.
-        fits = dtype.itemsize < 4 or (dtype == np.int32 and self.low > -(2**31))
-        return np.int32 if fits else np.int64
+        return np.int32 if self.largest < INT32_COSTS else np.int64
 
     def _like(self, values: Any) -> DenseCosts:
         """Costs that need no check because these have passed it."""

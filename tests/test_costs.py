@@ -137,9 +137,8 @@ def test_infinities_forbid_in_one_direction_only():
         (bool, np.int32, np.int64),
         (np.uint16, np.int32, np.int64),
         (np.int32, np.int32, np.int64),
-        (np.uint32, np.int64, np.int64),
-        (np.uint64, np.int64, np.int64),
-        (">i8", np.int64, np.int64),
+        (np.uint64, np.int32, np.int64),
+        (">i8", np.int32, np.int64),
         (np.float16, np.float32, np.float64),
         (np.float32, np.float32, np.float64),
         (np.longdouble, np.float64, np.float64),
@@ -161,6 +160,14 @@ def test_problems(dtype, dense, sparse, maximize, transposed):
         assert values.flags.writeable
 
 
+@pytest.mark.parametrize(("cost", "dtype"), [(2**25 - 1, np.int32), (2**25, np.int64)])
+def test_integers_are_narrow_where_sums_stay_so(cost, dtype):
+    for sign in (1, -1):
+        problem = DenseCosts(np.array([[0, sign * cost]])).problem(sign < 0, False)
+        assert problem.values.dtype == dtype
+        assert problem.values.tolist() == [[0, cost]]
+
+
 def test_the_least_int32_can_be_maximised():
     problem = DenseCosts(np.array([[-(2**31), 0]], np.int32)).problem(True, False)
     assert problem.values.tolist() == [[2**31, 0]]
@@ -168,7 +175,7 @@ def test_the_least_int32_can_be_maximised():
 
 def test_a_problem_in_the_right_form_is_not_copied():
     for dtype in (np.int32, np.int64, np.float32, np.float64):
-        matrix = np.ones((3, 4), dtype)
+        matrix = np.full((3, 4), 2**30 if dtype == np.int64 else 1, dtype)
         assert DenseCosts(matrix).problem(False, False).values is matrix
 
 

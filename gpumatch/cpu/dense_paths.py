@@ -93,12 +93,13 @@ def row_minima(costs, price, least, far, minima, first, last):
 @_kernel
 def _lane_minima(line, price, least, far):
     """The least reduced cost in each lane."""
+    number = price.dtype.type
     least[:] = far
     whole = price.size - price.size % LANES
     for begin in range(0, whole, LANES):
         entry, paid = line[begin : begin + LANES], price[begin : begin + LANES]
         for k in range(LANES):
-            there = entry[k] - paid[k]
+            there = number(entry[k] - paid[k])
             least[k] = there if there < least[k] else least[k]
     for col in range(whole, price.size):
         least[col - whole] = min(least[col - whole], line[col] - price[col])
@@ -192,13 +193,14 @@ def reduce_rows(
 @_kernel
 def _relax(line, price, offset, row, dist, pred, least, low, far):
     """Offer every column outside the tree the way through ``row``; bring ``least`` up to date."""
+    number = price.dtype.type
     least[:] = far
     whole = dist.size - dist.size % LANES
     for begin in range(0, whole, LANES):
         entry, paid = line[begin : begin + LANES], price[begin : begin + LANES]
         near, before = dist[begin : begin + LANES], pred[begin : begin + LANES]
         for k in range(LANES):
-            there = (entry[k] - paid[k]) + offset
+            there = number((entry[k] - paid[k]) + offset)
             known = near[k]
             closer = there < known
             known = there if closer else known

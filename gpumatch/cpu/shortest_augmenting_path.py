@@ -28,6 +28,8 @@ __all__ = ["run"]
 
 ROUNDS = 2
 """Rounds of bids."""
+ROOM = 64
+"""Dense prices and distances stay below so many times the largest cost, with a wide margin."""
 ADOPTIONS = 4
 """Times that given prices are mended before they are given up."""
 
@@ -50,7 +52,7 @@ def run(
     try:
         return paths.begin(control) and paths.bid(control) and paths.augment(control)
     finally:
-        paths.write_row_dual(row_dual)
+        paths.write_duals(row_dual, col_dual)
 
 
 class _Paths:
@@ -63,15 +65,16 @@ class _Paths:
         costs: Any,
         row_to_col: np.ndarray,
         col_to_row: np.ndarray,
-        price: np.ndarray,
+        col_dual: np.ndarray,
         limit: float | None,
     ) -> None:
-        number = price.dtype.type
-        self.costs = costs
-        self.row_to_col, self.col_to_row, self.price = row_to_col, col_to_row, price
+        self.costs, self.row_to_col, self.col_to_row = costs, row_to_col, col_to_row
+        self.is_given = bool(col_dual.any() or (row_to_col >= 0).any())
         self.leaves = limit is not None
+        number = self._number(col_dual, 0 if limit is None else limit)
+        self.price = col_dual.astype(number)
         self.limit = number(0 if limit is None else limit)
-        self.exact = bool(price.dtype.kind == "i")
+        self.exact = bool(self.price.dtype.kind == "i")
         self.low, self.far = (
             (number(np.iinfo(number).min), number(np.iinfo(number).max))
             if self.exact
@@ -87,7 +90,7 @@ class _Paths:
 
     def begin(self, control: Any) -> bool:
         """Prices and pairs to begin from: those given, as far as they go together, or new ones."""
-        if self.price.any() or self.matched:
+        if self.is_given:
             self._adopt()
             return True
         return self._start(control)
@@ -123,10 +126,11 @@ class _Paths:
         )
         return True
 
-    def write_row_dual(self, row_dual: np.ndarray) -> None:
-        """The duals of the rows; where all must match, prices move so that none is above 0."""
+    def write_duals(self, row_dual: np.ndarray, col_dual: np.ndarray) -> None:
+        """The duals at these prices; where all must match, these move so that none is above 0."""
         if self.all_match and self.price.size:
             self.price -= self.price.max()
+        col_dual[:] = self.price
         self.write_minima(row_dual)
 
     def write_minima(self, minima: np.ndarray) -> None:
@@ -134,6 +138,10 @@ class _Paths:
         self._row_minima(minima)
         if self.leaves:
             np.minimum(minima, self.limit, out=minima)
+
+    def _number(self, col_dual: np.ndarray, limit: float) -> Any:
+        """The type of prices."""
+        return col_dual.dtype.type
 
     def _start_with_free_rows(self) -> np.ndarray:
         self.spot[:] = 0
@@ -179,13 +187,20 @@ class _DensePaths(_Paths):
 
     def __init__(self, costs: Any, *others: Any) -> None:
         super().__init__(costs, *others)
-        self.values = costs.values
+        is_wide = self.price.dtype == np.int64
+        self.values = np.require(costs.values, np.int64) if is_wide else costs.values
         number, ncols = self.price.dtype, self.price.size
         self.least = np.empty(LANES, number)
         self.dist = np.empty(ncols, number)
         self.pred = np.empty(ncols, np.int32)
         self.tree = np.empty(ncols, np.int32)
         self.reach = np.empty(ncols, number)
+
+    def _number(self, col_dual: np.ndarray, limit: float) -> Any:
+        """int32 where that has room for some times the largest cost: a vector holds more of it."""
+        largest = ROOM * max(self.costs.largest, abs(limit))
+        is_narrow = self.costs.values.dtype == np.int32 and largest <= np.iinfo(np.int32).max
+        return np.int32 if is_narrow and not self.is_given else col_dual.dtype.type
 
     def _start(self, control: Any) -> bool:
         if self.costs.is_complete and self.costs.low == self.costs.high:
