@@ -55,6 +55,7 @@ class Algorithm:
 
 _DEVECI = "Deveci, Kaya, Uçar, Çatalyürek, Euro-Par 2013"
 _AZAD = "Azad, Halappanavar, Rajamanickam, Boman, Khan, Pothen, IPDPS 2012"
+_DATE = "Date, Nagi, Parallel Computing 57, 2016"
 _LAUNCH = {"launch": ("ct", "mt")}
 _FRONTIER = {"frontier": ("scan", "queue")}
 
@@ -96,6 +97,21 @@ _ASSIGNMENT = [
         True,
         "Jonker, Volgenant, Computing 1987",
         {"cpu": "gpumatch.cpu.shortest_augmenting_path:run"},
+    ),
+    Algorithm(
+        "hungarian-classical",
+        "assignment",
+        True,
+        f"{_DATE}: classical variant",
+        {"cpu": "gpumatch.cpu.hungarian_classical:run"},
+    ),
+    Algorithm(
+        "hungarian-tree",
+        "assignment",
+        True,
+        f"{_DATE}: alternating tree variant",
+        {"cpu": "gpumatch.cpu.hungarian_tree:run"},
+        {"search": ("levels", "stack")},
     ),
     Algorithm(
         "auction",
