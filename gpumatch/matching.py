@@ -114,7 +114,9 @@ def maximum_matching(
     proven = False
     try:
         with control.part("start"):
-            go_on = start(graph, *mates, control, **run_options)
+            go_on = not control.tick(stats["start_size"]) and start(
+                graph, *mates, control, **run_options
+            )
         stats["start_size"] = _size(mates[0])
         if go_on:
             with control.part("search"):
