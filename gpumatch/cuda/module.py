@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from importlib import resources
 from typing import Any
 
 COMPILE_OPTIONS = ("-std=c++17",)
 BLOCK = 256  # threads a block, of every kernel here
 OFFSET_TYPES = {"int32": "int", "int64": "long long"}
+COST_TYPES = {"int32": "int", "int64": "long long", "float32": "float", "float64": "double"}
 
 _INCLUDE = re.compile(r'^#include "(\w+\.cuh)"\n', re.MULTILINE)
 
@@ -30,19 +31,23 @@ class Source:
     file : str
         Name of the file in this package.
     kernels : tuple of str
-        Names of the kernels; a ``{Offset}`` in them stands for the type of the CSR offsets.
+        Names of the kernels; an ``{Offset}`` in them stands for the type of the CSR offsets, a
+        ``{Cost}`` for that of the costs.
     cooperative : bool
         Launched so that all blocks are resident: what a grid barrier needs. CuPy's flag is one a
         module, so kernels with larger grids live in another source.
+    types : mapping
+        The types that its kernels are templates of: dtype -> C++ name.
     """
 
     file: str
     kernels: tuple[str, ...]
     cooperative: bool = False
+    types: Mapping[str, str] = field(default_factory=lambda: OFFSET_TYPES, hash=False)
 
-    def names(self, offset: str) -> tuple[str, ...]:
-        """The C++ names of the kernels for one type of offsets."""
-        return tuple(name.format(Offset=offset) for name in self.kernels)
+    def names(self, type_name: str) -> tuple[str, ...]:
+        """The C++ names of the kernels for one type."""
+        return tuple(instance(name, type_name) for name in self.kernels)
 
     def text(self) -> str:
         """The source with its headers in place."""
@@ -81,27 +86,55 @@ FRONTIER = Source(
 MATCHING_ENGINE = Source(
     "matching_engine.cu", ("survey<{Offset}>", "matching_engine<{Offset}>"), cooperative=True
 )
-SOURCES = (APSB_APFB, FRONTIER, MATCHING_ENGINE)
+HUNGARIAN_REDUCTION = Source(
+    "hungarian_reduction.cu", ("row_minima<{Cost}>", "column_minima<{Cost}>"), types=COST_TYPES
+)
+HUNGARIAN_CLASSICAL = Source(
+    "hungarian_classical.cu",
+    # costs; whether rows begin at multiples of 16 bytes
+    ("hungarian_classical<{Cost}, false>", "hungarian_classical<{Cost}, true>"),
+    cooperative=True,
+    types=COST_TYPES,
+)
+HUNGARIAN_TREE = Source(
+    "hungarian_tree.cu",
+    ("hungarian_tree<{Cost}, false>", "hungarian_tree<{Cost}, true>"),
+    cooperative=True,
+    types=COST_TYPES,
+)
+SOURCES = (
+    APSB_APFB,
+    FRONTIER,
+    MATCHING_ENGINE,
+    HUNGARIAN_REDUCTION,
+    HUNGARIAN_CLASSICAL,
+    HUNGARIAN_TREE,
+)
+
+
+def instance(name: str, type_name: str) -> str:
+    """The C++ name of a kernel for one type of offsets or costs."""
+    return name.format(Offset=type_name, Cost=type_name)
 
 
 class Kernels:
-    """The compiled kernels of a source on the current device, for one type of offsets."""
+    """The compiled kernels of a source on the current device, for one type."""
 
-    def __init__(self, source: Source, offset: str) -> None:
+    def __init__(self, source: Source, type_name: str) -> None:
         import cupy
 
-        self._offset = offset
+        self._type_name = type_name
         self._module = cupy.RawModule(
             code=source.text(),
             options=COMPILE_OPTIONS,
-            name_expressions=source.names(offset),
+            name_expressions=source.names(type_name),
             enable_cooperative_groups=source.cooperative,
         )
         self._functions: dict[str, Any] = {}
 
     def __getitem__(self, name: str) -> Any:
         if name not in self._functions:
-            self._functions[name] = self._module.get_function(name.format(Offset=self._offset))
+            self._functions[name] = self._module.get_function(instance(name, self._type_name))
         return self._functions[name]
 
     def resident_blocks(self, name: str, block: int = BLOCK) -> int:
@@ -114,11 +147,11 @@ class Kernels:
         return a_multiprocessor * Device().attributes["MultiProcessorCount"]
 
 
-def kernels_for(source: Source, offsets_dtype: Any) -> Kernels:
-    """The source's kernels on the current device, compiled once."""
+def kernels_for(source: Source, dtype: Any) -> Kernels:
+    """The source's kernels for offsets or costs of `dtype` on the current device, compiled once."""
     from cupy.cuda import Device
 
-    return _kernels(source, OFFSET_TYPES[offsets_dtype.name], Device().id)
+    return _kernels(source, source.types[dtype.name], Device().id)
 
 
 def require_memory(nbytes: int, purpose: str) -> None:
@@ -145,22 +178,25 @@ def blocks_for(vertices: int) -> int:
 
 
 def struct(*values: Any) -> Any:
-    """A C struct for a kernel to take by value: arrays become pointers, integers int."""
+    """A C struct for a kernel to take by value.
+
+    Arrays become pointers, integers int, NumPy's scalars what they are.
+    """
     import numpy as np
 
-    fields = [
-        (f"f{i}", np.int32, value)
-        if isinstance(value, int)
-        else (f"f{i}", np.uintp, value.data.ptr)
-        for i, value in enumerate(values)
-    ]
-    dtype = np.dtype([(name, kind) for name, kind, _ in fields], align=True)
-    return np.array(tuple(value for *_, value in fields), dtype)
+    def member(value: Any) -> tuple[Any, Any]:
+        if isinstance(value, np.generic):
+            return value.dtype, value
+        return (np.int32, value) if isinstance(value, int) else (np.uintp, value.data.ptr)
+
+    kinds, contents = zip(*(member(value) for value in values))
+    dtype = np.dtype([(f"f{i}", kind) for i, kind in enumerate(kinds)], align=True)
+    return np.array(contents, dtype)
 
 
 @functools.cache
-def _kernels(source: Source, offset: str, _device: int) -> Kernels:
-    return Kernels(source, offset)
+def _kernels(source: Source, type_name: str, _device: int) -> Kernels:
+    return Kernels(source, type_name)
 
 
 def with_headers(text: str) -> str:
@@ -185,7 +221,7 @@ def _file_text(file: str) -> str:
 
 
 def every_instance() -> Iterator[tuple[Source, str]]:
-    """Each source with each type of offsets: all there is to compile."""
+    """Each source with each of its types: all there is to compile."""
     for source in SOURCES:
-        for offset in OFFSET_TYPES.values():
-            yield source, offset
+        for type_name in source.types.values():
+            yield source, type_name

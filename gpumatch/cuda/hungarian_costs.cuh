@@ -1,0 +1,124 @@
+// What both Hungarian variants know of a problem, and their scans of its dense costs.
+//
+// All arithmetic is on 64-bit integers, so that a tight edge is one whose slack is 0, with no
+// tolerance: costs of floating type count in units of 1 / scale, a power of two.
+//
+// Encodings
+//   values[i * ncols + j]   cost of row i and column j; infinity, or the greatest 64-bit integer,
+//                           forbids the pair
+//   limit                   what it costs a row to go without a column: a column of its own, always
+//                           free, whose dual stays 0. kNever if every row must be matched
+//   Member                  a row in a tree; base: its dual, negative, plus by how much the duals
+//                           had been raised in this search when it joined. Then base + cost -
+//                           dual of the column is the distance of a column that it leads to.
+//   kNever                  beyond all distances
+#pragma once
+
+#include "frontier.cuh"
+
+constexpr long long kNever = 0x7fffffffffffffffll;
+constexpr long long kMost = 1ll << 60;  // duals that sums of four are sure to fit
+constexpr int kFewRows = 4;             // rows a thread scans alone for its columns
+constexpr int kBlock = 512;
+
+struct __align__(16) Member {
+  long long base;
+  int row;
+};
+
+template <typename Cost>
+struct Problem {
+  const Cost* values;
+  int nrows;
+  int ncols;
+  double scale;
+  long long limit;
+  int* row_to_col;
+  int* col_to_row;
+  long long* row_dual;
+  long long* col_dual;
+
+  __device__ const Cost* row(int i) const {
+    return values + static_cast<long long>(i) * ncols;
+  }
+
+  __device__ bool has_limit() const { return limit != kNever; }
+
+  // Whether row i still wants a column: at the limit it may go without.
+  __device__ bool wants(int i) const { return row_to_col[i] == -1 && row_dual[i] < limit; }
+};
+
+__device__ inline long long fixed(double, int cost) { return cost; }
+__device__ inline long long fixed(double, long long cost) { return cost; }
+__device__ inline long long fixed(double scale, float cost) {
+  return isinf(cost) ? kNever : __double2ll_rn(scale * static_cast<double>(cost));
+}
+__device__ inline long long fixed(double scale, double cost) {
+  return isinf(cost) ? kNever : __double2ll_rn(scale * cost);
+}
+
+// cost + base where the pair is allowed.
+template <typename Cost>
+__device__ long long reach(const Problem<Cost>& p, Cost value, long long base) {
+  const long long cost = fixed(p.scale, value);
+  return cost == kNever ? kNever : cost + base;
+}
+
+// As many neighbouring costs of a row as one load of 16 bytes takes; one where rows do not begin at
+// multiples of 16 bytes.
+template <typename Cost, bool kAligned>
+struct Pack {
+  static constexpr int kWidth = kAligned ? 16 / sizeof(Cost) : 1;
+  struct alignas(kWidth * sizeof(Cost)) Values {
+    Cost value[kWidth];
+  };
+
+  __device__ static Values load(const Cost* row, int pack) {
+    return reinterpret_cast<const Values*>(row)[pack];
+  }
+};
+
+// How many threads share the rows of one pack of columns, for all threads to have work.
+__device__ inline int shares_for(int rows, int packs) {
+  return max(1, min(rows, thread_count() / max(packs, 1)));
+}
+
+// Lower least[] to the least reach of members[first], members[first + step], ... in each column of
+// a pack; nearest[] becomes the row that lowered it.
+template <typename Cost, bool kAligned>
+__device__ void lower_to_members(const Problem<Cost>& p, const Member* members, int size, int first,
+                                 int step, int pack, long long* least, int* nearest) {
+  using P = Pack<Cost, kAligned>;
+#pragma unroll 4
+  for (int k = first; k < size; k += step) {
+    const Member m = members[k];
+    const typename P::Values values = P::load(p.row(m.row), pack);
+#pragma unroll
+    for (int w = 0; w < P::kWidth; ++w) {
+      const long long here = reach(p, values.value[w], m.base);
+      if (here < least[w]) {
+        least[w] = here;
+        nearest[w] = m.row;
+      }
+    }
+  }
+}
+
+// The least number of all threads of the grid, put into *total.
+__device__ inline void lower_to_least(long long* total, long long number) {
+  __shared__ long long of_warp[kBlock / kWarp];
+  for (int step = kWarp / 2; step > 0; step /= 2) {
+    number = min(number, __shfl_down_sync(kWholeWarp, number, step));
+  }
+  if (lane_index() == 0) of_warp[threadIdx.x / kWarp] = number;
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    for (int w = 1; w < static_cast<int>(blockDim.x / kWarp); ++w) number = min(number, of_warp[w]);
+    if (number != kNever) atomicMin(total, number);
+  }
+}
+
+template <typename T>
+__device__ T now(const T& shared) {
+  return *static_cast<const volatile T*>(&shared);
+}
