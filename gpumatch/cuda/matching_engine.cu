@@ -27,8 +27,8 @@
 //   mate[u]       the far vertex of near vertex u or -1
 //   path_end[t]   of the t-th tree: -1 while it grows, then the free far vertex that it has
 //                 reached, and kMatched once it is augmented
-//   log[p & 1]    the near vertices of phase p's trees in the order reached, each with its tree.
-//                 The frontier is the part of it that the last step has added.
+//   log[]         two of nnear, taking turns by phase: the near vertices of the trees in the order
+//                 reached, each with its tree. The frontier is what the last step has added.
 //   state         see `State`; sizes and bases are indexed by step % 3, for one is read while the
 //                 next is made, and no block may clear what another still reads
 #include "frontier.cuh"
@@ -74,7 +74,7 @@ struct Engine {
   int* far_mate;  // the caller's; far[] holds them during the search
   Far* far;
   int* path_end;
-  Member* log[2];
+  Member* log;
   State* state;
   int* trace;
   unsigned* barrier;
@@ -175,7 +175,7 @@ __global__ void __launch_bounds__(512) matching_engine(Engine<Offset> e, int max
   for (int steps = 0; steps < max_steps && stage != kDone; ++steps, ++step) {
     const Segment frontier = {now(state.bases[(step + 2) % 3]), now(state.sizes[(step + 2) % 3])};
     const int next = frontier.base + frontier.size;
-    Member* log = e.log[phase & 1];
+    Member* log = e.log + static_cast<size_t>(phase & 1) * e.nnear;
     int& made = state.sizes[step % 3];
     if (is_first) {
       state.sizes[(step + 1) % 3] = 0;
@@ -233,7 +233,7 @@ __global__ void __launch_bounds__(512) matching_engine(Engine<Offset> e, int max
         const int found = now(state.found[phase % 3]);
         growing -= found;
         const bool grafts = found <= growing / kGraftRatio;
-        Member* kept = e.log[(phase + 1) & 1];
+        Member* kept = e.log + static_cast<size_t>((phase + 1) & 1) * e.nnear;
         for (int i = thread_index(); found != 0 && i < frontier.base; i += thread_count()) {
           const Member m = log[i];
           const int v = e.mate[m.near];

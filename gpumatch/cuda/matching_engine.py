@@ -66,7 +66,7 @@ def run(
     state[_MATCHED] = matched
     engine = module.struct(
         *(near.indptr, near.indices, nnear, nfar, near.mate, near.far_mate),
-        *(far, path_end, *log, state, trace, barrier),
+        *(far, path_end, log, state, trace, barrier),
     )
     blocks = -(-max(nnear, nfar, 1) // _BLOCK)  # fewer blocks wait less at a barrier
     search = _Search(kernels, engine, state, blocks)
