@@ -121,6 +121,14 @@ _ASSIGNMENT = [
         {"cpu": "gpumatch.cpu.auction:run"},
         {"finish": ("exact", "epsilon")},
     ),
+    Algorithm(
+        "dgs",
+        "assignment",
+        False,
+        "Roverso, Naiem, El-Beltagy, El-Ansary, Haridi, INFOS 2010",
+        {"cpu": "gpumatch.cpu.dgs:run"},
+        {"start": ("random", "greedy"), "switching": ("sequential", "parallel")},
+    ),
 ]
 _TABLE = {algorithm.name: algorithm for algorithm in _MATCHING}
 _ASSIGNMENT_TABLE = {algorithm.name: algorithm for algorithm in _ASSIGNMENT}

@@ -63,13 +63,14 @@ import numpy as np
 from numba import njit, types
 from numba.extending import overload
 
-from gpumatch.cpu import karp_sipser, matching_engine, shortest_augmenting_path
+from gpumatch.cpu import shortest_augmenting_path
 from gpumatch.cpu.dense_paths import LANES
 from gpumatch.cpu.dense_paths import _least_two as _dense_least_two
+from gpumatch.cpu.feasibility import complete
 from gpumatch.cpu.sparse_paths import _least_two as _sparse_least_two
 from gpumatch.cpu.workers import Workers
 
-__all__ = ["Precision", "close", "find_infeasible", "run"]
+__all__ = ["Precision", "close", "run", "write_duals"]
 
 FACTOR = 8.0
 """From one epsilon to the next; a power of 2, so that multiples stay multiples."""
@@ -113,9 +114,12 @@ def run(
     """
     mates, duals = (row_to_col, col_to_row), (row_dual, col_dual)
     if limit is None and not costs.is_complete:
-        verdict = find_infeasible(costs, *mates, control, threads=threads, seed=seed)
-        if verdict is not None:
-            return verdict
+        largest = row_to_col.copy(), col_to_row.copy()
+        if not complete(costs, *largest, control, threads=threads, seed=seed):
+            return False
+        if (largest[0] < 0).any():
+            row_to_col[:], col_to_row[:] = largest
+            return True
     precision = Precision.of(costs, limit)
     if precision.is_workable:
         auction = _Auction(costs, col_dual, limit, precision)
@@ -128,27 +132,6 @@ def run(
         if not done:
             return False
     return close(costs, *mates, *duals, control, precision, finish, limit, threads, seed)
-
-
-def find_infeasible(
-    costs: Any,
-    row_to_col: np.ndarray,
-    col_to_row: np.ndarray,
-    control: Any,
-    *,
-    threads: int,
-    seed: int,
-) -> bool | None:
-    """None if all rows can be assigned; else True, and a maximum matching; False when stopped."""
-    mates = row_to_col.copy(), col_to_row.copy()
-    graph = costs.pattern()
-    for step in (karp_sipser.run, matching_engine.run):
-        if not step(graph, *mates, control, threads=threads, seed=seed):
-            return False
-    if (mates[0] >= 0).all():
-        return None
-    row_to_col[:], col_to_row[:] = mates
-    return True
 
 
 def close(

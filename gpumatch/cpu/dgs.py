@@ -1,0 +1,549 @@
+"""Deep Greedy Switching: a quick assignment, usually within a percent of the best.
+
+From an assignment of agents to jobs (here rows and columns), the best exchange of every agent is
+looked up, and that of every job; the best of all is made, those who took part look again, and so on
+until no exchange gains anything (Roverso et al. 2010, Algorithms 1 and 2). What is found cannot be
+bettered by giving one row another column, even if that column's row gets the first one's.
+
+The two evaluations are one, on the costs and on their transpose. With sigma the mates, vertex v
+looks at each w on the other side, and what changes when it takes w and w's mate takes sigma(v):
+
+    gain = c(v, sigma(v)) + c(sigma(w), w) - c(v, w) - c(sigma(w), sigma(v))
+
+A vertex without a mate costs its ``idle`` price: 0 for a column, for a row the limit if there is
+one. With a limit a row may also drop its column. A forbidden pair costs inf, and no exchange leads
+to one. If all rows must be assigned and some pairs are forbidden, the start is completed to a
+maximum matching first, so a full assignment is found if there is one.
+
+Gains are remembered until a vertex takes part in an exchange, and may be out of date by then; so an
+exchange is made only if it gains now. All vertices are looked up again when no remembered exchange
+is left, until that finds nothing. Each exchange lowers the cost, even as rounded sums
+of two: hence the algorithm ends.
+
+The duals are no more than a bound on what is missed. Bellman and Ford's relaxation, some sweeps
+long, moves the prices towards those at which every row likes its own column best. That cannot
+succeed fully unless the assignment is optimal; the best bound among the sweeps is kept.
+
+Encodings
+---------
+``gain[v]``     what v's best exchange gains, 0: nothing
+``choice[v]``   the other side's vertex that v takes in it, -1 none: v drops its mate
+A ``side`` holds what one evaluation needs: the costs and the other side's, both mates, both idle
+prices, as arrays that the two sides share.
+
+O(nm) for looking up all, O(n + m) for each exchange. Memory: the costs twice, for the columns are
+read as often as the rows.
+
+References
+----------
+Roverso, Naiem, El-Beltagy, El-Ansary, Haridi, *A GPU-enabled solver for time-constrained linear sum
+assignment problems*, INFOS 2010.
+Naiem, El-Beltagy, *Deep greedy switching: a fast and simple approach for linear assignment
+problems*, ICNAAM 2009.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit, types
+from numba.extending import overload
+
+from gpumatch.cpu.feasibility import complete
+from gpumatch.cpu.workers import Workers
+
+__all__ = ["bound", "run", "start_from"]
+
+BUDGET = 2**22
+"""Entries looked at between two returns to Python: some hundredths of a second."""
+SWEEPS = 20
+"""Sweeps over all costs for the duals, at most."""
+PATIENCE = 2
+"""Sweeps in vain after which there are no more."""
+
+_kernel = njit(cache=True, nogil=True)
+
+
+class Side(NamedTuple):
+    """What one side may take and what it has: the vertices are rows, or all are columns.
+
+    Attributes
+    ----------
+    entries : array or tuple
+        Dense costs, or indptr, indices and costs of the stored ones.
+    mate : int32 array
+    paid : int64 or float64 array
+        What each vertex's pair costs, or ``idle``.
+    idle : number
+        What it costs to have no mate, ``far`` where all must have one.
+    far : number
+        Above all costs: the cost of a forbidden pair.
+    """
+
+    entries: Any
+    mate: np.ndarray
+    paid: np.ndarray
+    idle: Any
+    far: Any
+
+
+def run(
+    costs: Any,
+    row_to_col: np.ndarray,
+    col_to_row: np.ndarray,
+    row_dual: np.ndarray,
+    col_dual: np.ndarray,
+    control: Any,
+    *,
+    limit: float | None,
+    threads: int,
+    seed: int,
+    start: str = "random",
+    switching: str = "sequential",
+) -> bool:
+    """Assign the rows, and bound what better assignments cost; see `gpumatch.assignment`.
+
+    Parameters
+    ----------
+    start : {"random", "greedy"}
+        Give each row, in random order, any column that is free, or the cheapest one.
+    switching : {"sequential"}
+        Exchanges are made one by one; those of many at a time are the reference's and the GPU's.
+
+    Returns
+    -------
+    bool
+        True when no exchange is left, or no full assignment exists; False when stopped.
+    """
+    if switching != "sequential":
+        raise ValueError(f"switching={switching!r} does not run on 'cpu': pass 'sequential'")
+    mates = row_to_col, col_to_row
+    price = np.minimum(col_dual, 0)
+    row_dual[:] = -costs.largest if limit is None else min(-costs.largest, limit)
+    col_dual[:] = 0
+    if not start_from(start, costs, *mates, control, limit=limit, threads=threads, seed=seed):
+        return False
+    if limit is None and (row_to_col < 0).any():
+        return True
+    if costs.nnz == 0:
+        return True
+    with Workers(threads, costs.nnz) as workers:
+        switching_ended = _Switching(
+            costs, *mates, col_dual.dtype.type, limit, workers, control
+        ).run()
+    with control.part("bound"):
+        return switching_ended and bound(
+            costs, row_to_col, price, row_dual, col_dual, limit, control
+        )
+
+
+# -- the start -------------------------------------------------------------------------------------
+
+
+def start_from(
+    start: str,
+    costs: Any,
+    row_to_col: np.ndarray,
+    col_to_row: np.ndarray,
+    control: Any,
+    *,
+    limit: float | None,
+    threads: int,
+    seed: int,
+) -> bool:
+    """Assign the rows that are free, all if there is no limit and they can be; False when stopped.
+
+    Parameters are those of `run`.
+    """
+    rng = np.random.default_rng(seed)
+    rows = rng.permutation(np.flatnonzero(row_to_col < 0))
+    turns = rng.integers(0, 2**31, rows.size)
+    entries, far = _entries(costs), _far(costs)
+    take = take_cheapest if start == "greedy" else take_any
+    row_limit = far if limit is None else limit
+    done = 0
+    while done < rows.size:
+        done = take(entries, row_to_col, col_to_row, rows, turns, done, row_limit, far, BUDGET)
+        if control.tick(_matched(row_to_col)):
+            return False
+    if limit is not None or (row_to_col >= 0).all():
+        return True
+    return complete(costs, row_to_col, col_to_row, control, threads=threads, seed=seed)
+
+
+# -- switching -------------------------------------------------------------------------------------
+
+
+class _Switching:
+    """Evaluates differences and makes exchanges, until there is none."""
+
+    def __init__(
+        self,
+        costs: Any,
+        row_to_col: np.ndarray,
+        col_to_row: np.ndarray,
+        number: Any,
+        limit: float | None,
+        workers: Workers,
+        control: Any,
+    ) -> None:
+        self.workers, self.control = workers, control
+        far = number(_far(costs))
+        row_idle = far if limit is None else number(limit)
+        rows = np.flatnonzero(row_to_col >= 0)
+        cols = row_to_col[rows]
+        row_paid = np.full(row_to_col.size, row_idle)
+        col_paid = np.zeros(col_to_row.size, number)
+        row_paid[rows] = col_paid[cols] = costs.at(rows, cols)
+        self.rows = Side(_entries(costs), row_to_col, row_paid, row_idle, far)
+        self.cols = Side(_entries(costs.transpose()), col_to_row, col_paid, number(0), far)
+        self.row_gain, self.row_choice = _nothing(row_paid)
+        self.col_gain, self.col_choice = _nothing(col_paid)
+
+    def run(self) -> bool:
+        """Algorithm 1; False when stopped."""
+        exchanges = 1
+        while exchanges:
+            with self.control.part("difference evaluation"):
+                if not self._evaluate_all():
+                    return False
+            with self.control.part("switching"):
+                exchanges, ended = self._switch()
+            self.control.phase(found=0, matched=_matched(self.rows.mate), exchanges=exchanges)
+            if not ended:
+                return False
+        return True
+
+    def _evaluate_all(self) -> bool:
+        agents = self.rows, self.cols, self.row_gain, self.row_choice
+        jobs = self.cols, self.rows, self.col_gain, self.col_choice
+        return all(self._evaluate(*whose) for whose in (agents, jobs))
+
+    def _evaluate(self, own: Side, other: Side, gain: np.ndarray, choice: np.ndarray) -> bool:
+        """Look up the best exchanges of one side; False when stopped."""
+        size, threads = own.mate.size, self.workers.threads
+        length = max(1, _entry_count(own.entries) // max(size, 1))
+        step = max(1, BUDGET // length)
+        for begin in range(0, size, step * threads):
+
+            def evaluate_share(worker: int, begin: int = begin) -> bool:
+                first = min(begin + worker * step, size)
+                evaluate(own, other, gain, choice, first, min(first + step, size))
+                return True
+
+            self.workers.run(evaluate_share, threads)
+            if self.control.tick(_matched(self.rows.mate)):
+                return False
+        return True
+
+    def _switch(self) -> tuple[int, bool]:
+        """Make exchanges while any is left: how many, and whether none is."""
+        exchanges, ended = 0, False
+        while not ended:
+            more, ended = switch(
+                self.rows, self.cols,
+                self.row_gain, self.row_choice, self.col_gain, self.col_choice, BUDGET,
+            )  # fmt: skip
+            exchanges += more
+            if self.control.tick(_matched(self.rows.mate)):
+                return exchanges, False
+        return exchanges, True
+
+
+def _nothing(paid: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    return np.zeros_like(paid), np.full(paid.size, -1, np.int32)
+
+
+# -- the bound -------------------------------------------------------------------------------------
+
+
+def bound(
+    costs: Any,
+    row_to_col: np.ndarray,
+    price: np.ndarray,
+    row_dual: np.ndarray,
+    col_dual: np.ndarray,
+    limit: float | None,
+    control: Any,
+) -> bool:
+    """Put the best duals of some sweeps into row_dual and col_dual; False when stopped.
+
+    Parameters
+    ----------
+    price : array of length ncols
+        Prices to begin from, at most 0; not kept.
+    """
+    entries, far = _entries(costs), _far(costs)
+    rows = np.flatnonzero(row_to_col >= 0)
+    cols = row_to_col[rows]
+    paid = costs.at(rows, cols).astype(price.dtype)
+    dear = price.dtype.type(far if limit is None else limit)
+    held = np.full(row_to_col.size, dear)
+    minima, lowered = np.empty_like(row_dual), np.empty_like(price)
+    is_fixed = np.ones(price.size, bool)
+    is_fixed[cols] = False
+    best, in_vain = -np.inf, 0
+    step = max(1, BUDGET * row_to_col.size // max(costs.nnz, 1))
+    for _ in range(SWEEPS):
+        held[rows] = paid - price[cols]
+        lowered[:] = price
+        for first in range(0, held.size, step):
+            last = min(first + step, held.size)
+            relax(entries, price, held, minima, lowered, is_fixed, dear, first, last)
+            if control.tick(rows.size):
+                return False
+        total = float(minima.sum(dtype=np.float64) + price.sum(dtype=np.float64))
+        in_vain = 0 if total > best else in_vain + 1
+        if total > best:
+            best = total
+            row_dual[:], col_dual[:] = minima, price
+        if in_vain == PATIENCE or (lowered == price).all():
+            break
+        price, lowered = lowered, price
+    return True
+
+
+# -- the forms of costs ----------------------------------------------------------------------------
+
+
+def _entries(costs: Any) -> Any:
+    return (costs.indptr, costs.indices, costs.weights) if costs.is_sparse else costs.values
+
+
+def _entry_count(entries: Any) -> int:
+    return entries[1].size if isinstance(entries, tuple) else entries.size
+
+
+def _far(costs: Any) -> Any:
+    return np.iinfo(np.int64).max if costs.is_integer else np.inf
+
+
+def _matched(row_to_col: np.ndarray) -> int:
+    return int(np.count_nonzero(row_to_col >= 0))
+
+
+def _places(entries, vertex):
+    """Where the vertex's entries are: the first, and the one behind the last."""
+    raise NotImplementedError("compiled code only")
+
+
+def _entry(entries, vertex, place):
+    """The other vertex, and the cost, of an entry."""
+    raise NotImplementedError("compiled code only")
+
+
+def _cost(entries, vertex, other, far):
+    """The cost of a pair, ``far`` where it is not stored."""
+    raise NotImplementedError("compiled code only")
+
+
+@overload(_places)
+def _places_of(entries, vertex):
+    if isinstance(entries, types.Array):
+        return lambda entries, vertex: (0, entries.shape[1])
+    return lambda entries, vertex: (entries[0][vertex], entries[0][vertex + 1])
+
+
+@overload(_entry)
+def _entry_of(entries, vertex, place):
+    if isinstance(entries, types.Array):
+        return lambda entries, vertex, place: (place, entries[vertex, place])
+    return lambda entries, vertex, place: (entries[1][place], entries[2][place])
+
+
+@overload(_cost)
+def _cost_of(entries, vertex, other, far):
+    if isinstance(entries, types.Array):
+        return lambda entries, vertex, other, far: entries[vertex, other]
+    return _stored_cost
+
+
+def _stored_cost(entries, vertex, other, far):
+    first, last = entries[0][vertex], entries[0][vertex + 1]
+    while first < last:
+        middle = (first + last) // 2
+        if entries[1][middle] < other:
+            first = middle + 1
+        else:
+            last = middle
+    if first < entries[0][vertex + 1] and entries[1][first] == other:
+        return entries[2][first]
+    return far
+
+
+# -- the kernels -----------------------------------------------------------------------------------
+
+
+@_kernel
+def take_any(entries, row_to_col, col_to_row, rows, turns, done, limit, far, budget):
+    """Give rows[done:] the first free columns behind a random place; how many rows are done."""
+    while done < rows.size and budget > 0:
+        row = rows[done]
+        first, last = _places(entries, row)
+        count = last - first
+        for k in range(count):
+            col, cost = _entry(entries, row, first + (turns[done] + k) % count)
+            budget -= 1
+            if col_to_row[col] < 0 and cost < far:
+                row_to_col[row], col_to_row[col] = col, row
+                break
+        budget -= 1
+        done += 1
+    return done
+
+
+@_kernel
+def take_cheapest(entries, row_to_col, col_to_row, rows, turns, done, limit, far, budget):
+    """Give rows[done:] the cheapest of the free columns, if below ``limit``; the rows done."""
+    while done < rows.size and budget > 0:
+        row = rows[done]
+        first, last = _places(entries, row)
+        least, nearest = limit, -1
+        for place in range(first, last):
+            col, cost = _entry(entries, row, place)
+            if cost < least and col_to_row[col] < 0:
+                least, nearest = cost, col
+        if nearest >= 0:
+            row_to_col[row], col_to_row[nearest] = nearest, row
+        budget -= 1 + last - first
+        done += 1
+    return done
+
+
+@_kernel
+def difference(own, other, vertex, wanted, cost):
+    """What is gained when ``vertex`` takes ``wanted`` at ``cost``, and their mates each other."""
+    zero = own.paid.dtype.type(0)
+    mate, loser = own.mate[vertex], other.mate[wanted]
+    rest = zero
+    if mate >= 0 and loser >= 0:
+        rest = zero + _cost(other.entries, mate, loser, own.far)
+    elif mate >= 0:
+        rest = other.idle
+    elif loser >= 0:
+        rest = own.idle
+    if cost >= own.far or rest >= own.far:
+        return zero
+    return own.paid[vertex] + other.paid[wanted] - (cost + rest)
+
+
+@_kernel
+def difference_without(own, other, vertex):
+    """What is gained when ``vertex`` drops its mate."""
+    if own.mate[vertex] < 0 or own.idle >= own.far or other.idle >= own.far:
+        return own.paid.dtype.type(0)
+    return own.paid[vertex] - (own.idle + other.idle)
+
+
+@_kernel
+def find_best(own, other, vertex):
+    """The best exchange of a vertex: what it gains, 0 if there is none, and what it takes (ADE)."""
+    zero = own.paid.dtype.type(0)
+    best, choice = difference_without(own, other, vertex), -1
+    first, last = _places(own.entries, vertex)
+    for place in range(first, last):
+        wanted, cost = _entry(own.entries, vertex, place)
+        if wanted != own.mate[vertex]:
+            gain = difference(own, other, vertex, wanted, zero + cost)
+            if gain > best:
+                best, choice = gain, wanted
+    return max(best, zero), choice
+
+
+@_kernel
+def evaluate(own, other, gain, choice, first, last):
+    """Look up the best exchanges of vertices first to last."""
+    for vertex in range(first, last):
+        gain[vertex], choice[vertex] = find_best(own, other, vertex)
+
+
+@_kernel
+def exchange(own, other, vertex, wanted):
+    """Give ``vertex`` what it wants if that gains anything now; whether it did."""
+    zero = own.paid.dtype.type(0)
+    mate = own.mate[vertex]
+    if wanted == mate:
+        return False
+    if wanted < 0:
+        gains = difference_without(own, other, vertex) > 0
+        if gains:
+            _leave(own, vertex)
+            _leave(other, mate)
+        return gains
+    loser = other.mate[wanted]
+    cost = zero + _cost(own.entries, vertex, wanted, own.far)
+    if difference(own, other, vertex, wanted, cost) <= 0:
+        return False
+    _join(own, other, vertex, wanted, cost)
+    if mate >= 0 and loser >= 0:
+        _join(own, other, loser, mate, zero + _cost(other.entries, mate, loser, own.far))
+    elif mate >= 0:
+        _leave(other, mate)
+    elif loser >= 0:
+        _leave(own, loser)
+    return True
+
+
+@_kernel
+def _join(own, other, vertex, wanted, cost):
+    own.mate[vertex], other.mate[wanted] = wanted, vertex
+    own.paid[vertex] = other.paid[wanted] = cost
+
+
+@_kernel
+def _leave(side, vertex):
+    side.mate[vertex] = -1
+    side.paid[vertex] = side.idle
+
+
+@_kernel
+def _exchange_and_look(own, other, vertex, own_gain, own_choice, other_gain, other_choice):
+    """Make the vertex's best exchange, and let all who took part look again."""
+    mate, wanted = own.mate[vertex], own_choice[vertex]
+    loser = other.mate[wanted] if wanted >= 0 else -1
+    made = exchange(own, other, vertex, wanted)
+    for again in (vertex, loser):
+        if again >= 0:
+            own_gain[again], own_choice[again] = find_best(own, other, again)
+    for again in (mate, wanted):
+        if again >= 0:
+            other_gain[again], other_choice[again] = find_best(other, own, again)
+    return made
+
+
+@_kernel
+def switch(rows, cols, row_gain, row_choice, col_gain, col_choice, budget):
+    """Make the best exchanges one by one; how many were made, and whether none is left."""
+    made = 0
+    # Each looks through both gains, and lets two rows and two columns look again.
+    work = 3 * (row_gain.size + col_gain.size)
+    while budget > 0:
+        row, col = row_gain.argmax(), col_gain.argmax()
+        if row_gain[row] <= 0 and col_gain[col] <= 0:
+            return made, True
+        if row_gain[row] > col_gain[col]:
+            made += _exchange_and_look(rows, cols, row, row_gain, row_choice, col_gain, col_choice)
+        else:
+            made += _exchange_and_look(cols, rows, col, col_gain, col_choice, row_gain, row_choice)
+        budget -= work
+    return made, False
+
+
+@_kernel
+def relax(entries, price, held, minima, lowered, is_fixed, dear, first, last):
+    """One sweep over rows first to last.
+
+    ``minima`` gets what a row pays at least, ``dear`` at most; ``lowered`` the prices at which it
+    would pay no less than what it has, ``held``, for all columns whose price is not fixed.
+    """
+    for row in range(first, last):
+        least = dear
+        begin, end = _places(entries, row)
+        for place in range(begin, end):
+            col, cost = _entry(entries, row, place)
+            there = cost - price[col]
+            least = min(least, there)
+            if not is_fixed[col]:
+                lowered[col] = min(lowered[col], cost - held[row])
+        minima[row] = least
