@@ -19,7 +19,8 @@
 #include "hungarian_costs.cuh"
 
 constexpr int kNone = -2;
-constexpr int kTraceLength = 4096;  // iterations recorded: levels, paths found, dual updates
+constexpr int kTraceLength = 4096;  // iterations recorded
+constexpr int kTraceWidth = 4;      // of each: levels, paths found, dual updates, rows matched
 
 enum Stage { kCheck, kCompress, kForward, kDualUpdate, kReverse, kAugment, kDone, kFull, kTooFine };
 enum Part { kCompression, kForwardPass, kReverseAndAugmentation, kDuals, kParts };
@@ -108,14 +109,16 @@ __device__ inline void augmentation_pass(const Trees& t, int roots, int* row_to_
     else ++matched;
   }
   add_to(&t.state->matched, matched);
-  if (phase < kTraceLength) add_to(t.trace + 3 * phase + 1, found);
+  if (phase >= kTraceLength) return;
+  add_to(t.trace + kTraceWidth * phase + 1, found);
+  add_to(t.trace + kTraceWidth * phase + 3, matched);
 }
 
 __device__ inline void record_phase(const Trees& t, int phase) {
   State& state = *t.state;
   if (phase < kTraceLength) {
-    t.trace[3 * phase] = state.levels;
-    t.trace[3 * phase + 2] = state.updates;
+    t.trace[kTraceWidth * phase] = state.levels;
+    t.trace[kTraceWidth * phase + 2] = state.updates;
   }
   state.levels = state.updates = 0;
 }

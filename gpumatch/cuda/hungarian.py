@@ -1,0 +1,382 @@
+"""The Hungarian algorithm on the GPU: Date and Nagi's classical and alternating tree variants.
+
+K. Date, R. Nagi, "GPU-accelerated Hungarian algorithms for the Linear Assignment Problem", Parallel
+Computing 57, 2016. hungarian_classical.cu and hungarian_tree.cu say how they work; here are the
+initial reduction, the launches, and what costs and duals become on the way.
+
+The kernels count in 64-bit integers, so that tight edges have slack 0 exactly. Integer costs are
+what they are. Others become multiples of a power of two that leaves about 2**59 units to the
+largest, if that is above 1e-283: finer than float64 itself is there. With forbidden pairs duals may
+outgrow what they can without; then the search begins again in units coarse enough for any.
+
+Device memory beside the costs: 24 bytes a row and 28 a column with the tree variant; 40 a row and
+16 a column with the classical one, and 4 for each edge of its adjacency, which grows as needed.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import cupy as cp
+import cupyx
+import numpy as np
+
+from gpumatch.cuda import module
+
+__all__ = ["run"]
+
+_STEPS_A_LAUNCH = 256  # the host looks in between: progress, time limit, Ctrl-C
+_TRACE = (4096, 4)  # as kTraceLength and kTraceWidth in hungarian_trees.cuh
+_BLOCK = 512  # as kBlock in hungarian_costs.cuh
+_BLOCKS_A_MULTIPROCESSOR = 1
+_NEVER = np.int64(2**63 - 1)
+_CHECK, _DONE, _FULL, _TOO_FINE = 0, 6, 7, 8  # stages that the host knows
+_PARTS = ("compression", "forward", "reverse and augmentation", "dual update")
+_UNIT_BITS = 59  # of the largest cost
+_MOST_BITS = 1000  # 2.0**bits is a number
+_ADOPTIONS = 4  # times that given prices are mended before they are given up
+_EDGES_A_ROW = 64  # that the adjacency has room for at first
+
+_STATE = np.dtype(
+    [
+        *((name, np.int32) for name in ("stage", "step", "phase", "matched", "levels", "updates")),
+        *((name, np.int32) for name in ("roots", "members", "leaves", "joined", "found_leaves")),
+        ("sizes", np.int32, 3),
+        ("bases", np.int32, 3),
+        ("is_stale", np.int32),
+        ("is_too_fine", np.int32),
+        ("adjacent", np.int64),
+        ("raised", np.int64),
+        ("least", np.int64, 2),
+        ("clock", np.int64),
+        ("spent", np.int64, len(_PARTS)),
+    ],
+    align=True,
+)
+
+
+def run(
+    costs: Any,
+    row_to_col: Any,
+    col_to_row: Any,
+    row_dual: Any,
+    col_dual: Any,
+    control: Any,
+    *,
+    algorithm: str,
+    limit: float | None,
+    search: str = "levels",
+    threads: int,
+    seed: int,
+) -> bool:
+    """Match the rows at least cost, as `gpumatch.assignment` tells; True unless stopped.
+
+    Which of several optimal assignments is found depends on the order in which the device runs its
+    threads; `seed` and `threads` have no part in it.
+    """
+    if search != "levels":
+        raise ValueError(f"search={search!r} runs on 'cpu', not on 'cuda'")
+    if costs.shape[0] == 0:
+        col_dual[:] = 0
+        return True
+    kind = {"hungarian-classical": _Classical, "hungarian-tree": _Tree}[algorithm]
+    values, is_complete = _dense(costs)
+    for units in _units(costs, limit, is_complete):
+        problem = _Problem(values, units, limit, col_to_row=col_to_row, col_dual=col_dual)
+        with control.part("initial reduction"):
+            problem.reduce()
+        forest = kind(problem, may_grow=not is_complete)
+        try:
+            ended = forest.finish(control)
+        finally:
+            if not forest.is_too_fine:
+                problem.write(row_to_col, col_to_row, row_dual, col_dual)
+                forest.report(control)
+        if not forest.is_too_fine:
+            return ended
+    raise OverflowError("the duals of these costs do not fit 64-bit integers")
+
+
+# -- costs -----------------------------------------------------------------------------------------
+
+
+def _dense(costs: Any) -> tuple[cp.ndarray, bool]:
+    """The costs as a matrix on the device, and whether no pair is forbidden."""
+    nrows, ncols = costs.shape
+    if not costs.is_sparse:
+        if not costs.on_device:
+            module.require_memory(costs.values.nbytes, "the matrix of costs")
+        return cp.asarray(costs.values), costs.is_complete
+    dtype = costs.weights.dtype
+    module.require_memory(dtype.itemsize * nrows * ncols, "the matrix of sparse costs")
+    values = cp.full(costs.shape, _NEVER if costs.is_integer else np.inf, dtype)
+    rows, cols = costs.graph.edges()
+    values[cp.asarray(rows), cp.asarray(cols)] = cp.asarray(costs.weights)
+    return values, False
+
+
+class _Units:
+    """What the kernels count in: costs, and duals, are whole multiples of ``2**-bits``.
+
+    No price to begin from may be beyond `most_given`, which no optimal assignment without forbidden
+    pairs needs.
+    """
+
+    def __init__(self, bits: int, largest: float, *, is_integer: bool) -> None:
+        self.bits, self.is_integer = bits, is_integer
+        self.most_given = 2 * int(largest) if is_integer else 2 ** (_UNIT_BITS + 1)
+
+    @property
+    def scale(self) -> np.float64:
+        return np.float64(math.ldexp(1.0, self.bits))
+
+    def fixed(self, values: cp.ndarray) -> cp.ndarray:
+        if self.is_integer:
+            return values.astype(np.int64)
+        return cp.rint(cp.ldexp(values.astype(np.float64), self.bits)).astype(np.int64)
+
+    def given(self, fixed: cp.ndarray) -> cp.ndarray:
+        return fixed if self.is_integer else cp.ldexp(fixed.astype(np.float64), -self.bits)
+
+
+def _units(costs: Any, limit: float | None, is_complete: bool) -> list[_Units]:
+    """The units to try, the finest first."""
+    largest = max(costs.largest, 0 if limit is None else abs(limit))
+    if costs.is_integer:
+        return [_Units(0, largest, is_integer=True)]
+    finest = min(_UNIT_BITS - math.frexp(largest)[1], _MOST_BITS)
+    coarser = (4 * min(costs.shape)).bit_length()
+    bits = [finest] if is_complete else [finest, finest - coarser]
+    return [_Units(b, largest, is_integer=False) for b in bits]
+
+
+class _Problem:
+    """A problem on the device, its matching and its duals in the kernels' units."""
+
+    def __init__(
+        self,
+        values: cp.ndarray,
+        units: _Units,
+        limit: float | None,
+        *,
+        col_to_row: Any,
+        col_dual: Any,
+    ) -> None:
+        self.values, self.units = values, units
+        self.nrows, self.ncols = values.shape
+        self.limit = _NEVER if limit is None else np.int64(_fixed_limit(limit, units))
+        self.all_match = limit is None and self.nrows == self.ncols
+        self.kernels = module.kernels_for(module.HUNGARIAN_REDUCTION, values.dtype)
+        self.row_to_col = cp.full(self.nrows, -1, np.int32)
+        self.col_to_row = cp.array(col_to_row)
+        self.row_dual = cp.zeros(self.nrows, np.int64)
+        self.col_dual = units.fixed(cp.asarray(col_dual))
+        cp.clip(self.col_dual, -units.most_given, units.most_given, out=self.col_dual)
+
+    def struct(self) -> np.ndarray:
+        """Problem<Cost> in hungarian_costs.cuh."""
+        return module.struct(
+            *(self.values, self.nrows, self.ncols, self.units.scale, self.limit),
+            *(self.row_to_col, self.col_to_row, self.row_dual, self.col_dual),
+        )
+
+    def reduce(self) -> None:
+        """Begin from given prices, as far as they go, or by the initial reduction (Algorithm 1)."""
+        is_given = bool((self.col_to_row >= 0).any()) or bool(self.col_dual.any())
+        if is_given and self._adopt():
+            return
+        self.row_to_col.fill(-1)
+        self.col_to_row.fill(-1)
+        self.col_dual.fill(0)
+        self._reduce_rows()
+        if self.all_match:
+            self._reduce_columns()
+
+    def write(self, row_to_col: Any, col_to_row: Any, row_dual: Any, col_dual: Any) -> None:
+        """Hand the matching and the duals back; where all match, no column's dual is above 0."""
+        if self.all_match:
+            most = self.col_dual.max()
+            self.col_dual -= most
+            self.row_dual += most
+        _copy(self.row_to_col, row_to_col)
+        _copy(self.col_to_row, col_to_row)
+        _copy(self.units.given(self.row_dual), row_dual)
+        _copy(self.units.given(self.col_dual), col_dual)
+
+    def _adopt(self) -> bool:
+        """Keep the pairs that are tight at the given prices; False where that does not end."""
+        if not self.all_match:
+            cp.minimum(self.col_dual, 0, out=self.col_dual)
+        for _ in range(_ADOPTIONS):
+            if not self.all_match:
+                self.col_dual[self.col_to_row < 0] = 0
+            self._reduce_rows()
+            cols = cp.flatnonzero(self.col_to_row >= 0)
+            rows = self.col_to_row[cols]
+            paid = self.units.fixed(self.values[rows, cols])
+            is_dear = paid - self.col_dual[cols] > self.row_dual[rows]
+            if not is_dear.any():
+                self.row_to_col[rows] = cols
+                return True
+            self.col_to_row[cols[is_dear]] = -1
+        return False
+
+    def _reduce_rows(self) -> None:
+        grid = module.blocks_for(32 * self.nrows)
+        arguments = (self.struct(), self.row_dual)
+        self.kernels["row_minima<{Cost}>"]((grid,), (module.BLOCK,), arguments)
+        cp.minimum(self.row_dual, self.limit, out=self.row_dual)
+        self.row_dual[self.row_dual == _NEVER] = 0  # no pair is allowed
+
+    def _reduce_columns(self) -> None:
+        self.col_dual.fill(_NEVER)
+        blocks = -(-self.ncols // module.BLOCK)
+        shares = max(1, min(self.nrows, module.blocks_for(2**31) // blocks))
+        arguments = (self.struct(), self.col_dual)
+        self.kernels["column_minima<{Cost}>"]((blocks, shares), (module.BLOCK,), arguments)
+        self.col_dual[self.col_dual == _NEVER] = 0
+
+
+def _fixed_limit(limit: float, units: _Units) -> int:
+    return int(limit) if units.is_integer else round(math.ldexp(float(limit), units.bits))
+
+
+def _copy(source: cp.ndarray, target: Any) -> None:
+    target[:] = source.get() if isinstance(target, np.ndarray) else source
+
+
+# -- searches --------------------------------------------------------------------------------------
+
+
+class _Search:
+    """The trees of a search on the device, and its launches."""
+
+    source: module.Source
+    kernel: str
+
+    def __init__(self, problem: _Problem, *, may_grow: bool) -> None:
+        nrows, ncols = problem.nrows, problem.ncols
+        self.problem = problem
+        module.require_memory(self.bytes_needed(nrows, ncols), "the Hungarian algorithm")
+        pack = 16 // problem.values.itemsize
+        is_aligned = ncols % pack == 0 and problem.values.data.ptr % 16 == 0
+        kernels = module.kernels_for(self.source, problem.values.dtype)
+        name = self.kernel.format(str(is_aligned).lower())
+        self._kernel = kernels[name]
+        multiprocessors = cp.cuda.Device().attributes["MultiProcessorCount"]
+        most = min(
+            kernels.resident_blocks(name, _BLOCK), _BLOCKS_A_MULTIPROCESSOR * multiprocessors
+        )
+        self._blocks = max(1, min(most, nrows * (ncols // _BLOCK + 1)))
+        self.rows = cp.empty((2, nrows), np.int32)
+        self.cols = cp.empty((2, ncols), np.int32)
+        self.members = cp.empty((nrows, 2), np.int64)
+        self.leaves = cp.empty(nrows + ncols, np.int32)
+        self.trace = cp.zeros(_TRACE, np.int32)
+        self._barrier = cp.zeros(1, np.uint32)
+        self.state = cp.zeros(_STATE.itemsize, np.uint8)
+        self._seen = cupyx.zeros_pinned(_STATE.itemsize, np.uint8)
+        self._trees = module.struct(
+            *(self.members, self.leaves, *self.rows, *self.cols),
+            *(self.state, self.trace, self._barrier, int(may_grow)),
+        )
+        self._started_with = int((problem.col_to_row >= 0).sum())
+        self.seen["matched"] = self._started_with
+        self.seen["least"] = _NEVER
+        self.seen["is_stale"] = 1
+        self.tell()
+
+    @staticmethod
+    def bytes_needed(nrows: int, ncols: int) -> int:
+        return 28 * nrows + 12 * ncols
+
+    @property
+    def seen(self) -> np.ndarray:
+        """The state as the host has seen it last."""
+        return self._seen.view(_STATE)[0]
+
+    @property
+    def is_too_fine(self) -> bool:
+        return bool(self.seen["stage"] == _TOO_FINE)
+
+    def tell(self) -> None:
+        """Put the state that the host has seen, and changed, onto the device."""
+        self.state.set(self._seen)
+
+    def arguments(self) -> tuple[Any, ...]:
+        """What the kernel takes beside problem and trees."""
+        raise NotImplementedError
+
+    def go_on(self) -> None:
+        """Make a bounded number of steps."""
+        arguments = (self.problem.struct(), self._trees, *self.arguments())
+        self._kernel((self._blocks,), (_BLOCK,), (*arguments, np.int32(_STEPS_A_LAUNCH)))
+        self.state.get(out=self._seen)
+
+    def finish(self, control: Any) -> bool:
+        """Go on until the search is done; False when `control` stops it before."""
+        while self.seen["stage"] < _DONE:
+            if control.tick(int(self.seen["matched"])):
+                return False
+            self.go_on()
+            if self.seen["stage"] == _FULL:
+                self.make_room()
+        return True
+
+    def make_room(self) -> None:
+        raise NotImplementedError
+
+    def report(self, control: Any) -> None:
+        """Tell `control` of the iterations, and of the time that each part took."""
+        matched = self._started_with
+        for levels, found, updates, gained in self.trace[: int(self.seen["phase"])].get().tolist():
+            matched += gained
+            control.phase(levels=levels, found=found, matched=matched, updates=updates)
+        for name, spent in zip(_PARTS, self.seen["spent"].tolist()):
+            control.seconds[name] = control.seconds.get(name, 0.0) + spent * 1e-9
+
+
+class _Tree(_Search):
+    source = module.HUNGARIAN_TREE
+    kernel = "hungarian_tree<{{Cost}}, {}>"
+
+    def __init__(self, problem: _Problem, *, may_grow: bool) -> None:
+        super().__init__(problem, may_grow=may_grow)
+        self.dist = cp.empty(problem.ncols, np.int64)
+        self.covered = cp.empty(problem.ncols, np.int32)
+        self.row_is_leaf = cp.empty(problem.nrows, np.int32)
+
+    @staticmethod
+    def bytes_needed(nrows: int, ncols: int) -> int:
+        return _Search.bytes_needed(nrows, ncols) + 4 * nrows + 12 * ncols
+
+    def arguments(self) -> tuple[Any, ...]:
+        return (module.struct(self.dist, self.covered, self.row_is_leaf),)
+
+
+class _Classical(_Search):
+    source = module.HUNGARIAN_CLASSICAL
+    kernel = "hungarian_classical<{{Cost}}, {}>"
+
+    def __init__(self, problem: _Problem, *, may_grow: bool) -> None:
+        super().__init__(problem, may_grow=may_grow)
+        self.bounds = cp.empty((2, problem.nrows), np.int64)
+        self.adjacency = cp.empty(_EDGES_A_ROW * problem.nrows, np.int32)
+
+    @staticmethod
+    def bytes_needed(nrows: int, ncols: int) -> int:
+        return _Search.bytes_needed(nrows, ncols) + (16 + 4 * _EDGES_A_ROW) * nrows
+
+    def arguments(self) -> tuple[Any, ...]:
+        room = np.int64(self.adjacency.size)
+        return (module.struct(self.adjacency, *self.bounds, room),)
+
+    def make_room(self) -> None:
+        """Room for twice the edges that the compression has counted, and again from the check."""
+        room = 3 * int(self.seen["adjacent"])
+        del self.adjacency
+        module.require_memory(4 * room, "the adjacency of the Hungarian algorithm")
+        self.adjacency = cp.empty(room, np.int32)
+        self.seen["stage"] = _CHECK
+        self.tell()
