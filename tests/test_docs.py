@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import doctest
 import io
+import json
 import re
 import shlex
 import tracemalloc
@@ -223,6 +224,14 @@ def marked(document, mark):
 
 def report_of(file):
     return output_of(f"python -m bench report {shlex.quote(str(ROOT / file))}")
+
+
+def test_table_of_where_the_gpu_pays():
+    record = json.loads((ROOT / "bench/results/gpu-pays-h200.json").read_text())
+    kept = [[g["graph"], str(g["entries"]), g["cpu"], g["cuda"]] for g in record["graphs"]]
+    shown = table(ROOT / "docs" / "algorithms.md", "| graph | entries | cpu | cuda |")
+    assert [[*row[:2], *map(float, row[2:])] for row in shown] == kept
+    assert all(cuda < cpu for _, n, cpu, cuda in kept if int(n) >= backends.GPU_PAYS_FROM)
 
 
 MEMORY = table(ROOT / "docs" / "algorithms.md", "| on the CPU | bytes a vertex, at most |")
