@@ -118,8 +118,8 @@ _ASSIGNMENT = [
         "assignment",
         True,
         "Vasconcelos, Rosenhahn, EMMCVPR 2009",
-        {"cpu": "gpumatch.cpu.auction:run"},
-        {"finish": ("exact", "epsilon")},
+        {"cpu": "gpumatch.cpu.auction:run", "reference": "gpumatch.cpu.reference_auction:run"},
+        {"finish": ("exact", "epsilon"), "convergence": ("counter", "reduction")},
     ),
     Algorithm(
         "dgs",

@@ -98,6 +98,7 @@ def run(
     threads: int,
     seed: int,
     finish: str = "exact",
+    convergence: str = "counter",
 ) -> bool:
     """Match the rows at least cost, as `gpumatch.assignment` tells.
 
@@ -105,6 +106,9 @@ def run(
     ----------
     finish : {"exact", "epsilon"}
         Whether the gap of costs that are no integers is closed, or left at n · epsilon.
+    convergence : {"counter"}
+        How it is known that all rows are assigned; the paper's other way, a reduction, is the
+        reference's and the GPU's.
 
     Returns
     -------
@@ -112,6 +116,8 @@ def run(
         True when it ended with an optimal assignment, or none exists; False when stopped, or when
         a gap is left.
     """
+    if convergence != "counter":
+        raise ValueError(f"convergence={convergence!r} does not run on 'cpu': pass 'counter'")
     mates, duals = (row_to_col, col_to_row), (row_dual, col_dual)
     if limit is None and not costs.is_complete:
         largest = row_to_col.copy(), col_to_row.copy()
