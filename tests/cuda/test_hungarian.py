@@ -1,0 +1,241 @@
+"""Both Hungarian variants on the device: families of costs, shapes, types, stops, sizes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from scipy.optimize import linear_sum_assignment
+
+from gpumatch import assign, verify
+from graphs import costs as cost_graphs
+
+pytestmark = pytest.mark.gpu
+
+ALGORITHMS = ["hungarian-classical", "hungarian-tree"]
+DTYPES = ["int32", "int64", "float32", "float64"]
+
+every_algorithm = pytest.mark.parametrize("algorithm", ALGORITHMS)
+
+
+def on_gpu(C, algorithm, **options):
+    return assign(C, algorithm=algorithm, backend="cuda", **options)
+
+
+def least(C):
+    """SciPy's optimum."""
+    rows, cols = linear_sum_assignment(C)
+    return C[rows, cols].astype(float).sum()
+
+
+def family(name, nrows, ncols, dtype):
+    """A square of costs cut to the shape, for some families have no other."""
+    square = cost_graphs.make(name, max(nrows, ncols), seed=nrows)
+    return square[:nrows, :ncols].astype(dtype)
+
+
+@every_algorithm
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("n", [1, 2, 17, 100, 500])
+@pytest.mark.parametrize("name", cost_graphs.FAMILIES)
+def test_families(name, n, dtype, algorithm):
+    C = family(name, n, n, dtype)
+    a = on_gpu(C, algorithm)
+    verify(C, a)
+    assert a.proven
+    assert a.objective == pytest.approx(least(C), rel=1e-9)
+
+
+@every_algorithm
+@pytest.mark.parametrize("maximize", [False, True])
+@pytest.mark.parametrize("shape", [(1, 50), (50, 1), (100, 101), (300, 128), (128, 1_000)])
+def test_rectangles(shape, maximize, algorithm):
+    C = np.random.default_rng(shape).integers(-1_000, 1_000, shape)
+    a = on_gpu(C, algorithm, maximize=maximize)
+    verify(C, a)
+    assert a.objective == (-least(-C) if maximize else least(C))
+
+
+@every_algorithm
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("ncols", [200, 201, 202, 203])
+def test_rows_at_any_address(ncols, dtype, algorithm):
+    """Loads of 16 bytes where rows begin at multiples of 16, of one cost elsewhere."""
+    C = np.random.default_rng(ncols).integers(0, 500, (200, ncols)).astype(dtype)
+    a = on_gpu(C, algorithm)
+    verify(C, a)
+    assert a.objective == least(C)
+
+
+@every_algorithm
+@pytest.mark.parametrize("cardinality", ["full", "maximum", "any"])
+@pytest.mark.parametrize("limit", [None, 120, 60.5])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_limits_and_forbidden_pairs(sparse, limit, cardinality, algorithm):
+    rng = np.random.default_rng(5)
+    C = rng.integers(-50, 400, (150, 180)).astype(float)
+    C[rng.random(C.shape) < 0.8] = np.inf
+    if sparse:
+        rows, cols = np.nonzero(np.isfinite(C))
+        C = sp.csr_array((C[rows, cols].astype(np.int64), (rows, cols)), shape=C.shape)
+    options = {"cardinality": cardinality, "cost_limit": limit}
+    a = on_gpu(C, algorithm, **options)
+    verify(C, a)
+    on_cpu = assign(C, algorithm="shortest-augmenting-path", backend="cpu", **options)
+    assert a.objective == pytest.approx(on_cpu.objective, rel=1e-12)
+
+
+@every_algorithm
+def test_infeasible_costs_are_refused(algorithm):
+    C = np.random.default_rng(0).random((60, 60))
+    C[:7, 6:] = np.inf
+    with pytest.raises(ValueError, match="infeasible") as caught:
+        on_gpu(C, algorithm)
+    assert caught.value.rows.size > caught.value.cols.size
+
+
+@every_algorithm
+@pytest.mark.parametrize("scale", [1e-30, 1.0, 1e30])
+def test_scales_of_floats(scale, algorithm):
+    rng = np.random.default_rng(1)
+    C = scale * (1 + 1e-12 * rng.integers(0, 1_000, (300, 300)))
+    a = on_gpu(C, algorithm)
+    verify(C, a)
+    on_cpu = assign(C, algorithm="shortest-augmenting-path", backend="cpu")
+    assert abs(a.objective - on_cpu.objective) <= 300 * 4 * np.spacing(scale)
+
+
+@every_algorithm
+def test_large_integers_are_exact(algorithm):
+    C = np.random.default_rng(2).integers(-(2**50), 2**50, (300, 300))
+    a = on_gpu(C, algorithm)
+    verify(C, a)
+    assert a.objective == assign(C, backend="cpu").objective
+
+
+@every_algorithm
+def test_duals_that_outgrow_fine_units(algorithm):
+    """A row that takes the first column pushes all others on; its dual is twice their number."""
+    n = 200
+    C = np.full((n, n), np.inf)
+    others = np.arange(n - 1)
+    C[others, others] = -1.0
+    C[others, others + 1] = 1.0
+    C[n - 1, 0] = 1.0
+    a = on_gpu(C, algorithm)
+    verify(C, a)
+    assert a.objective == n
+    assert a.row_dual.max() > n
+
+
+@every_algorithm
+def test_an_adjacency_that_outgrows_its_room(algorithm, monkeypatch):
+    from gpumatch.cuda import hungarian
+
+    monkeypatch.setattr(hungarian, "_EDGES_A_ROW", 1)
+    C = np.random.default_rng(3).integers(0, 3, (400, 400))
+    a = on_gpu(C, algorithm)
+    verify(C, a)
+    assert a.objective == least(C)
+
+
+@every_algorithm
+@pytest.mark.parametrize("steps", [1, 2, 3, 5])
+def test_launches_may_end_after_any_step(steps, algorithm, monkeypatch):
+    from gpumatch.cuda import hungarian
+
+    monkeypatch.setattr(hungarian, "_STEPS_A_LAUNCH", steps)
+    C = np.random.default_rng(steps).integers(0, 300, (150, 170))
+    a = on_gpu(C, algorithm)
+    verify(C, a)
+    assert a.objective == least(C)
+
+
+@every_algorithm
+@pytest.mark.parametrize("at", [2, 4, 8])
+def test_a_stopped_run_goes_on_from_its_prices(at, algorithm, monkeypatch):
+    from gpumatch.cuda import hungarian
+
+    monkeypatch.setattr(hungarian, "_STEPS_A_LAUNCH", 6)
+    C = np.random.default_rng(4).integers(0, 10_000, (400, 400))
+    ticks = 0
+
+    def stop(progress):
+        nonlocal ticks
+        ticks += 1
+        return ticks == at
+
+    part = on_gpu(C, algorithm, callback=stop)
+    assert not part.proven
+    rest = on_gpu(C, algorithm, initial=part)
+    verify(C, rest)
+    assert rest.objective == least(C)
+    assert sum(step["found"] for step in rest.stats["trace"]) <= 400 - part.size
+
+
+@every_algorithm
+def test_a_hundred_runs_of_costs_with_many_ties(algorithm):
+    C = np.random.default_rng(6).integers(0, 20, (700, 800))
+    want = least(C)
+    for _ in range(100):
+        assert on_gpu(C, algorithm).objective == want
+
+
+@every_algorithm
+def test_statistics(algorithm):
+    C = np.random.default_rng(7).integers(0, 1_000, (1_000, 1_000))
+    a = on_gpu(C, algorithm)
+    trace = a.stats["trace"]
+    assert sum(step["found"] for step in trace) == 1_000
+    assert trace[-1]["matched"] == 1_000
+    assert all(step["levels"] > 0 for step in trace)
+    parts = {"forward", "reverse and augmentation", "dual update"}
+    parts |= {"compression"} if algorithm == "hungarian-classical" else set()
+    assert all(0 < a.stats["seconds"][part] < a.stats["seconds"]["search"] for part in parts)
+
+
+def test_more_than_two_to_the_31_pairs():
+    """Places past int32 in the matrix; the proof is checked on the device."""
+    import cupy as cp
+
+    from gpumatch.costs import DenseCosts
+    from gpumatch.cuda import hungarian
+
+    n = 46_400
+    if cp.cuda.Device().mem_info[0] < 20 * 2**30:
+        pytest.skip("needs 20 GB of device memory")
+    values = cp.random.default_rng(0).random((n, n), dtype=np.float32)
+    row_to_col, col_to_row = cp.full((2, n), -1, np.int32)
+    row_dual, col_dual = cp.zeros((2, n))
+    control = Recorder()
+    assert hungarian.run(
+        DenseCosts(values).problem(False, False), row_to_col, col_to_row, row_dual, col_dual,
+        control, algorithm="hungarian-tree", limit=None, threads=1, seed=0,
+    )  # fmt: skip
+    assert (cp.sort(row_to_col) == cp.arange(n)).all()
+    assert float(col_dual.max()) <= 0
+    rows = cp.arange(n)
+    paid = values[rows, row_to_col].astype(np.float64)
+    assert abs(float(paid.sum() - row_dual.sum() - col_dual.sum())) < 1e-9
+    for begin in range(0, n, 1_000):
+        tile = slice(begin, begin + 1_000)
+        slack = values[tile].astype(np.float64) - row_dual[tile, None] - col_dual
+        assert float(slack.min()) >= -1e-12
+
+
+class Recorder:
+    """A control that never stops."""
+
+    def __init__(self):
+        self.seconds = {}
+
+    def tick(self, matched):
+        return False
+
+    def phase(self, **numbers):
+        pass
+
+    def part(self, name):
+        import contextlib
+
+        return contextlib.nullcontext()
