@@ -126,7 +126,7 @@ _ASSIGNMENT = [
         "assignment",
         False,
         "Roverso, Naiem, El-Beltagy, El-Ansary, Haridi, INFOS 2010",
-        {"cpu": "gpumatch.cpu.dgs:run"},
+        {"cpu": "gpumatch.cpu.dgs:run", "reference": "gpumatch.cpu.reference_switching:run"},
         {"start": ("random", "greedy"), "switching": ("sequential", "parallel")},
     ),
 ]
