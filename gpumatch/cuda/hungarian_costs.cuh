@@ -78,6 +78,12 @@ struct Pack {
   }
 };
 
+// The thread's number where warps are counted round the blocks: then all multiprocessors have a part
+// in little work.
+__device__ inline int spread_index() {
+  return (static_cast<int>(threadIdx.x / kWarp) * gridDim.x + blockIdx.x) * kWarp + lane_index();
+}
+
 // How many threads share the rows of one pack of columns, for all threads to have work.
 __device__ inline int shares_for(int rows, int packs) {
   return max(1, min(rows, thread_count() / max(packs, 1)));

@@ -34,7 +34,7 @@ __device__ long long lower_own_slacks(const Problem<Cost>& p, const Trees& t, co
                                       const Member* frontier, int size) {
   constexpr int kWidth = Pack<Cost, kAligned>::kWidth;
   long long best = kNever;
-  for (int pack = thread_index(); pack < p.ncols / kWidth; pack += thread_count()) {
+  for (int pack = spread_index(); pack < p.ncols / kWidth; pack += thread_count()) {
     long long least[kWidth];
     int nearest[kWidth];
 #pragma unroll
@@ -119,7 +119,7 @@ __device__ void join(const Problem<Cost>& p, const Trees& t, const Slacks& s, in
   State& state = *t.state;
   const Queue<Member> joined = {t.members, &state.joined};
   const Queue<int> leaves = {t.leaves, &state.found_leaves};
-  for (int col = thread_index(); col < p.ncols; col += thread_count()) {
+  for (int col = spread_index(); col < p.ncols; col += thread_count()) {
     if (s.dist[col] != raised || s.covered[col] != 0) continue;
     s.covered[col] = 1;
     const int mate = p.col_to_row[col];
