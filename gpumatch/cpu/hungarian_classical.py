@@ -1,33 +1,37 @@
 """The classical Hungarian algorithm of Kuhn and Munkres, sequential.
 
 A search grows trees from all unmatched rows along tight pairs, those with c_ij = u_i + v_j, which
-an adjacency list holds, until it comes to an unmatched column; the one augmenting path is turned.
-When the trees end, the duals of their rows rise and those of their columns fall by theta, the
-least slack between a row in a tree and a column outside, and the list is made anew.
+adjacency lists hold, until it comes to an unmatched column; the one augmenting path is turned. When
+the trees end, the duals of their rows rise and those of their columns fall by theta, the least
+slack between a row in a tree and a column outside, and the lists of rows with new tight pairs are
+made anew. All lists are, before a search, if there was such an update since they were.
 
-Each search takes at most m updates of O(nm), so for n <= m rows and columns it is O(n²m²) in all:
-much of that where costs are spread out, for then an update makes few pairs tight.
+Each search takes at most m updates of O(nm), so for n <= m rows and columns it is O(n²m²) at worst.
+What is spared is looking at rows that are nearest to no column outside.
 
 Time instead of slack
 ---------------------
 Let delta be the sum of theta since the search began. A row that joined a tree at time t has the
-dual u_i + delta - t by now, a column that did has v_j - delta + t. With t = delta outside, the pair
-is tight when ((c_ij - u_i) - v_j) + row_time[i] <= col_time[j], and an update lets delta be the
-least left-hand side of a row in a tree and a column outside. So that very pair is tight then,
-whatever the rounding, and its column joins: a search ends. The duals are written once a search.
+dual u_i + delta - t by now, so its pair with a column j outside is tight from the time
+((c_ij - u_i) - v_j) + t on, which does not change while the search lasts. An update lets delta be
+the least such time: then that very pair is tight, whatever the rounding, and its column joins. So a
+search ends. The duals are written once a search.
 
 The paper adds theta / 2 to all rows in trees and all columns outside, and takes as much from the
 others: the same, but for a constant that rows give to columns. Here integers stay integers.
 
     row_cover[i]            False for rows in trees (V_r)
     col_cover[j]            True for columns in trees (V_c)
-    row_time, col_time      see above
+    row_time, col_time      delta when they joined
     pred[j]                 the row from which column j was reached (P_c; P_r is row_to_col, for a
                             row that is no root is reached from its mate)
-    indptr, indices         the columns of each row's tight pairs (Z)
+    indices[begin[i]:end[i]]  the columns of row i's tight pairs (Z)
+    soonest[i]              the least time of row i's pairs with columns outside, or less: it rises
+                            as columns join, and is only found anew when it may be theta's
+    nearest[i]              the column of that pair, -1 when not known
     stack                   rows in trees that wait, the next at the end
-    spot                    the integers TOP (of ``stack``), ROWS, PAIRS (done by the compression)
-    mark                    delta
+    spot                    the integers TOP (of ``stack``), DONE (rows of the list being worked
+                            on), PAIRS (in ``indices``)
 
 Reference: Date, Nagi, *GPU-accelerated Hungarian algorithms for the Linear Assignment Problem*,
 Parallel Computing 57, 2016, section 2.2; after Munkres, *Algorithms for the assignment and
@@ -41,11 +45,11 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from gpumatch.cpu.initial_reduction import BUDGET, Problem
+from gpumatch.cpu.initial_reduction import BUDGET, Problem, tight_at
 
 __all__ = ["run"]
 
-TOP, ROWS, PAIRS = range(3)
+TOP, DONE, PAIRS = range(3)
 NO_PATH, SPENT = -1, -2
 
 _kernel = njit(cache=True, nogil=True, fastmath={"nnan", "nsz"})
@@ -89,101 +93,107 @@ class _Search:
         number = problem.col_dual.dtype
         self.problem, self.control = problem, control
         self.row_cover, self.col_cover = np.empty(nrows, bool), np.empty(ncols, bool)
-        self.row_time, self.col_time = np.empty(nrows, number), np.empty(ncols, number)
+        self.row_time, self.soonest = np.empty((2, nrows), number)
+        self.col_time = np.empty(ncols, number)
+        self.begin, self.end = np.empty((2, nrows), np.int64)
+        self.nearest, self.stack = np.empty((2, nrows), np.int32)
         self.pred = np.empty(ncols, np.int32)
-        self.indptr = np.zeros(nrows + 1, np.int64)
         self.indices = np.empty(4 * ncols, np.int32)
-        self.stack = np.empty(nrows, np.int32)
         self.spot = np.zeros(3, np.int64)
-        self.mark = np.zeros(1, number)
-        self._slacks = (
-            problem.values,
-            problem.row_dual,
-            problem.col_dual,
-            self.row_time,
-            problem.far,
-        )
+        self.delta = number.type(0)
+        duals = problem.row_dual, problem.col_dual
+        self._slacks = problem.values, *duals, self.row_time, self.col_cover, problem.far
 
     def solve(self) -> bool:
         """Search and augment until every row is matched or cannot be; False when stopped."""
-        problem, control = self.problem, self.control
         is_stale = True
         try:
-            while (problem.row_to_col < 0).any():
-                before = problem.matched
-                self._cover()
+            while (self.problem.row_to_col < 0).any():
+                before = self.problem.matched
+                waiting = self._plant()
+                if is_stale:
+                    self._compress_all()
                 updates = 0
-                while True:
-                    if is_stale:
-                        with control.part("matrix compression"):
-                            self._compress()
-                        is_stale = False
-                    with control.part("forward pass"):
-                        col = self._grow()
-                    if col != NO_PATH:
-                        break
-                    with control.part("dual update"):
-                        if not self._update():
-                            return True
-                    is_stale = True
+                col = self._grow(waiting)
+                while col == NO_PATH:
+                    waiting = self._update()
+                    if not waiting.size:
+                        return True
                     updates += 1
-                with control.part("dual update"):
-                    self._write_duals()
-                with control.part("reverse and augmentation"):
-                    _augment(col, self.pred, problem.row_to_col, problem.col_to_row)
-                matched = problem.matched
-                control.phase(found=matched - before, matched=matched, updates=updates)
+                    self._tick()
+                    self._compress(waiting)
+                    col = self._grow(waiting)
+                is_stale = updates > 0
+                self._augment(col)
+                matched = self.problem.matched
+                self.control.phase(found=matched - before, matched=matched, updates=updates)
+                self._tick()
         except _Stopped:
             return False
         return True
 
-    def _cover(self) -> None:
-        """Plant a tree at each unmatched row: the optimality check's covers."""
+    def _plant(self) -> np.ndarray:
+        """The optimality check: cover what is matched, and return the rest, a tree each."""
         np.greater_equal(self.problem.row_to_col, 0, out=self.row_cover)
         self.col_cover[:] = False
-        self.row_time[:] = self.col_time[:] = self.mark[0] = 0
+        self.row_time[:] = self.col_time[:] = self.delta = self.delta.dtype.type(0)
+        self.soonest[:] = self.problem.low
+        self.nearest[:] = -1
+        return np.flatnonzero(~self.row_cover)
 
-    def _compress(self) -> None:
-        """List the tight pairs of all rows."""
-        self.spot[ROWS] = self.spot[PAIRS] = 0
+    def _compress_all(self) -> None:
+        self.spot[PAIRS] = 0
+        self._compress(np.arange(self.begin.size))
+
+    def _compress(self, rows: np.ndarray) -> None:
+        """List anew the tight pairs of these rows with columns outside."""
         ncols = self.pred.size
-        while not _compress(
-            self._slacks, self.col_time, self.indptr, self.indices, self.spot, BUDGET
-        ):
-            if self.indices.size < self.spot[PAIRS] + ncols:
-                self.indices = np.concatenate([self.indices, np.empty_like(self.indices)])
-            self._tick()
+        with self.control.part("matrix compression"):
+            self.spot[DONE] = 0
+            while not _compress(
+                self._slacks, self.delta, rows, self.begin, self.end, self.indices, self.spot,
+                BUDGET,
+            ):  # fmt: skip
+                if self.indices.size < self.spot[PAIRS] + ncols:
+                    self.indices = np.concatenate([self.indices, np.empty_like(self.indices)])
+                self._tick()
 
-    def _grow(self) -> int:
-        """Grow the trees; the unmatched column they come to, or NO_PATH."""
-        rows = np.flatnonzero(~self.row_cover)
-        self.stack[: rows.size] = rows
-        self.spot[TOP] = rows.size
-        while True:
-            col = _grow(
-                self.indptr, self.indices, self.problem.col_to_row, self.row_cover, self.col_cover,
-                self.row_time, self.col_time, self.pred, self.stack, self.spot, self.mark, BUDGET,
-            )  # fmt: skip
-            if col != SPENT:
-                return int(col)
-            self._tick()
+    def _grow(self, waiting: np.ndarray) -> int:
+        """Grow the trees from these rows; the unmatched column they come to, or NO_PATH."""
+        self.stack[: waiting.size] = waiting
+        self.spot[TOP] = waiting.size
+        with self.control.part("forward pass"):
+            while True:
+                col = _grow(
+                    self.begin, self.end, self.indices, self.problem.col_to_row, self.row_cover,
+                    self.col_cover, self.row_time, self.col_time, self.pred, self.stack, self.spot,
+                    self.delta, BUDGET,
+                )  # fmt: skip
+                if col != SPENT:
+                    return int(col)
+                self._tick()
 
-    def _update(self) -> bool:
-        """Raise delta by theta; False if no pair leads out of the trees."""
-        least = self.problem.far
-        for first, last in self.problem.blocks():
-            least = _least(self._slacks, self.row_cover, self.col_cover, least, first, last)
-            self._tick()
-        if least == self.problem.far:
-            return False
-        self.mark[0] = max(self.mark[0], least)
-        self.row_time[self.row_cover] = self.mark[0]
-        self.col_time[~self.col_cover] = self.mark[0]
-        return True
+    def _update(self) -> np.ndarray:
+        """Raise delta by theta; the rows with new tight pairs, none if nothing leads on."""
+        with self.control.part("dual update"):
+            rows = np.flatnonzero(~self.row_cover)
+            while not _look(self._slacks, rows, self.soonest, self.nearest, BUDGET):
+                self._tick()
+            soonest = self.soonest[rows]
+            theta_at = soonest.min()
+            if theta_at == self.problem.far:
+                return rows[:0]
+            self.delta = max(self.delta, theta_at)
+            return rows[soonest <= self.delta]
 
-    def _write_duals(self) -> None:
-        self.problem.row_dual += self.mark[0] - self.row_time
-        self.problem.col_dual -= self.mark[0] - self.col_time
+    def _augment(self, col: int) -> None:
+        """Write the duals, and turn the path that ends in ``col``."""
+        problem = self.problem
+        with self.control.part("dual update"):
+            problem.row_dual += np.where(self.row_cover, 0, self.delta - self.row_time)
+            problem.col_dual -= np.where(self.col_cover, self.delta - self.col_time, 0)
+        with self.control.part("reverse and augmentation"):
+            _augment(col, self.pred, problem.row_to_col, problem.col_to_row)
 
     def _tick(self) -> None:
         if self.control.tick(self.problem.matched):
@@ -191,28 +201,30 @@ class _Search:
 
 
 @_kernel
-def _compress(slacks, col_time, indptr, indices, spot, budget):
-    """List the tight pairs of the rows left, as far as budget and room go; True at the end."""
-    values, row_dual, col_dual, row_time, far = slacks
-    row, pairs = spot[ROWS], spot[PAIRS]
-    while row < row_dual.size and pairs + col_dual.size <= indices.size and budget > 0:
+def _compress(slacks, delta, rows, begin, end, indices, spot, budget):
+    """Work on the rows that are left, as far as the budget and the room go; True at the end."""
+    values, row_dual, col_dual, row_time, col_cover, far = slacks
+    done, pairs = spot[DONE], spot[PAIRS]
+    while done < rows.size and pairs + col_dual.size <= indices.size and budget > 0:
+        row = rows[done]
         line, dual, since = values[row], row_dual[row], row_time[row]
+        begin[row] = pairs
         for col in range(col_dual.size):
-            there = ((line[col] - dual) - col_dual[col]) + since
-            if there <= col_time[col] and line[col] < far:
+            there = tight_at(line[col], dual, col_dual[col], since, far)
+            if there <= delta and not col_cover[col]:
                 indices[pairs] = col
                 pairs += 1
-        row += 1
-        indptr[row] = pairs
+        end[row] = pairs
+        done += 1
         budget -= col_dual.size
-    spot[ROWS], spot[PAIRS] = row, pairs
-    return row == row_dual.size
+    spot[DONE], spot[PAIRS] = done, pairs
+    return done == rows.size
 
 
 @_kernel
 def _grow(
-    indptr, indices, col_to_row, row_cover, col_cover, row_time, col_time, pred, stack, spot, mark,
-    budget,
+    begin, end, indices, col_to_row, row_cover, col_cover, row_time, col_time, pred, stack, spot,
+    delta, budget,
 ):  # fmt: skip
     """Grow the trees from the rows on the stack: an unmatched column, NO_PATH or SPENT."""
     top = spot[TOP]
@@ -222,8 +234,8 @@ def _grow(
             return SPENT
         top -= 1
         row = stack[top]
-        budget -= 1 + indptr[row + 1] - indptr[row]
-        for k in range(indptr[row], indptr[row + 1]):
+        budget -= 1 + end[row] - begin[row]
+        for k in range(begin[row], end[row]):
             col = indices[k]
             if col_cover[col]:
                 continue
@@ -235,23 +247,29 @@ def _grow(
             top += 1
             row_cover[mate] = False
             col_cover[col] = True
-            row_time[mate] = col_time[col] = mark[0]
+            row_time[mate] = col_time[col] = delta
     return NO_PATH
 
 
 @_kernel
-def _least(slacks, row_cover, col_cover, least, first, last):
-    """The least time at which a row in a tree and a column outside are tight, or ``least``."""
-    values, row_dual, col_dual, row_time, far = slacks
-    for row in range(first, last):
-        if row_cover[row]:
-            continue
+def _look(slacks, rows, soonest, nearest, budget):
+    """Find the row that is soonest tight, which scans only rows that may be; True when found."""
+    values, row_dual, col_dual, row_time, col_cover, far = slacks
+    while budget > 0:
+        row = rows[0]
+        for k in range(1, rows.size):
+            row = rows[k] if soonest[rows[k]] < soonest[row] else row
+        if soonest[row] == far or (nearest[row] >= 0 and not col_cover[nearest[row]]):
+            return True
         line, dual, since = values[row], row_dual[row], row_time[row]
+        soonest[row] = far
         for col in range(col_dual.size):
-            there = ((line[col] - dual) - col_dual[col]) + since
-            there = there if line[col] < far and not col_cover[col] else far
-            least = there if there < least else least
-    return least
+            there = tight_at(line[col], dual, col_dual[col], since, far)
+            if there < soonest[row] and not col_cover[col]:
+                soonest[row] = there
+                nearest[row] = col
+        budget -= rows.size + col_dual.size
+    return False
 
 
 @_kernel

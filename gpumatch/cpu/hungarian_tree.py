@@ -53,7 +53,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from gpumatch.cpu.initial_reduction import BUDGET, Problem
+from gpumatch.cpu.initial_reduction import BUDGET, Problem, tight_at
 
 __all__ = ["run"]
 
@@ -104,9 +104,9 @@ class _Trees:
         self.time = np.empty(nrows, number)
         self.spot = np.zeros(6, np.int64)
         self.mark = np.zeros(1, number)
+        duals = problem.row_dual, problem.col_dual
         self._scanned = (
-            problem.values, problem.row_dual, problem.col_dual, self.time, self.slack, self.pred,
-            problem.low, problem.far,
+            problem.values, *duals, self.time, self.slack, self.pred, problem.far,
         )  # fmt: skip
         self._joined = (
             problem.col_to_row, self.slack, self.pred, self.time, self.root, self.rows, self.ends,
@@ -133,12 +133,16 @@ class _Trees:
                     if not _update(self._joined, problem.far):
                         return True
                 updates += 1
+                if control.tick(before):
+                    return False
             with control.part("dual update"):
                 self._write_duals()
             with control.part("reverse and augmentation"):
                 self._augment(roots)
             levels, matched = int(self.spot[LEVELS]), problem.matched
             control.phase(levels=levels, found=matched - before, matched=matched, updates=updates)
+            if control.tick(matched):
+                return False
 
     def _plant(self, roots: np.ndarray) -> None:
         self.slack[:] = self.problem.far
@@ -202,7 +206,7 @@ class _Stack(_Trees):
 @_kernel
 def _grow_levels(scanned, joined, wide, budget):
     """Scan level after level to the end (True), or to a ``wide`` one or the end of the budget."""
-    _, slack, _, _, _, rows, _, spot, mark, _ = joined
+    _, slack, _, _, _, rows, _, spot, _, _ = joined
     while spot[FIRST] < spot[TAIL]:
         if spot[FIRST] == spot[LAST]:
             spot[LAST] = spot[TAIL]
@@ -210,11 +214,10 @@ def _grow_levels(scanned, joined, wide, budget):
         count = _next_rows(spot, slack.size, budget)
         if budget <= 0 or count * slack.size >= wide:
             return False
-        nearest = _offer(scanned, rows[spot[FIRST] : spot[FIRST] + count], 0, slack.size)
+        _offer(scanned, rows[spot[FIRST] : spot[FIRST] + count], 0, slack.size)
         spot[FIRST] += count
         budget -= count * slack.size
-        if nearest <= mark[0]:
-            _join(joined)
+        _join(joined)
     return True
 
 
@@ -227,7 +230,7 @@ def _next_rows(spot, ncols, budget):
 @_kernel
 def _grow_stack(scanned, joined, stack, budget):
     """Scan the row on top of the stack until a path ends or none is left (True)."""
-    _, slack, _, _, _, rows, _, spot, mark, _ = joined
+    _, slack, _, _, _, rows, _, spot, _, _ = joined
     while True:
         while spot[FIRST] < spot[TAIL]:
             stack[spot[TOP]] = rows[spot[FIRST]]
@@ -240,30 +243,24 @@ def _grow_stack(scanned, joined, stack, budget):
         spot[TOP] -= 1
         top = stack[spot[TOP] : spot[TOP] + 1]
         budget -= slack.size
-        if _offer(scanned, top, 0, slack.size) <= mark[0]:
-            _join(joined)
+        _offer(scanned, top, 0, slack.size)
+        _join(joined)
 
 
 @_kernel
 def _offer(scanned, rows, begin, end):
-    """Offer columns begin to end the way through each of ``rows``; their least slack after it."""
-    values, row_dual, col_dual, time, slack, pred, low, far = scanned
-    nearest = far
+    """Offer columns begin to end the way through each of ``rows``."""
+    values, row_dual, col_dual, time, slack, pred, far = scanned
     for left in range(begin, end, BLOCK):
         right = min(left + BLOCK, end)
         for k in range(rows.size):
             row = rows[k]
             line, dual, since = values[row], row_dual[row], time[row]
             for col in range(left, right):
-                there = ((line[col] - dual) - col_dual[col]) + since if line[col] < far else far
-                known = slack[col]
-                closer = there < known
-                known = there if closer else known
-                slack[col] = known
+                there = tight_at(line[col], dual, col_dual[col], since, far)
+                closer = there < slack[col]
+                slack[col] = there if closer else slack[col]
                 pred[col] = row if closer else pred[col]
-                known = known if known > low else far
-                nearest = known if known < nearest else nearest
-    return nearest
 
 
 @_kernel

@@ -7,9 +7,11 @@ or the greatest int64) forbids a pair. O(nm) of memory, O(n(n + m)) with a limit
 Rows are reduced by their least cost, the dual of the row. Columns are reduced by what then is least
 in them only if there are as many as rows: else one may stay unmatched, and its dual must be 0.
 
-Dense integers stay far from overflow: while a column j is unmatched, row_dual[i] <= c_ij -
-col_dual[j] keeps all duals within 3 · max |c|. Where pairs are forbidden it takes a path of up to n
-matched pairs to such a column, hence the check of sparse ones.
+Integers do not overflow. With C = max |c|, rows of u, columns of v: u_i >= -C, as it never falls;
+and an alternating path of 2n - 1 pairs at most leads from row i to an unmatched column, whose dual
+is not negative, so u_i <= (2n - 1) C and v_j = c_ij - u_i >= -2n C for matched ones. So slacks are
+at most 2(n + 1) C < 2**63. The sum with which `tight_at` goes beyond is cut off at ``far``, which
+theta, the difference of two u_i, never reaches. Given duals that are too large are not taken.
 
 Reference: Date, Nagi, *GPU-accelerated Hungarian algorithms for the Linear Assignment Problem*,
 Parallel Computing 57, 2016, section 2.2 and Algorithm 1.
@@ -26,13 +28,12 @@ from numba import njit
 
 from gpumatch.cpu.workers import Workers
 
-__all__ = ["BUDGET", "Problem", "dense_matrix"]
+__all__ = ["BUDGET", "Problem", "dense_matrix", "tight_at"]
 
 BUDGET = 2**26
 """Entries looked at between two returns to Python."""
 ADOPTIONS = 4
 """Times that given prices are mended before they are given up."""
-SPARSE_TOO_LARGE = 2**60
 
 _kernel = njit(cache=True, nogil=True, fastmath={"nnan", "nsz"})
 
@@ -53,12 +54,14 @@ def dense_matrix(costs: Any, limit: float | None) -> np.ndarray:
     if limit is not None:
         own = np.arange(nrows)
         values[own, ncols + own] = limit
-    elif costs.is_integer and (nrows + 1) * costs.largest >= SPARSE_TOO_LARGE:
-        raise ValueError(
-            f"sparse integer costs up to {costs.largest} are too large for a Hungarian algorithm "
-            f"with {nrows} rows: (n + 1) * max |cost| must be below 2**60"
-        )
     return values
+
+
+@_kernel
+def tight_at(cost, row_dual, col_dual, since, far):
+    """The time at which a pair is tight whose row's dual rises ``since`` some time, or ``far``."""
+    slack = (cost - row_dual) - col_dual
+    return slack + since if cost < far and slack < far - since else far
 
 
 def _far(number: np.dtype) -> Any:
@@ -98,6 +101,7 @@ class Problem:
     ) -> None:
         self._given = row_to_col, col_to_row, row_dual, col_dual
         self.values = dense_matrix(costs, limit)
+        self._largest = max(costs.largest, abs(limit or 0))
         nrows, ncols = self.values.shape
         number = col_dual.dtype
         self.real = col_to_row.size
@@ -134,6 +138,8 @@ class Problem:
 
     def reduce(self, control: Any) -> bool:
         """Make the duals feasible, keeping given pairs that stay tight; False when stopped."""
+        if self._may_overflow():
+            self.col_dual[:] = 0
         if not self.is_square:
             np.minimum(self.col_dual, 0, out=self.col_dual)
         for _ in range(ADOPTIONS):
@@ -146,6 +152,13 @@ class Problem:
         self.row_to_col[:] = self.col_to_row[:] = -1
         self.col_dual[:] = 0
         return self._reduce_rows(control) and self._reduce_columns(control)
+
+    def _may_overflow(self) -> bool:
+        """Whether the sums that integers allow may be exceeded from the given duals."""
+        if self.col_dual.dtype.kind == "f" or not self.col_dual.size:
+            return False
+        most = max(-int(self.col_dual.min()), int(self.col_dual.max()))
+        return (self.row_to_col.size + 1) * self._largest + most >= 2**62
 
     def _reduce_rows(self, control: Any) -> bool:
         state = self.values, self.col_dual, self.far, self.row_dual
@@ -212,5 +225,5 @@ def _col_minima(values, row_dual, col_dual, far, least, first, last, begin, end)
     for row in range(first, last):
         line, dual = values[row], row_dual[row]
         for col in range(begin, end):
-            there = (line[col] - dual) - col_dual[col] if line[col] < far else far
+            there = tight_at(line[col], dual, col_dual[col], 0, far)
             least[col] = there if there < least[col] else least[col]
