@@ -34,7 +34,7 @@ class BipartiteGraph:
     Parameters
     ----------
     source : sparse, dense or networkx graph, or tuple
-        - any SciPy sparse array or matrix, any cupyx sparse matrix: stored entries are edges,
+        - any SciPy sparse array or matrix, any of cupyx: stored entries are edges,
           stored zeros too (but of DIA, which stores its padding, the nonzero entries);
         - ``(indptr, indices, shape)`` or ``(indptr, indices, data, shape)``: CSR arrays of NumPy,
           CuPy or anything that speaks ``__cuda_array_interface__`` or DLPack; indices may be
@@ -288,7 +288,7 @@ def _parts_of(source: Any) -> _Parts:
         return source._parts()
     if isinstance(source, tuple):
         return _parts_of_tuple(source)
-    if _is_sparse(source):
+    if is_sparse(source):
         return _parts_of_sparse(source)
     if _is_instance(source, "networkx", "Graph"):
         return _parts_of_networkx(source, None)
@@ -494,11 +494,10 @@ def _from_dlpack(values: Any) -> Any:
     return np.from_dlpack(values)
 
 
-def _is_sparse(source: Any) -> bool:
+def is_sparse(source: Any) -> bool:
     """Whether `source` is a sparse array of SciPy or cupyx, importing neither."""
-    return _is_instance(source, "scipy.sparse", "spmatrix", "sparray") or _is_instance(
-        source, "cupyx.scipy.sparse", "spmatrix"
-    )
+    loaded = (sys.modules.get(name) for name in ("scipy.sparse", "cupyx.scipy.sparse"))
+    return any(module is not None and module.issparse(source) for module in loaded)
 
 
 def _is_instance(source: Any, module: str, *names: str) -> bool:

@@ -24,10 +24,10 @@ from gpumatch.bipartite import (
     BipartiteGraph,
     _as_array,
     _is_instance,
-    _is_sparse,
     _torch,
     _xp,
     array_of,
+    is_sparse,
 )
 
 __all__ = ["Costs", "DenseCosts", "SparseCosts", "as_costs"]
@@ -350,7 +350,7 @@ def as_costs(source: Any) -> Costs:
     if isinstance(source, BipartiteGraph):
         raise TypeError("a BipartiteGraph has no costs: pass a sparse matrix or a tuple with data")
     is_torch_csr = _is_instance(source, "torch", "Tensor") and source.layout == _torch().sparse_csr
-    is_sparse = isinstance(source, tuple) or _is_sparse(source) or is_torch_csr
+    is_sparse = isinstance(source, tuple) or is_sparse(source) or is_torch_csr
     return SparseCosts(source) if is_sparse else DenseCosts(source)
 
 

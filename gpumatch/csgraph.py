@@ -7,14 +7,13 @@ to be maximised) raise ValueError; and cupyx matrices are taken too and answered
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 from warnings import warn
 
 import numpy as np
 
 from gpumatch.assignment import InfeasibleError, assign
-from gpumatch.bipartite import BipartiteGraph
+from gpumatch.bipartite import BipartiteGraph, is_sparse
 from gpumatch.costs import TOO_LARGE
 from gpumatch.matching import Matching
 from gpumatch.matching import maximum_matching as _maximum_matching
@@ -57,7 +56,7 @@ def maximum_bipartite_matching(graph: Any, perm_type: str = "row") -> Any:
     """
     if perm_type not in ("row", "column"):
         raise ValueError(f"perm_type must be 'row' or 'column'; got {perm_type!r}")
-    if not _is_sparse(graph):
+    if not is_sparse(graph):
         raise TypeError("graph must be sparse")
     if graph.format not in ("csr", "csc", "coo"):
         raise TypeError("graph must be in CSC, CSR, or COO format.")
@@ -100,7 +99,7 @@ def min_weight_full_bipartite_matching(biadjacency: Any, maximize: bool = False)
     >>> col_ind
     array([1, 0], dtype=int32)
     """
-    if not _is_sparse(biadjacency):
+    if not is_sparse(biadjacency):
         raise TypeError("graph must be sparse")
     if biadjacency.format not in ("csr", "csc", "coo"):
         raise TypeError("graph must be in CSC, CSR, or COO format.")
@@ -145,7 +144,7 @@ def structural_rank(graph: Any) -> Any:
     >>> int(structural_rank(csr_array([[1, 1], [0, 0]])))
     1
     """
-    if not _is_sparse(graph):
+    if not is_sparse(graph):
         raise TypeError("Input must be sparse")
     if graph.format not in ("csr", "csc", "coo"):
         from scipy.sparse import SparseEfficiencyWarning
@@ -179,10 +178,3 @@ def _without_zeros(matrix: Any) -> Any:
         matrix = matrix.copy()
         matrix.eliminate_zeros()
     return matrix
-
-
-def _is_sparse(graph: Any) -> bool:
-    from scipy.sparse import issparse
-
-    cupyx_sparse = sys.modules.get("cupyx.scipy.sparse")
-    return issparse(graph) or (cupyx_sparse is not None and cupyx_sparse.issparse(graph))

@@ -172,12 +172,17 @@ def test_a_stopped_search_leaves_a_matching_that_goes_on(options):
     assert certificates.verify(A, rest).size == whole.size
 
 
-def test_device_input_gives_device_output_on_the_callers_stream():
+@pytest.mark.parametrize("kind", ["csr_matrix", "csr_array"])
+def test_device_input_gives_device_output_on_the_callers_stream(kind):
     import cupy as cp
-    from cupyx.scipy.sparse import csr_matrix
+    import cupyx.scipy.sparse
+
+    if not hasattr(cupyx.scipy.sparse, kind):
+        pytest.skip(f"this CuPy has no {kind}")
+    make = getattr(cupyx.scipy.sparse, kind)
 
     A = uniform(2_000, 1_500, 3, 3)
-    device = csr_matrix(sp.csr_matrix(A.astype(np.float32)))
+    device = make(sp.csr_matrix(A.astype(np.float32)))
     with cp.cuda.Stream(non_blocking=True):
         m = maximum_matching(device)
         assert m.stats["backend"] == "cuda"
