@@ -435,7 +435,7 @@ def test_beginning_from_the_answer_needs_no_search():
     matrix = np.random.default_rng(3).integers(0, 10**6, (80, 120))
     a = gm.assign(matrix)
     again = gm.assign(matrix, initial=a)
-    assert [phase["found"] for phase in again.stats["trace"]] == [0, 0, 0]
+    assert sum(phase["found"] for phase in again.stats["trace"]) == 0
     assert sum(phase["scans"] for phase in again.stats["trace"]) == 0
 
 

@@ -50,7 +50,7 @@ __all__ = [
     "take_nearest",
 ]
 
-LANES = 64
+LANES = 32
 BUDGET = 2**27
 """Entries scanned between two returns to Python: about a tenth of a second from main memory."""
 
@@ -87,7 +87,7 @@ def row_minima(costs, price, least, far, minima, first, last):
     """The least reduced costs of rows first to last."""
     for row in range(first, last):
         _lane_minima(costs[row], price, least, far)
-        minima[row] = least.min()
+        minima[row] = _least(least)
 
 
 @_kernel
@@ -218,6 +218,15 @@ def _relax(line, price, offset, row, dist, pred, least, low, far):
 
 
 @_kernel
+def _least(least):
+    """The least over the lanes."""
+    nearest = least[0]
+    for lane in range(1, LANES):
+        nearest = least[lane] if least[lane] < nearest else nearest
+    return nearest
+
+
+@_kernel
 def _join(front, dist, least, col_to_row, tree, reach, tail, low, far):
     """Let the columns within ``front`` join the tree; a free one among them or -1, and the tail."""
     for lane in range(LANES):
@@ -278,15 +287,17 @@ def _grow(
         dist[:] = far
         _relax(costs[root], price, price.dtype.type(0), root, dist, pred, least, low, far)
         scans = 1
+    nearest = _least(least)
     while scans * dist.size < budget:
         if head == tail:
-            front = max(front, least.min())
+            front = max(front, nearest)
             if leave <= front and leaver >= 0:
                 front, outcome = leave, LEFT
                 break
             if front == far:
                 outcome = STUCK
                 break
+        if nearest <= front:
             sink, tail = _join(front, dist, least, col_to_row, tree, reach, tail, low, far)
             if sink >= 0:
                 outcome = FOUND
@@ -298,13 +309,9 @@ def _grow(
         offset = front - (line[col] - price[col])
         if leaves and limit + offset < leave:
             leave, leaver = limit + offset, row
-        scans += 1
         _relax(line, price, offset, row, dist, pred, least, low, far)
-        if least.min() <= front:
-            sink, tail = _join(front, dist, least, col_to_row, tree, reach, tail, low, far)
-            if sink >= 0:
-                outcome = FOUND
-                break
+        nearest = _least(least)
+        scans += 1
     mark[FRONT], mark[LEAVE] = front, leave
     spot[HEAD], spot[TAIL], spot[LEAVER] = head, tail, leaver
     return outcome, sink, scans

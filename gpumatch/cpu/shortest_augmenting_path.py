@@ -99,32 +99,32 @@ class _Paths:
         """Rounds of bids by the rows that are free."""
         for _ in range(ROUNDS):
             free = self._start_with_free_rows()
-            before = self.matched
+            if not free.size:
+                break
             done = False
             while not done:
                 done = self._reduce_rows(free)
-                if control.tick(self.matched):
+                matched = self.matched
+                if control.tick(matched):
                     return False
-            matched = self.matched
-            control.phase(
-                found=matched - before, matched=matched, step="bids", scans=int(self.spot[SCANS])
-            )
+            self._record("bids", free, matched, control)
         return True
 
     def augment(self, control: Any) -> bool:
         """Serve all rows that are free; the first that has no path ends it."""
         free = self._start_with_free_rows()
-        before = self.matched
-        outcome = SPENT
-        while outcome == SPENT:
+        outcome, matched = SPENT, self.row_to_col.size - free.size
+        while outcome == SPENT and free.size:
             outcome = self._augment(free)
-            if control.tick(self.matched) and outcome == SPENT:
+            matched = self.matched
+            if control.tick(matched) and outcome == SPENT:
                 return False
-        matched = self.matched
-        control.phase(
-            found=matched - before, matched=matched, step="paths", scans=int(self.spot[SCANS])
-        )
+        self._record("paths", free, matched, control)
         return True
+
+    def _record(self, step: str, free: np.ndarray, matched: int, control: Any) -> None:
+        found = matched - (self.row_to_col.size - free.size)
+        control.phase(found=found, matched=matched, step=step, scans=int(self.spot[SCANS]))
 
     def write_duals(self, row_dual: np.ndarray, col_dual: np.ndarray) -> None:
         """The duals at these prices; where all must match, these move so that none is above 0."""

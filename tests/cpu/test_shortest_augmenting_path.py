@@ -200,7 +200,7 @@ def test_an_optimal_start_is_kept(kind):
     mates = list(zip(first.rows, first.row_to_col))
     again = Solved(kind, matrix, control=control, mates=mates, price=first.col_dual)
     assert np.array_equal(again.row_to_col, first.row_to_col)
-    assert [found for _, found, _ in control.steps] == [0, 0, 0]
+    assert sum(found for _, found, _ in control.steps) == 0
 
 
 @EVERY_KIND
