@@ -71,6 +71,10 @@ def _on_cpu(name: str, reference: str) -> Algorithm:
     return Algorithm(name, "matching", True, reference, {"cpu": home})
 
 
+def _on_both(cpu: str, cuda: str) -> dict[str, str]:
+    return {"cpu": f"gpumatch.cpu.{cpu}", "cuda": f"gpumatch.cuda.{cuda}"}
+
+
 _MATCHING = [
     Algorithm(
         "engine",
@@ -103,14 +107,14 @@ _ASSIGNMENT = [
         "assignment",
         True,
         f"{_DATE}: classical variant",
-        {"cpu": "gpumatch.cpu.hungarian_classical:run"},
+        _on_both("hungarian_classical:run", "hungarian:run_classical"),
     ),
     Algorithm(
         "hungarian-tree",
         "assignment",
         True,
         f"{_DATE}: alternating tree variant",
-        {"cpu": "gpumatch.cpu.hungarian_tree:run"},
+        _on_both("hungarian_tree:run", "hungarian:run_tree"),
         {"search": ("levels", "stack")},
     ),
     Algorithm(

@@ -16,7 +16,7 @@ Device memory beside the costs: 24 bytes a row and 28 a column with the tree var
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import cupy as cp
 import cupyx
@@ -24,7 +24,7 @@ import numpy as np
 
 from gpumatch.cuda import module
 
-__all__ = ["run"]
+__all__ = ["run_classical", "run_tree"]
 
 _STEPS_A_LAUNCH = 256  # the host looks in between: progress, time limit, Ctrl-C
 _TRACE = (4096, 4)  # as kTraceLength and kTraceWidth in hungarian_trees.cuh
@@ -56,7 +56,7 @@ _STATE = np.dtype(
 )
 
 
-def run(
+def run_classical(
     costs: Any,
     row_to_col: Any,
     col_to_row: Any,
@@ -64,9 +64,7 @@ def run(
     col_dual: Any,
     control: Any,
     *,
-    algorithm: str,
     limit: float | None,
-    search: str = "levels",
     threads: int,
     seed: int,
 ) -> bool:
@@ -75,25 +73,58 @@ def run(
     Which of several optimal assignments is found depends on the order in which the device runs its
     threads; `seed` and `threads` have no part in it.
     """
+    solution = _Solution(row_to_col, col_to_row, row_dual, col_dual)
+    return _run(_Classical, costs, solution, control, limit)
+
+
+def run_tree(
+    costs: Any,
+    row_to_col: Any,
+    col_to_row: Any,
+    row_dual: Any,
+    col_dual: Any,
+    control: Any,
+    *,
+    limit: float | None,
+    search: str = "levels",
+    threads: int,
+    seed: int,
+) -> bool:
+    """The same by alternating trees and column slacks, in the one order that the GPU has."""
     if search != "levels":
         raise ValueError(f"search={search!r} runs on 'cpu', not on 'cuda'")
+    solution = _Solution(row_to_col, col_to_row, row_dual, col_dual)
+    return _run(_Tree, costs, solution, control, limit)
+
+
+class _Solution(NamedTuple):
+    """The caller's arrays, on the host or the device."""
+
+    row_to_col: Any
+    col_to_row: Any
+    row_dual: Any
+    col_dual: Any
+
+
+def _run(
+    kind: type[_Search], costs: Any, solution: _Solution, control: Any, limit: float | None
+) -> bool:
     if costs.shape[0] == 0:
-        col_dual[:] = 0
+        solution.col_dual[:] = 0
         return True
-    kind = {"hungarian-classical": _Classical, "hungarian-tree": _Tree}[algorithm]
     values, is_complete = _dense(costs)
     for units in _units(costs, limit, is_complete):
-        problem = _Problem(values, units, limit, col_to_row=col_to_row, col_dual=col_dual)
+        problem = _Problem(values, units, limit, solution)
         with control.part("initial reduction"):
             problem.reduce()
-        forest = kind(problem, may_grow=not is_complete)
+        search = kind(problem, may_grow=not is_complete)
         try:
-            ended = forest.finish(control)
+            ended = search.finish(control)
         finally:
-            if not forest.is_too_fine:
-                problem.write(row_to_col, col_to_row, row_dual, col_dual)
-                forest.report(control)
-        if not forest.is_too_fine:
+            if not search.is_too_fine:
+                problem.write(solution)
+                search.report(control)
+        if not search.is_too_fine:
             return ended
     raise OverflowError("the duals of these costs do not fit 64-bit integers")
 
@@ -155,13 +186,7 @@ class _Problem:
     """A problem on the device, its matching and its duals in the kernels' units."""
 
     def __init__(
-        self,
-        values: cp.ndarray,
-        units: _Units,
-        limit: float | None,
-        *,
-        col_to_row: Any,
-        col_dual: Any,
+        self, values: cp.ndarray, units: _Units, limit: float | None, start: _Solution
     ) -> None:
         self.values, self.units = values, units
         self.nrows, self.ncols = values.shape
@@ -169,9 +194,9 @@ class _Problem:
         self.all_match = limit is None and self.nrows == self.ncols
         self.kernels = module.kernels_for(module.HUNGARIAN_REDUCTION, values.dtype)
         self.row_to_col = cp.full(self.nrows, -1, np.int32)
-        self.col_to_row = cp.array(col_to_row)
+        self.col_to_row = cp.array(start.col_to_row)
         self.row_dual = cp.zeros(self.nrows, np.int64)
-        self.col_dual = units.fixed(cp.asarray(col_dual))
+        self.col_dual = units.fixed(cp.asarray(start.col_dual))
         cp.clip(self.col_dual, -units.most_given, units.most_given, out=self.col_dual)
 
     def struct(self) -> np.ndarray:
@@ -193,16 +218,16 @@ class _Problem:
         if self.all_match:
             self._reduce_columns()
 
-    def write(self, row_to_col: Any, col_to_row: Any, row_dual: Any, col_dual: Any) -> None:
+    def write(self, solution: _Solution) -> None:
         """Hand the matching and the duals back; where all match, no column's dual is above 0."""
         if self.all_match:
             most = self.col_dual.max()
             self.col_dual -= most
             self.row_dual += most
-        _copy(self.row_to_col, row_to_col)
-        _copy(self.col_to_row, col_to_row)
-        _copy(self.units.given(self.row_dual), row_dual)
-        _copy(self.units.given(self.col_dual), col_dual)
+        _copy(self.row_to_col, solution.row_to_col)
+        _copy(self.col_to_row, solution.col_to_row)
+        _copy(self.units.given(self.row_dual), solution.row_dual)
+        _copy(self.units.given(self.col_dual), solution.col_dual)
 
     def _adopt(self) -> bool:
         """Keep the pairs that are tight at the given prices; False where that does not end."""

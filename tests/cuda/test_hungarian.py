@@ -208,9 +208,9 @@ def test_more_than_two_to_the_31_pairs():
     row_to_col, col_to_row = cp.full((2, n), -1, np.int32)
     row_dual, col_dual = cp.zeros((2, n))
     control = Recorder()
-    assert hungarian.run(
+    assert hungarian.run_tree(
         DenseCosts(values).problem(False, False), row_to_col, col_to_row, row_dual, col_dual,
-        control, algorithm="hungarian-tree", limit=None, threads=1, seed=0,
+        control, limit=None, threads=1, seed=0,
     )  # fmt: skip
     assert (cp.sort(row_to_col) == cp.arange(n)).all()
     assert float(col_dual.max()) <= 0
