@@ -26,6 +26,8 @@ from gpumatch.cpu.dense_paths import HEAD, LANES, SCANS, SPENT
 
 __all__ = ["run"]
 
+SPARSE_BIDS = 32
+"""Scans in a round of bids for each free row, where costs are sparse and bids cheap."""
 ROUNDS = 2
 """Rounds of bids."""
 ROOM = 64
@@ -58,6 +60,7 @@ def run(
 class _Paths:
     """What dense and sparse costs have in common; subclasses know the kernels."""
 
+    budget: int
     bids: int  # scans in a round of bids, for each free row
 
     def __init__(
@@ -168,7 +171,32 @@ class _Paths:
         self.price[:] = 0
 
     def _start(self, control: Any) -> bool:
+        return self._reduce_columns(control) if self.all_match else True
+
+    def _reduce_columns(self, control: Any) -> bool:
+        """Price the columns at their least costs, and give them to rows that have those."""
+        lowest = np.full_like(self.price, self.far)
+        nearest = np.zeros(self.price.size, np.int32)
+        for first, last in self._blocks():
+            self._lower_to_minima(lowest, nearest, first, last)
+            if control.tick(0):
+                return False
+        if (lowest < self.far).all():
+            self.price[:] = lowest
+            dense_paths.take_nearest(nearest, self.row_to_col, self.col_to_row)
         return True
+
+    def _blocks(self) -> Iterator[tuple[int, int]]:
+        """Ranges of rows with about the budget's entries."""
+        nrows = self.row_to_col.size
+        step = max(1, self.budget * nrows // max(self.costs.nnz, 1))
+        for first in range(0, nrows, step):
+            yield first, min(first + step, nrows)
+
+    def _lower_to_minima(
+        self, lowest: np.ndarray, nearest: np.ndarray, first: int, last: int
+    ) -> None:
+        raise NotImplementedError
 
     def _reduce_rows(self, free: np.ndarray) -> bool:
         raise NotImplementedError
@@ -183,6 +211,7 @@ class _Paths:
 class _DensePaths(_Paths):
     """By the kernels of `dense_paths`."""
 
+    budget = dense_paths.BUDGET
     bids = 5
 
     def __init__(self, costs: Any, *others: Any) -> None:
@@ -205,7 +234,7 @@ class _DensePaths(_Paths):
     def _start(self, control: Any) -> bool:
         if self.costs.is_complete and self.costs.low == self.costs.high:
             return self._match_diagonal()
-        return self._reduce_columns(control) if self.all_match else True
+        return super()._start(control)
 
     def _match_diagonal(self) -> bool:
         """Where all pairs cost the same, one choice is as good as any."""
@@ -214,17 +243,10 @@ class _DensePaths(_Paths):
             self.row_to_col[:] = self.col_to_row[:pairs] = np.arange(pairs)
         return True
 
-    def _reduce_columns(self, control: Any) -> bool:
-        lowest = np.full_like(self.price, self.far)
-        nearest = np.zeros(self.price.size, np.int32)
-        for first, last in self._blocks():
-            dense_paths.lower_to_minima(self.values, lowest, nearest, first, last)
-            if control.tick(0):
-                return False
-        if (lowest < self.far).all():
-            self.price[:] = lowest
-            dense_paths.take_nearest(nearest, self.row_to_col, self.col_to_row)
-        return True
+    def _lower_to_minima(
+        self, lowest: np.ndarray, nearest: np.ndarray, first: int, last: int
+    ) -> None:
+        dense_paths.lower_to_minima(self.values, lowest, nearest, first, last)
 
     def _reduce_rows(self, free: np.ndarray) -> bool:
         return dense_paths.reduce_rows(
@@ -247,21 +269,17 @@ class _DensePaths(_Paths):
                 self.values, self.price, self.least, self.far, minima, first, last
             )
 
-    def _blocks(self) -> Iterator[tuple[int, int]]:
-        """Ranges of rows with about BUDGET entries."""
-        nrows, ncols = self.values.shape
-        step = max(1, dense_paths.BUDGET // max(ncols, 1))
-        for first in range(0, nrows, step):
-            yield first, min(first + step, nrows)
-
 
 class _SparsePaths(_Paths):
     """By the kernels of `sparse_paths`."""
 
-    bids = 1  # few enough for prices to stay within rows · max |cost|
+    budget = sparse_paths.BUDGET
 
     def __init__(self, costs: Any, *others: Any) -> None:
         super().__init__(costs, *others)
+        # A bid lowers a price below all others by the range of costs at most.
+        most = 4 * SPARSE_BIDS * self.row_to_col.size * costs.largest
+        self.bids = SPARSE_BIDS if most < self.far else 1
         self.entries = costs.indptr, costs.indices, costs.weights
         number, ncols = self.price.dtype, self.price.size
         self.dist = np.empty(ncols, number)
@@ -285,5 +303,11 @@ class _SparsePaths(_Paths):
             self.limit, self.leaves, self.exact, self.low, self.far, sparse_paths.BUDGET,
         )  # fmt: skip
 
+    def _lower_to_minima(
+        self, lowest: np.ndarray, nearest: np.ndarray, first: int, last: int
+    ) -> None:
+        sparse_paths.lower_to_minima(*self.entries, lowest, nearest, first, last)
+
     def _row_minima(self, minima: np.ndarray) -> None:
-        sparse_paths.row_minima(*self.entries, self.price, self.far, minima, 0, minima.size)
+        for first, last in self._blocks():
+            sparse_paths.row_minima(*self.entries, self.price, self.far, minima, first, last)

@@ -38,7 +38,7 @@ from gpumatch.cpu.dense_paths import (
     turn,
 )
 
-__all__ = ["BUDGET", "augment", "reduce_rows", "row_minima"]
+__all__ = ["BUDGET", "augment", "lower_to_minima", "reduce_rows", "row_minima"]
 
 BUDGET = 2**22
 """Entries scanned between two returns to Python: under half a second even with the heap's work."""
@@ -46,6 +46,16 @@ BUDGET = 2**22
 WAITING = 6
 
 _kernel = njit(cache=True, nogil=True)
+
+
+@_kernel
+def lower_to_minima(indptr, indices, costs, price, nearest, first, last):
+    """Lower prices to the least costs in rows first to last, and name the ``nearest`` rows."""
+    for row in range(first, last):
+        for entry in range(indptr[row], indptr[row + 1]):
+            if costs[entry] < price[indices[entry]]:
+                price[indices[entry]] = costs[entry]
+                nearest[indices[entry]] = row
 
 
 @_kernel
