@@ -57,10 +57,11 @@ def verify(A: Any, result: Any) -> Certificate:
 
     Parameters
     ----------
-    A : what was matched
-        Anything `BipartiteGraph` is made from.
-    result : Matching
-        Or any object with ``row_to_col``, ``col_to_row`` and ``vertex_cover()``.
+    A : what was matched, or the costs of what was assigned
+        Anything `BipartiteGraph` is made from; anything `assign` takes.
+    result : Matching or Assignment
+        Or any object with ``row_to_col``, ``col_to_row`` and ``vertex_cover()``, or with what an
+        Assignment holds. `gpumatch.assignment` states what proves an assignment.
 
     Returns
     -------
@@ -70,7 +71,8 @@ def verify(A: Any, result: Any) -> Certificate:
     ------
     CertificateError
         If a matched pair is no edge, a vertex is matched twice, or the cover does not prove the
-        matching maximum. The message names the edge or the vertex.
+        matching maximum, or the duals the assignment optimal. The message names the edge or the
+        vertex.
 
     Notes
     -----
