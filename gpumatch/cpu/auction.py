@@ -119,6 +119,9 @@ def run(
     if convergence != "counter":
         raise ValueError(f"convergence={convergence!r} does not run on 'cpu': pass 'counter'")
     mates, duals = (row_to_col, col_to_row), (row_dual, col_dual)
+    if row_to_col.size == 0:
+        col_dual[:] = 0
+        return True
     if limit is None and not costs.is_complete:
         largest = row_to_col.copy(), col_to_row.copy()
         if not complete(costs, *largest, control, threads=threads, seed=seed):
@@ -203,6 +206,13 @@ class Precision(NamedTuple):
             return cls(1 / scale, spread, farthest, True, True)
         epsilon = max(spread / (FINENESS * nrows), 2 * math.ulp(largest))
         return cls(epsilon, spread, farthest, False, 64 * steps * spread * 2.0**-52 < epsilon)
+
+    def coarsened(self, steps: int) -> Precision:
+        """No more than so many epsilons from one end of the spread to the other."""
+        epsilon = self.spread / steps
+        if epsilon <= self.epsilon:
+            return self
+        return self._replace(epsilon=epsilon, is_exact=False)
 
     def schedule(self, is_warm: bool) -> list[float]:
         """All epsilons, falling."""

@@ -124,9 +124,7 @@ def run(
     col_dual[:] = 0
     if not start_from(start, costs, *mates, control, limit=limit, threads=threads, seed=seed):
         return False
-    if limit is None and (row_to_col < 0).any():
-        return True
-    if costs.nnz == 0:
+    if row_to_col.size == 0 or (limit is None and (row_to_col < 0).any()):
         return True
     with Workers(threads, costs.nnz) as workers:
         switching_ended = _Switching(
