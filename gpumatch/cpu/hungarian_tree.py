@@ -79,14 +79,18 @@ def run(
 ) -> bool:
     """Match the rows at least cost, as `gpumatch.assignment` tells; True unless stopped.
 
-    Each search is a phase of the statistics, with its dual ``updates``, and the seconds of the
-    initial reduction, the forward pass, the dual updates and the augmentations are recorded.
+    The first assignments, then each search, are a phase of the statistics, with its dual
+    ``updates``; and the seconds of the initial reduction, the first assignments, the forward pass,
+    the dual updates and the augmentations are recorded.
     """
     kind = {"levels": _Levels, "stack": _Stack}[search]
     arrays = row_to_col, col_to_row, row_dual, col_dual
     with Problem(costs, *arrays, limit=limit, threads=threads) as problem:
         with control.part("initial reduction"):
             if not problem.reduce(control):
+                return False
+        with control.part("first assignments"):
+            if not problem.match_tight(control):
                 return False
         return kind(problem).solve(control)
 

@@ -5,7 +5,9 @@ its own at that price. Thus every row must be matched, to one of no fewer column
 or the greatest int64) forbids a pair. O(nm) of memory, O(n(n + m)) with a limit.
 
 Rows are reduced by their least cost, the dual of the row. Columns are reduced by what then is least
-in them only if there are as many as rows: else one may stay unmatched, and its dual must be 0.
+in them only if there are as many as rows: else one may stay unmatched, and its dual must be 0. Then
+each row takes the first free column to which it is tight. The paper leaves that to its first
+searches; what it calls initial assignments are all those before the first dual update.
 
 Integers do not overflow. With C = max |c|, rows of u, columns of v: u_i >= -C, as it never falls;
 and an alternating path of 2n - 1 pairs at most leads from row i to an unmatched column, whose dual
@@ -153,6 +155,18 @@ class Problem:
         self.col_dual[:] = 0
         return self._reduce_rows(control) and self._reduce_columns(control)
 
+    def match_tight(self, control: Any) -> bool:
+        """Match rows to columns as far as tight pairs are free; False when stopped."""
+        before = self.matched
+        state = self.values, self.row_dual, self.col_dual, self.far
+        for rows in self.blocks():
+            _match_tight(*state, self.row_to_col, self.col_to_row, *rows)
+            if control.tick(self.matched):
+                return False
+        matched = self.matched
+        control.phase(found=matched - before, matched=matched, updates=0)
+        return True
+
     def _may_overflow(self) -> bool:
         """Whether the sums that integers allow may be exceeded from the given duals."""
         if self.col_dual.dtype.kind == "f" or not self.col_dual.size:
@@ -227,3 +241,17 @@ def _col_minima(values, row_dual, col_dual, far, least, first, last, begin, end)
         for col in range(begin, end):
             there = tight_at(line[col], dual, col_dual[col], 0, far)
             least[col] = there if there < least[col] else least[col]
+
+
+@_kernel
+def _match_tight(values, row_dual, col_dual, far, row_to_col, col_to_row, first, last):
+    """Give rows first to last, where free, the first free column that is tight."""
+    for row in range(first, last):
+        if row_to_col[row] >= 0:
+            continue
+        line, dual = values[row], row_dual[row]
+        for col in range(col_dual.size):
+            if col_to_row[col] < 0 and tight_at(line[col], dual, col_dual[col], 0, far) <= 0:
+                row_to_col[row] = col
+                col_to_row[col] = row
+                break

@@ -1,4 +1,4 @@
-"""Date and Nagi (2016) without a GPU: the kernels of their Hungarian variants as taking turns.
+"""Date and Nagi (2016) without a GPU: both Hungarian variants' kernels as interleaved threads.
 
 As in `gpumatch.cpu.reference`, each kernel is a loop over the vertices of one thread, written as a
 generator, and `Grid` advances the threads in a seeded random order. So the races by which the paper
