@@ -107,14 +107,16 @@ _ASSIGNMENT = [
         "assignment",
         True,
         f"{_DATE}: classical variant",
-        _on_both("hungarian_classical:run", "hungarian:run_classical"),
+        _on_both("hungarian_classical:run", "hungarian:run_classical")
+        | {"reference": "gpumatch.cpu.reference_hungarian:run_classical"},
     ),
     Algorithm(
         "hungarian-tree",
         "assignment",
         True,
         f"{_DATE}: alternating tree variant",
-        _on_both("hungarian_tree:run", "hungarian:run_tree"),
+        _on_both("hungarian_tree:run", "hungarian:run_tree")
+        | {"reference": "gpumatch.cpu.reference_hungarian:run_tree"},
         {"search": ("levels", "stack")},
     ),
     Algorithm(

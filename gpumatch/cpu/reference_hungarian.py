@@ -59,6 +59,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from functools import partial
 from itertools import accumulate
 from typing import Any, NamedTuple
 
@@ -528,6 +529,10 @@ def run(
     except _Stopped:
         return False
     return True
+
+
+run_classical = partial(run, algorithm="hungarian-classical")
+run_tree = partial(run, algorithm="hungarian-tree")
 
 
 class _Whole:
