@@ -91,6 +91,7 @@ def _param(run: Run, *others, name: str = ""):
 
 
 EVERY_RUN = [_param(run) for run in RUNS]
+EVERY_FAST_RUN = [_param(run) for run in RUNS if run.backend != "reference"]
 EVERY_CASE = [
     _param(run, case, name=f"-{case}")
     for run in RUNS

@@ -21,6 +21,7 @@ from tests.assignment_cases import (
     DENSE_OPTIMA,
     DTYPES,
     EVERY_CASE,
+    EVERY_FAST_RUN,
     EVERY_RUN,
     IPADIC_OPTIMUM,
     LAPX_OPTIMUM,
@@ -235,7 +236,7 @@ def test_a_long_chain_of_large_integers(run):
 
 
 @pytest.mark.parametrize("name", DENSE_OPTIMA)
-@EVERY_ALGORITHM
+@pytest.mark.parametrize("run", EVERY_FAST_RUN)
 def test_or_library(run, name):
     matrix = or_library(name)
     a = gm.assign(matrix, **run.arguments)
@@ -243,21 +244,21 @@ def test_or_library(run, name):
 
 
 @pytest.mark.parametrize("name", SPARSE_OPTIMA)
-@EVERY_ALGORITHM
+@pytest.mark.parametrize("run", EVERY_FAST_RUN)
 def test_or_library_sparse(run, name):
     matrix = or_library_sparse(name)
     a = gm.assign(matrix, **run.arguments)
     assert gm.verify(matrix, a).bound == a.objective == SPARSE_OPTIMA[name]
 
 
-@EVERY_ALGORITHM
+@pytest.mark.parametrize("run", EVERY_FAST_RUN)
 def test_ipadic(run):
     matrix = ipadic()
     a = gm.assign(matrix, **run.arguments)
     assert gm.verify(matrix, a).bound == a.objective == IPADIC_OPTIMUM
 
 
-@EVERY_ALGORITHM
+@pytest.mark.parametrize("run", EVERY_FAST_RUN)
 def test_costs_that_break_absolute_tolerances(run):
     matrix = lapx_cost_eps()
     a = gm.assign(matrix, **run.arguments)

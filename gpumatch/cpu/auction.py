@@ -161,7 +161,6 @@ def close(
         return True
     if finish == "epsilon" and precision.is_workable:
         return False
-    control.tick(int(np.count_nonzero(row_to_col >= 0)))
     return shortest_augmenting_path.run(
         costs, row_to_col, col_to_row, row_dual, col_dual, control,
         limit=limit, threads=threads, seed=seed,
@@ -261,6 +260,8 @@ class _Auction:
                     return False
             self._settle()
             self.best = self.rows.mate.copy(), self.cols.mate.copy(), self.cols.dual.copy()
+            if control.tick(self.assigned) and epsilon > self.precision.epsilon:
+                return False
         return True
 
     def _forward(self, epsilon: float, workers: Workers, control: Any) -> bool:
