@@ -350,8 +350,8 @@ def as_costs(source: Any) -> Costs:
     if isinstance(source, BipartiteGraph):
         raise TypeError("a BipartiteGraph has no costs: pass a sparse matrix or a tuple with data")
     is_torch_csr = _is_instance(source, "torch", "Tensor") and source.layout == _torch().sparse_csr
-    is_sparse = isinstance(source, tuple) or is_sparse(source) or is_torch_csr
-    return SparseCosts(source) if is_sparse else DenseCosts(source)
+    has_entries = isinstance(source, tuple) or is_sparse(source) or is_torch_csr
+    return SparseCosts(source) if has_entries else DenseCosts(source)
 
 
 # -- checks ----------------------------------------------------------------------------------------
