@@ -9,8 +9,8 @@ what they are. Others become multiples of a power of two that leaves about 2**59
 largest, if that is above 1e-283: finer than float64 itself is there. With forbidden pairs duals may
 outgrow what they can without; then the search begins again in units coarse enough for any.
 
-Device memory beside the costs: 24 bytes a row and 28 a column with the tree variant; 40 a row and
-16 a column with the classical one, and 4 for each edge of its adjacency, which grows as needed.
+Device memory beside the costs: 44 bytes a row and 36 a column with the tree variant; 56 a row and
+24 a column with the classical one, and 4 for each edge that its adjacency has room for.
 """
 
 from __future__ import annotations
