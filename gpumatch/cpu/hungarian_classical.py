@@ -6,7 +6,7 @@ the trees end, the duals of their rows rise and those of their columns fall by t
 slack between a row in a tree and a column outside, and the lists of rows with new tight pairs are
 made anew. All lists are, before a search, if there was such an update since they were.
 
-Each search takes at most m updates of O(nm), so for n <= m rows and columns it is O(n²m²) at worst.
+Each search takes at most n updates of O(nm), so for n <= m rows and columns it is O(n³m) at worst.
 What is spared is looking at rows that are nearest to no column outside.
 
 Time instead of slack

@@ -22,7 +22,7 @@ dual u_i + delta - t by now, so its pair with a column j outside is tight from t
 ((c_ij - u_i) - v_j) + t on, and ``slack[j]`` holds the least such time: the paper's slack, plus
 delta. So a dual update changes only delta, and the duals are written once a search. And a pair is
 tight exactly when ``slack[j] <= delta``, whatever the rounding: an update sets delta to the least
-``slack`` outside, hence at least one column joins; a search has at most m updates and ends.
+``slack`` outside, hence at least one column joins; a search has at most n updates and ends.
 
 The paper adds theta / 2 to all rows in trees and all columns outside, and takes as much from the
 others: the same, but for a constant that rows give to columns. Here integers stay integers.

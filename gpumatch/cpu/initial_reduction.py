@@ -126,7 +126,9 @@ class Problem:
         self.workers.__exit__(*exception)
         row_to_col, col_to_row, row_dual, col_dual = self._given
         row_to_col[:] = np.where(self.row_to_col < self.real, self.row_to_col, -1)
-        col_to_row[:] = self.col_to_row[: self.real]
+        rows = np.flatnonzero(row_to_col >= 0)
+        col_to_row[:] = -1
+        col_to_row[row_to_col[rows]] = rows
         if self.is_square and col_dual.size:
             self.col_dual -= self.col_dual.max()
         col_dual[:] = self.col_dual[: self.real]

@@ -112,6 +112,14 @@ def test_the_largest_integers_on_the_longest_path(run):
     assert gm.verify(chain, a).bound == a.objective == n * most
 
 
+def test_times_do_not_run_over():
+    far, number = np.int64(2**63 - 1), np.int64
+    assert initial_reduction.tight_at(number(5), number(1), number(-3), number(9), far) == 16
+    late = initial_reduction.tight_at(number(5), number(0), number(-(2**62)), number(2**62), far)
+    assert late == far
+    assert initial_reduction.tight_at(far, number(-9), number(-9), number(0), far) == far
+
+
 entries = st.integers(-3, 3) | st.integers(-(10**6), 10**6) | st.just(math.inf)
 shapes = st.tuples(st.integers(0, 8), st.integers(0, 4)).map(lambda s: (s[0], s[0] + s[1]))
 limits = st.none() | st.integers(-4, 4)
