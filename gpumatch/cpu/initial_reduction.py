@@ -182,7 +182,6 @@ class Problem:
             self.share(partial(_row_minima, *state), first, last)
             if control.tick(self.matched):
                 return False
-        self.row_dual[self.row_dual == self.far] = 0
         return True
 
     def _drop_slack_pairs(self) -> bool:

@@ -326,7 +326,8 @@ def test_algorithm_9_keeps_slacks_true_and_wakes_rows(monkeypatch):
         assert theta == min(slack for slack in least.values() if slack > 0)
         original(state, theta, grid=grid)
         now = [col for col, slack in least.items() if slack == theta]
-        assert all(state.slack[col] == 0 for col in now)
+        in_trees_too = [col for col in range(state.ncols) if state.col_cover[col]]
+        assert all(state.slack[col] == 0 for col in [*now, *in_trees_too])
         active = {row for row, mark in enumerate(state.row_mark) if mark == reference.ACTIVE}
         assert active == {state.col_pred[col] for col in now}
         assert all(state.reduced(state.col_pred[col], col) == 0 for col in now)
