@@ -161,7 +161,9 @@ def assign(
     finally:
         control.close(solution.matched)
     proven = ended and chosen.exact
-    return _result(given, goal, problem, solution, proven, stats, control)
+    result = _result(given, goal, problem, solution, proven, stats, control)
+    result.proven |= ended and result.gap == 0
+    return result
 
 
 class Assignment:
@@ -181,7 +183,8 @@ class Assignment:
         What the objective may be away from the optimum: the difference to the dual bound, inf where
         a full or maximum assignment is not complete.
     proven : bool
-        Whether the algorithm ran to its end, so that the assignment is optimal.
+        Whether the assignment is optimal: an exact algorithm ran to its end, or a heuristic's duals
+        leave no gap.
     maximize, cardinality, cost_limit
         What was asked for.
     stats : dict

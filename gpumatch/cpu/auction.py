@@ -29,9 +29,11 @@ Exactness
 Everything is computed in float64. The last epsilon for integers is 1/s, where s is a power of 2
 above n, and all prices are multiples of it, without rounding as long as they are below 2**53/s.
 Then n · epsilon < 1, and the assignment is optimal. Prices are made integers by rounding
-v_j + t down, for t among 0, 1/s, ... (s - 1)/s such that no assigned column is at (s - 1)/s:
-there is one, for there are at most n assigned columns. With x and y = c_iy - c_ix integers,
-v_y <= v_x + y + 1/s then gives floor(v_y + t) <= floor(v_x + t) + y: the duals are exact.
+v_j + t down, for the least t among 0, 1/s, ... (s - 1)/s that leaves no assigned column at a
+fraction of (s - 1)/s. There is one, for there are at most n < s such columns, and t < (s - 1)/s
+where a row goes without. For columns j and k, j that of row i, and y = c_ik - c_ij, an integer,
+v_k <= v_j + y + 1/s then gives floor(v_k + t) <= floor(v_j + t) + y; for a row without a column,
+v_k <= y + 1/s with y = c_ik - limit gives floor(v_k + t) <= y. So the rounded duals are exact.
 
 Other costs end with epsilon = (spread of the costs) / (1024 n). Their gap of at most n · epsilon is
 closed by shortest augmenting paths from the auction's prices (``finish="exact"``), or left
@@ -399,7 +401,8 @@ def write_duals(
     is_whole = col_dual.dtype.kind == "i"
     if precision.is_exact:
         price = round_prices(price, row_to_col, precision.epsilon)
-    col_dual[:] = np.rint(price) if is_whole else price
+    farthest = (row_to_col.size + 1) * costs.largest
+    col_dual[:] = np.rint(np.maximum(price, -farthest)) if is_whole else price
     far = np.iinfo(np.int64).max if is_whole else np.inf
     least = np.empty(LANES, col_dual.dtype)
     find_minima(_entries(costs), col_dual, least, far, row_dual)
@@ -412,9 +415,7 @@ def round_prices(price: np.ndarray, row_to_col: np.ndarray, epsilon: float) -> n
     scale = round(1 / epsilon)
     steps = np.rint(price * scale).astype(np.int64)
     is_bad = np.zeros(scale, bool)
-    is_assigned = row_to_col >= 0
-    is_bad[(scale - 1 - steps[row_to_col[is_assigned]]) % scale] = True
-    is_bad[scale - 1] |= not is_assigned.all()
+    is_bad[(scale - 1 - steps[row_to_col[row_to_col >= 0]]) % scale] = True
     return (steps + is_bad.argmin()) // scale
 
 
@@ -467,8 +468,7 @@ def bid(
 def award(own_dual, other_dual, own_mate, other_mate, winner, bidders, count, target, offer, cap):
     """The assignment kernel; how many of ``count`` bidders still wait, ``bidders[:waiting]``.
 
-    Who loses his mate bids again, unless his dual is at the cap: nothing is better for him than
-    none.
+    Who loses his mate bids again.
     """
     for k in range(count):
         wanted = target[k]
@@ -488,7 +488,7 @@ def award(own_dual, other_dual, own_mate, other_mate, winner, bidders, count, ta
             own_mate[bidder] = wanted
             if again >= 0:
                 own_mate[again] = -1
-        if again >= 0 and own_dual[again] < cap:
+        if again >= 0:
             bidders[waiting] = again
             waiting += 1
     for k in range(count):

@@ -281,6 +281,7 @@ def bound(
     minima, lowered = np.empty_like(row_dual), np.empty_like(price)
     is_fixed = np.ones(price.size, bool)
     is_fixed[cols] = False
+    farthest = (row_to_col.size + 1) * costs.largest  # as far as any price need be from 0
     best, in_vain = -np.inf, 0
     step = max(1, BUDGET * row_to_col.size // max(costs.nnz, 1))
     for _ in range(SWEEPS):
@@ -298,7 +299,7 @@ def bound(
             row_dual[:], col_dual[:] = minima, price
         if in_vain == PATIENCE or (lowered == price).all():
             break
-        price, lowered = lowered, price
+        price, lowered = np.maximum(lowered, -farthest), price
     return True
 
 

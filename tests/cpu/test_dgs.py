@@ -76,6 +76,7 @@ def test_it_is_as_near_as_the_paper_says(start):
     assert a.size == 1000
     assert a.objective >= (1 - 0.006) * best
     assert best - a.objective <= a.gap <= 0.006 * best
+    assert not a.proven
 
 
 @STARTS
@@ -109,7 +110,8 @@ def test_another_seed_makes_another_start():
 def test_a_gap_of_zero_is_found_where_the_answer_is_plain():
     matrix = 10 - 9 * np.eye(30, dtype=int)
     a = solve(matrix)
-    assert (a.objective, a.gap) == (30, 0)
+    assert (a.objective, a.gap, a.proven) == (30, 0, True)
+    gm.verify(matrix, a)
 
 
 small = hnp.arrays(
@@ -149,6 +151,15 @@ def test_sparse_costs_are_switched_as_dense_ones():
     matrix = costs.make("uniform_integer", 40, 50, seed=1) + 1
     a, b = solve(matrix), solve(csr_array(matrix))
     assert (a.row_to_col == b.row_to_col).all()
+
+
+def test_the_bound_of_the_largest_integers_does_not_overflow():
+    most = (2**62 - 1) // 4
+    matrix = np.array([[most, -most, most], [-most, most, -most], [most, most, -most]])
+    for wish in ({}, {"maximize": True}):
+        a = solve(matrix, **wish)
+        best = gm.assign(matrix, **wish).objective
+        assert abs(a.objective - best) <= a.gap
 
 
 def test_large_integers_are_not_rounded():
