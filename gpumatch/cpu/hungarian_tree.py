@@ -186,7 +186,8 @@ class _Levels(_Trees):
                 rows = self.rows[spot[FIRST] : spot[FIRST] + count]
                 self.problem.share(partial(_offer, self._scanned, rows), 0, ncols)
                 spot[FIRST] += count
-                _join(self._joined)
+                if spot[FIRST] == spot[LAST]:
+                    _join(self._joined)
             if control.tick(self.problem.matched):
                 return False
         return True
@@ -221,7 +222,8 @@ def _grow_levels(scanned, joined, wide, budget):
         _offer(scanned, rows[spot[FIRST] : spot[FIRST] + count], 0, slack.size)
         spot[FIRST] += count
         budget -= count * slack.size
-        _join(joined)
+        if spot[FIRST] == spot[LAST]:
+            _join(joined)
     return True
 
 
