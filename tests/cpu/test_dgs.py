@@ -147,6 +147,38 @@ def test_the_gap_is_never_too_small(start, matrix, holes, wish):
         assert -1e-9 <= missed * sign <= a.gap + 1e-9
 
 
+def total(matrix, row_to_col, limit):
+    rows = np.flatnonzero(row_to_col >= 0)
+    return matrix[rows, row_to_col[rows]].sum() + limit * (row_to_col.size - rows.size)
+
+
+@STARTS
+@pytest.mark.parametrize("limit", [-4, 2, 9])
+@pytest.mark.parametrize("seed", range(6))
+def test_no_exchange_is_left_where_rows_may_go_without(start, limit, seed):
+    """Some columns are cheap for all, so that rows must go without."""
+    rng = np.random.default_rng(seed)
+    matrix = rng.integers(-5, 6, (9, 10)) + np.repeat([-3, 8], 5)
+    a = solve(matrix, cost_limit=limit, start=start, time_limit=20)
+    now = total(matrix, a.row_to_col, limit)
+    assert 0 < a.size < 9 or limit == 9
+    for row, col in itertools.product(range(9), range(-1, 10)):
+        mates = a.row_to_col.copy()
+        if col >= 0 and a.col_to_row[col] >= 0:
+            mates[a.col_to_row[col]] = mates[row]
+        mates[row] = col
+        assert total(matrix, mates, limit) >= now
+
+
+def test_spare_columns_leave_no_gap():
+    matrix = np.array([[1, 5, 5, 2], [5, 1, 5, 2]])
+    a = solve(matrix)
+    assert (a.objective, a.gap) == (2, 0)
+    matrix = costs.make("uniform_float", 50, 100)
+    a = solve(matrix)
+    assert a.gap <= 0.3 * a.objective
+
+
 def test_sparse_costs_are_switched_as_dense_ones():
     matrix = costs.make("uniform_integer", 40, 50, seed=1) + 1
     a, b = solve(matrix), solve(csr_array(matrix))
