@@ -40,6 +40,13 @@ def test_points_leave_and_others_enter_at_the_sides():
     assert np.minimum(left, 1 - left).min(axis=1).max() <= 0.1
 
 
+def test_who_enters_moves_inwards():
+    first, second, third = moving_points(1000, 3, persistence=1, step=0.05, seed=3)
+    entered = ~np.isin(second.names, first.names)
+    stayed = second.truth(third)[entered] >= 0
+    assert stayed.mean() > 0.9  # the others came in at an edge, and passed over it
+
+
 def test_names_are_never_given_again():
     frames = moving_points(100, 30, step=0.1, seed=4)
     for name in np.unique(np.concatenate([frame.names for frame in frames])):
