@@ -47,7 +47,7 @@ import numpy as np
 
 from gpumatch import backends
 from gpumatch.bipartite import BipartiteGraph, array_of, index_array
-from gpumatch.certificates import CertificateError, check_mates
+from gpumatch.checks import CertificateError, check_mates
 from gpumatch.control import Callback, Control
 from gpumatch.costs import TOO_LARGE, Costs, as_costs, check_sums
 from gpumatch.matching import _checked_seed, _checked_threads

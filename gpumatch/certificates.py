@@ -12,44 +12,23 @@ of its own in any cover (König 1931, Egerváry 1931). What is checked, edge by 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from gpumatch.bipartite import BipartiteGraph, array_of, as_bipartite
+from gpumatch.checks import (
+    Certificate,
+    CertificateError,
+    check_mates,
+    check_partners,
+    first_true,
+    marks_of,
+    owners,
+)
+from gpumatch.dual_certificates import verify_assignment
+
+__all__ = ["Certificate", "CertificateError", "check_matching", "verify"]
 
 TILE = 2**24  # edges checked at a time
-
-
-class CertificateError(Exception):
-    """A result that is not what it claims to be; the message says what breaks it."""
-
-
-@dataclass(frozen=True)
-class Certificate:
-    """The proof of a result, checked.
-
-    Attributes
-    ----------
-    problem : str
-        ``"matching"``.
-    size : int
-        Edges of the matching.
-    bound : int
-        Vertices of the cover: no matching has more edges.
-    edges : int
-        Edges of the graph that were checked.
-    """
-
-    problem: str
-    size: int
-    bound: int
-    edges: int
-
-    def __str__(self) -> str:
-        return (
-            f"maximum: a matching of {self.size} edges and a cover of {self.bound} vertices, "
-            f"checked on {self.edges} edges"
-        )
 
 
 def verify(A: Any, result: Any) -> Certificate:
@@ -86,8 +65,6 @@ def verify(A: Any, result: Any) -> Certificate:
     maximum: a matching of 1 edges and a cover of 1 vertices, checked on 2 edges
     """
     if hasattr(result, "row_dual"):
-        from gpumatch.dual_certificates import verify_assignment
-
         return verify_assignment(A, result)
     graph = as_bipartite(A)
     xp = graph.xp
@@ -97,8 +74,8 @@ def verify(A: Any, result: Any) -> Certificate:
         cover_rows, cover_cols = (array_of(xp, part) for part in result.vertex_cover())
     except ValueError as exc:
         raise CertificateError(str(exc)) from exc
-    in_rows = _marks(xp, cover_rows, graph.nrows, "row")
-    in_cols = _marks(xp, cover_cols, graph.ncols, "column")
+    in_rows = marks_of(xp, cover_rows, graph.nrows, "row")
+    in_cols = marks_of(xp, cover_cols, graph.ncols, "column")
     _check_cover(graph, in_rows, in_cols)
     size = int((row_to_col >= 0).sum())
     bound = int(in_rows.sum()) + int(in_cols.sum())
@@ -113,71 +90,22 @@ def check_matching(graph: BipartiteGraph, row_to_col: Any, col_to_row: Any) -> N
     """Check points 1 and 2: the two arrays are one matching of `graph`."""
     check_mates("row", row_to_col, graph.nrows, graph.ncols)
     check_mates("column", col_to_row, graph.ncols, graph.nrows)
-    _check_partners("row", row_to_col, col_to_row)
-    _check_partners("column", col_to_row, row_to_col)
+    check_partners("row", row_to_col, col_to_row)
+    check_partners("column", col_to_row, row_to_col)
     is_paired = row_to_col < 0
     for rows, cols in _edge_tiles(graph):
         is_paired[rows[row_to_col[rows] == cols]] = True
-    row = _first(~is_paired)
+    row = first_true(~is_paired)
     if row is not None:
         raise CertificateError(
             f"row {row} is matched to column {int(row_to_col[row])}, but that is no edge"
         )
 
 
-def check_mates(side: str, mates: Any, length: int, partners: int) -> None:
-    """Check that `mates` are one number in [-1, partners) for each of `length` vertices."""
-    if mates.shape != (length,) or mates.dtype.kind not in "iu":
-        raise CertificateError(
-            f"the mates of the {side}s must be {length} integers; "
-            f"got {mates.dtype} of shape {mates.shape}"
-        )
-    vertex = _first((mates < -1) | (mates >= partners))
-    if vertex is not None:
-        raise CertificateError(
-            f"{side} {vertex} is matched to {_OTHER[side]} {int(mates[vertex])}, "
-            f"outside [-1, {partners})"
-        )
-
-
-_OTHER = {"row": "column", "column": "row"}
-
-
-def _check_partners(side: str, mates: Any, partners: Any) -> None:
-    """Check that every matched vertex of `side` is its mate's mate."""
-    vertices = (mates >= 0).nonzero()[0]
-    broken = _first(partners[mates[vertices]] != vertices)
-    if broken is not None:
-        vertex = int(vertices[broken])
-        mate = int(mates[vertex])
-        third = int(partners[mate])
-        raise CertificateError(
-            f"{side} {vertex} is matched to {_OTHER[side]} {mate}, "
-            + (f"which is matched to {side} {third}" if third >= 0 else "which is unmatched")
-        )
-
-
-def _marks(xp: Any, members: Any, length: int, side: str) -> Any:
-    """A bool array of the cover's members on one side."""
-    marks = xp.zeros(length, dtype=bool)
-    if members.size == 0:
-        return marks
-    if members.ndim != 1 or members.dtype.kind not in "iu":
-        raise CertificateError(
-            f"the cover's {side}s must be a list of integers; "
-            f"got {members.dtype} of shape {members.shape}"
-        )
-    stray = _first((members < 0) | (members >= length))
-    if stray is not None:
-        raise CertificateError(f"the cover names {side} {int(members[stray])} of {length}")
-    marks[members] = True
-    return marks
-
-
 def _check_cover(graph: BipartiteGraph, in_rows: Any, in_cols: Any) -> None:
     """Check point 3: every edge has an end in the cover."""
     for rows, cols in _edge_tiles(graph):
-        bare = _first(~(in_rows[rows] | in_cols[cols]))
+        bare = first_true(~(in_rows[rows] | in_cols[cols]))
         if bare is not None:
             raise CertificateError(
                 f"the cover misses the edge of row {int(rows[bare])} and column {int(cols[bare])}"
@@ -191,18 +119,5 @@ def _edge_tiles(graph: BipartiteGraph) -> Iterator[tuple[Any, Any]]:
     indices = graph.indices if by_rows else graph.col_indices
     for begin in range(0, graph.nnz, TILE):
         minor = indices[begin : begin + TILE]
-        major = _owners(graph.xp, indptr, begin, minor.size)
+        major = owners(graph.xp, indptr, begin, minor.size)
         yield (major, minor) if by_rows else (minor, major)
-
-
-def _owners(xp: Any, indptr: Any, begin: int, count: int) -> Any:
-    """The row of each of `count` entries from `begin`: that of the first, plus the starts since."""
-    first = int(xp.searchsorted(indptr, begin, side="right")) - 1
-    after = int(xp.searchsorted(indptr, begin + count, side="left"))
-    starts = indptr[first + 1 : after] - begin
-    return first + xp.cumsum(xp.bincount(starts, minlength=count))
-
-
-def _first(marks: Any) -> int | None:
-    """The index of the first True, None where there is none."""
-    return int(marks.argmax()) if bool(marks.any()) else None

@@ -28,14 +28,14 @@ from typing import Any
 import numpy as np
 
 from gpumatch.bipartite import array_of
-from gpumatch.certificates import (
+from gpumatch.checks import (
     Certificate,
     CertificateError,
-    _check_partners,
-    _first,
-    _marks,
-    _owners,
     check_mates,
+    check_partners,
+    first_true,
+    marks_of,
+    owners,
 )
 from gpumatch.costs import Costs, DenseCosts, SparseCosts, as_costs
 
@@ -137,7 +137,7 @@ class _Claim:
 
     def _bounded(self, side: str, dual: Any, most: float) -> Any:
         """The duals with their sign turned, none further from 0 than `most`."""
-        stray = _first(~((dual >= -most) & (dual <= most)))
+        stray = first_true(~((dual >= -most) & (dual <= most)))
         if stray is not None:
             raise CertificateError(
                 f"the dual of {side} {stray} is {dual[stray]}: "
@@ -158,8 +158,8 @@ class _Claim:
         nrows, ncols = self.costs.shape
         check_mates("row", self.row_to_col, nrows, ncols)
         check_mates("column", self.col_to_row, ncols, nrows)
-        _check_partners("row", self.row_to_col, self.col_to_row)
-        _check_partners("column", self.col_to_row, self.row_to_col)
+        check_partners("row", self.row_to_col, self.col_to_row)
+        check_partners("column", self.col_to_row, self.row_to_col)
         rows = (self.row_to_col >= 0).nonzero()[0]
         for name, expected in (("row_ind", rows), ("col_ind", self.row_to_col[rows])):
             given = array_of(self.costs.xp, getattr(self.result, name))
@@ -171,11 +171,11 @@ class _Claim:
         rows = (self.row_to_col >= 0).nonzero()[0]
         cols = self.row_to_col[rows]
         allowed = self.costs.allows(rows, cols)
-        stray = _first(~allowed)
+        stray = first_true(~allowed)
         if stray is None:
             paid = self.costs.at(rows, cols)
             if self.is_largest and self.result.cost_limit is not None:
-                stray = _first(paid.astype(self.number) * self.sign > self.limit)
+                stray = first_true(paid.astype(self.number) * self.sign > self.limit)
         if stray is not None:
             raise CertificateError(
                 f"row {int(rows[stray])} is assigned to column {int(cols[stray])}, "
@@ -197,8 +197,8 @@ class _Claim:
                 rows, cols = (array_of(xp, part) for part in self.result.vertex_cover())
             except ValueError as exc:
                 raise CertificateError(str(exc)) from exc
-            self.in_rows = _marks(xp, rows, nrows, "row")
-            self.in_cols = _marks(xp, cols, ncols, "column")
+            self.in_rows = marks_of(xp, rows, nrows, "row")
+            self.in_cols = marks_of(xp, cols, ncols, "column")
         elif not self.is_free:
             (self.in_rows if nrows <= ncols else self.in_cols)[:] = True
         else:
@@ -217,14 +217,14 @@ class _Claim:
             ("column", self.col_dual, self.in_cols, self.col_to_row),
         ):
             outside = ~array_of(np, in_cover) if dual.dtype.kind == "O" else ~in_cover
-            above = _first(outside & (dual > self.allowance))
+            above = first_true(outside & (dual > self.allowance))
             if above is not None:
                 raise CertificateError(
                     f"the dual of {side} {above} is {dual[above] * self.sign}, "
                     f"but must be {'at least' if self.sign < 0 else 'at most'} 0"
                 )
             free = array_of(np, mates) < 0 if dual.dtype.kind == "O" else mates < 0
-            loose = _first(free & (abs(dual) > self.allowance))
+            loose = first_true(free & (abs(dual) > self.allowance))
             if loose is not None:
                 raise CertificateError(
                     f"the dual of {side} {loose} is {dual[loose] * self.sign}, "
@@ -250,7 +250,7 @@ class _Claim:
         return count
 
     def _report(self, rows: Any, cols: Any, marks: Any, what: str) -> None:
-        place = _first(marks.ravel())
+        place = first_true(marks.ravel())
         if place is not None:
             xp = np if isinstance(marks, np.ndarray) else self.costs.xp
             row, col = (int(xp.broadcast_to(n, marks.shape).ravel()[place]) for n in (rows, cols))
@@ -302,5 +302,5 @@ def _sparse_tiles(costs: SparseCosts) -> Iterator[tuple[Any, Any, Any]]:
     indptr, indices = costs.indptr, costs.indices
     for begin in range(0, costs.nnz, TILE):
         cols = indices[begin : begin + TILE]
-        rows = _owners(costs.xp, indptr, begin, cols.size)
+        rows = owners(costs.xp, indptr, begin, cols.size)
         yield rows, cols, costs.weights[begin : begin + TILE]

@@ -10,7 +10,8 @@ import numpy as np
 
 from gpumatch import backends
 from gpumatch.bipartite import BipartiteGraph, array_of, as_bipartite, index_array
-from gpumatch.certificates import CertificateError, check_matching, check_mates
+from gpumatch.certificates import check_matching
+from gpumatch.checks import CertificateError, check_mates
 from gpumatch.control import Callback, Control
 
 
