@@ -10,7 +10,8 @@ columns at least total cost, and perhaps a `limit`: the price at which a row may
 
 - ``row_to_col``, ``col_to_row`` (int32, -1 = unmatched) and ``col_dual`` (int64 or float64, as
   `problem` tells) hold a matching and prices to begin from, perhaps empty and 0; all four arrays
-  hold the result at the end, and a matching whenever Python runs.
+  hold the result at the end, and a matching whenever Python runs. They are NumPy arrays; the costs
+  of `problem` live on the host, or on the device if an algorithm of the GPU was given such.
 - True: it ended by itself. Then the assignment is optimal (if the algorithm is exact), or, if a row
   is left though there is no limit, no full one exists. False: ``control`` asked it to stop.
 - Duals: ``row_dual[i] + col_dual[j] <= c_ij``, with equality on matched pairs; ``col_dual <= 0``,
@@ -91,9 +92,11 @@ def assign(
         ``"full"`` and ``"any"`` mean the same; ``"maximum"`` counts dearer pairs as forbidden. A
         fractional limit makes integer costs float64.
     algorithm : str
-        ``"auto"`` or a name that `algorithms` lists for assignment.
+        ``"auto"`` or a name that `algorithms` lists for assignment. ``"auto"`` is
+        ``"shortest-augmenting-path"`` on the CPU and ``"hungarian-tree"`` elsewhere.
     backend : {"auto", "cpu", "cuda", "reference"}
-        Where to run. ``"auto"``: data on a device stays there.
+        Where to run. ``"auto"``: data on a device stays there; a matrix on the host goes to the GPU
+        when there is one and it is large enough to repay the copy.
     initial : Assignment, or integer array of length nrows, optional
         An assignment for like costs, to begin from: its duals and pairs, as far as they still go
         together; or only pairs, the column of each row and -1 where there is none.
@@ -138,11 +141,16 @@ def assign(
     run_options = {"seed": _checked_seed(seed), "threads": _checked_threads(threads)}
     with control.part("costs"):
         given = as_costs(C)
-    chosen, where = backends.choose_assignment(algorithm, backend, on_device=given.on_device)
+    chosen, where = backends.choose_assignment(
+        algorithm,
+        backend,
+        on_device=given.on_device,
+        pairs=0 if given.is_sparse else given.nnz,
+    )
     own_options = backends.checked_options(chosen, where, options)
     goal = _Goal.of(maximize, cardinality, cost_limit, given)
     with control.part("costs"):
-        problem = goal.problem(given.to_host())
+        problem = goal.problem(given if where == "cuda" else given.to_host())
     solver = _Solver(backends.load(chosen.homes[where]), control, run_options | own_options)
     if chosen.is_variant:
         solver.run = functools.partial(solver.run, algorithm=chosen.name)
@@ -337,7 +345,7 @@ def _begin_from(
         raise ValueError("initial: two rows have the same column")
     if goal.transposed:
         rows, cols = cols, rows
-    allowed = problem.allows(rows, cols)
+    allowed = array_of(np, problem.allows(rows, cols))
     solution.row_to_col[rows[allowed]] = cols[allowed]
     solution.col_to_row[cols[allowed]] = rows[allowed]
     if isinstance(initial, Assignment):
@@ -465,12 +473,17 @@ class _Solver:
         self, graph: BipartiteGraph, solution: _Solution
     ) -> tuple[np.ndarray, np.ndarray] | None:
         """Extend to a maximum matching; a vertex cover as bool arrays, None when stopped."""
-        mates = solution.row_to_col, solution.col_to_row
+        where, init = ("cuda", "cheap") if graph.on_device else ("cpu", "karp-sipser")
+        mates = [array_of(graph.xp, m) for m in (solution.row_to_col, solution.col_to_row)]
         own = {name: self.options[name] for name in ("threads", "seed")}
-        for step in (backends.start("karp-sipser", "cpu"), backends.matching("engine", "cpu")):
+        for step in (backends.start(init, where), backends.matching("engine", where)):
             if not step(graph, *mates, self.control, **own):
                 return None
-        return backends.module_for("konig", on_device=False).cover(graph, *mates)
+        cover = backends.module_for("konig", on_device=graph.on_device).cover(graph, *mates)
+        solution.row_to_col[:], solution.col_to_row[:], *cover = (
+            array_of(np, part) for part in (*mates, *cover)
+        )
+        return tuple(cover)
 
 
 # -- results ---------------------------------------------------------------------------------------

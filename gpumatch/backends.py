@@ -14,6 +14,7 @@ from typing import Any
 # Edges from which a graph on the host repays its copy to the GPU (docs/algorithms.md says how
 # this was measured).
 GPU_PAYS_FROM = 100_000
+GPU_PAYS_FROM_PAIRS = 9_000_000  # the same for the pairs of a dense matrix of costs
 
 BACKENDS = ("cpu", "cuda", "reference")
 
@@ -186,14 +187,21 @@ def choose(
     return chosen, init, backend
 
 
-def choose_assignment(algorithm: str, backend: str, *, on_device: bool) -> tuple[Algorithm, str]:
-    """The algorithm for an assignment and the backend that serve a call."""
+def choose_assignment(
+    algorithm: str, backend: str, *, on_device: bool, pairs: int
+) -> tuple[Algorithm, str]:
+    """The algorithm for an assignment and the backend that serve a call; `pairs` of dense costs.
+
+    Sparse costs, which the GPU's algorithms unfold, have no pairs that would pay for that.
+    """
     _check_name("backend", backend, BACKENDS)
     _check_name("algorithm", algorithm, tuple(_ASSIGNMENT_TABLE))
     if backend == "auto":
-        backend = "cuda" if on_device else "cpu"
+        homes = _ASSIGNMENT_TABLE.get(algorithm, _ASSIGNMENT_TABLE["hungarian-tree"]).homes
+        pays = "cuda" in homes and pairs >= GPU_PAYS_FROM_PAIRS and why_no_cuda() is None
+        backend = "cuda" if on_device or pays else "cpu"
     if algorithm == "auto":
-        algorithm = "shortest-augmenting-path"
+        algorithm = "shortest-augmenting-path" if backend == "cpu" else "hungarian-tree"
     chosen = _ASSIGNMENT_TABLE[algorithm]
     _check_home(f"algorithm {chosen.name!r}", chosen.homes, backend, on_device)
     _check_cuda(backend)

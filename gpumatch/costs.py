@@ -11,15 +11,21 @@ below, C-contiguous, every infinity a forbidden pair of value inf (dense) or non
     other floats          float64  float64
 
 Duals of integer problems are int64, of others float64.
+
+Costs live where their source does, and so do the problems made from them. A dense matrix that has a
+problem's form already is not copied, and nothing here needs a second one beside it: what looks at
+every entry does so in tiles of rows.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias
 
 import numpy as np
 
+from gpumatch.backends import module_for
 from gpumatch.bipartite import (
     BipartiteGraph,
     _as_array,
@@ -34,6 +40,7 @@ __all__ = ["Costs", "DenseCosts", "SparseCosts", "as_costs"]
 
 TOO_LARGE = 2**62
 INT32_COSTS = 2**25  # leaves room in int32 for a few times as much
+HOST_TILE, DEVICE_TILE = 2**20, 2**22  # entries looked at at a time
 
 
 class DenseCosts:
@@ -122,36 +129,69 @@ class DenseCosts:
         """
         _check_sign(self, maximize)
         given = self.values.T if transposed else self.values
-        values = _exactly(given, self._problem_dtype())
-        return self._like(-values) if maximize else self._like(values)
+        dtype = self._problem_dtype()
+        if maximize or not (given.dtype == dtype and given.flags.c_contiguous):
+            self._require_room(self.shape, dtype)
+        if not maximize:
+            return self._like(_exactly(given, dtype))
+        values = self.xp.array(given, dtype, order="C")
+        return self._like(self.xp.negative(values, out=values))
 
     def as_float(self) -> DenseCosts:
+        self._require_room(self.shape, np.float64)
         return self._like(self.values.astype(np.float64))
 
     def transpose(self) -> DenseCosts:
+        self._require_room(self.shape, self.values.dtype)
         return self._like(self.xp.ascontiguousarray(self.values.T))
 
     def restricted(self, rows: Any, cols: Any) -> DenseCosts:
         """The costs between some rows and some columns."""
-        return self._like(self.xp.ascontiguousarray(self.values[rows][:, cols]))
+        shape = rows.size, cols.size
+        self._require_room(shape, self.values.dtype)
+        rows, cols = array_of(self.xp, rows), array_of(self.xp, cols)
+        values = self.xp.empty(shape, self.values.dtype)
+        for tile in row_tiles(values):
+            values[tile] = self.values[rows[tile]][:, cols]
+        return self._like(values)
 
     def up_to(self, limit: float) -> SparseCosts:
         """The pairs that cost no more than `limit`, as a problem."""
-        rows, cols = (self.values <= limit).nonzero()
-        weights = self.values[rows, cols].astype(_sparse_dtype(self.values.dtype))
-        return SparseCosts._of(BipartiteGraph.from_edges(rows, cols, self.shape), weights)
+        graph = self._graph_of(lambda values: values <= limit)
+        weights = self.values[graph.edges()].astype(_sparse_dtype(self.values.dtype))
+        return SparseCosts._of(graph, weights)
 
     def pattern(self) -> BipartiteGraph:
         """The graph of the pairs that are not forbidden."""
-        return BipartiteGraph(abs(self.values) < math.inf)
+        return self._graph_of(lambda values: abs(values) < math.inf)
 
     def at(self, rows: Any, cols: Any) -> Any:
-        """The costs of these pairs."""
-        return self.values[rows, cols]
+        """The costs of these pairs, which may be named in arrays of host or device."""
+        return self.values[array_of(self.xp, rows), array_of(self.xp, cols)]
 
     def allows(self, rows: Any, cols: Any) -> Any:
         """Which of these pairs are not forbidden, as a bool array."""
         return abs(self.at(rows, cols)) < math.inf
+
+    def _graph_of(self, is_edge: Callable[[Any], Any]) -> BipartiteGraph:
+        """The graph of the pairs that `is_edge` marks."""
+        xp = self.xp
+        counts = xp.zeros(self.shape[0] + 1, np.int64)
+        for tile in row_tiles(self.values):
+            counts[1:][tile] = is_edge(self.values[tile]).sum(axis=1)
+        indptr = xp.cumsum(counts)
+        indices = xp.empty(int(indptr[-1]), np.int32)
+        for tile in row_tiles(self.values):
+            cols = is_edge(self.values[tile]).nonzero()[1]
+            begin = int(indptr[tile.start])
+            indices[begin : begin + cols.size] = cols
+        return BipartiteGraph((indptr, indices, self.shape))
+
+    def _require_room(self, shape: tuple[int, int], dtype: Any) -> None:
+        """Check, on a GPU, that it has memory for a matrix."""
+        if self.on_device:
+            nbytes = math.prod(shape) * np.dtype(dtype).itemsize
+            module_for("module", on_device=True).require_memory(nbytes, "a copy of the costs")
 
     def _problem_dtype(self) -> Any:
         dtype = self.values.dtype
@@ -280,6 +320,7 @@ class SparseCosts:
     def restricted(self, rows: Any, cols: Any) -> SparseCosts:
         """The costs between some rows and some columns."""
         xp = self.xp
+        rows, cols = array_of(xp, rows), array_of(xp, cols)
         row_number = xp.full(self.shape[0], -1, np.int32)
         col_number = xp.full(self.shape[1], -1, np.int32)
         row_number[rows] = xp.arange(rows.size)
@@ -303,12 +344,13 @@ class SparseCosts:
 
     def at(self, rows: Any, cols: Any) -> Any:
         """The costs of these pairs, which must be edges."""
-        return self.weights[self._places(rows, cols)]
+        return self.weights[self._places(array_of(self.xp, rows), array_of(self.xp, cols))]
 
     def allows(self, rows: Any, cols: Any) -> Any:
         """Which of these pairs are not forbidden, as a bool array."""
         if self.nnz == 0:
             return self.xp.zeros(rows.size, bool)
+        rows, cols = array_of(self.xp, rows), array_of(self.xp, cols)
         places = self._places(rows, cols).clip(0, self.nnz - 1)
         of_rows, of_cols = self.graph.edges()
         there = (of_rows[places] == rows) & (of_cols[places] == cols)
@@ -365,15 +407,23 @@ def _extent(values: Any, n: int) -> tuple[Any, Any, Any]:
     number = float if kind == "f" else int
     if values.size == 0:
         return number(0), number(0), number(0)
-    low, high = number(values.min()), number(values.max())
-    if math.isnan(low):
+    tiles = list(row_tiles(values))
+    lows = [number(values[tile].min()) for tile in tiles]
+    highs = [number(values[tile].max()) for tile in tiles]
+    if any(map(math.isnan, lows)):
         raise ValueError("the costs hold NaN")
+    low, high = min(lows), max(highs)
     largest = max(abs(low), abs(high))
     if kind == "f" and math.isinf(largest):
-        finite = abs(values[abs(values) < math.inf])
-        largest = number(finite.max()) if finite.size else 0.0
+        largest = max(_largest_finite(values[tile]) for tile in tiles)
     check_sums(largest, n)
     return low, high, largest
+
+
+def _largest_finite(values: Any) -> float:
+    magnitudes = abs(values)
+    magnitudes[magnitudes == math.inf] = 0
+    return float(magnitudes.max())
 
 
 def check_sums(largest: float, n: int) -> None:
@@ -408,6 +458,14 @@ def _exactly(array: Any, dtype: Any) -> Any:
     if isinstance(array, np.ndarray):
         return np.require(array, dtype, ["C", "A", "W"])
     return _xp(array).ascontiguousarray(array, dtype=dtype)
+
+
+def row_tiles(values: Any) -> Iterator[slice]:
+    """Ranges of rows that hold so few entries together that each may be copied some times."""
+    entries = HOST_TILE if isinstance(values, np.ndarray) else DEVICE_TILE
+    step = max(1, entries // max(1, math.prod(values.shape[1:])))
+    for begin in range(0, values.shape[0], step):
+        yield slice(begin, min(begin + step, values.shape[0]))
 
 
 def _repr(costs: Costs, what: Any) -> str:

@@ -8,7 +8,7 @@ import pytest
 
 import gpumatch as gm
 from gpumatch import backends
-from gpumatch.backends import choose
+from gpumatch.backends import choose, choose_assignment
 
 LARGE = {"on_device": False, "nnz": 10**9}
 TINY = {"on_device": False, "nnz": 10}
@@ -42,6 +42,37 @@ def no_gpu(monkeypatch):
 def test_with_a_gpu(names, data, expected):
     chosen, init, backend = choose(*names, **data)
     assert (chosen.name, init, backend) == expected
+
+
+SAP, TREE = "shortest-augmenting-path", "hungarian-tree"
+
+
+@pytest.mark.parametrize(
+    ("names", "on_device", "pairs", "expected"),
+    [
+        (("auto", "auto"), False, 10, (SAP, "cpu")),
+        (("auto", "auto"), False, 10**9, (TREE, "cuda")),
+        (("auto", "auto"), True, 10, (TREE, "cuda")),
+        (("auto", "cpu"), True, 10**9, (SAP, "cpu")),
+        (("auto", "cuda"), False, 10, (TREE, "cuda")),
+        (("auto", "reference"), False, 10, (TREE, "reference")),
+        ((SAP, "auto"), False, 10**9, (SAP, "cpu")),
+        (("hungarian-classical", "auto"), False, 10**9, ("hungarian-classical", "cuda")),
+        (("hungarian-classical", "auto"), False, 10, ("hungarian-classical", "cpu")),
+    ],
+)
+@pytest.mark.usefixtures("gpu")
+def test_assignment_with_a_gpu(names, on_device, pairs, expected):
+    chosen, backend = choose_assignment(*names, on_device=on_device, pairs=pairs)
+    assert (chosen.name, backend) == expected
+
+
+@pytest.mark.usefixtures("no_gpu")
+def test_assignment_without_a_gpu():
+    chosen, backend = choose_assignment("auto", "auto", on_device=False, pairs=10**9)
+    assert (chosen.name, backend) == (SAP, "cpu")
+    with pytest.raises(RuntimeError, match=r"^backend 'cuda' can't run: .* install X$"):
+        choose_assignment("auto", "cuda", on_device=False, pairs=10)
 
 
 @pytest.mark.usefixtures("gpu")

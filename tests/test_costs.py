@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy.sparse import coo_array, csc_array, csr_array, random_array
 
+import gpumatch.costs
 from gpumatch.costs import DenseCosts, SparseCosts, as_costs
 
 X = math.inf
@@ -200,14 +201,21 @@ def forms():
     ]
 
 
+@pytest.mark.parametrize("tile", [None, 1, 30])
 @pytest.mark.parametrize("costs", forms(), ids=repr)
-def test_parts_of_costs(costs):
+def test_parts_of_costs(costs, tile, monkeypatch):
+    if tile is not None:
+        monkeypatch.setattr(gpumatch.costs, "HOST_TILE", tile)
     rows, cols = np.array([1, 4, 5]), np.array([0, 2, 3, 9])
     assert np.array_equal(dense_of(costs.restricted(rows, cols)), MATRIX[np.ix_(rows, cols)])
     assert np.array_equal(dense_of(costs.transpose()), MATRIX.T)
     assert np.array_equal(dense_of(costs.transpose().transpose()), MATRIX)
     assert np.array_equal(dense_of(costs.up_to(40)), np.where(MATRIX <= 40, MATRIX, X))
-    assert costs.pattern().nnz == np.isfinite(MATRIX).sum()
+    pattern = np.isfinite(MATRIX)
+    assert [part.tolist() for part in costs.pattern().edges()] == [
+        part.tolist() for part in pattern.nonzero()
+    ]
+    assert costs.largest == MATRIX[pattern].max()
 
 
 @pytest.mark.parametrize("costs", [*forms(), SparseCosts(csr_array((8, 11)))], ids=repr)
