@@ -134,7 +134,11 @@ _ASSIGNMENT = [
         False,
         "Roverso, Naiem, El-Beltagy, El-Ansary, Haridi, INFOS 2010",
         {"cpu": "gpumatch.cpu.dgs:run", "reference": "gpumatch.cpu.reference_switching:run"},
-        {"start": ("random", "greedy"), "switching": ("sequential", "parallel")},
+        {
+            "start": ("random", "greedy"),
+            "evaluation": ("auto", "global", "shared", "block", "cpu"),
+            "switching": ("auto", "sequential", "parallel"),
+        },
     ),
 ]
 _TABLE = {algorithm.name: algorithm for algorithm in _MATCHING}

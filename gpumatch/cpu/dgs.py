@@ -53,14 +53,14 @@ from numba.extending import overload
 from gpumatch.cpu.feasibility import complete
 from gpumatch.cpu.workers import Workers
 
-__all__ = ["bound", "run", "start_from"]
+__all__ = ["Differences", "bound", "run", "start_from", "switch_until_none"]
 
 BUDGET = 2**22
 """Entries looked at between two returns to Python: some hundredths of a second."""
 SWEEPS = 20
 """Sweeps over all costs for the duals, at most."""
 PATIENCE = 2
-"""Sweeps in vain after which there are no more."""
+"""Sweeps that narrow the gap by less than a tenth after which there are no more."""
 
 _kernel = njit(cache=True, nogil=True)
 
@@ -100,7 +100,8 @@ def run(
     threads: int,
     seed: int,
     start: str = "random",
-    switching: str = "sequential",
+    evaluation: str = "auto",
+    switching: str = "auto",
 ) -> bool:
     """Assign the rows, and bound what better assignments cost; see `gpumatch.assignment`.
 
@@ -108,7 +109,9 @@ def run(
     ----------
     start : {"random", "greedy"}
         Give each row, in random order, any column that is free, or the cheapest one.
-    switching : {"sequential"}
+    evaluation : {"auto", "cpu"}
+        Where differences are evaluated; the others are the GPU's.
+    switching : {"auto", "sequential"}
         Exchanges are made one by one; those of many at a time are the reference's and the GPU's.
 
     Returns
@@ -116,7 +119,9 @@ def run(
     bool
         True when no exchange is left, or no full assignment exists; False when stopped.
     """
-    if switching != "sequential":
+    if evaluation not in ("auto", "cpu"):
+        raise ValueError(f"evaluation={evaluation!r} does not run on 'cpu': pass 'cpu'")
+    if switching not in ("auto", "sequential"):
         raise ValueError(f"switching={switching!r} does not run on 'cpu': pass 'sequential'")
     mates = row_to_col, col_to_row
     price = np.minimum(col_dual, 0)
@@ -126,14 +131,12 @@ def run(
         return False
     if row_to_col.size == 0 or (limit is None and (row_to_col < 0).any()):
         return True
+    differences = Differences(costs, *mates, col_dual.dtype.type, limit)
     with Workers(threads, costs.nnz) as workers:
-        switching_ended = _Switching(
-            costs, *mates, col_dual.dtype.type, limit, workers, control
-        ).run()
+        if not switch_until_none(differences, _Evaluation(differences, workers, control), control):
+            return False
     with control.part("bound"):
-        return switching_ended and bound(
-            costs, row_to_col, price, row_dual, col_dual, limit, control
-        )
+        return bound(costs, row_to_col, price, row_dual, col_dual, limit, control)
 
 
 # -- the start -------------------------------------------------------------------------------------
@@ -173,8 +176,16 @@ def start_from(
 # -- switching -------------------------------------------------------------------------------------
 
 
-class _Switching:
-    """Evaluates differences and makes exchanges, until there is none."""
+class Differences:
+    """Both sides of a problem, and the best exchange last found for each vertex of either.
+
+    Attributes
+    ----------
+    rows, cols : Side
+        What agents and jobs may take and what they have; their mates are the caller's.
+    row_gain, row_choice, col_gain, col_choice : arrays
+        What each gains, 0 for nothing, and what it takes.
+    """
 
     def __init__(
         self,
@@ -183,10 +194,7 @@ class _Switching:
         col_to_row: np.ndarray,
         number: Any,
         limit: float | None,
-        workers: Workers,
-        control: Any,
     ) -> None:
-        self.workers, self.control = workers, control
         far = number(_far(costs))
         row_idle = far if limit is None else number(limit)
         rows = np.flatnonzero(row_to_col >= 0)
@@ -199,23 +207,55 @@ class _Switching:
         self.row_gain, self.row_choice = _nothing(row_paid)
         self.col_gain, self.col_choice = _nothing(col_paid)
 
-    def run(self) -> bool:
-        """Algorithm 1; False when stopped."""
-        exchanges = 1
-        while exchanges:
-            with self.control.part("difference evaluation"):
-                if not self._evaluate_all():
-                    return False
-            with self.control.part("switching"):
-                exchanges, ended = self._switch()
-            self.control.phase(found=0, matched=_matched(self.rows.mate), exchanges=exchanges)
-            if not ended:
-                return False
-        return True
+    @property
+    def matched(self) -> int:
+        return _matched(self.rows.mate)
 
-    def _evaluate_all(self) -> bool:
-        agents = self.rows, self.cols, self.row_gain, self.row_choice
-        jobs = self.cols, self.rows, self.col_gain, self.col_choice
+
+def switch_until_none(differences: Differences, evaluate_all: Any, control: Any) -> bool:
+    """Algorithm 1; False when stopped.
+
+    Parameters
+    ----------
+    evaluate_all : callable
+        Looks up the best exchanges of all vertices; tells whether it has not been stopped.
+    """
+    exchanges = 1
+    while exchanges:
+        with control.part("difference evaluation"):
+            if not evaluate_all():
+                return False
+        with control.part("switching"):
+            exchanges, ended = _switch(differences, control)
+        control.phase(found=0, matched=differences.matched, exchanges=exchanges)
+        if not ended:
+            return False
+    return True
+
+
+def _switch(differences: Differences, control: Any) -> tuple[int, bool]:
+    """Make exchanges while any is left: how many, and whether none is."""
+    d, exchanges, ended = differences, 0, False
+    while not ended:
+        more, ended = switch(
+            d.rows, d.cols, d.row_gain, d.row_choice, d.col_gain, d.col_choice, BUDGET
+        )
+        exchanges += more
+        if control.tick(d.matched):
+            return exchanges, False
+    return exchanges, True
+
+
+class _Evaluation:
+    """Looks up the best exchanges on the workers' threads (ADE and JDE for all)."""
+
+    def __init__(self, differences: Differences, workers: Workers, control: Any) -> None:
+        self.differences, self.workers, self.control = differences, workers, control
+
+    def __call__(self) -> bool:
+        d = self.differences
+        agents = d.rows, d.cols, d.row_gain, d.row_choice
+        jobs = d.cols, d.rows, d.col_gain, d.col_choice
         return all(self._evaluate(*whose) for whose in (agents, jobs))
 
     def _evaluate(self, own: Side, other: Side, gain: np.ndarray, choice: np.ndarray) -> bool:
@@ -231,22 +271,9 @@ class _Switching:
                 return True
 
             self.workers.run(evaluate_share, threads)
-            if self.control.tick(_matched(self.rows.mate)):
+            if self.control.tick(self.differences.matched):
                 return False
         return True
-
-    def _switch(self) -> tuple[int, bool]:
-        """Make exchanges while any is left: how many, and whether none is."""
-        exchanges, ended = 0, False
-        while not ended:
-            more, ended = switch(
-                self.rows, self.cols,
-                self.row_gain, self.row_choice, self.col_gain, self.col_choice, BUDGET,
-            )  # fmt: skip
-            exchanges += more
-            if self.control.tick(_matched(self.rows.mate)):
-                return exchanges, False
-        return exchanges, True
 
 
 def _nothing(paid: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -282,7 +309,9 @@ def bound(
     is_fixed = np.ones(price.size, bool)
     is_fixed[cols] = False
     farthest = (row_to_col.size + 1) * costs.largest  # as far as any price need be from 0
-    best, in_vain = -np.inf, 0
+    total = float(paid.sum(dtype=np.float64))
+    total += 0 if limit is None else float(limit) * (row_to_col.size - rows.size)
+    gap, in_vain = np.inf, 0
     step = max(1, BUDGET * row_to_col.size // max(costs.nnz, 1))
     for _ in range(SWEEPS):
         held[rows] = paid - price[cols]
@@ -292,10 +321,10 @@ def bound(
             relax(entries, price, held, minima, lowered, is_fixed, dear, first, last)
             if control.tick(rows.size):
                 return False
-        total = float(minima.sum(dtype=np.float64) + price.sum(dtype=np.float64))
-        in_vain = 0 if total > best else in_vain + 1
-        if total > best:
-            best = total
+        missed = total - float(minima.sum(dtype=np.float64) + price.sum(dtype=np.float64))
+        in_vain = 0 if missed < 0.9 * gap else in_vain + 1
+        if missed < gap:
+            gap = missed
             row_dual[:], col_dual[:] = minima, price
         if in_vain == PATIENCE or (lowered == price).all():
             break

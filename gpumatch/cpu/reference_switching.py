@@ -289,7 +289,11 @@ def switch_in_parallel(state: _State, grid: Grid) -> Iterator[int]:
         yield chosen.size
 
 
-SWITCHING = {"sequential": switch_sequentially, "parallel": switch_in_parallel}
+SWITCHING = {
+    "auto": switch_sequentially,
+    "sequential": switch_sequentially,
+    "parallel": switch_in_parallel,
+}
 
 
 def run(
@@ -304,15 +308,20 @@ def run(
     threads: int,
     seed: int,
     start: str = "random",
-    switching: str = "sequential",
+    evaluation: str = "auto",
+    switching: str = "auto",
 ) -> bool:
     """Assign the rows, as `gpumatch.cpu.dgs.run`, by the paper's kernels.
 
     Parameters
     ----------
-    switching : {"sequential", "parallel"}
-        One exchange at a time, or all that don't conflict.
+    evaluation : {"auto", "global"}
+        A thread evaluates all differences of an agent, or of a job.
+    switching : {"auto", "sequential", "parallel"}
+        One exchange at a time, as ``"auto"``, or all that don't conflict.
     """
+    if evaluation not in ("auto", "global"):
+        raise ValueError(f"evaluation={evaluation!r} does not run on 'reference': pass 'global'")
     mates = row_to_col, col_to_row
     price = np.minimum(col_dual, 0)
     row_dual[:] = -costs.largest if limit is None else min(-costs.largest, limit)
