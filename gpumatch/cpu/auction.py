@@ -58,7 +58,6 @@ assignment problems*, SIAM J. Optimization 3, 1993.
 
 from __future__ import annotations
 
-import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -71,15 +70,10 @@ from gpumatch.cpu.dense_paths import _least_two as _dense_least_two
 from gpumatch.cpu.feasibility import complete
 from gpumatch.cpu.sparse_paths import _least_two as _sparse_least_two
 from gpumatch.cpu.workers import Workers
+from gpumatch.epsilons import Precision
 
 __all__ = ["Precision", "close", "run", "write_duals"]
 
-FACTOR = 8.0
-"""From one epsilon to the next; a power of 2, so that multiples stay multiples."""
-FINENESS = 1024
-"""The gap left of costs that are no integers is the costs' spread through this."""
-WARM_STEPS = 2
-"""Epsilons above the last one when there are prices to begin from."""
 BUDGET = 2**25
 """Entries looked at between two returns to Python."""
 WIDE = 2**18
@@ -167,61 +161,6 @@ def close(
         costs, row_to_col, col_to_row, row_dual, col_dual, control,
         limit=limit, threads=threads, seed=seed,
     )  # fmt: skip
-
-
-class Precision(NamedTuple):
-    """How fine the auction of a problem ends.
-
-    Attributes
-    ----------
-    epsilon : float
-        The last one.
-    spread : float
-        How far costs (and the limit) are apart, at most.
-    farthest : float
-        A bound of all prices and duals, with room to spare.
-    is_exact : bool
-        Whether nothing is rounded, and n · epsilon < 1 makes integers optimal.
-    is_workable : bool
-        Whether prices can be told apart by epsilon at all, whatever they become.
-    """
-
-    epsilon: float
-    spread: float
-    farthest: float
-    is_exact: bool
-    is_workable: bool
-
-    @classmethod
-    def of(cls, costs: Any, limit: float | None) -> Precision:
-        nrows = max(costs.shape[0], 1)
-        base = 0 if limit is None else abs(limit)
-        is_narrow = costs.is_complete and limit is None
-        largest = float(max(costs.largest, base))
-        spread = float(costs.high - costs.low) if is_narrow else 2 * largest
-        # From a row to a free column it is one step where all pairs are allowed, else up to n.
-        steps = 1 if costs.is_complete or limit is not None else nrows
-        farthest = 16 * steps * (largest + 1)
-        scale = 2.0 ** nrows.bit_length()
-        if costs.is_integer and float(base).is_integer() and farthest * scale < 2.0**53:
-            return cls(1 / scale, spread, farthest, True, True)
-        epsilon = max(spread / (FINENESS * nrows), 2 * math.ulp(largest))
-        return cls(epsilon, spread, farthest, False, 64 * steps * spread * 2.0**-52 < epsilon)
-
-    def coarsened(self, steps: int) -> Precision:
-        """No more than so many epsilons from one end of the spread to the other."""
-        epsilon = self.spread / steps
-        if epsilon <= self.epsilon:
-            return self
-        return self._replace(epsilon=epsilon, is_exact=False)
-
-    def schedule(self, is_warm: bool) -> list[float]:
-        """All epsilons, falling."""
-        steps = WARM_STEPS if is_warm else 64
-        epsilons = [self.epsilon]
-        while len(epsilons) <= steps and epsilons[-1] * FACTOR < self.spread / 2:
-            epsilons.append(epsilons[-1] * FACTOR)
-        return epsilons[::-1]
 
 
 # -- the driver ------------------------------------------------------------------------------------
