@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from gpumatch.cli import environment
+from gpumatch.cli.listings import environment
 
 _ROOT = Path(__file__).parents[1]
 _SOURCES = (".py", ".cu", ".cuh")

@@ -1,10 +1,10 @@
-"""Sparse matrices and matchings from files and from the SuiteSparse Matrix Collection.
+"""Sparse matrices, costs and matchings from files and from the SuiteSparse Matrix Collection.
 
 `read` gives the stored entries of a file as a CSR array in canonical form: column indices sorted
-within each row, duplicate entries added up, stored zeros kept. SciPy and NumPy parse; what stands
-here is what they leave open. A file is untrusted: its text is decompressed only up to `max_bytes`,
-what its header promises is compared with the bytes it has before anything is allocated, and
-whatever is wrong becomes a ValueError that names the file.
+within each row, duplicate entries added up, stored zeros kept. `read_costs` gives dense matrices as
+well. SciPy and NumPy parse; what stands here is what they leave open. A file is untrusted: its text
+is decompressed only up to `max_bytes`, what its header promises is compared with the bytes it has
+before anything is allocated, and whatever is wrong becomes a ValueError that names the file.
 
 A matching is stored as its `row_to_col` (.npy; -1 = unmatched) or as the pattern matrix of its
 edges (.mtx).
@@ -18,6 +18,7 @@ T. Davis, Y. Hu: The University of Florida sparse matrix collection. ACM TOMS 38
 from __future__ import annotations
 
 import bz2
+import codecs
 import contextlib
 import functools
 import gzip
@@ -39,7 +40,7 @@ import scipy.io
 import scipy.sparse
 from scipy.sparse import coo_array, csr_array
 
-__all__ = ["manifest", "read", "read_matching", "suitesparse", "write_matching"]
+__all__ = ["manifest", "read", "read_costs", "read_matching", "suitesparse", "write_matching"]
 
 MAX_BYTES = 2**32
 COLLECTION_URL = "https://sparse.tamu.edu/MM/"
@@ -194,7 +195,9 @@ def _parse_npz(content: bytes, max_bytes: int) -> Any:
             raise ValueError(f"more than max_bytes = {max_bytes} bytes of content")
         for member in members:
             with archive.open(member) as file:
-                _check_npy_header(file, member)
+                name = member.filename.removesuffix(".npy")
+                kinds = _NPZ_KINDS.get(name, "")
+                _check_npy_header(file, f"array {name!r}", kinds, member.file_size)
     return scipy.sparse.load_npz(io.BytesIO(content))
 
 
@@ -206,17 +209,17 @@ _NPZ_KINDS = {
 }
 
 
-def _check_npy_header(file: Any, member: zipfile.ZipInfo) -> None:
-    name = member.filename.removesuffix(".npy")
+def _check_npy_header(file: Any, what: str, kinds: str, size: int) -> None:
+    """Check that an array is of one of these kinds and as large as its header says."""
     version = np.lib.format.read_magic(file)
     if version == (1, 0):
         shape, _, dtype = np.lib.format.read_array_header_1_0(file)
     else:
         shape, _, dtype = np.lib.format.read_array_header_2_0(file)
-    if dtype.kind not in _NPZ_KINDS.get(name, ""):
-        raise ValueError(f"array {name!r} of type {dtype} does not belong to a sparse matrix")
-    if file.tell() + dtype.itemsize * math.prod(shape) != member.file_size:
-        raise ValueError(f"array {name!r} promises shape {shape}, but its size is another")
+    if dtype.kind not in kinds:
+        raise ValueError(f"{what} of type {dtype} does not belong there")
+    if file.tell() + dtype.itemsize * math.prod(shape) != size:
+        raise ValueError(f"{what} promises shape {shape}, but its size is another")
 
 
 def _parse_harwell_boeing(content: bytes, max_bytes: int) -> Any:
@@ -275,6 +278,97 @@ def _check_shape(rows: int, columns: int, max_bytes: int) -> None:
         raise ValueError(
             f"index pointers of {rows} x {columns} take more than max_bytes = {max_bytes}"
         )
+
+
+# Costs ------------------------------------------------------------------------------------------
+
+
+def read_costs(path: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES) -> Any:
+    """Read what an assignment costs.
+
+    Parameters
+    ----------
+    path
+        The name says the format: a NumPy array (.npy), lines of numbers with commas between them
+        (.csv), Matrix Market (.mtx, .mm), or a sparse matrix as for `read` (.npz, .rb, ...); each
+        may also be compressed (.gz, .bz2, .xz). In text, lines that are empty or start with # are
+        passed over, and the numbers are integers if all are written so and have 64 bits.
+    max_bytes
+        As for `read`; an array that is not compressed may be larger.
+
+    Returns
+    -------
+    ndarray or csr_array
+        Of .npy, .csv and Matrix Market's arrays, a dense matrix; of all others the stored entries,
+        zeros included.
+
+    Raises
+    ------
+    ValueError
+        The file is malformed, truncated, too large or of an unknown format; for text, the message
+        names the line.
+    FileNotFoundError
+        There is no such file.
+    """
+    path = Path(path)
+    with _naming(path):
+        suffix = Path(path.name.lower().removesuffix(_compression(path))).suffix
+        if suffix == ".npy":
+            return _read_npy(path, max_bytes)
+        if suffix == ".csv":
+            return _parse_table(_content(path, max_bytes))
+        if suffix not in _COST_FORMATS:
+            known = ", ".join((".npy", ".csv", *_COST_FORMATS))
+            raise ValueError(f"unknown format {suffix!r} of costs, known are {known}")
+        matrix = _PARSERS[suffix](_content(path, max_bytes), max_bytes)
+        return _canonical_csr(matrix, max_bytes) if scipy.sparse.issparse(matrix) else matrix
+
+
+_COST_FORMATS = (".mtx", ".mm", ".npz", ".hb", ".rb", ".rua", ".rra", ".rsa")
+
+
+def _read_npy(path: Path, max_bytes: int) -> np.ndarray:
+    compressed = _compression(path) != ""
+    with io.BytesIO(_content(path, max_bytes)) if compressed else open(path, "rb") as file:
+        size = file.seek(0, os.SEEK_END)
+        file.seek(0)
+        _check_npy_header(file, "an array", "biuf", size)
+        file.seek(0)
+        return np.load(file, allow_pickle=False)
+
+
+def _parse_table(content: bytes) -> np.ndarray:
+    """Lines of as many numbers each, integers where all are written so."""
+    text = content.removeprefix(codecs.BOM_UTF8).decode("latin-1")
+    for dtype in (np.int64, np.uint64, np.float64):
+        with contextlib.suppress(ValueError, Warning), warnings.catch_warnings():
+            warnings.simplefilter("error")  # of integers that are parsed as floats
+            return np.loadtxt(io.StringIO(text), dtype, comments="#", delimiter=",", ndmin=2)
+    raise ValueError(_wrong_line(text))
+
+
+def _wrong_line(text: str) -> str:
+    """What is wrong with a table of numbers."""
+    first = width = 0
+    for number, line in enumerate(text.splitlines(), 1):
+        line = line.partition("#")[0]
+        if not line:
+            continue
+        fields = line.split(",")
+        for place, field in enumerate(fields, 1):
+            try:
+                float(field)
+            except ValueError:
+                return f"line {number}, field {place}: {_shortened(field)} is no number"
+        if width == 0:
+            first, width = number, len(fields)
+        elif len(fields) != width:
+            return f"line {number} has {len(fields)} fields, but line {first} has {width}"
+    return "is no table of numbers" if width else "has no numbers"
+
+
+def _shortened(field: str) -> str:
+    return repr(field if len(field) <= 20 else field[:20] + "...")
 
 
 # Matchings --------------------------------------------------------------------------------------

@@ -1,0 +1,89 @@
+"""The command line: ``gpumatch match``, ``gpumatch assign``, ``algorithms``, ``info``.
+
+Exit codes: 0 the result is proven maximum or optimal; 2 bad input or usage, and costs that allow no
+full assignment; 3 not proven, for the time was up or the algorithm is a heuristic; 130 on Ctrl-C
+(after writing the best so far where ``--output`` asks for it).
+
+``--json`` prints one object. Of ``match``:
+
+    source, rows, columns, entries   the graph
+    size                             matched edges
+    structural_rank                  the same once proven, else null
+    rows_left, columns_left          unmatched
+    proven                           whether the matching is maximum
+    certificate                      {size, bound, edges} as checked, or null
+    algorithm, backend, init         what ran
+    phases, levels, start_size       as in `Matching.stats`
+    seconds                          by part: read, graph, transfer, start, search, certificate
+    output                           the file written, or null
+
+Of ``assign``, where they are not the same as of ``match``:
+
+    entries                          the costs that are given, infinite ones too
+    maximize, cardinality, cost_limit  what was asked for
+    size                             assigned pairs
+    objective                        their total cost; an integer if the costs are
+    gap                              how far that may be from the optimum; null if nothing is known
+    seconds                          by part: read, costs, search and its own, certificate
+
+Of ``algorithms``: a list of {name, problem, backends, exact, reference, options}. Of ``info``:
+{versions, python, platform, threads, devices: [{name, memory_bytes, free_bytes}], cuda_off}, where
+``cuda_off`` says why no GPU can be used, or is null.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from gpumatch.cli import assign, listings, match
+from gpumatch.cli.running import BAD_INPUT, INTERRUPTED
+
+__all__ = ["main"]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command; return the exit code."""
+    try:
+        options = _parser().parse_args(arguments)
+    except SystemExit as exc:  # argparse has said why
+        return int(exc.code or 0)
+    try:
+        return options.command(options)
+    except KeyboardInterrupt:
+        print("gpumatch: interrupted", file=sys.stderr)
+        return INTERRUPTED
+    except (ValueError, TypeError, RuntimeError, MemoryError, ImportError, OSError) as exc:
+        print(f"gpumatch: error: {_one_line(exc)}", file=sys.stderr)
+        return BAD_INPUT
+
+
+def _one_line(exc: Exception) -> str:
+    if isinstance(exc, OSError) and exc.strerror and exc.filename:
+        return f"{exc.filename}: {exc.strerror}"
+    return " ".join(str(exc).split()) or type(exc).__name__
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="gpumatch",
+        description="Matching and assignment of the rows and columns of a matrix, with a proof.",
+        epilog="Exit codes: 0 proven, 2 bad input or infeasible, 3 not proven, 130 interrupted.",
+    )
+    parser.add_argument("--version", action=_Version, nargs=0, help="print the version and stop")
+    commands = parser.add_subparsers(metavar="COMMAND", required=True)
+    for module in (match, assign, listings):
+        module.add_to(commands)
+    return parser
+
+
+class _Version(argparse.Action):
+    """Prints the version; reads it only when asked."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
+        from gpumatch import __version__
+
+        print(f"gpumatch {__version__}")
+        parser.exit()

@@ -1,0 +1,121 @@
+"""``gpumatch assign``: a cheapest assignment for a matrix of costs, with its certificate."""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import math
+from typing import TYPE_CHECKING, Any
+
+from gpumatch.backends import algorithms
+from gpumatch.cli import running
+
+if TYPE_CHECKING:
+    from gpumatch.assignment import Assignment
+    from gpumatch.control import Control
+    from gpumatch.costs import Costs
+
+
+def add_to(commands: Any) -> None:
+    text = "assign rows to columns at least total cost"
+    assign = commands.add_parser("assign", help=text, description=text.capitalize() + ".")
+    add = assign.add_argument
+    text = "costs: .npy, .csv, or .mtx where what is not stored is forbidden"
+    add("source", metavar="FILE", help=text)
+    add("--maximize", action="store_true", help="seek the greatest total")
+    add("--cardinality", default="full", help="full, maximum or any (default: full)")
+    text = "leave a pair out rather than pay more (to be maximised: rather than gain less)"
+    add("--cost-limit", type=_number, metavar="COST", help=text)
+    for name, text in _own_options().items():
+        add(f"--{name}", help=text)
+    running.add_run_options(assign, "an assignment")
+    assign.set_defaults(command=_assign)
+
+
+def _number(text: str) -> float:
+    """An int where it is written as one, for integers are exact."""
+    try:
+        return int(text)
+    except ValueError:
+        return float(text)
+
+
+def _own_options() -> dict[str, str]:
+    """The options that some algorithms have, and a help text for each."""
+    found: dict[str, str] = {}
+    for algorithm in algorithms("assignment"):
+        for name, values in algorithm.options.items():
+            text = f"{' or '.join(values)}: of {algorithm.name}"
+            found[name] = f"{found[name]}; {text}" if name in found else text
+    return found
+
+
+def _assign(options: argparse.Namespace) -> int:
+    import gpumatch
+    from gpumatch.control import Control
+    from gpumatch.costs import as_costs
+
+    clock = Control()
+    with clock.part("read"):
+        costs = as_costs(gpumatch.io.read_costs(options.source))
+    wish = {name: getattr(options, name) for name in ("maximize", "cardinality", "cost_limit")}
+    solve = functools.partial(gpumatch.assign, costs)
+    assignment = running.run(solve, options, costs.shape, wish, _own_options())
+    report = _report(options, costs, assignment, clock)
+    running.tell(report, _lines(report), as_json=options.json)
+    return running.PROVEN if assignment.proven else running.NOT_PROVEN
+
+
+def _report(
+    options: argparse.Namespace, costs: Costs, assignment: Assignment, clock: Control
+) -> dict[str, Any]:
+    """What ``--json`` prints."""
+    import gpumatch
+
+    certificate = None
+    if assignment.proven:
+        with clock.part("certificate"):
+            proof = gpumatch.verify(costs, assignment)
+        certificate = {"size": proof.size, "bound": proof.bound, "edges": proof.edges}
+    rows, columns = costs.shape
+    stats = assignment.stats
+    return {
+        "source": options.source,
+        "rows": rows,
+        "columns": columns,
+        "entries": costs.nnz,
+        "maximize": assignment.maximize,
+        "cardinality": assignment.cardinality,
+        "cost_limit": assignment.cost_limit,
+        "size": assignment.size,
+        "objective": assignment.objective,
+        "gap": assignment.gap if math.isfinite(assignment.gap) else None,
+        "rows_left": rows - assignment.size,
+        "columns_left": columns - assignment.size,
+        "proven": assignment.proven,
+        "certificate": certificate,
+        "algorithm": stats["algorithm"],
+        "backend": stats["backend"],
+        "phases": stats["phases"],
+        "levels": stats["levels"],
+        "seconds": {"read": clock.seconds.pop("read"), **stats["seconds"], **clock.seconds},
+        "output": options.output,
+    }
+
+
+def _lines(report: dict[str, Any]) -> dict[str, Any]:
+    proven, gap = report["proven"], report["gap"]
+    return {
+        "source": report["source"],
+        "costs": "{rows} rows, {columns} columns, {entries} entries".format_map(report),
+        "assignment": f"{report['size']} pairs, {'optimal' if proven else 'not proven optimal'}",
+        "objective": report["objective"],
+        "gap": "unknown" if gap is None else gap,
+        "left": "{rows_left} rows, {columns_left} columns".format_map(report),
+        "algorithm": "{algorithm} on {backend}".format_map(report),
+        "certificate": "dual prices of total {bound}, checked on {edges} pairs".format_map(
+            report["certificate"]
+        )
+        if proven
+        else "none",
+    }

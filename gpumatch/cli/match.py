@@ -1,0 +1,100 @@
+"""``gpumatch match``: a maximum matching of a sparse matrix, with its certificate."""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import os
+from typing import TYPE_CHECKING, Any
+
+from gpumatch.cli import running
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+    from gpumatch.control import Control
+    from gpumatch.matching import Matching
+
+_OWN_OPTIONS = ("launch", "frontier")  # of some algorithms
+
+
+def add_to(commands: Any) -> None:
+    text = "match the rows of a sparse matrix to its columns"
+    match = commands.add_parser("match", help=text, description=text.capitalize() + ".")
+    add = match.add_argument
+    add("source", metavar="FILE|Group/Name", help="a matrix file, or a SuiteSparse matrix")
+    add("--init", default="auto", help="auto, cheap, karp-sipser or none: the start")
+    add("--launch", help="ct or mt: threads of the APsB and APFB kernels")
+    add("--frontier", help="scan or queue: frontier of the GPUBFS-WR kernels")
+    running.add_run_options(match, "a matching")
+    match.set_defaults(command=_match)
+
+
+def _match(options: argparse.Namespace) -> int:
+    import gpumatch
+    from gpumatch.control import Control
+
+    clock = Control()
+    with clock.part("read"):
+        matrix = _read(options.source)
+    solve = functools.partial(gpumatch.maximum_matching, matrix)
+    matching = running.run(solve, options, matrix.shape, {"init": options.init}, _OWN_OPTIONS)
+    report = _report(options, matrix, matching, clock)
+    running.tell(report, _lines(report), as_json=options.json)
+    return running.PROVEN if matching.proven else running.NOT_PROVEN
+
+
+def _read(source: str) -> csr_array:
+    """The matrix in a file, or else of that name in the SuiteSparse collection."""
+    from gpumatch import io
+
+    is_name = source.count("/") == 1 and not os.path.splitext(source)[1]
+    return io.suitesparse(source) if is_name and not os.path.exists(source) else io.read(source)
+
+
+def _report(
+    options: argparse.Namespace, matrix: csr_array, matching: Matching, clock: Control
+) -> dict[str, Any]:
+    """What ``--json`` prints."""
+    import gpumatch
+
+    certificate = None
+    if matching.proven:
+        with clock.part("certificate"):
+            proof = gpumatch.verify(matrix, matching)
+        certificate = {"size": proof.size, "bound": proof.bound, "edges": proof.edges}
+    rows, columns = matrix.shape
+    stats = matching.stats
+    return {
+        "source": options.source,
+        "rows": rows,
+        "columns": columns,
+        "entries": matrix.nnz,
+        "size": matching.size,
+        "structural_rank": matching.size if matching.proven else None,
+        "rows_left": rows - matching.size,
+        "columns_left": columns - matching.size,
+        "proven": matching.proven,
+        "certificate": certificate,
+        **{key: stats[key] for key in ("algorithm", "backend", "init")},
+        **{key: stats[key] for key in ("phases", "levels", "start_size")},
+        "seconds": {"read": clock.seconds.pop("read"), **stats["seconds"], **clock.seconds},
+        "output": options.output,
+    }
+
+
+def _lines(report: dict[str, Any]) -> dict[str, Any]:
+    proven, size = report["proven"], report["size"]
+    return {
+        "source": report["source"],
+        "graph": "{rows} rows, {columns} columns, {entries} entries".format_map(report),
+        "matching": f"{size} edges, {'maximum' if proven else 'not proven maximum'}",
+        "structural rank": size if proven else f"at least {size}",
+        "left": "{rows_left} rows, {columns_left} columns".format_map(report),
+        "algorithm": "{algorithm} on {backend}, start {init}".format_map(report),
+        "certificate": "a cover of {bound} vertices, checked on {edges} edges".format_map(
+            report["certificate"]
+        )
+        if proven
+        else "none",
+    }

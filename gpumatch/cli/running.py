@@ -1,0 +1,110 @@
+"""What `match` and `assign` share: options of a run, the file written, the report."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from gpumatch.assignment import Assignment
+    from gpumatch.matching import Matching
+
+PROVEN, BAD_INPUT, NOT_PROVEN, INTERRUPTED = 0, 2, 3, 130
+_STEPS = ("read", "graph", "costs", "transfer", "start", "search", "certificate")
+
+
+def add_run_options(command: argparse.ArgumentParser, what: str) -> None:
+    """The options that every run takes; `what` it makes is for the help."""
+    add = command.add_argument
+    add("--algorithm", default="auto", help="a name of `gpumatch algorithms` (default: auto)")
+    add("--backend", default="auto", help="auto, cpu, cuda or reference")
+    add("--threads", type=int, help="CPU threads (default: all)")
+    add("--seed", type=int, default=0, help="fixes free choices (default: 0)")
+    add("--initial", metavar="FILE", help=f"{what} to begin from, .npy or .mtx")
+    text = f"write the {what.split()[-1]}: columns by row (.npy) or edges (.mtx)"
+    add("--output", metavar="FILE", type=_output, help=text)
+    add("--json", action="store_true", help="print JSON")
+    add("--progress", action="store_true", help="show a progress bar on stderr")
+    add("--time-limit", type=float, metavar="SECONDS", help="stop with the best so far")
+
+
+def _output(path: str) -> str:
+    """A path that a matching can be written to: wrong ones are told before the work, not after."""
+    if not path.lower().endswith((".npy", ".mtx")):
+        raise argparse.ArgumentTypeError(f"{path} must end in .npy or .mtx")
+    folder = os.path.dirname(path) or "."
+    if not os.path.isdir(folder):
+        raise argparse.ArgumentTypeError(f"there is no folder {folder}")
+    return path
+
+
+def run(
+    solve: Callable[..., Any],
+    options: argparse.Namespace,
+    shape: tuple[int, int],
+    wish: Mapping[str, Any],
+    own_options: Iterable[str],
+) -> Any:
+    """The result, written where asked for, also when Ctrl-C cuts the search.
+
+    `wish` are the arguments that not every run takes, `own_options` names of some algorithms' own.
+    """
+    from gpumatch import io
+
+    def write(result: Matching | Assignment) -> None:
+        if options.output:
+            io.write_matching(options.output, result.row_to_col, shape)
+
+    own = {name: value for name in own_options if (value := getattr(options, name)) is not None}
+    try:
+        result = solve(
+            algorithm=options.algorithm,
+            backend=options.backend,
+            initial=options.initial and io.read_matching(options.initial, shape),
+            seed=options.seed,
+            threads=options.threads,
+            time_limit=options.time_limit,
+            progress=options.progress,
+            **wish,
+            **own,
+        )
+    except KeyboardInterrupt as exc:
+        if options.output and hasattr(exc, "result"):
+            write(exc.result)
+            print(f"gpumatch: wrote {exc.result.size} edges so far", file=sys.stderr)
+        raise
+    write(result)
+    return result
+
+
+def tell(report: Mapping[str, Any], lines: Mapping[str, Any], *, as_json: bool) -> None:
+    """Print the report as JSON, or these lines and its times."""
+    if as_json:
+        print(json.dumps(report, indent=2, allow_nan=False))
+        return
+    written = {"written": report["output"]} if report["output"] else {}
+    print(aligned({**lines, **_times(report["seconds"]), **written}.items()))
+
+
+def _times(seconds: Mapping[str, float]) -> dict[str, str]:
+    """The sum of the steps, and each step; below the search, its parts."""
+    steps = [part for part in _STEPS if part in seconds]
+    lines = {"time": sum(seconds[step] for step in steps)}
+    for step in steps:
+        lines[f"  {step}"] = seconds[step]
+        if step == "search":
+            lines |= {f"    {part}": seconds[part] for part in seconds if part not in steps}
+    return {name: f"{taken:.3f} s" for name, taken in lines.items()}
+
+
+def aligned(rows: Iterable[Sequence[Any]]) -> str:
+    """Rows of cells as lines, each column but the last padded to its longest cell."""
+    cells = [[str(cell) for cell in row] for row in rows]
+    widths = [max(map(len, column)) for column in zip(*cells)]
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in cells
+    )
