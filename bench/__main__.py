@@ -97,14 +97,15 @@ def _measure(options: argparse.Namespace) -> int:
     contenders = suite.contenders(device, options.threads)
     make = functools.partial(suite.problem, device=device)
     own = [contender for contender in contenders if not isinstance(contender, Peer)]
-    first_call = harness.warm_up(own, make, quick=options.quick)
+    folder = Folder(options.cache, processes=os.cpu_count() or 1)
+    first_call = harness.warm_up(own, make, suite.warming(options.quick), folder)
     run = {**machine.describe(), "first_call": first_call}
     done = harness.run(
         harness.Store(options.out, options.suite, settings, run),
         instances,
         contenders,
         limits,
-        folder=Folder(options.cache, processes=os.cpu_count() or 1),
+        folder=folder,
         problem=make,
         deadline=deadline,
     )

@@ -14,7 +14,7 @@ from scipy.sparse import csr_array
 
 import gpumatch as gm
 from bench.harness import Contender, Limits, Overrun, Result, repeat
-from bench.instances import Instance, generated, real
+from bench.instances import Instance, generated, real, small
 from bench.peers import Peer, timed
 from bench.tables import (
     Graph,
@@ -72,6 +72,8 @@ def contenders(device: str, threads: int) -> list[Contender]:
 
 
 # -- graphs --------------------------------------------------------------------------------------
+
+warming = small
 
 
 def instances(quick: bool, data: str | None) -> list[Instance]:

@@ -18,7 +18,7 @@ from scipy.sparse import csr_array
 
 import gpumatch as gm
 from bench.harness import Contender, Limits, Overrun, Result, Sample, repeat
-from bench.instances import Instance, generated, real, with_permutations
+from bench.instances import Instance, generated, real, small, with_permutations
 from bench.peers import Peer
 from gpumatch.control import Control
 from gpumatch.cpu import cheap
@@ -132,6 +132,8 @@ def _on_gpu(backend: str) -> Iterator[Search]:
 
 
 # -- graphs --------------------------------------------------------------------------------------
+
+warming = small
 
 
 def instances(quick: bool, data: str | None) -> list[Instance]:

@@ -3,9 +3,11 @@
 A *contender* is an algorithm or a peer; it takes one `Sample` a call. A contender's result on a
 graph is one of
 
-    {"seconds": [...], "size": int, "levels": [...]}   after a warm-up, as many as the limits allow
+    {"seconds": [...], "size": int, "levels": [...]}   after a warm-up, as many as the limits allow;
+                                                       with more, as each suite tells
     {"failed": why, "at_least": seconds}               over its cap, here or on an easier graph
-    {"failed": why, ...}                               broken, or wrong by the others' size
+    {"failed": why, ...}                               broken, or wrong by the others' size, or by
+                                                       their "objective", where results have one
 
 and results stand in a file that is rewritten after each of them, so that a run cut anywhere goes
 on where it was:
@@ -23,15 +25,14 @@ import re
 import statistics
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from scipy.sparse import csr_array
-
-from bench.instances import Folder, Instance, generated
+from bench.instances import Folder, Instance
 
 Result = dict[str, Any]
+ROUNDING = 1e-9  # by which objectives of floating costs may differ
 
 
 class Overrun(Exception):
@@ -40,11 +41,16 @@ class Overrun(Exception):
 
 @dataclass(frozen=True)
 class Sample:
-    """One timed run: what counts as its seconds, the matching's size, BFS levels by phase."""
+    """One timed run: what counts as its seconds, the matching's size, BFS levels by phase.
+
+    What a suite keeps besides is in ``more``, JSON under names of its own; "objective" is compared
+    among contenders, as the size is.
+    """
 
     seconds: float
     size: int
     levels: tuple[int, ...] = ()
+    more: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -86,6 +92,7 @@ def repeat(sample: Callable[[], Sample], limits: Limits) -> Result:
         "seconds": [taken.seconds for taken in samples[1:] or samples],
         "size": last.size,
         "levels": list(last.levels),
+        **last.more,
     }
 
 
@@ -101,17 +108,12 @@ def attempt(contender: Contender, problem: Any, limits: Limits) -> Result:
 
 def warm_up(
     contenders: Sequence[Contender],
-    problem: Callable[[Instance, csr_array], Any],
-    *,
-    quick: bool = False,
+    problem: Callable[[Instance, Any], Any],
+    instances: Sequence[Instance],
+    folder: Folder,
 ) -> dict[str, float]:
-    """Seconds of each contender's first calls, on small graphs: compiling and loading, mostly."""
-    k = 6 if quick else 14
-    warming = (
-        generated("sparse", "uniform", 2**k, 3),
-        generated("mesh", "grid", 2 ** (k // 2), 0.65),
-    )
-    given = [problem(instance, instance.make()) for instance in warming]
+    """Seconds of each contender's first calls, on small problems: compiling and loading, mostly."""
+    given = [problem(instance, folder.load(instance)) for instance in instances]
     seconds = {}
     for contender in contenders:
         begin = time.perf_counter()
@@ -119,6 +121,13 @@ def warm_up(
             attempt(contender, small, Limits(repeats=0, cap=600.0))
         seconds[contender.name] = time.perf_counter() - begin
     return seconds
+
+
+def _agree(one: float, other: float) -> bool:
+    """Whether two numbers are the same, rounding apart where they are no integers."""
+    if isinstance(one, int) and isinstance(other, int):
+        return one == other
+    return math.isclose(one, other, rel_tol=ROUNDING)
 
 
 def is_broken(result: Result) -> bool:
@@ -173,11 +182,13 @@ class Store:
         self.data["graphs"].setdefault(graph, {"results": {}}).update(facts)
 
     def add(self, graph: str, contender: str, result: Result) -> None:
-        """Keep a result, marked wrong when another contender found a larger or smaller size."""
+        """Keep a result, marked wrong when another contender found another size or objective."""
         results = self.data["graphs"][graph]["results"]
-        sizes = {other["size"] for other in results.values() if "failed" not in other}
-        if "size" in result and sizes - {result["size"]}:
-            result = {**result, "failed": f"size {result['size']}, others {sorted(sizes)}"}
+        others = [other for other in results.values() if "failed" not in other]
+        for key in ("size", "objective"):
+            found = {other[key] for other in others if key in other}
+            if key in result and not all(_agree(result[key], value) for value in found):
+                result = {**result, "failed": f"{key} {result[key]}, others {sorted(found)}"}
         results[contender] = {**result, "run": len(self.data["runs"]) - 1}
         self._write()
 
@@ -218,7 +229,7 @@ def run(
     limits: Limits,
     *,
     folder: Folder,
-    problem: Callable[[Instance, csr_array], Any],
+    problem: Callable[[Instance, Any], Any],
     deadline: float = math.inf,
     say: Callable[[str], None] = _say,
 ) -> bool:
@@ -238,7 +249,7 @@ def run(
     bool
         Whether all is measured; False when the deadline came first.
     """
-    pending = [graph for graph in instances if store.missing(graph.name, contenders)]
+    pending = [graph for graph in instances if store.missing(graph.name, _taken(graph, contenders))]
     for first in range(0, len(pending), folder.processes):
         batch = pending[first : first + folder.processes]
         if time.monotonic() < deadline:
@@ -249,13 +260,17 @@ def run(
             given = problem(instance, folder.load(instance))
             store.describe(instance.name, given.facts)
             say(f"{instance.name}: {given.facts['rows']} rows, {given.facts['entries']} entries")
-            for contender in store.missing(instance.name, contenders):
+            for contender in store.missing(instance.name, _taken(instance, contenders)):
                 if time.monotonic() >= deadline:
                     return False
                 result = _result(store, instance.name, contender, given, limits)
                 store.add(instance.name, contender.name, result)
                 say(f"  {contender.name:24} {summary(result)}")
     return True
+
+
+def _taken(instance: Instance, contenders: Iterable[Contender]) -> list[Contender]:
+    return [contender for contender in contenders if instance.takes(contender.name)]
 
 
 def _result(store: Store, graph: str, contender: Contender, problem: Any, limits: Limits) -> Result:

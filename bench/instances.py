@@ -1,6 +1,6 @@
 """The graphs a suite runs on: generated or real, original or with rows and columns permuted.
 
-Making a large graph takes longer than matching it, so each is kept as .npz in a folder, and those
+Making a large graph takes longer than matching it, so each is kept as a file in a folder, and those
 that are missing there are made by several processes at once, before any clock runs.
 """
 
@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from scipy.sparse import csr_array, load_npz, save_npz
 
@@ -43,9 +43,15 @@ class Instance:
     source: tuple[Any, ...] | Path
     permuted: bool = False
 
+    suffix: ClassVar[str] = ".npz"
+
     @property
     def name(self) -> str:
         return self.base + RCP if self.permuted else self.base
+
+    def takes(self, contender: str) -> bool:
+        """Whether a contender is to be measured on it."""
+        return True
 
     def facts(self, matrix: csr_array) -> dict[str, Any]:
         """What is kept of the graph beside its results."""
@@ -70,6 +76,15 @@ class Instance:
     def of(self, original: csr_array) -> csr_array:
         """The graph, from its original."""
         return graphs.rcp(original) if self.permuted else original
+
+    @staticmethod
+    def save(matrix: csr_array, file: Path) -> None:
+        save_npz(file, matrix, compressed=False)
+
+    @staticmethod
+    def load(file: Path) -> csr_array:
+        """The graph in a file, as a suite's problem takes it."""
+        return load_npz(file)
 
 
 def generated(base: str, family: str, *parameters: float) -> Instance:
@@ -96,8 +111,17 @@ def with_permutations(originals: Iterable[Instance]) -> list[Instance]:
     ]
 
 
+def small(quick: bool) -> list[Instance]:
+    """Two graphs to warm up on, sparse and irregular the one, a mesh the other."""
+    k = 6 if quick else 14
+    return [
+        generated(f"warm-uniform-{k}", "uniform", 2**k, 3),
+        generated(f"warm-grid-{k}", "grid", 2 ** (k // 2), 0.65),
+    ]
+
+
 class Folder:
-    """Graphs kept as .npz, by name.
+    """Graphs kept as files, by name.
 
     Parameters
     ----------
@@ -111,12 +135,12 @@ class Folder:
         self._path = Path(path)
         self.processes = processes
 
-    def load(self, instance: Instance) -> csr_array:
+    def load(self, instance: Instance) -> Any:
         """The graph, made if it is not there."""
         file = self._file(instance)
         if not file.exists():
             _make_files([(instance, file)])
-        return load_npz(file)
+        return instance.load(file)
 
     def prepare(self, instances: Sequence[Instance]) -> None:
         """Make those of the graphs that are not there, each original once."""
@@ -133,7 +157,7 @@ class Folder:
             list(pool.map(_make_files, missing.values()))
 
     def _file(self, instance: Instance) -> Path:
-        return self._path / f"{instance.name}.npz"
+        return self._path / f"{instance.name}{instance.suffix}"
 
 
 def _make_files(wanted: list[tuple[Instance, Path]]) -> None:
@@ -142,5 +166,5 @@ def _make_files(wanted: list[tuple[Instance, Path]]) -> None:
     for instance, file in wanted:
         file.parent.mkdir(parents=True, exist_ok=True)
         scratch = file.with_name(f".{os.getpid()}-{file.name}")
-        save_npz(scratch, instance.of(original), compressed=False)
+        instance.save(instance.of(original), scratch)
         os.replace(scratch, file)

@@ -18,7 +18,7 @@ from scipy.sparse import csr_array
 
 import gpumatch as gm
 from bench.harness import Contender, Limits, Overrun, Result, Sample, repeat
-from bench.instances import Instance, generated, real, with_permutations
+from bench.instances import Instance, generated, real, small, with_permutations
 from bench.peers import EclMm, Peer
 from bench.tables import Graph, Time, describe_run, failures, geometric_mean, markdown, time_of
 
@@ -113,6 +113,8 @@ def contenders(device: str, threads: int) -> list[Contender]:
 
 
 # -- graphs --------------------------------------------------------------------------------------
+
+warming = small
 
 
 def instances(quick: bool, data: str | None) -> list[Instance]:

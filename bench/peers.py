@@ -114,8 +114,29 @@ def _write_egr(matrix: csr_array, file: Path) -> None:
             part.astype(np.int32).tofile(out)
 
 
-def in_process(peer: Callable[[Any], Callable[[], int]], matrix: Any, limits: Limits) -> Result:
+def timed(call: Callable[[], int]) -> Sample:
+    """One run of a call that gives a matching's size, by the clock on the wall."""
+    begin = time.perf_counter()
+    size = call()
+    return Sample(time.perf_counter() - begin, size)
+
+
+def in_process(
+    peer: Callable[[Any], Callable[[], Any]],
+    problem: Any,
+    limits: Limits,
+    sample: Callable[[Callable[[], Any]], Sample] = timed,
+) -> Result:
     """What `repeat` measures of a peer, in a process that does not outlive its cap.
+
+    Parameters
+    ----------
+    peer : callable
+        Makes of the problem the call that is timed.
+    problem : object
+        Sent to the process.
+    sample : callable
+        Times the peer's call once.
 
     Raises
     ------
@@ -124,7 +145,9 @@ def in_process(peer: Callable[[Any], Callable[[], int]], matrix: Any, limits: Li
     """
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()
-    child = context.Process(target=_serve, args=(theirs, peer, matrix, limits), daemon=True)
+    child = context.Process(
+        target=_serve, args=(theirs, peer, problem, limits, sample), daemon=True
+    )
     child.start()
     theirs.close()
     try:
@@ -148,18 +171,17 @@ def _expect(connection: Any, seconds: float) -> Any:
     return message
 
 
-def _serve(connection: Any, peer: Callable[..., Any], matrix: Any, limits: Limits) -> None:
+def _serve(
+    connection: Any,
+    peer: Callable[..., Any],
+    problem: Any,
+    limits: Limits,
+    sample: Callable[..., Sample],
+) -> None:
     """The child: convert, say so, measure, send the result."""
     try:
-        call = peer(matrix)
+        call = peer(problem)
         connection.send("ready")
-        connection.send(repeat(lambda: timed(call), limits))
+        connection.send(repeat(lambda: sample(call), limits))
     except Exception as exc:
         connection.send(exc)
-
-
-def timed(call: Callable[[], int]) -> Sample:
-    """One run of a call that gives a matching's size, by the clock on the wall."""
-    begin = time.perf_counter()
-    size = call()
-    return Sample(time.perf_counter() - begin, size)

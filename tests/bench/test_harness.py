@@ -12,7 +12,7 @@ import pytest
 
 from bench import harness
 from bench.harness import Limits, Sample, Store, attempt, repeat, summary
-from bench.instances import Folder, generated
+from bench.instances import Folder, generated, small
 from tests.bench.contenders import Scripted, slow
 
 SMALL = generated("grid-4", "grid", 4)
@@ -219,8 +219,9 @@ def test_lists_of_numbers_stand_on_one_line(out):
     assert json.loads(out.read_text())["graphs"]["g"]["results"]["any"]["seconds"] == [1.5e-07, 2.0]
 
 
-def test_warm_up_times_every_contender_once_a_graph():
+def test_warm_up_times_every_contender_once_a_graph(tmp_path):
     contender = Scripted("warm", [1.0])
-    seconds = harness.warm_up([contender], lambda instance, matrix: instance.name, quick=True)
-    assert contender.ran == ["sparse", "mesh"]
+    problem, folder = lambda instance, matrix: matrix.shape, Folder(tmp_path, processes=1)
+    seconds = harness.warm_up([contender], problem, small(quick=True), folder)
+    assert contender.ran == [(64, 64), (64, 64)]
     assert set(seconds) == {"warm"}
