@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from gpumatch.assignment import InfeasibleError, assign
+from gpumatch.backends import module_for
 from gpumatch.bipartite import _as_array
 from gpumatch.costs import DenseCosts
 
@@ -62,11 +63,34 @@ def linear_sum_assignment(cost_matrix: Any, maximize: bool = False) -> tuple[Any
             "according to the rule 'safe'"
         )
     costs = _checked(values, maximize)
+    pairs = _small(costs, maximize)
+    if pairs is not None:
+        return pairs
     try:
         assignment = assign(costs, maximize=maximize)
     except InfeasibleError as exc:
         raise ValueError("cost matrix is infeasible") from exc
     return assignment.row_ind, assignment.col_ind
+
+
+def _small(costs: DenseCosts, maximize: bool) -> tuple[Any, Any] | None:
+    """The pairs for costs so small that `assign` would take most of the time, where there are any.
+
+    None where there is no full assignment, as for costs that are large or on a device.
+    """
+    if costs.on_device:
+        return None
+    small_dense = module_for("small_dense", on_device=False)
+    if costs.nnz > small_dense.MOST:
+        return None
+    nrows, ncols = costs.shape
+    row_to_col, col_to_row = np.full(nrows, -1, np.int32), np.full(ncols, -1, np.int32)
+    transposed = nrows > ncols
+    mates = (col_to_row, row_to_col) if transposed else (row_to_col, col_to_row)
+    if not small_dense.run(costs.problem(maximize, transposed), *mates):
+        return None
+    row_ind = (row_to_col >= 0).nonzero()[0]
+    return row_ind, row_to_col[row_ind].astype(np.int64)
 
 
 def _checked(values: Any, maximize: bool) -> DenseCosts:

@@ -20,6 +20,8 @@ from hypothesis.extra import numpy as hnp
 from scipy.sparse import bsr_array, coo_array, csc_array, csr_array, csr_matrix, random_array
 
 import gpumatch as gm
+import gpumatch.optimize
+from gpumatch.cpu import small_dense
 from gpumatch.csgraph import min_weight_full_bipartite_matching
 from gpumatch.optimize import linear_sum_assignment
 
@@ -39,6 +41,15 @@ SOLVERS = [
     (min_weight_full_bipartite_matching, coo_array),
     (min_weight_full_bipartite_matching, csr_matrix),
 ]
+
+
+@pytest.fixture(scope="module", params=["at once", "by assign"], autouse=True)
+def way(request):
+    """Small dense costs are solved in one call, or as all others are."""
+    with pytest.MonkeyPatch.context() as patch:
+        if request.param == "by assign":
+            patch.setattr(small_dense, "MOST", -1)
+        yield request.param
 
 
 # -- SciPy's cases ---------------------------------------------------------------------------------
@@ -269,3 +280,39 @@ def test_totals_are_scipys(matrix, maximize):
             linear_sum_assignment(matrix, maximize)
     else:
         assert matrix[linear_sum_assignment(matrix, maximize)].sum() == expected
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.int32, np.int64, np.float32, np.float64])
+@pytest.mark.parametrize("maximize", [False, True])
+@pytest.mark.parametrize("shape", [(120, 120), (90, 140), (140, 90)])
+def test_larger_totals_are_scipys(shape, maximize, dtype):
+    rng = np.random.default_rng(shape)
+    for top in (2, 100):
+        matrix = rng.integers(-top, top, shape).astype(dtype)
+        theirs = scipy.optimize.linear_sum_assignment(matrix, maximize)
+        ours = linear_sum_assignment(matrix, maximize)
+        assert np.unique(ours[1]).size == min(shape)
+        assert matrix[ours].sum(dtype=float) == matrix[theirs].sum(dtype=float)
+
+
+def test_integers_of_fifty_bits_are_exact():
+    rng = np.random.default_rng(9)
+    matrix = rng.integers(-(2**50), 2**50, (60, 60))
+    matrix[linear_sum_assignment(matrix)] += 1  # may change which is best, not by how much
+    ours = matrix[linear_sum_assignment(matrix)].sum()
+    assert ours == gm.assign(matrix, algorithm="hungarian-tree", backend="cpu").objective
+
+
+def test_small_costs_need_no_assign(way, monkeypatch):
+    calls = []
+
+    def counted(*args, **kwargs):
+        calls.append(args)
+        return gm.assign(*args, **kwargs)
+
+    monkeypatch.setattr(gpumatch.optimize, "assign", counted)
+    linear_sum_assignment(np.ones((20, 20)))
+    assert len(calls) == (way == "by assign")
+    if way == "at once":
+        linear_sum_assignment(np.random.default_rng(1).random((363, 363)))
+        assert len(calls) == 1

@@ -26,6 +26,8 @@ from gpumatch.cpu.dense_paths import HEAD, LANES, SCANS, SPENT
 
 __all__ = ["run"]
 
+BIDS = 5
+"""Scans in a round of bids for each free row, where costs are dense."""
 SPARSE_BIDS = 32
 """Scans in a round of bids for each free row, where costs are sparse and bids cheap."""
 ROUNDS = 2
@@ -212,7 +214,7 @@ class _DensePaths(_Paths):
     """By the kernels of `dense_paths`."""
 
     budget = dense_paths.BUDGET
-    bids = 5
+    bids = BIDS
 
     def __init__(self, costs: Any, *others: Any) -> None:
         super().__init__(costs, *others)
