@@ -3,6 +3,7 @@
 python -m bench deveci2013 --out results.json     measure, or go on where an earlier run was cut
 python -m bench cpu --out cpu.json                the whole call on the CPU against SciPy and igraph
 python -m bench matching --out matching.json      the GPU's engine against everything else
+python -m bench date2016 --out date.json          the Hungarian variants, RAFT, SciPy, lapx
 python -m bench report results.json --plots DIR   tables as Markdown, figures as PNG
 """
 
@@ -20,13 +21,14 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
-from bench import analysis, cpu, deveci2013, harness, machine, matching
+from bench import analysis, cpu, date2016, deveci2013, harness, machine, matching
 from bench.instances import Folder, Instance
 from bench.peers import Peer
 from gpumatch.backends import why_no_cuda
 
-SUITES = {"deveci2013": deveci2013, "cpu": cpu, "matching": matching}
-REPORTS = {"deveci2013": analysis.report, "cpu": cpu.report, "matching": matching.report}
+SUITES = {"deveci2013": deveci2013, "cpu": cpu, "matching": matching, "date2016": date2016}
+REPORTS = {name: suite.report for name, suite in SUITES.items() if name != "deveci2013"}
+REPORTS["deveci2013"] = analysis.report
 DONE, BAD_USAGE, CUT = 0, 2, 3
 
 

@@ -1,0 +1,153 @@
+"""The cost matrices a suite runs on, kept as .npy, and where contenders find them.
+
+A problem is one square matrix, or a stack of several of a size (an array of three dimensions), of
+which each run of a contender solves one, in turn.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+
+from graphs import costs
+from graphs.moving_points import distances, moving_points
+
+PERSISTENCE = 0.8
+
+
+@dataclass(frozen=True)
+class CostInstance:
+    """One problem of a suite.
+
+    Attributes
+    ----------
+    base : str
+        Its name without the seed.
+    family : str
+        What it shares with problems of other sizes.
+    source : tuple
+        What `graphs.costs.make` takes; or ``("moving_points", n, sets)``.
+    seed : int
+    dtype : str
+        Of the costs.
+    maximize : bool
+        Whether they are gains.
+    only : tuple of str
+        The contenders that are measured on it: names, in which * and ? match any.
+    """
+
+    base: str
+    family: str
+    source: tuple[Any, ...]
+    seed: int = 0
+    dtype: str = "float64"
+    maximize: bool = False
+    only: tuple[str, ...] = ("*",)
+
+    suffix: ClassVar[str] = ".npy"
+
+    @property
+    def name(self) -> str:
+        return f"{self.base}-s{self.seed}"
+
+    def takes(self, contender: str) -> bool:
+        """Whether a contender is to be measured on it."""
+        return any(fnmatch(contender, pattern) for pattern in self.only)
+
+    def facts(self, values: np.ndarray) -> dict[str, Any]:
+        """What is kept of the problem beside its results."""
+        return {
+            "family": self.family,
+            "base": self.base,
+            "seed": self.seed,
+            "rows": values.shape[-1],
+            "entries": values.shape[-1] ** 2,
+            "dtype": self.dtype,
+        }
+
+    def original(self) -> np.ndarray:
+        """The costs, made anew."""
+        if self.source[0] == "moving_points":
+            values = _between_frames(*self.source[1:], self.seed)
+        else:
+            values = costs.make(*self.source, seed=self.seed)
+        return values.astype(self.dtype, copy=False)
+
+    def of(self, original: np.ndarray) -> np.ndarray:
+        """The costs, from their original: the same."""
+        return original
+
+    @staticmethod
+    def save(values: np.ndarray, file: Path) -> None:
+        np.save(file, values)
+
+    @staticmethod
+    def load(file: Path) -> Path:
+        """The file itself: peers read it too."""
+        return file
+
+
+def uniform(n: int, factor: float, seed: int = 0, only: tuple[str, ...] = ("*",)) -> CostInstance:
+    """Integers drawn uniformly from [0, factor · n]."""
+    family = f"uniform x{factor:g}"
+    return CostInstance(
+        f"uniform-{n}-x{factor:g}",
+        family,
+        ("uniform_integer", n, None, factor),
+        seed,
+        "int32",
+        only=only,
+    )
+
+
+def geom(n: int, seed: int = 0) -> CostInstance:
+    """Distances among points of a square, to be maximised."""
+    return CostInstance(f"geom-{n}", "geom", ("geom", n), seed, maximize=True)
+
+
+def moving(n: int, sets: int) -> CostInstance:
+    """Distances between two frames of moving points in space, as many pairs of frames as `sets`."""
+    return CostInstance(f"moving-{n}", "moving", ("moving_points", n, sets))
+
+
+def _between_frames(n: int, sets: int, seed: int) -> np.ndarray:
+    frames = (moving_points(n, 2, PERSISTENCE, seed=seed * sets + k) for k in range(sets))
+    return np.stack([distances(*pair) for pair in frames])
+
+
+class Matrices:
+    """A problem's matrices on the host and, if need be, the device.
+
+    Attributes
+    ----------
+    file : path
+        Where they are kept.
+    maximize : bool
+    facts : dict
+    """
+
+    def __init__(self, instance: CostInstance, file: Path, device: str) -> None:
+        self.file, self.maximize = file, instance.maximize
+        values = np.load(file)
+        self.facts = instance.facts(values)
+        self._on_host = self._on_device = stack(values)
+        if device == "cuda":
+            import cupy
+
+            self._on_device = [cupy.asarray(matrix) for matrix in self._on_host]
+
+    def on(self, backend: str) -> list[Any]:
+        """The matrices where `backend` wants them."""
+        return self._on_device if backend == "cuda" else self._on_host
+
+
+problem = Matrices
+
+
+def stack(values: np.ndarray) -> list[np.ndarray]:
+    """The matrices of a file."""
+    return [values] if values.ndim == 2 else list(values)

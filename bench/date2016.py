@@ -1,0 +1,313 @@
+"""Date, Nagi (Parallel Computing 57, 2016), section 6: both Hungarian variants, on GPU and cores.
+
+Costs are integers drawn uniformly from [0, n/10], [0, n] and [0, 10n]; three instances of each size
+and range, five repetitions of each. The paper's OMP-1 and OMP-8 are the library's `hungarian-tree`
+on one and eight threads, its CU-CLASS and CU-TREE `hungarian-classical` and `hungarian-tree` on the
+GPU. Beside them stand RAFT's solver, which is the authors' own CU-TREE carried on, SciPy and lapx.
+One problem of 50,000 rows in float32, 10 GB, is there for its size, for CU-TREE alone.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from bench import solvers
+from bench.costs import CostInstance, Matrices, uniform
+from bench.harness import Contender
+from bench.solvers import Assign
+from bench.tables import Graph, Time, describe_run, failures, geometric_mean, markdown, time_of
+
+THREADS = 8
+THRESHOLD = 0.0  # every problem counts
+OMP1, OMP8, CLASSICAL, TREE = "OMP-1", "OMP-8", "CU-CLASS", "CU-TREE"
+RIVALS = ("raft", "lapx", "scipy")
+FACTORS = (0.1, 1.0, 10.0)
+SEEDS = (0, 1, 2)
+SMALL = range(500, 5001, 500)
+LARGE = (5000, 10_000, 15_000, 20_000)
+AIMED = (5000, 10_000, 20_000)  # where the variants are to be no slower than RAFT
+BINS = 7  # columns of Table 2, five iterations each
+
+# The paper's: seconds on a K20X (CU) and an Opteron 6276 (OMP).
+TABLE1 = {
+    500: (0.07, 0.13, 0.51, 0.45),
+    1000: (0.31, 0.34, 0.60, 0.50),
+    1500: (0.79, 0.66, 0.68, 0.70),
+    2000: (1.55, 1.03, 0.84, 0.82),
+    2500: (2.35, 1.36, 0.86, 0.87),
+    3000: (3.92, 1.93, 0.98, 1.32),
+    3500: (5.41, 2.50, 1.11, 1.48),
+    4000: (7.48, 3.21, 1.19, 1.56),
+    4500: (9.27, 3.79, 1.24, 1.59),
+    5000: (11.64, 4.35, 1.39, 1.70),
+}
+TABLE2 = {
+    1000: (866, 96, 26, 6, 6),
+    2000: (1745, 177, 47, 18, 10, 3),
+    3000: (2608, 203, 143, 24, 10, 6, 6),
+    4000: (3473, 254, 184, 52, 21, 11, 4, 1),
+    5000: (4316, 354, 231, 61, 10, 22, 4, 2),
+}
+TABLE3 = {  # initial assignments; totals of OMP-8, CU-CLASS, CU-TREE
+    (0.1, 5000): (5000, 1.87, 0.44, 0.51),
+    (0.1, 10_000): (10_000, 6.18, 0.63, 1.15),
+    (0.1, 15_000): (15_000, 13.99, 0.97, 1.55),
+    (0.1, 20_000): (20_000, 26.42, 1.41, 2.05),
+    (1.0, 5000): (4326.7, 4.92, 1.43, 1.39),
+    (1.0, 10_000): (8653.3, 15.83, 2.44, 2.17),
+    (1.0, 15_000): (13032.7, 36.61, 3.85, 3.21),
+    (1.0, 20_000): (17350.0, 65.77, 5.69, 4.22),
+    (10.0, 5000): (4049.3, 9.00, 4.40, 3.86),
+    (10.0, 10_000): (8140.3, 33.90, 9.74, 6.67),
+    (10.0, 15_000): (12193.7, 77.11, 20.78, 9.81),
+    (10.0, 20_000): (16268.7, 137.98, 30.05, 12.81),
+}
+PARTS = {  # the paper's steps: names that the algorithms have for them
+    "matrix compression": ("compression", "matrix compression"),
+    "forward pass": ("forward", "forward pass"),
+    "dual update": ("dual update",),
+}
+
+
+# -- contenders ----------------------------------------------------------------------------------
+
+problem = Matrices
+
+
+def contenders(device: str, threads: int) -> list[Contender]:
+    """The paper's four and the peers; what needs a GPU is there on ``"cuda"`` only."""
+    on_gpu = [
+        Assign(CLASSICAL, "hungarian-classical", "cuda", is_verified=True),
+        Assign(TREE, "hungarian-tree", "cuda", is_verified=True),
+    ]
+    return [
+        *(on_gpu if device == "cuda" else []),
+        *(peer for peer in solvers.peers(on_device=device == "cuda") if peer.name == "raft"),
+        Assign(OMP8, "hungarian-tree", "cpu", threads),
+        Assign(OMP1, "hungarian-tree", "cpu"),
+        *(peer for peer in solvers.peers(on_device=False)),
+    ]
+
+
+# -- problems ------------------------------------------------------------------------------------
+
+
+def instances(quick: bool, data: str | None) -> list[CostInstance]:
+    """The aims first, then the rest of Table 3, Table 1, and the largest one."""
+    if quick:
+        return [uniform(n, factor, seed) for n in (20, 40) for factor in FACTORS for seed in (0, 1)]
+    aimed = [(n, factor) for n in AIMED for factor in FACTORS]
+    rest = [(n, factor) for n in LARGE if n not in AIMED for factor in FACTORS]
+    small = [(n, 1.0) for n in SMALL if n not in LARGE]
+    return [
+        *(uniform(n, f, seed, _measured(n, seed)) for n, f in (*aimed, *rest) for seed in SEEDS),
+        *(uniform(n, f, seed, _measured(n, seed)) for n, f in small for seed in SEEDS),
+        largest(50_000),
+    ]
+
+
+def _measured(n: int, seed: int) -> tuple[str, ...]:
+    """Who is measured: above 1,000 rows the CPU's codes on the first instance only, and the slowest
+    of them up to 5,000 and 10,000.
+    """
+    if n <= 1000 or (seed == SEEDS[0] and n <= SMALL[-1]):
+        return ("*",)
+    on_cpu = (OMP8, "lapx", "scipy") if n <= 10_000 else (OMP8, "lapx")
+    return ("CU-*", "raft", *(on_cpu if seed == SEEDS[0] else ()))
+
+
+def largest(n: int) -> CostInstance:
+    """Costs past the range of 32-bit offsets."""
+    source = "uniform_float", n
+    return CostInstance(f"float32-{n}", "float32", source, dtype="float32", only=(TREE,))
+
+
+def warming(quick: bool) -> list[CostInstance]:
+    """A small problem of each type of costs."""
+    return [uniform(64, 1.0, seed=9), largest(64)]
+
+
+# -- report --------------------------------------------------------------------------------------
+
+
+def report(data: dict[str, Any], threshold: float) -> str:
+    """Tables 1, 2 and 3 with the paper's figures beside, and the ratios to the peers."""
+    groups = grouped(data)
+    ranges = zip(FACTORS, ("n/10", "n", "10n"))
+    tables = {
+        "Table 1: seconds, costs from [0, n]": table1(groups),
+        f"Table 2: assignments found by {TREE}, costs from [0, n]": table2(groups),
+        **{f"Table 3: seconds, costs from [0, {name}]": table3(groups, f) for f, name in ranges},
+    }
+    return "\n\n".join(
+        [
+            *(describe_run(run) for run in data["runs"]),
+            *(f"### {title}\n\n{table}" for title, table in tables.items() if table),
+            *means(groups),
+            *_of_the_largest(data),
+            *failures(data),
+        ]
+    )
+
+
+Groups = dict[tuple[float, int], list[Graph]]
+
+
+def grouped(data: dict[str, Any]) -> Groups:
+    """The instances of each range and size, by factor and n, in order."""
+    groups: Groups = {}
+    for graph in data["graphs"].values():
+        kind, _, factor = graph["family"].partition(" x")
+        if kind == "uniform":
+            groups.setdefault((float(factor), graph["rows"]), []).append(graph)
+    return dict(sorted(groups.items()))
+
+
+def mean_time(graphs: Iterable[Graph], contender: str) -> Time | None:
+    """The mean over instances of the median of their repetitions, as far as measured."""
+    times = [taken for graph in graphs if (taken := time_of(graph, contender)) is not None]
+    if not times:
+        return None
+    mean = statistics.fmean(taken.seconds for taken in times)
+    return Time(mean, any(taken.at_least for taken in times))
+
+
+def part_of(graphs: Sequence[Graph], contender: str, step: str) -> Time | None:
+    """Mean seconds of one of the paper's steps."""
+    known = [graph["results"].get(contender, {}).get("parts") for graph in graphs]
+    taken = [sum(parts.get(name, 0.0) for name in PARTS[step]) for parts in known if parts]
+    return Time(statistics.fmean(taken)) if taken else None
+
+
+def objective(graphs: Sequence[Graph]) -> str | None:
+    """The mean optimum of the instances."""
+    known = [
+        next((r["objective"] for r in graph["results"].values() if "objective" in r), None)
+        for graph in graphs
+    ]
+    values = [value for value in known if value is not None]
+    return f"{statistics.fmean(values):.1f}" if values else None
+
+
+def initial(result: dict[str, Any]) -> tuple[int, list[int]]:
+    """Assignments before the first update of the duals, and those of each iteration after it."""
+    found, updates = result["found"], result["updates"]
+    first = next((i for i, made in enumerate(updates) if made), len(updates))
+    return sum(found[:first]), found[first:]
+
+
+def initial_mean(graphs: Sequence[Graph]) -> str | None:
+    results = [graph["results"].get(TREE, {}) for graph in graphs]
+    counts = [initial(result)[0] for result in results if "found" in result]
+    return f"{statistics.fmean(counts):.1f}" if counts else None
+
+
+def table1(groups: Groups) -> str:
+    """Seconds on the small instances, the paper's behind."""
+    columns = (OMP1, OMP8, CLASSICAL, TREE)
+    rows = [
+        [
+            n,
+            objective(graphs),
+            *(mean_time(graphs, name) for name in (*columns, *RIVALS)),
+            *TABLE1.get(n, (None,) * 4),
+        ]
+        for (factor, n), graphs in groups.items()
+        if factor == 1.0 and n <= SMALL[-1]
+    ]
+    header = ["n", "optimum", *columns, *RIVALS, *(f"paper's {name}" for name in columns)]
+    return markdown(header, rows) if rows else ""
+
+
+def table2(groups: Groups) -> str:
+    """Assignments by five iterations, mean of the instances; the paper's in a line below each."""
+    rows: list[list[Any]] = []
+    for (factor, n), graphs in groups.items():
+        results = [graph["results"].get(TREE, {}) for graph in graphs]
+        split = [initial(result) for result in results if "found" in result]
+        if factor != 1.0 or not split or (n not in TABLE2 and n > SMALL[0]):
+            continue
+        first = statistics.fmean(count for count, _ in split)
+        bins = [
+            statistics.fmean(sum(after[5 * k : 5 * k + 5]) for _, after in split)
+            for k in range(BINS)
+        ]
+        later = statistics.fmean(sum(after[5 * BINS :]) for _, after in split)
+        rows.append([n, *(f"{count:.0f}" for count in (first, *bins, later))])
+        if n in TABLE2:
+            printed = TABLE2[n]
+            rows.append(["*paper's*", *printed, *[None] * (BINS + 2 - len(printed))])
+    header = ["n", "initial", *(f"[{5 * k + 1}-{5 * k + 5}]" for k in range(BINS)), "later"]
+    return markdown(header, rows) if rows else ""
+
+
+def table3(groups: Groups, factor: float) -> str:
+    """Seconds on the large instances, by step, with the paper's totals behind."""
+    steps = {
+        OMP8: ("forward pass", "dual update"),
+        CLASSICAL: ("matrix compression", "forward pass", "dual update"),
+        TREE: ("forward pass", "dual update"),
+    }
+    header = ["n", "optimum", "initial"]
+    for name, parts in steps.items():
+        header += [f"{name} {part}" for part in (*parts, "total")]
+    header += [*RIVALS, "paper's initial", *(f"paper's {name}" for name in steps)]
+    rows = []
+    for (of, n), graphs in groups.items():
+        if of != factor or (n in SMALL and n not in LARGE):
+            continue
+        row: list[Any] = [n, objective(graphs), initial_mean(graphs)]
+        for name, parts in steps.items():
+            row += [*(part_of(graphs, name, part) for part in parts), mean_time(graphs, name)]
+        row += [*(mean_time(graphs, name) for name in RIVALS)]
+        rows.append([*row, *TABLE3.get((of, n), (None,) * 4)])
+    return markdown(header, rows) if rows else ""
+
+
+def ratios(groups: Groups, contender: str, rival: str) -> dict[str, Time]:
+    """By instance, how many times longer the rival takes than the contender."""
+    found = {}
+    for graphs in groups.values():
+        for graph in graphs:
+            ours, theirs = time_of(graph, contender), time_of(graph, rival)
+            if ours is not None and theirs is not None and not ours.at_least:
+                slower = Time(theirs.seconds / ours.seconds, theirs.at_least)
+                found[f"{graph['base']}-s{graph['seed']}"] = slower
+    return found
+
+
+def means(groups: Groups) -> list[str]:
+    """Geometric mean and least of the ratios of each rival to the GPU's variants."""
+    lines = []
+    aimed = {key: graphs for key, graphs in groups.items() if key[1] in AIMED}
+    for among, where in ((aimed, "at n = 5,000, 10,000 and 20,000"), (groups, "everywhere")):
+        for rival in (*RIVALS, OMP8):
+            for contender in (TREE, CLASSICAL):
+                known = ratios(among, contender, rival)
+                if known:
+                    worst = min(known, key=lambda name: known[name].seconds)
+                    lines.append(
+                        f"- {rival} takes {geometric_mean(known.values())} times as long as "
+                        f"{contender} {where} (geometric mean, {len(known)} problems), "
+                        f"{known[worst]} times at least ({worst})."
+                    )
+    return ["\n".join(lines)] if lines else []
+
+
+def _of_the_largest(data: dict[str, Any]) -> list[str]:
+    """A line for the problem that is there for its size."""
+    lines = []
+    for graph in data["graphs"].values():
+        result = graph["results"].get(TREE, {})
+        if graph["family"] == "float32" and "certificate" in result:
+            parts = ", ".join(
+                f"{step} {part_of([graph], TREE, step)} s"
+                for step in ("forward pass", "dual update")
+            )
+            lines.append(
+                f"n = {graph['rows']:,}, float32: {TREE} takes {time_of(graph, TREE)} s ({parts}); "
+                f"its certificate was checked in {result['certificate']:.3g} s."
+            )
+    return lines

@@ -1,0 +1,251 @@
+"""What is measured on cost matrices: the library's algorithms, and other people's codes.
+
+A sample is one matrix; of a stack each is solved in turn, the first of them twice, for it warms up.
+What counts is the whole call, from a matrix that lies where the code wants it to the assignment.
+A result holds besides, of its last sample:
+
+    objective       what the pairs cost, of all matrices of a stack together if all were solved: for
+                    exact codes, whose objectives must agree
+    reached         the same for a heuristic
+    parts           seconds by part, of the library's algorithms
+    found, updates  assignments found, and updates of the duals, in each phase
+    certificate     seconds that `gpumatch.verify` took to accept the last answer, if asked to
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import itertools
+import math
+import os
+import re
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import gpumatch as gm
+from bench.costs import Matrices, stack
+from bench.harness import Limits, Overrun, Result, Sample, repeat
+from bench.peers import in_process
+
+_LOADING = 60.0  # seconds a program has to start and read the costs
+_EPSILON = {
+    "int32": 1e-6,
+    "float32": 1e-6,
+    "float64": 1e-9,
+}  # below which RAFT takes slack for none
+
+
+class Sums:
+    """The objectives of a stack's matrices, added up once there is one of each."""
+
+    def __init__(self, count: int) -> None:
+        self._of = dict.fromkeys(range(count))
+
+    def add(self, number: int, objective: float) -> dict[str, float]:
+        self._of[number] = objective
+        known = [value for value in self._of.values() if value is not None]
+        if len(known) < len(self._of):
+            return {}
+        whole = all(isinstance(value, int) for value in known)
+        return {"objective": sum(known) if whole else math.fsum(known)}
+
+
+# -- the library's -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Assign:
+    """One of the library's algorithms."""
+
+    name: str
+    algorithm: str
+    backend: str
+    threads: int = 1
+    options: Mapping[str, Any] = field(default_factory=dict)
+    is_exact: bool = True
+    is_verified: bool = False
+
+    def measure(self, problem: Matrices, limits: Limits) -> Result:
+        matrices = problem.on(self.backend)
+        sums = Sums(len(matrices))
+        last: list[Any] = []
+
+        def sample(number: int) -> Sample:
+            begin = time.perf_counter()
+            a = gm.assign(
+                matrices[number],
+                problem.maximize,
+                algorithm=self.algorithm,
+                backend=self.backend,
+                threads=self.threads,
+                time_limit=limits.cap,
+                **self.options,
+            )
+            seconds = time.perf_counter() - begin
+            if seconds >= limits.cap or (self.is_exact and not a.proven):
+                raise Overrun
+            last[:] = number, a
+            return Sample(seconds, a.size, more=self._more(a, sums.add(number, a.objective)))
+
+        turn = itertools.cycle(range(len(matrices)))
+        result = repeat(lambda: sample(next(turn)), limits)
+        if self.is_verified:
+            number, a = last
+            begin = time.perf_counter()
+            gm.verify(matrices[number], a)
+            result["certificate"] = time.perf_counter() - begin
+        return result
+
+    def _more(self, a: gm.Assignment, total: Mapping[str, float]) -> dict[str, Any]:
+        """What is kept of an answer."""
+        more: dict[str, Any] = dict(total)
+        if not self.is_exact and total:
+            more = {"reached": total["objective"]}
+        more["parts"] = a.stats["seconds"]
+        for key in ("found", "updates"):
+            more[key] = [phase.get(key, 0) for phase in a.stats["trace"]]
+        return more
+
+
+# -- other people's ------------------------------------------------------------------------------
+
+
+def scipy(file: Path, maximize: bool) -> list[Callable[[], np.ndarray]]:
+    """`scipy.optimize.linear_sum_assignment`."""
+    from scipy.optimize import linear_sum_assignment
+
+    def call(costs: np.ndarray) -> Callable[[], np.ndarray]:
+        return lambda: linear_sum_assignment(costs, maximize)[1]
+
+    return [call(costs) for costs in stack(np.load(file))]
+
+
+def lapx(file: Path, maximize: bool) -> list[Callable[[], np.ndarray]]:
+    """`lap.lapjvs`, a Jonker-Volgenant solver; integers are given to it as float32."""
+    import lap
+
+    def call(costs: np.ndarray) -> Callable[[], np.ndarray]:
+        real = costs.astype(np.float32) if costs.dtype.kind == "i" else costs
+        given = -real if maximize else real
+        single = given.dtype == np.float32
+        return lambda: lap.lapjvs(given, return_cost=False, prefer_float32=single)[1]
+
+    return [call(costs) for costs in stack(np.load(file))]
+
+
+PEERS = {"scipy": scipy, "lapx": lapx}
+_MODULES = {"scipy": "scipy", "lapx": "lap"}
+
+
+@dataclass(frozen=True)
+class SolverPeer:
+    """A peer by its name in `PEERS`."""
+
+    name: str
+
+    @property
+    def installed(self) -> bool:
+        return importlib.util.find_spec(_MODULES[self.name]) is not None
+
+    def measure(self, problem: Matrices, limits: Limits) -> Result:
+        given = self.name, problem.file, problem.maximize
+        return in_process(_calls, given, limits, _sample)
+
+
+def _calls(given: tuple[str, Path, bool]) -> Callable[[], Sample]:
+    """In the peer's process: a call that solves the next matrix, and times itself."""
+    name, file, maximize = given
+    calls = PEERS[name](file, maximize)
+    matrices = stack(np.load(file, mmap_mode="r"))
+    sums = Sums(len(calls))
+    turn = itertools.cycle(range(len(calls)))
+
+    def call() -> Sample:
+        number = next(turn)
+        begin = time.perf_counter()
+        cols = calls[number]()
+        seconds = time.perf_counter() - begin
+        return Sample(seconds, len(cols), more=sums.add(number, _cost(matrices[number], cols)))
+
+    return call
+
+
+def _sample(call: Callable[[], Sample]) -> Sample:
+    return call()
+
+
+def _cost(matrix: np.ndarray, cols: Sequence[int]) -> float:
+    """What it costs to give row i column ``cols[i]``."""
+    paid = matrix[np.arange(len(cols)), cols].tolist()
+    return sum(paid) if matrix.dtype.kind == "i" else math.fsum(paid)
+
+
+@dataclass(frozen=True)
+class Raft:
+    """RAFT's `LinearAssignmentProblem`: the alternating tree variant, ported by its authors.
+
+    The environment variable RAFT_LAP names a program, called with FILE.npy REPEATS SECONDS EPSILON
+    SIGN. It copies the costs, times SIGN, to the device, solves them once and REPEATS times again,
+    but none after SECONDS, and prints "seconds S objective O" after each. docs/reproduction.md says
+    how to get it.
+    """
+
+    name: str = "raft"
+
+    @property
+    def installed(self) -> bool:
+        return "RAFT_LAP" in os.environ
+
+    def measure(self, problem: Matrices, limits: Limits) -> Result:
+        number = int if problem.facts["dtype"] == "int32" else float
+        command = [
+            os.environ["RAFT_LAP"],
+            str(problem.file),
+            str(limits.repeats),
+            str(limits.budget),
+            str(_EPSILON),
+            "-1" if problem.maximize else "1",
+        ]
+        printed = _output(command, _LOADING + limits.budget + limits.cap)
+        samples = [
+            Sample(float(seconds), problem.facts["rows"], more={"objective": number(objective)})
+            for seconds, objective in re.findall(r"seconds (\S+) objective (\S+)\n", printed)
+        ]
+        if not samples or samples[0].seconds > limits.cap:
+            raise Overrun
+        script = iter(samples)
+        return repeat(lambda: next(script), Limits(len(samples) - 1, math.inf))
+
+
+def _output(command: list[str], seconds: float) -> str:
+    """What a program prints until it ends, or is ended after that time.
+
+    Raises
+    ------
+    RuntimeError
+        If it fails.
+    """
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        timer = threading.Timer(seconds, process.kill)
+        timer.start()
+        printed, errors = process.communicate()
+        is_late = not timer.is_alive()
+        timer.cancel()
+    if process.returncode and not is_late:
+        raise RuntimeError(f"{command[0]} ended with {process.returncode}: {errors[-200:]}")
+    return printed
+
+
+def peers(*, on_device: bool) -> list[Any]:
+    """The peers that are installed."""
+    known = [*([Raft()] if on_device else []), *map(SolverPeer, PEERS)]
+    return [peer for peer in known if peer.installed]
