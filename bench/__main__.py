@@ -23,12 +23,14 @@ from typing import Any
 
 from bench import analysis, cpu, date2016, deveci2013, harness, machine, matching
 from bench.instances import Folder, Instance
-from bench.peers import Peer
+from bench.peers import EclMm, Peer
+from bench.solvers import Raft, SolverPeer
 from gpumatch.backends import why_no_cuda
 
 SUITES = {"deveci2013": deveci2013, "cpu": cpu, "matching": matching, "date2016": date2016}
 REPORTS = {name: suite.report for name, suite in SUITES.items() if name != "deveci2013"}
 REPORTS["deveci2013"] = analysis.report
+PEERS = (Peer, EclMm, SolverPeer, Raft)
 DONE, BAD_USAGE, CUT = 0, 2, 3
 
 
@@ -98,7 +100,7 @@ def _measure(options: argparse.Namespace) -> int:
     instances = _chosen(suite.instances(options.quick, options.data), options.graphs)
     contenders = suite.contenders(device, options.threads)
     make = functools.partial(suite.problem, device=device)
-    own = [contender for contender in contenders if not isinstance(contender, Peer)]
+    own = [contender for contender in contenders if not isinstance(contender, PEERS)]
     folder = Folder(options.cache, processes=os.cpu_count() or 1)
     first_call = harness.warm_up(own, make, suite.warming(options.quick), folder)
     run = {**machine.describe(), "first_call": first_call}

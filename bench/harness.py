@@ -113,12 +113,13 @@ def warm_up(
     folder: Folder,
 ) -> dict[str, float]:
     """Seconds of each contender's first calls, on small problems: compiling and loading, mostly."""
-    given = [problem(instance, folder.load(instance)) for instance in instances]
+    given = [(instance, problem(instance, folder.load(instance))) for instance in instances]
     seconds = {}
     for contender in contenders:
         begin = time.perf_counter()
-        for small in given:
-            attempt(contender, small, Limits(repeats=0, cap=600.0))
+        for instance, small in given:
+            if instance.takes(contender.name):
+                attempt(contender, small, Limits(repeats=0, cap=600.0))
         seconds[contender.name] = time.perf_counter() - begin
     return seconds
 
