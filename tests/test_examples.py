@@ -1,0 +1,53 @@
+"""The examples of the docs run, and show what the guide says of them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from docs.examples import point_correspondence as example
+from graphs.moving_points import moving_points
+
+
+@pytest.fixture(scope="module")
+def frames():
+    return moving_points(200, 8, persistence=0.9, step=0.03, seed=5)
+
+
+def test_partners_are_no_further_than_the_limit(frames):
+    tracking = example.track(frames, 0.05, goes_on=False)
+    assert len(tracking.partners) == 7
+    for frame, later, mates in zip(frames, frames[1:], tracking.partners):
+        paired = np.flatnonzero(mates >= 0)
+        way = later.points[mates[paired]] - frame.points[paired]
+        assert np.linalg.norm(way, axis=1).max() <= 0.05
+        assert np.unique(mates[paired]).size == paired.size
+
+
+def test_a_limit_tells_who_has_left(frames):
+    limited = example.track(frames, 0.06, goes_on=False)
+    full = example.track(frames, None, goes_on=False)
+    assert full.mistaken == 1
+    assert limited.mistaken < 0.2
+    assert limited.accuracy > full.accuracy
+
+
+def test_knowing_the_direction_helps_where_it_persists(frames):
+    was = example.track(frames, 0.06, goes_on=False)
+    goes_on = example.track(frames, 0.06, goes_on=True)
+    assert was.accuracy < goes_on.accuracy > 0.99
+
+
+def test_perfect_tracking_where_points_hardly_move():
+    tracking = example.track(moving_points(50, 5, step=1e-6, seed=1), 1e-3, goes_on=False)
+    assert (tracking.accuracy, tracking.mistaken) == (1, 0)
+
+
+def test_the_example_prints_its_table_and_draws_its_picture(capsys, tmp_path):
+    pytest.importorskip("matplotlib")
+    path = tmp_path / "tracks.png"
+    example.main(["--points", "40", "--frames", "3", "--seeds", "1", "--picture", str(path)])
+    header, *rows = capsys.readouterr().out.splitlines()
+    assert header.split()[0] == "persistence"
+    assert [float(row.split()[0]) for row in rows] == list(example.PERSISTENCE)
+    assert path.read_bytes().startswith(b"\x89PNG")
