@@ -133,7 +133,7 @@ _ASSIGNMENT = [
         "assignment",
         False,
         "Roverso, Naiem, El-Beltagy, El-Ansary, Haridi, INFOS 2010",
-        {"cpu": "gpumatch.cpu.dgs:run", "reference": "gpumatch.cpu.reference_switching:run"},
+        _on_both("dgs:run", "dgs:run") | {"reference": "gpumatch.cpu.reference_switching:run"},
         {
             "start": ("random", "greedy"),
             "evaluation": ("auto", "global", "shared", "block", "cpu"),

@@ -102,6 +102,20 @@ HUNGARIAN_TREE = Source(
     cooperative=True,
     types=COST_TYPES,
 )
+DGS = Source(
+    "dgs.cu",
+    (
+        "transpose<{Cost}>",
+        "pay<{Cost}>",
+        "take_cheapest<{Cost}>",
+        # who evaluates: a thread a vertex, a thread an exchange, a block a vertex
+        *(f"evaluate<{{Cost}}, {form}>" for form in range(3)),
+        *(f"switch_in_parallel<{{Cost}}, {form}>" for form in range(3)),
+        "sweep_prices<{Cost}>",
+    ),
+    cooperative=True,
+    types=COST_TYPES,
+)
 SOURCES = (
     APSB_APFB,
     FRONTIER,
@@ -109,6 +123,7 @@ SOURCES = (
     HUNGARIAN_REDUCTION,
     HUNGARIAN_CLASSICAL,
     HUNGARIAN_TREE,
+    DGS,
 )
 
 
@@ -137,12 +152,12 @@ class Kernels:
             self._functions[name] = self._module.get_function(instance(name, self._type_name))
         return self._functions[name]
 
-    def resident_blocks(self, name: str, block: int = BLOCK) -> int:
-        """The blocks of `block` threads that are resident on the device at once."""
+    def resident_blocks(self, name: str, block: int = BLOCK, shared: int = 0) -> int:
+        """The blocks of `block` threads, `shared` bytes each, resident on the device at once."""
         from cupy.cuda import Device, driver
 
         a_multiprocessor = driver.occupancyMaxActiveBlocksPerMultiprocessor(
-            self[name].kernel.ptr, block, 0
+            self[name].kernel.ptr, block, shared
         )
         return a_multiprocessor * Device().attributes["MultiProcessorCount"]
 

@@ -1,0 +1,305 @@
+// Deep Greedy Switching's sides, the differences that exchanges make, and who makes the best one.
+//
+// Vertex v of one side may take vertex `wanted` of the other: then wanted's mate, the loser, takes
+// v's. By how much that lowers the cost is a difference; the evaluation finds each vertex's best.
+// Agents and jobs are the two sides of one problem, and every function here serves both.
+//
+// Encodings
+//   costs[v * others + w]   cost of vertex v with w of the other side; infinity, or the greatest
+//                           64-bit integer, forbids the pair. The other side has the transpose.
+//   mate[v]                 -1: none
+//   paid[v]                 what v's pair costs, `idle` if it has none
+//   idle                    what it costs to have no mate; far where all must have one
+//   gain[v], choice[v]      v's best exchange when it was last evaluated: what it gained, 0: nothing,
+//                           and what v takes; -1: v drops its mate
+#pragma once
+
+#include "frontier.cuh"
+
+constexpr int kTile = 16;
+constexpr int kMostWarps = 32;  // of a block
+
+// What costs are added up in, and what is above all of them.
+template <typename Cost>
+struct Sums {
+  using Number = long long;
+  __device__ static Number far() { return 0x7fffffffffffffffll; }
+};
+template <>
+struct Sums<double> {
+  using Number = double;
+  __device__ static Number far() { return __longlong_as_double(0x7ff0000000000000ll); }
+};
+template <>
+struct Sums<float> : Sums<double> {};
+
+template <typename Cost>
+using Number = typename Sums<Cost>::Number;
+
+template <typename Cost>
+struct Side {
+  const Cost* costs;
+  int size;
+  int others;
+  int* mate;
+  Number<Cost>* paid;
+  Number<Cost>* gain;
+  int* choice;
+  Number<Cost> idle;
+
+  __device__ const Cost* row(int vertex) const {
+    return costs + static_cast<long long>(vertex) * others;
+  }
+  __device__ Number<Cost> cost(int vertex, int other) const { return row(vertex)[other]; }
+};
+
+// What an evaluation needs beside the sides.
+template <typename Cost>
+struct Evaluation {
+  Number<Cost>* gain;  // [max(16 a block, vertices)] the best of a share of the other side
+  int* choice;
+  int room;           // costs that fit into a block's own memory
+  int serves_mates;   // whether a vertex's mate is told what it found
+  unsigned* barrier;  // of the grid
+};
+
+// What is gained when pairs that cost `paid` become pairs that cost so much.
+template <typename Cost>
+__device__ Number<Cost> saving(Number<Cost> paid, Number<Cost> also_paid, Number<Cost> cost,
+                               Number<Cost> rest) {
+  const Number<Cost> far = Sums<Cost>::far();
+  return cost >= far || rest >= far ? 0 : paid + also_paid - (cost + rest);
+}
+
+// What is gained when a vertex drops its mate.
+template <typename Cost>
+__device__ Number<Cost> saving_without(const Side<Cost>& own, const Side<Cost>& other, int vertex) {
+  if (own.mate[vertex] < 0) return 0;
+  return saving<Cost>(own.paid[vertex], 0, own.idle, other.idle);
+}
+
+// What it costs those who are left over: `loser`, and `mate` of the other side.
+template <typename Cost>
+__device__ Number<Cost> rest_of(const Side<Cost>& own, const Side<Cost>& other, int mate,
+                                int loser) {
+  if (mate >= 0 && loser >= 0) return own.cost(loser, mate);
+  if (mate >= 0) return other.idle;
+  return loser >= 0 ? own.idle : 0;
+}
+
+// -- evaluation -----------------------------------------------------------------------------------
+
+// The best exchange seen; of equal ones that with the lowest choice.
+template <typename Cost>
+struct Best {
+  Number<Cost> gain;
+  int choice;
+
+  __device__ void offer(Number<Cost> other_gain, int other_choice) {
+    if (other_gain > gain || (other_gain == gain && other_choice < choice)) {
+      gain = other_gain;
+      choice = other_choice;
+    }
+  }
+
+  // The best of some neighbouring lanes.
+  __device__ void share_among(int lanes) {
+    for (int step = lanes / 2; step > 0; step /= 2) {
+      const Number<Cost> other_gain = __shfl_xor_sync(kWholeWarp, gain, step);
+      offer(other_gain, __shfl_xor_sync(kWholeWarp, choice, step));
+    }
+  }
+
+  // Where all have mates, a vertex and its mate have the same exchanges: the mate takes the loser.
+  __device__ void write(const Side<Cost>& own, const Side<Cost>& other, int vertex,
+                        const Evaluation<Cost>& evaluation) const {
+    own.gain[vertex] = gain;
+    own.choice[vertex] = choice;
+    if (evaluation.serves_mates) {
+      other.gain[own.mate[vertex]] = gain;
+      other.choice[own.mate[vertex]] = choice < 0 ? -1 : other.mate[choice];
+    }
+  }
+};
+
+// No exchange but that without a mate.
+template <typename Cost>
+__device__ Best<Cost> best_without(const Side<Cost>& own, const Side<Cost>& other, int vertex) {
+  return {max(saving_without(own, other, vertex), Number<Cost>(0)), -1};
+}
+
+// Section V.A: a thread a vertex, all data in global memory. The costs are read from the other side,
+// where neighbouring threads' are neighbours.
+template <typename Cost>
+__device__ void evaluate_by_thread(const Side<Cost>& own, const Side<Cost>& other, const int* list,
+                                   int size, const Evaluation<Cost>& evaluation) {
+  for (int at = thread_index(); at < size; at += thread_count()) {
+    const int vertex = list[at];
+    const int mate = own.mate[vertex];
+    const Number<Cost> paid = own.paid[vertex];
+    Best<Cost> best = best_without(own, other, vertex);
+#pragma unroll 4
+    for (int wanted = 0; wanted < own.others; ++wanted) {
+      const Number<Cost> rest = rest_of(own, other, mate, other.mate[wanted]);
+      const Number<Cost> cost = other.cost(wanted, vertex);
+      best.offer(saving<Cost>(paid, other.paid[wanted], cost, rest), wanted);
+    }
+    best.write(own, other, vertex, evaluation);
+  }
+}
+
+// Section V.B: a thread an exchange, in blocks of 16 × 16; what the threads of a tile have in common
+// is in shared memory. The paper stores all differences in a matrix, from which a second kernel
+// takes the best of each row. Here a block goes through several tiles of the same vertices and
+// stores the best it saw.
+template <typename Cost>
+__device__ void evaluate_by_tile(const Side<Cost>& own, const Side<Cost>& other, const int* list,
+                                 int size, const Evaluation<Cost>& evaluation) {
+  __shared__ Number<Cost> tile_paid[kTile];
+  __shared__ int tile_mate[kTile];
+  const int bands = (size + kTile - 1) / kTile;
+  const int tiles = (own.others + kTile - 1) / kTile;
+  const int shares = max(1, min(tiles, static_cast<int>(gridDim.x) / max(bands, 1)));
+  const int x = threadIdx.x % kTile;
+  for (int work = blockIdx.x; work < bands * shares; work += gridDim.x) {
+    const int at = work / shares * kTile + threadIdx.x / kTile;
+    const int vertex = at < size ? list[at] : -1;
+    const int mate = vertex < 0 ? -1 : own.mate[vertex];
+    const Number<Cost> paid = vertex < 0 ? 0 : own.paid[vertex];
+    Best<Cost> best = {0, -1};
+    if (vertex >= 0) best = best_without(own, other, vertex);
+    for (int tile = work % shares; tile < tiles; tile += shares) {
+      const int wanted = tile * kTile + x;
+      __syncthreads();
+      if (threadIdx.x < kTile && wanted < own.others) {
+        tile_paid[x] = other.paid[wanted];
+        tile_mate[x] = other.mate[wanted];
+      }
+      __syncthreads();
+      if (vertex < 0 || wanted >= own.others) continue;
+      const Number<Cost> rest = rest_of(own, other, mate, tile_mate[x]);
+      best.offer(saving<Cost>(paid, tile_paid[x], own.cost(vertex, wanted), rest), wanted);
+    }
+    best.share_among(kTile);
+    if (x == 0 && vertex >= 0) {
+      evaluation.gain[work % shares * size + at] = best.gain;
+      evaluation.choice[work % shares * size + at] = best.choice;
+    }
+  }
+  grid_barrier(evaluation.barrier);
+  for (int at = thread_index(); at < size; at += thread_count()) {
+    Best<Cost> best = {evaluation.gain[at], evaluation.choice[at]};
+    for (int share = 1; share < shares; ++share) {
+      best.offer(evaluation.gain[share * size + at], evaluation.choice[share * size + at]);
+    }
+    best.write(own, other, list[at], evaluation);
+  }
+}
+
+template <typename Cost>
+__device__ void share_in_block(Best<Cost>* best) {
+  __shared__ Best<Cost> of_warp[kMostWarps];
+  best->share_among(kWarp);
+  if (lane_index() == 0) of_warp[threadIdx.x / kWarp] = *best;
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    for (int w = 1; w < static_cast<int>(blockDim.x / kWarp); ++w) {
+      best->offer(of_warp[w].gain, of_warp[w].choice);
+    }
+  }
+}
+
+// A block a vertex. All its exchanges give the losers the same mate, whose costs the block takes into
+// shared memory as a whole, if they fit: all reads from global memory are of neighbours.
+template <typename Cost>
+__device__ void evaluate_by_block(const Side<Cost>& own, const Side<Cost>& other, const int* list,
+                                  int size, const Evaluation<Cost>& evaluation) {
+  extern __shared__ __align__(16) unsigned char block_memory[];
+  Cost* const copy = reinterpret_cast<Cost*>(block_memory);
+  for (int at = blockIdx.x; at < size; at += gridDim.x) {
+    const int vertex = list[at];
+    const int mate = own.mate[vertex];
+    const Cost* of_mate = mate >= 0 ? other.row(mate) : nullptr;
+    if (mate >= 0 && own.size <= evaluation.room) {
+#pragma unroll 4
+      for (int k = threadIdx.x; k < own.size; k += blockDim.x) copy[k] = of_mate[k];
+      of_mate = copy;
+      __syncthreads();
+    }
+    const Cost* const costs = own.row(vertex);
+    const Number<Cost> paid = own.paid[vertex];
+    Best<Cost> best = best_without(own, other, vertex);
+#pragma unroll 4
+    for (int wanted = threadIdx.x; wanted < own.others; wanted += blockDim.x) {
+      const int loser = other.mate[wanted];
+      Number<Cost> rest = loser >= 0 ? own.idle : 0;
+      if (mate >= 0) rest = loser >= 0 ? Number<Cost>(of_mate[loser]) : other.idle;
+      best.offer(saving<Cost>(paid, other.paid[wanted], costs[wanted], rest), wanted);
+    }
+    share_in_block(&best);
+    if (threadIdx.x == 0) best.write(own, other, vertex, evaluation);
+    __syncthreads();
+  }
+}
+
+constexpr int kByThread = 0, kByTile = 1, kByBlock = 2;
+
+// ADE of the listed agents, or JDE of the listed jobs.
+template <typename Cost, int kForm>
+__device__ void evaluate_listed(const Side<Cost>& own, const Side<Cost>& other, const int* list,
+                                int size, const Evaluation<Cost>& evaluation) {
+  if constexpr (kForm == kByThread) evaluate_by_thread(own, other, list, size, evaluation);
+  if constexpr (kForm == kByTile) evaluate_by_tile(own, other, list, size, evaluation);
+  if constexpr (kForm == kByBlock) evaluate_by_block(own, other, list, size, evaluation);
+}
+
+// -- exchanges ------------------------------------------------------------------------------------
+
+// Whose mates an exchange changes, -1 where there is nobody.
+struct Parties {
+  int vertex, wanted;  // of one side and the other
+  int mate, loser;     // of the other side and the one
+};
+
+template <typename Cost>
+__device__ Parties parties_of(const Side<Cost>& own, const Side<Cost>& other, int vertex) {
+  const int wanted = own.choice[vertex];
+  return {vertex, wanted, own.mate[vertex], wanted < 0 ? -1 : other.mate[wanted]};
+}
+
+// What the exchange gains now.
+template <typename Cost>
+__device__ Number<Cost> difference(const Side<Cost>& own, const Side<Cost>& other, Parties p) {
+  if (p.wanted < 0) return saving_without(own, other, p.vertex);
+  const Number<Cost> rest = rest_of(own, other, p.mate, p.loser);
+  return saving<Cost>(own.paid[p.vertex], other.paid[p.wanted], own.cost(p.vertex, p.wanted), rest);
+}
+
+template <typename Cost>
+__device__ void join(const Side<Cost>& own, const Side<Cost>& other, int vertex, int mate) {
+  own.mate[vertex] = mate;
+  other.mate[mate] = vertex;
+  own.paid[vertex] = other.paid[mate] = own.cost(vertex, mate);
+}
+
+template <typename Cost>
+__device__ void leave(const Side<Cost>& side, int vertex) {
+  side.mate[vertex] = -1;
+  side.paid[vertex] = side.idle;
+}
+
+template <typename Cost>
+__device__ void exchange(const Side<Cost>& own, const Side<Cost>& other, Parties p) {
+  if (p.wanted >= 0) {
+    join(own, other, p.vertex, p.wanted);
+  } else {
+    leave(own, p.vertex);
+  }
+  if (p.mate >= 0 && p.loser >= 0) {
+    join(own, other, p.loser, p.mate);
+  } else if (p.mate >= 0) {
+    leave(other, p.mate);
+  } else if (p.loser >= 0) {
+    leave(own, p.loser);
+  }
+}
