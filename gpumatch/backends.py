@@ -152,8 +152,12 @@ _STARTS = {
         "reference": "gpumatch.cpu.reference:cheap",
     },
     "karp-sipser": {"cpu": "gpumatch.cpu.karp_sipser:run"},
+    "min-degree": {"cuda": "gpumatch.cuda.min_degree:run"},
     "none": dict.fromkeys(BACKENDS, "gpumatch.backends:no_start"),
 }
+
+# The searches repair what a cheap start leaves faster than Karp-Sipser finds a better one.
+_BEST_START = {("engine", "cuda"): "min-degree"}
 
 
 def algorithms(problem: str | None = None) -> list[Algorithm]:
@@ -184,7 +188,7 @@ def choose(
         backend = _where(algorithm, init, on_device, nnz)
     chosen = _TABLE[_DEFAULT[backend] if algorithm == "auto" else algorithm]
     if init == "auto":
-        init = "cheap"  # the searches repair what it leaves faster than a better start finds it
+        init = _BEST_START.get((chosen.name, backend), "cheap")
     _check_home(f"algorithm {chosen.name!r}", chosen.homes, backend, on_device)
     _check_home(f"init={init!r}", _STARTS[init], backend, on_device)
     _check_cuda(backend)

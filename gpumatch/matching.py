@@ -38,7 +38,7 @@ def maximum_matching(
     algorithm : str
         ``"auto"`` or a name that `algorithms` lists. ``"auto"`` is ``"engine"``, and with
         ``backend="reference"`` it is ``"apfb-gpubfs-wr"``.
-    init : {"auto", "cheap", "karp-sipser", "none"}
+    init : {"auto", "cheap", "karp-sipser", "min-degree", "none"}
         The start that is extended to a maximum matching.
     backend : {"auto", "cpu", "cuda", "reference"}
         Where to run. ``"auto"``: data on a device stays there; data on the host goes to the GPU
@@ -110,7 +110,7 @@ def maximum_matching(
     mates = _initial_mates(initial, graph)
     control.total = min(graph.shape)
     stats = {"algorithm": chosen.name, "backend": where, "init": init, **own_options}
-    stats["start_size"] = _size(mates[0])
+    stats["start_size"] = 0 if initial is None else _size(mates[0])
 
     proven = False
     try:
@@ -118,8 +118,8 @@ def maximum_matching(
             go_on = not control.tick(stats["start_size"]) and start(
                 graph, *mates, control, **run_options
             )
-        stats["start_size"] = _size(mates[0])
-        if go_on:
+            stats["start_size"] = _size(mates[0])
+        if go_on and not control.tick(stats["start_size"]):
             with control.part("search"):
                 proven = search(graph, *mates, control, **run_options, **own_options)
     except KeyboardInterrupt as exc:
@@ -127,7 +127,8 @@ def maximum_matching(
         exc.result = best  # type: ignore[attr-defined]  # an attribute we add, and document
         raise
     finally:
-        control.close(_size(mates[0]))
+        if progress:
+            control.close(_size(mates[0]))
     return _result(given, mates, proven, stats, control)
 
 

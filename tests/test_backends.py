@@ -29,8 +29,8 @@ def no_gpu(monkeypatch):
     ("names", "data", "expected"),
     [
         (("auto", "auto", "auto"), TINY, ("engine", "cheap", "cpu")),
-        (("auto", "auto", "auto"), LARGE, ("engine", "cheap", "cuda")),
-        (("auto", "auto", "auto"), DEVICE, ("engine", "cheap", "cuda")),
+        (("auto", "auto", "auto"), LARGE, ("engine", "min-degree", "cuda")),
+        (("auto", "auto", "auto"), DEVICE, ("engine", "min-degree", "cuda")),
         (("hk", "auto", "auto"), LARGE, ("hk", "cheap", "cpu")),
         (("auto", "none", "auto"), LARGE, ("engine", "none", "cuda")),
         (("auto", "auto", "cpu"), DEVICE, ("engine", "cheap", "cpu")),
@@ -76,8 +76,7 @@ def test_assignment_without_a_gpu():
 
 
 @pytest.mark.usefixtures("gpu")
-def test_a_start_that_the_cpu_alone_has_keeps_large_graphs_there(monkeypatch):
-    monkeypatch.setitem(backends._STARTS, "karp-sipser", {"cpu": "somewhere"})
+def test_a_start_that_the_cpu_alone_has_keeps_large_graphs_there():
     chosen, _, backend = choose("auto", "karp-sipser", "auto", **LARGE)
     assert (chosen.name, backend) == ("engine", "cpu")
 

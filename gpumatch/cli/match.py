@@ -23,7 +23,7 @@ def add_to(commands: Any) -> None:
     match = commands.add_parser("match", help=text, description=text.capitalize() + ".")
     add = match.add_argument
     add("source", metavar="FILE|Group/Name", help="a matrix file, or a SuiteSparse matrix")
-    add("--init", default="auto", help="auto, cheap, karp-sipser or none: the start")
+    add("--init", default="auto", help="auto, cheap, karp-sipser, min-degree or none: the start")
     add("--launch", help="ct or mt: threads of the APsB and APFB kernels")
     add("--frontier", help="scan or queue: frontier of the GPUBFS-WR kernels")
     running.add_run_options(match, "a matching")

@@ -33,4 +33,4 @@ def run(
     arguments = (np.int32(chooser.size), indptr, indices, chosen, chooser)
     blocks = module.blocks_for(chooser.size)
     kernels["cheap_matching_kernel<{Offset}>"]((blocks,), (module.BLOCK,), arguments)
-    return not control.tick(int((row_to_col >= 0).sum()))
+    return True

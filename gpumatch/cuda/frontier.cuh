@@ -47,9 +47,29 @@ constexpr int kLaneDegree = 32;  // neighbours a lane may walk alone; the warp w
 __device__ inline int thread_index() { return blockIdx.x * blockDim.x + threadIdx.x; }
 __device__ inline int thread_count() { return gridDim.x * blockDim.x; }
 __device__ inline int lane_index() { return threadIdx.x % kWarp; }
+
+// Scatter the bits of a number, for a choice that must not follow the numbers of the vertices.
+__device__ inline unsigned scrambled(unsigned number) {
+  number *= 0x9e3779b9u;
+  number ^= number >> 15;
+  number *= 0x85ebca6bu;
+  return number ^ number >> 13;
+}
+
+__device__ inline bool coin(unsigned number) {
+  number *= 0x9e3779b9u;
+  return ((number ^ number >> 15) >> 16 & 1) != 0;
+}
+
 __device__ inline Team whole_grid() { return {thread_index(), thread_count()}; }
 __device__ inline Team own_block() {
   return {static_cast<int>(threadIdx.x), static_cast<int>(blockDim.x)};
+}
+
+__device__ inline long long nanoseconds() {
+  long long time;
+  asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(time));
+  return time;
 }
 
 // Append an item. The lanes of a warp that push together share one atomicAdd.
@@ -83,13 +103,18 @@ __device__ inline int lanes_for(int size, int threads, int most = kWarp) {
 // Visit all neighbours of all items[0 .. size). Contraction comes first: an item that enter() turns
 // down has no neighbours here. The long adjacencies of a warp's vertices are walked by the whole
 // warp, one after the other.
+//
+// Items next to each other often meet at the same neighbour. Lest the one with the lower number, or
+// the higher one, always come first, and whole trees drift across a mesh, half of the warps take
+// their items, and half of the vertices their neighbours, in the opposite order.
 template <typename Item, typename Visitor>
 __device__ void expand(Team team, const Item* items, int size, Visitor& visitor) {
   const int lanes = lanes_for(size, team.count);
-  const int member = lane_index() % lanes;
+  const int slots = kWarp / lanes;
+  const int slot = lane_index() / lanes, member = lane_index() % lanes;
   const int first = (team.index - lane_index()) / lanes;
   for (int base = first; base < size; base += team.count / lanes) {
-    const int at = base + lane_index() / lanes;
+    const int at = base + (coin(base) ? slots - 1 - slot : slot);
     const Walk walk = at < size ? visitor.enter(items[at]) : Walk{0, 0, nullptr, nullptr};
     const bool is_long = walk.end - walk.begin >= kLaneDegree * lanes;
     for (unsigned todo = __ballot_sync(kWholeWarp, is_long && member == 0); todo != 0;
@@ -104,7 +129,11 @@ __device__ void expand(Team team, const Item* items, int size, Visitor& visitor)
       for (const int* k = begin + lane_index(); k < end; k += kWarp) visitor.visit(vertex, tag, *k);
     }
     if (is_long) continue;
-    for (const int* k = walk.begin + member; k < walk.end; k += lanes) {
+    const bool backwards = coin(walk.vertex);
+    const int degree = static_cast<int>(walk.end - walk.begin);
+    const int* k = backwards ? walk.end - 1 - member : walk.begin + member;
+    const int stride = backwards ? -lanes : lanes;
+    for (int n = member; n < degree; n += lanes, k += stride) {
       visitor.visit(walk.vertex, walk.tag, *k);
     }
   }

@@ -61,12 +61,6 @@ struct Trees {
   int may_grow;  // with forbidden pairs, duals may outgrow their bound
 };
 
-__device__ inline long long nanoseconds() {
-  long long time;
-  asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(time));
-  return time;
-}
-
 // Count the time since the last call to a part.
 __device__ inline void spend(State& state, Part part) {
   const long long time = nanoseconds();

@@ -44,6 +44,7 @@ struct __align__(8) Member {
 };
 
 enum Stage { kCollect, kGrow, kAugment, kRelease, kDone };
+enum Part { kCollecting, kWideLevels, kNarrowLevels, kAugmenting, kReleasing, kParts };
 
 constexpr int kMatched = -2;
 constexpr int kTraceLength = 4096;  // phases recorded: levels, paths found
@@ -62,6 +63,7 @@ struct State {
   int sizes[3];  // of the frontier that the step makes
   int bases[3];  // where it begins in the log
   int found[3];  // paths found, by phase % 3
+  long long spent[kParts];  // nanoseconds
 };
 
 template <typename Offset>
@@ -172,11 +174,13 @@ __global__ void __launch_bounds__(512) matching_engine(Engine<Offset> e, int max
   const bool is_first = thread_index() == 0;
   int stage = state.stage, step = state.step, phase = state.phase;
   int ntrees = state.ntrees, growing = state.growing;  // alike in every block
+  long long clock = nanoseconds();
   for (int steps = 0; steps < max_steps && stage != kDone; ++steps, ++step) {
     const Segment frontier = {now(state.bases[(step + 2) % 3]), now(state.sizes[(step + 2) % 3])};
     const int next = frontier.base + frontier.size;
     Member* log = e.log + static_cast<size_t>(phase & 1) * e.nnear;
     int& made = state.sizes[step % 3];
+    Part part = kCollecting;
     if (is_first) {
       state.sizes[(step + 1) % 3] = 0;
       state.bases[step % 3] = next;
@@ -202,6 +206,7 @@ __global__ void __launch_bounds__(512) matching_engine(Engine<Offset> e, int max
       case kGrow: {
         Grower<Offset> grower = {e.indptr, e.indices, e.far, e.path_end, {log + next, &made}};
         int levels = 1;
+        part = frontier.size > kAlone ? kWideLevels : kNarrowLevels;
         if (frontier.size == 0) {
           levels = 0;
           stage = kAugment;
@@ -219,6 +224,7 @@ __global__ void __launch_bounds__(512) matching_engine(Engine<Offset> e, int max
       }
       case kAugment: {
         int found = 0;
+        part = kAugmenting;
         for (int t = thread_index(); t < ntrees; t += thread_count()) {
           if (e.path_end[t] < 0) continue;
           augment(e.far, e.mate, e.path_end[t]);
@@ -232,6 +238,7 @@ __global__ void __launch_bounds__(512) matching_engine(Engine<Offset> e, int max
       case kRelease: {  // the log ends where the empty frontier begins
         const int found = now(state.found[phase % 3]);
         growing -= found;
+        part = kReleasing;
         const bool grafts = found <= growing / kGraftRatio;
         Member* kept = e.log + static_cast<size_t>((phase + 1) & 1) * e.nnear;
         for (int i = thread_index(); found != 0 && i < frontier.base; i += thread_count()) {
@@ -257,6 +264,9 @@ __global__ void __launch_bounds__(512) matching_engine(Engine<Offset> e, int max
       }
     }
     grid_barrier(e.barrier);
+    const long long now_is = nanoseconds();
+    if (is_first) state.spent[part] += now_is - clock;
+    clock = now_is;
   }
   if (is_first) {
     state.stage = stage;

@@ -25,7 +25,18 @@ _BLOCK = 512
 _STEPS_A_LAUNCH = 256  # the host looks in between: progress, time limit, Ctrl-C
 _TRACE_LENGTH = 4096  # as kTraceLength in matching_engine.cu
 _DONE = 4  # as kDone
-_STAGE, _PHASE, _MATCHED, _LENGTH = 0, 2, 4, 16  # positions in State, and its length
+_PARTS = ("collect", "wide levels", "narrow levels", "augment", "release")
+_STATE = np.dtype(
+    [
+        *((name, np.int32) for name in ("stage", "step", "phase", "levels", "matched")),
+        *((name, np.int32) for name in ("ntrees", "growing")),
+        *((name, np.int32, 3) for name in ("sizes", "bases", "found")),
+        ("spent", np.int64, len(_PARTS)),
+        ("barrier", np.uint32),  # beside the kernel's State
+    ],
+    align=True,
+)
+_BARRIER = dict(_STATE.fields or {})["barrier"][1]
 _MUCH_SMALLER = 4  # a side so many times smaller is worth a transposition
 
 
@@ -62,22 +73,23 @@ def run(
     module.require_memory(8 * nfar + 16 * nnear + 4 * free, "the matching engine")
     far, log = cp.empty((nfar, 2), cp.int32), cp.empty((2, nnear, 2), cp.int32)
     path_end, trace = cp.empty(free, cp.int32), cp.empty((_TRACE_LENGTH, 2), cp.int32)
-    state, barrier = cp.zeros(_LENGTH, cp.int32), cp.zeros(1, cp.uint32)
-    state[_MATCHED] = matched
+    state = cp.empty(_STATE.itemsize, cp.uint8)
     engine = module.struct(
         *(near.indptr, near.indices, nnear, nfar, near.mate, near.far_mate),
-        *(far, path_end, log, state, trace, barrier),
+        *(far, path_end, log, state, trace, state[_BARRIER:]),
     )
     blocks = -(-max(nnear, nfar, 1) // _BLOCK)  # fewer blocks wait less at a barrier
-    search = _Search(kernels, engine, state, blocks)
+    search = _Search(kernels, engine, state, blocks, matched)
     search.go_on()
     try:
         proven = search.finish(control)
     finally:
         near.far_mate[:] = far[:, 0]
-    for levels, found in trace[: min(int(search.seen[_PHASE]), _TRACE_LENGTH)].get().tolist():
+    for levels, found in trace[: min(int(search.seen["phase"]), _TRACE_LENGTH)].get().tolist():
         matched += found
         control.phase(levels=levels, found=found, matched=matched)
+    for part, spent in zip(_PARTS, search.seen["spent"].tolist()):
+        control.seconds[part] = spent * 1e-9
     return proven
 
 
@@ -118,22 +130,34 @@ class _Search:
     """The launches of one run, and what the host has seen of its state."""
 
     def __init__(
-        self, kernels: module.Kernels, engine: np.ndarray, state: cp.ndarray, blocks: int
+        self,
+        kernels: module.Kernels,
+        engine: np.ndarray,
+        state: cp.ndarray,
+        blocks: int,
+        matched: int,
     ) -> None:
         self.kernel = kernels[_KERNEL]
         self.blocks = min(blocks, kernels.resident_blocks(_KERNEL, _BLOCK))
         self.engine, self.state = engine, state
-        self.seen = cupyx.empty_pinned(_LENGTH, np.int32)
+        self._seen = cupyx.zeros_pinned(_STATE.itemsize, np.uint8)
+        self.seen["matched"] = matched
+        state.set(self._seen)
+
+    @property
+    def seen(self) -> np.ndarray:
+        """The state as the host has seen it last."""
+        return self._seen.view(_STATE)[0]
 
     def go_on(self) -> None:
         """Make a bounded number of steps."""
         self.kernel((self.blocks,), (_BLOCK,), (self.engine, np.int32(_STEPS_A_LAUNCH)))
-        self.state.get(out=self.seen)
+        self.state.get(out=self._seen)
 
     def finish(self, control: Any) -> bool:
         """Go on until the engine is done; False when `control` stops it before."""
-        while self.seen[_STAGE] != _DONE:
-            if control.tick(int(self.seen[_MATCHED])):
+        while self.seen["stage"] != _DONE:
+            if control.tick(int(self.seen["matched"])):
                 return False
             self.go_on()
         return True

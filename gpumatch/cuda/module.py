@@ -86,6 +86,10 @@ FRONTIER = Source(
 MATCHING_ENGINE = Source(
     "matching_engine.cu", ("survey<{Offset}>", "matching_engine<{Offset}>"), cooperative=True
 )
+MIN_DEGREE = Source(
+    "min_degree.cu",
+    ("count_degrees", "classify_counted", "classify<{Offset}>", "choose<{Offset}>"),
+)
 HUNGARIAN_REDUCTION = Source(
     "hungarian_reduction.cu", ("row_minima<{Cost}>", "column_minima<{Cost}>"), types=COST_TYPES
 )
@@ -120,6 +124,7 @@ SOURCES = (
     APSB_APFB,
     FRONTIER,
     MATCHING_ENGINE,
+    MIN_DEGREE,
     HUNGARIAN_REDUCTION,
     HUNGARIAN_CLASSICAL,
     HUNGARIAN_TREE,
@@ -174,6 +179,8 @@ def require_memory(nbytes: int, purpose: str) -> None:
     import cupy
 
     pool = cupy.get_default_memory_pool()
+    if nbytes <= pool.free_bytes():
+        return
     free = cupy.cuda.Device().mem_info[0] + pool.free_bytes()
     if pool.get_limit() > 0:
         free = min(free, pool.get_limit() - pool.used_bytes())
@@ -205,8 +212,14 @@ def struct(*values: Any) -> Any:
         return (np.int32, value) if isinstance(value, int) else (np.uintp, value.data.ptr)
 
     kinds, contents = zip(*(member(value) for value in values))
-    dtype = np.dtype([(f"f{i}", kind) for i, kind in enumerate(kinds)], align=True)
-    return np.array(contents, dtype)
+    return np.array(contents, _struct_of(kinds))
+
+
+@functools.cache
+def _struct_of(kinds: tuple[Any, ...]) -> Any:
+    import numpy as np
+
+    return np.dtype([(f"f{i}", kind) for i, kind in enumerate(kinds)], align=True)
 
 
 @functools.cache

@@ -1,0 +1,143 @@
+// Minimum-degree matching (Langguth, Manne, Sanders, ACM JEA 2010): every vertex of one side takes
+// the free neighbour that has the fewest neighbours itself, for that one will hardly be taken by
+// another. The vertices that have one or two neighbours choose first. The result is maximal.
+//
+// Degrees count by classes, in which a mesh looks regular: small differences there tell nothing, and
+// ties leave a choice. It is made in no order that follows the vertices' numbers. Else, where these
+// go across a mesh, all choose in one direction: the free vertices of one side are left at one
+// border and those of the other at the opposite one, and the paths between them cross the mesh.
+//
+// Encodings
+//   standing[v]  of the side that is chosen: the degree's class while v is free, then kTaken. It may
+//                lag behind mate[v], whose compare-and-swap decides. A byte, so that those of tens of
+//                millions of vertices stay in the second-level cache.
+#include "frontier.cuh"
+
+constexpr unsigned char kTaken = 255;
+constexpr unsigned char kLeast = 0;  // the class of degree 1: none is better
+constexpr int kLongList = 32;        // neighbours from which the warp looks through them together
+
+template <typename Offset>
+struct Choosers {
+  const Offset* indptr;
+  const int* indices;
+  int count;
+  int* mate;
+  int* chosen_mate;
+  unsigned char* standing;
+  int seed;
+};
+
+struct List {
+  const int* begin;
+  int length;
+};
+
+// 1, 2, 3 to 7, 8 to 31, 32 to 63, 64 to 127 and so on
+__device__ inline unsigned char degree_class(int degree) {
+  if (degree < 3) return degree - 1;
+  if (degree < 8) return 2;
+  return degree < 32 ? 3 : 30 - __clz(degree);
+}
+
+__global__ void count_degrees(long long nnz, const int* indices, int* degrees) {
+  for (long long k = thread_index(); k < nnz; k += thread_count()) atomicAdd(degrees + indices[k], 1);
+}
+
+__global__ void classify_counted(int count, const int* degrees, const int* mate,
+                                 unsigned char* standing) {
+  for (int v = thread_index(); v < count; v += thread_count()) {
+    standing[v] = mate[v] == -1 ? degree_class(degrees[v]) : kTaken;
+  }
+}
+
+template <typename Offset>
+__global__ void classify(int count, const Offset* indptr, const int* mate,
+                         unsigned char* standing) {
+  for (int v = thread_index(); v < count; v += thread_count()) {
+    const int degree = static_cast<int>(indptr[v + 1] - indptr[v]);
+    standing[v] = mate[v] == -1 ? degree_class(degree) : kTaken;
+  }
+}
+
+__device__ inline unsigned char now(const unsigned char* standing) {
+  return *static_cast<const volatile unsigned char*>(standing);
+}
+
+template <typename Offset>
+__device__ bool take(const Choosers<Offset>& side, int chooser, int v) {
+  const bool is_first = atomicCAS(side.chosen_mate + v, -1, chooser) == -1;
+  if (is_first) side.mate[chooser] = v;
+  *static_cast<volatile unsigned char*>(side.standing + v) = kTaken;
+  return is_first;
+}
+
+// The best free neighbour, the first met from a random place in a random direction; -1: none.
+__device__ inline int best_of(List list, const unsigned char* standing, unsigned random) {
+  const int stride = (random & 1) != 0 ? -1 : 1;
+  int k = __umulhi(random, list.length);
+  unsigned char least = kTaken;
+  int best = -1;
+  for (int n = 0; n < list.length && least != kLeast; ++n) {
+    const int v = list.begin[k];
+    const unsigned char its = now(standing + v);
+    if (its < least) {
+      least = its;
+      best = v;
+    }
+    k += stride;
+    if (k < 0) k = list.length - 1;
+    if (k == list.length) k = 0;
+  }
+  return best;
+}
+
+// The same by a whole warp, which breaks ties at random.
+__device__ inline int best_by_warp(List list, const unsigned char* standing, unsigned random) {
+  unsigned least = static_cast<unsigned>(kTaken) << 24;
+  int best = -1;
+  for (int k = lane_index(); k < list.length; k += kWarp) {
+    const int v = list.begin[k];
+    const unsigned rank = static_cast<unsigned>(now(standing + v)) << 24 | scrambled(v ^ random) >> 8;
+    if (rank < least) {
+      least = rank;
+      best = v;
+    }
+  }
+  const unsigned least_of_all = __reduce_min_sync(kWholeWarp, least);
+  const unsigned owners = __ballot_sync(kWholeWarp, least == least_of_all);
+  return __shfl_sync(kWholeWarp, best, __ffs(owners) - 1);
+}
+
+// Let those choose that have at most `most` neighbours.
+template <typename Offset>
+__global__ void choose(Choosers<Offset> side, int most) {
+  const int lane = lane_index();
+  for (int base = thread_index() - lane; base < side.count; base += thread_count()) {
+    const int own = base + (coin(base ^ side.seed) ? static_cast<int>(kWarp) - 1 - lane : lane);
+    List list = {nullptr, 0};
+    if (own < side.count && side.mate[own] == -1) {
+      const Offset begin = side.indptr[own], degree = side.indptr[own + 1] - begin;
+      if (degree <= most) list = {side.indices + begin, static_cast<int>(degree)};
+    }
+    const bool is_long = list.length >= kLongList;
+    for (unsigned todo = __ballot_sync(kWholeWarp, is_long); todo != 0; todo &= todo - 1) {
+      const int owner = __ffs(todo) - 1;
+      const int chooser = __shfl_sync(kWholeWarp, own, owner);
+      const List its = {
+          reinterpret_cast<const int*>(__shfl_sync(
+              kWholeWarp, reinterpret_cast<unsigned long long>(list.begin), owner)),
+          __shfl_sync(kWholeWarp, list.length, owner)};
+      bool is_done = false;
+      while (!is_done) {
+        const int v = best_by_warp(its, side.standing, scrambled(chooser ^ side.seed));
+        is_done = v == -1 || (lane == 0 && take(side, chooser, v));
+        is_done = __any_sync(kWholeWarp, is_done);
+      }
+    }
+    if (is_long || list.length == 0) continue;
+    const unsigned random = scrambled(own ^ side.seed);
+    for (int v; (v = best_of(list, side.standing, random)) != -1 && !take(side, own, v);) {
+    }
+  }
+}

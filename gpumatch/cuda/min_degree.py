@@ -1,0 +1,72 @@
+"""Minimum-degree matching on the GPU, the engine's start: the host's side of min_degree.cu.
+
+Device memory beside the graph and both mate arrays: a byte a vertex of the side that is chosen, and
+4 more where the graph holds the other side's edges only.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import cupy as cp
+import numpy as np
+
+from gpumatch.cuda import module
+
+_FEW = 2  # neighbours up to which a vertex chooses first
+_ANY = 2**31 - 1
+
+
+def run(
+    graph: Any,
+    row_to_col: cp.ndarray,
+    col_to_row: cp.ndarray,
+    control: Any,
+    *,
+    seed: int,
+    threads: int,
+) -> bool:
+    """Match each free vertex to the free neighbour of least degree; O(nnz).
+
+    It is the columns that choose, or the rows where only their side of the graph is there.
+    """
+    if graph.has_cols:
+        indptr, indices, mate, chosen_mate = *_columns(graph), col_to_row, row_to_col
+        chosen_indptr = graph.indptr if graph.has_rows else None
+    else:
+        indptr, indices, mate, chosen_mate = *_rows(graph), row_to_col, col_to_row
+        chosen_indptr = None
+    module.require_memory(5 * chosen_mate.size, "minimum-degree matching")
+    kernels = module.kernels_for(module.MIN_DEGREE, indptr.dtype)
+    standing = _standing(kernels, chosen_indptr, indices, chosen_mate)
+    choosers = module.struct(
+        *(indptr, indices, mate.size, mate, chosen_mate, standing, seed % 2**31)
+    )
+    grid = (module.blocks_for(mate.size),)
+    for most in (_FEW, _ANY):
+        kernels["choose<{Offset}>"](grid, (module.BLOCK,), (choosers, np.int32(most)))
+    return True
+
+
+def _columns(graph: Any) -> tuple[cp.ndarray, cp.ndarray]:
+    return graph.col_indptr, graph.col_indices
+
+
+def _rows(graph: Any) -> tuple[cp.ndarray, cp.ndarray]:
+    return graph.indptr, graph.indices
+
+
+def _standing(
+    kernels: module.Kernels, indptr: cp.ndarray | None, indices: cp.ndarray, mate: cp.ndarray
+) -> cp.ndarray:
+    """The classes of the side that is chosen, whose degrees are counted where `indptr` is None."""
+    standing = cp.empty(mate.size, cp.uint8)
+    grid, block = (module.blocks_for(mate.size),), (module.BLOCK,)
+    if indptr is not None:
+        kernels["classify<{Offset}>"](grid, block, (np.int32(mate.size), indptr, mate, standing))
+        return standing
+    degrees = cp.zeros(mate.size, cp.int32)
+    edges = np.int64(indices.size)
+    kernels["count_degrees"]((module.blocks_for(indices.size),), block, (edges, indices, degrees))
+    kernels["classify_counted"](grid, block, (np.int32(mate.size), degrees, mate, standing))
+    return standing

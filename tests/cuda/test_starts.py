@@ -1,0 +1,111 @@
+"""The device's starts: what they leave is a maximal matching, and better than the cheap one."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import graphs
+from gpumatch import BipartiteGraph, backends, maximum_matching, verify
+from gpumatch.certificates import check_matching
+
+pytestmark = pytest.mark.gpu
+
+STARTS = ["cheap", "min-degree"]
+EVERY_START = pytest.mark.parametrize("start", STARTS)
+FAMILIES = {
+    "chain": ("chain", 3_000),
+    "stars": ("stars", 50, 100),
+    "complete": ("complete", 60, 90),
+    "empty": ("empty", 5, 4),
+    "uniform": ("uniform", 5_000, 3),
+    "sparse": ("uniform", 5_000, 2),
+    "grid": ("grid", 80, 0.65),
+    "kron": ("kron", 11),
+    "rope": ("rope", 3_000),
+}
+
+
+def left_by(start, graph, seed=0, initial=()):
+    """The mates that a start leaves, as device arrays."""
+    import cupy as cp
+
+    from gpumatch.control import Control
+
+    row_to_col = cp.full(graph.nrows, -1, cp.int32)
+    col_to_row = cp.full(graph.ncols, -1, cp.int32)
+    for row, col in initial:
+        row_to_col[row], col_to_row[col] = col, row
+    run = backends.start(start, "cuda")
+    assert run(graph, row_to_col, col_to_row, Control(), seed=seed, threads=1)
+    return row_to_col, col_to_row
+
+
+def assert_maximal(graph, row_to_col, col_to_row):
+    check_matching(graph, row_to_col, col_to_row)
+    rows, cols = graph.edges()
+    assert not bool(((row_to_col[rows] < 0) & (col_to_row[cols] < 0)).any())
+
+
+@pytest.mark.parametrize("rcp", [False, True])
+@pytest.mark.parametrize("name", FAMILIES)
+@EVERY_START
+def test_no_edge_is_left_between_free_vertices(start, name, rcp):
+    A = graphs.make(*FAMILIES[name], rcp=rcp)
+    graph = BipartiteGraph(A).to_device()
+    for seed in range(3):
+        assert_maximal(graph, *left_by(start, graph, seed))
+    m = maximum_matching(graph, init=start)
+    assert verify(graph, m).size == maximum_matching(A, backend="cpu").size
+
+
+@EVERY_START
+@pytest.mark.parametrize("form", ["rows", "columns"])
+def test_one_direction_of_the_graph_is_enough(form, start):
+    whole = BipartiteGraph(graphs.make("kron", 11)).to_device()
+    if form == "rows":
+        graph = BipartiteGraph((whole.indptr, whole.indices, whole.shape))
+    else:
+        transposed = (whole.col_indptr, whole.col_indices, whole.shape[::-1])
+        graph = BipartiteGraph(transposed).transpose()
+    assert_maximal(whole, *left_by(start, graph))
+    assert graph.has_rows != graph.has_cols
+
+
+@pytest.mark.parametrize("family", [("uniform", 50_000, 3), ("grid", 250, 0.65), ("kron", 14)])
+def test_least_degrees_leave_less_than_the_first_neighbours(family):
+    graph = BipartiteGraph(graphs.make(*family)).to_device()
+    left = {}
+    for init in STARTS:
+        m = maximum_matching(graph, init=init)
+        left[init] = m.size - m.stats["start_size"]
+    assert 1.3 * left["min-degree"] < left["cheap"]
+
+
+@EVERY_START
+def test_a_given_matching_is_extended(start):
+    graph = BipartiteGraph(graphs.make("uniform", 2_000, 3)).to_device()
+    rows, cols = (ends.get() for ends in graph.edges())
+    given = [(int(rows[e]), int(cols[e])) for e in (0, 600, 3_000)]
+    mates = left_by(start, graph, initial=given)
+    assert_maximal(graph, *mates)
+    assert all(int(mates[0][row]) == col for row, col in given)
+
+
+@EVERY_START
+def test_int64_offsets(start):
+    graph = BipartiteGraph(graphs.make("kron", 10)).to_device()
+    graph._rows = (graph.indptr.astype(np.int64), graph.indices)
+    graph._cols = (graph.col_indptr.astype(np.int64), graph.col_indices)
+    assert_maximal(graph, *left_by(start, graph))
+
+
+@pytest.mark.parametrize("family", [("trace", 400), ("delaunay", 17)])
+def test_a_mesh_in_order_takes_no_longer_than_a_permuted_one(family):
+    """Choices that follow the numbers leave paths across the whole mesh, for phase after phase."""
+    in_order, permuted = (
+        maximum_matching(BipartiteGraph(graphs.make(*family, rcp=rcp)).to_device())
+        for rcp in (False, True)
+    )
+    assert in_order.size == permuted.size
+    assert in_order.stats["levels"] < 3 * permuted.stats["levels"]
