@@ -4,6 +4,8 @@ python -m bench deveci2013 --out results.json     measure, or go on where an ear
 python -m bench cpu --out cpu.json                the whole call on the CPU against SciPy and igraph
 python -m bench matching --out matching.json      the GPU's engine against everything else
 python -m bench date2016 --out date.json          the Hungarian variants, RAFT, SciPy, lapx
+python -m bench roverso2010 --out roverso.json    the forms of Deep Greedy Switching
+python -m bench vasconcelos2009 --out auction.json  auctions between frames of moving points
 python -m bench report results.json --plots DIR   tables as Markdown, figures as PNG
 """
 
@@ -21,13 +23,26 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
-from bench import analysis, cpu, date2016, deveci2013, harness, machine, matching
+from bench import (
+    analysis,
+    cpu,
+    date2016,
+    deveci2013,
+    harness,
+    machine,
+    matching,
+    roverso2010,
+    vasconcelos2009,
+)
 from bench.instances import Folder, Instance
 from bench.peers import EclMm, Peer
 from bench.solvers import Raft, SolverPeer
 from gpumatch.backends import why_no_cuda
 
-SUITES = {"deveci2013": deveci2013, "cpu": cpu, "matching": matching, "date2016": date2016}
+SUITES = {
+    suite.__name__.removeprefix("bench."): suite
+    for suite in (deveci2013, cpu, matching, date2016, roverso2010, vasconcelos2009)
+}
 REPORTS = {name: suite.report for name, suite in SUITES.items() if name != "deveci2013"}
 REPORTS["deveci2013"] = analysis.report
 PEERS = (Peer, EclMm, SolverPeer, Raft)

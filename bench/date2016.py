@@ -10,14 +10,24 @@ One problem of 50,000 rows in float32, 10 GB, is there for its size, for CU-TREE
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from bench import solvers
 from bench.costs import CostInstance, Matrices, uniform
 from bench.harness import Contender
 from bench.solvers import Assign
-from bench.tables import Graph, Time, describe_run, failures, geometric_mean, markdown, time_of
+from bench.tables import (
+    Graph,
+    Time,
+    describe_run,
+    failures,
+    geometric_mean,
+    markdown,
+    mean_time,
+    section,
+    time_of,
+)
 
 THREADS = 8
 THRESHOLD = 0.0  # every problem counts
@@ -144,7 +154,7 @@ def report(data: dict[str, Any], threshold: float) -> str:
     return "\n\n".join(
         [
             *(describe_run(run) for run in data["runs"]),
-            *(f"### {title}\n\n{table}" for title, table in tables.items() if table),
+            *(part for title, table in tables.items() for part in section(title, table)),
             *means(groups),
             *_of_the_largest(data),
             *failures(data),
@@ -163,15 +173,6 @@ def grouped(data: dict[str, Any]) -> Groups:
         if kind == "uniform":
             groups.setdefault((float(factor), graph["rows"]), []).append(graph)
     return dict(sorted(groups.items()))
-
-
-def mean_time(graphs: Iterable[Graph], contender: str) -> Time | None:
-    """The mean over instances of the median of their repetitions, as far as measured."""
-    times = [taken for graph in graphs if (taken := time_of(graph, contender)) is not None]
-    if not times:
-        return None
-    mean = statistics.fmean(taken.seconds for taken in times)
-    return Time(mean, any(taken.at_least for taken in times))
 
 
 def part_of(graphs: Sequence[Graph], contender: str, step: str) -> Time | None:
@@ -218,7 +219,7 @@ def table1(groups: Groups) -> str:
         if factor == 1.0 and n <= SMALL[-1]
     ]
     header = ["n", "optimum", *columns, *RIVALS, *(f"paper's {name}" for name in columns)]
-    return markdown(header, rows) if rows else ""
+    return markdown(header, rows)
 
 
 def table2(groups: Groups) -> str:
@@ -240,7 +241,7 @@ def table2(groups: Groups) -> str:
             printed = TABLE2[n]
             rows.append(["*paper's*", *printed, *[None] * (BINS + 2 - len(printed))])
     header = ["n", "initial", *(f"[{5 * k + 1}-{5 * k + 5}]" for k in range(BINS)), "later"]
-    return markdown(header, rows) if rows else ""
+    return markdown(header, rows)
 
 
 def table3(groups: Groups, factor: float) -> str:
@@ -263,7 +264,7 @@ def table3(groups: Groups, factor: float) -> str:
             row += [*(part_of(graphs, name, part) for part in parts), mean_time(graphs, name)]
         row += [*(mean_time(graphs, name) for name in RIVALS)]
         rows.append([*row, *TABLE3.get((of, n), (None,) * 4)])
-    return markdown(header, rows) if rows else ""
+    return markdown(header, rows)
 
 
 def ratios(groups: Groups, contender: str, rival: str) -> dict[str, Time]:

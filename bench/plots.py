@@ -1,7 +1,4 @@
-"""Figures 2 to 5 of Deveci et al. 2013, and the engine against its rivals, from stored results.
-
-Colours are Okabe and Ito's, which all readers can tell apart; lines differ in dashes too.
-"""
+"""The figures of each suite from its stored results; here Deveci et al. 2013 and the engine."""
 
 from __future__ import annotations
 
@@ -11,24 +8,18 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
-import matplotlib
-
-matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
 from PIL import Image
 
-from bench import analysis, matching
+from bench import analysis, assignment_plots, matching
+from bench.axes import COLOURS, Line, draw_lines, panels
 from bench.deveci2013 import BEST_GPU, FIGURE2, GPU_ALGORITHMS, SEQUENTIAL
 from bench.tables import Graph
 
-_COLOURS = ("#D55E00", "#0072B2", "#009E73", "#CC79A7")
-_DASHES = ("-", (0, (6, 1.5)), "--", ":")
 _S1 = {"O_S1": "original graphs", "RCP_S1": "permuted graphs"}
 _NAMES = {BEST_GPU: "GPU"}
 _RIVALS = (matching.PAPER, "ecl-mm", "scipy")
-
-Line = tuple[Any, Any]  # x and y
 
 
 def draw(data: dict[str, Any], threshold: float, folder: Path) -> list[Path]:
@@ -39,7 +30,7 @@ def draw(data: dict[str, Any], threshold: float, folder: Path) -> list[Path]:
     elif suite == "matching":
         figures = {"rivals": rivals(data["graphs"])}
     else:
-        figures = {}
+        figures = assignment_plots.of(data)
     folder.mkdir(parents=True, exist_ok=True)
     files = []
     for name, figure in figures.items():
@@ -74,7 +65,7 @@ def bfs_levels(graphs: Mapping[str, Graph]) -> Any:
     shown = [name for name in (_largest(graphs, like) for like in FIGURE2) if name]
     if not shown:
         return None
-    figure, axes = _panels(len(shown))
+    figure, axes = panels(len(shown))
     for panel, name in zip(axes, shown):
         results = graphs[name]["results"]
         lines = {
@@ -84,7 +75,7 @@ def bfs_levels(graphs: Mapping[str, Graph]) -> Any:
         }
         panel.set(title=name, xscale="log", xlabel="BFS (phase)", yscale="log")
         panel.set_ylabel("BFS kernel executions")
-        _draw_lines(panel, lines, marker=".", markersize=3, linewidth=0.8)
+        draw_lines(panel, lines, _NAMES, marker=".", markersize=3, linewidth=0.8)
     return figure
 
 
@@ -96,7 +87,7 @@ def rivals(graphs: Mapping[str, Graph]) -> Any:
     if not names:
         return None
     figure, axis = plt.subplots(figsize=(7.5, 1.2 + 0.19 * len(names)), layout="constrained")
-    for rival, colour, marker in zip(_RIVALS, _COLOURS, "os^"):
+    for rival, colour, marker in zip(_RIVALS, COLOURS, "os^"):
         ratios = [matching.times_slower(graphs[name], rival) for name in names]
         drawn = [(r.seconds, at) for at, r in enumerate(ratios) if r is not None]
         if drawn:
@@ -122,7 +113,7 @@ def _largest(graphs: Mapping[str, Graph], like: str) -> str | None:
 
 def speedup_profiles(sets: dict[str, list[Graph]]) -> Any:
     """Figure 3: the share of graphs on which the speedup is at least 2**x."""
-    figure, axes = _panels(len(_S1))
+    figure, axes = panels(len(_S1))
     for panel, (name, title) in zip(axes, _S1.items()):
         over = analysis.baseline(sets[name])
         lines = {}
@@ -132,13 +123,13 @@ def speedup_profiles(sets: dict[str, list[Graph]]) -> Any:
                 lines[contender] = _share_of_at_least(np.log2(speedups))
         _title(panel, title, sets[name])
         panel.set(xlabel=f"speedup over {over.upper()} at least $2^x$", ylabel="share of graphs")
-        _draw_lines(panel, lines, drawstyle="steps-pre", linewidth=1.8)
+        draw_lines(panel, lines, _NAMES, drawstyle="steps-pre", linewidth=1.8)
     return figure
 
 
 def performance_profiles(sets: dict[str, list[Graph]]) -> Any:
     """Figure 4: the share of graphs on which a contender takes at most x times the best time."""
-    figure, axes = _panels(len(_S1))
+    figure, axes = panels(len(_S1))
     for panel, (name, title) in zip(axes, _S1.items()):
         ratios = analysis.ratios_to_best(sets[name], analysis.PARALLEL)
         worst = max((r for values in ratios.values() for r in values if r < math.inf), default=1.0)
@@ -146,7 +137,7 @@ def performance_profiles(sets: dict[str, list[Graph]]) -> Any:
         _title(panel, title, sets[name])
         panel.set(xlabel="at most x times the best time", ylabel="share of graphs", xscale="log")
         panel.set_ylim(0.0, 1.05)
-        _draw_lines(panel, lines, drawstyle="steps-post", linewidth=1.8)
+        draw_lines(panel, lines, _NAMES, drawstyle="steps-post", linewidth=1.8)
     return figure
 
 
@@ -158,9 +149,9 @@ def overall_speedups(sets: dict[str, list[Graph]]) -> Any:
     }
     if not np.isfinite(list(means.values())).any():
         return None
-    figure, axes = _panels(1)
+    figure, axes = panels(1)
     place = np.arange(len(sets))
-    for shift, colour, (over, values) in zip((-0.2, 0.2), _COLOURS, means.items()):
+    for shift, colour, (over, values) in zip((-0.2, 0.2), COLOURS, means.items()):
         bars = axes[0].bar(place + shift, values, 0.38, color=colour)
         label = f"over {over.upper()}\n"
         axes[0].bar_label(bars, [f"{label if i == 0 else ''}{v:.3g}" for i, v in enumerate(values)])
@@ -194,26 +185,5 @@ def _mean(values: Sequence[float]) -> float:
 # -- axes ----------------------------------------------------------------------------------------
 
 
-def _panels(count: int) -> tuple[Any, Sequence[Any]]:
-    """A figure of panels side by side, without the box's upper and right sides."""
-    figure, axes = plt.subplots(
-        1, count, figsize=(max(5.0 * count, 7.0), 4.0), squeeze=False, layout="constrained"
-    )
-    for panel in axes[0]:
-        panel.spines[["top", "right"]].set_visible(False)
-        panel.grid(alpha=0.25)
-        panel.set_axisbelow(True)
-    return figure, axes[0]
-
-
 def _title(panel: Any, title: str, graphs: Sequence[Graph]) -> None:
     panel.set_title(f"{title} ({len(graphs) or 'none'} in S1)")
-
-
-def _draw_lines(panel: Any, lines: Mapping[str, Line], **style: Any) -> None:
-    """Draw the lines, each in its colour and dashes, and name them in theirs."""
-    for colour, dashes, (name, (x, y)) in zip(_COLOURS, _DASHES, lines.items()):
-        label = _NAMES.get(name, name)
-        panel.plot(x, y, color=colour, linestyle=dashes, label=label, **style)
-    if lines:
-        panel.legend(frameon=False, labelcolor="linecolor")

@@ -2,13 +2,13 @@
 
 A sample is one matrix; of a stack each is solved in turn, the first of them twice, for it warms up.
 What counts is the whole call, from a matrix that lies where the code wants it to the assignment.
-A result holds besides, of its last sample:
+A result holds besides:
 
     objective       what the pairs cost, of all matrices of a stack together if all were solved: for
                     exact codes, whose objectives must agree
     reached         the same for a heuristic
-    parts           seconds by part, of the library's algorithms
-    found, updates  assignments found, and updates of the duals, in each phase
+    parts           seconds by part, of the library's algorithms: medians, as those of the whole
+    found, updates  assignments found, and updates of the duals, in each phase of the last sample
     certificate     seconds that `gpumatch.verify` took to accept the last answer, if asked to
 """
 
@@ -19,6 +19,7 @@ import itertools
 import math
 import os
 import re
+import statistics
 import subprocess
 import threading
 import time
@@ -75,6 +76,7 @@ class Assign:
     def measure(self, problem: Matrices, limits: Limits) -> Result:
         matrices = problem.on(self.backend)
         sums = Sums(len(matrices))
+        parts: list[dict[str, float]] = []
         last: list[Any] = []
 
         def sample(number: int) -> Sample:
@@ -92,10 +94,15 @@ class Assign:
             if seconds >= limits.cap or (self.is_exact and not a.proven):
                 raise Overrun
             last[:] = number, a
+            parts.append(a.stats["seconds"])
             return Sample(seconds, a.size, more=self._more(a, sums.add(number, a.objective)))
 
         turn = itertools.cycle(range(len(matrices)))
         result = repeat(lambda: sample(next(turn)), limits)
+        result["parts"] = {
+            name: statistics.median(taken.get(name, 0.0) for taken in parts[1:] or parts)
+            for name in parts[-1]
+        }
         if self.is_verified:
             number, a = last
             begin = time.perf_counter()
@@ -108,7 +115,6 @@ class Assign:
         more: dict[str, Any] = dict(total)
         if not self.is_exact and total:
             more = {"reached": total["objective"]}
-        more["parts"] = a.stats["seconds"]
         for key in ("found", "updates"):
             more[key] = [phase.get(key, 0) for phase in a.stats["trace"]]
         return more

@@ -45,6 +45,28 @@ def geometric_mean(times: Iterable[Time | None]) -> Time | None:
     return Time(mean, any(time.at_least for time in known))
 
 
+def mean_time(graphs: Iterable[Graph], contender: str) -> Time | None:
+    """The mean of the median times on several graphs, as far as measured."""
+    times = [taken for graph in graphs if (taken := time_of(graph, contender)) is not None]
+    if not times:
+        return None
+    mean = statistics.fmean(taken.seconds for taken in times)
+    return Time(mean, any(taken.at_least for taken in times))
+
+
+def by_size(data: dict[str, Any]) -> dict[int, list[Graph]]:
+    """Graphs that have as many rows, the smallest first."""
+    groups: dict[int, list[Graph]] = {}
+    for graph in sorted(data["graphs"].values(), key=lambda graph: graph["rows"]):
+        groups.setdefault(graph["rows"], []).append(graph)
+    return groups
+
+
+def section(title: str, table: str) -> list[str]:
+    """A table below its title; nothing where there is no table."""
+    return [f"### {title}\n\n{table}"] if table else []
+
+
 def describe_run(run: dict[str, Any]) -> str:
     """The machine and the versions of a run."""
     devices = [device["name"] for device in run["devices"]] or ["no GPU"]
@@ -67,8 +89,13 @@ def failures(data: dict[str, Any]) -> list[str]:
 
 
 def markdown(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
-    """A Markdown table; None is an empty cell, and columns of nothing else are left out."""
+    """A Markdown table; None is an empty cell, and columns of nothing else are left out.
+
+    There is no table without a second column.
+    """
     shown = [i for i, _ in enumerate(header) if any(row[i] is not None for row in rows)]
+    if len(shown) < 2:
+        return ""
     ruler = ["---", *["---:"] * (len(header) - 1)]
     lines = [[line[i] for i in shown] for line in (header, ruler, *rows)]
     return "\n".join(
