@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -51,3 +53,9 @@ def test_the_example_prints_its_table_and_draws_its_picture(capsys, tmp_path):
     assert header.split()[0] == "persistence"
     assert [float(row.split()[0]) for row in rows] == list(example.PERSISTENCE)
     assert path.read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_guide_shows_what_the_example_prints(capsys):
+    example.main([])
+    guide = Path(__file__).parents[1] / "docs" / "guide.md"
+    assert f"```text\n{capsys.readouterr().out}```" in guide.read_text(encoding="utf-8")
