@@ -119,6 +119,14 @@ class DenseCosts:
         """The same costs in a NumPy array: a copy, or itself when it is there already."""
         return self._like(array_of(np, self.values)) if self.on_device else self
 
+    def to_device(self) -> DenseCosts:
+        """The same costs on the current GPU: a copy, or themselves when they are there already."""
+        if self.on_device:
+            return self
+        import cupy
+
+        return self._like(cupy.asarray(self.values))
+
     def problem(self, maximize: bool, transposed: bool) -> DenseCosts:
         """The costs as an algorithm takes them; see the module.
 
@@ -294,6 +302,14 @@ class SparseCosts:
         if not self.on_device:
             return self
         return self._of(self.graph.to_host(), array_of(np, self.weights))
+
+    def to_device(self) -> SparseCosts:
+        """The same costs on the current GPU: a copy, or themselves when they are there already."""
+        if self.on_device:
+            return self
+        import cupy
+
+        return self._of(self.graph.to_device(), cupy.asarray(self.weights))
 
     def problem(self, maximize: bool, transposed: bool) -> SparseCosts:
         """The costs as an algorithm takes them; see the module.
