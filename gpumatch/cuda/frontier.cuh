@@ -95,9 +95,8 @@ __device__ inline void add_to(int* total, int number) {
 // Lanes that share a vertex: all that are left over when a level is small, for then the time is the
 // latency of one vertex's neighbours read one after the other.
 __device__ inline int lanes_for(int size, int threads, int most = kWarp) {
-  int lanes = 1;
-  while (lanes < most && 2ll * lanes * size <= threads) lanes *= 2;
-  return lanes;
+  const int each = min(threads / max(size, 1), most);
+  return each < 2 ? 1 : 1 << (31 - __clz(each));
 }
 
 // Visit all neighbours of all items[0 .. size). Contraction comes first: an item that enter() turns
