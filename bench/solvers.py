@@ -23,7 +23,7 @@ import statistics
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -36,11 +36,7 @@ from bench.harness import Limits, Overrun, Result, Sample, repeat
 from bench.peers import in_process
 
 _LOADING = 60.0  # seconds a program has to start and read the costs
-_EPSILON = {
-    "int32": 1e-6,
-    "float32": 1e-6,
-    "float64": 1e-9,
-}  # below which RAFT takes slack for none
+_EPSILON = 1e-6  # slack below which RAFT takes an edge for tight
 
 
 class Sums:
@@ -187,7 +183,7 @@ def _sample(call: Callable[[], Sample]) -> Sample:
     return call()
 
 
-def _cost(matrix: np.ndarray, cols: Sequence[int]) -> float:
+def _cost(matrix: np.ndarray, cols: np.ndarray) -> float:
     """What it costs to give row i column ``cols[i]``."""
     paid = matrix[np.arange(len(cols)), cols].tolist()
     return sum(paid) if matrix.dtype.kind == "i" else math.fsum(paid)
@@ -253,5 +249,5 @@ def _output(command: list[str], seconds: float) -> str:
 
 def peers(*, on_device: bool) -> list[Any]:
     """The peers that are installed."""
-    known = [*([Raft()] if on_device else []), *map(SolverPeer, PEERS)]
+    known: list[Any] = [*([Raft()] if on_device else []), *map(SolverPeer, PEERS)]
     return [peer for peer in known if peer.installed]
