@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 import pickle
@@ -15,6 +16,7 @@ from scipy.optimize import linear_sum_assignment
 from scipy.sparse import coo_array, csr_array, random_array
 
 import gpumatch as gm
+import gpumatch.costs
 from graphs import costs
 from tests.assignment_cases import (
     CASES,
@@ -39,6 +41,12 @@ def optimum(matrix, maximize=False):
     """The total by SciPy; of integers, summed as such."""
     rows, cols = linear_sum_assignment(matrix.astype(np.float64), maximize)
     return matrix[rows, cols].sum(dtype=np.float64 if matrix.dtype.kind == "f" else np.int64)
+
+
+@functools.cache
+def optimum_of_case(name):
+    case = next(case for case in CASES if str(case) == name)
+    return optimum(case.costs, case.maximize)
 
 
 def sparse(matrix):
@@ -76,7 +84,7 @@ def test_every_algorithm_proves_the_optimum(run, case):
     certificate = gm.verify(matrix, a)
     assert a.proven
     assert a.size == certificate.size == min(matrix.shape)
-    assert close(a.objective, optimum(matrix, case.maximize))
+    assert close(a.objective, optimum_of_case(str(case)))
     assert close(certificate.bound, a.objective)
     assert isinstance(a.objective, int if matrix.dtype.kind == "i" else float)
 
@@ -524,8 +532,9 @@ WISHES = [
 @pytest.mark.parametrize("dtype", [np.int16, np.int64, np.float32, np.float64])
 @pytest.mark.parametrize("form", ["dense", "sparse"])
 @pytest.mark.parametrize("wish", WISHES, ids=str)
-def test_costs_on_a_device_are_solved_there(no_copy, wish, form, dtype):
+def test_costs_on_a_device_are_solved_there(no_copy, wish, form, dtype, monkeypatch):
     cp = no_copy
+    monkeypatch.setattr(gpumatch.costs, "DEVICE_TILE", 100)
     rng = np.random.default_rng(8)
     for shape in ((30, 30), (25, 40), (40, 25)):
         matrix = rng.integers(-9, 20, shape).astype(dtype)
@@ -587,6 +596,39 @@ def test_costs_on_a_device_by_an_algorithm_of_the_cpu():
 
 
 @pytest.mark.gpu
+@pytest.mark.parametrize(
+    ("entries", "arguments", "message"),
+    [
+        ([[1.0, math.nan]], {}, "NaN"),
+        ([[math.inf, math.nan]], {}, "NaN"),
+        ([[1.0, -math.inf]], {}, "hold -inf"),
+        ([[1.0, math.inf]], {"maximize": True}, "hold inf"),
+        ([[2**61]], {}, "too large"),
+        ([[1, 2]], {"cost_limit": 2**61}, "too large"),
+    ],
+)
+def test_wrong_costs_on_a_device(no_copy, entries, arguments, message):
+    cp = no_copy
+    dense = cp.array(entries)
+    cells = cp.arange(dense.size)
+    for source in (dense, (cp.array([0, dense.size]), cells, dense.ravel(), dense.shape)):
+        with pytest.raises(ValueError, match=message):
+            gm.assign(source, **arguments)
+
+
+@pytest.mark.gpu
+def test_costs_of_torch(no_copy):
+    torch = pytest.importorskip("torch")
+    matrix = np.random.default_rng(6).integers(1, 100, (30, 40)).astype(np.float32)
+    tensor = torch.from_numpy(matrix)
+    for source in (tensor, tensor.cuda(), tensor.to_sparse_csr(), tensor.cuda().to_sparse_csr()):
+        a = gm.assign(source)
+        gm.verify(source, a)
+        assert a.objective == optimum(matrix)
+        assert isinstance(a.row_to_col, no_copy.ndarray if source.is_cuda else np.ndarray)
+
+
+@pytest.mark.gpu
 @pytest.mark.parametrize("dtype", [np.int32, np.float32])
 def test_a_large_matrix_is_never_copied(no_copy, dtype):
     """With room for half of it: for making costs, solving, and verifying."""
@@ -605,6 +647,23 @@ def test_a_large_matrix_is_never_copied(no_copy, dtype):
             gm.verify(matrix, gm.assign(matrix))
     finally:
         pool.set_limit(size=0)
+
+
+@pytest.mark.gpu
+@pytest.mark.slow
+def test_fifty_thousand_rows_of_ten_gigabytes(no_copy):
+    cp = no_copy
+    n = 50_000
+    if cp.cuda.Device().mem_info[0] < 12 * 2**30:
+        pytest.skip("needs 12 GB of device memory")
+    matrix = cp.random.default_rng(7).random((n, n), dtype=np.float32)
+    for begin in range(0, n, 1000):
+        tile = matrix[begin : begin + 1000]
+        cp.floor(cp.multiply(tile, n // 10, out=tile), out=tile)  # sums are exact
+    a = gm.assign(matrix)
+    certificate = gm.verify(matrix, a)
+    assert (a.size, a.gap, certificate.edges) == (n, 0, n * n)
+    assert certificate.bound == a.objective
 
 
 # -- the result ------------------------------------------------------------------------------------
