@@ -71,10 +71,11 @@ class CostInstance:
 
     def original(self) -> np.ndarray:
         """The costs, made anew."""
-        if self.source[0] == "moving_points":
-            values = _between_frames(*self.source[1:], self.seed)
+        family, *parameters = self.source
+        if family == "moving_points":
+            values = _between_frames(*parameters, seed=self.seed)
         else:
-            values = costs.make(*self.source, seed=self.seed)
+            values = costs.make(family, *parameters, seed=self.seed)
         return values.astype(self.dtype, copy=False)
 
     def of(self, original: np.ndarray) -> np.ndarray:
@@ -114,7 +115,7 @@ def moving(n: int, sets: int) -> CostInstance:
     return CostInstance(f"moving-{n}", "moving", ("moving_points", n, sets))
 
 
-def _between_frames(n: int, sets: int, seed: int) -> np.ndarray:
+def _between_frames(n: int, sets: int, *, seed: int) -> np.ndarray:
     frames = (moving_points(n, 2, PERSISTENCE, seed=seed * sets + k) for k in range(sets))
     return np.stack([distances(*pair) for pair in frames])
 
