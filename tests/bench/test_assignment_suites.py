@@ -1,0 +1,256 @@
+"""The suites of Date and Nagi, Roverso et al., Vasconcelos and Rosenhahn: tables and figures.
+
+On hand-made results, and on those of a real run on tiny problems.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from bench import assignment_plots, date2016, harness, plots, roverso2010, vasconcelos2009
+from bench.__main__ import main
+from bench.date2016 import CLASSICAL, OMP8, TREE
+
+PNG = b"\x89PNG\r\n\x1a\n"
+
+
+def result(*seconds, **more):
+    return {"seconds": list(seconds), "size": 9, "levels": [], "run": 0, **more}
+
+
+def capped(seconds):
+    return {"failed": f"over {seconds} s", "at_least": seconds, "run": 0}
+
+
+def graph(family, n, seed=0, **results):
+    return {
+        "family": family,
+        "base": f"{family}-{n}",
+        "seed": seed,
+        "rows": n,
+        "entries": n * n,
+        "results": {name.replace("_", " "): found for name, found in results.items()},
+    }
+
+
+def data(suite, *graphs):
+    named = {f"{g['base']}-s{g['seed']}": g for g in graphs}
+    return {"suite": suite, "settings": {"threshold": 0.0}, "runs": [], "graphs": named}
+
+
+# -- Date, Nagi ------------------------------------------------------------------------------------
+
+
+def of_date(factor, n, seed=0, **results):
+    names = {"classical": CLASSICAL, "tree": TREE, "omp8": OMP8}
+    renamed = {names.get(name, name): found for name, found in results.items()}
+    return graph(f"uniform x{factor:g}", n, seed) | {"results": renamed}
+
+
+def tree(*seconds, found=(), updates=(), **parts):
+    return result(*seconds, found=list(found), updates=list(updates), parts=parts, objective=70)
+
+
+def test_times_are_means_over_instances_of_medians():
+    graphs = [
+        of_date(1, 5000, 0, tree=tree(1.0, 9.0, 2.0), raft=result(8.0)),
+        of_date(1, 5000, 1, tree=tree(4.0), raft=capped(12.0)),
+    ]
+    assert str(date2016.mean_time(graphs, TREE)) == "3"
+    assert str(date2016.mean_time(graphs, "raft")) == "≥ 10"
+    assert date2016.mean_time(graphs, "lapx") is None
+
+
+def test_table_1_has_the_paper_s_figures_beside():
+    groups = date2016.grouped(
+        data("date2016", of_date(1, 500, tree=tree(0.25)), of_date(10, 500, tree=tree(9.0)))
+    )
+    lines = date2016.table1(groups).splitlines()
+    assert (
+        lines[0]
+        == "| n | optimum | CU-TREE | "
+        + " | ".join(f"paper's {name}" for name in ("OMP-1", "OMP-8", "CU-CLASS", "CU-TREE"))
+        + " |"
+    )
+    assert lines[2:] == ["| 500 | 70.0 | 0.25 | 0.07 | 0.13 | 0.51 | 0.45 |"]
+
+
+def test_assignments_before_the_first_update_of_the_duals_are_the_initial_ones():
+    found, updates = [600, 200, 50, 4, 3], [0, 0, 1, 0, 2]
+    assert date2016.initial({"found": found, "updates": updates}) == (800, [50, 4, 3])
+    assert date2016.initial({"found": [9], "updates": [0]}) == (9, [])
+
+
+def test_table_2_bins_iterations_by_five():
+    after = [10, 9, 8, 7, 6, *[1] * 36]
+    groups = date2016.grouped(
+        data(
+            "date2016",
+            of_date(1, 1000, tree=tree(1.0, found=[800, *after], updates=[0, *[1] * 41])),
+        )
+    )
+    ours, papers = date2016.table2(groups).splitlines()[2:]
+    assert ours == "| 1000 | 800 | 40 | 5 | 5 | 5 | 5 | 5 | 5 | 6 |"
+    assert papers.startswith("| *paper's* | 866 | 96 | 26 | 6 | 6 |")
+
+
+def test_table_3_shows_each_step():
+    slow = result(2.0, parts={"forward pass": 1.5, "dual update": 0.25}, objective=70)
+    quick = tree(0.5, found=[9], updates=[0], **{"forward": 0.25, "dual update": 0.125})
+    groups = date2016.grouped(
+        data("date2016", of_date(10, 20_000, tree=quick, omp8=slow, raft=result(4.0)))
+    )
+    header, _, row = date2016.table3(groups, 10.0).splitlines()
+    shown = dict(zip(header.split(" | "), row.split(" | ")))
+    assert shown["OMP-8 forward pass"] == "1.5"
+    assert shown["CU-TREE dual update"] == "0.125"
+    assert shown["CU-TREE total"] == "0.5"
+    assert shown["raft"] == "4"
+    assert shown["paper's CU-TREE |"] == "12.81 |"
+    assert date2016.table3(groups, 1.0) == ""
+
+
+def test_ratios_are_to_the_same_instance():
+    groups = date2016.grouped(
+        data(
+            "date2016",
+            of_date(1, 5000, 0, tree=tree(1.0), raft=result(4.0)),
+            of_date(1, 5000, 1, tree=tree(2.0), raft=result(2.0)),
+            of_date(1, 500, 0, tree=tree(1.0), raft=result(0.1)),
+            of_date(1, 1000, 0, tree=capped(1.0), raft=result(0.1)),
+        )
+    )
+    (lines,) = date2016.means(groups)
+    assert "raft takes 2 times as long as CU-TREE at n = 5,000, 10,000 and 20,000" in lines
+    assert "(geometric mean, 2 problems), 1 times at least (uniform x1-5000-s1)" in lines
+    assert "raft takes 0.737 times as long as CU-TREE everywhere" in lines
+
+
+def test_the_largest_problem_is_told_with_its_certificate():
+    largest = graph("float32", 50_000) | {
+        "results": {TREE: tree(3.0, forward=2.5) | {"certificate": 0.5}}
+    }
+    text = date2016.report(data("date2016", largest), 0.0)
+    assert "n = 50,000, float32: CU-TREE takes 3 s (forward pass 2.5 s, dual update" in text
+    assert "checked in 0.5 s" in text
+
+
+def test_every_aim_is_measured_by_both_variants_and_raft():
+    instances = date2016.instances(False, None)
+    assert len({instance.name for instance in instances}) == len(instances) == 3 * (12 + 9) + 1
+    for n in date2016.AIMED:
+        of_size = [i for i in instances if i.source[:2] == ("uniform_integer", n)]
+        assert len(of_size) == 9
+        assert all(i.takes(who) for i in of_size for who in (CLASSICAL, TREE, "raft"))
+    assert [i.name for i in instances if not i.takes(CLASSICAL)] == ["float32-50000-s0"]
+    names = {contender.name for contender in date2016.contenders("cuda", 8)}
+    assert {CLASSICAL, TREE, OMP8, "OMP-1", "scipy"} <= names
+
+
+# -- Roverso et al. --------------------------------------------------------------------------------
+
+
+def form(seconds, evaluation, switching, reached=0.0):
+    parts = {"difference evaluation": evaluation, "switching": switching}
+    return result(seconds, parts=parts, reached=reached)
+
+
+@pytest.fixture
+def switching():
+    return data(
+        "roverso2010",
+        graph(
+            "geom",
+            1024,
+            dgs_cpu=form(2.0, 1.0, 0.5, 996.0),
+            dgs_gpu=form(0.5, 0.2, 0.2, 990.0),
+            dgs_mixed_shared=form(1.0, 0.25, 0.75, 996.0),
+            lapx=result(1.0, objective=1000.0),
+            scipy=result(4.0, objective=1000.0),
+        ),
+        graph("geom", 1024, 1, dgs_cpu=form(4.0, 3.0, 0.5, 1000.0), lapx=result(9.0)),
+    )
+
+
+def test_dgs_is_compared_to_the_optimum(switching):
+    text = roverso2010.report(switching, 0.0)
+    assert "- dgs cpu: within 0.6 % on 1 of 1 problems, 0.4 % at worst." in text
+    assert "- dgs gpu: within 0.6 % on 0 of 1 problems, 1 % at worst." in text
+    assert "- n = 1,024: scipy, the fastest exact code, takes 8 times as long as dgs gpu." in text
+
+
+def test_figures_of_switching_are_tables_too(switching):
+    groups = roverso2010.by_size(switching)
+    assert "| 1024 | 2 | 0.25 |" in roverso2010.figure1(groups)
+    assert "| 1024 | 20 | 75 |" in roverso2010.figure2(groups)
+    assert "| 1024 | 3 | 1 | 0.5 |" in roverso2010.figure3(groups)
+
+
+def test_every_form_of_dgs_is_there():
+    names = {contender.name for contender in roverso2010.contenders("cuda", 8)}
+    assert names >= {*roverso2010.FORMS, *roverso2010.EXACT} - {"lapx"}
+
+
+# -- Vasconcelos, Rosenhahn ------------------------------------------------------------------------
+
+
+def test_auctions_are_compared_by_means_over_data_sets():
+    stored = data(
+        "vasconcelos2009",
+        graph("moving", 100, GPU_Auction=result(0.004, 0.002), CPU_Auction=result(0.001)),
+        graph("moving", 200, GPU_Auction=result(0.002), CPU_Auction=capped(0.008)),
+    )
+    text = vasconcelos2009.report(stored, 0.0)
+    assert "| 100 | 1 | 3 |" in text
+    assert "| 200 | ≥ 8 | 2 |" in text
+    assert "- CPU Auction takes ≥ 1.15 times as long as GPU Auction (geometric mean of 2" in text
+    assert "≥ 4 times at 200 points; longer at 200." in text
+
+
+# -- figures ---------------------------------------------------------------------------------------
+
+
+def test_figures_that_lack_results_are_none():
+    for suite in ("date2016", "roverso2010", "vasconcelos2009"):
+        assert not any(assignment_plots.of(data(suite)).values())
+    assert assignment_plots.of(data("cpu")) == {}
+
+
+def test_bars_of_figure_3_fill_the_time():
+    parts = {"forward": 0.25, "dual update": 0.125}
+    groups = date2016.grouped(data("date2016", of_date(1, 20_000, tree=tree(0.5, **parts))))
+    (axis,) = assignment_plots.contributions(groups).axes
+    assert [bar.get_width() for bar in axis.patches] == pytest.approx([0, 50, 25, 25])
+
+
+# -- end to end ------------------------------------------------------------------------------------
+
+SHOWN = {
+    "date2016": ["Table 1", "Table 3", "OMP-8"],
+    "roverso2010": ["Figure 1", "Figure 3", "within 0.6 %"],
+    "vasconcelos2009": ["Figure 6", "CPU Auction"],
+}
+DRAWN = {"date2016": ["2"], "roverso2010": ["1", "3"], "vasconcelos2009": ["6"]}
+
+
+@pytest.mark.parametrize("suite", SHOWN)
+def test_the_quick_suite_measures_reports_and_draws(suite, tmp_path, capsys):
+    out = tmp_path / "results.json"
+    arguments = [suite, "--out", out, "--cache", tmp_path / "costs", "--quick", "--repeats", 3]
+    assert main([*map(str, arguments), "--device", "cpu"]) == 0
+    stored = harness.read(out)
+    assert len(stored["graphs"]) > 1
+    for one in stored["graphs"].values():
+        assert one["results"]
+        assert not any("failed" in found for found in one["results"].values())
+    assert main(["report", str(out), "--plots", str(tmp_path / "plots")]) == 0
+    printed = capsys.readouterr().out
+    assert all(text in printed for text in SHOWN[suite])
+    drawn = {path.name: path.read_bytes() for path in (tmp_path / "plots").iterdir()}
+    assert set(drawn) == {f"{suite}-figure{number}.png" for number in DRAWN[suite]}
+    assert all(png.startswith(PNG) and len(png) < 150_000 for png in drawn.values())
+
+
+def test_plots_know_the_suites(switching, tmp_path):
+    drawn = [file.name for file in plots.draw(switching, 0.0, tmp_path)]
+    assert drawn == [f"roverso2010-figure{number}.png" for number in (1, 2, 3)]
