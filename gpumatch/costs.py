@@ -10,6 +10,7 @@ below, C-contiguous, every infinity a forbidden pair of value inf (dense) or non
     float16, float32      float32  float64
     other floats          float64  float64
 
+On a device, where kernels count in 64 bits, int32 stays what it is.
 Duals of integer problems are int64, of others float64.
 
 Costs live where their source does, and so do the problems made from them. A dense matrix that has a
@@ -205,7 +206,8 @@ class DenseCosts:
         dtype = self.values.dtype
         if dtype.kind == "f":
             return np.float32 if dtype.itemsize <= 4 else np.float64
-        return np.int32 if self.largest < INT32_COSTS else np.int64
+        most = 2**31 if self.on_device and dtype == np.int32 else INT32_COSTS
+        return np.int32 if self.largest < most else np.int64
 
     def _like(self, values: Any) -> DenseCosts:
         """Costs that need no check because these have passed it."""

@@ -234,6 +234,15 @@ def test_table_of_where_the_gpu_pays():
     assert all(cuda < cpu for _, n, cpu, cuda in kept if int(n) >= backends.GPU_PAYS_FROM)
 
 
+def test_table_of_where_the_gpu_pays_for_assignment():
+    record = json.loads((ROOT / "bench/results/gpu-pays-assignment-h200.json").read_text())
+    kept = [[p["costs"], str(p["n"]), p["cpu"], p["cuda"]] for p in record["problems"]]
+    shown = table(ROOT / "docs" / "guide.md", "| costs | n | cpu | cuda |")
+    assert [[*row[:2], *map(float, row[2:])] for row in shown] == kept
+    large = [(cpu, cuda) for _, n, cpu, cuda in kept if int(n) ** 2 >= backends.GPU_PAYS_FROM_PAIRS]
+    assert all(cuda < cpu for cpu, cuda in large)
+
+
 MEMORY = table(ROOT / "docs" / "algorithms.md", "| on the CPU | bytes a vertex, at most |")
 SHAPES = {"square": ("uniform", 40_000, 3), "wide": ("lopsided", 20_000, 80_000, 3)}
 
