@@ -14,7 +14,7 @@ from typing import Any
 # Edges from which a graph on the host repays its copy to the GPU (docs/algorithms.md says how
 # this was measured).
 GPU_PAYS_FROM = 100_000
-GPU_PAYS_FROM_PAIRS = 9_000_000  # the same for the pairs of a dense matrix of costs
+GPU_PAYS_FROM_PAIRS = 2_000_000  # the same for the pairs of a dense matrix of costs (docs/guide.md)
 
 BACKENDS = ("cpu", "cuda", "reference")
 
