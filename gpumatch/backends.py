@@ -125,7 +125,8 @@ _ASSIGNMENT = [
         "assignment",
         True,
         "Vasconcelos, Rosenhahn, EMMCVPR 2009",
-        {"cpu": "gpumatch.cpu.auction:run", "reference": "gpumatch.cpu.reference_auction:run"},
+        _on_both("auction:run", "auction:run")
+        | {"reference": "gpumatch.cpu.reference_auction:run"},
         {"finish": ("exact", "epsilon"), "convergence": ("counter", "reduction")},
     ),
     Algorithm(

@@ -106,6 +106,20 @@ HUNGARIAN_TREE = Source(
     cooperative=True,
     types=COST_TYPES,
 )
+AUCTION = Source(
+    "auction.cu",
+    (
+        "flag_bidders<{Cost}>",
+        "open_auction<{Cost}>",
+        *(
+            f"{kernel}<{entries}>"
+            for kernel in ("hold_rounds", "least_reduced")
+            for entries in ("Dense<{Cost}, false>", "Dense<{Cost}, true>", "Sparse<{Cost}>")
+        ),
+    ),
+    cooperative=True,
+    types=COST_TYPES,
+)
 DGS = Source(
     "dgs.cu",
     (
@@ -128,6 +142,7 @@ SOURCES = (
     HUNGARIAN_REDUCTION,
     HUNGARIAN_CLASSICAL,
     HUNGARIAN_TREE,
+    AUCTION,
     DGS,
 )
 
