@@ -5,16 +5,17 @@ Computing 57, 2016. hungarian_classical.cu and hungarian_tree.cu say how they wo
 initial reduction, the launches, and what costs and duals become on the way.
 
 The kernels count in 64-bit integers, so that tight edges have slack 0 exactly. Integer costs are
-what they are. Others become multiples of a power of two that leaves about 2**59 units to the
-largest, if that is above 1e-283: finer than float64 itself is there. With forbidden pairs duals may
-outgrow what they can without; then the search begins again in units coarse enough for any.
+what they are. Others become multiples of a power of two that leaves about 2**57 units to the
+largest: finer than float64 itself is there. With forbidden pairs duals may outgrow what they can
+without; then the search begins again, with units and an order of its steps that are fit for any.
 
-Device memory beside the costs: 44 bytes a row and 36 a column with the tree variant; 56 a row and
+Device memory beside the costs: 76 bytes a row and 44 a column with the tree variant; 56 a row and
 24 a column with the classical one, and 4 for each edge that its adjacency has room for.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from typing import Any, NamedTuple
 
@@ -27,30 +28,45 @@ from gpumatch.cuda import module
 __all__ = ["run_classical", "run_tree"]
 
 _STEPS_A_LAUNCH = 256  # the host looks in between: progress, time limit, Ctrl-C
-_TRACE = (4096, 4)  # as kTraceLength and kTraceWidth in hungarian_trees.cuh
+_TRACE = (4096, 5)  # as kTraceLength and kTraceWidth in hungarian_trees.cuh
 _BLOCK = 512  # as kBlock in hungarian_costs.cuh
-_BLOCKS_A_MULTIPROCESSOR = 1
 _NEVER = np.int64(2**63 - 1)
+_FAR = np.uint64(2**64 - 1)  # kFar in hungarian_tree.cu
 _CHECK, _DONE, _FULL, _TOO_FINE = 0, 6, 7, 8  # stages that the host knows
 _PARTS = ("compression", "forward", "reverse and augmentation", "dual update")
-_UNIT_BITS = 59  # of the largest cost
+_UNIT_BITS = 57  # of the largest cost
+_ROOM_BITS = 60  # of duals that need not be watched closely
 _MOST_BITS = 1000  # 2.0**bits is a number
 _ADOPTIONS = 4  # times that given prices are mended before they are given up
 _EDGES_A_ROW = 64  # that the adjacency has room for at first
 
 _STATE = np.dtype(
     [
-        *((name, np.int32) for name in ("stage", "step", "phase", "matched", "levels", "updates")),
-        *((name, np.int32) for name in ("roots", "members", "leaves", "joined", "found_leaves")),
+        *((name, np.int32) for name in ("stage", "step", "phase", "matched")),
+        *((name, np.int32) for name in ("levels", "updates", "scans")),
+        *((name, np.int32) for name in ("roots", "members", "leaves", "found_leaves")),
         ("sizes", np.int32, 3),
         ("bases", np.int32, 3),
         ("is_stale", np.int32),
         ("is_too_fine", np.int32),
         ("adjacent", np.int64),
-        ("raised", np.int64),
-        ("least", np.int64, 2),
+        ("least", np.int64),
         ("clock", np.int64),
         ("spent", np.int64, len(_PARTS)),
+    ],
+    align=True,
+)
+_LEVEL = np.dtype(
+    [
+        *((name, np.int32) for name in ("size", "found", "again")),
+        *((name, np.uint64) for name in ("least", "nearest")),
+    ],
+    align=True,
+)
+_SEARCH = np.dtype(
+    [
+        *((name, np.uint64) for name in ("reach", "farthest", "end", "spread")),
+        *((name, np.int32) for name in ("roots", "size", "grown", "leaves", "depth")),
     ],
     align=True,
 )
@@ -113,20 +129,22 @@ def _run(
         solution.col_dual[:] = 0
         return True
     values, is_complete = _dense(costs)
-    for units in _units(costs, limit, is_complete):
+    attempts = _attempts(costs, limit, is_complete)
+    for units in attempts:
         problem = _Problem(values, units, limit, solution)
         with control.part("initial reduction"):
             problem.reduce()
-        search = kind(problem, may_grow=not is_complete)
+        search = kind(problem)
+        is_last = units is attempts[-1]  # then duals outgrow their bound where rows must stay free
         try:
             ended = search.finish(control)
         finally:
-            if not search.is_too_fine:
+            if is_last or not search.is_too_fine:
                 problem.write(solution)
                 search.report(control)
         if not search.is_too_fine:
             return ended
-    raise OverflowError("the duals of these costs do not fit 64-bit integers")
+    return True
 
 
 # -- costs -----------------------------------------------------------------------------------------
@@ -147,39 +165,80 @@ def _dense(costs: Any) -> tuple[cp.ndarray, bool]:
     return values, False
 
 
+@dataclasses.dataclass(frozen=True)
 class _Units:
-    """What the kernels count in: costs, and duals, are whole multiples of ``2**-bits``.
+    """What the kernels count in, and how far they may count.
 
-    No price to begin from may be beyond `most_given`, which no optimal assignment without forbidden
-    pairs needs.
+    Attributes
+    ----------
+    bits : int
+        Costs, and duals, are whole multiples of ``2**-bits``; 0 for integers.
+    lift : int
+        Costs so small that ``2.0**bits`` is no number are multiplied by ``2**lift`` beforehand.
+    largest : int
+        The largest cost in units.
+    most : int
+        What no dual outgrows; if one does, the next attempt is due, or there is no solution.
+    most_given : int
+        No price to begin from is beyond it.
+    is_patient : bool
+        Whether searches end at the nearest leaf, even where they need not.
     """
 
-    def __init__(self, bits: int, largest: float, *, is_integer: bool) -> None:
-        self.bits, self.is_integer = bits, is_integer
-        self.most_given = 2 * int(largest) if is_integer else 2 ** (_UNIT_BITS + 1)
+    is_integer: bool
+    bits: int
+    lift: int
+    largest: int
+    most: int
+    most_given: int
+    is_patient: bool
 
     @property
     def scale(self) -> np.float64:
-        return np.float64(math.ldexp(1.0, self.bits))
+        return np.float64(math.ldexp(1.0, self.bits - self.lift))
 
-    def fixed(self, values: cp.ndarray) -> cp.ndarray:
+    @property
+    def most_distance(self) -> int:
+        return self.most - self.largest
+
+    def lifted(self, values: cp.ndarray) -> cp.ndarray:
+        return cp.ldexp(values, self.lift) if self.lift else values
+
+    def fixed(self, lifted: cp.ndarray) -> cp.ndarray:
         if self.is_integer:
-            return values.astype(np.int64)
-        return cp.rint(cp.ldexp(values.astype(np.float64), self.bits)).astype(np.int64)
+            return lifted.astype(np.int64)
+        return cp.rint(lifted.astype(np.float64) * self.scale).astype(np.int64)
 
     def given(self, fixed: cp.ndarray) -> cp.ndarray:
         return fixed if self.is_integer else cp.ldexp(fixed.astype(np.float64), -self.bits)
 
 
-def _units(costs: Any, limit: float | None, is_complete: bool) -> list[_Units]:
-    """The units to try, the finest first."""
+def _attempts(costs: Any, limit: float | None, is_complete: bool) -> list[_Units]:
+    """The units to try: first the finest; last those whose duals are sure to fit.
+
+    Let c be the largest cost or limit, in units, and n the rows. While searches end at the nearest
+    leaf, an alternating path of at most n rows leads from the least dual of a column to one that is
+    0, so that no column's is below -2nc, and no row's above (2n + 1)c; what is given adds to both.
+    A row whose dual is greater can't be matched. If (n + 1)c < 2**62, all that fits 64 bits, and so
+    do distances without a sign. Without forbidden pairs one row leads from any column to any other,
+    and n counts as 1. Searches that end farther out are tried while duals leave much room.
+    """
     largest = max(costs.largest, 0 if limit is None else abs(limit))
-    if costs.is_integer:
-        return [_Units(0, largest, is_integer=True)]
-    finest = min(_UNIT_BITS - math.frexp(largest)[1], _MOST_BITS)
-    coarser = (4 * min(costs.shape)).bit_length()
-    bits = [finest] if is_complete else [finest, finest - coarser]
-    return [_Units(b, largest, is_integer=False) for b in bits]
+    exponent = 0 if costs.is_integer else _UNIT_BITS - math.frexp(largest)[1]
+    n = 1 if is_complete else min(costs.shape)
+
+    def units(bits: int, *, is_patient: bool) -> _Units:
+        most_cost = int(largest) if costs.is_integer else 2**_UNIT_BITS >> exponent - bits
+        room = 2**63 - 1 - 2 * (n + 1) * most_cost
+        given = min(2 * most_cost, room)
+        most = (2 * n + 1) * most_cost + given if is_patient else 2**_ROOM_BITS
+        lift = max(0, bits - _MOST_BITS)
+        return _Units(costs.is_integer, bits, lift, most_cost, most, given, is_patient)
+
+    coarser = 0 if costs.is_integer else max(0, (n + 1).bit_length() - (62 - _UNIT_BITS))
+    last = units(exponent - coarser, is_patient=True)
+    first = units(exponent, is_patient=False)
+    return [last] if first.largest > 2**_UNIT_BITS else [first, last]
 
 
 class _Problem:
@@ -188,7 +247,7 @@ class _Problem:
     def __init__(
         self, values: cp.ndarray, units: _Units, limit: float | None, start: _Solution
     ) -> None:
-        self.values, self.units = values, units
+        self.values, self.units = units.lifted(values), units
         self.nrows, self.ncols = values.shape
         self.limit = _NEVER if limit is None else np.int64(_fixed_limit(limit, units))
         self.all_match = limit is None and self.nrows == self.ncols
@@ -196,13 +255,14 @@ class _Problem:
         self.row_to_col = cp.full(self.nrows, -1, np.int32)
         self.col_to_row = cp.array(start.col_to_row)
         self.row_dual = cp.zeros(self.nrows, np.int64)
-        self.col_dual = units.fixed(cp.asarray(start.col_dual))
+        self.col_dual = units.fixed(units.lifted(cp.asarray(start.col_dual)))
         cp.clip(self.col_dual, -units.most_given, units.most_given, out=self.col_dual)
 
     def struct(self) -> np.ndarray:
         """Problem<Cost> in hungarian_costs.cuh."""
         return module.struct(
-            *(self.values, self.nrows, self.ncols, self.units.scale, self.limit),
+            *(self.values, self.nrows, self.ncols, self.units.scale),
+            *(self.limit, np.int64(self.units.most)),
             *(self.row_to_col, self.col_to_row, self.row_dual, self.col_dual),
         )
 
@@ -261,6 +321,7 @@ class _Problem:
         arguments = (self.struct(), self.col_dual)
         self.kernels["column_minima<{Cost}>"]((blocks, shares), (module.BLOCK,), arguments)
         self.col_dual[self.col_dual == _NEVER] = 0
+        cp.minimum(self.col_dual, self.units.most_given, out=self.col_dual)
 
 
 def _fixed_limit(limit: float, units: _Units) -> int:
@@ -280,7 +341,7 @@ class _Search:
     source: module.Source
     kernel: str
 
-    def __init__(self, problem: _Problem, *, may_grow: bool) -> None:
+    def __init__(self, problem: _Problem) -> None:
         nrows, ncols = problem.nrows, problem.ncols
         self.problem = problem
         module.require_memory(self.bytes_needed(nrows, ncols), "the Hungarian algorithm")
@@ -289,10 +350,7 @@ class _Search:
         kernels = module.kernels_for(self.source, problem.values.dtype)
         name = self.kernel.format(str(is_aligned).lower())
         self._kernel = kernels[name]
-        multiprocessors = cp.cuda.Device().attributes["MultiProcessorCount"]
-        most = min(
-            kernels.resident_blocks(name, _BLOCK), _BLOCKS_A_MULTIPROCESSOR * multiprocessors
-        )
+        most = min(kernels.resident_blocks(name, _BLOCK), _most_blocks())
         self._blocks = max(1, min(most, nrows * (ncols // _BLOCK + 1)))
         self.rows = cp.empty((2, nrows), np.int32)
         self.cols = cp.empty((2, ncols), np.int32)
@@ -304,7 +362,7 @@ class _Search:
         self._seen = cupyx.zeros_pinned(_STATE.itemsize, np.uint8)
         self._trees = module.struct(
             *(self.members, self.leaves, *self.rows, *self.cols),
-            *(self.state, self.trace, self._barrier, int(may_grow)),
+            *(self.state, self.trace, self._barrier),
         )
         self._started_with = int((problem.col_to_row >= 0).sum())
         self.seen["matched"] = self._started_with
@@ -355,37 +413,54 @@ class _Search:
     def report(self, control: Any) -> None:
         """Tell `control` of the iterations, and of the time that each part took."""
         matched = self._started_with
-        for levels, found, updates, gained in self.trace[: int(self.seen["phase"])].get().tolist():
+        trace = self.trace[: int(self.seen["phase"])].get().tolist()
+        for levels, found, updates, gained, scans in trace:
             matched += gained
-            control.phase(levels=levels, found=found, matched=matched, updates=updates)
+            control.phase(levels=levels, scans=scans, found=found, matched=matched, updates=updates)
         for name, spent in zip(_PARTS, self.seen["spent"].tolist()):
             control.seconds[name] = control.seconds.get(name, 0.0) + spent * 1e-9
+
+
+def _most_blocks() -> int:
+    """One a multiprocessor: more make grid barriers slower."""
+    return cp.cuda.Device().attributes["MultiProcessorCount"]
 
 
 class _Tree(_Search):
     source = module.HUNGARIAN_TREE
     kernel = "hungarian_tree<{{Cost}}, {}>"
 
-    def __init__(self, problem: _Problem, *, may_grow: bool) -> None:
-        super().__init__(problem, may_grow=may_grow)
-        self.dist = cp.empty(problem.ncols, np.int64)
-        self.covered = cp.empty(problem.ncols, np.int32)
-        self.row_is_leaf = cp.empty(problem.nrows, np.int32)
+    def __init__(self, problem: _Problem) -> None:
+        super().__init__(problem)
+        self.dist = cp.empty((2, problem.ncols), np.uint64)
+        self.frontier = cp.empty((2, problem.nrows, 2), np.int64)
+        made = np.zeros(3, _LEVEL)
+        made["least"] = made["nearest"] = _FAR
+        self.made = cp.asarray(made.view(np.uint8))
+        start = np.zeros(1, _SEARCH)
+        start["spread"] = problem.units.largest
+        self.search = cp.asarray(start.view(np.uint8))
+        self.may_end_beyond = problem.all_match and not problem.units.is_patient
 
     @staticmethod
     def bytes_needed(nrows: int, ncols: int) -> int:
-        return _Search.bytes_needed(nrows, ncols) + 4 * nrows + 12 * ncols
+        return _Search.bytes_needed(nrows, ncols) + 32 * nrows + 16 * ncols
 
     def arguments(self) -> tuple[Any, ...]:
-        return (module.struct(self.dist, self.covered, self.row_is_leaf),)
+        return (
+            module.struct(
+                *(*self.dist, *self.frontier, self.made, self.search),
+                *(np.int64(self.problem.units.most_distance), int(self.may_end_beyond)),
+            ),
+        )
 
 
 class _Classical(_Search):
     source = module.HUNGARIAN_CLASSICAL
     kernel = "hungarian_classical<{{Cost}}, {}>"
 
-    def __init__(self, problem: _Problem, *, may_grow: bool) -> None:
-        super().__init__(problem, may_grow=may_grow)
+    def __init__(self, problem: _Problem) -> None:
+        super().__init__(problem)
         self.bounds = cp.empty((2, problem.nrows), np.int64)
         self.adjacency = cp.empty(_EDGES_A_ROW * problem.nrows, np.int32)
 

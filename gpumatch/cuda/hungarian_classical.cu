@@ -167,9 +167,9 @@ __device__ void update_duals(const Problem<Cost>& p, const Trees& t, int members
   State& state = *t.state;
   for (int k = thread_index(); k < members; k += thread_count()) {
     Member& m = t.members[k];
+    if (m.base < least - p.most) state.is_too_fine = 1;
     m.base -= least;
     p.row_dual[m.row] = -m.base;
-    if (t.may_grow && -m.base > kMost) state.is_too_fine = 1;
     if (p.has_limit() && -m.base == p.limit) push(Queue<int>{t.leaves, &state.found_leaves}, ~m.row);
   }
   for (int col = thread_index(); col < p.ncols; col += thread_count()) {
@@ -194,7 +194,7 @@ struct Segment {
 // Expand level after level with one block while the frontier stays small.
 template <typename Cost>
 __device__ Segment search_alone(Alternating<Cost> visitor, Member* members, Segment frontier,
-                                int* levels) {
+                                Tally* tally) {
   __shared__ int sizes[2];
   int level = 0;
   do {
@@ -204,11 +204,12 @@ __device__ Segment search_alone(Alternating<Cost> visitor, Member* members, Segm
     const int next = frontier.base + frontier.size;
     visitor.out = {members + next, size};
     expand(own_block(), members + frontier.base, frontier.size, visitor);
+    ++tally->levels;
+    tally->scans += frontier.size;
     __syncthreads();
     frontier = {next, *size};
     ++level;
   } while (frontier.size != 0 && frontier.size <= kAlone && level < kAloneLevels);
-  *levels = level;
   return frontier;
 }
 
@@ -220,6 +221,7 @@ __global__ void __launch_bounds__(kBlock)
   int stage = state.stage, step = state.step, phase = state.phase;
   int roots = state.roots, members = state.members, leaves = state.leaves;  // alike in all blocks
   bool is_stale = state.is_stale != 0;
+  Tally tally = state.tally;
   if (is_first) state.clock = nanoseconds();
   for (int steps = 0; steps < max_steps && stage < kDone; ++steps, ++step) {
     const Segment frontier = {now(state.bases[(step + 2) % 3]), now(state.sizes[(step + 2) % 3])};
@@ -229,8 +231,9 @@ __global__ void __launch_bounds__(kBlock)
       state.sizes[(step + 1) % 3] = 0;
       state.bases[step % 3] = next;
     }
+    const int current = stage;
     Part part = kForwardPass;
-    switch (stage) {
+    switch (current) {
       case kCheck:
         check(p, t, &made);
         if (is_first) {
@@ -273,32 +276,29 @@ __global__ void __launch_bounds__(kBlock)
       case kForward: {
         Alternating<Cost> visitor = {p, t, z, {t.leaves, &state.found_leaves},
                                      {t.members + next, &made}};
-        int levels = 1;
         if (frontier.size == 0) {
-          levels = 0;
           members = next;
           leaves = now(state.found_leaves);
           stage = leaves != 0 ? kReverse : kDualUpdate;
         } else if (frontier.size > kAlone) {
           expand(whole_grid(), t.members + frontier.base, frontier.size, visitor);
+          ++tally.levels;
+          tally.scans += frontier.size;
         } else if (blockIdx.x == 0) {
-          const Segment left = search_alone(visitor, t.members, frontier, &levels);
+          const Segment left = search_alone(visitor, t.members, frontier, &tally);
           if (is_first) {
             state.bases[step % 3] = left.base;
             made = left.size;
           }
         }
-        if (is_first) {
-          state.levels += levels;
-          state.least[0] = kNever;
-        }
+        if (is_first) state.least = kNever;
         grid_barrier(t.barrier);
         break;
       }
       case kDualUpdate: {
-        lower_to_least(&state.least[0], least_uncovered<Cost, kAligned>(p, t, members));
+        lower_to_least(&state.least, least_uncovered<Cost, kAligned>(p, t, members));
         grid_barrier(t.barrier);
-        const long long least = now(state.least[0]);
+        const long long least = now(state.least);
         part = kDuals;
         if (least == kNever) {
           stage = kDone;
@@ -306,7 +306,7 @@ __global__ void __launch_bounds__(kBlock)
         }
         update_duals(p, t, members, least);
         is_stale = true;
-        if (is_first) ++state.updates;
+        ++tally.updates;
         grid_barrier(t.barrier);
         leaves = now(state.found_leaves);
         stage = now(state.is_too_fine) != 0 ? kTooFine : leaves != 0 ? kReverse : kCompress;
@@ -320,16 +320,19 @@ __global__ void __launch_bounds__(kBlock)
         break;
       case kAugment:
         augmentation_pass(t, roots, p.row_to_col, p.col_to_row, phase);
-        if (is_first) record_phase(t, phase);
+        if (is_first) record_phase(t, phase, tally);
+        tally = {0, 0, 0};
         part = kReverseAndAugmentation;
         ++phase;
         stage = kCheck;
         grid_barrier(t.barrier);
         break;
     }
-    if (is_first) spend(state, part);
+    if (is_first && stage != current) spend(state, part);
   }
   if (is_first) {
+    spend(state, kForwardPass);
+    state.tally = tally;
     state.stage = stage;
     state.step = step;
     state.phase = phase;

@@ -8,6 +8,7 @@
 //                           forbids the pair
 //   limit                   what it costs a row to go without a column: a column of its own, always
 //                           free, whose dual stays 0. kNever if every row must be matched
+//   most                    what no dual may outgrow
 //   Member                  a row in a tree; base: its dual, negative, plus by how much the duals
 //                           had been raised in this search when it joined. Then base + cost -
 //                           dual of the column is the distance of a column that it leads to.
@@ -17,9 +18,8 @@
 #include "frontier.cuh"
 
 constexpr long long kNever = 0x7fffffffffffffffll;
-constexpr long long kMost = 1ll << 60;  // duals that sums of four are sure to fit
-constexpr int kFewRows = 4;             // rows a thread scans alone for its columns
 constexpr int kBlock = 512;
+constexpr int kRowsAtOnce = 8;  // that a thread loads before it looks at one
 
 struct __align__(16) Member {
   long long base;
@@ -33,6 +33,7 @@ struct Problem {
   int ncols;
   double scale;
   long long limit;
+  long long most;
   int* row_to_col;
   int* col_to_row;
   long long* row_dual;
@@ -78,12 +79,6 @@ struct Pack {
   }
 };
 
-// The thread's number where warps are counted round the blocks: then all multiprocessors have a part
-// in little work.
-__device__ inline int spread_index() {
-  return (static_cast<int>(threadIdx.x / kWarp) * gridDim.x + blockIdx.x) * kWarp + lane_index();
-}
-
 // How many threads share the rows of one pack of columns, for all threads to have work.
 __device__ inline int shares_for(int rows, int packs) {
   return max(1, min(rows, thread_count() / max(packs, 1)));
@@ -95,16 +90,23 @@ template <typename Cost, bool kAligned>
 __device__ void lower_to_members(const Problem<Cost>& p, const Member* members, int size, int first,
                                  int step, int pack, long long* least, int* nearest) {
   using P = Pack<Cost, kAligned>;
-#pragma unroll 4
-  for (int k = first; k < size; k += step) {
-    const Member m = members[k];
-    const typename P::Values values = P::load(p.row(m.row), pack);
+  for (int k = first; k < size; k += kRowsAtOnce * step) {
+    typename P::Values values[kRowsAtOnce];
 #pragma unroll
-    for (int w = 0; w < P::kWidth; ++w) {
-      const long long here = reach(p, values.value[w], m.base);
-      if (here < least[w]) {
-        least[w] = here;
-        nearest[w] = m.row;
+    for (int r = 0; r < kRowsAtOnce; ++r) {
+      if (k + r * step < size) values[r] = P::load(p.row(members[k + r * step].row), pack);
+    }
+#pragma unroll
+    for (int r = 0; r < kRowsAtOnce; ++r) {
+      if (k + r * step >= size) continue;
+      const Member m = members[k + r * step];
+#pragma unroll
+      for (int w = 0; w < P::kWidth; ++w) {
+        const long long here = reach(p, values[r].value[w], m.base);
+        if (here < least[w]) {
+          least[w] = here;
+          nearest[w] = m.row;
+        }
       }
     }
   }

@@ -6,226 +6,360 @@
 // iterations, and its stages are the paper's kernels:
 //
 //   kCheck       Algorithm 2, the optimality check; the roots are gathered, the arrays reset
-//   kForward     Algorithm 4: the frontier's rows lower the columns' slacks. Rows of a large
-//                frontier are shared out among several threads a column, who agree on the slack
-//                first and on the predecessor then. The columns whose slack is the least join the
-//                trees and their mates the next frontier.
-//   kDualUpdate  Algorithm 9
+//   kForward     Algorithm 4: the frontier's rows lower the columns' slacks; columns join the
+//                trees, and their mates the next frontier
+//   kDualUpdate  Algorithm 9, and the leaves are gathered
 //   kReverse, kAugment   Algorithms 5 and 6 (hungarian_trees.cuh)
 //
 // Algorithm 9 subtracts the least slack from all others after each level. Here it is added to one
-// number, by how much the duals have been raised in this search; dist[j] is the slack of column j
+// number, by how much the duals have been raised in this search; a column's distance is its slack
 // plus that number, and the duals of rows and columns are written once, when the search ends.
 //
-// A launch makes a bounded number of steps and leaves in `State` where it stands, so that the host
-// can look in between. At each of these points the pairs are a matching, and tight.
+// Without ties each dual update makes one edge, and a level one row. For a level to have work for the
+// whole device, all columns join whose distance is little above the least. A distance may then prove
+// too great: the column joins again with the lower one, and its mate is scanned again. What is below
+// the least distance of those yet to be scanned is settled. How much above is `spread` over the rows
+// in trees, for each of them brings as many columns; `spread` grows while frontiers are small, and
+// shrinks, down to 0 where there are ties enough, when most of a frontier has been there before.
+//
+// A search ends at the distance of its nearest leaf; all of that distance are found. Where all rows
+// and columns will be matched, no dual must stay 0, and it may end farther out, with paths for many
+// trees: it does when there are leaves for a share of the roots. (A free column in a tree has the
+// slack 0 after the update, like all others there.)
+//
+// A launch makes a bounded number of steps and leaves in `State` and `Search` where it stands, so
+// that the host can look in between. At each of these points the pairs are a matching, and tight.
 #include "hungarian_trees.cuh"
 
-struct Slacks {
-  long long* dist;
-  int* covered;      // columns: in a tree, or a leaf
-  int* row_is_leaf;  // rows that may go without: is a leaf
+using Distance = unsigned long long;
+
+constexpr Distance kFar = ~0ull;  // beyond all distances
+constexpr int kBatch = 128;       // rows that a frontier should have
+constexpr int kRootsALeaf = 2;    // a search may end when there is a leaf for so many roots
+
+// What a level makes.
+struct Level {
+  int size;           // of the next frontier
+  int found;          // free columns that joined
+  int again;          // columns that had joined before, with a greater distance
+  Distance least;     // of what is yet to be scanned
+  Distance nearest;   // leaf
 };
 
-// Algorithm 4 for a frontier of few rows: each thread owns columns. Returns the least distance of
-// those that are uncovered.
-template <typename Cost, bool kAligned>
-__device__ long long lower_own_slacks(const Problem<Cost>& p, const Trees& t, const Slacks& s,
-                                      const Member* frontier, int size) {
-  constexpr int kWidth = Pack<Cost, kAligned>::kWidth;
-  long long best = kNever;
-  for (int pack = spread_index(); pack < p.ncols / kWidth; pack += thread_count()) {
-    long long least[kWidth];
-    int nearest[kWidth];
-#pragma unroll
-    for (int w = 0; w < kWidth; ++w) {
-      const int col = pack * kWidth + w;
-      const long long dist = s.dist[col];
-      least[w] = dist == kNever ? kNever : dist + p.col_dual[col];
-      nearest[w] = -1;
-    }
-    lower_to_members<Cost, kAligned>(p, frontier, size, 0, 1, pack, least, nearest);
-#pragma unroll
-    for (int w = 0; w < kWidth; ++w) {
-      const int col = pack * kWidth + w;
-      const long long dist = least[w] == kNever ? kNever : least[w] - p.col_dual[col];
-      if (nearest[w] >= 0) {
-        s.dist[col] = dist;
-        t.col_pred[col] = nearest[w];
-      }
-      if (s.covered[col] == 0) best = min(best, dist);
-    }
-  }
-  return best;
-}
+// Where a search stands.
+struct Search {
+  Distance reach;     // columns as near as this join
+  Distance farthest;  // the greatest reach
+  Distance end;       // of the search, kFar while it is not known
+  Distance spread;    // of the next frontier's distances, times the rows in trees
+  int roots;
+  int size;           // of the frontier
+  int grown;          // rows in trees
+  int leaves;
+  int depth;          // levels so far; in each at least the nearest column is settled
+};
 
-// The same for a larger frontier, its rows shared out among the threads that look at a column. They
-// agree on the distance first, and on the row that it comes from after a grid barrier.
+struct Slacks {
+  Distance* dist;       // of each column, kFar while no edge leads to it from a tree
+  Distance* joined_at;  // with which it joined last, kFar if it never did
+  Member* frontier[2];  // by step & 1: made there
+  Level* made;          // by step % 3: while one is read and the next is filled, one is cleared
+  Search* search;
+  Distance most;        // no row that can be matched needs a greater one
+  int many;             // the search may end beyond the nearest leaf
+};
+
+// A frontier, as each thread sees it.
+struct Rows {
+  const Member* items;
+  int size;
+  Member own;  // items[threadIdx.x], if there is one: read early
+};
+
+struct Near {
+  long long reach;
+  int row;
+};
+
+// What a level needs of a column, and what changes in it from level to level.
+struct Column {
+  Distance dist;
+  Distance joined_at;
+  long long dual;
+  long long mate_dual;
+  int mate;
+};
+
+// The least reach of the frontier in a column of the block's slice, a column a thread. The block's
+// threads share out the rows, then agree.
 template <typename Cost, bool kAligned>
-__device__ long long lower_shared_slacks(const Problem<Cost>& p, const Trees& t, const Slacks& s,
-                                         const Member* frontier, int size, int shares) {
+__device__ Near nearest_member(const Problem<Cost>& p, const Rows& frontier, int first,
+                               int packs) {
   constexpr int kWidth = Pack<Cost, kAligned>::kWidth;
-  const int packs = p.ncols / kWidth;
-  const int pack = thread_index() % packs, share = thread_index() / packs;
+  __shared__ long long reaches[kWidth][kBlock];
+  __shared__ int rows[kWidth][kBlock];
+  __shared__ Member members[kBlock];
+  const int self = threadIdx.x, pack = self % packs, share = self / packs;
+  const int shares = min((frontier.size + kRowsAtOnce - 1) / kRowsAtOnce, kBlock / packs);
   long long least[kWidth];
   int nearest[kWidth];
 #pragma unroll
-  for (int w = 0; w < kWidth; ++w) nearest[w] = -1;
-  if (share < shares) {
-#pragma unroll
-    for (int w = 0; w < kWidth; ++w) {
-      const int col = pack * kWidth + w;
-      const long long dist = now(s.dist[col]);
-      least[w] = dist == kNever ? kNever : dist + p.col_dual[col];
-    }
-    lower_to_members<Cost, kAligned>(p, frontier, size, share, shares, pack, least, nearest);
-#pragma unroll
-    for (int w = 0; w < kWidth; ++w) {
-      const int col = pack * kWidth + w;
-      if (nearest[w] < 0) continue;
-      least[w] -= p.col_dual[col];
-      atomicMin(s.dist + col, least[w]);
+  for (int w = 0; w < kWidth; ++w) {
+    least[w] = kNever;
+    nearest[w] = -1;
+  }
+  for (int begin = 0; begin < frontier.size; begin += kBlock) {
+    const int count = min(kBlock, frontier.size - begin);
+    __syncthreads();
+    if (self < count) members[self] = begin == 0 ? frontier.own : frontier.items[begin + self];
+    __syncthreads();
+    if (share < shares) {
+      lower_to_members<Cost, kAligned>(p, members, count, share, shares, first + pack, least,
+                                       nearest);
     }
   }
-  grid_barrier(t.barrier);
 #pragma unroll
   for (int w = 0; w < kWidth; ++w) {
-    const int col = pack * kWidth + w;
-    if (nearest[w] >= 0 && s.dist[col] == least[w]) t.col_pred[col] = nearest[w];
+    reaches[w][self] = least[w];
+    rows[w][self] = nearest[w];
   }
-  long long best = kNever;
-  for (int col = thread_index(); col < p.ncols; col += thread_count()) {
-    if (s.covered[col] == 0) best = min(best, s.dist[col]);
-  }
-  return best;
-}
-
-// The least distance at which a row in a tree may go without a column.
-template <typename Cost>
-__device__ long long least_limit(const Problem<Cost>& p, const Trees& t, const Slacks& s,
-                                 int members) {
-  long long best = kNever;
-  for (int k = thread_index(); k < members; k += thread_count()) {
-    const Member m = t.members[k];
-    if (s.row_is_leaf[m.row] == 0) best = min(best, m.base + p.limit);
-  }
-  return best;
-}
-
-// Contraction: what lies at distance `raised` joins the trees or is a leaf.
-template <typename Cost>
-__device__ void join(const Problem<Cost>& p, const Trees& t, const Slacks& s, int members,
-                     long long raised) {
-  State& state = *t.state;
-  const Queue<Member> joined = {t.members, &state.joined};
-  const Queue<int> leaves = {t.leaves, &state.found_leaves};
-  for (int col = spread_index(); col < p.ncols; col += thread_count()) {
-    if (s.dist[col] != raised || s.covered[col] != 0) continue;
-    s.covered[col] = 1;
-    const int mate = p.col_to_row[col];
-    if (mate == -1) {
-      push(leaves, col);
-    } else {
-      t.row_pred[mate] = col;
-      push(joined, Member{raised - p.row_dual[mate], mate});
+  for (int left = shares; left > 1;) {
+    const int half = (left + 1) / 2;
+    __syncthreads();
+    if (share + half < left) {
+#pragma unroll
+      for (int w = 0; w < kWidth; ++w) {
+        const long long other = reaches[w][self + half * packs];
+        if (other >= reaches[w][self]) continue;
+        reaches[w][self] = other;
+        rows[w][self] = rows[w][self + half * packs];
+      }
     }
+    left = half;
   }
-  for (int k = thread_index(); p.has_limit() && k < members; k += thread_count()) {
-    const Member m = t.members[k];
-    if (m.base + p.limit != raised || s.row_is_leaf[m.row] != 0) continue;
-    s.row_is_leaf[m.row] = 1;
-    push(leaves, ~m.row);
-  }
+  __syncthreads();
+  const int w = self % kWidth, at = self / kWidth;
+  return {reaches[w][at], rows[w][at]};
 }
 
-// Algorithm 9, for all that the search has raised.
-template <typename Cost>
-__device__ void update_duals(const Problem<Cost>& p, const Trees& t, const Slacks& s, int members,
-                             long long raised) {
-  for (int k = thread_index(); k < members; k += thread_count()) {
-    const Member m = t.members[k];
-    p.row_dual[m.row] = raised - m.base;
-    if (t.may_grow && raised - m.base > kMost) t.state->is_too_fine = 1;
+// Put what the threads of the grid have made together. Each thread's `own` counts no frontier.
+__device__ inline void put_together(Level& made, Level own) {
+  constexpr int kWarps = kBlock / kWarp;
+  __shared__ Level of_warp[kWarps];
+  for (int step = kWarp / 2; step > 0; step /= 2) {
+    own.found += __shfl_down_sync(kWholeWarp, own.found, step);
+    own.again += __shfl_down_sync(kWholeWarp, own.again, step);
+    own.least = min(own.least, __shfl_down_sync(kWholeWarp, own.least, step));
+    own.nearest = min(own.nearest, __shfl_down_sync(kWholeWarp, own.nearest, step));
   }
-  for (int col = thread_index(); col < p.ncols; col += thread_count()) {
-    if (s.covered[col] != 0) p.col_dual[col] -= raised - s.dist[col];
+  if (lane_index() == 0) of_warp[threadIdx.x / kWarp] = own;
+  __syncthreads();
+  if (threadIdx.x >= kWarps) return;
+  own = of_warp[threadIdx.x];
+  for (int step = kWarps / 2; step > 0; step /= 2) {
+    own.found += __shfl_down_sync((1u << kWarps) - 1, own.found, step);
+    own.again += __shfl_down_sync((1u << kWarps) - 1, own.again, step);
+    own.least = min(own.least, __shfl_down_sync((1u << kWarps) - 1, own.least, step));
+    own.nearest = min(own.nearest, __shfl_down_sync((1u << kWarps) - 1, own.nearest, step));
   }
+  if (threadIdx.x != 0) return;
+  if (own.found != 0) atomicAdd(&made.found, own.found);
+  if (own.again != 0) atomicAdd(&made.again, own.again);
+  if (own.least != kFar) atomicMin(&made.least, own.least);
+  if (own.nearest != kFar) atomicMin(&made.nearest, own.nearest);
 }
 
 template <typename Cost>
-__device__ void check(const Problem<Cost>& p, const Trees& t, const Slacks& s) {
+__device__ Column look_up(const Problem<Cost>& p, const Slacks& s, int col) {
+  const int mate = p.col_to_row[col];
+  const long long mate_dual = mate == -1 ? 0 : p.row_dual[mate];
+  return {s.dist[col], s.joined_at[col], p.col_dual[col], mate_dual, mate};
+}
+
+// A column's part in a level: its slack is lowered (expansion), and it joins if it is near enough
+// (contraction).
+template <typename Cost>
+__device__ void look_at(const Problem<Cost>& p, const Trees& t, const Slacks& s, int col,
+                        Column& c, Near from, Distance reach, Queue<Member> next, Level& own) {
+  const Distance here = static_cast<Distance>(from.reach) - c.dual;
+  if (from.row >= 0 && here < c.dist) {
+    s.dist[col] = c.dist = here;
+    t.col_pred[col] = from.row;
+  }
+  if (c.mate == -1) own.nearest = min(own.nearest, c.dist);
+  if (c.dist >= c.joined_at) return;
+  if (c.dist > reach || c.mate != -1) own.least = min(own.least, c.dist);
+  if (c.dist > reach) return;
+  const bool is_new = c.joined_at == kFar;
+  s.joined_at[col] = c.joined_at = c.dist;
+  if (c.mate == -1) {
+    own.found += is_new;
+    return;
+  }
+  own.again += !is_new;
+  if (p.has_limit()) own.nearest = min(own.nearest, c.dist + (p.limit - c.mate_dual));
+  t.row_pred[c.mate] = col;
+  push(next, Member{static_cast<long long>(c.dist) - c.mate_dual, c.mate});
+}
+
+// A level. Each block owns columns that lie together, each thread one at a time. A thread that has
+// one only, keeps what it knows of it.
+template <typename Cost, bool kAligned>
+__device__ void grow(const Problem<Cost>& p, const Trees& t, const Slacks& s, const Rows& frontier,
+                     Distance reach, Queue<Member> next, Column& c, bool is_known, Level& made) {
+  constexpr int kWidth = Pack<Cost, kAligned>::kWidth;
+  constexpr int kSlice = kBlock / kWidth;  // packs, for a thread to have a column
+  const int all = p.ncols / kWidth;
+  const int share = (all + gridDim.x - 1) / gridDim.x;
+  const int end = min(all, static_cast<int>(blockIdx.x + 1) * share);
+  Level own = {0, 0, 0, kFar, kFar};
+  for (int first = blockIdx.x * share; first < end; first += kSlice) {
+    const int packs = min(kSlice, end - first);
+    const int col = first * kWidth + static_cast<int>(threadIdx.x);
+    const bool has_column = static_cast<int>(threadIdx.x) < packs * kWidth;
+    if (has_column && !(is_known && share <= kSlice)) c = look_up(p, s, col);
+    Near from = {kNever, -1};
+    if (frontier.size != 0) from = nearest_member<Cost, kAligned>(p, frontier, first, packs);
+    if (has_column) look_at(p, t, s, col, c, from, reach, next, own);
+  }
+  put_together(made, own);
+}
+
+// By how much the dual of what joined at a distance has risen when the search ends.
+__device__ inline long long rise(Distance end, Distance dist) {
+  return dist < end ? static_cast<long long>(end - dist) : 0;
+}
+
+// Algorithm 9, for all that the search has raised. What may end a path becomes a leaf. Where free
+// columns' duals change, those of all rows and columns are shifted, so that the first keeps its.
+template <typename Cost>
+__device__ void update_duals(const Problem<Cost>& p, const Trees& t, const Slacks& s,
+                             Distance end) {
+  const Queue<int> leaves = {t.leaves, &t.state->found_leaves};
+  const long long shift = s.many ? rise(end, s.dist[0]) : 0;
+  bool is_too_fine = false;
+  for (int i = thread_index(); i < p.nrows; i += thread_count()) {
+    const int col = p.row_to_col[i];
+    const Distance dist = col >= 0 ? s.dist[col] : p.wants(i) ? 0 : kFar;
+    const long long dual = p.row_dual[i] + (rise(end, dist) - shift);
+    if (p.has_limit() && dist <= end && dual == p.limit) push(leaves, ~i);
+    p.row_dual[i] = dual;
+    is_too_fine |= dual > p.most || dual < -p.most;
+  }
   for (int col = thread_index(); col < p.ncols; col += thread_count()) {
-    s.dist[col] = kNever;
-    s.covered[col] = 0;
+    const Distance dist = s.dist[col];
+    if (dist <= end && p.col_to_row[col] == -1) push(leaves, col);
+    p.col_dual[col] -= rise(end, dist) - shift;
+  }
+  if (is_too_fine) t.state->is_too_fine = 1;
+}
+
+template <typename Cost>
+__device__ void check(const Problem<Cost>& p, const Trees& t, const Slacks& s, Level& made) {
+  Level own = {0, 0, 0, kFar, kFar};
+  for (int col = thread_index(); col < p.ncols; col += thread_count()) {
+    s.dist[col] = s.joined_at[col] = kFar;
     t.col_pred[col] = -1;
   }
   for (int i = thread_index(); i < p.nrows; i += thread_count()) {
     t.row_pred[i] = t.row_next[i] = -1;
-    s.row_is_leaf[i] = 0;
-    if (p.wants(i)) push(Queue<Member>{t.members, &t.state->joined}, Member{-p.row_dual[i], i});
+    if (!p.wants(i)) continue;
+    const long long dual = p.row_dual[i];
+    push(Queue<Member>{t.members, &made.size}, Member{-dual, i});
+    if (p.has_limit()) own.nearest = min(own.nearest, static_cast<Distance>(p.limit - dual));
   }
+  put_together(made, own);
+}
+
+// The first level's reach, once the roots are known.
+__device__ inline int begin(Search& at, const Level& made, bool is_too_fine) {
+  at.roots = at.size = at.grown = made.size;
+  at.leaves = at.depth = 0;
+  at.end = made.nearest;
+  at.farthest = at.reach = min(at.end, at.spread / max(at.roots, 1));
+  return at.roots == 0 ? kDone : is_too_fine ? kTooFine : kForward;
+}
+
+// How to go on after a level: the next reach, or the stage after the search.
+__device__ inline int go_on(Search& at, const Level& made, const Slacks& s, Tally& tally) {
+  ++at.depth;
+  ++tally.levels;
+  tally.scans += made.size;
+  tally.updates += made.least > at.reach;
+  at.size = made.size;
+  at.grown += made.size - made.again;
+  at.leaves += made.found;
+  const bool is_all = made.least == kFar && at.leaves != 0;
+  if (!s.many) {
+    at.end = min(at.end, made.nearest);
+  } else if (at.end == kFar && (is_all || at.leaves >= (at.roots - 1) / kRootsALeaf + 1)) {
+    at.end = at.farthest;
+  }
+  if (made.least > at.end) return kDualUpdate;
+  if (made.least > s.most) return made.least == kFar ? kDone : kTooFine;
+  if (made.again > max(kBatch, made.size / 2)) at.spread /= 2;
+  if (made.size < kBatch) at.spread = min(2 * at.spread + 1, s.most / 2);
+  at.reach = min(min(at.end, s.most), made.least + at.spread / at.grown);
+  at.farthest = max(at.farthest, at.reach);
+  return kForward;
+}
+
+__device__ inline Level read(const Level& made) {
+  return {now(made.size), now(made.found), now(made.again), now(made.least), now(made.nearest)};
 }
 
 template <typename Cost, bool kAligned>
 __global__ void __launch_bounds__(kBlock)
     hungarian_tree(Problem<Cost> p, Trees t, Slacks s, int max_steps) {
+  __shared__ Search search;  // alike in all blocks, as all that follows
+  __shared__ Tally tally;
+  __shared__ int next_stage;
   State& state = *t.state;
-  const bool is_first = thread_index() == 0;
-  const int packs = p.ncols / Pack<Cost, kAligned>::kWidth;
-  int stage = state.stage, step = state.step, phase = state.phase;
-  int roots = state.roots, members = state.members, leaves = state.leaves;  // alike in all blocks
-  int begin = state.bases[0];  // the frontier
-  long long raised = state.raised;
+  const bool is_first = thread_index() == 0, leads = threadIdx.x == 0;
+  const int place = min(static_cast<int>(threadIdx.x), p.nrows - 1);
+  if (leads) {
+    search = *s.search;
+    tally = state.tally;
+  }
+  int stage = state.stage, step = state.step, phase = state.phase, leaves = state.leaves;
+  Column column;
+  Rows frontier;
   if (is_first) state.clock = nanoseconds();
+  __syncthreads();
   for (int steps = 0; steps < max_steps && stage < kDone; ++steps, ++step) {
+    Level& made = s.made[step % 3];
+    if (is_first) s.made[(step + 1) % 3] = {0, 0, 0, kFar, kFar};
+    const int current = stage;
     Part part = kForwardPass;
-    switch (stage) {
+    switch (current) {
       case kCheck:
-        check(p, t, s);
+        check(p, t, s, made);
+        if (is_first) state.found_leaves = 0;
         grid_barrier(t.barrier);
-        roots = members = now(state.joined);
-        begin = leaves = 0;
-        raised = 0;
-        stage = roots == 0 ? kDone : now(state.is_too_fine) != 0 ? kTooFine : kForward;
+        if (leads) next_stage = begin(search, read(made), now(state.is_too_fine) != 0);
+        __syncthreads();
+        stage = next_stage;
         break;
       case kForward: {
-        const Member* frontier = t.members + begin;
-        const int size = members - begin;
-        const int shares = size <= kFewRows ? 1 : shares_for(size, packs);
-        if (is_first) state.least[(step + 1) & 1] = kNever;
-        long long best =
-            shares == 1 ? lower_own_slacks<Cost, kAligned>(p, t, s, frontier, size)
-                        : lower_shared_slacks<Cost, kAligned>(p, t, s, frontier, size, shares);
-        if (p.has_limit()) best = min(best, least_limit(p, t, s, members));
-        lower_to_least(&state.least[step & 1], best);
+        const Queue<Member> next = {s.frontier[step & 1], &made.size};
+        const bool is_known = search.depth != 0 && steps != 0;
+        frontier.items = search.depth == 0 ? t.members : s.frontier[(step + 1) & 1];
+        frontier.size = search.size;
+        if (!is_known) frontier.own = frontier.items[place];
+        grow<Cost, kAligned>(p, t, s, frontier, search.reach, next, column, is_known, made);
         grid_barrier(t.barrier);
-        best = now(state.least[step & 1]);
-        begin = members;
-        if (best == kNever || (best > raised && leaves != 0)) {
-          stage = leaves != 0 ? kDualUpdate : kDone;
-          break;
-        }
-        if (is_first) {
-          ++state.levels;
-          state.updates += best > raised;
-        }
-        raised = best;
-        if (t.may_grow && raised > kMost) {
-          stage = kTooFine;
-          break;
-        }
-        join(p, t, s, members, raised);
-        grid_barrier(t.barrier);
-        members = now(state.joined);
-        leaves = now(state.found_leaves);
+        frontier.own = next.items[place];
+        if (leads) next_stage = go_on(search, read(made), s, tally);
+        __syncthreads();
+        stage = next_stage;
         break;
       }
       case kDualUpdate:
-        update_duals(p, t, s, members, raised);
-        if (is_first) state.joined = state.found_leaves = 0;
+        update_duals(p, t, s, search.end);
         part = kDuals;
         stage = kReverse;
         grid_barrier(t.barrier);
+        leaves = now(state.found_leaves);
         break;
       case kReverse:
         reverse_pass(t, leaves);
@@ -234,24 +368,24 @@ __global__ void __launch_bounds__(kBlock)
         grid_barrier(t.barrier);
         break;
       case kAugment:
-        augmentation_pass(t, roots, p.row_to_col, p.col_to_row, phase);
-        if (is_first) record_phase(t, phase);
+        augmentation_pass(t, search.roots, p.row_to_col, p.col_to_row, phase);
+        if (is_first) record_phase(t, phase, tally);
         part = kReverseAndAugmentation;
         ++phase;
         stage = kCheck;
         grid_barrier(t.barrier);
+        if (leads) tally = {0, 0, 0};
         break;
     }
-    if (is_first) spend(state, part);
+    if (is_first && stage != current) spend(state, part);
   }
   if (is_first) {
+    spend(state, kForwardPass);
     state.stage = stage;
     state.step = step;
     state.phase = phase;
-    state.roots = roots;
-    state.members = members;
     state.leaves = leaves;
-    state.bases[0] = begin;
-    state.raised = raised;
+    state.tally = tally;
+    *s.search = search;
   }
 }

@@ -20,30 +20,34 @@
 
 constexpr int kNone = -2;
 constexpr int kTraceLength = 4096;  // iterations recorded
-constexpr int kTraceWidth = 4;      // of each: levels, paths found, dual updates, rows matched
+constexpr int kTraceWidth = 5;      // of each: levels, paths found, dual updates, rows matched, scans
 
 enum Stage { kCheck, kCompress, kForward, kDualUpdate, kReverse, kAugment, kDone, kFull, kTooFine };
 enum Part { kCompression, kForwardPass, kReverseAndAugmentation, kDuals, kParts };
+
+// Of a phase so far.
+struct Tally {
+  int levels;
+  int updates;  // of the duals
+  int scans;    // of rows
+};
 
 struct State {
   int stage;
   int step;
   int phase;
   int matched;
-  int levels;   // of this phase so far
-  int updates;  // of the duals in this phase so far
+  Tally tally;
   int roots;
   int members;
   int leaves;
-  int joined;            // members so far, as the threads count them
-  int found_leaves;      // leaves so far, likewise
+  int found_leaves;      // leaves so far, as the threads count them
   int sizes[3];          // of the frontier that a step makes, by step % 3
   int bases[3];          // where it begins among the members
   int is_stale;          // the adjacency is older than the duals
-  int is_too_fine;       // a dual has outgrown kMost
+  int is_too_fine;       // a dual has outgrown its bound
   long long adjacent;    // edges in the adjacency, or that it would have if it had the room
-  long long raised;      // how much the duals have been raised in this search
-  long long least[2];    // by step & 1: the least slack
+  long long least;       // slack
   long long clock;       // when the part that runs began
   long long spent[kParts];  // nanoseconds
 };
@@ -58,7 +62,6 @@ struct Trees {
   State* state;
   int* trace;
   unsigned* barrier;
-  int may_grow;  // with forbidden pairs, duals may outgrow their bound
 };
 
 // Count the time since the last call to a part.
@@ -108,11 +111,9 @@ __device__ inline void augmentation_pass(const Trees& t, int roots, int* row_to_
   add_to(t.trace + kTraceWidth * phase + 3, matched);
 }
 
-__device__ inline void record_phase(const Trees& t, int phase) {
-  State& state = *t.state;
-  if (phase < kTraceLength) {
-    t.trace[kTraceWidth * phase] = state.levels;
-    t.trace[kTraceWidth * phase + 2] = state.updates;
-  }
-  state.levels = state.updates = 0;
+__device__ inline void record_phase(const Trees& t, int phase, Tally tally) {
+  if (phase >= kTraceLength) return;
+  t.trace[kTraceWidth * phase] = tally.levels;
+  t.trace[kTraceWidth * phase + 2] = tally.updates;
+  t.trace[kTraceWidth * phase + 4] = tally.scans;
 }
