@@ -119,13 +119,14 @@ def instances(quick: bool, data: str | None) -> list[CostInstance]:
 
 
 def _measured(n: int, seed: int) -> tuple[str, ...]:
-    """Who is measured: above 1,000 rows the CPU's codes on the first instance only, and the slowest
-    of them up to 5,000 and 10,000.
+    """Who is measured: above 1,000 rows the CPU's codes on the first instance of a size only, of
+    the large ones where RAFT is to be met, and without the slowest.
     """
     if n <= 1000 or (seed == SEEDS[0] and n <= SMALL[-1]):
         return ("*",)
-    on_cpu = (OMP8, "lapx", "scipy") if n <= 10_000 else (OMP8, "lapx")
-    return ("CU-*", "raft", *(on_cpu if seed == SEEDS[0] else ()))
+    if seed != SEEDS[0] or n not in AIMED:
+        return ("CU-*", "raft")
+    return ("CU-*", "raft", OMP8, "lapx", *(("scipy",) if n <= 10_000 else ()))
 
 
 def largest(n: int) -> CostInstance:
