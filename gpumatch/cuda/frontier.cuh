@@ -84,6 +84,50 @@ __device__ void push(Queue<Item> out, Item item) {
   out.items[base + __popc(before)] = item;
 }
 
+// What a block pushes in a step, gathered in its shared memory to be appended together, so that the
+// queue's size takes one atomicAdd a block; what finds no room is pushed at once.
+template <typename Item>
+struct Gathered {
+  static constexpr int kRoom = 4096;
+  Item items[kRoom];
+  int count;
+  int base;
+};
+
+template <typename Item>
+struct GatheringQueue {
+  Queue<Item> queue;
+  Gathered<Item>* gathered;  // shared
+};
+
+template <typename Item>
+__device__ void push(GatheringQueue<Item> out, Item item) {
+  const unsigned together = __activemask();
+  const unsigned before = together & ((1u << lane_index()) - 1);
+  const int leader = __ffs(together) - 1;
+  int base = 0;
+  if (lane_index() == leader) base = atomicAdd(&out.gathered->count, __popc(together));
+  const int at = __shfl_sync(together, base, leader) + __popc(before);
+  if (at < Gathered<Item>::kRoom) out.gathered->items[at] = item;
+  else push(out.queue, item);
+}
+
+// Append what the block has gathered; all its threads call this, after the last push and before
+// the queue is read. `count` must be 0 before the first push.
+template <typename Item>
+__device__ void append_gathered(GatheringQueue<Item> out) {
+  Gathered<Item>& gathered = *out.gathered;
+  __syncthreads();
+  const int count = min(gathered.count, Gathered<Item>::kRoom);
+  if (threadIdx.x == 0 && count != 0) gathered.base = atomicAdd(out.queue.size, count);
+  __syncthreads();
+  for (int i = threadIdx.x; i < count; i += blockDim.x) {
+    out.queue.items[gathered.base + i] = gathered.items[i];
+  }
+  if (threadIdx.x == 0) gathered.count = 0;
+  __syncthreads();
+}
+
 // Add up a number of every thread of the grid into *total.
 __device__ inline void add_to(int* total, int number) {
   for (int step = kWarp / 2; step > 0; step /= 2) {

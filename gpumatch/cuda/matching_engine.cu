@@ -6,12 +6,12 @@
 // a tree ends its growth with the first free far vertex it claims: so the paths of a phase share no
 // vertex, and one thread walks each without conflict.
 //
-// Trees that have found a path are released. Where most have, those that have found none start
-// again from their roots, for most of them will find one soon. Else they stay as they are, and the
-// next phase goes on from all their near vertices: those next to released vertices take them over
-// (tree grafting: Azad, Buluç, Pothen, TPDS 2017, but from the trees' side, so that no more than
-// the near side's edges are needed). Then the long thin levels at a tree's rim are not walked again
-// in every phase.
+// Trees that have found a path are released. Where these hold most of the vertices, those that have
+// found none start again from their roots, for most of them will find one soon. Else they stay as
+// they are, and the next phase goes on from all their near vertices: those next to released
+// vertices take them over (tree grafting: Azad, Buluç, Pothen, TPDS 2017, but from the trees' side,
+// so that no more than the near side's edges are needed). Then the long thin levels at a tree's rim
+// are not walked again in every phase.
 //
 // When a phase finds no path, the trees hold all that alternating paths reach from the free near
 // vertices, for each of their near vertices has been expanded since the last release; no free far
@@ -48,7 +48,7 @@ enum Part { kCollecting, kWideLevels, kNarrowLevels, kAugmenting, kReleasing, kP
 
 constexpr int kMatched = -2;
 constexpr int kTraceLength = 4096;  // phases recorded: levels, paths found
-constexpr int kGraftRatio = 8;      // graft when so many times more trees stay than found a path
+constexpr int kSampled = 16;        // one in so many near vertices is asked how much its tree holds
 constexpr int kAlone = 512;         // a frontier that one block expands alone
 constexpr int kAloneLevels = 64;    // and for how many levels at a time
 
@@ -59,10 +59,10 @@ struct State {
   int levels;   // of this phase so far
   int matched;  // edges of the matching
   int ntrees;   // grown in all
-  int growing;  // of them without a path so far
   int sizes[3];  // of the frontier that the step makes
   int bases[3];  // where it begins in the log
   int found[3];  // paths found, by phase % 3
+  int freed[3];  // near vertices in trees with a path, about, by phase % 3
   long long spent[kParts];  // nanoseconds
 };
 
@@ -73,7 +73,7 @@ struct Engine {
   int nnear;
   int nfar;
   int* mate;
-  int* far_mate;  // the caller's; far[] holds them during the search
+  int* far_mate;  // the caller's; far[] holds them until the search is done
   Far* far;
   int* path_end;
   Member* log;
@@ -100,13 +100,13 @@ __global__ void survey(const Offset* indptr, int nrows, const int* row_to_col,
   add_to(counts + 2, free_cols);
 }
 
-template <typename Offset>
+template <typename Offset, typename Out>
 struct Grower {
   const Offset* indptr;
   const int* indices;
   Far* far;
   int* path_end;
-  Queue<Member> out;
+  Out out;
 
   __device__ bool grows(int tree) const {
     return *static_cast<volatile int*>(path_end + tree) == -1;
@@ -149,7 +149,7 @@ struct Segment {
 
 // Expand level after level with one block while the frontier stays small.
 template <typename Offset>
-__device__ Segment grow_alone(Grower<Offset> grower, Member* log, Segment frontier, int* levels) {
+__device__ Segment grow_alone(Grower<Offset, Queue<Member>> grower, Member* log, Segment frontier, int* levels) {
   __shared__ int sizes[2];
   int level = 0;
   do {
@@ -173,8 +173,11 @@ __global__ void __launch_bounds__(512) matching_engine(Engine<Offset> e, int max
   const auto now = [](const int& shared) { return *static_cast<const volatile int*>(&shared); };
   const bool is_first = thread_index() == 0;
   int stage = state.stage, step = state.step, phase = state.phase;
-  int ntrees = state.ntrees, growing = state.growing;  // alike in every block
+  int ntrees = state.ntrees;  // alike in every block
   long long clock = nanoseconds();
+  __shared__ Gathered<Member> gathered;
+  if (threadIdx.x == 0) gathered.count = 0;
+  __syncthreads();
   for (int steps = 0; steps < max_steps && stage != kDone; ++steps, ++step) {
     const Segment frontier = {now(state.bases[(step + 2) % 3]), now(state.sizes[(step + 2) % 3])};
     const int next = frontier.base + frontier.size;
@@ -196,7 +199,7 @@ __global__ void __launch_bounds__(512) matching_engine(Engine<Offset> e, int max
           }
         }
         grid_barrier(e.barrier);
-        ntrees = growing = now(made);
+        ntrees = now(made);
         for (int t = thread_index(); t < ntrees; t += thread_count()) {
           log[t].tree = t;
           e.path_end[t] = -1;
@@ -204,15 +207,20 @@ __global__ void __launch_bounds__(512) matching_engine(Engine<Offset> e, int max
         stage = kGrow;
         break;
       case kGrow: {
-        Grower<Offset> grower = {e.indptr, e.indices, e.far, e.path_end, {log + next, &made}};
+        const Queue<Member> out = {log + next, &made};
         int levels = 1;
         part = frontier.size > kAlone ? kWideLevels : kNarrowLevels;
         if (frontier.size == 0) {
           levels = 0;
           stage = kAugment;
         } else if (frontier.size > kAlone) {
+          const GatheringQueue<Member> gathering = {out, &gathered};
+          Grower<Offset, GatheringQueue<Member>> grower = {e.indptr, e.indices, e.far, e.path_end,
+                                                           gathering};
           expand(whole_grid(), log + frontier.base, frontier.size, grower);
+          append_gathered(gathering);
         } else if (blockIdx.x == 0) {
+          const Grower<Offset, Queue<Member>> grower = {e.indptr, e.indices, e.far, e.path_end, out};
           const Segment left = grow_alone(grower, log, frontier, &levels);
           if (is_first) {
             state.bases[step % 3] = left.base;
@@ -223,8 +231,11 @@ __global__ void __launch_bounds__(512) matching_engine(Engine<Offset> e, int max
         break;
       }
       case kAugment: {
-        int found = 0;
+        int found = 0, freed = 0;
         part = kAugmenting;
+        for (int i = kSampled * thread_index(); i < frontier.base; i += kSampled * thread_count()) {
+          if (e.path_end[log[i].tree] != -1) freed += kSampled;
+        }
         for (int t = thread_index(); t < ntrees; t += thread_count()) {
           if (e.path_end[t] < 0) continue;
           augment(e.far, e.mate, e.path_end[t]);
@@ -232,14 +243,15 @@ __global__ void __launch_bounds__(512) matching_engine(Engine<Offset> e, int max
           ++found;
         }
         add_to(state.found + phase % 3, found);
+        add_to(state.freed + phase % 3, freed);
         stage = kRelease;
         break;
       }
       case kRelease: {  // the log ends where the empty frontier begins
         const int found = now(state.found[phase % 3]);
-        growing -= found;
         part = kReleasing;
-        const bool grafts = found <= growing / kGraftRatio;
+        const int freed = now(state.freed[phase % 3]);
+        const bool grafts = freed <= frontier.base - freed;
         Member* kept = e.log + static_cast<size_t>((phase + 1) & 1) * e.nnear;
         for (int i = thread_index(); found != 0 && i < frontier.base; i += thread_count()) {
           const Member m = log[i];
@@ -248,12 +260,15 @@ __global__ void __launch_bounds__(512) matching_engine(Engine<Offset> e, int max
           if (stays) push(Queue<Member>{kept, &made}, m);
           else e.far[v].predecessor = -1;
         }
+        for (int v = thread_index(); found == 0 && v < e.nfar; v += thread_count()) {
+          e.far_mate[v] = e.far[v].mate;
+        }
         if (is_first) {
           if (phase < kTraceLength) {
             e.trace[2 * phase] = state.levels;
             e.trace[2 * phase + 1] = found;
           }
-          state.found[(phase + 1) % 3] = 0;
+          state.found[(phase + 1) % 3] = state.freed[(phase + 1) % 3] = 0;
           state.levels = 0;
           state.matched += found;
           state.bases[step % 3] = 0;
@@ -273,6 +288,5 @@ __global__ void __launch_bounds__(512) matching_engine(Engine<Offset> e, int max
     state.step = step;
     state.phase = phase;
     state.ntrees = ntrees;
-    state.growing = growing;
   }
 }

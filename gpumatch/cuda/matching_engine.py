@@ -29,14 +29,16 @@ _PARTS = ("collect", "wide levels", "narrow levels", "augment", "release")
 _STATE = np.dtype(
     [
         *((name, np.int32) for name in ("stage", "step", "phase", "levels", "matched")),
-        *((name, np.int32) for name in ("ntrees", "growing")),
-        *((name, np.int32, 3) for name in ("sizes", "bases", "found")),
+        ("ntrees", np.int32),
+        *((name, np.int32, 3) for name in ("sizes", "bases", "found", "freed")),
         ("spent", np.int64, len(_PARTS)),
         ("barrier", np.uint32),  # beside the kernel's State
     ],
     align=True,
 )
 _BARRIER = dict(_STATE.fields or {})["barrier"][1]
+_TRACE = _STATE.itemsize  # where the trace begins, {levels, found} of each phase
+_TRACE_SEEN = 64  # phases that the host sees with the state
 _MUCH_SMALLER = 4  # a side so many times smaller is worth a transposition
 
 
@@ -72,20 +74,22 @@ def run(
     nnear, nfar, free = near.mate.size, near.far_mate.size, min(free_rows, free_cols)
     module.require_memory(8 * nfar + 16 * nnear + 4 * free, "the matching engine")
     far, log = cp.empty((nfar, 2), cp.int32), cp.empty((2, nnear, 2), cp.int32)
-    path_end, trace = cp.empty(free, cp.int32), cp.empty((_TRACE_LENGTH, 2), cp.int32)
-    state = cp.empty(_STATE.itemsize, cp.uint8)
+    path_end = cp.empty(free, cp.int32)
+    board = cp.empty(_TRACE + 8 * _TRACE_LENGTH, cp.uint8)
     engine = module.struct(
         *(near.indptr, near.indices, nnear, nfar, near.mate, near.far_mate),
-        *(far, path_end, log, state, trace, state[_BARRIER:]),
+        *(far, path_end, log, board, board[_TRACE:], board[_BARRIER:]),
     )
     blocks = -(-max(nnear, nfar, 1) // _BLOCK)  # fewer blocks wait less at a barrier
-    search = _Search(kernels, engine, state, blocks, matched)
+    search = _Search(kernels, engine, board, blocks, matched)
     search.go_on()
+    proven = False
     try:
         proven = search.finish(control)
     finally:
-        near.far_mate[:] = far[:, 0]
-    for levels, found in trace[: min(int(search.seen["phase"]), _TRACE_LENGTH)].get().tolist():
+        if not proven:
+            near.far_mate[:] = far[:, 0]
+    for levels, found in search.phases():
         matched += found
         control.phase(levels=levels, found=found, matched=matched)
     for part, spent in zip(_PARTS, search.seen["spent"].tolist()):
@@ -133,26 +137,33 @@ class _Search:
         self,
         kernels: module.Kernels,
         engine: np.ndarray,
-        state: cp.ndarray,
+        board: cp.ndarray,
         blocks: int,
         matched: int,
     ) -> None:
         self.kernel = kernels[_KERNEL]
         self.blocks = min(blocks, kernels.resident_blocks(_KERNEL, _BLOCK))
-        self.engine, self.state = engine, state
-        self._seen = cupyx.zeros_pinned(_STATE.itemsize, np.uint8)
+        self.engine, self._board = engine, board
+        self._shown = board[: _TRACE + 8 * _TRACE_SEEN]
+        self._seen = cupyx.zeros_pinned(self._shown.size, np.uint8)
         self.seen["matched"] = matched
-        state.set(self._seen)
+        self._shown.set(self._seen)
 
     @property
     def seen(self) -> np.ndarray:
         """The state as the host has seen it last."""
-        return self._seen.view(_STATE)[0]
+        return self._seen[:_TRACE].view(_STATE)[0]
+
+    def phases(self) -> list[list[int]]:
+        """Levels and paths of each phase, as far as they are recorded."""
+        count = min(int(self.seen["phase"]), _TRACE_LENGTH)
+        kept = self._seen if count <= _TRACE_SEEN else self._board.get()
+        return kept[_TRACE : _TRACE + 8 * count].view(np.int32).reshape(-1, 2).tolist()
 
     def go_on(self) -> None:
         """Make a bounded number of steps."""
         self.kernel((self.blocks,), (_BLOCK,), (self.engine, np.int32(_STEPS_A_LAUNCH)))
-        self.state.get(out=self._seen)
+        self._shown.get(out=self._seen)
 
     def finish(self, control: Any) -> bool:
         """Go on until the engine is done; False when `control` stops it before."""

@@ -166,6 +166,7 @@ class Kernels:
             enable_cooperative_groups=source.cooperative,
         )
         self._functions: dict[str, Any] = {}
+        self._resident: dict[tuple[str, int, int], int] = {}
 
     def __getitem__(self, name: str) -> Any:
         if name not in self._functions:
@@ -176,10 +177,14 @@ class Kernels:
         """The blocks of `block` threads, `shared` bytes each, resident on the device at once."""
         from cupy.cuda import Device, driver
 
-        a_multiprocessor = driver.occupancyMaxActiveBlocksPerMultiprocessor(
-            self[name].kernel.ptr, block, shared
-        )
-        return a_multiprocessor * Device().attributes["MultiProcessorCount"]
+        key = name, block, shared
+        if key not in self._resident:
+            a_multiprocessor = driver.occupancyMaxActiveBlocksPerMultiprocessor(
+                self[name].kernel.ptr, block, shared
+            )
+            multiprocessors = Device().attributes["MultiProcessorCount"]
+            self._resident[key] = a_multiprocessor * multiprocessors
+        return self._resident[key]
 
 
 def kernels_for(source: Source, dtype: Any) -> Kernels:
@@ -227,7 +232,8 @@ def struct(*values: Any) -> Any:
         return (np.int32, value) if isinstance(value, int) else (np.uintp, value.data.ptr)
 
     kinds, contents = zip(*(member(value) for value in values))
-    return np.array(contents, _struct_of(kinds))
+    dtype = _struct_of(kinds)
+    return np.array(contents, dtype).view(f"V{dtype.itemsize}")  # CuPy is slow to look into fields
 
 
 @functools.cache
