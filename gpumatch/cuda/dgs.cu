@@ -83,10 +83,21 @@ template <typename Cost>
 __device__ int cheapest_free(const Side<Cost>& rows, int row, const int* holder, int place) {
   __shared__ int cheapest;
   Best<Cost> best = {-rows.idle, kNobody};  // as a gain: the least cost has the greatest
-#pragma unroll 4
-  for (int col = threadIdx.x; col < rows.others; col += blockDim.x) {
-    const Number<Cost> cost = rows.cost(row, col);
-    if (cost < rows.idle && *(volatile const int*)(holder + col) > place) best.offer(-cost, col);
+  const Cost* const costs = rows.row(row);
+  for (int first = threadIdx.x; first < rows.others; first += kBatch * blockDim.x) {
+    Cost cost[kBatch];
+    int holder_place[kBatch];
+#pragma unroll
+    for (int k = 0; k < kBatch; ++k) {
+      const int col = min(static_cast<int>(first + k * blockDim.x), rows.others - 1);
+      cost[k] = costs[col];
+      holder_place[k] = __ldcg(holder + col);
+    }
+#pragma unroll
+    for (int k = 0; k < kBatch; ++k) {
+      const int col = min(static_cast<int>(first + k * blockDim.x), rows.others - 1);
+      if (cost[k] < rows.idle && holder_place[k] > place) best.offer(-Number<Cost>(cost[k]), col);
+    }
   }
   share_in_block(&best);
   if (threadIdx.x == 0) cheapest = best.choice;
@@ -300,16 +311,37 @@ struct Prices {
 template <typename Cost>
 __device__ Number<Cost> least_of(const Side<Cost>& own, int vertex, const Number<Cost>* subtracted) {
   const Cost* const costs = own.row(vertex);
-  Number<Cost> least = Sums<Cost>::far();
-#pragma unroll 8
-  for (int other = lane_index(); other < own.others; other += kWarp) {
-    const Number<Cost> cost = costs[other];
-    if (cost < Sums<Cost>::far()) least = min(least, cost - subtracted[other]);
+  const Number<Cost> far = Sums<Cost>::far();
+  Number<Cost> least = far;
+  for (int first = lane_index(); first < own.others; first += kBatch * kWarp) {
+    Cost cost[kBatch];
+    Number<Cost> less[kBatch];
+#pragma unroll
+    for (int k = 0; k < kBatch; ++k) {
+      const int other = min(static_cast<int>(first + k * kWarp), own.others - 1);
+      cost[k] = costs[other];
+      less[k] = subtracted[other];
+    }
+#pragma unroll
+    for (int k = 0; k < kBatch; ++k) {
+      if (cost[k] < far) least = min(least, cost[k] - less[k]);
+    }
   }
   for (int step = kWarp / 2; step > 0; step /= 2) {
     least = min(least, __shfl_xor_sync(kWholeWarp, least, step));
   }
   return least;
+}
+
+// Add up a number of every warp of the grid, which its first lane has, into *total.
+__device__ inline void add_warps_to(double* total, double number) {
+  __shared__ double of_warp[kMostWarps];
+  if (lane_index() == 0) of_warp[threadIdx.x / kWarp] = number;
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    for (int w = 1; w < static_cast<int>(blockDim.x / kWarp); ++w) number += of_warp[w];
+    atomicAdd(total, number);
+  }
 }
 
 template <typename Cost>
@@ -347,7 +379,7 @@ __global__ void sweep_prices(Side<Cost> rows, Side<Cost> cols, Prices<Cost> pric
         missed -= static_cast<double>(before);
       }
     }
-    if (missed != 0) atomicAdd(state->missed + turn, missed);
+    add_warps_to(state->missed + turn, missed);
     grid_barrier(prices.barrier);
     missed = *(volatile double*)(state->missed + turn);
     if (thread_index() == 0) {

@@ -40,11 +40,12 @@ __all__ = ["run"]
 
 ROUNDS_A_LAUNCH = 32  # the host looks in between: progress, time limit, Ctrl-C
 WINDOWS_A_LAUNCH = 16
-SWEEPS_A_LAUNCH = 4
+SWEEPS_A_LAUNCH = 10
 SWEEPS = 20  # at most, as in gpumatch.cpu.dgs
 _TILE = 16  # as kTile in dgs_differences.cuh
 _NOBODY = 2**31 - 1  # as kNobody in dgs.cu
 _BYTES_A_VERTEX = 100
+_STATIC_BYTES = 2048  # of shared memory, that the kernels take for other things
 
 _SWITCHING = np.dtype(
     [
@@ -114,17 +115,16 @@ def run(
     col_dual[:] = 0
     if row_to_col.size == 0:
         return True
-    is_mixed = switching == "sequential"
     with control.part("transposition"):
-        problem = _Problem(costs, limit, _FORMS[evaluation], serves_mates=not is_mixed)
-    mates = row_to_col, col_to_row
-    if is_mixed:
-        ended = _switch_on_host(
-            problem, costs, *mates, control, limit=limit, threads=threads, seed=seed, start=start
-        )
+        problem = _Problem(costs, limit)
+        _wait()
+    form, mates = _FORMS[evaluation], (row_to_col, col_to_row)
+    if switching == "sequential":
+        options = {"threads": threads, "seed": seed}
+        ended = _switch_on_host(problem, form, costs, *mates, control, limit, start, options)
     else:
         try:
-            ended = _switch_on_device(problem, *mates, control, start, seed)
+            ended = _switch_on_device(problem, form, *mates, control, start, seed)
         finally:
             _copy(problem.rows.mate, row_to_col)
             _copy(problem.cols.mate, col_to_row)
@@ -132,6 +132,11 @@ def run(
         return ended
     with control.part("bound"):
         return _find_bound(problem, costs.largest, price, row_dual, col_dual, control)
+
+
+def _wait() -> None:
+    """For what was launched, so that its time is counted where it belongs."""
+    cp.cuda.get_current_stream().synchronize()
 
 
 class _Side(NamedTuple):
@@ -156,25 +161,10 @@ class _Side(NamedTuple):
         return module.struct(self.costs, *self.costs.shape, *arrays, self.idle)
 
 
-class _Evaluation(NamedTuple):
-    """Evaluation<Cost> in dgs_differences.cuh."""
-
-    gain: cp.ndarray
-    choice: cp.ndarray
-    room: int
-    serves_mates: int
-    barrier: cp.ndarray
-
-    def struct(self) -> np.ndarray:
-        return module.struct(*self)
-
-
 class _Problem:
     """Both sides on the device, and the kernels that know no more than them."""
 
-    def __init__(
-        self, costs: Any, limit: float | None, form: _Form, *, serves_mates: bool = False
-    ) -> None:
+    def __init__(self, costs: Any, limit: float | None) -> None:
         values, self.is_complete = _dense(costs)
         self.nrows, self.ncols = values.shape
         number = np.int64 if costs.is_integer else np.float64
@@ -185,45 +175,22 @@ class _Problem:
         )
         self.kernels = module.kernels_for(module.DGS, values.dtype)
         self.barrier = cp.zeros(1, np.uint32)
-        self.far, self.form = number(far), form
-        self.must_match = limit is None
-        self.serves_mates = serves_mates and self.must_match and self.nrows == self.ncols
+        self.far, self.must_match = number(far), limit is None
         self.rows = _Side.of(values, number(far if limit is None else limit))
         self.cols = _Side.of(self._transposed(values), number(0))
-        self.every_row, self.every_col = (cp.arange(n, dtype=np.int32) for n in values.shape)
-        self._plan_evaluation(max(values.shape) * values.itemsize)
-        self.evaluations = self._evaluation_of(self.rows), self._evaluation_of(self.cols)
+        self.sides = self.rows.struct(), self.cols.struct()
 
     def launch(self, name: str, *arguments: Any, block: int = module.BLOCK) -> None:
         """As many blocks as are resident: for kernels that go through all they find."""
         blocks = self.kernels.resident_blocks(name, block)
         self.kernels[name]((blocks,), (block,), arguments)
 
-    def structs(self) -> tuple[np.ndarray, np.ndarray]:
-        return self.rows.struct(), self.cols.struct()
-
     def pay(self) -> None:
         """Put in what the mates cost."""
-        self.launch("pay<{Cost}>", *self.structs())
+        self.launch("pay<{Cost}>", *self.sides)
 
-    def evaluate(self, own: _Side, other: _Side, vertices: cp.ndarray) -> None:
-        """Find the best exchanges of some vertices (ADE, JDE)."""
-        if vertices.size == 0:
-            return
-        arguments = (
-            *(own.struct(), other.struct(), vertices, np.int32(vertices.size)),
-            self.evaluations[0 if own is self.rows else 1].struct(),
-        )
-        self.launch_evaluation("evaluate", self._evaluation_blocks, *arguments)
-
-    def launch_evaluation(self, kernel: str, blocks: int, *arguments: Any) -> None:
-        """A kernel that evaluates by the chosen form."""
-        self.kernels[self._name(kernel)](
-            (blocks,), (self.form.block,), arguments, shared_mem=self._shared
-        )
-
-    def _name(self, kernel: str) -> str:
-        return f"{kernel}<{{Cost}}, {self.form.number}>"
+    def count_matched(self) -> int:
+        return int((self.rows.mate >= 0).sum())
 
     def _transposed(self, values: cp.ndarray) -> cp.ndarray:
         out = cp.empty((self.ncols, self.nrows), values.dtype)
@@ -231,26 +198,74 @@ class _Problem:
         self.launch("transpose<{Cost}>", values, *sizes, out)
         return out
 
-    def _plan_evaluation(self, shared: int) -> None:
-        """Blocks, and bytes of shared memory each: what a vertex's costs need, where they fit."""
-        device = cp.cuda.Device().attributes
-        both = [self.kernels[self._name(kernel)] for kernel in ("evaluate", "switch_in_parallel")]
-        most = device["MaxSharedMemoryPerBlockOptin"] - max(k.shared_size_bytes for k in both)
-        self._shared = shared if self.form.copies_costs and shared <= most else 0
-        for kernel in both:
-            kernel.max_dynamic_shared_size_bytes = max(self._shared, 48 * 1024)
-        self._evaluation_blocks, resident = (
-            self.kernels.resident_blocks(self._name(kernel), self.form.block, self._shared)
-            for kernel in ("evaluate", "switch_in_parallel")
-        )
-        waiting = device["MultiProcessorCount"] * self.form.blocks_a_multiprocessor
-        self.switching_blocks = min(resident, waiting)
 
-    def _evaluation_of(self, side: _Side) -> _Evaluation:
-        length = max(_TILE * self._evaluation_blocks, side.mate.size)
-        gain, choice = cp.empty(length, side.gain.dtype), cp.empty(length, np.int32)
-        room = self._shared // side.costs.itemsize
-        return _Evaluation(gain, choice, room, int(self.serves_mates), self.barrier)
+class _Evaluator:
+    """Finds best exchanges by one of the forms.
+
+    Parameters
+    ----------
+    serves_mates : bool
+        Whether to spare columns where all have rows: they are told what their rows found.
+    """
+
+    def __init__(self, problem: _Problem, form: _Form, *, serves_mates: bool) -> None:
+        self.problem, self.form = problem, form
+        is_square = problem.must_match and problem.nrows == problem.ncols
+        self.serves_mates = serves_mates and is_square
+        costs = problem.rows.costs
+        self.room = self._room_for(max(costs.shape), costs.itemsize)
+        self._shared = self.room * costs.itemsize
+        names = [self.name_of(kernel) for kernel in ("evaluate", "switch_in_parallel")]
+        for name in names:
+            problem.kernels[name].max_dynamic_shared_size_bytes = max(self._shared, 48 * 1024)
+        self._blocks, self.most_blocks = (
+            problem.kernels.resident_blocks(name, form.block, self._shared) for name in names
+        )
+        self._every = tuple(cp.arange(n, dtype=np.int32) for n in costs.shape)
+        self._scratch = [self._scratch_for(size) for size in costs.shape]
+        self.structs = [
+            module.struct(*scratch, self.room, int(self.serves_mates), problem.barrier)
+            for scratch in self._scratch
+        ]
+
+    def all(self) -> None:
+        """ADE for all agents, JDE for all jobs."""
+        self.rows(self._every[0])
+        if not self.serves_mates:
+            self.cols(self._every[1])
+
+    def rows(self, rows: cp.ndarray) -> None:
+        """ADE for some."""
+        own, other = self.problem.sides
+        self.launch("evaluate", self._blocks, own, other, *self._listed(rows), self.structs[0])
+
+    def cols(self, cols: cp.ndarray) -> None:
+        """JDE for some."""
+        other, own = self.problem.sides
+        self.launch("evaluate", self._blocks, own, other, *self._listed(cols), self.structs[1])
+
+    def launch(self, kernel: str, blocks: int, *arguments: Any) -> None:
+        """A kernel that evaluates by this form."""
+        function = self.problem.kernels[self.name_of(kernel)]
+        function((blocks,), (self.form.block,), arguments, shared_mem=self._shared)
+
+    def name_of(self, kernel: str) -> str:
+        return f"{kernel}<{{Cost}}, {self.form.number}>"
+
+    @staticmethod
+    def _listed(vertices: cp.ndarray) -> tuple[cp.ndarray, np.int32]:
+        return vertices, np.int32(vertices.size)
+
+    def _room_for(self, length: int, itemsize: int) -> int:
+        """A vertex's costs, if a block's shared memory holds them; else none."""
+        if not self.form.copies_costs:
+            return 0
+        most = cp.cuda.Device().attributes["MaxSharedMemoryPerBlockOptin"]
+        return length if length * itemsize + _STATIC_BYTES <= most else 0
+
+    def _scratch_for(self, vertices: int) -> tuple[cp.ndarray, cp.ndarray]:
+        length = max(_TILE * max(self._blocks, self.most_blocks), vertices)
+        return cp.empty(length, self.problem.far.dtype), cp.empty(length, np.int32)
 
 
 # -- the start -------------------------------------------------------------------------------------
@@ -303,9 +318,9 @@ def _take_cheapest(problem: _Problem, rows: np.ndarray, control: Any) -> bool:
     blocks = min(problem.kernels.resident_blocks(name), max(rows.size, 1))
     for first in range(0, rows.size, blocks * WINDOWS_A_LAUNCH):
         losses.fill(0)
-        arguments = (*problem.structs(), queuing, np.int32(first), np.int32(WINDOWS_A_LAUNCH))
+        arguments = (*problem.sides, queuing, np.int32(first), np.int32(WINDOWS_A_LAUNCH))
         problem.kernels[name]((blocks,), (module.BLOCK,), arguments)
-        if control.tick(int((problem.rows.mate >= 0).sum())):
+        if control.tick(problem.count_matched()):
             return False
     return True
 
@@ -315,6 +330,7 @@ def _take_cheapest(problem: _Problem, rows: np.ndarray, control: Any) -> bool:
 
 def _switch_on_device(
     problem: _Problem,
+    form: _Form,
     row_to_col: np.ndarray,
     col_to_row: np.ndarray,
     control: Any,
@@ -325,20 +341,19 @@ def _switch_on_device(
     with control.part("start"):
         if not _start(problem, row_to_col, col_to_row, control, start, seed):
             return False
-    rows, cols = problem.rows, problem.cols
-    matched = int((rows.mate >= 0).sum())
+        matched = problem.count_matched()
     if problem.must_match and matched < problem.nrows:
         return True
     problem.pay()
-    switching = _Switching(problem)
+    evaluator = _Evaluator(problem, form, serves_mates=True)
+    switching = _Switching(problem, evaluator)
     while True:
         with control.part("difference evaluation"):
-            problem.evaluate(rows, cols, problem.every_row)
-            if not problem.serves_mates:
-                problem.evaluate(cols, rows, problem.every_col)
+            evaluator.all()
+            _wait()
         with control.part("switching"):
             ended = switching.finish(control, matched)
-        matched = int((rows.mate >= 0).sum())
+        matched = matched if problem.must_match else problem.count_matched()
         exchanges, steps = switching.made, switching.rounds
         control.phase(found=0, matched=matched, exchanges=exchanges, steps=steps)
         if not ended or exchanges == 0:
@@ -348,14 +363,18 @@ def _switch_on_device(
 class _Switching:
     """The launches that make exchanges until none is left."""
 
-    def __init__(self, problem: _Problem) -> None:
+    def __init__(self, problem: _Problem, evaluator: _Evaluator) -> None:
         vertices = problem.nrows + problem.ncols
-        self.problem = problem
+        self._evaluator = evaluator
+        multiprocessors = cp.cuda.Device().attributes["MultiProcessorCount"]
+        few = evaluator.form.blocks_a_multiprocessor * multiprocessors
+        self._blocks = min(few, evaluator.most_blocks)
         self._keys, self._claims = cp.zeros((2, vertices), np.uint64)
         self._changed = cp.empty(problem.nrows, np.int32), cp.empty(problem.ncols, np.int32)
         self._state = cp.zeros(_SWITCHING.itemsize, np.uint8)
         self._pinned = cupyx.zeros_pinned(_SWITCHING.itemsize, np.uint8)
-        self._conflicts = module.struct(self._keys, self._claims, *self._changed, self._state)
+        conflicts = module.struct(self._keys, self._claims, *self._changed, self._state)
+        self._arguments = *problem.sides, conflicts, *evaluator.structs
 
     @property
     def made(self) -> int:
@@ -374,12 +393,8 @@ class _Switching:
         """Make rounds until no exchange is left; False when stopped."""
         self._state.fill(0)
         while True:
-            self.problem.launch_evaluation(
-                "switch_in_parallel",
-                self.problem.switching_blocks,
-                *(*self.problem.structs(), self._conflicts),
-                *(evaluation.struct() for evaluation in self.problem.evaluations),
-                np.int32(ROUNDS_A_LAUNCH),
+            self._evaluator.launch(
+                "switch_in_parallel", self._blocks, *self._arguments, np.int32(ROUNDS_A_LAUNCH)
             )
             self._state.get(out=self._pinned)
             if control.tick(matched):
@@ -390,45 +405,45 @@ class _Switching:
 
 def _switch_on_host(
     problem: _Problem,
+    form: _Form,
     costs: Any,
     row_to_col: np.ndarray,
     col_to_row: np.ndarray,
     control: Any,
-    *,
     limit: float | None,
-    threads: int,
-    seed: int,
     start: str,
+    options: dict[str, Any],
 ) -> bool:
     """Algorithm 1, its evaluations of all on the device: the mixed form; False when stopped."""
     host: Any = backends.module_for("dgs", on_device=False)
     costs = costs.to_host()
     mates = row_to_col, col_to_row
     with control.part("start"):
-        options = {"limit": limit, "threads": threads, "seed": seed}
-        if not host.start_from(start, costs, *mates, control, **options):
+        if not host.start_from(start, costs, *mates, control, limit=limit, **options):
             return False
     if limit is None and (row_to_col < 0).any():
         return True
     differences = host.Differences(costs, *mates, type(problem.far), limit)
-    rows, cols = problem.rows, problem.cols
+    evaluator = _Evaluator(problem, form, serves_mates=False)
+    found = (
+        *((problem.rows.gain, differences.row_gain), (problem.rows.choice, differences.row_choice)),
+        *((problem.cols.gain, differences.col_gain), (problem.cols.choice, differences.col_choice)),
+    )
+
+    def put_mates() -> None:
+        problem.rows.mate.set(row_to_col)
+        problem.cols.mate.set(col_to_row)
+        problem.pay()
 
     def evaluate_all() -> bool:
-        rows.mate.set(row_to_col)
-        cols.mate.set(col_to_row)
-        problem.pay()
-        problem.evaluate(rows, cols, problem.every_row)
-        problem.evaluate(cols, rows, problem.every_col)
-        rows.gain.get(out=differences.row_gain)
-        rows.choice.get(out=differences.row_choice)
-        cols.gain.get(out=differences.col_gain)
-        cols.choice.get(out=differences.col_choice)
+        put_mates()
+        evaluator.all()
+        for on_device, on_host in found:
+            on_device.get(out=on_host)
         return not control.tick(differences.matched)
 
     ended = host.switch_until_none(differences, evaluate_all, control)
-    rows.mate.set(row_to_col)
-    cols.mate.set(col_to_row)
-    problem.pay()
+    put_mates()
     return ended
 
 
@@ -456,13 +471,13 @@ def _find_bound(
         *(price, lowered, held, minima, *best),
         *(number(-(problem.nrows + 1) * largest), state, problem.barrier),
     )
-    matched = int((problem.rows.mate >= 0).sum())
-    while not seen["has_ended"] and seen["sweep"] < SWEEPS:
+    matched = problem.count_matched()
+    is_stopped = False
+    while not (is_stopped or seen["has_ended"] or seen["sweep"] == SWEEPS):
         sweeps = np.int32(min(SWEEPS_A_LAUNCH, SWEEPS - seen["sweep"]))
-        problem.launch("sweep_prices<{Cost}>", *problem.structs(), arguments, sweeps, block=512)
+        problem.launch("sweep_prices<{Cost}>", *problem.sides, arguments, sweeps, block=512)
         state.get(out=pinned)
-        _copy(best[0], row_dual)
-        _copy(best[1], col_dual)
-        if control.tick(matched):
-            return False
-    return True
+        is_stopped = control.tick(matched)
+    _copy(best[0], row_dual)
+    _copy(best[1], col_dual)
+    return not is_stopped

@@ -17,6 +17,7 @@
 #include "frontier.cuh"
 
 constexpr int kTile = 16;
+constexpr int kBatch = 8;       // costs that a thread reads at a time
 constexpr int kMostWarps = 32;  // of a block
 
 // What costs are added up in, and what is above all of them.
@@ -78,13 +79,13 @@ __device__ Number<Cost> saving_without(const Side<Cost>& own, const Side<Cost>& 
   return saving<Cost>(own.paid[vertex], 0, own.idle, other.idle);
 }
 
-// What it costs those who are left over: `loser`, and `mate` of the other side.
+// What it costs those who are left over: `loser`, and `mate` of the other side, who cost so much
+// together if there are both.
 template <typename Cost>
-__device__ Number<Cost> rest_of(const Side<Cost>& own, const Side<Cost>& other, int mate,
-                                int loser) {
-  if (mate >= 0 && loser >= 0) return own.cost(loser, mate);
-  if (mate >= 0) return other.idle;
-  return loser >= 0 ? own.idle : 0;
+__device__ Number<Cost> rest_of(const Side<Cost>& own, const Side<Cost>& other, int mate, int loser,
+                                Number<Cost> together) {
+  if (loser < 0) return mate < 0 ? 0 : other.idle;
+  return mate < 0 ? own.idle : together;
 }
 
 // -- evaluation -----------------------------------------------------------------------------------
@@ -138,11 +139,22 @@ __device__ void evaluate_by_thread(const Side<Cost>& own, const Side<Cost>& othe
     const int mate = own.mate[vertex];
     const Number<Cost> paid = own.paid[vertex];
     Best<Cost> best = best_without(own, other, vertex);
-#pragma unroll 4
-    for (int wanted = 0; wanted < own.others; ++wanted) {
-      const Number<Cost> rest = rest_of(own, other, mate, other.mate[wanted]);
-      const Number<Cost> cost = other.cost(wanted, vertex);
-      best.offer(saving<Cost>(paid, other.paid[wanted], cost, rest), wanted);
+    for (int first = 0; first < own.others; first += kBatch) {
+      Cost cost[kBatch], together[kBatch];
+      int loser[kBatch];
+#pragma unroll
+      for (int k = 0; k < kBatch; ++k) {
+        const int wanted = min(first + k, own.others - 1);  // the last one may come more than once
+        cost[k] = other.row(wanted)[vertex];
+        loser[k] = other.mate[wanted];
+        together[k] = own.row(max(loser[k], 0))[max(mate, 0)];
+      }
+#pragma unroll
+      for (int k = 0; k < kBatch; ++k) {
+        const int wanted = min(first + k, own.others - 1);
+        const Number<Cost> rest = rest_of<Cost>(own, other, mate, loser[k], together[k]);
+        best.offer(saving<Cost>(paid, other.paid[wanted], cost[k], rest), wanted);
+      }
     }
     best.write(own, other, vertex, evaluation);
   }
@@ -177,8 +189,10 @@ __device__ void evaluate_by_tile(const Side<Cost>& own, const Side<Cost>& other,
       }
       __syncthreads();
       if (vertex < 0 || wanted >= own.others) continue;
-      const Number<Cost> rest = rest_of(own, other, mate, tile_mate[x]);
-      best.offer(saving<Cost>(paid, tile_paid[x], own.cost(vertex, wanted), rest), wanted);
+      const Number<Cost> cost = own.cost(vertex, wanted);
+      const Number<Cost> together = own.cost(max(tile_mate[x], 0), max(mate, 0));
+      const Number<Cost> rest = rest_of(own, other, mate, tile_mate[x], together);
+      best.offer(saving<Cost>(paid, tile_paid[x], cost, rest), wanted);
     }
     best.share_among(kTile);
     if (x == 0 && vertex >= 0) {
@@ -209,6 +223,17 @@ __device__ void share_in_block(Best<Cost>* best) {
   }
 }
 
+template <typename Cost>
+__device__ void copy_to_block(const Cost* from, int length, Cost* to) {
+  for (int first = threadIdx.x; first < length; first += kBatch * blockDim.x) {
+    Cost value[kBatch];
+#pragma unroll
+    for (int k = 0; k < kBatch; ++k) value[k] = from[min(static_cast<int>(first + k * blockDim.x), length - 1)];
+#pragma unroll
+    for (int k = 0; k < kBatch; ++k) to[min(static_cast<int>(first + k * blockDim.x), length - 1)] = value[k];
+  }
+}
+
 // A block a vertex. All its exchanges give the losers the same mate, whose costs the block takes into
 // shared memory as a whole, if they fit: all reads from global memory are of neighbours.
 template <typename Cost>
@@ -219,22 +244,33 @@ __device__ void evaluate_by_block(const Side<Cost>& own, const Side<Cost>& other
   for (int at = blockIdx.x; at < size; at += gridDim.x) {
     const int vertex = list[at];
     const int mate = own.mate[vertex];
-    const Cost* of_mate = mate >= 0 ? other.row(mate) : nullptr;
-    if (mate >= 0 && own.size <= evaluation.room) {
-#pragma unroll 4
-      for (int k = threadIdx.x; k < own.size; k += blockDim.x) copy[k] = of_mate[k];
+    const Cost* of_mate = other.row(max(mate, 0));
+    if (own.size <= evaluation.room) {
+      copy_to_block(of_mate, own.size, copy);
       of_mate = copy;
       __syncthreads();
     }
     const Cost* const costs = own.row(vertex);
     const Number<Cost> paid = own.paid[vertex];
     Best<Cost> best = best_without(own, other, vertex);
-#pragma unroll 4
-    for (int wanted = threadIdx.x; wanted < own.others; wanted += blockDim.x) {
-      const int loser = other.mate[wanted];
-      Number<Cost> rest = loser >= 0 ? own.idle : 0;
-      if (mate >= 0) rest = loser >= 0 ? Number<Cost>(of_mate[loser]) : other.idle;
-      best.offer(saving<Cost>(paid, other.paid[wanted], costs[wanted], rest), wanted);
+    for (int first = threadIdx.x; first < own.others; first += kBatch * blockDim.x) {
+      Cost cost[kBatch];
+      Number<Cost> also_paid[kBatch];
+      int loser[kBatch];
+#pragma unroll
+      for (int k = 0; k < kBatch; ++k) {
+        const int wanted = min(static_cast<int>(first + k * blockDim.x), own.others - 1);
+        cost[k] = costs[wanted];
+        loser[k] = other.mate[wanted];
+        also_paid[k] = other.paid[wanted];
+      }
+#pragma unroll
+      for (int k = 0; k < kBatch; ++k) {
+        const int wanted = min(static_cast<int>(first + k * blockDim.x), own.others - 1);
+        const Number<Cost> together = of_mate[max(loser[k], 0)];
+        const Number<Cost> rest = rest_of(own, other, mate, loser[k], together);
+        best.offer(saving<Cost>(paid, also_paid[k], cost[k], rest), wanted);
+      }
     }
     share_in_block(&best);
     if (threadIdx.x == 0) best.write(own, other, vertex, evaluation);
@@ -271,7 +307,8 @@ __device__ Parties parties_of(const Side<Cost>& own, const Side<Cost>& other, in
 template <typename Cost>
 __device__ Number<Cost> difference(const Side<Cost>& own, const Side<Cost>& other, Parties p) {
   if (p.wanted < 0) return saving_without(own, other, p.vertex);
-  const Number<Cost> rest = rest_of(own, other, p.mate, p.loser);
+  const Number<Cost> together = own.cost(max(p.loser, 0), max(p.mate, 0));
+  const Number<Cost> rest = rest_of(own, other, p.mate, p.loser, together);
   return saving<Cost>(own.paid[p.vertex], other.paid[p.wanted], own.cost(p.vertex, p.wanted), rest);
 }
 

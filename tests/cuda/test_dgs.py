@@ -42,11 +42,17 @@ def check_mates(a):
     assert np.count_nonzero(a.col_to_row >= 0) == a.size
 
 
-def problem_on_device(matrix, form, limit=None):
+def problem_on_device(matrix, limit=None):
     """The problem of `gpumatch.cuda.dgs`, without mates."""
     from gpumatch.cuda import dgs
 
-    return dgs._Problem(as_costs(matrix).problem(False, False), limit, dgs._FORMS[form])
+    return dgs._Problem(as_costs(matrix).problem(False, False), limit)
+
+
+def evaluator_for(problem, form, *, serves_mates=False):
+    from gpumatch.cuda import dgs
+
+    return dgs._Evaluator(problem, dgs._FORMS[form], serves_mates=serves_mates)
 
 
 def put_mates(problem, row_to_col):
@@ -101,10 +107,9 @@ def check_no_exchange_is_left(matrix, row_to_col, limit=None):
 
 
 def check_evaluation(matrix, row_to_col, form, limit=None):
-    problem = problem_on_device(matrix, form, limit)
+    problem = problem_on_device(matrix, limit)
     put_mates(problem, row_to_col)
-    problem.evaluate(problem.rows, problem.cols, problem.every_row)
-    problem.evaluate(problem.cols, problem.rows, problem.every_col)
+    evaluator_for(problem, form).all()
     agents, jobs = best_savings(matrix, row_to_col, limit)
     savings, _ = all_savings(matrix, row_to_col, limit)
     for side, best, saved in (
@@ -149,10 +154,9 @@ def test_differences_lead_to_no_forbidden_pair(dtype, form):
     if dtype == "int64":
         rows, cols = np.isfinite(matrix).nonzero()
         given = sp.csr_array((matrix[rows, cols], (rows, cols)), shape=matrix.shape)
-    problem = problem_on_device(given.astype(dtype), form)
+    problem = problem_on_device(given.astype(dtype))
     put_mates(problem, row_to_col)
-    problem.evaluate(problem.rows, problem.cols, problem.every_row)
-    problem.evaluate(problem.cols, problem.rows, problem.every_col)
+    evaluator_for(problem, form).all()
     agents, jobs = best_savings(matrix, row_to_col)
     assert (problem.rows.gain.get() == agents).all()
     assert (problem.cols.gain.get() == jobs).all()
@@ -164,11 +168,11 @@ def test_vertices_whose_costs_no_block_holds(shape):
     rng = np.random.default_rng(5)
     matrix = rng.random(shape)
     row_to_col = rng.permutation(shape[1])[: shape[0]]
-    problem = problem_on_device(matrix, "block")
-    assert (problem.evaluations[0].room == 0) == (shape[1] == 40_000)
+    problem = problem_on_device(matrix)
+    evaluator = evaluator_for(problem, "block")
+    assert (evaluator.room == 0) == (shape[1] == 40_000)
     put_mates(problem, row_to_col)
-    problem.evaluate(problem.rows, problem.cols, problem.every_row)
-    problem.evaluate(problem.cols, problem.rows, problem.every_col)
+    evaluator.all()
     paid = matrix[np.arange(shape[0]), row_to_col]
     col_paid = np.zeros(shape[1])
     col_paid[row_to_col] = paid
@@ -186,21 +190,39 @@ def test_only_listed_vertices_are_evaluated(form):
     rng = np.random.default_rng(6)
     matrix = rng.random((200, 230))
     row_to_col = rng.permutation(230)[:200]
-    problem = problem_on_device(matrix, form)
+    problem = problem_on_device(matrix)
     put_mates(problem, row_to_col)
     problem.rows.gain.fill(-7)
     listed = rng.permutation(200)[:37]
-    problem.evaluate(problem.rows, problem.cols, cp.asarray(listed, np.int32))
+    evaluator_for(problem, form).rows(cp.asarray(listed, np.int32))
     expected = np.full(200, -7.0)
     expected[listed] = best_savings(matrix, row_to_col)[0][listed]
     np.testing.assert_allclose(problem.rows.gain.get(), expected)
 
 
 @FORMS
+def test_a_row_serves_its_column(form):
+    """Columns that were not evaluated know the exchanges of their rows."""
+    rng = np.random.default_rng(8)
+    matrix = rng.random((120, 120))
+    row_to_col = rng.permutation(120)
+    problem = problem_on_device(matrix)
+    col_to_row = put_mates(problem, row_to_col)
+    evaluator_for(problem, form, serves_mates=True).all()
+    savings, _ = all_savings(matrix, row_to_col)
+    gain, choice = problem.cols.gain.get(), problem.cols.choice.get()
+    np.testing.assert_allclose(gain, best_savings(matrix, row_to_col)[1])
+    found = np.flatnonzero(gain > 0)
+    assert found.size > 100
+    np.testing.assert_allclose(savings[choice[found], found], gain[found])
+    assert (choice[found] != col_to_row[found]).all()
+
+
+@FORMS
 def test_of_equal_exchanges_the_first_is_chosen(form):
-    problem = problem_on_device(np.where(np.eye(100, dtype=bool), 9, 1), form)
+    problem = problem_on_device(np.where(np.eye(100, dtype=bool), 9, 1))
     put_mates(problem, np.arange(100))
-    problem.evaluate(problem.rows, problem.cols, problem.every_row)
+    evaluator_for(problem, form).all()
     assert (problem.rows.gain.get() == 16).all()
     assert problem.rows.choice.get().tolist() == [1] + [0] * 99
 
@@ -219,11 +241,11 @@ def test_each_round_leaves_a_better_assignment(shape, limit, form, monkeypatch):
     monkeypatch.setattr(dgs, "ROUNDS_A_LAUNCH", 1)
     rng = np.random.default_rng(shape)
     matrix = rng.integers(0, 10_000, shape)
-    problem = problem_on_device(matrix, form, limit)
+    problem = problem_on_device(matrix, limit)
     row_to_col = rng.permutation(shape[1])[: shape[0]]
     put_mates(problem, row_to_col)
-    problem.evaluate(problem.rows, problem.cols, problem.every_row)
-    problem.evaluate(problem.cols, problem.rows, problem.every_col)
+    evaluator = evaluator_for(problem, form, serves_mates=True)
+    evaluator.all()
     totals, made = [total(matrix, row_to_col, limit or 0)], [0]
 
     class Watch:
@@ -237,7 +259,7 @@ def test_each_round_leaves_a_better_assignment(shape, limit, form, monkeypatch):
             made.append(switching.made)
             return False
 
-    switching = dgs._Switching(problem)
+    switching = dgs._Switching(problem, evaluator)
     assert switching.finish(Watch(), shape[0])
     steps = np.diff(totals)
     assert (steps[:-1] < 0).all()
@@ -327,7 +349,7 @@ def test_the_greedy_start_is_the_cpus(shape, limit, windows, monkeypatch):
     # Products: all rows want the same columns, and small numbers: many of them are equal.
     rng = np.random.default_rng(1)
     matrix = np.outer(rng.integers(1, 9, shape[0]), rng.integers(1, 9, shape[1]))
-    problem = problem_on_device(matrix, "block", limit)
+    problem = problem_on_device(matrix, limit)
     rows, cols = (np.full(size, -1, np.int32) for size in shape)
     rows[0], cols[shape[1] // 2] = shape[1] // 2, 0
     assert dgs._start(problem, rows, cols, FreeRun(), "greedy", 5)
