@@ -229,9 +229,10 @@ def _attempts(costs: Any, limit: float | None, is_complete: bool) -> list[_Units
 
     def units(bits: int, *, is_patient: bool) -> _Units:
         most_cost = int(largest) if costs.is_integer else 2**_UNIT_BITS >> exponent - bits
-        room = 2**63 - 1 - 2 * (n + 1) * most_cost
-        given = min(2 * most_cost, room)
-        most = (2 * n + 1) * most_cost + given if is_patient else 2**_ROOM_BITS
+        given, most = 2 * most_cost, 2**_ROOM_BITS
+        if is_patient:
+            given = min(given, 2**63 - 1 - 2 * (n + 1) * most_cost)
+            most = (2 * n + 1) * most_cost + given
         lift = max(0, bits - _MOST_BITS)
         return _Units(costs.is_integer, bits, lift, most_cost, most, given, is_patient)
 
