@@ -311,10 +311,14 @@ def test_small_costs_need_no_assign(way, monkeypatch):
         return gm.assign(*args, **kwargs)
 
     monkeypatch.setattr(gpumatch.optimize, "assign", counted)
-    linear_sum_assignment(np.ones((20, 20)))
-    assert len(calls) == (way == "by assign")
+    rng = np.random.default_rng(1)
+    for shape in ((20, 20), (20, 30), (30, 20)):
+        for matrix in (rng.random(shape), rng.integers(0, 3, shape), rng.integers(0, 999, shape)):
+            linear_sum_assignment(matrix)
+            linear_sum_assignment(matrix, maximize=True)
+    assert len(calls) == (18 if way == "by assign" else 0)
     if way == "at once":
-        linear_sum_assignment(np.random.default_rng(1).random((363, 363)))
+        linear_sum_assignment(rng.random((363, 363)))
         assert len(calls) == 1
 
 
