@@ -33,7 +33,7 @@ import warnings
 import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TextIO
 
 import numpy as np
 import scipy.io
@@ -339,19 +339,23 @@ def _read_npy(path: Path, max_bytes: int) -> np.ndarray:
 
 def _parse_table(content: bytes) -> np.ndarray:
     """Lines of as many numbers each, integers where all are written so."""
-    text = content.removeprefix(codecs.BOM_UTF8).decode("latin-1")
+    content = content.removeprefix(codecs.BOM_UTF8)
     for dtype in (np.int64, np.uint64, np.float64):
         with contextlib.suppress(ValueError, Warning), warnings.catch_warnings():
             warnings.simplefilter("error")  # of integers that are parsed as floats
-            return np.loadtxt(io.StringIO(text), dtype, comments="#", delimiter=",", ndmin=2)
-    raise ValueError(_wrong_line(text))
+            return np.loadtxt(_lines(content), dtype, comments="#", delimiter=",", ndmin=2)
+    raise ValueError(_wrong_line(content))
 
 
-def _wrong_line(text: str) -> str:
+def _lines(content: bytes) -> TextIO:
+    return io.TextIOWrapper(io.BytesIO(content), encoding="latin-1")
+
+
+def _wrong_line(content: bytes) -> str:
     """What is wrong with a table of numbers."""
     first = width = 0
-    for number, line in enumerate(text.splitlines(), 1):
-        line = line.partition("#")[0]
+    for number, line in enumerate(_lines(content), 1):
+        line = line.rstrip("\n").partition("#")[0]
         if not line:
             continue
         fields = line.split(",")
