@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import importlib.metadata
 import os
 import platform
 import time
@@ -12,16 +13,19 @@ from typing import Any
 from gpumatch.cli.listings import environment
 
 _ROOT = Path(__file__).parents[1]
+PEERS = ("igraph", "lapx")
 _SOURCES = (".py", ".cu", ".cuh")
 
 
 def describe() -> dict[str, Any]:
     """The machine, the versions, the sources' hash and the day."""
+    here = environment()
     return {
         "date": time.strftime("%Y-%m-%d", time.gmtime()),
         "processor": _processor(),
         "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
-        **environment(),
+        **here,
+        "versions": here["versions"] | _peers(),
         "sources_sha256": source_hash(_ROOT / "gpumatch"),
     }
 
@@ -36,6 +40,12 @@ def source_hash(folder: Path) -> str:
         digest.update(path.relative_to(folder.parent).as_posix().encode() + b"\0")
         digest.update(path.read_bytes())
     return digest.hexdigest()
+
+
+def _peers() -> dict[str, str]:
+    """The versions of those peers that the library itself knows nothing of."""
+    installed = {found.name.lower(): found.version for found in importlib.metadata.distributions()}
+    return {name: installed[name] for name in PEERS if name in installed}
 
 
 def _processor() -> str:
