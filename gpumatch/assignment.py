@@ -96,7 +96,7 @@ def assign(
         ``"shortest-augmenting-path"`` on the CPU and ``"hungarian-tree"`` elsewhere.
     backend : {"auto", "cpu", "cuda", "reference"}
         Where to run. ``"auto"``: data on a device stays there; a matrix on the host goes to the GPU
-        when there is one and it is large enough to repay the copy.
+        when there is one with room for it and it is large enough to repay the copy.
     initial : Assignment, or integer array of length nrows, optional
         An assignment for like costs, to begin from: its duals and pairs, as far as they still go
         together; or only pairs, the column of each row and -1 where there is none.
@@ -146,6 +146,7 @@ def assign(
         backend,
         on_device=given.on_device,
         pairs=0 if given.is_sparse else given.nnz,
+        itemsize=given.itemsize,
     )
     own_options = backends.checked_options(chosen, where, options)
     goal = _Goal.of(maximize, cardinality, cost_limit, given)

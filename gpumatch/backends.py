@@ -197,24 +197,35 @@ def choose(
 
 
 def choose_assignment(
-    algorithm: str, backend: str, *, on_device: bool, pairs: int
+    algorithm: str, backend: str, *, on_device: bool, pairs: int, itemsize: int
 ) -> tuple[Algorithm, str]:
-    """The algorithm for an assignment and the backend that serve a call; `pairs` of dense costs.
+    """The algorithm for an assignment and the backend that serve a call.
 
-    Sparse costs, which the GPU's algorithms unfold, have no pairs that would pay for that.
+    `pairs` of `itemsize` bytes are those of dense costs. Sparse ones, which the Hungarian
+    algorithms of the GPU unfold, have none that would pay for that.
     """
     _check_name("backend", backend, BACKENDS)
     _check_name("algorithm", algorithm, tuple(_ASSIGNMENT_TABLE))
     if backend == "auto":
         homes = _ASSIGNMENT_TABLE.get(algorithm, _ASSIGNMENT_TABLE["hungarian-tree"]).homes
         pays = "cuda" in homes and pairs >= GPU_PAYS_FROM_PAIRS and why_no_cuda() is None
-        backend = "cuda" if on_device or pays else "cpu"
+        goes = pays and _fits(pairs * itemsize * 5 // 4)  # a quarter for all else
+        backend = "cuda" if on_device or goes else "cpu"
     if algorithm == "auto":
         algorithm = "shortest-augmenting-path" if backend == "cpu" else "hungarian-tree"
     chosen = _ASSIGNMENT_TABLE[algorithm]
     _check_home(f"algorithm {chosen.name!r}", chosen.homes, backend, on_device)
     _check_cuda(backend)
     return chosen, backend
+
+
+def _fits(nbytes: int) -> bool:
+    """Whether the GPU has so much memory to give."""
+    try:
+        module_for("module", on_device=True).require_memory(nbytes, "the costs")
+    except MemoryError:
+        return False
+    return True
 
 
 def _check_home(what: str, homes: Mapping[str, str], backend: str, on_device: bool) -> None:

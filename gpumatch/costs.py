@@ -105,6 +105,11 @@ class DenseCosts:
         return _xp(self.values)
 
     @property
+    def itemsize(self) -> int:
+        """Bytes of a cost in a problem."""
+        return np.dtype(self._problem_dtype()).itemsize
+
+    @property
     def is_integer(self) -> bool:
         return self.values.dtype.kind in "biu"
 
@@ -285,6 +290,11 @@ class SparseCosts:
     def xp(self) -> Any:
         """The library of the arrays: NumPy or CuPy."""
         return self.graph.xp
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of a cost in a problem."""
+        return np.dtype(_sparse_dtype(self.weights.dtype)).itemsize
 
     @property
     def is_integer(self) -> bool:

@@ -668,6 +668,21 @@ def test_fifty_thousand_rows_of_ten_gigabytes(no_copy):
     assert certificate.bound == a.objective
 
 
+@pytest.mark.gpu
+def test_a_host_matrix_goes_to_the_gpu_where_there_is_room():
+    cp = pytest.importorskip("cupy")
+    matrix = np.random.default_rng(5).integers(0, 500, (1_500, 1_500))
+    pool = cp.get_default_memory_pool()
+    assert gm.assign(matrix).stats["backend"] == "cuda"
+    pool.free_all_blocks()
+    try:
+        pool.set_limit(size=pool.used_bytes() + 4 * matrix.size)
+        a = gm.assign(matrix)
+        assert (a.stats["backend"], a.objective) == ("cpu", optimum(matrix))
+    finally:
+        pool.set_limit(size=0)
+
+
 # -- the result ------------------------------------------------------------------------------------
 
 

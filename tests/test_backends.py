@@ -62,17 +62,27 @@ SAP, TREE = "shortest-augmenting-path", "hungarian-tree"
     ],
 )
 @pytest.mark.usefixtures("gpu")
-def test_assignment_with_a_gpu(names, on_device, pairs, expected):
-    chosen, backend = choose_assignment(*names, on_device=on_device, pairs=pairs)
+def test_assignment_with_a_gpu(names, on_device, pairs, expected, monkeypatch):
+    monkeypatch.setattr(backends, "_fits", lambda nbytes: nbytes == 5 * pairs)
+    chosen, backend = choose_assignment(*names, on_device=on_device, pairs=pairs, itemsize=4)
     assert (chosen.name, backend) == expected
+
+
+@pytest.mark.usefixtures("gpu")
+def test_host_costs_that_the_gpu_has_no_room_for_stay_on_the_cpu(monkeypatch):
+    monkeypatch.setattr(backends, "_fits", lambda nbytes: False)
+    names = {"on_device": False, "pairs": 10**9, "itemsize": 4}
+    assert choose_assignment("auto", "auto", **names)[1] == "cpu"
+    assert choose_assignment("auto", "cuda", **names)[1] == "cuda"
+    assert choose_assignment("auto", "auto", **names | {"on_device": True})[1] == "cuda"
 
 
 @pytest.mark.usefixtures("no_gpu")
 def test_assignment_without_a_gpu():
-    chosen, backend = choose_assignment("auto", "auto", on_device=False, pairs=10**9)
+    chosen, backend = choose_assignment("auto", "auto", on_device=False, pairs=10**9, itemsize=4)
     assert (chosen.name, backend) == (SAP, "cpu")
     with pytest.raises(RuntimeError, match=r"^backend 'cuda' can't run: .* install X$"):
-        choose_assignment("auto", "cuda", on_device=False, pairs=10)
+        choose_assignment("auto", "cuda", on_device=False, pairs=10, itemsize=4)
 
 
 @pytest.mark.usefixtures("gpu")
