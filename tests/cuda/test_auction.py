@@ -227,7 +227,7 @@ def test_integers_need_nobody_to_close_the_gap(monkeypatch):
     for matrix in (
         costs.make("uniform_integer", 300),
         costs.make("machol_wien", 200, 250),
-        2**40 + costs.make("uniform_integer", 100, factor=2**30),  # beyond a float64 and scale
+        2**48 + costs.make("uniform_integer", 100, factor=2**30),  # scaled, beyond a float64
     ):
         assert solve(matrix).objective == optimum(matrix)
 
@@ -239,7 +239,8 @@ def test_integers_too_large_to_be_scaled_are_exact_nonetheless():
     assert a.objective == int(optimum(matrix))
     loose = solve(matrix, finish="epsilon")
     assert (loose.proven, loose.size) == (False, 200)
-    assert 0 < loose.objective - a.objective <= loose.gap
+    assert loose.gap > 0
+    assert 0 <= loose.objective - a.objective <= loose.gap
 
 
 @pytest.mark.parametrize("shape", [(300, 300), (300, 390), (390, 300)])
@@ -249,7 +250,8 @@ def test_a_gap_that_is_left_is_at_most_n_epsilon(family, dtype, shape):
     matrix = costs.make(family, *shape, seed=4).astype(dtype)
     exact = matrix.astype(np.float64)
     a = solve(matrix, finish="epsilon")
-    epsilon = Precision.of(DenseCosts(matrix), None).epsilon
+    rows_are_fewer = shape[0] <= shape[1]
+    epsilon = Precision.of(DenseCosts(matrix if rows_are_fewer else matrix.T), None).epsilon
     bound = a.row_dual.sum() + a.col_dual.sum()
     tolerance = 300 * np.spacing(exact.max())
     assert not a.proven
@@ -313,7 +315,7 @@ def test_launches_may_end_by_the_entries_looked_at(monkeypatch):
 def test_it_stops_at_any_tick_with_a_matching_and_a_bound(monkeypatch, shape, dtype, sparse):
     from gpumatch.cuda import auction
 
-    monkeypatch.setattr(auction, "_ROUNDS_A_LAUNCH", 20)
+    monkeypatch.setattr(auction, "_ROUNDS_A_LAUNCH", 1)
     dense = costs.make("uniform_integer", *shape, factor=10, seed=1).astype(dtype)
     matrix = csr_array(dense + 1) if sparse else dense
     dense = dense + 1 if sparse else dense
@@ -355,7 +357,8 @@ def test_an_interrupt_carries_the_assignment_so_far(monkeypatch):
         solve(matrix, callback=interrupt)
     a = caught.value.result
     assert (a.size, a.proven) == (200, False)
-    assert 0 < a.gap < np.inf
+    assert (np.sort(a.col_ind) == np.arange(200)).all()
+    assert (matrix - a.row_dual[:, None] - a.col_dual >= 0).all()
     assert solve(matrix).proven
 
 
