@@ -418,6 +418,13 @@ def test_assign_as_many_as_can_be(gpumatch_cli, table, arguments, objective, siz
     assert (report["objective"], report["size"]) == (objective, size)
 
 
+def test_integer_limits_are_exact(gpumatch_cli, table):
+    arguments = ("--cost-limit", str(2**53 + 1), "--json")
+    assert (
+        json.loads(gpumatch_cli("assign", table(COSTS), *arguments)[1])["cost_limit"] == 2**53 + 1
+    )
+
+
 def test_infeasible_costs_are_bad_input(gpumatch_cli, table):
     outcome = gpumatch_cli("assign", table(FORBIDDEN))
     assert_rejected(outcome, "infeasible", "2 rows may be assigned to 1 columns only")

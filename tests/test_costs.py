@@ -92,6 +92,22 @@ def test_spare_room_behind_the_entries_is_not_looked_at():
     assert np.array_equal(dense_of(costs), dense_of(SparseCosts(CSR)))
 
 
+@pytest.mark.parametrize("tile", [1, 2, 7])
+def test_extents_are_those_of_all_tiles(tile, monkeypatch):
+    monkeypatch.setattr(gpumatch.costs, "HOST_TILE", tile)
+    matrix = np.array([[1.0, 2.0], [-X, 0.0], [3.0, -8.0], [X, -5.0], [0.0, 6.0]])
+    for source in (matrix, csr_array(np.where(matrix == 0, 0.5, matrix))):
+        costs = as_costs(source)
+        assert (costs.low, costs.high, costs.largest) == (-X, X, 8.0)
+        assert not costs.is_complete
+        costs = as_costs(source[:1])
+        assert (costs.low, costs.high, costs.largest) == (1.0, 2.0, 2.0)
+    matrix[4, 1] = math.nan
+    for source in (matrix, csr_array(matrix)):
+        with pytest.raises(ValueError, match="NaN"):
+            as_costs(source)
+
+
 # -- refusing --------------------------------------------------------------------------------------
 
 
