@@ -132,12 +132,12 @@ def _by_size(
     xlabel: str,
     ylabel: str,
 ) -> Any:
-    """A line a contender over the sizes that it came to an end on, times on a log scale."""
+    """A line a contender over the sizes that it came to an end on, two at least; times are logs."""
     lines: dict[str, Line] = {}
     for name in columns:
         times = {n: taken(graphs, name) for n, graphs in sizes.items()}
         known = {n: t.seconds for n, t in times.items() if t is not None and not t.at_least}
-        if known:
+        if len(known) > 1:
             lines[name] = [*known], [*known.values()]
     if not lines:
         return None

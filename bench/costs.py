@@ -25,8 +25,8 @@ class CostInstance:
 
     Attributes
     ----------
-    base : str
-        Its name without the seed.
+    group : str
+        Its name without the seed: what it shares with problems that are as large.
     family : str
         What it shares with problems of other sizes.
     source : tuple
@@ -40,7 +40,7 @@ class CostInstance:
         The contenders that are measured on it: names, in which * and ? match any.
     """
 
-    base: str
+    group: str
     family: str
     source: tuple[Any, ...]
     seed: int = 0
@@ -52,7 +52,12 @@ class CostInstance:
 
     @property
     def name(self) -> str:
-        return f"{self.base}-s{self.seed}"
+        return f"{self.group}-s{self.seed}"
+
+    @property
+    def base(self) -> str:
+        """The same: each problem is an original."""
+        return self.name
 
     def takes(self, contender: str) -> bool:
         """Whether a contender is to be measured on it."""
@@ -62,7 +67,7 @@ class CostInstance:
         """What is kept of the problem beside its results."""
         return {
             "family": self.family,
-            "base": self.base,
+            "group": self.group,
             "seed": self.seed,
             "rows": values.shape[-1],
             "entries": values.shape[-1] ** 2,

@@ -107,7 +107,7 @@ def contenders(device: str, threads: int) -> list[Contender]:
 def instances(quick: bool, data: str | None) -> list[CostInstance]:
     """The aims first, then the rest of Table 3, Table 1, and the largest one."""
     if quick:
-        return [uniform(n, factor, seed) for n in (20, 40) for factor in FACTORS for seed in (0, 1)]
+        return [*(uniform(20, factor) for factor in FACTORS), uniform(40, 1.0)]
     aimed = [(n, factor) for n in AIMED for factor in FACTORS]
     rest = [(n, factor) for n in LARGE if n not in AIMED for factor in FACTORS]
     small = [(n, 1.0) for n in SMALL if n not in LARGE]
@@ -276,7 +276,7 @@ def ratios(groups: Groups, contender: str, rival: str) -> dict[str, Time]:
             ours, theirs = time_of(graph, contender), time_of(graph, rival)
             if ours is not None and theirs is not None and not ours.at_least:
                 slower = Time(theirs.seconds / ours.seconds, theirs.at_least)
-                found[f"{graph['base']}-s{graph['seed']}"] = slower
+                found[f"{graph['group']}-s{graph['seed']}"] = slower
     return found
 
 
@@ -284,7 +284,7 @@ def means(groups: Groups) -> list[str]:
     """Geometric mean and least of the ratios of each rival to the GPU's variants."""
     lines = []
     aimed = {key: graphs for key, graphs in groups.items() if key[1] in AIMED}
-    for among, where in ((aimed, "at n = 5,000, 10,000 and 20,000"), (groups, "everywhere")):
+    for among, where in ((aimed, _sizes(aimed)), (groups, "in all")):
         for rival in (*RIVALS, OMP8):
             for contender in (TREE, CLASSICAL):
                 known = ratios(among, contender, rival)
@@ -295,7 +295,14 @@ def means(groups: Groups) -> list[str]:
                         f"{contender} {where} (geometric mean, {len(known)} problems), "
                         f"{known[worst]} times at least ({worst})."
                     )
+        if groups.keys() == aimed.keys():
+            break
     return ["\n".join(lines)] if lines else []
+
+
+def _sizes(groups: Groups) -> str:
+    """At which n."""
+    return "at n = " + " and ".join(f"{n:,}" for n in sorted({n for _, n in groups}))
 
 
 def _of_the_largest(data: dict[str, Any]) -> list[str]:

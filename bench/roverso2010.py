@@ -93,7 +93,9 @@ def contenders(device: str, threads: int) -> list[Contender]:
 
 def instances(quick: bool, data: str | None) -> list[CostInstance]:
     """Sizes in rising order, three problems of each."""
-    return [geom(n, seed) for n in ((16, 32) if quick else SIZES) for seed in SEEDS]
+    if quick:
+        return [geom(16), geom(32)]
+    return [geom(n, seed) for n in SIZES for seed in SEEDS]
 
 
 def warming(quick: bool) -> list[CostInstance]:

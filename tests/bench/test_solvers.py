@@ -48,7 +48,7 @@ def test_costs_are_the_families(problem):
     assert (gains.on("cpu")[0] == costs.geom(9, seed=4)).all()
     assert gains.facts == {
         "family": "geom",
-        "base": "geom-9",
+        "group": "geom-9",
         "seed": 4,
         "rows": 9,
         "entries": 81,
@@ -61,6 +61,16 @@ def test_a_stack_has_a_matrix_for_each_pair_of_frames(problem):
     assert len(stack) == 3
     first, second = moving_points(7, 2, 0.8, seed=2)
     assert (stack[2] == distances(first, second)).all()
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_problems_that_differ_by_their_seed_are_made_apart(tmp_path, processes):
+    folder = Folder(tmp_path, processes)
+    wanted = [uniform(5, 1.0, seed) for seed in (0, 1, 2)]
+    folder.prepare(wanted)
+    for instance in wanted:
+        made = np.load(folder.load(instance))
+        assert (made == costs.uniform_integer(5, factor=1.0, seed=instance.seed)).all()
 
 
 def test_an_instance_names_who_takes_it():
