@@ -96,18 +96,21 @@ def milliseconds(graph: Graph, contender: str) -> Time | None:
 
 
 def comparisons(groups: dict[int, list[Graph]]) -> list[str]:
-    """By how much the GPU's auction is ahead of each code, and at which sizes."""
+    """How every code compares to the GPU's auction, or the CPU's where there is none."""
+    graphs = {n: graphs[0] for n, graphs in groups.items()}
+    is_there = any(AUCTION_GPU in graph["results"] for graph in graphs.values())
+    auction = AUCTION_GPU if is_there else AUCTION
     lines = []
-    for name in COLUMNS:
+    for name in (name for name in COLUMNS if name != auction):
         ratios = {}
-        for n, graphs in groups.items():
-            ours, theirs = (milliseconds(graphs[0], who) for who in (AUCTION_GPU, name))
-            if name != AUCTION_GPU and ours and theirs and not ours.at_least:
+        for n, graph in graphs.items():
+            ours, theirs = milliseconds(graph, auction), milliseconds(graph, name)
+            if ours and theirs and not ours.at_least:
                 ratios[n] = Time(theirs.seconds / ours.seconds, theirs.at_least)
         if ratios:
             ahead = [str(n) for n, ratio in ratios.items() if ratio.seconds > 1.0]
             lines.append(
-                f"- {name} takes {geometric_mean(ratios.values())} times as long as {AUCTION_GPU} "
+                f"- {name} takes {geometric_mean(ratios.values())} times as long as {auction} "
                 f"(geometric mean of {len(ratios)} sizes), {ratios[max(ratios)]} times at "
                 f"{max(ratios)} points; longer at {', '.join(ahead) or 'no size'}."
             )

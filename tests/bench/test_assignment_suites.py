@@ -207,6 +207,12 @@ def test_auctions_are_compared_by_means_over_data_sets():
     assert "≥ 4 times at 200 points; longer at 200." in text
 
 
+def test_without_a_gpu_the_cpu_s_auction_is_what_others_are_compared_to():
+    of_size = graph("moving", 100, lapx=result(0.004), CPU_Auction=result(0.001))
+    text = vasconcelos2009.report(data("vasconcelos2009", of_size), 0.0)
+    assert "- lapx takes 4 times as long as CPU Auction (geometric mean of 1 sizes)" in text
+
+
 # -- figures ---------------------------------------------------------------------------------------
 
 
