@@ -10,6 +10,8 @@ import pytest
 from bench import assignment_plots, date2016, harness, plots, roverso2010, vasconcelos2009
 from bench.__main__ import main
 from bench.date2016 import CLASSICAL, OMP8, TREE
+from bench.solvers import Assign
+from gpumatch import backends
 
 PNG = b"\x89PNG\r\n\x1a\n"
 
@@ -267,3 +269,16 @@ def test_plots_know_the_suites(switching, tmp_path):
     switching["graphs"]["geom-2048-s0"] = large
     drawn = [file.name for file in plots.draw(switching, 0.0, tmp_path)]
     assert drawn == [f"roverso2010-figure{number}.png" for number in (1, 2, 3)]
+
+
+@pytest.mark.parametrize(
+    "suite", [date2016, roverso2010, vasconcelos2009], ids=lambda s: s.__name__
+)
+def test_the_library_has_what_the_suites_ask_of_it(suite):
+    known = {algorithm.name: algorithm for algorithm in backends.algorithms("assignment")}
+    for contender in suite.contenders("cuda", 8):
+        if isinstance(contender, Assign):
+            algorithm = known[contender.algorithm]
+            assert contender.backend in algorithm.backends
+            assert contender.is_exact == algorithm.exact
+            backends.checked_options(algorithm, contender.backend, contender.options)
