@@ -47,11 +47,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpumatch import backends
-from gpumatch.bipartite import BipartiteGraph, array_of, index_array
+from gpumatch.arrays import array_of, index_array
+from gpumatch.bipartite import BipartiteGraph
 from gpumatch.checks import CertificateError, check_mates
 from gpumatch.control import Callback, Control
 from gpumatch.costs import TOO_LARGE, Costs, as_costs, check_sums
-from gpumatch.matching import _checked_seed, _checked_threads
 
 __all__ = ["Assignment", "InfeasibleError", "assign"]
 
@@ -138,7 +138,10 @@ def assign(
     optimal: 3 pairs of total 5, and dual prices of total 5, checked on 9 pairs
     """
     control = Control(time_limit=time_limit, progress=progress, callback=callback)
-    run_options = {"seed": _checked_seed(seed), "threads": _checked_threads(threads)}
+    run_options = {
+        "seed": backends.checked_seed(seed),
+        "threads": backends.checked_threads(threads),
+    }
     with control.part("costs"):
         given = as_costs(C)
     chosen, where = backends.choose_assignment(

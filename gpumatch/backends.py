@@ -7,8 +7,10 @@ it is first chosen. To add an algorithm, add its line here.
 from __future__ import annotations
 
 import importlib
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from numbers import Integral
 from typing import Any
 
 # Edges from which a graph on the host repays its copy to the GPU (docs/algorithms.md says how
@@ -282,6 +284,24 @@ def checked_options(algorithm: Algorithm, backend: str, given: Mapping[str, Any]
     if backend == "reference" and options.pop("frontier", "scan") != "scan":
         raise ValueError("frontier='queue' runs on 'cuda', not on 'reference'")
     return options
+
+
+def checked_seed(seed: int) -> int:
+    """The seed of a run, if it is one."""
+    if not isinstance(seed, Integral) or not 0 <= seed < 2**63:
+        raise ValueError(f"seed must be an integer in [0, 2**63); got {seed!r}")
+    return int(seed)
+
+
+def checked_threads(threads: int | None) -> int:
+    """The threads of a run: all cores this process may use where it is None."""
+    if threads is None:
+        if hasattr(os, "sched_getaffinity"):
+            return len(os.sched_getaffinity(0))
+        return os.cpu_count() or 1
+    if not isinstance(threads, Integral) or threads < 1:
+        raise ValueError(f"threads must be an integer >= 1; got {threads!r}")
+    return int(threads)
 
 
 def matching(name: str, backend: str) -> Callable[..., bool]:

@@ -13,19 +13,27 @@ arrays on a GPU. One direction is made from the other when it is first asked for
 from __future__ import annotations
 
 import operator
-import sys
 from collections.abc import Hashable, Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from gpumatch.arrays import (
+    array_module,
+    as_array,
+    exactly,
+    from_dlpack,
+    index_array,
+    is_instance,
+    is_sparse,
+    is_sparse_torch,
+)
 from gpumatch.backends import module_for
 
 Csr = tuple[Any, Any]  # (indptr, indices)
 
 _MAX_VERTICES = 2**31 - 2
 _MAX_INT32_OFFSET = 2**31 - 1
-_DLPACK_CUDA = (2, 13)  # kDLCUDA, kDLCUDAManaged
 
 
 class BipartiteGraph:
@@ -168,7 +176,7 @@ class BipartiteGraph:
     @property
     def xp(self) -> Any:
         """The library of the arrays: NumPy or CuPy."""
-        return _xp(self._either()[0])
+        return array_module(self._either()[0])
 
     @property
     def has_rows(self) -> bool:
@@ -290,10 +298,10 @@ def _parts_of(source: Any) -> _Parts:
         return _parts_of_tuple(source)
     if is_sparse(source):
         return _parts_of_sparse(source)
-    if _is_instance(source, "networkx", "Graph"):
+    if is_instance(source, "networkx", "Graph"):
         return _parts_of_networkx(source, None)
-    if _is_instance(source, "torch", "Tensor") and source.layout == _torch().sparse_csr:
-        indptr, indices = _from_dlpack(source.crow_indices()), _from_dlpack(source.col_indices())
+    if is_sparse_torch(source):
+        indptr, indices = from_dlpack(source.crow_indices()), from_dlpack(source.col_indices())
         return _parts_of_csr(indptr, indices, source.shape)
     return _parts_of_dense(source)
 
@@ -320,7 +328,7 @@ def _parts_of_sparse(matrix: Any) -> _Parts:
 
 
 def _parts_of_dense(source: Any) -> _Parts:
-    array = _as_array(source, "the graph")
+    array = as_array(source, "the graph")
     if array.dtype.kind not in "biufc":
         raise TypeError(
             "the graph must be a sparse matrix, a boolean or numeric array, a tuple of CSR arrays "
@@ -389,7 +397,7 @@ def _parts_of_csr(indptr: Any, indices: Any, shape: Any) -> _Parts:
     module = _csr(indices)
     if module.is_canonical(indptr, indices):
         offsets = np.int32 if indices.size <= _MAX_INT32_OFFSET else np.int64
-        rows = _exactly(indptr, offsets), _exactly(indices, np.int32)
+        rows = exactly(indptr, offsets), exactly(indices, np.int32)
     else:
         rows = module.canonical(indptr, indices, nrows)
     return _Parts((nrows, ncols), rows=rows)
@@ -436,83 +444,8 @@ def _check_one_home(one: Any, other: Any, names: str) -> None:
         raise ValueError(f"{names} must live on one device; got one on the host")
 
 
-def index_array(values: Any, name: str) -> Any:
-    """`values` as a one-dimensional integer array where they live; `name` is for the errors."""
-    array = _as_array(values, name)
-    if array.ndim != 1:
-        raise ValueError(f"{name} must have 1 dimension; got {array.ndim}")
-    if array.size == 0 and not hasattr(values, "dtype"):
-        array = array.astype(np.int32)  # [] says nothing of its type
-    if array.dtype.kind not in "iu":
-        raise TypeError(f"{name} must be integers; got dtype {array.dtype}")
-    return array
-
-
-def array_of(xp: Any, values: Any) -> Any:
-    """`values` as an array of `xp`, copied between host and device where need be."""
-    if xp is np and hasattr(values, "__cuda_array_interface__"):
-        import cupy
-
-        return cupy.asnumpy(values)
-    return xp.asarray(values)
-
-
-def _exactly(array: Any, dtype: Any) -> Any:
-    """The array as contiguous, writeable `dtype`: itself where it is that already."""
-    if isinstance(array, np.ndarray):
-        return np.require(array, dtype, ["C", "A", "W"])
-    return _xp(array).ascontiguousarray(array, dtype=dtype)
-
-
 def _length_for(indices: Any) -> int:
     return int(indices.max()) + 1 if indices.size else 0
-
-
-# -- which library an array belongs to -----------------------------------------------------------
-
-
-def _as_array(values: Any, name: str) -> Any:
-    if isinstance(values, np.ndarray):
-        return values
-    if hasattr(values, "__cuda_array_interface__"):
-        import cupy
-
-        return cupy.asarray(values)
-    if hasattr(values, "__dlpack__") and not hasattr(values, "__array__"):
-        return _from_dlpack(values)
-    try:
-        return np.asarray(values)
-    except ValueError as exc:
-        raise TypeError(f"{name}: can't make an array of {type(values).__name__}: {exc}") from exc
-
-
-def _from_dlpack(values: Any) -> Any:
-    if values.__dlpack_device__()[0] in _DLPACK_CUDA:
-        import cupy
-
-        return cupy.from_dlpack(values)
-    return np.from_dlpack(values)
-
-
-def is_sparse(source: Any) -> bool:
-    """Whether `source` is a sparse array of SciPy or cupyx, importing neither."""
-    loaded = (sys.modules.get(name) for name in ("scipy.sparse", "cupyx.scipy.sparse"))
-    return any(module is not None and module.issparse(source) for module in loaded)
-
-
-def _is_instance(source: Any, module: str, *names: str) -> bool:
-    """isinstance() of classes whose module need not be imported for the answer to be no."""
-    loaded = sys.modules.get(module)
-    return loaded is not None and isinstance(source, tuple(getattr(loaded, n) for n in names))
-
-
-def _torch() -> Any:
-    return sys.modules["torch"]
-
-
-def _xp(array: Any) -> Any:
-    """NumPy for a host array, CuPy for a device array."""
-    return np if isinstance(array, np.ndarray) else sys.modules["cupy"]
 
 
 def _csr(array: Any) -> Any:

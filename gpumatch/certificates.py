@@ -14,7 +14,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from gpumatch.bipartite import BipartiteGraph, array_of, as_bipartite
+from gpumatch.arrays import array_of
+from gpumatch.bipartite import BipartiteGraph, as_bipartite
 from gpumatch.checks import (
     Certificate,
     CertificateError,

@@ -26,16 +26,17 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from gpumatch.backends import module_for
-from gpumatch.bipartite import (
-    BipartiteGraph,
-    _as_array,
-    _is_instance,
-    _torch,
-    _xp,
+from gpumatch.arrays import (
+    array_module,
     array_of,
+    as_array,
+    exactly,
+    is_instance,
     is_sparse,
+    is_sparse_torch,
 )
+from gpumatch.backends import module_for
+from gpumatch.bipartite import BipartiteGraph
 
 __all__ = ["Costs", "DenseCosts", "SparseCosts", "as_costs"]
 
@@ -80,7 +81,7 @@ class DenseCosts:
     is_sparse = False
 
     def __init__(self, source: Any) -> None:
-        values = _as_array(source, "the costs")
+        values = as_array(source, "the costs")
         if values.ndim != 2:
             raise ValueError(f"the costs must have 2 dimensions; got {values.ndim}")
         self.values = np.asarray(values) if isinstance(values, np.ndarray) else values
@@ -102,7 +103,7 @@ class DenseCosts:
     @property
     def xp(self) -> Any:
         """The library of the values: NumPy or CuPy."""
-        return _xp(self.values)
+        return array_module(self.values)
 
     @property
     def itemsize(self) -> int:
@@ -147,7 +148,7 @@ class DenseCosts:
         if maximize or not (given.dtype == dtype and given.flags.c_contiguous):
             self._require_room(self.shape, dtype)
         if not maximize:
-            return self._like(_exactly(given, dtype))
+            return self._like(exactly(given, dtype))
         values = self.xp.array(given, dtype, order="C")
         return self._like(self.xp.negative(values, out=values))
 
@@ -260,7 +261,7 @@ class SparseCosts:
     def __init__(self, source: Any) -> None:
         indptr, indices, data, shape = _csr_of(source)
         graph = BipartiteGraph((indptr, indices, shape))
-        weights = _as_array(data, "data")
+        weights = as_array(data, "data")
         if weights.ndim != 1:
             raise ValueError(f"data must have 1 dimension; got {weights.ndim}")
         count = int(indptr[-1])
@@ -268,9 +269,9 @@ class SparseCosts:
             raise ValueError(f"data must have {count} entries; got {weights.size}")
         weights = weights[:count]
         _extent(weights, min(graph.shape))
-        indices = _as_array(indices, "indices")[:count]
+        indices = as_array(indices, "indices")[:count]
         if graph.nnz < count or bool((graph.indices != indices).any()):
-            weights = _summed(graph, _as_array(indptr, "indptr"), indices, weights)
+            weights = _summed(graph, as_array(indptr, "indptr"), indices, weights)
         self._hold(graph, weights)
 
     @property
@@ -332,7 +333,7 @@ class SparseCosts:
             As for `DenseCosts.problem`.
         """
         _check_sign(self, maximize)
-        weights = _exactly(self.weights, _sparse_dtype(self.weights.dtype))
+        weights = exactly(self.weights, _sparse_dtype(self.weights.dtype))
         costs = self._of(self.graph, -weights if maximize else weights)
         if not (math.isfinite(self.low) and math.isfinite(self.high)):
             costs = costs._kept(costs.weights < math.inf)
@@ -419,8 +420,7 @@ def as_costs(source: Any) -> Costs:
         return source
     if isinstance(source, BipartiteGraph):
         raise TypeError("a BipartiteGraph has no costs: pass a sparse matrix or a tuple with data")
-    is_torch_csr = _is_instance(source, "torch", "Tensor") and source.layout == _torch().sparse_csr
-    has_entries = isinstance(source, tuple) or is_sparse(source) or is_torch_csr
+    has_entries = isinstance(source, tuple) or is_sparse(source) or is_sparse_torch(source)
     return SparseCosts(source) if has_entries else DenseCosts(source)
 
 
@@ -481,13 +481,6 @@ def _sparse_dtype(dtype: Any) -> Any:
     return np.float64 if dtype.kind == "f" else np.int64
 
 
-def _exactly(array: Any, dtype: Any) -> Any:
-    """The array as contiguous, writeable `dtype`: itself where it is that already."""
-    if isinstance(array, np.ndarray):
-        return np.require(array, dtype, ["C", "A", "W"])
-    return _xp(array).ascontiguousarray(array, dtype=dtype)
-
-
 def row_tiles(values: Any) -> Iterator[slice]:
     """Ranges of rows that hold so few entries together that each may be copied some times."""
     entries = HOST_TILE if isinstance(values, np.ndarray) else DEVICE_TILE
@@ -512,7 +505,7 @@ def _csr_of(source: Any) -> tuple[Any, Any, Any, Any]:
                 f"a tuple must be (indptr, indices, data, shape); got {len(source)} parts"
             )
         return source
-    if _is_instance(source, "torch", "Tensor"):
+    if is_instance(source, "torch", "Tensor"):
         return source.crow_indices(), source.col_indices(), source.values(), tuple(source.shape)
     if source.ndim != 2:
         raise ValueError(f"the sparse array must have 2 dimensions; got {source.ndim}")

@@ -12,8 +12,9 @@ from warnings import warn
 
 import numpy as np
 
+from gpumatch.arrays import is_sparse
 from gpumatch.assignment import InfeasibleError, assign
-from gpumatch.bipartite import BipartiteGraph, is_sparse
+from gpumatch.bipartite import BipartiteGraph
 from gpumatch.costs import TOO_LARGE
 from gpumatch.matching import Matching
 from gpumatch.matching import maximum_matching as _maximum_matching

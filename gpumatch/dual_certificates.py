@@ -27,7 +27,7 @@ from typing import Any
 
 import numpy as np
 
-from gpumatch.bipartite import array_of
+from gpumatch.arrays import array_of
 from gpumatch.checks import (
     Certificate,
     CertificateError,

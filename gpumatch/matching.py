@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import functools
-import os
 from typing import Any
 
 import numpy as np
 
 from gpumatch import backends
-from gpumatch.bipartite import BipartiteGraph, array_of, as_bipartite, index_array
+from gpumatch.arrays import array_of, index_array
+from gpumatch.bipartite import BipartiteGraph, as_bipartite
 from gpumatch.certificates import check_matching
 from gpumatch.checks import CertificateError, check_mates
 from gpumatch.control import Callback, Control
@@ -95,7 +95,10 @@ def maximum_matching(
     2
     """
     control = Control(time_limit=time_limit, progress=progress, callback=callback)
-    run_options = {"seed": _checked_seed(seed), "threads": _checked_threads(threads)}
+    run_options = {
+        "seed": backends.checked_seed(seed),
+        "threads": backends.checked_threads(threads),
+    }
     with control.part("graph"):
         given = as_bipartite(A)
     chosen, init, where = backends.choose(
@@ -262,22 +265,6 @@ class Matching:
 
 
 # -- arguments -----------------------------------------------------------------------------------
-
-
-def _checked_seed(seed: int) -> int:
-    if not isinstance(seed, (int, np.integer)) or not 0 <= seed < 2**63:
-        raise ValueError(f"seed must be an integer in [0, 2**63); got {seed!r}")
-    return int(seed)
-
-
-def _checked_threads(threads: int | None) -> int:
-    if threads is None:
-        if hasattr(os, "sched_getaffinity"):
-            return len(os.sched_getaffinity(0))
-        return os.cpu_count() or 1
-    if not isinstance(threads, (int, np.integer)) or threads < 1:
-        raise ValueError(f"threads must be an integer >= 1; got {threads!r}")
-    return int(threads)
 
 
 def _initial_mates(initial: Any, graph: BipartiteGraph) -> tuple[Any, Any]:

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from gpumatch.arrays import as_array
 from gpumatch.assignment import InfeasibleError, assign
 from gpumatch.backends import module_for
-from gpumatch.bipartite import _as_array
 from gpumatch.costs import DenseCosts
 
 __all__ = ["linear_sum_assignment"]
@@ -54,7 +54,7 @@ def linear_sum_assignment(cost_matrix: Any, maximize: bool = False) -> tuple[Any
     5
     """
     on_device = hasattr(cost_matrix, "__cuda_array_interface__")
-    values = _as_array(cost_matrix, "cost_matrix") if on_device else np.asarray(cost_matrix)
+    values = as_array(cost_matrix, "cost_matrix") if on_device else np.asarray(cost_matrix)
     if values.ndim != 2:
         raise ValueError(f"expected a matrix (2-D array), got a {values.ndim} array")
     if not np.can_cast(values.dtype, np.float64, "safe"):

@@ -80,8 +80,7 @@ def _info_text(found: dict[str, Any]) -> str:
 def environment() -> dict[str, Any]:
     """Versions, threads and devices, as ``gpumatch info --json`` prints them."""
     from gpumatch import __version__
-    from gpumatch.backends import why_no_cuda
-    from gpumatch.matching import _checked_threads
+    from gpumatch.backends import checked_threads, why_no_cuda
 
     cuda_off = why_no_cuda()
     return {
@@ -92,7 +91,7 @@ def environment() -> dict[str, Any]:
         },
         "python": platform.python_version(),
         "platform": f"{platform.system()} {platform.machine()}",
-        "threads": _checked_threads(None),
+        "threads": checked_threads(None),
         "devices": [] if cuda_off else _devices(),
         "cuda_off": cuda_off,
     }

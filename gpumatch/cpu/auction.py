@@ -66,9 +66,9 @@ from numba.extending import overload
 
 from gpumatch.cpu import shortest_augmenting_path
 from gpumatch.cpu.dense_paths import LANES
-from gpumatch.cpu.dense_paths import _least_two as _dense_least_two
+from gpumatch.cpu.dense_paths import least_two as dense_least_two
 from gpumatch.cpu.feasibility import complete
-from gpumatch.cpu.sparse_paths import _least_two as _sparse_least_two
+from gpumatch.cpu.sparse_paths import least_two as sparse_least_two
 from gpumatch.cpu.workers import Workers
 from gpumatch.epsilons import Precision
 
@@ -373,10 +373,10 @@ def _least_two(entries, bidder, price, least, far):
 @overload(_least_two)
 def _least_two_of(entries, bidder, price, least, far):
     if isinstance(entries, types.Array):
-        return lambda entries, bidder, price, least, far: _dense_least_two(
+        return lambda entries, bidder, price, least, far: dense_least_two(
             entries[bidder], price, least, far
         )
-    return lambda entries, bidder, price, least, far: _sparse_least_two(
+    return lambda entries, bidder, price, least, far: sparse_least_two(
         entries[0], entries[1], entries[2], price, bidder, far
     )
 

@@ -106,7 +106,7 @@ def _lane_minima(line, price, least, far):
 
 
 @_kernel
-def _least_two(line, price, least, far):
+def least_two(line, price, least, far):
     """The least two reduced costs of a row, and their columns: -1 where there is none."""
     _lane_minima(line, price, least, far)
     lane = least.argmin()
@@ -183,7 +183,7 @@ def reduce_rows(
         spot[NEXT] += 1
         spot[SCANS] += 1
         budget -= price.size
-        one, col, two, other = _least_two(costs[row], price, least, far)
+        one, col, two, other = least_two(costs[row], price, least, far)
         bid(
             row, one, col, two, other, price, row_to_col, col_to_row, free, spot, limit, leaves, far
         )

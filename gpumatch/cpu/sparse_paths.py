@@ -59,7 +59,7 @@ def lower_to_minima(indptr, indices, costs, price, nearest, first, last):
 
 
 @_kernel
-def _least_two(indptr, indices, costs, price, row, far):
+def least_two(indptr, indices, costs, price, row, far):
     """The least two reduced costs of a row, and their columns: -1 where there is none."""
     one = two = far
     first = second = -1
@@ -88,7 +88,7 @@ def reduce_rows(
         spot[NEXT] += 1
         spot[SCANS] += 1
         budget -= 1 + indptr[row + 1] - indptr[row]
-        one, col, two, other = _least_two(indptr, indices, costs, price, row, far)
+        one, col, two, other = least_two(indptr, indices, costs, price, row, far)
         bid(
             row, one, col, two, other, price, row_to_col, col_to_row, free, spot, limit, leaves, far
         )
@@ -99,7 +99,7 @@ def reduce_rows(
 def row_minima(indptr, indices, costs, price, far, minima, first, last):
     """The least reduced costs of rows first to last."""
     for row in range(first, last):
-        minima[row] = _least_two(indptr, indices, costs, price, row, far)[0]
+        minima[row] = least_two(indptr, indices, costs, price, row, far)[0]
 
 
 @_kernel

@@ -1,0 +1,89 @@
+"""Arrays of NumPy, CuPy and whatever speaks their protocols, told apart without importing more.
+
+A library that is not loaded has made no array, so `sys.modules` says whom to ask.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+
+_DLPACK_CUDA = (2, 13)  # kDLCUDA, kDLCUDAManaged
+
+
+def as_array(values: Any, name: str) -> Any:
+    """`values` as a NumPy or CuPy array where they live; `name` is for the errors."""
+    if isinstance(values, np.ndarray):
+        return values
+    if hasattr(values, "__cuda_array_interface__"):
+        import cupy
+
+        return cupy.asarray(values)
+    if hasattr(values, "__dlpack__") and not hasattr(values, "__array__"):
+        return from_dlpack(values)
+    try:
+        return np.asarray(values)
+    except ValueError as exc:
+        raise TypeError(f"{name}: can't make an array of {type(values).__name__}: {exc}") from exc
+
+
+def from_dlpack(values: Any) -> Any:
+    if values.__dlpack_device__()[0] in _DLPACK_CUDA:
+        import cupy
+
+        return cupy.from_dlpack(values)
+    return np.from_dlpack(values)
+
+
+def is_sparse(source: Any) -> bool:
+    """Whether `source` is a sparse array of SciPy or cupyx, importing neither."""
+    loaded = (sys.modules.get(name) for name in ("scipy.sparse", "cupyx.scipy.sparse"))
+    return any(module is not None and module.issparse(source) for module in loaded)
+
+
+def is_instance(source: Any, module: str, *names: str) -> bool:
+    """isinstance() of classes whose module need not be imported for the answer to be no."""
+    loaded = sys.modules.get(module)
+    return loaded is not None and isinstance(source, tuple(getattr(loaded, n) for n in names))
+
+
+def is_sparse_torch(source: Any) -> bool:
+    """Whether `source` is a torch tensor in CSR."""
+    return is_instance(source, "torch", "Tensor") and (
+        source.layout == sys.modules["torch"].sparse_csr
+    )
+
+
+def array_module(array: Any) -> Any:
+    """NumPy for a host array, CuPy for a device array."""
+    return np if isinstance(array, np.ndarray) else sys.modules["cupy"]
+
+
+def index_array(values: Any, name: str) -> Any:
+    """`values` as a one-dimensional integer array where they live; `name` is for the errors."""
+    array = as_array(values, name)
+    if array.ndim != 1:
+        raise ValueError(f"{name} must have 1 dimension; got {array.ndim}")
+    if array.size == 0 and not hasattr(values, "dtype"):
+        array = array.astype(np.int32)  # [] says nothing of its type
+    if array.dtype.kind not in "iu":
+        raise TypeError(f"{name} must be integers; got dtype {array.dtype}")
+    return array
+
+
+def array_of(xp: Any, values: Any) -> Any:
+    """`values` as an array of `xp`, copied between host and device where need be."""
+    if xp is np and hasattr(values, "__cuda_array_interface__"):
+        import cupy
+
+        return cupy.asnumpy(values)
+    return xp.asarray(values)
+
+
+def exactly(array: Any, dtype: Any) -> Any:
+    """The array as contiguous, writeable `dtype`: itself where it is that already."""
+    if isinstance(array, np.ndarray):
+        return np.require(array, dtype, ["C", "A", "W"])
+    return array_module(array).ascontiguousarray(array, dtype=dtype)
