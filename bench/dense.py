@@ -1,0 +1,135 @@
+"""Dense assignment on the CPU: `linear_sum_assignment` of ours, of SciPy, and lapx.
+
+What is timed is the whole call from a NumPy matrix to the pairs, warm, with the library's defaults:
+what changes for a user of SciPy who changes an import.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import gpumatch as gm
+from bench import solvers
+from bench.costs import CostInstance, Matrices, geom, uniform
+from bench.harness import Contender, Limits, Result, Sample, repeat
+from bench.tables import (
+    Graph,
+    Time,
+    describe_run,
+    failures,
+    geometric_mean,
+    markdown,
+    section,
+    time_of,
+)
+
+THREADS = 2
+THRESHOLD = 0.0  # every problem counts
+OURS = "gpumatch"
+PEERS = ("scipy", "lapx")
+FACTORS = (0.1, 1.0, 10.0)
+SIZES = (100, 200, 500, 1000)
+LARGE = 5000
+FAMILIES = ("uniform_float", "geom2", "low_rank", "two_cost")  # drawn at random, float64
+WHOLE = ("machol_wien", "constant")  # integers, the same for every seed
+
+
+# -- contenders and problems ---------------------------------------------------------------------
+
+problem = Matrices
+
+
+@dataclass(frozen=True)
+class SciPysName:
+    """`gpumatch.optimize.linear_sum_assignment`, which runs on all cores or needs but one."""
+
+    name: str
+
+    def measure(self, problem: Matrices, limits: Limits) -> Result:
+        (matrix,) = problem.on("cpu")
+
+        def sample() -> Sample:
+            begin = time.perf_counter()
+            rows, cols = gm.optimize.linear_sum_assignment(matrix, problem.maximize)
+            seconds = time.perf_counter() - begin
+            return Sample(seconds, len(cols), more={"objective": matrix[rows, cols].sum().item()})
+
+        return repeat(sample, limits)
+
+
+def contenders(device: str, threads: int) -> list[Contender]:
+    """The library and the peers that are installed."""
+    return [SciPysName(OURS), *solvers.peers(on_device=False)]
+
+
+def instances(quick: bool, data: str | None) -> list[CostInstance]:
+    """Each family at each size, and large uniform ones."""
+    sizes = (20,) if quick else SIZES
+    integers = [uniform(n, factor) for n in sizes for factor in FACTORS]
+    others = [
+        CostInstance(f"{family}-{n}", family, (family, n), dtype=dtype)
+        for names, dtype in ((FAMILIES, "float64"), (WHOLE, "int64"))
+        for family in names
+        for n in sizes
+    ]
+    gains = [geom(n) for n in sizes]
+    large = [] if quick else [uniform(LARGE, factor) for factor in FACTORS]
+    return [*integers, *others, *gains, *large]
+
+
+def warming(quick: bool) -> list[CostInstance]:
+    """One of each kind of costs, on both sides of where the small ones end."""
+    return [case for n in (20, 400) for case in (uniform(n, 1.0), geom(n))]
+
+
+# -- report --------------------------------------------------------------------------------------
+
+
+def report(data: dict[str, Any], threshold: float) -> str:
+    """Times and ratios problem by problem, their means, and the worst against SciPy."""
+    graphs = data["graphs"]
+    rows = [
+        [
+            graph["group"],
+            *(_milliseconds(time_of(graph, who)) for who in (OURS, *PEERS)),
+            *(times_slower(graph, peer) for peer in PEERS),
+        ]
+        for graph in graphs.values()
+    ]
+    header = ["costs", f"{OURS} ms", *(f"{peer} ms" for peer in PEERS)]
+    header += [f"{peer} / {OURS}" for peer in PEERS]
+    return "\n\n".join(
+        [
+            *(describe_run(run) for run in data["runs"]),
+            *section("The whole call on the CPU", markdown(header, rows)),
+            *_means(graphs.values()),
+            *failures(data),
+        ]
+    )
+
+
+def times_slower(graph: Graph, peer: str) -> Time | None:
+    """How many times longer a peer takes than the library."""
+    ours, theirs = time_of(graph, OURS), time_of(graph, peer)
+    return Time(theirs.seconds / ours.seconds, theirs.at_least) if ours and theirs else None
+
+
+def _means(graphs: Any) -> list[str]:
+    lines = []
+    for peer in PEERS:
+        ratios = [(times_slower(graph, peer), graph["group"]) for graph in graphs]
+        known = [(ratio, group) for ratio, group in ratios if ratio is not None]
+        if known:
+            worst, where = min(known, key=lambda pair: pair[0].seconds)
+            mean = geometric_mean(ratio for ratio, _ in known)
+            lines.append(
+                f"{peer} takes {mean} times as long (geometric mean, {len(known)} problems), "
+                f"{worst} times at least, on {where}."
+            )
+    return lines
+
+
+def _milliseconds(taken: Time | None) -> Time | None:
+    return None if taken is None else Time(1e3 * taken.seconds, taken.at_least)

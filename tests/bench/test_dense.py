@@ -1,0 +1,60 @@
+"""The suite of dense assignment on the CPU: ratios and means, and a run of all of it."""
+
+from __future__ import annotations
+
+import pytest
+
+from bench import dense, harness
+from bench.__main__ import main
+
+
+def problem(group, **seconds):
+    """A problem's results: a contender's seconds, or the cap it exceeded where negative."""
+    results = {
+        name: {"seconds": [value], "size": 9}
+        if value > 0
+        else {"failed": "slow", "at_least": -value}
+        for name, value in seconds.items()
+    }
+    return {"group": group, "results": results}
+
+
+def reported(*problems):
+    return dense.report({"runs": [], "graphs": {p["group"]: p for p in problems}}, 0.0)
+
+
+def test_a_ratio_above_one_is_ours_the_faster():
+    text = reported(problem("a-9", gpumatch=0.002, scipy=0.006, lapx=0.001))
+    assert "| a-9 | 2 | 6 | 1 | 3 | 0.5 |" in text
+
+
+def test_means_and_the_worst_problem():
+    text = reported(
+        problem("a-9", gpumatch=1.0, scipy=2.0), problem("b-9", gpumatch=1.0, scipy=-8.0)
+    )
+    assert "| b-9 | 1e+03 | ≥ 8e+03 | ≥ 8 |" in text
+    assert "scipy takes ≥ 4 times as long (geometric mean, 2 problems), 2 times at least" in text
+    assert "on a-9." in text
+    assert "lapx" not in text
+
+
+def test_every_family_is_there_at_every_size():
+    groups = {instance.group for instance in dense.instances(quick=False, data=None)}
+    for family in (*dense.FAMILIES, *dense.WHOLE, "geom"):
+        assert {f"{family}-{n}" for n in dense.SIZES} <= groups
+    assert {f"uniform-5000-x{factor:g}" for factor in dense.FACTORS} <= groups
+
+
+@pytest.mark.slow
+def test_the_quick_suite_measures_and_reports(tmp_path, capsys):
+    out = tmp_path / "results.json"
+    arguments = ["dense", "--out", out, "--cache", tmp_path / "costs", "--quick", "--repeats", 2]
+    assert main([*map(str, arguments)]) == 0
+    stored = harness.read(out)["graphs"]
+    assert len(stored) == 10
+    for one in stored.values():
+        assert {"gpumatch", "scipy"} <= one["results"].keys()
+        assert not any("failed" in found for found in one["results"].values())
+    capsys.readouterr()
+    assert main(["report", str(out)]) == 0
+    assert "scipy / gpumatch" in capsys.readouterr().out
