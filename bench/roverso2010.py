@@ -112,9 +112,9 @@ def report(data: dict[str, Any], threshold: float) -> str:
         [
             *(describe_run(run) for run in data["runs"]),
             *section("Figure 1: seconds of difference evaluation", figure1(groups)),
-            *section("Figure 2: share of switching in the mixed form, percent", figure2(groups)),
+            *section("Figure 2: share of switching, percent", figure2(groups)),
             *section("Figure 3: seconds in all", figure3(groups)),
-            *section("Off the optimum, percent, the worst of three problems", missed(groups)),
+            *section("Off the optimum, percent, at worst", missed(groups)),
             *section("Seconds of exact algorithms", exact(groups)),
             *claims(groups),
             *failures(data),
@@ -151,7 +151,7 @@ def share_of_switching(graphs: list[Graph], contender: str) -> float | None:
 
 
 def figure2(groups: Groups) -> str:
-    """How much of the mixed form is switching."""
+    """How much of the CPU's form and of the mixed ones is switching."""
     columns = (CPU, MIXED_GLOBAL, MIXED_SHARED)
     rows = []
     for n, graphs in groups.items():
@@ -190,7 +190,7 @@ def missed(groups: Groups) -> str:
     rows = []
     for n, graphs in groups.items():
         worst = [worst_off(graphs, name) for name in FORMS]
-        rows.append([n, *(None if value is None else f"{value:.3f}" for value in worst)])
+        rows.append([n, *(None if value is None else f"{value:.2g}" for value in worst)])
     return markdown(["n", *FORMS], rows)
 
 
