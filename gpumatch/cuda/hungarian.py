@@ -9,7 +9,7 @@ what they are. Others become multiples of a power of two that leaves about 2**57
 largest: finer than float64 itself is there. With forbidden pairs duals may outgrow what they can
 without; then the search begins again, with units and an order of its steps that are fit for any.
 
-Device memory beside the costs: 76 bytes a row and 44 a column with the tree variant; 56 a row and
+Device memory beside the costs: 72 bytes a row and 40 a column with the tree variant; 56 a row and
 24 a column with the classical one, and 4 for each edge that its adjacency has room for.
 """
 
