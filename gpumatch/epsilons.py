@@ -32,7 +32,7 @@ class Precision(NamedTuple):
     is_exact : bool
         Whether nothing is rounded, and n · epsilon < 1 makes integers optimal.
     is_workable : bool
-        Whether prices can be told apart by epsilon at all, whatever they become.
+        Whether prices can be told apart by epsilon at all, whatever they become, and need be.
     """
 
     epsilon: float
@@ -56,7 +56,8 @@ class Precision(NamedTuple):
         if costs.is_integer and float(base).is_integer() and farthest * scale < 2.0**bits:
             return cls(1 / scale, spread, farthest, True, True)
         epsilon = max(spread / (FINENESS * nrows), 2 * math.ulp(largest))
-        return cls(epsilon, spread, farthest, False, 64 * steps * spread * 2.0**-52 < epsilon)
+        is_workable = largest > 0 and 64 * steps * spread * 2.0**-52 < epsilon
+        return cls(epsilon, spread, farthest, False, is_workable)
 
     def coarsened(self, steps: int) -> Precision:
         """No more than so many epsilons from one end of the spread to the other."""

@@ -340,8 +340,11 @@ def write_duals(
     is_whole = col_dual.dtype.kind == "i"
     if precision.is_exact:
         price = round_prices(price, row_to_col, precision.epsilon)
-    farthest = (row_to_col.size + 1) * costs.largest
-    col_dual[:] = np.rint(np.maximum(price, -farthest)) if is_whole else price
+        col_dual[:] = close_gaps(price, 2 * max(costs.largest, abs(limit or 0)))
+    elif is_whole:
+        col_dual[:] = np.rint(np.maximum(price, -(row_to_col.size + 1) * costs.largest))
+    else:
+        col_dual[:] = price
     far = np.iinfo(np.int64).max if is_whole else np.inf
     least = np.empty(LANES, col_dual.dtype)
     find_minima(_entries(costs), col_dual, least, far, row_dual)
@@ -356,6 +359,20 @@ def round_prices(price: np.ndarray, row_to_col: np.ndarray, epsilon: float) -> n
     is_bad = np.zeros(scale, bool)
     is_bad[(scale - 1 - steps[row_to_col[row_to_col >= 0]]) % scale] = True
     return (steps + is_bad.argmin()) // scale
+
+
+def close_gaps(price: np.ndarray, most: int) -> np.ndarray:
+    """Optimal prices, none more than ``most`` below the next higher one, or below 0.
+
+    A row's column costs at most ``most`` more than any other it may take, and so its price is at
+    most that much lower: across a wider gap no row looks up, and none would look down if it were
+    narrower. Auctions leave such gaps, for each epsilon adds to them.
+    """
+    order = np.argsort(-price, kind="stable")
+    steps = -np.diff(price[order], prepend=0)
+    closed = np.empty_like(price)
+    closed[order] = -np.cumsum(np.minimum(steps, most))
+    return closed
 
 
 def _entries(costs: Any) -> Any:

@@ -115,6 +115,40 @@ def test_it_never_loops_where_no_full_assignment_exists(form):
     assert caught.value.cols.tolist() == [0, 1]
 
 
+@pytest.mark.parametrize("seed", range(40))
+def test_prices_far_apart_still_prove_it(seed):
+    """Each epsilon drives prices on where a row has no other choice, or would pay any of them."""
+    rng = np.random.default_rng(seed)
+    n, m = rng.integers(1, 9), rng.integers(9, 12)
+    sparse = random_array((n, m), density=0.4, rng=rng, format="csr", dtype=np.float64)
+    sparse.data = np.ceil(255 * sparse.data)
+    dense = rng.integers(0, 256, (n, n))
+    for matrix, wish in (
+        (sparse.astype(np.int64), {"cardinality": "maximum"}),
+        (dense, {"cost_limit": 50_000}),
+        (-dense, {"cardinality": "any", "cost_limit": -200, "maximize": True}),
+    ):
+        a = solve(matrix, **wish)
+        assert a.proven
+        gm.verify(matrix, a)
+
+
+@pytest.mark.parametrize("backend", ["cpu", "reference"])
+@pytest.mark.parametrize("finish", ["exact", "epsilon"])
+def test_floats_that_are_all_0_leave_no_gap(backend, finish):
+    matrix = np.zeros((3, 4))
+    a = solve(matrix, backend=backend, finish=finish)
+    assert a.proven
+    assert a.gap == 0
+    gm.verify(matrix, a)
+
+
+def test_gaps_between_prices_are_closed():
+    price = np.array([0, -3, -100, -104, -101, -300])
+    assert auction.close_gaps(price, 10).tolist() == [0, -3, -13, -17, -14, -27]
+    assert auction.close_gaps(price[:0], 10).size == 0
+
+
 def test_prices_to_begin_from_do_no_harm():
     matrix = costs.make("uniform_integer", 50, 80, seed=1)
     other = costs.make("uniform_integer", 50, 80, seed=2)
