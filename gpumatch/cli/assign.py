@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import functools
 import math
 from typing import TYPE_CHECKING, Any
@@ -34,10 +35,12 @@ def add_to(commands: Any) -> None:
 
 def _number(text: str) -> float:
     """An int where it is written as one, for integers are exact."""
-    try:
+    with contextlib.suppress(ValueError):
         return int(text)
-    except ValueError:
+    try:
         return float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number") from None
 
 
 def _own_options() -> dict[str, str]:
