@@ -1,4 +1,6 @@
-"""How fine an auction ends, and by which epsilons it gets there; on the CPU and on the GPU.
+"""How fine an auction ends, by which epsilons it gets there, and how far its prices may spread.
+
+This serves the auctions of CPU and GPU alike.
 
 The module docstring of `gpumatch.cpu.auction` says what the last epsilon is for.
 """
@@ -8,7 +10,7 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
-__all__ = ["Precision"]
+__all__ = ["Precision", "close_gaps"]
 
 FACTOR = 8.0
 """From one epsilon to the next; a power of 2, so that multiples stay multiples."""
@@ -73,3 +75,25 @@ class Precision(NamedTuple):
         while len(epsilons) <= steps and epsilons[-1] * FACTOR < self.spread / 2:
             epsilons.append(epsilons[-1] * FACTOR)
         return epsilons[::-1]
+
+
+def close_gaps(price: Any, most: int) -> Any:
+    """Integer prices of an optimal assignment, moved up so that no two neighbours are far apart.
+
+    A row's column costs at most ``most`` more than any other it may take, and so its price is at
+    most that much lower: across a wider gap no row looks up, and none would look down if it were
+    narrower. Auctions leave such gaps, for each epsilon adds to them.
+
+    Parameters
+    ----------
+    price : int64 array
+        On host or device; at most 0, and 0 for columns left over.
+    most : int
+        Twice the largest cost or limit.
+    """
+    order = (-price).argsort()
+    steps = -price[order]
+    steps[1:] = steps[1:] - steps[:-1]
+    closed = price.copy()
+    closed[order] = -steps.clip(0, most).cumsum()
+    return closed

@@ -70,7 +70,7 @@ from gpumatch.cpu.dense_paths import least_two as dense_least_two
 from gpumatch.cpu.feasibility import complete
 from gpumatch.cpu.sparse_paths import least_two as sparse_least_two
 from gpumatch.cpu.workers import Workers
-from gpumatch.epsilons import Precision
+from gpumatch.epsilons import Precision, close_gaps
 
 __all__ = ["Precision", "close", "run", "write_duals"]
 
@@ -359,20 +359,6 @@ def round_prices(price: np.ndarray, row_to_col: np.ndarray, epsilon: float) -> n
     is_bad = np.zeros(scale, bool)
     is_bad[(scale - 1 - steps[row_to_col[row_to_col >= 0]]) % scale] = True
     return (steps + is_bad.argmin()) // scale
-
-
-def close_gaps(price: np.ndarray, most: int) -> np.ndarray:
-    """Optimal prices, none more than ``most`` below the next higher one, or below 0.
-
-    A row's column costs at most ``most`` more than any other it may take, and so its price is at
-    most that much lower: across a wider gap no row looks up, and none would look down if it were
-    narrower. Auctions leave such gaps, for each epsilon adds to them.
-    """
-    order = np.argsort(-price, kind="stable")
-    steps = -np.diff(price[order], prepend=0)
-    closed = np.empty_like(price)
-    closed[order] = -np.cumsum(np.minimum(steps, most))
-    return closed
 
 
 def _entries(costs: Any) -> Any:

@@ -16,6 +16,7 @@ import gpumatch as gm
 from gpumatch.costs import DenseCosts
 from gpumatch.cpu import auction
 from gpumatch.cpu.auction import Precision, award, bid, round_prices
+from gpumatch.epsilons import close_gaps
 from graphs import costs
 
 FAMILIES = [
@@ -145,8 +146,8 @@ def test_floats_that_are_all_0_leave_no_gap(backend, finish):
 
 def test_gaps_between_prices_are_closed():
     price = np.array([0, -3, -100, -104, -101, -300])
-    assert auction.close_gaps(price, 10).tolist() == [0, -3, -13, -17, -14, -27]
-    assert auction.close_gaps(price[:0], 10).size == 0
+    assert close_gaps(price, 10).tolist() == [0, -3, -13, -17, -14, -27]
+    assert close_gaps(price[:0], 10).size == 0
 
 
 def test_prices_to_begin_from_do_no_harm():
