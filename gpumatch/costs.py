@@ -37,6 +37,7 @@ from gpumatch.arrays import (
 )
 from gpumatch.backends import module_for
 from gpumatch.bipartite import BipartiteGraph
+from gpumatch.checks import owners
 
 __all__ = ["Costs", "DenseCosts", "SparseCosts", "as_costs"]
 
@@ -516,8 +517,7 @@ def _csr_of(source: Any) -> tuple[Any, Any, Any, Any]:
 def _summed(graph: BipartiteGraph, indptr: Any, indices: Any, weights: Any) -> Any:
     """The weights in the graph's order, those of repeated entries summed."""
     xp = graph.xp
-    counts = indptr[1:] - indptr[:-1]
-    rows = xp.repeat(xp.arange(graph.nrows), counts.tolist() if xp is not np else counts)
+    rows = owners(xp, indptr.astype(np.int64), 0, indices.size)
     order = _order(xp, rows, indices)
     rows, cols = rows[order], indices[order]
     is_first = xp.ones(order.size, bool)
