@@ -290,6 +290,15 @@ def test_any_takes_a_pair_only_when_it_pays():
     assert (a.size, a.objective) == (3, 21)
 
 
+@EVERY_ALGORITHM
+def test_a_limit_far_above_all_costs_changes_nothing(run):
+    for seed in range(5):
+        matrix = np.random.default_rng(seed).integers(0, 256, (6, 6))
+        a = gm.assign(matrix, cost_limit=50_000, **run.arguments)
+        gm.verify(matrix, a)
+        assert (a.size, a.objective) == (6, gm.assign(matrix, backend="cpu").objective)
+
+
 @pytest.mark.parametrize("cardinality", ["full", "any"])
 def test_a_limit_leaves_dearer_pairs(cardinality):
     a = gm.assign(C, cardinality=cardinality, cost_limit=8)
