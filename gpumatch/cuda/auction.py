@@ -22,7 +22,7 @@ import numpy as np
 
 from gpumatch.cuda import cheap, hungarian, matching_engine, module
 from gpumatch.cuda.hungarian import _copy
-from gpumatch.epsilons import Precision
+from gpumatch.epsilons import Precision, close_gaps
 
 __all__ = ["run"]
 
@@ -265,7 +265,8 @@ class _Auction:
         row_to_col, col_to_row, price = self.best
         if self.numbers.is_exact:
             price = _rounded(price, row_to_col, self.numbers.shift)
-        if self.costs.is_integer:
+            price = close_gaps(price, 2 * max(self.costs.largest, abs(self.limit or 0)))
+        elif self.costs.is_integer:
             farthest = (row_to_col.size + 1) * self.costs.largest
             price = cp.rint(cp.maximum(price, -farthest)).astype(np.int64)
         least = _Entries.of(self.costs, 0).least_reduced(price, row_to_col.size)

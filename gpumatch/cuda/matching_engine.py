@@ -93,7 +93,7 @@ def run(
         matched += found
         control.phase(levels=levels, found=found, matched=matched)
     for part, spent in zip(_PARTS, search.seen["spent"].tolist()):
-        control.seconds[part] = spent * 1e-9
+        control.seconds[part] = control.seconds.get(part, 0.0) + spent * 1e-9
     return proven
 
 

@@ -36,7 +36,8 @@ def run(
     else:
         indptr, indices, mate, chosen_mate = *_rows(graph), row_to_col, col_to_row
         chosen_indptr = None
-    module.require_memory(5 * chosen_mate.size, "minimum-degree matching")
+    needed = 1 if chosen_indptr is not None else 5
+    module.require_memory(needed * chosen_mate.size, "minimum-degree matching")
     kernels = module.kernels_for(module.MIN_DEGREE, indptr.dtype)
     standing = _standing(kernels, chosen_indptr, indices, chosen_mate)
     choosers = module.struct(
