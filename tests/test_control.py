@@ -156,13 +156,13 @@ def test_ctrl_c_in_the_middle_of_an_augmentation_leaves_a_matching(monkeypatch):
 
 
 SIGINT = """
-import os, signal, threading, gpumatch, graphs
+import signal, threading, gpumatch, graphs
 try:
     gpumatch.maximum_matching(
         graphs.make("uniform", 3000, 3),
         algorithm="p-dbfs",
         threads=4,
-        callback=lambda progress: os.kill(os.getpid(), signal.SIGINT),
+        callback=lambda progress: signal.raise_signal(signal.SIGINT),
     )
 except KeyboardInterrupt as exc:
     print(exc.result, threading.active_count())
