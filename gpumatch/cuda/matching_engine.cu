@@ -149,7 +149,8 @@ struct Segment {
 
 // Expand level after level with one block while the frontier stays small.
 template <typename Offset>
-__device__ Segment grow_alone(Grower<Offset, Queue<Member>> grower, Member* log, Segment frontier, int* levels) {
+__device__ Segment grow_alone(Grower<Offset, Queue<Member>> grower, Member* log, Segment frontier,
+                              int* levels) {
   __shared__ int sizes[2];
   int level = 0;
   do {
@@ -220,8 +221,8 @@ __global__ void __launch_bounds__(512) matching_engine(Engine<Offset> e, int max
           expand(whole_grid(), log + frontier.base, frontier.size, grower);
           append_gathered(gathering);
         } else if (blockIdx.x == 0) {
-          const Grower<Offset, Queue<Member>> grower = {e.indptr, e.indices, e.far, e.path_end, out};
-          const Segment left = grow_alone(grower, log, frontier, &levels);
+          const Segment left = grow_alone<Offset>({e.indptr, e.indices, e.far, e.path_end, out},
+                                                  log, frontier, &levels);
           if (is_first) {
             state.bases[step % 3] = left.base;
             made = left.size;

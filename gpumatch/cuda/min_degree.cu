@@ -2,15 +2,15 @@
 // the free neighbour that has the fewest neighbours itself, for that one will hardly be taken by
 // another. The vertices that have one or two neighbours choose first. The result is maximal.
 //
-// Degrees count by classes, in which a mesh looks regular: small differences there tell nothing, and
-// ties leave a choice. It is made in no order that follows the vertices' numbers. Else, where these
-// go across a mesh, all choose in one direction: the free vertices of one side are left at one
+// Degrees count by classes, in which a mesh looks regular: small differences there tell nothing,
+// and ties leave a choice. It is made in no order that follows the vertices' numbers. Else, where
+// these go across a mesh, all choose in one direction: the free vertices of one side are left at one
 // border and those of the other at the opposite one, and the paths between them cross the mesh.
 //
 // Encodings
-//   standing[v]  of the side that is chosen: the degree's class while v is free, then kTaken. It may
-//                lag behind mate[v], whose compare-and-swap decides. A byte, so that those of tens of
-//                millions of vertices stay in the second-level cache.
+//   standing[v]  of the side that is chosen: the degree's class while v is free, then kTaken. It
+//                may lag behind mate[v], whose compare-and-swap decides. A byte, so that those of
+//                tens of millions of vertices stay in the second-level cache.
 #include "frontier.cuh"
 
 constexpr unsigned char kTaken = 255;
@@ -41,7 +41,9 @@ __device__ inline unsigned char degree_class(int degree) {
 }
 
 __global__ void count_degrees(long long nnz, const int* indices, int* degrees) {
-  for (long long k = thread_index(); k < nnz; k += thread_count()) atomicAdd(degrees + indices[k], 1);
+  for (long long k = thread_index(); k < nnz; k += thread_count()) {
+    atomicAdd(degrees + indices[k], 1);
+  }
 }
 
 __global__ void classify_counted(int count, const int* degrees, const int* mate,
@@ -98,7 +100,8 @@ __device__ inline int best_by_warp(List list, const unsigned char* standing, uns
   int best = -1;
   for (int k = lane_index(); k < list.length; k += kWarp) {
     const int v = list.begin[k];
-    const unsigned rank = static_cast<unsigned>(now(standing + v)) << 24 | scrambled(v ^ random) >> 8;
+    const unsigned its = now(standing + v);
+    const unsigned rank = its << 24 | scrambled(v ^ random) >> 8;
     if (rank < least) {
       least = rank;
       best = v;
