@@ -82,12 +82,12 @@ def run(
     )
     blocks = -(-max(nnear, nfar, 1) // _BLOCK)  # fewer blocks wait less at a barrier
     search = _Search(kernels, engine, board, blocks, matched)
-    search.go_on()
     proven = False
     try:
+        search.go_on()
         proven = search.finish(control)
     finally:
-        if not proven:
+        if search.is_begun and not proven:
             near.far_mate[:] = far[:, 0]
     for levels, found in search.phases():
         matched += found
@@ -144,6 +144,7 @@ class _Search:
         self.kernel = kernels[_KERNEL]
         self.blocks = min(blocks, kernels.resident_blocks(_KERNEL, _BLOCK))
         self.engine, self._board = engine, board
+        self.is_begun = False
         self._shown = board[: _TRACE + 8 * _TRACE_SEEN]
         self._seen = cupyx.zeros_pinned(self._shown.size, np.uint8)
         self.seen["matched"] = matched
@@ -163,6 +164,7 @@ class _Search:
     def go_on(self) -> None:
         """Make a bounded number of steps."""
         self.kernel((self.blocks,), (_BLOCK,), (self.engine, np.int32(_STEPS_A_LAUNCH)))
+        self.is_begun = True
         self._shown.get(out=self._seen)
 
     def finish(self, control: Any) -> bool:
