@@ -157,6 +157,7 @@ def test_ctrl_c_in_the_middle_of_an_augmentation_leaves_a_matching(monkeypatch):
 
 SIGINT = """
 import signal, threading, gpumatch, graphs
+signal.signal(signal.SIGINT, signal.default_int_handler)  # background jobs begin with it ignored
 try:
     gpumatch.maximum_matching(
         graphs.make("uniform", 3000, 3),
