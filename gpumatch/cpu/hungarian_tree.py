@@ -47,6 +47,7 @@ Parallel Computing 57, 2016, sections 2.3 and 4, Algorithms 1, 2, 4, 5, 6, 9; af
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from functools import partial
 from typing import Any
 
@@ -95,7 +96,7 @@ def run(
         return kind(problem).solve(control)
 
 
-class _Trees:
+class _Trees(ABC):
     """The trees of a search; subclasses know in which order they grow."""
 
     def __init__(self, problem: Problem) -> None:
@@ -157,9 +158,9 @@ class _Trees:
         self.spot[TAIL] = roots.size
         self.mark[0] = 0
 
+    @abstractmethod
     def _grow(self, control: Any) -> bool:
         """Scan the rows that wait; False when stopped."""
-        raise NotImplementedError
 
     def _write_duals(self) -> None:
         problem = self.problem

@@ -16,6 +16,7 @@ problems*, Computing 38, 1987.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import Any
 
@@ -59,7 +60,7 @@ def run(
         paths.write_duals(row_dual, col_dual)
 
 
-class _Paths:
+class _Paths(ABC):
     """What dense and sparse costs have in common; subclasses know the kernels."""
 
     budget: int
@@ -195,19 +196,23 @@ class _Paths:
         for first in range(0, nrows, step):
             yield first, min(first + step, nrows)
 
+    @abstractmethod
     def _lower_to_minima(
         self, lowest: np.ndarray, nearest: np.ndarray, first: int, last: int
     ) -> None:
-        raise NotImplementedError
+        """Lower the columns' least costs to those of rows first to last."""
 
+    @abstractmethod
     def _reduce_rows(self, free: np.ndarray) -> bool:
-        raise NotImplementedError
+        """Let the free rows bid; False when the budget ends before they have."""
 
+    @abstractmethod
     def _augment(self, free: np.ndarray) -> int:
-        raise NotImplementedError
+        """Augment along shortest paths from the free rows; why it ended (SPENT: the budget)."""
 
+    @abstractmethod
     def _row_minima(self, minima: np.ndarray) -> None:
-        raise NotImplementedError
+        """The least reduced cost of each row."""
 
 
 class _DensePaths(_Paths):

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from abc import ABC, abstractmethod
 from typing import Any, NamedTuple
 
 import cupy as cp
@@ -336,7 +337,7 @@ def _copy(source: cp.ndarray, target: Any) -> None:
 # -- searches --------------------------------------------------------------------------------------
 
 
-class _Search:
+class _Search(ABC):
     """The trees of a search on the device, and its launches."""
 
     source: module.Source
@@ -388,9 +389,9 @@ class _Search:
         """Put the state that the host has seen, and changed, onto the device."""
         self.state.set(self._seen)
 
+    @abstractmethod
     def arguments(self) -> tuple[Any, ...]:
         """What the kernel takes beside problem and trees."""
-        raise NotImplementedError
 
     def go_on(self) -> None:
         """Make a bounded number of steps."""
@@ -404,12 +405,7 @@ class _Search:
             if control.tick(int(self.seen["matched"])):
                 return False
             self.go_on()
-            if self.seen["stage"] == _FULL:
-                self.make_room()
         return True
-
-    def make_room(self) -> None:
-        raise NotImplementedError
 
     def report(self, control: Any) -> None:
         """Tell `control` of the iterations, and of the time that each part took."""
@@ -473,7 +469,12 @@ class _Classical(_Search):
         room = np.int64(self.adjacency.size)
         return (module.struct(self.adjacency, *self.bounds, room),)
 
-    def make_room(self) -> None:
+    def go_on(self) -> None:
+        super().go_on()
+        if self.seen["stage"] == _FULL:
+            self._make_room()
+
+    def _make_room(self) -> None:
         """Room for twice the edges that the compression has counted, and again from the check."""
         room = 3 * int(self.seen["adjacent"])
         del self.adjacency
