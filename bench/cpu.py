@@ -24,6 +24,7 @@ from bench.tables import (
     geometric_mean,
     markdown,
     time_of,
+    times_as_long,
 )
 
 THREADS = 2
@@ -109,10 +110,7 @@ def report(data: dict[str, Any], threshold: float) -> str:
 
 def times_slower(graph: Graph, peer: str) -> Time | None:
     """How many times longer a peer takes than the library."""
-    ours, theirs = time_of(graph, OURS), time_of(graph, peer)
-    if ours is None or theirs is None:
-        return None
-    return Time(theirs.seconds / ours.seconds, theirs.at_least)
+    return times_as_long(graph, peer, OURS)
 
 
 def _summary(graphs: dict[str, Graph], ratios: dict[str, Time | None], threshold: float) -> str:

@@ -21,8 +21,10 @@ from bench.tables import (
     failures,
     geometric_mean,
     markdown,
+    milliseconds,
     section,
     time_of,
+    times_as_long,
 )
 
 THREADS = 2
@@ -93,7 +95,7 @@ def report(data: dict[str, Any], threshold: float) -> str:
     rows = [
         [
             graph["group"],
-            *(_milliseconds(time_of(graph, who)) for who in (OURS, *PEERS)),
+            *(milliseconds(time_of(graph, who)) for who in (OURS, *PEERS)),
             *(times_slower(graph, peer) for peer in PEERS),
         ]
         for graph in graphs.values()
@@ -112,8 +114,7 @@ def report(data: dict[str, Any], threshold: float) -> str:
 
 def times_slower(graph: Graph, peer: str) -> Time | None:
     """How many times longer a peer takes than the library."""
-    ours, theirs = time_of(graph, OURS), time_of(graph, peer)
-    return Time(theirs.seconds / ours.seconds, theirs.at_least) if ours and theirs else None
+    return times_as_long(graph, peer, OURS)
 
 
 def _means(graphs: Any) -> list[str]:
@@ -129,7 +130,3 @@ def _means(graphs: Any) -> list[str]:
                 f"{worst} times at least, on {where}."
             )
     return lines
-
-
-def _milliseconds(taken: Time | None) -> Time | None:
-    return None if taken is None else Time(1e3 * taken.seconds, taken.at_least)

@@ -21,7 +21,17 @@ import gpumatch as gm
 from bench.harness import Contender, Limits, Overrun, Result, Sample, repeat
 from bench.instances import Instance, generated, real, small, with_permutations
 from bench.peers import EclMm, Peer
-from bench.tables import Graph, Time, describe_run, failures, geometric_mean, markdown, time_of
+from bench.tables import (
+    Graph,
+    Time,
+    describe_run,
+    failures,
+    geometric_mean,
+    markdown,
+    milliseconds,
+    time_of,
+    times_as_long,
+)
 
 THREADS = 1
 THRESHOLD = 1.0  # seconds of SciPy from which a graph counts in its mean
@@ -148,10 +158,10 @@ def report(data: dict[str, Any], threshold: float) -> str:
             name,
             graph["rows"],
             graph["entries"],
-            *(_milliseconds(time_of(graph, who)) for who in (ENGINE, ROWS_ONLY, CHEAP)),
+            *(milliseconds(time_of(graph, who)) for who in (ENGINE, ROWS_ONLY, CHEAP)),
             *(times_slower(graph, who) for who in RIVALS),
             products(graph),
-            _milliseconds(floor(graph)),
+            milliseconds(floor(graph)),
         ]
         for name, graph in graphs.items()
     ]
@@ -169,10 +179,7 @@ def report(data: dict[str, Any], threshold: float) -> str:
 
 def times_slower(graph: Graph, rival: str) -> Time | None:
     """How many times longer a rival takes than the engine."""
-    ours, theirs = time_of(graph, ENGINE), time_of(graph, rival)
-    if ours is None or theirs is None:
-        return None
-    return Time(theirs.seconds / ours.seconds, theirs.at_least)
+    return times_as_long(graph, rival, ENGINE)
 
 
 def products(graph: Graph) -> Time | None:
@@ -217,7 +224,3 @@ def _means(graphs: list[Graph], threshold: float) -> list[str]:
             f"(geometric mean, {len(known)} graphs)."
         )
     return lines
-
-
-def _milliseconds(taken: Time | None) -> Time | None:
-    return None if taken is None else Time(1e3 * taken.seconds, taken.at_least)

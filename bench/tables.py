@@ -36,6 +36,17 @@ def time_of(graph: Graph, contender: str) -> Time | None:
     return Time(result["at_least"], at_least=True) if "at_least" in result else None
 
 
+def times_as_long(graph: Graph, rival: str, ours: str) -> Time | None:
+    """How many times longer a rival takes than ours; None where either is unknown."""
+    own, its = time_of(graph, ours), time_of(graph, rival)
+    return Time(its.seconds / own.seconds, its.at_least) if own and its else None
+
+
+def milliseconds(taken: Time | None) -> Time | None:
+    """The time as it is shown in tables of milliseconds."""
+    return None if taken is None else Time(1e3 * taken.seconds, taken.at_least)
+
+
 def geometric_mean(times: Iterable[Time | None]) -> Time | None:
     """The mean of those that there are; None of none."""
     known = [time for time in times if time is not None]
