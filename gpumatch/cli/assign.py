@@ -73,13 +73,7 @@ def _report(
     options: argparse.Namespace, costs: Costs, assignment: Assignment, clock: Control
 ) -> dict[str, Any]:
     """What ``--json`` prints."""
-    import gpumatch
-
-    certificate = None
-    if assignment.proven:
-        with clock.part("certificate"):
-            proof = gpumatch.verify(costs, assignment)
-        certificate = {"size": proof.size, "bound": proof.bound, "edges": proof.edges}
+    certificate = running.certificate(costs, assignment, clock)
     rows, columns = costs.shape
     stats = assignment.stats
     return {

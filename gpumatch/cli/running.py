@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from gpumatch.assignment import Assignment
+    from gpumatch.control import Control
     from gpumatch.matching import Matching
 
 PROVEN, BAD_INPUT, NOT_PROVEN, INTERRUPTED = 0, 2, 3, 130
@@ -79,6 +80,19 @@ def run(
         raise
     write(result)
     return result
+
+
+def certificate(
+    source: Any, result: Matching | Assignment, clock: Control
+) -> dict[str, int] | None:
+    """What the certificate of a proven result says, checked and timed; else None."""
+    import gpumatch
+
+    if not result.proven:
+        return None
+    with clock.part("certificate"):
+        proof = gpumatch.verify(source, result)
+    return {"size": proof.size, "bound": proof.bound, "edges": proof.edges}
 
 
 def tell(report: Mapping[str, Any], lines: Mapping[str, Any], *, as_json: bool) -> None:
