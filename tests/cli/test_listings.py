@@ -1,0 +1,103 @@
+"""``gpumatch algorithms``, ``gpumatch info``, wrong usage, and the real command."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import gpumatch
+from gpumatch.cli import listings
+from tests.cli.outcomes import assert_rejected
+
+
+@pytest.mark.parametrize("arguments", [[], ["match"], ["assign"], ["conquer"]])
+def test_usage_errors(gpumatch_cli, arguments):
+    assert_rejected(gpumatch_cli(*arguments))
+
+
+# -- algorithms and info ---------------------------------------------------------------------------
+
+
+def test_algorithms_table(gpumatch_cli):
+    code, out, _ = gpumatch_cli("algorithms")
+    header, *rows = out.splitlines()
+    assert code == 0
+    assert header.split() == ["name", "problem", "backends", "result", "options", "reference"]
+    assert [row.split()[0] for row in rows] == [a.name for a in gpumatch.algorithms()]
+    results = [" exact" if a.exact else " heuristic" for a in gpumatch.algorithms()]
+    assert len({row.index(result) for row, result in zip(rows, results)}) == 1
+
+
+def test_algorithms_json(gpumatch_cli):
+    code, out, _ = gpumatch_cli("algorithms", "--json")
+    known = {algorithm["name"]: algorithm for algorithm in json.loads(out)}
+    assert code == 0
+    assert set(known) == {a.name for a in gpumatch.algorithms()}
+    assert known["apfb-gpubfs-wr"] == {
+        "name": "apfb-gpubfs-wr",
+        "problem": "matching",
+        "backends": ["cuda", "reference"],
+        "exact": True,
+        "reference": known["apfb-gpubfs-wr"]["reference"],
+        "options": {"launch": ["ct", "mt"], "frontier": ["scan", "queue"]},
+    }
+
+
+def test_info_says_why_cuda_is_off(gpumatch_cli, monkeypatch):
+    monkeypatch.setattr("gpumatch.backends.why_no_cuda", lambda: "the driver is on holiday")
+    code, out, _ = gpumatch_cli("info")
+    assert code == 0
+    assert "off: the driver is on holiday" in out
+    assert gpumatch.__version__ in out
+    assert np.__version__ in out
+
+
+def test_info_json(gpumatch_cli, monkeypatch):
+    device = {"name": "Abacus 9000", "memory_bytes": 2**34, "free_bytes": 2**33}
+    monkeypatch.setattr("gpumatch.backends.why_no_cuda", lambda: None)
+    monkeypatch.setattr(listings, "_devices", lambda: [device])
+    code, out, _ = gpumatch_cli("info", "--json")
+    found = json.loads(out)
+    assert code == 0
+    assert set(found) == {"versions", "python", "platform", "threads", "devices", "cuda_off"}
+    assert found["devices"] == [device]
+    assert found["cuda_off"] is None
+    assert found["threads"] >= 1
+    assert "Abacus 9000, 16.0 GiB, 8.0 GiB free" in gpumatch_cli("info")[1]
+
+
+def test_info_without_cupy(gpumatch_cli, monkeypatch):
+    monkeypatch.setitem(sys.modules, "cupy", None)
+    code, out, _ = gpumatch_cli("info", "--json")
+    assert code == 0
+    assert json.loads(out)["versions"]["cupy"] is None
+    assert "CuPy is missing" in json.loads(out)["cuda_off"]
+
+
+def test_version(gpumatch_cli):
+    assert gpumatch_cli("--version")[:2] == (0, f"gpumatch {gpumatch.__version__}\n")
+
+
+# -- the real command ------------------------------------------------------------------------------
+
+
+def test_as_a_process(file):
+    command = [sys.executable, "-m", "gpumatch", "match", file, "--backend", "reference"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0
+    assert "2 edges, maximum" in done.stdout
+    assert done.stderr == ""
+
+
+def test_help_imports_nothing_heavy():
+    code = (
+        "import sys; from gpumatch import cli; cli.main(['--help']); "
+        "print(*(set(sys.modules) & {'numpy', 'scipy', 'numba', 'cupy'}))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "Exit codes" in done.stdout
+    assert done.stdout.splitlines()[-1] == ""
