@@ -25,7 +25,7 @@ from tests.assignment_cases import (
     lapx_cost_eps,
     or_library,
 )
-from tests.cpu.hungarian_cases import Solved, Trace, optimum, rounding, tight_pairs
+from tests.cpu.solved import Solved, Trace, optimum, rounding, tight_pairs
 
 RUNS = {
     "classical": hungarian_classical.run,

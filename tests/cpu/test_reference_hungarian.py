@@ -18,7 +18,7 @@ from gpumatch.cpu.reference import Grid
 from gpumatch.cpu.reference_hungarian import ALGORITHMS, INF, NONE, REVERSE, State
 from graphs import costs
 from tests.assignment_cases import CASES
-from tests.cpu.hungarian_cases import Solved, Trace, optimum, rounding, tight_pairs
+from tests.cpu.solved import Solved, Trace, optimum, rounding, tight_pairs
 
 ALGORITHM = pytest.mark.parametrize("algorithm", ALGORITHMS)
 SEEDS = range(12)

@@ -1,4 +1,4 @@
-"""Runs of a Hungarian algorithm on its bare contract, and checks that share no code with it."""
+"""Runs of an assignment algorithm on its bare contract, and checks that share no code with it."""
 
 from __future__ import annotations
 
