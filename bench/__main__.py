@@ -87,6 +87,7 @@ def _add_suite(commands: Any, name: str) -> None:
     add = (command := commands.add_parser(name, help=text, description=text)).add_argument
     add("--out", type=Path, required=True, metavar="FILE", help="results; a run goes on in it")
     add("--graphs", nargs="+", default=["*"], metavar="NAME", help="only these; * and ? match any")
+    add("--contenders", nargs="+", default=["*"], metavar="NAME", help="only these, as --graphs")
     add("--data", default=os.environ.get("GPUMATCH_DATA"), metavar="FOLDER", help="real matrices")
     add("--cache", type=Path, default=Path("build", "graphs"), metavar="FOLDER", help="made graphs")
     add("--device", choices=("cpu", "cuda", "reference"), help="default: cuda where there is one")
@@ -115,7 +116,7 @@ def _measure(options: argparse.Namespace) -> int:
         **dataclasses.asdict(limits),
     }
     instances = _chosen(suite.instances(options.quick, options.data), options.graphs)
-    contenders = suite.contenders(device, options.threads)
+    contenders = _running(suite.contenders(device, options.threads), options.contenders)
     make = functools.partial(suite.problem, device=device)
     own = [contender for contender in contenders if not isinstance(contender, PEERS)]
     folder = Folder(options.cache, processes=os.cpu_count() or 1)
@@ -142,6 +143,14 @@ def _chosen(instances: Sequence[Instance], patterns: Sequence[str]) -> list[Inst
     ]
     if not chosen:
         raise ValueError(f"no graph is called {' or '.join(patterns)}")
+    return chosen
+
+
+def _running(contenders: Sequence[harness.Contender], patterns: Sequence[str]) -> list[Any]:
+    """The contenders whose name one of the patterns matches."""
+    chosen = [who for who in contenders if any(fnmatch(who.name, p) for p in patterns)]
+    if not chosen:
+        raise ValueError(f"no contender is called {' or '.join(patterns)}")
     return chosen
 
 

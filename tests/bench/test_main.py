@@ -72,9 +72,25 @@ def test_cut_by_minutes_and_resumed(run, tmp_path):
     assert data["graphs"]["dead_end_ladder-12"]["results"]["gpumatch"]["run"] == 1
 
 
-def test_unknown_graphs_and_files_are_told(run, tmp_path, capsys):
-    assert run("cpu", "--quick", "--graphs", "atlantis") == 2
+def test_chosen_contenders_run_and_the_others_later(run, tmp_path):
+    def measured():
+        (graph,) = harness.read(tmp_path / "out.json")["graphs"].values()
+        return {name: result["run"] for name, result in graph["results"].items()}
+
+    arguments = ("cpu", "--quick", "--repeats", 1, "--graphs", "ladder*")
+    assert run(*arguments, "--contenders", "sci*") == 0
+    assert measured() == {"scipy": 0}
+    assert run(*arguments, "--contenders", "gpumatch", "sci*") == 0
+    assert measured() == {"scipy": 0, "gpumatch": 1}
+
+
+@pytest.mark.parametrize("option", ["--graphs", "--contenders"])
+def test_unknown_names_are_told(run, capsys, option):
+    assert run("cpu", "--quick", option, "atlantis") == 2
     assert "atlantis" in capsys.readouterr().err
+
+
+def test_missing_files_are_told(tmp_path, capsys):
     assert main(["report", str(tmp_path / "missing.json")]) == 2
     assert "missing.json" in capsys.readouterr().err
 
