@@ -110,9 +110,9 @@ def uniform(n: int, factor: float, seed: int = 0, only: tuple[str, ...] = ("*",)
     )
 
 
-def geom(n: int, seed: int = 0) -> CostInstance:
+def geom(n: int, seed: int = 0, only: tuple[str, ...] = ("*",)) -> CostInstance:
     """Distances among points of a square, to be maximised."""
-    return CostInstance(f"geom-{n}", "geom", ("geom", n), seed, maximize=True)
+    return CostInstance(f"geom-{n}", "geom", ("geom", n), seed, maximize=True, only=only)
 
 
 def moving(n: int, sets: int) -> CostInstance:

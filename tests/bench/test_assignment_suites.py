@@ -193,6 +193,14 @@ def test_every_form_of_dgs_is_there():
     assert names >= {*roverso2010.FORMS, *roverso2010.EXACT} - {"lapx"}
 
 
+def test_the_cpu_takes_part_in_the_first_problem_of_a_size():
+    of_size = [i for i in roverso2010.instances(False, None) if i.group == "geom-2048"]
+    assert [i.takes("dgs mixed global") for i in of_size] == [True, False, False]
+    assert [i.takes("scipy") for i in of_size] == [True, False, False]
+    for instance in of_size:
+        assert all(map(instance.takes, (roverso2010.GPU, roverso2010.GREEDY, "auction gpu")))
+
+
 # -- Vasconcelos, Rosenhahn ------------------------------------------------------------------------
 
 
