@@ -232,7 +232,8 @@ def _parse_harwell_boeing(content: bytes, max_bytes: int) -> Any:
 def _parse_edges(content: bytes, max_bytes: int, delimiter: str | None = None) -> Any:
     if content.startswith(b"%%MatrixMarket"):
         return _parse_matrix_market(content, max_bytes)
-    text = io.StringIO(content.replace(b"%", b"#").decode("latin-1"))
+    content = _without_blanks(content.replace(b"%", b"#"))
+    text = io.StringIO(content.decode("latin-1"))
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "loadtxt: input contained no data")
         table = np.loadtxt(text, comments="#", delimiter=delimiter, ndmin=2)
@@ -291,7 +292,7 @@ def read_costs(path: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES) -> A
     path
         The name says the format: a NumPy array (.npy), lines of numbers with commas between them
         (.csv), Matrix Market (.mtx, .mm), or a sparse matrix as for `read` (.npz, .rb, ...); each
-        may also be compressed (.gz, .bz2, .xz). In text, lines that are empty or start with # are
+        may also be compressed (.gz, .bz2, .xz). In text, blank lines and what follows a # are
         passed over, and the numbers are integers if all are written so and have 64 bits.
     max_bytes
         As for `read`; an array that is not compressed may be larger.
@@ -339,12 +340,17 @@ def _read_npy(path: Path, max_bytes: int) -> np.ndarray:
 
 def _parse_table(content: bytes) -> np.ndarray:
     """Lines of as many numbers each, integers where all are written so."""
-    content = content.removeprefix(codecs.BOM_UTF8)
+    content = _without_blanks(content.removeprefix(codecs.BOM_UTF8))
     for dtype in (np.int64, np.uint64, np.float64):
         with contextlib.suppress(ValueError, Warning), warnings.catch_warnings():
             warnings.simplefilter("error")  # of integers that are parsed as floats
             return np.loadtxt(_lines(content), dtype, comments="#", delimiter=",", ndmin=2)
     raise ValueError(_wrong_line(content))
+
+
+def _without_blanks(content: bytes) -> bytes:
+    """Text whose blank lines are empty: NumPy passes over them alone where it has a delimiter."""
+    return re.sub(rb"^[ \t]+(?=#|\r?$)", b"", content, flags=re.MULTILINE)
 
 
 def _lines(content: bytes) -> TextIO:
