@@ -525,7 +525,8 @@ def _summed(graph: BipartiteGraph, indptr: Any, indices: Any, weights: Any) -> A
     # CuPy adds to uint64, not to int64; both wrap alike.
     sums = xp.zeros(graph.nnz, _sparse_dtype(weights.dtype))
     adds = sums if weights.dtype.kind == "f" else sums.view(np.uint64)
-    xp.add.at(adds, xp.cumsum(is_first) - 1, weights[order].astype(sums.dtype).view(adds.dtype))
+    with np.errstate(invalid="ignore"):  # inf - inf is NaN, which is refused as such
+        xp.add.at(adds, xp.cumsum(is_first) - 1, weights[order].astype(sums.dtype).view(adds.dtype))
     return sums
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 
 import numpy as np
 import pytest
@@ -131,6 +132,13 @@ def test_extents_are_those_of_all_tiles(tile, monkeypatch):
 def test_what_is_refused(source, error, message):
     with pytest.raises(error, match=message):
         as_costs(source)
+
+
+def test_infinities_of_both_signs_are_no_sum():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(ValueError, match="NaN"):
+            SparseCosts(([0, 2], [0, 0], [X, -X], (1, 1)))
 
 
 def test_infinities_forbid_in_one_direction_only():
