@@ -93,7 +93,9 @@ def assign(
         fractional limit makes integer costs float64.
     algorithm : str
         ``"auto"`` or a name that `algorithms` lists for assignment. ``"auto"`` is
-        ``"shortest-augmenting-path"`` on the CPU and ``"hungarian-tree"`` elsewhere.
+        ``"shortest-augmenting-path"`` on the CPU and ``"hungarian-tree"`` elsewhere; but on a GPU
+        ``"auction"`` for sparse costs that it has no room for as a dense matrix, and for integers
+        of which less than one pair in a hundred is stored.
     backend : {"auto", "cpu", "cuda", "reference"}
         Where to run. ``"auto"``: data on a device stays there; a matrix on the host goes to the GPU
         when there is one with room for it and it is large enough to repay the copy.
@@ -144,13 +146,7 @@ def assign(
     }
     with control.part("costs"):
         given = as_costs(C)
-    chosen, where = backends.choose_assignment(
-        algorithm,
-        backend,
-        on_device=given.on_device,
-        pairs=0 if given.is_sparse else given.nnz,
-        itemsize=given.itemsize,
-    )
+    chosen, where = backends.choose_assignment(algorithm, backend, given)
     own_options = backends.checked_options(chosen, where, options)
     goal = _Goal.of(maximize, cardinality, cost_limit, given)
     with control.part("costs"):

@@ -7,6 +7,7 @@ it is first chosen. To add an algorithm, add its line here.
 from __future__ import annotations
 
 import importlib
+import math
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -17,6 +18,8 @@ from typing import Any
 # this was measured).
 GPU_PAYS_FROM = 100_000
 GPU_PAYS_FROM_PAIRS = 2_000_000  # the same for the pairs of a dense matrix of costs (docs/guide.md)
+# Share of the pairs that sparse costs must allow for a GPU to make them dense.
+DENSE_PAYS_FROM = 1 / 100
 
 BACKENDS = ("cpu", "cuda", "reference")
 
@@ -41,6 +44,8 @@ class Algorithm:
         Its own keyword arguments: name -> values, the default first.
     is_variant : bool
         Whether its function serves several algorithms and is told which, as ``algorithm=name``.
+    matrices : int
+        The dense matrices of costs that it may hold on a GPU at once.
     """
 
     name: str
@@ -50,6 +55,7 @@ class Algorithm:
     homes: Mapping[str, str] = field(repr=False)
     options: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     is_variant: bool = field(default=False, repr=False)
+    matrices: int = field(default=1, repr=False)
 
     @property
     def backends(self) -> tuple[str, ...]:
@@ -130,6 +136,7 @@ _ASSIGNMENT = [
         _on_both("auction:run", "auction:run")
         | {"reference": "gpumatch.cpu.reference_auction:run"},
         {"finish": ("exact", "epsilon"), "convergence": ("counter", "reduction")},
+        matrices=2,  # the transposed one, where columns bid too
     ),
     Algorithm(
         "dgs",
@@ -142,6 +149,7 @@ _ASSIGNMENT = [
             "evaluation": ("auto", "global", "shared", "block", "cpu"),
             "switching": ("auto", "sequential", "parallel"),
         },
+        matrices=2,
     ),
 ]
 _TABLE = {algorithm.name: algorithm for algorithm in _MATCHING}
@@ -198,33 +206,51 @@ def choose(
     return chosen, init, backend
 
 
-def choose_assignment(
-    algorithm: str, backend: str, *, on_device: bool, pairs: int, itemsize: int
-) -> tuple[Algorithm, str]:
-    """The algorithm for an assignment and the backend that serve a call.
-
-    `pairs` of `itemsize` bytes are those of dense costs. Sparse ones, which the Hungarian
-    algorithms of the GPU unfold, have none that would pay for that.
-    """
+def choose_assignment(algorithm: str, backend: str, costs: Any) -> tuple[Algorithm, str]:
+    """The algorithm for an assignment of these costs and the backend that serve a call."""
     _check_name("backend", backend, BACKENDS)
     _check_name("algorithm", algorithm, tuple(_ASSIGNMENT_TABLE))
     if backend == "auto":
-        homes = _ASSIGNMENT_TABLE.get(algorithm, _ASSIGNMENT_TABLE["hungarian-tree"]).homes
-        pays = "cuda" in homes and pairs >= GPU_PAYS_FROM_PAIRS and why_no_cuda() is None
-        goes = pays and _fits(pairs * itemsize * 5 // 4)  # a quarter for all else
-        backend = "cuda" if on_device or goes else "cpu"
-    if algorithm == "auto":
-        algorithm = "shortest-augmenting-path" if backend == "cpu" else "hungarian-tree"
-    chosen = _ASSIGNMENT_TABLE[algorithm]
-    _check_home(f"algorithm {chosen.name!r}", chosen.homes, backend, on_device)
+        wanted = "hungarian-tree" if algorithm == "auto" else algorithm
+        goes = costs.on_device or _pays_on_gpu(_ASSIGNMENT_TABLE[wanted], costs)
+        backend = "cuda" if goes else "cpu"
+    if algorithm != "auto":
+        homes = _ASSIGNMENT_TABLE[algorithm].homes
+        _check_home(f"algorithm {algorithm!r}", homes, backend, costs.on_device)
     _check_cuda(backend)
-    return chosen, backend
+    if algorithm == "auto":
+        algorithm = _best_assignment(backend, costs)
+    return _ASSIGNMENT_TABLE[algorithm], backend
 
 
-def _fits(nbytes: int) -> bool:
-    """Whether the GPU has so much memory to give."""
+def _pays_on_gpu(algorithm: Algorithm, costs: Any) -> bool:
+    """Whether costs on the host repay their copy to the GPU: dense ones, where there is room."""
+    if costs.is_sparse or "cuda" not in algorithm.homes or costs.nnz < GPU_PAYS_FROM_PAIRS:
+        return False
+    return why_no_cuda() is None and _fits(costs, algorithm.matrices)
+
+
+def _best_assignment(backend: str, costs: Any) -> str:
+    """The fastest algorithm for an assignment, of those that have room.
+
+    On a GPU, the auction alone takes sparse costs as they are; but where they are no integers, it
+    makes them dense in the end, if there is room, to close the gap.
+    """
+    if backend == "cpu":
+        return "shortest-augmenting-path"
+    if backend == "cuda" and costs.is_sparse:
+        few = costs.nnz < DENSE_PAYS_FROM * math.prod(costs.shape)
+        if (few and costs.is_integer) or not _fits(costs, 1):
+            return "auction"
+    return "hungarian-tree"
+
+
+def _fits(costs: Any, matrices: int) -> bool:
+    """Whether the GPU has memory for so many dense matrices of the costs, and all else."""
+    matrix = math.prod(costs.shape) * costs.itemsize
     try:
-        module_for("module", on_device=True).require_memory(nbytes, "the costs")
+        module = module_for("module", on_device=True)
+        module.require_memory(matrices * matrix + matrix // 4, "the costs")
     except MemoryError:
         return False
     return True

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from types import SimpleNamespace
+from typing import NamedTuple
 
 import pytest
 
@@ -47,42 +49,101 @@ def test_with_a_gpu(names, data, expected):
 SAP, TREE = "shortest-augmenting-path", "hungarian-tree"
 
 
+class Costs(NamedTuple):
+    """What the choice asks of costs."""
+
+    shape: tuple[int, int] = (30_000, 50_000)
+    on_device: bool = False
+    is_sparse: bool = False
+    nnz: int = 30_000 * 50_000
+    is_integer: bool = True
+    itemsize: int = 4
+
+
+def room_for(nbytes, monkeypatch):
+    """A GPU with so much memory to give."""
+
+    def require_memory(needed, purpose):
+        if needed > nbytes:
+            raise MemoryError(purpose)
+
+    module = SimpleNamespace(require_memory=require_memory)
+    monkeypatch.setattr(backends, "module_for", lambda name, *, on_device: module)
+
+
+MATRIX = 30_000 * 50_000 * 4
+SMALL = Costs(shape=(2, 5), nnz=10)
+
+
 @pytest.mark.parametrize(
-    ("names", "on_device", "pairs", "expected"),
+    ("names", "data", "expected"),
     [
-        (("auto", "auto"), False, 10, (SAP, "cpu")),
-        (("auto", "auto"), False, 10**9, (TREE, "cuda")),
-        (("auto", "auto"), True, 10, (TREE, "cuda")),
-        (("auto", "cpu"), True, 10**9, (SAP, "cpu")),
-        (("auto", "cuda"), False, 10, (TREE, "cuda")),
-        (("auto", "reference"), False, 10, (TREE, "reference")),
-        ((SAP, "auto"), False, 10**9, (SAP, "cpu")),
-        (("hungarian-classical", "auto"), False, 10**9, ("hungarian-classical", "cuda")),
-        (("hungarian-classical", "auto"), False, 10, ("hungarian-classical", "cpu")),
+        (("auto", "auto"), SMALL, (SAP, "cpu")),
+        (("auto", "auto"), Costs(), (TREE, "cuda")),
+        (("auto", "auto"), SMALL._replace(on_device=True), (TREE, "cuda")),
+        (("auto", "cpu"), Costs(on_device=True), (SAP, "cpu")),
+        (("auto", "cuda"), SMALL, (TREE, "cuda")),
+        (("auto", "reference"), SMALL, (TREE, "reference")),
+        ((SAP, "auto"), Costs(), (SAP, "cpu")),
+        (("hungarian-classical", "auto"), Costs(), ("hungarian-classical", "cuda")),
+        (("hungarian-classical", "auto"), SMALL, ("hungarian-classical", "cpu")),
     ],
 )
 @pytest.mark.usefixtures("gpu")
-def test_assignment_with_a_gpu(names, on_device, pairs, expected, monkeypatch):
-    monkeypatch.setattr(backends, "_fits", lambda nbytes: nbytes == 5 * pairs)
-    chosen, backend = choose_assignment(*names, on_device=on_device, pairs=pairs, itemsize=4)
+def test_assignment_with_a_gpu(names, data, expected, monkeypatch):
+    room_for(MATRIX * 5 // 4, monkeypatch)
+    chosen, backend = choose_assignment(*names, data)
     assert (chosen.name, backend) == expected
 
 
 @pytest.mark.usefixtures("gpu")
 def test_host_costs_that_the_gpu_has_no_room_for_stay_on_the_cpu(monkeypatch):
-    monkeypatch.setattr(backends, "_fits", lambda nbytes: False)
-    names = {"on_device": False, "pairs": 10**9, "itemsize": 4}
-    assert choose_assignment("auto", "auto", **names)[1] == "cpu"
-    assert choose_assignment("auto", "cuda", **names)[1] == "cuda"
-    assert choose_assignment("auto", "auto", **names | {"on_device": True})[1] == "cuda"
+    room_for(MATRIX, monkeypatch)
+    assert choose_assignment("auto", "auto", Costs())[1] == "cpu"
+    assert choose_assignment("auto", "cuda", Costs())[1] == "cuda"
+    assert choose_assignment("auto", "auto", Costs(on_device=True))[1] == "cuda"
+
+
+@pytest.mark.parametrize("algorithm", ["auction", "dgs"])
+@pytest.mark.usefixtures("gpu")
+def test_a_transposed_matrix_needs_room_too(algorithm, monkeypatch):
+    for matrices, expected in ((2, "cpu"), (3, "cuda")):
+        room_for(matrices * MATRIX, monkeypatch)
+        assert choose_assignment(algorithm, "auto", Costs())[1] == expected
+
+
+SPARSE = Costs(shape=(1000, 1000), on_device=True, is_sparse=True, nnz=10_000, itemsize=8)
+
+
+@pytest.mark.parametrize(
+    ("data", "room", "expected"),
+    [
+        (SPARSE, 10**7, TREE),
+        (SPARSE, 10**7 - 1, "auction"),
+        (SPARSE._replace(nnz=9_999), 10**7, "auction"),
+        (SPARSE._replace(nnz=9_999, is_integer=False), 10**7, TREE),
+        (SPARSE._replace(nnz=9_999, is_integer=False), 10**7 - 1, "auction"),
+        (SPARSE._replace(shape=(0, 9), nnz=0), 0, TREE),
+    ],
+)
+@pytest.mark.usefixtures("gpu")
+def test_sparse_costs_are_made_dense_where_that_pays_and_there_is_room(
+    data, room, expected, monkeypatch
+):
+    room_for(room, monkeypatch)
+    for costs, backend in ((data, "auto"), (data._replace(on_device=False), "cuda")):
+        chosen, where = choose_assignment("auto", backend, costs)
+        assert (chosen.name, where) == (expected, "cuda")
+    assert choose_assignment(TREE, "cuda", data)[0].name == TREE
+    assert choose_assignment("auto", "cpu", data)[0].name == SAP
 
 
 @pytest.mark.usefixtures("no_gpu")
 def test_assignment_without_a_gpu():
-    chosen, backend = choose_assignment("auto", "auto", on_device=False, pairs=10**9, itemsize=4)
+    chosen, backend = choose_assignment("auto", "auto", Costs())
     assert (chosen.name, backend) == (SAP, "cpu")
     with pytest.raises(RuntimeError, match=r"^backend 'cuda' can't run: .* install X$"):
-        choose_assignment("auto", "cuda", on_device=False, pairs=10, itemsize=4)
+        choose_assignment("auto", "cuda", SPARSE)
 
 
 @pytest.mark.usefixtures("gpu")
