@@ -16,6 +16,8 @@
 constexpr unsigned char kTaken = 255;
 constexpr unsigned char kLeast = 0;  // the class of degree 1: none is better
 constexpr int kLongList = 32;        // neighbours from which the warp looks through them together
+constexpr int kHub = 1024;           // neighbours from which a whole block does, after all others
+constexpr int kLooks = 4;            // neighbours that a thread looks at before all ask for an end
 
 template <typename Offset>
 struct Choosers {
@@ -25,6 +27,7 @@ struct Choosers {
   int* mate;
   int* chosen_mate;
   unsigned char* standing;
+  Queue<int> hubs;  // those that have to wait for their turn
   int seed;
 };
 
@@ -94,34 +97,77 @@ __device__ inline int best_of(List list, const unsigned char* standing, unsigned
   return best;
 }
 
-// The same by a whole warp, which breaks ties at random.
-__device__ inline int best_by_warp(List list, const unsigned char* standing, unsigned random) {
-  unsigned least = static_cast<unsigned>(kTaken) << 24;
-  int best = -1;
-  for (int k = lane_index(); k < list.length; k += kWarp) {
+// What a team that looks through a list together has found.
+struct Best {
+  unsigned rank;  // the class above, a random number below: ties are broken at random
+  int vertex;     // -1: none
+
+  __device__ bool is_least() const { return rank >> 24 == kLeast; }
+};
+
+// Look at the `kLooks` neighbours that fall to thread `index` of `count` from the `first` on.
+__device__ inline void look(List list, const unsigned char* standing, unsigned random, int first,
+                            Team team, Best* best) {
+  const int start = __umulhi(random, list.length);
+#pragma unroll
+  for (int look = 0; look < kLooks; ++look) {
+    const int n = first + look * team.count + team.index;
+    if (n >= list.length) break;
+    const int k = n < list.length - start ? start + n : n - (list.length - start);
     const int v = list.begin[k];
     const unsigned its = now(standing + v);
     const unsigned rank = its << 24 | scrambled(v ^ random) >> 8;
-    if (rank < least) {
-      least = rank;
-      best = v;
-    }
+    if (rank < best->rank) *best = {rank, v};
   }
-  const unsigned least_of_all = __reduce_min_sync(kWholeWarp, least);
-  const unsigned owners = __ballot_sync(kWholeWarp, least == least_of_all);
-  return __shfl_sync(kWholeWarp, best, __ffs(owners) - 1);
 }
 
-// Let those choose that have at most `most` neighbours.
+constexpr Best kNone = {static_cast<unsigned>(kTaken) << 24, -1};
+
+// The same by a whole warp, from a random place on.
+__device__ inline int best_by_warp(List list, const unsigned char* standing, unsigned random) {
+  const Team warp = {lane_index(), static_cast<int>(kWarp)};
+  Best best = kNone;
+  bool is_over = false;
+  for (int first = 0; first < list.length && !is_over; first += kLooks * warp.count) {
+    look(list, standing, random, first, warp, &best);
+    is_over = __any_sync(kWholeWarp, best.is_least());
+  }
+  const unsigned least = __reduce_min_sync(kWholeWarp, best.rank);
+  const unsigned owners = __ballot_sync(kWholeWarp, best.rank == least);
+  return __shfl_sync(kWholeWarp, best.vertex, __ffs(owners) - 1);
+}
+
+// And by a whole block.
+__device__ inline int best_by_block(List list, const unsigned char* standing, unsigned random) {
+  __shared__ unsigned long long least;  // {rank, vertex}
+  const Team block = own_block();
+  Best best = kNone;
+  bool is_over = false;
+  if (block.index == 0) least = ~0ull;
+  for (int first = 0; first < list.length && !is_over; first += kLooks * block.count) {
+    look(list, standing, random, first, block, &best);
+    is_over = __syncthreads_or(best.is_least());
+  }
+  if (best.vertex != -1) {
+    atomicMin(&least, static_cast<unsigned long long>(best.rank) << 32 | best.vertex);
+  }
+  __syncthreads();
+  const int vertex = static_cast<int>(least);  // -1 where nothing was found
+  __syncthreads();
+  return vertex;
+}
+
+// Let those choose that have at most `most` neighbours; hubs are queued.
 template <typename Offset>
-__global__ void choose(Choosers<Offset> side, int most) {
+__global__ void __launch_bounds__(256, 8) choose(Choosers<Offset> side, int most) {
   const int lane = lane_index();
   for (int base = thread_index() - lane; base < side.count; base += thread_count()) {
     const int own = base + (coin(base ^ side.seed) ? static_cast<int>(kWarp) - 1 - lane : lane);
     List list = {nullptr, 0};
     if (own < side.count && side.mate[own] == -1) {
       const Offset begin = side.indptr[own], degree = side.indptr[own + 1] - begin;
-      if (degree <= most) list = {side.indices + begin, static_cast<int>(degree)};
+      if (degree >= kHub && degree <= most) push(side.hubs, own);
+      else if (degree <= most) list = {side.indices + begin, static_cast<int>(degree)};
     }
     const bool is_long = list.length >= kLongList;
     for (unsigned todo = __ballot_sync(kWholeWarp, is_long); todo != 0; todo &= todo - 1) {
@@ -142,5 +188,23 @@ __global__ void choose(Choosers<Offset> side, int most) {
     const unsigned random = scrambled(own ^ side.seed);
     for (int v; (v = best_of(list, side.standing, random)) != -1 && !take(side, own, v);) {
     }
+  }
+}
+
+// Let the hubs choose, a block for each. They are few, but where the lists are long: and where
+// vertices are numbered by degree, 32 of them would fall to one warp.
+template <typename Offset>
+__global__ void choose_for_hubs(Choosers<Offset> side) {
+  __shared__ bool is_done;
+  for (int i = blockIdx.x; i < *side.hubs.size; i += gridDim.x) {
+    const int chooser = side.hubs.items[i];
+    const Offset begin = side.indptr[chooser];
+    const List list = {side.indices + begin, static_cast<int>(side.indptr[chooser + 1] - begin)};
+    const unsigned random = scrambled(chooser ^ side.seed);
+    do {
+      const int v = best_by_block(list, side.standing, random);
+      if (threadIdx.x == 0) is_done = v == -1 || take(side, chooser, v);
+      __syncthreads();
+    } while (!is_done);
   }
 }

@@ -1,7 +1,7 @@
 """Minimum-degree matching on the GPU, the engine's start: the host's side of min_degree.cu.
 
-Device memory beside the graph and both mate arrays: a byte a vertex of the side that is chosen, and
-4 more where the graph holds the other side's edges only.
+Device memory beside the graph and both mate arrays: a byte a vertex of the side that is chosen, 4
+more where the graph holds the other side's edges only, and 4 for each 1024 edges.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from gpumatch.cuda import module
 
 _FEW = 2  # neighbours up to which a vertex chooses first
 _ANY = 2**31 - 1
+_HUB = 1024  # neighbours from which a block chooses for a vertex, as kHub in min_degree.cu
 
 
 def run(
@@ -36,16 +37,23 @@ def run(
     else:
         indptr, indices, mate, chosen_mate = *_rows(graph), row_to_col, col_to_row
         chosen_indptr = None
+    most_hubs = indices.size // _HUB
     needed = 1 if chosen_indptr is not None else 5
-    module.require_memory(needed * chosen_mate.size, "minimum-degree matching")
+    module.require_memory(
+        needed * chosen_mate.size + 4 * (1 + most_hubs), "minimum-degree matching"
+    )
     kernels = module.kernels_for(module.MIN_DEGREE, indptr.dtype)
     standing = _standing(kernels, chosen_indptr, indices, chosen_mate)
+    hubs = cp.zeros(1 + most_hubs, cp.int32)  # their number, and they
     choosers = module.struct(
-        *(indptr, indices, mate.size, mate, chosen_mate, standing, seed % 2**31)
+        *(indptr, indices, mate.size, mate, chosen_mate, standing, hubs[1:], hubs, seed % 2**31)
     )
-    grid = (module.blocks_for(mate.size),)
+    grid, block = (module.blocks_for(mate.size),), (module.BLOCK,)
     for most in (_FEW, _ANY):
-        kernels["choose<{Offset}>"](grid, (module.BLOCK,), (choosers, np.int32(most)))
+        kernels["choose<{Offset}>"](grid, block, (choosers, np.int32(most)))
+    if most_hubs != 0:
+        grid = (module.blocks_for(most_hubs * module.BLOCK),)
+        kernels["choose_for_hubs<{Offset}>"](grid, block, (choosers,))
     return True
 
 

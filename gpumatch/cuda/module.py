@@ -88,7 +88,13 @@ MATCHING_ENGINE = Source(
 )
 MIN_DEGREE = Source(
     "min_degree.cu",
-    ("count_degrees", "classify_counted", "classify<{Offset}>", "choose<{Offset}>"),
+    (
+        "count_degrees",
+        "classify_counted",
+        "classify<{Offset}>",
+        "choose<{Offset}>",
+        "choose_for_hubs<{Offset}>",
+    ),
 )
 HUNGARIAN_REDUCTION = Source(
     "hungarian_reduction.cu", ("row_minima<{Cost}>", "column_minima<{Cost}>"), types=COST_TYPES

@@ -17,6 +17,8 @@ FAMILIES = {
     "chain": ("chain", 3_000),
     "stars": ("stars", 50, 100),
     "complete": ("complete", 60, 90),
+    "hubs alone": ("complete", 1_100, 1_200),
+    "hubs with leaves": ("stars", 60, 3_000),
     "empty": ("empty", 5, 4),
     "uniform": ("uniform", 5_000, 3),
     "sparse": ("uniform", 5_000, 2),
