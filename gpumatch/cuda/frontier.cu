@@ -55,8 +55,10 @@ struct CoverVisitor {
     return {row, 0, indices + indptr[row], indices + indptr[row + 1]};
   }
 
-  __device__ void visit(int, int, int col) const {
-    if (col_seen[col] != 0 || atomicExch(col_seen + col, 1) != 0) return;
+  __device__ int look(int col) const { return col_seen[col]; }
+
+  __device__ void visit(int, int, int col, int seen) const {
+    if (seen != 0 || atomicExch(col_seen + col, 1) != 0) return;
     const int mate = col_to_row[col];
     if (mate < 0) {
       *free_col = col + 1;

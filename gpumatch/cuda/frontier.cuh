@@ -11,8 +11,9 @@
 //   Team       the threads that work together: a whole grid, or one block
 //
 // A visitor is a struct with
-//   Walk enter(Item item)                            whose neighbours to visit; none to skip it
-//   void visit(int vertex, int tag, int neighbour)   which may push
+//   Walk enter(Item item)      whose neighbours to visit; none to skip it
+//   Sight look(int neighbour)  what to load of a neighbour before visiting it
+//   void visit(int vertex, int tag, int neighbour, Sight sight)   which may push
 #pragma once
 
 template <typename Item>
@@ -43,6 +44,7 @@ struct Frontier {
 constexpr unsigned kWarp = 32;
 constexpr unsigned kWholeWarp = 0xffffffffu;
 constexpr int kLaneDegree = 32;  // neighbours a lane may walk alone; the warp walks longer ones
+constexpr int kSights = 4;       // neighbours that a lane looks at before it visits the first
 
 __device__ inline int thread_index() { return blockIdx.x * blockDim.x + threadIdx.x; }
 __device__ inline int thread_count() { return gridDim.x * blockDim.x; }
@@ -88,7 +90,7 @@ __device__ void push(Queue<Item> out, Item item) {
 // queue's size takes one atomicAdd a block; what finds no room is pushed at once.
 template <typename Item>
 struct Gathered {
-  static constexpr int kRoom = 4096;
+  static constexpr int kRoom = 32768 / sizeof(Item);
   Item items[kRoom];
   int count;
   int base;
@@ -143,6 +145,35 @@ __device__ inline int lanes_for(int size, int threads, int most = kWarp) {
   return each < 2 ? 1 : 1 << (31 - __clz(each));
 }
 
+// Visit count neighbours, each `stride` entries after the one before. Several are looked at before
+// the first is visited, so that their loads, which are what a search waits for, wait together.
+template <typename Visitor>
+__device__ void visit_neighbours(Visitor& visitor, const Walk& walk, const int* first, int stride,
+                                 int count) {
+  using Sight = decltype(visitor.look(0));
+  for (int done = 0; done < count; done += kSights, first += kSights * stride) {
+    int neighbours[kSights];
+    Sight sights[kSights];
+#pragma unroll
+    for (int i = 0; i < kSights; ++i) {
+      if (done + i < count) neighbours[i] = first[i * stride];
+    }
+#pragma unroll
+    for (int i = 0; i < kSights; ++i) {
+      if (done + i < count) sights[i] = visitor.look(neighbours[i]);
+    }
+#pragma unroll
+    for (int i = 0; i < kSights; ++i) {
+      if (done + i < count) visitor.visit(walk.vertex, walk.tag, neighbours[i], sights[i]);
+    }
+  }
+}
+
+// How many of `degree` neighbours fall to one of `members` that take turns.
+__device__ inline int share_of(int degree, int member, int members) {
+  return degree > member ? (degree - member - 1) / members + 1 : 0;
+}
+
 // Visit all neighbours of all items[0 .. size). Contraction comes first: an item that enter() turns
 // down has no neighbours here. The long adjacencies of a warp's vertices are walked by the whole
 // warp, one after the other.
@@ -159,26 +190,23 @@ __device__ void expand(Team team, const Item* items, int size, Visitor& visitor)
   for (int base = first; base < size; base += team.count / lanes) {
     const int at = base + (coin(base) ? slots - 1 - slot : slot);
     const Walk walk = at < size ? visitor.enter(items[at]) : Walk{0, 0, nullptr, nullptr};
-    const bool is_long = walk.end - walk.begin >= kLaneDegree * lanes;
+    const int degree = static_cast<int>(walk.end - walk.begin);
+    const bool is_long = degree >= kLaneDegree * lanes;
     for (unsigned todo = __ballot_sync(kWholeWarp, is_long && member == 0); todo != 0;
          todo &= todo - 1) {
       const int owner = __ffs(todo) - 1;
-      const int vertex = __shfl_sync(kWholeWarp, walk.vertex, owner);
-      const int tag = __shfl_sync(kWholeWarp, walk.tag, owner);
       const auto begin = reinterpret_cast<const int*>(
           __shfl_sync(kWholeWarp, reinterpret_cast<unsigned long long>(walk.begin), owner));
-      const auto end = reinterpret_cast<const int*>(
-          __shfl_sync(kWholeWarp, reinterpret_cast<unsigned long long>(walk.end), owner));
-      for (const int* k = begin + lane_index(); k < end; k += kWarp) visitor.visit(vertex, tag, *k);
+      const Walk its = {__shfl_sync(kWholeWarp, walk.vertex, owner),
+                        __shfl_sync(kWholeWarp, walk.tag, owner), begin,
+                        begin + __shfl_sync(kWholeWarp, degree, owner)};
+      visit_neighbours(visitor, its, begin + lane_index(), kWarp,
+                       share_of(static_cast<int>(its.end - begin), lane_index(), kWarp));
     }
     if (is_long) continue;
     const bool backwards = coin(walk.vertex);
-    const int degree = static_cast<int>(walk.end - walk.begin);
-    const int* k = backwards ? walk.end - 1 - member : walk.begin + member;
-    const int stride = backwards ? -lanes : lanes;
-    for (int n = member; n < degree; n += lanes, k += stride) {
-      visitor.visit(walk.vertex, walk.tag, *k);
-    }
+    visit_neighbours(visitor, walk, backwards ? walk.end - 1 - member : walk.begin + member,
+                     backwards ? -lanes : lanes, share_of(degree, member, lanes));
   }
 }
 

@@ -95,9 +95,10 @@ struct QueuedGpubfsWr {
     return {col, my_root, s.col_indices + s.col_indptr[col], s.col_indices + s.col_indptr[col + 1]};
   }
 
-  __device__ void visit(int col, int my_root, int row) const {
+  __device__ int look(int row) const { return s.row_to_col[row]; }
+
+  __device__ void visit(int col, int my_root, int row, int col_match) const {
     constexpr int kUnreached = kStart<kPaths> - 1;
-    const int col_match = s.row_to_col[row];
     if (col_match > -1) {
       int* entry = s.levels + col_match;
       if (*entry != kUnreached || atomicCAS(entry, kUnreached, level + 1) != kUnreached) return;

@@ -50,8 +50,10 @@ struct Alternating {
     return {m.row, 0, z.cols + z.begin[m.row], z.cols + z.end[m.row]};
   }
 
-  __device__ void visit(int row, int, int col) const {
-    if (now(t.col_pred[col]) != -1 || atomicCAS(t.col_pred + col, -1, row) != -1) return;
+  __device__ int look(int col) const { return now(t.col_pred[col]); }
+
+  __device__ void visit(int row, int, int col, int pred) const {
+    if (pred != -1 || atomicCAS(t.col_pred + col, -1, row) != -1) return;
     const int mate = p.col_to_row[col];
     if (mate == -1) {
       push(leaves, col);

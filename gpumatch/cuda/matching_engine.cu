@@ -22,26 +22,39 @@
 // stands, so that the host can look in between; at each of these points the matching is valid.
 //
 // Encodings
-//   far[v]        {mate: its near vertex or -1; predecessor: the near vertex that claimed it, -1
-//                 while it is in no tree}: one load tells both
+//   far[v]        {mate: its near vertex or -1; parent}: one load tells both
+//   parent        -1: in no tree. p >= 0: claimed by the near vertex that is the mate of far vertex
+//                 p. Below -1: claimed by a root, near vertex -2 - parent. So a path is walked from
+//                 far vertex to far vertex, at one load each
 //   mate[u]       the far vertex of near vertex u or -1
 //   path_end[t]   of the t-th tree: -1 while it grows, then the free far vertex that it has
 //                 reached, and kMatched once it is augmented
 //   log[]         two of nnear, taking turns by phase: the near vertices of the trees in the order
-//                 reached, each with its tree. The frontier is what the last step has added.
+//                 reached, each as its parent, its tree and its edges, so that the next level need
+//                 not look for these. The frontier is what the last step has added.
 //   state         see `State`; sizes and bases are indexed by step % 3, for one is read while the
 //                 next is made, and no block may clear what another still reads
 #include "frontier.cuh"
 
 struct __align__(8) Far {
   int mate;
-  int predecessor;
+  int parent;
 };
 
-struct __align__(8) Member {
-  int near;
+template <typename Offset>
+struct alignas(4 * sizeof(Offset)) Member {
+  int parent;  // what the far vertices that it claims have as parent
   int tree;
+  Offset begin;  // its edges in indices[]
+  int degree;
+
+  __device__ bool is_root() const { return parent < -1; }
 };
+
+constexpr int kNoTree = -1;
+
+__device__ inline int as_parent(int root) { return -2 - root; }
+__device__ inline int root_of(int parent) { return -2 - parent; }
 
 enum Stage { kCollect, kGrow, kAugment, kRelease, kDone };
 enum Part { kCollecting, kWideLevels, kNarrowLevels, kAugmenting, kReleasing, kParts };
@@ -76,7 +89,7 @@ struct Engine {
   int* far_mate;  // the caller's; far[] holds them until the search is done
   Far* far;
   int* path_end;
-  Member* log;
+  Member<Offset>* log;
   State* state;
   int* trace;
   unsigned* barrier;
@@ -112,34 +125,45 @@ struct Grower {
     return *static_cast<volatile int*>(path_end + tree) == -1;
   }
 
-  __device__ Walk enter(Member m) const {
+  __device__ Walk enter(Member<Offset> m) const {
     if (!grows(m.tree)) return {};
-    return {m.near, m.tree, indices + indptr[m.near], indices + indptr[m.near + 1]};
+    return {m.parent, m.tree, indices + m.begin, indices + m.begin + m.degree};
   }
 
-  __device__ void visit(int near, int tree, int v) const {
+  __device__ Far look(int v) const {
     const long long both = *reinterpret_cast<volatile long long*>(far + v);
-    const int mate = static_cast<int>(both), predecessor = static_cast<int>(both >> 32);
-    if (predecessor != -1) return;
-    int* claim = &far[v].predecessor;
-    if (mate != -1) {
-      if (atomicCAS(claim, -1, near) == -1) push(out, Member{mate, tree});
-    } else if (grows(tree) && atomicCAS(claim, -1, near) == -1 &&
+    return {static_cast<int>(both), static_cast<int>(both >> 32)};
+  }
+
+  __device__ void visit(int parent, int tree, int v, Far seen) const {
+    if (seen.parent != kNoTree) return;
+    int* claim = &far[v].parent;
+    if (seen.mate != -1) {
+      const Offset begin = indptr[seen.mate], end = indptr[seen.mate + 1];
+      if (atomicCAS(claim, kNoTree, parent) == kNoTree) {
+        push(out, Member<Offset>{v, tree, begin, static_cast<int>(end - begin)});
+      }
+    } else if (grows(tree) && atomicCAS(claim, kNoTree, parent) == kNoTree &&
                atomicCAS(path_end + tree, -1, v) != -1) {
-      *claim = -1;  // the tree has its path already: leave the vertex to others
+      *claim = kNoTree;  // the tree has its path already: leave the vertex to others
     }
   }
 };
 
-// Augment along the path that ends in far vertex v.
+// Augment along the path that ends in far vertex v, which no member of the log stands for: it
+// leaves the tree here.
 __device__ inline void augment(Far* far, int* mate, int v) {
-  while (v != -1) {
-    const int near = far[v].predecessor;
-    const int next = mate[near];
-    mate[near] = v;
-    far[v].mate = near;
-    v = next;
+  int parent = far[v].parent;
+  far[v].parent = kNoTree;
+  while (parent >= 0) {
+    const Far next = far[parent];
+    mate[next.mate] = v;
+    far[v].mate = next.mate;
+    v = parent;
+    parent = next.parent;
   }
+  mate[root_of(parent)] = v;
+  far[v].mate = root_of(parent);
 }
 
 struct Segment {
@@ -149,8 +173,8 @@ struct Segment {
 
 // Expand level after level with one block while the frontier stays small.
 template <typename Offset>
-__device__ Segment grow_alone(Grower<Offset, Queue<Member>> grower, Member* log, Segment frontier,
-                              int* levels) {
+__device__ Segment grow_alone(Grower<Offset, Queue<Member<Offset>>> grower,
+                              Member<Offset>* log, Segment frontier, int* levels) {
   __shared__ int sizes[2];
   int level = 0;
   do {
@@ -169,20 +193,21 @@ __device__ Segment grow_alone(Grower<Offset, Queue<Member>> grower, Member* log,
 }
 
 template <typename Offset>
-__global__ void __launch_bounds__(512) matching_engine(Engine<Offset> e, int max_steps) {
+__global__ void __launch_bounds__(512, 1) matching_engine(Engine<Offset> e, int max_steps) {
+  using Item = Member<Offset>;
   State& state = *e.state;
   const auto now = [](const int& shared) { return *static_cast<const volatile int*>(&shared); };
   const bool is_first = thread_index() == 0;
   int stage = state.stage, step = state.step, phase = state.phase;
   int ntrees = state.ntrees;  // alike in every block
   long long clock = nanoseconds();
-  __shared__ Gathered<Member> gathered;
+  __shared__ Gathered<Item> gathered;
   if (threadIdx.x == 0) gathered.count = 0;
   __syncthreads();
   for (int steps = 0; steps < max_steps && stage != kDone; ++steps, ++step) {
     const Segment frontier = {now(state.bases[(step + 2) % 3]), now(state.sizes[(step + 2) % 3])};
     const int next = frontier.base + frontier.size;
-    Member* log = e.log + static_cast<size_t>(phase & 1) * e.nnear;
+    Item* log = e.log + static_cast<size_t>(phase & 1) * e.nnear;
     int& made = state.sizes[step % 3];
     Part part = kCollecting;
     if (is_first) {
@@ -192,11 +217,13 @@ __global__ void __launch_bounds__(512) matching_engine(Engine<Offset> e, int max
     switch (stage) {
       case kCollect:  // every free near vertex with an edge is the root of a tree
         for (int v = thread_index(); v < e.nfar; v += thread_count()) {
-          e.far[v] = {e.far_mate[v], -1};
+          e.far[v] = {e.far_mate[v], kNoTree};
         }
         for (int u = thread_index(); u < e.nnear; u += thread_count()) {
-          if (e.mate[u] == -1 && e.indptr[u] != e.indptr[u + 1]) {
-            push(Queue<Member>{log, &made}, Member{u, 0});
+          const Offset begin = e.indptr[u], end = e.indptr[u + 1];
+          if (e.mate[u] == -1 && begin != end) {
+            push(Queue<Item>{log, &made},
+                 Item{as_parent(u), 0, begin, static_cast<int>(end - begin)});
           }
         }
         grid_barrier(e.barrier);
@@ -208,16 +235,16 @@ __global__ void __launch_bounds__(512) matching_engine(Engine<Offset> e, int max
         stage = kGrow;
         break;
       case kGrow: {
-        const Queue<Member> out = {log + next, &made};
+        const Queue<Item> out = {log + next, &made};
         int levels = 1;
         part = frontier.size > kAlone ? kWideLevels : kNarrowLevels;
         if (frontier.size == 0) {
           levels = 0;
           stage = kAugment;
         } else if (frontier.size > kAlone) {
-          const GatheringQueue<Member> gathering = {out, &gathered};
-          Grower<Offset, GatheringQueue<Member>> grower = {e.indptr, e.indices, e.far, e.path_end,
-                                                           gathering};
+          const GatheringQueue<Item> gathering = {out, &gathered};
+          Grower<Offset, GatheringQueue<Item>> grower = {e.indptr, e.indices, e.far, e.path_end,
+                                                         gathering};
           expand(whole_grid(), log + frontier.base, frontier.size, grower);
           append_gathered(gathering);
         } else if (blockIdx.x == 0) {
@@ -253,13 +280,12 @@ __global__ void __launch_bounds__(512) matching_engine(Engine<Offset> e, int max
         part = kReleasing;
         const int freed = now(state.freed[phase % 3]);
         const bool grafts = freed <= frontier.base - freed;
-        Member* kept = e.log + static_cast<size_t>((phase + 1) & 1) * e.nnear;
+        Item* kept = e.log + static_cast<size_t>((phase + 1) & 1) * e.nnear;
         for (int i = thread_index(); found != 0 && i < frontier.base; i += thread_count()) {
-          const Member m = log[i];
-          const int v = e.mate[m.near];
-          const bool stays = e.path_end[m.tree] == -1 && (grafts || v == -1);
-          if (stays) push(Queue<Member>{kept, &made}, m);
-          else e.far[v].predecessor = -1;
+          const Item m = log[i];
+          const bool stays = e.path_end[m.tree] == -1 && (grafts || m.is_root());
+          if (stays) push(Queue<Item>{kept, &made}, m);
+          else if (!m.is_root()) e.far[m.parent].parent = kNoTree;
         }
         for (int v = thread_index(); found == 0 && v < e.nfar; v += thread_count()) {
           e.far_mate[v] = e.far[v].mate;

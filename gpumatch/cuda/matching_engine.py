@@ -6,8 +6,8 @@ start does, for trees from the side that chose then are satisfied sooner. Where 
 direction only, that one is used, so that CSR need not be transposed, unless the other side is much
 smaller.
 
-Device memory beside the graph and both mate arrays: 8 bytes a far vertex, 16 a near one and 4 a
-free near one.
+Device memory beside the graph and both mate arrays: 8 bytes a far vertex, 32 a near one (64 with
+int64 offsets) and 4 a free near one.
 """
 
 from __future__ import annotations
@@ -72,8 +72,9 @@ def run(
     else:
         near = _Side(graph.col_indptr, graph.col_indices, col_to_row, row_to_col)
     nnear, nfar, free = near.mate.size, near.far_mate.size, min(free_rows, free_cols)
-    module.require_memory(8 * nfar + 16 * nnear + 4 * free, "the matching engine")
-    far, log = cp.empty((nfar, 2), cp.int32), cp.empty((2, nnear, 2), cp.int32)
+    a_member = 4 * near.indptr.itemsize
+    module.require_memory(8 * nfar + 2 * a_member * nnear + 4 * free, "the matching engine")
+    far, log = cp.empty((nfar, 2), cp.int32), cp.empty((2, nnear, a_member), cp.uint8)
     path_end = cp.empty(free, cp.int32)
     board = cp.empty(_TRACE + 8 * _TRACE_LENGTH, cp.uint8)
     engine = module.struct(

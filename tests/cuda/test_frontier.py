@@ -23,8 +23,10 @@ struct Counting {
     if (vertex % 5 == 0) return {};
     return {vertex, 7 * vertex, indices + indptr[vertex], indices + indptr[vertex + 1]};
   }
-  __device__ void visit(int vertex, int tag, int neighbour) const {
-    atomicAdd(visits + neighbour, tag == 7 * vertex);
+  __device__ int look(int neighbour) const { return 3 * neighbour; }
+
+  __device__ void visit(int vertex, int tag, int neighbour, int sight) const {
+    atomicAdd(visits + neighbour, tag == 7 * vertex && sight == 3 * neighbour);
     if (neighbour % 2 == 0) push(out, neighbour);
   }
 };
@@ -63,7 +65,9 @@ struct Distances {
   __device__ Walk enter(int v) const {
     return {v, 0, indices + indptr[v], indices + indptr[v + 1]};
   }
-  __device__ void visit(int, int, int neighbour) const {
+  __device__ int look(int neighbour) const { return distance[neighbour]; }
+  __device__ void visit(int, int, int neighbour, int known) const {
+    if (known != -1) return;
     if (atomicCAS(distance + neighbour, -1, level + 1) == -1) push(out, neighbour);
   }
   __device__ bool done(int after) const { return after == stop_after; }
