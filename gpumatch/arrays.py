@@ -5,6 +5,7 @@ A library that is not loaded has made no array, so `sys.modules` says whom to as
 
 from __future__ import annotations
 
+import functools
 import sys
 from typing import Any
 
@@ -87,3 +88,26 @@ def exactly(array: Any, dtype: Any) -> Any:
     if isinstance(array, np.ndarray):
         return np.require(array, dtype, ["C", "A", "W"])
     return array_module(array).ascontiguousarray(array, dtype=dtype)
+
+
+def count_matched(mates: Any) -> int:
+    """How many of a side's mates are vertices, not -1 or another mark below 0, in one pass."""
+    if isinstance(mates, np.ndarray):
+        return int(np.count_nonzero(mates >= 0))
+    return int(_matched_counter()(mates))
+
+
+@functools.cache
+def _matched_counter() -> Any:
+    import cupy
+
+    return cupy.ReductionKernel(
+        "T mate",
+        "int64 count",
+        "mate >= 0 ? 1 : 0",
+        "a + b",
+        "count = a",
+        "0",
+        "count_matched",
+        reduce_type="long long",
+    )

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gpumatch import backends
-from gpumatch.arrays import array_of, index_array
+from gpumatch.arrays import array_of, count_matched, index_array
 from gpumatch.bipartite import BipartiteGraph, as_bipartite
 from gpumatch.certificates import check_matching
 from gpumatch.checks import CertificateError, check_mates
@@ -113,7 +113,7 @@ def maximum_matching(
     mates = _initial_mates(initial, graph)
     control.total = min(graph.shape)
     stats = {"algorithm": chosen.name, "backend": where, "init": init, **own_options}
-    stats["start_size"] = 0 if initial is None else _size(mates[0])
+    stats["start_size"] = 0 if initial is None else count_matched(mates[0])
 
     proven = False
     try:
@@ -121,7 +121,7 @@ def maximum_matching(
             go_on = not control.tick(stats["start_size"]) and start(
                 graph, *mates, control, **run_options
             )
-            stats["start_size"] = _size(mates[0])
+            stats["start_size"] = count_matched(mates[0])
         if go_on and not control.tick(stats["start_size"]):
             with control.part("search"):
                 proven = search(graph, *mates, control, **run_options, **own_options)
@@ -131,7 +131,7 @@ def maximum_matching(
         raise
     finally:
         if progress:
-            control.close(_size(mates[0]))
+            control.close(count_matched(mates[0]))
     return _result(given, mates, proven, stats, control)
 
 
@@ -168,7 +168,7 @@ class Matching:
     ) -> None:
         self.row_to_col = row_to_col
         self.col_to_row = col_to_row
-        self.size = _size(row_to_col)
+        self.size = count_matched(row_to_col)
         self.proven = proven
         self.stats = stats
         self._graph: BipartiteGraph | None = graph
@@ -301,7 +301,7 @@ def _result(
     if not proven:
         _drop_half_pairs(row_to_col, col_to_row)
         _drop_half_pairs(col_to_row, row_to_col)
-        proven = _size(row_to_col) == min(given.shape)
+        proven = count_matched(row_to_col) == min(given.shape)
     xp = given.xp
     return Matching(
         given,
@@ -317,10 +317,6 @@ def _drop_half_pairs(mates: Any, partners: Any) -> None:
     mates[mates < 0] = -1
     vertices = (mates >= 0).nonzero()[0]
     mates[vertices[partners[mates[vertices]] != vertices]] = -1
-
-
-def _size(row_to_col: Any) -> int:
-    return int((row_to_col >= 0).sum())
 
 
 def _stack(rows: Any, cols: Any) -> Any:
