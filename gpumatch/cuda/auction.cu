@@ -284,6 +284,7 @@ __device__ void hold_rounds_alone(const Entries& entries, const Auction<Number>&
       const Bid<Number> bid = has_bid ? bids[lane] : Bid<Number>{-1, far<Number>(), -1};
       const int waits = award_by_warp(a, has_bid ? bidders[lane] : -1, bid, waiting, counts);
       const unsigned all = __ballot_sync(kWholeWarp, waits >= 0);
+      __syncwarp();  // every lane has read its bidder
       if (waits >= 0) bidders[__popc(all & ((1u << lane) - 1))] = waits;
       if (lane == 0) shared_counts = counts;
     }
