@@ -6,6 +6,7 @@ round; only those too large for that are turned into doubles.
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -53,8 +54,24 @@ def linear_sum_assignment(cost_matrix: Any, maximize: bool = False) -> tuple[Any
     >>> int(cost[row_ind, col_ind].sum())
     5
     """
+    values = cost_matrix if type(cost_matrix) is np.ndarray else _array(cost_matrix)
+    pairs = _small_dense().pairs(values, maximize) if type(values) is np.ndarray else None
+    return pairs or _by_assign(values, maximize)
+
+
+def _array(cost_matrix: Any) -> Any:
     on_device = hasattr(cost_matrix, "__cuda_array_interface__")
-    values = as_array(cost_matrix, "cost_matrix") if on_device else np.asarray(cost_matrix)
+    return as_array(cost_matrix, "cost_matrix") if on_device else np.asarray(cost_matrix)
+
+
+@functools.cache
+def _small_dense() -> Any:
+    """The module for small host matrices, imported with the first."""
+    return module_for("small_dense", on_device=False)
+
+
+def _by_assign(values: Any, maximize: bool) -> tuple[Any, Any]:
+    """The pairs by way of `assign`, or the reason why there are none."""
     if values.ndim != 2:
         raise ValueError(f"expected a matrix (2-D array), got a {values.ndim} array")
     if not np.can_cast(values.dtype, np.float64, "safe"):
@@ -62,35 +79,11 @@ def linear_sum_assignment(cost_matrix: Any, maximize: bool = False) -> tuple[Any
             f"Cannot cast array data from {values.dtype!r} to {np.dtype(np.float64)!r} "
             "according to the rule 'safe'"
         )
-    costs = _checked(values, maximize)
-    pairs = _small(costs, maximize)
-    if pairs is not None:
-        return pairs
     try:
-        assignment = assign(costs, maximize=maximize)
+        assignment = assign(_checked(values, maximize), maximize=maximize)
     except InfeasibleError as exc:
         raise ValueError("cost matrix is infeasible") from exc
     return assignment.row_ind, assignment.col_ind
-
-
-def _small(costs: DenseCosts, maximize: bool) -> tuple[Any, Any] | None:
-    """The pairs for costs so small that `assign` would take most of the time, where there are any.
-
-    None where there is no full assignment, as for costs that are large or on a device.
-    """
-    if costs.on_device:
-        return None
-    small_dense = module_for("small_dense", on_device=False)
-    if costs.nnz > small_dense.MOST:
-        return None
-    nrows, ncols = costs.shape
-    row_to_col, col_to_row = np.full(nrows, -1, np.int32), np.full(ncols, -1, np.int32)
-    transposed = nrows > ncols
-    mates = (col_to_row, row_to_col) if transposed else (row_to_col, col_to_row)
-    if not small_dense.run(costs.problem(maximize, transposed), *mates):
-        return None
-    row_ind = (row_to_col >= 0).nonzero()[0]
-    return row_ind, row_to_col[row_ind].astype(np.int64)
 
 
 def _checked(values: Any, maximize: bool) -> DenseCosts:

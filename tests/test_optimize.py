@@ -9,6 +9,7 @@ from __future__ import annotations
 import inspect
 import math
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -318,8 +319,83 @@ def test_small_costs_need_no_assign(way, monkeypatch):
             linear_sum_assignment(matrix, maximize=True)
     assert len(calls) == (18 if way == "by assign" else 0)
     if way == "at once":
-        linear_sum_assignment(rng.random((363, 363)))
+        linear_sum_assignment(rng.random((513, 513)))
         assert len(calls) == 1
+
+
+@pytest.mark.parametrize("maximize", [False, True])
+@pytest.mark.parametrize("extra", [0, 1, 20])
+def test_every_number_of_columns_fills_its_vectors(extra, maximize):
+    rng = np.random.default_rng(extra)
+    for n in range(1, 36):
+        for matrix in (rng.random((n, n + extra)), rng.integers(-3, 3, (n, n + extra))):
+            for turned in (matrix, matrix.T.copy()):
+                theirs = turned[scipy.optimize.linear_sum_assignment(turned, maximize)].sum()
+                row_ind, col_ind = linear_sum_assignment(turned, maximize)
+                assert (np.diff(row_ind) > 0).all()
+                assert np.unique(col_ind).size == n
+                assert math.isclose(turned[row_ind, col_ind].sum(), theirs, abs_tol=1e-12)
+
+
+def misaligned(matrix):
+    raw = np.empty(matrix.nbytes + 1, np.uint8)[1:]
+    shifted = raw.view(matrix.dtype).reshape(matrix.shape)
+    shifted[:] = matrix
+    assert not shifted.flags.aligned
+    return shifted
+
+
+def read_only(matrix):
+    matrix = matrix.copy()
+    matrix.flags.writeable = False
+    return matrix
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        np.asfortranarray,
+        misaligned,
+        read_only,
+        np.asmatrix,
+        lambda matrix: matrix.tolist(),
+        lambda matrix: matrix.astype(matrix.dtype.newbyteorder()),
+        lambda matrix: np.repeat(matrix, 2, axis=1)[:, ::2],
+        lambda matrix: matrix[::-1].copy()[::-1],
+    ],
+    ids=["F", "misaligned", "read-only", "matrix", "lists", "swapped", "strided", "reversed"],
+)
+@pytest.mark.filterwarnings("ignore::PendingDeprecationWarning")
+def test_a_matrix_may_lie_in_memory_as_it_likes(form):
+    rng = np.random.default_rng(7)
+    for shape in ((30, 30), (20, 30), (30, 20)):
+        for matrix in (rng.random(shape), rng.integers(0, 99, shape)):
+            given, kept = form(matrix), matrix.copy()
+            assert np.array_equal(linear_sum_assignment(given), linear_sum_assignment(matrix))
+            assert np.array_equal(np.asarray(given), kept)
+
+
+@pytest.mark.parametrize("maximize", [False, True])
+@pytest.mark.parametrize("scale", [2**43, 2**47, 2**52, 1e300, 1e-305])
+def test_numbers_of_any_size(scale, maximize):
+    rng = np.random.default_rng(8)
+    small = rng.integers(-9, 10, (30, 40))
+    total = small[scipy.optimize.linear_sum_assignment(small, maximize)].sum()
+    matrix = small * scale
+    assert small[linear_sum_assignment(matrix, maximize)].sum() == total
+    if isinstance(scale, int):
+        matrix[linear_sum_assignment(matrix, maximize)] += 1 - 2 * maximize
+        found = matrix[linear_sum_assignment(matrix, maximize)].sum()
+        assert found == gm.assign(matrix, maximize=maximize, backend="cpu").objective
+
+
+def test_calls_from_several_threads():
+    matrices = [np.random.default_rng(seed).random((n, n)) for seed in range(20) for n in (5, 90)]
+    alone = [linear_sum_assignment(matrix) for matrix in matrices]
+    with ThreadPoolExecutor(4) as pool:
+        together = list(pool.map(linear_sum_assignment, 5 * matrices))
+    for ours, expected in zip(together, 5 * alone):
+        assert np.array_equal(ours, expected)
 
 
 # -- on a device -----------------------------------------------------------------------------------

@@ -1,9 +1,30 @@
-"""Jonker and Volgenant's algorithm for small dense costs, in one compiled call.
+"""Shortest augmenting paths for small dense costs, in one compiled call.
 
-The steps are those of `gpumatch.cpu.shortest_augmenting_path`, and the kernels, encodings and
-reference those of `gpumatch.cpu.dense_paths`. But where a problem is so small that calls from
-Python would take most of the time, there is only one, which neither stops on the way nor tells of
-the duals.
+Where a problem is small, calls from Python take most of the time. So there is one, which checks the
+costs, copies them, solves and names the pairs; it neither stops on the way nor tells of the duals.
+If all columns are to be matched, they are priced at their least costs and given to rows that have
+those (column reduction). Each row that is left gets a shortest augmenting path.
+
+The search is Dijkstra's, as in `gpumatch.cpu.dense_paths`, but to scan a row and to choose the next
+column are loops without a branch, over whole vectors: the copy is padded with forbidden pairs. A
+column in the tree has the price -inf and the distance inf, so that nothing is offered to it. The
+number of a free column is hidden in its mate, below 0: the least mate of the nearest columns names
+a free one if there is one.
+
+    state[PRICE, j]   dual of column j; -inf while it is in the tree
+    state[DIST, j]    distance of column j from the root; inf while it is in the tree
+    links[MATE, j]    row matched to column j; j - width where there is none
+    links[PRED, j]    row from which column j is reached
+    links[COL, i]     column matched to row i, or -1
+    links[TREE, k]    columns of the tree in the order of joining; state[REACH, k] and
+    state[PAID, k]    their distances and prices
+
+Vectors and matrices are rows of few arrays, because each view of one costs an atomic count.
+
+References
+----------
+Crouse, *On implementing 2D rectangular assignment algorithms*, IEEE Transactions on Aerospace and
+Electronic Systems 52(4), 2016.
 """
 
 from __future__ import annotations
@@ -11,87 +32,216 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from llvmlite import ir
 from numba import njit
+from numba.extending import intrinsic as _intrinsic
 
-from gpumatch.cpu.dense_paths import (
-    HEAD,
-    LANES,
-    augment,
-    lower_to_minima,
-    reduce_rows,
-    take_nearest,
-)
-from gpumatch.cpu.shortest_augmenting_path import BIDS, ROUNDS
+__all__ = ["MOST", "pairs"]
 
-__all__ = ["MOST", "run"]
-
-MOST = 2**17
+MOST = 2**18
 """Costs up to which a call takes some milliseconds at worst."""
 
-_NO_BUDGET = 2**62
-_ENDS = {
-    np.dtype(number): np.array(ends, number)
-    for number, ends in (
-        (np.int32, (-(2**31), 2**31 - 1)),
-        (np.int64, (-(2**63), 2**63 - 1)),
-        (np.float64, (-np.inf, np.inf)),
-    )
-}  # `low` and `far` of dense_paths, for each type of prices
+PAD = 16  # columns that are read at once
+PRICE, DIST, REACH, PAID = range(4)
+MATE, PRED, COL, TREE = range(4)
+
+_FLOAT64 = np.dtype(np.float64)
+_NONE = np.int32(2**31 - 1)
+_TYPES = "boolean(float64[:, ::1], boolean, float64, int64[::1], int64[::1])"
+
+# The largest number for each dtype: sums of a few integers are exact, no sum of floats overflows.
+_LARGEST = dict.fromkeys(map(np.dtype, "?bBhHiIlLqQ"), 2.0**47)
+_LARGEST |= dict.fromkeys(map(np.dtype, "efd"), 2.0**1000)
+
+# Numba's annotation of an intrinsic asks callers for the typing context.
+intrinsic: Any = _intrinsic
+_inlined = njit(inline="always")
 
 
-def run(costs: Any, row_to_col: np.ndarray, col_to_row: np.ndarray) -> bool:
-    """Match all rows at least cost, from an empty matching; False where no full one exists."""
-    values = costs.values
-    if costs.is_complete and costs.low == costs.high:  # one choice is as good as any
-        pairs = row_to_col.size
-        row_to_col[:] = col_to_row[:pairs] = np.arange(pairs)
-        return True
-    number = values.dtype if values.dtype.kind == "i" else np.dtype(np.float64)
-    price = np.zeros(values.shape[1], number)
-    _match(values, price, row_to_col, col_to_row, _ENDS[number])
-    return bool((row_to_col >= 0).all())
+def pairs(values: np.ndarray, maximize: bool) -> tuple[np.ndarray, np.ndarray] | None:
+    """The rows and columns of a best full assignment; None where the values are not for this.
+
+    So are more than `MOST` of them, numbers too large for exact sums, NaN, infinities of the wrong
+    sign, and costs that have no full assignment.
+    """
+    largest = _LARGEST.get(values.dtype)
+    if largest is None or values.ndim != 2 or values.size > MOST:
+        return None
+    if values.dtype is not _FLOAT64 or not values.flags.carray:
+        values = values.astype(float, "C")
+    nrows, ncols = values.shape
+    count = nrows if nrows < ncols else ncols
+    row_ind, col_ind = np.empty(count, np.int64), np.empty(count, np.int64)
+    return (row_ind, col_ind) if _solve(values, maximize, largest, row_ind, col_ind) else None
+
+
+@intrinsic
+def _lesser(typingctx: Any, one: Any, two: Any) -> Any:
+    """The lesser of two numbers, in the only form of which LLVM makes a vector reduction."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        number = args[0].type
+        kind = ir.FunctionType(number, (number, number))
+        minnum = builder.module.declare_intrinsic("llvm.minnum", (number,), kind)
+        return builder.call(minnum, args, fastmath=("nnan", "nsz"))
+
+    return one(one, one), generate
 
 
 @njit(cache=True, nogil=True)
-def _match(costs, price, row_to_col, col_to_row, ends):
-    low, far = ends
-    spot = np.empty(7, np.int64)
-    mark = np.empty(2, price.dtype)
-    least = np.empty(LANES, price.dtype)
-    dist = np.empty(price.size, price.dtype)
-    reach = np.empty(price.size, price.dtype)
-    pred = np.empty(price.size, np.int32)
-    tree = np.empty(price.size, np.int32)
-    if row_to_col.size == price.size:
-        _reduce_columns(costs, price, row_to_col, col_to_row, pred, far)
-    for _ in range(ROUNDS):
-        free = _free_rows(row_to_col, spot)
-        reduce_rows(
-            costs, price, row_to_col, col_to_row, free, spot, least,
-            far, False, far, BIDS * free.size, _NO_BUDGET,
-        )  # fmt: skip
-    free = _free_rows(row_to_col, spot)
-    augment(
-        costs, price, row_to_col, col_to_row, free, spot, mark,
-        dist, pred, least, tree, reach, far, False, low, far, _NO_BUDGET,
-    )  # fmt: skip
-
-
-@njit(cache=True, nogil=True)
-def _reduce_columns(costs, price, row_to_col, col_to_row, nearest, far):
-    """Price the columns at their least costs, and give them to rows that have those."""
-    price[:] = far
-    nearest[:] = 0
-    lower_to_minima(costs, price, nearest, 0, row_to_col.size)
-    if (price < far).all():
-        take_nearest(nearest, row_to_col, col_to_row)
+def _take(values, turned, maximize, largest, costs):
+    """Copy the values as costs to be minimised, pad them, and tell whether all are fit."""
+    sign = -1.0 if maximize else 1.0
+    nrows, ncols = min(values.shape), max(values.shape)
+    fit = True
+    if turned:
+        for col in range(ncols):
+            for row in range(nrows):
+                cost = sign * values[col, row]
+                costs[row, col] = cost
+                fit &= (-largest <= cost) & ((cost <= largest) | (cost == np.inf))
     else:
-        price[:] = 0
+        for row in range(nrows):
+            for col in range(ncols):
+                cost = sign * values[row, col]
+                costs[row, col] = cost
+                fit &= (-largest <= cost) & ((cost <= largest) | (cost == np.inf))
+    for row in range(nrows):
+        for col in range(ncols, costs.shape[1]):
+            costs[row, col] = np.inf
+    return fit
 
 
-@njit(cache=True, nogil=True)
-def _free_rows(row_to_col, spot):
-    """The rows that are free, to be served from the first."""
-    spot[:] = 0
-    spot[HEAD] = -1
-    return np.flatnonzero(row_to_col < 0).astype(np.int32)
+@_inlined
+def _reduce_columns(costs, state, links):
+    """Price the columns at their least costs, and give them to rows that have those."""
+    nrows, width = costs.shape
+    for col in range(width):
+        state[PRICE, col] = costs[0, col]
+        links[PRED, col] = 0
+    for row in range(1, nrows):
+        for col in range(width):
+            cost, price, before = costs[row, col], state[PRICE, col], links[PRED, col]
+            links[PRED, col] = row if cost < price else before
+            state[PRICE, col] = _lesser(cost, price)
+    for col in range(nrows):
+        row = links[PRED, col]
+        if links[COL, row] < 0 and state[PRICE, col] < np.inf:
+            links[COL, row] = col
+            links[MATE, col] = row
+    for col in range(width):
+        state[PRICE, col] = state[PRICE, col] if state[PRICE, col] < np.inf else 0.0
+
+
+@_inlined
+def _augment(costs, state, links):
+    """Match all free rows by shortest augmenting paths; False when one has none."""
+    nrows, width = costs.shape
+    for root in range(nrows):
+        if links[COL, root] >= 0:
+            continue
+        front = _start(costs, state, links, root)
+        size = 0
+        while True:
+            if front == np.inf:
+                return False
+            row = _least_mate(state, links, width, front)
+            if row < 0:
+                break
+            col = links[COL, row]
+            offset = front - (costs[row, col] - state[PRICE, col])
+            links[TREE, size] = col
+            state[REACH, size] = front
+            state[PAID, size] = state[PRICE, col]
+            size += 1
+            state[PRICE, col] = -np.inf
+            state[DIST, col] = np.inf
+            front = max(front, _relax(costs, state, links, row, offset))
+        for k in range(size):
+            state[PRICE, links[TREE, k]] = state[PAID, k] + (state[REACH, k] - front)
+        sink = row + width
+        while True:
+            row = links[PRED, sink]
+            links[MATE, sink] = row
+            links[COL, row], sink = sink, links[COL, row]
+            if row == root:
+                break
+    return True
+
+
+@_inlined
+def _start(costs, state, links, root):
+    """Set the distances of the columns from ``root``; the least."""
+    least = np.inf
+    for col in range(costs.shape[1]):
+        there = costs[root, col] - state[PRICE, col]
+        state[DIST, col] = there
+        links[PRED, col] = root
+        least = _lesser(least, there)
+    return least
+
+
+@_inlined
+def _relax(costs, state, links, row, offset):
+    """Offer every column outside the tree the way through ``row``; the least distance then."""
+    least = np.inf
+    for col in range(costs.shape[1]):
+        there = (costs[row, col] - state[PRICE, col]) + offset
+        known, before = state[DIST, col], links[PRED, col]
+        nearest = _lesser(there, known)
+        state[DIST, col] = nearest
+        links[PRED, col] = row if there < known else before
+        least = _lesser(least, nearest)
+    return least
+
+
+@_inlined
+def _least_mate(state, links, width, front):
+    """The least mate among the columns within ``front``."""
+    least = _NONE
+    for col in range(width):
+        least = min(least, links[MATE, col] if state[DIST, col] <= front else _NONE)
+    return least
+
+
+@_inlined
+def _name_pairs(links, turned, nrows, ncols, row_ind, col_ind):
+    """List the pairs by the rows of the values, which are our columns where ``turned``."""
+    if turned:
+        count = 0
+        for col in range(ncols):
+            if links[MATE, col] >= 0:
+                row_ind[count] = col
+                col_ind[count] = links[MATE, col]
+                count += 1
+    else:
+        for row in range(nrows):
+            row_ind[row] = row
+            col_ind[row] = links[COL, row]
+
+
+@njit(_TYPES, cache=True, nogil=True, fastmath={"nnan", "nsz"})
+def _dispatcher(values, maximize, largest, row_ind, col_ind):
+    """Name the pairs; False where the values are not for this."""
+    turned = values.shape[0] > values.shape[1]
+    nrows, ncols = min(values.shape), max(values.shape)
+    width = -(-ncols // PAD) * PAD
+    costs = np.empty((nrows, width))
+    state = np.empty((4, width))
+    links = np.empty((4, width), np.int32)
+    if not _take(values, turned, maximize, largest, costs):
+        return False
+    for col in range(width):
+        links[COL, col] = -1
+        links[MATE, col] = col - width
+        state[PRICE, col] = 0.0
+    if nrows == ncols:
+        _reduce_columns(costs, state, links)
+    if not _augment(costs, state, links):
+        return False
+    _name_pairs(links, turned, nrows, ncols, row_ind, col_ind)
+    return True
+
+
+# Numba's dispatcher, which looks at the types of all arguments, would double the time of the least.
+_solve = _dispatcher.get_overload(_TYPES)
