@@ -85,22 +85,32 @@ def test_assignments_before_the_first_update_of_the_duals_are_the_initial_ones()
 
 def test_table_2_bins_iterations_by_five():
     after = [10, 9, 8, 7, 6, *[1] * 36]
+    found = {"found": [800, *after], "updates": [0, *[1] * 41]}
+    at_once = {"found": [900, 100], "updates": [1, 1]}
     groups = date2016.grouped(
         data(
             "date2016",
-            of_date(1, 1000, tree=tree(1.0, found=[800, *after], updates=[0, *[1] * 41])),
+            of_date(1, 1000, 0, classical=result(1.0, **found), tree=result(1.0, **at_once)),
+            of_date(1, 1000, 1, tree=result(1.0, **at_once)),
+            of_date(1, 1500, 0, tree=result(1.0, **at_once)),
         )
     )
-    ours, papers = date2016.table2(groups).splitlines()[2:]
-    assert ours == "| 1000 | 800 | 40 | 5 | 5 | 5 | 5 | 5 | 5 | 6 |"
-    assert papers.startswith("| *paper's* | 866 | 96 | 26 | 6 | 6 |")
+    assert date2016.table2(groups).splitlines()[2:] == [
+        "| 1000 | CU-CLASS | 800 | 40 | 5 | 5 | 5 | 5 | 5 | 5 | 6 |",
+        "| 1000 | CU-TREE | 0 | 1000 | 0 | 0 | 0 | 0 | 0 | 0 | 0 |",
+        "| 1000 | *paper's CU-TREE* | 866 | 96 | 26 | 6 | 6 |  |  |  |  |",
+    ]
 
 
 def test_table_3_shows_each_step():
     slow = result(2.0, parts={"forward pass": 1.5, "dual update": 0.25}, objective=70)
+    classical = result(1.0, found=[5, 2, 2], updates=[0, 0, 1])
     quick = tree(0.5, found=[9], updates=[0], **{"forward": 0.25, "dual update": 0.125})
     groups = date2016.grouped(
-        data("date2016", of_date(10, 20_000, tree=quick, omp8=slow, raft=result(4.0)))
+        data(
+            "date2016",
+            of_date(10, 20_000, tree=quick, classical=classical, omp8=slow, raft=result(4.0)),
+        )
     )
     header, _, row = date2016.table3(groups, 10.0).splitlines()
     shown = dict(zip(header.split(" | "), row.split(" | ")))
@@ -108,6 +118,7 @@ def test_table_3_shows_each_step():
     assert shown["CU-TREE dual update"] == "0.125"
     assert shown["CU-TREE total"] == "0.5"
     assert shown["raft"] == "4"
+    assert shown["initial"] == "7.0"
     assert shown["paper's CU-TREE |"] == "12.81 |"
     assert date2016.table3(groups, 1.0) == ""
 
@@ -118,6 +129,7 @@ def test_ratios_are_to_the_same_instance():
             "date2016",
             of_date(1, 5000, 0, tree=tree(1.0), raft=result(4.0)),
             of_date(1, 5000, 1, tree=tree(2.0), raft=result(2.0)),
+            of_date(1, 10_000, 0, tree=tree(1.0), lapx=result(3.0)),
             of_date(1, 500, 0, tree=tree(1.0), raft=result(0.1)),
             of_date(1, 1000, 0, tree=capped(1.0), raft=result(0.1)),
         )
@@ -126,6 +138,7 @@ def test_ratios_are_to_the_same_instance():
     assert "raft takes 2 times as long as CU-TREE at n = 5,000 (geometric" in lines
     assert "(geometric mean, 2 problems), 1 times at least (uniform x1-5000-s1)" in lines
     assert "raft takes 0.737 times as long as CU-TREE in all" in lines
+    assert "lapx takes 3 times as long as CU-TREE at n = 10,000 (geometric" in lines
 
 
 def test_the_largest_problem_is_told_with_its_certificate():
@@ -147,6 +160,12 @@ def test_every_aim_is_measured_by_both_variants_and_raft():
     assert [i.name for i in instances if not i.takes(CLASSICAL)] == ["float32-50000-s0"]
     names = {contender.name for contender in date2016.contenders("cuda", 8)}
     assert {CLASSICAL, TREE, OMP8, "OMP-1", "scipy"} <= names
+
+
+def test_the_gpu_s_codes_alone_warm_up_on_large_problems():
+    larger = [i for i in date2016.warming(False) if i.source[1] > 64]
+    assert [i.source[1] for i in larger] == [500, 1000, 5000]
+    assert all(i.takes(CLASSICAL) and i.takes(TREE) and not i.takes(OMP8) for i in larger)
 
 
 # -- Roverso et al. --------------------------------------------------------------------------------
