@@ -100,10 +100,12 @@ def failures(data: dict[str, Any]) -> list[str]:
 
 
 def markdown(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
-    """A Markdown table; None is an empty cell, and columns of nothing else are left out.
+    """A Markdown table; None is an empty cell.
 
+    Columns of nothing else are left out, and so are rows that have nothing but their first cell.
     There is no table without a second column.
     """
+    rows = [row for row in rows if any(cell is not None for cell in row[1:])]
     shown = [i for i, _ in enumerate(header) if any(row[i] is not None for row in rows)]
     if len(shown) < 2:
         return ""

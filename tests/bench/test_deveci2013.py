@@ -164,9 +164,15 @@ def test_transfer_is_shown_apart():
     assert row == "| a | 10 | 100 | 0.1 | 2 | 0.5 |"
 
 
-def test_columns_without_values_are_left_out():
-    table = tables.markdown(["graph", "a", "b"], [["x", None, 1], ["y", None, None]])
-    assert table.splitlines() == ["| graph | b |", "| --- | ---: |", "| x | 1 |", "| y |  |"]
+def test_columns_and_rows_without_values_are_left_out():
+    rows = [["x", None, 1, 2], ["y", None, None, None], ["z", None, None, 3]]
+    table = tables.markdown(["graph", "a", "b", "c"], rows)
+    assert table.splitlines() == [
+        "| graph | b | c |",
+        "| --- | ---: | ---: |",
+        "| x | 1 | 2 |",
+        "| z |  | 3 |",
+    ]
 
 
 # -- contenders and graphs -------------------------------------------------------------------------
