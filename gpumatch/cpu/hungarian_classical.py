@@ -27,8 +27,10 @@ others: the same, but for a constant that rows give to columns. Here integers st
                             row that is no root is reached from its mate)
     indices[begin[i]:end[i]]  the columns of row i's tight pairs (Z)
     soonest[i]              the least time of row i's pairs with columns outside, or less: it rises
-                            as columns join, and is only found anew when it may be theta's
-    nearest[i]              the column of that pair, -1 when not known
+                            as columns join, and is only made exact when it may be theta's
+    times[i], nearest[i]    the least times of row i's pairs with columns outside, when it was last
+                            looked at, and these columns; -1 where there is none
+    passed[i]               where ``soonest[i]`` stands in them
     stack                   rows in trees that wait, the next at the end
     spot                    the integers TOP (of ``stack``), DONE (rows of the list being worked
                             on), PAIRS (in ``indices``)
@@ -51,6 +53,8 @@ __all__ = ["run"]
 
 TOP, DONE, PAIRS = range(3)
 NO_PATH, SPENT = -1, -2
+AHEAD = 8  # columns of a row that may join before it is looked at again
+BLOCK = 64  # columns that are looked at together, and one by one only if that finds any
 
 _kernel = njit(cache=True, nogil=True, fastmath={"nnan", "nsz"})
 
@@ -96,58 +100,65 @@ class _Search:
         nrows, ncols = problem.values.shape
         number = problem.col_dual.dtype
         self.problem, self.control = problem, control
+        self.matched = problem.matched
         self.row_cover, self.col_cover = np.empty(nrows, bool), np.empty(ncols, bool)
         self.row_time, self.soonest = np.empty((2, nrows), number)
         self.col_time = np.empty(ncols, number)
         self.begin, self.end = np.empty((2, nrows), np.int64)
-        self.nearest, self.stack = np.empty((2, nrows), np.int32)
+        self.passed, self.stack = np.empty((2, nrows), np.int32)
+        self.times = np.empty((nrows, AHEAD), number)
+        self.nearest = np.empty((nrows, AHEAD), np.int32)
         self.pred = np.empty(ncols, np.int32)
         self.indices = np.empty(4 * ncols, np.int32)
         self.spot = np.zeros(3, np.int64)
-        self.delta = number.type(0)
+        self.delta = np.zeros(1, number)
         duals = problem.row_dual, problem.col_dual
         self._slacks = problem.values, *duals, self.row_time, self.col_cover, problem.far
+        self._ahead = self.soonest, self.times, self.nearest, self.passed
 
     def solve(self) -> bool:
         """Search and augment until every row is matched or cannot be; False when stopped."""
         is_stale = True
         try:
             while (self.problem.row_to_col < 0).any():
-                before = self.problem.matched
-                waiting = self._plant()
+                before = self.matched
+                self._plant()
                 if is_stale:
                     self._compress_all()
                 updates = 0
-                col = self._grow(waiting)
+                col = self._grow()
                 while col == NO_PATH:
-                    waiting = self._update()
-                    if not waiting.size:
+                    if not self._update():
                         return True
                     updates += 1
                     self._tick()
-                    self._compress(waiting)
-                    col = self._grow(waiting)
+                    self._compress(self.stack[: self.spot[TOP]])
+                    col = self._grow()
                 is_stale = updates > 0
                 self._augment(col)
-                matched = self.problem.matched
-                self.control.phase(found=matched - before, matched=matched, updates=updates)
+                self.matched = self.problem.matched
+                found = self.matched - before
+                self.control.phase(found=found, matched=self.matched, updates=updates)
                 self._tick()
         except _Stopped:
             return False
         return True
 
-    def _plant(self) -> np.ndarray:
-        """The optimality check: cover what is matched, and return the rest, a tree each."""
+    def _plant(self) -> None:
+        """The optimality check: cover what is matched; the rest wait, a tree each."""
         np.greater_equal(self.problem.row_to_col, 0, out=self.row_cover)
         self.col_cover[:] = False
-        self.row_time[:] = self.col_time[:] = self.delta = self.delta.dtype.type(0)
+        self.row_time[:] = self.col_time[:] = self.delta[:] = 0
         self.soonest[:] = self.problem.low
-        self.nearest[:] = -1
-        return np.flatnonzero(~self.row_cover)
+        self.nearest[:, -1] = -1
+        self.passed[:] = AHEAD - 1
+        roots = np.flatnonzero(~self.row_cover)
+        self.stack[: roots.size] = roots
+        self.spot[TOP] = roots.size
 
     def _compress_all(self) -> None:
         self.spot[PAIRS] = 0
-        self._compress(np.arange(self.begin.size))
+        self._compress(np.arange(self.begin.size, dtype=np.int32))
 
     def _compress(self, rows: np.ndarray) -> None:
         """List anew the tight pairs of these rows with columns outside."""
@@ -162,10 +173,8 @@ class _Search:
                     self.indices = np.concatenate([self.indices, np.empty_like(self.indices)])
                 self._tick()
 
-    def _grow(self, waiting: np.ndarray) -> int:
-        """Grow the trees from these rows; the unmatched column they come to, or NO_PATH."""
-        self.stack[: waiting.size] = waiting
-        self.spot[TOP] = waiting.size
+    def _grow(self) -> int:
+        """Grow the trees from the rows that wait; the unmatched column they come to, or NO_PATH."""
         with self.control.part("forward pass"):
             while True:
                 col = _grow(
@@ -177,18 +186,15 @@ class _Search:
                     return int(col)
                 self._tick()
 
-    def _update(self) -> np.ndarray:
-        """Raise delta by theta; the rows with new tight pairs, none if nothing leads on."""
+    def _update(self) -> bool:
+        """Raise delta by theta, so that rows with new tight pairs wait; False if nothing can."""
         with self.control.part("dual update"):
-            rows = np.flatnonzero(~self.row_cover)
-            while not _look(self._slacks, rows, self.soonest, self.nearest, BUDGET):
+            while not _update(
+                self._slacks, self.delta, self.row_cover, self._ahead, self.stack, self.spot,
+                BUDGET,
+            ):  # fmt: skip
                 self._tick()
-            soonest = self.soonest[rows]
-            theta_at = soonest.min()
-            if theta_at == self.problem.far:
-                return rows[:0]
-            self.delta = max(self.delta, theta_at)
-            return rows[soonest <= self.delta]
+        return bool(self.spot[TOP])
 
     def _augment(self, col: int) -> None:
         """Write the duals, and turn the path that ends in ``col``."""
@@ -200,7 +206,7 @@ class _Search:
             _augment(col, self.pred, problem.row_to_col, problem.col_to_row)
 
     def _tick(self) -> None:
-        if self.control.tick(self.problem.matched):
+        if self.control.tick(self.matched):
             raise _Stopped
 
 
@@ -211,13 +217,18 @@ def _compress(slacks, delta, rows, begin, end, indices, spot, budget):
     done, pairs = spot[DONE], spot[PAIRS]
     while done < rows.size and pairs + col_dual.size <= indices.size and budget > 0:
         row = rows[done]
-        line, dual, since = values[row], row_dual[row], row_time[row]
+        dual, since = row_dual[row], row_time[row]
         begin[row] = pairs
-        for col in range(col_dual.size):
-            there = tight_at(line[col], dual, col_dual[col], since, far)
-            if there <= delta and not col_cover[col]:
-                indices[pairs] = col
-                pairs += 1
+        for first in range(0, col_dual.size, BLOCK):
+            last = first + BLOCK
+            block = values[row, first:last], col_dual[first:last], col_cover[first:last]
+            if _has_tight(block, dual, since, far, delta[0]):
+                line, price, covered = block
+                for k in range(line.size):
+                    there = tight_at(line[k], dual, price[k], since, far)
+                    if there <= delta[0] and not covered[k]:
+                        indices[pairs] = first + k
+                        pairs += 1
         end[row] = pairs
         done += 1
         budget -= col_dual.size
@@ -251,29 +262,82 @@ def _grow(
             top += 1
             row_cover[mate] = False
             col_cover[col] = True
-            row_time[mate] = col_time[col] = delta
+            row_time[mate] = col_time[col] = delta[0]
     return NO_PATH
 
 
 @_kernel
-def _look(slacks, rows, soonest, nearest, budget):
-    """Find the row that is soonest tight, which scans only rows that may be; True when found."""
+def _update(slacks, delta, row_cover, ahead, stack, spot, budget):
+    """Raise delta by theta, and put the rows that are due on the stack, none if nothing is near.
+
+    False when the budget is spent before theta is known.
+    """
+    _, _, col_dual, _, col_cover, far = slacks
+    soonest, times, nearest, passed = ahead
+    theta_at = far
+    for row in range(row_cover.size):
+        while not row_cover[row] and soonest[row] < far and soonest[row] <= theta_at:
+            col = nearest[row, passed[row]]
+            if col >= 0 and not col_cover[col]:
+                theta_at = soonest[row]
+                break
+            if budget <= 0:
+                return False
+            elif passed[row] < AHEAD - 1:
+                passed[row] += 1
+                soonest[row] = times[row, passed[row]]
+                budget -= 1
+            else:
+                _look_ahead(slacks, row, times[row], nearest[row])
+                passed[row] = 0
+                soonest[row] = times[row, 0]
+                budget -= col_dual.size
+    spot[TOP] = 0
+    if theta_at < far:
+        delta[0] = max(delta[0], theta_at)
+        for row in range(row_cover.size):
+            if not row_cover[row] and soonest[row] <= delta[0]:
+                stack[spot[TOP]] = row
+                spot[TOP] += 1
+    return True
+
+
+@_kernel
+def _look_ahead(slacks, row, times, nearest):
+    """Find the least times of the row's pairs with columns outside, and these columns."""
     values, row_dual, col_dual, row_time, col_cover, far = slacks
-    while budget > 0:
-        row = rows[0]
-        for k in range(1, rows.size):
-            row = rows[k] if soonest[rows[k]] < soonest[row] else row
-        if soonest[row] == far or (nearest[row] >= 0 and not col_cover[nearest[row]]):
-            return True
-        line, dual, since = values[row], row_dual[row], row_time[row]
-        soonest[row] = far
-        for col in range(col_dual.size):
-            there = tight_at(line[col], dual, col_dual[col], since, far)
-            if there < soonest[row] and not col_cover[col]:
-                soonest[row] = there
-                nearest[row] = col
-        budget -= rows.size + col_dual.size
-    return False
+    dual, since = row_dual[row], row_time[row]
+    times[:] = far
+    nearest[:] = -1
+    for first in range(0, col_dual.size, BLOCK):
+        last = first + BLOCK
+        block = values[row, first:last], col_dual[first:last], col_cover[first:last]
+        if _has_tight(block, dual, since, far, times[-1]):
+            line, price, covered = block
+            for k in range(line.size):
+                there = tight_at(line[k], dual, price[k], since, far)
+                if there < times[-1] and not covered[k]:
+                    _insert(there, first + k, times, nearest)
+
+
+@_kernel
+def _has_tight(block, dual, since, far, time):
+    """Whether a row's pair with one of these columns, if outside, is tight by that time."""
+    line, price, covered = block
+    count = 0
+    for k in range(line.size):  # no branches: it compiles to vector instructions
+        count += (tight_at(line[k], dual, price[k], since, far) <= time) & (not covered[k])
+    return count > 0
+
+
+@_kernel
+def _insert(there, col, times, nearest):
+    """Put a time and its column in their place, and let go of the last."""
+    k = times.size - 1
+    while k > 0 and there < times[k - 1]:
+        times[k], nearest[k] = times[k - 1], nearest[k - 1]
+        k -= 1
+    times[k], nearest[k] = there, col
 
 
 @_kernel
