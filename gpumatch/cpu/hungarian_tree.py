@@ -260,14 +260,16 @@ def _offer(scanned, rows, begin, end):
     values, row_dual, col_dual, time, slack, pred, far = scanned
     for left in range(begin, end, BLOCK):
         right = min(left + BLOCK, end)
+        # Slices of one length compile to vector instructions.
+        price, near, before = col_dual[left:right], slack[left:right], pred[left:right]
         for k in range(rows.size):
             row = rows[k]
-            line, dual, since = values[row], row_dual[row], time[row]
-            for col in range(left, right):
-                there = tight_at(line[col], dual, col_dual[col], since, far)
-                closer = there < slack[col]
-                slack[col] = there if closer else slack[col]
-                pred[col] = row if closer else pred[col]
+            line, dual, since = values[row, left:right], row_dual[row], time[row]
+            for col in range(price.size):
+                there = tight_at(line[col], dual, price[col], since, far)
+                closer = there < near[col]
+                near[col] = there if closer else near[col]
+                before[col] = row if closer else before[col]
 
 
 @_kernel
