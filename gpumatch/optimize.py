@@ -54,14 +54,10 @@ def linear_sum_assignment(cost_matrix: Any, maximize: bool = False) -> tuple[Any
     >>> int(cost[row_ind, col_ind].sum())
     5
     """
-    values = cost_matrix if type(cost_matrix) is np.ndarray else _array(cost_matrix)
-    pairs = _small_dense().pairs(values, maximize) if type(values) is np.ndarray else None
-    return pairs or _by_assign(values, maximize)
-
-
-def _array(cost_matrix: Any) -> Any:
-    on_device = hasattr(cost_matrix, "__cuda_array_interface__")
-    return as_array(cost_matrix, "cost_matrix") if on_device else np.asarray(cost_matrix)
+    if hasattr(cost_matrix, "__cuda_array_interface__"):
+        return _by_assign(as_array(cost_matrix, "cost_matrix"), maximize)
+    values = np.asarray(cost_matrix)
+    return _small_dense().pairs(values, maximize) or _by_assign(values, maximize)
 
 
 @functools.cache

@@ -35,6 +35,7 @@ import numpy as np
 from llvmlite import ir
 from numba import njit
 from numba.extending import intrinsic as _intrinsic
+from numpy import empty
 
 __all__ = ["MOST", "pairs"]
 
@@ -45,7 +46,7 @@ PAD = 16  # columns that are read at once
 PRICE, DIST, REACH, PAID = range(4)
 MATE, PRED, COL, TREE = range(4)
 
-_FLOAT64 = np.dtype(np.float64)
+_FLOAT64, _INT64 = np.dtype(np.float64), np.dtype(np.int64)
 _NONE = np.int32(2**31 - 1)
 _TYPES = "boolean(float64[:, ::1], boolean, float64, int64[::1], int64[::1])"
 
@@ -64,14 +65,15 @@ def pairs(values: np.ndarray, maximize: bool) -> tuple[np.ndarray, np.ndarray] |
     So are more than `MOST` of them, numbers too large for exact sums, NaN, infinities of the wrong
     sign, and costs that have no full assignment.
     """
-    largest = _LARGEST.get(values.dtype)
+    dtype = values.dtype
+    largest = _LARGEST.get(dtype)
     if largest is None or values.ndim != 2 or values.size > MOST:
         return None
-    if values.dtype is not _FLOAT64 or not values.flags.carray:
+    if dtype is not _FLOAT64 or not values.flags.carray:
         values = values.astype(float, "C")
     nrows, ncols = values.shape
     count = nrows if nrows < ncols else ncols
-    row_ind, col_ind = np.empty(count, np.int64), np.empty(count, np.int64)
+    row_ind, col_ind = empty(count, _INT64), empty(count, _INT64)
     return (row_ind, col_ind) if _solve(values, maximize, largest, row_ind, col_ind) else None
 
 
