@@ -74,16 +74,20 @@ __device__ inline long long nanoseconds() {
   return time;
 }
 
-// Append an item. The lanes of a warp that push together share one atomicAdd.
-template <typename Item>
-__device__ void push(Queue<Item> out, Item item) {
+// The next free place of a queue with `size` items. The lanes of a warp that take one together share
+// one atomicAdd.
+__device__ inline int take_place(int* size) {
   const unsigned together = __activemask();
   const unsigned before = together & ((1u << lane_index()) - 1);
   const int leader = __ffs(together) - 1;
   int base = 0;
-  if (lane_index() == leader) base = atomicAdd(out.size, __popc(together));
-  base = __shfl_sync(together, base, leader);
-  out.items[base + __popc(before)] = item;
+  if (lane_index() == leader) base = atomicAdd(size, __popc(together));
+  return __shfl_sync(together, base, leader) + __popc(before);
+}
+
+template <typename Item>
+__device__ void push(Queue<Item> out, Item item) {
+  out.items[take_place(out.size)] = item;
 }
 
 // What a block pushes in a step, gathered in its shared memory to be appended together, so that the
@@ -104,12 +108,7 @@ struct GatheringQueue {
 
 template <typename Item>
 __device__ void push(GatheringQueue<Item> out, Item item) {
-  const unsigned together = __activemask();
-  const unsigned before = together & ((1u << lane_index()) - 1);
-  const int leader = __ffs(together) - 1;
-  int base = 0;
-  if (lane_index() == leader) base = atomicAdd(&out.gathered->count, __popc(together));
-  const int at = __shfl_sync(together, base, leader) + __popc(before);
+  const int at = take_place(&out.gathered->count);
   if (at < Gathered<Item>::kRoom) out.gathered->items[at] = item;
   else push(out.queue, item);
 }
