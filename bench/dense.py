@@ -10,6 +10,8 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 import gpumatch as gm
 from bench import solvers
 from bench.costs import CostInstance, Matrices, geom, uniform
@@ -32,7 +34,8 @@ THRESHOLD = 0.0  # every problem counts
 OURS = "gpumatch"
 PEERS = ("scipy", "lapx")
 FACTORS = (0.1, 1.0, 10.0)
-SIZES = (100, 200, 500, 1000)
+SIZES = (10, 30, 100, 200, 500, 1000)
+WIDE = (10, 30, 100, 200)  # rows where there are twice as many columns
 LARGE = 5000
 FAMILIES = ("uniform_float", "geom2", "low_rank", "two_cost")  # drawn at random, float64
 WHOLE = ("machol_wien", "constant")  # integers, the same for every seed
@@ -51,10 +54,11 @@ class SciPysName:
 
     def measure(self, problem: Matrices, limits: Limits) -> Result:
         (matrix,) = problem.on("cpu")
+        call, maximize = gm.optimize.linear_sum_assignment, problem.maximize
 
         def sample() -> Sample:
             begin = time.perf_counter()
-            rows, cols = gm.optimize.linear_sum_assignment(matrix, problem.maximize)
+            rows, cols = call(matrix, maximize)
             seconds = time.perf_counter() - begin
             return Sample(seconds, len(cols), more={"objective": matrix[rows, cols].sum().item()})
 
@@ -66,24 +70,42 @@ def contenders(device: str, threads: int) -> list[Contender]:
     return [SciPysName(OURS), *solvers.peers(on_device=False)]
 
 
+@dataclass(frozen=True)
+class WideInstance(CostInstance):
+    """A problem with more columns than rows."""
+
+    def facts(self, values: np.ndarray) -> dict[str, Any]:
+        nrows, ncols = values.shape
+        return super().facts(values) | {"rows": nrows, "entries": nrows * ncols}
+
+
+def wide(family: str, nrows: int, dtype: str) -> WideInstance:
+    """Costs of a family with twice as many columns as rows; lapx takes square ones."""
+    ncols = 2 * nrows
+    name = f"{family}-{nrows}x{ncols}"
+    source = family, nrows, ncols
+    return WideInstance(name, f"{family} wide", source, dtype=dtype, only=(OURS, "scipy"))
+
+
 def instances(quick: bool, data: str | None) -> list[CostInstance]:
-    """Each family at each size, and large uniform ones."""
-    sizes = (20,) if quick else SIZES
+    """Each family at each size, wide ones, and large uniform ones."""
+    sizes, rows = ((20,), (20,)) if quick else (SIZES, WIDE)
     integers = [uniform(n, factor) for n in sizes for factor in FACTORS]
+    dtypes = dict.fromkeys(FAMILIES, "float64") | dict.fromkeys(WHOLE, "int64")
     others = [
         CostInstance(f"{family}-{n}", family, (family, n), dtype=dtype)
-        for names, dtype in ((FAMILIES, "float64"), (WHOLE, "int64"))
-        for family in names
+        for family, dtype in dtypes.items()
         for n in sizes
     ]
     gains = [geom(n) for n in sizes]
+    oblong = [wide(family, n, dtype) for family, dtype in dtypes.items() for n in rows]
     large = [] if quick else [uniform(LARGE, factor) for factor in FACTORS]
-    return [*integers, *others, *gains, *large]
+    return [*integers, *others, *gains, *oblong, *large]
 
 
 def warming(quick: bool) -> list[CostInstance]:
     """One of each kind of costs, on both sides of where the small ones end."""
-    return [case for n in (20, 400) for case in (uniform(n, 1.0), geom(n))]
+    return [case for n in (20, 600) for case in (uniform(n, 1.0), geom(n))]
 
 
 # -- report --------------------------------------------------------------------------------------

@@ -42,7 +42,16 @@ def test_every_family_is_there_at_every_size():
     groups = {instance.group for instance in dense.instances(quick=False, data=None)}
     for family in (*dense.FAMILIES, *dense.WHOLE, "geom"):
         assert {f"{family}-{n}" for n in dense.SIZES} <= groups
+    for family in (*dense.FAMILIES, *dense.WHOLE):
+        assert {f"{family}-{n}x{2 * n}" for n in dense.WIDE} <= groups
     assert {f"uniform-5000-x{factor:g}" for factor in dense.FACTORS} <= groups
+
+
+def test_a_wide_problem_tells_its_shape():
+    instance = dense.wide("machol_wien", 3, "int64")
+    facts = instance.facts(instance.original())
+    assert (facts["rows"], facts["entries"]) == (3, 18)
+    assert [instance.takes(name) for name in (dense.OURS, *dense.PEERS)] == [True, True, False]
 
 
 @pytest.mark.slow
@@ -51,7 +60,7 @@ def test_the_quick_suite_measures_and_reports(tmp_path, capsys):
     arguments = ["dense", "--out", out, "--cache", tmp_path / "costs", "--quick", "--repeats", 2]
     assert main([*map(str, arguments)]) == 0
     stored = harness.read(out)["graphs"]
-    assert len(stored) == 10
+    assert len(stored) == 16
     for one in stored.values():
         assert {"gpumatch", "scipy"} <= one["results"].keys()
         assert not any("failed" in found for found in one["results"].values())
