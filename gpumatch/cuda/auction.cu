@@ -259,10 +259,12 @@ __device__ bool is_for_one_block(const Entries& entries, int bidders) {
          (bidders <= kAloneBidders || 1ll * bidders * entries.length <= kAloneEntries);
 }
 
-// Rounds of one block, up to round `last`. Leaves who waits, and the counts, where they belong.
+// Rounds of one block, up to round `last` or the end of the budget, which it spends as fast as the
+// whole grid. Leaves who waits, and the counts, where they belong.
 template <typename Entries, typename Number>
 __device__ void hold_rounds_alone(const Entries& entries, const Auction<Number>& a,
-                                  Terms<Number> t, int round, int waiting, int last) {
+                                  Terms<Number> t, int round, int waiting, int last,
+                                  long long budget) {
   __shared__ int bidders[kWarp];
   __shared__ Bid<Number> bids[kWarp];
   __shared__ Counts shared_counts;
@@ -275,7 +277,7 @@ __device__ void hold_rounds_alone(const Entries& entries, const Auction<Number>&
     bidders[threadIdx.x] = a.bidders[round & 1][threadIdx.x];
   }
   __syncthreads();
-  for (; waiting > 0 && round < last; ++round) {
+  for (; waiting > 0 && round < last && budget > 0; ++round) {
     bidding_kernel(entries, a, t, cap, bidders, waiting, 0, 1,
                    [&](int k, const Bid<Number>& bid) { bids[k] = bid; });
     __syncthreads();
@@ -289,6 +291,7 @@ __device__ void hold_rounds_alone(const Entries& entries, const Auction<Number>&
       if (lane == 0) shared_counts = counts;
     }
     __syncthreads();
+    budget -= static_cast<long long>(waiting) * entries.length * gridDim.x;
     counts = a.is_served == nullptr ? shared_counts : count_served(a, 0, 1);
     waiting = goal - counts.assigned - counts.without;
   }
@@ -346,7 +349,7 @@ __global__ void __launch_bounds__(kBlock)
   }
   __syncthreads();
   if (is_for_one_block(entries, waiting) && budget > 0) {
-    hold_rounds_alone(entries, a, t, round, waiting, last);
+    hold_rounds_alone(entries, a, t, round, waiting, last, budget);
   }
 }
 

@@ -304,8 +304,10 @@ def test_launches_may_end_by_the_entries_looked_at(monkeypatch):
     matrix = costs.make("low_rank", 300, 320)
     whole = solve(matrix, finish="epsilon")
     monkeypatch.setattr(auction, "_ENTRIES_A_LAUNCH", 1)
-    split = solve(matrix, finish="epsilon")
+    launches = []
+    split = solve(matrix, finish="epsilon", callback=lambda _: launches.append(0))
     assert auctions(whole) == auctions(split)
+    assert len(launches) >= sum(phase["rounds"] for phase in split.stats["trace"])
     assert (whole.col_dual == split.col_dual).all()
 
 
