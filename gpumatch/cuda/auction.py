@@ -21,7 +21,7 @@ import cupyx
 import numpy as np
 
 from gpumatch.cuda import cheap, hungarian, matching_engine, module
-from gpumatch.cuda.hungarian import _copy
+from gpumatch.cuda.costs import Solution, copy_to
 from gpumatch.epsilons import Precision, close_gaps
 
 __all__ = ["run"]
@@ -65,7 +65,7 @@ def run(
         True when it ended with an optimal assignment, or none exists; False when stopped, or when
         a gap is left.
     """
-    solution = _Solution(row_to_col, col_to_row, row_dual, col_dual)
+    solution = Solution(row_to_col, col_to_row, row_dual, col_dual)
     if costs.shape[0] == 0:
         col_dual[:] = 0
         return True
@@ -78,8 +78,8 @@ def run(
         if largest is None:
             return False
         if bool((largest[0] < 0).any()):
-            _copy(largest[0], row_to_col)
-            _copy(largest[1], col_to_row)
+            copy_to(row_to_col, largest[0])
+            copy_to(col_to_row, largest[1])
             return True
     precision = Precision.of(costs, limit, bits=_BITS)
     if precision.is_workable:
@@ -94,15 +94,6 @@ def run(
         if finish == "epsilon":
             return False
     return hungarian.run_tree(costs, *solution, control, limit=limit, threads=threads, seed=seed)
-
-
-class _Solution(NamedTuple):
-    """The caller's arrays, on the host or the device."""
-
-    row_to_col: Any
-    col_to_row: Any
-    row_dual: Any
-    col_dual: Any
 
 
 def _largest_matching(
@@ -255,7 +246,7 @@ class _Auction:
         """Move the prices so that those of the columns left over are 0, and none is above."""
         self.cols.dual[:] = cp.where(self.cols.mate >= 0, self.cols.dual - self._cap(), 0)
 
-    def write(self, solution: _Solution) -> None:
+    def write(self, solution: Solution) -> None:
         """Put the last complete assignment, or the rows assigned so far, into the result.
 
         Its duals are such that no pair undercuts them: exact ones if the assignment allows it.
@@ -272,8 +263,8 @@ class _Auction:
         least = _Entries.of(self.costs, 0).least_reduced(price, row_to_col.size)
         if self.limit is not None:
             cp.minimum(least, self.limit, out=least, casting="unsafe")
-        for source, target in zip((row_to_col, col_to_row, least, price), solution):
-            _copy(source, target)
+        for target, source in zip(solution, (row_to_col, col_to_row, least, price)):
+            copy_to(target, source)
 
 
 def _rounded(price: cp.ndarray, row_to_col: cp.ndarray, shift: int) -> cp.ndarray:

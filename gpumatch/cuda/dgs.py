@@ -34,7 +34,7 @@ import numpy as np
 from gpumatch import backends
 from gpumatch.bipartite import BipartiteGraph
 from gpumatch.cuda import matching_engine, module
-from gpumatch.cuda.hungarian import _copy, _dense
+from gpumatch.cuda.costs import copy_to, dense_matrix
 
 __all__ = ["run"]
 
@@ -126,8 +126,8 @@ def run(
         try:
             ended = _switch_on_device(problem, form, *mates, control, start, seed)
         finally:
-            _copy(problem.rows.mate, row_to_col)
-            _copy(problem.cols.mate, col_to_row)
+            copy_to(row_to_col, problem.rows.mate)
+            copy_to(col_to_row, problem.cols.mate)
     if not ended or (limit is None and (row_to_col < 0).any()):
         return ended
     with control.part("bound"):
@@ -165,7 +165,7 @@ class _Problem:
     """Both sides on the device, and the kernels that know no more than them."""
 
     def __init__(self, costs: Any, limit: float | None) -> None:
-        values, self.is_complete = _dense(costs)
+        values, self.is_complete = dense_matrix(costs)
         self.nrows, self.ncols = values.shape
         number = np.int64 if costs.is_integer else np.float64
         far = np.iinfo(np.int64).max if costs.is_integer else np.inf
@@ -478,6 +478,6 @@ def _find_bound(
         problem.launch("sweep_prices<{Cost}>", *problem.sides, arguments, sweeps, block=512)
         state.get(out=pinned)
         is_stopped = control.tick(matched)
-    _copy(best[0], row_dual)
-    _copy(best[1], col_dual)
+    copy_to(row_dual, best[0])
+    copy_to(col_dual, best[1])
     return not is_stopped

@@ -18,20 +18,20 @@ from __future__ import annotations
 import dataclasses
 import math
 from abc import ABC, abstractmethod
-from typing import Any, NamedTuple
+from typing import Any
 
 import cupy as cp
 import cupyx
 import numpy as np
 
 from gpumatch.cuda import module
+from gpumatch.cuda.costs import NEVER, Solution, copy_to, dense_matrix
 
 __all__ = ["run_classical", "run_tree"]
 
 _STEPS_A_LAUNCH = 256  # the host looks in between: progress, time limit, Ctrl-C
 _TRACE = (4096, 5)  # as kTraceLength and kTraceWidth in hungarian_trees.cuh
 _BLOCK = 512  # as kBlock in hungarian_costs.cuh
-_NEVER = np.int64(2**63 - 1)
 _FAR = np.uint64(2**64 - 1)  # kFar in hungarian_tree.cu
 _CHECK, _DONE, _FULL, _TOO_FINE = 0, 6, 7, 8  # stages that the host knows
 _PARTS = ("compression", "forward", "reverse and augmentation", "dual update")
@@ -90,7 +90,7 @@ def run_classical(
     Which of several optimal assignments is found depends on the order in which the device runs its
     threads; `seed` and `threads` have no part in it.
     """
-    solution = _Solution(row_to_col, col_to_row, row_dual, col_dual)
+    solution = Solution(row_to_col, col_to_row, row_dual, col_dual)
     return _run(_Classical, costs, solution, control, limit)
 
 
@@ -110,26 +110,17 @@ def run_tree(
     """The same by alternating trees and column slacks, in the one order that the GPU has."""
     if search != "levels":
         raise ValueError(f"search={search!r} runs on 'cpu', not on 'cuda'")
-    solution = _Solution(row_to_col, col_to_row, row_dual, col_dual)
+    solution = Solution(row_to_col, col_to_row, row_dual, col_dual)
     return _run(_Tree, costs, solution, control, limit)
 
 
-class _Solution(NamedTuple):
-    """The caller's arrays, on the host or the device."""
-
-    row_to_col: Any
-    col_to_row: Any
-    row_dual: Any
-    col_dual: Any
-
-
 def _run(
-    kind: type[_Search], costs: Any, solution: _Solution, control: Any, limit: float | None
+    kind: type[_Search], costs: Any, solution: Solution, control: Any, limit: float | None
 ) -> bool:
     if costs.shape[0] == 0:
         solution.col_dual[:] = 0
         return True
-    values, is_complete = _dense(costs)
+    values, is_complete = dense_matrix(costs)
     attempts = _attempts(costs, limit, is_complete)
     for units in attempts:
         problem = _Problem(values, units, limit, solution)
@@ -149,21 +140,6 @@ def _run(
 
 
 # -- costs -----------------------------------------------------------------------------------------
-
-
-def _dense(costs: Any) -> tuple[cp.ndarray, bool]:
-    """The costs as a matrix on the device, and whether no pair is forbidden."""
-    nrows, ncols = costs.shape
-    if not costs.is_sparse:
-        if not costs.on_device:
-            module.require_memory(costs.values.nbytes, "the matrix of costs")
-        return cp.asarray(costs.values), costs.is_complete
-    dtype = costs.weights.dtype
-    module.require_memory(dtype.itemsize * nrows * ncols, "the matrix of sparse costs")
-    values = cp.full(costs.shape, _NEVER if costs.is_integer else np.inf, dtype)
-    rows, cols = costs.graph.edges()
-    values[cp.asarray(rows), cp.asarray(cols)] = cp.asarray(costs.weights)
-    return values, False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -247,11 +223,11 @@ class _Problem:
     """A problem on the device, its matching and its duals in the kernels' units."""
 
     def __init__(
-        self, values: cp.ndarray, units: _Units, limit: float | None, start: _Solution
+        self, values: cp.ndarray, units: _Units, limit: float | None, start: Solution
     ) -> None:
         self.values, self.units = units.lifted(values), units
         self.nrows, self.ncols = values.shape
-        self.limit = _NEVER if limit is None else np.int64(_fixed_limit(limit, units))
+        self.limit = NEVER if limit is None else np.int64(_fixed_limit(limit, units))
         self.all_match = limit is None and self.nrows == self.ncols
         self.kernels = module.kernels_for(module.HUNGARIAN_REDUCTION, values.dtype)
         self.row_to_col = cp.full(self.nrows, -1, np.int32)
@@ -280,16 +256,16 @@ class _Problem:
         if self.all_match:
             self._reduce_columns()
 
-    def write(self, solution: _Solution) -> None:
+    def write(self, solution: Solution) -> None:
         """Hand the matching and the duals back; where all match, no column's dual is above 0."""
         if self.all_match:
             most = self.col_dual.max()
             self.col_dual -= most
             self.row_dual += most
-        _copy(self.row_to_col, solution.row_to_col)
-        _copy(self.col_to_row, solution.col_to_row)
-        _copy(self.units.given(self.row_dual), solution.row_dual)
-        _copy(self.units.given(self.col_dual), solution.col_dual)
+        copy_to(solution.row_to_col, self.row_to_col)
+        copy_to(solution.col_to_row, self.col_to_row)
+        copy_to(solution.row_dual, self.units.given(self.row_dual))
+        copy_to(solution.col_dual, self.units.given(self.col_dual))
 
     def _adopt(self) -> bool:
         """Keep the pairs that are tight at the given prices; False where that does not end."""
@@ -314,24 +290,20 @@ class _Problem:
         arguments = (self.struct(), self.row_dual)
         self.kernels["row_minima<{Cost}>"]((grid,), (module.BLOCK,), arguments)
         cp.minimum(self.row_dual, self.limit, out=self.row_dual)
-        self.row_dual[self.row_dual == _NEVER] = 0  # no pair is allowed
+        self.row_dual[self.row_dual == NEVER] = 0  # no pair is allowed
 
     def _reduce_columns(self) -> None:
-        self.col_dual.fill(_NEVER)
+        self.col_dual.fill(NEVER)
         blocks = -(-self.ncols // module.BLOCK)
         shares = max(1, min(self.nrows, module.blocks_for(2**31) // blocks))
         arguments = (self.struct(), self.col_dual)
         self.kernels["column_minima<{Cost}>"]((blocks, shares), (module.BLOCK,), arguments)
-        self.col_dual[self.col_dual == _NEVER] = 0
+        self.col_dual[self.col_dual == NEVER] = 0
         cp.minimum(self.col_dual, self.units.most_given, out=self.col_dual)
 
 
 def _fixed_limit(limit: float, units: _Units) -> int:
     return int(limit) if units.is_integer else round(math.ldexp(float(limit), units.bits))
-
-
-def _copy(source: cp.ndarray, target: Any) -> None:
-    target[:] = source.get() if isinstance(target, np.ndarray) else source
 
 
 # -- searches --------------------------------------------------------------------------------------
@@ -368,7 +340,7 @@ class _Search(ABC):
         )
         self._started_with = int((problem.col_to_row >= 0).sum())
         self.seen["matched"] = self._started_with
-        self.seen["least"] = _NEVER
+        self.seen["least"] = NEVER
         self.seen["is_stale"] = 1
         self.tell()
 
