@@ -4,7 +4,8 @@ The plan is that of `gpumatch.cpu.auction`, whose module docstring tells of the 
 columns' auction after the rows', and why integers end exactly: for each epsilon all pairs are given
 up, the rows bid for columns, then the columns left over for rows. Here integers are counted in
 64-bit multiples of the last epsilon. Costs that are no integers, or too large for that, are counted
-as float64, and their gap is closed by the Hungarian algorithm from the auction's prices.
+as float64, and their gap is closed from the auction's prices: by the Hungarian algorithm or, where
+the dense matrix that it makes of sparse costs has no room, by shortest augmenting paths on the CPU.
 
 Nothing but the kernel's `State` comes to the host before the end.
 
@@ -20,6 +21,7 @@ import cupy as cp
 import cupyx
 import numpy as np
 
+from gpumatch import backends
 from gpumatch.cuda import cheap, hungarian, matching_engine, module
 from gpumatch.cuda.costs import Solution, copy_to
 from gpumatch.epsilons import Precision, close_gaps
@@ -93,7 +95,18 @@ def run(
             return done
         if finish == "epsilon":
             return False
-    return hungarian.run_tree(costs, *solution, control, limit=limit, threads=threads, seed=seed)
+    return _close_gap(costs, solution, control, limit=limit, threads=threads, seed=seed)
+
+
+def _close_gap(costs: Any, solution: Solution, control: Any, **options: Any) -> bool:
+    """Find the optimum from the auction's prices: on the CPU where no dense matrix has room."""
+    try:
+        return hungarian.run_tree(costs, *solution, control, **options)
+    except MemoryError:
+        if not costs.is_sparse:
+            raise
+    host = backends.module_for("shortest_augmenting_path", on_device=False)
+    return host.run(costs.to_host(), *solution, control, **options)
 
 
 def _largest_matching(

@@ -375,6 +375,25 @@ def test_costs_on_the_device():
         assert isinstance(a.row_to_col, cp.ndarray)
 
 
+@pytest.mark.parametrize("wish", [{}, {"cost_limit": 60.5}], ids=str)
+def test_gaps_of_sparse_costs_are_closed_where_a_dense_matrix_has_no_room(monkeypatch, wish):
+    from gpumatch.cuda import module
+
+    def room_for_all_else(nbytes, purpose):
+        if purpose == "the matrix of sparse costs":
+            raise MemoryError(purpose)
+
+    matrix = sparse_matrix(200, 260, 4, 5) * 1.1
+    whole = solve(matrix, **wish)
+    monkeypatch.setattr(module, "require_memory", room_for_all_else)
+    a = solve(matrix, **wish)
+    assert a.proven
+    gm.verify(matrix, a)
+    assert a.objective - 60.5 * a.size == pytest.approx(whole.objective - 60.5 * whole.size)
+    with pytest.raises(MemoryError):
+        gm.assign(matrix, algorithm="hungarian-tree", backend="cuda", **wish)
+
+
 def test_too_large_for_the_device(monkeypatch):
     from gpumatch.cuda import module
 
