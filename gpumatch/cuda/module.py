@@ -201,19 +201,23 @@ def kernels_for(source: Source, dtype: Any) -> Kernels:
 
 
 def require_memory(nbytes: int, purpose: str) -> None:
-    """Raise MemoryError, before anything is launched, when the device can't give `nbytes`."""
+    """Raise MemoryError, before anything is launched, when the device can't give `nbytes`.
+
+    What CuPy's pool holds may lie in pieces. So the bytes are taken in one, and left to the pool.
+    """
     import cupy
 
-    pool = cupy.get_default_memory_pool()
-    if nbytes <= pool.free_bytes():
-        return
-    free = cupy.cuda.Device().mem_info[0] + pool.free_bytes()
-    if pool.get_limit() > 0:
-        free = min(free, pool.get_limit() - pool.used_bytes())
-    if nbytes > free:
+    try:
+        cupy.cuda.alloc(nbytes)
+    except MemoryError:
+        device, pool = cupy.cuda.Device(), cupy.get_default_memory_pool()
+        free = device.mem_info[0] + pool.free_bytes()
+        if pool.get_limit() > 0:
+            free = min(free, pool.get_limit() - pool.used_bytes())
+        pieces = " in pieces" if nbytes <= free else ""
         raise MemoryError(
-            f"{purpose} needs {nbytes} bytes on GPU {cupy.cuda.Device().id}; {free} are free"
-        )
+            f"{purpose} needs {nbytes} bytes on GPU {device.id}; {free} are free{pieces}"
+        ) from None
 
 
 def blocks_for(vertices: int) -> int:

@@ -1,0 +1,23 @@
+"""What the device is asked for before an algorithm begins."""
+
+from __future__ import annotations
+
+import pytest
+
+from gpumatch.cuda import module
+
+
+@pytest.mark.gpu
+def test_memory_in_pieces_is_not_counted_as_one():
+    cp = pytest.importorskip("cupy")
+    size = 2**20
+    pool = cp.cuda.MemoryPool()
+    pool.set_limit(size=4 * size)
+    with cp.cuda.using_allocator(pool.malloc):
+        cp.cuda.alloc(4 * size)
+        pieces = [cp.cuda.alloc(size) for _ in range(4)]
+        del pieces[2], pieces[0]
+        assert pool.free_bytes() == 2 * size
+        module.require_memory(size, "a search")
+        with pytest.raises(MemoryError, match="a search needs 2097152 bytes on GPU"):
+            module.require_memory(2 * size, "a search")
