@@ -90,24 +90,33 @@ def exactly(array: Any, dtype: Any) -> Any:
     return array_module(array).ascontiguousarray(array, dtype=dtype)
 
 
+# CuPy compiles any(), all() and sums of bool anew for each class of sizes, for seconds each time.
+# Sums of int64 and maxima of bytes it has ready.
+
+
+def any_true(marks: Any) -> bool:
+    """Whether any of the bool array's marks is set."""
+    if isinstance(marks, np.ndarray):
+        return bool(marks.any())
+    return marks.size != 0 and bool(marks.view(np.uint8).max())
+
+
+def count_true(marks: Any) -> int:
+    """How many of the bool array's marks are set."""
+    if isinstance(marks, np.ndarray):
+        return int(np.count_nonzero(marks))
+    return int(marks.astype(np.int64).sum())
+
+
 def count_matched(mates: Any) -> int:
-    """How many of a side's mates are vertices, not -1 or another mark below 0, in one pass."""
+    """How many of a side's mates are vertices, not -1 or another mark below 0."""
     if isinstance(mates, np.ndarray):
         return int(np.count_nonzero(mates >= 0))
-    return int(_matched_counter()(mates))
+    return int(_is_matched()(mates).sum())
 
 
 @functools.cache
-def _matched_counter() -> Any:
+def _is_matched() -> Any:
     import cupy
 
-    return cupy.ReductionKernel(
-        "T mate",
-        "int64 count",
-        "mate >= 0 ? 1 : 0",
-        "a + b",
-        "count = a",
-        "0",
-        "count_matched",
-        reduce_type="long long",
-    )
+    return cupy.ElementwiseKernel("T mate", "int64 is_matched", "is_matched = mate >= 0")

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpumatch.arrays import (
+    any_true,
     array_module,
     as_array,
     exactly,
@@ -412,7 +413,7 @@ def _check_offsets(indptr: Any, indices: Any, nrows: int) -> Any:
         raise ValueError(f"indptr[0] must be 0; got {first}")
     if last > indices.size:
         raise ValueError(f"indptr[-1] is {last}, but there are only {indices.size} indices")
-    if nrows and bool((indptr[1:] < indptr[:-1]).any()):
+    if nrows and any_true(indptr[1:] < indptr[:-1]):
         raise ValueError("indptr must not decrease")
     return indices[:last]
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from gpumatch.arrays import array_of
+from gpumatch.arrays import array_of, count_matched, count_true
 from gpumatch.bipartite import BipartiteGraph, as_bipartite
 from gpumatch.checks import (
     Certificate,
@@ -78,8 +78,8 @@ def verify(A: Any, result: Any) -> Certificate:
     in_rows = marks_of(xp, cover_rows, graph.nrows, "row")
     in_cols = marks_of(xp, cover_cols, graph.ncols, "column")
     _check_cover(graph, in_rows, in_cols)
-    size = int((row_to_col >= 0).sum())
-    bound = int(in_rows.sum()) + int(in_cols.sum())
+    size = count_matched(row_to_col)
+    bound = count_true(in_rows) + count_true(in_cols)
     if size != bound:
         raise CertificateError(
             f"the matching has {size} edges, but the cover has {bound} vertices: no proof"

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from gpumatch.arrays import any_true
+
 
 class CertificateError(Exception):
     """A result that is not what it claims to be; the message says what breaks it."""
@@ -94,7 +96,7 @@ def owners(xp: Any, indptr: Any, begin: int, count: int) -> Any:
 
 def first_true(marks: Any) -> int | None:
     """The index of the first True, None where there is none."""
-    return int(marks.argmax()) if bool(marks.any()) else None
+    return int(marks.argmax()) if any_true(marks) else None
 
 
 _OTHER = {"row": "column", "column": "row"}

@@ -12,7 +12,7 @@ from warnings import warn
 
 import numpy as np
 
-from gpumatch.arrays import is_sparse
+from gpumatch.arrays import any_true, array_module, is_sparse
 from gpumatch.assignment import InfeasibleError, assign
 from gpumatch.bipartite import BipartiteGraph
 from gpumatch.costs import TOO_LARGE
@@ -105,7 +105,7 @@ def min_weight_full_bipartite_matching(biadjacency: Any, maximize: bool = False)
     if biadjacency.format not in ("csr", "csc", "coo"):
         raise TypeError("graph must be in CSC, CSR, or COO format.")
     matrix = biadjacency.tocsr().astype(_weight_dtype(biadjacency))
-    if not matrix.data.all():
+    if any_true(matrix.data == 0):
         warn("explicit zero weights are removed before matching", stacklevel=2)
     nrows, ncols = matrix.shape
     try:
@@ -155,7 +155,8 @@ def structural_rank(graph: Any) -> Any:
             SparseEfficiencyWarning,
             stacklevel=2,
         )
-    return (_matched(graph).row_to_col >= 0).sum()
+    matching = _matched(graph)
+    return array_module(matching.row_to_col).asarray(matching.size)[()]
 
 
 def _matched(graph: Any) -> Matching:
@@ -175,7 +176,7 @@ def _weight_dtype(matrix: Any) -> Any:
 
 def _without_zeros(matrix: Any) -> Any:
     """The matrix where no entry is repeated and none is zero; the caller's is left as it is."""
-    if not matrix.data.all():
+    if any_true(matrix.data == 0):
         matrix = matrix.copy()
         matrix.eliminate_zeros()
     return matrix

@@ -27,7 +27,7 @@ from typing import Any
 
 import numpy as np
 
-from gpumatch.arrays import array_of
+from gpumatch.arrays import any_true, array_of, count_matched, count_true
 from gpumatch.checks import (
     Certificate,
     CertificateError,
@@ -150,7 +150,7 @@ class _Claim:
 
     @property
     def size(self) -> int:
-        return int((self.row_to_col >= 0).sum())
+        return count_matched(self.row_to_col)
 
     def check_pairs(self) -> None:
         """Point 1."""
@@ -162,7 +162,7 @@ class _Claim:
         rows = (self.row_to_col >= 0).nonzero()[0]
         for name, expected in (("row_ind", rows), ("col_ind", self.row_to_col[rows])):
             given = array_of(self.costs.xp, getattr(self.result, name))
-            if given.shape != expected.shape or bool((given != expected).any()):
+            if given.shape != expected.shape or any_true(given != expected):
                 raise CertificateError(f"{name} does not agree with row_to_col")
 
     def check_objective(self) -> None:
@@ -202,7 +202,7 @@ class _Claim:
             (self.in_rows if nrows <= ncols else self.in_cols)[:] = True
         else:
             return
-        needed = int(self.in_rows.sum()) + int(self.in_cols.sum())
+        needed = count_true(self.in_rows) + count_true(self.in_cols)
         if self.size != needed:
             raise CertificateError(
                 f"{self.size} pairs are assigned, not {needed}, "
@@ -239,7 +239,7 @@ class _Claim:
             allowed = costs < math.inf
             if self.is_largest and self.result.cost_limit is not None:
                 allowed &= costs <= self.limit
-            count += int(allowed.sum())
+            count += count_true(allowed)
             in_rows, in_cols = self.in_rows[rows], self.in_cols[cols]
             if self.is_largest:
                 self._report(rows, cols, allowed & ~(in_rows | in_cols), "is not in the cover")

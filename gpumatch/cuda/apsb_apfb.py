@@ -24,6 +24,7 @@ import cupy as cp
 import cupyx
 import numpy as np
 
+from gpumatch.arrays import count_matched
 from gpumatch.cuda import module
 from gpumatch.cuda.frontier import DeviceFrontier
 
@@ -71,7 +72,7 @@ def run(
     """
     make = QueuedPhases if frontier == "queue" else ScannedPhases
     search = make(graph, row_to_col, col_to_row, VARIANTS[algorithm], launch)
-    matched = _count_matched(row_to_col)
+    matched = count_matched(row_to_col)
     is_stuck = False
     path_found = True
     while path_found:
@@ -261,10 +262,6 @@ class QueuedPhases(_Phases):
             if should_stop():
                 self.was_stopped = True
                 return path_found
-
-
-def _count_matched(row_to_col: cp.ndarray) -> int:
-    return int((row_to_col >= 0).sum())
 
 
 def _instance(template: str, *arguments: str | bool) -> str:

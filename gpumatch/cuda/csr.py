@@ -10,6 +10,7 @@ from typing import Any
 
 import cupy as cp
 
+from gpumatch.arrays import any_true
 from gpumatch.cuda import module
 
 _BYTES_AN_EDGE = 28  # keys, the sort's double buffer, and one index array on its way in and out
@@ -24,7 +25,7 @@ def is_canonical(indptr: cp.ndarray, indices: cp.ndarray) -> bool:
     rising = indices[1:] > indices[:-1]
     starts = indptr[1:-1]
     rising[starts[(starts > 0) & (starts < indices.size)] - 1] = True
-    return bool(rising.all())
+    return not any_true(~rising)
 
 
 def canonical(indptr: cp.ndarray, indices: cp.ndarray, nrows: int) -> Csr:
