@@ -27,6 +27,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from gpumatch.arrays import (
+    any_true,
     array_module,
     array_of,
     as_array,
@@ -271,7 +272,7 @@ class SparseCosts:
         weights = weights[:count]
         _extent(weights, min(graph.shape))
         indices = as_array(indices, "indices")[:count]
-        if graph.nnz < count or bool((graph.indices != indices).any()):
+        if graph.nnz < count or any_true(graph.indices != indices):
             weights = _summed(graph, as_array(indptr, "indptr"), indices, weights)
         self._hold(graph, weights)
 

@@ -22,6 +22,7 @@ import cupyx
 import numpy as np
 
 from gpumatch import backends
+from gpumatch.arrays import any_true
 from gpumatch.cuda import cheap, hungarian, matching_engine, module
 from gpumatch.cuda.costs import Solution, copy_to
 from gpumatch.epsilons import Precision, close_gaps
@@ -79,7 +80,7 @@ def run(
         largest = _largest_matching(costs, control, threads, seed)
         if largest is None:
             return False
-        if bool((largest[0] < 0).any()):
+        if any_true(largest[0] < 0):
             copy_to(row_to_col, largest[0])
             copy_to(col_to_row, largest[1])
             return True
@@ -168,7 +169,7 @@ class _Auction:
         self.costs, self.limit, self.precision = costs, limit, precision
         self.reduces = convergence == "reduction"
         self.numbers = _Numbers(precision)
-        self.is_warm = bool((col_dual != 0).any())
+        self.is_warm = any_true(col_dual != 0)
         self.all_match = limit is None and nrows == ncols
         module.require_memory(16 * nrows + 24 * ncols, "the auction")
         self.rows = _Side.of(cp.empty(nrows, self.numbers.kind))
@@ -209,7 +210,7 @@ class _Auction:
         if self.all_match:
             return 0
         cap = self._cap()
-        if not bool(((self.cols.mate < 0) & (self.cols.dual < cap)).any()):
+        if not any_true((self.cols.mate < 0) & (self.cols.dual < cap)):
             return 0
         if self.reverse is None:
             entries = self._entries(self.costs.transpose())

@@ -32,6 +32,7 @@ import cupyx
 import numpy as np
 
 from gpumatch import backends
+from gpumatch.arrays import any_true, count_matched
 from gpumatch.bipartite import BipartiteGraph
 from gpumatch.cuda import matching_engine, module
 from gpumatch.cuda.costs import copy_to, dense_matrix
@@ -128,7 +129,7 @@ def run(
         finally:
             copy_to(row_to_col, problem.rows.mate)
             copy_to(col_to_row, problem.cols.mate)
-    if not ended or (limit is None and (row_to_col < 0).any()):
+    if not ended or (limit is None and any_true(row_to_col < 0)):
         return ended
     with control.part("bound"):
         return _find_bound(problem, costs.largest, price, row_dual, col_dual, control)
@@ -190,7 +191,7 @@ class _Problem:
         self.launch("pay<{Cost}>", *self.sides)
 
     def count_matched(self) -> int:
-        return int((self.rows.mate >= 0).sum())
+        return count_matched(self.rows.mate)
 
     def _transposed(self, values: cp.ndarray) -> cp.ndarray:
         out = cp.empty((self.ncols, self.nrows), values.dtype)
@@ -290,7 +291,7 @@ def _start(
         ended = _take_any(problem, rows, rng.permutation(cols)[: rows.size])
     if not ended or problem.is_complete or not problem.must_match:
         return ended
-    if not (problem.rows.mate < 0).any():
+    if not any_true(problem.rows.mate < 0):
         return True
     allowed = BipartiteGraph(problem.rows.costs < problem.far)
     mates = problem.rows.mate, problem.cols.mate
@@ -421,7 +422,7 @@ def _switch_on_host(
     with control.part("start"):
         if not host.start_from(start, costs, *mates, control, limit=limit, **options):
             return False
-    if limit is None and (row_to_col < 0).any():
+    if limit is None and any_true(row_to_col < 0):
         return True
     differences = host.Differences(costs, *mates, type(problem.far), limit)
     evaluator = _Evaluator(problem, form, serves_mates=False)

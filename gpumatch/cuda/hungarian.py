@@ -24,6 +24,7 @@ import cupy as cp
 import cupyx
 import numpy as np
 
+from gpumatch.arrays import any_true, count_matched
 from gpumatch.cuda import module
 from gpumatch.cuda.costs import NEVER, Solution, copy_to, dense_matrix
 
@@ -246,7 +247,7 @@ class _Problem:
 
     def reduce(self) -> None:
         """Begin from given prices, as far as they go, or by the initial reduction (Algorithm 1)."""
-        is_given = bool((self.col_to_row >= 0).any()) or bool(self.col_dual.any())
+        is_given = any_true(self.col_to_row >= 0) or any_true(self.col_dual != 0)
         if is_given and self._adopt():
             return
         self.row_to_col.fill(-1)
@@ -279,7 +280,7 @@ class _Problem:
             rows = self.col_to_row[cols]
             paid = self.units.fixed(self.values[rows, cols])
             is_dear = paid - self.col_dual[cols] > self.row_dual[rows]
-            if not is_dear.any():
+            if not any_true(is_dear):
                 self.row_to_col[rows] = cols
                 return True
             self.col_to_row[cols[is_dear]] = -1
@@ -338,7 +339,7 @@ class _Search(ABC):
             *(self.members, self.leaves, *self.rows, *self.cols),
             *(self.state, self.trace, self._barrier),
         )
-        self._started_with = int((problem.col_to_row >= 0).sum())
+        self._started_with = count_matched(problem.col_to_row)
         self.seen["matched"] = self._started_with
         self.seen["least"] = NEVER
         self.seen["is_stale"] = 1
