@@ -27,10 +27,8 @@ others: the same, but for a constant that rows give to columns. Here integers st
                             row that is no root is reached from its mate)
     indices[begin[i]:end[i]]  the columns of row i's tight pairs (Z)
     soonest[i]              the least time of row i's pairs with columns outside, or less: it rises
-                            as columns join, and is only made exact when it may be theta's
-    times[i], nearest[i]    the least times of row i's pairs with columns outside, when it was last
-                            looked at, and these columns; -1 where there is none
-    passed[i]               where ``soonest[i]`` stands in them
+                            as columns join, and is only found anew when it may be theta's
+    nearest[i]              the column of that pair, -1 when not known
     stack                   rows in trees that wait, the next at the end
     spot                    the integers TOP (of ``stack``), DONE (rows of the list being worked
                             on), PAIRS (in ``indices``)
@@ -53,7 +51,6 @@ __all__ = ["run"]
 
 TOP, DONE, PAIRS = range(3)
 NO_PATH, SPENT = -1, -2
-AHEAD = 8  # columns of a row that may join before it is looked at again
 BLOCK = 64  # columns that are looked at together, and one by one only if that finds any
 
 _kernel = njit(cache=True, nogil=True, fastmath={"nnan", "nsz"})
@@ -105,16 +102,13 @@ class _Search:
         self.row_time, self.soonest = np.empty((2, nrows), number)
         self.col_time = np.empty(ncols, number)
         self.begin, self.end = np.empty((2, nrows), np.int64)
-        self.passed, self.stack = np.empty((2, nrows), np.int32)
-        self.times = np.empty((nrows, AHEAD), number)
-        self.nearest = np.empty((nrows, AHEAD), np.int32)
+        self.nearest, self.stack = np.empty((2, nrows), np.int32)
         self.pred = np.empty(ncols, np.int32)
         self.indices = np.empty(4 * ncols, np.int32)
         self.spot = np.zeros(3, np.int64)
         self.delta = np.zeros(1, number)
         duals = problem.row_dual, problem.col_dual
         self._slacks = problem.values, *duals, self.row_time, self.col_cover, problem.far
-        self._ahead = self.soonest, self.times, self.nearest, self.passed
 
     def solve(self) -> bool:
         """Search and augment until every row is matched or cannot be; False when stopped."""
@@ -150,8 +144,7 @@ class _Search:
         self.col_cover[:] = False
         self.row_time[:] = self.col_time[:] = self.delta[:] = 0
         self.soonest[:] = self.problem.low
-        self.nearest[:, -1] = -1
-        self.passed[:] = AHEAD - 1
+        self.nearest[:] = -1
         roots = np.flatnonzero(~self.row_cover)
         self.stack[: roots.size] = roots
         self.spot[TOP] = roots.size
@@ -190,8 +183,8 @@ class _Search:
         """Raise delta by theta, so that rows with new tight pairs wait; False if nothing can."""
         with self.control.part("dual update"):
             while not _update(
-                self._slacks, self.delta, self.row_cover, self._ahead, self.stack, self.spot,
-                BUDGET,
+                self._slacks, self.delta, self.row_cover, self.soonest, self.nearest, self.stack,
+                self.spot, BUDGET,
             ):  # fmt: skip
                 self._tick()
         return bool(self.spot[TOP])
@@ -267,31 +260,22 @@ def _grow(
 
 
 @_kernel
-def _update(slacks, delta, row_cover, ahead, stack, spot, budget):
+def _update(slacks, delta, row_cover, soonest, nearest, stack, spot, budget):
     """Raise delta by theta, and put the rows that are due on the stack, none if nothing is near.
 
     False when the budget is spent before theta is known.
     """
     _, _, col_dual, _, col_cover, far = slacks
-    soonest, times, nearest, passed = ahead
     theta_at = far
     for row in range(row_cover.size):
         while not row_cover[row] and soonest[row] < far and soonest[row] <= theta_at:
-            col = nearest[row, passed[row]]
-            if col >= 0 and not col_cover[col]:
+            if nearest[row] >= 0 and not col_cover[nearest[row]]:
                 theta_at = soonest[row]
                 break
             if budget <= 0:
                 return False
-            elif passed[row] < AHEAD - 1:
-                passed[row] += 1
-                soonest[row] = times[row, passed[row]]
-                budget -= 1
-            else:
-                _look_ahead(slacks, row, times[row], nearest[row])
-                passed[row] = 0
-                soonest[row] = times[row, 0]
-                budget -= col_dual.size
+            soonest[row], nearest[row] = _soonest_pair(slacks, row)
+            budget -= col_dual.size
     spot[TOP] = 0
     if theta_at < far:
         delta[0] = max(delta[0], theta_at)
@@ -303,21 +287,21 @@ def _update(slacks, delta, row_cover, ahead, stack, spot, budget):
 
 
 @_kernel
-def _look_ahead(slacks, row, times, nearest):
-    """Find the least times of the row's pairs with columns outside, and these columns."""
+def _soonest_pair(slacks, row):
+    """The least time of the row's pairs with columns outside, and the first such column."""
     values, row_dual, col_dual, row_time, col_cover, far = slacks
     dual, since = row_dual[row], row_time[row]
-    times[:] = far
-    nearest[:] = -1
+    soonest, nearest = far, -1
     for first in range(0, col_dual.size, BLOCK):
         last = first + BLOCK
         block = values[row, first:last], col_dual[first:last], col_cover[first:last]
-        if _has_tight(block, dual, since, far, times[-1]):
+        if _has_tight(block, dual, since, far, soonest):
             line, price, covered = block
             for k in range(line.size):
                 there = tight_at(line[k], dual, price[k], since, far)
-                if there < times[-1] and not covered[k]:
-                    _insert(there, first + k, times, nearest)
+                if there < soonest and not covered[k]:
+                    soonest, nearest = there, first + k
+    return soonest, nearest
 
 
 @_kernel
@@ -328,16 +312,6 @@ def _has_tight(block, dual, since, far, time):
     for k in range(line.size):  # no branches: it compiles to vector instructions
         count += (tight_at(line[k], dual, price[k], since, far) <= time) & (not covered[k])
     return count > 0
-
-
-@_kernel
-def _insert(there, col, times, nearest):
-    """Put a time and its column in their place, and let go of the last."""
-    k = times.size - 1
-    while k > 0 and there < times[k - 1]:
-        times[k], nearest[k] = times[k - 1], nearest[k - 1]
-        k -= 1
-    times[k], nearest[k] = there, col
 
 
 @_kernel
