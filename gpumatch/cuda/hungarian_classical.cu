@@ -321,8 +321,7 @@ __global__ void __launch_bounds__(kBlock)
         grid_barrier(t.barrier);
         break;
       case kAugment:
-        augmentation_pass(t, roots, p.row_to_col, p.col_to_row, phase);
-        if (is_first) record_phase(t, phase, tally);
+        augmentation_pass(t, roots, p.row_to_col, p.col_to_row, phase, tally);
         tally = {0, 0, 0};
         part = kReverseAndAugmentation;
         ++phase;

@@ -368,8 +368,7 @@ __global__ void __launch_bounds__(kBlock)
         grid_barrier(t.barrier);
         break;
       case kAugment:
-        augmentation_pass(t, search.roots, p.row_to_col, p.col_to_row, phase);
-        if (is_first) record_phase(t, phase, tally);
+        augmentation_pass(t, search.roots, p.row_to_col, p.col_to_row, phase, tally);
         part = kReverseAndAugmentation;
         ++phase;
         stage = kCheck;

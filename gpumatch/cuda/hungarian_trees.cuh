@@ -87,9 +87,9 @@ __device__ inline void reverse_pass(const Trees& t, int leaves) {
   }
 }
 
-// Algorithm 6 for all roots that a path leads to.
+// Algorithm 6 for all roots that a path leads to, which ends a phase: it is recorded.
 __device__ inline void augmentation_pass(const Trees& t, int roots, int* row_to_col,
-                                         int* col_to_row, int phase) {
+                                         int* col_to_row, int phase, const Tally& tally) {
   int found = 0, matched = 0;
   for (int k = thread_index(); k < roots; k += thread_count()) {
     int row = t.members[k].row;
@@ -107,13 +107,11 @@ __device__ inline void augmentation_pass(const Trees& t, int roots, int* row_to_
   }
   add_to(&t.state->matched, matched);
   if (phase >= kTraceLength) return;
-  add_to(t.trace + kTraceWidth * phase + 1, found);
-  add_to(t.trace + kTraceWidth * phase + 3, matched);
-}
-
-__device__ inline void record_phase(const Trees& t, int phase, Tally tally) {
-  if (phase >= kTraceLength) return;
-  t.trace[kTraceWidth * phase] = tally.levels;
-  t.trace[kTraceWidth * phase + 2] = tally.updates;
-  t.trace[kTraceWidth * phase + 4] = tally.scans;
+  int* record = t.trace + kTraceWidth * phase;
+  add_to(record + 1, found);
+  add_to(record + 3, matched);
+  if (thread_index() != 0) return;
+  record[0] = tally.levels;
+  record[2] = tally.updates;
+  record[4] = tally.scans;
 }
