@@ -209,7 +209,7 @@ def require_memory(nbytes: int, purpose: str) -> None:
 
     try:
         cupy.cuda.alloc(nbytes)
-    except MemoryError:
+    except (MemoryError, OverflowError):  # more than 64 bits can count
         device, pool = cupy.cuda.Device(), cupy.get_default_memory_pool()
         free = device.mem_info[0] + pool.free_bytes()
         if pool.get_limit() > 0:

@@ -8,7 +8,7 @@ from gpumatch.cuda import module
 
 
 @pytest.mark.gpu
-def test_memory_in_pieces_is_not_counted_as_one():
+def test_memory_is_counted_in_one_piece():
     cp = pytest.importorskip("cupy")
     size = 2**20
     pool = cp.cuda.MemoryPool()
@@ -21,3 +21,5 @@ def test_memory_in_pieces_is_not_counted_as_one():
         module.require_memory(size, "a search")
         with pytest.raises(MemoryError, match="a search needs 2097152 bytes on GPU"):
             module.require_memory(2 * size, "a search")
+        with pytest.raises(MemoryError, match="a search needs 36893488147419103232 bytes on GPU"):
+            module.require_memory(2**65, "a search")
