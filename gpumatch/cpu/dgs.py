@@ -51,6 +51,7 @@ from numba import njit, types
 from numba.extending import overload
 
 from gpumatch.cpu.feasibility import complete
+from gpumatch.cpu.reductions import lesser
 from gpumatch.cpu.workers import Workers
 
 __all__ = ["Differences", "bound", "run", "start_from", "switch_until_none"]
@@ -464,19 +465,62 @@ def difference_without(own, other, vertex):
     return own.paid[vertex] - (own.idle + other.idle)
 
 
+def _best_choice(entries, own, other, vertex, best):
+    """The first exchange that gains most, if more than ``best``: its gain, and what is taken."""
+    raise NotImplementedError("compiled code only")
+
+
+@overload(_best_choice)
+def _best_choice_of(entries, own, other, vertex, best):
+    choose = _best_dense if isinstance(entries, types.Array) else _best_listed
+    return lambda entries, own, other, vertex, best: choose(entries, own, other, vertex, best)
+
+
+@_kernel
+def _best_listed(entries, own, other, vertex, best):
+    """Entry by entry, as some may be missing, and the vertex may have no mate."""
+    choice = -1
+    first, last = _places(entries, vertex)
+    for place in range(first, last):
+        wanted, cost = _entry(entries, vertex, place)
+        if wanted != own.mate[vertex]:
+            gain = difference(own, other, vertex, wanted, own.paid.dtype.type(0) + cost)
+            if gain > best:
+                best, choice = gain, wanted
+    return best, choice
+
+
+@_kernel
+def _best_dense(entries, own, other, vertex, best):
+    """In loops that compile to vector instructions: what is best, then where."""
+    mate, paid = own.mate[vertex], own.paid[vertex]
+    if mate < 0:
+        return _best_listed(entries, own, other, vertex, best)
+    line, crossing = entries[vertex], other.entries[mate]
+    loss = -best
+    for wanted in range(line.size):
+        loss = lesser(loss, _loss(line, crossing, paid, other, wanted))
+    if loss < -best:
+        for wanted in range(line.size):
+            if _loss(line, crossing, paid, other, wanted) == loss:
+                return -loss, wanted
+    return best, -1
+
+
+@njit(inline="always")
+def _loss(line, crossing, paid, other, wanted):
+    """The `difference` of a vertex that has a mate, with the sign turned."""
+    loser = other.mate[wanted]
+    rest = crossing[loser]  # read, whatever it is, so that there is no branch
+    rest = rest if loser >= 0 else other.idle
+    return (line[wanted] + rest) - (paid + other.paid[wanted])
+
+
 @_kernel
 def find_best(own, other, vertex):
     """The best exchange of a vertex: what it gains, 0 if there is none, and what it takes (ADE)."""
-    zero = own.paid.dtype.type(0)
-    best, choice = difference_without(own, other, vertex), -1
-    first, last = _places(own.entries, vertex)
-    for place in range(first, last):
-        wanted, cost = _entry(own.entries, vertex, place)
-        if wanted != own.mate[vertex]:
-            gain = difference(own, other, vertex, wanted, zero + cost)
-            if gain > best:
-                best, choice = gain, wanted
-    return max(best, zero), choice
+    least = max(difference_without(own, other, vertex), own.paid.dtype.type(0))
+    return _best_choice(own.entries, own, other, vertex, least)
 
 
 @_kernel
@@ -541,13 +585,25 @@ def _exchange_and_look(own, other, vertex, own_gain, own_choice, other_gain, oth
 
 
 @_kernel
+def _first_greatest(gain):
+    """Where the first of the greatest gains is."""
+    least = -gain[0]
+    for vertex in range(gain.size):
+        least = lesser(least, -gain[vertex])
+    for vertex in range(gain.size):
+        if gain[vertex] == -least:
+            return vertex
+    return 0
+
+
+@_kernel
 def switch(rows, cols, row_gain, row_choice, col_gain, col_choice, budget):
     """Make the best exchanges one by one; how many were made, and whether none is left."""
     made = 0
     # Each looks through both gains, and lets two rows and two columns look again.
     work = 3 * (row_gain.size + col_gain.size)
     while budget > 0:
-        row, col = row_gain.argmax(), col_gain.argmax()
+        row, col = _first_greatest(row_gain), _first_greatest(col_gain)
         if row_gain[row] <= 0 and col_gain[col] <= 0:
             return made, True
         if row_gain[row] > col_gain[col]:
@@ -570,8 +626,7 @@ def relax(entries, price, held, minima, lowered, is_fixed, dear, first, last):
         begin, end = _places(entries, row)
         for place in range(begin, end):
             col, cost = _entry(entries, row, place)
-            there = cost - price[col]
-            least = min(least, there)
-            if not is_fixed[col]:
-                lowered[col] = min(lowered[col], cost - held[row])
+            least = lesser(least, cost - price[col])
+            before = lowered[col]
+            lowered[col] = before if is_fixed[col] else lesser(before, cost - held[row])
         minima[row] = least

@@ -29,13 +29,11 @@ Electronic Systems 52(4), 2016.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from llvmlite import ir
 from numba import njit
-from numba.extending import intrinsic as _intrinsic
 from numpy import empty
+
+from gpumatch.cpu.reductions import lesser
 
 __all__ = ["MOST", "pairs"]
 
@@ -54,8 +52,6 @@ _TYPES = "boolean(float64[:, ::1], boolean, float64, int64[::1], int64[::1])"
 _LARGEST = dict.fromkeys(map(np.dtype, "?bBhHiIlLqQ"), 2.0**47)
 _LARGEST |= dict.fromkeys(map(np.dtype, "efd"), 2.0**1000)
 
-# Numba's annotation of an intrinsic asks callers for the typing context.
-intrinsic: Any = _intrinsic
 _inlined = njit(inline="always")
 
 
@@ -75,19 +71,6 @@ def pairs(values: np.ndarray, maximize: bool) -> tuple[np.ndarray, np.ndarray] |
     count = nrows if nrows < ncols else ncols
     row_ind, col_ind = empty(count, _INT64), empty(count, _INT64)
     return (row_ind, col_ind) if _solve(values, maximize, largest, row_ind, col_ind) else None
-
-
-@intrinsic
-def _lesser(typingctx: Any, one: Any, two: Any) -> Any:
-    """The lesser of two numbers, in the only form of which LLVM makes a vector reduction."""
-
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        number = args[0].type
-        kind = ir.FunctionType(number, (number, number))
-        minnum = builder.module.declare_intrinsic("llvm.minnum", (number,), kind)
-        return builder.call(minnum, args, fastmath=("nnan", "nsz"))
-
-    return one(one, one), generate
 
 
 @njit(cache=True, nogil=True)
@@ -125,7 +108,7 @@ def _reduce_columns(costs, state, links):
         for col in range(width):
             cost, price, before = costs[row, col], state[PRICE, col], links[PRED, col]
             links[PRED, col] = row if cost < price else before
-            state[PRICE, col] = _lesser(cost, price)
+            state[PRICE, col] = lesser(cost, price)
     for col in range(nrows):
         row = links[PRED, col]
         if links[COL, row] < 0 and state[PRICE, col] < np.inf:
@@ -179,7 +162,7 @@ def _start(costs, state, links, root):
         there = costs[root, col] - state[PRICE, col]
         state[DIST, col] = there
         links[PRED, col] = root
-        least = _lesser(least, there)
+        least = lesser(least, there)
     return least
 
 
@@ -190,10 +173,10 @@ def _relax(costs, state, links, row, offset):
     for col in range(costs.shape[1]):
         there = (costs[row, col] - state[PRICE, col]) + offset
         known, before = state[DIST, col], links[PRED, col]
-        nearest = _lesser(there, known)
+        nearest = lesser(there, known)
         state[DIST, col] = nearest
         links[PRED, col] = row if there < known else before
-        least = _lesser(least, nearest)
+        least = lesser(least, nearest)
     return least
 
 
