@@ -105,7 +105,7 @@ def instances(quick: bool, data: str | None) -> list[CostInstance]:
 
 def warming(quick: bool) -> list[CostInstance]:
     """One of each kind of costs, on both sides of where the small ones end."""
-    return [case for n in (20, 600) for case in (uniform(n, 1.0), geom(n))]
+    return [case for n in (20, 1100) for case in (uniform(n, 1.0), geom(n))]
 
 
 # -- report --------------------------------------------------------------------------------------

@@ -37,8 +37,11 @@ from gpumatch.cpu.reductions import lesser
 
 __all__ = ["MOST", "pairs"]
 
-MOST = 2**18
-"""Costs up to which a call takes some milliseconds at worst."""
+MOST, MOST_FLOATS = 2**18, 2**20
+"""Costs up to which a call ends within a fraction of a second, and before `assign` would.
+
+Of integers there are fewer, because `assign` reads those as int32.
+"""
 
 PAD = 16  # columns that are read at once
 PRICE, DIST, REACH, PAID = range(4)
@@ -58,12 +61,14 @@ _inlined = njit(inline="always")
 def pairs(values: np.ndarray, maximize: bool) -> tuple[np.ndarray, np.ndarray] | None:
     """The rows and columns of a best full assignment; None where the values are not for this.
 
-    So are more than `MOST` of them, numbers too large for exact sums, NaN, infinities of the wrong
-    sign, and costs that have no full assignment.
+    So are too many of them, numbers too large for exact sums, NaN, infinities of the wrong sign,
+    and costs that have no full assignment.
     """
     dtype = values.dtype
     largest = _LARGEST.get(dtype)
-    if largest is None or values.ndim != 2 or values.size > MOST:
+    if largest is None or values.ndim != 2:
+        return None
+    if values.size > MOST and (dtype.kind != "f" or values.size > MOST_FLOATS):
         return None
     if dtype is not _FLOAT64 or not values.flags.carray:
         values = values.astype(float, "C")
