@@ -1,9 +1,10 @@
 """Deveci, Kaya, Uçar, Çatalyürek (2013) without a GPU: the paper's kernels as interleaved threads.
 
-Every kernel is a loop over the vertices of one thread, written as a generator; a seeded scheduler
-(:class:`Grid`) advances the threads in a random order. So the races which the paper describes, and
-the repairs it makes, happen here as on a GPU, and one seed always gives the same run. It is slow:
-for graphs of up to some thousand edges, to follow the paper and to compare the CUDA kernels with.
+A kernel in which threads race is a loop over the vertices of one thread, written as a generator; a
+seeded scheduler (:class:`~gpumatch.cpu.interleaving.Grid`) advances the threads in a random order.
+So the races which the paper describes, and the repairs it makes, happen here as on a GPU, and one
+seed always gives the same run. It is to follow the paper and to compare the CUDA kernels with: a
+graph of a million edges takes some seconds.
 
 Names
 -----
@@ -16,7 +17,7 @@ rmatch, cmatch           row_to_col, col_to_row
 bfs_array, predecessor,  the same
 root, L0
 tot_thread_num           ``Grid.thread_count``
-getProcessCount          the length of ``range(tid, n, thread_count)``: a thread's vertices
+getProcessCount          the length of a thread's share of the vertices (``Grid.launch``)
 Algorithm 1              :func:`phases`: APsB, and without lines 9 and 10 APFB
 Algorithm 2, 4           :func:`gpubfs`, :func:`gpubfs_wr`
 Algorithm 3              :func:`alternate`, with L0 = 2 :func:`alternate_right_paths`
@@ -33,13 +34,18 @@ Encodings
 
 Interleavings
 -------------
-A bare ``yield`` is where a thread waits for its next turn. One stands before every access whose
-outcome another thread of the launch can change, and one before each vertex of the kernels without
-races. Threads form warps; a turn moves every lane of one warp to its next ``yield``, the lanes in
-random order: all have read before one writes, and any of them may write last. Each launch draws
-whether warps have `WARP` lanes (lock-step) or one (the independent threads of newer devices), and
-for each warp a pace between 1 and 1000, so that some threads end before others begin. Not
-modelled: writes that other threads see late or out of order.
+A bare ``yield`` is where a thread waits for its next turn; :mod:`gpumatch.cpu.interleaving` says
+whose that is. One stands before every access whose outcome another thread of the launch can change,
+but for two kinds that leave nothing out:
+
+- *Accesses that find nothing, now or later.* In a launch no column joins the level that is being
+  expanded, a root's path stays found, no row becomes an endpoint for Alternate to start from, and a
+  closed edge (see :class:`OpenEdges`) stays closed. So NumPy picks the vertices and edges at which
+  there is something to do when a launch begins, and a thread passes by edges closed since.
+- *The second of two writes, where all that come to the first write the same there.* They have read
+  before any of them wrote; whichever was the first, another might as well have been.
+
+InitBfsArray and FixMatching have no races: they are expressions over whole arrays.
 
 Why it ends
 -----------
@@ -65,15 +71,16 @@ algorithms for bipartite graphs. Euro-Par 2013.
 
 from __future__ import annotations
 
-import random
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
-from heapq import heapify, heappop, heappush
+from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+
+from gpumatch.cpu.interleaving import Grid, Turns
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -88,15 +95,6 @@ ENDPOINT = -2
 
 START_LEVEL = 0
 START_LEVEL_RIGHT_PATHS = 2
-
-# The paper's CT runs 256 x 256 threads in warps of 32. Scaled down, a thread of CT has several
-# columns, and the launch several warps, on graphs of a hundred columns already.
-THREAD_LIMIT = {"ct": 16, "mt": 65_536}
-WARP = 4
-
-TURNS_PER_HEARTBEAT = 1 << 13
-
-Turns = Iterator[None]
 
 
 class Phase(NamedTuple):
@@ -153,68 +151,6 @@ class _Stopped(Exception):
     """Control asked to stop."""
 
 
-class Grid:
-    """Runs kernels as threads that take turns in a seeded order.
-
-    Parameters
-    ----------
-    launch : {"ct", "mt"}
-        Constant number of threads, or one a vertex.
-    seed : int
-        Fixes the order.
-    heartbeat : callable
-        Called at each launch and every `TURNS_PER_HEARTBEAT` turns; what it raises goes up.
-
-    Attributes
-    ----------
-    launches : int
-        Kernels run so far.
-    """
-
-    def __init__(
-        self, launch: str, seed: int, heartbeat: Callable[[], object] = lambda: None
-    ) -> None:
-        self.launches = 0
-        self._thread_limit = THREAD_LIMIT[launch]
-        self._random = random.Random(seed)
-        self._heartbeat = heartbeat
-        self._turns = 0
-
-    def thread_count(self, vertices: int) -> int:
-        """Threads for so many vertices: those beyond have nothing to do."""
-        return min(vertices, self._thread_limit)
-
-    def launch(self, thread: Callable[[range], Turns], vertices: int) -> None:
-        """Run ``thread`` on every thread's share of ``range(vertices)``."""
-        self.launches += 1
-        self._heartbeat()
-        count = self.thread_count(vertices)
-        lanes = [thread(range(tid, vertices, count)) for tid in range(count)]
-        width = self._random.choice((1, WARP))
-        agenda = []
-        for first in range(0, count, width):
-            pace = 10 ** self._random.uniform(0, 3)
-            agenda.append((self._delay(pace), first, pace, lanes[first : first + width]))
-        heapify(agenda)
-        while agenda:
-            now, first, pace, warp = heappop(agenda)
-            running = self._turn(warp)
-            if running:
-                heappush(agenda, (now + self._delay(pace), first, pace, running))
-
-    def _delay(self, pace: float) -> float:
-        return self._random.expovariate(1 / pace)
-
-    def _turn(self, warp: list[Turns]) -> list[Turns]:
-        """Move each lane to its next yield, and return those that are not done."""
-        self._turns += 1
-        if self._turns % TURNS_PER_HEARTBEAT == 0:
-            self._heartbeat()
-        self._random.shuffle(warp)
-        done = object()
-        return [lane for lane in warp if next(lane, done) is not done]
-
-
 # -- the kernels ---------------------------------------------------------------------------------
 
 
@@ -222,16 +158,11 @@ def init_bfs_array(
     bfs_array: Int32, col_to_row: Int32, l0: int, root: Int32 | None = None, *, grid: Grid
 ) -> None:
     """Put the unmatched columns on level ``l0``; with ``root``, make each its own root."""
-
-    def thread(columns: range) -> Turns:
-        for column in columns:
-            yield
-            matched = col_to_row[column] > UNMATCHED
-            bfs_array[column] = l0 - 1 if matched else l0
-            if root is not None:
-                root[column] = 0 if matched else column
-
-    grid.launch(thread, len(col_to_row))
+    grid.begin_launch()
+    matched = col_to_row > UNMATCHED
+    bfs_array[:] = np.where(matched, l0 - 1, l0)
+    if root is not None:
+        root[:] = np.where(matched, 0, np.arange(len(root)))
 
 
 def gpubfs(
@@ -248,30 +179,27 @@ def gpubfs(
     grid: Grid,
 ) -> None:
     """Expand one BFS level (Algorithm 2)."""
+    frontier = np.flatnonzero(bfs_array == bfs_level)
+    edges = OpenEdges(frontier, bfs_array, col_indptr, col_indices, row_to_col, l0)
 
-    def thread(columns: range) -> Turns:
+    def thread(columns: Sequence[int]) -> Turns:
         for column in columns:
-            if bfs_array[column] != bfs_level:
-                continue
-            for row in col_indices[col_indptr[column] : col_indptr[column + 1]]:
+            for row in edges.rows_of(column):
                 yield
                 mate = row_to_col[row]
                 if mate > UNMATCHED:
-                    yield
                     if bfs_array[mate] == l0 - 1:
                         flags.vertex_inserted = True
                         yield
                         bfs_array[mate] = bfs_level + 1
-                        yield
                         predecessor[row] = column
                 elif mate == UNMATCHED:
                     yield
                     row_to_col[row] = ENDPOINT
-                    yield
                     predecessor[row] = column
                     flags.augmenting_path_found = True
 
-    grid.launch(thread, ncols)
+    grid.launch(thread, ncols, edges.columns)
 
 
 def gpubfs_wr(
@@ -292,25 +220,24 @@ def gpubfs_wr(
 
     With ``l0=2`` the root's entry tells which row ends the path (the improvement for APsB).
     """
+    frontier = np.flatnonzero(bfs_array == bfs_level)
+    frontier = frontier[bfs_array[root[frontier]] >= l0 - 1]
+    edges = OpenEdges(frontier, bfs_array, col_indptr, col_indices, row_to_col, l0)
 
-    def thread(columns: range) -> Turns:
+    def thread(columns: Sequence[int]) -> Turns:
         for column in columns:
-            if bfs_array[column] != bfs_level:
-                continue
             my_root = root[column]
             yield
             if bfs_array[my_root] < l0 - 1:
                 continue
-            for row in col_indices[col_indptr[column] : col_indptr[column + 1]]:
+            for row in edges.rows_of(column):
                 yield
                 mate = row_to_col[row]
                 if mate > UNMATCHED:
-                    yield
                     if bfs_array[mate] == l0 - 1:
                         flags.vertex_inserted = True
                         yield
                         bfs_array[mate] = bfs_level + 1
-                        yield
                         root[mate] = my_root
                         yield
                         predecessor[row] = column
@@ -323,7 +250,7 @@ def gpubfs_wr(
                     predecessor[row] = column
                     flags.augmenting_path_found = True
 
-    grid.launch(thread, ncols)
+    grid.launch(thread, ncols, edges.columns)
 
 
 def _found_mark(row: int, l0: int) -> int:
@@ -331,17 +258,73 @@ def _found_mark(row: int, l0: int) -> int:
     return -row if l0 == START_LEVEL_RIGHT_PATHS else l0 - 2
 
 
+class OpenEdges:
+    """The edges from a level's columns that may lead on, picked before its threads start.
+
+    An edge is open as long as its row is unmatched and no endpoint, or the row's mate not visited.
+    """
+
+    def __init__(
+        self,
+        columns: NDArray[np.intp],
+        bfs_array: Int32,
+        col_indptr: NDArray[np.integer],
+        col_indices: Int32,
+        row_to_col: Int32,
+        l0: int,
+    ) -> None:
+        def is_open(rows: Int32) -> NDArray[np.bool]:
+            mates = row_to_col[rows]
+            not_visited = bfs_array.take(mates, mode="clip") == l0 - 1
+            return np.where(mates > UNMATCHED, not_visited, mates == UNMATCHED)
+
+        self._rows_of = _rows_by_column(columns, col_indptr, col_indices, is_open)
+        self._not_visited = l0 - 1
+        # Python reads the entries of a memoryview several times faster than those of an array.
+        self._arrays = bfs_array.data, row_to_col.data
+
+    @property
+    def columns(self) -> Iterable[int]:
+        """Those with an open edge."""
+        return self._rows_of.keys()
+
+    def rows_of(self, column: int) -> Iterator[int]:
+        """The column's rows, each if the edge is still open when its turn comes."""
+        not_visited = self._not_visited
+        bfs_array, row_to_col = self._arrays
+        for row in self._rows_of[column]:
+            mate = row_to_col[row]
+            if mate == UNMATCHED or (mate > UNMATCHED and bfs_array[mate] == not_visited):
+                yield row
+
+
+def _rows_by_column(
+    columns: NDArray[np.intp],
+    col_indptr: NDArray[np.integer],
+    col_indices: Int32,
+    is_open: Callable[[Int32], NDArray[np.bool]],
+) -> dict[int, list[int]]:
+    """The open rows next to each of the columns that has any."""
+    counts = col_indptr[columns + 1] - col_indptr[columns]
+    ends = counts.cumsum()
+    rows = col_indices[np.arange(counts.sum()) + np.repeat(col_indptr[columns + 1] - ends, counts)]
+    keep = is_open(rows)
+    kept_before = np.append(0, keep.cumsum())
+    bounds = pairwise([0, *kept_before[ends].tolist()])
+    kept = rows[keep].tolist()
+    return {
+        column: kept[begin:end]
+        for column, (begin, end) in zip(columns.tolist(), bounds)
+        if begin < end
+    }
+
+
 def alternate(
     col_to_row: Int32, row_to_col: Int32, nrows: int, predecessor: Int32, *, grid: Grid
 ) -> None:
     """Turn the paths that lead back from the endpoints, several at a root maybe (Algorithm 3)."""
-
-    def thread(rows: range) -> Turns:
-        for row in rows:
-            if row_to_col[row] == ENDPOINT:
-                yield from _walk(row, col_to_row, row_to_col, predecessor)
-
-    grid.launch(thread, nrows)
+    ends = np.flatnonzero(row_to_col == ENDPOINT)
+    _walk_from(ends, col_to_row, row_to_col, nrows, predecessor, grid=grid)
 
 
 def alternate_right_paths(
@@ -355,13 +338,25 @@ def alternate_right_paths(
     grid: Grid,
 ) -> None:
     """Turn the paths from those endpoints that their root is marked with (L0 = 2)."""
+    ends = np.flatnonzero(row_to_col == ENDPOINT)
+    ends = ends[bfs_array[root[predecessor[ends]]] == -ends]
+    _walk_from(ends, col_to_row, row_to_col, nrows, predecessor, grid=grid)
 
-    def thread(rows: range) -> Turns:
+
+def _walk_from(
+    ends: NDArray[np.intp],
+    col_to_row: Int32,
+    row_to_col: Int32,
+    nrows: int,
+    predecessor: Int32,
+    *,
+    grid: Grid,
+) -> None:
+    def thread(rows: Sequence[int]) -> Turns:
         for row in rows:
-            if row_to_col[row] == ENDPOINT and bfs_array[root[predecessor[row]]] == -row:
-                yield from _walk(row, col_to_row, row_to_col, predecessor)
+            yield from _walk(row, col_to_row, row_to_col, predecessor)
 
-    grid.launch(thread, nrows)
+    grid.launch(thread, nrows, ends.tolist())
 
 
 def _walk(row: int, col_to_row: Int32, row_to_col: Int32, predecessor: Int32) -> Turns:
@@ -388,15 +383,11 @@ def fix_matching(col_to_row: Int32, row_to_col: Int32, *, grid: Grid) -> None:
 
     The paper's condition is ``cmatch[rmatch[r]] != r``; rows at -1 or -2 have no column to ask.
     """
-
-    def thread(rows: range) -> Turns:
-        for row in rows:
-            yield
-            column = row_to_col[row]
-            if column < 0 or col_to_row[column] != row:
-                row_to_col[row] = UNMATCHED
-
-    grid.launch(thread, len(row_to_col))
+    grid.begin_launch()
+    rows = np.flatnonzero(row_to_col > UNMATCHED)
+    lost = rows[col_to_row[row_to_col[rows]] != rows]
+    row_to_col[lost] = UNMATCHED
+    row_to_col[row_to_col == ENDPOINT] = UNMATCHED
 
 
 # -- the drivers ---------------------------------------------------------------------------------
@@ -515,20 +506,26 @@ def cheap(
     the matching in place to one that no single edge can extend. Parameters and result are those
     of :func:`run`.
     """
-    col_indptr, col_indices = graph.col_indptr, graph.col_indices
+    rows_of = _rows_by_column(
+        np.flatnonzero(col_to_row == UNMATCHED),
+        graph.col_indptr,
+        graph.col_indices,
+        lambda rows: row_to_col[rows] == UNMATCHED,
+    )
 
-    def thread(columns: range) -> Turns:
+    def thread(columns: Sequence[int]) -> Turns:
         for column in columns:
-            if col_to_row[column] != UNMATCHED:
-                continue
-            for row in col_indices[col_indptr[column] : col_indptr[column + 1]]:
+            for row in rows_of[column]:
+                if row_to_col[row] != UNMATCHED:
+                    continue
                 yield
                 if row_to_col[row] == UNMATCHED:
                     row_to_col[row], col_to_row[column] = column, row
                     break
 
+    grid = Grid("mt", seed, _heartbeat(control, row_to_col))
     try:
-        Grid("mt", seed, _heartbeat(control, row_to_col)).launch(thread, graph.ncols)
+        grid.launch(thread, graph.ncols, rows_of)
     except _Stopped:
         return False
     return True

@@ -1,8 +1,8 @@
 """Vasconcelos, Rosenhahn (2009) without a GPU: the auction's two kernels as interleaved threads.
 
 Every kernel is a loop over the persons or the objects of one thread, written as a generator; the
-scheduler of `gpumatch.cpu.reference` advances the threads in a seeded order. It is slow: for a few
-hundred persons, to follow the paper and to compare the CUDA kernels with.
+scheduler of `gpumatch.cpu.interleaving` advances the threads in a seeded order. It is slow: for a
+few hundred persons, to follow the paper and to compare the CUDA kernels with.
 
 As in the paper there is one auction, from prices of 0, with one epsilon; so fewer persons than
 objects do no harm. It is fine enough for integers of a moderate range to end exactly. For others it
@@ -46,14 +46,15 @@ C. N. Vasconcelos, B. Rosenhahn: Bipartite graph matching computation on GPU. EM
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from gpumatch.cpu.auction import Precision, close, write_duals
 from gpumatch.cpu.feasibility import complete
-from gpumatch.cpu.reference import UNMATCHED, Grid, Turns
+from gpumatch.cpu.interleaving import Grid, Turns
+from gpumatch.cpu.reference import UNMATCHED
 
 __all__ = ["Round", "assignment", "bidding", "count_assigned", "rounds", "run"]
 
@@ -100,7 +101,7 @@ def bidding(
     A person who may have one object only offers ``jump`` more.
     """
 
-    def thread(persons: range) -> Turns:
+    def thread(persons: Sequence[int]) -> Turns:
         for person in persons:
             yield
             bid_target[person] = UNMATCHED
@@ -128,7 +129,7 @@ def assignment(
 ) -> None:
     """Give every object that has bids to the highest bidder; count those that had nobody."""
 
-    def thread(objects: range) -> Turns:
+    def thread(objects: Sequence[int]) -> Turns:
         for column in objects:
             yield
             bidders = np.flatnonzero(bid_target == column)
@@ -152,7 +153,7 @@ def count_assigned(col_to_row: np.ndarray, *, grid: Grid) -> int:
     """The paper's way without atomics: a boolean for each object, reduced pairwise."""
     assigned = np.empty(col_to_row.size, np.int64)
 
-    def mark(objects: range) -> Turns:
+    def mark(objects: Sequence[int]) -> Turns:
         for column in objects:
             yield
             assigned[column] = col_to_row[column] != UNMATCHED
@@ -162,7 +163,7 @@ def count_assigned(col_to_row: np.ndarray, *, grid: Grid) -> int:
     while size > 1:
         half = -(-size // 2)
 
-        def add(places: range, size: int = size, half: int = half) -> Turns:
+        def add(places: Sequence[int], size: int = size, half: int = half) -> Turns:
             for place in places:
                 yield
                 if place + half < size:

@@ -47,7 +47,7 @@ Where the paper is silent, or misprinted
   tight pair, as in its sequential form, not from the unassigned ones only: covers stay.
 - theta is infinite when no pair leads out of the trees: there is no full assignment.
 
-Interleavings: a bare ``yield`` is where a thread waits for its next turn; see `cpu.reference`.
+Interleavings: a bare ``yield`` is where a thread waits for its turn; see `cpu.interleaving`.
 
 References
 ----------
@@ -66,7 +66,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpumatch.cpu.initial_reduction import dense_matrix
-from gpumatch.cpu.reference import Grid, Turns
+from gpumatch.cpu.interleaving import Grid, Turns
 
 INF = math.inf
 NONE = -1  # no mate, predecessor or successor
@@ -138,7 +138,7 @@ class State:
 def reduce_rows(state: State, *, grid: Grid) -> None:
     """Give each row its least cost as dual (Algorithm 1, first kernel)."""
 
-    def thread(rows: range) -> Turns:
+    def thread(rows: Sequence[int]) -> Turns:
         for row in rows:
             yield
             least = min(state.costs[row], default=INF)
@@ -150,7 +150,7 @@ def reduce_rows(state: State, *, grid: Grid) -> None:
 def reduce_columns(state: State, *, grid: Grid) -> None:
     """Give each column its least slack as dual (Algorithm 1, second kernel)."""
 
-    def thread(cols: range) -> Turns:
+    def thread(cols: Sequence[int]) -> Turns:
         for col in cols:
             yield
             least = min(state.reduced(row, col) for row in range(state.nrows))
@@ -163,7 +163,7 @@ def check_optimality(state: State, *, grid: Grid) -> int:
     """Cover the assigned rows, and count them (Algorithm 2)."""
     match_count = 0
 
-    def thread(rows: range) -> Turns:
+    def thread(rows: Sequence[int]) -> Turns:
         nonlocal match_count
         for row in rows:
             yield
@@ -180,7 +180,7 @@ def compact(is_relevant: Sequence[bool], *, grid: Grid) -> list[int]:
     addresses = [0, *accumulate(map(int, is_relevant))]
     relevant = [NONE] * addresses[-1]
 
-    def thread(elements: range) -> Turns:
+    def thread(elements: Sequence[int]) -> Turns:
         for k in elements:
             yield
             if is_relevant[k]:
@@ -197,12 +197,12 @@ def compress_matrix(state: State, *, grid: Grid) -> None:
     def tight(row: int) -> list[int]:
         return [col for col in range(state.ncols) if state.reduced(row, col) == 0]
 
-    def count(rows: range) -> Turns:
+    def count(rows: Sequence[int]) -> Turns:
         for row in rows:
             yield
             counts[row] = len(tight(row))
 
-    def scatter(rows: range) -> Turns:
+    def scatter(rows: Sequence[int]) -> Turns:
         for row in rows:
             yield
             state.indices[state.indptr[row] : state.indptr[row + 1]] = tight(row)
@@ -216,7 +216,7 @@ def compress_matrix(state: State, *, grid: Grid) -> None:
 def expand_classical(state: State, frontier: Sequence[int], *, grid: Grid) -> None:
     """Expand the frontier along the lists, a thread a row (Algorithm 3)."""
 
-    def thread(slots: range) -> Turns:
+    def thread(slots: Sequence[int]) -> Turns:
         for slot in slots:
             row = frontier[slot]
             for k in range(state.indptr[row], state.indptr[row + 1]):
@@ -248,7 +248,7 @@ def expand_classical(state: State, frontier: Sequence[int], *, grid: Grid) -> No
 def expand_tree(state: State, frontier: Sequence[int], *, grid: Grid) -> None:
     """Expand the frontier by lowering slacks, a thread a column (Algorithm 4)."""
 
-    def thread(cols: range) -> Turns:
+    def thread(cols: Sequence[int]) -> Turns:
         for col in cols:
             yield
             if state.col_cover[col]:
@@ -278,7 +278,7 @@ def expand_tree(state: State, frontier: Sequence[int], *, grid: Grid) -> None:
 def reverse_pass(state: State, ends: Sequence[int], *, grid: Grid) -> None:
     """Trace each end back to its root; where paths meet, the last one stays (Algorithm 5)."""
 
-    def thread(slots: range) -> Turns:
+    def thread(slots: Sequence[int]) -> Turns:
         for slot in slots:
             row, col = NONE, ends[slot]
             while col != NONE:
@@ -296,7 +296,7 @@ def reverse_pass(state: State, ends: Sequence[int], *, grid: Grid) -> None:
 def augmentation_pass(state: State, roots: Sequence[int], *, grid: Grid) -> None:
     """Turn the path from each root (Algorithm 6)."""
 
-    def thread(slots: range) -> Turns:
+    def thread(slots: Sequence[int]) -> Turns:
         for slot in slots:
             row = roots[slot]
             while row != NONE:
@@ -315,7 +315,7 @@ def least_uncovered_slacks(state: State, *, grid: Grid) -> Number:
     least: list[Number] = [INF] * state.nrows
     theta: Number = INF
 
-    def of_rows(rows: range) -> Turns:
+    def of_rows(rows: Sequence[int]) -> Turns:
         for row in rows:
             yield
             if state.row_cover[row]:
@@ -324,7 +324,7 @@ def least_uncovered_slacks(state: State, *, grid: Grid) -> Number:
                 if not state.col_cover[col]:
                     least[row] = min(state.reduced(row, col), least[row])
 
-    def of_all(only: range) -> Turns:
+    def of_all(only: Sequence[int]) -> Turns:
         nonlocal theta
         for _ in only:
             yield
@@ -338,7 +338,7 @@ def least_uncovered_slacks(state: State, *, grid: Grid) -> Number:
 def update_classical(state: State, theta: int, *, grid: Grid) -> None:
     """Change the duals by theta / 2 (Algorithm 8)."""
 
-    def thread(vertices: range) -> Turns:
+    def thread(vertices: Sequence[int]) -> Turns:
         for k in vertices:
             yield
             _change_duals(state, theta // 2, k)
@@ -349,7 +349,7 @@ def update_classical(state: State, theta: int, *, grid: Grid) -> None:
 def update_tree(state: State, theta: int, *, grid: Grid) -> None:
     """Change the duals by theta / 2 and the slacks by theta; wake rows (Algorithm 9)."""
 
-    def thread(vertices: range) -> Turns:
+    def thread(vertices: Sequence[int]) -> Turns:
         for k in vertices:
             yield
             _change_duals(state, theta // 2, k)

@@ -1,8 +1,8 @@
 """Roverso et al. (2010) without a GPU: Deep Greedy Switching's kernels as interleaved threads.
 
 Every kernel is a loop over the agents, jobs or exchanges of one thread, written as a generator; the
-scheduler of `gpumatch.cpu.reference` advances the threads in a seeded order. It is slow: for a few
-hundred agents, to follow the paper and to compare the CUDA kernels with.
+scheduler of `gpumatch.cpu.interleaving` advances the threads in a seeded order. It is slow: for a
+few hundred agents, to follow the paper and to compare the CUDA kernels with.
 
 Names
 -----
@@ -44,13 +44,14 @@ time-constrained linear sum assignment problems. INFOS 2010.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from gpumatch.cpu.dgs import bound, start_from
-from gpumatch.cpu.reference import UNMATCHED, Grid, Turns
+from gpumatch.cpu.interleaving import Grid, Turns
+from gpumatch.cpu.reference import UNMATCHED
 
 __all__ = [
     "Differences",
@@ -123,7 +124,7 @@ def evaluate(
 ) -> None:
     """Find the best exchange of some agents, or of some jobs: a thread each (ADE, JDE)."""
 
-    def thread(places: range) -> Turns:
+    def thread(places: Sequence[int]) -> Turns:
         for place in places:
             yield
             vertex = int(which[place])
@@ -146,7 +147,7 @@ def claim(
 ) -> None:
     """Let each exchange claim its agents and jobs; the better one has them, then the first (CC)."""
 
-    def thread(numbers: range) -> Turns:
+    def thread(numbers: Sequence[int]) -> Turns:
         for number in numbers:
             rows, cols = _taking_part(exchanges, number, row_to_col, col_to_row)
             for claims, vertices in ((row_claim, rows), (col_claim, cols)):
@@ -170,7 +171,7 @@ def select(
 ) -> None:
     """Mark the exchanges that hold all they claimed (CC)."""
 
-    def thread(numbers: range) -> Turns:
+    def thread(numbers: Sequence[int]) -> Turns:
         for number in numbers:
             yield
             rows, cols = _taking_part(exchanges, number, row_to_col, col_to_row)
@@ -191,7 +192,7 @@ def exchange(
 ) -> None:
     """Give each agent its job, and the job's agent what it had: a thread each (SWITCH)."""
 
-    def thread(places: range) -> Turns:
+    def thread(places: Sequence[int]) -> Turns:
         for place in places:
             row, col = rows[place], cols[place]
             yield

@@ -14,8 +14,9 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import maximum_bipartite_matching
 
 from gpumatch.bipartite import BipartiteGraph
-from gpumatch.cpu import reference
-from gpumatch.cpu.reference import ALGORITHMS, BfsState, Flags, Grid, check_bfs_level
+from gpumatch.cpu import interleaving, reference
+from gpumatch.cpu.interleaving import Grid
+from gpumatch.cpu.reference import ALGORITHMS, BfsState, Flags, OpenEdges, check_bfs_level
 
 LAUNCHES = ["ct", "mt"]
 L0, L0_RIGHT_PATHS = 0, 2
@@ -326,7 +327,7 @@ def test_apsb_stops_at_the_shortest_paths_and_wr_at_the_first_of_a_root(algorith
 
 @ALGORITHM
 def test_control_can_stop_it_anywhere(algorithm, monkeypatch):
-    monkeypatch.setattr(reference, "TURNS_PER_HEARTBEAT", 3)
+    monkeypatch.setattr(interleaving, "TURNS_PER_HEARTBEAT", 3)
     graph = CASES["uniform dense"]
     sizes = set()
     for tick in range(1, 400, 9):
@@ -385,72 +386,13 @@ def test_cheap_matching_depends_on_the_seed_alone():
 
 
 def test_cheap_matching_can_be_stopped(monkeypatch):
-    monkeypatch.setattr(reference, "TURNS_PER_HEARTBEAT", 5)
+    monkeypatch.setattr(interleaving, "TURNS_PER_HEARTBEAT", 5)
+    monkeypatch.setattr(interleaving, "TURNS_PER_DRAW", 5)
     graph = CASES["uniform square"]
     mates = unmatched(graph)
     recorder = Recorder(graph, mates, stop_at_tick=4)
     assert not reference.cheap(graph, *mates, recorder, seed=0)
     assert 0 < matching_size(graph, *mates) < maximum_size(graph)
-
-
-# -- the scheduler ---------------------------------------------------------------------------------
-
-
-@LAUNCH
-@pytest.mark.parametrize("vertices", [0, 1, 15, 16, 17, 50])
-def test_threads_share_the_vertices_as_getprocesscount_says(launch, vertices):
-    grid = Grid(launch, seed=0)
-    shares = []
-
-    def thread(share):
-        shares.append(list(share))
-        yield
-
-    grid.launch(thread, vertices)
-    total = grid.thread_count(vertices)
-    assert len(shares) == total == (vertices if launch == "mt" else min(vertices, 16))
-    assert sorted(v for share in shares for v in share) == list(range(vertices))
-    for share in shares:
-        tid = share[0]
-        assert share == [i * total + tid for i in range(len(share))]
-        assert len(share) == vertices // total + (tid < vertices % total)
-
-
-def test_scheduler_interleaves_in_many_ways():
-    """Unprotected increments of 8 threads: all may count, or the warps' lanes overwrite."""
-
-    def count(seed):
-        counter = 0
-
-        def thread(share):
-            nonlocal counter
-            yield
-            seen = counter
-            yield
-            counter = seen + 1
-
-        Grid("mt", seed).launch(thread, 2 * reference.WARP)
-        return counter
-
-    totals = [count(seed) for seed in range(200)]
-    assert totals == [count(seed) for seed in range(200)]
-    assert {1, 2, 3, 4, 5, 6} <= set(totals) <= set(range(1, 9))
-
-
-def test_some_threads_end_before_others_begin():
-    def late_starts(seed):
-        turns = []
-
-        def thread(share):
-            for _ in range(30):
-                turns.append(share[0])
-                yield
-
-        Grid("mt", seed).launch(thread, 2 * reference.WARP)
-        first, last = turns[0], (turns[0] + reference.WARP) % (2 * reference.WARP)
-        return last not in turns[: len(turns) - turns[::-1].index(first)]
-
-    assert any(late_starts(seed) for seed in range(100))
 
 
 # -- one kernel at a time --------------------------------------------------------------------------
@@ -617,6 +559,20 @@ def test_check_bfs_level_without_roots_allows_no_column_or_row_less(level):
         search.check(before, after)
 
 
+def test_open_edges_lead_to_unmatched_rows_and_columns_not_visited():
+    """Column 0's rows: unmatched, an endpoint, with a mate not visited, with a visited one."""
+    graph = graph_of(4, 4, [(0, 0), (1, 0), (2, 0), (3, 0), (1, 1), (3, 1), (2, 2), (3, 3)])
+    bfs_array, row_to_col = np.array([0, 0, -1, 1], np.int32), np.array([-1, -2, 2, 3], np.int32)
+    columns = graph.col_indptr, graph.col_indices
+    edges = OpenEdges(np.array([0, 1]), bfs_array, *columns, row_to_col, L0)
+    assert list(edges.columns) == [0]
+    assert list(edges.rows_of(0)) == [0, 2]
+    row_to_col[0] = -2
+    assert list(edges.rows_of(0)) == [2]
+    bfs_array[2] = 1
+    assert list(edges.rows_of(0)) == []
+
+
 def test_fix_matching_unmatches_the_rows_to_which_no_column_points():
     """Row 2 lost column 1 to row 1, row 4 column 2 to row 0; -2 and -1 are no columns to ask."""
     row_to_col = np.array([-2, 1, 1, -1, 2], np.int32)
@@ -685,7 +641,7 @@ def test_figure_1_loops_without_the_check_of_line_8(launch, monkeypatch):
             return True
         return False
 
-    monkeypatch.setattr(reference, "TURNS_PER_HEARTBEAT", 1)
+    monkeypatch.setattr(interleaving, "TURNS_PER_HEARTBEAT", 1)
     assert not any(endless(seed) for seed in range(50))
     monkeypatch.setattr(reference, "_turned_already", lambda *_: False)
     assert any(endless(seed) for seed in range(50))
@@ -710,7 +666,7 @@ def fixed_rows(monkeypatch):
 def test_fix_matching_has_work_in_whole_runs(algorithm, launch, monkeypatch):
     counts = fixed_rows(monkeypatch)
     graph, start = crossing_start()
-    for seed in range(40):
+    for seed in range(200):
         solve(graph, algorithm, launch, seed, start)
     assert sum(counts) > 0
 

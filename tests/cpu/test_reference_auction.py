@@ -14,7 +14,7 @@ from scipy.sparse import csr_array
 
 import gpumatch as gm
 from gpumatch.cpu import auction
-from gpumatch.cpu.reference import Grid
+from gpumatch.cpu.interleaving import Grid
 from gpumatch.cpu.reference_auction import assignment, bidding, count_assigned, rounds
 from graphs import costs
 

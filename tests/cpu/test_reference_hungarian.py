@@ -14,7 +14,7 @@ from scipy.sparse.csgraph import maximum_bipartite_matching
 
 import gpumatch as gm
 from gpumatch.cpu import reference_hungarian as reference
-from gpumatch.cpu.reference import Grid
+from gpumatch.cpu.interleaving import Grid
 from gpumatch.cpu.reference_hungarian import ALGORITHMS, INF, NONE, REVERSE, State
 from graphs import costs
 from tests.assignment_cases import CASES

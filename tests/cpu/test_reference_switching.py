@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy.optimize import linear_sum_assignment
 
 import gpumatch as gm
-from gpumatch.cpu.reference import Grid
+from gpumatch.cpu.interleaving import Grid
 from gpumatch.cpu.reference_switching import (
     Differences,
     Exchanges,
