@@ -19,7 +19,9 @@ a free one if there is one.
     links[TREE, k]    columns of the tree in the order of joining; state[REACH, k] and
     state[PAID, k]    their distances and prices
 
-Vectors and matrices are rows of few arrays, because each view of one costs an atomic count.
+Numbers are float64; or int64, where integers are so large that sums of floats would round, and then
+a number ``far`` above all costs stands for inf. Vectors are rows of few arrays, because each view
+of an array costs an atomic count.
 
 References
 ----------
@@ -35,7 +37,7 @@ from numpy import empty
 
 from gpumatch.cpu.reductions import lesser
 
-__all__ = ["MOST", "pairs"]
+__all__ = ["MOST", "MOST_FLOATS", "pairs"]
 
 MOST, MOST_FLOATS = 2**18, 2**20
 """Costs up to which a call ends within a fraction of a second, and before `assign` would.
@@ -48,12 +50,12 @@ PRICE, DIST, REACH, PAID = range(4)
 MATE, PRED, COL, TREE = range(4)
 
 _FLOAT64, _INT64 = np.dtype(np.float64), np.dtype(np.int64)
-_NONE = np.int32(2**31 - 1)
-_TYPES = "boolean(float64[:, ::1], boolean, float64, int64[::1], int64[::1])"
+_NONE, _INF = np.int32(2**31 - 1), float("inf")
 
 # The largest number for each dtype: sums of a few integers are exact, no sum of floats overflows.
 _LARGEST = dict.fromkeys(map(np.dtype, "?bBhHiIlLqQ"), 2.0**47)
 _LARGEST |= dict.fromkeys(map(np.dtype, "efd"), 2.0**1000)
+_LARGEST_INT64, _FAR_INT64 = 2**55, 2**60  # where floats are not exact
 
 _inlined = njit(inline="always")
 
@@ -70,18 +72,24 @@ def pairs(values: np.ndarray, maximize: bool) -> tuple[np.ndarray, np.ndarray] |
         return None
     if values.size > MOST and (dtype.kind != "f" or values.size > MOST_FLOATS):
         return None
-    if dtype is not _FLOAT64 or not values.flags.carray:
-        values = values.astype(float, "C")
+    is_ready = dtype is _FLOAT64 and values.flags.carray
+    costs = values if is_ready else values.astype(float, "C")
     nrows, ncols = values.shape
     count = nrows if nrows < ncols else ncols
     row_ind, col_ind = empty(count, _INT64), empty(count, _INT64)
-    return (row_ind, col_ind) if _solve(values, maximize, largest, row_ind, col_ind) else None
+    if _solve(costs, maximize, largest, _INF, row_ind, col_ind):
+        return row_ind, col_ind
+    if dtype == _INT64 and _dispatcher(
+        values.astype(_INT64, "C"), bool(maximize), _LARGEST_INT64, _FAR_INT64, row_ind, col_ind
+    ):
+        return row_ind, col_ind
+    return None
 
 
 @njit(cache=True, nogil=True)
-def _take(values, turned, maximize, largest, costs):
+def _take(values, turned, maximize, largest, far, costs):
     """Copy the values as costs to be minimised, pad them, and tell whether all are fit."""
-    sign = -1.0 if maximize else 1.0
+    sign = values.dtype.type(-1 if maximize else 1)
     nrows, ncols = min(values.shape), max(values.shape)
     fit = True
     if turned:
@@ -98,12 +106,12 @@ def _take(values, turned, maximize, largest, costs):
                 fit &= (-largest <= cost) & ((cost <= largest) | (cost == np.inf))
     for row in range(nrows):
         for col in range(ncols, costs.shape[1]):
-            costs[row, col] = np.inf
+            costs[row, col] = far
     return fit
 
 
 @_inlined
-def _reduce_columns(costs, state, links):
+def _reduce_columns(costs, state, links, far):
     """Price the columns at their least costs, and give them to rows that have those."""
     nrows, width = costs.shape
     for col in range(width):
@@ -116,24 +124,24 @@ def _reduce_columns(costs, state, links):
             state[PRICE, col] = lesser(cost, price)
     for col in range(nrows):
         row = links[PRED, col]
-        if links[COL, row] < 0 and state[PRICE, col] < np.inf:
+        if links[COL, row] < 0 and state[PRICE, col] < far:
             links[COL, row] = col
             links[MATE, col] = row
     for col in range(width):
-        state[PRICE, col] = state[PRICE, col] if state[PRICE, col] < np.inf else 0.0
+        state[PRICE, col] = state[PRICE, col] if state[PRICE, col] < far else 0
 
 
 @_inlined
-def _augment(costs, state, links):
+def _augment(costs, state, links, far):
     """Match all free rows by shortest augmenting paths; False when one has none."""
     nrows, width = costs.shape
     for root in range(nrows):
         if links[COL, root] >= 0:
             continue
-        front = _start(costs, state, links, root)
+        front = _start(costs, state, links, root, far)
         size = 0
         while True:
-            if front == np.inf:
+            if front == far:
                 return False
             row = _least_mate(state, links, width, front)
             if row < 0:
@@ -144,9 +152,9 @@ def _augment(costs, state, links):
             state[REACH, size] = front
             state[PAID, size] = state[PRICE, col]
             size += 1
-            state[PRICE, col] = -np.inf
-            state[DIST, col] = np.inf
-            front = max(front, _relax(costs, state, links, row, offset))
+            state[PRICE, col] = -2 * far  # farther than any offset brings nearer
+            state[DIST, col] = far
+            front = max(front, _relax(costs, state, links, row, offset, far))
         for k in range(size):
             state[PRICE, links[TREE, k]] = state[PAID, k] + (state[REACH, k] - front)
         sink = row + width
@@ -160,9 +168,9 @@ def _augment(costs, state, links):
 
 
 @_inlined
-def _start(costs, state, links, root):
+def _start(costs, state, links, root, far):
     """Set the distances of the columns from ``root``; the least."""
-    least = np.inf
+    least = far
     for col in range(costs.shape[1]):
         there = costs[root, col] - state[PRICE, col]
         state[DIST, col] = there
@@ -172,9 +180,9 @@ def _start(costs, state, links, root):
 
 
 @_inlined
-def _relax(costs, state, links, row, offset):
+def _relax(costs, state, links, row, offset, far):
     """Offer every column outside the tree the way through ``row``; the least distance then."""
-    least = np.inf
+    least = far
     for col in range(costs.shape[1]):
         there = (costs[row, col] - state[PRICE, col]) + offset
         known, before = state[DIST, col], links[PRED, col]
@@ -210,28 +218,30 @@ def _name_pairs(links, turned, nrows, ncols, row_ind, col_ind):
             col_ind[row] = links[COL, row]
 
 
-@njit(_TYPES, cache=True, nogil=True, fastmath={"nnan", "nsz"})
-def _dispatcher(values, maximize, largest, row_ind, col_ind):
+@njit(cache=True, nogil=True, fastmath={"nnan", "nsz"})
+def _dispatcher(values, maximize, largest, far, row_ind, col_ind):
     """Name the pairs; False where the values are not for this."""
     turned = values.shape[0] > values.shape[1]
     nrows, ncols = min(values.shape), max(values.shape)
     width = -(-ncols // PAD) * PAD
-    costs = np.empty((nrows, width))
-    state = np.empty((4, width))
+    costs = np.empty((nrows, width), values.dtype)
+    state = np.empty((4, width), values.dtype)
     links = np.empty((4, width), np.int32)
-    if not _take(values, turned, maximize, largest, costs):
+    if not _take(values, turned, maximize, largest, far, costs):
         return False
     for col in range(width):
         links[COL, col] = -1
         links[MATE, col] = col - width
-        state[PRICE, col] = 0.0
+        state[PRICE, col] = 0
     if nrows == ncols:
-        _reduce_columns(costs, state, links)
-    if not _augment(costs, state, links):
+        _reduce_columns(costs, state, links, far)
+    if not _augment(costs, state, links, far):
         return False
     _name_pairs(links, turned, nrows, ncols, row_ind, col_ind)
     return True
 
 
 # Numba's dispatcher, which looks at the types of all arguments, would double the time of the least.
-_solve = _dispatcher.get_overload(_TYPES)
+_solve = _dispatcher.compile(
+    "boolean(float64[:, ::1], boolean, float64, float64, int64[::1], int64[::1])"
+)
