@@ -85,7 +85,7 @@ def state_of(kernels_rounds, matrix, epsilon, spread, reduces):
 @pytest.mark.parametrize("shape", [(12, 15), (70, 70)])
 def test_every_round_is_the_papers(monkeypatch, family, shape, convergence):
     """Ties, too: the first of the best objects, and of the highest bidders the first."""
-    from gpumatch.cpu.reference import Grid
+    from gpumatch.cpu.interleaving import Grid
     from gpumatch.cpu.reference_auction import rounds
     from gpumatch.cuda import auction
 
