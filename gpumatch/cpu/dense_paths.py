@@ -6,9 +6,10 @@ matched pair has the least reduced cost of its row; and an unmatched column has 
 matched one at most 0, unless all rows and all columns must be matched: then any price will do. So
 no matching of the same rows is cheaper, and the least reduced cost is the row's dual.
 
-Rows are read from end to end, ``LANES`` columns at a time, in loops that compile to vector
-instructions. Column j is in lane j mod LANES; only lanes whose least number matters are looked at
-one by one.
+Columns are divided into lanes of neighbours, LANES of them at most. A row is read lane by lane, in
+loops without a branch that compile to vector instructions; they run over slices, because Numba
+allows for an index below 0 in any range that does not begin at 0. What matters of a lane is its
+least number, and only lanes where that is small are looked at again.
 
 One row's search is Dijkstra's, with a tree of columns. All columns at the least distance join at
 once, and the mate of one that has joined is scanned. The path ends in an unmatched column, or in a
@@ -40,6 +41,8 @@ from __future__ import annotations
 
 from numba import njit
 
+from gpumatch.cpu.reductions import lesser
+
 __all__ = [
     "BUDGET",
     "LANES",
@@ -51,6 +54,9 @@ __all__ = [
 ]
 
 LANES = 32
+"""Lanes of a row, at most."""
+WIDTH = 128
+"""Columns of a lane, at least: fewer are not worth a loop of their own."""
 BUDGET = 2**26
 """Entries scanned between two returns to Python: a fifth of a second on a busy machine."""
 
@@ -59,6 +65,7 @@ NEXT, KEPT, HEAD, TAIL, LEAVER, SCANS = range(6)
 FRONT, LEAVE = range(2)
 
 _kernel = njit(cache=True, nogil=True, fastmath={"nnan", "nsz"})
+_inlined = njit(inline="always")
 
 
 @_kernel
@@ -90,44 +97,86 @@ def row_minima(costs, price, least, far, minima, first, last):
         minima[row] = _least(least)
 
 
+@_inlined
+def _lane_width(ncols):
+    """The columns of a lane; the last may have fewer."""
+    return max(WIDTH, -(-ncols // LANES))
+
+
 @_kernel
 def _lane_minima(line, price, least, far):
     """The least reduced cost in each lane."""
-    number = price.dtype.type
+    width = _lane_width(price.size)
     least[:] = far
-    whole = price.size - price.size % LANES
-    for begin in range(0, whole, LANES):
-        entry, paid = line[begin : begin + LANES], price[begin : begin + LANES]
-        for k in range(LANES):
-            there = number(entry[k] - paid[k])
-            least[k] = there if there < least[k] else least[k]
-    for col in range(whole, price.size):
-        least[col - whole] = min(least[col - whole], line[col] - price[col])
+    for lane, begin in enumerate(range(0, price.size, width)):
+        end = begin + width
+        least[lane] = _least_reduced(line[begin:end], price[begin:end], far)
+
+
+@_inlined
+def _least_reduced(line, price, far):
+    """The least reduced cost of columns that are neighbours."""
+    number = price.dtype.type
+    least = far
+    for col in range(price.size):
+        least = lesser(least, number(line[col] - price[col]))
+    return least
+
+
+@_kernel
+def _least(least):
+    """The least over the lanes."""
+    nearest = least[0]
+    for lane in range(1, LANES):
+        nearest = lesser(nearest, least[lane])
+    return nearest
 
 
 @_kernel
 def least_two(line, price, least, far):
     """The least two reduced costs of a row, and their columns: -1 where there is none."""
     _lane_minima(line, price, least, far)
-    lane = least.argmin()
-    one = two = far
-    first = second = -1
-    for col in range(lane, price.size, LANES):
-        there = line[col] - price[col]
-        if there < one:
-            two, second = one, first
-            one, first = there, col
-        elif there < two:
-            two, second = there, col
-    least[lane] = far
-    lane = least.argmin()
-    if least[lane] < two:
-        two = least[lane]
-        for col in range(lane, price.size, LANES):
-            if line[col] - price[col] == two:
-                second = col
-                break
-    return one, first, two, second
+    width = _lane_width(price.size)
+    one = _least(least)
+    if one == far:
+        return far, -1, far, -1
+    lane = _first_lane(least, one)
+    begin = lane * width
+    end = begin + width
+    first = begin + _first_col(line[begin:end], price[begin:end], one)
+    after = first + 1
+    least[lane] = lesser(
+        _least_reduced(line[begin:first], price[begin:first], far),
+        _least_reduced(line[after:end], price[after:end], far),
+    )
+    two = _least(least)
+    if two == far:
+        return one, first, far, -1
+    begin = _first_lane(least, two) * width
+    end = begin + width
+    if two == one:
+        begin = max(begin, after)
+    return one, first, two, begin + _first_col(line[begin:end], price[begin:end], two)
+
+
+@_inlined
+def _first_lane(least, nearest):
+    """The first lane with the least of all."""
+    lane = 0
+    while least[lane] > nearest:
+        lane += 1
+    return lane
+
+
+@_inlined
+def _first_col(line, price, reduced):
+    """The first column of that reduced cost."""
+    number = price.dtype.type
+    first = price.size
+    for col in range(price.size):
+        is_such = number(line[col] - price[col]) == reduced
+        first = min(first, col if is_such else price.size)
+    return first
 
 
 @_kernel
@@ -193,52 +242,41 @@ def reduce_rows(
 @_kernel
 def _relax(line, price, offset, row, dist, pred, least, low, far):
     """Offer every column outside the tree the way through ``row``; bring ``least`` up to date."""
-    number = price.dtype.type
+    width = _lane_width(dist.size)
     least[:] = far
-    whole = dist.size - dist.size % LANES
-    for begin in range(0, whole, LANES):
-        entry, paid = line[begin : begin + LANES], price[begin : begin + LANES]
-        near, before = dist[begin : begin + LANES], pred[begin : begin + LANES]
-        for k in range(LANES):
-            there = number((entry[k] - paid[k]) + offset)
-            known = near[k]
-            closer = there < known
-            known = there if closer else known
-            near[k] = known
-            before[k] = row if closer else before[k]
-            known = known if known > low else far
-            least[k] = known if known < least[k] else least[k]
-    for col in range(whole, dist.size):
-        there = (line[col] - price[col]) + offset
-        if there < dist[col]:
-            dist[col] = there
-            pred[col] = row
-        if dist[col] > low:
-            least[col - whole] = min(least[col - whole], dist[col])
+    for lane, begin in enumerate(range(0, dist.size, width)):
+        end = begin + width
+        least[lane] = _relax_lane(
+            line[begin:end], price[begin:end], offset, row, dist[begin:end], pred[begin:end],
+            low, far,
+        )  # fmt: skip
+
+
+@_inlined
+def _relax_lane(line, price, offset, row, dist, pred, low, far):
+    """Do so in one lane; the least distance there."""
+    number = price.dtype.type
+    least = far
+    for col in range(dist.size):
+        there = number((line[col] - price[col]) + offset)
+        known, before = dist[col], pred[col]
+        near = lesser(there, known)
+        dist[col] = near
+        pred[col] = row if there < known else before
+        least = lesser(least, near if near > low else far)
+    return least
 
 
 @_kernel
-def _least(least):
-    """The least over the lanes."""
-    nearest = least[0]
-    for lane in range(1, LANES):
-        nearest = least[lane] if least[lane] < nearest else nearest
-    return nearest
-
-
-@_kernel
-def _join(front, dist, least, col_to_row, tree, reach, tail, low, far):
+def _join(front, dist, least, col_to_row, tree, reach, tail, low):
     """Let the columns within ``front`` join the tree; a free one among them or -1, and the tail."""
-    for lane in range(LANES):
+    width = _lane_width(dist.size)
+    for lane, begin in enumerate(range(0, dist.size, width)):
         if least[lane] > front:
             continue
-        here = far
-        for col in range(lane, dist.size, LANES):
-            known = dist[col]
-            if known == low:
-                continue
-            if known > front:
-                here = min(here, known)
+        first, last = _span(dist[begin : begin + width], front, low)
+        for col in range(begin + first, begin + last + 1):
+            if dist[col] > front or dist[col] == low:
                 continue
             if col_to_row[col] < 0:
                 return col, tail
@@ -246,8 +284,18 @@ def _join(front, dist, least, col_to_row, tree, reach, tail, low, far):
             tree[tail] = col
             reach[tail] = front
             tail += 1
-        least[lane] = here
     return -1, tail
+
+
+@_inlined
+def _span(dist, front, low):
+    """The first and the last of the columns within ``front`` and outside the tree."""
+    first, last = dist.size, -1
+    for col in range(dist.size):
+        is_near = (dist[col] <= front) & (dist[col] > low)
+        first = min(first, col if is_near else dist.size)
+        last = max(last, col if is_near else -1)
+    return first, last
 
 
 @_kernel
@@ -298,7 +346,7 @@ def _grow(
                 outcome = STUCK
                 break
         if nearest <= front:
-            sink, tail = _join(front, dist, least, col_to_row, tree, reach, tail, low, far)
+            sink, tail = _join(front, dist, least, col_to_row, tree, reach, tail, low)
             if sink >= 0:
                 outcome = FOUND
                 break

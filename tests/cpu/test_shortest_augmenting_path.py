@@ -49,17 +49,37 @@ class Solved(SolvedBy):
         super().__init__(run, matrix, kind=kind, limit=limit, control=control, **given)
 
 
-SHAPES = [(0, 0), (0, 4), (1, 1), (1, 9), (2, 2), (7, 300), (63, 63), (64, 65), (130, 257)]
+SHAPES = [(0, 0), (0, 4), (1, 1), (1, 9), (2, 2), (7, 300), (128, 128), (129, 257), (9, 4200)]
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 @pytest.mark.parametrize("top", [1, 4, 1000, 10**12])
+@pytest.mark.parametrize("dtype", [np.int64, np.float32, np.float64])
 @EVERY_KIND
-def test_lanes_of_any_length(kind, shape, top):
-    matrix = np.random.default_rng(1).integers(-top, top, shape, endpoint=True)
+def test_lanes_of_any_length(kind, dtype, shape, top):
+    matrix = np.random.default_rng(1).integers(-top, top, shape, endpoint=True).astype(dtype)
     solved = Solved(kind, matrix)
     solved.check_optimal()
     assert solved.total == optimum(matrix)
+
+
+@pytest.mark.parametrize("ncols", [0, 1, 2, 127, 128, 129, 1000, 4096, 4097, 9000])
+@pytest.mark.parametrize("top", [1, 5, 10**6])
+@pytest.mark.parametrize("dtype", [np.int32, np.int64, np.float64])
+def test_the_least_two_reduced_costs(dtype, top, ncols):
+    """They are the first two of a stable sort."""
+    rng = np.random.default_rng(ncols)
+    number = np.dtype(dtype).type
+    far = number(math.inf if number is np.float64 else np.iinfo(number).max)
+    for share in (0, 0.5, 1):
+        line, price = rng.integers(0, top, (2, ncols), endpoint=True).astype(dtype)
+        if number is np.float64:
+            line[rng.random(ncols) < share] = far
+        reduced = line - price
+        nearest = [col for col in np.argsort(reduced, kind="stable")[:2] if reduced[col] < far]
+        expected = [(reduced[col], col) for col in nearest] + [(far, -1)] * (2 - len(nearest))
+        found = dense_paths.least_two(line, price, np.empty(dense_paths.LANES, dtype), far)
+        assert [found[:2], found[2:]] == expected
 
 
 @pytest.mark.parametrize("budget", [1, 100, 5000])
