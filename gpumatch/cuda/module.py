@@ -203,21 +203,32 @@ def kernels_for(source: Source, dtype: Any) -> Kernels:
 def require_memory(nbytes: int, purpose: str) -> None:
     """Raise MemoryError, before anything is launched, when the device can't give `nbytes`.
 
-    What CuPy's pool holds may lie in pieces. So the bytes are taken in one, and left to the pool.
+    What CuPy's pool holds may lie in pieces. So the bytes are taken in one, and left to the pool;
+    if need be, the pool gives back before what lies idle.
     """
+    import cupy
+
+    if _is_to_be_had(nbytes):
+        return
+    device, pool = cupy.cuda.Device(), cupy.get_default_memory_pool()
+    pool.free_all_blocks()
+    if _is_to_be_had(nbytes):
+        return
+    free = device.mem_info[0] + pool.free_bytes()
+    if pool.get_limit() > 0:
+        free = min(free, pool.get_limit() - pool.used_bytes())
+    pieces = " in pieces" if nbytes <= free else ""
+    raise MemoryError(f"{purpose} needs {nbytes} bytes on GPU {device.id}; {free} are free{pieces}")
+
+
+def _is_to_be_had(nbytes: int) -> bool:
     import cupy
 
     try:
         cupy.cuda.alloc(nbytes)
     except (MemoryError, OverflowError):  # more than 64 bits can count
-        device, pool = cupy.cuda.Device(), cupy.get_default_memory_pool()
-        free = device.mem_info[0] + pool.free_bytes()
-        if pool.get_limit() > 0:
-            free = min(free, pool.get_limit() - pool.used_bytes())
-        pieces = " in pieces" if nbytes <= free else ""
-        raise MemoryError(
-            f"{purpose} needs {nbytes} bytes on GPU {device.id}; {free} are free{pieces}"
-        ) from None
+        return False
+    return True
 
 
 def blocks_for(vertices: int) -> int:

@@ -8,6 +8,22 @@ from gpumatch.cuda import module
 
 
 @pytest.mark.gpu
+def test_blocks_that_lie_idle_in_a_limited_pool_are_given_back():
+    cp = pytest.importorskip("cupy")
+    size = 2**20
+    pool = cp.get_default_memory_pool()
+    pool.free_all_blocks()
+    limit = pool.get_limit()
+    try:
+        pool.set_limit(size=pool.total_bytes() + 4 * size)
+        cp.cuda.alloc(3 * size)
+        assert pool.free_bytes() >= 3 * size
+        module.require_memory(4 * size, "a search")
+    finally:
+        pool.set_limit(size=limit)
+
+
+@pytest.mark.gpu
 def test_memory_is_counted_in_one_piece():
     cp = pytest.importorskip("cupy")
     size = 2**20
