@@ -20,6 +20,7 @@ GPU_PAYS_FROM = 100_000
 GPU_PAYS_FROM_PAIRS = 2_000_000  # the same for the pairs of a dense matrix of costs (docs/guide.md)
 # Share of the pairs that sparse costs must allow for a GPU to make them dense.
 DENSE_PAYS_FROM = 1 / 100
+UNFOLDING_BYTES = 32  # an entry of sparse costs while they are made dense on a GPU
 
 BACKENDS = ("cpu", "cuda", "reference")
 
@@ -248,9 +249,10 @@ def _best_assignment(backend: str, costs: Any) -> str:
 def _fits(costs: Any, matrices: int) -> bool:
     """Whether the GPU has memory for so many dense matrices of the costs, and all else."""
     matrix = math.prod(costs.shape) * costs.itemsize
+    unfolding = UNFOLDING_BYTES * costs.nnz if costs.is_sparse else 0
     try:
         module = module_for("module", on_device=True)
-        module.require_memory(matrices * matrix + matrix // 4, "the costs")
+        module.require_memory(matrices * matrix + max(matrix // 4, unfolding), "the costs")
     except MemoryError:
         return False
     return True

@@ -123,6 +123,8 @@ SPARSE = Costs(shape=(1000, 1000), on_device=True, is_sparse=True, nnz=10_000, i
         (SPARSE._replace(nnz=9_999), 10**7, "auction"),
         (SPARSE._replace(nnz=9_999, is_integer=False), 10**7, TREE),
         (SPARSE._replace(nnz=9_999, is_integer=False), 10**7 - 1, "auction"),
+        (SPARSE._replace(nnz=200_000), 144 * 10**5, TREE),
+        (SPARSE._replace(nnz=200_000), 144 * 10**5 - 1, "auction"),
         (SPARSE._replace(shape=(0, 9), nnz=0), 0, TREE),
     ],
 )

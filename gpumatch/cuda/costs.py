@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import cupy as cp
 import numpy as np
 
+from gpumatch import backends
 from gpumatch.cuda import module
 
 __all__ = ["NEVER", "Solution", "copy_to", "dense_matrix"]
@@ -54,7 +55,8 @@ def dense_matrix(costs: Any) -> tuple[cp.ndarray, bool]:
         return cp.asarray(costs.values), costs.is_complete
     nrows, ncols = costs.shape
     dtype = costs.weights.dtype
-    module.require_memory(dtype.itemsize * nrows * ncols, "the matrix of sparse costs")
+    size = dtype.itemsize * nrows * ncols + backends.UNFOLDING_BYTES * costs.nnz
+    module.require_memory(size, "the matrix of sparse costs")
     values = cp.full(costs.shape, NEVER if costs.is_integer else np.inf, dtype)
     rows, cols = costs.graph.edges()
     values[cp.asarray(rows), cp.asarray(cols)] = cp.asarray(costs.weights)
