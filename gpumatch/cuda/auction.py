@@ -86,17 +86,20 @@ def run(
             return True
     precision = Precision.of(costs, limit, bits=_BITS)
     if precision.is_workable:
-        auction = _Auction(costs, col_dual, limit, precision, convergence)
-        done = False
-        try:
-            done = auction.run(control)
-        finally:
-            auction.write(solution)
+        done = _hold(_Auction(costs, col_dual, limit, precision, convergence), solution, control)
         if not done or precision.is_exact:
             return done
         if finish == "epsilon":
             return False
     return _close_gap(costs, solution, control, limit=limit, threads=threads, seed=seed)
+
+
+def _hold(auction: _Auction, solution: Solution, control: Any) -> bool:
+    """Hold the auction and keep its result, not its memory; False when stopped."""
+    try:
+        return auction.run(control)
+    finally:
+        auction.write(solution)
 
 
 def _close_gap(costs: Any, solution: Solution, control: Any, **options: Any) -> bool:
