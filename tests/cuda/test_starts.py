@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 import graphs
 from gpumatch import BipartiteGraph, backends, maximum_matching, verify
@@ -59,6 +60,18 @@ def test_no_edge_is_left_between_free_vertices(start, name, rcp):
         assert_maximal(graph, *left_by(start, graph, seed))
     m = maximum_matching(graph, init=start)
     assert verify(graph, m).size == maximum_matching(A, backend="cpu").size
+
+
+@pytest.mark.parametrize("shared", [100, 1_500])
+def test_a_team_takes_the_neighbour_of_least_degree(shared):
+    """Each row has many columns with all others and one alone: warps and blocks find that one."""
+    nrows = 1_100
+    crowd = np.ones((nrows, shared), bool)
+    A = sp.hstack([crowd[:, : shared // 2], sp.eye_array(nrows), crowd[:, shared // 2 :]])
+    whole = BipartiteGraph(A).to_device()
+    graph = BipartiteGraph((whole.indptr, whole.indices, whole.shape))
+    row_to_col, _ = left_by("min-degree", graph)
+    assert (row_to_col.get() == shared // 2 + np.arange(nrows)).all()
 
 
 @EVERY_START
