@@ -77,7 +77,7 @@ def pairs(values: np.ndarray, maximize: bool) -> tuple[np.ndarray, np.ndarray] |
     nrows, ncols = values.shape
     count = nrows if nrows < ncols else ncols
     row_ind, col_ind = empty(count, _INT64), empty(count, _INT64)
-    if _solve(costs, maximize, largest, _INF, row_ind, col_ind):
+    if count == 0 or _solve(costs, maximize, largest, _INF, row_ind, col_ind):
         return row_ind, col_ind
     if dtype == _INT64 and _dispatcher(
         values.astype(_INT64, "C"), bool(maximize), _LARGEST_INT64, _FAR_INT64, row_ind, col_ind
