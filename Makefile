@@ -15,7 +15,7 @@ demo: $(VENV)/.demo
 	$(BIN)/gpumatch match $(VENV)/delaunay_n16.npz
 
 test: $(VENV)/.test
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto --maxprocesses 4
 
 lint: $(VENV)/.lint
 	$(BIN)/ruff check .
