@@ -16,7 +16,8 @@ from scipy.sparse.csgraph import maximum_bipartite_matching
 from gpumatch.bipartite import BipartiteGraph
 from gpumatch.cpu import interleaving, reference
 from gpumatch.cpu.interleaving import Grid
-from gpumatch.cpu.reference import ALGORITHMS, BfsState, Flags, OpenEdges, check_bfs_level
+from gpumatch.cpu.reference import ALGORITHMS, Flags, OpenEdges
+from tests.bfs_levels import BfsState, check_bfs_level
 
 LAUNCHES = ["ct", "mt"]
 L0, L0_RIGHT_PATHS = 0, 2

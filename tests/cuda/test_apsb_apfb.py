@@ -10,7 +10,7 @@ import scipy.sparse as sp
 
 from gpumatch import BipartiteGraph, certificates, maximum_matching
 from gpumatch.cpu import reference
-from gpumatch.cpu.reference import BfsState, check_bfs_level
+from tests.bfs_levels import BfsState, check_bfs_level
 
 pytestmark = pytest.mark.gpu
 
