@@ -15,6 +15,7 @@ from scipy.sparse import csr_array
 import gpumatch as gm
 from gpumatch.costs import as_costs
 from gpumatch.cpu import dgs
+from gpumatch.cpu.dgs_kernels import Side, exchange, find_best
 from graphs import costs
 from tests.cpu.cases import FreeRun
 
@@ -212,27 +213,27 @@ def sides(matrix, row_to_col):
     row_paid, col_paid = matrix[np.arange(rows.size), rows], np.zeros(cols.size)
     col_paid[rows] = row_paid
     return (
-        dgs.Side(matrix, rows, row_paid, np.inf, np.inf),
-        dgs.Side(np.ascontiguousarray(matrix.T), cols, col_paid, 0.0, np.inf),
+        Side(matrix, rows, row_paid, np.inf, np.inf),
+        Side(np.ascontiguousarray(matrix.T), cols, col_paid, 0.0, np.inf),
     )
 
 
 def test_agents_and_jobs_find_their_best_exchanges():
     rows, cols = sides([[9, 4, 1], [3, 9, 9], [8, 9, 9]], [0, 1, 2])
-    assert dgs.find_best(rows, cols, 0) == (11.0, 1)  # 9 + 9 becomes 4 + 3; 9 + 9 becomes 1 + 8
-    assert dgs.find_best(rows, cols, 2) == (9.0, 0)
-    assert dgs.find_best(cols, rows, 1) == (11.0, 0)
-    assert dgs.find_best(cols, rows, 2) == (9.0, 0)
+    assert find_best(rows, cols, 0) == (11.0, 1)  # 9 + 9 becomes 4 + 3; 9 + 9 becomes 1 + 8
+    assert find_best(rows, cols, 2) == (9.0, 0)
+    assert find_best(cols, rows, 1) == (11.0, 0)
+    assert find_best(cols, rows, 2) == (9.0, 0)
 
 
 def test_an_exchange_out_of_date_is_not_made():
     rows, cols = sides([[9, 4, 1], [3, 9, 9], [8, 9, 9]], [0, 1, 2])
-    assert dgs.exchange(rows, cols, 0, 1)
+    assert exchange(rows, cols, 0, 1)
     assert rows.mate.tolist() == [1, 0, 2]
     assert cols.mate.tolist() == [1, 0, 2]
     assert rows.paid.tolist() == [4, 3, 9]
     assert cols.paid.tolist() == [3, 4, 9]
-    assert not dgs.exchange(rows, cols, 2, 0)  # 9 + 3 would become 8 + 9
+    assert not exchange(rows, cols, 2, 0)  # 9 + 3 would become 8 + 9
     assert rows.mate.tolist() == [1, 0, 2]
 
 
