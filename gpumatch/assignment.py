@@ -47,7 +47,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpumatch import backends
-from gpumatch.arrays import array_of, index_array
+from gpumatch.arrays import array_of, count_matched, index_array
 from gpumatch.bipartite import BipartiteGraph
 from gpumatch.checks import CertificateError, check_mates
 from gpumatch.control import Callback, Control
@@ -384,7 +384,7 @@ class _Solution:
 
     @property
     def matched(self) -> int:
-        return int(np.count_nonzero(self.row_to_col >= 0))
+        return count_matched(self.row_to_col)
 
     def transpose(self) -> _Solution:
         cover = None if self.cover is None else self.cover[::-1]

@@ -64,6 +64,7 @@ import numpy as np
 from numba import njit, types
 from numba.extending import overload
 
+from gpumatch.arrays import count_matched
 from gpumatch.cpu import shortest_augmenting_path
 from gpumatch.cpu.dense_paths import LANES
 from gpumatch.cpu.dense_paths import least_two as dense_least_two
@@ -241,12 +242,12 @@ class _Auction:
 
     @property
     def _assigned(self) -> int:
-        return int(np.count_nonzero(self.rows.mate >= 0))
+        return count_matched(self.rows.mate)
 
     @property
     def assigned(self) -> int:
         """Rows that are assigned, now or after the last epsilon."""
-        return self._assigned if self.best is None else int(np.count_nonzero(self.best[0] >= 0))
+        return self._assigned if self.best is None else count_matched(self.best[0])
 
     def _cap(self) -> float:
         """The price of columns left over: that of the cheapest one assigned, or 0."""

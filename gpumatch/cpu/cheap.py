@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
+from gpumatch.arrays import count_matched
 from gpumatch.cpu.sides import blocks
 
 __all__ = ["run"]
@@ -47,7 +48,7 @@ def run(
 
     One thread, the same result for every ``seed``.
     """
-    matched = int(np.count_nonzero(row_to_col >= 0))
+    matched = count_matched(row_to_col)
     for first, last in blocks(graph.indptr):
         if control.tick(matched):
             return False

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from gpumatch.arrays import count_matched
 from gpumatch.cpu.level_search import LevelSearch
 from gpumatch.cpu.lookahead_search import LookaheadSearch
 from gpumatch.cpu.sides import larger_side, smaller_side
@@ -36,7 +37,7 @@ def run(
     seed: int,
 ) -> bool:
     """Extend the matching to a maximum one; True unless ``control`` stopped it."""
-    matched = int(np.count_nonzero(row_to_col >= 0))
+    matched = count_matched(row_to_col)
     with Workers(1, graph.nnz) as workers:
         shortest = LevelSearch(smaller_side(graph, row_to_col, col_to_row), workers)
         further = LookaheadSearch(larger_side(graph, row_to_col, col_to_row), workers)

@@ -55,6 +55,7 @@ from typing import Any
 
 import numpy as np
 
+from gpumatch.arrays import count_matched
 from gpumatch.cpu.forests import Forests
 from gpumatch.cpu.lookahead_search import LookaheadSearch
 from gpumatch.cpu.sides import smaller_side
@@ -75,7 +76,7 @@ def run(
     seed: int,
 ) -> bool:
     """Extend the matching to a maximum one; True unless ``control`` stopped it."""
-    matched = int(np.count_nonzero(row_to_col >= 0))
+    matched = count_matched(row_to_col)
     if _saturated(row_to_col, graph.indptr) or matched == graph.ncols:
         return True
     unpaid = 0

@@ -35,6 +35,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
+from gpumatch.arrays import count_matched
 from gpumatch.cpu.atomics import cas, fetch_add, load
 from gpumatch.cpu.sides import BUDGET, Side, free_vertices, smaller_side
 from gpumatch.cpu.workers import Workers
@@ -165,7 +166,7 @@ def run(
     seed: int,
 ) -> bool:
     """Extend the matching to a maximum one; True unless ``control`` stopped it."""
-    matched = int(np.count_nonzero(row_to_col >= 0))
+    matched = count_matched(row_to_col)
     with Workers(threads, graph.nnz) as workers:
         search = _DisjointSearch(smaller_side(graph, row_to_col, col_to_row), workers)
         found = -1

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from gpumatch.arrays import count_matched
 from gpumatch.cpu.level_search import LevelSearch
 from gpumatch.cpu.sides import smaller_side
 from gpumatch.cpu.workers import Workers
@@ -33,7 +34,7 @@ def run(
     seed: int,
 ) -> bool:
     """Extend the matching to a maximum one; True unless ``control`` stopped it."""
-    matched = int(np.count_nonzero(row_to_col >= 0))
+    matched = count_matched(row_to_col)
     with Workers(threads, graph.nnz) as workers:
         search = LevelSearch(smaller_side(graph, row_to_col, col_to_row), workers)
         found = -1

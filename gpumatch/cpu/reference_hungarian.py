@@ -65,6 +65,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gpumatch.arrays import count_matched
 from gpumatch.cpu.initial_reduction import dense_matrix
 from gpumatch.cpu.interleaving import Grid, Turns
 
@@ -507,7 +508,7 @@ def run(
     whole = _Whole(dense_matrix(costs, limit), is_integer=costs.is_integer)
 
     def beat() -> None:
-        if control.tick(int(np.count_nonzero(row_to_col >= 0))):
+        if control.tick(count_matched(row_to_col)):
             raise _Stopped
 
     def write() -> None:

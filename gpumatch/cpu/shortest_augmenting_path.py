@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from gpumatch.arrays import count_matched
 from gpumatch.cpu import dense_paths, sparse_paths
 from gpumatch.cpu.dense_paths import HEAD, LANES, SCANS, SPENT
 
@@ -92,7 +93,7 @@ class _Paths(ABC):
 
     @property
     def matched(self) -> int:
-        return int(np.count_nonzero(self.row_to_col >= 0))
+        return count_matched(self.row_to_col)
 
     def begin(self, control: Any) -> bool:
         """Prices and pairs to begin from: those given, as far as they go together, or new ones."""
