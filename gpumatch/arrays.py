@@ -91,7 +91,7 @@ def exactly(array: Any, dtype: Any) -> Any:
 
 
 # CuPy compiles any(), all() and sums of bool anew for each class of sizes, for seconds each time.
-# Sums of int64 and maxima of bytes it has ready.
+# Maxima of bytes it has ready, and counting.cu counts without an array in between.
 
 
 def any_true(marks: Any) -> bool:
@@ -105,18 +105,18 @@ def count_true(marks: Any) -> int:
     """How many of the bool array's marks are set."""
     if isinstance(marks, np.ndarray):
         return int(np.count_nonzero(marks))
-    return int(marks.astype(np.int64).sum())
+    return _counting().count_from(marks, 1)
 
 
 def count_matched(mates: Any) -> int:
     """How many of a side's mates are vertices, not -1 or another mark below 0."""
     if isinstance(mates, np.ndarray):
         return int(np.count_nonzero(mates >= 0))
-    return int(_is_matched()(mates).sum())
+    return _counting().count_from(mates, 0)
 
 
 @functools.cache
-def _is_matched() -> Any:
-    import cupy
+def _counting() -> Any:
+    from gpumatch.cuda import counting
 
-    return cupy.ElementwiseKernel("T mate", "int64 is_matched", "is_matched = mate >= 0")
+    return counting

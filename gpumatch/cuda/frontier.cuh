@@ -130,7 +130,8 @@ __device__ void append_gathered(GatheringQueue<Item> out) {
 }
 
 // Add up a number of every thread of the grid into *total.
-__device__ inline void add_to(int* total, int number) {
+template <typename Number>
+__device__ void add_to(Number* total, Number number) {
   for (int step = kWarp / 2; step > 0; step /= 2) {
     number += __shfl_down_sync(kWholeWarp, number, step);
   }

@@ -18,6 +18,7 @@ COMPILE_OPTIONS = ("-std=c++17",)
 BLOCK = 256  # threads a block, of every kernel here
 OFFSET_TYPES = {"int32": "int", "int64": "long long"}
 COST_TYPES = {"int32": "int", "int64": "long long", "float32": "float", "float64": "double"}
+COUNTED_TYPES = {"uint8": "unsigned char", "int32": "int", "int64": "long long"}
 
 _INCLUDE = re.compile(r'^#include "(\w+\.cuh)"\n', re.MULTILINE)
 
@@ -32,7 +33,7 @@ class Source:
         Name of the file in this package.
     kernels : tuple of str
         Names of the kernels; an ``{Offset}`` in them stands for the type of the CSR offsets, a
-        ``{Cost}`` for that of the costs.
+        ``{Cost}`` for that of the costs, a ``{Number}`` for that of what is counted.
     cooperative : bool
         Launched so that all blocks are resident: what a grid barrier needs. CuPy's flag is one a
         module, so kernels with larger grids live in another source.
@@ -140,6 +141,7 @@ DGS = Source(
     cooperative=True,
     types=COST_TYPES,
 )
+COUNTING = Source("counting.cu", ("count_from<{Number}>",), types=COUNTED_TYPES)
 SOURCES = (
     APSB_APFB,
     FRONTIER,
@@ -150,12 +152,13 @@ SOURCES = (
     HUNGARIAN_TREE,
     AUCTION,
     DGS,
+    COUNTING,
 )
 
 
 def instance(name: str, type_name: str) -> str:
-    """The C++ name of a kernel for one type of offsets or costs."""
-    return name.format(Offset=type_name, Cost=type_name)
+    """The C++ name of a kernel for one type of offsets, costs or numbers."""
+    return name.format(Offset=type_name, Cost=type_name, Number=type_name)
 
 
 class Kernels:

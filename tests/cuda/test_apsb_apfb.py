@@ -183,6 +183,7 @@ def test_device_input_gives_device_output_on_the_callers_stream(kind):
 
     A = uniform(2_000, 1_500, 3, 3)
     device = make(sp.csr_matrix(A.astype(np.float32)))
+    cp.cuda.get_current_stream().synchronize()  # the other stream does not wait for the copy
     with cp.cuda.Stream(non_blocking=True):
         m = maximum_matching(device)
         assert m.stats["backend"] == "cuda"
