@@ -20,7 +20,7 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from itertools import permutations
+from itertools import islice, permutations
 
 import numpy as np
 
@@ -90,11 +90,19 @@ class Grid:
         else:
             shares = _shares(active, count)
         width = int(self._random.choice((1, WARP)))
+        if len(shares) == 1:
+            self._run_alone(*map(thread, shares.values()))
+            return
         with _no_garbage_collection():
             warps: dict[int, list[Turns]] = defaultdict(list)
             for tid, share in shares.items():
                 warps[tid // width].append(thread(share))
             self._run(warps.values(), math.factorial(width))
+
+    def _run_alone(self, lane: Turns) -> None:
+        """Let the only lane come to its end."""
+        while next(islice(lane, TURNS_PER_HEARTBEAT - 1, None), DONE) is not DONE:
+            self._heartbeat()
 
     def _run(self, warps: Iterable[list[Turns]], order_count: int) -> None:
         """Give the warps their turns until all lanes are done."""

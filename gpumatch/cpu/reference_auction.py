@@ -1,8 +1,9 @@
 """Vasconcelos, Rosenhahn (2009) without a GPU: the auction's two kernels as interleaved threads.
 
-Every kernel is a loop over the persons or the objects of one thread, written as a generator; the
-scheduler of `gpumatch.cpu.interleaving` advances the threads in a seeded order. It is slow: for a
-few hundred persons, to follow the paper and to compare the CUDA kernels with.
+A kernel in which threads write what others hold is a loop over the objects of one thread, written
+as a generator; the scheduler of `gpumatch.cpu.interleaving` advances the threads in a seeded order.
+It is to follow the paper and to compare the CUDA kernels with: a thousand persons take seconds, and
+minutes where they fight for the same objects.
 
 As in the paper there is one auction, from prices of 0, with one epsilon; so fewer persons than
 objects do no harm. It is fine enough for integers of a moderate range to end exactly. For others it
@@ -37,7 +38,10 @@ Interleavings
 -------------
 No thread writes what another thread of the launch reads, but for the counter: one turn stands for
 the atomic addition. An object unassigns its previous person and assigns the highest bidder; no two
-objects have the same of either. So the assignment does not depend on the order of the threads.
+objects have the same of either. So the assignment does not depend on the order of the threads. Of
+these, there is one for each object with bids; others find nothing to do. A person writes its own
+bid, and a place of the reduction its own sum, by what no thread of the launch changes: those
+kernels are expressions over whole arrays. The tests play them as threads, too.
 
 References
 ----------
@@ -46,6 +50,7 @@ C. N. Vasconcelos, B. Rosenhahn: Bipartite graph matching computation on GPU. EM
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -61,6 +66,8 @@ __all__ = ["Round", "assignment", "bidding", "count_assigned", "rounds", "run"]
 
 STEPS = 32
 """Epsilons in the spread of the costs, for each person, at most."""
+TILE = 1 << 18
+"""Net values at a time."""
 
 
 class Round(NamedTuple):
@@ -100,21 +107,19 @@ def bidding(
 
     A person who may have one object only offers ``jump`` more.
     """
-
-    def thread(persons: Sequence[int]) -> Turns:
-        for person in persons:
-            yield
-            bid_target[person] = UNMATCHED
-            if row_to_col[person] != UNMATCHED:
-                continue
-            value = benefit[person] - price
-            best = int(value.argmax())
-            second = max(value[:best].max(initial=-np.inf), value[best + 1 :].max(initial=-np.inf))
-            lead = value[best] - second if second > -np.inf else jump
-            bid_target[person] = best
-            bid_value[person] = price[best] + (lead + epsilon)
-
-    grid.launch(thread, row_to_col.size)
+    grid.begin_launch()
+    persons = np.flatnonzero(row_to_col == UNMATCHED)
+    bid_target[:] = UNMATCHED
+    for part in np.array_split(persons, 1 + persons.size * price.size // TILE):
+        value = benefit[part] - price
+        each = np.arange(part.size)
+        best = value.argmax(axis=1)
+        most = value[each, best]
+        value[each, best] = -np.inf
+        second = value.max(axis=1)
+        lead = np.where(second > -np.inf, most - second, jump)
+        bid_target[part] = best
+        bid_value[part] = price[best] + (lead + epsilon)
 
 
 def assignment(
@@ -129,49 +134,40 @@ def assignment(
 ) -> None:
     """Give every object that has bids to the highest bidder; count those that had nobody."""
 
+    bidders = defaultdict[int, list[int]](list)
+    persons = np.flatnonzero(bid_target != UNMATCHED)
+    for person, target in zip(persons.tolist(), bid_target[persons].tolist()):
+        bidders[target].append(person)
+    bids, prices, count = bid_value.data, price.data, counter.data
+    mates = row_to_col.data, col_to_row.data
+
     def thread(objects: Sequence[int]) -> Turns:
         for column in objects:
             yield
-            bidders = np.flatnonzero(bid_target == column)
-            if bidders.size == 0:
-                continue
-            winner = bidders[bid_value[bidders].argmax()]
-            previous = col_to_row[column]
-            price[column] = bid_value[winner]
-            col_to_row[column] = winner
-            row_to_col[winner] = column
+            winner = max(bidders[column], key=bids.__getitem__)
+            previous = mates[1][column]
+            prices[column] = bids[winner]
+            mates[1][column] = winner
+            mates[0][winner] = column
             yield
             if previous == UNMATCHED:
-                counter[0] += 1
+                count[0] += 1
             else:
-                row_to_col[previous] = UNMATCHED
+                mates[0][previous] = UNMATCHED
 
-    grid.launch(thread, col_to_row.size)
+    grid.launch(thread, col_to_row.size, bidders)
 
 
 def count_assigned(col_to_row: np.ndarray, *, grid: Grid) -> int:
     """The paper's way without atomics: a boolean for each object, reduced pairwise."""
-    assigned = np.empty(col_to_row.size, np.int64)
-
-    def mark(objects: Sequence[int]) -> Turns:
-        for column in objects:
-            yield
-            assigned[column] = col_to_row[column] != UNMATCHED
-
-    grid.launch(mark, assigned.size)
-    size = assigned.size
-    while size > 1:
-        half = -(-size // 2)
-
-        def add(places: Sequence[int], size: int = size, half: int = half) -> Turns:
-            for place in places:
-                yield
-                if place + half < size:
-                    assigned[place] += assigned[place + half]
-
-        grid.launch(add, half)
-        size = half
-    return int(assigned[0]) if size else 0
+    grid.begin_launch()
+    assigned = (col_to_row != UNMATCHED).astype(np.int64)
+    while assigned.size > 1:
+        grid.begin_launch()
+        half = -(-assigned.size // 2)
+        assigned[: assigned.size - half] += assigned[half:]
+        assigned = assigned[:half]
+    return int(assigned.sum())
 
 
 # -- the driver ------------------------------------------------------------------------------------

@@ -1,17 +1,17 @@
 """Date and Nagi (2016) without a GPU: both Hungarian variants' kernels as interleaved threads.
 
-As in `gpumatch.cpu.reference`, each kernel is a loop over the vertices of one thread, written as a
-generator, and `Grid` advances the threads in a seeded random order. So the races by which the paper
-finds several vertex-disjoint augmenting paths at once happen here as on a GPU. It is slow: for some
-dozens of rows, to follow the paper and to compare the CUDA kernels with.
+As in `gpumatch.cpu.reference`, a kernel in which threads meet is a loop over the vertices of one
+thread, written as a generator, and `Grid` advances the threads in a seeded random order. So the
+races by which the paper finds several vertex-disjoint augmenting paths at once happen here as on a
+GPU. It is to follow the paper and to compare the CUDA kernels with: a thousand rows take seconds,
+minutes where each of them asks for hundreds of dual updates.
 
 Names
 -----
 =======================  ===========================================================================
 paper                    here
 =======================  ===========================================================================
-C                        costs: a list of rows, `INF` for forbidden pairs
-D_r, D_c                 row_dual, col_dual
+C, D_r, D_c              slacks: the costs and ``row_dual``, ``col_dual`` in `Slacks`
 A_r, A_c                 row_to_col, col_to_row
 V_r, V_c                 row_cover, col_cover
 P_r, P_c                 row_pred, col_pred
@@ -29,10 +29,8 @@ sections 4.2 to 4.4      :func:`iterations`
 
 Numbers
 -------
-Costs become Python's integers, which have no end: floats are multiplied by a power of two that
-makes all of them whole, and everything is doubled, so that theta is even and theta / 2 is whole. It
-stays even: all duals of rows and columns change by theta / 2, up or down, hence all slacks by a
-multiple of theta. So a zero is a zero, and nothing is rounded but the duals that are returned.
+Costs become even integers, and nothing is rounded but the duals that are returned: see
+`cpu.exact_slacks`.
 
 Where the paper is silent, or misprinted
 ----------------------------------------
@@ -47,7 +45,22 @@ Where the paper is silent, or misprinted
   tight pair, as in its sequential form, not from the unassigned ones only: covers stay.
 - theta is infinite when no pair leads out of the trees: there is no full assignment.
 
-Interleavings: a bare ``yield`` is where a thread waits for its turn; see `cpu.interleaving`.
+Interleavings
+-------------
+A bare ``yield`` is where a thread waits for its next turn; `cpu.interleaving` says whose that is.
+One stands before every access whose outcome another thread of the launch can change:
+
+- *Algorithm 3*: rows race for columns. A column that is covered stays so in a launch, and a row
+  passes it by. An unmatched column is not covered in a launch, and keeps the row that wrote last:
+  of the rows of one thread, its last. So NumPy picks the pairs that matter when a launch begins,
+  and threads run for their rows.
+- *Algorithm 4*: a column lowers its own slack, by costs and duals that no one changes: NumPy does
+  that for all of them. Threads run for the columns that then write to their mates.
+- *Algorithms 5 and 6*: paths race for the vertices that they share.
+
+In the other kernels each thread writes what is its own alone, by what no thread of the launch
+changes, or (Algorithm 9) all write the same. They are expressions over whole arrays. The tests play
+them as threads, too.
 
 References
 ----------
@@ -57,25 +70,24 @@ Computing 57, 2016.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from itertools import accumulate
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gpumatch.arrays import count_matched
+from gpumatch.cpu.exact_slacks import Slacks
 from gpumatch.cpu.initial_reduction import dense_matrix
 from gpumatch.cpu.interleaving import Grid, Turns
 
-INF = math.inf
 NONE = -1  # no mate, predecessor or successor
 
 INACTIVE, ACTIVE, VISITED, REVERSE, AUGMENT = range(5)
 
-Number = int | float  # float only for INF
-Costs = Sequence[Sequence[Number]]
+Vertices = NDArray[np.intp]
 
 
 class Iteration(NamedTuple):
@@ -105,32 +117,25 @@ class Iteration(NamedTuple):
 class State:
     """The paper's arrays, for n rows and m >= n columns; see the module."""
 
-    def __init__(self, costs: Costs, nrows: int, ncols: int) -> None:
-        self.costs, self.nrows, self.ncols = costs, nrows, ncols
-        self.row_to_col, self.col_to_row = [NONE] * nrows, [NONE] * ncols
-        self.row_dual: list[int] = [0] * nrows
-        self.col_dual: list[int] = [0] * ncols
-        self.slack: list[Number] = [INF] * ncols
-        self.indptr, self.indices = [0] * (nrows + 1), list[int]()
+    def __init__(self, slacks: Slacks) -> None:
+        self.slacks = slacks
+        self.nrows, self.ncols = nrows, ncols = slacks.shape
+        self.row_to_col, self.col_to_row = _no_vertex(nrows), _no_vertex(ncols)
+        self.indptr, self.indices = np.zeros(nrows + 1, np.intp), np.empty(0, np.intp)
         self.uncover()
 
     def uncover(self) -> None:
         """Reset what belongs to one iteration."""
         nrows, ncols = self.nrows, self.ncols
-        self.row_cover, self.col_cover = [False] * nrows, [False] * ncols
-        self.row_pred, self.col_pred = [NONE] * nrows, [NONE] * ncols
-        self.row_next, self.col_next = [NONE] * nrows, [NONE] * ncols
-        self.row_mark, self.col_mark = [INACTIVE] * nrows, [INACTIVE] * ncols
-        self.slack = [INF] * ncols
-
-    def reduced(self, row: int, col: int) -> Number:
-        """The slack of a pair."""
-        cost = self.costs[row][col]
-        return INF if cost == INF else cost - self.row_dual[row] - self.col_dual[col]
+        self.row_cover, self.col_cover = np.zeros(nrows, bool), np.zeros(ncols, bool)
+        self.row_pred, self.col_pred = _no_vertex(nrows), _no_vertex(ncols)
+        self.row_next, self.col_next = _no_vertex(nrows), _no_vertex(ncols)
+        self.row_mark, self.col_mark = np.full(nrows, INACTIVE), np.full(ncols, INACTIVE)
+        self.slack = np.full(ncols, self.slacks.far, self.slacks.dtype)
 
     @property
     def matched(self) -> int:
-        return sum(col != NONE for col in self.row_to_col)
+        return count_matched(self.row_to_col)
 
 
 # -- the kernels ---------------------------------------------------------------------------------
@@ -138,235 +143,218 @@ class State:
 
 def reduce_rows(state: State, *, grid: Grid) -> None:
     """Give each row its least cost as dual (Algorithm 1, first kernel)."""
-
-    def thread(rows: Sequence[int]) -> Turns:
-        for row in rows:
-            yield
-            least = min(state.costs[row], default=INF)
-            state.row_dual[row] = 0 if least == INF else int(least)
-
-    grid.launch(thread, state.nrows)
+    grid.begin_launch()
+    if state.ncols:
+        least = state.slacks.least_of_rows(*_all(state))
+        state.slacks.row_dual[:] = np.where(least < state.slacks.far, least, 0)
 
 
 def reduce_columns(state: State, *, grid: Grid) -> None:
     """Give each column its least slack as dual (Algorithm 1, second kernel)."""
+    grid.begin_launch()
+    if state.nrows:
+        least, _ = state.slacks.least_of_columns(*_all(state))
+        state.slacks.col_dual[:] = np.where(least < state.slacks.far, least, 0)
 
-    def thread(cols: Sequence[int]) -> Turns:
-        for col in cols:
-            yield
-            least = min(state.reduced(row, col) for row in range(state.nrows))
-            state.col_dual[col] += 0 if least == INF else int(least)
 
-    grid.launch(thread, state.ncols)
+def _all(state: State) -> tuple[Vertices, Vertices]:
+    return np.arange(state.nrows), np.arange(state.ncols)
 
 
 def check_optimality(state: State, *, grid: Grid) -> int:
     """Cover the assigned rows, and count them (Algorithm 2)."""
-    match_count = 0
-
-    def thread(rows: Sequence[int]) -> Turns:
-        nonlocal match_count
-        for row in rows:
-            yield
-            if state.row_to_col[row] != NONE:
-                state.row_cover[row] = True
-                match_count += 1
-
-    grid.launch(thread, state.nrows)
-    return match_count
+    grid.begin_launch()
+    state.row_cover |= state.row_to_col != NONE
+    return state.matched
 
 
-def compact(is_relevant: Sequence[bool], *, grid: Grid) -> list[int]:
+def compact(is_relevant: NDArray[np.bool], *, grid: Grid) -> Vertices:
     """The indices of the relevant elements: stream compaction by prefix sums (section 3.3)."""
-    addresses = [0, *accumulate(map(int, is_relevant))]
-    relevant = [NONE] * addresses[-1]
-
-    def thread(elements: Sequence[int]) -> Turns:
-        for k in elements:
-            yield
-            if is_relevant[k]:
-                relevant[addresses[k]] = k
-
-    grid.launch(thread, len(is_relevant))
-    return relevant
+    grid.begin_launch()
+    return np.flatnonzero(is_relevant)
 
 
 def compress_matrix(state: State, *, grid: Grid) -> None:
-    """Make the adjacency lists Z of the tight pairs (section 3.3)."""
-    counts = [0] * state.nrows
-
-    def tight(row: int) -> list[int]:
-        return [col for col in range(state.ncols) if state.reduced(row, col) == 0]
-
-    def count(rows: Sequence[int]) -> Turns:
-        for row in rows:
-            yield
-            counts[row] = len(tight(row))
-
-    def scatter(rows: Sequence[int]) -> Turns:
-        for row in rows:
-            yield
-            state.indices[state.indptr[row] : state.indptr[row + 1]] = tight(row)
-
-    grid.launch(count, state.nrows)
-    state.indptr = [0, *accumulate(counts)]
-    state.indices = [NONE] * state.indptr[-1]
-    grid.launch(scatter, state.nrows)
+    """Make the adjacency lists Z of the tight pairs: count, then scatter (section 3.3)."""
+    grid.begin_launch()
+    rows, cols = np.divmod(state.slacks.tight_pairs(), state.ncols)
+    state.indptr = np.append(0, np.bincount(rows, minlength=state.nrows).cumsum())
+    grid.begin_launch()
+    state.indices = cols
 
 
-def expand_classical(state: State, frontier: Sequence[int], *, grid: Grid) -> None:
+def expand_classical(state: State, frontier: Vertices, *, grid: Grid) -> None:
     """Expand the frontier along the lists, a thread a row (Algorithm 3)."""
+    columns = _open_columns(state, frontier, grid.thread_count(len(frontier)))
+    mates, col_cover, col_mark = state.col_to_row.data, state.col_cover.data, state.col_mark.data
+    col_pred, row_pred = state.col_pred.data, state.row_pred.data
+    row_cover, row_mark = state.row_cover.data, state.row_mark.data
+    rows = frontier.tolist()
 
     def thread(slots: Sequence[int]) -> Turns:
         for slot in slots:
-            row = frontier[slot]
-            for k in range(state.indptr[row], state.indptr[row + 1]):
-                col = state.indices[k]
-                yield
-                if state.col_cover[col]:
+            row = rows[slot]
+            for col in columns[slot]:
+                new = mates[col]
+                if new == NONE:
+                    yield
+                    col_pred[col] = row
+                    col_mark[col] = REVERSE
+                    continue
+                if col_cover[col]:
                     continue
                 yield
-                state.col_pred[col] = row
-                new = state.col_to_row[col]
+                if col_cover[col]:
+                    continue
+                yield
+                col_pred[col] = row
                 if new == row:
                     continue
-                if new == NONE:
-                    state.col_mark[col] = REVERSE
-                    continue
                 yield
-                state.row_pred[new] = col
-                state.row_cover[new] = False
+                row_pred[new] = col
+                row_cover[new] = False
                 yield
-                state.col_cover[col] = True
+                col_cover[col] = True
                 yield
-                if state.row_mark[new] != VISITED:
-                    state.row_mark[new] = ACTIVE
-            state.row_mark[row] = VISITED
+                if row_mark[new] != VISITED:
+                    row_mark[new] = ACTIVE
+            row_mark[row] = VISITED
 
-    grid.launch(thread, len(frontier))
+    has_none = np.ones(len(rows), bool)
+    has_none[[*columns]] = False
+    state.row_mark[frontier[has_none]] = VISITED
+    grid.launch(thread, len(rows), columns)
 
 
-def expand_tree(state: State, frontier: Sequence[int], *, grid: Grid) -> None:
+def _open_columns(
+    state: State, frontier: Vertices, thread_count: int
+) -> Mapping[int, Sequence[int]]:
+    """The columns in the lists of the frontier's rows, by slot, at which there is a race.
+
+    Those covered are left out, and unmatched ones for which the same thread has a later row.
+    """
+    begins = state.indptr[frontier]
+    counts = state.indptr[frontier + 1] - begins
+    slots = np.repeat(np.arange(len(frontier)), counts)
+    shifts = np.repeat(begins + counts - counts.cumsum(), counts)
+    cols = state.indices[np.arange(len(slots)) + shifts]
+    is_open = ~state.col_cover[cols]
+    slots, cols = slots[is_open], cols[is_open]
+    latest = np.empty((thread_count, state.ncols), np.intp)
+    latest[slots % thread_count, cols] = slots
+    is_last = latest[slots % thread_count, cols] == slots
+    is_kept = is_last | (state.col_to_row[cols] != NONE)
+    columns = defaultdict[int, list[int]](list)
+    for slot, col in zip(slots[is_kept].tolist(), cols[is_kept].tolist()):
+        columns[slot].append(col)
+    return columns
+
+
+def expand_tree(state: State, frontier: Vertices, *, grid: Grid) -> None:
     """Expand the frontier by lowering slacks, a thread a column (Algorithm 4)."""
+    cols = np.flatnonzero(~state.col_cover)
+    lower_slacks(state, frontier, cols)
+    is_tight = state.slack[cols] == 0
+    has_mate = state.col_to_row[cols] != NONE
+    state.col_mark[cols[is_tight & ~has_mate]] = REVERSE
+    mates, row_pred, row_mark = state.col_to_row.data, state.row_pred.data, state.row_mark.data
+    row_cover, col_cover = state.row_cover.data, state.col_cover.data
 
     def thread(cols: Sequence[int]) -> Turns:
         for col in cols:
+            new = mates[col]
             yield
-            if state.col_cover[col]:
-                continue
-            for row in frontier:
-                slack = state.reduced(row, col)
-                if state.slack[col] > slack:
-                    state.slack[col] = slack
-                    state.col_pred[col] = row
-                new = state.col_to_row[col]
-                if state.slack[col] != 0:
-                    continue
-                if new == NONE:
-                    state.col_mark[col] = REVERSE
-                    continue
-                yield
-                state.row_pred[new] = col
-                state.row_cover[new] = False
-                state.col_cover[col] = True
-                state.row_mark[new] = ACTIVE
+            row_pred[new] = col
+            row_cover[new] = False
+            col_cover[col] = True
+            row_mark[new] = ACTIVE
 
-    grid.launch(thread, state.ncols)
-    for row in frontier:
-        state.row_mark[row] = VISITED
+    grid.launch(thread, state.ncols, cols[is_tight & has_mate].tolist())
+    state.row_mark[frontier] = VISITED
 
 
-def reverse_pass(state: State, ends: Sequence[int], *, grid: Grid) -> None:
+def lower_slacks(state: State, frontier: Vertices, cols: Vertices) -> None:
+    """Lower the columns' slacks to the least to the frontier; keep the first row that has it."""
+    least, nearest = state.slacks.least_of_columns(frontier, cols)
+    is_lower = least < state.slack[cols]
+    state.slack[cols[is_lower]] = least[is_lower]
+    state.col_pred[cols[is_lower]] = nearest[is_lower]
+
+
+def reverse_pass(state: State, ends: Vertices, *, grid: Grid) -> None:
     """Trace each end back to its root; where paths meet, the last one stays (Algorithm 5)."""
+    col_next, row_next = state.col_next.data, state.row_next.data
+    col_pred, row_pred = state.col_pred.data, state.row_pred.data
+    cols = ends.tolist()
 
     def thread(slots: Sequence[int]) -> Turns:
         for slot in slots:
-            row, col = NONE, ends[slot]
+            row, col = NONE, cols[slot]
             while col != NONE:
                 yield
-                state.col_next[col] = row
-                row = state.col_pred[col]
+                col_next[col] = row
+                row = col_pred[col]
                 yield
-                state.row_next[row] = col
-                col = state.row_pred[row]
+                row_next[row] = col
+                col = row_pred[row]
             state.row_mark[row] = AUGMENT
 
-    grid.launch(thread, len(ends))
+    grid.launch(thread, len(cols))
 
 
-def augmentation_pass(state: State, roots: Sequence[int], *, grid: Grid) -> None:
+def augmentation_pass(state: State, roots: Vertices, *, grid: Grid) -> None:
     """Turn the path from each root (Algorithm 6)."""
+    row_next, col_next = state.row_next.data, state.col_next.data
+    row_to_col, col_to_row = state.row_to_col.data, state.col_to_row.data
+    rows = roots.tolist()
 
     def thread(slots: Sequence[int]) -> Turns:
         for slot in slots:
-            row = roots[slot]
+            row = rows[slot]
             while row != NONE:
                 yield
-                col = state.row_next[row]
-                state.row_to_col[row] = col
+                col = row_next[row]
+                row_to_col[row] = col
                 yield
-                state.col_to_row[col] = row
-                row = state.col_next[col]
+                col_to_row[col] = row
+                row = col_next[col]
 
-    grid.launch(thread, len(roots))
+    grid.launch(thread, len(rows))
 
 
-def least_uncovered_slacks(state: State, *, grid: Grid) -> Number:
-    """The least slack between uncovered rows and columns: theta (Algorithm 7)."""
-    least: list[Number] = [INF] * state.nrows
-    theta: Number = INF
-
-    def of_rows(rows: Sequence[int]) -> Turns:
-        for row in rows:
-            yield
-            if state.row_cover[row]:
-                continue
-            for col in range(state.ncols):
-                if not state.col_cover[col]:
-                    least[row] = min(state.reduced(row, col), least[row])
-
-    def of_all(only: Sequence[int]) -> Turns:
-        nonlocal theta
-        for _ in only:
-            yield
-            theta = min(least, default=INF)
-
-    grid.launch(of_rows, state.nrows)
-    grid.launch(of_all, 1)
-    return theta
+def least_uncovered_slacks(state: State, *, grid: Grid) -> int | None:
+    """The least slack between uncovered rows and columns: theta, if any (Algorithm 7)."""
+    rows, cols = np.flatnonzero(~state.row_cover), np.flatnonzero(~state.col_cover)
+    grid.begin_launch()
+    least = state.slacks.least_of_rows(rows, cols) if cols.size else state.slack[cols]
+    grid.begin_launch()
+    theta = least.min(initial=state.slacks.far)
+    return int(theta) if theta < state.slacks.far else None
 
 
 def update_classical(state: State, theta: int, *, grid: Grid) -> None:
     """Change the duals by theta / 2 (Algorithm 8)."""
-
-    def thread(vertices: Sequence[int]) -> Turns:
-        for k in vertices:
-            yield
-            _change_duals(state, theta // 2, k)
-
-    grid.launch(thread, state.ncols)
+    grid.begin_launch()
+    _change_duals(state, theta)
 
 
 def update_tree(state: State, theta: int, *, grid: Grid) -> None:
     """Change the duals by theta / 2 and the slacks by theta; wake rows (Algorithm 9)."""
-
-    def thread(vertices: Sequence[int]) -> Turns:
-        for k in vertices:
-            yield
-            _change_duals(state, theta // 2, k)
-            if 0 < state.slack[k] < INF:
-                state.slack[k] -= theta
-                if state.slack[k] == 0:
-                    state.row_mark[state.col_pred[k]] = ACTIVE
-
-    grid.launch(thread, state.ncols)
+    grid.begin_launch()
+    _change_duals(state, theta)
+    changes = (state.slack > 0) & (state.slack < state.slacks.far)
+    state.slack[changes] -= theta
+    state.row_mark[state.col_pred[changes & (state.slack == 0)]] = ACTIVE
 
 
-def _change_duals(state: State, half: int, k: int) -> None:
-    """What Algorithms 8 and 9 do alike, for row k and column k."""
-    if k < state.nrows:
-        state.row_dual[k] += -half if state.row_cover[k] else half
-    state.col_dual[k] += -half if state.col_cover[k] else half
+def _change_duals(state: State, theta: int) -> None:
+    """What Algorithms 8 and 9 do alike: uncovered duals rise, covered ones fall."""
+    for dual, cover in (
+        (state.slacks.row_dual, state.row_cover),
+        (state.slacks.col_dual, state.col_cover),
+    ):
+        dual += theta // 2
+        dual[cover] -= theta
 
 
 # -- the drivers ---------------------------------------------------------------------------------
@@ -379,30 +367,29 @@ class Classical:
         self.state, self.grid = state, grid
         self._is_stale = True
 
-    def first_frontier(self) -> list[int]:
+    def first_frontier(self) -> Vertices:
         """Unassigned rows with a tight pair; the lists are remade only after a dual update."""
         state = self.state
         if self._is_stale:
             compress_matrix(state, grid=self.grid)
             self._is_stale = False
-        for row in range(state.nrows):
-            if not state.row_cover[row]:
-                has_pair = state.indptr[row] < state.indptr[row + 1]
-                state.row_mark[row] = ACTIVE if has_pair else VISITED
+        has_pair = state.indptr[:-1] < state.indptr[1:]
+        marks = np.where(has_pair, ACTIVE, VISITED)
+        state.row_mark = np.where(state.row_cover, state.row_mark, marks)
         return self.contract()
 
-    def expand(self, frontier: Sequence[int]) -> None:
+    def expand(self, frontier: Vertices) -> None:
         expand_classical(self.state, frontier, grid=self.grid)
 
-    def contract(self) -> list[int]:
-        return _marked(self.state.row_mark, ACTIVE, self.grid)
+    def contract(self) -> Vertices:
+        return compact(self.state.row_mark == ACTIVE, grid=self.grid)
 
-    def update(self) -> list[int] | None:
+    def update(self) -> Vertices | None:
         """Update the duals; the frontier to go on with, None if there is no full assignment."""
         theta = least_uncovered_slacks(self.state, grid=self.grid)
-        if theta == INF:
+        if theta is None:
             return None
-        update_classical(self.state, int(theta), grid=self.grid)
+        update_classical(self.state, theta, grid=self.grid)
         self._is_stale = True
         return self.first_frontier()
 
@@ -413,24 +400,22 @@ class Tree:
     def __init__(self, state: State, grid: Grid) -> None:
         self.state, self.grid = state, grid
 
-    def first_frontier(self) -> list[int]:
+    def first_frontier(self) -> Vertices:
         """Unassigned rows."""
-        state = self.state
-        for row in range(state.nrows):
-            if not state.row_cover[row]:
-                state.row_mark[row] = ACTIVE
+        self.state.row_mark[~self.state.row_cover] = ACTIVE
         return self.contract()
 
-    def expand(self, frontier: Sequence[int]) -> None:
+    def expand(self, frontier: Vertices) -> None:
         expand_tree(self.state, frontier, grid=self.grid)
 
-    def contract(self) -> list[int]:
-        return _marked(self.state.row_mark, ACTIVE, self.grid)
+    def contract(self) -> Vertices:
+        return compact(self.state.row_mark == ACTIVE, grid=self.grid)
 
-    def update(self) -> list[int] | None:
+    def update(self) -> Vertices | None:
         """Update the duals; the frontier to go on with, None if there is no full assignment."""
-        theta = min((slack for slack in self.state.slack if slack > 0), default=INF)
-        if theta == INF:
+        slack, far = self.state.slack, self.state.slacks.far
+        theta = slack[slack > 0].min(initial=far)
+        if theta == far:
             return None
         update_tree(self.state, int(theta), grid=self.grid)
         return self.contract()
@@ -442,8 +427,8 @@ ALGORITHMS: dict[str, type[Classical] | type[Tree]] = {
 }
 
 
-def _marked(marks: Sequence[int], mark: int, grid: Grid) -> list[int]:
-    return compact([m == mark for m in marks], grid=grid)
+def _no_vertex(size: int) -> Vertices:
+    return np.full(size, NONE, np.intp)
 
 
 def iterations(state: State, algorithm: str, grid: Grid) -> Iterator[Iteration]:
@@ -462,12 +447,12 @@ def iterations(state: State, algorithm: str, grid: Grid) -> Iterator[Iteration]:
         levels = updates = 0
         frontier = variant.first_frontier()
         while True:
-            while frontier:
+            while frontier.size:
                 variant.expand(frontier)
                 levels += 1
                 frontier = variant.contract()
-            ends = _marked(state.col_mark, REVERSE, grid)
-            if ends:
+            ends = compact(state.col_mark == REVERSE, grid=grid)
+            if ends.size:
                 break
             following = variant.update()
             if following is None:
@@ -475,7 +460,7 @@ def iterations(state: State, algorithm: str, grid: Grid) -> Iterator[Iteration]:
             frontier = following
             updates += 1
         reverse_pass(state, ends, grid=grid)
-        roots = _marked(state.row_mark, AUGMENT, grid)
+        roots = compact(state.row_mark == AUGMENT, grid=grid)
         augmentation_pass(state, roots, grid=grid)
         launches = grid.launches - launches
         yield Iteration(levels, updates, launches, len(roots), state.matched)
@@ -505,7 +490,9 @@ def run(
     """
     if search != "levels":
         raise ValueError(f"search={search!r} runs on 'cpu', not on 'reference'")
-    whole = _Whole(dense_matrix(costs, limit), is_integer=costs.is_integer)
+    values = dense_matrix(costs, limit)
+    forbidden = np.iinfo(np.int64).max if costs.is_integer else np.inf
+    state = State(Slacks(values, values < forbidden))
 
     def beat() -> None:
         if control.tick(count_matched(row_to_col)):
@@ -513,12 +500,14 @@ def run(
 
     def write() -> None:
         real = len(col_to_row)
-        row_to_col[:] = [col if col < real else NONE for col in state.row_to_col]
+        row_to_col[:] = np.where(state.row_to_col < real, state.row_to_col, NONE)
         col_to_row[:] = state.col_to_row[:real]
-        whole.write_duals(state, row_dual, col_dual)
+        slacks = state.slacks
+        most = slacks.col_dual.max(initial=0)  # one alone has the dual of an unmatched column
+        row_dual[:] = slacks.in_units(slacks.row_dual + most)
+        col_dual[:] = slacks.in_units(slacks.col_dual[:real] - most)
 
     grid = Grid("ct", seed, beat)
-    state = State(whole.costs, *whole.shape)
     try:
         reduce_rows(state, grid=grid)
         if state.nrows == state.ncols:
@@ -534,29 +523,3 @@ def run(
 
 run_classical = partial(run, algorithm="hungarian-classical")
 run_tree = partial(run, algorithm="hungarian-tree")
-
-
-class _Whole:
-    """Costs as even integers; see the module."""
-
-    def __init__(self, values: np.ndarray, *, is_integer: bool) -> None:
-        self.shape = values.shape
-        self._is_integer = is_integer
-        allowed = values < (np.iinfo(np.int64).max if is_integer else INF)
-        ratios = [x.as_integer_ratio() for x in values[allowed].tolist()]
-        self._unit = 2 * max((denominator for _, denominator in ratios), default=1)
-        numbers = (number * (self._unit // denominator) for number, denominator in ratios)
-        self.costs: list[list[Number]] = [
-            [next(numbers) if is_allowed else INF for is_allowed in line]
-            for line in allowed.tolist()
-        ]
-
-    def write_duals(self, state: State, row_dual: np.ndarray, col_dual: np.ndarray) -> None:
-        """The duals in the caller's unit, with the greatest of a column 0."""
-        most = max(state.col_dual, default=0)
-        row_dual[:] = [self._in_units(dual + most) for dual in state.row_dual]
-        real = state.col_dual[: len(col_dual)]
-        col_dual[:] = [self._in_units(dual - most) for dual in real]
-
-    def _in_units(self, number: int) -> Number:
-        return number // self._unit if self._is_integer else number / self._unit

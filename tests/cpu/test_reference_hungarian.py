@@ -14,8 +14,9 @@ from scipy.sparse.csgraph import maximum_bipartite_matching
 
 import gpumatch as gm
 from gpumatch.cpu import reference_hungarian as reference
+from gpumatch.cpu.exact_slacks import Slacks
 from gpumatch.cpu.interleaving import Grid
-from gpumatch.cpu.reference_hungarian import ALGORITHMS, INF, NONE, REVERSE, State
+from gpumatch.cpu.reference_hungarian import ALGORITHMS, NONE, REVERSE, State
 from graphs import costs
 from tests.assignment_cases import CASES
 from tests.cpu.solved import Solved, Trace, optimum, rounding, tight_pairs
@@ -33,18 +34,16 @@ def grid(seed=0):
 
 
 def reduced_state(matrix, seed=0):
-    """The state after Algorithm 1; costs are doubled, as `run` does."""
-    state = State((2 * matrix).tolist(), *matrix.shape)
+    """The state after Algorithm 1."""
+    state = state_of(matrix)
     reference.reduce_rows(state, grid=grid(seed))
     if state.nrows == state.ncols:
         reference.reduce_columns(state, grid=grid(seed))
     return state
 
 
-def slacks(state):
-    return (
-        np.array(state.costs) - np.array(state.row_dual)[:, None] - np.array(state.col_dual)[None]
-    )
+def state_of(matrix):
+    return State(Slacks(matrix, np.ones(matrix.shape, bool)))
 
 
 # -- results ---------------------------------------------------------------------------------------
@@ -158,11 +157,11 @@ def test_stops_at_every_tick_leave_a_matching_and_a_bound(algorithm):
 def test_algorithm_1_makes_least_duals(shape):
     matrix = costs.uniform_integer(*shape, 10, seed=1)
     state = reduced_state(matrix)
-    assert state.row_dual == (2 * matrix.min(axis=1)).tolist()
-    assert (slacks(state) >= 0).all()
-    assert np.array_equal(slacks(state) == 0, tight_pairs(matrix))
+    assert state.slacks.row_dual.tolist() == (2 * matrix.min(axis=1)).tolist()
+    assert (state.slacks.all() >= 0).all()
+    assert np.array_equal(state.slacks.all() == 0, tight_pairs(matrix))
     if shape[0] < shape[1]:
-        assert state.col_dual == [0] * shape[1]
+        assert not state.slacks.col_dual.any()
 
 
 def test_algorithm_2_covers_and_counts():
@@ -174,7 +173,8 @@ def test_algorithm_2_covers_and_counts():
 
 @given(st.lists(st.booleans(), max_size=50))
 def test_compaction_keeps_relevant_elements_in_order(marks):
-    assert reference.compact(marks, grid=grid()) == np.flatnonzero(marks).tolist()
+    relevant = reference.compact(np.array(marks, bool), grid=grid())
+    assert relevant.tolist() == [k for k, mark in enumerate(marks) if mark]
 
 
 def test_compression_lists_the_tight_pairs():
@@ -182,8 +182,8 @@ def test_compression_lists_the_tight_pairs():
     state = reduced_state(matrix)
     reference.compress_matrix(state, grid=grid())
     expected = csr_array(tight_pairs(matrix))
-    assert state.indptr == expected.indptr.tolist()
-    assert state.indices == expected.indices.tolist()
+    assert state.indptr.tolist() == expected.indptr.tolist()
+    assert state.indices.tolist() == expected.indices.tolist()
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -196,7 +196,7 @@ def test_algorithms_3_and_4_grow_disjoint_trees(monkeypatch, algorithm, seed):
     def check(state, ends, *, grid):
         nonlocal searches
         searches += 1
-        tight = slacks(state) == 0
+        tight = state.slacks.all() == 0
         for col in ends:
             seen = set()
             while col != NONE:
@@ -228,7 +228,7 @@ def test_races_give_several_paths_at_once_and_ends_that_lose():
         state = reduced_state(costs.two_cost(20, p=0.12, seed=seed), seed)
         for step in reference.iterations(state, "hungarian-classical", grid(seed)):
             several += step.found > 1
-            lost += state.col_mark.count(REVERSE) > step.found
+            lost += np.count_nonzero(state.col_mark == REVERSE) > step.found
             check_mates(state)
     assert several > 5
     assert lost > 5
@@ -237,7 +237,7 @@ def test_races_give_several_paths_at_once_and_ends_that_lose():
 def check_mates(state):
     matched = [(row, col) for row, col in enumerate(state.row_to_col) if col != NONE]
     assert matched == sorted((row, col) for col, row in enumerate(state.col_to_row) if row != NONE)
-    assert all(state.reduced(row, col) == 0 for row, col in matched)
+    assert not state.slacks.at(*np.array(matched, int).reshape(-1, 2).T).any()
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -251,8 +251,8 @@ def test_each_iteration_leaves_tight_pairs_and_feasible_duals(algorithm, seed):
         assert step.matched == state.matched
         before = step.matched
         check_mates(state)
-        assert slacks(state).min() >= 0
-        assert (slacks(state) % 2 == 0).all()
+        assert state.slacks.all().min() >= 0
+        assert (state.slacks.all() % 2 == 0).all()
     assert before == 18
 
 
@@ -263,13 +263,13 @@ def test_algorithms_5_and_6_turn_one_path_a_tree(seed):
     The four ends of row 0's tree race for it.
     """
     tight = np.array([[1, 1, 0, 0, 0, 1], [0, 0, 1, 1, 0, 1], [0, 0, 0, 0, 1, 0]], bool)
-    state = State(np.where(tight, 0, 2).tolist(), *tight.shape)
+    state = state_of(np.where(tight, 0, 1))
     state.row_to_col[1], state.col_to_row[5] = 5, 1
-    state.row_pred = [NONE, 5, NONE]
-    state.col_pred = [0, 0, 1, 1, 2, 0]
-    reference.reverse_pass(state, [0, 1, 2, 3, 4], grid=grid(seed))
-    roots = [row for row, mark in enumerate(state.row_mark) if mark == reference.AUGMENT]
-    assert roots == [0, 2]
+    state.row_pred[:] = [NONE, 5, NONE]
+    state.col_pred[:] = [0, 0, 1, 1, 2, 0]
+    reference.reverse_pass(state, np.arange(5), grid=grid(seed))
+    roots = np.flatnonzero(state.row_mark == reference.AUGMENT)
+    assert roots.tolist() == [0, 2]
     reference.augmentation_pass(state, roots, grid=grid(seed))
     check_mates(state)
     assert state.matched == 3
@@ -279,37 +279,40 @@ def test_algorithms_5_and_6_turn_one_path_a_tree(seed):
 def test_all_ends_can_win():
     winners = set()
     for seed in range(60):
-        state = State([[0, 0, 0]], 1, 3)
-        state.col_pred = [0, 0, 0]
-        reference.reverse_pass(state, [0, 1, 2], grid=grid(seed))
-        winners.add(state.row_next[0])
+        state = state_of(np.zeros((1, 3), int))
+        state.col_pred[:] = 0
+        reference.reverse_pass(state, np.arange(3), grid=grid(seed))
+        winners.add(int(state.row_next[0]))
     assert winners == {0, 1, 2}
 
 
 def test_algorithm_7_finds_the_least_uncovered_slack():
     rng = np.random.default_rng(4)
     state = reduced_state(costs.uniform_integer(12, 15, 10, seed=4))
-    state.row_cover = (rng.random(12) < 0.5).tolist()
-    state.col_cover = (rng.random(15) < 0.5).tolist()
-    uncovered = np.ix_(~np.array(state.row_cover), ~np.array(state.col_cover))
-    least = slacks(state)[uncovered].min()
+    state.row_cover[:] = rng.random(12) < 0.5
+    state.col_cover[:] = rng.random(15) < 0.5
+    uncovered = np.ix_(~state.row_cover, ~state.col_cover)
+    least = state.slacks.all()[uncovered].min()
     assert reference.least_uncovered_slacks(state, grid=grid()) == least
-    state.row_cover = [True] * 12
-    assert reference.least_uncovered_slacks(state, grid=grid()) == INF
+    for cover in (state.row_cover, state.col_cover):
+        kept = cover.copy()
+        cover[:] = True
+        assert reference.least_uncovered_slacks(state, grid=grid()) is None
+        cover[:] = kept
 
 
 @pytest.mark.parametrize("shape", [(12, 12), (12, 15)], ids=str)
 def test_algorithm_8_moves_slacks_as_munkres_does(shape):
     rng = np.random.default_rng(5)
     state = reduced_state(costs.uniform_integer(*shape, 10, seed=5))
-    state.row_cover = (rng.random(shape[0]) < 0.5).tolist()
-    state.col_cover = (rng.random(shape[1]) < 0.5).tolist()
-    before = slacks(state)
+    state.row_cover[:] = rng.random(shape[0]) < 0.5
+    state.col_cover[:] = rng.random(shape[1]) < 0.5
+    before = state.slacks.all()
     theta = 6
     reference.update_classical(state, theta, grid=grid())
-    row, col = np.array(state.row_cover)[:, None], np.array(state.col_cover)
+    row, col = state.row_cover[:, None], state.col_cover
     expected = before + theta * (row & col) - theta * (~row & ~col)
-    assert np.array_equal(slacks(state), expected)
+    assert np.array_equal(state.slacks.all(), expected)
 
 
 def test_algorithm_9_keeps_slacks_true_and_wakes_rows(monkeypatch):
@@ -317,11 +320,8 @@ def test_algorithm_9_keeps_slacks_true_and_wakes_rows(monkeypatch):
     original = reference.update_tree
 
     def check(state, theta, *, grid):
-        least = {
-            col: min(state.reduced(row, col) for row in in_trees(state))
-            for col in range(state.ncols)
-            if not state.col_cover[col]
-        }
+        of_trees = state.slacks.all()[~state.row_cover].min(axis=0)
+        least = {col: of_trees[col] for col in np.flatnonzero(~state.col_cover).tolist()}
         assert {col: state.slack[col] for col in least} == least
         assert theta == min(slack for slack in least.values() if slack > 0)
         original(state, theta, grid=grid)
@@ -330,16 +330,12 @@ def test_algorithm_9_keeps_slacks_true_and_wakes_rows(monkeypatch):
         assert all(state.slack[col] == 0 for col in [*now, *in_trees_too])
         active = {row for row, mark in enumerate(state.row_mark) if mark == reference.ACTIVE}
         assert active == {state.col_pred[col] for col in now}
-        assert all(state.reduced(state.col_pred[col], col) == 0 for col in now)
+        assert not state.slacks.at(state.col_pred[now], np.array(now)).any()
         updates.append(theta)
 
     monkeypatch.setattr(reference, "update_tree", check)
     solve(costs.uniform_integer(20, 20, 10, seed=6), "hungarian-tree").check_optimal()
     assert len(updates) > 5
-
-
-def in_trees(state):
-    return [row for row in range(state.nrows) if not state.row_cover[row]]
 
 
 # -- the drivers -----------------------------------------------------------------------------------
