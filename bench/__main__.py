@@ -4,6 +4,7 @@ python -m bench deveci2013 --out results.json     measure, or go on where an ear
 python -m bench cpu --out cpu.json                the whole call on the CPU against SciPy and igraph
 python -m bench dense --out dense.json            SciPy's name for dense assignment on the CPU
 python -m bench matching --out matching.json      the GPU's engine against everything else
+python -m bench assignment --out assignment.json  its engine for assignment, on costs of every kind
 python -m bench date2016 --out date.json          the Hungarian variants, RAFT, SciPy, lapx
 python -m bench roverso2010 --out roverso.json    the forms of Deep Greedy Switching
 python -m bench vasconcelos2009 --out auction.json  auctions between frames of moving points
@@ -26,6 +27,7 @@ from typing import Any
 
 from bench import (
     analysis,
+    assignment,
     cpu,
     date2016,
     dense,
@@ -43,7 +45,10 @@ from gpumatch.backends import why_no_cuda
 
 SUITES = {
     suite.__name__.removeprefix("bench."): suite
-    for suite in (deveci2013, cpu, dense, matching, date2016, roverso2010, vasconcelos2009)
+    for suite in (
+        *(deveci2013, cpu, dense, matching, assignment),
+        *(date2016, roverso2010, vasconcelos2009),
+    )
 }
 REPORTS = {name: suite.report for name, suite in SUITES.items() if name != "deveci2013"}
 REPORTS["deveci2013"] = analysis.report

@@ -97,6 +97,15 @@ class CostInstance:
         return file
 
 
+@dataclass(frozen=True)
+class WideInstance(CostInstance):
+    """A problem with more columns than rows."""
+
+    def facts(self, values: np.ndarray) -> dict[str, Any]:
+        nrows, ncols = values.shape
+        return super().facts(values) | {"rows": nrows, "entries": nrows * ncols}
+
+
 def uniform(n: int, factor: float, seed: int = 0, only: tuple[str, ...] = ("*",)) -> CostInstance:
     """Integers drawn uniformly from [0, factor · n]."""
     family = f"uniform x{factor:g}"
@@ -113,6 +122,12 @@ def uniform(n: int, factor: float, seed: int = 0, only: tuple[str, ...] = ("*",)
 def geom(n: int, seed: int = 0, only: tuple[str, ...] = ("*",)) -> CostInstance:
     """Distances among points of a square, to be maximised."""
     return CostInstance(f"geom-{n}", "geom", ("geom", n), seed, maximize=True, only=only)
+
+
+def wide(family: str, shape: tuple[int, int], dtype: str, only: tuple[str, ...]) -> WideInstance:
+    """Costs of a family with more columns than rows."""
+    name = "{}-{}x{}".format(family, *shape)
+    return WideInstance(name, f"{family} wide", (family, *shape), dtype=dtype, only=only)
 
 
 def moving(n: int, sets: int) -> CostInstance:

@@ -10,11 +10,9 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 import gpumatch as gm
 from bench import solvers
-from bench.costs import CostInstance, Matrices, geom, uniform
+from bench.costs import CostInstance, Matrices, geom, uniform, wide
 from bench.harness import Contender, Limits, Result, Sample, repeat
 from bench.tables import (
     Graph,
@@ -70,23 +68,6 @@ def contenders(device: str, threads: int) -> list[Contender]:
     return [SciPysName(OURS), *solvers.peers(on_device=False)]
 
 
-@dataclass(frozen=True)
-class WideInstance(CostInstance):
-    """A problem with more columns than rows."""
-
-    def facts(self, values: np.ndarray) -> dict[str, Any]:
-        nrows, ncols = values.shape
-        return super().facts(values) | {"rows": nrows, "entries": nrows * ncols}
-
-
-def wide(family: str, nrows: int, dtype: str) -> WideInstance:
-    """Costs of a family with twice as many columns as rows; lapx takes square ones."""
-    ncols = 2 * nrows
-    name = f"{family}-{nrows}x{ncols}"
-    source = family, nrows, ncols
-    return WideInstance(name, f"{family} wide", source, dtype=dtype, only=(OURS, "scipy"))
-
-
 def instances(quick: bool, data: str | None) -> list[CostInstance]:
     """Each family at each size, wide ones, and large uniform ones."""
     sizes, rows = ((20,), (20,)) if quick else (SIZES, WIDE)
@@ -98,7 +79,10 @@ def instances(quick: bool, data: str | None) -> list[CostInstance]:
         for n in sizes
     ]
     gains = [geom(n) for n in sizes]
-    oblong = [wide(family, n, dtype) for family, dtype in dtypes.items() for n in rows]
+    only = OURS, "scipy"  # lapx takes square ones
+    oblong = [
+        wide(family, (n, 2 * n), dtype, only) for family, dtype in dtypes.items() for n in rows
+    ]
     large = [] if quick else [uniform(LARGE, factor) for factor in FACTORS]
     return [*integers, *others, *gains, *oblong, *large]
 

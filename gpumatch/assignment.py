@@ -93,9 +93,9 @@ def assign(
         fractional limit makes integer costs float64.
     algorithm : str
         ``"auto"`` or a name that `algorithms` lists for assignment. ``"auto"`` is
-        ``"shortest-augmenting-path"`` on the CPU and ``"hungarian-tree"`` elsewhere; but on a GPU
-        ``"auction"`` for sparse costs that it has no room for as a dense matrix, and for integers
-        of which less than one pair in a hundred is stored.
+        ``"shortest-augmenting-path"`` on the CPU, ``"engine"`` on a GPU and ``"hungarian-tree"`` on
+        the reference; but on a GPU ``"auction"`` for sparse costs that it has no room for as a
+        dense matrix, and for integers of which less than one pair in a hundred is stored.
     backend : {"auto", "cpu", "cuda", "reference"}
         Where to run. ``"auto"``: data on a device stays there; a matrix on the host goes to the GPU
         when there is one with room for it and it is large enough to repay the copy.

@@ -106,6 +106,13 @@ _MATCHING = [
 ]
 _ASSIGNMENT = [
     Algorithm(
+        "engine",
+        "assignment",
+        True,
+        "ours; hungarian-tree while it finds columns, else auction",
+        {"cuda": "gpumatch.cuda.assignment_engine:run"},
+    ),
+    Algorithm(
         "shortest-augmenting-path",
         "assignment",
         True,
@@ -212,7 +219,7 @@ def choose_assignment(algorithm: str, backend: str, costs: Any) -> tuple[Algorit
     _check_name("backend", backend, BACKENDS)
     _check_name("algorithm", algorithm, tuple(_ASSIGNMENT_TABLE))
     if backend == "auto":
-        wanted = "hungarian-tree" if algorithm == "auto" else algorithm
+        wanted = "engine" if algorithm == "auto" else algorithm
         goes = costs.on_device or _pays_on_gpu(_ASSIGNMENT_TABLE[wanted], costs)
         backend = "cuda" if goes else "cpu"
     if algorithm != "auto":
@@ -239,11 +246,13 @@ def _best_assignment(backend: str, costs: Any) -> str:
     """
     if backend == "cpu":
         return "shortest-augmenting-path"
-    if backend == "cuda" and costs.is_sparse:
+    if backend == "reference":
+        return "hungarian-tree"
+    if costs.is_sparse:
         few = costs.nnz < DENSE_PAYS_FROM * math.prod(costs.shape)
         if (few and costs.is_integer) or not _fits(costs, 1):
             return "auction"
-    return "hungarian-tree"
+    return "engine"
 
 
 def _fits(costs: Any, matrices: int) -> bool:

@@ -554,7 +554,7 @@ def test_costs_on_a_device_are_solved_there(no_copy, wish, form, dtype, monkeypa
         source = on_device(cp, matrix, form)
         a = gm.assign(source, **wish)
         gm.verify(source, a)
-        assert (a.stats["algorithm"], a.stats["backend"]) == ("hungarian-tree", "cuda")
+        assert (a.stats["algorithm"], a.stats["backend"]) == ("engine", "cuda")
         arrays = a.row_ind, a.col_ind, a.row_to_col, a.col_to_row, a.row_dual, a.col_dual
         assert {type(array) for array in arrays} == {cp.ndarray}
         assert worth(a) == worth(gm.assign(matrix, backend="cpu", **wish))

@@ -46,7 +46,7 @@ def test_with_a_gpu(names, data, expected):
     assert (chosen.name, init, backend) == expected
 
 
-SAP, TREE = "shortest-augmenting-path", "hungarian-tree"
+SAP, TREE, ENGINE = "shortest-augmenting-path", "hungarian-tree", "engine"
 
 
 class Costs(NamedTuple):
@@ -79,10 +79,10 @@ SMALL = Costs(shape=(2, 5), nnz=10)
     ("names", "data", "expected"),
     [
         (("auto", "auto"), SMALL, (SAP, "cpu")),
-        (("auto", "auto"), Costs(), (TREE, "cuda")),
-        (("auto", "auto"), SMALL._replace(on_device=True), (TREE, "cuda")),
+        (("auto", "auto"), Costs(), (ENGINE, "cuda")),
+        (("auto", "auto"), SMALL._replace(on_device=True), (ENGINE, "cuda")),
         (("auto", "cpu"), Costs(on_device=True), (SAP, "cpu")),
-        (("auto", "cuda"), SMALL, (TREE, "cuda")),
+        (("auto", "cuda"), SMALL, (ENGINE, "cuda")),
         (("auto", "reference"), SMALL, (TREE, "reference")),
         ((SAP, "auto"), Costs(), (SAP, "cpu")),
         (("hungarian-classical", "auto"), Costs(), ("hungarian-classical", "cuda")),
@@ -118,14 +118,14 @@ SPARSE = Costs(shape=(1000, 1000), on_device=True, is_sparse=True, nnz=10_000, i
 @pytest.mark.parametrize(
     ("data", "room", "expected"),
     [
-        (SPARSE, 10**7, TREE),
+        (SPARSE, 10**7, ENGINE),
         (SPARSE, 10**7 - 1, "auction"),
         (SPARSE._replace(nnz=9_999), 10**7, "auction"),
-        (SPARSE._replace(nnz=9_999, is_integer=False), 10**7, TREE),
+        (SPARSE._replace(nnz=9_999, is_integer=False), 10**7, ENGINE),
         (SPARSE._replace(nnz=9_999, is_integer=False), 10**7 - 1, "auction"),
-        (SPARSE._replace(nnz=200_000), 144 * 10**5, TREE),
+        (SPARSE._replace(nnz=200_000), 144 * 10**5, ENGINE),
         (SPARSE._replace(nnz=200_000), 144 * 10**5 - 1, "auction"),
-        (SPARSE._replace(shape=(0, 9), nnz=0), 0, TREE),
+        (SPARSE._replace(shape=(0, 9), nnz=0), 0, ENGINE),
     ],
 )
 @pytest.mark.usefixtures("gpu")

@@ -30,6 +30,23 @@ def copy_to(target: Any, source: cp.ndarray) -> None:
     target[:] = source.get() if isinstance(target, np.ndarray) else source
 
 
+def on_device(costs: Any) -> Any:
+    """The costs on the device: themselves, or a copy.
+
+    Raises
+    ------
+    MemoryError
+        If the device has no room for it.
+    """
+    if not costs.on_device:
+        module.require_memory(_size(costs), "a copy of the costs")
+    return costs.to_device()
+
+
+def _size(costs: Any) -> int:
+    return costs.graph.nbytes + costs.weights.nbytes if costs.is_sparse else costs.values.nbytes
+
+
 def dense_matrix(costs: Any) -> tuple[cp.ndarray, bool]:
     """The costs as a matrix on the device, and whether no pair is forbidden.
 
@@ -50,9 +67,7 @@ def dense_matrix(costs: Any) -> tuple[cp.ndarray, bool]:
         If the device has no room for it.
     """
     if not costs.is_sparse:
-        if not costs.on_device:
-            module.require_memory(costs.values.nbytes, "the matrix of costs")
-        return cp.asarray(costs.values), costs.is_complete
+        return on_device(costs).values, costs.is_complete
     nrows, ncols = costs.shape
     dtype = costs.weights.dtype
     size = dtype.itemsize * nrows * ncols + backends.UNFOLDING_BYTES * costs.nnz

@@ -18,7 +18,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from abc import ABC, abstractmethod
-from typing import Any
+from typing import Any, NamedTuple
 
 import cupy as cp
 import cupyx
@@ -28,7 +28,7 @@ from gpumatch.arrays import any_true, count_matched
 from gpumatch.cuda import module
 from gpumatch.cuda.costs import NEVER, Solution, copy_to, dense_matrix
 
-__all__ = ["run_classical", "run_tree"]
+__all__ = ["Patience", "run_classical", "run_tree"]
 
 _STEPS_A_LAUNCH = 256  # the host looks in between: progress, time limit, Ctrl-C
 _TRACE = (4096, 5)  # as kTraceLength and kTraceWidth in hungarian_trees.cuh
@@ -74,6 +74,16 @@ _SEARCH = np.dtype(
 )
 
 
+class Patience(NamedTuple):
+    """How many steps a search is given: till half of the rows have a column, and in all."""
+
+    for_half: int
+    in_all: int
+
+    def is_out(self, steps: int, wanting: int, rows: int) -> bool:
+        return steps > self.in_all or (steps > self.for_half and 2 * wanting > rows)
+
+
 def run_classical(
     costs: Any,
     row_to_col: Any,
@@ -105,18 +115,27 @@ def run_tree(
     *,
     limit: float | None,
     search: str = "levels",
+    patience: Patience | None = None,
     threads: int,
     seed: int,
 ) -> bool:
-    """The same by alternating trees and column slacks, in the one order that the GPU has."""
+    """The same by alternating trees and column slacks, in the one order that the GPU has.
+
+    A search whose `patience` is out ends as if stopped.
+    """
     if search != "levels":
         raise ValueError(f"search={search!r} runs on 'cpu', not on 'cuda'")
     solution = Solution(row_to_col, col_to_row, row_dual, col_dual)
-    return _run(_Tree, costs, solution, control, limit)
+    return _run(_Tree, costs, solution, control, limit, patience)
 
 
 def _run(
-    kind: type[_Search], costs: Any, solution: Solution, control: Any, limit: float | None
+    kind: type[_Search],
+    costs: Any,
+    solution: Solution,
+    control: Any,
+    limit: float | None,
+    patience: Patience | None = None,
 ) -> bool:
     if costs.shape[0] == 0:
         solution.col_dual[:] = 0
@@ -130,7 +149,7 @@ def _run(
         search = kind(problem)
         is_last = units is attempts[-1]  # then duals outgrow their bound where rows must stay free
         try:
-            ended = search.finish(control)
+            ended = search.finish(control, patience)
         finally:
             if is_last or not search.is_too_fine:
                 problem.write(solution)
@@ -372,10 +391,13 @@ class _Search(ABC):
         self._kernel((self._blocks,), (_BLOCK,), (*arguments, np.int32(_STEPS_A_LAUNCH)))
         self.state.get(out=self._seen)
 
-    def finish(self, control: Any) -> bool:
-        """Go on until the search is done; False when `control` stops it before."""
+    def finish(self, control: Any, patience: Patience | None) -> bool:
+        """Go on until the search is done; False when `control` or impatience stops it before."""
         while self.seen["stage"] < _DONE:
             if control.tick(int(self.seen["matched"])):
+                return False
+            steps, wanting = int(self.seen["step"]), int(self.seen["roots"])
+            if patience is not None and patience.is_out(steps, wanting, self.problem.nrows):
                 return False
             self.go_on()
         return True

@@ -384,6 +384,7 @@ __global__ void __launch_bounds__(kBlock)
     state.step = step;
     state.phase = phase;
     state.leaves = leaves;
+    state.roots = search.roots;
     state.tally = tally;
     *s.search = search;
   }

@@ -7,7 +7,15 @@ from __future__ import annotations
 
 import pytest
 
-from bench import assignment_plots, date2016, harness, plots, roverso2010, vasconcelos2009
+from bench import (
+    assignment,
+    assignment_plots,
+    date2016,
+    harness,
+    plots,
+    roverso2010,
+    vasconcelos2009,
+)
 from bench.__main__ import main
 from bench.date2016 import CLASSICAL, OMP8, TREE
 from bench.solvers import Assign
@@ -299,7 +307,7 @@ def test_plots_know_the_suites(switching, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "suite", [date2016, roverso2010, vasconcelos2009], ids=lambda s: s.__name__
+    "suite", [assignment, date2016, roverso2010, vasconcelos2009], ids=lambda s: s.__name__
 )
 def test_the_library_has_what_the_suites_ask_of_it(suite):
     known = {algorithm.name: algorithm for algorithm in backends.algorithms("assignment")}

@@ -6,6 +6,7 @@ import pytest
 
 from bench import dense, harness
 from bench.__main__ import main
+from bench.costs import wide
 
 
 def problem(group, **seconds):
@@ -48,7 +49,7 @@ def test_every_family_is_there_at_every_size():
 
 
 def test_a_wide_problem_tells_its_shape():
-    instance = dense.wide("machol_wien", 3, "int64")
+    instance = wide("machol_wien", (3, 6), "int64", ("gpumatch", "scipy"))
     facts = instance.facts(instance.original())
     assert (facts["rows"], facts["entries"]) == (3, 18)
     assert [instance.takes(name) for name in (dense.OURS, *dense.PEERS)] == [True, True, False]

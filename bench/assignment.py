@@ -1,0 +1,142 @@
+"""The GPU's assignment engine on costs of every kind, against what it is made of and other codes.
+
+What counts is the whole call, from costs that lie where the code wants them: the GPU's on the
+device. Which of alternating trees and the auction is the faster differs from family to family, by
+fifty times; the engine is to be near the better of them on each. RAFT stands beside on integers,
+the CPU's default and SciPy up to n = 4,000.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from bench import solvers
+from bench.costs import CostInstance, Matrices, geom, uniform, wide
+from bench.harness import Contender
+from bench.solvers import Assign
+from bench.tables import (
+    Graph,
+    Time,
+    describe_run,
+    failures,
+    geometric_mean,
+    markdown,
+    milliseconds,
+    section,
+    time_of,
+    times_as_long,
+)
+
+THREADS = 8
+THRESHOLD = 0.0  # every problem counts
+ENGINE, TREE, AUCTION, RAFT = "engine", "hungarian-tree", "auction", "raft"
+ON_GPU = (ENGINE, TREE, AUCTION, RAFT)
+RIVALS = (TREE, AUCTION, RAFT, "shortest-augmenting-path", "scipy")
+SIZES = (1000, 4000, 10_000)
+MOST_ON_CPU = 4000
+FACTORS = (0.1, 1.0, 10.0)
+FLOATS = ("uniform_float", "geom2", "low_rank")
+INTEGERS = ("machol_wien", "two_cost")
+RANKS = (1, 16)  # low_rank's own is 3
+WIDE = ("uniform_float", "geom2")
+
+
+# -- contenders and problems ---------------------------------------------------------------------
+
+problem = Matrices
+
+
+def contenders(device: str, threads: int) -> list[Contender]:
+    """The engine and its rivals; what needs a GPU is there on ``"cuda"`` only."""
+    on_gpu = [
+        Assign(ENGINE, ENGINE, "cuda", is_verified=True),
+        Assign(TREE, TREE, "cuda"),
+        Assign(AUCTION, AUCTION, "cuda"),
+    ]
+    peers = {peer.name: peer for peer in solvers.peers(on_device=device == "cuda")}
+    sap = "shortest-augmenting-path"
+    return [
+        *(on_gpu if device == "cuda" else []),
+        *(peers[name] for name in (RAFT,) if name in peers),
+        Assign(sap, sap, "cpu", threads),
+        *(peers[name] for name in ("scipy",) if name in peers),
+    ]
+
+
+def instances(quick: bool, data: str | None) -> list[CostInstance]:
+    """Each family at each size, in rising order."""
+    return [case for n in ((20,) if quick else SIZES) for case in of_size(n)]
+
+
+def of_size(n: int) -> list[CostInstance]:
+    """The problems with so many rows."""
+    everybody = (ENGINE, *RIVALS) if n <= MOST_ON_CPU else ON_GPU
+    others = tuple(name for name in everybody if name != RAFT)
+    oblong = n, n + n // 4
+
+    def drawn(family: str, dtype: str, *parameters: Any, only: tuple[str, ...]) -> CostInstance:
+        name = "-".join(map(str, (family, *parameters[1:])))
+        return CostInstance(f"{name}-{n}", name, (family, n, *parameters), dtype=dtype, only=only)
+
+    return [
+        *(uniform(n, factor, only=everybody) for factor in FACTORS),
+        *(drawn(family, "int32", only=everybody) for family in INTEGERS),
+        *(drawn(family, "float64", only=others) for family in FLOATS),
+        *(drawn("low_rank", "float64", None, rank, only=others) for rank in RANKS),
+        geom(n, only=others),
+        *(wide(family, oblong, "float64", others) for family in WIDE),
+    ]
+
+
+def warming(quick: bool) -> list[CostInstance]:
+    """One small problem of each kind of costs."""
+    return of_size(64)
+
+
+# -- report --------------------------------------------------------------------------------------
+
+
+def report(data: dict[str, Any], threshold: float) -> str:
+    """Times problem by problem, and how much longer each rival takes."""
+    graphs = list(data["graphs"].values())
+    rows = [
+        [
+            graph["group"],
+            *(milliseconds(time_of(graph, who)) for who in (ENGINE, *RIVALS)),
+            to_better(graph),
+        ]
+        for graph in graphs
+    ]
+    header = ["costs", *(f"{who} ms" for who in (ENGINE, *RIVALS)), "engine / better of two"]
+    return "\n\n".join(
+        [
+            *(describe_run(run) for run in data["runs"]),
+            *section("The whole call on the GPU", markdown(header, rows)),
+            *means(graphs),
+            *failures(data),
+        ]
+    )
+
+
+def to_better(graph: Graph) -> Time | None:
+    """How many times longer the engine takes than the faster of those it is made of."""
+    ratios = [times_as_long(graph, ENGINE, name) for name in (TREE, AUCTION)]
+    known = [ratio for ratio in ratios if ratio is not None]
+    return max(known, key=lambda ratio: ratio.seconds) if known else None
+
+
+def means(graphs: Iterable[Graph]) -> list[str]:
+    """A line for each rival: its mean, and where it is nearest to the engine."""
+    lines = []
+    for rival in RIVALS:
+        ratios = [(times_as_long(graph, rival, ENGINE), graph["group"]) for graph in graphs]
+        known = [(ratio, group) for ratio, group in ratios if ratio is not None]
+        if known:
+            least, where = min(known, key=lambda pair: pair[0].seconds)
+            mean = geometric_mean(ratio for ratio, _ in known)
+            lines.append(
+                f"{rival} takes {mean} times as long as the engine (geometric mean, {len(known)} "
+                f"problems), {least} times at least, on {where}."
+            )
+    return lines

@@ -1,0 +1,187 @@
+"""When the engine's trees are given up, and that the auction ends what they began."""
+
+from __future__ import annotations
+
+import math
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from scipy.optimize import linear_sum_assignment
+from scipy.sparse import csr_array
+
+import gpumatch as gm
+from graphs import costs
+
+cupy = pytest.importorskip("cupy")
+
+from gpumatch.cuda import assignment_engine as engine  # noqa: E402  they import cupy
+from gpumatch.cuda import auction, hungarian  # noqa: E402
+
+
+def solve(matrix, **wish):
+    return gm.assign(matrix, algorithm="engine", backend="cuda", **wish)
+
+
+def was_handed_over(a):
+    return any("rounds" in phase for phase in a.stats["trace"])
+
+
+# -- the driver, without a device ------------------------------------------------------------------
+
+
+@pytest.fixture
+def calls(monkeypatch):
+    """What the engine calls, in order, and what each is to answer."""
+    made, answers = [], {}
+
+    def stand_in(name):
+        def run(costs, *solution, **options):
+            made.append((name, solution[0].tolist(), solution[3].tolist(), options))
+            answer = answers[name].pop(0)
+            if isinstance(answer, Exception):
+                raise answer
+            solution[0][:], solution[3][:] = 7, -5
+            return answer
+
+        return run
+
+    monkeypatch.setattr(engine, "on_device", lambda costs: costs)
+    monkeypatch.setattr(hungarian, "run_tree", stand_in("tree"))
+    monkeypatch.setattr(auction, "run", stand_in("auction"))
+    return made, answers
+
+
+def drive(stopped=False):
+    arrays = np.zeros(2), np.zeros(2), np.zeros(2), np.zeros(2)
+    problem = SimpleNamespace(shape=(2, 2))
+    return engine.run(problem, *arrays, SimpleNamespace(stopped=stopped), limit=None)
+
+
+PATIENT, IMPATIENT = {"limit": None}, {"limit": None, "patience": engine.patience_for(2)}
+
+
+def test_trees_that_end_are_all_there_is(calls):
+    made, answers = calls
+    answers["tree"] = [True]
+    assert drive() is True
+    assert [(name, options) for name, _, _, options in made] == [("tree", IMPATIENT)]
+
+
+def test_a_stopped_search_is_not_handed_over(calls):
+    made, answers = calls
+    answers["tree"] = [False]
+    assert drive(stopped=True) is False
+    assert len(made) == 1
+
+
+@pytest.mark.parametrize("answer", [True, False])
+def test_the_auction_begins_anew(calls, answer):
+    made, answers = calls
+    answers.update(tree=[False], auction=[answer])
+    assert drive() is answer
+    assert made[1] == ("auction", [-1, -1], [0, 0], PATIENT)
+
+
+def test_trees_end_what_the_auction_has_no_room_for(calls):
+    made, answers = calls
+    answers.update(tree=[False, True], auction=[MemoryError()])
+    assert drive() is True
+    assert made[2] == ("tree", [-1, -1], [0, 0], PATIENT)
+
+
+def test_patience_ends_where_half_of_the_rows_still_want_a_column():
+    patience = hungarian.Patience(for_half=10, in_all=100)
+    assert not patience.is_out(steps=10, wanting=9, rows=9)
+    assert patience.is_out(steps=11, wanting=5, rows=9)
+    assert not patience.is_out(steps=100, wanting=5, rows=10)
+    assert patience.is_out(steps=101, wanting=1, rows=10)
+
+
+# -- on a device -----------------------------------------------------------------------------------
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize(
+    ("matrix", "is_hard"),
+    [
+        (costs.low_rank(900, rank=1), True),
+        (costs.machol_wien(900), True),
+        (-costs.geom(1_200), True),
+        (costs.low_rank(900, 1_100, rank=1), True),
+        (costs.uniform_float(900), False),
+        (costs.uniform_integer(900, factor=10), False),
+        (costs.geom2(900), False),
+        (costs.two_cost(900), False),
+    ],
+    ids=["rank 1", "machol-wien", "geom", "wide rank 1", "floats", "integers", "geom2", "two-cost"],
+)
+def test_who_solves_what(matrix, is_hard):
+    a = solve(matrix)
+    gm.verify(matrix, a)
+    assert a.proven
+    assert was_handed_over(a) is is_hard
+    rows, cols = linear_sum_assignment(matrix)
+    assert math.isclose(a.objective, matrix[rows, cols].sum(), rel_tol=1e-12)
+
+
+@pytest.fixture(params=[1, 2, 5])
+def hasty(request, monkeypatch):
+    """Trees are given up after so many steps."""
+    monkeypatch.setattr(hungarian, "_STEPS_A_LAUNCH", request.param)
+    monkeypatch.setattr(engine, "patience_for", lambda nrows: hungarian.Patience(0, 0))
+
+
+WISHES = [
+    {},
+    {"maximize": True},
+    {"cost_limit": 40},
+    {"cardinality": "any"},
+    {"cardinality": "maximum"},
+    {"cardinality": "maximum", "cost_limit": 40},
+]
+
+
+@pytest.mark.gpu
+@pytest.mark.usefixtures("hasty")
+@pytest.mark.parametrize("form", ["dense", "sparse"])
+@pytest.mark.parametrize("dtype", [np.int32, np.float64])
+@pytest.mark.parametrize("wish", WISHES, ids=str)
+def test_whatever_is_asked_for_may_be_handed_over(wish, dtype, form):
+    rng = np.random.default_rng(6)
+    handed_over = 0
+    for shape in ((40, 40), (30, 50), (50, 30), (3, 200)):
+        matrix = rng.integers(-20, 100, shape).astype(dtype)
+        if dtype is np.float64:
+            matrix += rng.random(shape)
+            matrix[rng.random(shape) < 0.3] = -math.inf if wish.get("maximize") else math.inf
+            np.fill_diagonal(matrix, 99)
+        source = csr_array(matrix) if form == "sparse" else matrix
+        a = solve(source, **wish)
+        assert gm.verify(source, a)
+        handed_over += was_handed_over(a)
+        b = gm.assign(source, backend="cpu", **wish)
+        limit = wish.get("cost_limit", 0)
+        ours, theirs = (x.objective - limit * x.size for x in (a, b))
+        assert math.isclose(ours, theirs, rel_tol=1e-9)
+    assert handed_over
+
+
+@pytest.mark.gpu
+@pytest.mark.usefixtures("hasty")
+def test_infeasible_costs_are_refused():
+    matrix = np.random.default_rng(2).random((40, 60))
+    matrix[5:12, 3:] = math.inf
+    with pytest.raises(gm.InfeasibleError) as caught:
+        solve(matrix)
+    assert caught.value.rows.size > caught.value.cols.size
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("at", [1, 5, 40])
+def test_it_stops_on_either_side_of_the_handing_over(at):
+    matrix, ticks = costs.low_rank(900, rank=1), iter(range(10_000))
+    a = solve(matrix, callback=lambda progress: next(ticks) >= at)
+    cols = a.row_to_col[a.row_to_col >= 0]
+    assert len(set(cols.tolist())) == cols.size
+    assert solve(matrix, initial=a).proven
