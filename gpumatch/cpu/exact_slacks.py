@@ -163,7 +163,9 @@ def _block(matrix: np.ndarray, rows: Places, cols: Places) -> np.ndarray:
 
 def _first_least(numbers: np.ndarray, lines: Places) -> Places:
     """The place of the first least number of each line; the lines are in order, none is empty."""
-    begins = np.append(0, 1 + np.flatnonzero(lines[1:] != lines[:-1]))
+    is_first = np.ones(len(lines), bool)
+    is_first[1:] = lines[1:] != lines[:-1]
+    begins = np.flatnonzero(is_first)
     if len(begins) == len(lines):
         return begins
     ranges = pairwise([*begins.tolist(), len(lines)])
