@@ -110,3 +110,22 @@ def test_forbidden_pairs_may_cost_anything():
     slacks = Slacks(matrix, np.isfinite(matrix))
     assert slacks.all().diagonal().tolist() == [2, 4]
     assert (slacks.all()[[0, 1], [1, 0]] >= slacks.far).all()
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_slacks_that_floats_can_not_tell_apart(seed):
+    """Costs and duals are 2**58 and more; slacks are below what floats of that size resolve."""
+    rng = np.random.default_rng(seed)
+    row_dual, col_dual = rng.integers(2**57, 2**58, 6), rng.integers(2**57, 2**58, 9)
+    small = rng.integers(0, 20, (6, 9))
+    slacks = Slacks(row_dual[:, None] + col_dual + small, np.ones((6, 9), bool))
+    slacks.row_dual += 2 * row_dual
+    slacks.col_dual += 2 * col_dual
+    assert slacks.dtype == object
+    rows, cols = np.array([0, 2, 3, 5]), np.arange(1, 9)
+    least, nearest = slacks.least_of_columns(rows, cols)
+    part = 2 * small[rows][:, cols]
+    assert least.tolist() == part.min(axis=0).tolist()
+    assert nearest.tolist() == rows[part.argmin(axis=0)].tolist()
+    assert slacks.least_of_rows(rows, cols).tolist() == part.min(axis=1).tolist()
+    assert slacks.tight_pairs().tolist() == np.flatnonzero(small == 0).tolist()
