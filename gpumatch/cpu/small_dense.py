@@ -31,13 +31,16 @@ Electronic Systems 52(4), 2016.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
-from numba import njit
+from numba import njit, types
 from numpy import empty
 
+from gpumatch.cpu.lent import Lent
 from gpumatch.cpu.reductions import lesser
 
-__all__ = ["MOST", "MOST_FLOATS", "pairs"]
+__all__ = ["AT_ONCE", "MOST", "MOST_FLOATS", "pairs"]
 
 MOST, MOST_FLOATS = 2**18, 2**20
 """Costs up to which a call ends within a fraction of a second, and before `assign` would.
@@ -46,18 +49,16 @@ Of integers there are fewer, because `assign` reads those as int32.
 """
 
 PAD = 16  # columns that are read at once
+FEW = 19  # columns up to which a whole vector of them is too many
 PRICE, DIST, REACH, PAID = range(4)
 MATE, PRED, COL, TREE = range(4)
 
-_FLOAT64, _INT64 = np.dtype(np.float64), np.dtype(np.int64)
-_NONE, _INF = np.int32(2**31 - 1), float("inf")
-
-# The largest number for each dtype: sums of a few integers are exact, no sum of floats overflows.
-_LARGEST = dict.fromkeys(map(np.dtype, "?bBhHiIlLqQ"), 2.0**47)
-_LARGEST |= dict.fromkeys(map(np.dtype, "efd"), 2.0**1000)
-_LARGEST_INT64, _FAR_INT64 = 2**55, 2**60  # where floats are not exact
+_NONE = np.int32(2**31 - 1)
+_INT64 = np.dtype(np.int64)
+_DTYPES = frozenset(map(np.dtype, "?bBhHiIlLqQefd"))
 
 _inlined = njit(inline="always")
+_kernel = njit(cache=True, nogil=True, fastmath={"nnan", "nsz"})
 
 
 def pairs(values: np.ndarray, maximize: bool) -> tuple[np.ndarray, np.ndarray] | None:
@@ -66,22 +67,18 @@ def pairs(values: np.ndarray, maximize: bool) -> tuple[np.ndarray, np.ndarray] |
     So are too many of them, numbers too large for exact sums, NaN, infinities of the wrong sign,
     and costs that have no full assignment.
     """
-    dtype = values.dtype
-    largest = _LARGEST.get(dtype)
-    if largest is None or values.ndim != 2:
+    kind = values.dtype.kind
+    if values.dtype not in _DTYPES or values.ndim != 2:
         return None
-    if values.size > MOST and (dtype.kind != "f" or values.size > MOST_FLOATS):
+    if values.size > (MOST_FLOATS if kind == "f" else MOST):
         return None
-    is_ready = dtype is _FLOAT64 and values.flags.carray
-    costs = values if is_ready else values.astype(float, "C")
-    nrows, ncols = values.shape
-    count = nrows if nrows < ncols else ncols
-    row_ind, col_ind = empty(count, _INT64), empty(count, _INT64)
-    if count == 0 or _solve(costs, maximize, largest, _INF, row_ind, col_ind):
+    if kind == "u" and values.size and values.max() >= 2**63:
+        return None
+    values = values.astype(np.float64 if kind == "f" else np.int64, "C")
+    row_ind, col_ind = empty(min(values.shape), _INT64), empty(min(values.shape), _INT64)
+    if AT_ONCE[values.dtype](values, maximize, row_ind, col_ind):
         return row_ind, col_ind
-    if dtype == _INT64 and _dispatcher(
-        values.astype(_INT64, "C"), bool(maximize), _LARGEST_INT64, _FAR_INT64, row_ind, col_ind
-    ):
+    if kind != "f" and _large_integers(values, bool(maximize), row_ind, col_ind):
         return row_ind, col_ind
     return None
 
@@ -218,14 +215,19 @@ def _name_pairs(links, turned, nrows, ncols, row_ind, col_ind):
             col_ind[row] = links[COL, row]
 
 
-@njit(cache=True, nogil=True, fastmath={"nnan", "nsz"})
-def _dispatcher(values, maximize, largest, far, row_ind, col_ind):
-    """Name the pairs; False where the values are not for this."""
+@_inlined
+def _solve(values, maximize, most, largest, far, row_ind, col_ind):
+    """Name the pairs; False where the values are not for this, or not C-contiguous."""
     turned = values.shape[0] > values.shape[1]
     nrows, ncols = min(values.shape), max(values.shape)
-    width = -(-ncols // PAD) * PAD
-    costs = np.empty((nrows, width), values.dtype)
-    state = np.empty((4, width), values.dtype)
+    if nrows == 0:
+        return True
+    is_plain = values.strides == (values.shape[1] * values.itemsize, values.itemsize)
+    if values.size > most or not is_plain:
+        return False
+    width = ncols if ncols <= FEW else -(-ncols // PAD) * PAD
+    costs = np.empty((nrows, width), type(far))
+    state = np.empty((4, width), type(far))
     links = np.empty((4, width), np.int32)
     if not _take(values, turned, maximize, largest, far, costs):
         return False
@@ -241,7 +243,36 @@ def _dispatcher(values, maximize, largest, far, row_ind, col_ind):
     return True
 
 
-# Numba's dispatcher, which looks at the types of all arguments, would double the time of the least.
-_solve = _dispatcher.compile(
-    "boolean(float64[:, ::1], boolean, float64, float64, int64[::1], int64[::1])"
-)
+@_kernel
+def _floats(values, maximize, row_ind, col_ind):
+    """Solve for floats of which no sum overflows."""
+    return _solve(values, maximize, MOST_FLOATS, 2.0**1000, np.inf, row_ind, col_ind)
+
+
+@_kernel
+def _integers(values, maximize, row_ind, col_ind):
+    """Solve for integers of which sums of a few are exact in floats."""
+    return _solve(values, maximize, MOST, 2.0**47, np.inf, row_ind, col_ind)
+
+
+@_kernel
+def _large_integers(values, maximize, row_ind, col_ind):
+    """Solve for larger integers without floats."""
+    return _solve(values, maximize, MOST, 2**55, 2**60, row_ind, col_ind)
+
+
+def _entry(kernel: Any, number: Any) -> Any:
+    """The compiled function; Numba's dispatcher, which looks at all types, takes as long again."""
+    values, indices = Lent(number, 2), Lent(types.int64, 1)
+    return kernel.compile(types.boolean(values, types.boolean, indices, indices))
+
+
+AT_ONCE = {
+    np.dtype(np.float64): _entry(_floats, types.float64),
+    np.dtype(np.int64): _entry(_integers, types.int64),
+}
+"""For these dtypes, ``solve(values, maximize, row_ind, col_ind)``, which names the pairs.
+
+``values`` has two dimensions, and the int64 arrays as many entries as the smaller has. False where
+`pairs` may do better: because of the layout in memory, of large integers, and where it gives None.
+"""
