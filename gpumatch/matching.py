@@ -270,6 +270,9 @@ class Matching:
 def _initial_mates(initial: Any, graph: BipartiteGraph) -> tuple[Any, Any]:
     """Both mate arrays where the graph lives, holding `initial` or nothing."""
     xp = graph.xp
+    if graph.on_device:
+        module = backends.module_for("module", on_device=True)
+        module.require_memory(4 * sum(graph.shape), "a matching")
     row_to_col = xp.full(graph.nrows, -1, dtype=np.int32)
     col_to_row = xp.full(graph.ncols, -1, dtype=np.int32)
     if initial is not None:

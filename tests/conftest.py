@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+import os
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -19,6 +21,16 @@ reason_for_no_gpu = functools.cache(why_no_cuda)
 def pytest_configure(config: pytest.Config) -> None:
     if not hasattr(config, "workerinput"):  # with pytest-xdist, one record for all workers
         config.pluginmanager.register(GpuRecord())
+    else:
+        _share_gpus(config.workerinput["workerid"])
+
+
+def _share_gpus(worker: str) -> None:
+    """Give each worker of pytest-xdist one of the GPUs, in turn."""
+    gpus = len(list(Path("/dev").glob("nvidia[0-9]*")))
+    if gpus > 1:
+        number = int(worker.removeprefix("gw"))
+        os.environ.setdefault("CUDA_VISIBLE_DEVICES", str(number % gpus))
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -270,7 +270,8 @@ __global__ void __launch_bounds__(kBlock)
           if (is_stale) stage = kFull;
           members = roots;
         } else if (adjacent > z.room) {
-          stage = kCheck;  // the lists of old take the room: begin with fresh ones
+          stage = kCheck;           // the lists of old take the room: begin with fresh ones,
+          grid_barrier(t.barrier);  // once all blocks have read how many there are
         }
         part = kCompression;
         break;

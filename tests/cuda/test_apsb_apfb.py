@@ -194,15 +194,16 @@ def test_device_input_gives_device_output_on_the_callers_stream(kind):
         assert maximum_matching(wide).size == m.size
 
 
-def test_too_little_memory_is_said_before_anything_is_launched():
+@pytest.mark.parametrize("room", [0, 900_000, 2_500_000], ids=["nothing", "half a matching", "it"])
+def test_too_little_memory_is_said_before_anything_is_launched(room):
     import cupy as cp
 
     pool = cp.get_default_memory_pool()
     graph = BipartiteGraph(uniform(200_000, 200_000, 2, 1)).to_device()
-    graph.col_indptr  # noqa: B018  made now, so that the search itself is what is short
+    graph.col_indptr  # noqa: B018  made now, so that it is not what is short
     pool.free_all_blocks()
     try:
-        pool.set_limit(pool.used_bytes() + 2_500_000)
+        pool.set_limit(pool.used_bytes() + room)
         with pytest.raises(MemoryError, match=r"needs \d+ bytes on GPU 0; \d+ are free"):
             maximum_matching(graph)
     finally:
