@@ -8,7 +8,7 @@ from __future__ import annotations
 import gzip
 import lzma
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -20,10 +20,10 @@ from gpumatch import algorithms
 from graphs import costs
 
 SIZES = (1, 2, 17, 100, 500, 1000)
-REFERENCE_LIMIT, HARD_REFERENCE_LIMIT = 200, 34
-"""Rows or columns beyond which the threads that the reference plays take too long."""
 SLOW = 1000
 """Rows from which some algorithms take seconds."""
+REFERENCE_LIMITS = {"easy": (500, 2000), "chained": (200, 1000), "hard": (200, 200)}
+"""Rows or columns for which the reference takes seconds, and a minute; see `Case.difficulty`."""
 PARAMETERS: dict[str, list[dict[str, float]]] = {
     "uniform_integer": [{"factor": 0.1}, {"factor": 1}, {"factor": 10}],
     "low_rank": [{"rank": 1}, {"rank": 3}],
@@ -55,9 +55,14 @@ class Case(NamedTuple):
         return self.family in MAXIMISED
 
     @property
-    def is_hard(self) -> bool:
-        """Whether the k-th search of a Hungarian algorithm takes about k dual updates."""
-        return self.family == "machol_wien" or self.parameters.get("rank") == 1
+    def difficulty(self) -> str:
+        """How many dual updates a Hungarian algorithm takes, for n rows.
+
+        About n² / 2 if hard, for the k-th search takes k; up to 60 n if chained, fewer if easy.
+        """
+        if self.family == "machol_wien" or self.parameters.get("rank") == 1:
+            return "hard"
+        return "chained" if self.family in ("geom", "low_rank") else "easy"
 
     def __str__(self) -> str:
         values = [f"{name}={value}" for name, value in self.parameters.items()]
@@ -99,20 +104,23 @@ def _param(run: Run, *others, name: str = "", slow: bool = False):
 
 
 EVERY_RUN = [_param(run) for run in RUNS]
-EVERY_FAST_RUN = [_param(run) for run in RUNS if run.backend != "reference"]
 
 
-def _is_for(run: Run, case: Case) -> bool:
-    """Whether it ends in time: all but the reference solve every case."""
-    most = HARD_REFERENCE_LIMIT if case.is_hard else REFERENCE_LIMIT
-    return run.backend != "reference" or max(case.shape) <= most
+def _takes_seconds(run: Run, case: Case) -> bool:
+    if run.backend == "reference":
+        return max(case.shape) > REFERENCE_LIMITS[case.difficulty][0]
+    return min(case.shape) >= SLOW
+
+
+def _takes_minutes(run: Run, case: Case) -> bool:
+    return run.backend == "reference" and max(case.shape) > REFERENCE_LIMITS[case.difficulty][1]
 
 
 EVERY_CASE = [
-    _param(run, case, name=f"-{case}", slow=min(case.shape) >= SLOW)
+    _param(run, case, name=f"-{case}", slow=_takes_seconds(run, case))
     for run in RUNS
     for case in CASES
-    if _is_for(run, case)
+    if not _takes_minutes(run, case)
 ]
 
 
@@ -122,6 +130,23 @@ DENSE_OPTIMA = {"assign100": 305, "assign300": 626, "assign500": 991, "assign800
 SPARSE_OPTIMA = {"assignp800": 2239, "assignp3000": 18696}
 IPADIC_OPTIMUM = -3324387
 LAPX_OPTIMUM = 224.889950729465
+
+
+def _with_names(names: Iterable[str]) -> list:
+    """Each run on each of the real instances."""
+    return [
+        _param(run, name, name=f"-{name}", slow=run.backend == "reference" and name in LONG)
+        for run in RUNS
+        for name in names
+        if (run, name) not in TOO_LONG
+    ]
+
+
+LONG = {"assignp3000", "ipadic"}
+TOO_LONG = {(Run("auction", "reference"), "ipadic")}
+"""What the reference takes seconds, or minutes, for."""
+DENSE_RUNS, SPARSE_RUNS = _with_names(DENSE_OPTIMA), _with_names(SPARSE_OPTIMA)
+IPADIC_RUNS = _with_names(["ipadic"])
 
 
 def _file(name: str) -> Path:

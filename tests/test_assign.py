@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy.optimize import linear_sum_assignment
 from scipy.sparse import coo_array, csr_array, random_array
+from scipy.sparse.csgraph import min_weight_full_bipartite_matching
 
 import gpumatch as gm
 import gpumatch.costs
@@ -21,13 +22,15 @@ from graphs import costs
 from tests.assignment_cases import (
     CASES,
     DENSE_OPTIMA,
+    DENSE_RUNS,
     DTYPES,
     EVERY_CASE,
-    EVERY_FAST_RUN,
     EVERY_RUN,
     IPADIC_OPTIMUM,
+    IPADIC_RUNS,
     LAPX_OPTIMUM,
     SPARSE_OPTIMA,
+    SPARSE_RUNS,
     ipadic,
     lapx_cost_eps,
     or_library,
@@ -243,35 +246,43 @@ def test_a_long_chain_of_large_integers(run):
 # -- real instances --------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", DENSE_OPTIMA)
-@pytest.mark.parametrize("run", EVERY_FAST_RUN)
+@pytest.mark.parametrize(("run", "name"), DENSE_RUNS)
 def test_or_library(run, name):
     matrix = or_library(name)
     a = gm.assign(matrix, **run.arguments)
     assert gm.verify(matrix, a).bound == a.objective == DENSE_OPTIMA[name]
 
 
-@pytest.mark.parametrize("name", SPARSE_OPTIMA)
-@pytest.mark.parametrize("run", EVERY_FAST_RUN)
+@pytest.mark.parametrize(("run", "name"), SPARSE_RUNS)
 def test_or_library_sparse(run, name):
     matrix = or_library_sparse(name)
     a = gm.assign(matrix, **run.arguments)
     assert gm.verify(matrix, a).bound == a.objective == SPARSE_OPTIMA[name]
 
 
-@pytest.mark.parametrize("run", EVERY_FAST_RUN)
-def test_ipadic(run):
+@pytest.mark.parametrize(("run", "name"), IPADIC_RUNS)
+def test_ipadic(run, name):
     matrix = ipadic()
     a = gm.assign(matrix, **run.arguments)
     assert gm.verify(matrix, a).bound == a.objective == IPADIC_OPTIMUM
 
 
-@pytest.mark.parametrize("run", EVERY_FAST_RUN)
+@EVERY_ALGORITHM
 def test_costs_that_break_absolute_tolerances(run):
     matrix = lapx_cost_eps()
     a = gm.assign(matrix, **run.arguments)
     gm.verify(matrix, a)
     assert math.isclose(a.objective, LAPX_OPTIMUM, rel_tol=1e-14)
+
+
+def test_the_named_optima_are_scipys():
+    assert {name: optimum(or_library(name)) for name in DENSE_OPTIMA} == DENSE_OPTIMA
+    assert optimum(ipadic()) == IPADIC_OPTIMUM
+    assert math.isclose(optimum(lapx_cost_eps()), LAPX_OPTIMUM, rel_tol=1e-14)
+    for name, least in SPARSE_OPTIMA.items():
+        matrix = or_library_sparse(name).tocsr()
+        rows, cols = min_weight_full_bipartite_matching(matrix)
+        assert matrix[rows, cols].sum() == least
 
 
 # -- cardinality and limits ------------------------------------------------------------------------
