@@ -19,7 +19,7 @@ from gpumatch.costs import DenseCosts
 
 __all__ = ["linear_sum_assignment"]
 
-_AT_ONCE: dict[Any, Any] = {}  # by dtype, compiled functions for small matrices; loaded when needed
+_SOLVERS: dict[Any, Any] = {}  # for small host matrices, by dtype, as they are met
 _INT64 = np.dtype(np.int64)
 
 
@@ -62,7 +62,7 @@ def linear_sum_assignment(cost_matrix: Any, maximize: bool = False) -> tuple[Any
     if type(cost_matrix) is ndarray:
         try:
             nrows, ncols = cost_matrix.shape
-            solve = _AT_ONCE[cost_matrix.dtype]
+            solve = _SOLVERS[cost_matrix.dtype]
         except (KeyError, ValueError):
             return _otherwise(cost_matrix, maximize)
         count = nrows if nrows < ncols else ncols
@@ -79,7 +79,9 @@ def _otherwise(cost_matrix: Any, maximize: bool) -> tuple[Any, Any]:
         return _by_assign(as_array(cost_matrix, "cost_matrix"), maximize)
     values = np.asarray(cost_matrix)
     small_dense = _small_dense()
-    _AT_ONCE.update(small_dense.AT_ONCE)
+    solve = small_dense.solver(values.dtype)
+    if solve is not None:
+        _SOLVERS[values.dtype] = solve
     return small_dense.pairs(values, maximize) or _by_assign(values, maximize)
 
 

@@ -49,8 +49,8 @@ def way(request):
     """Small dense costs are solved in one call, or as all others are."""
     with pytest.MonkeyPatch.context() as patch:
         if request.param == "by assign":
-            patch.setattr(gpumatch.optimize, "_AT_ONCE", {})
-            patch.setattr(small_dense, "AT_ONCE", {})
+            patch.setattr(gpumatch.optimize, "_SOLVERS", {})
+            patch.setattr(small_dense, "solver", lambda dtype: None)
             patch.setattr(small_dense, "pairs", lambda values, maximize: None)
         yield request.param
 

@@ -31,16 +31,17 @@ Electronic Systems 52(4), 2016.
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
-from numba import njit, types
+from numba import from_dtype, njit, types
 from numpy import empty
 
 from gpumatch.cpu.lent import Lent
 from gpumatch.cpu.reductions import lesser
 
-__all__ = ["AT_ONCE", "MOST", "MOST_FLOATS", "pairs"]
+__all__ = ["MOST", "MOST_FLOATS", "pairs", "solver"]
 
 MOST, MOST_FLOATS = 2**18, 2**20
 """Costs up to which a call ends within a fraction of a second, and before `assign` would.
@@ -67,20 +68,39 @@ def pairs(values: np.ndarray, maximize: bool) -> tuple[np.ndarray, np.ndarray] |
     So are too many of them, numbers too large for exact sums, NaN, infinities of the wrong sign,
     and costs that have no full assignment.
     """
-    kind = values.dtype.kind
     if values.dtype not in _DTYPES or values.ndim != 2:
         return None
-    if values.size > (MOST_FLOATS if kind == "f" else MOST):
-        return None
-    if kind == "u" and values.size and values.max() >= 2**63:
-        return None
-    values = values.astype(np.float64 if kind == "f" else np.int64, "C")
-    row_ind, col_ind = empty(min(values.shape), _INT64), empty(min(values.shape), _INT64)
-    if AT_ONCE[values.dtype](values, maximize, row_ind, col_ind):
-        return row_ind, col_ind
-    if kind != "f" and _large_integers(values, bool(maximize), row_ind, col_ind):
-        return row_ind, col_ind
-    return None
+    count = min(values.shape)
+    row_ind, col_ind = empty(count, _INT64), empty(count, _INT64)
+    return (row_ind, col_ind) if _by_copy(values, maximize, row_ind, col_ind) else None
+
+
+@functools.cache
+def solver(dtype: np.dtype) -> Any:
+    """For a dtype, ``solve(values, maximize, row_ind, col_ind)``, which names the pairs; or None.
+
+    ``values`` has two dimensions, and the int64 arrays as many entries as the smaller has. False
+    where `pairs` may do better, because of the layout in memory, and where it gives None.
+    """
+    kernel = _KERNELS.get(dtype)
+    if kernel is None:
+        return _by_copy if dtype in _DTYPES else None
+    values, indices = Lent(from_dtype(dtype), 2), Lent(types.int64, 1)
+    # Numba's dispatcher, which looks at the types of all arguments, would take as long again.
+    return kernel.compile(types.boolean(values, types.boolean, indices, indices))
+
+
+def _by_copy(values: np.ndarray, maximize: bool, row_ind: np.ndarray, col_ind: np.ndarray) -> bool:
+    """Name the pairs for any of the dtypes and layouts."""
+    is_float = values.dtype.kind == "f"
+    if values.size > (MOST_FLOATS if is_float else MOST):
+        return False
+    if values.dtype.kind == "u" and values.size and values.max() >= 2**63:
+        return False
+    values = values.astype(np.float64 if is_float else np.int64, "C")
+    if solver(values.dtype)(values, maximize, row_ind, col_ind):
+        return True
+    return not is_float and _large_integers(values, bool(maximize), row_ind, col_ind)
 
 
 @njit(cache=True, nogil=True)
@@ -261,18 +281,9 @@ def _large_integers(values, maximize, row_ind, col_ind):
     return _solve(values, maximize, MOST, 2**55, 2**60, row_ind, col_ind)
 
 
-def _entry(kernel: Any, number: Any) -> Any:
-    """The compiled function; Numba's dispatcher, which looks at all types, takes as long again."""
-    values, indices = Lent(number, 2), Lent(types.int64, 1)
-    return kernel.compile(types.boolean(values, types.boolean, indices, indices))
-
-
-AT_ONCE = {
-    np.dtype(np.float64): _entry(_floats, types.float64),
-    np.dtype(np.int64): _entry(_integers, types.int64),
+_KERNELS = {
+    np.dtype(np.float64): _floats,
+    np.dtype(np.float32): _floats,
+    np.dtype(np.int64): _integers,
+    np.dtype(np.int32): _integers,
 }
-"""For these dtypes, ``solve(values, maximize, row_ind, col_ind)``, which names the pairs.
-
-``values`` has two dimensions, and the int64 arrays as many entries as the smaller has. False where
-`pairs` may do better: because of the layout in memory, of large integers, and where it gives None.
-"""
