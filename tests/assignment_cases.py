@@ -22,8 +22,8 @@ from graphs import costs
 SIZES = (1, 2, 17, 100, 500, 1000)
 SLOW = 1000
 """Rows from which some algorithms take seconds."""
-REFERENCE_LIMITS = {"easy": (500, 2000), "chained": (200, 1000), "hard": (200, 200)}
-"""Rows or columns for which the reference takes seconds, and a minute; see `Case.difficulty`."""
+REFERENCE_LIMITS = {"easy": (500, 1000), "chained": (200, 500), "hard": (200, 100)}
+"""The longer side up to which the reference takes seconds, the shorter up to which a minute."""
 PARAMETERS: dict[str, list[dict[str, float]]] = {
     "uniform_integer": [{"factor": 0.1}, {"factor": 1}, {"factor": 10}],
     "low_rank": [{"rank": 1}, {"rank": 3}],
@@ -113,7 +113,7 @@ def _takes_seconds(run: Run, case: Case) -> bool:
 
 
 def _takes_minutes(run: Run, case: Case) -> bool:
-    return run.backend == "reference" and max(case.shape) > REFERENCE_LIMITS[case.difficulty][1]
+    return run.backend == "reference" and min(case.shape) > REFERENCE_LIMITS[case.difficulty][1]
 
 
 EVERY_CASE = [
