@@ -122,6 +122,13 @@ EVERY_CASE = [
     for case in CASES
     if not _takes_minutes(run, case)
 ]
+FLOATS = {"uniform_float", "geom", "geom2", "low_rank"}
+FLOAT_AUCTIONS = [
+    auction
+    for auction in EVERY_CASE
+    for run, case in [auction.values]
+    if run.algorithm == "auction" and case.family in FLOATS and max(case.shape) <= 500
+]
 
 
 # -- real instances --------------------------------------------------------------------------------

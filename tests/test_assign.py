@@ -26,6 +26,7 @@ from tests.assignment_cases import (
     DTYPES,
     EVERY_CASE,
     EVERY_RUN,
+    FLOAT_AUCTIONS,
     IPADIC_OPTIMUM,
     IPADIC_RUNS,
     LAPX_OPTIMUM,
@@ -90,6 +91,22 @@ def test_every_algorithm_proves_the_optimum(run, case):
     assert close(a.objective, optimum_of_case(str(case)))
     assert close(certificate.bound, a.objective)
     assert isinstance(a.objective, int if matrix.dtype.kind == "i" else float)
+
+
+@pytest.mark.parametrize(("run", "case"), FLOAT_AUCTIONS)
+def test_an_auction_of_floats_ends_within_its_gap(run, case):
+    """Not closed: n epsilons are a 32nd of the range of the costs at most."""
+    matrix = case.costs
+    a = gm.assign(matrix, maximize=case.maximize, finish="epsilon", **run.arguments)
+    assert a.size == min(matrix.shape)
+    assert matrix[a.row_ind, a.col_ind].sum() == pytest.approx(a.objective, rel=1e-12)
+    sign = -1 if case.maximize else 1
+    least = sign * optimum_of_case(str(case))
+    rounding = 1e-12 * abs(least)
+    assert least - rounding <= sign * a.objective <= least + a.gap + rounding
+    assert -rounding <= a.gap <= (matrix.max() - matrix.min()) / 32 + rounding
+    slack = sign * (matrix - a.row_dual[:, None] - a.col_dual)
+    assert slack.min() >= -rounding
 
 
 @pytest.mark.parametrize("case", [c for c in CASES if max(c.shape) <= 100], ids=str)

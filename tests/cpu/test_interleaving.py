@@ -160,3 +160,17 @@ def test_the_heart_beats_at_each_launch_and_while_threads_run():
     grid.launch(thread, 100_000)
     assert beats[:3] == [1, 2, 3]
     assert beats.count(3) > 100_000 // WARP // TURNS_PER_HEARTBEAT
+
+
+def test_a_thread_alone_comes_to_its_end_and_the_heart_beats():
+    beats, turns = [], []
+    grid = Grid("ct", seed=0, heartbeat=lambda: beats.append(len(turns)))
+
+    def thread(share):
+        for turn in range(3 * TURNS_PER_HEARTBEAT):
+            turns.append((*share, turn))
+            yield
+
+    grid.launch(thread, 10, [7])
+    assert turns == [(7, turn) for turn in range(3 * TURNS_PER_HEARTBEAT)]
+    assert beats == [0, *(k * TURNS_PER_HEARTBEAT for k in (1, 2, 3))]
