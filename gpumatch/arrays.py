@@ -5,11 +5,12 @@ A library that is not loaded has made no array, so `sys.modules` says whom to as
 
 from __future__ import annotations
 
-import functools
 import sys
 from typing import Any
 
 import numpy as np
+
+from gpumatch.backends import module_for
 
 _DLPACK_CUDA = (2, 13)  # kDLCUDA, kDLCUDAManaged
 
@@ -105,18 +106,11 @@ def count_true(marks: Any) -> int:
     """How many of the bool array's marks are set."""
     if isinstance(marks, np.ndarray):
         return int(np.count_nonzero(marks))
-    return _counting().count_from(marks, 1)
+    return module_for("counting", on_device=True).count_from(marks, 1)
 
 
 def count_matched(mates: Any) -> int:
     """How many of a side's mates are vertices, not -1 or another mark below 0."""
     if isinstance(mates, np.ndarray):
         return int(np.count_nonzero(mates >= 0))
-    return _counting().count_from(mates, 0)
-
-
-@functools.cache
-def _counting() -> Any:
-    from gpumatch.cuda import counting
-
-    return counting
+    return module_for("counting", on_device=True).count_from(mates, 0)
