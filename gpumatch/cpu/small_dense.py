@@ -6,10 +6,10 @@ If all columns are to be matched, they are priced at their least costs and given
 those (column reduction). Each row that is left gets a shortest augmenting path.
 
 The search is Dijkstra's, as in `gpumatch.cpu.dense_paths`, but to scan a row and to choose the next
-column are loops without a branch, over whole vectors: the copy is padded with forbidden pairs. A
-column in the tree has the price -inf and the distance inf, so that nothing is offered to it. The
-number of a free column is hidden in its mate, below 0: the least mate of the nearest columns names
-a free one if there is one.
+column are loops without a branch, over whole vectors: beyond FEW columns, the copy is padded with
+forbidden pairs. A column in the tree has the price -inf and the distance inf, so that nothing is
+offered to it. The number of a free column is hidden in its mate, below 0: the least mate of the
+nearest columns names a free one if there is one.
 
     state[PRICE, j]   dual of column j; -inf while it is in the tree
     state[DIST, j]    distance of column j from the root; inf while it is in the tree
@@ -19,9 +19,10 @@ a free one if there is one.
     links[TREE, k]    columns of the tree in the order of joining; state[REACH, k] and
     state[PAID, k]    their distances and prices
 
-Numbers are float64; or int64, where integers are so large that sums of floats would round, and then
-a number ``far`` above all costs stands for inf. Vectors are rows of few arrays, because each view
-of an array costs an atomic count.
+A caller in a hurry takes the function that `solver` has for its dtype, allocates the result, and
+asks `pairs` only if that fails. Costs are float64; or int64, where integers are so large that sums
+of floats would round, and then a number ``far`` above all costs stands for inf. Vectors are rows of
+few arrays, because each view of an array costs an atomic count.
 
 References
 ----------
