@@ -339,8 +339,8 @@ __global__ void __launch_bounds__(kBlock)
     waiting = goal - counts.assigned - counts.without;
     ++round;
   }
+  grid_barrier(a.barrier);  // all have read what is written now
   if (blockIdx.x != 0) return;
-  __syncthreads();  // all have read what is written now
   if (is_first && round > began) {
     state.round = round;
     state.waiting = waiting;

@@ -214,6 +214,20 @@ __device__ bool switch_if_unrivalled(const Side<Cost>& own, const Side<Cost>& ot
   return true;
 }
 
+// The exchanges of one side; a warp's lanes push to the same queues at once.
+template <typename Cost>
+__device__ void switch_side(const Side<Cost>& own, const Side<Cost>& other,
+                            const unsigned long long* key, const unsigned long long* own_claim,
+                            const unsigned long long* other_claim, Queue<int> own_changed,
+                            Queue<int> other_changed, int* exchanges) {
+  for (int v = thread_index(); v < own.size; v += thread_count()) {
+    if (key[v] == 0) continue;
+    const bool is_made = switch_if_unrivalled(own, other, v, key[v], own_claim, other_claim,
+                                              own_changed, other_changed);
+    if (is_made) atomicAdd(exchanges, 1);
+  }
+}
+
 template <typename Cost, int kForm>
 __global__ void switch_in_parallel(Side<Cost> rows, Side<Cost> cols, Conflicts conflicts,
                                    Evaluation<Cost> of_rows, Evaluation<Cost> of_cols,
@@ -246,17 +260,10 @@ __global__ void switch_in_parallel(Side<Cost> rows, Side<Cost> cols, Conflicts c
     }
     const Queue<int> changed_rows = {conflicts.changed_rows, state->changed_rows + turn};
     const Queue<int> changed_cols = {conflicts.changed_cols, state->changed_cols + turn};
-    for (int v = thread_index(); v < vertices; v += thread_count()) {
-      const unsigned long long key = conflicts.key[v];
-      if (key == 0) continue;
-      const bool is_made =
-          v < rows.size
-              ? switch_if_unrivalled(rows, cols, v, key, row_claim, col_claim, changed_rows,
-                                     changed_cols)
-              : switch_if_unrivalled(cols, rows, v - rows.size, key, col_claim, row_claim,
-                                     changed_cols, changed_rows);
-      if (is_made) atomicAdd(&state->exchanges, 1);
-    }
+    switch_side(rows, cols, conflicts.key, row_claim, col_claim, changed_rows, changed_cols,
+                &state->exchanges);
+    switch_side(cols, rows, conflicts.key + rows.size, col_claim, row_claim, changed_cols,
+                changed_rows, &state->exchanges);
     grid_barrier(of_rows.barrier);
     for (int v = thread_index(); v < vertices; v += thread_count()) conflicts.claim[v] = 0;
     evaluate_listed<Cost, kForm>(rows, cols, conflicts.changed_rows,

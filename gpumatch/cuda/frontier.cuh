@@ -210,6 +210,14 @@ __device__ void expand(Team team, const Item* items, int size, Visitor& visitor)
   }
 }
 
+// Where the tests define GPUMATCH_STAGGER, some blocks leave a barrier late, so that what others do
+// meanwhile, and must not, shows.
+__device__ inline void stagger() {
+#ifdef GPUMATCH_STAGGER
+  if ((scrambled(blockIdx.x + static_cast<unsigned>(nanoseconds())) & 7) == 0) __nanosleep(20000);
+#endif
+}
+
 // Wait for all blocks of a grid that is resident as a whole. Block 0 adds what flips the top bit
 // once all others have added 1; each waits until the bit it saw has flipped.
 __device__ inline void grid_barrier(unsigned* barrier) {
@@ -221,6 +229,7 @@ __device__ inline void grid_barrier(unsigned* barrier) {
     const unsigned seen = atomicAdd(barrier, share);
     while (((seen ^ *static_cast<volatile unsigned*>(barrier)) & kTop) == 0) {
     }
+    stagger();
     __threadfence();
   }
   __syncthreads();

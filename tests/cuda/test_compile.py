@@ -11,13 +11,13 @@ nvrtc = pytest.importorskip("cupy_backends.cuda.libs.nvrtc", reason="CuPy is not
 INSTANCES = list(module.every_instance())
 
 
-def compiled(text: str, names: tuple[str, ...], architecture: str) -> list[str]:
+def compiled(text: str, names: tuple[str, ...], architecture: str, *definitions: str) -> list[str]:
     """Compile a source with NVRTC; the lowered names of its kernels."""
     program = nvrtc.createProgram(text, "kernels.cu", (), ())
     try:
         for name in names:
             nvrtc.addNameExpression(program, name)
-        options = (*module.COMPILE_OPTIONS, f"--gpu-architecture={architecture}")
+        options = (*module.COMPILE_OPTIONS, *definitions, f"--gpu-architecture={architecture}")
         try:
             nvrtc.compileProgram(program, options)
         except nvrtc.NVRTCError as exc:
@@ -34,6 +34,14 @@ def test_every_kernel_compiles(source, offset, architecture):
     names = source.names(offset)
     lowered = compiled(source.text(), names, architecture)
     assert len(set(lowered)) == len(names)
+
+
+@pytest.mark.parametrize(
+    "source", [s for s in module.SOURCES if s.cooperative], ids=lambda s: s.file
+)
+def test_barriers_that_some_leave_late_compile(source):
+    names = source.names(next(iter(source.types.values())))
+    compiled(source.text(), names, "sm_90", "-DGPUMATCH_STAGGER")
 
 
 def test_headers_are_put_in_once():
