@@ -228,6 +228,19 @@ def test_dense_outcomes_are_scipys(source, maximize):
     assert outcome(linear_sum_assignment, source, maximize) == theirs
 
 
+@pytest.mark.parametrize("maximize", [False, True])
+@pytest.mark.parametrize("shape", [(1, 3), (3, 1), (6, 7), (8, 8), (8, 6), (20, 40)])
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+def test_no_nan_is_missed(dtype, shape, maximize):
+    rng = np.random.default_rng(3)
+    for place in rng.permutation(shape[0] * shape[1])[:20]:
+        matrix = rng.random(shape).astype(dtype)
+        matrix.flat[place] = math.nan
+        for source in (matrix, np.asfortranarray(matrix)):
+            with pytest.raises(ValueError, match="matrix contains invalid numeric entries"):
+                linear_sum_assignment(source, maximize)
+
+
 WEIGHTS = csr_array(([1.0, 2, 3], ([0, 0, 1], [0, 1, 0])), shape=(2, 3))
 
 

@@ -104,7 +104,7 @@ def _by_copy(values: np.ndarray, maximize: bool, row_ind: np.ndarray, col_ind: n
     return not is_float and _large_integers(values, bool(maximize), row_ind, col_ind)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, fastmath=False)  # else its caller's is inherited, and NaN passes
 def _take(values, turned, maximize, largest, far, costs):
     """Copy the values as costs to be minimised, pad them, and tell whether all are fit."""
     sign = values.dtype.type(-1 if maximize else 1)
