@@ -219,9 +219,7 @@ def choose_assignment(algorithm: str, backend: str, costs: Any) -> tuple[Algorit
     _check_name("backend", backend, BACKENDS)
     _check_name("algorithm", algorithm, tuple(_ASSIGNMENT_TABLE))
     if backend == "auto":
-        wanted = "engine" if algorithm == "auto" else algorithm
-        goes = costs.on_device or _pays_on_gpu(_ASSIGNMENT_TABLE[wanted], costs)
-        backend = "cuda" if goes else "cpu"
+        backend = _where_assigned(algorithm, costs)
     if algorithm != "auto":
         homes = _ASSIGNMENT_TABLE[algorithm].homes
         _check_home(f"algorithm {algorithm!r}", homes, backend, costs.on_device)
@@ -229,6 +227,15 @@ def choose_assignment(algorithm: str, backend: str, costs: Any) -> tuple[Algorit
     if algorithm == "auto":
         algorithm = _best_assignment(backend, costs)
     return _ASSIGNMENT_TABLE[algorithm], backend
+
+
+def _where_assigned(algorithm: str, costs: Any) -> str:
+    """As `_where`, for costs."""
+    if costs.on_device:
+        return "cuda"
+    wanted = _ASSIGNMENT_TABLE["engine" if algorithm == "auto" else algorithm]
+    can_stay = algorithm == "auto" or "cpu" in wanted.homes
+    return "cpu" if can_stay and not _pays_on_gpu(wanted, costs) else "cuda"
 
 
 def _pays_on_gpu(algorithm: Algorithm, costs: Any) -> bool:

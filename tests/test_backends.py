@@ -79,6 +79,8 @@ SMALL = Costs(shape=(2, 5), nnz=10)
     ("names", "data", "expected"),
     [
         (("auto", "auto"), SMALL, (SAP, "cpu")),
+        (("engine", "auto"), SMALL, (ENGINE, "cuda")),
+        (("engine", "auto"), SMALL._replace(is_sparse=True), (ENGINE, "cuda")),
         (("auto", "auto"), Costs(), (ENGINE, "cuda")),
         (("auto", "auto"), SMALL._replace(on_device=True), (ENGINE, "cuda")),
         (("auto", "cpu"), Costs(on_device=True), (SAP, "cpu")),

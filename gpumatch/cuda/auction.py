@@ -24,7 +24,7 @@ import numpy as np
 from gpumatch import backends
 from gpumatch.arrays import any_true
 from gpumatch.cuda import cheap, hungarian, matching_engine, module
-from gpumatch.cuda.costs import Solution, copy_to, on_device
+from gpumatch.cuda.costs import Solution, copy_to, moved_to_device
 from gpumatch.epsilons import Precision, close_gaps
 
 __all__ = ["run"]
@@ -72,7 +72,7 @@ def run(
     if costs.shape[0] == 0:
         col_dual[:] = 0
         return True
-    costs = on_device(costs)
+    costs = moved_to_device(costs)
     if limit is None and not costs.is_complete:
         largest = _largest_matching(costs, control, threads, seed)
         if largest is None:

@@ -10,7 +10,7 @@ import numpy as np
 from gpumatch import backends
 from gpumatch.cuda import module
 
-__all__ = ["NEVER", "Solution", "copy_to", "dense_matrix"]
+__all__ = ["NEVER", "Solution", "copy_to", "dense_matrix", "moved_to_device"]
 
 NEVER = np.int64(2**63 - 1)
 """Forbids a pair among integers: kNever in hungarian_costs.cuh."""
@@ -30,7 +30,7 @@ def copy_to(target: Any, source: cp.ndarray) -> None:
     target[:] = source.get() if isinstance(target, np.ndarray) else source
 
 
-def on_device(costs: Any) -> Any:
+def moved_to_device(costs: Any) -> Any:
     """The costs on the device: themselves, or a copy.
 
     Raises
@@ -39,11 +39,11 @@ def on_device(costs: Any) -> Any:
         If the device has no room for it.
     """
     if not costs.on_device:
-        module.require_memory(_size(costs), "a copy of the costs")
+        module.require_memory(_bytes_of(costs), "a copy of the costs")
     return costs.to_device()
 
 
-def _size(costs: Any) -> int:
+def _bytes_of(costs: Any) -> int:
     return costs.graph.nbytes + costs.weights.nbytes if costs.is_sparse else costs.values.nbytes
 
 
@@ -67,7 +67,7 @@ def dense_matrix(costs: Any) -> tuple[cp.ndarray, bool]:
         If the device has no room for it.
     """
     if not costs.is_sparse:
-        return on_device(costs).values, costs.is_complete
+        return moved_to_device(costs).values, costs.is_complete
     nrows, ncols = costs.shape
     dtype = costs.weights.dtype
     size = dtype.itemsize * nrows * ncols + backends.UNFOLDING_BYTES * costs.nnz

@@ -81,6 +81,7 @@ class Patience(NamedTuple):
     in_all: int
 
     def is_out(self, steps: int, wanting: int, rows: int) -> bool:
+        """Whether it is after so many steps, when so many of the rows want a column."""
         return steps > self.in_all or (steps > self.for_half and 2 * wanting > rows)
 
 
@@ -391,7 +392,7 @@ class _Search(ABC):
         self._kernel((self._blocks,), (_BLOCK,), (*arguments, np.int32(_STEPS_A_LAUNCH)))
         self.state.get(out=self._seen)
 
-    def finish(self, control: Any, patience: Patience | None) -> bool:
+    def finish(self, control: Any, patience: Patience | None = None) -> bool:
         """Go on until the search is done; False when `control` or impatience stops it before."""
         while self.seen["stage"] < _DONE:
             if control.tick(int(self.seen["matched"])):

@@ -38,7 +38,7 @@ struct State {
   int phase;
   int matched;
   Tally tally;
-  int roots;
+  int roots;             // rows that wanted a column when the search began
   int members;
   int leaves;
   int found_leaves;      // leaves so far, as the threads count them
