@@ -23,6 +23,7 @@ SIZES = (1, 2, 17, 100, 500, 1000)
 SLOW = 1000
 """Rows from which some algorithms take seconds."""
 REFERENCE_LIMITS = {"easy": (500, 1000), "chained": (200, 500), "hard": (200, 100)}
+CLASSICAL_LIMITS = {"easy": (500, 500), "chained": (200, 100), "hard": (200, 100)}
 """The longer side up to which the reference takes seconds, the shorter up to which a minute."""
 PARAMETERS: dict[str, list[dict[str, float]]] = {
     "uniform_integer": [{"factor": 0.1}, {"factor": 1}, {"factor": 10}],
@@ -106,14 +107,19 @@ def _param(run: Run, *others, name: str = "", slow: bool = False):
 EVERY_RUN = [_param(run) for run in RUNS]
 
 
+def _reference_limits(run: Run, case: Case) -> tuple[int, int]:
+    is_classical = run.algorithm == "hungarian-classical"
+    return (CLASSICAL_LIMITS if is_classical else REFERENCE_LIMITS)[case.difficulty]
+
+
 def _takes_seconds(run: Run, case: Case) -> bool:
     if run.backend == "reference":
-        return max(case.shape) > REFERENCE_LIMITS[case.difficulty][0]
+        return max(case.shape) > _reference_limits(run, case)[0]
     return min(case.shape) >= SLOW
 
 
 def _takes_minutes(run: Run, case: Case) -> bool:
-    return run.backend == "reference" and min(case.shape) > REFERENCE_LIMITS[case.difficulty][1]
+    return run.backend == "reference" and min(case.shape) > _reference_limits(run, case)[1]
 
 
 EVERY_CASE = [
@@ -127,7 +133,8 @@ FLOAT_AUCTIONS = [
     auction
     for auction in EVERY_CASE
     for run, case in [auction.values]
-    if run.algorithm == "auction" and case.family in FLOATS and max(case.shape) <= 500
+    if run.algorithm == "auction" and case.family in FLOATS
+    if max(case.shape) <= (200 if run.backend == "reference" else 500)
 ]
 
 
@@ -150,7 +157,7 @@ def _with_names(names: Iterable[str]) -> list:
 
 
 LONG = {"assignp3000", "ipadic"}
-TOO_LONG = {(Run("auction", "reference"), "ipadic")}
+TOO_LONG = {(Run(name, "reference"), "ipadic") for name in ("auction", "hungarian-classical")}
 """What the reference takes seconds, or minutes, for."""
 DENSE_RUNS, SPARSE_RUNS = _with_names(DENSE_OPTIMA), _with_names(SPARSE_OPTIMA)
 IPADIC_RUNS = _with_names(["ipadic"])
