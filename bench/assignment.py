@@ -58,9 +58,8 @@ def contenders(device: str, threads: int) -> list[Contender]:
     sap = "shortest-augmenting-path"
     return [
         *(on_gpu if device == "cuda" else []),
-        *(peers[name] for name in (RAFT,) if name in peers),
         Assign(sap, sap, "cpu", threads),
-        *(peers[name] for name in ("scipy",) if name in peers),
+        *(peers[name] for name in (RAFT, "scipy") if name in peers),
     ]
 
 
@@ -75,15 +74,15 @@ def of_size(n: int) -> list[CostInstance]:
     others = tuple(name for name in everybody if name != RAFT)
     oblong = n, n + n // 4
 
-    def drawn(family: str, dtype: str, *parameters: Any, only: tuple[str, ...]) -> CostInstance:
-        name = "-".join(map(str, (family, *parameters[1:])))
-        return CostInstance(f"{name}-{n}", name, (family, n, *parameters), dtype=dtype, only=only)
+    def drawn(family: str, dtype: str, only: tuple[str, ...], rank: int = 0) -> CostInstance:
+        name, more = (f"{family}-{rank}", (None, rank)) if rank else (family, ())
+        return CostInstance(f"{name}-{n}", name, (family, n, *more), dtype=dtype, only=only)
 
     return [
         *(uniform(n, factor, only=everybody) for factor in FACTORS),
-        *(drawn(family, "int32", only=everybody) for family in INTEGERS),
-        *(drawn(family, "float64", only=others) for family in FLOATS),
-        *(drawn("low_rank", "float64", None, rank, only=others) for rank in RANKS),
+        *(drawn(family, "int32", everybody) for family in INTEGERS),
+        *(drawn(family, "float64", others) for family in FLOATS),
+        *(drawn("low_rank", "float64", others, rank) for rank in RANKS),
         geom(n, only=others),
         *(wide(family, oblong, "float64", others) for family in WIDE),
     ]

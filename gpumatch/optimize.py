@@ -1,7 +1,8 @@
 """SciPy's name from `scipy.optimize`, served by gpumatch.
 
 What differs from SciPy 1.17: integers are added as integers, so the result is exact where doubles
-round; only those too large for that are turned into doubles.
+round; only those too large for that are turned into doubles. Floats so large that sums of them may
+overflow, from about 1e306 on, are refused as invalid.
 """
 
 from __future__ import annotations

@@ -6,9 +6,10 @@ lent: the function reads and writes it, but must neither return nor keep it.
 
     Lent(dtype, ndim)  -> the type of such an argument, for a signature
 
-The number of dimensions is for the caller to check, and that it is C-contiguous for the function,
-by its strides. As for Numba's own arrays, what is checked is that it is an array, and the size of
-an entry.
+What is checked is that it is an array, and the size of an entry. The rest is for the caller: above
+all the number of dimensions, for the shape of an array with more overwrites the stack, and the
+dtype, for another of that size is read as if it were this. That it is C-contiguous the function can
+tell by its strides.
 
 Reference: Numba Developer Manual, *Low-level extension API*; numba.core.boxing.unbox_array.
 """

@@ -28,7 +28,7 @@ def test_arrays_are_read_and_written():
     assert sums.tolist() == [3, 12]
 
 
-def test_their_owners_stay_as_many():
+def test_no_owner_is_left_behind():
     values, sums = np.ones((4, 5)), np.empty(4)
     before = sys.getrefcount(values), sys.getrefcount(sums)
     for _ in range(10):
