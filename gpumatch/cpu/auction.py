@@ -61,14 +61,14 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit, types
-from numba.extending import overload
+from numba import njit
 
 from gpumatch.arrays import count_matched
 from gpumatch.cpu import shortest_augmenting_path
 from gpumatch.cpu.dense_paths import LANES
 from gpumatch.cpu.dense_paths import least_two as dense_least_two
 from gpumatch.cpu.feasibility import complete
+from gpumatch.cpu.forms import by_form
 from gpumatch.cpu.sparse_paths import least_two as sparse_least_two
 from gpumatch.cpu.workers import Workers
 from gpumatch.epsilons import Precision, close_gaps
@@ -369,20 +369,19 @@ def _entries(costs: Any) -> Any:
 # -- the kernels -----------------------------------------------------------------------------------
 
 
-def _least_two(entries, bidder, price, least, far):
-    """The least two reduced costs of a bidder, and where."""
-    raise NotImplementedError("compiled code only")
+@_kernel
+def _dense_least_two(entries, bidder, price, least, far):
+    return dense_least_two(entries[bidder], price, least, far)
 
 
-@overload(_least_two)
-def _least_two_of(entries, bidder, price, least, far):
-    if isinstance(entries, types.Array):
-        return lambda entries, bidder, price, least, far: dense_least_two(
-            entries[bidder], price, least, far
-        )
-    return lambda entries, bidder, price, least, far: sparse_least_two(
-        entries[0], entries[1], entries[2], price, bidder, far
-    )
+@_kernel
+def _sparse_least_two(entries, bidder, price, least, far):
+    indptr, indices, weights = entries
+    return sparse_least_two(indptr, indices, weights, price, bidder, far)
+
+
+_least_two = by_form(_dense_least_two, _sparse_least_two)
+"""The least two reduced costs of a bidder, and where."""
 
 
 @_kernel

@@ -1,7 +1,7 @@
 """The compiled kernels of Deep Greedy Switching, which `gpumatch.cpu.dgs` drives and describes.
 
 They read dense costs, or stored entries in CSR: `_places`, `_entry`, `_cost` and `_best_choice` are
-names that Numba's ``overload`` compiles for the form at hand, and no interpreted code calls them.
+each compiled for the form at hand (`gpumatch.cpu.forms`).
 
 A ``side`` holds what one evaluation needs: the costs and the other side's, both mates, both idle
 prices, as arrays that the two sides share; `gpumatch.cpu.dgs` has the encodings of the rest.
@@ -12,9 +12,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit, types
-from numba.extending import overload
+from numba import njit
 
+from gpumatch.cpu.forms import by_form
 from gpumatch.cpu.reductions import lesser
 
 _kernel = njit(cache=True, nogil=True)
@@ -46,42 +46,40 @@ class Side(NamedTuple):
 # -- the forms of costs ----------------------------------------------------------------------------
 
 
-def _places(entries, vertex):
-    """Where the vertex's entries are: the first, and the one behind the last."""
-    raise NotImplementedError("compiled code only")
+@_kernel
+def _dense_places(entries, vertex):
+    return 0, entries.shape[1]
 
 
-def _entry(entries, vertex, place):
-    """The other vertex, and the cost, of an entry."""
-    raise NotImplementedError("compiled code only")
+@_kernel
+def _stored_places(entries, vertex):
+    return entries[0][vertex], entries[0][vertex + 1]
 
 
-def _cost(entries, vertex, other, far):
-    """The cost of a pair, ``far`` where it is not stored."""
-    raise NotImplementedError("compiled code only")
+_places = by_form(_dense_places, _stored_places)
+"""Where the vertex's entries are: the first, and the one behind the last."""
 
 
-@overload(_places)
-def _places_of(entries, vertex):
-    if isinstance(entries, types.Array):
-        return lambda entries, vertex: (0, entries.shape[1])
-    return lambda entries, vertex: (entries[0][vertex], entries[0][vertex + 1])
+@_kernel
+def _dense_entry(entries, vertex, place):
+    return place, entries[vertex, place]
 
 
-@overload(_entry)
-def _entry_of(entries, vertex, place):
-    if isinstance(entries, types.Array):
-        return lambda entries, vertex, place: (place, entries[vertex, place])
-    return lambda entries, vertex, place: (entries[1][place], entries[2][place])
+@_kernel
+def _stored_entry(entries, vertex, place):
+    return entries[1][place], entries[2][place]
 
 
-@overload(_cost)
-def _cost_of(entries, vertex, other, far):
-    if isinstance(entries, types.Array):
-        return lambda entries, vertex, other, far: entries[vertex, other]
-    return _stored_cost
+_entry = by_form(_dense_entry, _stored_entry)
+"""The other vertex, and the cost, of an entry."""
 
 
+@_kernel
+def _dense_cost(entries, vertex, other, far):
+    return entries[vertex, other]
+
+
+@_kernel
 def _stored_cost(entries, vertex, other, far):
     first, last = entries[0][vertex], entries[0][vertex + 1]
     while first < last:
@@ -93,6 +91,10 @@ def _stored_cost(entries, vertex, other, far):
     if first < entries[0][vertex + 1] and entries[1][first] == other:
         return entries[2][first]
     return far
+
+
+_cost = by_form(_dense_cost, _stored_cost)
+"""The cost of a pair, ``far`` where it is not stored."""
 
 
 # -- start, exchanges, bound -----------------------------------------------------------------------
@@ -159,17 +161,6 @@ def difference_without(own, other, vertex):
     return own.paid[vertex] - (own.idle + other.idle)
 
 
-def _best_choice(entries, own, other, vertex, best):
-    """The first exchange that gains most, if more than ``best``: its gain, and what is taken."""
-    raise NotImplementedError("compiled code only")
-
-
-@overload(_best_choice)
-def _best_choice_of(entries, own, other, vertex, best):
-    choose = _best_dense if isinstance(entries, types.Array) else _best_listed
-    return lambda entries, own, other, vertex, best: choose(entries, own, other, vertex, best)
-
-
 @_kernel
 def _best_listed(entries, own, other, vertex, best):
     """Entry by entry, as some may be missing, and the vertex may have no mate."""
@@ -199,6 +190,10 @@ def _best_dense(entries, own, other, vertex, best):
             if _loss(line, crossing, paid, other, wanted) == loss:
                 return -loss, wanted
     return best, -1
+
+
+_best_choice = by_form(_best_dense, _best_listed)
+"""The first exchange that gains most, if more than ``best``: its gain, and what is taken."""
 
 
 @njit(inline="always")
