@@ -8,7 +8,6 @@ the CPU's default and SciPy at n = 1,000.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 from bench import solvers
@@ -20,8 +19,8 @@ from bench.tables import (
     Time,
     describe_run,
     failures,
-    geometric_mean,
     markdown,
+    means,
     milliseconds,
     section,
     time_of,
@@ -112,7 +111,7 @@ def report(data: dict[str, Any], threshold: float) -> str:
         [
             *(describe_run(run) for run in data["runs"]),
             *section("The whole call on the GPU", markdown(header, rows)),
-            *means(graphs),
+            *means(graphs, RIVALS, ENGINE, " as the engine"),
             *failures(data),
         ]
     )
@@ -123,19 +122,3 @@ def to_better(graph: Graph) -> Time | None:
     ratios = [times_as_long(graph, ENGINE, name) for name in (TREE, AUCTION)]
     known = [ratio for ratio in ratios if ratio is not None]
     return max(known, key=lambda ratio: ratio.seconds) if known else None
-
-
-def means(graphs: Iterable[Graph]) -> list[str]:
-    """A line for each rival: its mean, and where it is nearest to the engine."""
-    lines = []
-    for rival in RIVALS:
-        ratios = [(times_as_long(graph, rival, ENGINE), graph["group"]) for graph in graphs]
-        known = [(ratio, group) for ratio, group in ratios if ratio is not None]
-        if known:
-            least, where = min(known, key=lambda pair: pair[0].seconds)
-            mean = geometric_mean(ratio for ratio, _ in known)
-            lines.append(
-                f"{rival} takes {mean} times as long as the engine (geometric mean, {len(known)} "
-                f"problems), {least} times at least, on {where}."
-            )
-    return lines

@@ -19,8 +19,8 @@ from bench.tables import (
     Time,
     describe_run,
     failures,
-    geometric_mean,
     markdown,
+    means,
     milliseconds,
     section,
     time_of,
@@ -112,7 +112,7 @@ def report(data: dict[str, Any], threshold: float) -> str:
         [
             *(describe_run(run) for run in data["runs"]),
             *section("The whole call on the CPU", markdown(header, rows)),
-            *_means(graphs.values()),
+            *means(graphs.values(), PEERS, OURS),
             *failures(data),
         ]
     )
@@ -121,18 +121,3 @@ def report(data: dict[str, Any], threshold: float) -> str:
 def times_slower(graph: Graph, peer: str) -> Time | None:
     """How many times longer a peer takes than the library."""
     return times_as_long(graph, peer, OURS)
-
-
-def _means(graphs: Any) -> list[str]:
-    lines = []
-    for peer in PEERS:
-        ratios = [(times_slower(graph, peer), graph["group"]) for graph in graphs]
-        known = [(ratio, group) for ratio, group in ratios if ratio is not None]
-        if known:
-            worst, where = min(known, key=lambda pair: pair[0].seconds)
-            mean = geometric_mean(ratio for ratio, _ in known)
-            lines.append(
-                f"{peer} takes {mean} times as long (geometric mean, {len(known)} problems), "
-                f"{worst} times at least, on {where}."
-            )
-    return lines

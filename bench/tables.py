@@ -65,6 +65,23 @@ def mean_time(graphs: Iterable[Graph], contender: str) -> Time | None:
     return Time(mean, any(taken.at_least for taken in times))
 
 
+def means(graphs: Iterable[Graph], rivals: Iterable[str], ours: str, than: str = "") -> list[str]:
+    """A line for each rival: its mean, and where it is nearest to what is ours."""
+    graphs = list(graphs)
+    lines = []
+    for rival in rivals:
+        ratios = [(times_as_long(graph, rival, ours), graph["group"]) for graph in graphs]
+        known = [(ratio, group) for ratio, group in ratios if ratio is not None]
+        if known:
+            least, where = min(known, key=lambda pair: pair[0].seconds)
+            mean = geometric_mean(ratio for ratio, _ in known)
+            lines.append(
+                f"{rival} takes {mean} times as long{than} (geometric mean, {len(known)} "
+                f"problems), {least} times at least, on {where}."
+            )
+    return lines
+
+
 def by_size(data: dict[str, Any]) -> dict[int, list[Graph]]:
     """Graphs that have as many rows, the smallest first."""
     groups: dict[int, list[Graph]] = {}

@@ -27,23 +27,23 @@ def slack_of(state, row, col):
 
 
 def reduce_rows(state, *, grid):
-    def thread(rows):
-        for row in rows:
-            yield
-            least = min(slack_of(state, row, col) for col in range(state.ncols))
-            state.slacks.row_dual[row] += least if least < state.slacks.far else 0
-
-    grid.launch(thread, state.nrows)
+    duals = state.slacks.row_dual
+    _reduce(duals, state.ncols, lambda row, col: slack_of(state, row, col), state, grid)
 
 
 def reduce_columns(state, *, grid):
-    def thread(cols):
-        for col in cols:
-            yield
-            least = min(slack_of(state, row, col) for row in range(state.nrows))
-            state.slacks.col_dual[col] += least if least < state.slacks.far else 0
+    duals = state.slacks.col_dual
+    _reduce(duals, state.nrows, lambda col, row: slack_of(state, row, col), state, grid)
 
-    grid.launch(thread, state.ncols)
+
+def _reduce(duals, others, slack, state, grid):
+    def thread(vertices):
+        for vertex in vertices:
+            yield
+            least = min(slack(vertex, other) for other in range(others))
+            duals[vertex] += least if least < state.slacks.far else 0
+
+    grid.launch(thread, len(duals))
 
 
 def check_optimality(state, *, grid):
