@@ -9,7 +9,7 @@ what they are. Others become multiples of a power of two that leaves about 2**57
 largest: finer than float64 itself is there. With forbidden pairs duals may outgrow what they can
 without; then the search begins again, with units and an order of its steps that are fit for any.
 
-Device memory beside the costs: 72 bytes a row and 40 a column with the tree variant; 56 a row and
+Device memory beside the costs: 80 bytes a row and 44 a column with the tree variant; 56 a row and
 24 a column with the classical one, and 4 for each edge that its adjacency has room for.
 """
 
@@ -35,6 +35,7 @@ _TRACE = (4096, 5)  # as kTraceLength and kTraceWidth in hungarian_trees.cuh
 _BLOCK = 512  # as kBlock in hungarian_costs.cuh
 _FAR = np.uint64(2**64 - 1)  # kFar in hungarian_tree.cu
 _CHECK, _DONE, _FULL, _TOO_FINE = 0, 6, 7, 8  # stages that the host knows
+_AT_NEAREST_LEAF, _AT_SECOND_LEAF, _ANYWHERE = range(3)  # Ending in hungarian_tree.cu
 _PARTS = ("compression", "forward", "reverse and augmentation", "dual update")
 _UNIT_BITS = 57  # of the largest cost
 _ROOM_BITS = 60  # of duals that need not be watched closely
@@ -61,13 +62,13 @@ _STATE = np.dtype(
 _LEVEL = np.dtype(
     [
         *((name, np.int32) for name in ("size", "found", "again")),
-        *((name, np.uint64) for name in ("least", "nearest")),
+        *((name, np.uint64) for name in ("least", "bound", "last")),
     ],
     align=True,
 )
 _SEARCH = np.dtype(
     [
-        *((name, np.uint64) for name in ("reach", "farthest", "end", "spread")),
+        *((name, np.uint64) for name in ("reach", "last", "end", "spread")),
         *((name, np.int32) for name in ("roots", "size", "grown", "leaves", "depth")),
     ],
     align=True,
@@ -426,24 +427,29 @@ class _Tree(_Search):
     def __init__(self, problem: _Problem) -> None:
         super().__init__(problem)
         self.dist = cp.empty((2, problem.ncols), np.uint64)
+        self.col_root = cp.empty(problem.ncols, np.int32)
+        self.first_leaf = cp.empty(problem.nrows, np.uint64)
         self.frontier = cp.empty((2, problem.nrows, 2), np.int64)
         made = np.zeros(3, _LEVEL)
-        made["least"] = made["nearest"] = _FAR
+        made["least"] = made["bound"] = _FAR
         self.made = cp.asarray(made.view(np.uint8))
         start = np.zeros(1, _SEARCH)
         start["spread"] = problem.units.largest
         self.search = cp.asarray(start.view(np.uint8))
-        self.may_end_beyond = problem.all_match and not problem.units.is_patient
+        self.ending = _ANYWHERE if problem.all_match else _AT_SECOND_LEAF
+        if problem.units.is_patient:
+            self.ending = _AT_NEAREST_LEAF
 
     @staticmethod
     def bytes_needed(nrows: int, ncols: int) -> int:
-        return _Search.bytes_needed(nrows, ncols) + 32 * nrows + 16 * ncols
+        return _Search.bytes_needed(nrows, ncols) + 40 * nrows + 20 * ncols
 
     def arguments(self) -> tuple[Any, ...]:
         return (
             module.struct(
-                *(*self.dist, *self.frontier, self.made, self.search),
-                *(np.int64(self.problem.units.most_distance), int(self.may_end_beyond)),
+                *(*self.dist, self.col_root, self.first_leaf),
+                *(*self.frontier, self.made, self.search),
+                *(np.int64(self.problem.units.most_distance), self.ending),
             ),
         )
 

@@ -22,10 +22,16 @@
 // in trees, for each of them brings as many columns; `spread` grows while frontiers are small, and
 // shrinks, down to 0 where there are ties enough, when most of a frontier has been there before.
 //
-// A search ends at the distance of its nearest leaf; all of that distance are found. Where all rows
-// and columns will be matched, no dual must stay 0, and it may end farther out, with paths for many
-// trees: it does when there are leaves for a share of the roots. (A free column in a tree has the
-// slack 0 after the update, like all others there.)
+// A free column that stays free must keep its dual, but one in a tree loses by how much farther out
+// than it the search ends. A tree gives a path to one leaf. So a search ends no farther out than at
+// the second leaf of any tree: all nearer leaves get paths, and so do those just there whose trees
+// have none nearer. (The paper's searches end at the nearest leaf, which without ties is one path.)
+// Where all rows and columns will be matched, no dual must stay, and a search may end anywhere. (A
+// free column in a tree has the slack 0 after the update, like all others there.) Of either kind, a
+// search ends once it has leaves for a share of the roots, at the farthest of them.
+//
+// A leaf counts as its tree's when it joins. It may join again, nearer or in another tree; then what
+// was counted ends the search earlier than it might, which is no error.
 //
 // A launch makes a bounded number of steps and leaves in `State` and `Search` where it stands, so
 // that the host can look in between. At each of these points the pairs are a matching, and tight.
@@ -37,19 +43,23 @@ constexpr Distance kFar = ~0ull;  // beyond all distances
 constexpr int kBatch = 128;       // rows that a frontier should have
 constexpr int kRootsALeaf = 2;    // a search may end when there is a leaf for so many roots
 
+// How far out a search may end.
+enum Ending { kAtNearestLeaf, kAtSecondLeaf, kAnywhere };
+
 // What a level makes.
 struct Level {
   int size;           // of the next frontier
   int found;          // free columns that joined
   int again;          // columns that had joined before, with a greater distance
   Distance least;     // of what is yet to be scanned
-  Distance nearest;   // leaf
+  Distance bound;     // no search may end farther out
+  Distance last;      // the greatest distance with which a free column joined
 };
 
 // Where a search stands.
 struct Search {
   Distance reach;     // columns as near as this join
-  Distance farthest;  // the greatest reach
+  Distance last;      // the greatest distance with which a free column joined
   Distance end;       // of the search, kFar while it is not known
   Distance spread;    // of the next frontier's distances, times the rows in trees
   int roots;
@@ -62,11 +72,14 @@ struct Search {
 struct Slacks {
   Distance* dist;       // of each column, kFar while no edge leads to it from a tree
   Distance* joined_at;  // with which it joined last, kFar if it never did
+  // Where a search ends at a second leaf:
+  int* col_root;         // root of the tree that the column joined last
+  Distance* first_leaf;  // distance of the nearest leaf of the root's tree, kFar if it has none
   Member* frontier[2];  // by step & 1: made there
   Level* made;          // by step % 3: while one is read and the next is filled, one is cleared
   Search* search;
   Distance most;        // no row that can be matched needs a greater one
-  int many;             // the search may end beyond the nearest leaf
+  int ending;           // an Ending
 };
 
 // A frontier, as each thread sees it.
@@ -150,7 +163,8 @@ __device__ inline void put_together(Level& made, Level own) {
     own.found += __shfl_down_sync(kWholeWarp, own.found, step);
     own.again += __shfl_down_sync(kWholeWarp, own.again, step);
     own.least = min(own.least, __shfl_down_sync(kWholeWarp, own.least, step));
-    own.nearest = min(own.nearest, __shfl_down_sync(kWholeWarp, own.nearest, step));
+    own.bound = min(own.bound, __shfl_down_sync(kWholeWarp, own.bound, step));
+    own.last = max(own.last, __shfl_down_sync(kWholeWarp, own.last, step));
   }
   if (lane_index() == 0) of_warp[threadIdx.x / kWarp] = own;
   __syncthreads();
@@ -160,13 +174,15 @@ __device__ inline void put_together(Level& made, Level own) {
     own.found += __shfl_down_sync((1u << kWarps) - 1, own.found, step);
     own.again += __shfl_down_sync((1u << kWarps) - 1, own.again, step);
     own.least = min(own.least, __shfl_down_sync((1u << kWarps) - 1, own.least, step));
-    own.nearest = min(own.nearest, __shfl_down_sync((1u << kWarps) - 1, own.nearest, step));
+    own.bound = min(own.bound, __shfl_down_sync((1u << kWarps) - 1, own.bound, step));
+    own.last = max(own.last, __shfl_down_sync((1u << kWarps) - 1, own.last, step));
   }
   if (threadIdx.x != 0) return;
   if (own.found != 0) atomicAdd(&made.found, own.found);
   if (own.again != 0) atomicAdd(&made.again, own.again);
   if (own.least != kFar) atomicMin(&made.least, own.least);
-  if (own.nearest != kFar) atomicMin(&made.nearest, own.nearest);
+  if (own.bound != kFar) atomicMin(&made.bound, own.bound);
+  if (own.last != 0) atomicMax(&made.last, own.last);
 }
 
 template <typename Cost>
@@ -174,6 +190,20 @@ __device__ Column look_up(const Problem<Cost>& p, const Slacks& s, int col) {
   const int mate = p.col_to_row[col];
   const long long mate_dual = mate == -1 ? 0 : p.row_dual[mate];
   return {s.dist[col], s.joined_at[col], p.col_dual[col], mate_dual, mate};
+}
+
+// A column joins a tree; `before` is the distance with which it did last. If it is a leaf and the
+// tree has another, no search may end beyond both.
+__device__ inline void join_tree(const Trees& t, const Slacks& s, int col, const Column& c,
+                                 Distance before, Level& own) {
+  const int row = t.col_pred[col], via = t.row_pred[row];
+  const int root = via == -1 ? row : s.col_root[via];
+  const bool is_same = before != kFar && root == s.col_root[col];
+  s.col_root[col] = root;
+  if (c.mate != -1) return;
+  const Distance first = atomicMin(&s.first_leaf[root], c.dist);
+  const bool is_itself = is_same && first == before;
+  if (first != kFar && !is_itself) own.bound = min(own.bound, max(first, c.dist));
 }
 
 // A column's part in a level: its slack is lowered (expansion), and it joins if it is near enough
@@ -186,18 +216,20 @@ __device__ void look_at(const Problem<Cost>& p, const Trees& t, const Slacks& s,
     s.dist[col] = c.dist = here;
     t.col_pred[col] = from.row;
   }
-  if (c.mate == -1) own.nearest = min(own.nearest, c.dist);
+  if (c.mate == -1 && s.ending == kAtNearestLeaf) own.bound = min(own.bound, c.dist);
   if (c.dist >= c.joined_at) return;
   if (c.dist > reach || c.mate != -1) own.least = min(own.least, c.dist);
   if (c.dist > reach) return;
-  const bool is_new = c.joined_at == kFar;
+  const Distance before = c.joined_at;
   s.joined_at[col] = c.joined_at = c.dist;
+  if (s.ending == kAtSecondLeaf) join_tree(t, s, col, c, before, own);
   if (c.mate == -1) {
-    own.found += is_new;
+    own.found += before == kFar;
+    own.last = max(own.last, c.dist);
     return;
   }
-  own.again += !is_new;
-  if (p.has_limit()) own.nearest = min(own.nearest, c.dist + (p.limit - c.mate_dual));
+  own.again += before != kFar;
+  if (p.has_limit()) own.bound = min(own.bound, c.dist + (p.limit - c.mate_dual));
   t.row_pred[c.mate] = col;
   push(next, Member{static_cast<long long>(c.dist) - c.mate_dual, c.mate});
 }
@@ -212,7 +244,7 @@ __device__ void grow(const Problem<Cost>& p, const Trees& t, const Slacks& s, co
   const int all = p.ncols / kWidth;
   const int share = (all + gridDim.x - 1) / gridDim.x;
   const int end = min(all, static_cast<int>(blockIdx.x + 1) * share);
-  Level own = {0, 0, 0, kFar, kFar};
+  Level own = {0, 0, 0, kFar, kFar, 0};
   for (int first = blockIdx.x * share; first < end; first += kSlice) {
     const int packs = min(kSlice, end - first);
     const int col = first * kWidth + static_cast<int>(threadIdx.x);
@@ -230,25 +262,34 @@ __device__ inline long long rise(Distance end, Distance dist) {
   return dist < end ? static_cast<long long>(end - dist) : 0;
 }
 
-// Algorithm 9, for all that the search has raised. What may end a path becomes a leaf. Where free
-// columns' duals change, those of all rows and columns are shifted, so that the first keeps its.
+// Whether a tree has no leaf that must get a path because the search ends beyond it.
+__device__ inline bool is_open(const Slacks& s, int root, Distance end) {
+  return s.ending != kAtSecondLeaf || s.first_leaf[root] >= end;
+}
+
+// Algorithm 9, for all that the search has raised. What may end a path becomes a leaf. Where a search
+// may end anywhere, all duals are shifted, so that the first column keeps its.
 template <typename Cost>
 __device__ void update_duals(const Problem<Cost>& p, const Trees& t, const Slacks& s,
                              Distance end) {
   const Queue<int> leaves = {t.leaves, &t.state->found_leaves};
-  const long long shift = s.many ? rise(end, s.dist[0]) : 0;
+  const long long shift = s.ending == kAnywhere ? rise(end, s.dist[0]) : 0;
   bool is_too_fine = false;
   for (int i = thread_index(); i < p.nrows; i += thread_count()) {
     const int col = p.row_to_col[i];
     const Distance dist = col >= 0 ? s.dist[col] : p.wants(i) ? 0 : kFar;
     const long long dual = p.row_dual[i] + (rise(end, dist) - shift);
-    if (p.has_limit() && dist <= end && dual == p.limit) push(leaves, ~i);
+    if (p.has_limit() && dist <= end && dual == p.limit) {
+      if (is_open(s, col >= 0 ? s.col_root[col] : i, end)) push(leaves, ~i);
+    }
     p.row_dual[i] = dual;
     is_too_fine |= dual > p.most || dual < -p.most;
   }
   for (int col = thread_index(); col < p.ncols; col += thread_count()) {
     const Distance dist = s.dist[col];
-    if (dist <= end && p.col_to_row[col] == -1) push(leaves, col);
+    if (dist <= end && p.col_to_row[col] == -1) {
+      if (dist < end || is_open(s, s.col_root[col], end)) push(leaves, col);
+    }
     p.col_dual[col] -= rise(end, dist) - shift;
   }
   if (is_too_fine) t.state->is_too_fine = 1;
@@ -256,17 +297,18 @@ __device__ void update_duals(const Problem<Cost>& p, const Trees& t, const Slack
 
 template <typename Cost>
 __device__ void check(const Problem<Cost>& p, const Trees& t, const Slacks& s, Level& made) {
-  Level own = {0, 0, 0, kFar, kFar};
+  Level own = {0, 0, 0, kFar, kFar, 0};
   for (int col = thread_index(); col < p.ncols; col += thread_count()) {
     s.dist[col] = s.joined_at[col] = kFar;
     t.col_pred[col] = -1;
   }
   for (int i = thread_index(); i < p.nrows; i += thread_count()) {
     t.row_pred[i] = t.row_next[i] = -1;
+    s.first_leaf[i] = kFar;
     if (!p.wants(i)) continue;
     const long long dual = p.row_dual[i];
     push(Queue<Member>{t.members, &made.size}, Member{-dual, i});
-    if (p.has_limit()) own.nearest = min(own.nearest, static_cast<Distance>(p.limit - dual));
+    if (p.has_limit()) own.bound = min(own.bound, static_cast<Distance>(p.limit - dual));
   }
   put_together(made, own);
 }
@@ -275,8 +317,9 @@ __device__ void check(const Problem<Cost>& p, const Trees& t, const Slacks& s, L
 __device__ inline int begin(Search& at, const Level& made, bool is_too_fine) {
   at.roots = at.size = at.grown = made.size;
   at.leaves = at.depth = 0;
-  at.end = made.nearest;
-  at.farthest = at.reach = min(at.end, at.spread / max(at.roots, 1));
+  at.end = made.bound;
+  at.last = 0;
+  at.reach = min(at.end, at.spread / max(at.roots, 1));
   return at.roots == 0 ? kDone : is_too_fine ? kTooFine : kForward;
 }
 
@@ -289,23 +332,23 @@ __device__ inline int go_on(Search& at, const Level& made, const Slacks& s, Tall
   at.size = made.size;
   at.grown += made.size - made.again;
   at.leaves += made.found;
-  const bool is_all = made.least == kFar && at.leaves != 0;
-  if (!s.many) {
-    at.end = min(at.end, made.nearest);
-  } else if (at.end == kFar && (is_all || at.leaves >= (at.roots - 1) / kRootsALeaf + 1)) {
-    at.end = at.farthest;
+  at.end = min(at.end, made.bound);
+  at.last = max(at.last, made.last);
+  if (s.ending != kAtNearestLeaf) {
+    const bool is_all = made.least == kFar && at.leaves != 0;
+    if (is_all || at.leaves >= (at.roots - 1) / kRootsALeaf + 1) at.end = min(at.end, at.last);
   }
   if (made.least > at.end) return kDualUpdate;
   if (made.least > s.most) return made.least == kFar ? kDone : kTooFine;
   if (made.again > max(kBatch, made.size / 2)) at.spread /= 2;
   if (made.size < kBatch) at.spread = min(2 * at.spread + 1, s.most / 2);
   at.reach = min(min(at.end, s.most), made.least + at.spread / at.grown);
-  at.farthest = max(at.farthest, at.reach);
   return kForward;
 }
 
 __device__ inline Level read(const Level& made) {
-  return {now(made.size), now(made.found), now(made.again), now(made.least), now(made.nearest)};
+  return {now(made.size),  now(made.found), now(made.again),
+          now(made.least), now(made.bound), now(made.last)};
 }
 
 template <typename Cost, bool kAligned>
@@ -328,7 +371,7 @@ __global__ void __launch_bounds__(kBlock)
   __syncthreads();
   for (int steps = 0; steps < max_steps && stage < kDone; ++steps, ++step) {
     Level& made = s.made[step % 3];
-    if (is_first) s.made[(step + 1) % 3] = {0, 0, 0, kFar, kFar};
+    if (is_first) s.made[(step + 1) % 3] = {0, 0, 0, kFar, kFar, 0};
     const int current = stage;
     Part part = kForwardPass;
     switch (current) {
