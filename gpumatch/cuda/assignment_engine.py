@@ -1,9 +1,9 @@
 """The GPU's assignment engine: alternating trees while they find columns, else the auction.
 
 Which of the two is fast is a matter of the costs. Where most rows have a good column of their own,
-trees match half of the rows in a search or two, and are up to seventeen times as fast as the
+trees match nine rows in ten within a few searches, and are up to thirty times as fast as the
 auction. Where all rows want the same few columns, or any that are far away, nearly every row needs
-a search of its own, n² levels in all, and the auction is six to fifty times as fast. Nobody can
+a search of its own, n² levels in all, and the auction is up to fifty times as fast. Nobody can
 tell beforehand, but a short time of trees does (bench/results/assignment-h200.json).
 
 The auction then begins anew, for its scaling rests on starting coarse. The gap that it may leave is
@@ -26,7 +26,7 @@ from gpumatch.cuda.hungarian import Patience
 
 __all__ = ["run"]
 
-_STEPS_FOR_HALF = 2048  # or one a row, if that is more
+_STEPS_FOR_MOST = 2048  # or one a row, if that is more
 _STEPS_A_ROW = 16
 
 
@@ -62,7 +62,7 @@ def run(
 
 def patience_for(nrows: int) -> Patience:
     """How long trees are given."""
-    return Patience(max(_STEPS_FOR_HALF, nrows), _STEPS_FOR_HALF + _STEPS_A_ROW * nrows)
+    return Patience(max(_STEPS_FOR_MOST, nrows), _STEPS_FOR_MOST + _STEPS_A_ROW * nrows)
 
 
 def _grow_trees(costs: Any, solution: Solution, control: Any, options: Mapping[str, Any]) -> bool:

@@ -76,14 +76,14 @@ _SEARCH = np.dtype(
 
 
 class Patience(NamedTuple):
-    """How many steps a search is given: till half of the rows have a column, and in all."""
+    """How many steps a search is given: till nine rows in ten have a column, and in all."""
 
-    for_half: int
+    for_most: int
     in_all: int
 
     def is_out(self, steps: int, wanting: int, rows: int) -> bool:
         """Whether it is after so many steps, when so many of the rows want a column."""
-        return steps > self.in_all or (steps > self.for_half and 2 * wanting > rows)
+        return steps > self.in_all or (steps > self.for_most and 10 * wanting > rows)
 
 
 def run_classical(

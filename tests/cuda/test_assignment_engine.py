@@ -134,12 +134,12 @@ def test_the_auction_takes_sparse_costs_that_trees_have_no_room_for(calls):
         drive()
 
 
-def test_patience_ends_where_half_of_the_rows_still_want_a_column():
-    patience = hungarian.Patience(for_half=10, in_all=100)
-    assert not patience.is_out(steps=10, wanting=9, rows=9)
-    assert patience.is_out(steps=11, wanting=5, rows=9)
-    assert not patience.is_out(steps=100, wanting=5, rows=10)
-    assert patience.is_out(steps=101, wanting=1, rows=10)
+def test_patience_ends_where_one_row_in_ten_still_wants_a_column():
+    patience = hungarian.Patience(for_most=10, in_all=100)
+    assert not patience.is_out(steps=10, wanting=39, rows=39)
+    assert patience.is_out(steps=11, wanting=4, rows=39)
+    assert not patience.is_out(steps=100, wanting=4, rows=40)
+    assert patience.is_out(steps=101, wanting=1, rows=40)
 
 
 # -- on a device -----------------------------------------------------------------------------------
