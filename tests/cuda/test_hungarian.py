@@ -271,6 +271,18 @@ def test_columns_that_join_again(name, shape):
     verify(C, b)
 
 
+@pytest.mark.parametrize("limit", [None, 0.05])
+@pytest.mark.parametrize("shape", [(1_000, 1_001), (1_000, 1_500), (1_500, 1_000)])
+def test_a_search_for_a_rectangle_finds_paths_for_many_trees(shape, limit):
+    """Ended at the nearest free column it would find one, for costs without ties."""
+    C = np.random.default_rng(8).random(shape)
+    a = on_gpu(C, "hungarian-tree", cost_limit=limit)
+    verify(C, a)
+    found = [step["found"] for step in a.stats["trace"]]
+    assert len(found) < 100
+    assert sum(sorted(found)[:-1]) > 3 * len(found)
+
+
 @every_algorithm
 def test_statistics(algorithm):
     C = np.random.default_rng(7).integers(0, 1_000, (1_000, 1_000))
