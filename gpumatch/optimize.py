@@ -11,7 +11,7 @@ import functools
 from typing import Any
 
 import numpy as np
-from numpy import empty, ndarray
+from numpy import ndarray
 
 from gpumatch.arrays import as_array
 from gpumatch.assignment import InfeasibleError, assign
@@ -21,7 +21,6 @@ from gpumatch.costs import DenseCosts
 __all__ = ["linear_sum_assignment"]
 
 _SOLVERS: dict[Any, Any] = {}  # for small host matrices, by dtype, as they are met
-_INT64 = np.dtype(np.int64)
 
 
 def linear_sum_assignment(cost_matrix: Any, maximize: bool = False) -> tuple[Any, Any]:
@@ -60,17 +59,14 @@ def linear_sum_assignment(cost_matrix: Any, maximize: bool = False) -> tuple[Any
     5
     """
     # The least problems take SciPy half a microsecond: nothing here may be looked up in vain.
-    if type(cost_matrix) is ndarray:
+    if type(cost_matrix) is ndarray and cost_matrix.ndim == 2:
         try:
-            nrows, ncols = cost_matrix.shape
             solve = _SOLVERS[cost_matrix.dtype]
-        except (KeyError, ValueError):
+        except KeyError:
             return _otherwise(cost_matrix, maximize)
-        count = nrows if nrows < ncols else ncols
-        row_ind = empty(count, _INT64)
-        col_ind = empty(count, _INT64)
-        if solve(cost_matrix, maximize, row_ind, col_ind):
-            return row_ind, col_ind
+        pairs = solve(cost_matrix, maximize)
+        if pairs is not None:
+            return pairs
     return _otherwise(cost_matrix, maximize)
 
 
