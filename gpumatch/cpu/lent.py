@@ -62,6 +62,10 @@ class Rows(types.Array):
         super().__init__(dtype, 2, "A", name=f"Rows({dtype}, {count})")
         self.number = count
 
+    @property
+    def key(self) -> Any:
+        return *super().key, self.number
+
 
 register_model(Lent)(models.ArrayModel)
 register_model(Rows)(models.ArrayModel)
