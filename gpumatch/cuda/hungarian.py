@@ -68,7 +68,7 @@ _LEVEL = np.dtype(
 )
 _SEARCH = np.dtype(
     [
-        *((name, np.uint64) for name in ("reach", "last", "end", "spread")),
+        *((name, np.uint64) for name in ("reach", "last", "end", "limit", "spread")),
         *((name, np.int32) for name in ("roots", "size", "grown", "leaves", "depth")),
     ],
     align=True,
@@ -447,9 +447,9 @@ class _Tree(_Search):
     def arguments(self) -> tuple[Any, ...]:
         return (
             module.struct(
-                *(*self.dist, self.col_root, self.first_leaf),
-                *(*self.frontier, self.made, self.search),
+                *(*self.dist, *self.frontier, self.made, self.search),
                 *(np.int64(self.problem.units.most_distance), self.ending),
+                *(self.col_root, self.first_leaf),
             ),
         )
 

@@ -22,19 +22,25 @@
 // in trees, for each of them brings as many columns; `spread` grows while frontiers are small, and
 // shrinks, down to 0 where there are ties enough, when most of a frontier has been there before.
 //
-// A free column that stays free must keep its dual, but one in a tree loses by how much farther out
-// than it the search ends. A tree gives a path to one leaf. So a search ends no farther out than at
-// the second leaf of any tree: all nearer leaves get paths, and so do those just there whose trees
-// have none nearer. (The paper's searches end at the nearest leaf, which without ties is one path.)
-// Where all rows and columns will be matched, no dual must stay, and a search may end anywhere. (A
-// free column in a tree has the slack 0 after the update, like all others there.) Of either kind, a
-// search ends once it has leaves for a share of the roots, at the farthest of them.
+// A free column that stays free must keep its dual 0, but one in a tree loses by how much farther out
+// than it the search ends; and a tree gives a path to one leaf. So a search ends no farther out than
+// at the second leaf of any tree (kAtSecondLeaf): each nearer leaf is the only one of its tree, gets
+// a path, and does not stay free. One leaf just at the end gets a path as well if its tree has none
+// nearer. (The paper's searches end at the nearest leaf, which without ties is one path. So do those
+// whose duals might not fit 64 bits otherwise.) To go without a column is a leaf, too: a free column
+// of the row's own, at the limit. Its dual is not kept; the row's, raised above the limit, is put
+// back there when the row goes without, for then none of its pairs need be tight.
 //
-// A leaf counts as its tree's when it joins. It may join again, nearer or in another tree; then what
-// was counted ends the search earlier than it might, which is no error.
+// Where all rows and columns will be matched, no dual must stay, and a search may end anywhere. (A
+// free column in a tree has the slack 0 after the update, like all others there.) Beyond the nearest
+// leaf, a search ends once it has leaves for a share of the roots, at the farthest of them.
+//
+// A leaf counts as its tree's when it joins. It may join again, nearer, perhaps in another tree; what
+// was counted then ends the search earlier than it might, which is no error.
 //
 // A launch makes a bounded number of steps and leaves in `State` and `Search` where it stands, so
-// that the host can look in between. At each of these points the pairs are a matching, and tight.
+// that the host can look in between. At each of these points the pairs are a matching, and tight, and
+// no column that may stay free has lost any of its dual.
 #include "hungarian_trees.cuh"
 
 using Distance = unsigned long long;
@@ -52,8 +58,8 @@ struct Level {
   int found;          // free columns that joined
   int again;          // columns that had joined before, with a greater distance
   Distance least;     // of what is yet to be scanned
-  Distance bound;     // no search may end farther out
-  Distance last;      // the greatest distance with which a free column joined
+  Distance bound;     // the search may not end farther out
+  Distance last;      // the greatest distance of a leaf: a free column that joined, or a root's own
 };
 
 // Where a search stands.
@@ -61,6 +67,7 @@ struct Search {
   Distance reach;     // columns as near as this join
   Distance last;      // the greatest distance with which a free column joined
   Distance end;       // of the search, kFar while it is not known
+  Distance limit;     // the greatest distance at which a root may go without, kFar if none may
   Distance spread;    // of the next frontier's distances, times the rows in trees
   int roots;
   int size;           // of the frontier
@@ -72,14 +79,13 @@ struct Search {
 struct Slacks {
   Distance* dist;       // of each column, kFar while no edge leads to it from a tree
   Distance* joined_at;  // with which it joined last, kFar if it never did
-  // Where a search ends at a second leaf:
-  int* col_root;         // root of the tree that the column joined last
-  Distance* first_leaf;  // distance of the nearest leaf of the root's tree, kFar if it has none
   Member* frontier[2];  // by step & 1: made there
   Level* made;          // by step % 3: while one is read and the next is filled, one is cleared
   Search* search;
   Distance most;        // no row that can be matched needs a greater one
-  int ending;           // an Ending
+  int ending;           // an Ending; for kAtSecondLeaf there are
+  int* col_root;        // of each column, the root of the tree that it joined last
+  Distance* first_leaf; // of each root, the distance of its tree's nearest leaf, kFar if none
 };
 
 // A frontier, as each thread sees it.
@@ -192,18 +198,23 @@ __device__ Column look_up(const Problem<Cost>& p, const Slacks& s, int col) {
   return {s.dist[col], s.joined_at[col], p.col_dual[col], mate_dual, mate};
 }
 
-// A column joins a tree; `before` is the distance with which it did last. If it is a leaf and the
-// tree has another, no search may end beyond both.
-__device__ inline void join_tree(const Trees& t, const Slacks& s, int col, const Column& c,
-                                 Distance before, Level& own) {
+// A column joins a tree; `before` is the distance with which it did last. If it is a leaf, or leads
+// to a row that may go without, and the tree has another leaf, the search may not end beyond both.
+// (If `via` joins another tree in this very level, either root is read; then this column will join
+// again, or it lies beyond the end.)
+template <typename Cost>
+__device__ void join_tree(const Problem<Cost>& p, const Trees& t, const Slacks& s, int col,
+                          const Column& c, Distance before, Level& own) {
   const int row = t.col_pred[col], via = t.row_pred[row];
   const int root = via == -1 ? row : s.col_root[via];
   const bool is_same = before != kFar && root == s.col_root[col];
   s.col_root[col] = root;
-  if (c.mate != -1) return;
-  const Distance first = atomicMin(&s.first_leaf[root], c.dist);
-  const bool is_itself = is_same && first == before;
-  if (first != kFar && !is_itself) own.bound = min(own.bound, max(first, c.dist));
+  if (c.mate != -1 && !p.has_limit()) return;
+  const Distance beyond = c.mate == -1 ? 0 : p.limit - c.mate_dual;
+  const Distance leaf = c.dist + beyond;
+  const Distance first = atomicMin(&s.first_leaf[root], leaf);
+  const bool is_itself = is_same && first == before + beyond;
+  if (first != kFar && !is_itself) own.bound = min(own.bound, max(first, leaf));
 }
 
 // A column's part in a level: its slack is lowered (expansion), and it joins if it is near enough
@@ -222,14 +233,16 @@ __device__ void look_at(const Problem<Cost>& p, const Trees& t, const Slacks& s,
   if (c.dist > reach) return;
   const Distance before = c.joined_at;
   s.joined_at[col] = c.joined_at = c.dist;
-  if (s.ending == kAtSecondLeaf) join_tree(t, s, col, c, before, own);
+  if (s.ending == kAtSecondLeaf) join_tree(p, t, s, col, c, before, own);
   if (c.mate == -1) {
     own.found += before == kFar;
     own.last = max(own.last, c.dist);
     return;
   }
   own.again += before != kFar;
-  if (p.has_limit()) own.bound = min(own.bound, c.dist + (p.limit - c.mate_dual));
+  if (s.ending == kAtNearestLeaf && p.has_limit()) {
+    own.bound = min(own.bound, c.dist + (p.limit - c.mate_dual));
+  }
   t.row_pred[c.mate] = col;
   push(next, Member{static_cast<long long>(c.dist) - c.mate_dual, c.mate});
 }
@@ -262,7 +275,8 @@ __device__ inline long long rise(Distance end, Distance dist) {
   return dist < end ? static_cast<long long>(end - dist) : 0;
 }
 
-// Whether a tree has no leaf that must get a path because the search ends beyond it.
+// Whether a leaf just at the end may get its tree's path: none nearer was counted for the tree. (One
+// that was, and has joined another since, is nearer yet: so at least one leaf has a path.)
 __device__ inline bool is_open(const Slacks& s, int root, Distance end) {
   return s.ending != kAtSecondLeaf || s.first_leaf[root] >= end;
 }
@@ -278,9 +292,10 @@ __device__ void update_duals(const Problem<Cost>& p, const Trees& t, const Slack
   for (int i = thread_index(); i < p.nrows; i += thread_count()) {
     const int col = p.row_to_col[i];
     const Distance dist = col >= 0 ? s.dist[col] : p.wants(i) ? 0 : kFar;
-    const long long dual = p.row_dual[i] + (rise(end, dist) - shift);
-    if (p.has_limit() && dist <= end && dual == p.limit) {
-      if (is_open(s, col >= 0 ? s.col_root[col] : i, end)) push(leaves, ~i);
+    long long dual = p.row_dual[i] + (rise(end, dist) - shift);
+    if (p.has_limit() && dist <= end && dual >= p.limit) {
+      if (dual > p.limit || is_open(s, col >= 0 ? s.col_root[col] : i, end)) push(leaves, ~i);
+      dual = p.limit;
     }
     p.row_dual[i] = dual;
     is_too_fine |= dual > p.most || dual < -p.most;
@@ -308,7 +323,11 @@ __device__ void check(const Problem<Cost>& p, const Trees& t, const Slacks& s, L
     if (!p.wants(i)) continue;
     const long long dual = p.row_dual[i];
     push(Queue<Member>{t.members, &made.size}, Member{-dual, i});
-    if (p.has_limit()) own.bound = min(own.bound, static_cast<Distance>(p.limit - dual));
+    if (!p.has_limit()) continue;
+    const Distance leaf = p.limit - dual;
+    if (s.ending == kAtNearestLeaf) own.bound = min(own.bound, leaf);
+    else s.first_leaf[i] = leaf;
+    own.last = max(own.last, leaf);
   }
   put_together(made, own);
 }
@@ -318,6 +337,7 @@ __device__ inline int begin(Search& at, const Level& made, bool is_too_fine) {
   at.roots = at.size = at.grown = made.size;
   at.leaves = at.depth = 0;
   at.end = made.bound;
+  at.limit = made.last == 0 ? kFar : made.last;
   at.last = 0;
   at.reach = min(at.end, at.spread / max(at.roots, 1));
   return at.roots == 0 ? kDone : is_too_fine ? kTooFine : kForward;
@@ -335,8 +355,8 @@ __device__ inline int go_on(Search& at, const Level& made, const Slacks& s, Tall
   at.end = min(at.end, made.bound);
   at.last = max(at.last, made.last);
   if (s.ending != kAtNearestLeaf) {
-    const bool is_all = made.least == kFar && at.leaves != 0;
-    if (is_all || at.leaves >= (at.roots - 1) / kRootsALeaf + 1) at.end = min(at.end, at.last);
+    if (at.leaves >= (at.roots - 1) / kRootsALeaf + 1) at.end = min(at.end, at.last);
+    if (made.least == kFar) at.end = min(at.end, at.leaves != 0 ? at.last : at.limit);
   }
   if (made.least > at.end) return kDualUpdate;
   if (made.least > s.most) return made.least == kFar ? kDone : kTooFine;
@@ -369,7 +389,9 @@ __global__ void __launch_bounds__(kBlock)
   Rows frontier;
   if (is_first) state.clock = nanoseconds();
   __syncthreads();
-  for (int steps = 0; steps < max_steps && stage < kDone; ++steps, ++step) {
+  // Between a search's end and its paths the host may not look: free columns' duals are lowered.
+  const auto has_paths = [&] { return stage == kReverse || stage == kAugment; };
+  for (int steps = 0; stage < kDone && (steps < max_steps || has_paths()); ++steps, ++step) {
     Level& made = s.made[step % 3];
     if (is_first) s.made[(step + 1) % 3] = {0, 0, 0, kFar, kFar, 0};
     const int current = stage;
