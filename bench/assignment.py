@@ -111,7 +111,7 @@ def report(data: dict[str, Any], threshold: float) -> str:
         [
             *(describe_run(run) for run in data["runs"]),
             *section("The whole call on the GPU", markdown(header, rows)),
-            *means(graphs, RIVALS, ENGINE, " as the engine"),
+            *means(graphs, RIVALS, ENGINE, "the engine"),
             *failures(data),
         ]
     )

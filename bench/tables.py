@@ -65,9 +65,9 @@ def mean_time(graphs: Iterable[Graph], contender: str) -> Time | None:
     return Time(mean, any(taken.at_least for taken in times))
 
 
-def means(graphs: Iterable[Graph], rivals: Iterable[str], ours: str, than: str = "") -> list[str]:
-    """A line for each rival: its mean, and where it is nearest to what is ours."""
-    graphs = list(graphs)
+def means(graphs: Iterable[Graph], rivals: Iterable[str], ours: str, name: str = "") -> list[str]:
+    """A line for each rival: its mean, and where it is nearest to ours, which may be named."""
+    graphs, than = list(graphs), f" as {name}" if name else ""
     lines = []
     for rival in rivals:
         ratios = [(times_as_long(graph, rival, ours), graph["group"]) for graph in graphs]
