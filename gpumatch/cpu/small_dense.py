@@ -5,12 +5,15 @@ costs, copies them, solves and names the pairs; it neither stops on the way nor 
 If all columns are to be matched, they are priced at their least costs and given to rows that have
 those (column reduction). Each row that is left gets a shortest augmenting path.
 
-The search is Dijkstra's, as in `gpumatch.cpu.dense_paths`. Up to FEW columns, those outside the
-tree are in a list, and are looked at one by one: which branches are taken is soon foreseen. Beyond,
-to scan a row and to choose the next column are loops without a branch, over whole vectors, for
-which the copy is padded with forbidden pairs. A column in the tree has the price -inf and the
-distance inf, so that nothing is offered to it. The number of a free column is hidden in its mate,
-below 0: the least mate of the nearest columns names a free one if there is one.
+The search is Dijkstra's, as in `gpumatch.cpu.dense_paths`, but to scan a row and to choose the next
+column are loops without a branch, over whole vectors: beyond FEW columns, the copy is padded with
+forbidden pairs. A column in the tree has the price -inf and the distance inf, so that nothing is
+offered to it. The number of a free column is hidden in its mate, below 0: the least mate of the
+nearest columns names a free one if there is one.
+
+Where one row has all the least costs, as where costs are products, trees are large and regular. Up
+to SMALL columns, those outside the tree are then in a list and looked at one by one, because the
+processor foresees the branches.
 
     table[i, j]       cost of the pair
     table[PRICE, j]   dual of column j; where the search is by vectors, -inf while it is in the tree
@@ -53,9 +56,9 @@ MOST, MOST_FLOATS = 2**18, 2**20
 Of integers there are fewer, because `assign` reads those as int32.
 """
 
-FEW = 25  # columns up to which they are looked at one by one
-PAD = 16  # columns that are read at once beyond
-SMALL = 32  # columns up to which the arrays are on the stack
+PAD = 16  # columns that are read at once
+FEW = 19  # columns up to which a whole vector of them is too many
+SMALL = 32  # columns up to which the arrays are on the stack, and a list may be kept
 PRICE, DIST, REACH, PAID = range(-4, 0)
 MATE, PRED, TREE = range(3)
 ROW, COL = range(2)
@@ -138,7 +141,7 @@ def _take(values, turned, maximize, largest, far, table):
 
 @_inlined
 def _reduce_columns(table, links, pairs, far):
-    """Price the columns at their least costs, and give them to rows that have those."""
+    """Price the columns at their least costs, and give them to rows that have those; how many."""
     nrows, width = pairs.shape[1], table.shape[1]
     for col in range(width):
         table[PRICE, col] = table[0, col]
@@ -148,18 +151,24 @@ def _reduce_columns(table, links, pairs, far):
             cost, price, before = table[row, col], table[PRICE, col], links[PRED, col]
             links[PRED, col] = row if cost < price else before
             table[PRICE, col] = lesser(cost, price)
+    count = 0
     for col in range(nrows):
         row = links[PRED, col]
         if pairs[COL, row] < 0 and table[PRICE, col] < far:
             pairs[COL, row] = col
             links[MATE, col] = row
+            count += 1
     for col in range(width):
         table[PRICE, col] = table[PRICE, col] if table[PRICE, col] < far else 0
+    return count
 
 
 @_inlined
-def _augment(table, links, pairs, far):
-    """Match all free rows by shortest augmenting paths; False when one has none."""
+def _augment(table, links, pairs, listed, far):
+    """Match all free rows by shortest augmenting paths; False when one has none.
+
+    ``listed`` is the number of columns if a list of them is to be kept, else 0.
+    """
     nrows, width = pairs.shape[1], table.shape[1]
     for root in range(nrows):
         if pairs[COL, root] >= 0:
@@ -170,8 +179,8 @@ def _augment(table, links, pairs, far):
         row = _least_mate(table, links, front)
         if row < 0:
             sink = row + width
-        elif width <= FEW:
-            sink = _grow_one_by_one(table, links, pairs, row, front, far)
+        elif listed:
+            sink = _grow_one_by_one(table, links, pairs, listed, row, front, far)
         else:
             sink = _grow(table, links, pairs, row, front, far)
         if sink < 0:
@@ -186,12 +195,12 @@ def _augment(table, links, pairs, far):
 
 
 @_inlined
-def _grow_one_by_one(table, links, pairs, row, front, far):
+def _grow_one_by_one(table, links, pairs, listed, row, front, far):
     """Grow the tree from ``row`` to the first free column; that column, or -1 if there is none."""
-    width = left = table.shape[1]
-    for k in range(width):
-        links[TREE, k] = width - 1 - k
-    at = width - 1 - pairs[COL, row]
+    left = listed
+    for k in range(listed):
+        links[TREE, k] = listed - 1 - k
+    at = listed - 1 - pairs[COL, row]
     while row >= 0:
         left -= 1
         col = np.uintp(
@@ -215,7 +224,7 @@ def _grow_one_by_one(table, links, pairs, row, front, far):
         if front == far:
             return -1
         row = links[MATE, links[TREE, at]]
-    for k in range(left, width):
+    for k in range(left, listed):
         col = np.uintp(links[TREE, k])
         table[PRICE, col] += table[DIST, col] - front
     return links[TREE, at]
@@ -318,9 +327,9 @@ def _solve(values, maximize, most, largest, far):
     for col in range(width):
         links[MATE, col] = col - width
         table[PRICE, col] = 0
-    if nrows == ncols:
-        _reduce_columns(table, links, pairs, far)
-    if not _augment(table, links, pairs, far):
+    count = _reduce_columns(table, links, pairs, far) if nrows == ncols else 0
+    listed = ncols if count == 1 and ncols <= SMALL else 0
+    if not _augment(table, links, pairs, listed, far):
         return pairs[:0]
     _name_pairs(links, pairs, turned, ncols)
     return pairs
