@@ -203,9 +203,7 @@ def _grow_one_by_one(table, links, pairs, listed, row, front, far):
     at = listed - 1 - pairs[COL, row]
     while row >= 0:
         left -= 1
-        col = np.uintp(
-            links[TREE, at]
-        )  # of an unsigned index, Numba does not ask if it is negative
+        col = np.uintp(links[TREE, at])  # Numba does not ask whether an unsigned index is negative
         links[TREE, at], links[TREE, left] = links[TREE, left], col
         offset = front - (table[row, col] - table[PRICE, col])
         least = far
