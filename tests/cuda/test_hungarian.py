@@ -230,7 +230,7 @@ def test_launches_may_end_after_any_step(steps, algorithm, monkeypatch):
 
 
 @every_algorithm
-@pytest.mark.parametrize("at", [1, 2, 3, 4, 5, 8, 13])
+@pytest.mark.parametrize("at", [1, 2, 3, 4, 5, 8])
 @pytest.mark.parametrize(
     ("shape", "limit"), [((400, 400), None), ((400, 500), None), ((400, 500), 20)]
 )
