@@ -37,9 +37,11 @@ def time_of(graph: Graph, contender: str) -> Time | None:
 
 
 def times_as_long(graph: Graph, rival: str, ours: str) -> Time | None:
-    """How many times longer a rival takes than ours; None where either is unknown."""
+    """How many times longer a rival takes than ours; None without both, or if ours is a cap."""
     own, its = time_of(graph, ours), time_of(graph, rival)
-    return Time(its.seconds / own.seconds, its.at_least) if own and its else None
+    if own is None or its is None or own.at_least:
+        return None
+    return Time(its.seconds / own.seconds, its.at_least)
 
 
 def milliseconds(taken: Time | None) -> Time | None:

@@ -98,6 +98,13 @@ def test_geometric_mean_says_when_it_is_a_bound():
     assert tables.geometric_mean([None]) is None
 
 
+def test_a_cap_of_ours_is_no_measure():
+    graph = made_graph("g", pfp=1.0, hk=-4.0)
+    assert tables.times_as_long(graph, "hk", "pfp") == tables.Time(4.0, at_least=True)
+    assert tables.times_as_long(graph, "pfp", "hk") is None
+    assert tables.times_as_long(graph, "pfp", "hkdw") is None
+
+
 def test_a_wrong_result_has_no_time():
     graph = made_graph("g", pfp=1.0)
     graph["results"]["pfp"]["failed"] = "size 8, others [9]"
