@@ -23,8 +23,8 @@ processor foresees the branches.
     links[TREE, k]    columns of the tree in the order of joining; table[REACH, k] and
     table[PAID, k]    their distances and prices. As a list: the columns outside the tree, and after
                       them those of the tree
-    pairs[COL, i]     column matched to row i, or -1; at last, the second of each pair
-    pairs[ROW, k]     the first
+    found[COL, i]     column matched to row i, or -1; at last, the second of each pair
+    found[ROW, k]     the first
 
 A caller in a hurry takes the function that `solver` has for its dtype, and asks `pairs` only if
 that has no result. Costs are float64; or int64, where integers are so large that sums of floats
@@ -140,9 +140,9 @@ def _take(values, turned, maximize, largest, far, table):
 
 
 @_inlined
-def _reduce_columns(table, links, pairs, far):
+def _reduce_columns(table, links, found, far):
     """Price the columns at their least costs, and give them to rows that have those; how many."""
-    nrows, width = pairs.shape[1], table.shape[1]
+    nrows, width = found.shape[1], table.shape[1]
     for col in range(width):
         table[PRICE, col] = table[0, col]
         links[PRED, col] = 0
@@ -154,8 +154,8 @@ def _reduce_columns(table, links, pairs, far):
     count = 0
     for col in range(nrows):
         row = links[PRED, col]
-        if pairs[COL, row] < 0 and table[PRICE, col] < far:
-            pairs[COL, row] = col
+        if found[COL, row] < 0 and table[PRICE, col] < far:
+            found[COL, row] = col
             links[MATE, col] = row
             count += 1
     for col in range(width):
@@ -164,14 +164,14 @@ def _reduce_columns(table, links, pairs, far):
 
 
 @_inlined
-def _augment(table, links, pairs, listed, far):
+def _augment(table, links, found, listed, far):
     """Match all free rows by shortest augmenting paths; False when one has none.
 
     ``listed`` is the number of columns if a list of them is to be kept, else 0.
     """
-    nrows, width = pairs.shape[1], table.shape[1]
+    nrows, width = found.shape[1], table.shape[1]
     for root in range(nrows):
-        if pairs[COL, root] >= 0:
+        if found[COL, root] >= 0:
             continue
         front = _start(table, links, root, far)
         if front == far:
@@ -180,27 +180,27 @@ def _augment(table, links, pairs, listed, far):
         if row < 0:
             sink = row + width
         elif listed:
-            sink = _grow_one_by_one(table, links, pairs, listed, row, front, far)
+            sink = _grow_one_by_one(table, links, found, listed, row, front, far)
         else:
-            sink = _grow(table, links, pairs, row, front, far)
+            sink = _grow(table, links, found, row, front, far)
         if sink < 0:
             return False
         while True:
             row = links[PRED, sink]
             links[MATE, sink] = row
-            pairs[COL, row], sink = sink, pairs[COL, row]
+            found[COL, row], sink = sink, found[COL, row]
             if row == root:
                 break
     return True
 
 
 @_inlined
-def _grow_one_by_one(table, links, pairs, listed, row, front, far):
+def _grow_one_by_one(table, links, found, listed, row, front, far):
     """Grow the tree from ``row`` to the first free column; that column, or -1 if there is none."""
     left = listed
     for k in range(listed):
         links[TREE, k] = listed - 1 - k
-    at = listed - 1 - pairs[COL, row]
+    at = listed - 1 - found[COL, row]
     while row >= 0:
         left -= 1
         col = np.uintp(links[TREE, at])  # Numba does not ask whether an unsigned index is negative
@@ -229,11 +229,11 @@ def _grow_one_by_one(table, links, pairs, listed, row, front, far):
 
 
 @_inlined
-def _grow(table, links, pairs, row, front, far):
+def _grow(table, links, found, row, front, far):
     """The same by vectors."""
     size = 0
     while row >= 0:
-        col = np.uintp(pairs[COL, row])
+        col = np.uintp(found[COL, row])
         offset = front - (table[row, col] - table[PRICE, col])
         links[TREE, size] = col
         table[REACH, size] = front
@@ -286,18 +286,18 @@ def _least_mate(table, links, front):
 
 
 @_inlined
-def _name_pairs(links, pairs, turned, ncols):
+def _name_pairs(links, found, turned, ncols):
     """List the pairs by the rows of the values, which are our columns where ``turned``."""
     if turned:
         count = 0
         for col in range(ncols):
             if links[MATE, col] >= 0:
-                pairs[ROW, count] = col
-                pairs[COL, count] = links[MATE, col]
+                found[ROW, count] = col
+                found[COL, count] = links[MATE, col]
                 count += 1
     else:
-        for row in range(pairs.shape[1]):
-            pairs[ROW, row] = row
+        for row in range(found.shape[1]):
+            found[ROW, row] = row
 
 
 @_inlined
@@ -305,12 +305,12 @@ def _solve(values, maximize, most, largest, far):
     """Name the pairs; no rows where the values are not for this, or not C-contiguous."""
     turned = values.shape[0] > values.shape[1]
     nrows, ncols = min(values.shape), max(values.shape)
-    pairs = np.empty((2, nrows), np.int64)
+    found = np.empty((2, nrows), np.int64)
     if nrows == 0:
-        return pairs
+        return found
     is_plain = values.strides == (values.shape[1] * values.itemsize, values.itemsize)
     if values.size > most or not is_plain:
-        return pairs[:0]
+        return found[:0]
     width = ncols if ncols <= FEW else -(-ncols // PAD) * PAD
     if width <= SMALL:
         table = carray(on_stack(far, _TABLE), (nrows + 4, width))
@@ -319,18 +319,18 @@ def _solve(values, maximize, most, largest, far):
         table = np.empty((nrows + 4, width), type(far))
         links = np.empty((3, width), np.int32)
     if not _take(values, turned, maximize, largest, far, table):
-        return pairs[:0]
+        return found[:0]
     for row in range(nrows):
-        pairs[COL, row] = -1
+        found[COL, row] = -1
     for col in range(width):
         links[MATE, col] = col - width
         table[PRICE, col] = 0
-    count = _reduce_columns(table, links, pairs, far) if nrows == ncols else 0
+    count = _reduce_columns(table, links, found, far) if nrows == ncols else 0
     listed = ncols if count == 1 and ncols <= SMALL else 0
-    if not _augment(table, links, pairs, listed, far):
-        return pairs[:0]
-    _name_pairs(links, pairs, turned, ncols)
-    return pairs
+    if not _augment(table, links, found, listed, far):
+        return found[:0]
+    _name_pairs(links, found, turned, ncols)
+    return found
 
 
 @_kernel
