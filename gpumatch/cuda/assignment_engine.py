@@ -1,10 +1,10 @@
 """The GPU's assignment engine: alternating trees while they find columns, else the auction.
 
 Which of the two is fast is a matter of the costs. Where most rows have a good column of their own,
-trees match nine rows in ten within a few searches, and are up to thirty times as fast as the
-auction. Where all rows want the same few columns, or any that are far away, nearly every row needs
-a search of its own, n² levels in all, and the auction is up to fifty times as fast. Nobody can
-tell beforehand, but a short time of trees does (bench/results/assignment-h200.json).
+trees match nine rows in ten within a few searches, and were up to 24 times as fast as the auction.
+Where all rows want the same few columns, or any that are far away, nearly every row needs a search
+of its own, n² levels in all, and the auction is up to fifty times as fast. Nobody can tell
+beforehand, but a short time of trees does (bench/results/assignment-h200.json).
 
 The auction then begins anew, for its scaling rests on starting coarse. The gap that it may leave is
 closed by trees from its prices. Stopped before it has as many pairs as the trees had, it leaves

@@ -90,20 +90,19 @@ __device__ void push(Queue<Item> out, Item item) {
   out.items[take_place(out.size)] = item;
 }
 
-// What a block pushes in a step, gathered in its shared memory to be appended together, so that the
-// queue's size takes one atomicAdd a block; what finds no room is pushed at once.
+// What a warp pushes, gathered in shared memory to be appended many at a time, for the atomicAdds to
+// a queue's size wait for each other. What finds no room is pushed at once.
 template <typename Item>
 struct Gathered {
-  static constexpr int kRoom = 32768 / sizeof(Item);
+  static constexpr int kRoom = 2048 / sizeof(Item);
   Item items[kRoom];
   int count;
-  int base;
 };
 
 template <typename Item>
 struct GatheringQueue {
   Queue<Item> queue;
-  Gathered<Item>* gathered;  // shared
+  Gathered<Item>* gathered;  // the warp's, shared
 };
 
 template <typename Item>
@@ -113,20 +112,22 @@ __device__ void push(GatheringQueue<Item> out, Item item) {
   else push(out.queue, item);
 }
 
-// Append what the block has gathered; all its threads call this, after the last push and before
-// the queue is read. `count` must be 0 before the first push.
+// Append what a warp has gathered if that is at least so many items. All its lanes call this: now
+// and then, and with 1 after the last push. `count` must be 0 at first.
 template <typename Item>
-__device__ void append_gathered(GatheringQueue<Item> out) {
+__device__ void append_gathered(GatheringQueue<Item> out, int least = Gathered<Item>::kRoom / 2) {
   Gathered<Item>& gathered = *out.gathered;
-  __syncthreads();
+  __syncwarp();
   const int count = min(gathered.count, Gathered<Item>::kRoom);
-  if (threadIdx.x == 0 && count != 0) gathered.base = atomicAdd(out.queue.size, count);
-  __syncthreads();
-  for (int i = threadIdx.x; i < count; i += blockDim.x) {
-    out.queue.items[gathered.base + i] = gathered.items[i];
-  }
-  if (threadIdx.x == 0) gathered.count = 0;
-  __syncthreads();
+  __syncwarp();
+  if (count < least) return;
+  int base = 0;
+  if (lane_index() == 0) base = atomicAdd(out.queue.size, count);
+  base = __shfl_sync(kWholeWarp, base, 0);
+  for (int i = lane_index(); i < count; i += kWarp) out.queue.items[base + i] = gathered.items[i];
+  __syncwarp();
+  if (lane_index() == 0) gathered.count = 0;
+  __syncwarp();
 }
 
 // Add up a number of every thread of the grid into *total.
@@ -136,6 +137,35 @@ __device__ void add_to(Number* total, Number number) {
     number += __shfl_down_sync(kWholeWarp, number, step);
   }
   if (lane_index() == 0 && number != 0) atomicAdd(total, number);
+}
+
+__device__ inline void prefetch(const void* address) {
+  asm volatile("prefetch.global.L1 [%0];" ::"l"(address));
+}
+
+// use(i, load(i)) for all i < count, by all threads of the grid; several loads wait together. After
+// each turn, the lanes of a warp call end_turn() together.
+template <typename Load, typename Use, typename EndTurn>
+__device__ void for_all(int count, Load load, Use use, EndTurn end_turn) {
+  const unsigned stride = thread_count(), end = count;
+  for (unsigned base = thread_index() - lane_index(); base < end; base += kSights * stride) {
+    const unsigned first = base + lane_index();
+    decltype(load(0)) loaded[kSights];
+#pragma unroll
+    for (int k = 0; k < kSights; ++k) {
+      if (first + k * stride < end) loaded[k] = load(first + k * stride);
+    }
+#pragma unroll
+    for (int k = 0; k < kSights; ++k) {
+      if (first + k * stride < end) use(first + k * stride, loaded[k]);
+    }
+    end_turn();
+  }
+}
+
+template <typename Load, typename Use>
+__device__ void for_all(int count, Load load, Use use) {
+  for_all(count, load, use, [] {});
 }
 
 // Lanes that share a vertex: all that are left over when a level is small, for then the time is the
@@ -169,6 +199,10 @@ __device__ void visit_neighbours(Visitor& visitor, const Walk& walk, const int* 
   }
 }
 
+// After each turn, by the lanes of a warp together; to be overloaded for visitors that gather.
+template <typename Visitor>
+__device__ void end_turn(Visitor&) {}
+
 // How many of `degree` neighbours fall to one of `members` that take turns.
 __device__ inline int share_of(int degree, int member, int members) {
   return degree > member ? (degree - member - 1) / members + 1 : 0;
@@ -186,9 +220,10 @@ __device__ void expand(Team team, const Item* items, int size, Visitor& visitor)
   const int lanes = lanes_for(size, team.count);
   const int slots = kWarp / lanes;
   const int slot = lane_index() / lanes, member = lane_index() % lanes;
-  const int first = (team.index - lane_index()) / lanes;
-  for (int base = first; base < size; base += team.count / lanes) {
+  const int first = (team.index - lane_index()) / lanes, stride = team.count / lanes;
+  for (int base = first; base < size; base += stride) {
     const int at = base + (coin(base) ? slots - 1 - slot : slot);
+    if (at < size - stride) prefetch(items + at + stride);
     const Walk walk = at < size ? visitor.enter(items[at]) : Walk{0, 0, nullptr, nullptr};
     const int degree = static_cast<int>(walk.end - walk.begin);
     const bool is_long = degree >= kLaneDegree * lanes;
@@ -203,10 +238,12 @@ __device__ void expand(Team team, const Item* items, int size, Visitor& visitor)
       visit_neighbours(visitor, its, begin + lane_index(), kWarp,
                        share_of(static_cast<int>(its.end - begin), lane_index(), kWarp));
     }
-    if (is_long) continue;
-    const bool backwards = coin(walk.vertex);
-    visit_neighbours(visitor, walk, backwards ? walk.end - 1 - member : walk.begin + member,
-                     backwards ? -lanes : lanes, share_of(degree, member, lanes));
+    if (!is_long) {
+      const bool backwards = coin(walk.vertex);
+      visit_neighbours(visitor, walk, backwards ? walk.end - 1 - member : walk.begin + member,
+                       backwards ? -lanes : lanes, share_of(degree, member, lanes));
+    }
+    end_turn(visitor);
   }
 }
 

@@ -43,6 +43,22 @@ extern "C" __global__ void push_flagged(const int* flags, int length, int* out, 
   }
 }
 
+// Push every number below `length` as often as times[] says. A block has at most 16 warps.
+extern "C" __global__ void push_gathered(const int* times, int length, int* out, int* out_size) {
+  __shared__ Gathered<int> gathered[16];
+  Gathered<int>& own = gathered[threadIdx.x / kWarp];
+  if (lane_index() == 0) own.count = 0;
+  __syncwarp();
+  const GatheringQueue<int> queue = {{out, out_size}, &own};
+  for_all(
+      length, [&](int i) { return times[i]; },
+      [&](int i, int count) {
+        for (int k = 0; k < count; ++k) push(queue, i);
+      },
+      [&] { append_gathered(queue); });
+  append_gathered(queue, 1);
+}
+
 // In each round every block adds 1; after the barrier all must see gridDim.x more.
 extern "C" __global__ void rounds(int count, int* total, int* wrong, unsigned* barrier) {
   for (int round = 1; round <= count; ++round) {
@@ -141,6 +157,23 @@ def test_push_keeps_every_vertex_once(kernels, share):
         (cp.asarray(flags.astype(np.int32)), np.int32(flags.size), out, out_size),
     )
     assert np.array_equal(np.sort(out.get()[: int(out_size[0])]), np.flatnonzero(flags))
+
+
+@pytest.mark.parametrize("length", [0, 1, 31, 33, 4096, 1_000_003])
+@pytest.mark.parametrize("most", [1, 3, 100])
+def test_what_is_gathered_is_appended(kernels, length, most):
+    """Turns of a warp push nothing, less than its room in shared memory, or much more."""
+    import cupy as cp
+
+    rng = np.random.default_rng(length + most)
+    times = rng.integers(0, most + 1, length)
+    times[rng.random(length) < 0.9] = 0 if most > 3 else 1
+    out, out_size = cp.full(int(times.sum()), -1, cp.int32), cp.zeros(1, cp.int32)
+    kernels.get_function("push_gathered")(
+        (7,), (512,), (cp.asarray(times.astype(np.int32)), np.int32(length), out, out_size)
+    )
+    assert int(out_size[0]) == times.sum()
+    assert np.array_equal(np.sort(out.get()), np.repeat(np.arange(length), times))
 
 
 @pytest.mark.parametrize("blocks", [1, 2, 132, 256])
