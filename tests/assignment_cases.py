@@ -1,4 +1,4 @@
-"""Costs for the tests of assignment: families, sizes, dtypes, real instances; and what runs.
+"""For the tests of assignment: families, sizes, dtypes, real instances, what runs, what it shows.
 
 Optima come from the sources named, or from SciPy in the tests themselves.
 """
@@ -7,16 +7,18 @@ from __future__ import annotations
 
 import gzip
 import lzma
+import math
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from scipy.sparse import coo_array
+from scipy.optimize import linear_sum_assignment
+from scipy.sparse import coo_array, csr_array
 
-from gpumatch import algorithms
+from gpumatch import InfeasibleError, algorithms
 from graphs import costs
 
 SIZES = (1, 2, 17, 100, 500, 1000)
@@ -194,3 +196,33 @@ def ipadic() -> np.ndarray:
 def lapx_cost_eps() -> np.ndarray:
     """368 × 368 floats on which absolute tolerances fail."""
     return np.loadtxt(_file("lapx_cost_eps.csv.gz"), delimiter=",")
+
+
+# -- what answers are compared with ----------------------------------------------------------------
+
+
+def optimum(matrix: np.ndarray, maximize: bool = False) -> Any:
+    """The total by SciPy; of integers, summed as such."""
+    rows, cols = linear_sum_assignment(matrix.astype(np.float64), maximize)
+    return matrix[rows, cols].sum(dtype=np.float64 if matrix.dtype.kind == "f" else np.int64)
+
+
+def sparse(matrix: np.ndarray) -> csr_array:
+    """The finite entries, zeros too."""
+    rows, cols = np.isfinite(matrix).nonzero()
+    return coo_array((matrix[rows, cols], (rows, cols)), shape=matrix.shape).tocsr()
+
+
+def close(one: float, other: float) -> bool:
+    """Whether two totals differ by rounding alone."""
+    return math.isclose(one, other, rel_tol=1e-12, abs_tol=1e-300)
+
+
+def check_violator(allowed: np.ndarray, exc: InfeasibleError) -> None:
+    """The larger of the error's two sets has no neighbours but the smaller."""
+    rows, cols = exc.rows, exc.cols
+    nrows, ncols = allowed.shape
+    if nrows > ncols:
+        rows, cols, allowed = cols, rows, allowed.T
+    assert rows.size > cols.size
+    assert not np.delete(allowed, cols, axis=1)[rows].any()
