@@ -75,6 +75,8 @@ def _otherwise(cost_matrix: Any, maximize: bool) -> tuple[Any, Any]:
     if hasattr(cost_matrix, "__cuda_array_interface__"):
         return _by_assign(as_array(cost_matrix, "cost_matrix"), maximize)
     values = np.asarray(cost_matrix)
+    if values.dtype.kind in "OU" and not isinstance(cost_matrix, np.ndarray):
+        values = np.asarray(cost_matrix, np.float64)  # of fractions, decimals, strings, large ints
     small_dense = _small_dense()
     solve = small_dense.solver(values.dtype)
     if solve is not None:

@@ -10,6 +10,7 @@ import inspect
 import math
 import warnings
 from concurrent.futures import ThreadPoolExecutor
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -220,8 +221,12 @@ def outcome(solve, *args, **kwargs):
         np.array([[1, 2]], object),
         np.identity(3).astype(str),
         np.zeros((0, 3)),
+        [[Fraction(1, 2), 2], [1, Fraction(1, 3)]],
+        [[10**30, 1], [1, 2]],
+        [["1", "2"], ["5", "3"]],
+        [[None, 1], [1, 2]],
     ],
-    ids=range(18),
+    ids=range(22),
 )
 def test_dense_outcomes_are_scipys(source, maximize):
     theirs = outcome(scipy.optimize.linear_sum_assignment, source, maximize)
@@ -298,7 +303,7 @@ def test_totals_are_scipys(matrix, maximize):
         assert matrix[linear_sum_assignment(matrix, maximize)].sum() == expected
 
 
-@pytest.mark.parametrize("dtype", [np.int8, np.int32, np.int64, np.float32, np.float64])
+@pytest.mark.parametrize("dtype", [*"?bBhHiIl", "e", "f", "d", ">i4", ">f8"])
 @pytest.mark.parametrize("maximize", [False, True])
 @pytest.mark.parametrize("shape", [(120, 120), (90, 140), (140, 90)])
 def test_larger_totals_are_scipys(shape, maximize, dtype):
@@ -306,9 +311,10 @@ def test_larger_totals_are_scipys(shape, maximize, dtype):
     for top in (2, 100):
         matrix = rng.integers(-top, top, shape).astype(dtype)
         theirs = scipy.optimize.linear_sum_assignment(matrix, maximize)
-        ours = linear_sum_assignment(matrix, maximize)
-        assert np.unique(ours[1]).size == min(shape)
-        assert matrix[ours].sum(dtype=float) == matrix[theirs].sum(dtype=float)
+        for stored in (matrix, np.asfortranarray(matrix)):
+            ours = linear_sum_assignment(stored, maximize)
+            assert np.unique(ours[1]).size == min(shape)
+            assert matrix[ours].sum(dtype=float) == matrix[theirs].sum(dtype=float)
 
 
 def test_integers_of_fifty_bits_are_exact():
@@ -330,9 +336,10 @@ def test_small_costs_need_no_assign(way, monkeypatch):
     rng = np.random.default_rng(1)
     for shape in ((20, 20), (20, 30), (30, 20)):
         for matrix in (rng.random(shape), rng.integers(0, 3, shape), rng.integers(0, 999, shape)):
-            linear_sum_assignment(matrix)
-            linear_sum_assignment(matrix, maximize=True)
-    assert len(calls) == (18 if way == "by assign" else 0)
+            for stored in (matrix, np.asfortranarray(matrix), matrix.astype(">f8")):
+                linear_sum_assignment(stored)
+                linear_sum_assignment(stored, maximize=True)
+    assert len(calls) == (54 if way == "by assign" else 0)
     if way == "at once":
         linear_sum_assignment(rng.random((513, 513)))
         assert not calls

@@ -3,13 +3,15 @@
     Lent(dtype, ndim)        -> the type of an array argument, for a signature
     Rows(dtype, count)       -> the type of a result: the ``count`` rows of an array, or None
     on_stack(number, count)  -> in compiled code, room for numbers of the type of ``number``
+    turned_in_place(array)   -> the transposed of a lent array whose columns are contiguous
 
 Numba counts each array argument as one more owner of its memory, which takes as long as the rest of
 a short call. The caller holds its arguments until the call returns; so an array may as well be
 lent: the function reads and writes it, but must neither return nor keep it. What is checked is that
 it is an array, and the size of an entry. The rest is for the caller: above all the number of
 dimensions, for the shape of an array with more overwrites the stack, and the dtype, for another of
-that size is read as if it were this. That it is C-contiguous the function can tell by its strides.
+that size is read as if it were this. That it is C-contiguous the function can tell by its strides;
+if it is by columns instead, `turned_in_place` is.
 
 To wrap an array of Numba's for Python takes longer still, and so does a call of `numpy.empty`. A
 function that returns an array of two dimensions as Rows gives a tuple of new arrays with copies of
@@ -31,9 +33,10 @@ from numba.core import cgutils, types
 from numba.core.datamodel import models
 from numba.extending import NativeValue, box, register_model, unbox
 from numba.extending import intrinsic as _intrinsic
+from numba.np.arrayobj import populate_array
 from numba.np.numpy_support import as_dtype
 
-__all__ = ["Lent", "Rows", "on_stack"]
+__all__ = ["Lent", "Rows", "on_stack", "turned_in_place"]
 
 # Callers do not pass the typing context, which Numba's annotation of an intrinsic asks for.
 intrinsic: Any = _intrinsic
@@ -137,3 +140,27 @@ def on_stack(typingctx: Any, number: Any, count: Any) -> Any:
         return cgutils.alloca_once(builder, context.get_data_type(dtype), count.literal_value)
 
     return types.CPointer(dtype)(number, count), generate
+
+
+@intrinsic
+def turned_in_place(typingctx: Any, array: Any) -> Any:
+    """The same memory as a C-contiguous array of the shape turned round."""
+    turned = types.Array(array.dtype, 2, "C")
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        given = context.make_array(array)(context, builder, args[0])
+        result = context.make_array(turned)(context, builder)
+        rows, cols = cgutils.unpack_tuple(builder, given.shape)
+        populate_array(
+            result,
+            data=given.data,
+            shape=cgutils.pack_array(builder, [cols, rows]),
+            strides=cgutils.pack_array(
+                builder, [builder.mul(rows, given.itemsize), given.itemsize]
+            ),
+            itemsize=given.itemsize,
+            meminfo=None,
+        )
+        return result._getvalue()
+
+    return turned(array), generate

@@ -45,7 +45,7 @@ from typing import Any
 import numpy as np
 from numba import carray, from_dtype, njit, types
 
-from gpumatch.cpu.lent import Lent, Rows, on_stack
+from gpumatch.cpu.lent import Lent, Rows, on_stack, turned_in_place
 from gpumatch.cpu.reductions import lesser
 
 __all__ = ["MOST", "MOST_FLOATS", "pairs", "solver"]
@@ -78,7 +78,7 @@ def pairs(values: np.ndarray, maximize: bool) -> tuple[np.ndarray, np.ndarray] |
     So are too many of them, numbers too large for exact sums, NaN, infinities of the wrong sign,
     and costs that have no full assignment.
     """
-    if values.dtype not in _DTYPES or values.ndim != 2:
+    if values.dtype.newbyteorder("=") not in _DTYPES or values.ndim != 2:
         return None
     return _by_copy(values, maximize)
 
@@ -106,7 +106,7 @@ def _by_copy(values: np.ndarray, maximize: bool) -> tuple[np.ndarray, np.ndarray
     is_float = values.dtype.kind == "f"
     if values.size > (MOST_FLOATS if is_float else MOST):
         return None
-    if values.dtype.kind == "u" and values.size and values.max() >= 2**63:
+    if values.dtype.kind == "u" and values.itemsize == 8 and values.size and values.max() >= 2**63:
         return None
     values = values.astype(np.float64 if is_float else np.int64, "C")
     found = solver(values.dtype)(values, maximize)
@@ -118,7 +118,7 @@ def _by_copy(values: np.ndarray, maximize: bool) -> tuple[np.ndarray, np.ndarray
 @njit(cache=True, nogil=True, fastmath=False)  # else its caller's is inherited, and NaN passes
 def _take(values, turned, maximize, largest, far, table):
     """Copy the values as costs to be minimised, pad them, and tell whether all are fit."""
-    sign = values.dtype.type(-1 if maximize else 1)
+    sign = type(far)(-1 if maximize else 1)
     nrows, ncols = min(values.shape), max(values.shape)
     fit = True
     if turned:
@@ -302,14 +302,15 @@ def _name_pairs(links, found, turned, ncols):
 
 @_inlined
 def _solve(values, maximize, most, largest, far):
-    """Name the pairs; no rows where the values are not for this, or not C-contiguous."""
+    """Name the pairs; no rows where the values are not for this, or not contiguous."""
     turned = values.shape[0] > values.shape[1]
     nrows, ncols = min(values.shape), max(values.shape)
     found = np.empty((2, nrows), np.int64)
     if nrows == 0:
         return found
     is_plain = values.strides == (values.shape[1] * values.itemsize, values.itemsize)
-    if values.size > most or not is_plain:
+    is_by_columns = values.strides == (values.itemsize, values.shape[0] * values.itemsize)
+    if values.size > most or not (is_plain or is_by_columns):
         return found[:0]
     width = ncols if ncols <= FEW else -(-ncols // PAD) * PAD
     if width <= SMALL:
@@ -318,7 +319,11 @@ def _solve(values, maximize, most, largest, far):
     else:
         table = np.empty((nrows + 4, width), type(far))
         links = np.empty((3, width), np.int32)
-    if not _take(values, turned, maximize, largest, far, table):
+    if is_plain:
+        fit = _take(values, turned, maximize, largest, far, table)
+    else:
+        fit = _take(turned_in_place(values), not turned, maximize, largest, far, table)
+    if not fit:
         return found[:0]
     for row in range(nrows):
         found[COL, row] = -1
@@ -352,8 +357,6 @@ def _large_integers(values, maximize):
 
 
 _KERNELS = {
-    np.dtype(np.float64): _floats,
-    np.dtype(np.float32): _floats,
-    np.dtype(np.int64): _integers,
-    np.dtype(np.int32): _integers,
+    **dict.fromkeys(map(np.dtype, "fd"), _floats),
+    **dict.fromkeys(map(np.dtype, "?bBhHiIlq"), _integers),
 }
