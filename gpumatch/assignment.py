@@ -50,7 +50,7 @@ from gpumatch import backends
 from gpumatch.arrays import array_of, count_matched, index_array
 from gpumatch.bipartite import BipartiteGraph
 from gpumatch.checks import CertificateError, check_mates
-from gpumatch.control import Callback, Control
+from gpumatch.control import Callback, Control, with_interrupts_result
 from gpumatch.costs import TOO_LARGE, Costs, as_costs, check_sums
 
 __all__ = ["Assignment", "InfeasibleError", "assign"]
@@ -58,6 +58,7 @@ __all__ = ["Assignment", "InfeasibleError", "assign"]
 CARDINALITIES = ("full", "maximum", "any")
 
 
+@with_interrupts_result
 def assign(
     C: Any,
     maximize: bool = False,
@@ -122,7 +123,8 @@ def assign(
     RuntimeError, MemoryError
         As for `maximum_matching`.
     KeyboardInterrupt
-        On Ctrl-C, with the assignment so far as attribute ``result``.
+        On Ctrl-C, with the assignment so far as attribute ``result``; None, if it came before the
+        search.
 
     Notes
     -----

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import time
 from collections.abc import Callable, Iterator
 from numbers import Real
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, ParamSpec, TypeVar
+
+_Arguments = ParamSpec("_Arguments")
+_Result = TypeVar("_Result")
 
 
 class Progress(NamedTuple):
@@ -18,6 +22,20 @@ class Progress(NamedTuple):
 
 
 Callback = Callable[[Progress], Any]
+
+
+def with_interrupts_result(run: Callable[_Arguments, _Result]) -> Callable[_Arguments, _Result]:
+    """Let each KeyboardInterrupt have a ``result``: None, if it comes before there is one."""
+
+    @functools.wraps(run)
+    def running(*args: _Arguments.args, **kwargs: _Arguments.kwargs) -> _Result:
+        try:
+            return run(*args, **kwargs)
+        except KeyboardInterrupt as exc:
+            exc.result = getattr(exc, "result", None)  # type: ignore[attr-defined]  # see the callers
+            raise
+
+    return running
 
 
 class Control:

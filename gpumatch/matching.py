@@ -12,9 +12,10 @@ from gpumatch.arrays import array_of, count_matched, index_array
 from gpumatch.bipartite import BipartiteGraph, as_bipartite
 from gpumatch.certificates import check_matching
 from gpumatch.checks import CertificateError, check_mates
-from gpumatch.control import Callback, Control
+from gpumatch.control import Callback, Control, with_interrupts_result
 
 
+@with_interrupts_result
 def maximum_matching(
     A: Any,
     algorithm: str = "auto",
@@ -76,7 +77,8 @@ def maximum_matching(
     MemoryError
         If the GPU has too little free memory; raised before any work.
     KeyboardInterrupt
-        On Ctrl-C, with the best matching so far as attribute ``result``.
+        On Ctrl-C, with the best matching so far as attribute ``result``; None, if it came before
+        the start.
 
     Notes
     -----

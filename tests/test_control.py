@@ -12,6 +12,8 @@ import numpy as np
 import pytest
 
 import gpumatch as gm
+import gpumatch.assignment
+import gpumatch.matching
 import graphs
 from gpumatch import backends, control
 from gpumatch.control import Control, Progress
@@ -153,6 +155,18 @@ def test_ctrl_c_in_the_middle_of_an_augmentation_leaves_a_matching(monkeypatch):
     m = caught.value.result
     assert m.row_to_col.tolist() == [0, -1, -1, 1]
     assert m.col_to_row.tolist() == [0, 3, -1]
+
+
+@pytest.mark.parametrize("solve", [gm.maximum_matching, gm.assign])
+def test_ctrl_c_before_there_is_a_result(solve, monkeypatch):
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    for module in (gpumatch.matching, gpumatch.assignment):
+        monkeypatch.setattr(module, "Control", interrupted)
+    with pytest.raises(KeyboardInterrupt) as caught:
+        solve(np.ones((4, 3)))
+    assert caught.value.result is None
 
 
 SIGINT = """

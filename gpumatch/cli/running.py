@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from gpumatch.control import Control
     from gpumatch.matching import Matching
 
-PROVEN, BAD_INPUT, NOT_PROVEN, INTERRUPTED = 0, 2, 3, 130
+PROVEN, BAD_INPUT, NOT_PROVEN, INTERRUPTED, UNREAD = 0, 2, 3, 130, 141
 _STEPS = ("read", "graph", "costs", "transfer", "start", "search", "certificate")
 
 
@@ -74,9 +74,10 @@ def run(
             **own,
         )
     except KeyboardInterrupt as exc:
-        if options.output and hasattr(exc, "result"):
-            write(exc.result)
-            print(f"gpumatch: wrote {exc.result.size} edges so far", file=sys.stderr)
+        best = getattr(exc, "result", None)
+        if options.output and best is not None:
+            write(best)
+            print(f"gpumatch: wrote {best.size} edges so far", file=sys.stderr)
         raise
     write(result)
     return result
