@@ -100,7 +100,7 @@ def assign(
     backend : {"auto", "cpu", "cuda", "reference"}
         Where to run. ``"auto"``: data on a device stays there; a matrix on the host goes to the GPU
         when there is one with room for it and it is large enough to repay the copy.
-    initial : Assignment, or integer array of length nrows, optional
+    initial : Assignment, Matching, or integer array of length nrows, optional
         An assignment for like costs, to begin from: its duals and pairs, as far as they still go
         together; or only pairs, the column of each row and -1 where there is none.
     seed, threads, time_limit, progress, callback
@@ -291,7 +291,8 @@ class _Goal(NamedTuple):
         if cardinality not in CARDINALITIES:
             raise ValueError(f"cardinality must be one of {CARDINALITIES}; got {cardinality!r}")
         nrows, ncols = costs.shape
-        return cls(bool(maximize), cardinality, _checked_limit(cost_limit), nrows > ncols)
+        limit = _checked_limit(cost_limit, costs.is_integer)
+        return cls(bool(maximize), cardinality, limit, nrows > ncols)
 
     @property
     def limit(self) -> float | None:
@@ -315,18 +316,23 @@ class _Goal(NamedTuple):
         return problem
 
 
-def _checked_limit(cost_limit: Any) -> float | None:
-    """The limit as an int where it is integral, else as a float."""
+def _checked_limit(cost_limit: Any, is_integer: bool) -> float | None:
+    """The limit: of integer costs an int where it is integral, else a float."""
     if cost_limit is None:
         return None
-    if isinstance(cost_limit, Integral) and not isinstance(cost_limit, bool):
-        return int(cost_limit)
     if isinstance(cost_limit, bool) or not isinstance(cost_limit, Real):
         raise TypeError(f"cost_limit must be None or a number; got {cost_limit!r}")
-    value = float(cost_limit)
+    if is_integer and isinstance(cost_limit, Integral):
+        return int(cost_limit)
+    try:
+        value = float(cost_limit)
+    except OverflowError:
+        value = math.inf
     if not math.isfinite(value):
         raise ValueError(f"cost_limit must be None or finite; got {cost_limit!r}")
-    return int(value) if value.is_integer() and abs(value) < TOO_LARGE else value
+    if is_integer and value.is_integer() and abs(value) < TOO_LARGE:
+        return int(value)
+    return value
 
 
 def _begin_from(
@@ -335,7 +341,7 @@ def _begin_from(
     """Put the pairs of `initial` that are allowed, and its prices, into the solution."""
     if initial is None:
         return
-    given = initial.row_to_col if isinstance(initial, Assignment) else initial
+    given = getattr(initial, "row_to_col", initial)
     given = array_of(np, index_array(given, "initial"))
     try:
         check_mates("row", given, *shape)
@@ -511,6 +517,8 @@ def _result(
     needs = problem.shape[0] if goal.cardinality == "full" and goal.limit is None else 0
     is_bounded = solution.has_duals and len(paid) >= needs
     gap = add([*paid, -limit * len(paid), *(-d for d in duals)]) if is_bounded else math.inf
+    if not problem.is_integer:
+        gap = max(gap, 0.0)  # below it by rounding alone
     if goal.cardinality == "maximum" and not proven:
         gap, solution.cover = math.inf, None
     sign = -1 if goal.maximize else 1

@@ -53,6 +53,8 @@ def verify(A: Any, result: Any) -> Certificate:
         If a matched pair is no edge, a vertex is matched twice, or the cover does not prove the
         matching maximum, or the duals the assignment optimal. The message names the edge or the
         vertex.
+    TypeError
+        If `result` is neither.
 
     Notes
     -----
@@ -67,6 +69,8 @@ def verify(A: Any, result: Any) -> Certificate:
     """
     if hasattr(result, "row_dual"):
         return verify_assignment(A, result)
+    if not hasattr(result, "row_to_col"):
+        raise TypeError(f"result must be a Matching or an Assignment; got {type(result).__name__}")
     graph = as_bipartite(A)
     xp = graph.xp
     row_to_col, col_to_row = array_of(xp, result.row_to_col), array_of(xp, result.col_to_row)

@@ -38,7 +38,7 @@ from gpumatch.arrays import (
 )
 from gpumatch.backends import module_for
 from gpumatch.bipartite import BipartiteGraph
-from gpumatch.checks import owners
+from gpumatch.checks import first_true, owners
 
 __all__ = ["Costs", "DenseCosts", "SparseCosts", "as_costs"]
 
@@ -84,6 +84,13 @@ class DenseCosts:
 
     def __init__(self, source: Any) -> None:
         values = as_array(source, "the costs")
+        if isinstance(values, np.ma.MaskedArray):
+            raise TypeError("the costs are a masked array: fill it, with inf to forbid a pair")
+        if values.ndim != 2 and values.dtype.kind not in "biuf":
+            raise TypeError(
+                "the costs must be a matrix of numbers, dense or sparse, or a tuple of CSR arrays; "
+                f"got {type(source).__name__}"
+            )
         if values.ndim != 2:
             raise ValueError(f"the costs must have 2 dimensions; got {values.ndim}")
         self.values = np.asarray(values) if isinstance(values, np.ndarray) else values
@@ -174,7 +181,8 @@ class DenseCosts:
 
     def up_to(self, limit: float) -> SparseCosts:
         """The pairs that cost no more than `limit`, as a problem."""
-        graph = self._graph_of(lambda values: values <= limit)
+        bound = _bound(limit, self.values)
+        graph = self._graph_of(lambda values: values <= bound)
         weights = self.values[graph.edges()].astype(_sparse_dtype(self.values.dtype))
         return SparseCosts._of(graph, weights)
 
@@ -232,8 +240,9 @@ class SparseCosts:
     ----------
     source : sparse matrix or tuple
         A SciPy or cupyx sparse matrix, ``(indptr, indices, data, shape)`` as CSR, or a torch sparse
-        CSR tensor; boolean, integer or floating. Stored zeros are edges of cost 0. Repeated entries
-        are summed, as everywhere in SciPy. Arrays in canonical form are shared, not copied.
+        CSR tensor; boolean, integer or floating. Stored zeros are edges of cost 0; so DIA, which
+        fills its diagonals with zeros, must have none. Repeated entries are summed, as everywhere
+        in SciPy. Arrays in canonical form are shared, not copied.
 
     Attributes
     ----------
@@ -366,7 +375,7 @@ class SparseCosts:
 
     def up_to(self, limit: float) -> SparseCosts:
         """The pairs that cost no more than `limit`, as a problem."""
-        return self._kept(self.weights <= limit)
+        return self._kept(self.weights <= _bound(limit, self.weights))
 
     def pattern(self) -> BipartiteGraph:
         """The graph of the pairs that are not forbidden."""
@@ -422,6 +431,10 @@ def as_costs(source: Any) -> Costs:
         return source
     if isinstance(source, BipartiteGraph):
         raise TypeError("a BipartiteGraph has no costs: pass a sparse matrix or a tuple with data")
+    if is_instance(source, "networkx", "Graph"):
+        raise TypeError(
+            "a networkx graph has no costs that are known: pass a matrix of its weights"
+        )
     has_entries = isinstance(source, tuple) or is_sparse(source) or is_sparse_torch(source)
     return SparseCosts(source) if has_entries else DenseCosts(source)
 
@@ -441,13 +454,25 @@ def _extent(values: Any, n: int) -> tuple[Any, Any, Any]:
     lows = [number(values[tile].min()) for tile in tiles]
     highs = [number(values[tile].max()) for tile in tiles]
     if any(map(math.isnan, lows)):
-        raise ValueError("the costs hold NaN")
+        raise ValueError(f"the costs hold NaN, first {_first_nan(values)}")
     low, high = min(lows), max(highs)
     largest = max(abs(low), abs(high))
     if kind == "f" and math.isinf(largest):
         largest = max(_largest_finite(values[tile]) for tile in tiles)
     check_sums(largest, n)
     return low, high, largest
+
+
+def _first_nan(values: Any) -> str:
+    """Where the first NaN stands: in a matrix, or in the data of a sparse one."""
+    for tile in row_tiles(values):
+        at = first_true((values[tile] != values[tile]).ravel())
+        if at is not None and values.ndim == 1:
+            return f"at entry {tile.start + at} of the data"
+        if at is not None:
+            row, col = divmod(at, values.shape[1])
+            return f"at row {tile.start + row}, column {col}"
+    raise AssertionError("there is none")
 
 
 def _largest_finite(values: Any) -> float:
@@ -466,6 +491,11 @@ def check_sums(largest: float, n: int) -> None:
             )
     elif not math.isfinite(8.0 * (n + 1) * largest):
         raise ValueError(f"costs up to {largest} overflow when {n} of them are summed")
+
+
+def _bound(limit: float, values: Any) -> Any:
+    """The limit in a type that is not rounded to that of the values it is compared with."""
+    return np.float64(limit) if values.dtype.kind == "f" else limit
 
 
 def _check_sign(costs: Costs, maximize: bool) -> None:
@@ -512,6 +542,11 @@ def _csr_of(source: Any) -> tuple[Any, Any, Any, Any]:
     if source.ndim != 2:
         raise ValueError(f"the sparse array must have 2 dimensions; got {source.ndim}")
     matrix = source.tocsr()
+    if source.format == "dia" and matrix.nnz != source.nnz:
+        raise ValueError(
+            "the costs are in DIA, which fills diagonals with zeros, so a cost of 0 looks like "
+            "no entry: pass them in another format"
+        )
     return matrix.indptr, matrix.indices, matrix.data, matrix.shape
 
 

@@ -278,7 +278,7 @@ def _initial_mates(initial: Any, graph: BipartiteGraph) -> tuple[Any, Any]:
     row_to_col = xp.full(graph.nrows, -1, dtype=np.int32)
     col_to_row = xp.full(graph.ncols, -1, dtype=np.int32)
     if initial is not None:
-        given = initial.row_to_col if isinstance(initial, Matching) else initial
+        given = getattr(initial, "row_to_col", initial)
         given = array_of(xp, index_array(given, "initial"))
         try:
             check_mates("row", given, graph.nrows, graph.ncols)

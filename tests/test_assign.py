@@ -16,6 +16,7 @@ from scipy.sparse import coo_array, csr_array, random_array
 from scipy.sparse.csgraph import min_weight_full_bipartite_matching
 
 import gpumatch as gm
+import gpumatch.assignment
 from graphs import costs
 from tests.assignment_cases import (
     CASES,
@@ -303,6 +304,28 @@ def test_a_limit_far_above_all_costs_changes_nothing(run):
         assert (a.size, a.objective) == (6, gm.assign(matrix, backend="cpu").objective)
 
 
+@pytest.mark.parametrize("cardinality", gpumatch.assignment.CARDINALITIES)
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64, np.longdouble])
+def test_a_limit_is_not_rounded_to_the_costs(dtype, cardinality):
+    """0.1 is less than what it is as a float32, and more than as a float16."""
+    matrix = np.array([[0.1, 5], [5, 0.1]], dtype)
+    for source in (matrix, sparse(matrix.astype(np.float64))):
+        a = gm.assign(source, cardinality=cardinality, cost_limit=0.1)
+        gm.verify(source, a)
+        if cardinality == "maximum":
+            assert a.size == (0 if dtype == np.float32 else 2)
+
+
+@pytest.mark.parametrize("limit", [1e17, 10**18, 10**30, 1e300])
+def test_a_limit_of_floats_may_be_a_large_integer(limit):
+    matrix = np.random.default_rng(2).random((40, 40)) * 1e16
+    for source in (matrix, csr_array(matrix)):
+        a = gm.assign(source, cost_limit=limit)
+        gm.verify(source, a)
+        assert close(a.objective, optimum(matrix))
+        assert isinstance(a.cost_limit, float)
+
+
 @pytest.mark.parametrize("cardinality", ["full", "any"])
 def test_a_limit_leaves_dearer_pairs(cardinality):
     a = gm.assign(C, cardinality=cardinality, cost_limit=8)
@@ -408,6 +431,7 @@ def test_the_hall_violator_is_on_the_exception(run, shape):
         ({"cost_limit": True}, TypeError, "cost_limit"),
         ({"cost_limit": math.inf}, ValueError, "cost_limit must be None or finite"),
         ({"cost_limit": 2**61}, ValueError, "too large"),
+        ({"C": [[0.5]], "cost_limit": 10**400}, ValueError, "cost_limit must be None or finite"),
         ({"algorithm": "hk"}, ValueError, "algorithm must be 'auto' or one of"),
         (
             {"algorithm": "shortest-augmenting-path", "backend": "reference"},
@@ -455,6 +479,14 @@ def test_beginning_from_an_assignment_of_like_costs(run, shape, wish):
             again = gm.assign(matrix, initial=initial, **wish, **run.arguments)
             gm.verify(matrix, again)
             assert again.objective == gm.assign(matrix, **wish, **run.arguments).objective
+
+
+def test_beginning_from_a_matching():
+    matrix = np.random.default_rng(5).integers(0, 100, (20, 30))
+    m = gm.maximum_matching(matrix < 50)
+    a = gm.assign(matrix, initial=m)
+    assert a.objective == optimum(matrix)
+    assert gm.maximum_matching(np.ones((20, 30)), initial=a, time_limit=0).size == 20
 
 
 def test_beginning_from_the_answer_needs_no_search():

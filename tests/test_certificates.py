@@ -119,6 +119,12 @@ def test_a_result_that_cannot_give_a_cover_is_refused():
         gm.verify(GRAPH, early)
 
 
+@pytest.mark.parametrize("result", [None, {}, [0, 1]])
+def test_what_is_no_result_is_a_type_error(result):
+    with pytest.raises(TypeError, match="result must be a Matching or an Assignment; got "):
+        gm.verify(np.eye(2), result)
+
+
 def test_a_result_of_another_graph_is_refused():
     m = gm.maximum_matching(GRAPH)
     with pytest.raises(gm.CertificateError, match="row 0 is matched to column 0, but that is no"):

@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 import warnings
 
+import networkx
 import numpy as np
 import pytest
-from scipy.sparse import coo_array, csc_array, csr_array, random_array
+from scipy.sparse import coo_array, csc_array, csr_array, dia_array, diags_array, random_array
 
 import gpumatch.costs
 from gpumatch.costs import DenseCosts, SparseCosts, as_costs
@@ -127,11 +128,32 @@ def test_extents_are_those_of_all_tiles(tile, monkeypatch):
         ((CSR[0], CSR[1] + 9, *CSR[2:]), ValueError, "indices: 12 lies outside"),
         (([0, 2], [0, 0], [2**60, 2**60], (1, 1)), ValueError, "too large"),
         (coo_array(np.ones(3)), ValueError, "2 dimensions; got 1"),
+        (np.ma.masked_less([[1, 2]], 2), TypeError, "masked array: fill it"),
+        (None, TypeError, "must be a matrix of numbers, .* got NoneType"),
+        ("costs.npy", TypeError, "got str"),
+        (networkx.path_graph(3), TypeError, "networkx graph has no costs"),
+        (diags_array([0.0, 1.0]), ValueError, "DIA, .* a cost of 0 looks like no entry"),
     ],
 )
 def test_what_is_refused(source, error, message):
     with pytest.raises(error, match=message):
         as_costs(source)
+
+
+def test_dia_without_zeros_is_as_any_other():
+    assert SparseCosts(diags_array([3.0, 1.0])).weights.tolist() == [3, 1]
+    shifted = dia_array((np.array([[0.0, 7.0]]), [1]), shape=(2, 2))  # its 0 lies outside
+    assert SparseCosts(shifted).weights.tolist() == [7]
+
+
+def test_the_first_nan_is_named(monkeypatch):
+    monkeypatch.setattr("gpumatch.costs.HOST_TILE", 6)
+    matrix = np.ones((5, 4))
+    matrix[[2, 3], [3, 1]] = math.nan
+    with pytest.raises(ValueError, match="the costs hold NaN, first at row 2, column 3"):
+        as_costs(matrix)
+    with pytest.raises(ValueError, match="first at entry 11 of the data"):
+        as_costs(csr_array(matrix))
 
 
 def test_infinities_of_both_signs_are_no_sum():
