@@ -162,10 +162,17 @@ def test_without_a_gpu_host_data_stays_on_the_cpu():
     assert (chosen.name, init, backend) == ("engine", "cheap", "cpu")
 
 
-@pytest.mark.parametrize("names", [("auto", "auto", "cuda"), ("apfb-gpubfs", "auto", "auto")])
+@pytest.mark.parametrize(
+    ("names", "asked"),
+    [
+        (("auto", "auto", "cuda"), ""),
+        (("apfb-gpubfs", "auto", "auto"), "algorithm 'apfb-gpubfs' needs a GPU: "),
+        (("auto", "min-degree", "auto"), "init 'min-degree' needs a GPU: "),
+    ],
+)
 @pytest.mark.usefixtures("no_gpu")
-def test_asking_for_a_gpu_without_one_says_what_to_install(names):
-    with pytest.raises(RuntimeError, match=r"^backend 'cuda' can't run: .* install X$"):
+def test_asking_for_a_gpu_without_one_says_what_to_install(names, asked):
+    with pytest.raises(RuntimeError, match=rf"^{asked}backend 'cuda' can't run: .* install X$"):
         choose(*names, **TINY)
 
 
