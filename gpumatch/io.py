@@ -20,6 +20,7 @@ from __future__ import annotations
 import bz2
 import codecs
 import contextlib
+import errno
 import functools
 import gzip
 import io
@@ -105,6 +106,8 @@ def _read(path: Path, max_bytes: int) -> csr_array:
 
 def _parser(path: Path) -> Callable[[bytes, int], Any]:
     name = path.name.lower()
+    if path.is_dir():
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
     if name.endswith(".tar.gz"):
         return _parse_matrix_market
     suffix = Path(name.removesuffix(_compression(path))).suffix
@@ -174,8 +177,10 @@ def _parse_matrix_market(content: bytes, max_bytes: int) -> Any:
         raise ValueError("has NUL bytes, so it is not text")
     if not content.endswith(b"\n"):
         content += b"\n"
-    rows, columns, entries, layout, _, symmetry = scipy.io.mminfo(io.BytesIO(content))
+    rows, columns, entries, layout, field, symmetry = scipy.io.mminfo(io.BytesIO(content))
     _check_shape(rows, columns, max_bytes)
+    if field == "integer":
+        _check_integers(content)
     if symmetry != "general" and rows != columns:
         raise ValueError(f"{symmetry}, but not square: {rows} x {columns}")
     # An entry is a line of 4 bytes or more ("1 1", newline); of 2 in an array, of which a
@@ -186,6 +191,20 @@ def _parse_matrix_market(content: bytes, max_bytes: int) -> Any:
     if layout == "array" and entries == 0:  # SciPy's reader divides by zero
         return csr_array((rows, columns))
     return scipy.io.mmread(io.BytesIO(content))
+
+
+def _check_integers(content: bytes) -> None:
+    """Check that no number has a point or an exponent, which SciPy's reader passes over."""
+    start = 0
+    while content.startswith(b"%", start):
+        start = content.index(b"\n", start) + 1
+    for mark in (b".", b"e", b"E"):
+        at = content.find(mark, start)
+        if at >= 0:
+            near = content[max(start, at - 20) : at], content[at : at + 20]
+            number = near[0].split()[-1:] + near[1].split()[:1]
+            text = b"".join(number).decode("latin-1")
+            raise ValueError(f"says that its values are integers, but has {_shortened(text)}")
 
 
 def _parse_npz(content: bytes, max_bytes: int) -> Any:
@@ -232,7 +251,7 @@ def _parse_harwell_boeing(content: bytes, max_bytes: int) -> Any:
 def _parse_edges(content: bytes, max_bytes: int, delimiter: str | None = None) -> Any:
     if content.startswith(b"%%MatrixMarket"):
         return _parse_matrix_market(content, max_bytes)
-    content = _without_blanks(content.replace(b"%", b"#"))
+    content = _without_blanks(content.removeprefix(codecs.BOM_UTF8).replace(b"%", b"#"))
     text = io.StringIO(content.decode("latin-1"))
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "loadtxt: input contained no data")

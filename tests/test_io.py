@@ -194,6 +194,7 @@ def test_compressed(tmp_path, name, suffix, compress):
         ("a.csv", " \t\n0,2\n  % one more\n1,0\n  "),
         ("a.edges", SMALL.decode()),
         ("a.txt", "# caf\xe9\n0 2\n1 0\n"),
+        ("a.csv", "\xef\xbb\xbf0,2\n1,0\n"),
     ],
 )
 def test_edge_lists(tmp_path, name, text):
@@ -250,6 +251,8 @@ MALFORMED = {
     "vector": ("a.mtx", "%%MatrixMarket vector coordinate real general\n5 1\n2 3\n", "Vector"),
     "negative rows": ("a.mtx", REAL + "-3 3 1\n1 1 1\n", "negative"),
     "negative entries": ("a.mtx", REAL + "3 3 -1\n", "negative"),
+    "no integer": ("a.mtx", REAL.replace("real", "integer") + "2 2 1\n1 1 1.9\n", "has '1.9'"),
+    "exponent": ("a.mtx", REAL.replace("real", "integer") + "2 2 1\n1 1 1e2\n", "has '1e2'"),
     "float size": ("a.mtx", REAL + "3.0 3 1\n1 1 1\n", "Invalid integer"),
     "missing size": ("a.mtx", REAL + "3 3\n1 1 1\n", "Invalid integer"),
     "1e18 entries": ("a.mtx", REAL + f"3 3 {10**18}\n1 1 1\n", "promises 10{18} entries"),

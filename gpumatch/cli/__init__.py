@@ -2,7 +2,8 @@
 
 Exit codes: 0 the result is proven maximum or optimal; 2 bad input or usage, and costs that allow no
 full assignment; 3 not proven, for the time was up or the algorithm is a heuristic; 130 on Ctrl-C
-(after writing the best so far where ``--output`` asks for it).
+(after writing the best so far where ``--output`` asks for it); 141 where nobody reads what is
+printed.
 
 ``--json`` prints one object. Of ``match``:
 
@@ -34,12 +35,13 @@ Of ``algorithms``: a list of {name, problem, backends, exact, reference, options
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 from typing import Any
 
 from gpumatch.cli import assign, listings, match
-from gpumatch.cli.running import BAD_INPUT, INTERRUPTED
+from gpumatch.cli.running import BAD_INPUT, INTERRUPTED, UNREAD
 
 __all__ = ["main"]
 
@@ -51,7 +53,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except SystemExit as exc:  # argparse has said why
         return int(exc.code or 0)
     try:
-        return options.command(options)
+        code = options.command(options)
+        sys.stdout.flush()
+        return code
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # lest the interpreter flush again at its end
+        return UNREAD
     except KeyboardInterrupt:
         print("gpumatch: interrupted", file=sys.stderr)
         return INTERRUPTED

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 def add_to(commands: Any) -> None:
     text = "assign rows to columns at least total cost"
-    assign = commands.add_parser("assign", help=text, description=text.capitalize() + ".")
+    description = text.capitalize() + "."
+    assign = commands.add_parser("assign", help=text, description=description, allow_abbrev=False)
     add = assign.add_argument
     text = "costs: .npy, .csv, or .mtx where what is not stored is forbidden"
     add("source", metavar="FILE", help=text)

@@ -20,9 +20,11 @@ _OWN_OPTIONS = ("launch", "frontier")  # of some algorithms
 
 def add_to(commands: Any) -> None:
     text = "match the rows of a sparse matrix to its columns"
-    match = commands.add_parser("match", help=text, description=text.capitalize() + ".")
+    description = text.capitalize() + "."
+    match = commands.add_parser("match", help=text, description=description, allow_abbrev=False)
     add = match.add_argument
-    add("source", metavar="FILE|Group/Name", help="a matrix file, or a SuiteSparse matrix")
+    text = "a matrix (.mtx, .npz, ...), a list of edges (.txt, .csv), or a SuiteSparse matrix"
+    add("source", metavar="FILE|Group/Name", help=text)
     add("--init", default="auto", help="auto, cheap, karp-sipser, min-degree or none: the start")
     add("--launch", help="ct or mt: threads of the APsB and APFB kernels")
     add("--frontier", help="scan or queue: frontier of the GPUBFS-WR kernels")

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -196,6 +199,21 @@ def test_interrupt_writes_the_best_so_far(gpumatch_cli, file, tmp_path, monkeypa
     assert out == ""
     assert err == "gpumatch: wrote 2 edges so far\ngpumatch: interrupted\n"
     assert io.read_matching(output, MATRIX.shape).tolist() == best.row_to_col.tolist()
+
+
+def test_options_are_not_abbreviated(gpumatch_cli, file):
+    code, _, err = gpumatch_cli("match", file, "--ini", "cheap")
+    assert code == 2
+    assert "unrecognized arguments: --ini" in err
+
+
+def test_nobody_reads_what_is_printed(file):
+    read, write = os.pipe()
+    os.close(read)
+    command = [sys.executable, "-m", "gpumatch", "match", file]
+    done = subprocess.run(command, stdout=write, stderr=subprocess.PIPE, text=True)
+    os.close(write)
+    assert (done.returncode, done.stderr) == (141, "")
 
 
 def test_interrupt_before_there_is_a_result(gpumatch_cli, file, tmp_path, monkeypatch):
