@@ -181,8 +181,7 @@ class DenseCosts:
 
     def up_to(self, limit: float) -> SparseCosts:
         """The pairs that cost no more than `limit`, as a problem."""
-        bound = _bound(limit, self.values)
-        graph = self._graph_of(lambda values: values <= bound)
+        graph = self._graph_of(lambda values: _unrounding(values) <= limit)
         weights = self.values[graph.edges()].astype(_sparse_dtype(self.values.dtype))
         return SparseCosts._of(graph, weights)
 
@@ -375,7 +374,7 @@ class SparseCosts:
 
     def up_to(self, limit: float) -> SparseCosts:
         """The pairs that cost no more than `limit`, as a problem."""
-        return self._kept(self.weights <= _bound(limit, self.weights))
+        return self._kept(self.weights <= limit)
 
     def pattern(self) -> BipartiteGraph:
         """The graph of the pairs that are not forbidden."""
@@ -493,9 +492,9 @@ def check_sums(largest: float, n: int) -> None:
         raise ValueError(f"costs up to {largest} overflow when {n} of them are summed")
 
 
-def _bound(limit: float, values: Any) -> Any:
-    """The limit in a type that is not rounded to that of the values it is compared with."""
-    return np.float64(limit) if values.dtype.kind == "f" else limit
+def _unrounding(values: Any) -> Any:
+    """The values in a type to which a Python number they are compared with is not rounded."""
+    return values.astype(np.float64, copy=False) if values.dtype.kind == "f" else values
 
 
 def _check_sign(costs: Costs, maximize: bool) -> None:
