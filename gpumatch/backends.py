@@ -203,7 +203,7 @@ def choose(
     _check_name("backend", backend, BACKENDS)
     _check_name("algorithm", algorithm, tuple(_TABLE))
     _check_name("init", init, tuple(_STARTS))
-    asked = _asked(backend=backend, algorithm=algorithm, init=init)
+    needs = _who_needs_it(backend, algorithm=algorithm, init=init)
     if backend == "auto":
         backend = _where(algorithm, init, on_device, nnz)
     chosen = _TABLE[_DEFAULT[backend] if algorithm == "auto" else algorithm]
@@ -211,7 +211,7 @@ def choose(
         init = _BEST_START.get((chosen.name, backend), "cheap")
     _check_home(f"algorithm {chosen.name!r}", chosen.homes, backend, on_device)
     _check_home(f"init={init!r}", _STARTS[init], backend, on_device)
-    _check_cuda(backend, asked)
+    _check_cuda(backend, needs)
     return chosen, init, backend
 
 
@@ -219,13 +219,13 @@ def choose_assignment(algorithm: str, backend: str, costs: Any) -> tuple[Algorit
     """The algorithm for an assignment of these costs and the backend that serve a call."""
     _check_name("backend", backend, BACKENDS)
     _check_name("algorithm", algorithm, tuple(_ASSIGNMENT_TABLE))
-    asked = _asked(backend=backend, algorithm=algorithm)
+    needs = _who_needs_it(backend, algorithm=algorithm)
     if backend == "auto":
         backend = _where_assigned(algorithm, costs)
     if algorithm != "auto":
         homes = _ASSIGNMENT_TABLE[algorithm].homes
         _check_home(f"algorithm {algorithm!r}", homes, backend, costs.on_device)
-    _check_cuda(backend, asked)
+    _check_cuda(backend, needs)
     if algorithm == "auto":
         algorithm = _best_assignment(backend, costs)
     return _ASSIGNMENT_TABLE[algorithm], backend
@@ -283,17 +283,19 @@ def _check_home(what: str, homes: Mapping[str, str], backend: str, on_device: bo
         raise ValueError(f"{what} runs on {there}, not on {backend!r}{hint}")
 
 
-def _asked(**arguments: str) -> str:
-    """The first of the arguments that is not left to us, and its value."""
-    return next((f"{name} {value!r}" for name, value in arguments.items() if value != "auto"), "")
+def _who_needs_it(backend: str, **arguments: str) -> str:
+    """How an error begins that a GPU is missing: with the argument that asks for one, if any."""
+    if backend == "auto":
+        for name, value in arguments.items():
+            if value != "auto":
+                return f"{name} {value!r} needs a GPU: "
+    return ""
 
 
-def _check_cuda(backend: str, asked: str) -> None:
-    """Check that the GPU is there where it is chosen, for what was `asked`."""
+def _check_cuda(backend: str, needs: str) -> None:
     if backend == "cuda":
         reason = why_no_cuda()
         if reason is not None:
-            needs = "" if asked.startswith("backend") else f"{asked} needs a GPU: "
             raise RuntimeError(f"{needs}backend 'cuda' can't run: {reason}")
 
 

@@ -166,6 +166,7 @@ def test_without_a_gpu_host_data_stays_on_the_cpu():
     ("names", "asked"),
     [
         (("auto", "auto", "cuda"), ""),
+        (("apfb-gpubfs", "auto", "cuda"), ""),
         (("apfb-gpubfs", "auto", "auto"), "algorithm 'apfb-gpubfs' needs a GPU: "),
         (("auto", "min-degree", "auto"), "init 'min-degree' needs a GPU: "),
     ],
