@@ -32,7 +32,8 @@ def with_interrupts_result(run: Callable[_Arguments, _Result]) -> Callable[_Argu
         try:
             return run(*args, **kwargs)
         except KeyboardInterrupt as exc:
-            exc.result = getattr(exc, "result", None)  # type: ignore[attr-defined]  # see the callers
+            if not hasattr(exc, "result"):
+                exc.result = None  # type: ignore[attr-defined]  # an attribute we add, and document
             raise
 
     return running

@@ -100,14 +100,14 @@ def _naming(path: Path) -> Iterator[None]:
 
 
 def _read(path: Path, max_bytes: int) -> csr_array:
+    if path.is_dir():  # whatever its name ends in
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
     parse = _parser(path)
     return _canonical_csr(parse(_content(path, max_bytes), max_bytes), max_bytes)
 
 
 def _parser(path: Path) -> Callable[[bytes, int], Any]:
     name = path.name.lower()
-    if path.is_dir():
-        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
     if name.endswith(".tar.gz"):
         return _parse_matrix_market
     suffix = Path(name.removesuffix(_compression(path))).suffix

@@ -364,10 +364,11 @@ def test_missing_file(tmp_path):
         io.read(tmp_path / "none.mtx")
 
 
-def test_folder(tmp_path):
-    (tmp_path / "a.mtx").mkdir()
+@pytest.mark.parametrize("name", ["a.mtx", "a"])
+def test_folder(tmp_path, name):
+    (tmp_path / name).mkdir()
     with pytest.raises(IsADirectoryError):
-        io.read(tmp_path / "a.mtx")
+        io.read(tmp_path / name)
 
 
 @pytest.mark.parametrize("compress", [gzip.compress, bz2.compress, lzma.compress])
