@@ -190,6 +190,17 @@ def test_scales_do_not_matter(run, family, scale):
     assert a.gap <= 60 * np.spacing(matrix.max())
 
 
+def test_gaps_are_not_negative_by_rounding():
+    """Where duals of all sizes add up to less than the pairs, by units in their last places."""
+    rng = np.random.default_rng(1)
+    for _ in range(100):
+        matrix = 10.0 ** rng.uniform(-300, 300, rng.integers(2, 9, 2))
+        a = gm.assign(matrix, maximize=True, algorithm="dgs", threads=1)
+        assert a.gap >= 0
+        if a.proven:
+            gm.verify(matrix, a)
+
+
 @EVERY_ALGORITHM
 def test_costs_that_hardly_differ(run):
     rng = np.random.default_rng(8)
