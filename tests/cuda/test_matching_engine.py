@@ -39,6 +39,15 @@ def test_both_sides_give_one_size_and_no_side_is_made_in_vain(shape):
         assert verify(device, m).size == want
 
 
+@pytest.mark.parametrize("shape", [(720_000, 1_700), (1_700, 720_000)])
+def test_very_lopsided_graphs(shape):
+    rng = np.random.default_rng(2)
+    graph = BipartiteGraph.from_edges(*(rng.integers(0, n, 2_000_000) for n in shape), shape)
+    assert verify(graph, match(graph)).size == 1_700
+    few = BipartiteGraph.from_edges(*(rng.integers(0, n, 2_000) for n in shape), shape)
+    assert verify(few, match(few)).size == maximum_matching(few, backend="cpu").size
+
+
 # Long paths, which one block grows alone; wide levels, which all do; both in turn.
 HARD = {
     "chain": lambda: graphs.make("chain", 5_000),
