@@ -464,14 +464,13 @@ def _extent(values: Any, n: int) -> tuple[Any, Any, Any]:
 
 def _first_nan(values: Any) -> str:
     """Where the first NaN stands: in a matrix, or in the data of a sparse one."""
-    for tile in row_tiles(values):
-        at = first_true((values[tile] != values[tile]).ravel())
-        if at is not None and values.ndim == 1:
-            return f"at entry {tile.start + at} of the data"
-        if at is not None:
-            row, col = divmod(at, values.shape[1])
-            return f"at row {tile.start + row}, column {col}"
-    raise AssertionError("there is none")
+    tiles = ((tile.start, values[tile]) for tile in row_tiles(values))
+    found = ((begin, first_true((part != part).ravel())) for begin, part in tiles)
+    begin, at = next((begin, at) for begin, at in found if at is not None)
+    if values.ndim == 1:
+        return f"at entry {begin + at} of the data"
+    row, col = divmod(at, values.shape[1])
+    return f"at row {begin + row}, column {col}"
 
 
 def _largest_finite(values: Any) -> float:
