@@ -33,7 +33,7 @@ from gpumatch.backends import module_for
 
 Csr = tuple[Any, Any]  # (indptr, indices)
 
-_MAX_VERTICES = 2**31 - 2
+_MAX_VERTICES = 2**31 - 2**20  # a step of all threads of a GPU beyond the last stays an int32
 _MAX_INT32_OFFSET = 2**31 - 1
 
 
@@ -65,7 +65,7 @@ class BipartiteGraph:
         If indices are not integers, or the source is of no known kind.
     ValueError
         If indices lie out of range, offsets do not describe the arrays, or there are more than
-        2**31 - 2 vertices a side.
+        2**31 - 2**20 vertices a side.
 
     Notes
     -----

@@ -14,6 +14,7 @@
 //   Walk enter(Item item)      whose neighbours to visit; none to skip it
 //   Sight look(int neighbour)  what to load of a neighbour before visiting it
 //   void visit(int vertex, int tag, int neighbour, Sight sight)   which may push
+// and, where it gathers what it pushes, an overload of end_turn(visitor).
 #pragma once
 
 template <typename Item>
@@ -113,7 +114,8 @@ __device__ void push(GatheringQueue<Item> out, Item item) {
 }
 
 // Append what a warp has gathered if that is at least so many items. All its lanes call this: now
-// and then, and with 1 after the last push. `count` must be 0 at first.
+// and then, and with 1 after the last push, before the barrier behind which the queue is read.
+// `count` must be 0 at first.
 template <typename Item>
 __device__ void append_gathered(GatheringQueue<Item> out, int least = Gathered<Item>::kRoom / 2) {
   Gathered<Item>& gathered = *out.gathered;
@@ -139,12 +141,13 @@ __device__ void add_to(Number* total, Number number) {
   if (lane_index() == 0 && number != 0) atomicAdd(total, number);
 }
 
+// Begin to load what will be read soon; a hint, for which any address of the arrays will do.
 __device__ inline void prefetch(const void* address) {
   asm volatile("prefetch.global.L1 [%0];" ::"l"(address));
 }
 
-// use(i, load(i)) for all i < count, by all threads of the grid; several loads wait together. After
-// each turn, the lanes of a warp call end_turn() together.
+// use(i, load(i)) for all i < count, by all threads of the grid; several loads wait together, so none
+// may read what a use writes. After each turn, the lanes of a warp call end_turn() together.
 template <typename Load, typename Use, typename EndTurn>
 __device__ void for_all(int count, Load load, Use use, EndTurn end_turn) {
   const unsigned stride = thread_count(), end = count;

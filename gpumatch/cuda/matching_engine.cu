@@ -163,9 +163,9 @@ __device__ void end_turn(Grower<Offset, GatheringQueue<Item>>& grower) {
   append_gathered(grower.out);
 }
 
-// Augment along the path that ends in far vertex v, which no member of the log stands for: it
-// leaves the tree here, and that last: where it left first, all walks of a phase were measured to
-// take up to 2.8 times as long.
+// Augment along the path that ends in far vertex `end`. No member of the log stands for that one: it
+// leaves the tree here, and last, for where it left first all walks of a phase were measured to take
+// up to 2.8 times as long.
 __device__ inline void augment(Far* far, int* mate, int end) {
   int v = end, parent = far[v].parent;
   while (parent >= 0) {
@@ -231,7 +231,7 @@ __global__ void __launch_bounds__(kBlock, 1) matching_engine(Engine<Offset> e, i
     }
     GatheringQueue<Item> out = {{log + next, &made}, &own};
     switch (stage) {
-      case kCollect:  // every free near vertex with an edge is the root of a tree
+      case kCollect:  // every free near vertex with an edge is the root of a tree; the log is empty
         for_all(
             e.nfar, [&](int v) { return e.far_mate[v]; },
             [&](int v, int mate) { e.far[v] = {mate, kNoTree}; });
@@ -279,7 +279,7 @@ __global__ void __launch_bounds__(kBlock, 1) matching_engine(Engine<Offset> e, i
         int found = 0, freed = 0;
         part = kAugmenting;
         for_all(
-            (frontier.base + kSampled - 1) / kSampled,
+            share_of(frontier.base, 0, kSampled),
             [&](int i) { return e.path_end[log[kSampled * i].tree]; },
             [&](int, int end) { freed += end != -1 ? kSampled : 0; });
         for (int t = thread_index(); t < ntrees; t += thread_count()) {
@@ -298,7 +298,7 @@ __global__ void __launch_bounds__(kBlock, 1) matching_engine(Engine<Offset> e, i
         part = kReleasing;
         const int freed = now(state.freed[phase % 3]);
         const bool grafts = freed <= frontier.base - freed;
-        out.queue.items = e.log + static_cast<size_t>((phase + 1) & 1) * e.nnear;
+        out.queue.items = e.log + static_cast<size_t>((phase + 1) & 1) * e.nnear;  // from its start
         for_all(
             found != 0 ? frontier.base : 0,
             [&](int i) -> Judged<Offset> {

@@ -21,9 +21,9 @@ import numpy as np
 from gpumatch.cuda import module
 
 _KERNEL = "matching_engine<{Offset}>"
-_BLOCK = 512
+_BLOCK = 512  # as kBlock in matching_engine.cu
 _STEPS_A_LAUNCH = 256  # the host looks in between: progress, time limit, Ctrl-C
-_TRACE_LENGTH = 4096  # as kTraceLength in matching_engine.cu
+_TRACE_LENGTH = 4096  # as kTraceLength
 _DONE = 4  # as kDone
 _PARTS = ("collect", "wide levels", "narrow levels", "augment", "release")
 _STATE = np.dtype(
