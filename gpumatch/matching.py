@@ -271,15 +271,15 @@ class Matching:
 
 def _initial_mates(initial: Any, graph: BipartiteGraph) -> tuple[Any, Any]:
     """Both mate arrays where the graph lives, holding `initial` or nothing."""
-    xp = graph.xp
     if graph.on_device:
         module = backends.module_for("module", on_device=True)
         module.require_memory(4 * sum(graph.shape), "a matching")
-    row_to_col = xp.full(graph.nrows, -1, dtype=np.int32)
-    col_to_row = xp.full(graph.ncols, -1, dtype=np.int32)
+        row_to_col, col_to_row = (module.unmatched(count) for count in graph.shape)
+    else:
+        row_to_col, col_to_row = (np.full(count, -1, np.int32) for count in graph.shape)
     if initial is not None:
         given = getattr(initial, "row_to_col", initial)
-        given = array_of(xp, index_array(given, "initial"))
+        given = array_of(graph.xp, index_array(given, "initial"))
         try:
             check_mates("row", given, graph.nrows, graph.ncols)
             row_to_col[:] = given

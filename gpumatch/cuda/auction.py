@@ -115,7 +115,7 @@ def _largest_matching(
 ) -> tuple[cp.ndarray, cp.ndarray] | None:
     """As many pairs as are allowed at once, whatever they cost; None when stopped."""
     graph = costs.pattern()
-    mates = cp.full(graph.nrows, -1, np.int32), cp.full(graph.ncols, -1, np.int32)
+    mates = module.unmatched(graph.nrows), module.unmatched(graph.ncols)
     for step in (cheap.run, matching_engine.run):
         if not step(graph, *mates, control, threads=threads, seed=seed):
             return None
@@ -133,7 +133,7 @@ class _Side(NamedTuple):
 
     @classmethod
     def of(cls, dual: cp.ndarray) -> _Side:
-        return cls(dual, cp.full(dual.size, -1, np.int32))
+        return cls(dual, module.unmatched(dual.size))
 
 
 class _Numbers:

@@ -252,7 +252,7 @@ class _Problem:
         self.limit = NEVER if limit is None else np.int64(_fixed_limit(limit, units))
         self.all_match = limit is None and self.nrows == self.ncols
         self.kernels = module.kernels_for(module.HUNGARIAN_REDUCTION, values.dtype)
-        self.row_to_col = cp.full(self.nrows, -1, np.int32)
+        self.row_to_col = module.unmatched(self.nrows)
         self.col_to_row = cp.array(start.col_to_row)
         self.row_dual = cp.zeros(self.nrows, np.int64)
         self.col_dual = units.fixed(units.lifted(cp.asarray(start.col_dual)))

@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 from importlib import resources
 from typing import Any
 
+import numpy as np
+
 COMPILE_OPTIONS = ("-std=c++17",)
 BLOCK = 256  # threads a block, of every kernel here
 OFFSET_TYPES = {"int32": "int", "int64": "long long"}
@@ -23,7 +25,7 @@ COUNTED_TYPES = {"uint8": "unsigned char", "int32": "int", "int64": "long long"}
 _INCLUDE = re.compile(r'^#include "(\w+\.cuh)"\n', re.MULTILINE)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)  # one of each, which is quicker to look up than its contents
 class Source:
     """A .cu file and the kernels in it.
 
@@ -44,7 +46,7 @@ class Source:
     file: str
     kernels: tuple[str, ...]
     cooperative: bool = False
-    types: Mapping[str, str] = field(default_factory=lambda: OFFSET_TYPES, hash=False)
+    types: Mapping[str, str] = field(default_factory=lambda: OFFSET_TYPES)
 
     def names(self, type_name: str) -> tuple[str, ...]:
         """The C++ names of the kernels for one type."""
@@ -196,11 +198,11 @@ class Kernels:
         return self._resident[key]
 
 
-def kernels_for(source: Source, dtype: Any) -> Kernels:
+def kernels_for(source: Source, dtype: np.dtype) -> Kernels:
     """The source's kernels for offsets or costs of `dtype` on the current device, compiled once."""
     from cupy.cuda import Device
 
-    return _kernels(source, source.types[dtype.name], Device().id)
+    return _kernels(source, dtype, Device().id)
 
 
 def require_memory(nbytes: int, purpose: str) -> None:
@@ -234,13 +236,28 @@ def _is_to_be_had(nbytes: int) -> bool:
     return True
 
 
+def unmatched(count: int) -> Any:
+    """The mates of so many vertices while they have none: -1 each."""
+    import cupy
+
+    mates = cupy.empty(count, np.int32)
+    mates.data.memset_async(0xFF, mates.nbytes)  # a third of what cupy.full takes
+    return mates
+
+
 def blocks_for(vertices: int) -> int:
     """Blocks with one thread a vertex, up to what the device holds at once (the papers' MT)."""
     from cupy.cuda import Device
 
-    device = Device().attributes
-    most = device["MultiProcessorCount"] * device["MaxThreadsPerMultiProcessor"] // BLOCK
-    return max(1, min(-(-vertices // BLOCK), most))
+    return max(1, min(-(-vertices // BLOCK), _most_blocks(Device().id)))
+
+
+@functools.cache
+def _most_blocks(device: int) -> int:
+    from cupy.cuda import Device
+
+    attributes = Device(device).attributes
+    return attributes["MultiProcessorCount"] * attributes["MaxThreadsPerMultiProcessor"] // BLOCK
 
 
 def struct(*values: Any) -> Any:
@@ -248,7 +265,6 @@ def struct(*values: Any) -> Any:
 
     Arrays become pointers, integers int, NumPy's scalars what they are.
     """
-    import numpy as np
 
     def member(value: Any) -> tuple[Any, Any]:
         if isinstance(value, np.generic):
@@ -262,14 +278,12 @@ def struct(*values: Any) -> Any:
 
 @functools.cache
 def _struct_of(kinds: tuple[Any, ...]) -> Any:
-    import numpy as np
-
     return np.dtype([(f"f{i}", kind) for i, kind in enumerate(kinds)], align=True)
 
 
 @functools.cache
-def _kernels(source: Source, type_name: str, _device: int) -> Kernels:
-    return Kernels(source, type_name)
+def _kernels(source: Source, dtype: np.dtype, _device: int) -> Kernels:
+    return Kernels(source, source.types[dtype.name])
 
 
 def with_headers(text: str) -> str:
