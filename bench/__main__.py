@@ -4,6 +4,7 @@ python -m bench deveci2013 --out results.json     measure, or go on where an ear
 python -m bench cpu --out cpu.json                the whole call on the CPU against SciPy and igraph
 python -m bench dense --out dense.json            SciPy's name for dense assignment on the CPU
 python -m bench matching --out matching.json      the GPU's engine against everything else
+python -m bench tiny --out tiny.json              a call where there is little to match
 python -m bench assignment --out assignment.json  its engine for assignment, on costs of every kind
 python -m bench date2016 --out date.json          the Hungarian variants, RAFT, SciPy, lapx
 python -m bench roverso2010 --out roverso.json    the forms of Deep Greedy Switching
@@ -36,6 +37,7 @@ from bench import (
     machine,
     matching,
     roverso2010,
+    tiny,
     vasconcelos2009,
 )
 from bench.instances import Folder, Instance
@@ -46,7 +48,7 @@ from gpumatch.backends import why_no_cuda
 SUITES = {
     suite.__name__.removeprefix("bench."): suite
     for suite in (
-        *(deveci2013, cpu, dense, matching, assignment),
+        *(deveci2013, cpu, dense, matching, tiny, assignment),
         *(date2016, roverso2010, vasconcelos2009),
     )
 }

@@ -142,6 +142,7 @@ def instances(quick: bool, data: str | None) -> list[Instance]:
         *(generated(f"road-{k}", "road", k) for k in (904, 1850)),
         generated("rgg_n_2_22", "rgg", 22),
         generated("delaunay_n20", "delaunay", 20),
+        generated("lopsided-720000x1700", "lopsided", 720_000, 1_700),
     ]
     slow_to_make = generated("delaunay_n22", "delaunay", 22)
     return with_permutations([*families, *real(data), slow_to_make])
