@@ -59,28 +59,33 @@ def linear_sum_assignment(cost_matrix: Any, maximize: bool = False) -> tuple[Any
     5
     """
     # The least problems take SciPy half a microsecond: nothing here may be looked up in vain.
-    if type(cost_matrix) is ndarray and cost_matrix.ndim == 2:
-        try:
-            solve = _SOLVERS[cost_matrix.dtype]
-        except KeyError:
-            return _otherwise(cost_matrix, maximize)
-        pairs = solve(cost_matrix, maximize)
+    values = cost_matrix if isinstance(cost_matrix, ndarray) else _array(cost_matrix)
+    try:
+        pairs = _SOLVERS[values.dtype](values, maximize)
         if pairs is not None:
             return pairs
-    return _otherwise(cost_matrix, maximize)
+    except (KeyError, TypeError):
+        pass  # of a dtype not met before, not of two dimensions, or not on the host
+    return _otherwise(cost_matrix, values, maximize)
 
 
-def _otherwise(cost_matrix: Any, maximize: bool) -> tuple[Any, Any]:
+def _array(cost_matrix: Any) -> Any:
+    """The costs as an array where they are."""
+    on_device = hasattr(cost_matrix, "__cuda_array_interface__")
+    return as_array(cost_matrix, "cost_matrix") if on_device else np.asarray(cost_matrix)
+
+
+def _otherwise(cost_matrix: Any, values: Any, maximize: bool) -> tuple[Any, Any]:
     """The pairs for costs that are not at once what a compiled function is for."""
-    if hasattr(cost_matrix, "__cuda_array_interface__"):
-        return _by_assign(as_array(cost_matrix, "cost_matrix"), maximize)
-    values = np.asarray(cost_matrix)
-    if values.dtype.kind in "OU" and not isinstance(cost_matrix, np.ndarray):
+    if not isinstance(values, ndarray):
+        return _by_assign(values, maximize)
+    if values.dtype.kind in "OU" and values is not cost_matrix:
         values = np.asarray(cost_matrix, np.float64)  # of fractions, decimals, strings, large ints
     small_dense = _small_dense()
-    solve = small_dense.solver(values.dtype)
-    if solve is not None:
-        _SOLVERS[values.dtype] = solve
+    if values.dtype not in _SOLVERS:
+        solve = small_dense.solver(values.dtype)
+        if solve is not None:
+            _SOLVERS[values.dtype] = solve
     return small_dense.pairs(values, maximize) or _by_assign(values, maximize)
 
 

@@ -303,13 +303,16 @@ def test_totals_are_scipys(matrix, maximize):
         assert matrix[linear_sum_assignment(matrix, maximize)].sum() == expected
 
 
-@pytest.mark.parametrize("dtype", [*"?bBhHiIl", "e", "f", "d", ">i4", ">f8"])
+@pytest.mark.parametrize(
+    "dtype", [*"?bBhHiIlQefd", *(">i2", ">i4", ">i8", ">u8", ">f2", ">f4", ">f8")]
+)
 @pytest.mark.parametrize("maximize", [False, True])
 @pytest.mark.parametrize("shape", [(120, 120), (90, 140), (140, 90)])
 def test_larger_totals_are_scipys(shape, maximize, dtype):
     rng = np.random.default_rng(shape)
     for top in (2, 100):
-        matrix = rng.integers(-top, top, shape).astype(dtype)
+        least = 0 if np.dtype(dtype).kind == "u" else -top
+        matrix = rng.integers(least, top, shape).astype(dtype)
         theirs = scipy.optimize.linear_sum_assignment(matrix, maximize)
         for stored in (matrix, np.asfortranarray(matrix)):
             ours = linear_sum_assignment(stored, maximize)
@@ -336,7 +339,7 @@ def test_small_costs_need_no_assign(way, monkeypatch):
     rng = np.random.default_rng(1)
     for shape in ((20, 20), (20, 30), (30, 20)):
         for matrix in (rng.random(shape), rng.integers(0, 3, shape), rng.integers(0, 999, shape)):
-            for stored in (matrix, np.asfortranarray(matrix), matrix.astype(">f8")):
+            for stored in (matrix, matrix[::-1], matrix.astype(">f8")):
                 linear_sum_assignment(stored)
                 linear_sum_assignment(stored, maximize=True)
     assert len(calls) == (54 if way == "by assign" else 0)
@@ -362,12 +365,29 @@ def test_every_number_of_columns_fills_its_vectors(extra, maximize):
                 assert math.isclose(turned[row_ind, col_ind].sum(), theirs, abs_tol=1e-12)
 
 
+@pytest.mark.parametrize("maximize", [False, True])
+@pytest.mark.parametrize("n", [2, 3, 10, 20, 63, 64, 65])
+def test_products_have_one_row_with_all_the_least_costs(n, maximize):
+    numbers = np.arange(1, n + 1)
+    best = numbers * (numbers if maximize else numbers[::-1])
+    for dtype in (np.float64, np.int32):
+        products = np.multiply.outer(numbers, numbers).astype(dtype)
+        for matrix in (products, products[::-1], products[:, ::-1], products[::-1, ::-1].copy()):
+            assert matrix[linear_sum_assignment(matrix, maximize)].sum() == best.sum()
+
+
 def misaligned(matrix):
     raw = np.empty(matrix.nbytes + 1, np.uint8)[1:]
     shifted = raw.view(matrix.dtype).reshape(matrix.shape)
     shifted[:] = matrix
     assert not shifted.flags.aligned
     return shifted
+
+
+def field_of_a_record(matrix):
+    records = np.zeros(matrix.shape, [("flag", np.uint8), ("cost", matrix.dtype)])
+    records["cost"] = matrix
+    return records["cost"]
 
 
 def read_only(matrix):
@@ -387,8 +407,14 @@ def read_only(matrix):
         lambda matrix: matrix.astype(matrix.dtype.newbyteorder()),
         lambda matrix: np.repeat(matrix, 2, axis=1)[:, ::2],
         lambda matrix: matrix[::-1].copy()[::-1],
+        lambda matrix: np.pad(matrix, 3)[3:-3, 3:-3],
+        lambda matrix: np.pad(matrix.T, 3)[3:-3, 3:-3].T,
+        field_of_a_record,
     ],
-    ids=["F", "misaligned", "read-only", "matrix", "lists", "swapped", "strided", "reversed"],
+    ids=[
+        *("F", "misaligned", "read-only", "matrix", "lists", "swapped", "strided", "reversed"),
+        *("window", "turned window", "field"),
+    ],
 )
 @pytest.mark.filterwarnings("ignore::PendingDeprecationWarning")
 def test_a_matrix_may_lie_in_memory_as_it_likes(form):

@@ -1,21 +1,28 @@
 """What a short call of a compiled function can spare on arrays.
 
-    Lent(dtype, ndim)        -> the type of an array argument, for a signature
+    Lent(entry, ndim)        -> the type of an array argument, for a signature
+    entry_of(dtype)          -> the type of its entries
+    number(entry)            -> in compiled code, what an entry stands for
     Rows(dtype, count)       -> the type of a result: the ``count`` rows of an array, or None
     on_stack(number, count)  -> in compiled code, room for numbers of the type of ``number``
-    turned_in_place(array)   -> the transposed of a lent array whose columns are contiguous
+    leave_gil(flag)          -> in compiled code, from here on without the GIL, if so; for take_gil
+    take_gil(thread)         -> with it again
+    by_strides(array)        -> in compiled code, a lent array as one that need not be contiguous
 
 Numba counts each array argument as one more owner of its memory, which takes as long as the rest of
 a short call. The caller holds its arguments until the call returns; so an array may as well be
 lent: the function reads and writes it, but must neither return nor keep it. What is checked is that
-it is an array, and the size of an entry. The rest is for the caller: above all the number of
-dimensions, for the shape of an array with more overwrites the stack, and the dtype, for another of
-that size is read as if it were this. That it is C-contiguous the function can tell by its strides;
-if it is by columns instead, `turned_in_place` is.
+it is an array of so many dimensions, and the size of an entry. The rest is for the caller: above
+all the dtype, for another of that size is read as if it were this. That it is C-contiguous the
+function can tell by its strides; if it is not, it must be read `by_strides`. What Numba has no type
+for, float16 and numbers of the other byte order, are entries that must be read by `number`.
 
 To wrap an array of Numba's for Python takes longer still, and so does a call of `numpy.empty`. A
 function that returns an array of two dimensions as Rows gives a tuple of new arrays with copies of
 its rows; and None if it returns one without rows.
+
+To leave the GIL and take it again costs a tenth of the shortest calls, so a function compiled
+without ``nogil=True`` may decide. In between, nothing may raise: no room is asked for.
 
 Room on the stack is for `numba.carray`. It ends with the call, its size must be known when the
 function is compiled, and it is but one room even if that line is passed again.
@@ -28,15 +35,15 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from llvmlite import ir
 from numba.core import cgutils, types
 from numba.core.datamodel import models
 from numba.extending import NativeValue, box, register_model, unbox
 from numba.extending import intrinsic as _intrinsic
-from numba.np.arrayobj import populate_array
-from numba.np.numpy_support import as_dtype
+from numba.np.numpy_support import as_dtype, from_dtype
 
-__all__ = ["Lent", "Rows", "on_stack", "turned_in_place"]
+__all__ = ["Lent", "Rows", "by_strides", "entry_of", "leave_gil", "number", "on_stack", "take_gil"]
 
 # Callers do not pass the typing context, which Numba's annotation of an intrinsic asks for.
 intrinsic: Any = _intrinsic
@@ -44,6 +51,7 @@ intrinsic: Any = _intrinsic
 _INT, _INTP = ir.IntType(32), cgutils.intp_t
 # Sets data, shape and strides of a NumPy array, and no owner; not 0 for another object.
 _ADAPT = ir.FunctionType(_INT, (cgutils.voidptr_t, cgutils.voidptr_t))
+_MOST_DIMENSIONS = 64  # of NumPy's arrays
 # A new NumPy array of so many dimensions, a shape, strides, data, a dtype's number, and 0.
 _NEW = ir.FunctionType(
     cgutils.voidptr_t,
@@ -51,11 +59,28 @@ _NEW = ir.FunctionType(
 )
 
 
+class Half(types.Type):
+    """A float16, as it is stored."""
+
+    bitwidth = 16
+
+    def __init__(self) -> None:
+        super().__init__("Half")
+
+
+class Swapped(types.Type):
+    """A number of the other byte order, as it is stored."""
+
+    def __init__(self, native: Any) -> None:
+        self.native, self.bitwidth = native, native.bitwidth
+        super().__init__(f"Swapped({native})")
+
+
 class Lent(types.Array):
     """The type of a lent array."""
 
-    def __init__(self, dtype: Any, ndim: int) -> None:
-        super().__init__(dtype, ndim, "C", name=f"Lent({dtype}, {ndim})")
+    def __init__(self, entry: Any, ndim: int) -> None:
+        super().__init__(entry, ndim, "C", name=f"Lent({entry}, {ndim})")
 
 
 class Rows(types.Array):
@@ -68,6 +93,20 @@ class Rows(types.Array):
     @property
     def key(self) -> Any:
         return *super().key, self.number
+
+
+def entry_of(dtype: np.dtype) -> Any:
+    """The type of the entries of arrays of a dtype."""
+    native = dtype.newbyteorder("=")
+    entry = Half() if native == np.float16 else from_dtype(native)
+    return entry if dtype.isnative else Swapped(entry)
+
+
+@register_model(Half)
+@register_model(Swapped)
+class _AsBits(models.PrimitiveModel):
+    def __init__(self, manager: Any, entry: Any) -> None:
+        super().__init__(manager, entry, ir.IntType(entry.bitwidth))
 
 
 register_model(Lent)(models.ArrayModel)
@@ -124,11 +163,30 @@ def _new(dtype: Any, start: Any, length: Any, c: Any) -> Any:
 
 
 def _adapted(typ: Any, obj: Any, c: Any) -> Any:
-    """The array of an object, for Numba; and whether it is none."""
-    array = c.context.make_array(typ)(c.context, c.builder)
-    place = c.builder.bitcast(array._getpointer(), c.pyapi.voidptr)
-    adapt = cgutils.get_or_insert_function(c.builder.module, _ADAPT, "numba_adapt_ndarray")
-    return array, cgutils.is_not_null(c.builder, c.builder.call(adapt, (obj, place)))
+    """The array of an object, for Numba; and whether it is none of so many dimensions.
+
+    Shape and strides, a number for each dimension there is, come last, so others show which of
+    them were set.
+    """
+    builder, kind = c.builder, c.context.get_value_type(typ)
+    numbers = ir.ArrayType(_INTP, 2 * _MOST_DIMENSIONS)
+    room = cgutils.alloca_once(builder, ir.LiteralStructType((*kind.elements[:-2], numbers)))
+    last = len(kind.elements) - 2
+    first_unset, last_set = (
+        cgutils.gep_inbounds(builder, room, 0, last, at) for at in (2 * typ.ndim, 2 * typ.ndim - 1)
+    )
+    unset = _INTP(-(2**63))
+    for place in (first_unset, last_set):
+        builder.store(unset, place)
+    adapt = cgutils.get_or_insert_function(builder.module, _ADAPT, "numba_adapt_ndarray")
+    failed = builder.call(adapt, (obj, builder.bitcast(room, c.pyapi.voidptr)))
+    is_other = builder.or_(
+        builder.icmp_signed("!=", builder.load(first_unset), unset),
+        builder.icmp_signed("==", builder.load(last_set), unset),
+    )
+    value = builder.load(builder.bitcast(room, kind.as_pointer()))
+    array = c.context.make_array(typ)(c.context, builder, value)
+    return array, builder.or_(cgutils.is_not_null(builder, failed), is_other)
 
 
 @intrinsic(prefer_literal=True)
@@ -143,24 +201,65 @@ def on_stack(typingctx: Any, number: Any, count: Any) -> Any:
 
 
 @intrinsic
-def turned_in_place(typingctx: Any, array: Any) -> Any:
-    """The same memory as a C-contiguous array of the shape turned round."""
-    turned = types.Array(array.dtype, 2, "C")
+def leave_gil(typingctx: Any, flag: Any) -> Any:
+    """Leave the GIL if ``flag`` is set; what `take_gil` needs."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        given = context.make_array(array)(context, builder, args[0])
-        result = context.make_array(turned)(context, builder)
-        rows, cols = cgutils.unpack_tuple(builder, given.shape)
-        populate_array(
-            result,
-            data=given.data,
-            shape=cgutils.pack_array(builder, [cols, rows]),
-            strides=cgutils.pack_array(
-                builder, [builder.mul(rows, given.itemsize), given.itemsize]
-            ),
-            itemsize=given.itemsize,
-            meminfo=None,
-        )
-        return result._getvalue()
+        thread = cgutils.alloca_once_value(builder, cgutils.voidptr_t(None))
+        with builder.if_then(args[0]):
+            builder.store(context.get_python_api(builder).save_thread(), thread)
+        return builder.load(thread)
 
-    return turned(array), generate
+    return types.voidptr(types.boolean), generate
+
+
+@intrinsic
+def take_gil(typingctx: Any, thread: Any) -> Any:
+    """Take the GIL again if `leave_gil` has left it."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        with builder.if_then(cgutils.is_not_null(builder, args[0])):
+            context.get_python_api(builder).restore_thread(args[0])
+        return context.get_dummy_value()
+
+    return types.void(types.voidptr), generate
+
+
+@intrinsic
+def by_strides(typingctx: Any, array: Any) -> Any:
+    """The same array, whose layout is not known when the function is compiled."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return args[0]
+
+    return types.Array(array.dtype, array.ndim, "A")(array), generate
+
+
+@intrinsic
+def number(typingctx: Any, entry: Any) -> Any:
+    """The number that an entry stands for; a float16's is a float64."""
+    is_swapped = isinstance(entry, Swapped)
+    native = entry.native if is_swapped else entry
+    result = types.float64 if isinstance(native, Half) else native
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        bits = builder.bswap(args[0]) if is_swapped else args[0]
+        if isinstance(native, Half):
+            return _widened(builder, bits)
+        return builder.bitcast(bits, context.get_value_type(result)) if is_swapped else bits
+
+    return result(entry), generate
+
+
+def _widened(builder: Any, bits: Any) -> Any:
+    """The float64 of a float16, which with its exponent in a float32 is 2**112 times too small."""
+    single = ir.FloatType()
+    bits = builder.zext(bits, _INT)
+    small = builder.shl(builder.and_(bits, _INT(0x7FFF)), _INT(13))
+    scaled = builder.fmul(builder.bitcast(small, single), ir.Constant(single, 2.0**112))
+    is_finite = builder.icmp_unsigned("<", small, _INT(0x1F << 23))
+    infinite = builder.bitcast(builder.or_(small, _INT(0xFF << 23)), single)  # or NaN
+    magnitude = builder.select(is_finite, scaled, infinite)
+    sign = builder.shl(builder.and_(bits, _INT(0x8000)), _INT(16))
+    signed = builder.or_(builder.bitcast(magnitude, _INT), sign)
+    return builder.fpext(builder.bitcast(signed, single), ir.DoubleType())

@@ -7,13 +7,15 @@ those (column reduction). Each row that is left gets a shortest augmenting path.
 
 The search is Dijkstra's, as in `gpumatch.cpu.dense_paths`, but to scan a row and to choose the next
 column are loops without a branch, over whole vectors: beyond FEW columns, the copy is padded with
-forbidden pairs. A column in the tree has the price -inf and the distance inf, so that nothing is
-offered to it. The number of a free column is hidden in its mate, below 0: the least mate of the
-nearest columns names a free one if there is one.
+forbidden pairs. (On costs that it has not met before, the processor would not foresee branches.) A
+column in the tree has the price -inf and the distance inf, so that nothing is offered to it. The
+number of a free column is hidden in its mate, below 0: the least mate of the nearest columns names
+a free one if there is one.
 
-Where one row has all the least costs, as where costs are products, trees are large and regular. Up
-to SMALL columns, those outside the tree are then in a list and looked at one by one, because the
-processor foresees the branches.
+Where one row has all the least costs, as where costs are products, trees are large and regular, so
+that it does foresee them. Up to SMALL columns, those outside the tree are then in a list and looked
+at one by one; and the rows are taken from the end that is farther from its nearest column, which
+makes for shorter paths.
 
     table[i, j]       cost of the pair
     table[PRICE, j]   dual of column j; where the search is by vectors, -inf while it is in the tree
@@ -26,10 +28,11 @@ processor foresees the branches.
     found[COL, i]     column matched to row i, or -1; at last, the second of each pair
     found[ROW, k]     the first
 
-A caller in a hurry takes the function that `solver` has for its dtype, and asks `pairs` only if
-that has no result. Costs are float64; or int64, where integers are so large that sums of floats
-would round, and then a number ``far`` above all costs stands for inf. Vectors are rows of few
-arrays, because each view of an array costs an atomic count; and what is small is on the stack.
+A caller in a hurry takes the function that `solver` has for its dtype, which reads the values where
+they lie, and asks `pairs` only if that has no result. Costs are float64; or int64, where integers
+are so large that sums of floats would round, and then a number ``far`` above all costs stands for
+inf. Vectors are rows of few arrays, because each view of an array costs an atomic count; what is
+small is on the stack; and the GIL is kept where to leave it would take a tenth of the time.
 
 References
 ----------
@@ -43,9 +46,18 @@ import functools
 from typing import Any
 
 import numpy as np
-from numba import carray, from_dtype, njit, types
+from numba import carray, njit, types
 
-from gpumatch.cpu.lent import Lent, Rows, on_stack, turned_in_place
+from gpumatch.cpu.lent import (
+    Lent,
+    Rows,
+    by_strides,
+    entry_of,
+    leave_gil,
+    number,
+    on_stack,
+    take_gil,
+)
 from gpumatch.cpu.reductions import lesser
 
 __all__ = ["MOST", "MOST_FLOATS", "pairs", "solver"]
@@ -58,7 +70,8 @@ Of integers there are fewer, because `assign` reads those as int32.
 
 PAD = 16  # columns that are read at once
 FEW = 19  # columns up to which a whole vector of them is too many
-SMALL = 32  # columns up to which the arrays are on the stack, and a list may be kept
+SMALL = 64  # columns up to which the arrays are on the stack, and a list may be kept
+QUICK = 16**2  # costs up to which the GIL is kept
 PRICE, DIST, REACH, PAID = range(-4, 0)
 MATE, PRED, TREE = range(3)
 ROW, COL = range(2)
@@ -66,10 +79,9 @@ ROW, COL = range(2)
 _NONE = np.int32(2**31 - 1)
 _ZERO = np.int32(0)
 _TABLE, _LINKS = SMALL * (SMALL + 4), SMALL * 3
-_DTYPES = frozenset(map(np.dtype, "?bBhHiIlLqQefd"))
 
 _inlined = njit(inline="always")
-_kernel = njit(cache=True, nogil=True, fastmath={"nnan", "nsz"})
+_kernel = njit(cache=True, fastmath={"nnan", "nsz"})
 
 
 def pairs(values: np.ndarray, maximize: bool) -> tuple[np.ndarray, np.ndarray] | None:
@@ -78,41 +90,36 @@ def pairs(values: np.ndarray, maximize: bool) -> tuple[np.ndarray, np.ndarray] |
     So are too many of them, numbers too large for exact sums, NaN, infinities of the wrong sign,
     and costs that have no full assignment.
     """
-    if values.dtype.newbyteorder("=") not in _DTYPES or values.ndim != 2:
-        return None
-    return _by_copy(values, maximize)
-
-
-def solver(dtype: np.dtype) -> Any:
-    """For a dtype, ``solve(values, maximize)``, which names the pairs; or None.
-
-    ``values`` is an array of two dimensions. The result is None where `pairs` may do better,
-    because of the layout in memory, and where it gives None.
-    """
-    kernel = _KERNELS.get(dtype)
-    if kernel is None:
-        return _by_copy if dtype in _DTYPES else None
-    return _compiled(kernel, dtype)
-
-
-@functools.cache
-def _compiled(kernel: Any, dtype: np.dtype) -> Any:
-    """A kernel without Numba's dispatcher, which would look at the types of all arguments."""
-    return kernel.compile(Rows(types.int64, 2)(Lent(from_dtype(dtype), 2), types.boolean))
-
-
-def _by_copy(values: np.ndarray, maximize: bool) -> tuple[np.ndarray, np.ndarray] | None:
-    """Name the pairs for any of the dtypes and layouts."""
     is_float = values.dtype.kind == "f"
-    if values.size > (MOST_FLOATS if is_float else MOST):
+    if values.ndim != 2 or values.size > (MOST_FLOATS if is_float else MOST):
         return None
-    if values.dtype.kind == "u" and values.itemsize == 8 and values.size and values.max() >= 2**63:
+    if solver(values.dtype) is None or (values.dtype.kind == "u" and _is_beyond_int64(values)):
         return None
     values = values.astype(np.float64 if is_float else np.int64, "C")
     found = solver(values.dtype)(values, maximize)
     if found is None and not is_float:
         found = _compiled(_large_integers, values.dtype)(values, maximize)
     return found
+
+
+def _is_beyond_int64(values: np.ndarray) -> bool:
+    return values.itemsize == 8 and values.size != 0 and bool(values.max() >= 2**63)
+
+
+def solver(dtype: np.dtype) -> Any:
+    """For a dtype, ``solve(values, maximize)``, which names the pairs; or None.
+
+    ``values`` is an array of two dimensions. The result is None where `pairs` gives it, and where
+    that may do better: if the entries are not aligned, or integers too large for floats.
+    """
+    kernel = _KERNELS.get(dtype.newbyteorder("="))
+    return None if kernel is None else _compiled(kernel, dtype)
+
+
+@functools.cache
+def _compiled(kernel: Any, dtype: np.dtype) -> Any:
+    """A kernel without Numba's dispatcher, which would look at the types of all arguments."""
+    return kernel.compile(Rows(types.int64, 2)(Lent(entry_of(dtype), 2), types.boolean))
 
 
 @njit(cache=True, nogil=True, fastmath=False)  # else its caller's is inherited, and NaN passes
@@ -124,13 +131,13 @@ def _take(values, turned, maximize, largest, far, table):
     if turned:
         for col in range(ncols):
             for row in range(nrows):
-                cost = sign * values[col, row]
+                cost = sign * number(values[col, row])
                 table[row, col] = cost
                 fit &= (-largest <= cost) & ((cost <= largest) | (cost == np.inf))
     else:
         for row in range(nrows):
             for col in range(ncols):
-                cost = sign * values[row, col]
+                cost = sign * number(values[row, col])
                 table[row, col] = cost
                 fit &= (-largest <= cost) & ((cost <= largest) | (cost == np.inf))
     for row in range(nrows):
@@ -164,25 +171,30 @@ def _reduce_columns(table, links, found, far):
 
 
 @_inlined
+def _nearest(table, row, far):
+    """The distance of a row from its nearest column."""
+    least = far
+    for col in range(table.shape[1]):
+        least = lesser(least, table[row, col] - table[PRICE, col])
+    return least
+
+
+@_inlined
 def _augment(table, links, found, listed, far):
     """Match all free rows by shortest augmenting paths; False when one has none.
 
     ``listed`` is the number of columns if a list of them is to be kept, else 0.
     """
-    nrows, width = found.shape[1], table.shape[1]
-    for root in range(nrows):
+    nrows = found.shape[1]
+    backwards = listed and _nearest(table, nrows - 1, far) > _nearest(table, 0, far)
+    for k in range(nrows):
+        root = nrows - 1 - k if backwards else k
         if found[COL, root] >= 0:
             continue
-        front = _start(table, links, root, far)
-        if front == far:
-            return False
-        row = _least_mate(table, links, front)
-        if row < 0:
-            sink = row + width
-        elif listed:
-            sink = _grow_one_by_one(table, links, found, listed, row, front, far)
+        if listed:
+            sink = _search_one_by_one(table, links, root, listed, far)
         else:
-            sink = _grow(table, links, found, row, front, far)
+            sink = _search(table, links, found, root, far)
         if sink < 0:
             return False
         while True:
@@ -195,15 +207,27 @@ def _augment(table, links, found, listed, far):
 
 
 @_inlined
-def _grow_one_by_one(table, links, found, listed, row, front, far):
-    """Grow the tree from ``row`` to the first free column; that column, or -1 if there is none."""
-    left = listed
-    for k in range(listed):
-        links[TREE, k] = listed - 1 - k
-    at = listed - 1 - found[COL, row]
-    while row >= 0:
-        left -= 1
+def _search_one_by_one(table, links, root, ncols, far):
+    """Search from ``root`` to the nearest free column; that column, or -1 if there is none."""
+    left, at, front = ncols, 0, far
+    for k in range(ncols):
+        col = ncols - 1 - k
+        there = table[root, col] - table[PRICE, col]
+        links[TREE, k] = col
+        links[PRED, col] = root
+        table[DIST, col] = there
+        if there < front or (there == front and links[MATE, col] < 0):
+            front = there
+            at = k
+    while front < far:
         col = np.uintp(links[TREE, at])  # Numba does not ask whether an unsigned index is negative
+        row = links[MATE, col]
+        if row < 0:
+            for k in range(left, ncols):
+                passed = np.uintp(links[TREE, k])
+                table[PRICE, passed] += table[DIST, passed] - front
+            return links[TREE, at]
+        left -= 1
         links[TREE, at], links[TREE, left] = links[TREE, left], col
         offset = front - (table[row, col] - table[PRICE, col])
         least = far
@@ -219,20 +243,20 @@ def _grow_one_by_one(table, links, found, listed, row, front, far):
                 least = known
                 at = k
         front = max(front, least)
-        if front == far:
-            return -1
-        row = links[MATE, links[TREE, at]]
-    for k in range(left, listed):
-        col = np.uintp(links[TREE, k])
-        table[PRICE, col] += table[DIST, col] - front
-    return links[TREE, at]
+    return -1
 
 
 @_inlined
-def _grow(table, links, found, row, front, far):
+def _search(table, links, found, root, far):
     """The same by vectors."""
     size = 0
-    while row >= 0:
+    front = _start(table, links, root, far)
+    while front < far:
+        row = _least_mate(table, links, front)
+        if row < 0:
+            for k in range(size):
+                table[PRICE, links[TREE, k]] = table[PAID, k] + (table[REACH, k] - front)
+            return row + table.shape[1]
         col = np.uintp(found[COL, row])
         offset = front - (table[row, col] - table[PRICE, col])
         links[TREE, size] = col
@@ -242,12 +266,7 @@ def _grow(table, links, found, row, front, far):
         table[PRICE, col] = -2 * far  # farther than any offset brings nearer
         table[DIST, col] = far
         front = max(front, _relax(table, links, row, offset, far))
-        if front == far:
-            return -1
-        row = _least_mate(table, links, front)
-    for k in range(size):
-        table[PRICE, links[TREE, k]] = table[PAID, k] + (table[REACH, k] - front)
-    return row + table.shape[1]
+    return -1
 
 
 @_inlined
@@ -301,30 +320,19 @@ def _name_pairs(links, found, turned, ncols):
 
 
 @_inlined
-def _solve(values, maximize, most, largest, far):
-    """Name the pairs; no rows where the values are not for this, or not contiguous."""
-    turned = values.shape[0] > values.shape[1]
+def _match(values, turned, maximize, largest, far, table, links, found):
+    """Name the pairs; False where the values are not fit, or allow no full assignment."""
     nrows, ncols = min(values.shape), max(values.shape)
-    found = np.empty((2, nrows), np.int64)
-    if nrows == 0:
-        return found
-    is_plain = values.strides == (values.shape[1] * values.itemsize, values.itemsize)
-    is_by_columns = values.strides == (values.itemsize, values.shape[0] * values.itemsize)
-    if values.size > most or not (is_plain or is_by_columns):
-        return found[:0]
-    width = ncols if ncols <= FEW else -(-ncols // PAD) * PAD
-    if width <= SMALL:
-        table = carray(on_stack(far, _TABLE), (nrows + 4, width))
-        links = carray(on_stack(_ZERO, _LINKS), (3, width))
-    else:
-        table = np.empty((nrows + 4, width), type(far))
-        links = np.empty((3, width), np.int32)
-    if is_plain:
+    across, along = values.strides
+    if (across, along) == (values.shape[1] * values.itemsize, values.itemsize):
         fit = _take(values, turned, maximize, largest, far, table)
+    elif abs(across) >= abs(along):
+        fit = _take(by_strides(values), turned, maximize, largest, far, table)
     else:
-        fit = _take(turned_in_place(values), not turned, maximize, largest, far, table)
+        fit = _take(by_strides(values).T, not turned, maximize, largest, far, table)
     if not fit:
-        return found[:0]
+        return False
+    width = table.shape[1]
     for row in range(nrows):
         found[COL, row] = -1
     for col in range(width):
@@ -333,9 +341,33 @@ def _solve(values, maximize, most, largest, far):
     count = _reduce_columns(table, links, found, far) if nrows == ncols else 0
     listed = ncols if count == 1 and ncols <= SMALL else 0
     if not _augment(table, links, found, listed, far):
-        return found[:0]
+        return False
     _name_pairs(links, found, turned, ncols)
-    return found
+    return True
+
+
+@_inlined
+def _solve(values, maximize, most, largest, far):
+    """Name the pairs; no rows where the values are not for this, or not aligned."""
+    turned = values.shape[0] > values.shape[1]
+    nrows, ncols = min(values.shape), max(values.shape)
+    found = np.empty((2, nrows), np.int64)
+    if nrows == 0:
+        return found
+    across, along = values.strides
+    if values.size > most or across % values.itemsize != 0 or along % values.itemsize != 0:
+        return found[:0]
+    width = ncols if ncols <= FEW else -(-ncols // PAD) * PAD
+    if width <= SMALL:
+        table = carray(on_stack(far, _TABLE), (nrows + 4, width))
+        links = carray(on_stack(_ZERO, _LINKS), (3, width))
+    else:
+        table = np.empty((nrows + 4, width), type(far))
+        links = np.empty((3, width), np.int32)
+    thread = leave_gil(values.size > QUICK)
+    is_full = _match(values, turned, maximize, largest, far, table, links, found)
+    take_gil(thread)
+    return found if is_full else found[:0]
 
 
 @_kernel
@@ -357,6 +389,6 @@ def _large_integers(values, maximize):
 
 
 _KERNELS = {
-    **dict.fromkeys(map(np.dtype, "fd"), _floats),
-    **dict.fromkeys(map(np.dtype, "?bBhHiIlq"), _integers),
+    **dict.fromkeys(map(np.dtype, "efd"), _floats),
+    **dict.fromkeys(map(np.dtype, "?bBhHiIlLqQ"), _integers),
 }
