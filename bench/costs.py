@@ -38,6 +38,8 @@ class CostInstance:
         Whether they are gains.
     only : tuple of str
         The contenders that are measured on it: names, in which * and ? match any.
+    count : int
+        Matrices of the stack, each with a seed of its own; 1: no stack.
     """
 
     group: str
@@ -47,6 +49,7 @@ class CostInstance:
     dtype: str = "float64"
     maximize: bool = False
     only: tuple[str, ...] = ("*",)
+    count: int = 1
 
     suffix: ClassVar[str] = ".npy"
 
@@ -79,6 +82,9 @@ class CostInstance:
         family, *parameters = self.source
         if family == "moving_points":
             values = _between_frames(*parameters, seed=self.seed)
+        elif self.count > 1:
+            seeds = range(self.seed * self.count, (self.seed + 1) * self.count)
+            values = np.stack([costs.make(family, *parameters, seed=seed) for seed in seeds])
         else:
             values = costs.make(family, *parameters, seed=self.seed)
         return values.astype(self.dtype, copy=False)
@@ -102,7 +108,7 @@ class WideInstance(CostInstance):
     """A problem with more columns than rows."""
 
     def facts(self, values: np.ndarray) -> dict[str, Any]:
-        nrows, ncols = values.shape
+        nrows, ncols = values.shape[-2:]
         return super().facts(values) | {"rows": nrows, "entries": nrows * ncols}
 
 

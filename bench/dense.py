@@ -1,11 +1,14 @@
 """Dense assignment on the CPU: `linear_sum_assignment` of ours, of SciPy, and lapx.
 
 What is timed is the whole call from a NumPy matrix to the pairs, warm, with the library's defaults:
-what changes for a user of SciPy who changes an import.
+what changes for a user of SciPy who changes an import. Where problems are small, each run solves
+another matrix of a stack: on the same one again and again, processors learn the way of the search.
 """
 
 from __future__ import annotations
 
+import dataclasses
+import itertools
 import time
 from dataclasses import dataclass
 from typing import Any
@@ -32,11 +35,20 @@ THRESHOLD = 0.0  # every problem counts
 OURS = "gpumatch"
 PEERS = ("scipy", "lapx")
 FACTORS = (0.1, 1.0, 10.0)
-SIZES = (3, 10, 20, 30, 100, 200, 500, 1000)
+SIZES = (3, 5, 8, 10, 15, 20, 30, 50, 100, 200, 500, 1000)
+FEW = 50  # rows up to which there is a stack
+STACK = 100  # matrices in it
 WIDE = (10, 30, 100, 200)  # rows where there are twice as many columns
 LARGE = 5000
-FAMILIES = ("uniform_float", "geom2", "low_rank", "two_cost")  # drawn at random, float64
-WHOLE = ("machol_wien", "constant")  # integers, the same for every seed
+WHOLE = ("machol_wien", "constant")  # the same for every seed
+KINDS = {  # of costs: the family, and how its numbers are stored
+    **{
+        family: (family, "float64") for family in ("uniform_float", "geom2", "low_rank", "two_cost")
+    },
+    **{family: (family, "int64") for family in WHOLE},
+    "machol_wien float": ("machol_wien", "float64"),
+}
+STORED = {"big-endian": ("uniform_float", ">f8"), "half": ("uniform_float", "float16")}
 
 
 # -- contenders and problems ---------------------------------------------------------------------
@@ -51,14 +63,17 @@ class SciPysName:
     name: str
 
     def measure(self, problem: Matrices, limits: Limits) -> Result:
-        (matrix,) = problem.on("cpu")
+        matrices = problem.on("cpu")
         call, maximize = gm.optimize.linear_sum_assignment, problem.maximize
+        sums, turn = solvers.Sums(len(matrices)), itertools.cycle(range(len(matrices)))
 
         def sample() -> Sample:
+            matrix = matrices[number := next(turn)]
             begin = time.perf_counter()
             rows, cols = call(matrix, maximize)
             seconds = time.perf_counter() - begin
-            return Sample(seconds, len(cols), more={"objective": matrix[rows, cols].sum().item()})
+            total = matrix[rows, cols].sum(dtype=None if matrix.dtype.kind == "i" else float)
+            return Sample(seconds, len(cols), more=sums.add(number, total.item()))
 
         return repeat(sample, limits)
 
@@ -71,20 +86,36 @@ def contenders(device: str, threads: int) -> list[Contender]:
 def instances(quick: bool, data: str | None) -> list[CostInstance]:
     """Each family at each size, wide ones, and large uniform ones."""
     sizes, rows = ((20,), (20,)) if quick else (SIZES, WIDE)
+    without_lapx = OURS, "scipy"  # it takes square ones, and no other floats
     integers = [uniform(n, factor) for n in sizes for factor in FACTORS]
-    dtypes = dict.fromkeys(FAMILIES, "float64") | dict.fromkeys(WHOLE, "int64")
-    others = [
-        CostInstance(f"{family}-{n}", family, (family, n), dtype=dtype)
-        for family, dtype in dtypes.items()
+    square = [
+        CostInstance(
+            f"{kind}-{n}",
+            kind,
+            (family, n),
+            dtype=dtype,
+            only=without_lapx if kind in STORED else ("*",),
+        )
+        for kind, (family, dtype) in {**KINDS, **STORED}.items()
         for n in sizes
     ]
     gains = [geom(n) for n in sizes]
-    only = OURS, "scipy"  # lapx takes square ones
     oblong = [
-        wide(family, (n, 2 * n), dtype, only) for family, dtype in dtypes.items() for n in rows
+        wide(family, (n, 2 * n), dtype, without_lapx)
+        for kind, (family, dtype) in KINDS.items()
+        if kind == family
+        for n in rows
     ]
     large = [] if quick else [uniform(LARGE, factor) for factor in FACTORS]
-    return [*integers, *others, *gains, *oblong, *large]
+    return [*map(_stacked, (*integers, *square, *gains, *oblong)), *large]
+
+
+def _stacked(instance: CostInstance) -> CostInstance:
+    """A stack of such problems where they are small and drawn at random."""
+    family, n, *_ = instance.source
+    if family in WHOLE or n > FEW:
+        return instance
+    return dataclasses.replace(instance, count=STACK)
 
 
 def warming(quick: bool) -> list[CostInstance]:

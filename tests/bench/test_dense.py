@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
+
+import numpy as np
 import pytest
 
 from bench import dense, harness
 from bench.__main__ import main
 from bench.costs import wide
+from graphs import costs
 
 
 def problem(group, **seconds):
@@ -41,9 +45,9 @@ def test_means_and_the_worst_problem():
 
 def test_every_family_is_there_at_every_size():
     groups = {instance.group for instance in dense.instances(quick=False, data=None)}
-    for family in (*dense.FAMILIES, *dense.WHOLE, "geom"):
-        assert {f"{family}-{n}" for n in dense.SIZES} <= groups
-    for family in (*dense.FAMILIES, *dense.WHOLE):
+    for kind in (*dense.KINDS, *dense.STORED, "geom"):
+        assert {f"{kind}-{n}" for n in dense.SIZES} <= groups
+    for family in {family for family, _ in dense.KINDS.values()}:
         assert {f"{family}-{n}x{2 * n}" for n in dense.WIDE} <= groups
     assert {f"uniform-5000-x{factor:g}" for factor in dense.FACTORS} <= groups
 
@@ -55,13 +59,25 @@ def test_a_wide_problem_tells_its_shape():
     assert [instance.takes(name) for name in (dense.OURS, *dense.PEERS)] == [True, True, False]
 
 
+def test_small_problems_are_stacks_of_different_ones():
+    counts = {one.group: one.count for one in dense.instances(quick=False, data=None)}
+    assert counts["geom2-50"] == counts["geom2-30x60"] == counts["half-3"] == dense.STACK
+    assert counts["geom2-100"] == counts["constant-3"] == counts["uniform-5000-x1"] == 1
+    few = dataclasses.replace(wide("geom2", (2, 3), "float32", ("*",)), seed=1, count=3)
+    stack = few.original()
+    assert (stack.shape, stack.dtype) == ((3, 2, 3), np.float32)
+    assert (stack[2] == costs.geom2(2, 3, seed=5).astype("f4")).all()
+    assert (stack[0] != stack[1]).any()
+    assert few.facts(stack)["entries"] == 6
+
+
 @pytest.mark.slow
 def test_the_quick_suite_measures_and_reports(tmp_path, capsys):
     out = tmp_path / "results.json"
     arguments = ["dense", "--out", out, "--cache", tmp_path / "costs", "--quick", "--repeats", 2]
     assert main([*map(str, arguments)]) == 0
     stored = harness.read(out)["graphs"]
-    assert len(stored) == 16
+    assert len(stored) == 19
     for one in stored.values():
         assert {"gpumatch", "scipy"} <= one["results"].keys()
         assert not any("failed" in found for found in one["results"].values())
