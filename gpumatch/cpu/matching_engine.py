@@ -21,6 +21,8 @@ Releasing a pair of mates breaks it for the pair's neighbours in trees that stay
 mends it: with such neighbours in both forests the pair closes a path, with some in one it joins
 that, with none it breaks nothing. Should threads have collided, all starts from the roots again.
 
+Graphs of few edges are done before any forest has its arrays: see `single_search`.
+
 Every phase but the last matches one row more at least and visits a vertex once: O(rows · edges).
 Each sweep is O(edges) and paid for by the phases before it.
 
@@ -59,11 +61,14 @@ from gpumatch.arrays import count_matched
 from gpumatch.cpu.forests import Forests
 from gpumatch.cpu.lookahead_search import LookaheadSearch
 from gpumatch.cpu.sides import smaller_side
+from gpumatch.cpu.single_search import search
 from gpumatch.cpu.workers import Workers
 
 __all__ = ["run"]
 
 _PATIENCE = 2  # times that phases read the edges before a sweep takes its turn
+_FEW_EDGES = 2**13  # up to which rows are searched from one by one
+_READINGS = 16  # of all edges, while they are few
 
 
 def run(
@@ -77,7 +82,19 @@ def run(
 ) -> bool:
     """Extend the matching to a maximum one; True unless ``control`` stopped it."""
     matched = count_matched(row_to_col)
-    if _saturated(row_to_col, graph.indptr) or matched == graph.ncols:
+    if matched == graph.ncols:
+        return True
+    if graph.nnz <= _FEW_EDGES:
+        if control.tick(matched):
+            return False
+        most = _READINGS * graph.nnz
+        found, levels, read = search(graph.indptr, graph.indices, row_to_col, col_to_row, most)
+        matched += found
+        if read > 0:
+            control.phase(levels=levels, found=found, matched=matched, edges=read)
+        if read <= most:
+            return True
+    if _saturated(row_to_col, graph.indptr):
         return True
     unpaid = 0
     sweep = None

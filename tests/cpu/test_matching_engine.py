@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gpumatch.cpu import cheap, forests, karp_sipser, lookahead_search, matching_engine, workers
@@ -56,8 +56,28 @@ def scattered(graph, share, seed):
     return row_to_col, col_to_row
 
 
+@pytest.fixture(params=["forests", "one by one", "one by one, then forests"])
+def way(request, monkeypatch):
+    """Small graphs are left to the forests, searched from one row after the other, or begun so."""
+    if request.param == "forests":
+        monkeypatch.setattr(matching_engine, "_FEW_EDGES", -1)
+    elif request.param == "one by one":
+        monkeypatch.setattr(matching_engine, "_FEW_EDGES", 10**9)
+        monkeypatch.setattr(matching_engine, "_READINGS", 10**9)
+    else:
+        monkeypatch.setattr(matching_engine, "_FEW_EDGES", 10**9)
+        monkeypatch.setattr(matching_engine, "_READINGS", 0)
+    return request.param
+
+
 @pytest.fixture
-def small_budget(monkeypatch):
+def forests_only(monkeypatch):
+    """Leave small graphs to the forests, too."""
+    monkeypatch.setattr(matching_engine, "_FEW_EDGES", -1)
+
+
+@pytest.fixture
+def small_budget(monkeypatch, forests_only):
     """Let kernels return to Python every few edges."""
     monkeypatch.setattr(forests, "BUDGET", 100)
     monkeypatch.setattr(lookahead_search, "BUDGET", 100)
@@ -80,7 +100,7 @@ class Phases(FreeRun):
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("init", STARTS)
 @pytest.mark.parametrize("case", CASES)
-def test_the_matching_is_maximum(case, init, threads):
+def test_the_matching_is_maximum(case, init, threads, way):
     graph, size = CASES[case]
     finished, mates = match(graph, start(init, graph), threads=threads)
     assert finished is True
@@ -98,13 +118,15 @@ def test_many_threads_in_each_others_way_find_a_maximum(crowd, case):
         check_maximum(graph, *mates)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(
+    max_examples=400, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(
     st.tuples(st.integers(1, 40), st.integers(1, 40), st.integers(0, 150)),
     st.integers(0, 2**32 - 1),
     st.floats(0, 1),
 )
-def test_random_graphs_from_random_matchings(shape, seed, share):
+def test_random_graphs_from_random_matchings(way, shape, seed, share):
     graph = random(*shape, seed)
     _, mates = match(graph, scattered(graph, share, seed))
     check_maximum(graph, *mates)
@@ -167,7 +189,7 @@ def test_ticks_see_consistent_matchings_of_the_size_they_are_told(crowd, case, t
     match(graph, mates, Watch(), threads=threads)
 
 
-def test_the_budget_does_not_change_the_matching(request):
+def test_the_budget_does_not_change_the_matching(request, forests_only):
     graph, _ = CASES["large"]
     _, whole = match(graph)
     request.getfixturevalue("small_budget")
@@ -200,14 +222,14 @@ def test_phases_add_up(crowd, threads):
 
 
 @pytest.mark.parametrize("case", ["0x0", "0x5", "5x0", "no edges"])
-def test_nothing_to_match_needs_no_phase(case):
+def test_nothing_to_match_needs_no_phase(case, way):
     control = FreeRun()
     match(CASES[case][0], control=control)
     assert control.phases == []
 
 
 @pytest.mark.parametrize("case", ["complete 3x8", "complete 8x3", "cycle"])
-def test_a_saturated_side_needs_no_phase(case):
+def test_a_saturated_side_needs_no_phase(case, way):
     graph, _ = CASES[case]
     _, mates = match(graph)
     control = FreeRun()
@@ -231,7 +253,7 @@ def blind_alleys(length):
     return graph, (row_to_col, col_to_row)
 
 
-def test_trees_without_a_path_are_not_grown_again():
+def test_trees_without_a_path_are_not_grown_again(forests_only):
     graph, mates = blind_alleys(100)
     control = Phases()
     match(graph, mates, control)
@@ -240,6 +262,29 @@ def test_trees_without_a_path_are_not_grown_again():
     assert control.phases[0]["edges"] > 200
     assert control.phases[1]["edges"] < 20
     assert control.phases[2]["edges"] < 20
+
+
+def test_one_by_one_an_alley_is_read_once():
+    graph, mates = blind_alleys(100)
+    control = Phases()
+    match(graph, mates, control)
+    assert check_maximum(graph, *mates) == 202
+    (phase,) = control.phases
+    assert phase["found"] == 2
+    assert phase["edges"] <= graph.nnz + 10
+
+
+def test_one_by_one_roots_pass_by_the_tree_that_one_of_them_grew():
+    roots, alley = 50, 100
+    chained = [(row, row + d) for row in range(alley) for d in (0, 1) if row + d < alley]
+    graph = graph_of(alley + roots, alley, [*chained, *((alley + k, 0) for k in range(roots))])
+    row_to_col, col_to_row = unmatched(graph)
+    row_to_col[:alley] = col_to_row[:] = np.arange(alley)
+    row_to_col[0] = col_to_row[0] = -1  # column 0 is taken by a root, and then row 0 is one
+    control = Phases()
+    match(graph, (row_to_col, col_to_row), control)
+    assert check_maximum(graph, row_to_col, col_to_row) == alley
+    assert control.phases[0]["edges"] <= graph.nnz + 2
 
 
 def two_stars_and_a_way_round(transposed):
@@ -267,7 +312,7 @@ def two_stars_and_a_way_round(transposed):
 
 
 @pytest.mark.parametrize("transposed", [False, True])
-def test_a_released_pair_joins_the_forest_beside_it(transposed):
+def test_a_released_pair_joins_the_forest_beside_it(forests_only, transposed):
     graph, mates = two_stars_and_a_way_round(transposed)
     control = Phases()
     match(graph, mates, control)
