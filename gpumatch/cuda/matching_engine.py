@@ -79,7 +79,8 @@ def run(
     board = cp.empty(_TRACE + 8 * _TRACE_LENGTH, cp.uint8)
     engine = module.struct(
         *(near.indptr, near.indices, nnear, nfar, near.mate, near.far_mate),
-        *(far, path_end, log, board, board[_TRACE:], board[_BARRIER:]),
+        *(far, path_end, log, board),
+        *(module.pointer(board, _TRACE), module.pointer(board, _BARRIER)),
     )
     blocks = -(-max(nnear, nfar, 1) // _BLOCK)  # fewer blocks wait less at a barrier
     search = _Search(kernels, engine, board, blocks, matched)
@@ -132,7 +133,7 @@ def _or_null(array: cp.ndarray | None) -> cp.ndarray | np.uintp:
 
 
 class _Search:
-    """The launches of one run, and what the host has seen of its state."""
+    """The launches of one run, and `seen`, the state as the host has seen it last."""
 
     def __init__(
         self,
@@ -148,13 +149,9 @@ class _Search:
         self.is_begun = False
         self._shown = board[: _TRACE + 8 * _TRACE_SEEN]
         self._seen = cupyx.zeros_pinned(self._shown.size, np.uint8)
+        self.seen = self._seen[:_TRACE].view(_STATE)[0]
         self.seen["matched"] = matched
         self._shown.set(self._seen)
-
-    @property
-    def seen(self) -> np.ndarray:
-        """The state as the host has seen it last."""
-        return self._seen[:_TRACE].view(_STATE)[0]
 
     def phases(self) -> list[list[int]]:
         """Levels and paths of each phase, as far as they are recorded."""

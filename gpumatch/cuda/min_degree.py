@@ -46,7 +46,8 @@ def run(
     standing = _standing(kernels, chosen_indptr, indices, chosen_mate)
     hubs = cp.zeros(1 + most_hubs, cp.int32)  # their number, and they
     choosers = module.struct(
-        *(indptr, indices, mate.size, mate, chosen_mate, standing, hubs[1:], hubs, seed % 2**31)
+        *(indptr, indices, mate.size, mate, chosen_mate, standing),
+        *(module.pointer(hubs, hubs.itemsize), hubs, seed % 2**31),
     )
     grid, block = (module.blocks_for(mate.size),), (module.BLOCK,)
     for most in (_FEW, _ANY):

@@ -200,9 +200,9 @@ class Kernels:
 
 def kernels_for(source: Source, dtype: np.dtype) -> Kernels:
     """The source's kernels for offsets or costs of `dtype` on the current device, compiled once."""
-    from cupy.cuda import Device
+    import cupy
 
-    return _kernels(source, dtype, Device().id)
+    return _kernels(source, dtype, cupy.cuda.Device().id)
 
 
 def require_memory(nbytes: int, purpose: str) -> None:
@@ -247,23 +247,24 @@ def unmatched(count: int) -> Any:
 
 def blocks_for(vertices: int) -> int:
     """Blocks with one thread a vertex, up to what the device holds at once (the papers' MT)."""
-    from cupy.cuda import Device
+    import cupy
 
-    return max(1, min(-(-vertices // BLOCK), _most_blocks(Device().id)))
+    return max(1, min(-(-vertices // BLOCK), _most_blocks(cupy.cuda.Device().id)))
 
 
 @functools.cache
 def _most_blocks(device: int) -> int:
-    from cupy.cuda import Device
+    import cupy
 
-    attributes = Device(device).attributes
+    attributes = cupy.cuda.Device(device).attributes
     return attributes["MultiProcessorCount"] * attributes["MaxThreadsPerMultiProcessor"] // BLOCK
 
 
 def struct(*values: Any) -> Any:
     """A C struct for a kernel to take by value.
 
-    Arrays become pointers, integers int, NumPy's scalars what they are.
+    Arrays become pointers, integers int, NumPy's scalars what they are. A part of an array is
+    quicker to have by `pointer` than by a slice.
     """
 
     def member(value: Any) -> tuple[Any, Any]:
@@ -274,6 +275,11 @@ def struct(*values: Any) -> Any:
     kinds, contents = zip(*(member(value) for value in values))
     dtype = _struct_of(kinds)
     return np.array(contents, dtype).view(f"V{dtype.itemsize}")  # CuPy is slow to look into fields
+
+
+def pointer(array: Any, offset: int = 0) -> np.uintp:
+    """Where an array on the device has its byte `offset`, for `struct`."""
+    return np.uintp(array.data.ptr + offset)
 
 
 @functools.cache
