@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -67,16 +67,22 @@ def mean_time(graphs: Iterable[Graph], contender: str) -> Time | None:
     return Time(mean, any(taken.at_least for taken in times))
 
 
-def means(graphs: Iterable[Graph], rivals: Iterable[str], ours: str, name: str = "") -> list[str]:
+def means(
+    graphs: Iterable[Graph],
+    rivals: Iterable[str],
+    ours: str,
+    name: str = "",
+    ratio: Callable[[Graph, str, str], Time | None] = times_as_long,
+) -> list[str]:
     """A line for each rival: its mean, and where it is nearest to ours, which may be named."""
     graphs, than = list(graphs), f" as {name}" if name else ""
     lines = []
     for rival in rivals:
-        ratios = [(times_as_long(graph, rival, ours), graph["group"]) for graph in graphs]
-        known = [(ratio, group) for ratio, group in ratios if ratio is not None]
+        ratios = [(ratio(graph, rival, ours), graph["group"]) for graph in graphs]
+        known = [(times, group) for times, group in ratios if times is not None]
         if known:
             least, where = min(known, key=lambda pair: pair[0].seconds)
-            mean = geometric_mean(ratio for ratio, _ in known)
+            mean = geometric_mean(times for times, _ in known)
             lines.append(
                 f"{rival} takes {mean} times as long{than} (geometric mean, {len(known)} "
                 f"problems), {least} times at least, on {where}."

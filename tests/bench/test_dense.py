@@ -43,6 +43,14 @@ def test_means_and_the_worst_problem():
     assert "lapx" not in text
 
 
+def test_where_they_took_turns_ratios_are_of_neighbouring_calls():
+    one = problem("a-9", gpumatch=1.0, scipy=1.0)
+    one["results"]["scipy"] |= {"seconds": [2.0, 40.0, 9.0], "ours": [1.0, 10.0, 3.0]}
+    text = reported(one)
+    assert "| a-9 | 1e+03 | 9e+03 | 3 |" in text
+    assert "scipy takes 3 times as long" in text
+
+
 def test_every_family_is_there_at_every_size():
     groups = {instance.group for instance in dense.instances(quick=False, data=None)}
     for kind in (*dense.KINDS, *dense.STORED, "geom"):
@@ -81,6 +89,7 @@ def test_the_quick_suite_measures_and_reports(tmp_path, capsys):
     for one in stored.values():
         assert {"gpumatch", "scipy"} <= one["results"].keys()
         assert not any("failed" in found for found in one["results"].values())
+        assert len(one["results"]["scipy"]["ours"]) == len(one["results"]["scipy"]["seconds"])
     capsys.readouterr()
     assert main(["report", str(out)]) == 0
     assert "scipy / gpumatch" in capsys.readouterr().out
