@@ -11,7 +11,7 @@ import functools
 from typing import Any
 
 import numpy as np
-from numpy import ndarray
+from numpy import asarray, ndarray
 
 from gpumatch.arrays import as_array
 from gpumatch.assignment import InfeasibleError, assign
@@ -59,7 +59,10 @@ def linear_sum_assignment(cost_matrix: Any, maximize: bool = False) -> tuple[Any
     5
     """
     # The least problems take SciPy half a microsecond: nothing here may be looked up in vain.
-    values = cost_matrix if isinstance(cost_matrix, ndarray) else _array(cost_matrix)
+    if isinstance(cost_matrix, ndarray):
+        values = cost_matrix
+    else:
+        values = asarray(cost_matrix) if type(cost_matrix) is list else _array(cost_matrix)
     try:
         pairs = _SOLVERS[values.dtype](values, maximize)
         if pairs is not None:
@@ -72,7 +75,7 @@ def linear_sum_assignment(cost_matrix: Any, maximize: bool = False) -> tuple[Any
 def _array(cost_matrix: Any) -> Any:
     """The costs as an array where they are."""
     on_device = hasattr(cost_matrix, "__cuda_array_interface__")
-    return as_array(cost_matrix, "cost_matrix") if on_device else np.asarray(cost_matrix)
+    return as_array(cost_matrix, "cost_matrix") if on_device else asarray(cost_matrix)
 
 
 def _otherwise(cost_matrix: Any, values: Any, maximize: bool) -> tuple[Any, Any]:

@@ -366,7 +366,7 @@ def test_every_number_of_columns_fills_its_vectors(extra, maximize):
 
 
 @pytest.mark.parametrize("maximize", [False, True])
-@pytest.mark.parametrize("n", [2, 3, 10, 20, 63, 64, 65])
+@pytest.mark.parametrize("n", [2, 3, 10, 20, 36, 37, 64, 65])
 def test_products_have_one_row_with_all_the_least_costs(n, maximize):
     numbers = np.arange(1, n + 1)
     best = numbers * (numbers if maximize else numbers[::-1])

@@ -13,9 +13,9 @@ number of a free column is hidden in its mate, below 0: the least mate of the ne
 a free one if there is one.
 
 Where one row has all the least costs, as where costs are products, trees are large and regular, so
-that it does foresee them. Up to SMALL columns, those outside the tree are then in a list and looked
-at one by one; and the rows are taken from the end that is farther from its nearest column, which
-makes for shorter paths.
+that it does foresee them. Up to LISTED columns, those outside the tree are then in a list and
+looked at one by one; and the rows are taken from the end that is farther from its nearest column,
+which makes for shorter paths.
 
     table[i, j]       cost of the pair
     table[PRICE, j]   dual of column j; where the search is by vectors, -inf while it is in the tree
@@ -70,7 +70,8 @@ Of integers there are fewer, because `assign` reads those as int32.
 
 PAD = 16  # columns that are read at once
 FEW = 19  # columns up to which a whole vector of them is too many
-SMALL = 64  # columns up to which the arrays are on the stack, and a list may be kept
+LISTED = 36  # columns up to which a list of them may be kept
+SMALL = 64  # columns up to which the arrays are on the stack
 QUICK = 16**2  # costs up to which the GIL is kept
 PRICE, DIST, REACH, PAID = range(-4, 0)
 MATE, PRED, TREE = range(3)
@@ -339,7 +340,7 @@ def _match(values, turned, maximize, largest, far, table, links, found):
         links[MATE, col] = col - width
         table[PRICE, col] = 0
     count = _reduce_columns(table, links, found, far) if nrows == ncols else 0
-    listed = ncols if count == 1 and ncols <= SMALL else 0
+    listed = ncols if count == 1 and ncols <= LISTED else 0
     if not _augment(table, links, found, listed, far):
         return False
     _name_pairs(links, found, turned, ncols)

@@ -187,7 +187,7 @@ def _parse_matrix_market(content: bytes, max_bytes: int) -> Any:
         raise ValueError(f"promises {entries} entries in {len(content)} bytes")
     if layout == "array" and entries == 0:  # SciPy's reader divides by zero
         return csr_array((rows, columns))
-    return scipy.io.mmread(io.BytesIO(content))
+    return scipy.io.mmread(io.BytesIO(content), spmatrix=False)
 
 
 def _check_integers(content: bytes) -> None:
