@@ -63,7 +63,7 @@ def graph_of(name):
     folder = os.environ.get("GPUMATCH_DATA")
     if folder is None:
         pytest.skip("GPUMATCH_DATA is not set: no real matrices here")
-    return gm.BipartiteGraph(mmread(Path(folder) / "matrices" / f"{name}.mtx.gz"))
+    return gm.BipartiteGraph(mmread(Path(folder) / "matrices" / f"{name}.mtx.gz", spmatrix=False))
 
 
 @pytest.mark.parametrize(("run", "name"), EVERY_MATRIX)

@@ -141,7 +141,7 @@ STRUCTURAL_RANK = {
 def real_matrix(name):
     """The graph of a real matrix, None where GPUMATCH_DATA does not hold it."""
     found = sorted(Path(os.environ.get("GPUMATCH_DATA", os.devnull)).glob(f"**/{name}.mtx.gz"))
-    return BipartiteGraph(csr_array(mmread(found[0]))) if found else None
+    return BipartiteGraph(csr_array(mmread(found[0], spmatrix=False))) if found else None
 
 
 def unmatched(graph):
