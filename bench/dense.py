@@ -2,14 +2,14 @@
 
 What is timed is the whole call from a NumPy matrix to the pairs, warm, with the library's defaults:
 what changes for a user of SciPy who changes an import. Ours and SciPy's are called in turns, since
-processors change their pace from second to second. Where problems are small, each run solves
-another matrix of a stack: on the same one again and again, processors learn the way of the search.
+processors change their pace from second to second. Where problems are small, a run solves a stack
+of matrices, once each, and what counts is the mean: on the same one again and again, processors
+learn the way of the search.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import itertools
 import operator
 import statistics
 import time
@@ -17,6 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import scipy.optimize
 
 import gpumatch as gm
@@ -69,8 +70,9 @@ class SciPysName:
     name: str
 
     def measure(self, problem: Matrices, limits: Limits) -> Result:
-        call = _Call(gm.optimize.linear_sum_assignment, problem)
-        return repeat(call.sample, limits)
+        ours = _timed(gm.optimize.linear_sum_assignment, problem)
+        matrices = problem.on("cpu")
+        return repeat(lambda: _mean([ours(matrix) for matrix in matrices]), limits)
 
 
 @dataclass(frozen=True)
@@ -80,34 +82,36 @@ class InTurns:
     name: str
 
     def measure(self, problem: Matrices, limits: Limits) -> Result:
-        ours = _Call(gm.optimize.linear_sum_assignment, problem)
-        theirs = _Call(scipy.optimize.linear_sum_assignment, problem)
+        ours = _timed(gm.optimize.linear_sum_assignment, problem)
+        theirs = _timed(scipy.optimize.linear_sum_assignment, problem)
+        matrices = problem.on("cpu")
         seconds: list[float] = []
 
         def sample() -> Sample:
-            seconds.append(ours.sample().seconds)
-            return theirs.sample()
+            pairs = [(ours(matrix), theirs(matrix)) for matrix in matrices]
+            seconds.append(_mean([one for one, _ in pairs]).seconds)
+            return _mean([other for _, other in pairs])
 
         result = repeat(sample, limits)
         return {**result, "ours": seconds[-len(result["seconds"]) :]}
 
 
-class _Call:
-    """A function of a problem's matrices, each in its turn."""
-
-    def __init__(self, function: Callable[..., Any], problem: Matrices) -> None:
-        self._function, self._maximize = function, problem.maximize
-        self._matrices = problem.on("cpu")
-        self._turn = itertools.cycle(range(len(self._matrices)))
-        self._sums = solvers.Sums(len(self._matrices))
-
-    def sample(self) -> Sample:
-        matrix = self._matrices[number := next(self._turn)]
+def _timed(function: Callable[..., Any], problem: Matrices) -> Callable[[np.ndarray], Sample]:
+    def call(matrix: np.ndarray) -> Sample:
         begin = time.perf_counter()
-        rows, cols = self._function(matrix, self._maximize)
+        rows, cols = function(matrix, problem.maximize)
         seconds = time.perf_counter() - begin
         total = matrix[rows, cols].sum(dtype=None if matrix.dtype.kind == "i" else float)
-        return Sample(seconds, len(cols), more=self._sums.add(number, total.item()))
+        return Sample(seconds, len(cols), more={"objective": total.item()})
+
+    return call
+
+
+def _mean(samples: list[Sample]) -> Sample:
+    """Of a stack's matrices: the mean of their seconds, the sum of their objectives."""
+    seconds = statistics.fmean(one.seconds for one in samples)
+    total = sum(one.more["objective"] for one in samples)
+    return Sample(seconds, samples[-1].size, more={"objective": total})
 
 
 def contenders(device: str, threads: int) -> list[Contender]:
@@ -183,7 +187,7 @@ def report(data: dict[str, Any], threshold: float) -> str:
 
 
 def times_slower(graph: Graph, peer: str, ours: str = OURS) -> Time | None:
-    """How many times longer a peer takes than the library: call by call where they took turns."""
+    """How many times longer a peer takes than the library: run by run where they took turns."""
     result = graph["results"].get(peer, {})
     if "ours" not in result:
         return times_as_long(graph, peer, ours)

@@ -43,7 +43,7 @@ def test_means_and_the_worst_problem():
     assert "lapx" not in text
 
 
-def test_where_they_took_turns_ratios_are_of_neighbouring_calls():
+def test_where_they_took_turns_ratios_are_of_the_same_run():
     one = problem("a-9", gpumatch=1.0, scipy=1.0)
     one["results"]["scipy"] |= {"seconds": [2.0, 40.0, 9.0], "ours": [1.0, 10.0, 3.0]}
     text = reported(one)
