@@ -270,7 +270,7 @@ def test_arrays_in_the_right_form_are_shared():
 
 # -- what is refused -------------------------------------------------------------------------------
 
-HUGE = 2**31 - 1
+HUGE = 2**31 - 2**20 + 1
 REFUSED = {
     "float indices": (
         (INDPTR, [1.0, 3, 0, 1], SHAPE),
@@ -316,7 +316,7 @@ REFUSED = {
     "float shape": ((INDPTR, INDICES, (3, 4.0)), TypeError, "shape must be two integers"),
     "no shape": ((INDPTR, INDICES, None), TypeError, "shape must be two integers"),
     "negative shape": (([0], [], (0, -1)), ValueError, "shape must not be negative"),
-    "too many columns": (([0], [], (0, HUGE)), ValueError, "at most 2147483646 rows and columns"),
+    "too many columns": (([0], [], (0, HUGE)), ValueError, "at most 2146435072 rows and columns"),
     "tuple of 2": ((INDPTR, INDICES), TypeError, "a tuple must be .*; got 2 parts"),
     "tuple of 5": ((1, 2, 3, 4, 5), TypeError, "a tuple must be .*; got 5 parts"),
     "1-d dense": (np.ones(3), ValueError, "a dense graph must have 2 dimensions; got 1"),
@@ -346,7 +346,7 @@ def test_wrong_input_is_refused_and_named(source, error, message):
         ([0, 3], [0, 1], (3, 2), ValueError, r"rows: 3 lies outside \[0, 3\)"),
         ([0, 1], [0, 2], (3, 2), ValueError, r"cols: 2 lies outside \[0, 2\)"),
         ([0, -1], [0, 1], None, ValueError, "rows: -1 lies outside"),
-        ([0, 1], [0, 2**40], None, ValueError, "at most 2147483646"),
+        ([0, 1], [0, 2**40], None, ValueError, "at most 2146435072"),
         ([0.0, 1], [0, 1], None, TypeError, "rows must be integers; got dtype float64"),
         (np.array([]), np.array([]), None, TypeError, "rows must be integers; got dtype float64"),
         ([[0], [1]], [0, 1], None, ValueError, "rows must have 1 dimension"),
