@@ -82,8 +82,9 @@ def _otherwise(cost_matrix: Any, values: Any, maximize: bool) -> tuple[Any, Any]
     """The pairs for costs that are not at once what a compiled function is for."""
     if not isinstance(values, ndarray):
         return _by_assign(values, maximize)
-    if values.dtype.kind in "OU" and values is not cost_matrix:
-        values = np.asarray(cost_matrix, np.float64)  # of fractions, decimals, strings, large ints
+    if values.dtype.kind in "OSU" and values is not cost_matrix:
+        values = asarray(cost_matrix, np.float64)  # of fractions, decimals, strings, large ints
+    values = asarray(values)  # no subclass: like SciPy, this sees through masks
     small_dense = _small_dense()
     if values.dtype not in _SOLVERS:
         solve = small_dense.solver(values.dtype)

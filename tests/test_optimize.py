@@ -35,6 +35,7 @@ SMALL = [
     ([[10, 10, 8, 11], [9, 8, 1, 1], [9, 7, 4, 10]], [10, 1, 4]),
     ([[10, X, X], [X, X, 1], [X, 7, X]], [10, 1, 7]),
 ]
+small_dense_solver = small_dense.solver  # whatever the fixture `way` puts in its place
 SOLVERS = [
     (linear_sum_assignment, np.array),
     (linear_sum_assignment, np.asmatrix),
@@ -225,8 +226,9 @@ def outcome(solve, *args, **kwargs):
         [[10**30, 1], [1, 2]],
         [["1", "2"], ["5", "3"]],
         [[None, 1], [1, 2]],
+        [[b"1", b"2"], [b"5", b"3"]],
     ],
-    ids=range(22),
+    ids=range(23),
 )
 def test_dense_outcomes_are_scipys(source, maximize):
     theirs = outcome(scipy.optimize.linear_sum_assignment, source, maximize)
@@ -365,15 +367,51 @@ def test_every_number_of_columns_fills_its_vectors(extra, maximize):
                 assert math.isclose(turned[row_ind, col_ind].sum(), theirs, abs_tol=1e-12)
 
 
+@pytest.mark.parametrize("dtype", ["?", "b", "H", "q", "Q", "e", "d", ">i2", ">u8", ">f2", ">f8"])
+def test_costs_are_read_where_they_lie(dtype):
+    """None of these is copied first."""
+    solve = small_dense_solver(np.dtype(dtype))
+    matrix = np.random.default_rng(6).integers(0, 90, (20, 30)).astype(dtype)
+    want = matrix[scipy.optimize.linear_sum_assignment(matrix)].sum(dtype=float)
+    window, columns = np.pad(matrix, 2)[2:-2, 2:-2], np.asfortranarray(matrix)
+    for stored in (matrix, window, columns, matrix[::-1], matrix[:, ::-1], window.T, columns.T):
+        row_ind, col_ind = solve(stored, False)
+        assert stored[row_ind, col_ind].sum(dtype=float) == want
+
+
+MASKED = {
+    "plain": [[4.0, 1.0], [2.0, 0.0]],
+    "large": [[2**60, 1], [1, 2]],
+    "NaN": [[math.nan, 1.0], [1.0, 2.0]],
+    "infeasible": [[math.inf, math.inf], [1.0, 2.0]],
+    "-inf": [[-math.inf, 1.0], [1.0, 2.0]],
+    "many": np.arange(600 * 600).reshape(600, 600) % 7,
+}
+
+
+@pytest.mark.parametrize("entries", MASKED.values(), ids=MASKED)
+def test_masks_are_looked_through_as_by_scipy(entries):
+    masked = np.ma.masked_array(entries, mask=np.eye(len(entries), dtype=bool))
+    ours, theirs = (
+        outcome(solve, masked)[0]
+        for solve in (linear_sum_assignment, scipy.optimize.linear_sum_assignment)
+    )
+    if isinstance(ours, list) and len(entries) > 2:  # which of many optima is free
+        entries = np.asarray(entries)
+        assert entries[ours[0][1], ours[1][1]].sum() == entries[theirs[0][1], theirs[1][1]].sum()
+    else:
+        assert ours == theirs
+
+
 @pytest.mark.parametrize("maximize", [False, True])
 @pytest.mark.parametrize("n", [2, 3, 10, 20, 36, 37, 64, 65])
 def test_products_have_one_row_with_all_the_least_costs(n, maximize):
     numbers = np.arange(1, n + 1)
     best = numbers * (numbers if maximize else numbers[::-1])
-    for dtype in (np.float64, np.int32):
-        products = np.multiply.outer(numbers, numbers).astype(dtype)
+    for dtype, scale in ((np.float64, 1), (np.int32, 1), (np.int64, 2**41)):
+        products = np.multiply.outer(numbers, numbers).astype(dtype) * dtype(scale)
         for matrix in (products, products[::-1], products[:, ::-1], products[::-1, ::-1].copy()):
-            assert matrix[linear_sum_assignment(matrix, maximize)].sum() == best.sum()
+            assert matrix[linear_sum_assignment(matrix, maximize)].sum() == best.sum() * scale
 
 
 def misaligned(matrix):

@@ -111,7 +111,7 @@ def solver(dtype: np.dtype) -> Any:
     """For a dtype, ``solve(values, maximize)``, which names the pairs; or None.
 
     ``values`` is an array of two dimensions. The result is None where `pairs` gives it, and where
-    that may do better: if the entries are not aligned, or integers too large for floats.
+    that may do better: if strides are no multiples of an entry, or integers too large for floats.
     """
     kernel = _KERNELS.get(dtype.newbyteorder("="))
     return None if kernel is None else _compiled(kernel, dtype)
@@ -349,7 +349,7 @@ def _match(values, turned, maximize, largest, far, table, links, found):
 
 @_inlined
 def _solve(values, maximize, most, largest, far):
-    """Name the pairs; no rows where the values are not for this, or not aligned."""
+    """Name the pairs; no rows where the values or their strides are not for this."""
     turned = values.shape[0] > values.shape[1]
     nrows, ncols = min(values.shape), max(values.shape)
     found = np.empty((2, nrows), np.int64)

@@ -159,6 +159,15 @@ def test_a_stopped_run_leaves_a_valid_matching_to_go_on_from(crowd, tick, thread
     check_maximum(graph, *mates)
 
 
+def test_a_run_stopped_before_its_one_call_leaves_all_as_it_was(way):
+    graph, _ = CASES["sparse"]
+    before = start("cheap", graph)
+    finished, after = match(graph, tuple(side.copy() for side in before), StopAt(1))
+    assert finished is False
+    for mates_before, mates_after in zip(before, after):
+        assert np.array_equal(mates_before, mates_after)
+
+
 @pytest.mark.parametrize("tick", [1, 4, 9])
 def test_an_exception_from_tick_leaves_a_valid_matching(crowd, tick):
     class Interrupt(StopAt):
