@@ -10,6 +10,7 @@ learn the way of the search.
 from __future__ import annotations
 
 import dataclasses
+import math
 import operator
 import statistics
 import time
@@ -23,7 +24,7 @@ import scipy.optimize
 import gpumatch as gm
 from bench import solvers
 from bench.costs import CostInstance, Matrices, geom, uniform, wide
-from bench.harness import Contender, Limits, Result, Sample, repeat
+from bench.harness import ROUNDING, Contender, Limits, Result, Sample, repeat
 from bench.tables import (
     Graph,
     Time,
@@ -89,8 +90,12 @@ class InTurns:
 
         def sample() -> Sample:
             pairs = [(ours(matrix), theirs(matrix)) for matrix in matrices]
-            seconds.append(_mean([one for one, _ in pairs]).seconds)
-            return _mean([other for _, other in pairs])
+            own, other = (_mean([*samples]) for samples in zip(*pairs))
+            totals = own.more["objective"], other.more["objective"]
+            if not math.isclose(*totals, rel_tol=ROUNDING):
+                raise ValueError("ours is {}, theirs {}".format(*totals))
+            seconds.append(own.seconds)
+            return other
 
         result = repeat(sample, limits)
         return {**result, "ours": seconds[-len(result["seconds"]) :]}
@@ -188,7 +193,7 @@ def report(data: dict[str, Any], threshold: float) -> str:
 
 def times_slower(graph: Graph, peer: str, ours: str = OURS) -> Time | None:
     """How many times longer a peer takes than the library: run by run where they took turns."""
-    result = graph["results"].get(peer, {})
-    if "ours" not in result:
-        return times_as_long(graph, peer, ours)
+    times, result = times_as_long(graph, peer, ours), graph["results"].get(peer, {})
+    if times is None or "ours" not in result:
+        return times
     return Time(statistics.median(map(operator.truediv, result["seconds"], result["ours"])))

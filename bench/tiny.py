@@ -92,7 +92,9 @@ class Kernels:
                 text=True,
             ).stdout
             durations = durations_in(log.read_text().splitlines())
-        a_call = len(durations) // CALLS
+        a_call, rest = divmod(len(durations), CALLS)
+        if a_call == 0 or rest != 0:
+            raise RuntimeError(f"ncu saw {len(durations)} kernels in {CALLS} calls")
         seconds = [sum(durations[k * a_call :][:a_call]) for k in range(CALLS)]
         size = int(printed.split()[-1])
         return {"seconds": seconds, "size": size, "levels": [], "kernels": a_call}

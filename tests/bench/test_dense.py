@@ -7,9 +7,11 @@ import dataclasses
 import numpy as np
 import pytest
 
+import gpumatch as gm
 from bench import dense, harness
 from bench.__main__ import main
-from bench.costs import wide
+from bench.costs import uniform, wide
+from bench.harness import Limits
 from graphs import costs
 
 
@@ -49,6 +51,20 @@ def test_where_they_took_turns_ratios_are_of_the_same_run():
     text = reported(one)
     assert "| a-9 | 1e+03 | 9e+03 | 3 |" in text
     assert "scipy takes 3 times as long" in text
+    one["results"]["scipy"]["failed"] = "objective 3, others [2]"
+    assert "times as long" not in reported(one)
+
+
+def test_who_takes_turns_must_find_the_same_total(monkeypatch, tmp_path):
+    instance = uniform(5, 10.0)
+    instance.save(instance.original(), tmp_path / "costs.npy")
+    given = dense.problem(instance, tmp_path / "costs.npy", "cpu")
+    found = dense.InTurns("scipy").measure(given, Limits(repeats=3))
+    assert len(found["ours"]) == len(found["seconds"]) == 3
+    diagonal = np.arange(5), np.arange(5)
+    monkeypatch.setattr(gm.optimize, "linear_sum_assignment", lambda *_: diagonal)
+    with pytest.raises(ValueError, match="ours is"):
+        dense.InTurns("scipy").measure(given, Limits(repeats=3))
 
 
 def test_every_family_is_there_at_every_size():
