@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 
 import numpy as np
 import pytest
@@ -59,7 +60,7 @@ def test_who_takes_turns_must_find_the_same_total(monkeypatch, tmp_path):
     instance = uniform(5, 10.0)
     instance.save(instance.original(), tmp_path / "costs.npy")
     given = dense.problem(instance, tmp_path / "costs.npy", "cpu")
-    found = dense.InTurns("scipy").measure(given, Limits(repeats=3))
+    found = dense.InTurns("scipy").measure(given, Limits(repeats=3, budget=math.inf))
     assert len(found["ours"]) == len(found["seconds"]) == 3
     diagonal = np.arange(5), np.arange(5)
     monkeypatch.setattr(gm.optimize, "linear_sum_assignment", lambda *_: diagonal)
