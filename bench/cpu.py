@@ -55,15 +55,19 @@ class WholeCall:
     threads: int
 
     def measure(self, problem: Matrix, limits: Limits) -> Result:
-        def size() -> int:
-            matching = gm.maximum_matching(
-                problem.matrix, backend="cpu", threads=self.threads, time_limit=limits.cap
-            )
-            if not matching.proven:
-                raise Overrun
-            return matching.size
+        return whole_call(problem.matrix, limits, backend="cpu", threads=self.threads)
 
-        return repeat(lambda: timed(size), limits)
+
+def whole_call(source: Any, limits: Limits, **options: Any) -> Result:
+    """`maximum_matching` of a matrix or graph, by the clock on the wall."""
+
+    def size() -> int:
+        matching = gm.maximum_matching(source, time_limit=limits.cap, **options)
+        if not matching.proven:
+            raise Overrun
+        return matching.size
+
+    return repeat(lambda: timed(size), limits)
 
 
 def contenders(device: str, threads: int) -> list[Contender]:

@@ -20,9 +20,10 @@ from typing import Any
 from scipy.sparse import csr_array, load_npz, save_npz
 
 import gpumatch as gm
-from bench.harness import Contender, Limits, Result, repeat
+from bench.cpu import whole_call
+from bench.harness import Contender, Limits, Result
 from bench.instances import Instance, generated, small
-from bench.peers import Peer, timed
+from bench.peers import Peer
 from bench.tables import Graph, Time, describe_run, failures, markdown, time_of
 
 THREADS = 1
@@ -54,19 +55,15 @@ problem = Both
 
 
 @dataclass(frozen=True)
-class WholeCall:
-    """`maximum_matching` as it stands, on the graph that lies on the CPU or on the GPU."""
+class Resident:
+    """The whole call, on the graph that lies on the CPU or on the GPU."""
 
     name: str
     threads: int
 
     def measure(self, problem: Both, limits: Limits) -> Result:
-        graph, where = problem.graphs[self.name], "cuda" if self.name == GPU else "cpu"
-
-        def call() -> int:
-            return gm.maximum_matching(graph, backend=where, threads=self.threads).size
-
-        return repeat(lambda: timed(call), limits)
+        where = "cuda" if self.name == GPU else "cpu"
+        return whole_call(problem.graphs[self.name], limits, backend=where, threads=self.threads)
 
 
 @dataclass(frozen=True)
@@ -108,9 +105,9 @@ def durations_in(lines: Iterable[str]) -> list[float]:
 
 def contenders(device: str, threads: int) -> list[Contender]:
     """Our call on either device, its kernels where ``ncu`` is there, and SciPy."""
-    ours: list[Contender] = [WholeCall(CPU, threads)]
+    ours: list[Contender] = [Resident(CPU, threads)]
     if device == "cuda":
-        ours = [*([Kernels()] if Kernels().installed else []), WholeCall(GPU, threads), *ours]
+        ours = [*([Kernels()] if Kernels().installed else []), Resident(GPU, threads), *ours]
     return [*ours, Peer("scipy")]
 
 

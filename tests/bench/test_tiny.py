@@ -45,6 +45,6 @@ def test_kernels_of_a_call_are_counted():
     instance = generated("uniform-33-d3", "uniform", 33, 3)
     problem = tiny.problem(instance, instance.make(), "cuda")
     result = tiny.Kernels().measure(problem, harness.Limits())
-    assert result["size"] == tiny.WholeCall("cpu", 1).measure(problem, harness.Limits())["size"]
+    assert result["size"] == tiny.Resident("cpu", 1).measure(problem, harness.Limits())["size"]
     assert 3 <= result["kernels"] < 20
     assert len(result["seconds"]) == tiny.CALLS
