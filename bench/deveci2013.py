@@ -21,7 +21,7 @@ from bench.harness import Contender, Limits, Overrun, Result, Sample, repeat
 from bench.instances import Instance, generated, real, small, with_permutations
 from bench.peers import Peer
 from gpumatch.control import Control
-from gpumatch.cpu import cheap
+from gpumatch.cpu.matching import cheap
 
 THREADS = 8
 THRESHOLD = 1.0  # seconds of a sequential algorithm that put a graph into the sets S1

@@ -102,6 +102,11 @@ def any_true(marks: Any) -> bool:
     return marks.size != 0 and bool(marks.view(np.uint8).max())
 
 
+def first_true(marks: Any) -> int | None:
+    """The index of the first True, None where there is none."""
+    return int(marks.argmax()) if any_true(marks) else None
+
+
 def count_true(marks: Any) -> int:
     """How many of the bool array's marks are set."""
     if isinstance(marks, np.ndarray):

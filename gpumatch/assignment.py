@@ -49,7 +49,7 @@ import numpy as np
 from gpumatch import backends
 from gpumatch.arrays import array_of, count_matched, index_array
 from gpumatch.bipartite import BipartiteGraph
-from gpumatch.checks import CertificateError, check_mates
+from gpumatch.certificates.base import CertificateError, check_mates
 from gpumatch.control import Callback, Control, with_interrupts_result
 from gpumatch.costs import TOO_LARGE, Costs, as_costs, check_sums
 
@@ -487,7 +487,7 @@ class _Solver:
         for step in (backends.start(init, where), backends.matching("engine", where)):
             if not step(graph, *mates, self.control, **own):
                 return None
-        cover = backends.module_for("konig", on_device=graph.on_device).cover(graph, *mates)
+        cover = backends.module_for("vertex_cover", on_device=graph.on_device).cover(graph, *mates)
         solution.row_to_col[:], solution.col_to_row[:], *cover = (
             array_of(np, part) for part in (*mates, *cover)
         )

@@ -71,18 +71,21 @@ _FRONTIER = {"frontier": ("scan", "queue")}
 
 
 def _deveci(name: str, text: str, options: Mapping[str, tuple[str, ...]]) -> Algorithm:
-    homes = {"cuda": "gpumatch.cuda.apsb_apfb:run", "reference": "gpumatch.cpu.reference:run"}
+    homes = {
+        "cuda": "gpumatch.cuda.matching.apsb_apfb:run",
+        "reference": "gpumatch.reference.deveci2013:run",
+    }
     reference = f"{_DEVECI}: {text}"
     return Algorithm(name, "matching", True, reference, homes, options, is_variant=True)
 
 
 def _on_cpu(name: str, reference: str) -> Algorithm:
-    home = f"gpumatch.cpu.{name.replace('-', '_')}:run"
+    home = f"gpumatch.cpu.matching.{name.replace('-', '_')}:run"
     return Algorithm(name, "matching", True, reference, {"cpu": home})
 
 
 def _on_both(cpu: str, cuda: str) -> dict[str, str]:
-    return {"cpu": f"gpumatch.cpu.{cpu}", "cuda": f"gpumatch.cuda.{cuda}"}
+    return {"cpu": f"gpumatch.cpu.assignment.{cpu}", "cuda": f"gpumatch.cuda.assignment.{cuda}"}
 
 
 _MATCHING = [
@@ -91,7 +94,7 @@ _MATCHING = [
         "matching",
         True,
         "ours; tree grafting after Azad, Buluç, Pothen, TPDS 2017",
-        {"cpu": "gpumatch.cpu.matching_engine:run", "cuda": "gpumatch.cuda.matching_engine:run"},
+        {"cpu": "gpumatch.cpu.matching.engine:run", "cuda": "gpumatch.cuda.matching.engine:run"},
     ),
     _deveci("apfb-gpubfs-wr", "APFB with GPUBFS-WR", _LAUNCH | _FRONTIER),
     _deveci("apfb-gpubfs", "APFB with GPUBFS", _LAUNCH),
@@ -110,14 +113,14 @@ _ASSIGNMENT = [
         "assignment",
         True,
         "ours; hungarian-tree while it finds columns, else auction",
-        {"cuda": "gpumatch.cuda.assignment_engine:run"},
+        {"cuda": "gpumatch.cuda.assignment.engine:run"},
     ),
     Algorithm(
         "shortest-augmenting-path",
         "assignment",
         True,
         "Jonker, Volgenant, Computing 1987",
-        {"cpu": "gpumatch.cpu.shortest_augmenting_path:run"},
+        {"cpu": "gpumatch.cpu.assignment.shortest_augmenting_path:run"},
     ),
     Algorithm(
         "hungarian-classical",
@@ -125,7 +128,7 @@ _ASSIGNMENT = [
         True,
         f"{_DATE}: classical variant",
         _on_both("hungarian_classical:run", "hungarian:run_classical")
-        | {"reference": "gpumatch.cpu.reference_hungarian:run_classical"},
+        | {"reference": "gpumatch.reference.date2016:run_classical"},
     ),
     Algorithm(
         "hungarian-tree",
@@ -133,7 +136,7 @@ _ASSIGNMENT = [
         True,
         f"{_DATE}: alternating tree variant",
         _on_both("hungarian_tree:run", "hungarian:run_tree")
-        | {"reference": "gpumatch.cpu.reference_hungarian:run_tree"},
+        | {"reference": "gpumatch.reference.date2016:run_tree"},
         {"search": ("levels", "stack")},
     ),
     Algorithm(
@@ -142,7 +145,7 @@ _ASSIGNMENT = [
         True,
         "Vasconcelos, Rosenhahn, EMMCVPR 2009",
         _on_both("auction:run", "auction:run")
-        | {"reference": "gpumatch.cpu.reference_auction:run"},
+        | {"reference": "gpumatch.reference.vasconcelos2009:run"},
         {"finish": ("exact", "epsilon"), "convergence": ("counter", "reduction")},
         matrices=2,  # the transposed one, where columns bid too
     ),
@@ -151,7 +154,7 @@ _ASSIGNMENT = [
         "assignment",
         False,
         "Roverso, Naiem, El-Beltagy, El-Ansary, Haridi, INFOS 2010",
-        _on_both("dgs:run", "dgs:run") | {"reference": "gpumatch.cpu.reference_switching:run"},
+        _on_both("dgs:run", "dgs:run") | {"reference": "gpumatch.reference.roverso2010:run"},
         {
             "start": ("random", "greedy"),
             "evaluation": ("auto", "global", "shared", "block", "cpu"),
@@ -166,12 +169,12 @@ _DEFAULT = {"cpu": "engine", "cuda": "engine", "reference": "apfb-gpubfs-wr"}
 
 _STARTS = {
     "cheap": {
-        "cpu": "gpumatch.cpu.cheap:run",
-        "cuda": "gpumatch.cuda.cheap:run",
-        "reference": "gpumatch.cpu.reference:cheap",
+        "cpu": "gpumatch.cpu.matching.cheap:run",
+        "cuda": "gpumatch.cuda.matching.cheap:run",
+        "reference": "gpumatch.reference.deveci2013:cheap",
     },
-    "karp-sipser": {"cpu": "gpumatch.cpu.karp_sipser:run"},
-    "min-degree": {"cuda": "gpumatch.cuda.min_degree:run"},
+    "karp-sipser": {"cpu": "gpumatch.cpu.matching.karp_sipser:run"},
+    "min-degree": {"cuda": "gpumatch.cuda.matching.min_degree:run"},
     "none": dict.fromkeys(BACKENDS, "gpumatch.backends:no_start"),
 }
 
@@ -269,7 +272,7 @@ def _fits(costs: Any, matrices: int) -> bool:
     matrix = math.prod(costs.shape) * costs.itemsize
     unfolding = UNFOLDING_BYTES * costs.nnz if costs.is_sparse else 0
     try:
-        module = module_for("module", on_device=True)
+        module = module_for("kernels", on_device=True)
         module.require_memory(matrices * matrix + max(matrix // 4, unfolding), "the costs")
     except MemoryError:
         return False

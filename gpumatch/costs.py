@@ -32,13 +32,13 @@ from gpumatch.arrays import (
     array_of,
     as_array,
     exactly,
+    first_true,
     is_instance,
     is_sparse,
     is_sparse_torch,
 )
 from gpumatch.backends import module_for
 from gpumatch.bipartite import BipartiteGraph
-from gpumatch.checks import first_true, owners
 
 __all__ = ["Costs", "DenseCosts", "SparseCosts", "as_costs"]
 
@@ -215,7 +215,7 @@ class DenseCosts:
         """Check, on a GPU, that it has memory for a matrix."""
         if self.on_device:
             nbytes = math.prod(shape) * np.dtype(dtype).itemsize
-            module_for("module", on_device=True).require_memory(nbytes, "a copy of the costs")
+            module_for("kernels", on_device=True).require_memory(nbytes, "a copy of the costs")
 
     def _problem_dtype(self) -> Any:
         dtype = self.values.dtype
@@ -551,7 +551,7 @@ def _csr_of(source: Any) -> tuple[Any, Any, Any, Any]:
 def _summed(graph: BipartiteGraph, indptr: Any, indices: Any, weights: Any) -> Any:
     """The weights in the graph's order, those of repeated entries summed."""
     xp = graph.xp
-    rows = owners(xp, indptr.astype(np.int64), 0, indices.size)
+    rows = module_for("csr", on_device=graph.on_device).owners(indptr, indices)
     order = _order(xp, rows, indices)
     rows, cols = rows[order], indices[order]
     is_first = xp.ones(order.size, bool)

@@ -11,7 +11,7 @@ from gpumatch import backends
 from gpumatch.arrays import array_of, count_matched, index_array
 from gpumatch.bipartite import BipartiteGraph, as_bipartite
 from gpumatch.certificates import check_matching
-from gpumatch.checks import CertificateError, check_mates
+from gpumatch.certificates.base import CertificateError, check_mates
 from gpumatch.control import Callback, Control, with_interrupts_result
 
 
@@ -256,8 +256,8 @@ class Matching:
         if self._cover is None:
             if self._graph is None:
                 raise ValueError("the matching was pickled before it was maximum: no cover is kept")
-            konig = backends.module_for("konig", on_device=self._graph.on_device)
-            self._cover = konig.cover(self._graph, self.row_to_col, self.col_to_row)
+            vertex_cover = backends.module_for("vertex_cover", on_device=self._graph.on_device)
+            self._cover = vertex_cover.cover(self._graph, self.row_to_col, self.col_to_row)
         return self._cover
 
     def __getstate__(self) -> dict[str, Any]:
@@ -272,7 +272,7 @@ class Matching:
 def _initial_mates(initial: Any, graph: BipartiteGraph) -> tuple[Any, Any]:
     """Both mate arrays where the graph lives, holding `initial` or nothing."""
     if graph.on_device:
-        module = backends.module_for("module", on_device=True)
+        module = backends.module_for("kernels", on_device=True)
         module.require_memory(4 * sum(graph.shape), "a matching")
         row_to_col, col_to_row = (module.unmatched(count) for count in graph.shape)
     else:

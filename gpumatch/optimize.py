@@ -96,7 +96,7 @@ def _otherwise(cost_matrix: Any, values: Any, maximize: bool) -> tuple[Any, Any]
 @functools.cache
 def _small_dense() -> Any:
     """The module for small host matrices, imported with the first."""
-    return module_for("small_dense", on_device=False)
+    return module_for("assignment.small_dense", on_device=False)
 
 
 def _by_assign(values: Any, maximize: bool) -> tuple[Any, Any]:

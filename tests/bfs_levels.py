@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gpumatch.cpu.reference import ENDPOINT, UNMATCHED, found_mark
+from gpumatch.reference.deveci2013 import ENDPOINT, UNMATCHED, found_mark
 
 Int32 = NDArray[np.int32]
 

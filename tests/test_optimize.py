@@ -23,7 +23,7 @@ from scipy.sparse import bsr_array, coo_array, csc_array, csr_array, csr_matrix,
 
 import gpumatch as gm
 import gpumatch.optimize
-from gpumatch.cpu import small_dense
+from gpumatch.cpu.assignment import small_dense
 from gpumatch.csgraph import min_weight_full_bipartite_matching
 from gpumatch.optimize import linear_sum_assignment
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import cupy as cp
 import numpy as np
 
-from gpumatch.cuda import module
+from gpumatch.cuda import kernels as module
 
 _DTYPES = frozenset(map(np.dtype, module.COUNTING.types))
 

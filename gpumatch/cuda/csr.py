@@ -11,7 +11,7 @@ from typing import Any
 import cupy as cp
 
 from gpumatch.arrays import any_true
-from gpumatch.cuda import module
+from gpumatch.cuda import kernels as module
 
 _BYTES_AN_EDGE = 28  # keys, the sort's double buffer, and one index array on its way in and out
 

@@ -4,7 +4,7 @@
 // state[]  [0, 3) the frontier's sizes; [3] its level; [4, 7) what the visitor found: with GPUBFS-WR
 //          turning with the level (gpubfs.cuh), with the cover a free column + 1 in [4].
 #include "frontier.cuh"
-#include "gpubfs.cuh"
+#include "matching/gpubfs.cuh"
 
 constexpr int kSizes = 0;
 constexpr int kLevel = 3;

@@ -8,7 +8,7 @@ import cupy as cp
 import cupyx
 import numpy as np
 
-from gpumatch.cuda import module
+from gpumatch.cuda import kernels as module
 
 _LEVELS_A_LAUNCH = 256  # the host looks in between: progress, time limit, Ctrl-C
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpumatch.cuda import module
+from gpumatch.cuda import kernels as module
 
 nvrtc = pytest.importorskip("cupy_backends.cuda.libs.nvrtc", reason="CuPy is not installed")
 

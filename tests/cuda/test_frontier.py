@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from gpumatch.cuda import module
+from gpumatch.cuda import kernels as module
 
 pytestmark = pytest.mark.gpu
 

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.gpu
 
 @pytest.fixture(autouse=True)
 def late_blocks(monkeypatch):
-    from gpumatch.cuda import module
+    from gpumatch.cuda import kernels as module
 
     monkeypatch.setattr(module, "COMPILE_OPTIONS", (*module.COMPILE_OPTIONS, "-DGPUMATCH_STAGGER"))
     module._kernels.cache_clear()
@@ -62,7 +62,7 @@ MATRICES = {
     "algorithm", ["hungarian-classical", "hungarian-tree", "auction", "engine"]
 )
 def test_assignments(algorithm, name, monkeypatch):
-    from gpumatch.cuda import hungarian
+    from gpumatch.cuda.assignment import hungarian
 
     monkeypatch.setattr(hungarian, "_EDGES_A_ROW", 4)  # the classical variant runs out of room
     for convergence in ["counter", "reduction"] if algorithm == "auction" else [None]:

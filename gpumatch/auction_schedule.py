@@ -1,0 +1,99 @@
+"""How fine an auction ends, by which epsilons it gets there, and how far its prices may spread.
+
+This serves the auctions of CPU and GPU alike.
+
+The module docstring of `gpumatch.cpu.assignment.auction` says what the last epsilon is for.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+__all__ = ["Precision", "close_gaps"]
+
+FACTOR = 8.0
+"""From one epsilon to the next; a power of 2, so that multiples stay multiples."""
+FINENESS = 1024
+"""The gap left of costs that are no integers is the costs' spread through this."""
+WARM_STEPS = 2
+"""Epsilons above the last one when there are prices to begin from."""
+
+
+class Precision(NamedTuple):
+    """How fine the auction of a problem ends.
+
+    Attributes
+    ----------
+    epsilon : float
+        The last one.
+    spread : float
+        How far costs (and the limit) are apart, at most.
+    farthest : float
+        A bound of all prices and duals, with room to spare.
+    is_exact : bool
+        Whether nothing is rounded, and n · epsilon < 1 makes integers optimal.
+    is_workable : bool
+        Whether prices can be told apart by epsilon at all, whatever they become, and need be.
+    """
+
+    epsilon: float
+    spread: float
+    farthest: float
+    is_exact: bool
+    is_workable: bool
+
+    @classmethod
+    def of(cls, costs: Any, limit: float | None, bits: int = 53) -> Precision:
+        """What suits a problem where numbers of so many bits are exact."""
+        nrows = max(costs.shape[0], 1)
+        base = 0 if limit is None else abs(limit)
+        is_narrow = costs.is_complete and limit is None
+        largest = float(max(costs.largest, base))
+        spread = float(costs.high - costs.low) if is_narrow else 2 * largest
+        # From a row to a free column it is one step where all pairs are allowed, else up to n.
+        steps = 1 if costs.is_complete or limit is not None else nrows
+        farthest = 16 * steps * (largest + 1)
+        scale = 2.0 ** nrows.bit_length()
+        if costs.is_integer and float(base).is_integer() and farthest * scale < 2.0**bits:
+            return cls(1 / scale, spread, farthest, True, True)
+        epsilon = max(spread / (FINENESS * nrows), 2 * math.ulp(largest))
+        is_workable = largest > 0 and 64 * steps * spread * 2.0**-52 < epsilon
+        return cls(epsilon, spread, farthest, False, is_workable)
+
+    def coarsened(self, steps: int) -> Precision:
+        """No more than so many epsilons from one end of the spread to the other."""
+        epsilon = self.spread / steps
+        if epsilon <= self.epsilon:
+            return self
+        return self._replace(epsilon=epsilon, is_exact=False)
+
+    def schedule(self, is_warm: bool) -> list[float]:
+        """All epsilons, falling."""
+        steps = WARM_STEPS if is_warm else 64
+        epsilons = [self.epsilon]
+        while len(epsilons) <= steps and epsilons[-1] * FACTOR < self.spread / 2:
+            epsilons.append(epsilons[-1] * FACTOR)
+        return epsilons[::-1]
+
+
+def close_gaps(price: Any, most: int) -> Any:
+    """Integer prices of an optimal assignment, moved up so that no two neighbours are far apart.
+
+    A row's column costs at most ``most`` more than any other it may take, and so its price is at
+    most that much lower: across a wider gap no row looks up, and none would look down if it were
+    narrower. Auctions leave such gaps, for each epsilon adds to them.
+
+    Parameters
+    ----------
+    price : int64 array
+        On host or device; at most 0, and 0 for columns left over.
+    most : int
+        Twice the largest cost or limit.
+    """
+    order = (-price).argsort()
+    steps = -price[order]
+    steps[1:] = steps[1:] - steps[:-1]
+    closed = price.copy()
+    closed[order] = -steps.clip(0, most).cumsum()
+    return closed

@@ -1,0 +1,57 @@
+"""Check that a result is what it claims to be.
+
+The checkers and the algorithms share the conversion of the input (`BipartiteGraph`, `Costs`) and
+nothing else.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gpumatch.certificates.assignment import AssignmentCertificate, verify_assignment
+from gpumatch.certificates.base import Certificate, CertificateError
+from gpumatch.certificates.matching import check_matching, verify_matching
+
+__all__ = ["AssignmentCertificate", "Certificate", "CertificateError", "check_matching", "verify"]
+
+
+def verify(A: Any, result: Any) -> Certificate:
+    """Check a matching and the proof that it is maximum, or an assignment and its dual prices.
+
+    Parameters
+    ----------
+    A : what was matched, or the costs of what was assigned
+        Anything `BipartiteGraph` is made from; anything `assign` takes.
+    result : Matching or Assignment
+        Or any object with ``row_to_col``, ``col_to_row`` and ``vertex_cover()``, or with what an
+        Assignment holds. `gpumatch.assignment` states what proves an assignment.
+
+    Returns
+    -------
+    Certificate
+
+    Raises
+    ------
+    CertificateError
+        If a matched pair is no edge, a vertex is matched twice, or the cover does not prove the
+        matching maximum, or the duals the assignment optimal. The message names the edge or the
+        vertex.
+    TypeError
+        If `result` is neither.
+
+    Notes
+    -----
+    O(nrows + ncols + nnz) on the device that holds the graph, in tiles of 2**24 edges.
+
+    Examples
+    --------
+    >>> import numpy as np, gpumatch as gm
+    >>> A = np.array([[1, 1], [0, 0]])
+    >>> print(gm.verify(A, gm.maximum_matching(A)))
+    maximum: a matching of 1 edges and a cover of 1 vertices, checked on 2 edges
+    """
+    if hasattr(result, "row_dual"):
+        return verify_assignment(A, result)
+    if not hasattr(result, "row_to_col"):
+        raise TypeError(f"result must be a Matching or an Assignment; got {type(result).__name__}")
+    return verify_matching(A, result)

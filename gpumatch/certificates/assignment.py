@@ -1,0 +1,300 @@
+"""Check that an assignment is optimal, by code that shares nothing with the algorithms.
+
+`gpumatch.assignment` states the conditions, and why they prove it. With the signs turned for costs
+to be maximised, and L the cost limit (0 where there is none), what is checked is:
+
+1. the mate arrays name each other, and the pairs are theirs,
+2. every pair is allowed, and the objective is what the pairs cost,
+3. the pairs are as many as asked for: all of the smaller side, or those of a vertex cover that
+   every allowed pair touches, or any number,
+4. no pair costs less than its two duals and L, but pairs inside the cover,
+5. duals are at most 0, and 0 for unmatched vertices; those of the cover may be any,
+6. the duals, and L for each pair, add up to the objective.
+
+With 4 and 5 no assignment is cheaper than the duals' total, and by 6 this one is as cheap.
+
+Integers are checked exactly. Otherwise rounding is allowed for: each inequality to some units in
+the last place of the largest number among costs and duals, and sums to as much for each pair.
+Duals beyond what an optimal assignment can need are turned down, lest they buy such allowance.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gpumatch.arrays import any_true, array_of, count_matched, count_true, first_true
+from gpumatch.certificates.base import (
+    Certificate,
+    CertificateError,
+    check_mates,
+    check_partners,
+    marks_of,
+    owners,
+)
+from gpumatch.costs import Costs, DenseCosts, SparseCosts, as_costs, row_tiles
+
+ULPS = 16  # allowed for each inequality, and for each pair in a sum
+EXACT = 2**61  # int64 holds sums of two such duals
+
+
+@dataclass(frozen=True)
+class AssignmentCertificate(Certificate):
+    """The proof of an assignment, checked.
+
+    Attributes
+    ----------
+    problem : str
+        ``"assignment"``.
+    size : int
+        Assigned pairs.
+    bound : int or float
+        What the duals prove: no assignment has a better objective.
+    edges : int
+        Allowed pairs that were checked.
+    objective : int or float
+        Total cost of the pairs.
+    """
+
+    bound: float  # type: ignore[assignment]  # a matching's bound is a count, this one a cost
+    objective: float
+
+    def __str__(self) -> str:
+        return (
+            f"optimal: {self.size} pairs of total {self.objective}, and dual prices of total "
+            f"{self.bound}, checked on {self.edges} pairs"
+        )
+
+
+def verify_assignment(C: Any, result: Any) -> AssignmentCertificate:
+    """Check an assignment and the duals that prove it optimal; see `gpumatch.verify`.
+
+    O(number of pairs) on the device that holds the costs, in tiles of 2**20 pairs (2**22 on a GPU).
+    """
+    costs = as_costs(C)
+    claim = _Claim(costs, result)
+    claim.check_pairs()
+    claim.check_objective()
+    claim.check_size()
+    claim.check_signs()
+    edges = claim.check_edges()
+    return AssignmentCertificate(
+        "assignment", claim.size, claim.check_totals(), edges, result.objective
+    )
+
+
+class _Claim:
+    """A result beside the costs it is for, both turned so that costs are minimised.
+
+    `exact` tells whether everything is an integer; `allowance` is what rounding may do to a pair.
+    """
+
+    def __init__(self, costs: Costs, result: Any) -> None:
+        xp = costs.xp
+        self.costs, self.result = costs, result
+        self.sign = -1 if result.maximize else 1
+        self.row_to_col = array_of(xp, result.row_to_col)
+        self.col_to_row = array_of(xp, result.col_to_row)
+        self.row_dual = array_of(xp, result.row_dual)
+        self.col_dual = array_of(xp, result.col_dual)
+        self.is_largest = result.cardinality == "maximum"
+        self.is_free = result.cardinality == "any" or result.cost_limit is not None
+        given = 0 if result.cost_limit is None else result.cost_limit
+        self.limit = given * self.sign
+        self.exact = (
+            costs.is_integer
+            and isinstance(self.limit, int)
+            and all(dual.dtype.kind in "iu" for dual in (self.row_dual, self.col_dual))
+        )
+        self.number = np.int64 if self.exact else np.float64
+        self._turn_duals()
+
+    def _turn_duals(self) -> None:
+        nrows, ncols = self.costs.shape
+        for side, dual, length in (
+            ("row", self.row_dual, nrows),
+            ("column", self.col_dual, ncols),
+        ):
+            if dual.shape != (length,) or dual.dtype.kind not in "iuf":
+                raise CertificateError(
+                    f"the duals of the {side}s must be {length} numbers; "
+                    f"got {dual.dtype} of shape {dual.shape}"
+                )
+        most = 4 * (min(nrows, ncols) + 1) * max(self.costs.largest, abs(self.limit))
+        self.row_dual, self.col_dual = (
+            self._bounded(side, dual, most)
+            for side, dual in (("row", self.row_dual), ("column", self.col_dual))
+        )
+        largest = [self.costs.largest, abs(self.limit)]
+        largest += [float(abs(d).max()) for d in (self.row_dual, self.col_dual) if d.size]
+        self.allowance = 0 if self.exact else ULPS * math.ulp(1.0) * max(largest)
+
+    def _bounded(self, side: str, dual: Any, most: float) -> Any:
+        """The duals with their sign turned, none further from 0 than `most`."""
+        stray = first_true(~((dual >= -most) & (dual <= most)))
+        if stray is not None:
+            raise CertificateError(
+                f"the dual of {side} {stray} is {dual[stray]}: "
+                f"no optimal assignment needs one beyond {most}"
+            )
+        if self.exact and most >= EXACT:
+            dual = array_of(np, dual).astype(object)
+        else:
+            dual = dual.astype(self.number)
+        return dual * self.sign
+
+    @property
+    def size(self) -> int:
+        return count_matched(self.row_to_col)
+
+    def check_pairs(self) -> None:
+        """Point 1."""
+        nrows, ncols = self.costs.shape
+        check_mates("row", self.row_to_col, nrows, ncols)
+        check_mates("column", self.col_to_row, ncols, nrows)
+        check_partners("row", self.row_to_col, self.col_to_row)
+        check_partners("column", self.col_to_row, self.row_to_col)
+        rows = (self.row_to_col >= 0).nonzero()[0]
+        for name, expected in (("row_ind", rows), ("col_ind", self.row_to_col[rows])):
+            given = array_of(self.costs.xp, getattr(self.result, name))
+            if given.shape != expected.shape or any_true(given != expected):
+                raise CertificateError(f"{name} does not agree with row_to_col")
+
+    def check_objective(self) -> None:
+        """Point 2."""
+        rows = (self.row_to_col >= 0).nonzero()[0]
+        cols = self.row_to_col[rows]
+        allowed = self.costs.allows(rows, cols)
+        stray = first_true(~allowed)
+        if stray is None:
+            paid = self.costs.at(rows, cols)
+            if self.is_largest and self.result.cost_limit is not None:
+                stray = first_true(paid.astype(self.number) * self.sign > self.limit)
+        if stray is not None:
+            raise CertificateError(
+                f"row {int(rows[stray])} is assigned to column {int(cols[stray])}, "
+                "but that pair is forbidden"
+            )
+        total = _total(paid)
+        if not abs(total - self.result.objective) <= self.allowance * self.size:
+            raise CertificateError(
+                f"the pairs cost {total} in all, but the objective is {self.result.objective}"
+            )
+
+    def check_size(self) -> None:
+        """Point 3, but for the pairs that a cover must touch."""
+        nrows, ncols = self.costs.shape
+        xp = self.costs.xp
+        self.in_rows, self.in_cols = xp.zeros(nrows, bool), xp.zeros(ncols, bool)
+        if self.is_largest:
+            try:
+                rows, cols = (array_of(xp, part) for part in self.result.vertex_cover())
+            except ValueError as exc:
+                raise CertificateError(str(exc)) from exc
+            self.in_rows = marks_of(xp, rows, nrows, "row")
+            self.in_cols = marks_of(xp, cols, ncols, "column")
+        elif not self.is_free:
+            (self.in_rows if nrows <= ncols else self.in_cols)[:] = True
+        else:
+            return
+        needed = count_true(self.in_rows) + count_true(self.in_cols)
+        if self.size != needed:
+            raise CertificateError(
+                f"{self.size} pairs are assigned, not {needed}, "
+                + ("as the cover has vertices" if self.is_largest else "the smaller side")
+            )
+
+    def check_signs(self) -> None:
+        """Point 5."""
+        for side, dual, in_cover, mates in (
+            ("row", self.row_dual, self.in_rows, self.row_to_col),
+            ("column", self.col_dual, self.in_cols, self.col_to_row),
+        ):
+            outside = ~array_of(np, in_cover) if dual.dtype.kind == "O" else ~in_cover
+            above = first_true(outside & (dual > self.allowance))
+            if above is not None:
+                raise CertificateError(
+                    f"the dual of {side} {above} is {dual[above] * self.sign}, "
+                    f"but must be {'at least' if self.sign < 0 else 'at most'} 0"
+                )
+            free = array_of(np, mates) < 0 if dual.dtype.kind == "O" else mates < 0
+            loose = first_true(free & (abs(dual) > self.allowance))
+            if loose is not None:
+                raise CertificateError(
+                    f"the dual of {side} {loose} is {dual[loose] * self.sign}, "
+                    f"but must be 0, for the {side} is unmatched"
+                )
+
+    def check_edges(self) -> int:
+        """Point 4, and that a cover touches every pair; the number of allowed pairs."""
+        count = 0
+        base = self.limit if self.is_free and not self.is_largest else 0
+        for rows, cols, costs in _tiles(self.costs, self.row_dual.dtype):
+            costs = costs * self.sign
+            allowed = costs < math.inf
+            if self.is_largest and self.result.cost_limit is not None:
+                allowed &= costs <= self.limit
+            count += count_true(allowed)
+            in_rows, in_cols = self.in_rows[rows], self.in_cols[cols]
+            if self.is_largest:
+                self._report(rows, cols, allowed & ~(in_rows | in_cols), "is not in the cover")
+            short = costs - self.row_dual[rows] < self.col_dual[cols] + (base - self.allowance)
+            text = "costs less than its duals" + (" and the limit" if base else "")
+            self._report(rows, cols, allowed & short & ~(in_rows & in_cols), text)
+        return count
+
+    def _report(self, rows: Any, cols: Any, marks: Any, what: str) -> None:
+        place = first_true(marks.ravel())
+        if place is not None:
+            xp = np if isinstance(marks, np.ndarray) else self.costs.xp
+            row, col = (int(xp.broadcast_to(n, marks.shape).ravel()[place]) for n in (rows, cols))
+            raise CertificateError(f"the pair of row {row} and column {col} {what}")
+
+    def check_totals(self) -> float:
+        """Point 6; the bound."""
+        duals = _total(self.row_dual), _total(self.col_dual)
+        base = self.limit * self.size if self.is_free and not self.is_largest else 0
+        bound = (duals[0] + duals[1] + base) * self.sign
+        allowed = self.allowance * max(self.size, 1)
+        if not abs(bound - self.result.objective) <= allowed:
+            raise CertificateError(
+                f"the objective is {self.result.objective}, but the duals prove {bound}"
+            )
+        if not abs(self.result.gap) <= allowed:
+            raise CertificateError(f"the gap is {self.result.gap}, but the duals leave none")
+        return bound
+
+
+def _total(values: Any) -> Any:
+    """The sum of an array: an int for integers, else rounded once."""
+    add = math.fsum if values.dtype.kind == "f" else sum
+    return add(values.tolist())
+
+
+def _tiles(costs: Costs, dtype: Any) -> Iterator[tuple[Any, Any, Any]]:
+    """Rows, columns and costs of all pairs, a tile at a time, in arrays that broadcast."""
+    tiles = _dense_tiles(costs) if isinstance(costs, DenseCosts) else _sparse_tiles(costs)
+    for rows, cols, values in tiles:
+        if dtype.kind == "O":
+            rows, cols, values = (array_of(np, part) for part in (rows, cols, values))
+            yield rows, cols, values.astype(np.int64).astype(object)
+        else:
+            yield rows, cols, values.astype(dtype)
+
+
+def _dense_tiles(costs: DenseCosts) -> Iterator[tuple[Any, Any, Any]]:
+    xp = costs.xp
+    cols = xp.arange(costs.shape[1])[None, :]
+    for tile in row_tiles(costs.values):
+        yield xp.arange(tile.start, tile.stop)[:, None], cols, costs.values[tile]
+
+
+def _sparse_tiles(costs: SparseCosts) -> Iterator[tuple[Any, Any, Any]]:
+    for tile in row_tiles(costs.weights):
+        cols = costs.indices[tile]
+        rows = owners(costs.xp, costs.indptr, tile.start, cols.size)
+        yield rows, cols, costs.weights[tile]

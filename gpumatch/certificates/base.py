@@ -1,0 +1,97 @@
+"""What the checkers of matchings and of assignments share: the certificate, and mates' checks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from gpumatch.arrays import first_true
+
+
+class CertificateError(Exception):
+    """A result that is not what it claims to be; the message says what breaks it."""
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """The proof of a result, checked.
+
+    Attributes
+    ----------
+    problem : str
+        ``"matching"``.
+    size : int
+        Edges of the matching.
+    bound : int
+        Vertices of the cover: no matching has more edges.
+    edges : int
+        Edges of the graph that were checked.
+    """
+
+    problem: str
+    size: int
+    bound: int
+    edges: int
+
+    def __str__(self) -> str:
+        return (
+            f"maximum: a matching of {self.size} edges and a cover of {self.bound} vertices, "
+            f"checked on {self.edges} edges"
+        )
+
+
+def check_mates(side: str, mates: Any, length: int, partners: int) -> None:
+    """Check that `mates` are one number in [-1, partners) for each of `length` vertices."""
+    if mates.shape != (length,) or mates.dtype.kind not in "iu":
+        raise CertificateError(
+            f"the mates of the {side}s must be {length} integers; "
+            f"got {mates.dtype} of shape {mates.shape}"
+        )
+    vertex = first_true((mates < -1) | (mates >= partners))
+    if vertex is not None:
+        raise CertificateError(
+            f"{side} {vertex} is matched to {_OTHER[side]} {int(mates[vertex])}, "
+            f"outside [-1, {partners})"
+        )
+
+
+def check_partners(side: str, mates: Any, partners: Any) -> None:
+    """Check that every matched vertex of `side` is its mate's mate."""
+    vertices = (mates >= 0).nonzero()[0]
+    broken = first_true(partners[mates[vertices]] != vertices)
+    if broken is not None:
+        vertex = int(vertices[broken])
+        mate = int(mates[vertex])
+        third = int(partners[mate])
+        raise CertificateError(
+            f"{side} {vertex} is matched to {_OTHER[side]} {mate}, "
+            + (f"which is matched to {side} {third}" if third >= 0 else "which is unmatched")
+        )
+
+
+def marks_of(xp: Any, members: Any, length: int, side: str) -> Any:
+    """A bool array of the cover's members on one side."""
+    marks = xp.zeros(length, dtype=bool)
+    if members.size == 0:
+        return marks
+    if members.ndim != 1 or members.dtype.kind not in "iu":
+        raise CertificateError(
+            f"the cover's {side}s must be a list of integers; "
+            f"got {members.dtype} of shape {members.shape}"
+        )
+    stray = first_true((members < 0) | (members >= length))
+    if stray is not None:
+        raise CertificateError(f"the cover names {side} {int(members[stray])} of {length}")
+    marks[members] = True
+    return marks
+
+
+def owners(xp: Any, indptr: Any, begin: int, count: int) -> Any:
+    """The row of each of `count` entries from `begin`: that of the first, plus the starts since."""
+    first = int(xp.searchsorted(indptr, begin, side="right")) - 1
+    after = int(xp.searchsorted(indptr, begin + count, side="left"))
+    starts = indptr[first + 1 : after] - begin
+    return first + xp.cumsum(xp.bincount(starts, minlength=count))
+
+
+_OTHER = {"row": "column", "column": "row"}

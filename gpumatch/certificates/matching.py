@@ -1,0 +1,87 @@
+"""Check that a result is what it claims to be, by code that shares nothing with the algorithms.
+
+A matching is proven maximum by a vertex cover of its size, for every matched edge needs a vertex
+of its own in any cover (König 1931, Egerváry 1931). What is checked, edge by edge of the input:
+
+1. both mate arrays have the graph's lengths and name each other,
+2. every matched pair is an edge,
+3. every edge has its row or its column in the cover,
+4. the cover has as many vertices as the matching has edges.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from gpumatch.arrays import array_of, count_matched, count_true, first_true
+from gpumatch.bipartite import BipartiteGraph, as_bipartite
+from gpumatch.certificates.base import (
+    Certificate,
+    CertificateError,
+    check_mates,
+    check_partners,
+    marks_of,
+    owners,
+)
+
+TILE = 2**24  # edges checked at a time
+
+
+def verify_matching(A: Any, result: Any) -> Certificate:
+    """Check a matching and the cover that proves it maximum; see `gpumatch.verify`."""
+    graph = as_bipartite(A)
+    xp = graph.xp
+    row_to_col, col_to_row = array_of(xp, result.row_to_col), array_of(xp, result.col_to_row)
+    check_matching(graph, row_to_col, col_to_row)
+    try:
+        cover_rows, cover_cols = (array_of(xp, part) for part in result.vertex_cover())
+    except ValueError as exc:
+        raise CertificateError(str(exc)) from exc
+    in_rows = marks_of(xp, cover_rows, graph.nrows, "row")
+    in_cols = marks_of(xp, cover_cols, graph.ncols, "column")
+    _check_cover(graph, in_rows, in_cols)
+    size = count_matched(row_to_col)
+    bound = count_true(in_rows) + count_true(in_cols)
+    if size != bound:
+        raise CertificateError(
+            f"the matching has {size} edges, but the cover has {bound} vertices: no proof"
+        )
+    return Certificate("matching", size, bound, graph.nnz)
+
+
+def check_matching(graph: BipartiteGraph, row_to_col: Any, col_to_row: Any) -> None:
+    """Check points 1 and 2: the two arrays are one matching of `graph`."""
+    check_mates("row", row_to_col, graph.nrows, graph.ncols)
+    check_mates("column", col_to_row, graph.ncols, graph.nrows)
+    check_partners("row", row_to_col, col_to_row)
+    check_partners("column", col_to_row, row_to_col)
+    is_paired = row_to_col < 0
+    for rows, cols in _edge_tiles(graph):
+        is_paired[rows[row_to_col[rows] == cols]] = True
+    row = first_true(~is_paired)
+    if row is not None:
+        raise CertificateError(
+            f"row {row} is matched to column {int(row_to_col[row])}, but that is no edge"
+        )
+
+
+def _check_cover(graph: BipartiteGraph, in_rows: Any, in_cols: Any) -> None:
+    """Check point 3: every edge has an end in the cover."""
+    for rows, cols in _edge_tiles(graph):
+        bare = first_true(~(in_rows[rows] | in_cols[cols]))
+        if bare is not None:
+            raise CertificateError(
+                f"the cover misses the edge of row {int(rows[bare])} and column {int(cols[bare])}"
+            )
+
+
+def _edge_tiles(graph: BipartiteGraph) -> Iterator[tuple[Any, Any]]:
+    """Rows and columns of all edges, a tile at a time, straight from whichever CSR is there."""
+    by_rows = graph.has_rows
+    indptr = graph.indptr if by_rows else graph.col_indptr
+    indices = graph.indices if by_rows else graph.col_indices
+    for begin in range(0, graph.nnz, TILE):
+        minor = indices[begin : begin + TILE]
+        major = owners(graph.xp, indptr, begin, minor.size)
+        yield (major, minor) if by_rows else (minor, major)

@@ -1,0 +1,466 @@
+"""Assignment by auction, laid out as by Vasconcelos and Rosenhahn: all bid, then all are awarded.
+
+A round has the paper's two kernels. In the bidding phase each free row looks up its best column at
+the present prices and the second best, and offers for the best what makes both alike, and epsilon
+more (Jacobi: all rows bid at the same prices). In the assignment phase each column goes to the best
+offer, and whoever had it is free again. The paper counts the rows assigned, and ends when these are
+all; the count kept here is of those still to be served, as a list. It never grows.
+
+With costs c and prices v (at most 0; the paper's price is -v, its benefit -c), a pair's reduced
+cost is c_ij - v_j, and a row's dual u_i how much it may pay. What rounds keep is
+
+    u_i + v_j <= c_ij + epsilon for all pairs, with equality for assigned ones (less epsilon),
+
+so that n assigned rows pay at most n · epsilon more than they must: provided that the columns left
+over have the price 0. They have where prices began from 0, or no column is left over.
+
+Scaling
+-------
+Rounds with a large epsilon are quick, and leave prices that make the next, smaller one quick. But
+then a column may be left over with a price below 0. So, after the rows' auction, the columns have
+theirs (reverse auction; Bertsekas, Castañon, Tsaknakis 1993): each free column whose price is below
+the ``cap`` offers itself to the row that it suits best. A row takes the best offer, and its column
+becomes free. A column for which nobody pays enough rests at the cap. The cap is the greatest price
+of an assigned column, or 0 where rows have a limit. Limit and cap play the same part in the two
+auctions, hence one pair of kernels serves both, on the costs and on their transpose.
+
+Exactness
+---------
+Everything is computed in float64. The last epsilon for integers is 1/s, where s is a power of 2
+above n, and all prices are multiples of it, without rounding as long as they are below 2**53/s.
+Then n · epsilon < 1, and the assignment is optimal. Prices are made integers by rounding
+v_j + t down, for the least t among 0, 1/s, ... (s - 1)/s that leaves no assigned column at a
+fraction of (s - 1)/s. There is one, for there are at most n < s such columns, and t < (s - 1)/s
+where a row goes without. For columns j and k, j that of row i, and y = c_ik - c_ij, an integer,
+v_k <= v_j + y + 1/s then gives floor(v_k + t) <= floor(v_j + t) + y; for a row without a column,
+v_k <= y + 1/s with y = c_ik - limit gives floor(v_k + t) <= y. So the rounded duals are exact.
+
+Other costs end with epsilon = (spread of the costs) / (1024 n). Their gap of at most n · epsilon is
+closed by shortest augmenting paths from the auction's prices (``finish="exact"``), or left
+(``finish="epsilon"``). So it is for integers too large to be scaled.
+
+Encodings
+---------
+``bidders``     rows to be served, ``bidders[:count]``
+``target``      the column each bids for, -1: it had better go without
+``offer``       what that column's price would be
+``winner``      for each column the number of the best bid so far, -1 none; -1 between rounds
+
+O(n²m / epsilon) at worst, times the spread; no edge is looked at that does not belong to a bidder.
+Threads share the bidding; the result depends neither on them nor on the seed.
+
+References
+----------
+Vasconcelos, Rosenhahn, *Bipartite graph matching computation on GPU*, EMMCVPR 2009.
+Bertsekas, Castañon, Tsaknakis, *Reverse auction and the solution of inequality constrained
+assignment problems*, SIAM J. Optimization 3, 1993.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+
+from gpumatch.arrays import count_matched
+from gpumatch.auction_schedule import Precision, close_gaps
+from gpumatch.cpu.assignment import shortest_augmenting_path
+from gpumatch.cpu.assignment.dense_paths import LANES
+from gpumatch.cpu.assignment.dense_paths import least_two as dense_least_two
+from gpumatch.cpu.assignment.entries import by_form
+from gpumatch.cpu.assignment.feasibility import complete
+from gpumatch.cpu.assignment.sparse_paths import least_two as sparse_least_two
+from gpumatch.cpu.numba_tools.workers import Workers
+
+__all__ = ["Precision", "close", "run", "write_duals"]
+
+BUDGET = 2**25
+"""Entries looked at between two returns to Python."""
+WIDE = 2**18
+"""Entries from which a round of bids is shared among threads."""
+
+_kernel = njit(cache=True, nogil=True)
+
+
+def run(
+    costs: Any,
+    row_to_col: np.ndarray,
+    col_to_row: np.ndarray,
+    row_dual: np.ndarray,
+    col_dual: np.ndarray,
+    control: Any,
+    *,
+    limit: float | None,
+    threads: int,
+    seed: int,
+    finish: str = "exact",
+    convergence: str = "counter",
+) -> bool:
+    """Match the rows at least cost, as `gpumatch.assignment` tells.
+
+    Parameters
+    ----------
+    finish : {"exact", "epsilon"}
+        Whether the gap of costs that are no integers is closed, or left at n · epsilon.
+    convergence : {"counter"}
+        How it is known that all rows are assigned; the paper's other way, a reduction, is the
+        reference's and the GPU's.
+
+    Returns
+    -------
+    bool
+        True when it ended with an optimal assignment, or none exists; False when stopped, or when
+        a gap is left.
+    """
+    if convergence != "counter":
+        raise ValueError(f"convergence={convergence!r} does not run on 'cpu': pass 'counter'")
+    mates, duals = (row_to_col, col_to_row), (row_dual, col_dual)
+    if row_to_col.size == 0:
+        col_dual[:] = 0
+        return True
+    if limit is None and not costs.is_complete:
+        largest = row_to_col.copy(), col_to_row.copy()
+        if not complete(costs, *largest, control, threads=threads, seed=seed):
+            return False
+        if (largest[0] < 0).any():
+            row_to_col[:], col_to_row[:] = largest
+            return True
+    precision = Precision.of(costs, limit)
+    if precision.is_workable:
+        auction = _Auction(costs, col_dual, limit, precision)
+        done = False
+        try:
+            with Workers(threads, costs.nnz) as workers:
+                done = auction.run(workers, control)
+        finally:
+            auction.write(*mates, *duals)
+        if not done:
+            return False
+    return close(costs, *mates, *duals, control, precision, finish, limit, threads, seed)
+
+
+def close(
+    costs: Any,
+    row_to_col: np.ndarray,
+    col_to_row: np.ndarray,
+    row_dual: np.ndarray,
+    col_dual: np.ndarray,
+    control: Any,
+    precision: Precision,
+    finish: str,
+    limit: float | None,
+    threads: int,
+    seed: int,
+) -> bool:
+    """What is left to do after the last epsilon; parameters and result are those of `run`."""
+    if precision.is_exact:
+        return True
+    if finish == "epsilon" and precision.is_workable:
+        return False
+    return shortest_augmenting_path.run(
+        costs, row_to_col, col_to_row, row_dual, col_dual, control,
+        limit=limit, threads=threads, seed=seed,
+    )  # fmt: skip
+
+
+# -- the driver ------------------------------------------------------------------------------------
+
+
+class _Side(NamedTuple):
+    """What the rows, or the columns, may take, their duals, mates, and best bids so far."""
+
+    entries: Any
+    dual: np.ndarray
+    mate: np.ndarray
+    winner: np.ndarray
+
+    @classmethod
+    def of(cls, dual: np.ndarray, costs: Any = None) -> _Side:
+        free = np.full(dual.size, -1, np.int32)
+        return cls(None if costs is None else _entries(costs), dual, free, free.copy())
+
+
+class _Auction:
+    """Auctions with falling epsilon; the last assignment that was complete, and its prices."""
+
+    def __init__(
+        self, costs: Any, col_dual: np.ndarray, limit: float | None, precision: Precision
+    ) -> None:
+        self.costs, self.limit, self.precision = costs, limit, precision
+        self.is_warm = bool(col_dual.any())
+        self.rows = _Side.of(np.zeros(costs.shape[0]), costs)
+        self.cols = _Side.of(np.clip(col_dual.astype(np.float64), -precision.farthest / 4, 0))
+        self.best: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None
+
+    def run(self, workers: Workers, control: Any) -> bool:
+        """Go through all epsilons; False when stopped."""
+        for epsilon in self.precision.schedule(self.is_warm):
+            self.rows.mate[:] = self.cols.mate[:] = -1
+            for auction in (self._forward, self._reverse):
+                if not auction(epsilon, workers, control):
+                    return False
+            self._settle()
+            self.best = self.rows.mate.copy(), self.cols.mate.copy(), self.cols.dual.copy()
+            if control.tick(self.assigned) and epsilon > self.precision.epsilon:
+                return False
+        return True
+
+    def _forward(self, epsilon: float, workers: Workers, control: Any) -> bool:
+        """Let all rows bid for columns."""
+        cap = np.inf if self.limit is None else float(self.limit)
+        bidders = np.arange(self.rows.mate.size, dtype=np.int32)
+        floor = _Floor(self.rows, self.cols, bidders, cap, self.precision.spread, epsilon)
+        return self._hold("forward", floor, workers, control)
+
+    def _reverse(self, epsilon: float, workers: Workers, control: Any) -> bool:
+        """Let the columns left over with prices below the cap bid for rows."""
+        cap = self._cap()
+        bidders = np.flatnonzero((self.cols.mate < 0) & (self.cols.dual < cap)).astype(np.int32)
+        if bidders.size == 0:
+            return True
+        if self.cols.entries is None:
+            self.cols = self.cols._replace(entries=_entries(self.costs.transpose()))
+        floor = _Floor(self.cols, self.rows, bidders, cap, self.precision.spread, epsilon)
+        return self._hold("reverse", floor, workers, control)
+
+    def _hold(self, step: str, floor: _Floor, workers: Workers, control: Any) -> bool:
+        """Hold rounds until nobody waits; False when stopped."""
+        before = self._assigned
+        while floor.waiting:
+            if workers.threads > 1 and floor.waiting * floor.length >= WIDE:
+                floor.shared_round(workers)
+            else:
+                floor.rounds_alone()
+            if control.tick(self.assigned) and floor.waiting:
+                return False
+        now = self._assigned
+        control.phase(
+            found=now - before, matched=now, step=step, epsilon=floor.epsilon, rounds=floor.rounds
+        )
+        return True
+
+    @property
+    def _assigned(self) -> int:
+        return count_matched(self.rows.mate)
+
+    @property
+    def assigned(self) -> int:
+        """Rows that are assigned, now or after the last epsilon."""
+        return self._assigned if self.best is None else count_matched(self.best[0])
+
+    def _cap(self) -> float:
+        """The price of columns left over: that of the cheapest one assigned, or 0."""
+        if self.limit is not None or not self.rows.mate.size:
+            return 0.0
+        return float(self.cols.dual.max(initial=-np.inf, where=self.cols.mate >= 0))
+
+    def _settle(self) -> None:
+        """Move the prices so that those of the columns left over are 0, and none is above."""
+        self.cols.dual[:] = np.where(self.cols.mate >= 0, self.cols.dual - self._cap(), 0)
+
+    def write(
+        self,
+        row_to_col: np.ndarray,
+        col_to_row: np.ndarray,
+        row_dual: np.ndarray,
+        col_dual: np.ndarray,
+    ) -> None:
+        """Put the last complete assignment, or the rows assigned so far, into the result."""
+        if self.best is None:
+            self.best = self.rows.mate, self.cols.mate, self.cols.dual
+        row_to_col[:], col_to_row[:], price = self.best
+        write_duals(self.costs, self.limit, self.precision, price, row_to_col, row_dual, col_dual)
+
+
+class _Floor:
+    """One auction: the sides, who bids, and on what terms."""
+
+    def __init__(
+        self,
+        own: _Side,
+        other: _Side,
+        bidders: np.ndarray,
+        cap: float,
+        jump: float,
+        epsilon: float,
+    ) -> None:
+        self.own, self.other = own, other
+        self.bidders, self.waiting = bidders, bidders.size
+        self.terms = cap, jump, epsilon
+        self.epsilon, self.rounds = epsilon, 0
+        self.bids = np.empty(bidders.size, np.int32), np.empty(bidders.size)
+        entries = own.entries[1].size if isinstance(own.entries, tuple) else own.entries.size
+        self.length = max(1, entries // own.mate.size)
+
+    def shared_round(self, workers: Workers) -> None:
+        """One round, the bids shared among the workers."""
+        share = -(-self.waiting // workers.threads)
+
+        def bid_for_share(worker: int) -> bool:
+            first, last = worker * share, min((worker + 1) * share, self.waiting)
+            bid(
+                self.own.entries, self.own.dual, self.other.dual, self.bidders, first, last,
+                *self.bids, *self.terms, np.empty(LANES),
+            )  # fmt: skip
+            return True
+
+        workers.run(bid_for_share, workers.threads)
+        self.waiting = award(
+            self.own.dual, self.other.dual, self.own.mate, self.other.mate, self.other.winner,
+            self.bidders, self.waiting, *self.bids, self.terms[0],
+        )  # fmt: skip
+        self.rounds += 1
+
+    def rounds_alone(self) -> None:
+        """As many rounds as the budget allows."""
+        self.waiting, rounds = hold_rounds(
+            self.own.entries, self.own.dual, self.other.dual, self.own.mate, self.other.mate,
+            self.other.winner, self.bidders, self.waiting, *self.bids, *self.terms,
+            np.empty(LANES), self.length, BUDGET,
+        )  # fmt: skip
+        self.rounds += rounds
+
+
+# -- duals -----------------------------------------------------------------------------------------
+
+
+def write_duals(
+    costs: Any,
+    limit: float | None,
+    precision: Precision,
+    price: np.ndarray,
+    row_to_col: np.ndarray,
+    row_dual: np.ndarray,
+    col_dual: np.ndarray,
+) -> None:
+    """Duals that no pair undercuts, from prices: exact ones if the assignment allows it.
+
+    An assignment that is not within the last epsilon gets bounds that leave a gap.
+    """
+    is_whole = col_dual.dtype.kind == "i"
+    if precision.is_exact:
+        price = round_prices(price, row_to_col, precision.epsilon)
+        col_dual[:] = close_gaps(price, 2 * max(costs.largest, abs(limit or 0)))
+    elif is_whole:
+        col_dual[:] = np.rint(np.maximum(price, -(row_to_col.size + 1) * costs.largest))
+    else:
+        col_dual[:] = price
+    far = np.iinfo(np.int64).max if is_whole else np.inf
+    least = np.empty(LANES, col_dual.dtype)
+    find_minima(_entries(costs), col_dual, least, far, row_dual)
+    if limit is not None:
+        np.minimum(row_dual, limit, out=row_dual, casting="unsafe")
+
+
+def round_prices(price: np.ndarray, row_to_col: np.ndarray, epsilon: float) -> np.ndarray:
+    """Integer prices that keep an assignment optimal, as told above under Exactness."""
+    scale = round(1 / epsilon)
+    steps = np.rint(price * scale).astype(np.int64)
+    is_bad = np.zeros(scale, bool)
+    is_bad[(scale - 1 - steps[row_to_col[row_to_col >= 0]]) % scale] = True
+    return (steps + is_bad.argmin()) // scale
+
+
+def _entries(costs: Any) -> Any:
+    return (costs.indptr, costs.indices, costs.weights) if costs.is_sparse else costs.values
+
+
+# -- the kernels -----------------------------------------------------------------------------------
+
+
+@_kernel
+def _dense_least_two(entries, bidder, price, least, far):
+    return dense_least_two(entries[bidder], price, least, far)
+
+
+@_kernel
+def _sparse_least_two(entries, bidder, price, least, far):
+    indptr, indices, weights = entries
+    return sparse_least_two(indptr, indices, weights, price, bidder, far)
+
+
+_least_two = by_form(_dense_least_two, _sparse_least_two)
+"""The least two reduced costs of a bidder, and where."""
+
+
+@_kernel
+def bid(
+    entries, own_dual, other_dual, bidders, first, last, target, offer, cap, jump, epsilon, least
+):
+    """The bidding kernel, for bidders first to last.
+
+    The bidder's dual becomes what the second best would leave it, and epsilon more, up to the cap;
+    without a second, ``jump`` more.
+    """
+    for k in range(first, last):
+        bidder = bidders[k]
+        one, best, two, _ = _least_two(entries, bidder, other_dual, least, np.inf)
+        if cap - one <= epsilon:
+            target[k] = -1
+            continue
+        second = two - one if two < np.inf or cap < np.inf else jump
+        increment = min(second + epsilon, cap - one)
+        target[k] = best
+        offer[k] = other_dual[best] - increment
+        own_dual[bidder] = one + increment
+
+
+@_kernel
+def award(own_dual, other_dual, own_mate, other_mate, winner, bidders, count, target, offer, cap):
+    """The assignment kernel; how many of ``count`` bidders still wait, ``bidders[:waiting]``.
+
+    Who loses his mate bids again.
+    """
+    for k in range(count):
+        wanted = target[k]
+        if wanted >= 0 and (winner[wanted] < 0 or offer[k] < offer[winner[wanted]]):
+            winner[wanted] = k
+    waiting = 0
+    for k in range(count):
+        bidder, wanted = bidders[k], target[k]
+        if wanted < 0:
+            own_dual[bidder] = cap
+            continue
+        again = bidder
+        if winner[wanted] == k:
+            again = other_mate[wanted]
+            other_dual[wanted] = offer[k]
+            other_mate[wanted] = bidder
+            own_mate[bidder] = wanted
+            if again >= 0:
+                own_mate[again] = -1
+        if again >= 0:
+            bidders[waiting] = again
+            waiting += 1
+    for k in range(count):
+        if target[k] >= 0:
+            winner[target[k]] = -1
+    return waiting
+
+
+@_kernel
+def hold_rounds(
+    entries, own_dual, other_dual, own_mate, other_mate, winner, bidders, count, target, offer,
+    cap, jump, epsilon, least, length, budget,
+):  # fmt: skip
+    """Rounds until nobody waits or ``budget`` entries were looked at; who waits, and the rounds."""
+    rounds = 0
+    while count > 0 and budget > 0:
+        budget -= count * length
+        bid(
+            entries, own_dual, other_dual, bidders, 0, count, target, offer,
+            cap, jump, epsilon, least,
+        )  # fmt: skip
+        count = award(
+            own_dual, other_dual, own_mate, other_mate, winner, bidders, count, target, offer, cap
+        )
+        rounds += 1
+    return count, rounds
+
+
+@_kernel
+def find_minima(entries, price, least, far, minima):
+    """The least reduced cost of each row."""
+    for row in range(minima.size):
+        minima[row] = _least_two(entries, row, price, least, far)[0]

@@ -1,0 +1,393 @@
+"""Shortest augmenting paths in a dense cost matrix: the kernels of Jonker and Volgenant.
+
+Row i may take column j at ``costs[i, j]``, or take none at ``limit`` where ``leaves`` allows that.
+With prices p of the columns, the reduced cost of a pair is costs[i, j] - p[j]. Throughout, a
+matched pair has the least reduced cost of its row; and an unmatched column has the price 0, a
+matched one at most 0, unless all rows and all columns must be matched: then any price will do. So
+no matching of the same rows is cheaper, and the least reduced cost is the row's dual.
+
+Columns are divided into lanes of neighbours, LANES of them at most. A row is read lane by lane, in
+loops without a branch that compile to vector instructions; they run over slices, because Numba
+allows for an index below 0 in any range that does not begin at 0. What matters of a lane is its
+least number, and only lanes where that is small are looked at again.
+
+One row's search is Dijkstra's, with a tree of columns. All columns at the least distance join at
+once, and the mate of one that has joined is scanned. The path ends in an unmatched column, or in a
+row of the tree that had better take none.
+
+    dist[j]      distance of column j from the root; ``low`` when it is in the tree
+    least[k]     least distance outside the tree in lane k
+    pred[j]      row from which column j is reached
+    tree         columns in the order of joining: tree[:HEAD] are scanned, tree[HEAD:TAIL] wait
+    reach[k]     distance of tree[k]
+    free         rows to be served; free[NEXT] is next, free[:KEPT] wait for another turn
+    spot         the integers NEXT, KEPT, HEAD, TAIL, LEAVER (the row that takes none), SCANS
+    mark         the distances FRONT (of the last that joined) and LEAVE (of taking none)
+
+``low`` and ``far`` lie below and above every number: -inf and inf, or the ends of the integers'
+range. A forbidden pair costs inf; among integers there is none, so that one step leads from any row
+to a column of price 0, and prices and distances stay within a few times the largest cost.
+
+Kernels stop after about ``budget`` entries; the mates are then a matching, and another call with
+the same arrays goes on.
+
+References
+----------
+Jonker, Volgenant, *A shortest augmenting path algorithm for dense and sparse linear assignment
+problems*, Computing 38, 1987.
+"""
+
+from __future__ import annotations
+
+from numba import njit
+
+from gpumatch.cpu.numba_tools.vector_min import lesser
+
+__all__ = [
+    "BUDGET",
+    "LANES",
+    "augment",
+    "lower_to_minima",
+    "reduce_rows",
+    "row_minima",
+    "take_nearest",
+]
+
+LANES = 32
+"""Lanes of a row, at most."""
+WIDTH = 128
+"""Columns of a lane, at least: fewer are not worth a loop of their own."""
+BUDGET = 2**26
+"""Entries scanned between two returns to Python: a fifth of a second on a busy machine."""
+
+FOUND, LEFT, SPENT, STUCK = range(4)  # a path to a column, to a row; budget spent; no path
+NEXT, KEPT, HEAD, TAIL, LEAVER, SCANS = range(6)
+FRONT, LEAVE = range(2)
+
+_kernel = njit(cache=True, nogil=True, fastmath={"nnan", "nsz"})
+_inlined = njit(inline="always")
+
+
+@_kernel
+def lower_to_minima(costs, price, nearest, first, last):
+    """Lower prices to the least costs in rows first to last, and name the ``nearest`` rows."""
+    for row in range(first, last):
+        line = costs[row]
+        for col in range(price.size):
+            cheaper = line[col] < price[col]
+            price[col] = line[col] if cheaper else price[col]
+            nearest[col] = row if cheaper else nearest[col]
+
+
+@_kernel
+def take_nearest(nearest, row_to_col, col_to_row):
+    """Match each row to the first column it is nearest to."""
+    for col in range(nearest.size):
+        row = nearest[col]
+        if row_to_col[row] < 0:
+            row_to_col[row] = col
+            col_to_row[col] = row
+
+
+@_kernel
+def row_minima(costs, price, least, far, minima, first, last):
+    """The least reduced costs of rows first to last."""
+    for row in range(first, last):
+        _lane_minima(costs[row], price, least, far)
+        minima[row] = _least(least)
+
+
+@_inlined
+def _lane_width(ncols):
+    """The columns of a lane; the last may have fewer."""
+    return max(WIDTH, -(-ncols // LANES))
+
+
+@_kernel
+def _lane_minima(line, price, least, far):
+    """The least reduced cost in each lane."""
+    width = _lane_width(price.size)
+    least[:] = far
+    for lane, begin in enumerate(range(0, price.size, width)):
+        end = begin + width
+        least[lane] = _least_reduced(line[begin:end], price[begin:end], far)
+
+
+@_inlined
+def _least_reduced(line, price, far):
+    """The least reduced cost of columns that are neighbours."""
+    number = price.dtype.type
+    least = far
+    for col in range(price.size):
+        least = lesser(least, number(line[col] - price[col]))
+    return least
+
+
+@_kernel
+def _least(least):
+    """The least over the lanes."""
+    nearest = least[0]
+    for lane in range(1, LANES):
+        nearest = lesser(nearest, least[lane])
+    return nearest
+
+
+@_kernel
+def least_two(line, price, least, far):
+    """The least two reduced costs of a row, and their columns: -1 where there is none."""
+    _lane_minima(line, price, least, far)
+    width = _lane_width(price.size)
+    one = _least(least)
+    if one == far:
+        return far, -1, far, -1
+    lane = _first_lane(least, one)
+    begin = lane * width
+    end = begin + width
+    first = begin + _first_col(line[begin:end], price[begin:end], one)
+    after = first + 1
+    least[lane] = lesser(
+        _least_reduced(line[begin:first], price[begin:first], far),
+        _least_reduced(line[after:end], price[after:end], far),
+    )
+    two = _least(least)
+    if two == far:
+        return one, first, far, -1
+    begin = _first_lane(least, two) * width
+    end = begin + width
+    if two == one:
+        begin = max(begin, after)
+    return one, first, two, begin + _first_col(line[begin:end], price[begin:end], two)
+
+
+@_inlined
+def _first_lane(least, nearest):
+    """The first lane with the least of all."""
+    lane = 0
+    while least[lane] > nearest:
+        lane += 1
+    return lane
+
+
+@_inlined
+def _first_col(line, price, reduced):
+    """The first column of that reduced cost."""
+    number = price.dtype.type
+    first = price.size
+    for col in range(price.size):
+        is_such = number(line[col] - price[col]) == reduced
+        first = min(first, col if is_such else price.size)
+    return first
+
+
+@_kernel
+def bid(row, one, col, two, other, price, row_to_col, col_to_row, free, spot, limit, leaves, far):
+    """Give ``row`` its cheapest column, and lower its price until the second is as cheap.
+
+    The row that loses the column so goes next; one that loses it to a tie waits in free[:KEPT],
+    and so does ``row`` where the price is too coarse to fall, or no second choice says how far.
+    """
+    if leaves and limit <= one:
+        return
+    if leaves and limit < two:
+        two, other = limit, -1
+    loser = col_to_row[col] if col >= 0 else row
+    lowered = price[col] - (two - one) if two < far else price[col]
+    falls = lowered < price[col]
+    if falls:
+        price[col] = lowered
+    elif loser >= 0 and (one < two or other < 0):
+        free[spot[KEPT]] = row
+        spot[KEPT] += 1
+        return
+    elif loser >= 0:
+        col = other
+        loser = col_to_row[col]
+    row_to_col[row] = col
+    col_to_row[col] = row
+    if loser < 0:
+        return
+    row_to_col[loser] = -1
+    if falls:
+        spot[NEXT] -= 1
+        free[spot[NEXT]] = loser
+    else:
+        free[spot[KEPT]] = loser
+        spot[KEPT] += 1
+
+
+@_kernel
+def reduce_rows(
+    costs, price, row_to_col, col_to_row, free, spot, least, limit, leaves, far, most_scans, budget
+):
+    """Let the free rows bid for their cheapest columns, each until it has one or waits.
+
+    True when all have, or ``most_scans`` rows were scanned; False when the budget is spent.
+    """
+    while spot[NEXT] < free.size:
+        if spot[SCANS] >= most_scans:
+            return True
+        if budget <= 0:
+            return False
+        row = free[spot[NEXT]]
+        spot[NEXT] += 1
+        spot[SCANS] += 1
+        budget -= price.size
+        one, col, two, other = least_two(costs[row], price, least, far)
+        bid(
+            row, one, col, two, other, price, row_to_col, col_to_row, free, spot, limit, leaves, far
+        )
+    return True
+
+
+@_kernel
+def _relax(line, price, offset, row, dist, pred, least, low, far):
+    """Offer every column outside the tree the way through ``row``; bring ``least`` up to date."""
+    width = _lane_width(dist.size)
+    least[:] = far
+    for lane, begin in enumerate(range(0, dist.size, width)):
+        end = begin + width
+        least[lane] = _relax_lane(
+            line[begin:end], price[begin:end], offset, row, dist[begin:end], pred[begin:end],
+            low, far,
+        )  # fmt: skip
+
+
+@_inlined
+def _relax_lane(line, price, offset, row, dist, pred, low, far):
+    """Do so in one lane; the least distance there."""
+    number = price.dtype.type
+    least = far
+    for col in range(dist.size):
+        there = number((line[col] - price[col]) + offset)
+        known, before = dist[col], pred[col]
+        near = lesser(there, known)
+        dist[col] = near
+        pred[col] = row if there < known else before
+        least = lesser(least, near if near > low else far)
+    return least
+
+
+@_kernel
+def _join(front, dist, least, col_to_row, tree, reach, tail, low):
+    """Let the columns within ``front`` join the tree; a free one among them or -1, and the tail."""
+    width = _lane_width(dist.size)
+    for lane, begin in enumerate(range(0, dist.size, width)):
+        if least[lane] > front:
+            continue
+        first, last = _span(dist[begin : begin + width], front, low)
+        for col in range(begin + first, begin + last + 1):
+            if dist[col] > front or dist[col] == low:
+                continue
+            if col_to_row[col] < 0:
+                return col, tail
+            dist[col] = low
+            tree[tail] = col
+            reach[tail] = front
+            tail += 1
+    return -1, tail
+
+
+@_inlined
+def _span(dist, front, low):
+    """The first and the last of the columns within ``front`` and outside the tree."""
+    first, last = dist.size, -1
+    for col in range(dist.size):
+        is_near = (dist[col] <= front) & (dist[col] > low)
+        first = min(first, col if is_near else dist.size)
+        last = max(last, col if is_near else -1)
+    return first, last
+
+
+@_kernel
+def turn(root, col, row, pred, row_to_col, col_to_row):
+    """Flip the path from ``root``, whose last step takes ``row`` from its column to ``col``.
+
+    With ``col`` -1 the row takes none.
+    """
+    while True:
+        previous = row_to_col[row]
+        row_to_col[row] = col
+        if col >= 0:
+            col_to_row[col] = row
+        if row == root:
+            return
+        col = previous
+        row = pred[col]
+
+
+@_kernel
+def _grow(
+    costs, price, row_to_col, col_to_row, root, spot, mark,
+    dist, pred, least, tree, reach, limit, leaves, low, far, budget,
+):  # fmt: skip
+    """Grow the tree of ``root`` until a path ends or the budget is spent.
+
+    What ended it, the sink (the free column, or -1 where a row takes none), and the scans.
+    """
+    scans = 0
+    front, leave = mark[FRONT], mark[LEAVE]
+    head, tail, leaver = spot[HEAD], spot[TAIL], spot[LEAVER]
+    outcome, sink = SPENT, -1
+    if head < 0:
+        head = tail = 0
+        front = low
+        leave, leaver = (limit, root) if leaves else (far, -1)
+        dist[:] = far
+        _relax(costs[root], price, price.dtype.type(0), root, dist, pred, least, low, far)
+        scans = 1
+    nearest = _least(least)
+    while scans * dist.size < budget:
+        if head == tail:
+            front = max(front, nearest)
+            if leave <= front and leaver >= 0:
+                front, outcome = leave, LEFT
+                break
+            if front == far:
+                outcome = STUCK
+                break
+        if nearest <= front:
+            sink, tail = _join(front, dist, least, col_to_row, tree, reach, tail, low)
+            if sink >= 0:
+                outcome = FOUND
+                break
+        col = tree[head]
+        head += 1
+        row = col_to_row[col]
+        line = costs[row]
+        offset = front - (line[col] - price[col])
+        if leaves and limit + offset < leave:
+            leave, leaver = limit + offset, row
+        _relax(line, price, offset, row, dist, pred, least, low, far)
+        nearest = _least(least)
+        scans += 1
+    mark[FRONT], mark[LEAVE] = front, leave
+    spot[HEAD], spot[TAIL], spot[LEAVER] = head, tail, leaver
+    return outcome, sink, scans
+
+
+@_kernel
+def augment(
+    costs, price, row_to_col, col_to_row, free, spot, mark,
+    dist, pred, least, tree, reach, limit, leaves, low, far, budget,
+):  # fmt: skip
+    """Match the free rows by shortest augmenting paths, as far as the budget goes.
+
+    How it ended: FOUND when all rows are served, SPENT, or STUCK when a row has no path.
+    """
+    while spot[NEXT] < free.size:
+        root = free[spot[NEXT]]
+        outcome, sink, scans = _grow(
+            costs, price, row_to_col, col_to_row, root, spot, mark,
+            dist, pred, least, tree, reach, limit, leaves, low, far, budget,
+        )  # fmt: skip
+        budget -= scans * price.size
+        spot[SCANS] += scans
+        if outcome >= SPENT:
+            return outcome
+        for k in range(spot[TAIL]):
+            price[tree[k]] += reach[k] - mark[FRONT]
+        row = spot[LEAVER] if outcome == LEFT else pred[sink]
+        turn(root, sink, row, pred, row_to_col, col_to_row)
+        spot[NEXT] += 1
+        spot[HEAD] = -1
+    return FOUND

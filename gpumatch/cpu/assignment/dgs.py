@@ -1,0 +1,325 @@
+"""Deep Greedy Switching: a quick assignment, usually within a percent of the best.
+
+From an assignment of agents to jobs (here rows and columns), the best exchange of every agent is
+looked up, and that of every job; the best of all is made, those who took part look again, and so on
+until no exchange gains anything (Roverso et al. 2010, Algorithms 1 and 2). What is found cannot be
+bettered by giving one row another column, even if that column's row gets the first one's.
+
+The two evaluations are one, on the costs and on their transpose. With sigma the mates, vertex v
+looks at each w on the other side, and what changes when it takes w and w's mate takes sigma(v):
+
+    gain = c(v, sigma(v)) + c(sigma(w), w) - c(v, w) - c(sigma(w), sigma(v))
+
+A vertex without a mate costs its ``idle`` price: 0 for a column, for a row the limit if there is
+one. With a limit a row may also drop its column. A forbidden pair costs inf, and no exchange leads
+to one. If all rows must be assigned and some pairs are forbidden, the start is completed to a
+maximum matching first, so a full assignment is found if there is one.
+
+Gains are remembered until a vertex takes part in an exchange, and may be out of date by then; so an
+exchange is made only if it gains now. All vertices are looked up again when no remembered exchange
+is left, until that finds nothing. Each exchange lowers the cost, even as rounded sums
+of two: hence the algorithm ends.
+
+The duals are no more than a bound on what is missed. Bellman and Ford's relaxation, some sweeps
+long, moves the prices towards those at which every row likes its own column best. That cannot
+succeed fully unless the assignment is optimal; the best bound among the sweeps is kept.
+
+Encodings
+---------
+``gain[v]``     what v's best exchange gains, 0: nothing
+``choice[v]``   the other side's vertex that v takes in it, -1 none: v drops its mate
+Those of a ``side`` are at `gpumatch.cpu.assignment.dgs_kernels.Side`.
+
+O(nm) for looking up all, O(n + m) for each exchange. Memory: the costs twice, for the columns are
+read as often as the rows.
+
+References
+----------
+Roverso, Naiem, El-Beltagy, El-Ansary, Haridi, *A GPU-enabled solver for time-constrained linear sum
+assignment problems*, INFOS 2010.
+Naiem, El-Beltagy, *Deep greedy switching: a fast and simple approach for linear assignment
+problems*, ICNAAM 2009.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gpumatch.arrays import count_matched
+from gpumatch.cpu.assignment.dgs_kernels import (
+    Side,
+    evaluate,
+    relax,
+    switch,
+    take_any,
+    take_cheapest,
+)
+from gpumatch.cpu.assignment.feasibility import complete
+from gpumatch.cpu.numba_tools.workers import Workers
+
+__all__ = ["Differences", "bound", "run", "start_from", "switch_until_none"]
+
+BUDGET = 2**22
+"""Entries looked at between two returns to Python: some hundredths of a second."""
+SWEEPS = 20
+"""Sweeps over all costs for the duals, at most."""
+PATIENCE = 2
+"""Sweeps that narrow the gap by less than a tenth after which there are no more."""
+
+
+def run(
+    costs: Any,
+    row_to_col: np.ndarray,
+    col_to_row: np.ndarray,
+    row_dual: np.ndarray,
+    col_dual: np.ndarray,
+    control: Any,
+    *,
+    limit: float | None,
+    threads: int,
+    seed: int,
+    start: str = "random",
+    evaluation: str = "auto",
+    switching: str = "auto",
+) -> bool:
+    """Assign the rows, and bound what better assignments cost; see `gpumatch.assignment`.
+
+    Parameters
+    ----------
+    start : {"random", "greedy"}
+        Give each row, in random order, any column that is free, or the cheapest one.
+    evaluation : {"auto", "cpu"}
+        Where differences are evaluated; the others are the GPU's.
+    switching : {"auto", "sequential"}
+        Exchanges are made one by one; those of many at a time are the reference's and the GPU's.
+
+    Returns
+    -------
+    bool
+        True when no exchange is left, or no full assignment exists; False when stopped.
+    """
+    if evaluation not in ("auto", "cpu"):
+        raise ValueError(f"evaluation={evaluation!r} does not run on 'cpu': pass 'cpu'")
+    if switching not in ("auto", "sequential"):
+        raise ValueError(f"switching={switching!r} does not run on 'cpu': pass 'sequential'")
+    mates = row_to_col, col_to_row
+    price = np.minimum(col_dual, 0)
+    row_dual[:] = -costs.largest if limit is None else min(-costs.largest, limit)
+    col_dual[:] = 0
+    if not start_from(start, costs, *mates, control, limit=limit, threads=threads, seed=seed):
+        return False
+    if row_to_col.size == 0 or (limit is None and (row_to_col < 0).any()):
+        return True
+    differences = Differences(costs, *mates, col_dual.dtype.type, limit)
+    with Workers(threads, costs.nnz) as workers:
+        if not switch_until_none(differences, _Evaluation(differences, workers, control), control):
+            return False
+    with control.part("bound"):
+        return bound(costs, row_to_col, price, row_dual, col_dual, limit, control)
+
+
+# -- the start -------------------------------------------------------------------------------------
+
+
+def start_from(
+    start: str,
+    costs: Any,
+    row_to_col: np.ndarray,
+    col_to_row: np.ndarray,
+    control: Any,
+    *,
+    limit: float | None,
+    threads: int,
+    seed: int,
+) -> bool:
+    """Assign the rows that are free, all if there is no limit and they can be; False when stopped.
+
+    Parameters are those of `run`.
+    """
+    rng = np.random.default_rng(seed)
+    rows = rng.permutation(np.flatnonzero(row_to_col < 0))
+    turns = rng.integers(0, 2**31, rows.size)
+    entries, far = _entries(costs), _far(costs)
+    take = take_cheapest if start == "greedy" else take_any
+    row_limit = far if limit is None else limit
+    done = 0
+    while done < rows.size:
+        done = take(entries, row_to_col, col_to_row, rows, turns, done, row_limit, far, BUDGET)
+        if control.tick(count_matched(row_to_col)):
+            return False
+    if limit is not None or (row_to_col >= 0).all():
+        return True
+    return complete(costs, row_to_col, col_to_row, control, threads=threads, seed=seed)
+
+
+# -- switching -------------------------------------------------------------------------------------
+
+
+class Differences:
+    """Both sides of a problem, and the best exchange last found for each vertex of either.
+
+    Attributes
+    ----------
+    rows, cols : Side
+        What agents and jobs may take and what they have; their mates are the caller's.
+    row_gain, row_choice, col_gain, col_choice : arrays
+        What each gains, 0 for nothing, and what it takes.
+    """
+
+    def __init__(
+        self,
+        costs: Any,
+        row_to_col: np.ndarray,
+        col_to_row: np.ndarray,
+        number: Any,
+        limit: float | None,
+    ) -> None:
+        far = number(_far(costs))
+        row_idle = far if limit is None else number(limit)
+        rows = np.flatnonzero(row_to_col >= 0)
+        cols = row_to_col[rows]
+        row_paid = np.full(row_to_col.size, row_idle)
+        col_paid = np.zeros(col_to_row.size, number)
+        row_paid[rows] = col_paid[cols] = costs.at(rows, cols)
+        self.rows = Side(_entries(costs), row_to_col, row_paid, row_idle, far)
+        self.cols = Side(_entries(costs.transpose()), col_to_row, col_paid, number(0), far)
+        self.row_gain, self.row_choice = _nothing(row_paid)
+        self.col_gain, self.col_choice = _nothing(col_paid)
+
+    @property
+    def matched(self) -> int:
+        return count_matched(self.rows.mate)
+
+
+def switch_until_none(differences: Differences, evaluate_all: Any, control: Any) -> bool:
+    """Algorithm 1; False when stopped.
+
+    Parameters
+    ----------
+    evaluate_all : callable
+        Looks up the best exchanges of all vertices; tells whether it has not been stopped.
+    """
+    exchanges = 1
+    while exchanges:
+        with control.part("difference evaluation"):
+            if not evaluate_all():
+                return False
+        with control.part("switching"):
+            exchanges, ended = _switch(differences, control)
+        control.phase(found=0, matched=differences.matched, exchanges=exchanges)
+        if not ended:
+            return False
+    return True
+
+
+def _switch(differences: Differences, control: Any) -> tuple[int, bool]:
+    """Make exchanges while any is left: how many, and whether none is."""
+    d, exchanges, ended = differences, 0, False
+    while not ended:
+        more, ended = switch(
+            d.rows, d.cols, d.row_gain, d.row_choice, d.col_gain, d.col_choice, BUDGET
+        )
+        exchanges += more
+        if control.tick(d.matched):
+            return exchanges, False
+    return exchanges, True
+
+
+class _Evaluation:
+    """Looks up the best exchanges on the workers' threads (ADE and JDE for all)."""
+
+    def __init__(self, differences: Differences, workers: Workers, control: Any) -> None:
+        self.differences, self.workers, self.control = differences, workers, control
+
+    def __call__(self) -> bool:
+        d = self.differences
+        agents = d.rows, d.cols, d.row_gain, d.row_choice
+        jobs = d.cols, d.rows, d.col_gain, d.col_choice
+        return all(self._evaluate(*whose) for whose in (agents, jobs))
+
+    def _evaluate(self, own: Side, other: Side, gain: np.ndarray, choice: np.ndarray) -> bool:
+        """Look up the best exchanges of one side; False when stopped."""
+        size, threads = own.mate.size, self.workers.threads
+        length = max(1, _entry_count(own.entries) // max(size, 1))
+        step = max(1, BUDGET // length)
+        for begin in range(0, size, step * threads):
+
+            def evaluate_share(worker: int, begin: int = begin) -> bool:
+                first = min(begin + worker * step, size)
+                evaluate(own, other, gain, choice, first, min(first + step, size))
+                return True
+
+            self.workers.run(evaluate_share, threads)
+            if self.control.tick(self.differences.matched):
+                return False
+        return True
+
+
+def _nothing(paid: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    return np.zeros_like(paid), np.full(paid.size, -1, np.int32)
+
+
+# -- the bound -------------------------------------------------------------------------------------
+
+
+def bound(
+    costs: Any,
+    row_to_col: np.ndarray,
+    price: np.ndarray,
+    row_dual: np.ndarray,
+    col_dual: np.ndarray,
+    limit: float | None,
+    control: Any,
+) -> bool:
+    """Put the best duals of some sweeps into row_dual and col_dual; False when stopped.
+
+    Parameters
+    ----------
+    price : array of length ncols
+        Prices to begin from, at most 0; not kept.
+    """
+    entries, far = _entries(costs), _far(costs)
+    rows = np.flatnonzero(row_to_col >= 0)
+    cols = row_to_col[rows]
+    paid = costs.at(rows, cols).astype(price.dtype)
+    dear = price.dtype.type(far if limit is None else limit)
+    held = np.full(row_to_col.size, dear)
+    minima, lowered = np.empty_like(row_dual), np.empty_like(price)
+    is_fixed = np.ones(price.size, bool)
+    is_fixed[cols] = False
+    farthest = (row_to_col.size + 1) * costs.largest  # as far as any price need be from 0
+    total = float(paid.sum(dtype=np.float64))
+    total += 0 if limit is None else float(limit) * (row_to_col.size - rows.size)
+    gap, in_vain = np.inf, 0
+    step = max(1, BUDGET * row_to_col.size // max(costs.nnz, 1))
+    for _ in range(SWEEPS):
+        held[rows] = paid - price[cols]
+        lowered[:] = price
+        for first in range(0, held.size, step):
+            last = min(first + step, held.size)
+            relax(entries, price, held, minima, lowered, is_fixed, dear, first, last)
+            if control.tick(rows.size):
+                return False
+        missed = total - float(minima.sum(dtype=np.float64) + price.sum(dtype=np.float64))
+        in_vain = 0 if missed < 0.9 * gap else in_vain + 1
+        if missed < gap:
+            gap = missed
+            row_dual[:], col_dual[:] = minima, price
+        if in_vain == PATIENCE or (lowered == price).all():
+            break
+        price, lowered = np.maximum(lowered, -farthest), price
+    return True
+
+
+def _entries(costs: Any) -> Any:
+    return (costs.indptr, costs.indices, costs.weights) if costs.is_sparse else costs.values
+
+
+def _entry_count(entries: Any) -> int:
+    return entries[1].size if isinstance(entries, tuple) else entries.size
+
+
+def _far(costs: Any) -> Any:
+    return np.iinfo(np.int64).max if costs.is_integer else np.inf

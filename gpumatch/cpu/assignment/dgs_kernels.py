@@ -1,0 +1,322 @@
+"""The compiled kernels of Deep Greedy Switching; `gpumatch.cpu.assignment.dgs` drives them.
+
+They read dense costs, or stored entries in CSR: `_places`, `_entry`, `_cost` and `_best_choice` are
+each compiled for the form at hand (`gpumatch.cpu.assignment.entries`).
+
+A ``side`` holds what one evaluation needs: the costs and the other side's, both mates, both idle
+prices, as arrays that the two sides share; `gpumatch.cpu.assignment.dgs` has the encodings of the
+rest.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+
+from gpumatch.cpu.assignment.entries import by_form
+from gpumatch.cpu.numba_tools.vector_min import lesser
+
+_kernel = njit(cache=True, nogil=True)
+
+
+class Side(NamedTuple):
+    """What one side may take and what it has: the vertices are rows, or all are columns.
+
+    Attributes
+    ----------
+    entries : array or tuple
+        Dense costs, or indptr, indices and costs of the stored ones.
+    mate : int32 array
+    paid : int64 or float64 array
+        What each vertex's pair costs, or ``idle``.
+    idle : number
+        What it costs to have no mate, ``far`` where all must have one.
+    far : number
+        Above all costs: the cost of a forbidden pair.
+    """
+
+    entries: Any
+    mate: np.ndarray
+    paid: np.ndarray
+    idle: Any
+    far: Any
+
+
+# -- the forms of costs ----------------------------------------------------------------------------
+
+
+@_kernel
+def _dense_places(entries, vertex):
+    return 0, entries.shape[1]
+
+
+@_kernel
+def _stored_places(entries, vertex):
+    return entries[0][vertex], entries[0][vertex + 1]
+
+
+_places = by_form(_dense_places, _stored_places)
+"""Where the vertex's entries are: the first, and the one behind the last."""
+
+
+@_kernel
+def _dense_entry(entries, vertex, place):
+    return place, entries[vertex, place]
+
+
+@_kernel
+def _stored_entry(entries, vertex, place):
+    return entries[1][place], entries[2][place]
+
+
+_entry = by_form(_dense_entry, _stored_entry)
+"""The other vertex, and the cost, of an entry."""
+
+
+@_kernel
+def _dense_cost(entries, vertex, other, far):
+    return entries[vertex, other]
+
+
+@_kernel
+def _stored_cost(entries, vertex, other, far):
+    first, last = entries[0][vertex], entries[0][vertex + 1]
+    while first < last:
+        middle = (first + last) // 2
+        if entries[1][middle] < other:
+            first = middle + 1
+        else:
+            last = middle
+    if first < entries[0][vertex + 1] and entries[1][first] == other:
+        return entries[2][first]
+    return far
+
+
+_cost = by_form(_dense_cost, _stored_cost)
+"""The cost of a pair, ``far`` where it is not stored."""
+
+
+# -- start, exchanges, bound -----------------------------------------------------------------------
+
+
+@_kernel
+def take_any(entries, row_to_col, col_to_row, rows, turns, done, limit, far, budget):
+    """Give rows[done:] the first free columns behind a random place; how many rows are done."""
+    while done < rows.size and budget > 0:
+        row = rows[done]
+        first, last = _places(entries, row)
+        count = last - first
+        for k in range(count):
+            col, cost = _entry(entries, row, first + (turns[done] + k) % count)
+            budget -= 1
+            if col_to_row[col] < 0 and cost < far:
+                row_to_col[row], col_to_row[col] = col, row
+                break
+        budget -= 1
+        done += 1
+    return done
+
+
+@_kernel
+def take_cheapest(entries, row_to_col, col_to_row, rows, turns, done, limit, far, budget):
+    """Give rows[done:] the cheapest of the free columns, if below ``limit``; the rows done."""
+    while done < rows.size and budget > 0:
+        row = rows[done]
+        first, last = _places(entries, row)
+        least, nearest = limit, -1
+        for place in range(first, last):
+            col, cost = _entry(entries, row, place)
+            if cost < least and col_to_row[col] < 0:
+                least, nearest = cost, col
+        if nearest >= 0:
+            row_to_col[row], col_to_row[nearest] = nearest, row
+        budget -= 1 + last - first
+        done += 1
+    return done
+
+
+@_kernel
+def difference(own, other, vertex, wanted, cost):
+    """What is gained when ``vertex`` takes ``wanted`` at ``cost``, and their mates each other."""
+    zero = own.paid.dtype.type(0)
+    mate, loser = own.mate[vertex], other.mate[wanted]
+    rest = zero
+    if mate >= 0 and loser >= 0:
+        rest = zero + _cost(other.entries, mate, loser, own.far)
+    elif mate >= 0:
+        rest = other.idle
+    elif loser >= 0:
+        rest = own.idle
+    if cost >= own.far or rest >= own.far:
+        return zero
+    return own.paid[vertex] + other.paid[wanted] - (cost + rest)
+
+
+@_kernel
+def difference_without(own, other, vertex):
+    """What is gained when ``vertex`` drops its mate."""
+    if own.mate[vertex] < 0 or own.idle >= own.far or other.idle >= own.far:
+        return own.paid.dtype.type(0)
+    return own.paid[vertex] - (own.idle + other.idle)
+
+
+@_kernel
+def _best_listed(entries, own, other, vertex, best):
+    """Entry by entry, as some may be missing, and the vertex may have no mate."""
+    choice = -1
+    first, last = _places(entries, vertex)
+    for place in range(first, last):
+        wanted, cost = _entry(entries, vertex, place)
+        if wanted != own.mate[vertex]:
+            gain = difference(own, other, vertex, wanted, own.paid.dtype.type(0) + cost)
+            if gain > best:
+                best, choice = gain, wanted
+    return best, choice
+
+
+@_kernel
+def _best_dense(entries, own, other, vertex, best):
+    """In loops that compile to vector instructions: what is best, then where."""
+    mate, paid = own.mate[vertex], own.paid[vertex]
+    if mate < 0:
+        return _best_listed(entries, own, other, vertex, best)
+    line, crossing = entries[vertex], other.entries[mate]
+    loss = -best
+    for wanted in range(line.size):
+        loss = lesser(loss, _loss(line, crossing, paid, other, wanted))
+    if loss < -best:
+        for wanted in range(line.size):
+            if _loss(line, crossing, paid, other, wanted) == loss:
+                return -loss, wanted
+    return best, -1
+
+
+_best_choice = by_form(_best_dense, _best_listed)
+"""The first exchange that gains most, if more than ``best``: its gain, and what is taken."""
+
+
+@njit(inline="always")
+def _loss(line, crossing, paid, other, wanted):
+    """The `difference` of a vertex that has a mate, with the sign turned."""
+    loser = other.mate[wanted]
+    rest = crossing[loser]  # read, whatever it is, so that there is no branch
+    rest = rest if loser >= 0 else other.idle
+    return (line[wanted] + rest) - (paid + other.paid[wanted])
+
+
+@_kernel
+def find_best(own, other, vertex):
+    """The best exchange of a vertex: what it gains, 0 if there is none, and what it takes (ADE)."""
+    least = max(difference_without(own, other, vertex), own.paid.dtype.type(0))
+    return _best_choice(own.entries, own, other, vertex, least)
+
+
+@_kernel
+def evaluate(own, other, gain, choice, first, last):
+    """Look up the best exchanges of vertices first to last."""
+    for vertex in range(first, last):
+        gain[vertex], choice[vertex] = find_best(own, other, vertex)
+
+
+@_kernel
+def exchange(own, other, vertex, wanted):
+    """Give ``vertex`` what it wants if that gains anything now; whether it did."""
+    zero = own.paid.dtype.type(0)
+    mate = own.mate[vertex]
+    if wanted == mate:
+        return False
+    if wanted < 0:
+        gains = difference_without(own, other, vertex) > 0
+        if gains:
+            _leave(own, vertex)
+            _leave(other, mate)
+        return gains
+    loser = other.mate[wanted]
+    cost = zero + _cost(own.entries, vertex, wanted, own.far)
+    if difference(own, other, vertex, wanted, cost) <= 0:
+        return False
+    _join(own, other, vertex, wanted, cost)
+    if mate >= 0 and loser >= 0:
+        _join(own, other, loser, mate, zero + _cost(other.entries, mate, loser, own.far))
+    elif mate >= 0:
+        _leave(other, mate)
+    elif loser >= 0:
+        _leave(own, loser)
+    return True
+
+
+@_kernel
+def _join(own, other, vertex, wanted, cost):
+    own.mate[vertex], other.mate[wanted] = wanted, vertex
+    own.paid[vertex] = other.paid[wanted] = cost
+
+
+@_kernel
+def _leave(side, vertex):
+    side.mate[vertex] = -1
+    side.paid[vertex] = side.idle
+
+
+@_kernel
+def _exchange_and_look(own, other, vertex, own_gain, own_choice, other_gain, other_choice):
+    """Make the vertex's best exchange, and let all who took part look again."""
+    mate, wanted = own.mate[vertex], own_choice[vertex]
+    loser = other.mate[wanted] if wanted >= 0 else -1
+    made = exchange(own, other, vertex, wanted)
+    for again in (vertex, loser):
+        if again >= 0:
+            own_gain[again], own_choice[again] = find_best(own, other, again)
+    for again in (mate, wanted):
+        if again >= 0:
+            other_gain[again], other_choice[again] = find_best(other, own, again)
+    return made
+
+
+@_kernel
+def _first_greatest(gain):
+    """Where the first of the greatest gains is."""
+    least = -gain[0]
+    for vertex in range(gain.size):
+        least = lesser(least, -gain[vertex])
+    for vertex in range(gain.size):
+        if gain[vertex] == -least:
+            return vertex
+    return 0
+
+
+@_kernel
+def switch(rows, cols, row_gain, row_choice, col_gain, col_choice, budget):
+    """Make the best exchanges one by one; how many were made, and whether none is left."""
+    made = 0
+    # Each looks through both gains, and lets two rows and two columns look again.
+    work = 3 * (row_gain.size + col_gain.size)
+    while budget > 0:
+        row, col = _first_greatest(row_gain), _first_greatest(col_gain)
+        if row_gain[row] <= 0 and col_gain[col] <= 0:
+            return made, True
+        if row_gain[row] > col_gain[col]:
+            made += _exchange_and_look(rows, cols, row, row_gain, row_choice, col_gain, col_choice)
+        else:
+            made += _exchange_and_look(cols, rows, col, col_gain, col_choice, row_gain, row_choice)
+        budget -= work
+    return made, False
+
+
+@_kernel
+def relax(entries, price, held, minima, lowered, is_fixed, dear, first, last):
+    """One sweep over rows first to last.
+
+    ``minima`` gets what a row pays at least, ``dear`` at most; ``lowered`` the prices at which it
+    would pay no less than what it has, ``held``, for all columns whose price is not fixed.
+    """
+    for row in range(first, last):
+        least = dear
+        begin, end = _places(entries, row)
+        for place in range(begin, end):
+            col, cost = _entry(entries, row, place)
+            least = lesser(least, cost - price[col])
+            before = lowered[col]
+            lowered[col] = before if is_fixed[col] else lesser(before, cost - held[row])
+        minima[row] = least

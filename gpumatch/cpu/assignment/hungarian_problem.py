@@ -1,0 +1,258 @@
+"""What both Hungarian variants begin and end with: a full dense problem, and its initial reduction.
+
+A sparse problem gets a dense matrix; where a row may go without at ``limit``, it gets a column of
+its own at that price. Thus every row must be matched, to one of no fewer columns, and ``far`` (inf,
+or the greatest int64) forbids a pair. O(nm) of memory, O(n(n + m)) with a limit.
+
+Rows are reduced by their least cost, the dual of the row. Columns are reduced by what then is least
+in them only if there are as many as rows: else one may stay unmatched, and its dual must be 0. Then
+each row takes the first free column to which it is tight. The paper leaves that to its first
+searches; what it calls initial assignments are all those before the first dual update.
+
+Integers do not overflow. With C = max |c|, rows of u, columns of v: u_i >= -C, as it never falls;
+and an alternating path of 2n - 1 pairs at most leads from row i to an unmatched column, whose dual
+is not negative, so u_i <= (2n - 1) C and v_j = c_ij - u_i >= -2n C for matched ones. So slacks are
+at most 2(n + 1) C < 2**63. The sum with which `tight_at` goes beyond is cut off at ``far``, which
+theta, the difference of two u_i, never reaches. Given duals that are too large are not taken.
+
+Reference: Date, Nagi, *GPU-accelerated Hungarian algorithms for the Linear Assignment Problem*,
+Parallel Computing 57, 2016, section 2.2 and Algorithm 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from gpumatch.cpu.numba_tools.workers import Workers
+
+__all__ = ["BUDGET", "Problem", "dense_matrix", "tight_at"]
+
+BUDGET = 2**26
+"""Entries looked at between two returns to Python."""
+ADOPTIONS = 4
+"""Times that given prices are mended before they are given up."""
+
+_kernel = njit(cache=True, nogil=True, fastmath={"nnan", "nsz"})
+
+
+def dense_matrix(costs: Any, limit: float | None) -> np.ndarray:
+    """All that a row may be matched to, its own column for going without at `limit` among them."""
+    if not costs.is_sparse and limit is None:
+        return costs.values
+    nrows, ncols = costs.shape
+    number = np.dtype(np.int64 if costs.is_integer else np.float64)
+    width = ncols if limit is None else ncols + nrows
+    values = np.full((nrows, width), _far(number), number)
+    if costs.is_sparse:
+        rows, cols = costs.graph.edges()
+        values[rows, cols] = costs.weights
+    else:
+        values[:, :ncols] = costs.values
+    if limit is not None:
+        own = np.arange(nrows)
+        values[own, ncols + own] = limit
+    return values
+
+
+@_kernel
+def tight_at(cost, row_dual, col_dual, since, far):
+    """The time at which a pair is tight whose row's dual rises ``since`` some time, or ``far``."""
+    slack = (cost - row_dual) - col_dual
+    return slack + since if cost < far and slack < far - since else far
+
+
+def _far(number: np.dtype) -> Any:
+    return number.type(np.iinfo(number).max if number.kind == "i" else np.inf)
+
+
+class Problem:
+    """A full problem with feasible duals and a matching of pairs that are tight, up to rounding.
+
+    Attributes
+    ----------
+    values : (n, m) array
+        The costs, ``far`` for forbidden pairs.
+    row_to_col, col_to_row, row_dual, col_dual : arrays
+        The state to work on; a column from ``real`` on stands for going without.
+    low, far
+        Below and above all numbers, in the dtype of the duals.
+    workers : Workers
+        Threads to share work with; close them by leaving the problem as a context.
+
+    Notes
+    -----
+    Whatever the way out of the context, the caller's arrays get the state, with the row duals made
+    from the column duals anew, so that they hold up to one rounding.
+    """
+
+    def __init__(
+        self,
+        costs: Any,
+        row_to_col: np.ndarray,
+        col_to_row: np.ndarray,
+        row_dual: np.ndarray,
+        col_dual: np.ndarray,
+        *,
+        limit: float | None,
+        threads: int,
+    ) -> None:
+        self._given = row_to_col, col_to_row, row_dual, col_dual
+        self.values = dense_matrix(costs, limit)
+        self._largest = max(costs.largest, abs(limit or 0))
+        nrows, ncols = self.values.shape
+        number = col_dual.dtype
+        self.real = col_to_row.size
+        self.is_square = nrows == ncols
+        self.row_to_col = row_to_col.copy()
+        self.col_to_row = np.full(ncols, -1, np.int32)
+        self.col_to_row[: self.real] = col_to_row
+        self.row_dual = np.zeros(nrows, number)
+        self.col_dual = np.zeros(ncols, number)
+        self.col_dual[: self.real] = col_dual
+        self.far = _far(number)
+        self.low = number.type(np.iinfo(number).min if number.kind == "i" else -np.inf)
+        self.workers = Workers(threads, self.values.size)
+
+    def __enter__(self) -> Problem:
+        self.workers.__enter__()
+        return self
+
+    def __exit__(self, *exception: Any) -> None:
+        self.workers.__exit__(*exception)
+        row_to_col, col_to_row, row_dual, col_dual = self._given
+        row_to_col[:] = np.where(self.row_to_col < self.real, self.row_to_col, -1)
+        rows = np.flatnonzero(row_to_col >= 0)
+        col_to_row[:] = -1
+        col_to_row[row_to_col[rows]] = rows
+        if self.is_square and col_dual.size:
+            self.col_dual -= self.col_dual.max()
+        col_dual[:] = self.col_dual[: self.real]
+        _row_minima(self.values, self.col_dual, self.far, row_dual, 0, row_dual.size)
+
+    @property
+    def matched(self) -> int:
+        """Rows matched to columns of the caller's."""
+        mates = self.row_to_col
+        return int(np.count_nonzero((mates >= 0) & (mates < self.real)))
+
+    def reduce(self, control: Any) -> bool:
+        """Make the duals feasible, keeping given pairs that stay tight; False when stopped."""
+        if self._may_overflow():
+            self.col_dual[:] = 0
+        if not self.is_square:
+            np.minimum(self.col_dual, 0, out=self.col_dual)
+        for _ in range(ADOPTIONS):
+            if not self.is_square:
+                self.col_dual[self.col_to_row < 0] = 0
+            if not self._reduce_rows(control):
+                return False
+            if not self._drop_slack_pairs():
+                return self._reduce_columns(control)
+        self.row_to_col[:] = self.col_to_row[:] = -1
+        self.col_dual[:] = 0
+        return self._reduce_rows(control) and self._reduce_columns(control)
+
+    def match_tight(self, control: Any) -> bool:
+        """Match rows to columns as far as tight pairs are free; False when stopped."""
+        before = self.matched
+        state = self.values, self.row_dual, self.col_dual, self.far
+        for rows in self.blocks():
+            _match_tight(*state, self.row_to_col, self.col_to_row, *rows)
+            if control.tick(self.matched):
+                return False
+        matched = self.matched
+        control.phase(found=matched - before, matched=matched, updates=0)
+        return True
+
+    def _may_overflow(self) -> bool:
+        """Whether the sums that integers allow may be exceeded from the given duals."""
+        if self.col_dual.dtype.kind == "f" or not self.col_dual.size:
+            return False
+        most = max(-int(self.col_dual.min()), int(self.col_dual.max()))
+        return (self.row_to_col.size + 1) * self._largest + most >= 2**62
+
+    def _reduce_rows(self, control: Any) -> bool:
+        state = self.values, self.col_dual, self.far, self.row_dual
+        for first, last in self.blocks():
+            self.share(partial(_row_minima, *state), first, last)
+            if control.tick(self.matched):
+                return False
+        return True
+
+    def _drop_slack_pairs(self) -> bool:
+        rows = np.flatnonzero(self.row_to_col >= 0)
+        cols = self.row_to_col[rows]
+        is_slack = self.values[rows, cols] - self.col_dual[cols] > self.row_dual[rows]
+        self.row_to_col[rows[is_slack]] = -1
+        self.col_to_row[cols[is_slack]] = -1
+        return bool(is_slack.any())
+
+    def _reduce_columns(self, control: Any) -> bool:
+        if not self.is_square:
+            return True
+        least = np.full_like(self.col_dual, self.far)
+        state = self.values, self.row_dual, self.col_dual, self.far, least
+        for rows in self.blocks():
+            self.share(partial(_col_minima, *state, *rows), 0, least.size)
+            if control.tick(self.matched):
+                return False
+        np.add(self.col_dual, least, out=self.col_dual, where=least < self.far)
+        return True
+
+    def blocks(self) -> list[tuple[int, int]]:
+        """Ranges of rows with about `BUDGET` entries."""
+        nrows, ncols = self.values.shape
+        step = max(1, BUDGET // max(ncols, 1))
+        return [(first, min(first + step, nrows)) for first in range(0, nrows, step)]
+
+    def share(self, kernel: Callable[[int, int], object], first: int, last: int) -> None:
+        """Call ``kernel(begin, end)`` on every worker's part of the range."""
+        count = self.workers.threads
+
+        def part(worker: int) -> bool:
+            begin, end = (first + (last - first) * k // count for k in (worker, worker + 1))
+            kernel(begin, end)
+            return True
+
+        self.workers.run(part, count)
+
+
+@_kernel
+def _row_minima(values, col_dual, far, least, first, last):
+    """The least of c_ij - col_dual[j] in rows first to last."""
+    for row in range(first, last):
+        line = values[row]
+        lowest = far
+        for col in range(col_dual.size):
+            there = line[col] - col_dual[col] if line[col] < far else far
+            lowest = there if there < lowest else lowest
+        least[row] = lowest
+
+
+@_kernel
+def _col_minima(values, row_dual, col_dual, far, least, first, last, begin, end):
+    """Lower ``least`` to the least slack in columns begin to end of rows first to last."""
+    for row in range(first, last):
+        line, dual = values[row], row_dual[row]
+        for col in range(begin, end):
+            there = tight_at(line[col], dual, col_dual[col], 0, far)
+            least[col] = there if there < least[col] else least[col]
+
+
+@_kernel
+def _match_tight(values, row_dual, col_dual, far, row_to_col, col_to_row, first, last):
+    """Give rows first to last, where free, the first free column that is tight."""
+    for row in range(first, last):
+        if row_to_col[row] >= 0:
+            continue
+        line, dual = values[row], row_dual[row]
+        for col in range(col_dual.size):
+            if col_to_row[col] < 0 and tight_at(line[col], dual, col_dual[col], 0, far) <= 0:
+                row_to_col[row] = col
+                col_to_row[col] = row
+                break

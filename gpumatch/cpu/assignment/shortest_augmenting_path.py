@@ -1,0 +1,321 @@
+"""Assignment by shortest augmenting paths: Jonker and Volgenant's algorithm, dense and sparse.
+
+The prices start from the columns' least costs where all must be matched (column reduction), else
+from 0. Then rows bid for columns, a counted number of times (augmenting row reduction), and the
+rows that are left each get a shortest augmenting path. There is no tolerance: a search ends because
+every column joins its tree once, whatever the rounding.
+
+O(n²m) for n <= m rows and columns, dense, and O(n (e log m)) for e sparse entries; far less where
+costs are spread out. One thread, and the result does not depend on the seed.
+
+References
+----------
+Jonker, Volgenant, *A shortest augmenting path algorithm for dense and sparse linear assignment
+problems*, Computing 38, 1987.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from gpumatch.arrays import count_matched
+from gpumatch.cpu.assignment import dense_paths, sparse_paths
+from gpumatch.cpu.assignment.dense_paths import HEAD, LANES, SCANS, SPENT
+
+__all__ = ["run"]
+
+BIDS = 5
+"""Scans in a round of bids for each free row, where costs are dense."""
+SPARSE_BIDS = 32
+"""Scans in a round of bids for each free row, where costs are sparse and bids cheap."""
+ROUNDS = 2
+"""Rounds of bids."""
+ROOM = 64
+"""Dense prices and distances stay below so many times the largest cost, with a wide margin."""
+ADOPTIONS = 4
+"""Times that given prices are mended before they are given up."""
+
+
+def run(
+    costs: Any,
+    row_to_col: np.ndarray,
+    col_to_row: np.ndarray,
+    row_dual: np.ndarray,
+    col_dual: np.ndarray,
+    control: Any,
+    *,
+    limit: float | None,
+    threads: int,
+    seed: int,
+) -> bool:
+    """Match the rows at least cost, as `gpumatch.assignment` tells; True unless stopped."""
+    kind = _SparsePaths if costs.is_sparse else _DensePaths
+    paths = kind(costs, row_to_col, col_to_row, col_dual, limit)
+    try:
+        return paths.begin(control) and paths.bid(control) and paths.augment(control)
+    finally:
+        paths.write_duals(row_dual, col_dual)
+
+
+class _Paths(ABC):
+    """What dense and sparse costs have in common; subclasses know the kernels."""
+
+    budget: int
+    bids: int  # scans in a round of bids, for each free row
+
+    def __init__(
+        self,
+        costs: Any,
+        row_to_col: np.ndarray,
+        col_to_row: np.ndarray,
+        col_dual: np.ndarray,
+        limit: float | None,
+    ) -> None:
+        self.costs, self.row_to_col, self.col_to_row = costs, row_to_col, col_to_row
+        self.is_given = bool(col_dual.any() or (row_to_col >= 0).any())
+        self.leaves = limit is not None
+        number = self._number(col_dual, 0 if limit is None else limit)
+        self.price = col_dual.astype(number)
+        self.limit = number(0 if limit is None else limit)
+        self.exact = bool(self.price.dtype.kind == "i")
+        self.low, self.far = (
+            (number(np.iinfo(number).min), number(np.iinfo(number).max))
+            if self.exact
+            else (number(-np.inf), number(np.inf))
+        )
+        self.all_match = not self.leaves and row_to_col.size == col_to_row.size
+        self.spot = np.zeros(7, np.int64)
+        self.mark = np.zeros(2, number)
+
+    @property
+    def matched(self) -> int:
+        return count_matched(self.row_to_col)
+
+    def begin(self, control: Any) -> bool:
+        """Prices and pairs to begin from: those given, as far as they go together, or new ones."""
+        if self.is_given:
+            self._adopt()
+            return True
+        return self._start(control)
+
+    def bid(self, control: Any) -> bool:
+        """Rounds of bids by the rows that are free."""
+        for _ in range(ROUNDS):
+            free = self._start_with_free_rows()
+            if not free.size:
+                break
+            done = False
+            while not done:
+                done = self._reduce_rows(free)
+                matched = self.matched
+                if control.tick(matched):
+                    return False
+            self._record("bids", free, matched, control)
+        return True
+
+    def augment(self, control: Any) -> bool:
+        """Serve all rows that are free; the first that has no path ends it."""
+        free = self._start_with_free_rows()
+        outcome, matched = SPENT, self.row_to_col.size - free.size
+        while outcome == SPENT and free.size:
+            outcome = self._augment(free)
+            matched = self.matched
+            if control.tick(matched) and outcome == SPENT:
+                return False
+        self._record("paths", free, matched, control)
+        return True
+
+    def _record(self, step: str, free: np.ndarray, matched: int, control: Any) -> None:
+        found = matched - (self.row_to_col.size - free.size)
+        control.phase(found=found, matched=matched, step=step, scans=int(self.spot[SCANS]))
+
+    def write_duals(self, row_dual: np.ndarray, col_dual: np.ndarray) -> None:
+        """The duals at these prices; where all must match, these move so that none is above 0."""
+        if self.all_match and self.price.size:
+            self.price -= self.price.max()
+        col_dual[:] = self.price
+        self.write_minima(row_dual)
+
+    def write_minima(self, minima: np.ndarray) -> None:
+        """The least that a column, or taking none, costs each row at these prices."""
+        self._row_minima(minima)
+        if self.leaves:
+            np.minimum(minima, self.limit, out=minima)
+
+    def _number(self, col_dual: np.ndarray, limit: float) -> Any:
+        """The type of prices."""
+        return col_dual.dtype.type
+
+    def _start_with_free_rows(self) -> np.ndarray:
+        self.spot[:] = 0
+        self.spot[HEAD] = -1
+        return np.flatnonzero(self.row_to_col < 0).astype(np.int32)
+
+    def _adopt(self) -> None:
+        """Keep the pairs that are cheapest for their rows, and the prices those pairs bear."""
+        if not self.all_match:
+            np.minimum(self.price, 0, out=self.price)
+        minima = np.empty(self.row_to_col.size, self.price.dtype)
+        for _ in range(ADOPTIONS):
+            if not self.all_match:
+                self.price[self.col_to_row < 0] = 0
+            self.write_minima(minima)
+            rows = np.flatnonzero(self.row_to_col >= 0)
+            cols = self.row_to_col[rows]
+            dear = self.costs.at(rows, cols) - self.price[cols] > minima[rows]
+            if not dear.any():
+                return
+            self.row_to_col[rows[dear]] = -1
+            self.col_to_row[cols[dear]] = -1
+        self.row_to_col[:] = self.col_to_row[:] = -1
+        self.price[:] = 0
+
+    def _start(self, control: Any) -> bool:
+        return self._reduce_columns(control) if self.all_match else True
+
+    def _reduce_columns(self, control: Any) -> bool:
+        """Price the columns at their least costs, and give them to rows that have those."""
+        lowest = np.full_like(self.price, self.far)
+        nearest = np.zeros(self.price.size, np.int32)
+        for first, last in self._blocks():
+            self._lower_to_minima(lowest, nearest, first, last)
+            if control.tick(0):
+                return False
+        if (lowest < self.far).all():
+            self.price[:] = lowest
+            dense_paths.take_nearest(nearest, self.row_to_col, self.col_to_row)
+        return True
+
+    def _blocks(self) -> Iterator[tuple[int, int]]:
+        """Ranges of rows with about the budget's entries."""
+        nrows = self.row_to_col.size
+        step = max(1, self.budget * nrows // max(self.costs.nnz, 1))
+        for first in range(0, nrows, step):
+            yield first, min(first + step, nrows)
+
+    @abstractmethod
+    def _lower_to_minima(
+        self, lowest: np.ndarray, nearest: np.ndarray, first: int, last: int
+    ) -> None:
+        """Lower the columns' least costs to those of rows first to last."""
+
+    @abstractmethod
+    def _reduce_rows(self, free: np.ndarray) -> bool:
+        """Let the free rows bid; False when the budget ends before they have."""
+
+    @abstractmethod
+    def _augment(self, free: np.ndarray) -> int:
+        """Augment along shortest paths from the free rows; why it ended (SPENT: the budget)."""
+
+    @abstractmethod
+    def _row_minima(self, minima: np.ndarray) -> None:
+        """The least reduced cost of each row."""
+
+
+class _DensePaths(_Paths):
+    """By the kernels of `dense_paths`."""
+
+    budget = dense_paths.BUDGET
+    bids = BIDS
+
+    def __init__(self, costs: Any, *others: Any) -> None:
+        super().__init__(costs, *others)
+        is_wide = self.price.dtype == np.int64
+        self.values = np.require(costs.values, np.int64) if is_wide else costs.values
+        number, ncols = self.price.dtype, self.price.size
+        self.least = np.empty(LANES, number)
+        self.dist = np.empty(ncols, number)
+        self.pred = np.empty(ncols, np.int32)
+        self.tree = np.empty(ncols, np.int32)
+        self.reach = np.empty(ncols, number)
+
+    def _number(self, col_dual: np.ndarray, limit: float) -> Any:
+        """int32 where that has room for some times the largest cost: a vector holds more of it."""
+        largest = ROOM * max(self.costs.largest, abs(limit))
+        is_narrow = self.costs.values.dtype == np.int32 and largest <= np.iinfo(np.int32).max
+        return np.int32 if is_narrow and not self.is_given else col_dual.dtype.type
+
+    def _start(self, control: Any) -> bool:
+        if self.costs.is_complete and self.costs.low == self.costs.high:
+            return self._match_diagonal()
+        return super()._start(control)
+
+    def _match_diagonal(self) -> bool:
+        """Where all pairs cost the same, one choice is as good as any."""
+        pairs = self.row_to_col.size
+        if pairs and not (self.leaves and self.limit <= self.values[0, 0]):
+            self.row_to_col[:] = self.col_to_row[:pairs] = np.arange(pairs)
+        return True
+
+    def _lower_to_minima(
+        self, lowest: np.ndarray, nearest: np.ndarray, first: int, last: int
+    ) -> None:
+        dense_paths.lower_to_minima(self.values, lowest, nearest, first, last)
+
+    def _reduce_rows(self, free: np.ndarray) -> bool:
+        return dense_paths.reduce_rows(
+            self.values, self.price, self.row_to_col, self.col_to_row,
+            free, self.spot, self.least,
+            self.limit, self.leaves, self.far, self.bids * free.size, dense_paths.BUDGET,
+        )  # fmt: skip
+
+    def _augment(self, free: np.ndarray) -> int:
+        return dense_paths.augment(
+            self.values, self.price, self.row_to_col, self.col_to_row,
+            free, self.spot, self.mark,
+            self.dist, self.pred, self.least, self.tree, self.reach,
+            self.limit, self.leaves, self.low, self.far, dense_paths.BUDGET,
+        )  # fmt: skip
+
+    def _row_minima(self, minima: np.ndarray) -> None:
+        for first, last in self._blocks():
+            dense_paths.row_minima(
+                self.values, self.price, self.least, self.far, minima, first, last
+            )
+
+
+class _SparsePaths(_Paths):
+    """By the kernels of `sparse_paths`."""
+
+    budget = sparse_paths.BUDGET
+
+    def __init__(self, costs: Any, *others: Any) -> None:
+        super().__init__(costs, *others)
+        # A bid lowers a price below all others by the range of costs at most.
+        most = 4 * SPARSE_BIDS * self.row_to_col.size * costs.largest
+        self.bids = SPARSE_BIDS if most < self.far else 1
+        self.entries = costs.indptr, costs.indices, costs.weights
+        number, ncols = self.price.dtype, self.price.size
+        self.dist = np.empty(ncols, number)
+        self.pred = np.empty(ncols, np.int32)
+        self.place = np.full(ncols, -1, np.int32)
+        self.heap = np.empty(ncols, np.int32)
+        self.tree = np.empty(ncols, np.int32)
+        self.reach = np.empty(ncols, number)
+
+    def _reduce_rows(self, free: np.ndarray) -> bool:
+        return sparse_paths.reduce_rows(
+            *self.entries, self.price, self.row_to_col, self.col_to_row, free, self.spot,
+            self.limit, self.leaves, self.far, self.bids * free.size, sparse_paths.BUDGET,
+        )  # fmt: skip
+
+    def _augment(self, free: np.ndarray) -> int:
+        return sparse_paths.augment(
+            *self.entries, self.price, self.row_to_col, self.col_to_row,
+            free, self.spot, self.mark,
+            self.dist, self.pred, self.place, self.heap, self.tree, self.reach,
+            self.limit, self.leaves, self.exact, self.low, self.far, sparse_paths.BUDGET,
+        )  # fmt: skip
+
+    def _lower_to_minima(
+        self, lowest: np.ndarray, nearest: np.ndarray, first: int, last: int
+    ) -> None:
+        sparse_paths.lower_to_minima(*self.entries, lowest, nearest, first, last)
+
+    def _row_minima(self, minima: np.ndarray) -> None:
+        for first, last in self._blocks():
+            sparse_paths.row_minima(*self.entries, self.price, self.far, minima, first, last)

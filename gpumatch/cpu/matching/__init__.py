@@ -1,0 +1,1 @@
+"""Maximum cardinality matching on the CPU: starts and searches, one algorithm a file."""

@@ -1,0 +1,58 @@
+"""Cheap matching: each free row, in order, takes its first free column.
+
+Maximal, hence at least half of a maximum matching; O(edges). The columns' own lists are not needed.
+
+Reference: Duff, Kaya, Uçar, *Design, implementation, and analysis of maximum transversal
+algorithms*, ACM TOMS 38(2), 2011, section 2.1 (there from the columns).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from gpumatch.arrays import count_matched
+from gpumatch.cpu.matching.sides import blocks
+
+__all__ = ["run"]
+
+
+@njit(cache=True, nogil=True)
+def _take_first_free(first, last, indptr, indices, row_to_col, col_to_row):
+    taken = 0
+    for row in range(first, last):
+        if row_to_col[row] >= 0:
+            continue
+        for e in range(indptr[row], indptr[row + 1]):
+            col = indices[e]
+            if col_to_row[col] < 0:
+                row_to_col[row] = col
+                col_to_row[col] = row
+                taken += 1
+                break
+    return taken
+
+
+def run(
+    graph: Any,
+    row_to_col: np.ndarray,
+    col_to_row: np.ndarray,
+    control: Any,
+    *,
+    threads: int,
+    seed: int,
+) -> bool:
+    """Extend the matching to a maximal one; True unless ``control`` stopped it.
+
+    One thread, the same result for every ``seed``.
+    """
+    matched = count_matched(row_to_col)
+    for first, last in blocks(graph.indptr):
+        if control.tick(matched):
+            return False
+        matched += _take_first_free(
+            first, last, graph.indptr, graph.indices, row_to_col, col_to_row
+        )
+    return True

@@ -1,0 +1,459 @@
+"""Alternating forests grown from the free vertices of both sides until they meet, in phases.
+
+The trees of both forests are vertex-disjoint, and a matched vertex is in a tree together with its
+mate. Each step below is the same for either side: it works on the forest of the *near* side, the
+other is *far*. An edge from a near tree to a far tree is the *bridge* of an augmenting path between
+their roots; each tree has at most one.
+
+Forest
+    indptr, indices   CSR from near to far vertices
+    mate[u]           far vertex matched to u, -1 when u is free
+    label[u]          tree of u: 1 + root if the root is a row, -1 - root if it is a column, 0 for
+                      none. The label of a far vertex stands in the far forest, whosever tree it is
+    parent[v]         near vertex from which far v joined a near tree
+    bridge[root]      0, or 1 + the far vertex to which the tree's path crosses
+    queue             near vertices of the near trees in the order they joined, roots first
+
+marks[side]
+    queue[:ROOTS]     the roots
+    queue[:NEXT]      vertices taken to be expanded. Threads that find none left count on: it may
+                      pass END
+    queue[:END]       up to the level under way, queue[END:TAIL] is the next one
+    EDGES             edges of queue[END:TAIL]
+
+totals
+    FOUND             paths found in the phase
+    LEVELS            levels begun in the phase
+    READ              edges read in the phase
+    COLLIDED          1 if two threads kept each other from a path, see `_close`
+
+*Invariant.* When no level is under way, let u be a near vertex in queue[:END], and let its tree
+have no bridge. Each neighbour v of u is in some tree; if that tree is far, it has a bridge.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+
+from gpumatch.cpu.matching.sides import BUDGET, Side, free_vertices
+from gpumatch.cpu.numba_tools.atomics import cas, fetch_add, load, store
+from gpumatch.cpu.numba_tools.workers import Workers
+
+__all__ = ["Forests"]
+
+_ROWS, _COLS = 0, 1
+_ROOTS, _NEXT, _END, _TAIL, _EDGES = range(5)
+_FOUND, _LEVELS, _READ, _COLLIDED = range(4)
+
+_BLOCK = 256  # vertices a thread takes from the queue at a time
+_BATCH = 512  # vertices it gathers before it appends them to the queue
+_GRAFTING = 1.0  # edges that grafting may read for each edge that growing anew would
+_WIDE = 8192  # a level with more vertices is worth waking the other threads
+
+
+class Forest(NamedTuple):
+    """The forest of one side; see the module."""
+
+    indptr: np.ndarray
+    indices: np.ndarray
+    mate: np.ndarray
+    label: np.ndarray
+    parent: np.ndarray
+    bridge: np.ndarray
+    queue: np.ndarray
+
+
+# -- growing -----------------------------------------------------------------------------------
+
+
+@njit(cache=True, nogil=True)
+def _close(u, v, root, far_root, near, far, totals):
+    """Make the edge from near ``u`` to far ``v`` the bridge of their trees if neither has one.
+
+    ``root`` is held while ``far_root`` is tried. If that fails, another thread may have passed over
+    vertices of the tree meanwhile, and the invariant is lost: COLLIDED. The far root's path stands,
+    so the phase has found one and is not the last.
+    """
+    if not cas(near.bridge, root, 0, v + 1):
+        return False
+    if not cas(far.bridge, far_root, 0, u + 1):
+        store(near.bridge, root, 0)
+        store(totals, _COLLIDED, 1)
+        return False
+    fetch_add(totals, _FOUND, 1)
+    return True
+
+
+@njit(cache=True, nogil=True)
+def _append(batch, count, edges, near, mark):
+    """Put ``batch[:count]`` at the end of the queue; they have so many ``edges``."""
+    tail = fetch_add(mark, _TAIL, count)
+    near.queue[tail : tail + count] = batch[:count]
+    fetch_add(mark, _EDGES, edges)
+
+
+@njit(cache=True, nogil=True)
+def _expand(near, far, mark, totals, budget):
+    """Expand blocks of the level until none is left (True) or the budget is spent.
+
+    A neighbour in no tree joins with its mate; one in a far tree may close a path.
+    """
+    batch = np.empty(_BATCH, np.int32)
+    count, edges, read = 0, 0, 0
+    last = mark[_END]
+    done = False
+    while read < budget and not done:
+        first = fetch_add(mark, _NEXT, _BLOCK)
+        done = first >= last
+        for slot in range(first, min(first + _BLOCK, last)):
+            u = near.queue[slot]
+            tree = near.label[u]
+            root = abs(tree) - 1
+            if load(near.bridge, root) != 0:
+                continue
+            for e in range(near.indptr[u], near.indptr[u + 1]):
+                v = near.indices[e]
+                read += 1
+                other = load(far.label, v)
+                if other == 0:
+                    if cas(far.label, v, 0, tree):
+                        w = far.mate[v]
+                        near.parent[v] = u
+                        near.label[w] = tree
+                        batch[count] = w
+                        count += 1
+                        edges += near.indptr[w + 1] - near.indptr[w]
+                        if count == _BATCH:
+                            _append(batch, count, edges, near, mark)
+                            count, edges = 0, 0
+                elif (other < 0) != (tree < 0):
+                    far_root = abs(other) - 1
+                    if load(far.bridge, far_root) == 0 and _close(
+                        u, v, root, far_root, near, far, totals
+                    ):
+                        break
+    _append(batch, count, edges, near, mark)
+    fetch_add(totals, _READ, read)
+    return done
+
+
+@njit(cache=True, nogil=True)
+def _begin_level(mark, totals):
+    mark[_NEXT], mark[_END], mark[_EDGES] = mark[_END], mark[_TAIL], 0
+    totals[_LEVELS] += 1
+
+
+@njit(cache=True, nogil=True)
+def _grow(rows, cols, marks, totals, wide, budget):
+    """Grow until a forest cannot (True), a level is ``wide`` or the budget is spent (False)."""
+    row_mark, col_mark = marks[_ROWS], marks[_COLS]
+    limit = totals[_READ] + budget
+    while totals[_READ] < limit:
+        rows_left, cols_left = _left(row_mark), _left(col_mark)
+        if rows_left >= wide or cols_left >= wide:
+            return False
+        if rows_left > 0:
+            _expand(rows, cols, row_mark, totals, budget)
+        elif cols_left > 0:
+            _expand(cols, rows, col_mark, totals, budget)
+        elif row_mark[_END] == row_mark[_TAIL] or col_mark[_END] == col_mark[_TAIL]:
+            return True
+        elif row_mark[_EDGES] <= col_mark[_EDGES]:
+            _begin_level(row_mark, totals)
+        else:
+            _begin_level(col_mark, totals)
+    return False
+
+
+@njit(cache=True, nogil=True)
+def _left(mark):
+    """Vertices of the level under way that nobody has taken."""
+    return max(mark[_END] - mark[_NEXT], 0)
+
+
+# -- augmenting --------------------------------------------------------------------------------
+
+
+@njit(cache=True, nogil=True)
+def _shift(v, near, far):
+    """Match far ``v``, whose mate has left it, to its parent, and so on up to the root."""
+    length = 0
+    while v >= 0:
+        u = near.parent[v]
+        above = near.mate[u]
+        near.mate[u] = v
+        far.mate[v] = u
+        v = above
+        length += 1
+    return length
+
+
+@njit(cache=True, nogil=True)
+def _augment(position, rows, cols, mark, budget):
+    """Match along the paths of the roots from ``position`` on; where it stopped, paths done."""
+    done, work = 0, 0
+    while position < mark[_ROOTS] and work < budget:
+        root = rows.queue[position]
+        position += 1
+        work += 1
+        if rows.bridge[root] == 0:
+            continue
+        col = rows.bridge[root] - 1
+        row = cols.bridge[abs(cols.label[col]) - 1] - 1
+        row_left, col_left = rows.mate[row], cols.mate[col]
+        rows.mate[row] = col
+        cols.mate[col] = row
+        work += _shift(row_left, rows, cols) + _shift(col_left, cols, rows)
+        done += 1
+    return position, done
+
+
+# -- from one phase to the next ----------------------------------------------------------------
+
+
+@njit(cache=True, nogil=True)
+def _drop(near, far, mark, dropped):
+    """Take the trees with a bridge out of the near forest; how many vertices are ``dropped``."""
+    count, roots, end, tail, edges = 0, 0, 0, 0, 0
+    for slot in range(mark[_TAIL]):
+        u = near.queue[slot]
+        tree = near.label[u]
+        if tree == 0:  # at a bridge, dropped with its mate on the other side
+            continue
+        if near.bridge[abs(tree) - 1] != 0:
+            near.label[u] = 0
+            far.label[near.mate[u]] = 0
+            dropped[count] = u
+            count += 1
+            continue
+        near.queue[tail] = u
+        tail += 1
+        if slot < mark[_ROOTS]:
+            roots += 1
+        if slot < mark[_END]:
+            end += 1
+        else:
+            edges += near.indptr[u + 1] - near.indptr[u]
+    mark[_ROOTS], mark[_NEXT], mark[_END], mark[_TAIL], mark[_EDGES] = roots, end, end, tail, edges
+    return count
+
+
+@njit(cache=True, nogil=True)
+def _release(rows, cols, marks, released):
+    """Drop all trees with a bridge; return how many pairs of mates they held.
+
+    The rows of the pairs are ``released``. Both ends of every path are matched by now.
+    """
+    rows_dropped = _drop(rows, cols, marks[_ROWS], released)
+    count = rows_dropped + _drop(cols, rows, marks[_COLS], released[rows_dropped:])
+    for i in range(rows_dropped, count):
+        released[i] = cols.mate[released[i]]
+    return count
+
+
+@njit(cache=True, nogil=True)
+def _have_more_edges(released, rows, cols, limit):
+    """Whether the released pairs have more than ``limit`` edges."""
+    edges = 0
+    for row in released:
+        col = rows.mate[row]
+        edges += rows.indptr[row + 1] - rows.indptr[row] + cols.indptr[col + 1] - cols.indptr[col]
+        if edges > limit:
+            return True
+    return False
+
+
+@njit(cache=True, nogil=True)
+def _neighbour_in_tree(v, near, far, sign):
+    """Return a neighbour of far ``v`` in a near tree without a bridge, -1 if there is none."""
+    for e in range(far.indptr[v], far.indptr[v + 1]):
+        u = far.indices[e]
+        tree = near.label[u] * sign
+        if tree > 0 and near.bridge[tree - 1] == 0:
+            return u
+    return np.int32(-1)
+
+
+@njit(cache=True, nogil=True)
+def _join(u, v, near, far, mark):
+    """Let far ``v`` and its mate join the tree of near ``u``."""
+    w = far.mate[v]
+    far.label[v] = near.label[w] = near.label[u]
+    near.parent[v] = u
+    near.queue[mark[_TAIL]] = w
+    mark[_TAIL] += 1
+    mark[_EDGES] += near.indptr[w + 1] - near.indptr[w]
+
+
+@njit(cache=True, nogil=True)
+def _graft(position, released, rows, cols, marks, totals, budget):
+    """Let released pairs from ``position`` on join trees beside them; return where it stopped.
+
+    A pair beside trees of both forests closes a path. This restores the invariant, which releasing
+    a pair breaks for its neighbours in trees.
+    """
+    limit = totals[_READ] + budget
+    while position < len(released) and totals[_READ] < limit:
+        row = released[position]
+        col = rows.mate[row]
+        position += 1
+        totals[_READ] += rows.indptr[row + 1] - rows.indptr[row]
+        totals[_READ] += cols.indptr[col + 1] - cols.indptr[col]
+        beside_col = _neighbour_in_tree(col, rows, cols, 1)
+        beside_row = _neighbour_in_tree(row, cols, rows, -1)
+        if beside_col >= 0:
+            _join(beside_col, col, rows, cols, marks[_ROWS])
+            if beside_row >= 0:
+                root, far_root = rows.label[row] - 1, -1 - cols.label[beside_row]
+                _close(row, beside_row, root, far_root, rows, cols, totals)
+        elif beside_row >= 0:
+            _join(beside_row, row, cols, rows, marks[_COLS])
+    return position
+
+
+@njit(cache=True, nogil=True)
+def _replant(near, far, mark):
+    """Cut all near trees down to their roots, those that are still free."""
+    roots, edges = 0, 0
+    for slot in range(mark[_TAIL]):
+        u = near.queue[slot]
+        if near.mate[u] >= 0:
+            near.label[u] = 0
+            far.label[near.mate[u]] = 0
+            continue
+        near.queue[roots] = u
+        roots += 1
+        edges += near.indptr[u + 1] - near.indptr[u]
+    mark[_ROOTS], mark[_NEXT], mark[_END], mark[_TAIL], mark[_EDGES] = roots, 0, 0, roots, edges
+
+
+def _seedlings(side: Side, sign: int) -> tuple[Forest, np.ndarray]:
+    """Return a forest of free vertices alone, and its marks."""
+    near, far = len(side.mate), len(side.far_mate)
+    roots = free_vertices(side)
+    forest = Forest(
+        side.indptr,
+        side.indices,
+        side.mate,
+        label=np.zeros(near, np.int32),
+        parent=np.empty(far, np.int32),
+        bridge=np.zeros(near, np.int32),
+        queue=np.empty(near, np.int32),
+    )
+    forest.label[roots] = sign * (1 + roots)
+    forest.queue[: len(roots)] = roots
+    edges = int((side.indptr[roots + 1] - side.indptr[roots]).sum())
+    return forest, np.array([len(roots), 0, 0, len(roots), edges], np.int64)
+
+
+class Forests:
+    """Both forests, kept from phase to phase.
+
+    Attributes
+    ----------
+    levels, found, read : int
+        Of the phase under way: levels grown, augmenting paths, edges read.
+    free : int
+        Vertices that the paths of the phase leave free on the side with fewer of them.
+    """
+
+    def __init__(
+        self, graph: Any, row_to_col: np.ndarray, col_to_row: np.ndarray, workers: Workers
+    ) -> None:
+        self._workers = workers
+        rows = Side(graph.indptr, graph.indices, row_to_col, col_to_row)
+        cols = Side(graph.col_indptr, graph.col_indices, col_to_row, row_to_col)
+        self._rows, row_mark = _seedlings(rows, 1)
+        self._cols, col_mark = _seedlings(cols, -1)
+        self._marks = np.array([row_mark, col_mark])
+        self._totals = np.zeros(4, np.int64)
+        self._released = np.empty(graph.nrows, np.int32)
+        self._invested = 0  # edges read since the forests were planted
+
+    @property
+    def levels(self) -> int:
+        return int(self._totals[_LEVELS])
+
+    @property
+    def found(self) -> int:
+        return int(self._totals[_FOUND])
+
+    @property
+    def read(self) -> int:
+        return int(self._totals[_READ])
+
+    @property
+    def free(self) -> int:
+        return int(self._marks[:, _ROOTS].min()) - self.found
+
+    def grow(self, control: Any, matched: int) -> bool:
+        """Grow until one forest cannot; False if ``control`` stopped it."""
+        state = (self._rows, self._cols, self._marks, self._totals)
+        wide = _WIDE if self._workers.threads > 1 else len(self._rows.mate) + len(self._cols.mate)
+        while not _grow(*state, wide, BUDGET):
+            if control.tick(matched):
+                return False
+            for side in _ROWS, _COLS:
+                if _left(self._marks[side]) >= wide and not self._share(side, control, matched):
+                    return False
+        return True
+
+    def _share(self, side: int, control: Any, matched: int) -> bool:
+        """Expand the level under way by all workers; False if ``control`` stopped it."""
+        near, far = (self._rows, self._cols) if side == _ROWS else (self._cols, self._rows)
+        state = (near, far, self._marks[side], self._totals)
+
+        def kernel(worker: int) -> bool:
+            return _expand(*state, BUDGET)
+
+        while not self._workers.run(kernel, self._workers.threads):
+            if control.tick(matched):
+                return False
+        return True
+
+    def augment(self, control: Any, matched: int) -> bool:
+        """Match along all paths of the phase; False if ``control`` stopped it."""
+        position, done = 0, 0
+        while done < self.found:
+            if position and control.tick(matched + done):
+                return False
+            position, more = _augment(position, self._rows, self._cols, self._marks[_ROWS], BUDGET)
+            done += more
+        return True
+
+    def renew(self, control: Any, matched: int) -> bool:
+        """Begin the next phase, with the trees that had no path; False if ``control`` stopped it.
+
+        They are kept, and released pairs grafted onto them, unless that reads more edges than
+        growing them again would.
+        """
+        state = (self._rows, self._cols, self._marks)
+        self._invested += self.read
+        before = int(self._marks[:, _END].sum())
+        released = self._released[: _release(*state, self._released)]
+        kept = int(self._marks[:, _END].sum()) / max(before, 1)
+        collided = bool(self._totals[_COLLIDED])
+        self._totals[:] = 0
+        growing_anew = float(_GRAFTING * kept * self._invested)
+        if collided or _have_more_edges(released, self._rows, self._cols, growing_anew):
+            self.replant()
+            return True
+        position = 0
+        while position < len(released):
+            position = _graft(position, released, *state, self._totals, BUDGET)
+            if control.tick(matched):
+                return False
+        return True
+
+    def replant(self) -> None:
+        """Begin the next phase from the free vertices alone.
+
+        To be called before mates change otherwise than by `augment`, and again after it.
+        """
+        self._totals[:] = 0
+        self._invested = 0
+        _replant(self._rows, self._cols, self._marks[_ROWS])
+        _replant(self._cols, self._rows, self._marks[_COLS])

@@ -1,0 +1,260 @@
+"""Maximal sets of shortest augmenting paths: breadth-first levels, disjoint searches down them.
+
+Used by HK, HKDW and P-HK; one call of ``LevelSearch.phase`` is one phase of Hopcroft and Karp.
+
+Levels. The free near vertices (``sides``) have level 0; a near vertex has level l + 1 if its mate
+is a neighbour of one of level l and it has no lower level. The last level is the first on which
+some vertex has a free neighbour. Narrow levels are grown by one thread, as many as come; a wide one
+is shared out, in blocks of its queue, to all workers.
+
+    level[u]       level of near u, -1 when not reached
+    queue          near vertices reached, by level
+    span           [first, last, end, depth, free]: this level is queue[first:last] and has number
+                   ``depth``; vertices for the next go to queue[end]; ``free`` counts the vertices
+                   of this level seen with a free neighbour
+    next_slot[0]   next place in queue to be read
+
+Paths. Workers take roots and search depth-first along edges that lead one level down, on the last
+level to free vertices; a far vertex is claimed by the first search to get there.
+
+    claimed[v]     last phase in which far v was claimed
+    position[u]    next edge of near u to try in this phase
+    parent[u], current[k], next_root[0], found[k]    as in ``lookahead_search``
+
+The paths are a maximal set whichever search runs when. Suppose another shortest augmenting path,
+sharing no vertex with them. The search from its root failed, so it tried all edges; thus the path's
+first far vertex was claimed, and as no path found holds it, its search went to its mate and left it
+again having tried all edges there; and so on down the path. So its last far vertex, a free one, was
+claimed, but whoever claims a free vertex has found a path. Hence the phases are O(sqrt(vertices)),
+O(edges) each. If no level has a free neighbour, no augmenting path exists.
+
+Reference: Hopcroft, Karp, *An n^5/2 algorithm for maximum matchings in bipartite graphs*, SIAM J.
+Comput. 2(4), 1973; in parallel: Azad, Halappanavar, Rajamanickam, Boman, Khan, Pothen,
+*Multithreaded algorithms for maximum matching in bipartite graphs*, IPDPS 2012.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from gpumatch.cpu.matching.lookahead_search import augment
+from gpumatch.cpu.matching.sides import BUDGET, Side, free_vertices
+from gpumatch.cpu.numba_tools.atomics import cas, fetch_add, load
+from gpumatch.cpu.numba_tools.workers import Workers
+
+__all__ = ["LevelSearch"]
+
+_FIRST, _LAST, _END, _DEPTH, _FREE = range(5)
+_BLOCK = 64
+_WIDE = 4096  # a level with more vertices is worth waking the other threads
+
+
+@njit(cache=True, nogil=True)
+def _expand(indptr, indices, far_mate, level, queue, span, next_slot, position, budget):
+    """Expand blocks of this level until none is left or the budget is spent; the edges visited."""
+    last, below = span[_LAST], span[_DEPTH] + 1
+    fresh = np.empty(_BLOCK, np.int32)
+    work = 0
+    while work < budget:
+        first = fetch_add(next_slot, 0, _BLOCK)
+        if first >= last:
+            break
+        count = 0
+        for slot in range(first, min(first + _BLOCK, last)):
+            u = queue[slot]
+            free = False
+            for e in range(indptr[u], indptr[u + 1]):
+                w = far_mate[indices[e]]
+                if w < 0:
+                    free = True
+                elif load(level, w) < 0 and cas(level, w, -1, below):
+                    position[w] = indptr[w]
+                    fresh[count] = w
+                    count += 1
+                    if count == _BLOCK:
+                        _append(fresh, count, queue, span)
+                        count = 0
+            if free:
+                fetch_add(span, _FREE, 1)
+            work += 1 + indptr[u + 1] - indptr[u]
+        _append(fresh, count, queue, span)
+    return work
+
+
+@njit(cache=True, nogil=True)
+def _append(fresh, count, queue, span):
+    if count:
+        end = fetch_add(span, _END, count)
+        for k in range(count):
+            queue[end + k] = fresh[k]
+
+
+@njit(cache=True, nogil=True)
+def _grow(indptr, indices, far_mate, level, queue, span, next_slot, position, wide, budget):
+    """Grow levels to the last (True), or to a ``wide`` one or the end of the budget (False)."""
+    work = 0
+    while True:
+        if next_slot[0] >= span[_LAST]:
+            if span[_FREE] > 0 or span[_LAST] == span[_END]:
+                return True
+            span[_FIRST], span[_LAST] = span[_LAST], span[_END]
+            span[_DEPTH] += 1
+            next_slot[0] = span[_FIRST]
+        if work >= budget or span[_LAST] - span[_FIRST] >= wide:
+            return False
+        work += _expand(
+            indptr, indices, far_mate, level, queue, span, next_slot, position, budget - work
+        )
+
+
+@njit(cache=True, nogil=True)
+def _step(u, indptr, indices, far_mate, level, last_level, phase, claimed, position):
+    """Claim the next far vertex for near ``u``; return it and its mate, or -1 and -1."""
+    below = level[u] + 1
+    while position[u] < indptr[u + 1]:
+        v = indices[position[u]]
+        position[u] += 1
+        last = load(claimed, v)
+        if last == phase:
+            continue
+        w = load(far_mate, v)
+        leads = level[w] == below and below <= last_level if w >= 0 else below > last_level
+        if leads and cas(claimed, v, last, phase):
+            return v, w
+    return np.int32(-1), np.int32(-1)
+
+
+@njit(cache=True, nogil=True)
+def _search(
+    worker,
+    budget,
+    indptr,
+    indices,
+    mate,
+    far_mate,
+    roots,
+    level,
+    last_level,
+    phase,
+    claimed,
+    position,
+    parent,
+    current,
+    next_root,
+    found,
+):
+    """Search until the roots are used up (True) or the budget is spent."""
+    u = current[worker]
+    work = 0
+    while work < budget:
+        work += 1
+        if u < 0:
+            root = fetch_add(next_root, 0, 1)
+            if root >= len(roots):
+                current[worker] = -1
+                return True
+            u = roots[root]
+            parent[u] = -1
+        start = position[u]
+        v, below = _step(u, indptr, indices, far_mate, level, last_level, phase, claimed, position)
+        work += position[u] - start
+        if v < 0:
+            u = parent[u]
+        elif below >= 0:
+            parent[below] = u
+            u = below
+        else:
+            augment(u, v, parent, mate, far_mate)
+            found[worker] += 1
+            u = -1
+    current[worker] = u
+    return False
+
+
+class LevelSearch:
+    """The arrays of the phases from one side; ``levels`` is how many the last phase had."""
+
+    def __init__(self, side: Side, workers: Workers) -> None:
+        near, far = len(side.mate), len(side.far_mate)
+        self.side = side
+        self.workers = workers
+        self.phases = 0
+        self.levels = 0
+        self._level = np.full(near, -1, np.int32)
+        self._queue = np.empty(near, np.int32)
+        self._claimed = np.zeros(far, np.int32)
+        self._position = np.empty(near, side.indptr.dtype)
+        self._parent = np.empty(near, np.int32)
+        self._current = np.full(workers.threads, -1, np.int32)
+        self._roots = free_vertices(side)
+
+    def phase(self, control: Any, matched: int) -> int:
+        """Augment along shortest paths: how many, -1 if ``control`` stopped it."""
+        self.phases += 1
+        roots = self._roots = self._roots[self.side.mate[self._roots] < 0]
+        self._queue[: len(roots)] = roots
+        self._level[roots] = 0
+        self._position[roots] = self.side.indptr[roots]
+        span = np.array([0, len(roots), len(roots), 0, 0], np.int64)
+        if not self._grow_levels(span, control, matched):
+            return -1
+        last_level = int(span[_DEPTH])
+        self.levels = last_level + 1
+        found = self._search_down(last_level, control, matched) if span[_FREE] else 0
+        self._level[self._queue[: span[_END]]] = -1
+        return found
+
+    def _grow_levels(self, span: np.ndarray, control: Any, matched: int) -> bool:
+        next_slot = np.zeros(1, np.int64)
+        state = (
+            self.side.indptr,
+            self.side.indices,
+            self.side.far_mate,
+            self._level,
+            self._queue,
+            span,
+            next_slot,
+            self._position,
+        )
+        wide = _WIDE if self.workers.threads > 1 else len(self._level) + 1
+
+        def share(worker: int) -> bool:
+            return _expand(*state, BUDGET) < BUDGET
+
+        while not _grow(*state, wide, BUDGET):
+            if control.tick(matched):
+                return False
+            if span[_LAST] - span[_FIRST] >= wide:
+                while not self.workers.run(share, self.workers.threads):
+                    if control.tick(matched):
+                        return False
+        return True
+
+    def _search_down(self, last_level: int, control: Any, matched: int) -> int:
+        next_root = np.zeros(1, np.int64)
+        found = np.zeros(self.workers.threads, np.int64)
+
+        def kernel(worker: int) -> bool:
+            return _search(
+                worker,
+                BUDGET,
+                *self.side,
+                self._roots,
+                self._level,
+                np.int32(last_level),
+                np.int32(self.phases),
+                self._claimed,
+                self._position,
+                self._parent,
+                self._current,
+                next_root,
+                found,
+            )
+
+        while not self.workers.run(kernel, len(self._roots)):
+            if control.tick(matched + int(found.sum())):
+                return -1
+        return int(found.sum())

@@ -1,0 +1,188 @@
+"""Vertex-disjoint augmenting paths by depth-first searches with lookahead, one phase at a time.
+
+Used by PFP, P-PFP and HKDW. Workers take free near vertices (``sides``) as roots from a common list
+and search from one at a time. A far vertex is *claimed* once a phase, by the search that gets there
+first. Before it goes deeper, a search looks for a free far vertex among all neighbours of the near
+vertex it stands on; those are read once in the whole run, since a matched vertex stays matched.
+Fairness: every other phase goes through the edges backward.
+
+    claimed[v]     last phase in which far v was claimed
+    looked[u]      edges before it in u's list lead to far vertices that are matched, or will be
+                   before the phase ends
+    position[u]    edges of u tried in this phase, counted in the direction of the phase
+    parent[u]      near vertex from which the search came to u, -1 at a root
+    current[k]     near vertex on which worker k stands, -1 between two searches
+    next_root[0]   roots handed out; found[k] paths found by worker k
+
+Two searches never meet: a near vertex other than a root is entered from its mate only, and that is
+claimed by one search. Mates change only along the path of the search that claimed them, and a
+claimed free far vertex is matched by its search without further ado. Hence a far vertex seen free
+is free if claiming it succeeds, and one claimed on the way down is not free.
+
+A phase that finds no path proves the matching maximum. Its claims are all by searches that failed,
+and such a search has tried every edge of every near vertex it entered. So each neighbour of a
+vertex entered was claimed, was matched (a free one would have ended a search in a path), and its
+mate was entered. The vertices entered are thus all that alternating paths from free near vertices
+reach, and no free far vertex is among them: no augmenting path exists (Berge). If a phase did find
+a path, a search may have failed for another's claims, and another phase follows. Each phase is
+O(edges) and all but the last match one vertex more at least.
+
+Reference: Pothen, Fan, *Computing the block triangular form of a sparse matrix*, ACM TOMS 16(4),
+1990; fairness: Duff, Kaya, Uçar, ACM TOMS 38(2), 2011; in parallel: Azad, Halappanavar,
+Rajamanickam, Boman, Khan, Pothen, *Multithreaded algorithms for maximum matching in bipartite
+graphs*, IPDPS 2012.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from gpumatch.cpu.matching.sides import BUDGET, Side, free_vertices
+from gpumatch.cpu.numba_tools.atomics import cas, fetch_add, load, store
+from gpumatch.cpu.numba_tools.workers import Workers
+
+__all__ = ["LookaheadSearch", "augment"]
+
+
+@njit(cache=True, nogil=True)
+def augment(u, v, parent, mate, far_mate):
+    """Match near ``u`` to free far ``v`` and so on up to the root."""
+    while u >= 0:
+        above = mate[u]
+        mate[u] = v
+        store(far_mate, v, u)
+        u, v = parent[u], above
+
+
+@njit(cache=True, nogil=True)
+def _look_ahead(u, indptr, indices, far_mate, phase, claimed, looked):
+    """Claim a free neighbour of near ``u``; -1 if there is none."""
+    end = indptr[u + 1]
+    e = looked[u]
+    free = -1
+    while e < end and free < 0:
+        v = indices[e]
+        e += 1
+        if load(far_mate, v) < 0:
+            last = load(claimed, v)
+            if last != phase and cas(claimed, v, last, phase):
+                free = v
+    looked[u] = e
+    return free
+
+
+@njit(cache=True, nogil=True)
+def _descend(u, indptr, indices, far_mate, phase, backward, claimed, position):
+    """Claim a neighbour of near ``u`` and return its mate; -1 if all are claimed."""
+    first, degree = indptr[u], indptr[u + 1] - indptr[u]
+    k = position[u]
+    below = -1
+    while k < degree and below < 0:
+        v = indices[first + (degree - 1 - k if backward else k)]
+        k += 1
+        last = load(claimed, v)
+        if last != phase and cas(claimed, v, last, phase):
+            below = load(far_mate, v)
+    position[u] = k
+    return below
+
+
+@njit(cache=True, nogil=True)
+def _search(
+    worker,
+    budget,
+    indptr,
+    indices,
+    mate,
+    far_mate,
+    roots,
+    phase,
+    backward,
+    claimed,
+    looked,
+    position,
+    parent,
+    current,
+    next_root,
+    found,
+):
+    """Search until the roots are used up (True) or the budget is spent."""
+    u = current[worker]
+    work = 0
+    while work < budget:
+        work += 1
+        if u < 0:
+            root = fetch_add(next_root, 0, 1)
+            if root >= len(roots):
+                current[worker] = -1
+                return True
+            u = roots[root]
+            parent[u] = -1
+            position[u] = 0
+        start = looked[u]
+        free = _look_ahead(u, indptr, indices, far_mate, phase, claimed, looked)
+        work += looked[u] - start
+        if free >= 0:
+            augment(u, free, parent, mate, far_mate)
+            found[worker] += 1
+            u = -1
+            continue
+        start = position[u]
+        below = _descend(u, indptr, indices, far_mate, phase, backward, claimed, position)
+        work += position[u] - start
+        if below >= 0:
+            parent[below] = u
+            position[below] = 0
+            u = below
+        else:
+            u = parent[u]
+    current[worker] = u
+    return False
+
+
+class LookaheadSearch:
+    """The arrays of the searches from one side, kept from phase to phase."""
+
+    def __init__(self, side: Side, workers: Workers) -> None:
+        near, far = len(side.mate), len(side.far_mate)
+        self.side = side
+        self.workers = workers
+        self.phases = 0
+        self._claimed = np.zeros(far, np.int32)
+        self._looked = side.indptr[:-1].copy()
+        self._position = np.empty(near, side.indptr.dtype)
+        self._parent = np.empty(near, np.int32)
+        self._current = np.full(workers.threads, -1, np.int32)
+        self._roots = free_vertices(side)
+
+    def phase(self, control: Any, matched: int) -> int:
+        """Search once from each free near vertex; the paths found, -1 if ``control`` stopped it."""
+        self.phases += 1
+        self._roots = self._roots[self.side.mate[self._roots] < 0]
+        next_root = np.zeros(1, np.int64)
+        found = np.zeros(self.workers.threads, np.int64)
+
+        def kernel(worker: int) -> bool:
+            return _search(
+                worker,
+                BUDGET,
+                *self.side,
+                self._roots,
+                np.int32(self.phases),
+                self.phases % 2 == 0,
+                self._claimed,
+                self._looked,
+                self._position,
+                self._parent,
+                self._current,
+                next_root,
+                found,
+            )
+
+        while not self.workers.run(kernel, len(self._roots)):
+            if control.tick(matched + int(found.sum())):
+                return -1
+        return int(found.sum())

@@ -1,0 +1,181 @@
+"""P-DBFS: maximum matching by disjoint breadth-first searches, run by several threads.
+
+Workers take free near vertices (``sides``) as roots from a common list. The search from a root
+grows one alternating tree, breadth first, over far vertices that it is the first to claim in this
+phase, and ends with an augmenting path at the first free one. Phases follow each other until one
+finds no path.
+
+    claimed[v]       last phase in which far v was claimed
+    predecessor[v]   near vertex from which far v was claimed
+    following[u]     near vertex that was put into the queue of u's search after u, -1 if none
+    position[u]      next edge of near u to try
+    head[k], tail[k] the queue of worker k, -1 between two searches
+    next_root[0]     roots handed out; found[k] paths found by worker k
+
+Searches never meet: a near vertex other than a root is entered from its mate only, which one
+search has claimed. The tree of a search stays claimed until the phase ends, whether it found a path
+or not, so a search may fail for another's claims; it is repeated in the next phase. A phase that
+finds no path proves the matching maximum: every search failed, having tried all edges of the near
+vertices in its tree, so each neighbour of those was claimed, was matched, and its mate joined a
+tree. The trees together hold all that alternating paths from free near vertices reach, and no free
+far vertex is among it (Berge). Each phase is O(edges), all but the last match one vertex more at
+least: O(vertices · edges).
+
+The paper searches from the columns; this searches from the smaller side. With several threads the
+matching found may vary, its size does not.
+
+Reference: Azad, Halappanavar, Rajamanickam, Boman, Khan, Pothen, *Multithreaded algorithms for
+maximum matching in bipartite graphs*, IPDPS 2012, section III.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from gpumatch.arrays import count_matched
+from gpumatch.cpu.matching.sides import BUDGET, Side, free_vertices, smaller_side
+from gpumatch.cpu.numba_tools.atomics import cas, fetch_add, load
+from gpumatch.cpu.numba_tools.workers import Workers
+
+__all__ = ["run"]
+
+
+@njit(cache=True, nogil=True)
+def _augment(v, predecessor, mate, far_mate):
+    while v >= 0:
+        u = predecessor[v]
+        far_mate[v] = u
+        mate[u], v = v, mate[u]
+
+
+@njit(cache=True, nogil=True)
+def _search(
+    worker,
+    budget,
+    indptr,
+    indices,
+    mate,
+    far_mate,
+    roots,
+    phase,
+    claimed,
+    predecessor,
+    following,
+    position,
+    head,
+    tail,
+    next_root,
+    found,
+):
+    """Search until the roots are used up (True) or the budget is spent."""
+    u, last = head[worker], tail[worker]
+    work = 0
+    while work < budget:
+        work += 1
+        if u < 0:
+            root = fetch_add(next_root, 0, 1)
+            if root >= len(roots):
+                head[worker] = -1
+                return True
+            u = last = roots[root]
+            following[u] = -1
+            position[u] = indptr[u]
+        free = -1
+        start = position[u]
+        while position[u] < indptr[u + 1] and free < 0:
+            v = indices[position[u]]
+            position[u] += 1
+            before = load(claimed, v)
+            if before == phase or not cas(claimed, v, before, phase):
+                continue
+            predecessor[v] = u
+            w = far_mate[v]
+            if w < 0:
+                free = v
+            else:
+                following[last] = w
+                following[w] = -1
+                position[w] = indptr[w]
+                last = w
+        work += position[u] - start
+        if free >= 0:
+            _augment(free, predecessor, mate, far_mate)
+            found[worker] += 1
+            u = -1
+        else:
+            u = following[u]
+    head[worker], tail[worker] = u, last
+    return False
+
+
+class _DisjointSearch:
+    """The arrays of the searches from one side, kept from phase to phase."""
+
+    def __init__(self, side: Side, workers: Workers) -> None:
+        near, far = len(side.mate), len(side.far_mate)
+        self.side = side
+        self.workers = workers
+        self.phases = 0
+        self._claimed = np.zeros(far, np.int32)
+        self._predecessor = np.empty(far, np.int32)
+        self._following = np.empty(near, np.int32)
+        self._position = np.empty(near, side.indptr.dtype)
+        self._head, self._tail = np.full((2, workers.threads), -1, np.int32)
+        self._roots = free_vertices(side)
+
+    def phase(self, control: Any, matched: int) -> int:
+        """Search once from each free near vertex; the paths found, -1 if ``control`` stopped it."""
+        self.phases += 1
+        self._roots = self._roots[self.side.mate[self._roots] < 0]
+        next_root = np.zeros(1, np.int64)
+        found = np.zeros(self.workers.threads, np.int64)
+
+        def kernel(worker: int) -> bool:
+            return _search(
+                worker,
+                BUDGET,
+                *self.side,
+                self._roots,
+                np.int32(self.phases),
+                self._claimed,
+                self._predecessor,
+                self._following,
+                self._position,
+                self._head,
+                self._tail,
+                next_root,
+                found,
+            )
+
+        while not self.workers.run(kernel, len(self._roots)):
+            if control.tick(matched + int(found.sum())):
+                return -1
+        return int(found.sum())
+
+
+def run(
+    graph: Any,
+    row_to_col: np.ndarray,
+    col_to_row: np.ndarray,
+    control: Any,
+    *,
+    threads: int,
+    seed: int,
+) -> bool:
+    """Extend the matching to a maximum one; True unless ``control`` stopped it."""
+    matched = count_matched(row_to_col)
+    with Workers(threads, graph.nnz) as workers:
+        search = _DisjointSearch(smaller_side(graph, row_to_col, col_to_row), workers)
+        found = -1
+        while found:
+            if control.tick(matched):
+                return False
+            found = search.phase(control, matched)
+            if found < 0:
+                return False
+            matched += found
+            control.phase(levels=0, found=found, matched=matched)
+    return True

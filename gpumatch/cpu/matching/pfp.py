@@ -1,0 +1,31 @@
+"""PFP: Pothen and Fan's algorithm with lookahead and fairness: P-PFP by one thread.
+
+The result depends on the graph and the matching given only.
+
+Reference: Pothen, Fan, *Computing the block triangular form of a sparse matrix*, ACM TOMS 16(4),
+1990; Duff, Kaya, Uçar, *Design, implementation, and analysis of maximum transversal algorithms*,
+ACM TOMS 38(2), 2011, section 2.2 (PF+).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gpumatch.cpu.matching import p_pfp
+
+__all__ = ["run"]
+
+
+def run(
+    graph: Any,
+    row_to_col: np.ndarray,
+    col_to_row: np.ndarray,
+    control: Any,
+    *,
+    threads: int,
+    seed: int,
+) -> bool:
+    """Extend the matching to a maximum one; True unless ``control`` stopped it."""
+    return p_pfp.run(graph, row_to_col, col_to_row, control, threads=1, seed=seed)

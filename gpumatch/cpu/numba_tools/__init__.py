@@ -1,0 +1,1 @@
+"""What Numba lacks: atomics, worker threads, vectorized minima and quick calls."""

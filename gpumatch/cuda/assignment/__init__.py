@@ -1,0 +1,1 @@
+"""Linear assignment on the GPU: host code and kernels side by side."""

@@ -1,0 +1,381 @@
+"""Assignment by auction on the GPU: the host's side of auction.cu, which says how rounds are held.
+
+The plan is that of `gpumatch.cpu.assignment.auction`, whose module docstring tells of the epsilons,
+of the columns' auction after the rows', and why integers end exactly: for each epsilon all pairs
+are given up, the rows bid for columns, then the columns left over for rows. Here integers are
+counted in 64-bit multiples of the last epsilon. Costs that are no integers, or too large for that,
+are counted as float64, and their gap is closed from the auction's prices: by the Hungarian
+algorithm or, where the dense matrix that it makes of sparse costs has no room, by shortest
+augmenting paths on the CPU.
+
+Nothing but the kernel's `State` comes to the host before the end.
+
+Device memory beside the costs: 36 bytes a row and 40 a column; once columns bid, 16 a row and 20 a
+column more, and the transposed costs.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import cupy as cp
+import cupyx
+import numpy as np
+
+from gpumatch import backends
+from gpumatch.arrays import any_true
+from gpumatch.auction_schedule import Precision, close_gaps
+from gpumatch.cuda import kernels as module
+from gpumatch.cuda.assignment import hungarian
+from gpumatch.cuda.assignment.costs import Solution, copy_to, moved_to_device
+from gpumatch.cuda.matching import cheap
+from gpumatch.cuda.matching import engine as matching_engine
+
+__all__ = ["run"]
+
+_ROUNDS_A_LAUNCH = 4096  # the host looks in between: progress, time limit, Ctrl-C
+_ENTRIES_A_LAUNCH = 2**34
+_BITS = 61  # of the numbers that integers are counted in; sums of a few fit
+_BLOCK = 512  # as kBlock in dense_costs.cuh
+_STATE = np.dtype(
+    [(name, np.int32) for name in ("round", "goal", "waiting", "assigned", "without", "pushed")]
+)
+
+
+def run(
+    costs: Any,
+    row_to_col: Any,
+    col_to_row: Any,
+    row_dual: Any,
+    col_dual: Any,
+    control: Any,
+    *,
+    limit: float | None,
+    threads: int,
+    seed: int,
+    finish: str = "exact",
+    convergence: str = "counter",
+) -> bool:
+    """Match the rows at least cost, as `gpumatch.assignment` tells.
+
+    Parameters
+    ----------
+    finish : {"exact", "epsilon"}
+        Whether the gap of costs that are no integers is closed, or left at n · epsilon.
+    convergence : {"counter", "reduction"}
+        How it is known that all are assigned: by an atomic counter, or by reducing a boolean of
+        each object.
+
+    Returns
+    -------
+    bool
+        True when it ended with an optimal assignment, or none exists; False when stopped, or when
+        a gap is left.
+    """
+    solution = Solution(row_to_col, col_to_row, row_dual, col_dual)
+    if costs.shape[0] == 0:
+        col_dual[:] = 0
+        return True
+    costs = moved_to_device(costs)
+    if limit is None and not costs.is_complete:
+        largest = _largest_matching(costs, control, threads, seed)
+        if largest is None:
+            return False
+        if any_true(largest[0] < 0):
+            copy_to(row_to_col, largest[0])
+            copy_to(col_to_row, largest[1])
+            return True
+    precision = Precision.of(costs, limit, bits=_BITS)
+    if precision.is_workable:
+        done = _hold(_Auction(costs, col_dual, limit, precision, convergence), solution, control)
+        if not done or precision.is_exact:
+            return done
+        if finish == "epsilon":
+            return False
+    return _close_gap(costs, solution, control, limit=limit, threads=threads, seed=seed)
+
+
+def _hold(auction: _Auction, solution: Solution, control: Any) -> bool:
+    """Hold the auction and keep its result, not its memory; False when stopped."""
+    try:
+        return auction.run(control)
+    finally:
+        auction.write(solution)
+
+
+def _close_gap(costs: Any, solution: Solution, control: Any, **options: Any) -> bool:
+    """Find the optimum from the auction's prices: on the CPU where no dense matrix has room."""
+    try:
+        return hungarian.run_tree(costs, *solution, control, **options)
+    except MemoryError:
+        if not costs.is_sparse:
+            raise
+    host = backends.module_for("assignment.shortest_augmenting_path", on_device=False)
+    return host.run(costs.to_host(), *solution, control, **options)
+
+
+def _largest_matching(
+    costs: Any, control: Any, threads: int, seed: int
+) -> tuple[cp.ndarray, cp.ndarray] | None:
+    """As many pairs as are allowed at once, whatever they cost; None when stopped."""
+    graph = costs.pattern()
+    mates = module.unmatched(graph.nrows), module.unmatched(graph.ncols)
+    for step in (cheap.run, matching_engine.run):
+        if not step(graph, *mates, control, threads=threads, seed=seed):
+            return None
+    return mates
+
+
+# -- the driver ------------------------------------------------------------------------------------
+
+
+class _Side(NamedTuple):
+    """The duals and mates of the rows, or of the columns."""
+
+    dual: cp.ndarray
+    mate: cp.ndarray
+
+    @classmethod
+    def of(cls, dual: cp.ndarray) -> _Side:
+        return cls(dual, module.unmatched(dual.size))
+
+
+class _Numbers:
+    """What duals are counted in: int64 multiples of the last epsilon where that is exact."""
+
+    def __init__(self, precision: Precision) -> None:
+        self.is_exact = precision.is_exact
+        self.kind: Any = np.int64 if self.is_exact else np.float64
+        self.shift = int(1 / precision.epsilon).bit_length() - 1 if self.is_exact else 0
+        self.far = self.kind(2**63 - 1 if self.is_exact else np.inf)
+
+    def of(self, number: float) -> Any:
+        return self.kind(number * 2**self.shift)
+
+    def of_prices(self, given: Any, farthest: float) -> cp.ndarray:
+        """Prices to begin from, none above 0 or below ``-farthest``."""
+        least = self.kind(-farthest)
+        return cp.clip(cp.asarray(given).astype(self.kind), least, 0) * self.of(1)
+
+
+class _Auction:
+    """Auctions with falling epsilon; the last assignment that was complete, and its prices."""
+
+    def __init__(
+        self,
+        costs: Any,
+        col_dual: Any,
+        limit: float | None,
+        precision: Precision,
+        convergence: str,
+    ) -> None:
+        nrows, ncols = costs.shape
+        self.costs, self.limit, self.precision = costs, limit, precision
+        self.reduces = convergence == "reduction"
+        self.numbers = _Numbers(precision)
+        self.is_warm = any_true(col_dual != 0)
+        self.all_match = limit is None and nrows == ncols
+        module.require_memory(16 * nrows + 24 * ncols, "the auction")
+        self.rows = _Side.of(cp.empty(nrows, self.numbers.kind))
+        self.cols = _Side.of(self.numbers.of_prices(col_dual, precision.farthest / 4))
+        self.forward = _Floor(self.rows, self.cols, self._entries(costs), self.reduces)
+        self.reverse: _Floor | None = None
+        self.no_more_than = cp.asarray(
+            self.numbers.far if limit is None else self.numbers.of(limit)
+        )
+        self.best: tuple[cp.ndarray, cp.ndarray, cp.ndarray] | None = None
+        self.assigned = 0
+
+    def run(self, control: Any) -> bool:
+        """Go through all epsilons; False when stopped."""
+        for epsilon in self.precision.schedule(self.is_warm):
+            self.rows.mate.fill(-1)
+            self.cols.mate.fill(-1)
+            matched = 0
+            for auction in (self._forward, self._reverse):
+                found = auction(epsilon, matched, control)
+                if found is None:
+                    return False
+                matched += found
+            self._settle()
+            self.best = self.rows.mate.copy(), self.cols.mate.copy(), self.cols.dual.copy()
+            self.assigned = matched
+            if control.tick(matched) and epsilon > self.precision.epsilon:
+                return False
+        return True
+
+    def _forward(self, epsilon: float, matched: int, control: Any) -> int | None:
+        """Let all rows bid for columns."""
+        self.rows.dual.fill(-self.numbers.far)
+        return self._hold("forward", self.forward, self.no_more_than, epsilon, matched, control)
+
+    def _reverse(self, epsilon: float, matched: int, control: Any) -> int | None:
+        """Let the columns left over with prices below the cap bid for rows."""
+        if self.all_match:
+            return 0
+        cap = self._cap()
+        if not any_true((self.cols.mate < 0) & (self.cols.dual < cap)):
+            return 0
+        if self.reverse is None:
+            entries = self._entries(self.costs.transpose())
+            self.reverse = _Floor(self.cols, self.rows, entries, self.reduces)
+        return self._hold("reverse", self.reverse, cap, epsilon, matched, control)
+
+    def _hold(
+        self,
+        step: str,
+        floor: _Floor,
+        cap: cp.ndarray,
+        epsilon: float,
+        matched: int,
+        control: Any,
+    ) -> int | None:
+        """Hold rounds until nobody waits; the rows that were newly assigned, None when stopped."""
+        jump, least = self.numbers.of(self.precision.spread), self.numbers.of(epsilon)
+        floor.open(cap)
+        while floor.seen["waiting"]:
+            floor.hold_rounds(cap, jump, least)
+            found = int(floor.seen["assigned"])
+            if self.best is None:
+                self.assigned = matched + found
+            if control.tick(self.assigned) and floor.seen["waiting"]:
+                return None
+        control.phase(
+            found=found,
+            matched=matched + found,
+            step=step,
+            epsilon=epsilon,
+            rounds=int(floor.seen["round"]),
+        )
+        return found
+
+    def _entries(self, costs: Any) -> _Entries:
+        """Costs in the auction's numbers."""
+        has_other_numbers = costs.is_integer and not self.numbers.is_exact
+        return _Entries.of(costs.as_float() if has_other_numbers else costs, self.numbers.shift)
+
+    def _cap(self) -> cp.ndarray:
+        """The price of columns left over: that of the cheapest one assigned, or 0."""
+        if self.limit is not None:
+            return cp.zeros((), self.numbers.kind)
+        return cp.where(self.cols.mate >= 0, self.cols.dual, -self.numbers.far).max()
+
+    def _settle(self) -> None:
+        """Move the prices so that those of the columns left over are 0, and none is above."""
+        self.cols.dual[:] = cp.where(self.cols.mate >= 0, self.cols.dual - self._cap(), 0)
+
+    def write(self, solution: Solution) -> None:
+        """Put the last complete assignment, or the rows assigned so far, into the result.
+
+        Its duals are such that no pair undercuts them: exact ones if the assignment allows it.
+        """
+        if self.best is None:
+            self.best = self.rows.mate, self.cols.mate, self.cols.dual
+        row_to_col, col_to_row, price = self.best
+        if self.numbers.is_exact:
+            price = _rounded(price, row_to_col, self.numbers.shift)
+            price = close_gaps(price, 2 * max(self.costs.largest, abs(self.limit or 0)))
+        elif self.costs.is_integer:
+            farthest = (row_to_col.size + 1) * self.costs.largest
+            price = cp.rint(cp.maximum(price, -farthest)).astype(np.int64)
+        least = _Entries.of(self.costs, 0).least_reduced(price, row_to_col.size)
+        if self.limit is not None:
+            cp.minimum(least, self.limit, out=least, casting="unsafe")
+        for target, source in zip(solution, (row_to_col, col_to_row, least, price)):
+            copy_to(target, source)
+
+
+def _rounded(price: cp.ndarray, row_to_col: cp.ndarray, shift: int) -> cp.ndarray:
+    """Integer prices that keep an assignment optimal; see `gpumatch.cpu.assignment.auction`."""
+    scale = 1 << shift
+    is_bad = cp.zeros(scale, np.int8)
+    is_bad[(scale - 1 - price[row_to_col[row_to_col >= 0]]) % scale] = 1
+    return (price + is_bad.argmin()) >> shift
+
+
+# -- costs and rounds on the device ----------------------------------------------------------------
+
+
+class _Entries(NamedTuple):
+    """Costs as the kernels take them: Dense or Sparse of auction_bids.cuh."""
+
+    kind: str
+    kernels: module.Kernels
+    struct: np.ndarray
+    arrays: tuple[cp.ndarray, ...]
+    total: int
+
+    @classmethod
+    def of(cls, costs: Any, shift: int) -> _Entries:
+        """Costs in units of ``2**-shift``."""
+        nrows, ncols = costs.shape
+        arrays: tuple[cp.ndarray, ...]
+        if costs.is_sparse:
+            kind, length = "Sparse<{Cost}>", -(-costs.nnz // nrows)
+            arrays = costs.indptr.astype(np.int64), costs.indices, costs.weights
+        else:
+            pack = 16 // costs.values.itemsize
+            is_aligned = ncols % pack == 0 and costs.values.data.ptr % 16 == 0
+            kind, length = f"Dense<{{Cost}}, {str(is_aligned).lower()}>", ncols
+            arrays = (costs.values,)
+        kernels = module.kernels_for(module.AUCTION, arrays[-1].dtype)
+        struct = module.struct(*arrays, length, shift)
+        return cls(kind, kernels, struct, arrays, arrays[-1].size)
+
+    def least_reduced(self, price: cp.ndarray, nrows: int) -> cp.ndarray:
+        """The least of each row's costs, less the prices."""
+        least = cp.empty(nrows, price.dtype)
+        kernel = f"least_reduced<{self.kind}>"
+        grid = min(-(-32 * nrows // _BLOCK), self.kernels.resident_blocks(kernel, _BLOCK))
+        self.kernels[kernel]((grid,), (_BLOCK,), (self.struct, np.int32(nrows), price, least))
+        return least
+
+
+class _Floor:
+    """Where one side bids for the other, launch by launch."""
+
+    def __init__(self, own: _Side, other: _Side, entries: _Entries, reduces: bool) -> None:
+        nown, nother = own.mate.size, other.mate.size
+        module.require_memory(20 * nown + 16 * nother + reduces * (nown + nother), "the auction")
+        self._entries, self._kernels = entries, entries.kernels
+        self._kernel = f"hold_rounds<{entries.kind}>"
+        most = self._kernels.resident_blocks(self._kernel, _BLOCK)
+        self._blocks = max(1, min(most, entries.total // _BLOCK))
+        self._queues = cp.empty((2, nown), np.int32)
+        self._targets = cp.empty(nown, np.int32)
+        self._state = cp.zeros(_STATE.itemsize, np.uint8)
+        self._seen = cupyx.zeros_pinned(_STATE.itemsize, np.uint8)
+        self._arrays = (
+            *(own.dual, other.dual, own.mate, other.mate, *self._queues, self._targets),
+            cp.empty(nown, own.dual.dtype),
+            cp.empty(nother, np.int64),
+            cp.empty(nother, np.uint64),
+            cp.empty(nother + nown, np.uint8) if reduces else np.uintp(0),
+            cp.empty(self._blocks, np.int64),
+            self._state,
+            cp.zeros(1, np.uint32),
+        )
+        self._auction = module.struct(nown, nother, *self._arrays)
+
+    @property
+    def seen(self) -> np.ndarray:
+        """The state as the host has seen it last."""
+        return self._seen.view(_STATE)[0]
+
+    def open(self, cap: cp.ndarray) -> None:
+        """Queue who has no mate and a dual below the cap, by stream compaction."""
+        flags, ends = self._targets, self._queues[1]
+        self._launch("flag_bidders<{Cost}>", self._auction, cap, flags)
+        cp.cumsum(flags, dtype=np.int32, out=ends)
+        self._launch("open_auction<{Cost}>", self._auction, ends)
+        self._state.get(out=self._seen)
+
+    def hold_rounds(self, cap: cp.ndarray, jump: Any, epsilon: Any) -> None:
+        """A bounded number of rounds."""
+        terms = module.struct(cap, jump, epsilon)
+        bounds = np.int32(_ROUNDS_A_LAUNCH), np.int64(_ENTRIES_A_LAUNCH)
+        self._launch(self._kernel, self._entries.struct, self._auction, terms, *bounds)
+        self._state.get(out=self._seen)
+
+    def _launch(self, kernel: str, *arguments: Any) -> None:
+        self._kernels[kernel]((self._blocks,), (_BLOCK,), arguments)

@@ -1,0 +1,78 @@
+"""The costs and the result of an assignment on the device: what its algorithms share."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import cupy as cp
+import numpy as np
+
+from gpumatch import backends
+from gpumatch.cuda import kernels as module
+
+__all__ = ["NEVER", "Solution", "copy_to", "dense_matrix", "moved_to_device"]
+
+NEVER = np.int64(2**63 - 1)
+"""Forbids a pair among integers: kNever in dense_costs.cuh."""
+
+
+class Solution(NamedTuple):
+    """The arrays that an algorithm is given, as `gpumatch.assignment` tells; on host or device."""
+
+    row_to_col: Any
+    col_to_row: Any
+    row_dual: Any
+    col_dual: Any
+
+
+def copy_to(target: Any, source: cp.ndarray) -> None:
+    """Copy from the device into an array on the host or the device."""
+    target[:] = source.get() if isinstance(target, np.ndarray) else source
+
+
+def moved_to_device(costs: Any) -> Any:
+    """The costs on the device: themselves, or a copy.
+
+    Raises
+    ------
+    MemoryError
+        If the device has no room for it.
+    """
+    if not costs.on_device:
+        module.require_memory(_bytes_of(costs), "a copy of the costs")
+    return costs.to_device()
+
+
+def _bytes_of(costs: Any) -> int:
+    return costs.graph.nbytes + costs.weights.nbytes if costs.is_sparse else costs.values.nbytes
+
+
+def dense_matrix(costs: Any) -> tuple[cp.ndarray, bool]:
+    """The costs as a matrix on the device, and whether no pair is forbidden.
+
+    Parameters
+    ----------
+    costs : DenseCosts or SparseCosts
+        A problem, on the host or the device.
+
+    Returns
+    -------
+    values : array of shape (nrows, ncols)
+        That of dense costs on the device itself. Forbidden pairs cost inf, or `NEVER`.
+    is_complete : bool
+
+    Raises
+    ------
+    MemoryError
+        If the device has no room for it.
+    """
+    if not costs.is_sparse:
+        return moved_to_device(costs).values, costs.is_complete
+    nrows, ncols = costs.shape
+    dtype = costs.weights.dtype
+    size = dtype.itemsize * nrows * ncols + backends.UNFOLDING_BYTES * costs.nnz
+    module.require_memory(size, "the matrix of sparse costs")
+    values = cp.full(costs.shape, NEVER if costs.is_integer else np.inf, dtype)
+    rows, cols = costs.graph.edges()
+    values[cp.asarray(rows), cp.asarray(cols)] = cp.asarray(costs.weights)
+    return values, False

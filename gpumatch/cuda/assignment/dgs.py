@@ -1,0 +1,485 @@
+"""Deep Greedy Switching on the GPU: the host's side of dgs.cu, which says how it works.
+
+Roverso, Naiem, El-Beltagy, El-Ansary, Haridi, "A GPU-enabled solver for time-constrained linear sum
+assignment problems", INFOS 2010; `gpumatch.cpu.assignment.dgs` describes the algorithm, its start
+and bound. Two forms of it run here:
+
+``switching="parallel"`` (the default)
+    All on the device; the host reads counters (section V.C).
+``switching="sequential"``
+    The paper's mixed form: differences are evaluated on the device, exchanges are made on the CPU,
+    and mates and differences are copied each time all are evaluated. Costs are held on both sides.
+
+and three evaluations:
+
+``evaluation="global"``
+    A thread evaluates a vertex, in blocks of 256 (section V.A).
+``evaluation="shared"``
+    A thread evaluates an exchange, in blocks of 16 × 16 (section V.B).
+``evaluation="block"`` (the default)
+    A block evaluates a vertex.
+
+Sparse costs are made dense. Device memory beside the costs: as much again for their transpose, and
+some 100 bytes a row and a column.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import cupy as cp
+import cupyx
+import numpy as np
+
+from gpumatch import backends
+from gpumatch.arrays import any_true, count_matched
+from gpumatch.bipartite import BipartiteGraph
+from gpumatch.cuda import kernels as module
+from gpumatch.cuda.assignment.costs import copy_to, dense_matrix
+from gpumatch.cuda.matching import engine as matching_engine
+
+__all__ = ["run"]
+
+ROUNDS_A_LAUNCH = 32  # the host looks in between: progress, time limit, Ctrl-C
+WINDOWS_A_LAUNCH = 16
+SWEEPS_A_LAUNCH = 10
+SWEEPS = 20  # at most, as in gpumatch.cpu.assignment.dgs
+_TILE = 16  # as kTile in dgs_differences.cuh
+_NOBODY = 2**31 - 1  # as kNobody in dgs.cu
+_BYTES_A_VERTEX = 100
+_STATIC_BYTES = 2048  # of shared memory, that the kernels take for other things
+
+_SWITCHING = np.dtype(
+    [
+        *((name, np.int32) for name in ("round", "exchanges", "has_ended")),
+        *((name, np.int32, 3) for name in ("valid", "changed_rows", "changed_cols")),
+    ],
+    align=True,
+)
+_SWEEPING = np.dtype(
+    [
+        *((name, np.int32) for name in ("sweep", "in_vain", "has_ended")),
+        ("is_moved", np.int32, 3),
+        ("gap", np.float64),
+        ("missed", np.float64, 3),
+    ],
+    align=True,
+)
+
+
+class _Form(NamedTuple):
+    """Who evaluates differences."""
+
+    number: int  # kByThread, kByTile or kByBlock in dgs_differences.cuh
+    block: int  # threads
+    copies_costs: bool  # of a vertex into shared memory
+    blocks_a_multiprocessor: int  # at most, where they wait for each other
+
+
+_FORMS = {
+    "global": _Form(0, 256, False, 2),
+    "shared": _Form(1, _TILE * _TILE, False, 4),
+    "block": _Form(2, 512, True, 2),
+}
+_FORMS["auto"] = _FORMS["block"]
+
+
+def run(
+    costs: Any,
+    row_to_col: np.ndarray,
+    col_to_row: np.ndarray,
+    row_dual: np.ndarray,
+    col_dual: np.ndarray,
+    control: Any,
+    *,
+    limit: float | None,
+    threads: int,
+    seed: int,
+    start: str = "random",
+    evaluation: str = "auto",
+    switching: str = "auto",
+) -> bool:
+    """Assign the rows as `gpumatch.cpu.assignment.dgs.run`; bound what better ones cost.
+
+    Parameters
+    ----------
+    start : {"random", "greedy"}
+        Give the free rows free columns at random, or each, in random order, the cheapest one.
+    evaluation : {"auto", "block", "global", "shared"}
+        Who evaluates differences; see the module.
+    switching : {"auto", "parallel", "sequential"}
+        All exchanges that don't conflict at a time, on the device, or one by one on the CPU.
+    """
+    if evaluation not in _FORMS:
+        raise ValueError(f"evaluation={evaluation!r} does not run on 'cuda': pass 'block'")
+    price = cp.minimum(cp.asarray(col_dual), 0)
+    row_dual[:] = -costs.largest if limit is None else min(-costs.largest, limit)
+    col_dual[:] = 0
+    if row_to_col.size == 0:
+        return True
+    with control.part("transposition"):
+        problem = _Problem(costs, limit)
+        _wait()
+    form, mates = _FORMS[evaluation], (row_to_col, col_to_row)
+    if switching == "sequential":
+        options = {"threads": threads, "seed": seed}
+        ended = _switch_on_host(problem, form, costs, *mates, control, limit, start, options)
+    else:
+        try:
+            ended = _switch_on_device(problem, form, *mates, control, start, seed)
+        finally:
+            copy_to(row_to_col, problem.rows.mate)
+            copy_to(col_to_row, problem.cols.mate)
+    if not ended or (limit is None and any_true(row_to_col < 0)):
+        return ended
+    with control.part("bound"):
+        return _find_bound(problem, costs.largest, price, row_dual, col_dual, control)
+
+
+def _wait() -> None:
+    """For what was launched, so that its time is counted where it belongs."""
+    cp.cuda.get_current_stream().synchronize()
+
+
+class _Side(NamedTuple):
+    """Side<Cost> in dgs_differences.cuh."""
+
+    costs: cp.ndarray
+    mate: cp.ndarray
+    paid: cp.ndarray
+    gain: cp.ndarray
+    choice: cp.ndarray
+    idle: np.generic
+
+    @classmethod
+    def of(cls, costs: cp.ndarray, idle: np.generic) -> _Side:
+        size = costs.shape[0]
+        mate, choice = cp.full((2, size), -1, np.int32)
+        paid, gain = cp.zeros((2, size), idle.dtype)
+        return cls(costs, mate, paid, gain, choice, idle)
+
+    def struct(self) -> np.ndarray:
+        arrays = self.mate, self.paid, self.gain, self.choice
+        return module.struct(self.costs, *self.costs.shape, *arrays, self.idle)
+
+
+class _Problem:
+    """Both sides on the device, and the kernels that know no more than them."""
+
+    def __init__(self, costs: Any, limit: float | None) -> None:
+        values, self.is_complete = dense_matrix(costs)
+        self.nrows, self.ncols = values.shape
+        number = np.int64 if costs.is_integer else np.float64
+        far = np.iinfo(np.int64).max if costs.is_integer else np.inf
+        vertices = self.nrows + self.ncols
+        module.require_memory(
+            values.nbytes + _BYTES_A_VERTEX * vertices, "the transposed matrix of costs"
+        )
+        self.kernels = module.kernels_for(module.DGS, values.dtype)
+        self.barrier = cp.zeros(1, np.uint32)
+        self.far, self.must_match = number(far), limit is None
+        self.rows = _Side.of(values, number(far if limit is None else limit))
+        self.cols = _Side.of(self._transposed(values), number(0))
+        self.sides = self.rows.struct(), self.cols.struct()
+
+    def launch(self, name: str, *arguments: Any, block: int = module.BLOCK) -> None:
+        """As many blocks as are resident: for kernels that go through all they find."""
+        blocks = self.kernels.resident_blocks(name, block)
+        self.kernels[name]((blocks,), (block,), arguments)
+
+    def pay(self) -> None:
+        """Put in what the mates cost."""
+        self.launch("pay<{Cost}>", *self.sides)
+
+    def count_matched(self) -> int:
+        return count_matched(self.rows.mate)
+
+    def _transposed(self, values: cp.ndarray) -> cp.ndarray:
+        out = cp.empty((self.ncols, self.nrows), values.dtype)
+        sizes = np.int32(self.nrows), np.int32(self.ncols)
+        self.launch("transpose<{Cost}>", values, *sizes, out)
+        return out
+
+
+class _Evaluator:
+    """Finds best exchanges by one of the forms.
+
+    Parameters
+    ----------
+    serves_mates : bool
+        Whether to spare columns where all have rows: they are told what their rows found.
+    """
+
+    def __init__(self, problem: _Problem, form: _Form, *, serves_mates: bool) -> None:
+        self.problem, self.form = problem, form
+        is_square = problem.must_match and problem.nrows == problem.ncols
+        self.serves_mates = serves_mates and is_square
+        costs = problem.rows.costs
+        self.room = self._room_for(max(costs.shape), costs.itemsize)
+        self._shared = self.room * costs.itemsize
+        names = [self.name_of(kernel) for kernel in ("evaluate", "switch_in_parallel")]
+        for name in names:
+            problem.kernels[name].max_dynamic_shared_size_bytes = max(self._shared, 48 * 1024)
+        self._blocks, self.most_blocks = (
+            problem.kernels.resident_blocks(name, form.block, self._shared) for name in names
+        )
+        self._every = tuple(cp.arange(n, dtype=np.int32) for n in costs.shape)
+        self._scratch = [self._scratch_for(size) for size in costs.shape]
+        self.structs = [
+            module.struct(*scratch, self.room, int(self.serves_mates), problem.barrier)
+            for scratch in self._scratch
+        ]
+
+    def all(self) -> None:
+        """ADE for all agents, JDE for all jobs."""
+        self.rows(self._every[0])
+        if not self.serves_mates:
+            self.cols(self._every[1])
+
+    def rows(self, rows: cp.ndarray) -> None:
+        """ADE for some."""
+        own, other = self.problem.sides
+        self.launch("evaluate", self._blocks, own, other, *self._listed(rows), self.structs[0])
+
+    def cols(self, cols: cp.ndarray) -> None:
+        """JDE for some."""
+        other, own = self.problem.sides
+        self.launch("evaluate", self._blocks, own, other, *self._listed(cols), self.structs[1])
+
+    def launch(self, kernel: str, blocks: int, *arguments: Any) -> None:
+        """A kernel that evaluates by this form."""
+        function = self.problem.kernels[self.name_of(kernel)]
+        function((blocks,), (self.form.block,), arguments, shared_mem=self._shared)
+
+    def name_of(self, kernel: str) -> str:
+        return f"{kernel}<{{Cost}}, {self.form.number}>"
+
+    @staticmethod
+    def _listed(vertices: cp.ndarray) -> tuple[cp.ndarray, np.int32]:
+        return vertices, np.int32(vertices.size)
+
+    def _room_for(self, length: int, itemsize: int) -> int:
+        """A vertex's costs, if a block's shared memory holds them; else none."""
+        if not self.form.copies_costs:
+            return 0
+        most = cp.cuda.Device().attributes["MaxSharedMemoryPerBlockOptin"]
+        return length if length * itemsize + _STATIC_BYTES <= most else 0
+
+    def _scratch_for(self, vertices: int) -> tuple[cp.ndarray, cp.ndarray]:
+        length = max(_TILE * max(self._blocks, self.most_blocks), vertices)
+        return cp.empty(length, self.problem.far.dtype), cp.empty(length, np.int32)
+
+
+# -- the start -------------------------------------------------------------------------------------
+
+
+def _start(
+    problem: _Problem,
+    row_to_col: np.ndarray,
+    col_to_row: np.ndarray,
+    control: Any,
+    start: str,
+    seed: int,
+) -> bool:
+    """Assign the rows that are free, all if they must be and can; False when stopped."""
+    problem.rows.mate.set(row_to_col)
+    problem.cols.mate.set(col_to_row)
+    rng = np.random.default_rng(seed)
+    rows, cols = np.flatnonzero(row_to_col < 0), np.flatnonzero(col_to_row < 0)
+    if start == "greedy":
+        ended = _take_cheapest(problem, rng.permutation(rows), control)
+    else:
+        ended = _take_any(problem, rows, rng.permutation(cols)[: rows.size])
+    if not ended or problem.is_complete or not problem.must_match:
+        return ended
+    if not any_true(problem.rows.mate < 0):
+        return True
+    allowed = BipartiteGraph(problem.rows.costs < problem.far)
+    mates = problem.rows.mate, problem.cols.mate
+    return matching_engine.run(allowed, *mates, control, seed=seed, threads=1)
+
+
+def _take_any(problem: _Problem, rows: np.ndarray, cols: np.ndarray) -> bool:
+    """Give each row its column, if that is allowed."""
+    pairs = cp.asarray(rows), cp.asarray(cols)
+    if not problem.is_complete:
+        is_allowed = problem.rows.costs[pairs] < problem.far
+        pairs = pairs[0][is_allowed], pairs[1][is_allowed]
+    problem.rows.mate[pairs[0]] = pairs[1]
+    problem.cols.mate[pairs[1]] = pairs[0]
+    return True
+
+
+def _take_cheapest(problem: _Problem, rows: np.ndarray, control: Any) -> bool:
+    """Give the rows, one after the other, their cheapest free columns; False when stopped."""
+    order = cp.asarray(rows, np.int32)
+    holder = cp.where(problem.cols.mate < 0, np.int32(_NOBODY), np.int32(-1))
+    losses = cp.zeros(3, np.int32)
+    queuing = module.struct(order, rows.size, holder, losses, problem.barrier)
+    name = "take_cheapest<{Cost}>"
+    blocks = min(problem.kernels.resident_blocks(name), max(rows.size, 1))
+    for first in range(0, rows.size, blocks * WINDOWS_A_LAUNCH):
+        losses.fill(0)
+        arguments = (*problem.sides, queuing, np.int32(first), np.int32(WINDOWS_A_LAUNCH))
+        problem.kernels[name]((blocks,), (module.BLOCK,), arguments)
+        if control.tick(problem.count_matched()):
+            return False
+    return True
+
+
+# -- switching -------------------------------------------------------------------------------------
+
+
+def _switch_on_device(
+    problem: _Problem,
+    form: _Form,
+    row_to_col: np.ndarray,
+    col_to_row: np.ndarray,
+    control: Any,
+    start: str,
+    seed: int,
+) -> bool:
+    """Algorithm 3: evaluate all and switch, until nothing changes; False when stopped."""
+    with control.part("start"):
+        if not _start(problem, row_to_col, col_to_row, control, start, seed):
+            return False
+        matched = problem.count_matched()
+    if problem.must_match and matched < problem.nrows:
+        return True
+    problem.pay()
+    evaluator = _Evaluator(problem, form, serves_mates=True)
+    switching = _Switching(problem, evaluator)
+    while True:
+        with control.part("difference evaluation"):
+            evaluator.all()
+            _wait()
+        with control.part("switching"):
+            ended = switching.finish(control, matched)
+        matched = matched if problem.must_match else problem.count_matched()
+        exchanges, steps = switching.made, switching.rounds
+        control.phase(found=0, matched=matched, exchanges=exchanges, steps=steps)
+        if not ended or exchanges == 0:
+            return ended
+
+
+class _Switching:
+    """The launches that make exchanges until none is left."""
+
+    def __init__(self, problem: _Problem, evaluator: _Evaluator) -> None:
+        vertices = problem.nrows + problem.ncols
+        self._evaluator = evaluator
+        multiprocessors = cp.cuda.Device().attributes["MultiProcessorCount"]
+        few = evaluator.form.blocks_a_multiprocessor * multiprocessors
+        self._blocks = min(few, evaluator.most_blocks)
+        self._keys, self._claims = cp.zeros((2, vertices), np.uint64)
+        self._changed = cp.empty(problem.nrows, np.int32), cp.empty(problem.ncols, np.int32)
+        self._state = cp.zeros(_SWITCHING.itemsize, np.uint8)
+        self._pinned = cupyx.zeros_pinned(_SWITCHING.itemsize, np.uint8)
+        conflicts = module.struct(self._keys, self._claims, *self._changed, self._state)
+        self._arguments = *problem.sides, conflicts, *evaluator.structs
+
+    @property
+    def made(self) -> int:
+        """Exchanges since all were evaluated."""
+        return int(self._seen["exchanges"])
+
+    @property
+    def rounds(self) -> int:
+        return int(self._seen["round"])
+
+    @property
+    def _seen(self) -> np.void:
+        return self._pinned.view(_SWITCHING)[0]
+
+    def finish(self, control: Any, matched: int) -> bool:
+        """Make rounds until no exchange is left; False when stopped."""
+        self._state.fill(0)
+        while True:
+            self._evaluator.launch(
+                "switch_in_parallel", self._blocks, *self._arguments, np.int32(ROUNDS_A_LAUNCH)
+            )
+            self._state.get(out=self._pinned)
+            if control.tick(matched):
+                return False
+            if self._seen["has_ended"]:
+                return True
+
+
+def _switch_on_host(
+    problem: _Problem,
+    form: _Form,
+    costs: Any,
+    row_to_col: np.ndarray,
+    col_to_row: np.ndarray,
+    control: Any,
+    limit: float | None,
+    start: str,
+    options: dict[str, Any],
+) -> bool:
+    """Algorithm 1, its evaluations of all on the device: the mixed form; False when stopped."""
+    host: Any = backends.module_for("assignment.dgs", on_device=False)
+    costs = costs.to_host()
+    mates = row_to_col, col_to_row
+    with control.part("start"):
+        if not host.start_from(start, costs, *mates, control, limit=limit, **options):
+            return False
+    if limit is None and any_true(row_to_col < 0):
+        return True
+    differences = host.Differences(costs, *mates, type(problem.far), limit)
+    evaluator = _Evaluator(problem, form, serves_mates=False)
+    found = (
+        *((problem.rows.gain, differences.row_gain), (problem.rows.choice, differences.row_choice)),
+        *((problem.cols.gain, differences.col_gain), (problem.cols.choice, differences.col_choice)),
+    )
+
+    def put_mates() -> None:
+        problem.rows.mate.set(row_to_col)
+        problem.cols.mate.set(col_to_row)
+        problem.pay()
+
+    def evaluate_all() -> bool:
+        put_mates()
+        evaluator.all()
+        for on_device, on_host in found:
+            on_device.get(out=on_host)
+        return not control.tick(differences.matched)
+
+    ended = host.switch_until_none(differences, evaluate_all, control)
+    put_mates()
+    return ended
+
+
+# -- the bound -------------------------------------------------------------------------------------
+
+
+def _find_bound(
+    problem: _Problem,
+    largest: float,
+    price: cp.ndarray,
+    row_dual: np.ndarray,
+    col_dual: np.ndarray,
+    control: Any,
+) -> bool:
+    """Put the best duals of some sweeps into row_dual and col_dual; False when stopped."""
+    number = price.dtype.type
+    best = cp.asarray(row_dual), cp.asarray(col_dual)
+    lowered = cp.empty_like(price)
+    held, minima = cp.empty((2, problem.nrows), number)
+    pinned = cupyx.zeros_pinned(_SWEEPING.itemsize, np.uint8)
+    seen = pinned.view(_SWEEPING)[0]
+    seen["gap"] = np.inf
+    state = cp.asarray(pinned)
+    arguments = module.struct(
+        *(price, lowered, held, minima, *best),
+        *(number(-(problem.nrows + 1) * largest), state, problem.barrier),
+    )
+    matched = problem.count_matched()
+    is_stopped = False
+    while not (is_stopped or seen["has_ended"] or seen["sweep"] == SWEEPS):
+        sweeps = np.int32(min(SWEEPS_A_LAUNCH, SWEEPS - seen["sweep"]))
+        problem.launch("sweep_prices<{Cost}>", *problem.sides, arguments, sweeps, block=512)
+        state.get(out=pinned)
+        is_stopped = control.tick(matched)
+    copy_to(row_dual, best[0])
+    copy_to(col_dual, best[1])
+    return not is_stopped

@@ -1,0 +1,486 @@
+"""The Hungarian algorithm on the GPU: Date and Nagi's classical and alternating tree variants.
+
+K. Date, R. Nagi, "GPU-accelerated Hungarian algorithms for the Linear Assignment Problem", Parallel
+Computing 57, 2016. hungarian_classical.cu and hungarian_tree.cu say how they work; here are the
+initial reduction, the launches, and what costs and duals become on the way.
+
+The kernels count in 64-bit integers, so that tight edges have slack 0 exactly. Integer costs are
+what they are. Others become multiples of a power of two that leaves about 2**57 units to the
+largest: finer than float64 itself is there. With forbidden pairs duals may outgrow what they can
+without; then the search begins again, with units and an order of its steps that are fit for any.
+
+Device memory beside the costs: 80 bytes a row and 44 a column with the tree variant; 56 a row and
+24 a column with the classical one, and 4 for each edge that its adjacency has room for.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from abc import ABC, abstractmethod
+from typing import Any, NamedTuple
+
+import cupy as cp
+import cupyx
+import numpy as np
+
+from gpumatch.arrays import any_true, count_matched
+from gpumatch.cuda import kernels as module
+from gpumatch.cuda.assignment.costs import NEVER, Solution, copy_to, dense_matrix
+
+__all__ = ["Patience", "run_classical", "run_tree"]
+
+_STEPS_A_LAUNCH = 256  # the host looks in between: progress, time limit, Ctrl-C
+_TRACE = (4096, 5)  # as kTraceLength and kTraceWidth in hungarian_paths.cuh
+_BLOCK = 512  # as kBlock in dense_costs.cuh
+_FAR = np.uint64(2**64 - 1)  # kFar in hungarian_tree.cu
+_CHECK, _DONE, _FULL, _TOO_FINE = 0, 6, 7, 8  # stages that the host knows
+_AT_NEAREST_LEAF, _AT_SECOND_LEAF, _ANYWHERE = range(3)  # Ending in hungarian_tree.cu
+_PARTS = ("compression", "forward", "reverse and augmentation", "dual update")
+_UNIT_BITS = 57  # of the largest cost
+_ROOM_BITS = 60  # of duals that need not be watched closely
+_MOST_BITS = 1000  # 2.0**bits is a number
+_ADOPTIONS = 4  # times that given prices are mended before they are given up
+_EDGES_A_ROW = 64  # that the adjacency has room for at first
+
+_STATE = np.dtype(
+    [
+        *((name, np.int32) for name in ("stage", "step", "phase", "matched")),
+        *((name, np.int32) for name in ("levels", "updates", "scans")),
+        *((name, np.int32) for name in ("roots", "members", "leaves", "found_leaves")),
+        ("sizes", np.int32, 3),
+        ("bases", np.int32, 3),
+        ("is_stale", np.int32),
+        ("is_too_fine", np.int32),
+        ("adjacent", np.int64),
+        ("least", np.int64),
+        ("clock", np.int64),
+        ("spent", np.int64, len(_PARTS)),
+    ],
+    align=True,
+)
+_LEVEL = np.dtype(
+    [
+        *((name, np.int32) for name in ("size", "found", "again")),
+        *((name, np.uint64) for name in ("least", "bound", "last")),
+    ],
+    align=True,
+)
+_SEARCH = np.dtype(
+    [
+        *((name, np.uint64) for name in ("reach", "last", "end", "limit", "spread")),
+        *((name, np.int32) for name in ("roots", "size", "grown", "leaves", "depth")),
+    ],
+    align=True,
+)
+
+
+class Patience(NamedTuple):
+    """How many steps a search is given: till nine rows in ten have a column, and in all."""
+
+    for_most: int
+    in_all: int
+
+    def is_out(self, steps: int, wanting: int, rows: int) -> bool:
+        """Whether it is after so many steps, when so many of the rows want a column."""
+        return steps > self.in_all or (steps > self.for_most and 10 * wanting > rows)
+
+
+def run_classical(
+    costs: Any,
+    row_to_col: Any,
+    col_to_row: Any,
+    row_dual: Any,
+    col_dual: Any,
+    control: Any,
+    *,
+    limit: float | None,
+    threads: int,
+    seed: int,
+) -> bool:
+    """Match the rows at least cost, as `gpumatch.assignment` tells; True unless stopped.
+
+    Which of several optimal assignments is found depends on the order in which the device runs its
+    threads; `seed` and `threads` have no part in it.
+    """
+    solution = Solution(row_to_col, col_to_row, row_dual, col_dual)
+    return _run(_Classical, costs, solution, control, limit)
+
+
+def run_tree(
+    costs: Any,
+    row_to_col: Any,
+    col_to_row: Any,
+    row_dual: Any,
+    col_dual: Any,
+    control: Any,
+    *,
+    limit: float | None,
+    search: str = "levels",
+    patience: Patience | None = None,
+    threads: int,
+    seed: int,
+) -> bool:
+    """The same by alternating trees and column slacks, in the one order that the GPU has.
+
+    A search whose `patience` is out ends as if stopped.
+    """
+    if search != "levels":
+        raise ValueError(f"search={search!r} runs on 'cpu', not on 'cuda'")
+    solution = Solution(row_to_col, col_to_row, row_dual, col_dual)
+    return _run(_Tree, costs, solution, control, limit, patience)
+
+
+def _run(
+    kind: type[_Search],
+    costs: Any,
+    solution: Solution,
+    control: Any,
+    limit: float | None,
+    patience: Patience | None = None,
+) -> bool:
+    if costs.shape[0] == 0:
+        solution.col_dual[:] = 0
+        return True
+    values, is_complete = dense_matrix(costs)
+    attempts = _attempts(costs, limit, is_complete)
+    for units in attempts:
+        problem = _Problem(values, units, limit, solution)
+        with control.part("initial reduction"):
+            problem.reduce()
+        search = kind(problem)
+        is_last = units is attempts[-1]  # then duals outgrow their bound where rows must stay free
+        try:
+            ended = search.finish(control, patience)
+        finally:
+            if is_last or not search.is_too_fine:
+                problem.write(solution)
+                search.report(control)
+        if not search.is_too_fine:
+            return ended
+    return True
+
+
+# -- costs -----------------------------------------------------------------------------------------
+
+
+@dataclasses.dataclass(frozen=True)
+class _Units:
+    """What the kernels count in, and how far they may count.
+
+    Attributes
+    ----------
+    bits : int
+        Costs, and duals, are whole multiples of ``2**-bits``; 0 for integers.
+    lift : int
+        Costs so small that ``2.0**bits`` is no number are multiplied by ``2**lift`` beforehand.
+    largest : int
+        The largest cost in units.
+    most : int
+        What no dual outgrows; if one does, the next attempt is due, or there is no solution.
+    most_given : int
+        No price to begin from is beyond it.
+    is_patient : bool
+        Whether searches end at the nearest leaf, even where they need not.
+    """
+
+    is_integer: bool
+    bits: int
+    lift: int
+    largest: int
+    most: int
+    most_given: int
+    is_patient: bool
+
+    @property
+    def scale(self) -> np.float64:
+        return np.float64(math.ldexp(1.0, self.bits - self.lift))
+
+    @property
+    def most_distance(self) -> int:
+        return self.most - self.largest
+
+    def lifted(self, values: cp.ndarray) -> cp.ndarray:
+        return cp.ldexp(values, self.lift) if self.lift else values
+
+    def fixed(self, lifted: cp.ndarray) -> cp.ndarray:
+        if self.is_integer:
+            return lifted.astype(np.int64)
+        return cp.rint(lifted.astype(np.float64) * self.scale).astype(np.int64)
+
+    def given(self, fixed: cp.ndarray) -> cp.ndarray:
+        return fixed if self.is_integer else cp.ldexp(fixed.astype(np.float64), -self.bits)
+
+
+def _attempts(costs: Any, limit: float | None, is_complete: bool) -> list[_Units]:
+    """The units to try: first the finest; last those whose duals are sure to fit.
+
+    Let c be the largest cost or limit, in units, and n the rows. While searches end at the nearest
+    leaf, an alternating path of at most n rows leads from the least dual of a column to one that is
+    0, so that no column's is below -2nc, and no row's above (2n + 1)c; what is given adds to both.
+    A row whose dual is greater can't be matched. If (n + 1)c < 2**62, all that fits 64 bits, and so
+    do distances without a sign. Without forbidden pairs one row leads from any column to any other,
+    and n counts as 1. Searches that end farther out are tried while duals leave much room.
+    """
+    largest = max(costs.largest, 0 if limit is None else abs(limit))
+    exponent = 0 if costs.is_integer else _UNIT_BITS - math.frexp(largest)[1]
+    n = 1 if is_complete else min(costs.shape)
+
+    def units(bits: int, *, is_patient: bool) -> _Units:
+        most_cost = int(largest) if costs.is_integer else 2**_UNIT_BITS >> exponent - bits
+        given, most = 2 * most_cost, 2**_ROOM_BITS
+        if is_patient:
+            given = min(given, 2**63 - 1 - 2 * (n + 1) * most_cost)
+            most = (2 * n + 1) * most_cost + given
+        lift = max(0, bits - _MOST_BITS)
+        return _Units(costs.is_integer, bits, lift, most_cost, most, given, is_patient)
+
+    coarser = 0 if costs.is_integer else max(0, (n + 1).bit_length() - (62 - _UNIT_BITS))
+    last = units(exponent - coarser, is_patient=True)
+    first = units(exponent, is_patient=False)
+    return [last] if first.largest > 2**_UNIT_BITS else [first, last]
+
+
+class _Problem:
+    """A problem on the device, its matching and its duals in the kernels' units."""
+
+    def __init__(
+        self, values: cp.ndarray, units: _Units, limit: float | None, start: Solution
+    ) -> None:
+        self.values, self.units = units.lifted(values), units
+        self.nrows, self.ncols = values.shape
+        self.limit = NEVER if limit is None else np.int64(_fixed_limit(limit, units))
+        self.all_match = limit is None and self.nrows == self.ncols
+        self.kernels = module.kernels_for(module.HUNGARIAN_REDUCTION, values.dtype)
+        self.row_to_col = module.unmatched(self.nrows)
+        self.col_to_row = cp.array(start.col_to_row)
+        self.row_dual = cp.zeros(self.nrows, np.int64)
+        self.col_dual = units.fixed(units.lifted(cp.asarray(start.col_dual)))
+        cp.clip(self.col_dual, -units.most_given, units.most_given, out=self.col_dual)
+
+    def struct(self) -> np.ndarray:
+        """Problem<Cost> in dense_costs.cuh."""
+        return module.struct(
+            *(self.values, self.nrows, self.ncols, self.units.scale),
+            *(self.limit, np.int64(self.units.most)),
+            *(self.row_to_col, self.col_to_row, self.row_dual, self.col_dual),
+        )
+
+    def reduce(self) -> None:
+        """Begin from given prices, as far as they go, or by the initial reduction (Algorithm 1)."""
+        is_given = any_true(self.col_to_row >= 0) or any_true(self.col_dual != 0)
+        if is_given and self._adopt():
+            return
+        self.row_to_col.fill(-1)
+        self.col_to_row.fill(-1)
+        self.col_dual.fill(0)
+        self._reduce_rows()
+        if self.all_match:
+            self._reduce_columns()
+
+    def write(self, solution: Solution) -> None:
+        """Hand the matching and the duals back; where all match, no column's dual is above 0."""
+        if self.all_match:
+            most = self.col_dual.max()
+            self.col_dual -= most
+            self.row_dual += most
+        copy_to(solution.row_to_col, self.row_to_col)
+        copy_to(solution.col_to_row, self.col_to_row)
+        copy_to(solution.row_dual, self.units.given(self.row_dual))
+        copy_to(solution.col_dual, self.units.given(self.col_dual))
+
+    def _adopt(self) -> bool:
+        """Keep the pairs that are tight at the given prices; False where that does not end."""
+        if not self.all_match:
+            cp.minimum(self.col_dual, 0, out=self.col_dual)
+        for _ in range(_ADOPTIONS):
+            if not self.all_match:
+                self.col_dual[self.col_to_row < 0] = 0
+            self._reduce_rows()
+            cols = cp.flatnonzero(self.col_to_row >= 0)
+            rows = self.col_to_row[cols]
+            paid = self.units.fixed(self.values[rows, cols])
+            is_dear = paid - self.col_dual[cols] > self.row_dual[rows]
+            if not any_true(is_dear):
+                self.row_to_col[rows] = cols
+                return True
+            self.col_to_row[cols[is_dear]] = -1
+        return False
+
+    def _reduce_rows(self) -> None:
+        grid = module.blocks_for(32 * self.nrows)
+        arguments = (self.struct(), self.row_dual)
+        self.kernels["row_minima<{Cost}>"]((grid,), (module.BLOCK,), arguments)
+        cp.minimum(self.row_dual, self.limit, out=self.row_dual)
+        self.row_dual[self.row_dual == NEVER] = 0  # no pair is allowed
+
+    def _reduce_columns(self) -> None:
+        self.col_dual.fill(NEVER)
+        blocks = -(-self.ncols // module.BLOCK)
+        shares = max(1, min(self.nrows, module.blocks_for(2**31) // blocks))
+        arguments = (self.struct(), self.col_dual)
+        self.kernels["column_minima<{Cost}>"]((blocks, shares), (module.BLOCK,), arguments)
+        self.col_dual[self.col_dual == NEVER] = 0
+        cp.minimum(self.col_dual, self.units.most_given, out=self.col_dual)
+
+
+def _fixed_limit(limit: float, units: _Units) -> int:
+    return int(limit) if units.is_integer else round(math.ldexp(float(limit), units.bits))
+
+
+# -- searches --------------------------------------------------------------------------------------
+
+
+class _Search(ABC):
+    """The trees of a search on the device, and its launches."""
+
+    source: module.Source
+    kernel: str
+
+    def __init__(self, problem: _Problem) -> None:
+        nrows, ncols = problem.nrows, problem.ncols
+        self.problem = problem
+        module.require_memory(self.bytes_needed(nrows, ncols), "the Hungarian algorithm")
+        pack = 16 // problem.values.itemsize
+        is_aligned = ncols % pack == 0 and problem.values.data.ptr % 16 == 0
+        kernels = module.kernels_for(self.source, problem.values.dtype)
+        name = self.kernel.format(str(is_aligned).lower())
+        self._kernel = kernels[name]
+        most = min(kernels.resident_blocks(name, _BLOCK), _most_blocks())
+        self._blocks = max(1, min(most, nrows * (ncols // _BLOCK + 1)))
+        self.rows = cp.empty((2, nrows), np.int32)
+        self.cols = cp.empty((2, ncols), np.int32)
+        self.members = cp.empty((nrows, 2), np.int64)
+        self.leaves = cp.empty(nrows + ncols, np.int32)
+        self.trace = cp.zeros(_TRACE, np.int32)
+        self._barrier = cp.zeros(1, np.uint32)
+        self.state = cp.zeros(_STATE.itemsize, np.uint8)
+        self._seen = cupyx.zeros_pinned(_STATE.itemsize, np.uint8)
+        self._trees = module.struct(
+            *(self.members, self.leaves, *self.rows, *self.cols),
+            *(self.state, self.trace, self._barrier),
+        )
+        self._started_with = count_matched(problem.col_to_row)
+        self.seen["matched"] = self._started_with
+        self.seen["least"] = NEVER
+        self.seen["is_stale"] = 1
+        self.tell()
+
+    @staticmethod
+    def bytes_needed(nrows: int, ncols: int) -> int:
+        return 28 * nrows + 12 * ncols
+
+    @property
+    def seen(self) -> np.ndarray:
+        """The state as the host has seen it last."""
+        return self._seen.view(_STATE)[0]
+
+    @property
+    def is_too_fine(self) -> bool:
+        return bool(self.seen["stage"] == _TOO_FINE)
+
+    def tell(self) -> None:
+        """Put the state that the host has seen, and changed, onto the device."""
+        self.state.set(self._seen)
+
+    @abstractmethod
+    def arguments(self) -> tuple[Any, ...]:
+        """What the kernel takes beside problem and trees."""
+
+    def go_on(self) -> None:
+        """Make a bounded number of steps."""
+        arguments = (self.problem.struct(), self._trees, *self.arguments())
+        self._kernel((self._blocks,), (_BLOCK,), (*arguments, np.int32(_STEPS_A_LAUNCH)))
+        self.state.get(out=self._seen)
+
+    def finish(self, control: Any, patience: Patience | None = None) -> bool:
+        """Go on until the search is done; False when `control` or impatience stops it before."""
+        while self.seen["stage"] < _DONE:
+            if control.tick(int(self.seen["matched"])):
+                return False
+            steps, wanting = int(self.seen["step"]), int(self.seen["roots"])
+            if patience is not None and patience.is_out(steps, wanting, self.problem.nrows):
+                return False
+            self.go_on()
+        return True
+
+    def report(self, control: Any) -> None:
+        """Tell `control` of the iterations, and of the time that each part took."""
+        matched = self._started_with
+        trace = self.trace[: int(self.seen["phase"])].get().tolist()
+        for levels, found, updates, gained, scans in trace:
+            matched += gained
+            control.phase(levels=levels, scans=scans, found=found, matched=matched, updates=updates)
+        for name, spent in zip(_PARTS, self.seen["spent"].tolist()):
+            control.seconds[name] = control.seconds.get(name, 0.0) + spent * 1e-9
+
+
+def _most_blocks() -> int:
+    """One a multiprocessor: more make grid barriers slower."""
+    return cp.cuda.Device().attributes["MultiProcessorCount"]
+
+
+class _Tree(_Search):
+    source = module.HUNGARIAN_TREE
+    kernel = "hungarian_tree<{{Cost}}, {}>"
+
+    def __init__(self, problem: _Problem) -> None:
+        super().__init__(problem)
+        self.dist = cp.empty((2, problem.ncols), np.uint64)
+        self.col_root = cp.empty(problem.ncols, np.int32)
+        self.first_leaf = cp.empty(problem.nrows, np.uint64)
+        self.frontier = cp.empty((2, problem.nrows, 2), np.int64)
+        made = np.zeros(3, _LEVEL)
+        made["least"] = made["bound"] = _FAR
+        self.made = cp.asarray(made.view(np.uint8))
+        start = np.zeros(1, _SEARCH)
+        start["spread"] = problem.units.largest
+        self.search = cp.asarray(start.view(np.uint8))
+        self.ending = _ANYWHERE if problem.all_match else _AT_SECOND_LEAF
+        if problem.units.is_patient:
+            self.ending = _AT_NEAREST_LEAF
+
+    @staticmethod
+    def bytes_needed(nrows: int, ncols: int) -> int:
+        return _Search.bytes_needed(nrows, ncols) + 40 * nrows + 20 * ncols
+
+    def arguments(self) -> tuple[Any, ...]:
+        return (
+            module.struct(
+                *(*self.dist, *self.frontier, self.made, self.search),
+                *(np.int64(self.problem.units.most_distance), self.ending),
+                *(self.col_root, self.first_leaf),
+            ),
+        )
+
+
+class _Classical(_Search):
+    source = module.HUNGARIAN_CLASSICAL
+    kernel = "hungarian_classical<{{Cost}}, {}>"
+
+    def __init__(self, problem: _Problem) -> None:
+        super().__init__(problem)
+        self.bounds = cp.empty((2, problem.nrows), np.int64)
+        self.adjacency = cp.empty(_EDGES_A_ROW * problem.nrows, np.int32)
+
+    @staticmethod
+    def bytes_needed(nrows: int, ncols: int) -> int:
+        return _Search.bytes_needed(nrows, ncols) + (16 + 4 * _EDGES_A_ROW) * nrows
+
+    def arguments(self) -> tuple[Any, ...]:
+        room = np.int64(self.adjacency.size)
+        return (module.struct(self.adjacency, *self.bounds, room),)
+
+    def go_on(self) -> None:
+        super().go_on()
+        if self.seen["stage"] == _FULL:
+            self._make_room()
+
+    def _make_room(self) -> None:
+        """Room for twice the edges that the compression has counted, and again from the check."""
+        room = 3 * int(self.seen["adjacent"])
+        del self.adjacency
+        module.require_memory(4 * room, "the adjacency of the Hungarian algorithm")
+        self.adjacency = cp.empty(room, np.int32)
+        self.seen["stage"] = _CHECK
+        self.tell()

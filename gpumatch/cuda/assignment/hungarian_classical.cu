@@ -1,0 +1,346 @@
+// The classical variant of the Hungarian algorithm: Date, Nagi, Parallel Computing 57, 2016.
+//
+// The edges of slack 0 stand in an adjacency Z of the rows, and the forward pass is a breadth-first
+// search on it from all rows that want a column: the search of frontier.cuh, which the cardinality
+// algorithms run on their graphs. When it has no frontier left and has met no free column, a dual
+// update makes new edges. One cooperative kernel makes all iterations, and its stages are the
+// paper's kernels:
+//
+//   kCheck       Algorithm 2, the optimality check; the roots are queued, the arrays reset
+//   kCompress    Z by stream compaction (section 3.3): the predicate is that the slack is 0, the
+//                place of an edge in its row comes from counting the warp's ballots, and the row's
+//                place in Z from one counter, for in which order the rows stand is of no account
+//   kForward     Algorithm 3: a level's expansion and contraction, by expand() and a visitor
+//   kDualUpdate  Algorithms 7 and 8: the least slack between rows and columns that are uncovered;
+//                then it is added to the duals of the trees' rows and subtracted from those of
+//                their columns. (Algorithm 8 prints half of it for all rows and columns. All
+//                slacks change alike, but here the duals of free columns stay 0.)
+//   kReverse, kAugment   Algorithms 5 and 6 (hungarian_paths.cuh)
+//
+// After a dual update only the trees' rows are compressed anew: the slacks of other rows have risen
+// if they have changed at all, and that at columns which are in trees already. All rows follow when
+// the search has ended; without a dual update since, Z stays as it is. Where it has room for twice
+// the edges of all rows, the search can always go on by at least one dual update.
+//
+// A launch makes a bounded number of steps and leaves in `State` where it stands, so that the host
+// can look in between. At each of these points the pairs are a matching, and tight.
+#include "assignment/hungarian_paths.cuh"
+
+constexpr int kAlone = 256;         // a frontier that one block expands alone
+constexpr int kAloneLevels = 64;    // and for how many levels at a time
+constexpr int kGathered = 64;       // edges of a row that a warp gathers while it counts
+constexpr int kPacksAtOnce = 4;     // that a lane loads before it looks at one
+
+struct Adjacency {
+  int* cols;
+  long long* begin;  // of row i
+  long long* end;
+  long long room;    // edges that cols[] holds
+};
+
+template <typename Cost>
+struct Alternating {
+  Problem<Cost> p;
+  Trees t;
+  Adjacency z;
+  Queue<int> leaves;
+  Queue<Member> out;
+
+  __device__ Walk enter(Member m) const {
+    return {m.row, 0, z.cols + z.begin[m.row], z.cols + z.end[m.row]};
+  }
+
+  __device__ int look(int col) const { return now(t.col_pred[col]); }
+
+  __device__ void visit(int row, int, int col, int pred) const {
+    if (pred != -1 || atomicCAS(t.col_pred + col, -1, row) != -1) return;
+    const int mate = p.col_to_row[col];
+    if (mate == -1) {
+      push(leaves, col);
+      return;
+    }
+    t.row_pred[mate] = col;
+    push(out, Member{-p.row_dual[mate], mate});
+    if (p.has_limit() && p.row_dual[mate] == p.limit) push(leaves, ~mate);
+  }
+};
+
+// The columns of a row's edges of slack 0, counted, and put where take(position, column) wants
+// them. Called by a warp.
+template <typename Cost, bool kAligned, typename Take>
+__device__ int tight_columns(const Problem<Cost>& p, int row, Take take) {
+  using P = Pack<Cost, kAligned>;
+  const int packs = p.ncols / P::kWidth;
+  const Cost* costs = p.row(row);
+  const long long base = -p.row_dual[row];
+  const unsigned before = (1u << lane_index()) - 1;
+  int count = 0;
+  for (int first = 0; first < packs; first += kPacksAtOnce * kWarp) {
+    unsigned tight = 0;  // a bit for each cost of this lane
+#pragma unroll
+    for (int k = 0; k < kPacksAtOnce; ++k) {
+      const int pack = first + k * kWarp + lane_index();
+      if (pack >= packs) continue;
+      const typename P::Values values = P::load(costs, pack);
+#pragma unroll
+      for (int w = 0; w < P::kWidth; ++w) {
+        const long long here = reach(p, values.value[w], base);
+        const bool is_tight = here == p.col_dual[pack * P::kWidth + w] && here != kNever;
+        tight |= static_cast<unsigned>(is_tight) << (k * P::kWidth + w);
+      }
+    }
+    if (!__any_sync(kWholeWarp, tight != 0)) continue;
+    for (int bit = 0; bit < kPacksAtOnce * P::kWidth; ++bit) {
+      const bool is_tight = (tight >> bit & 1) != 0;
+      const unsigned all = __ballot_sync(kWholeWarp, is_tight);
+      if (is_tight) {
+        const int pack = first + bit / P::kWidth * kWarp + lane_index();
+        take(count + __popc(all & before), pack * P::kWidth + bit % P::kWidth);
+      }
+      count += __popc(all);
+    }
+  }
+  return count;
+}
+
+// Z's list of a row anew. A row of few edges is read once. Called by a warp.
+template <typename Cost, bool kAligned>
+__device__ void compress_row(const Problem<Cost>& p, const Adjacency& z, int row, State& state) {
+  __shared__ int gathered[kBlock / kWarp][kGathered];
+  int* own = gathered[threadIdx.x / kWarp];
+  const int count = tight_columns<Cost, kAligned>(p, row, [own](int place, int col) {
+    if (place < kGathered) own[place] = col;
+  });
+  long long begin = 0;
+  if (lane_index() == 0) {
+    begin = static_cast<long long>(atomicAdd(
+        reinterpret_cast<unsigned long long*>(&state.adjacent), static_cast<unsigned long long>(count)));
+  }
+  begin = __shfl_sync(kWholeWarp, begin, 0);
+  const bool fits = begin + count <= z.room;
+  if (lane_index() == 0) {
+    z.begin[row] = begin;
+    z.end[row] = fits ? begin + count : begin;
+  }
+  __syncwarp();
+  if (!fits) return;
+  if (count <= kGathered) {
+    for (int k = lane_index(); k < count; k += kWarp) z.cols[begin + k] = own[k];
+  } else {
+    int* out = z.cols + begin;
+    tight_columns<Cost, kAligned>(p, row, [out](int place, int col) { out[place] = col; });
+  }
+  __syncwarp();
+}
+
+// Algorithm 7: the least slack between a row in a tree and a column in none.
+template <typename Cost, bool kAligned>
+__device__ long long least_uncovered(const Problem<Cost>& p, const Trees& t, int members) {
+  constexpr int kWidth = Pack<Cost, kAligned>::kWidth;
+  const int packs = p.ncols / kWidth;
+  const int shares = shares_for(members, packs);
+  long long best = kNever;
+  for (int item = thread_index(); item < packs * shares; item += thread_count()) {
+    const int pack = item % packs;
+    long long least[kWidth];
+    int nearest[kWidth];
+#pragma unroll
+    for (int w = 0; w < kWidth; ++w) least[w] = kNever;
+    lower_to_members<Cost, kAligned>(p, t.members, members, item / packs, shares, pack, least,
+                                     nearest);
+#pragma unroll
+    for (int w = 0; w < kWidth; ++w) {
+      const int col = pack * kWidth + w;
+      if (least[w] != kNever && t.col_pred[col] == -1) {
+        best = min(best, least[w] - p.col_dual[col]);
+      }
+    }
+  }
+  for (int k = thread_index(); p.has_limit() && k < members; k += thread_count()) {
+    best = min(best, t.members[k].base + p.limit);
+  }
+  return best;
+}
+
+// Algorithm 8. A row that has come to the limit may go without.
+template <typename Cost>
+__device__ void update_duals(const Problem<Cost>& p, const Trees& t, int members,
+                             long long least) {
+  State& state = *t.state;
+  for (int k = thread_index(); k < members; k += thread_count()) {
+    Member& m = t.members[k];
+    if (m.base < least - p.most) state.is_too_fine = 1;
+    m.base -= least;
+    p.row_dual[m.row] = -m.base;
+    if (p.has_limit() && -m.base == p.limit) push(Queue<int>{t.leaves, &state.found_leaves}, ~m.row);
+  }
+  for (int col = thread_index(); col < p.ncols; col += thread_count()) {
+    if (t.col_pred[col] != -1) p.col_dual[col] -= least;
+  }
+}
+
+template <typename Cost>
+__device__ void check(const Problem<Cost>& p, const Trees& t, int* size) {
+  for (int col = thread_index(); col < p.ncols; col += thread_count()) t.col_pred[col] = -1;
+  for (int i = thread_index(); i < p.nrows; i += thread_count()) {
+    t.row_pred[i] = t.row_next[i] = -1;
+    if (p.wants(i)) push(Queue<Member>{t.members, size}, Member{-p.row_dual[i], i});
+  }
+}
+
+struct Segment {
+  int base;
+  int size;
+};
+
+// Expand level after level with one block while the frontier stays small.
+template <typename Cost>
+__device__ Segment search_alone(Alternating<Cost> visitor, Member* members, Segment frontier,
+                                Tally* tally) {
+  __shared__ int sizes[2];
+  int level = 0;
+  do {
+    int* size = sizes + (level & 1);
+    if (threadIdx.x == 0) *size = 0;
+    __syncthreads();
+    const int next = frontier.base + frontier.size;
+    visitor.out = {members + next, size};
+    expand(own_block(), members + frontier.base, frontier.size, visitor);
+    ++tally->levels;
+    tally->scans += frontier.size;
+    __syncthreads();
+    frontier = {next, *size};
+    ++level;
+  } while (frontier.size != 0 && frontier.size <= kAlone && level < kAloneLevels);
+  return frontier;
+}
+
+template <typename Cost, bool kAligned>
+__global__ void __launch_bounds__(kBlock)
+    hungarian_classical(Problem<Cost> p, Trees t, Adjacency z, int max_steps) {
+  State& state = *t.state;
+  const bool is_first = thread_index() == 0;
+  int stage = state.stage, step = state.step, phase = state.phase;
+  int roots = state.roots, members = state.members, leaves = state.leaves;  // alike in all blocks
+  bool is_stale = state.is_stale != 0;
+  Tally tally = state.tally;
+  if (is_first) state.clock = nanoseconds();
+  for (int steps = 0; steps < max_steps && stage < kDone; ++steps, ++step) {
+    const Segment frontier = {now(state.bases[(step + 2) % 3]), now(state.sizes[(step + 2) % 3])};
+    const int next = frontier.base + frontier.size;
+    int& made = state.sizes[step % 3];
+    if (is_first) {
+      state.sizes[(step + 1) % 3] = 0;
+      state.bases[step % 3] = next;
+    }
+    const int current = stage;
+    Part part = kForwardPass;
+    switch (current) {
+      case kCheck:
+        check(p, t, &made);
+        if (is_first) {
+          state.bases[step % 3] = 0;
+          state.found_leaves = 0;
+          if (is_stale) state.adjacent = 0;
+        }
+        grid_barrier(t.barrier);
+        roots = now(made);
+        members = is_stale ? 0 : roots;
+        stage = roots == 0                    ? kDone
+                : now(state.is_too_fine) != 0 ? kTooFine
+                : is_stale                    ? kCompress
+                                              : kForward;
+        break;
+      case kCompress: {
+        // All rows before a search, in it those in trees; they are the frontier again.
+        const bool all = members == 0;
+        const int rows = all ? p.nrows : members;
+        for (int k = thread_index() / kWarp; k < rows; k += thread_count() / kWarp) {
+          compress_row<Cost, kAligned>(p, z, all ? k : t.members[k].row, state);
+        }
+        if (is_first) {
+          state.bases[step % 3] = 0;
+          made = all ? roots : members;
+        }
+        grid_barrier(t.barrier);
+        const long long adjacent = now(state.adjacent);
+        stage = kForward;
+        if (all) {
+          is_stale = 2 * adjacent > z.room;
+          if (is_stale) stage = kFull;
+          members = roots;
+        } else if (adjacent > z.room) {
+          stage = kCheck;           // the lists of old take the room: begin with fresh ones,
+          grid_barrier(t.barrier);  // once all blocks have read how many there are
+        }
+        part = kCompression;
+        break;
+      }
+      case kForward: {
+        Alternating<Cost> visitor = {p, t, z, {t.leaves, &state.found_leaves},
+                                     {t.members + next, &made}};
+        if (frontier.size == 0) {
+          members = next;
+          leaves = now(state.found_leaves);
+          stage = leaves != 0 ? kReverse : kDualUpdate;
+        } else if (frontier.size > kAlone) {
+          expand(whole_grid(), t.members + frontier.base, frontier.size, visitor);
+          ++tally.levels;
+          tally.scans += frontier.size;
+        } else if (blockIdx.x == 0) {
+          const Segment left = search_alone(visitor, t.members, frontier, &tally);
+          if (is_first) {
+            state.bases[step % 3] = left.base;
+            made = left.size;
+          }
+        }
+        if (is_first) state.least = kNever;
+        grid_barrier(t.barrier);
+        break;
+      }
+      case kDualUpdate: {
+        lower_to_least(&state.least, least_uncovered<Cost, kAligned>(p, t, members));
+        grid_barrier(t.barrier);
+        const long long least = now(state.least);
+        part = kDuals;
+        if (least == kNever) {
+          stage = kDone;
+          break;
+        }
+        update_duals(p, t, members, least);
+        is_stale = true;
+        ++tally.updates;
+        grid_barrier(t.barrier);
+        leaves = now(state.found_leaves);
+        stage = now(state.is_too_fine) != 0 ? kTooFine : leaves != 0 ? kReverse : kCompress;
+        break;
+      }
+      case kReverse:
+        reverse_pass(t, leaves);
+        part = kReverseAndAugmentation;
+        stage = kAugment;
+        grid_barrier(t.barrier);
+        break;
+      case kAugment:
+        augmentation_pass(t, roots, p.row_to_col, p.col_to_row, phase, tally);
+        tally = {0, 0, 0};
+        part = kReverseAndAugmentation;
+        ++phase;
+        stage = kCheck;
+        grid_barrier(t.barrier);
+        break;
+    }
+    if (is_first && stage != current) spend(state, part);
+  }
+  if (is_first) {
+    spend(state, kForwardPass);
+    state.tally = tally;
+    state.stage = stage;
+    state.step = step;
+    state.phase = phase;
+    state.roots = roots;
+    state.members = members;
+    state.leaves = leaves;
+    state.is_stale = is_stale;
+  }
+}

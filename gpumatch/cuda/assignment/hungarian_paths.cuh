@@ -1,0 +1,117 @@
+// What both Hungarian variants of Date and Nagi (Parallel Computing 57, 2016) have in common: the
+// alternating trees, the reverse pass (Algorithm 5), the augmentation pass (Algorithm 6), and what
+// is told to the host.
+//
+// Their names: A_r row_to_col, A_c col_to_row, D_r row_dual, D_c col_dual, P_r row_pred, P_c
+// col_pred, S_r row_next, S_c col_next. A row is uncovered (V_r = 0) when it is in a tree, a column
+// covered (V_c = 1) when it is in one.
+//
+// Encodings
+//   members[]    the rows in trees in the order they joined: first the roots, last the frontier
+//   row_pred[i]  the column over which row i joined, -1 for a root
+//   col_pred[j]  the row that leads to column j, -1 while there is none
+//   row_next[i]  on a path: the column that row i gets, or kNone; -1 off all paths
+//   col_next[j]  on a path: the row that gives column j up; -1 at its end
+//   leaves[]     where paths may end ("reverse"): a free column j as j, a row i that goes without
+//                from now on as ~i
+#pragma once
+
+#include "assignment/dense_costs.cuh"
+
+constexpr int kNone = -2;
+constexpr int kTraceLength = 4096;  // iterations recorded
+constexpr int kTraceWidth = 5;      // of each: levels, paths found, dual updates, rows matched, scans
+
+enum Stage { kCheck, kCompress, kForward, kDualUpdate, kReverse, kAugment, kDone, kFull, kTooFine };
+enum Part { kCompression, kForwardPass, kReverseAndAugmentation, kDuals, kParts };
+
+// Of a phase so far.
+struct Tally {
+  int levels;
+  int updates;  // of the duals
+  int scans;    // of rows
+};
+
+struct State {
+  int stage;
+  int step;
+  int phase;
+  int matched;
+  Tally tally;
+  int roots;             // rows that wanted a column when the search began
+  int members;
+  int leaves;
+  int found_leaves;      // leaves so far, as the threads count them
+  int sizes[3];          // of the frontier that a step makes, by step % 3
+  int bases[3];          // where it begins among the members
+  int is_stale;          // the adjacency is older than the duals
+  int is_too_fine;       // a dual has outgrown its bound
+  long long adjacent;    // edges in the adjacency, or that it would have if it had the room
+  long long least;       // slack
+  long long clock;       // when the part that runs began
+  long long spent[kParts];  // nanoseconds
+};
+
+struct Trees {
+  Member* members;
+  int* leaves;
+  int* row_pred;
+  int* row_next;
+  int* col_pred;
+  int* col_next;
+  State* state;
+  int* trace;
+  unsigned* barrier;
+};
+
+// Count the time since the last call to a part.
+__device__ inline void spend(State& state, Part part) {
+  const long long time = nanoseconds();
+  state.spent[part] += time - state.clock;
+  state.clock = time;
+}
+
+// Algorithm 5 for all leaves. Walks of one tree meet in a row; the one that wrote its successor
+// last survives.
+__device__ inline void reverse_pass(const Trees& t, int leaves) {
+  for (int k = thread_index(); k < leaves; k += thread_count()) {
+    const int leaf = t.leaves[k];
+    int row = leaf < 0 ? ~leaf : t.col_pred[leaf];
+    if (leaf >= 0) t.col_next[leaf] = -1;
+    t.row_next[row] = leaf < 0 ? kNone : leaf;
+    for (int col = t.row_pred[row]; col != -1; col = t.row_pred[row]) {
+      t.col_next[col] = row;
+      row = t.col_pred[col];
+      t.row_next[row] = col;
+    }
+  }
+}
+
+// Algorithm 6 for all roots that a path leads to, which ends a phase: it is recorded.
+__device__ inline void augmentation_pass(const Trees& t, int roots, int* row_to_col,
+                                         int* col_to_row, int phase, const Tally& tally) {
+  int found = 0, matched = 0;
+  for (int k = thread_index(); k < roots; k += thread_count()) {
+    int row = t.members[k].row;
+    int col = t.row_next[row];
+    if (col == -1) continue;
+    ++found;
+    while (row != -1 && col != kNone) {
+      row_to_col[row] = col;
+      col_to_row[col] = row;
+      row = t.col_next[col];
+      if (row != -1) col = t.row_next[row];
+    }
+    if (col == kNone) row_to_col[row] = -1;
+    else ++matched;
+  }
+  add_to(&t.state->matched, matched);
+  if (phase >= kTraceLength) return;
+  int* record = t.trace + kTraceWidth * phase;
+  add_to(record + 1, found);
+  add_to(record + 3, matched);
+  if (thread_index() != 0) return;
+  record[0] = tally.levels;
+  record[2] = tally.updates;
+  record[4] = tally.scans;
+}

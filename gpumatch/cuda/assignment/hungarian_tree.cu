@@ -1,0 +1,456 @@
+// The alternating tree variant of the Hungarian algorithm: Date, Nagi, Parallel Computing 57, 2016.
+//
+// From all rows that want a column, alternating trees grow at once. Every column keeps its slack,
+// the least of those of the edges that lead to it from a tree, so that a dual update costs O(n) and
+// the search goes on where it stood (Algorithms 4 and 9). Here one cooperative kernel makes all
+// iterations, and its stages are the paper's kernels:
+//
+//   kCheck       Algorithm 2, the optimality check; the roots are gathered, the arrays reset
+//   kForward     Algorithm 4: the frontier's rows lower the columns' slacks; columns join the
+//                trees, and their mates the next frontier
+//   kDualUpdate  Algorithm 9, and the leaves are gathered
+//   kReverse, kAugment   Algorithms 5 and 6 (hungarian_paths.cuh)
+//
+// Algorithm 9 subtracts the least slack from all others after each level. Here it is added to one
+// number, by how much the duals have been raised in this search; a column's distance is its slack
+// plus that number, and the duals of rows and columns are written once, when the search ends.
+//
+// Without ties each dual update makes one edge, and a level one row. For a level to have work for the
+// whole device, all columns join whose distance is little above the least. A distance may then prove
+// too great: the column joins again with the lower one, and its mate is scanned again. What is below
+// the least distance of those yet to be scanned is settled. How much above is `spread` over the rows
+// in trees, for each of them brings as many columns; `spread` grows while frontiers are small, and
+// shrinks, down to 0 where there are ties enough, when most of a frontier has been there before.
+//
+// A free column that stays free must keep its dual 0, but one in a tree loses by how much farther out
+// than it the search ends; and a tree gives a path to one leaf. So a search ends no farther out than
+// at the second leaf of any tree (kAtSecondLeaf): each nearer leaf is the only one of its tree, gets
+// a path, and does not stay free. One leaf just at the end gets a path as well if its tree has none
+// nearer. (The paper's searches end at the nearest leaf, which without ties is one path. So do those
+// whose duals might not fit 64 bits otherwise.) To go without a column is a leaf, too: a free column
+// of the row's own, at the limit. Its dual is not kept; the row's, raised above the limit, is put
+// back there when the row goes without, for then none of its pairs need be tight.
+//
+// Where all rows and columns will be matched, no dual must stay, and a search may end anywhere. (A
+// free column in a tree has the slack 0 after the update, like all others there.) Beyond the nearest
+// leaf, a search ends once it has leaves for a share of the roots, at the farthest of them.
+//
+// A leaf counts as its tree's when it joins. It may join again, nearer, perhaps in another tree; what
+// was counted then ends the search earlier than it might, which is no error.
+//
+// A launch makes a bounded number of steps and leaves in `State` and `Search` where it stands, so
+// that the host can look in between. At each of these points the pairs are a matching, and tight, and
+// no column that may stay free has lost any of its dual.
+#include "assignment/hungarian_paths.cuh"
+
+using Distance = unsigned long long;
+
+constexpr Distance kFar = ~0ull;  // beyond all distances
+constexpr int kBatch = 128;       // rows that a frontier should have
+constexpr int kRootsALeaf = 2;    // a search may end when there is a leaf for so many roots
+
+// How far out a search may end.
+enum Ending { kAtNearestLeaf, kAtSecondLeaf, kAnywhere };
+
+// What a level makes.
+struct Level {
+  int size;           // of the next frontier
+  int found;          // free columns that joined
+  int again;          // columns that had joined before, with a greater distance
+  Distance least;     // of what is yet to be scanned
+  Distance bound;     // the search may not end farther out
+  Distance last;      // the greatest distance of a leaf: a free column that joined, or a root's own
+};
+
+// Where a search stands.
+struct Search {
+  Distance reach;     // columns as near as this join
+  Distance last;      // the greatest distance with which a free column joined
+  Distance end;       // of the search, kFar while it is not known
+  Distance limit;     // the greatest distance at which a root may go without, kFar if none may
+  Distance spread;    // of the next frontier's distances, times the rows in trees
+  int roots;
+  int size;           // of the frontier
+  int grown;          // rows in trees
+  int leaves;
+  int depth;          // levels so far; in each at least the nearest column is settled
+};
+
+struct Slacks {
+  Distance* dist;       // of each column, kFar while no edge leads to it from a tree
+  Distance* joined_at;  // with which it joined last, kFar if it never did
+  Member* frontier[2];  // by step & 1: made there
+  Level* made;          // by step % 3: while one is read and the next is filled, one is cleared
+  Search* search;
+  Distance most;        // no row that can be matched needs a greater one
+  int ending;           // an Ending; for kAtSecondLeaf there are
+  int* col_root;        // of each column, the root of the tree that it joined last
+  Distance* first_leaf; // of each root, the distance of its tree's nearest leaf, kFar if none
+};
+
+// A frontier, as each thread sees it.
+struct Rows {
+  const Member* items;
+  int size;
+  Member own;  // items[threadIdx.x], if there is one: read early
+};
+
+struct Near {
+  long long reach;
+  int row;
+};
+
+// What a level needs of a column, and what changes in it from level to level.
+struct Column {
+  Distance dist;
+  Distance joined_at;
+  long long dual;
+  long long mate_dual;
+  int mate;
+};
+
+// The least reach of the frontier in a column of the block's slice, a column a thread. The block's
+// threads share out the rows, then agree.
+template <typename Cost, bool kAligned>
+__device__ Near nearest_member(const Problem<Cost>& p, const Rows& frontier, int first,
+                               int packs) {
+  constexpr int kWidth = Pack<Cost, kAligned>::kWidth;
+  __shared__ long long reaches[kWidth][kBlock];
+  __shared__ int rows[kWidth][kBlock];
+  __shared__ Member members[kBlock];
+  const int self = threadIdx.x, pack = self % packs, share = self / packs;
+  const int shares = min((frontier.size + kRowsAtOnce - 1) / kRowsAtOnce, kBlock / packs);
+  long long least[kWidth];
+  int nearest[kWidth];
+#pragma unroll
+  for (int w = 0; w < kWidth; ++w) {
+    least[w] = kNever;
+    nearest[w] = -1;
+  }
+  for (int begin = 0; begin < frontier.size; begin += kBlock) {
+    const int count = min(kBlock, frontier.size - begin);
+    __syncthreads();
+    if (self < count) members[self] = begin == 0 ? frontier.own : frontier.items[begin + self];
+    __syncthreads();
+    if (share < shares) {
+      lower_to_members<Cost, kAligned>(p, members, count, share, shares, first + pack, least,
+                                       nearest);
+    }
+  }
+#pragma unroll
+  for (int w = 0; w < kWidth; ++w) {
+    reaches[w][self] = least[w];
+    rows[w][self] = nearest[w];
+  }
+  for (int left = shares; left > 1;) {
+    const int half = (left + 1) / 2;
+    __syncthreads();
+    if (share + half < left) {
+#pragma unroll
+      for (int w = 0; w < kWidth; ++w) {
+        const long long other = reaches[w][self + half * packs];
+        if (other >= reaches[w][self]) continue;
+        reaches[w][self] = other;
+        rows[w][self] = rows[w][self + half * packs];
+      }
+    }
+    left = half;
+  }
+  __syncthreads();
+  const int w = self % kWidth, at = self / kWidth;
+  return {reaches[w][at], rows[w][at]};
+}
+
+// Put what the threads of the grid have made together. Each thread's `own` counts no frontier.
+__device__ inline void put_together(Level& made, Level own) {
+  constexpr int kWarps = kBlock / kWarp;
+  __shared__ Level of_warp[kWarps];
+  for (int step = kWarp / 2; step > 0; step /= 2) {
+    own.found += __shfl_down_sync(kWholeWarp, own.found, step);
+    own.again += __shfl_down_sync(kWholeWarp, own.again, step);
+    own.least = min(own.least, __shfl_down_sync(kWholeWarp, own.least, step));
+    own.bound = min(own.bound, __shfl_down_sync(kWholeWarp, own.bound, step));
+    own.last = max(own.last, __shfl_down_sync(kWholeWarp, own.last, step));
+  }
+  if (lane_index() == 0) of_warp[threadIdx.x / kWarp] = own;
+  __syncthreads();
+  if (threadIdx.x >= kWarps) return;
+  own = of_warp[threadIdx.x];
+  for (int step = kWarps / 2; step > 0; step /= 2) {
+    own.found += __shfl_down_sync((1u << kWarps) - 1, own.found, step);
+    own.again += __shfl_down_sync((1u << kWarps) - 1, own.again, step);
+    own.least = min(own.least, __shfl_down_sync((1u << kWarps) - 1, own.least, step));
+    own.bound = min(own.bound, __shfl_down_sync((1u << kWarps) - 1, own.bound, step));
+    own.last = max(own.last, __shfl_down_sync((1u << kWarps) - 1, own.last, step));
+  }
+  if (threadIdx.x != 0) return;
+  if (own.found != 0) atomicAdd(&made.found, own.found);
+  if (own.again != 0) atomicAdd(&made.again, own.again);
+  if (own.least != kFar) atomicMin(&made.least, own.least);
+  if (own.bound != kFar) atomicMin(&made.bound, own.bound);
+  if (own.last != 0) atomicMax(&made.last, own.last);
+}
+
+template <typename Cost>
+__device__ Column look_up(const Problem<Cost>& p, const Slacks& s, int col) {
+  const int mate = p.col_to_row[col];
+  const long long mate_dual = mate == -1 ? 0 : p.row_dual[mate];
+  return {s.dist[col], s.joined_at[col], p.col_dual[col], mate_dual, mate};
+}
+
+// A column joins a tree; `before` is the distance with which it did last. If it is a leaf, or leads
+// to a row that may go without, and the tree has another leaf, the search may not end beyond both.
+// (If `via` joins another tree in this very level, either root is read; then this column will join
+// again, or it lies beyond the end.)
+template <typename Cost>
+__device__ void join_tree(const Problem<Cost>& p, const Trees& t, const Slacks& s, int col,
+                          const Column& c, Distance before, Level& own) {
+  const int row = t.col_pred[col], via = t.row_pred[row];
+  const int root = via == -1 ? row : s.col_root[via];
+  const bool is_same = before != kFar && root == s.col_root[col];
+  s.col_root[col] = root;
+  if (c.mate != -1 && !p.has_limit()) return;
+  const Distance beyond = c.mate == -1 ? 0 : p.limit - c.mate_dual;
+  const Distance leaf = c.dist + beyond;
+  const Distance first = atomicMin(&s.first_leaf[root], leaf);
+  const bool is_itself = is_same && first == before + beyond;
+  if (first != kFar && !is_itself) own.bound = min(own.bound, max(first, leaf));
+}
+
+// A column's part in a level: its slack is lowered (expansion), and it joins if it is near enough
+// (contraction).
+template <typename Cost>
+__device__ void look_at(const Problem<Cost>& p, const Trees& t, const Slacks& s, int col,
+                        Column& c, Near from, Distance reach, Queue<Member> next, Level& own) {
+  const Distance here = static_cast<Distance>(from.reach) - c.dual;
+  if (from.row >= 0 && here < c.dist) {
+    s.dist[col] = c.dist = here;
+    t.col_pred[col] = from.row;
+  }
+  if (c.mate == -1 && s.ending == kAtNearestLeaf) own.bound = min(own.bound, c.dist);
+  if (c.dist >= c.joined_at) return;
+  if (c.dist > reach || c.mate != -1) own.least = min(own.least, c.dist);
+  if (c.dist > reach) return;
+  const Distance before = c.joined_at;
+  s.joined_at[col] = c.joined_at = c.dist;
+  if (s.ending == kAtSecondLeaf) join_tree(p, t, s, col, c, before, own);
+  if (c.mate == -1) {
+    own.found += before == kFar;
+    own.last = max(own.last, c.dist);
+    return;
+  }
+  own.again += before != kFar;
+  if (s.ending == kAtNearestLeaf && p.has_limit()) {
+    own.bound = min(own.bound, c.dist + (p.limit - c.mate_dual));
+  }
+  t.row_pred[c.mate] = col;
+  push(next, Member{static_cast<long long>(c.dist) - c.mate_dual, c.mate});
+}
+
+// A level. Each block owns columns that lie together, each thread one at a time. A thread that has
+// one only, keeps what it knows of it.
+template <typename Cost, bool kAligned>
+__device__ void grow(const Problem<Cost>& p, const Trees& t, const Slacks& s, const Rows& frontier,
+                     Distance reach, Queue<Member> next, Column& c, bool is_known, Level& made) {
+  constexpr int kWidth = Pack<Cost, kAligned>::kWidth;
+  constexpr int kSlice = kBlock / kWidth;  // packs, for a thread to have a column
+  const int all = p.ncols / kWidth;
+  const int share = (all + gridDim.x - 1) / gridDim.x;
+  const int end = min(all, static_cast<int>(blockIdx.x + 1) * share);
+  Level own = {0, 0, 0, kFar, kFar, 0};
+  for (int first = blockIdx.x * share; first < end; first += kSlice) {
+    const int packs = min(kSlice, end - first);
+    const int col = first * kWidth + static_cast<int>(threadIdx.x);
+    const bool has_column = static_cast<int>(threadIdx.x) < packs * kWidth;
+    if (has_column && !(is_known && share <= kSlice)) c = look_up(p, s, col);
+    Near from = {kNever, -1};
+    if (frontier.size != 0) from = nearest_member<Cost, kAligned>(p, frontier, first, packs);
+    if (has_column) look_at(p, t, s, col, c, from, reach, next, own);
+  }
+  put_together(made, own);
+}
+
+// By how much the dual of what joined at a distance has risen when the search ends.
+__device__ inline long long rise(Distance end, Distance dist) {
+  return dist < end ? static_cast<long long>(end - dist) : 0;
+}
+
+// Whether a leaf just at the end may get its tree's path: none nearer was counted for the tree. (One
+// that was, and has joined another since, is nearer yet: so at least one leaf has a path.)
+__device__ inline bool is_open(const Slacks& s, int root, Distance end) {
+  return s.ending != kAtSecondLeaf || s.first_leaf[root] >= end;
+}
+
+// Algorithm 9, for all that the search has raised. What may end a path becomes a leaf. Where a search
+// may end anywhere, all duals are shifted, so that the first column keeps its.
+template <typename Cost>
+__device__ void update_duals(const Problem<Cost>& p, const Trees& t, const Slacks& s,
+                             Distance end) {
+  const Queue<int> leaves = {t.leaves, &t.state->found_leaves};
+  const long long shift = s.ending == kAnywhere ? rise(end, s.dist[0]) : 0;
+  bool is_too_fine = false;
+  for (int i = thread_index(); i < p.nrows; i += thread_count()) {
+    const int col = p.row_to_col[i];
+    const Distance dist = col >= 0 ? s.dist[col] : p.wants(i) ? 0 : kFar;
+    long long dual = p.row_dual[i] + (rise(end, dist) - shift);
+    if (p.has_limit() && dist <= end && dual >= p.limit) {
+      if (dual > p.limit || is_open(s, col >= 0 ? s.col_root[col] : i, end)) push(leaves, ~i);
+      dual = p.limit;
+    }
+    p.row_dual[i] = dual;
+    is_too_fine |= dual > p.most || dual < -p.most;
+  }
+  for (int col = thread_index(); col < p.ncols; col += thread_count()) {
+    const Distance dist = s.dist[col];
+    if (dist <= end && p.col_to_row[col] == -1) {
+      if (dist < end || is_open(s, s.col_root[col], end)) push(leaves, col);
+    }
+    p.col_dual[col] -= rise(end, dist) - shift;
+  }
+  if (is_too_fine) t.state->is_too_fine = 1;
+}
+
+template <typename Cost>
+__device__ void check(const Problem<Cost>& p, const Trees& t, const Slacks& s, Level& made) {
+  Level own = {0, 0, 0, kFar, kFar, 0};
+  for (int col = thread_index(); col < p.ncols; col += thread_count()) {
+    s.dist[col] = s.joined_at[col] = kFar;
+    t.col_pred[col] = -1;
+  }
+  for (int i = thread_index(); i < p.nrows; i += thread_count()) {
+    t.row_pred[i] = t.row_next[i] = -1;
+    s.first_leaf[i] = kFar;
+    if (!p.wants(i)) continue;
+    const long long dual = p.row_dual[i];
+    push(Queue<Member>{t.members, &made.size}, Member{-dual, i});
+    if (!p.has_limit()) continue;
+    const Distance leaf = p.limit - dual;
+    if (s.ending == kAtNearestLeaf) own.bound = min(own.bound, leaf);
+    else s.first_leaf[i] = leaf;
+    own.last = max(own.last, leaf);
+  }
+  put_together(made, own);
+}
+
+// The first level's reach, once the roots are known.
+__device__ inline int begin(Search& at, const Level& made, bool is_too_fine) {
+  at.roots = at.size = at.grown = made.size;
+  at.leaves = at.depth = 0;
+  at.end = made.bound;
+  at.limit = made.last == 0 ? kFar : made.last;
+  at.last = 0;
+  at.reach = min(at.end, at.spread / max(at.roots, 1));
+  return at.roots == 0 ? kDone : is_too_fine ? kTooFine : kForward;
+}
+
+// How to go on after a level: the next reach, or the stage after the search.
+__device__ inline int go_on(Search& at, const Level& made, const Slacks& s, Tally& tally) {
+  ++at.depth;
+  ++tally.levels;
+  tally.scans += made.size;
+  tally.updates += made.least > at.reach;
+  at.size = made.size;
+  at.grown += made.size - made.again;
+  at.leaves += made.found;
+  at.end = min(at.end, made.bound);
+  at.last = max(at.last, made.last);
+  if (s.ending != kAtNearestLeaf) {
+    if (at.leaves >= (at.roots - 1) / kRootsALeaf + 1) at.end = min(at.end, at.last);
+    if (made.least == kFar) at.end = min(at.end, at.leaves != 0 ? at.last : at.limit);
+  }
+  if (made.least > at.end) return kDualUpdate;
+  if (made.least > s.most) return made.least == kFar ? kDone : kTooFine;
+  if (made.again > max(kBatch, made.size / 2)) at.spread /= 2;
+  if (made.size < kBatch) at.spread = min(2 * at.spread + 1, s.most / 2);
+  at.reach = min(min(at.end, s.most), made.least + at.spread / at.grown);
+  return kForward;
+}
+
+__device__ inline Level read(const Level& made) {
+  return {now(made.size),  now(made.found), now(made.again),
+          now(made.least), now(made.bound), now(made.last)};
+}
+
+template <typename Cost, bool kAligned>
+__global__ void __launch_bounds__(kBlock)
+    hungarian_tree(Problem<Cost> p, Trees t, Slacks s, int max_steps) {
+  __shared__ Search search;  // alike in all blocks, as all that follows
+  __shared__ Tally tally;
+  __shared__ int next_stage;
+  State& state = *t.state;
+  const bool is_first = thread_index() == 0, leads = threadIdx.x == 0;
+  const int place = min(static_cast<int>(threadIdx.x), p.nrows - 1);
+  if (leads) {
+    search = *s.search;
+    tally = state.tally;
+  }
+  int stage = state.stage, step = state.step, phase = state.phase, leaves = state.leaves;
+  Column column;
+  Rows frontier;
+  if (is_first) state.clock = nanoseconds();
+  __syncthreads();
+  // Between a search's end and its paths the host may not look: free columns' duals are lowered.
+  const auto has_paths = [&] { return stage == kReverse || stage == kAugment; };
+  for (int steps = 0; stage < kDone && (steps < max_steps || has_paths()); ++steps, ++step) {
+    Level& made = s.made[step % 3];
+    if (is_first) s.made[(step + 1) % 3] = {0, 0, 0, kFar, kFar, 0};
+    const int current = stage;
+    Part part = kForwardPass;
+    switch (current) {
+      case kCheck:
+        check(p, t, s, made);
+        if (is_first) state.found_leaves = 0;
+        grid_barrier(t.barrier);
+        if (leads) next_stage = begin(search, read(made), now(state.is_too_fine) != 0);
+        __syncthreads();
+        stage = next_stage;
+        break;
+      case kForward: {
+        const Queue<Member> next = {s.frontier[step & 1], &made.size};
+        const bool is_known = search.depth != 0 && steps != 0;
+        frontier.items = search.depth == 0 ? t.members : s.frontier[(step + 1) & 1];
+        frontier.size = search.size;
+        if (!is_known) frontier.own = frontier.items[place];
+        grow<Cost, kAligned>(p, t, s, frontier, search.reach, next, column, is_known, made);
+        grid_barrier(t.barrier);
+        frontier.own = next.items[place];
+        if (leads) next_stage = go_on(search, read(made), s, tally);
+        __syncthreads();
+        stage = next_stage;
+        break;
+      }
+      case kDualUpdate:
+        update_duals(p, t, s, search.end);
+        part = kDuals;
+        stage = kReverse;
+        grid_barrier(t.barrier);
+        leaves = now(state.found_leaves);
+        break;
+      case kReverse:
+        reverse_pass(t, leaves);
+        part = kReverseAndAugmentation;
+        stage = kAugment;
+        grid_barrier(t.barrier);
+        break;
+      case kAugment:
+        augmentation_pass(t, search.roots, p.row_to_col, p.col_to_row, phase, tally);
+        part = kReverseAndAugmentation;
+        ++phase;
+        stage = kCheck;
+        grid_barrier(t.barrier);
+        if (leads) tally = {0, 0, 0};
+        break;
+    }
+    if (is_first && stage != current) spend(state, part);
+  }
+  if (is_first) {
+    spend(state, kForwardPass);
+    state.stage = stage;
+    state.step = step;
+    state.phase = phase;
+    state.leaves = leaves;
+    state.roots = search.roots;
+    state.tally = tally;
+    *s.search = search;
+  }
+}

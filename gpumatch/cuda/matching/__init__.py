@@ -1,0 +1,1 @@
+"""Maximum cardinality matching on the GPU: host code and kernels side by side."""

@@ -1,0 +1,271 @@
+"""APsB and APFB on the GPU, with GPUBFS or GPUBFS-WR.
+
+M. Deveci, K. Kaya, B. Uçar, Ü. V. Çatalyürek, "GPU accelerated maximum cardinality matching
+algorithms for bipartite graphs", Euro-Par 2013. The kernels are in gpubfs.cuh (Algorithms 2 and 4),
+alternate.cuh (Algorithm 3, FixMatching); their headers say what the arrays hold.
+
+`run` is Algorithm 1. Its inner loop is evaluated on the device: a level's kernel returns at once
+when the level before has inserted nothing (or, with APsB, has found a path), so the host launches a
+batch of levels, as one captured graph, and looks at the flags once a batch.
+
+With ``frontier="queue"`` the same GPUBFS-WR is driven by the queue of frontier.cuh, many levels in
+one cooperative launch.
+
+Device memory beside the graph and both mate arrays: 4 bytes a row (predecessor) and 4 a column
+(levels), 4 more a column for the roots of GPUBFS-WR, and 16 a column for the queues.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, NamedTuple
+
+import cupy as cp
+import cupyx
+import numpy as np
+
+from gpumatch.arrays import count_matched
+from gpumatch.cuda import kernels as module
+from gpumatch.cuda.frontier import DeviceFrontier
+
+_BATCH = 16  # as kBatch in apsb_apfb.cu
+_CT_BLOCKS = 256  # the paper's constant number of blocks
+
+
+class Variant(NamedTuple):
+    """One of the paper's algorithms as template arguments of its kernels."""
+
+    roots: bool  # GPUBFS-WR: a tree that has found a path is not grown further
+    paths: bool  # its root's entry names the path's end, and Alternate keeps to it
+    shortest: bool  # APsB: a search ends with the level that finds paths
+
+    @property
+    def start_level(self) -> int:
+        """L0, as kStart in gpubfs.cuh."""
+        return 2 if self.paths else 0
+
+
+VARIANTS = {
+    "apfb-gpubfs": Variant(roots=False, paths=False, shortest=False),
+    "apfb-gpubfs-wr": Variant(roots=True, paths=False, shortest=False),
+    "apsb-gpubfs": Variant(roots=False, paths=False, shortest=True),
+    "apsb-gpubfs-wr": Variant(roots=True, paths=True, shortest=True),
+}
+
+
+def run(
+    graph: Any,
+    row_to_col: cp.ndarray,
+    col_to_row: cp.ndarray,
+    control: Any,
+    *,
+    algorithm: str,
+    launch: str,
+    frontier: str = "scan",
+    seed: int,
+    threads: int,
+) -> bool:
+    """Extend the matching to a maximum one (Algorithm 1); False when `control` stops it.
+
+    The matching found depends on the order in which the device runs its threads; `seed` and
+    `threads` have no part in it.
+    """
+    make = QueuedPhases if frontier == "queue" else ScannedPhases
+    search = make(graph, row_to_col, col_to_row, VARIANTS[algorithm], launch)
+    matched = count_matched(row_to_col)
+    is_stuck = False
+    path_found = True
+    while path_found:
+        if control.tick(matched):
+            return False
+        search.init_bfs_array()
+        path_found = search.bfs(should_stop=partial(control.tick, matched))
+        if search.was_stopped:
+            return False
+        found, before = 0, matched
+        if path_found:
+            search.alternate(everywhere=is_stuck)
+            search.fix_matching()
+            found, matched = search.counts()
+        # With `paths`, ends whose predecessors others have overwritten can leave no walk at all.
+        # Walking from every end always augments, as alternate.cuh argues.
+        is_stuck = matched == before
+        control.phase(
+            levels=search.levels_run, launches=search.launches, found=found, matched=matched
+        )
+    return True
+
+
+class _Phases:
+    """The arrays of a search and the kernels that end a phase, shared by both drivers."""
+
+    def __init__(
+        self,
+        graph: Any,
+        row_to_col: cp.ndarray,
+        col_to_row: cp.ndarray,
+        variant: Variant,
+        launch: str,
+    ) -> None:
+        nrows, ncols = graph.shape
+        need = 4 * (nrows + ncols * (1 + variant.roots)) + self.extra_bytes(ncols)
+        module.require_memory(need, "the search")
+        self.graph, self.variant = graph, variant
+        self.row_to_col, self.col_to_row = row_to_col, col_to_row
+        self.levels = cp.empty(ncols, cp.int32)
+        self.root = cp.empty(ncols if variant.roots else 1, cp.int32)
+        self.predecessor = cp.empty(nrows, cp.int32)
+        self.kernels = module.kernels_for(module.APSB_APFB, graph.col_indptr.dtype)
+        self.col_grid = self.row_grid = (_CT_BLOCKS,)
+        if launch == "mt":
+            self.col_grid, self.row_grid = (module.blocks_for(ncols),), (module.blocks_for(nrows),)
+        self.counters = cp.zeros(2 * _BATCH + 3, cp.int32)
+        self.tally = self.counters[2 * _BATCH + 1 :]  # kEnds, kMatched
+        self.was_stopped = False
+        self.launches = self.levels_run = 0
+
+    @staticmethod
+    def extra_bytes(ncols: int) -> int:
+        return 0
+
+    def launch(self, kernel: str, grid: tuple[int], *arguments: Any) -> None:
+        self.kernels[kernel](grid, (module.BLOCK,), arguments)
+        self.launches += 1
+
+    def init_bfs_array(self) -> None:
+        self.launches = self.levels_run = 0
+        self.launch(
+            _instance("init_bfs_array_kernel", self.variant.roots, self.variant.paths),
+            self.col_grid,
+            np.int32(self.graph.ncols),
+            self.col_to_row,
+            self.levels,
+            self.root,
+            self.counters,
+        )
+
+    def alternate(self, *, everywhere: bool) -> None:
+        self.tally.fill(0)
+        paths = self.variant.paths and not everywhere
+        self.launch(
+            _instance("alternate_kernel", paths),
+            self.row_grid,
+            np.int32(self.graph.nrows),
+            self.row_to_col,
+            self.col_to_row,
+            self.predecessor,
+            self.levels,
+            self.root,
+            self.counters,
+        )
+
+    def fix_matching(self) -> None:
+        self.launch(
+            "fix_matching_kernel",
+            self.row_grid,
+            np.int32(self.graph.nrows),
+            self.row_to_col,
+            self.col_to_row,
+            self.counters,
+        )
+
+    def counts(self) -> tuple[int, int]:
+        """Ends of paths that the phase has found, and matched rows after it."""
+        found, matched = self.tally.get().tolist()
+        return found, matched
+
+    def search_struct(self) -> np.ndarray:
+        """The kernels' argument Search<Offset>, passed by value."""
+        graph = self.graph
+        return module.struct(
+            graph.col_indptr,
+            graph.col_indices,
+            graph.ncols,
+            self.row_to_col,
+            self.col_to_row,
+            self.levels,
+            self.root,
+            self.predecessor,
+        )
+
+
+class ScannedPhases(_Phases):
+    """BFS as in the paper: each level's kernel scans all of bfs_array."""
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self.flags = cupyx.empty_pinned(2 * _BATCH, np.int32)
+        self.batch = self._captured_batch()
+
+    def bfs(self, should_stop: Any) -> bool:
+        """Levels until one inserts nothing or, with APsB, finds a path; whether any was found."""
+        path_found = False
+        while True:
+            self.batch.launch(cp.cuda.get_current_stream())
+            self.launches += 1 + _BATCH
+            self.counters[: 2 * _BATCH].get(out=self.flags)
+            inserted, found = self.flags[:_BATCH], self.flags[_BATCH:]
+            last = inserted == 0
+            if self.variant.shortest:
+                last |= found != 0
+            run = int(last.argmax()) + 1 if last.any() else _BATCH
+            self.levels_run += run
+            path_found |= bool(found[:run].any())
+            if last.any():
+                return path_found
+            if should_stop():
+                self.was_stopped = True
+                return path_found
+
+    def _captured_batch(self) -> Any:
+        """A batch of levels as one graph of kernels."""
+        kernel = _instance("gpubfs_kernel", "{Offset}", *self.variant)
+        search = self.search_struct()
+        level, next_batch = self.kernels[kernel], self.kernels["next_batch"]
+        with cp.cuda.Stream(non_blocking=True) as stream:
+            stream.begin_capture()
+            next_batch((1,), (module.BLOCK,), (self.counters,))
+            for step in range(_BATCH):
+                arguments = (search, self.counters, np.int32(step))
+                level(self.col_grid, (module.BLOCK,), arguments)
+            return stream.end_capture()
+
+
+class QueuedPhases(_Phases):
+    """BFS driven by a queue: the levels' columns only, many levels a launch."""
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        variant = self.variant
+        kernel = _instance("search_gpubfs_wr", "{Offset}", variant.paths, variant.shortest)
+        self.frontier = DeviceFrontier(
+            self.graph.ncols, self.graph.col_indptr.dtype, kernel, self.col_grid[0]
+        )
+
+    @staticmethod
+    def extra_bytes(ncols: int) -> int:
+        return DeviceFrontier.nbytes(ncols)
+
+    def init_bfs_array(self) -> None:
+        super().init_bfs_array()
+        self.launches += self.frontier.start_from_free(self.col_to_row, self.variant.start_level)
+
+    def bfs(self, should_stop: Any) -> bool:
+        """Levels until the queue is empty or, with APsB, a path is found; whether any was found."""
+        while True:
+            self.frontier.search(self.search_struct())
+            self.launches += 1
+            self.levels_run = self.frontier.level - self.variant.start_level
+            path_found = bool(self.frontier.found.any())
+            if self.frontier.size == 0 or (self.variant.shortest and path_found):
+                return path_found
+            if should_stop():
+                self.was_stopped = True
+                return path_found
+
+
+def _instance(template: str, *arguments: str | bool) -> str:
+    """The C++ name of a template's instance."""
+    return (
+        f"{template}<{', '.join(str(a).lower() if isinstance(a, bool) else a for a in arguments)}>"
+    )

@@ -1,0 +1,541 @@
+"""Deveci, Kaya, Uçar, Çatalyürek (2013) without a GPU: the paper's kernels as interleaved threads.
+
+A kernel in which threads race is a loop over the vertices of one thread, written as a generator; a
+seeded scheduler (:class:`~gpumatch.reference.interleaving.Grid`) advances the threads in a random
+order. So the races which the paper describes, and the repairs it makes, happen here as on a GPU,
+and one seed always gives the same run. It is to follow the paper and to compare the CUDA kernels
+with: a graph of a million edges takes some seconds.
+
+Names
+-----
+=======================  ============================================================
+paper                    here
+=======================  ============================================================
+cxadj, cadj              col_indptr, col_indices (columns -> rows)
+nc, nr                   ncols, nrows
+rmatch, cmatch           row_to_col, col_to_row
+bfs_array, predecessor,  the same
+root, L0
+tot_thread_num           ``Grid.thread_count``
+getProcessCount          the length of a thread's share of the vertices (``Grid.launch``)
+Algorithm 1              :func:`phases`: APsB, and without lines 9 and 10 APFB
+Algorithm 2, 4           :func:`gpubfs`, :func:`gpubfs_wr`
+Algorithm 3              :func:`alternate`, with L0 = 2 :func:`alternate_right_paths`
+=======================  ============================================================
+
+Encodings
+---------
+``row_to_col[r]``   the row's mate; -1 unmatched; -2 unmatched and found this phase: an endpoint
+``col_to_row[c]``   the column's mate; -1 unmatched
+``bfs_array[c]``    L0 - 1 not visited; L0 and above the BFS level; a root for which a path was
+                    found: L0 - 2, or with L0 = 2 minus the row that ends the path (0 or less)
+``root[c]``         the unmatched column from which column c was reached; 0 until it is
+``predecessor[r]``  the column from which row r was reached; anything until it is
+
+Interleavings
+-------------
+A bare ``yield`` is where a thread waits for its next turn; :mod:`gpumatch.reference.interleaving`
+says whose that is. One stands before every access whose outcome another thread of the launch can
+change, but for two kinds that leave nothing out:
+
+- *Accesses that find nothing, now or later.* In a launch no column joins the level that is being
+  expanded, a root's path stays found, no row becomes an endpoint for Alternate to start from, and a
+  closed edge (see :class:`OpenEdges`) stays closed. So NumPy picks the vertices and edges at which
+  there is something to do when a launch begins, and a thread passes by edges closed since.
+- *The second of two writes, where all that come to the first write the same there.* They have read
+  before any of them wrote; whichever was the first, another might as well have been.
+
+InitBfsArray and FixMatching have no races: they are expressions over whole arrays.
+
+Why it ends
+-----------
+*A walk of Alternate ends.* Column ``predecessor[r]`` lies one BFS level below the column through
+which the search went on from row r. A walk that reads an original mate therefore goes down a level.
+If it reads a mate r' that another walk wrote, then ``predecessor[r']`` is this very column, and
+line 8 ends it.
+
+*If any walk starts, the matching grows.* Take the lowest column that any walk came to, and the
+walk that read its mate first. Were it matched, that walk would have read the original mate and gone
+on to a lower column. So it is a root; the walk read -1 and matched it. No walk unmatches a column,
+and FixMatching unmatches only rows to which no column points.
+
+*With L0 = 2 it may be that no walk starts:* racing writes can leave each root marked with a row
+which another root's column claimed last. Then the phase finds paths and augments none. The next
+Alternate starts from all endpoints, hence the matching grows at least every second phase.
+
+References
+----------
+M. Deveci, K. Kaya, B. Uçar, Ü. V. Çatalyürek: GPU accelerated maximum cardinality matching
+algorithms for bipartite graphs. Euro-Par 2013.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from gpumatch.reference.interleaving import Grid, Turns
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from gpumatch.bipartite import BipartiteGraph
+    from gpumatch.control import Control
+
+    Int32 = NDArray[np.int32]
+
+UNMATCHED = -1
+ENDPOINT = -2
+
+START_LEVEL = 0
+START_LEVEL_RIGHT_PATHS = 2
+
+
+class Phase(NamedTuple):
+    """One iteration of Algorithm 1's outer loop.
+
+    Attributes
+    ----------
+    levels : int
+        BFS kernels, the last one, which inserts nothing, included.
+    launches : int
+        Kernels of all kinds.
+    found : int
+        Rows that end an augmenting path.
+    matched : int
+        Matched rows after FixMatching.
+    """
+
+    levels: int
+    launches: int
+    found: int
+    matched: int
+
+
+@dataclass(frozen=True)
+class System:
+    """One of the paper's combinations of driver and BFS kernel."""
+
+    shortest_only: bool
+    has_roots: bool
+
+    @property
+    def right_paths(self) -> bool:
+        """Whether it has the last improvement of section 3 (L0 = 2): APsB-GPUBFS-WR alone."""
+        return self.shortest_only and self.has_roots
+
+
+ALGORITHMS = {
+    "apsb-gpubfs": System(shortest_only=True, has_roots=False),
+    "apsb-gpubfs-wr": System(shortest_only=True, has_roots=True),
+    "apfb-gpubfs": System(shortest_only=False, has_roots=False),
+    "apfb-gpubfs-wr": System(shortest_only=False, has_roots=True),
+}
+
+
+@dataclass
+class Flags:
+    """The two flags that the BFS kernels raise and the driver reads."""
+
+    vertex_inserted: bool = False
+    augmenting_path_found: bool = False
+
+
+class _Stopped(Exception):
+    """Control asked to stop."""
+
+
+# -- the kernels ---------------------------------------------------------------------------------
+
+
+def init_bfs_array(
+    bfs_array: Int32, col_to_row: Int32, l0: int, root: Int32 | None = None, *, grid: Grid
+) -> None:
+    """Put the unmatched columns on level ``l0``; with ``root``, make each its own root."""
+    grid.begin_launch()
+    matched = col_to_row > UNMATCHED
+    bfs_array[:] = np.where(matched, l0 - 1, l0)
+    if root is not None:
+        root[:] = np.where(matched, 0, np.arange(len(root)))
+
+
+def gpubfs(
+    bfs_level: int,
+    bfs_array: Int32,
+    col_indptr: NDArray[np.integer],
+    col_indices: Int32,
+    ncols: int,
+    row_to_col: Int32,
+    predecessor: Int32,
+    flags: Flags,
+    *,
+    l0: int,
+    grid: Grid,
+) -> None:
+    """Expand one BFS level (Algorithm 2)."""
+    frontier = np.flatnonzero(bfs_array == bfs_level)
+    edges = OpenEdges(frontier, bfs_array, col_indptr, col_indices, row_to_col, l0)
+
+    def thread(columns: Sequence[int]) -> Turns:
+        for column in columns:
+            for row in edges.rows_of(column):
+                yield
+                mate = row_to_col[row]
+                if mate > UNMATCHED:
+                    if bfs_array[mate] == l0 - 1:
+                        flags.vertex_inserted = True
+                        yield
+                        bfs_array[mate] = bfs_level + 1
+                        predecessor[row] = column
+                elif mate == UNMATCHED:
+                    yield
+                    row_to_col[row] = ENDPOINT
+                    predecessor[row] = column
+                    flags.augmenting_path_found = True
+
+    grid.launch(thread, ncols, edges.columns)
+
+
+def gpubfs_wr(
+    bfs_level: int,
+    bfs_array: Int32,
+    col_indptr: NDArray[np.integer],
+    col_indices: Int32,
+    ncols: int,
+    row_to_col: Int32,
+    root: Int32,
+    predecessor: Int32,
+    flags: Flags,
+    *,
+    l0: int,
+    grid: Grid,
+) -> None:
+    """Expand one BFS level, but no column whose root has its path (Algorithm 4).
+
+    With ``l0=2`` the root's entry tells which row ends the path (the improvement for APsB).
+    """
+    frontier = np.flatnonzero(bfs_array == bfs_level)
+    frontier = frontier[bfs_array[root[frontier]] >= l0 - 1]
+    edges = OpenEdges(frontier, bfs_array, col_indptr, col_indices, row_to_col, l0)
+
+    def thread(columns: Sequence[int]) -> Turns:
+        for column in columns:
+            my_root = root[column]
+            yield
+            if bfs_array[my_root] < l0 - 1:
+                continue
+            for row in edges.rows_of(column):
+                yield
+                mate = row_to_col[row]
+                if mate > UNMATCHED:
+                    if bfs_array[mate] == l0 - 1:
+                        flags.vertex_inserted = True
+                        yield
+                        bfs_array[mate] = bfs_level + 1
+                        root[mate] = my_root
+                        yield
+                        predecessor[row] = column
+                elif mate == UNMATCHED:
+                    yield
+                    bfs_array[my_root] = found_mark(row, l0)
+                    yield
+                    row_to_col[row] = ENDPOINT
+                    yield
+                    predecessor[row] = column
+                    flags.augmenting_path_found = True
+
+    grid.launch(thread, ncols, edges.columns)
+
+
+def found_mark(row: int, l0: int) -> int:
+    """The entry in ``bfs_array`` of a root for which a path to ``row`` was found."""
+    return -row if l0 == START_LEVEL_RIGHT_PATHS else l0 - 2
+
+
+class OpenEdges:
+    """The edges from a level's columns that may lead on, picked before its threads start.
+
+    An edge is open as long as its row is unmatched and no endpoint, or the row's mate not visited.
+    """
+
+    def __init__(
+        self,
+        columns: NDArray[np.intp],
+        bfs_array: Int32,
+        col_indptr: NDArray[np.integer],
+        col_indices: Int32,
+        row_to_col: Int32,
+        l0: int,
+    ) -> None:
+        def is_open(rows: Int32) -> NDArray[np.bool]:
+            mates = row_to_col[rows]
+            not_visited = bfs_array.take(mates, mode="clip") == l0 - 1
+            return np.where(mates > UNMATCHED, not_visited, mates == UNMATCHED)
+
+        self._rows_of = _rows_by_column(columns, col_indptr, col_indices, is_open)
+        self._not_visited = l0 - 1
+        # Python reads the entries of a memoryview several times faster than those of an array.
+        self._arrays = bfs_array.data, row_to_col.data
+
+    @property
+    def columns(self) -> Iterable[int]:
+        """Those with an open edge."""
+        return self._rows_of.keys()
+
+    def rows_of(self, column: int) -> Iterator[int]:
+        """The column's rows, each if the edge is still open when its turn comes."""
+        not_visited = self._not_visited
+        bfs_array, row_to_col = self._arrays
+        for row in self._rows_of[column]:
+            mate = row_to_col[row]
+            if mate == UNMATCHED or (mate > UNMATCHED and bfs_array[mate] == not_visited):
+                yield row
+
+
+def _rows_by_column(
+    columns: NDArray[np.intp],
+    col_indptr: NDArray[np.integer],
+    col_indices: Int32,
+    is_open: Callable[[Int32], NDArray[np.bool]],
+) -> dict[int, list[int]]:
+    """The open rows next to each of the columns that has any."""
+    counts = col_indptr[columns + 1] - col_indptr[columns]
+    ends = counts.cumsum()
+    rows = col_indices[np.arange(counts.sum()) + np.repeat(col_indptr[columns + 1] - ends, counts)]
+    keep = is_open(rows)
+    kept_before = np.append(0, keep.cumsum())
+    bounds = pairwise([0, *kept_before[ends].tolist()])
+    kept = rows[keep].tolist()
+    return {
+        column: kept[begin:end]
+        for column, (begin, end) in zip(columns.tolist(), bounds)
+        if begin < end
+    }
+
+
+def alternate(
+    col_to_row: Int32, row_to_col: Int32, nrows: int, predecessor: Int32, *, grid: Grid
+) -> None:
+    """Turn the paths that lead back from the endpoints, several at a root maybe (Algorithm 3)."""
+    ends = np.flatnonzero(row_to_col == ENDPOINT)
+    _walk_from(ends, col_to_row, row_to_col, nrows, predecessor, grid=grid)
+
+
+def alternate_right_paths(
+    col_to_row: Int32,
+    row_to_col: Int32,
+    nrows: int,
+    predecessor: Int32,
+    bfs_array: Int32,
+    root: Int32,
+    *,
+    grid: Grid,
+) -> None:
+    """Turn the paths from those endpoints that their root is marked with (L0 = 2)."""
+    ends = np.flatnonzero(row_to_col == ENDPOINT)
+    ends = ends[bfs_array[root[predecessor[ends]]] == -ends]
+    _walk_from(ends, col_to_row, row_to_col, nrows, predecessor, grid=grid)
+
+
+def _walk_from(
+    ends: NDArray[np.intp],
+    col_to_row: Int32,
+    row_to_col: Int32,
+    nrows: int,
+    predecessor: Int32,
+    *,
+    grid: Grid,
+) -> None:
+    def thread(rows: Sequence[int]) -> Turns:
+        for row in rows:
+            yield from _walk(row, col_to_row, row_to_col, predecessor)
+
+    grid.launch(thread, nrows, ends.tolist())
+
+
+def _walk(row: int, col_to_row: Int32, row_to_col: Int32, predecessor: Int32) -> Turns:
+    """Lines 5 to 12 of Algorithm 3. Other walks write the same to ``row_to_col[row]``, if any."""
+    while row != UNMATCHED:
+        matched_col = predecessor[row]
+        yield
+        matched_row = col_to_row[matched_col]
+        if _turned_already(matched_row, matched_col, predecessor):
+            break
+        yield
+        col_to_row[matched_col] = row
+        row_to_col[row] = matched_col
+        row = matched_row
+
+
+def _turned_already(matched_row: int, matched_col: int, predecessor: Int32) -> bool:
+    """Line 8, and what the paper leaves out: a root has no mate to look at."""
+    return matched_row != UNMATCHED and bool(predecessor[matched_row] == matched_col)
+
+
+def fix_matching(col_to_row: Int32, row_to_col: Int32, *, grid: Grid) -> None:
+    """Unmatch the rows to which no column points.
+
+    The paper's condition is ``cmatch[rmatch[r]] != r``; rows at -1 or -2 have no column to ask.
+    """
+    grid.begin_launch()
+    rows = np.flatnonzero(row_to_col > UNMATCHED)
+    lost = rows[col_to_row[row_to_col[rows]] != rows]
+    row_to_col[lost] = UNMATCHED
+    row_to_col[row_to_col == ENDPOINT] = UNMATCHED
+
+
+# -- the drivers ---------------------------------------------------------------------------------
+
+
+def phases(
+    graph: BipartiteGraph, row_to_col: Int32, col_to_row: Int32, system: System, grid: Grid
+) -> Iterator[Phase]:
+    """Run Algorithm 1, a phase each time the caller asks for one, until the matching is maximum.
+
+    The two arrays hold a matching after each phase, the kernels' marks within one.
+    """
+    l0 = START_LEVEL_RIGHT_PATHS if system.right_paths else START_LEVEL
+    bfs_array = np.empty(graph.ncols, dtype=np.int32)
+    root = np.empty(graph.ncols, dtype=np.int32) if system.has_roots else None
+    predecessor = np.full(graph.nrows, -1, dtype=np.int32)
+    columns = graph.col_indptr, graph.col_indices, graph.ncols
+
+    matched, grew = _matched(row_to_col), True
+    flags = Flags(augmenting_path_found=True)
+    while flags.augmenting_path_found:
+        flags.augmenting_path_found = False
+        launches = grid.launches
+        bfs_level = l0
+        init_bfs_array(bfs_array, col_to_row, l0, root, grid=grid)
+        flags.vertex_inserted = True
+        while flags.vertex_inserted:
+            flags.vertex_inserted = False
+            state = (bfs_level, bfs_array, *columns, row_to_col)
+            if root is None:
+                gpubfs(*state, predecessor, flags, l0=l0, grid=grid)
+            else:
+                gpubfs_wr(*state, root, predecessor, flags, l0=l0, grid=grid)
+            bfs_level += 1
+            if system.shortest_only and flags.augmenting_path_found:
+                break
+
+        found = int(np.count_nonzero(row_to_col == ENDPOINT))
+        paths = col_to_row, row_to_col, graph.nrows, predecessor
+        if root is not None and system.right_paths and grew:
+            alternate_right_paths(*paths, bfs_array, root, grid=grid)
+        else:
+            alternate(*paths, grid=grid)
+        fix_matching(col_to_row, row_to_col, grid=grid)
+
+        before, matched = matched, _matched(row_to_col)
+        grew = matched > before
+        yield Phase(bfs_level - l0, grid.launches - launches, found, matched)
+
+
+def run(
+    graph: BipartiteGraph,
+    row_to_col: Int32,
+    col_to_row: Int32,
+    control: Control,
+    *,
+    algorithm: str,
+    launch: str = "ct",
+    seed: int,
+    threads: int = 1,
+) -> bool:
+    """Extend a matching to a maximum one with one of the paper's algorithms.
+
+    Parameters
+    ----------
+    graph : BipartiteGraph
+        On the host.
+    row_to_col, col_to_row : (nrows,) and (ncols,) int32 arrays
+        A matching, -1 for unmatched; extended in place, whole phases at a time.
+    control : Control
+        Gets ``phase(levels=, launches=, found=, matched=)`` after each phase, the last, which
+        finds nothing, included; stops the run when its ``tick`` returns True.
+    algorithm : str
+        One of `ALGORITHMS`.
+    launch : {"ct", "mt"}
+        Constant number of threads, or one a vertex.
+    seed : int
+        Fixes the order of the threads, so the matching.
+    threads : int
+        Taken as every algorithm takes it; the reference works on one.
+
+    Returns
+    -------
+    bool
+        True when the matching is maximum, False when ``control`` stopped the run.
+
+    Notes
+    -----
+    O(nl + m) a phase of l levels, for n vertices and m edges; at most 2n + 1 phases.
+    """
+
+    system = ALGORITHMS[algorithm]
+    grid = Grid(launch, seed, _heartbeat(control, row_to_col))
+    working = row_to_col.copy(), col_to_row.copy()
+    try:
+        for phase in phases(graph, *working, system, grid):
+            row_to_col[:], col_to_row[:] = working
+            control.phase(**phase._asdict())
+    except _Stopped:
+        return False
+    return True
+
+
+def cheap(
+    graph: BipartiteGraph,
+    row_to_col: Int32,
+    col_to_row: Int32,
+    control: Control,
+    *,
+    seed: int,
+    threads: int = 1,
+) -> bool:
+    """Match each unmatched column with the first unmatched row it meets: the paper's start.
+
+    One thread a column; it takes a row by what is an atomic compare-and-swap on a device. Extends
+    the matching in place to one that no single edge can extend. Parameters and result are those
+    of :func:`run`.
+    """
+    rows_of = _rows_by_column(
+        np.flatnonzero(col_to_row == UNMATCHED),
+        graph.col_indptr,
+        graph.col_indices,
+        lambda rows: row_to_col[rows] == UNMATCHED,
+    )
+
+    def thread(columns: Sequence[int]) -> Turns:
+        for column in columns:
+            for row in rows_of[column]:
+                if row_to_col[row] != UNMATCHED:
+                    continue
+                yield
+                if row_to_col[row] == UNMATCHED:
+                    row_to_col[row], col_to_row[column] = column, row
+                    break
+
+    grid = Grid("mt", seed, _heartbeat(control, row_to_col))
+    try:
+        grid.launch(thread, graph.ncols, rows_of)
+    except _Stopped:
+        return False
+    return True
+
+
+def _heartbeat(control: Control, row_to_col: Int32) -> Callable[[], None]:
+    def beat() -> None:
+        if control.tick(_matched(row_to_col)):
+            raise _Stopped
+
+    return beat
+
+
+def _matched(row_to_col: Int32) -> int:
+    return int(np.count_nonzero(row_to_col > UNMATCHED))

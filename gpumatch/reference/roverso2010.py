@@ -1,0 +1,399 @@
+"""Roverso et al. (2010) without a GPU: Deep Greedy Switching's kernels as interleaved threads.
+
+Every kernel is a loop over the agents, jobs or exchanges of one thread, written as a generator; the
+scheduler of `gpumatch.reference.interleaving` advances the threads in a seeded order. It is slow:
+for a few hundred agents, to follow the paper and to compare the CUDA kernels with.
+
+Names
+-----
+==============================  ====================================================
+paper                           here
+==============================  ====================================================
+agents I, jobs J                rows, columns
+benefit a_ij                    minus ``cost[i, j]``; inf is a forbidden pair
+tau, sigma                      ``row_to_col``, ``col_to_row`` (-1: a job left over)
+differences of agents, jobs     ``gain`` of a :class:`Differences`
+NA, NJ; best switches           ``choice`` of one: the job of an agent, the agent of a job
+ADE, JDE (Algorithm 2)          :func:`evaluate`, of the cost matrix and of its transpose
+SWITCH(i, j, sigma)             :func:`exchange`: agent i takes job j, whose agent takes tau(i)
+Algorithm 1                     :func:`switch_sequentially`
+conflict check CC, Algorithm 4  :func:`claim`, :func:`select`
+Algorithm 3                     :func:`switch_in_parallel`
+==============================  ====================================================
+
+The listings of Algorithms 3 and 4 are lost in our copy; section V.C describes them. That is what
+stands here: of all exchanges that were found, those are made at a time that share no agent and no
+job with a better one; they are made by a thread each; their agents and jobs are evaluated anew,
+while those in conflict keep what they had found, and are checked again when their turn comes. When
+no exchange is left, all agents and jobs are evaluated, until that finds nothing.
+
+Where a row may go without a column at a limit, there is one more job for each agent, that costs
+all of them the limit.
+
+Interleavings
+-------------
+Exchanges claim their agents and jobs by what is an atomic maximum on a device: one turn. The best
+exchange of all holds everything it claims, whatever the order, so each round makes one at least.
+Exchanges that are made share nothing, so no thread reads what another one writes.
+
+References
+----------
+R. Roverso, A. Naiem, M. El-Beltagy, S. El-Ansary, S. Haridi: A GPU-enabled solver for
+time-constrained linear sum assignment problems. INFOS 2010.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gpumatch.cpu.assignment.dgs import bound, start_from
+from gpumatch.reference.deveci2013 import UNMATCHED
+from gpumatch.reference.interleaving import Grid, Turns
+
+__all__ = [
+    "Differences",
+    "Exchanges",
+    "claim",
+    "evaluate",
+    "exchange",
+    "gain_of",
+    "run",
+    "select",
+    "switch_in_parallel",
+    "switch_sequentially",
+]
+
+
+class _Stopped(Exception):
+    """Control asked to stop."""
+
+
+class Differences(NamedTuple):
+    """The best exchange of each agent, or of each job: what it gains (0: none), and with whom."""
+
+    gain: np.ndarray
+    choice: np.ndarray
+
+    @classmethod
+    def none(cls, size: int) -> Differences:
+        return cls(np.zeros(size), np.full(size, UNMATCHED, np.int32))
+
+
+class Exchanges(NamedTuple):
+    """Exchanges that may be made, an entry each: what it gains, who takes what."""
+
+    gain: np.ndarray
+    row: np.ndarray
+    col: np.ndarray
+
+    @classmethod
+    def of(cls, agents: Differences, jobs: Differences) -> Exchanges:
+        """Those of the agents, then those of the jobs, that gain something."""
+        rows, cols = np.flatnonzero(agents.gain > 0), np.flatnonzero(jobs.gain > 0)
+        return cls(
+            np.concatenate([agents.gain[rows], jobs.gain[cols]]),
+            np.concatenate([rows, jobs.choice[cols]]),
+            np.concatenate([agents.choice[rows], cols]),
+        )
+
+
+# -- the kernels -----------------------------------------------------------------------------------
+
+
+def gain_of(
+    cost: np.ndarray, row_to_col: np.ndarray, col_to_row: np.ndarray, row: int, col: int
+) -> float:
+    """What is gained when the agent takes the job, and the job's agent takes the agent's."""
+    held, other = row_to_col[row], col_to_row[col]
+    before, after = cost[row, held], cost[row, col]
+    if other != UNMATCHED:
+        before, after = before + cost[other, col], after + cost[other, held]
+    return float(before - after) if after < np.inf else -np.inf
+
+
+def evaluate(
+    gain: Callable[[int, int], float],
+    which: np.ndarray,
+    differences: Differences,
+    others: int,
+    *,
+    grid: Grid,
+) -> None:
+    """Find the best exchange of some agents, or of some jobs: a thread each (ADE, JDE)."""
+
+    def thread(places: Sequence[int]) -> Turns:
+        for place in places:
+            yield
+            vertex = int(which[place])
+            gains = [gain(vertex, other) for other in range(others)]
+            best = int(np.argmax(gains))
+            differences.gain[vertex] = max(gains[best], 0.0)
+            differences.choice[vertex] = best
+
+    grid.launch(thread, which.size)
+
+
+def claim(
+    exchanges: Exchanges,
+    row_to_col: np.ndarray,
+    col_to_row: np.ndarray,
+    row_claim: np.ndarray,
+    col_claim: np.ndarray,
+    *,
+    grid: Grid,
+) -> None:
+    """Let each exchange claim its agents and jobs; the better one has them, then the first (CC)."""
+
+    def thread(numbers: Sequence[int]) -> Turns:
+        for number in numbers:
+            rows, cols = _taking_part(exchanges, number, row_to_col, col_to_row)
+            for claims, vertices in ((row_claim, rows), (col_claim, cols)):
+                for vertex in vertices:
+                    yield
+                    if _is_better(exchanges, number, int(claims[vertex])):
+                        claims[vertex] = number
+
+    grid.launch(thread, exchanges.gain.size)
+
+
+def select(
+    exchanges: Exchanges,
+    row_to_col: np.ndarray,
+    col_to_row: np.ndarray,
+    row_claim: np.ndarray,
+    col_claim: np.ndarray,
+    is_selected: np.ndarray,
+    *,
+    grid: Grid,
+) -> None:
+    """Mark the exchanges that hold all they claimed (CC)."""
+
+    def thread(numbers: Sequence[int]) -> Turns:
+        for number in numbers:
+            yield
+            rows, cols = _taking_part(exchanges, number, row_to_col, col_to_row)
+            is_selected[number] = all(row_claim[row] == number for row in rows) and all(
+                col_claim[col] == number for col in cols
+            )
+
+    grid.launch(thread, exchanges.gain.size)
+
+
+def exchange(
+    rows: np.ndarray,
+    cols: np.ndarray,
+    row_to_col: np.ndarray,
+    col_to_row: np.ndarray,
+    *,
+    grid: Grid,
+) -> None:
+    """Give each agent its job, and the job's agent what it had: a thread each (SWITCH)."""
+
+    def thread(places: Sequence[int]) -> Turns:
+        for place in places:
+            row, col = rows[place], cols[place]
+            yield
+            held, other = row_to_col[row], col_to_row[col]
+            yield
+            row_to_col[row], col_to_row[col] = col, row
+            yield
+            col_to_row[held] = other
+            if other != UNMATCHED:
+                row_to_col[other] = held
+
+    grid.launch(thread, rows.size)
+
+
+def _is_better(exchanges: Exchanges, number: int, holder: int) -> bool:
+    if holder == UNMATCHED:
+        return True
+    mine, theirs = exchanges.gain[number], exchanges.gain[holder]
+    return bool(mine > theirs or (mine == theirs and number < holder))
+
+
+def _taking_part(
+    exchanges: Exchanges, number: int, row_to_col: np.ndarray, col_to_row: np.ndarray
+) -> tuple[list[int], list[int]]:
+    """The agents and the jobs whose mates an exchange changes."""
+    row, col = int(exchanges.row[number]), int(exchanges.col[number])
+    other = int(col_to_row[col])
+    return [row] + ([other] if other != UNMATCHED else []), [int(row_to_col[row]), col]
+
+
+# -- the drivers -----------------------------------------------------------------------------------
+
+
+class _State:
+    """Costs, an assignment of all agents, and the differences last found."""
+
+    def __init__(self, cost: np.ndarray, row_to_col: np.ndarray, col_to_row: np.ndarray) -> None:
+        self.cost = cost
+        self.mates = row_to_col, col_to_row
+        self.agents = Differences.none(cost.shape[0])
+        self.jobs = Differences.none(cost.shape[1])
+
+    def evaluate(self, rows: np.ndarray, cols: np.ndarray, grid: Grid) -> None:
+        """Evaluate the differences of these agents and jobs."""
+        nrows, ncols = self.cost.shape
+        evaluate(self.gain, rows, self.agents, ncols, grid=grid)
+        evaluate(lambda col, row: self.gain(row, col), cols, self.jobs, nrows, grid=grid)
+
+    def evaluate_all(self, grid: Grid) -> None:
+        nrows, ncols = self.cost.shape
+        self.evaluate(np.arange(nrows), np.arange(ncols), grid)
+
+    def gain(self, row: int, col: int) -> float:
+        return gain_of(self.cost, *self.mates, row, col)
+
+
+def switch_sequentially(state: _State, grid: Grid) -> Iterator[int]:
+    """Algorithm 1's inner loop: the best exchange, then the next best; 1 for each that is made."""
+    while True:
+        row, col = int(state.agents.gain.argmax()), int(state.jobs.gain.argmax())
+        if max(state.agents.gain[row], state.jobs.gain[col]) <= 0:
+            return
+        if state.agents.gain[row] > state.jobs.gain[col]:
+            col = int(state.agents.choice[row])
+        else:
+            row = int(state.jobs.choice[col])
+        best = Exchanges(np.ones(1), np.array([row]), np.array([col]))
+        rows, cols = map(np.array, _taking_part(best, 0, *state.mates))
+        is_made = state.gain(row, col) > 0
+        if is_made:
+            exchange(best.row, best.col, *state.mates, grid=grid)
+        state.evaluate(rows, cols, grid)
+        if is_made:
+            yield 1
+
+
+def switch_in_parallel(state: _State, grid: Grid) -> Iterator[int]:
+    """Algorithm 3's inner loop: all exchanges that conflict with no better one; how many."""
+    nrows, ncols = state.cost.shape
+    while True:
+        found = Exchanges.of(state.agents, state.jobs)
+        gains = np.array([state.gain(*pair) for pair in zip(found.row, found.col)])
+        valid = Exchanges(*(part[gains > 0] for part in found._replace(gain=gains)))
+        if valid.gain.size == 0:
+            return
+        claims = np.full(nrows, UNMATCHED), np.full(ncols, UNMATCHED)
+        is_selected = np.zeros(valid.gain.size, bool)
+        claim(valid, *state.mates, *claims, grid=grid)
+        select(valid, *state.mates, *claims, is_selected, grid=grid)
+        chosen = np.flatnonzero(is_selected)
+        parts = [_taking_part(valid, number, *state.mates) for number in chosen.tolist()]
+        exchange(valid.row[chosen], valid.col[chosen], *state.mates, grid=grid)
+        rows, cols = (np.concatenate(part) for part in zip(*parts))
+        state.evaluate(rows, cols, grid)
+        yield chosen.size
+
+
+SWITCHING = {
+    "auto": switch_sequentially,
+    "sequential": switch_sequentially,
+    "parallel": switch_in_parallel,
+}
+
+
+def run(
+    costs: Any,
+    row_to_col: np.ndarray,
+    col_to_row: np.ndarray,
+    row_dual: np.ndarray,
+    col_dual: np.ndarray,
+    control: Any,
+    *,
+    limit: float | None,
+    threads: int,
+    seed: int,
+    start: str = "random",
+    evaluation: str = "auto",
+    switching: str = "auto",
+) -> bool:
+    """Assign the rows, as `gpumatch.cpu.assignment.dgs.run`, by the paper's kernels.
+
+    Parameters
+    ----------
+    evaluation : {"auto", "global"}
+        A thread evaluates all differences of an agent, or of a job.
+    switching : {"auto", "sequential", "parallel"}
+        One exchange at a time, as ``"auto"``, or all that don't conflict.
+    """
+    if evaluation not in ("auto", "global"):
+        raise ValueError(f"evaluation={evaluation!r} does not run on 'reference': pass 'global'")
+    mates = row_to_col, col_to_row
+    price = np.minimum(col_dual, 0)
+    row_dual[:] = -costs.largest if limit is None else min(-costs.largest, limit)
+    col_dual[:] = 0
+    if not start_from(start, costs, *mates, control, limit=limit, threads=threads, seed=seed):
+        return False
+    if row_to_col.size == 0 or (limit is None and (row_to_col < 0).any()):
+        return True
+    if not _improve(costs, *mates, control, limit, seed, switching):
+        return False
+    return bound(costs, row_to_col, price, row_dual, col_dual, limit, control)
+
+
+def _improve(
+    costs: Any,
+    row_to_col: np.ndarray,
+    col_to_row: np.ndarray,
+    control: Any,
+    limit: float | None,
+    seed: int,
+    switching: str,
+) -> bool:
+    """Evaluate all and switch, until nothing changes; False when stopped."""
+    ncols = col_to_row.size
+    state = _State(_cost_matrix(costs, limit), *_with_own_jobs(row_to_col, col_to_row, limit))
+    grid = Grid("ct", seed, _heartbeat(control, row_to_col))
+    made = 1
+    try:
+        while made:
+            state.evaluate_all(grid)
+            made, steps = 0, 0
+            for exchanges in SWITCHING[switching](state, grid):
+                made, steps = made + exchanges, steps + 1
+                kept = state.mates[0] < ncols
+                row_to_col[:] = np.where(kept, state.mates[0], UNMATCHED)
+                col_to_row[:] = state.mates[1][:ncols]
+            matched = int(np.count_nonzero(row_to_col != UNMATCHED))
+            control.phase(found=0, matched=matched, exchanges=made, steps=steps)
+    except _Stopped:
+        return False
+    return True
+
+
+def _cost_matrix(costs: Any, limit: float | None) -> np.ndarray:
+    """All costs in float64, inf for a forbidden pair; with a limit, a job more for each agent."""
+    nrows, ncols = costs.shape
+    cost = np.full((nrows, ncols), np.inf)
+    if costs.is_sparse:
+        cost[costs.graph.edges()] = costs.weights
+    else:
+        cost[:] = costs.values
+    return cost if limit is None else np.hstack([cost, np.full((nrows, nrows), float(limit))])
+
+
+def _with_own_jobs(
+    row_to_col: np.ndarray, col_to_row: np.ndarray, limit: float | None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Copies of the mates; agents without a job get one of those more, if it has a limit."""
+    nrows, ncols = row_to_col.size, col_to_row.size
+    extra = 0 if limit is None else nrows
+    to_col = row_to_col.copy()
+    to_row = np.concatenate([col_to_row, np.full(extra, UNMATCHED, np.int32)])
+    idle = np.flatnonzero(to_col == UNMATCHED)
+    to_col[idle] = ncols + idle
+    to_row[ncols + idle] = idle
+    return to_col, to_row
+
+
+def _heartbeat(control: Any, row_to_col: np.ndarray) -> Callable[[], None]:
+    def beat() -> None:
+        if control.tick(int(np.count_nonzero(row_to_col != UNMATCHED))):
+            raise _Stopped
+
+    return beat

@@ -1,0 +1,300 @@
+"""Vasconcelos, Rosenhahn (2009) without a GPU: the auction's two kernels as interleaved threads.
+
+A kernel in which threads write what others hold is a loop over the objects of one thread, written
+as a generator; the scheduler of `gpumatch.reference.interleaving` advances the threads in a seeded
+order. It is to follow the paper and to compare the CUDA kernels with: a thousand persons take
+seconds, and minutes where they fight for the same objects.
+
+As in the paper there is one auction, from prices of 0, with one epsilon; so fewer persons than
+objects do no harm. It is fine enough for integers of a moderate range to end exactly. For others it
+is coarse, for prices rise by as little as epsilon a round, and what is left is closed afterwards.
+
+Names
+-----
+=============================  =====================================================
+paper                          here
+=============================  =====================================================
+persons, objects               rows, columns; ``persons <= objects``
+benefit a_ij, absent: -inf     ``benefit``, minus the cost
+price p_j                      ``price``, minus the column's dual
+object of a person             ``row_to_col``, -1 if not associated
+person of an object            ``col_to_row``, -1 if not associated
+bid value, bid target          ``bid_value``, ``bid_target``, -1 if there is no bid
+bidding kernel bk              :func:`bidding`
+assignment kernel ak           :func:`assignment`
+counter of assigned persons    ``counter``, an array of one number
+reduction of the boolean       :func:`count_assigned`
+stream
+the host's loop                :func:`rounds`
+=============================  =====================================================
+
+A person's bid is a price, not an increment of one. All that bid for one object at a time see the
+same price, so the order is that of the increments.
+
+A price limit, which the paper does not have, is an object of one's own for each person, of the
+benefit minus the limit.
+
+Interleavings
+-------------
+No thread writes what another thread of the launch reads, but for the counter: one turn stands for
+the atomic addition. An object unassigns its previous person and assigns the highest bidder; no two
+objects have the same of either. So the assignment does not depend on the order of the threads. Of
+these, there is one for each object with bids; others find nothing to do. A person writes its own
+bid, and a place of the reduction its own sum, by what no thread of the launch changes: those
+kernels are expressions over whole arrays. The tests play them as threads, too.
+
+References
+----------
+C. N. Vasconcelos, B. Rosenhahn: Bipartite graph matching computation on GPU. EMMCVPR 2009.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gpumatch.cpu.assignment.auction import Precision, close, write_duals
+from gpumatch.cpu.assignment.feasibility import complete
+from gpumatch.reference.deveci2013 import UNMATCHED
+from gpumatch.reference.interleaving import Grid, Turns
+
+__all__ = ["Round", "assignment", "bidding", "count_assigned", "rounds", "run"]
+
+
+STEPS = 32
+"""Epsilons in the spread of the costs, for each person, at most."""
+TILE = 1 << 18
+"""Net values at a time."""
+
+
+class Round(NamedTuple):
+    """One iteration of the host's loop.
+
+    Attributes
+    ----------
+    bids : int
+        Persons that bid.
+    assigned : int
+        Persons assigned after it.
+    """
+
+    bids: int
+    assigned: int
+
+
+class _Stopped(Exception):
+    """Control asked to stop."""
+
+
+# -- the kernels -----------------------------------------------------------------------------------
+
+
+def bidding(
+    benefit: np.ndarray,
+    price: np.ndarray,
+    row_to_col: np.ndarray,
+    bid_value: np.ndarray,
+    bid_target: np.ndarray,
+    epsilon: float,
+    jump: float,
+    *,
+    grid: Grid,
+) -> None:
+    """Let every person who has no object bid for the one of greatest net value.
+
+    A person who may have one object only offers ``jump`` more.
+    """
+    grid.begin_launch()
+    persons = np.flatnonzero(row_to_col == UNMATCHED)
+    bid_target[:] = UNMATCHED
+    for part in np.array_split(persons, 1 + persons.size * price.size // TILE):
+        value = benefit[part] - price
+        each = np.arange(part.size)
+        best = value.argmax(axis=1)
+        most = value[each, best]
+        value[each, best] = -np.inf
+        second = value.max(axis=1)
+        lead = np.where(second > -np.inf, most - second, jump)
+        bid_target[part] = best
+        bid_value[part] = price[best] + (lead + epsilon)
+
+
+def assignment(
+    price: np.ndarray,
+    row_to_col: np.ndarray,
+    col_to_row: np.ndarray,
+    bid_value: np.ndarray,
+    bid_target: np.ndarray,
+    counter: np.ndarray,
+    *,
+    grid: Grid,
+) -> None:
+    """Give every object that has bids to the highest bidder; count those that had nobody."""
+
+    bidders = defaultdict[int, list[int]](list)
+    persons = np.flatnonzero(bid_target != UNMATCHED)
+    for person, target in zip(persons.tolist(), bid_target[persons].tolist()):
+        bidders[target].append(person)
+    bids, prices, count = bid_value.data, price.data, counter.data
+    mates = row_to_col.data, col_to_row.data
+
+    def thread(objects: Sequence[int]) -> Turns:
+        for column in objects:
+            yield
+            winner = max(bidders[column], key=bids.__getitem__)
+            previous = mates[1][column]
+            prices[column] = bids[winner]
+            mates[1][column] = winner
+            mates[0][winner] = column
+            yield
+            if previous == UNMATCHED:
+                count[0] += 1
+            else:
+                mates[0][previous] = UNMATCHED
+
+    grid.launch(thread, col_to_row.size, bidders)
+
+
+def count_assigned(col_to_row: np.ndarray, *, grid: Grid) -> int:
+    """The paper's way without atomics: a boolean for each object, reduced pairwise."""
+    grid.begin_launch()
+    assigned = (col_to_row != UNMATCHED).astype(np.int64)
+    while assigned.size > 1:
+        grid.begin_launch()
+        half = -(-assigned.size // 2)
+        assigned[: assigned.size - half] += assigned[half:]
+        assigned = assigned[:half]
+    return int(assigned.sum())
+
+
+# -- the driver ------------------------------------------------------------------------------------
+
+
+def rounds(
+    benefit: np.ndarray,
+    price: np.ndarray,
+    row_to_col: np.ndarray,
+    col_to_row: np.ndarray,
+    epsilon: float,
+    jump: float,
+    convergence: str,
+    grid: Grid,
+) -> Iterator[Round]:
+    """Alternate the kernels, a round each time the caller asks for one, until all have an object.
+
+    The mates are a matching after each round.
+    """
+    persons = row_to_col.size
+    bid_value, bid_target = np.zeros(persons), np.full(persons, UNMATCHED, np.int32)
+    counter = np.array([np.count_nonzero(row_to_col != UNMATCHED)])
+    assigned = int(counter[0])
+    while assigned < persons:
+        bids = bid_value, bid_target
+        bidding(benefit, price, row_to_col, *bids, epsilon, jump, grid=grid)
+        assignment(price, row_to_col, col_to_row, *bids, counter, grid=grid)
+        if convergence == "counter":
+            assigned = int(counter[0])
+        else:
+            assigned = count_assigned(col_to_row, grid=grid)
+        yield Round(int(np.count_nonzero(bid_target != UNMATCHED)), assigned)
+
+
+def run(
+    costs: Any,
+    row_to_col: np.ndarray,
+    col_to_row: np.ndarray,
+    row_dual: np.ndarray,
+    col_dual: np.ndarray,
+    control: Any,
+    *,
+    limit: float | None,
+    threads: int,
+    seed: int,
+    finish: str = "exact",
+    convergence: str = "counter",
+) -> bool:
+    """Match the rows at least cost, by the paper's kernels.
+
+    Parameters
+    ----------
+    convergence : {"counter", "reduction"}
+        How the host learns that all persons are assigned.
+    """
+    mates = row_to_col, col_to_row
+    row_to_col[:] = col_to_row[:] = UNMATCHED
+    col_dual[:] = 0
+    if limit is None and not costs.is_complete:
+        largest = row_to_col.copy(), col_to_row.copy()
+        if not complete(costs, *largest, control, threads=threads, seed=seed):
+            return False
+        if (largest[0] < 0).any():
+            row_to_col[:], col_to_row[:] = largest
+            return True
+    precision = Precision.of(costs, limit).coarsened(STEPS * max(row_to_col.size, 1))
+    if precision.is_workable and not _auction(
+        costs, *mates, row_dual, col_dual, control, precision, limit, seed, convergence
+    ):
+        return False
+    return close(
+        costs, *mates, row_dual, col_dual, control, precision, finish, limit, threads, seed
+    )
+
+
+def _auction(
+    costs: Any,
+    row_to_col: np.ndarray,
+    col_to_row: np.ndarray,
+    row_dual: np.ndarray,
+    col_dual: np.ndarray,
+    control: Any,
+    precision: Precision,
+    limit: float | None,
+    seed: int,
+    convergence: str,
+) -> bool:
+    """One auction, with own objects for the persons where there is a limit."""
+    nrows, ncols = costs.shape
+    benefit = _benefit(costs, limit)
+    price = np.zeros(benefit.shape[1])
+    mates = np.full(nrows, UNMATCHED, np.int32), np.full(price.size, UNMATCHED, np.int32)
+    grid = Grid("ct", seed, _heartbeat(control, row_to_col))
+    try:
+        steps = rounds(
+            benefit, price, *mates, precision.epsilon, precision.spread, convergence, grid
+        )
+        for step in steps:
+            row_to_col[:] = np.where(mates[0] < ncols, mates[0], UNMATCHED)
+            col_to_row[:] = mates[1][:ncols]
+            control.phase(found=0, matched=step.assigned, step="round", bids=step.bids)
+    except _Stopped:
+        return False
+    finally:
+        duals = row_dual, col_dual
+        write_duals(costs, limit, precision, -price[:ncols], row_to_col, *duals)
+    return True
+
+
+def _benefit(costs: Any, limit: float | None) -> np.ndarray:
+    """The paper's matrix: minus the costs, -inf for a pair that is forbidden."""
+    nrows, ncols = costs.shape
+    benefit = np.full((nrows, ncols), -np.inf)
+    if costs.is_sparse:
+        benefit[costs.graph.edges()] = -costs.weights.astype(np.float64)
+    else:
+        benefit[:] = -costs.values.astype(np.float64)
+    if limit is None:
+        return benefit
+    own = np.full((nrows, nrows), -np.inf)
+    np.fill_diagonal(own, -float(limit))
+    return np.hstack([benefit, own])
+
+
+def _heartbeat(control: Any, row_to_col: np.ndarray) -> Callable[[], None]:
+    def beat() -> None:
+        if control.tick(int(np.count_nonzero(row_to_col != UNMATCHED))):
+            raise _Stopped
+
+    return beat

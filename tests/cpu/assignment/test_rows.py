@@ -1,0 +1,56 @@
+"""Results by rows, and room on the stack: new arrays of NumPy's own, and None without rows."""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+import pytest
+from numba import carray, njit, types
+
+from gpumatch.cpu.numba_tools.short_calls import Rows, on_stack
+
+
+@njit
+def count_up(rows, length):
+    table = np.empty((rows, length), np.int64)
+    for k in range(table.size):
+        table.flat[k] = k
+    return table
+
+
+BY_ROWS = count_up.compile(Rows(types.int64, 2)(types.int64, types.int64))
+
+
+@pytest.mark.parametrize("length", [0, 1, 5])
+def test_a_result_is_its_rows(length):
+    first, second = BY_ROWS(2, length)
+    assert first.tolist() == [*range(length)]
+    assert second.tolist() == [*range(length, 2 * length)]
+    for row in (first, second):
+        assert type(row) is np.ndarray
+        assert row.dtype == np.int64
+        assert row.flags.owndata
+        assert row.flags.carray
+        assert sys.getrefcount(row) == 4  # the name, the tuple, the loop, the argument
+
+
+def test_there_are_no_rows():
+    assert BY_ROWS(0, 5) is None
+
+
+def test_the_types_differ():
+    assert Rows(types.int64, 2) == Rows(types.int64, 2)
+    assert Rows(types.int64, 2) != Rows(types.int64, 3)
+    assert Rows(types.int64, 2) != types.int64[:, :]
+
+
+@pytest.mark.parametrize("number", [1.5, np.int32(2)])
+def test_room_on_the_stack_is_for_numbers_of_a_type(number):
+    @njit
+    def total(number):
+        room = carray(on_stack(number, 6), (2, 3))
+        room[:] = number
+        return room.sum(), room.itemsize
+
+    assert total(number) == (6 * number, np.asarray(number).itemsize)

@@ -1,0 +1,210 @@
+"""Shortest augmenting paths: the contract, budgets, starts, stops at any tick, hard shapes."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpumatch.cpu.assignment import dense_paths, shortest_augmenting_path, sparse_paths
+from graphs import costs
+from tests.cpu.assignment.solved import Solved as SolvedBy
+from tests.cpu.assignment.solved import optimum
+from tests.cpu.matching.cases import FreeRun, StopAt
+
+KINDS = ["dense", "sparse"]
+EVERY_KIND = pytest.mark.parametrize("kind", KINDS)
+
+
+class Trace(FreeRun):
+    """Remembers how often it was asked and what each phase says."""
+
+    def __init__(self):
+        super().__init__()
+        self.ticks = []
+        self.steps = []
+
+    def tick(self, matched):
+        self.ticks.append(matched)
+        return False
+
+    def phase(self, *, found, matched, step, scans):
+        self.steps.append((step, found, scans))
+
+
+class StopPaths(StopAt):
+    def phase(self, **numbers):
+        pass
+
+
+class Solved(SolvedBy):
+    """A run of this algorithm."""
+
+    def __init__(self, kind, matrix, limit=None, control=None, **given):
+        control = control or Trace()
+        run = shortest_augmenting_path.run
+        super().__init__(run, matrix, kind=kind, limit=limit, control=control, **given)
+
+
+SHAPES = [(0, 0), (0, 4), (1, 1), (1, 9), (2, 2), (7, 300), (128, 128), (129, 257), (9, 4200)]
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("top", [1, 4, 1000, 10**12])
+@pytest.mark.parametrize("dtype", [np.int64, np.float32, np.float64])
+@EVERY_KIND
+def test_lanes_of_any_length(kind, dtype, shape, top):
+    matrix = np.random.default_rng(1).integers(-top, top, shape, endpoint=True).astype(dtype)
+    solved = Solved(kind, matrix)
+    solved.check_optimal()
+    assert solved.total == optimum(matrix)
+
+
+@pytest.mark.parametrize("ncols", [0, 1, 2, 127, 128, 129, 1000, 4096, 4097, 9000])
+@pytest.mark.parametrize("top", [1, 5, 10**6])
+@pytest.mark.parametrize("dtype", [np.int32, np.int64, np.float64])
+def test_the_least_two_reduced_costs(dtype, top, ncols):
+    """They are the first two of a stable sort; the last column often is one of them."""
+    rng = np.random.default_rng(ncols)
+    number = np.dtype(dtype).type
+    far = number(math.inf if number is np.float64 else np.iinfo(number).max)
+    for share in (0, 0.5, 1):
+        line, price = rng.integers(0, top, (2, ncols), endpoint=True).astype(dtype)
+        line[-1:], price[-1:] = 0, top
+        if number is np.float64:
+            line[rng.random(ncols) < share] = far
+        reduced = line - price
+        nearest = [col for col in np.argsort(reduced, kind="stable")[:2] if reduced[col] < far]
+        expected = [(reduced[col], col) for col in nearest] + [(far, -1)] * (2 - len(nearest))
+        found = dense_paths.least_two(line, price, np.empty(dense_paths.LANES, dtype), far)
+        assert [found[:2], found[2:]] == expected
+
+
+@pytest.mark.parametrize("budget", [1, 100, 5000])
+@pytest.mark.parametrize("shape", [(60, 60), (60, 100)], ids=str)
+@pytest.mark.parametrize("limit", [None, 20])
+@EVERY_KIND
+def test_any_budget_gives_the_same_result(monkeypatch, kind, shape, limit, budget):
+    matrix = costs.uniform_integer(*shape, seed=2)
+    whole = Solved(kind, matrix, limit)
+    for module in (dense_paths, sparse_paths):
+        monkeypatch.setattr(module, "BUDGET", budget)
+    control = Trace()
+    pieces = Solved(kind, matrix, limit, control)
+    pieces.check_optimal()
+    assert np.array_equal(pieces.row_to_col, whole.row_to_col)
+    assert np.array_equal(pieces.col_dual, whole.col_dual)
+    assert control.ticks == sorted(control.ticks)
+    if budget == 1:
+        assert len(control.ticks) > shape[0] / 2
+
+
+@pytest.mark.parametrize("limit", [None, 20])
+@EVERY_KIND
+def test_stops_at_every_tick_leave_a_matching_and_a_bound(monkeypatch, kind, limit):
+    for module in (dense_paths, sparse_paths):
+        monkeypatch.setattr(module, "BUDGET", 300)
+    matrix = costs.uniform_integer(40, 50, 10, seed=2) if limit else costs.geom2(40, seed=3)
+    control = Trace()
+    best = Solved(kind, matrix, limit, control)
+    stops = 0
+    for tick in range(1, len(control.ticks)):
+        solved = Solved(kind, matrix, limit, StopPaths(tick))
+        solved.check_matching()
+        solved.check_duals(1e-9)
+        bound = solved.row_dual.sum() + solved.col_dual.sum()
+        assert bound <= best.row_dual.sum() + best.col_dual.sum() + 1e-9
+        stops += not solved.ended
+    assert stops >= len(control.ticks) - 3
+
+
+@EVERY_KIND
+@given(
+    seed=st.integers(0, 2**32),
+    shape=st.tuples(st.integers(1, 8), st.integers(0, 6)),
+    top=st.sampled_from([2, 9, 10**6]),
+    limit=st.none() | st.integers(-2, 6),
+)
+def test_any_prices_and_pairs_will_do_to_begin(kind, seed, shape, top, limit):
+    rng = np.random.default_rng(seed)
+    nrows, ncols = shape[0], shape[0] + shape[1]
+    matrix = rng.integers(0, top, (nrows, ncols))
+    count = rng.integers(0, nrows, endpoint=True)
+    mates = list(zip(rng.permutation(nrows)[:count], rng.permutation(ncols)[:count]))
+    price = rng.integers(-top, top, ncols)
+    for dtype in (np.int64, np.float64):
+        solved = Solved(kind, matrix.astype(dtype), limit, mates=mates, price=price)
+        solved.check_optimal()
+        cold = Solved(kind, matrix.astype(dtype), limit)
+        assert solved.total == cold.total
+
+
+@EVERY_KIND
+def test_an_optimal_start_is_kept(kind):
+    matrix = costs.uniform_integer(50, 70, seed=3)
+    first = Solved(kind, matrix)
+    control = Trace()
+    mates = list(zip(first.rows, first.row_to_col))
+    again = Solved(kind, matrix, control=control, mates=mates, price=first.col_dual)
+    assert np.array_equal(again.row_to_col, first.row_to_col)
+    assert sum(found for _, found, _ in control.steps) == 0
+
+
+@EVERY_KIND
+def test_rows_without_a_path_stay_free(kind):
+    matrix = np.full((6, 6), math.inf)
+    matrix[:, :2] = np.arange(12.0).reshape(6, 2)
+    matrix[0] = 5.0
+    solved = Solved(kind, matrix)
+    assert solved.ended
+    solved.check_matching()
+    assert (solved.row_to_col < 0).any()
+    solved = Solved(kind, np.full((3, 5), math.inf))
+    assert solved.ended
+    assert not solved.rows.size
+
+
+@EVERY_KIND
+def test_a_limit_is_taken_where_no_column_is_left(kind):
+    matrix = np.full((5, 5), math.inf)
+    matrix[:, 1] = [4.0, 2.0, 9.0, 3.0, 2.5]
+    solved = Solved(kind, matrix, limit=6)
+    solved.check_optimal()
+    assert solved.row_to_col.tolist() == [-1, 1, -1, -1, -1]
+
+
+@pytest.mark.parametrize("n", [2, 65, 200])
+@EVERY_KIND
+def test_prices_too_coarse_to_fall(kind, n):
+    """Where a price cannot fall by the little it should, a bid must not repeat itself."""
+    rng = np.random.default_rng(4)
+    matrix = 1e16 * rng.integers(0, 2, (n, n)) + rng.random((n, n))
+    solved = Solved(kind, matrix)
+    solved.check_optimal(slack=64)
+    assert math.isclose(solved.total, optimum(matrix), rel_tol=1e-14)
+
+
+@EVERY_KIND
+def test_a_search_scans_each_row_once(kind):
+    """On i · j each path leads through all rows: n searches of at most n scans."""
+    n = 120
+    control = Trace()
+    solved = Solved(kind, costs.machol_wien(n), control=control)
+    solved.check_optimal()
+    assert solved.row_to_col.tolist() == [*range(n)][::-1]
+    work = control.steps[-1][2]
+    assert work <= n * n * (1 if kind == "dense" else n + 1)
+
+
+@EVERY_KIND
+def test_bids_are_counted(kind):
+    """Three rows want two columns that others shun: bidding alone would go on and on."""
+    matrix = np.full((3, 3), 10.0**9)
+    matrix[:, :2] = [[0, 1], [1, 0], [0, 0]]
+    control = Trace()
+    Solved(kind, matrix, control=control).check_optimal(1e-6)
+    most = shortest_augmenting_path.SPARSE_BIDS if kind == "sparse" else 5
+    assert all(scans <= most * 3 for step, _, scans in control.steps if step == "bids")

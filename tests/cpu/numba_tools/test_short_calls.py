@@ -1,0 +1,120 @@
+"""Lent arrays: read, written and left as they are owned; other objects are refused."""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+
+import numpy as np
+import pytest
+from numba import njit, types
+
+from gpumatch.cpu.numba_tools.short_calls import (
+    Lent,
+    by_strides,
+    entry_of,
+    leave_gil,
+    number,
+    take_gil,
+)
+
+
+@njit
+def sum_rows(values, sums):
+    for row in range(values.shape[0]):
+        sums[row] = 0
+        for col in range(values.shape[1]):
+            sums[row] += values[row, col]
+
+
+SUM_ROWS = sum_rows.compile(types.void(Lent(types.float64, 2), Lent(types.float64, 1)))
+
+
+def test_arrays_are_read_and_written():
+    values, sums = np.arange(6.0).reshape(2, 3), np.empty(2)
+    SUM_ROWS(values, sums)
+    assert sums.tolist() == [3, 12]
+
+
+def test_no_owner_is_left_behind():
+    values, sums = np.ones((4, 5)), np.empty(4)
+    before = sys.getrefcount(values), sys.getrefcount(sums)
+    for _ in range(10):
+        SUM_ROWS(values, sums)
+    assert (sys.getrefcount(values), sys.getrefcount(sums)) == before
+
+
+OTHERS = {
+    "int": 3,
+    "None": None,
+    "list": [[1.0]],
+    "another size": np.ones((1, 1), np.float32),
+    "a number": np.array(1.0),
+    "1 dimension": np.ones(1),
+    "3 dimensions": np.ones((1, 1, 1)),
+    "64 dimensions": np.ones(64 * (1,)),
+}
+
+
+@pytest.mark.parametrize("other", OTHERS.values(), ids=OTHERS)
+def test_other_objects_are_refused(other):
+    with pytest.raises(TypeError, match=r"needs an array like Lent\(float64, 2\)"):
+        SUM_ROWS(other, np.empty(1))
+
+
+def test_the_type_is_not_that_of_counted_arrays():
+    assert Lent(types.float64, 2) == Lent(types.float64, 2)
+    assert Lent(types.float64, 2) != Lent(types.float64, 1)
+    assert Lent(types.float64, 2) != types.float64[:, ::1]
+
+
+# -- what Numba does not read ----------------------------------------------------------------------
+
+
+def reader(dtype):
+    @njit
+    def read(values, numbers):
+        strided = by_strides(values)
+        for k in range(values.shape[0]):
+            numbers[k] = number(strided[k])
+
+    return read.compile(types.void(Lent(entry_of(dtype), 1), Lent(types.float64, 1)))
+
+
+@pytest.mark.parametrize("dtype", ["<f2", ">f2"])
+def test_every_float16_is_read(dtype):
+    halves = np.arange(2**16, dtype=np.uint16).view(np.float16)
+    numbers = np.empty(halves.size)
+    reader(np.dtype(dtype))(halves.astype(dtype), numbers)
+    assert np.array_equal(numbers, halves.astype(np.float64), equal_nan=True)
+    assert np.array_equal(np.signbit(numbers), np.signbit(halves))
+
+
+@pytest.mark.parametrize("dtype", ["?", "i1", ">i2", ">u4", ">i8", ">f4", ">f8", "<f8"])
+def test_either_byte_order_is_read_by_any_stride(dtype):
+    values = np.array([0, 1, -3, 100, 7]).astype(dtype)
+    numbers = np.empty(values.size)
+    for strided in (values, values[::-1], np.repeat(values, 3)[::3]):
+        reader(np.dtype(dtype))(strided, numbers)
+        assert numbers.tolist() == strided.astype(np.float64).tolist()
+
+
+# -- the GIL ---------------------------------------------------------------------------------------
+
+has_gil = ctypes.CFUNCTYPE(ctypes.c_int)(("PyGILState_Check", ctypes.pythonapi))
+
+
+@njit
+def held(leaves):
+    thread = leave_gil(leaves)
+    between = has_gil()
+    take_gil(thread)
+    return between, has_gil()
+
+
+HELD = held.compile(types.UniTuple(types.int32, 2)(types.boolean))
+
+
+def test_the_gil_is_left_where_it_is_asked_for():
+    assert HELD(True) == (0, 1)
+    assert HELD(False) == (1, 1)

@@ -1,0 +1,598 @@
+"""Reading and writing of matrices and matchings: what is kept, and what malformed input gets."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io as bytesio
+import lzma
+import re
+import struct
+import tempfile
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.io
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gpumatch import io
+from tests.io.stored_files import PATTERN, SMALL, same, stored
+
+REAL = "%%MatrixMarket matrix coordinate real general\n"
+UNHURRIED = settings(deadline=None, max_examples=50)
+
+
+# Round trips ------------------------------------------------------------------------------------
+
+
+@st.composite
+def matrices(draw, min_side=0):
+    rows, columns = draw(st.integers(min_side, 6)), draw(st.integers(min_side, 6))
+    cells = st.tuples(st.integers(0, rows - 1), st.integers(0, columns - 1))
+    places = draw(st.lists(cells, unique=True, max_size=12)) if rows and columns else []
+    number = st.floats(allow_nan=False) if draw(st.booleans()) else st.integers(-(2**40), 2**40)
+    values = draw(st.lists(number, min_size=len(places), max_size=len(places)))
+    row, column = np.array(places, dtype=np.int32).reshape(-1, 2).T
+    dtype = np.int64 if values and isinstance(values[0], int) else np.float64
+    return sp.coo_array((np.array(values, dtype=dtype), (row, column)), shape=(rows, columns))
+
+
+@UNHURRIED
+@given(matrices())
+def test_matrix_market_round_trip(matrix):
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "matrix.mtx")
+        scipy.io.mmwrite(path, matrix, symmetry="general", precision=17)
+        same(io.read(path), matrix)
+
+
+@UNHURRIED
+@given(matrices(min_side=1), st.sampled_from(["csr", "csc", "coo", "bsr"]), st.booleans())
+def test_npz_round_trip(matrix, layout, compressed):
+    matrix = matrix.asformat(layout)  # the zeros in a block of BSR are stored entries
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "matrix.npz")
+        sp.save_npz(path, matrix, compressed=compressed)
+        same(io.read(path), matrix)
+
+
+@UNHURRIED
+@given(matrices(min_side=1).filter(lambda matrix: matrix.nnz), st.sampled_from([".txt", ".csv"]))
+def test_edge_list_round_trip(matrix, suffix):
+    separator = "," if suffix == ".csv" else " "
+    edges = zip(matrix.row, matrix.col, matrix.data.tolist(), strict=True)
+    lines = [separator.join(map(str, edge)) for edge in edges]
+    shape = (matrix.row.max() + 1, matrix.col.max() + 1)
+    with tempfile.TemporaryDirectory() as folder:
+        path = stored(Path(folder, "edges" + suffix), "\n".join(["# a comment", *lines]))
+        same(io.read(path), sp.coo_array((matrix.data, (matrix.row, matrix.col)), shape=shape))
+
+
+@UNHURRIED
+@given(matrices(min_side=1).filter(lambda matrix: matrix.nnz))
+def test_harwell_boeing_round_trip(matrix):
+    values = sp.coo_array((np.arange(1.0, matrix.nnz + 1), matrix.coords), shape=matrix.shape)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "matrix.rua")
+        scipy.io.hb_write(path, values.tocsc())
+        same(io.read(path), values)
+
+
+@pytest.mark.parametrize("field", ["real", "integer", "complex", "pattern"])
+@pytest.mark.parametrize("symmetry", ["general", "symmetric", "skew-symmetric", "hermitian"])
+def test_symmetric_files_are_read_in_full(tmp_path, field, symmetry):
+    lower = {(1, 0): 2 + 3j, (2, 1): 4 - 1j, (3, 0): 0}
+    if symmetry in ("general", "symmetric"):
+        lower[2, 2] = 7
+    number = {
+        "real": lambda value: f"{complex(value).real}",
+        "integer": lambda value: f"{int(complex(value).real)}",
+        "complex": lambda value: f"{complex(value).real} {complex(value).imag}",
+        "pattern": lambda value: "",
+    }[field]
+    lines = [f"{i + 1} {j + 1} {number(value)}" for (i, j), value in lower.items()]
+    text = f"%%MatrixMarket matrix coordinate {field} {symmetry}\n4 4 {len(lines)}\n"
+    matrix = io.read(stored(tmp_path / "a.mtx", text + "\n".join(lines)))
+
+    mirror = {
+        "symmetric": lambda value: value,
+        "skew-symmetric": lambda value: -value,
+        "hermitian": lambda value: complex(value).conjugate(),
+    }
+    full = dict(lower)
+    if symmetry != "general":
+        full.update({(j, i): mirror[symmetry](value) for (i, j), value in lower.items() if i != j})
+    assert set(zip(*matrix.nonzero(), strict=True)) <= set(full)
+    assert matrix.nnz == len(full)
+    if field != "pattern":
+        for (i, j), value in full.items():
+            assert matrix[i, j] == (value if field == "complex" else complex(value).real)
+
+
+@pytest.mark.parametrize(
+    ("symmetry", "values", "full"),
+    [
+        ("general", "1 2 0 4", [[1, 0], [2, 4]]),
+        ("symmetric", "1 2 3", [[1, 2], [2, 3]]),
+        ("skew-symmetric", "5", [[0, -5], [5, 0]]),
+    ],
+)
+def test_dense_file_gives_its_nonzeros(tmp_path, symmetry, values, full):
+    text = f"%%MatrixMarket matrix array real {symmetry}\n2 2\n" + values.replace(" ", "\n")
+    same(io.read(stored(tmp_path / "a.mtx", text)), np.array(full, dtype=float))
+
+
+@pytest.mark.parametrize("shape", [(0, 0), (0, 4), (4, 0)])
+@pytest.mark.parametrize("layout", ["coordinate", "array"])
+def test_no_rows_or_columns(tmp_path, shape, layout):
+    sizes = " ".join(map(str, shape)) + (" 0" if layout == "coordinate" else "")
+    text = f"%%MatrixMarket matrix {layout} real general\n{sizes}\n"
+    same(io.read(stored(tmp_path / "a.mtx", text)), sp.csr_array(shape))
+
+
+def test_stored_zeros_are_entries(tmp_path):
+    expected = sp.coo_array(([0.0, 5.0, 0.0], ([0, 1, 1], [0, 0, 1])), shape=(2, 2))
+    same(io.read(stored(tmp_path / "a.mtx", REAL + "2 2 3\n1 1 0\n2 1 5\n2 2 0\n")), expected)
+    same(io.read(stored(tmp_path / "a.txt", "0 0 0\n1 0 5\n1 1 0\n")), expected)
+    sp.save_npz(tmp_path / "a.npz", expected)
+    same(io.read(tmp_path / "a.npz"), expected)
+
+
+def test_duplicates_are_one_entry_even_when_they_cancel(tmp_path):
+    text = REAL + "2 2 3\n1 1 2\n1 1 -2\n2 1 1\n"
+    matrix = io.read(stored(tmp_path / "a.mtx", text))
+    same(matrix, sp.coo_array(([0.0, 1.0], ([0, 1], [0, 0])), shape=(2, 2)))
+
+
+def test_unsorted_npz_comes_out_sorted(tmp_path):
+    unsorted = sp.csr_array(([1.0, 2.0, 3.0], [2, 0, 2], [0, 3]), shape=(1, 3))
+    sp.save_npz(tmp_path / "a.npz", unsorted)
+    same(io.read(tmp_path / "a.npz"), np.array([[2.0, 0.0, 4.0]]))
+
+
+@pytest.mark.parametrize(
+    ("suffix", "compress"),
+    [(".gz", gzip.compress), (".bz2", bz2.compress), (".xz", lzma.compress)],
+)
+@pytest.mark.parametrize("name", ["a.mtx", "A.MTX"])
+def test_compressed(tmp_path, name, suffix, compress):
+    matrix = io.read(stored(tmp_path / (name + suffix), compress(SMALL)))
+    same(matrix, np.array([[0.0, 0.0, 1.0], [1.0, 0.0, 0.0]]))
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.txt", "# comment\n% another\n\n0 2\n1 0 # one more\n"),
+        ("a.el", "0\t2\r\n1\t0\r\n"),
+        ("a.csv", "0, 2\n1, 0"),
+        ("a.csv", " \t\n0,2\n  % one more\n1,0\n  "),
+        ("a.edges", SMALL.decode()),
+        ("a.txt", "# caf\xe9\n0 2\n1 0\n"),
+        ("a.csv", "\xef\xbb\xbf0,2\n1,0\n"),
+    ],
+)
+def test_edge_lists(tmp_path, name, text):
+    path = stored(tmp_path / name, text.encode("latin-1"))
+    same(io.read(path), np.array([[0.0, 0.0, 1.0], [1.0, 0.0, 0.0]]))
+
+
+# Malformed files --------------------------------------------------------------------------------
+
+
+def npz(**arrays):
+    file = bytesio.BytesIO()
+    np.savez(file, **arrays)
+    return file.getvalue()
+
+
+def csr(**changed):
+    arrays = {
+        "format": np.array(b"csr"),
+        "shape": np.array([2, 3]),
+        "data": np.ones(2),
+        "indices": np.array([2, 0], dtype=np.int32),
+        "indptr": np.array([0, 1, 2], dtype=np.int32),
+    }
+    return npz(**{**arrays, **{name: np.asarray(array) for name, array in changed.items()}})
+
+
+def npz_promising(shape):
+    """A csr .npz whose `data` declares a shape that its bytes do not hold."""
+    file = bytesio.BytesIO()
+    with zipfile.ZipFile(bytesio.BytesIO(csr())) as archive, zipfile.ZipFile(file, "w") as copy:
+        for name in archive.namelist():
+            member = bytesio.BytesIO()
+            if name == "data.npy":
+                header = {"descr": "<f8", "fortran_order": False, "shape": shape}
+                np.lib.format.write_array_header_1_0(member, header)
+            copy.writestr(name, member.getvalue() or archive.read(name))
+    return file.getvalue()
+
+
+def harwell_boeing(change=lambda text: text):
+    text = bytesio.StringIO()
+    scipy.io.hb_write(text, sp.csc_array(np.array([[1.0, 0.0], [2.5, 3.0]])))
+    return change(text.getvalue())
+
+
+MALFORMED = {
+    "empty": ("a.mtx", "", "the file is empty"),
+    "blank": ("a.mtx", "\n\n", "Missing banner"),
+    "other text": ("a.mtx", "hello\n1 1 1\n", "Missing banner"),
+    "binary": ("a.mtx", b"\x89PNG\r\n\xff\xfe", "Missing banner"),
+    "header only": ("a.mtx", REAL, "Premature EOF"),
+    "unknown field": ("a.mtx", REAL.replace("real", "weird"), "weird"),
+    "vector": ("a.mtx", "%%MatrixMarket vector coordinate real general\n5 1\n2 3\n", "Vector"),
+    "negative rows": ("a.mtx", REAL + "-3 3 1\n1 1 1\n", "negative"),
+    "negative entries": ("a.mtx", REAL + "3 3 -1\n", "negative"),
+    "no integer": ("a.mtx", REAL.replace("real", "integer") + "2 2 1\n1 1 1.9\n", "has '1.9'"),
+    "exponent": ("a.mtx", REAL.replace("real", "integer") + "2 2 1\n1 1 1e2\n", "has '1e2'"),
+    "float size": ("a.mtx", REAL + "3.0 3 1\n1 1 1\n", "Invalid integer"),
+    "missing size": ("a.mtx", REAL + "3 3\n1 1 1\n", "Invalid integer"),
+    "1e18 entries": ("a.mtx", REAL + f"3 3 {10**18}\n1 1 1\n", "promises 10{18} entries"),
+    "1e26 entries": ("a.mtx", REAL + f"3 3 {10**26}\n1 1 1\n", "out of range"),
+    "1e18 rows": ("a.mtx", REAL + f"{10**18} 3 1\n1 1 1\n", "index pointers of 10{18} x 3"),
+    "1e9 columns": ("a.mtx", REAL + f"3 {10**9} 1\n1 1 1\n", "index pointers of 3 x 10{9}"),
+    "1e16 dense": ("a.mtx", REAL.replace("coordinate", "array") + f"{10**8} {10**8}\n1\n", "prom"),
+    "too few lines": ("a.mtx", PATTERN + "9 9 4\n1 1\n2 2\n3 3\n", "Truncated file"),
+    "truncated": ("a.mtx", REAL + "3 3 2\n1 1 1.25\n", "Truncated file"),
+    "truncated number": ("a.mtx", REAL + "3 3 1\n1 1", "Invalid floating-point"),
+    "truncated dense": ("a.mtx", REAL.replace("coordinate", "array") + "2 2\n1.5\n2.5\n", "Trunc"),
+    "too many lines": ("a.mtx", REAL + "3 3 1\n1 1 1\n2 2 2\n", "Too many lines"),
+    "row 0": ("a.mtx", REAL + "3 3 1\n0 1 1\n", "Row index out of bounds"),
+    "row beyond": ("a.mtx", REAL + "3 3 1\n4 1 1\n", "Row index out of bounds"),
+    "negative column": ("a.mtx", REAL + "3 3 1\n1 -1 1\n", "Column index out of bounds"),
+    "huge row": ("a.mtx", REAL + f"3 3 1\n{2**32 + 1} 1 1\n", "out of range"),
+    "float row": ("a.mtx", REAL + "3 3 1\n1.5 1 1\n", "Invalid integer"),
+    "word for a value": ("a.mtx", REAL + "3 3 1\n1 1 one\n", "Invalid floating-point"),
+    "Arabic digit": ("a.mtx", REAL + "3 3 1\n1 1 \u0663\n", "Invalid floating-point"),
+    "huge integer": ("a.mtx", REAL.replace("real", "integer") + f"1 1 1\n1 1 {10**30}\n", "range"),
+    "NUL": ("a.mtx", REAL + "3 3 1\n1 1 1\0junk\n", "NUL bytes"),
+    "NUL for a number": ("a.mtx", REAL + "3 3 1\n1 \0 1\n", "NUL bytes"),
+    "oblong symmetric": (
+        "a.mtx",
+        PATTERN.replace("general", "symmetric") + "2 5 1\n1 2\n",
+        "squar",
+    ),
+    "not gzip": ("a.mtx.gz", SMALL, "Not a gzipped file"),
+    "truncated gzip": ("a.mtx.gz", gzip.compress(SMALL)[:-12], "end-of-stream"),
+    "damaged gzip": ("a.mtx.gz", gzip.compress(SMALL)[:-8] + b"\0" * 8, "CRC"),
+    "empty gzip": ("a.mtx.gz", gzip.compress(b""), "the file is empty"),
+    "not bzip2": ("a.mtx.bz2", SMALL, "Invalid data stream"),
+    "not xz": ("a.mtx.xz", SMALL, "format not supported"),
+    "unknown format": ("a.docx", SMALL, "unknown format '.docx'"),
+    "no format": ("a.gz", gzip.compress(SMALL), "unknown format ''"),
+    "edge list of comments": ("a.txt", "# nothing\n% here\n", "has no edges"),
+    "one field": ("a.txt", "0\n1\n", "1 fields a line"),
+    "four fields": ("a.txt", "0 1 2 3\n", "4 fields a line"),
+    "ragged": ("a.txt", "0 1\n2 3 4\n", "number of columns changed"),
+    "heading": ("a.csv", "source,target\n0,1\n", "could not convert string 'source'"),
+    "commas in text": ("a.txt", "0,1\n", "could not convert string '0,1'"),
+    "negative edge": ("a.txt", "0 1\n-1 2\n", "edge -1 2: expected integers from 0"),
+    "float edge": ("a.txt", "0 1.5\n", "edge 0 1.5: expected integers"),
+    "NaN edge": ("a.txt", "0 nan\n", "edge 0 nan: expected integers"),
+    "infinite edge": ("a.txt", "inf 0\n", "edge inf 0: expected integers"),
+    "1e18 edge": ("a.txt", f"0 {10**18}\n", r"edge 0 1e\+18: expected integers"),
+    "2e9 edge": ("a.txt", f"0 {2 * 10**9}\n", "index pointers of 1 x 2000000001"),
+    "NUL edge": ("a.txt", "0 1\n1\0 2\n", "could not convert string"),
+    "not a zip": ("a.npz", SMALL, "not a zip file"),
+    "truncated zip": ("a.npz", csr()[:-30], "not a zip file"),
+    "damaged zip": ("a.npz", csr().replace(struct.pack("<d", 1.0), b"damaged!"), "CRC"),
+    "no sparse matrix": ("a.npz", npz(format=np.array("no")), "Unknown format"),
+    "foreign array": ("a.npz", csr(pickle=np.ones(3)), "'pickle' of type float64"),
+    "pickled array": ("a.npz", csr(data=np.array([1, None])), "'data' of type object"),
+    "text values": ("a.npz", csr(data=["a", "b"]), "'data' of type <U1"),
+    "float indices": ("a.npz", csr(indices=[2.0, 0.5]), "'indices' of type float64"),
+    "no indptr": ("a.npz", npz(format=np.array("csr"), data=np.ones(2)), "indices"),
+    "array promises 1e18": ("a.npz", npz_promising((10**18,)), "promises shape"),
+    "array promises 3": ("a.npz", npz_promising((3,)), "promises shape"),
+    "column beyond": ("a.npz", csr(indices=[3, 0]), "indices"),
+    "column below": ("a.npz", csr(indices=[-1, 0]), "indices"),
+    "indptr short": ("a.npz", csr(indptr=[0, 2]), "index pointer size"),
+    "indptr from 1": ("a.npz", csr(indptr=[1, 1, 2]), "should start with 0"),
+    "indptr beyond": ("a.npz", csr(indptr=[0, 1, 9]), "Last value of index pointer"),
+    "indptr down": ("a.npz", csr(shape=[3, 3], indptr=[0, 2, 1, 2]), "indptr decreases"),
+    "indptr down by 2^31": (
+        "a.npz",
+        csr(shape=[4, 3], indptr=np.array([0, 2, -(2**31), -1, 2], dtype=np.int32)),
+        "indptr decreases",
+    ),
+    "values short": ("a.npz", csr(data=[1.0]), "same size"),
+    "shape negative": ("a.npz", csr(shape=[-2, 3]), "shape"),
+    "1e18 columns": ("a.npz", csr(shape=[2, 10**18]), "index pointers of 2 x 10{18}"),
+    "one dimension": (
+        "a.npz",
+        npz(format=np.array("coo"), shape=[5], data=[1.0], coords=[[2]], _is_array=np.True_),
+        "1 dimensions, expected 2",
+    ),
+    "short header": ("a.rua", "title\n", "72 characters"),
+    "header cut": ("a.hb", harwell_boeing(lambda text: text[:90]), "56 characters"),
+    "body cut": ("a.rua", harwell_boeing(lambda text: text[: len(text) - 30]), "same size"),
+    "symmetric": ("a.rsa", harwell_boeing(lambda text: text.replace("RUA", "RSA")), "unsymmetric"),
+    "D exponent": ("a.rua", harwell_boeing(lambda text: text.replace("E+", "D+")), "read"),
+    "1e12 rows": (
+        "a.rua",
+        harwell_boeing(lambda text: text.replace(" " * 12 + " 2", f"{10**12:14d}", 1)),
+        "index pointers of 10{12} x 2",
+    ),
+}
+
+
+@pytest.mark.parametrize(("name", "content", "says"), MALFORMED.values(), ids=MALFORMED)
+def test_malformed_file(tmp_path, name, content, says):
+    path = stored(tmp_path / name, content)
+    says = re.sub(r"10\{(\d+)\}", lambda power: str(10 ** int(power[1])), says)
+    with pytest.raises(ValueError, match=says) as failure:
+        io.read(path)
+    assert str(failure.value).startswith(f"{path}: ")
+
+
+@pytest.mark.parametrize("end", ["1 1 1.5x", "1 1 1 1", "1 1 1\r"])
+def test_last_line_with_more_than_a_value_and_no_newline(tmp_path, end):
+    matrix = io.read(stored(tmp_path / "a.mtx", REAL + "2 2 1\n" + end))
+    assert (matrix.shape, matrix.nnz) == ((2, 2), 1)
+
+
+def test_missing_file(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"none\.mtx"):
+        io.read(tmp_path / "none.mtx")
+
+
+@pytest.mark.parametrize("name", ["a.mtx", "a"])
+def test_folder(tmp_path, name):
+    (tmp_path / name).mkdir()
+    with pytest.raises(IsADirectoryError):
+        io.read(tmp_path / name)
+
+
+@pytest.mark.parametrize("compress", [gzip.compress, bz2.compress, lzma.compress])
+def test_decompression_stops_at_max_bytes(tmp_path, compress):
+    suffix = {"gzip": ".gz", "bz2": ".bz2", "lzma": ".xz"}[compress.__module__]
+    bomb = compress(SMALL + b"\n" * 2**24)
+    path = stored(tmp_path / ("a.mtx" + suffix), bomb)
+    with pytest.raises(ValueError, match="more than max_bytes = 1000000 bytes"):
+        io.read(path, max_bytes=10**6)
+
+
+def test_unpacking_stops_at_max_bytes(tmp_path):
+    sp.save_npz(tmp_path / "a.npz", sp.coo_array(np.ones((200, 200))))
+    assert (tmp_path / "a.npz").stat().st_size < 10**5
+    with pytest.raises(ValueError, match="more than max_bytes = 100000 bytes"):
+        io.read(tmp_path / "a.npz", max_bytes=10**5)
+
+
+# Costs ------------------------------------------------------------------------------------------
+
+
+def npy(array, **changes):
+    """An array's file, with some of its header replaced."""
+    file = bytesio.BytesIO()
+    np.save(file, array)
+    content = file.getvalue()
+    for old, new in changes.items():
+        content = content.replace(old.encode(), new.encode())
+    return content
+
+
+TABLES = {
+    "integers": ("1,-2\n3,4\n", [[1, -2], [3, 4]], np.int64),
+    "floats": ("1,2.5\n1e3,inf\n", [[1, 2.5], [1e3, np.inf]], np.float64),
+    "comments": ("# costs\n\n1,2 # first\n3,4", [[1, 2], [3, 4]], np.int64),
+    "blank lines": (" \n1,2\n\t \n  # more\n3,4\n ", [[1, 2], [3, 4]], np.int64),
+    "spaces": ("1 , 2\r\n3,\t4\r\n", [[1, 2], [3, 4]], np.int64),
+    "byte order mark": ("\ufeff1,2\n", [[1, 2]], np.int64),
+    "one column": ("1\n2\n", [[1], [2]], np.int64),
+    "a fraction below": ("1,2\n3,4.5\n", [[1, 2], [3, 4.5]], np.float64),
+    "53 bits are not enough": (f"{2**53 + 1},0", [[2**53 + 1, 0]], np.int64),
+    "nor are 63": (f"{2**63 + 1},0", [[2**63 + 1, 0]], np.uint64),
+}
+
+
+@pytest.mark.parametrize("end", ["", ".gz"])
+@pytest.mark.parametrize(("text", "expected", "dtype"), TABLES.values(), ids=TABLES)
+def test_costs_as_lines_of_numbers(tmp_path, text, expected, dtype, end):
+    content = gzip.compress(text.encode()) if end else text.encode()
+    costs = io.read_costs(stored(tmp_path / f"costs.csv{end}", content))
+    assert costs.dtype == dtype
+    assert costs.tolist() == expected
+
+
+@pytest.mark.parametrize("end", ["", ".gz"])
+@pytest.mark.parametrize("dtype", ["?", "i1", ">i4", "u8", "f2", ">f8"])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_costs_as_an_array(tmp_path, dtype, order, end):
+    array = np.array([[0, 1, 1], [1, 0, 1]], dtype, order=order)
+    content = gzip.compress(npy(array)) if end else npy(array)
+    costs = io.read_costs(stored(tmp_path / f"costs.npy{end}", content))
+    assert costs.dtype == array.dtype
+    assert costs.tolist() == array.tolist()
+
+
+@pytest.mark.parametrize("end", ["", ".gz", ".xz"])
+def test_costs_as_a_sparse_matrix_keep_zeros(tmp_path, end):
+    compress = {"": bytes, ".gz": gzip.compress, ".xz": lzma.compress}[end]
+    content = compress((REAL + "2 3 3\n1 1 0\n2 3 5\n2 1 -1\n").encode())
+    costs = io.read_costs(stored(tmp_path / f"costs.mtx{end}", content))
+    same(costs, sp.csr_array(([0, -1, 5], ([0, 1, 1], [0, 0, 2])), shape=(2, 3)))
+
+
+def test_costs_as_an_array_of_matrix_market_keep_zeros(tmp_path):
+    text = "%%MatrixMarket matrix array integer general\n2 2\n1\n0\n2\n3\n"
+    costs = io.read_costs(stored(tmp_path / "costs.mtx", text))
+    assert costs.tolist() == [[1, 2], [0, 3]]
+    assert costs.dtype == np.int64
+
+
+OBJECT = np.array([[{}]], object)
+WRONG_COSTS = {
+    "another format": ("costs.txt", "1,2", "unknown format '.txt' of costs"),
+    "an archive": ("costs.tar.gz", gzip.compress(b"1"), "unknown format '.tar'"),
+    "nothing": ("costs.csv", "", "the file is empty"),
+    "comments only": ("costs.csv", "# 1,2\n\n", "has no numbers"),
+    "a header": ("costs.csv", "a,b\n1,2\n", "line 1, field 1: 'a' is no number"),
+    "a word": ("costs.csv", "#\n1,2\n\n3,x4\n", "line 4, field 2: 'x4' is no number"),
+    "a long word": ("costs.csv", "1,2\n3," + "y" * 999, "field 2: 'yyyyyyyyyyyyyyyyyyyy...' is"),
+    "no number": ("costs.csv", "1,2\n3,\n", "line 2, field 2: '' is no number"),
+    "spaces only": ("costs.csv", " \n\t\n", "has no numbers"),
+    "a word after blanks": ("costs.csv", " \n  # 1\n3,x4\n", "line 3, field 2: 'x4' is no number"),
+    "semicolons": ("costs.csv", "1;2\n", "line 1, field 1: '1;2' is no number"),
+    "NUL": ("costs.csv", "1,\0\n", "line 1, field 2"),
+    "a short line": ("costs.csv", "\n1,2,3\n4,5,6\n7,8", "line 4 has 2 fields, but line 2 has 3"),
+    "a long line": ("costs.csv", "1\n2,3", "line 2 has 2 fields, but line 1 has 1"),
+    "Python's numbers": ("costs.csv", "1_000,2", "no table of numbers"),
+    "a picture": ("costs.npy", b"\x89PNG" * 9, "magic"),
+    "half an array": ("costs.npy", npy(np.eye(9))[:-8], r"promises shape \(9, 9\)"),
+    "more than an array": ("costs.npy", npy(np.eye(9)) + b"x", r"promises shape \(9, 9\)"),
+    "a vast array": (
+        "costs.npy",
+        npy(np.eye(9), **{"(9, 9)": "(9999999, 9999999)"}),
+        "promises shape",
+    ),
+    "a negative shape": ("costs.npy", npy(np.eye(3), **{"(3, 3)": "(-3, -3)"}), "costs.npy"),
+    "pickles": ("costs.npy", npy(OBJECT), "type object does not belong there"),
+    "texts": ("costs.npy", npy(np.array([["1"]])), "type <U1 does not belong there"),
+    "complex numbers": ("costs.npy", npy(np.eye(2) * 1j), "type complex128 does not belong there"),
+    "half a header": ("costs.npy", npy(np.eye(2))[:50], "costs.npy"),
+    "broken compression": ("costs.csv.gz", gzip.compress(b"1,2\n" * 99)[:-9], "costs.csv.gz"),
+    "a vast matrix": ("costs.mtx", REAL + "3 3 99999999\n1 1 1\n", "promises 99999999 entries"),
+    "a vast dense matrix": (
+        "costs.mtx",
+        "%%MatrixMarket matrix array real general\n99999 99999\n1\n",
+        "promises 9999800001 entries",
+    ),
+}
+
+
+@pytest.mark.parametrize(("name", "content", "says"), WRONG_COSTS.values(), ids=WRONG_COSTS)
+def test_malformed_costs(tmp_path, name, content, says):
+    path = stored(tmp_path / name, content)
+    with pytest.raises(ValueError, match=says) as caught:
+        io.read_costs(path)
+    assert str(path) in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["costs.csv.gz", "costs.npy.gz"])
+def test_decompression_of_costs_stops_at_max_bytes(tmp_path, name):
+    content = b"1,2\n" * 2**18 if ".csv" in name else npy(np.zeros((2**9, 2**9)))
+    path = stored(tmp_path / name, gzip.compress(content))
+    assert io.read_costs(path, max_bytes=len(content)).size
+    with pytest.raises(ValueError, match="more than max_bytes"):
+        io.read_costs(path, max_bytes=len(content) - 1)
+
+
+@given(st.binary(max_size=200), st.sampled_from(["csv", "npy", "mtx", "csv.gz"]))
+@UNHURRIED
+def test_whatever_is_read_as_costs_is_costs_or_a_value_error(content, end):
+    with tempfile.TemporaryDirectory() as folder:
+        path = stored(Path(folder, f"costs.{end}"), content)
+        try:
+            kind = io.read_costs(path).dtype.kind
+        except ValueError:
+            return
+        assert kind in "biufc"
+
+
+# Matchings --------------------------------------------------------------------------------------
+
+
+@st.composite
+def matchings(draw):
+    rows, columns = draw(st.integers(0, 8)), draw(st.integers(0, 8))
+    size = draw(st.integers(0, min(rows, columns)))
+    row_to_col = np.full(rows, -1, dtype=np.int32)
+    matched = draw(st.permutations(range(rows)))[:size]
+    row_to_col[matched] = draw(st.permutations(range(columns)))[:size]
+    return row_to_col, (rows, columns)
+
+
+@UNHURRIED
+@given(matchings(), st.sampled_from([".npy", ".mtx"]))
+def test_matching_round_trip(matching, suffix):
+    row_to_col, shape = matching
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "matching" + suffix)
+        io.write_matching(path, row_to_col, shape)
+        np.testing.assert_array_equal(io.read_matching(path, shape), row_to_col)
+
+
+@pytest.mark.parametrize("dtype", ["u8", ">i4", "i1"])
+def test_matching_of_any_integers_comes_back_as_int32(tmp_path, dtype):
+    np.save(tmp_path / "m.npy", np.array([2, 0], dtype=dtype))
+    matching = io.read_matching(tmp_path / "m.npy", (2, 3))
+    assert matching.dtype == np.int32
+    assert matching.dtype.isnative
+    np.testing.assert_array_equal(matching, [2, 0])
+
+
+def test_matching_as_matrix_is_its_edges(tmp_path):
+    io.write_matching(tmp_path / "m.MTX", np.array([2, -1, 0]), (3, 4))
+    expected = sp.coo_array((np.ones(2), ([0, 2], [2, 0])), shape=(3, 4))
+    same(io.read(tmp_path / "m.MTX"), expected)
+
+
+WRONG_MATCHINGS = {
+    "column twice": ([1, 1], "column 1 is matched 2 times"),
+    "column beyond": ([0, 3], "row 1 is matched to column 3 of 3"),
+    "below -1": ([-2, 0], "row 0 is matched to column -2 of 3"),
+    "too short": ([0], r"shape \(1,\), expected \(2,\)"),
+    "too deep": ([[0, 1]], r"shape \(1, 2\), expected \(2,\)"),
+    "floats": ([0.0, 1.0], "type float64, expected integers"),
+}
+
+
+@pytest.mark.parametrize(("row_to_col", "says"), WRONG_MATCHINGS.values(), ids=WRONG_MATCHINGS)
+def test_wrong_matching_is_neither_written_nor_read(tmp_path, row_to_col, says):
+    path = tmp_path / "m.npy"
+    with pytest.raises(ValueError, match=says):
+        io.write_matching(path, np.array(row_to_col), (2, 3))
+    assert not path.exists()
+    np.save(path, row_to_col)
+    with pytest.raises(ValueError, match=says) as failure:
+        io.read_matching(path, (2, 3))
+    assert str(failure.value).startswith(f"{path}: ")
+
+
+def npy_promising(shape):
+    file = bytesio.BytesIO()
+    header = {"descr": "<i8", "fortran_order": False, "shape": shape}
+    np.lib.format.write_array_header_1_0(file, header)
+    return file.getvalue() + b"\0" * 16
+
+
+WRONG_MATCHING_FILES = {
+    "row twice": ("m.mtx", PATTERN + "2 3 2\n1 1\n1 2\n", "row 0 is matched 2 times"),
+    "column twice": ("m.mtx", PATTERN + "2 3 2\n1 2\n2 2\n", "column 1 is matched 2 times"),
+    "other shape": ("m.mtx", PATTERN + "3 2 1\n1 1\n", r"shape \(3, 2\), but the graph's is"),
+    "malformed": ("m.mtx", PATTERN, "Premature EOF"),
+    "promises 1e15": ("m.npy", npy_promising((10**15,)), "mmap length"),
+    "empty": ("m.npy", b"", "EOF"),
+    "not npy": ("m.npy", b"0 1 2\n", "magic string"),
+    "other ending": ("m.txt", "0 1\n", "a matching is a .npy or a .mtx file"),
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "says"), WRONG_MATCHING_FILES.values(), ids=WRONG_MATCHING_FILES
+)
+def test_malformed_matching(tmp_path, name, content, says):
+    path = stored(tmp_path / name, content)
+    with pytest.raises(ValueError, match=says) as failure:
+        io.read_matching(path, (2, 3))
+    assert str(failure.value).startswith(f"{path}: ")
+    assert str(failure.value).count(str(path)) == 1
+
+
+def test_pickled_matching_is_not_loaded(tmp_path):
+    np.save(tmp_path / "m.npy", np.array([0, None]), allow_pickle=True)
+    with pytest.raises(ValueError, match="object"):
+        io.read_matching(tmp_path / "m.npy", (2, 3))
+
+
+def test_missing_matching(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        io.read_matching(tmp_path / "m.npy", (2, 3))
