@@ -235,6 +235,18 @@ def test_times_of_the_parts_are_not_added_to_that_of_the_search(capsys):
         ("costs.txt", b"1,2\n", ["unknown format"]),
         ("costs.csv", str(2**62).encode(), ["too large"]),
     ],
+    ids=[
+        "word",
+        "short line",
+        "NaN",
+        "-inf",
+        "empty",
+        "not npy",
+        "row outside",
+        "complex",
+        "unknown format",
+        "too large",
+    ],
 )
 def test_malformed_costs_are_named(gpumatch_cli, tmp_path, name, content, words):
     path = tmp_path / name

@@ -235,6 +235,7 @@ def test_interrupt_before_there_is_a_result(gpumatch_cli, file, tmp_path, monkey
         (b"%%MatrixMarket matrix coordinate real general\n3 3 1\n9 1 1.0\n", "matrix.mtx"),
         (b"%%MatrixMarket matrix coordinate real general\n3 3 999999999999\n1 1 1\n", "promises"),
     ],
+    ids=["empty", "no banner", "entry missing", "row outside", "too many promised"],
 )
 def test_malformed_files_are_named(gpumatch_cli, tmp_path, content, words):
     path = tmp_path / "matrix.mtx"

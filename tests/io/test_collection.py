@@ -80,6 +80,7 @@ def test_downloads_once_into_the_cache(nowhere, tmp_path, monkeypatch):
         ("tiny.mtx.gz", gzip.compress(SMALL)),
         ("tiny.tar.gz", archive(("tiny/tiny.mtx", SMALL))),
     ],
+    ids=["plain", "gzip", "archive"],
 )
 def test_data_folder_comes_first(nowhere, tmp_path, monkeypatch, folder, name, content):
     nowhere[URL] = archive(("tiny/tiny.mtx", (PATTERN + "1 1 1\n1 1\n").encode()))
@@ -109,6 +110,7 @@ def test_without_pooch_says_what_to_put_where(nowhere, monkeypatch):
 @pytest.mark.parametrize(
     "name",
     ["tiny", "Group/", "/tiny", "../tiny", "Group/..", "a/b/c", "Group/tiny\n", "Gr oup/x", ""],
+    ids=repr,
 )
 def test_name_must_be_group_and_name(nowhere, name):
     with pytest.raises(ValueError, match="not of the form Group/Name"):

@@ -175,6 +175,7 @@ def test_compressed(tmp_path, name, suffix, compress):
         ("a.txt", "# caf\xe9\n0 2\n1 0\n"),
         ("a.csv", "\xef\xbb\xbf0,2\n1,0\n"),
     ],
+    ids=["comments", "tabs", "commas", "blanks", "MatrixMarket", "Latin-1", "byte order mark"],
 )
 def test_edge_lists(tmp_path, name, text):
     path = stored(tmp_path / name, text.encode("latin-1"))
@@ -332,7 +333,7 @@ def test_malformed_file(tmp_path, name, content, says):
     assert str(failure.value).startswith(f"{path}: ")
 
 
-@pytest.mark.parametrize("end", ["1 1 1.5x", "1 1 1 1", "1 1 1\r"])
+@pytest.mark.parametrize("end", ["1 1 1.5x", "1 1 1 1", "1 1 1\r"], ids=repr)
 def test_last_line_with_more_than_a_value_and_no_newline(tmp_path, end):
     matrix = io.read(stored(tmp_path / "a.mtx", REAL + "2 2 1\n" + end))
     assert (matrix.shape, matrix.nnz) == ((2, 2), 1)

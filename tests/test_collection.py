@@ -1,0 +1,72 @@
+"""The tests' own names: readable, and the same whenever and wherever they are collected.
+
+pytest-xdist refuses to run where its workers collect different tests.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+LONGEST = 120
+COLLECT = """
+import json, sys, time
+import pytest
+
+shift, output = float(sys.argv[1]), sys.argv[2]
+true_time, true_time_ns = time.time, time.time_ns
+time.time = lambda: true_time() + shift
+time.time_ns = lambda: true_time_ns() + int(shift * 1e9)
+
+
+class Write:
+    @staticmethod
+    def pytest_collection_finish(session):
+        ids = [[item.nodeid, item.callspec.id if hasattr(item, "callspec") else ""]
+               for item in session.items]
+        with open(output, "w") as file:
+            json.dump(ids, file)
+
+
+sys.exit(pytest.main(["--collect-only", "-qq", "-n0", "-pno:cacheprovider"], plugins=[Write]))
+"""
+
+
+def start(hash_seed: str, shift: float, output: Path) -> subprocess.Popen[bytes]:
+    """Collect every test in a process of its own, whose clock is `shift` seconds ahead."""
+    environment = {**os.environ, "PYTHONHASHSEED": hash_seed}
+    environment.pop("PYTEST_ADDOPTS", None)
+    command = [sys.executable, "-c", COLLECT, str(shift), str(output)]
+    return subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL)
+
+
+@pytest.fixture(scope="module")
+def collections(tmp_path_factory) -> list[list[list[str]]]:
+    """(test, id of its parameters) of two collections that differ in hash seed and second."""
+    folder = tmp_path_factory.mktemp("collections")
+    outputs = [folder / "now.json", folder / "later.json"]
+    processes = [start("1", 0.0, outputs[0]), start("2", 1.0, outputs[1])]
+    assert [process.wait() for process in processes] == [0, 0]
+    return [json.loads(output.read_text()) for output in outputs]
+
+
+def is_readable(name: str) -> bool:
+    """Whether pytest had nothing to escape but backslashes, as regular expressions have them."""
+    return name.isprintable() and "\\" not in name.replace("\\\\", "")
+
+
+def test_ids_can_be_read(collections):
+    ids = {parameters for _, parameters in collections[0]}
+    assert len(ids) > 1000
+    assert [name for name in ids if not is_readable(name)] == []
+    assert [name for name in ids if len(name) > LONGEST] == []
+
+
+def test_two_collections_agree(collections):
+    assert collections[0] == collections[1]
