@@ -1,13 +1,14 @@
 # make demo   match a real matrix and a mesh, and prove the result
-# make test   the whole test suite that needs no GPU
+# make test   the tests that need no GPU, except those marked long
 # make lint   ruff and mypy
+# make test-long   the tests marked long
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 # CuPy for the driver's CUDA, only where there is an NVIDIA driver at all.
 CUDA   := $(shell nvidia-smi 2>/dev/null | sed -n 's/.*CUDA Version: \([0-9]*\).*/,cuda\1/p')
 
-.PHONY: demo test lint clean
+.PHONY: demo test test-long lint clean
 
 demo: $(VENV)/.demo
 	$(BIN)/gpumatch match datasets/west0067.mtx.gz
@@ -15,7 +16,10 @@ demo: $(VENV)/.demo
 	$(BIN)/gpumatch match $(VENV)/delaunay_n16.npz
 
 test: $(VENV)/.test
-	$(BIN)/python -m pytest -n auto --maxprocesses 4
+	$(BIN)/python -m pytest -n auto --maxprocesses 4 -m "not long"
+
+test-long: $(VENV)/.test
+	$(BIN)/python -m pytest -n auto --maxprocesses 4 -m long
 
 lint: $(VENV)/.lint
 	$(BIN)/ruff check .

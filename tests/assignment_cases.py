@@ -22,7 +22,7 @@ from gpumatch import InfeasibleError, algorithms
 from graphs import costs
 
 SIZES = (1, 2, 17, 100, 500, 1000)
-SLOW = 1000
+LONG_ROWS = 1000
 """Rows from which some algorithms take seconds."""
 REFERENCE_LIMITS = {"easy": (500, 1000), "chained": (200, 500), "hard": (200, 100)}
 CLASSICAL_LIMITS = {"easy": (500, 500), "chained": (200, 100), "hard": (200, 100)}
@@ -100,9 +100,9 @@ CASES = list(_cases())
 RUNS = [Run(a.name, b) for a in algorithms("assignment") if a.exact for b in a.backends]
 
 
-def _param(run: Run, *others, name: str = "", slow: bool = False):
+def _param(run: Run, *others, name: str = "", long: bool = False):
     marks = [pytest.mark.gpu] if run.backend == "cuda" else []
-    marks += [pytest.mark.slow] if slow else []
+    marks += [pytest.mark.long] if long else []
     return pytest.param(run, *others, id=f"{run}{name}", marks=marks)
 
 
@@ -117,7 +117,7 @@ def _reference_limits(run: Run, case: Case) -> tuple[int, int]:
 def _takes_seconds(run: Run, case: Case) -> bool:
     if run.backend == "reference":
         return max(case.shape) > _reference_limits(run, case)[0]
-    return min(case.shape) >= SLOW
+    return min(case.shape) >= LONG_ROWS
 
 
 def _takes_minutes(run: Run, case: Case) -> bool:
@@ -125,7 +125,7 @@ def _takes_minutes(run: Run, case: Case) -> bool:
 
 
 EVERY_CASE = [
-    _param(run, case, name=f"-{case}", slow=_takes_seconds(run, case))
+    _param(run, case, name=f"-{case}", long=_takes_seconds(run, case))
     for run in RUNS
     for case in CASES
     if not _takes_minutes(run, case)
@@ -151,7 +151,7 @@ LAPX_OPTIMUM = 224.889950729465
 def _with_names(names: Iterable[str]) -> list:
     """Each run on each of the real instances."""
     return [
-        _param(run, name, name=f"-{name}", slow=run.backend == "reference" and name in LONG)
+        _param(run, name, name=f"-{name}", long=run.backend == "reference" and name in LONG)
         for run in RUNS
         for name in names
         if (run, name) not in TOO_LONG

@@ -1,4 +1,7 @@
-"""Where tests run: those marked `gpu` need a device, and leave a record of their run."""
+"""Where tests run: those marked `gpu` need a device, and leave a record of their run.
+
+Kernels that Numba compiles are kept in a folder of their sources.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,9 @@ from hypothesis import settings
 
 from gpumatch.backends import why_no_cuda
 from tests.gpu_record import GpuRecord
+from tests.numba_cache import use_folder
 
+use_folder()
 settings.register_profile("gpumatch", deadline=None, derandomize=True, max_examples=60)
 settings.load_profile("gpumatch")
 

@@ -162,7 +162,7 @@ def test_a_large_matrix_is_never_copied(no_copy, dtype):
         pool.set_limit(size=0)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_fifty_thousand_rows_of_ten_gigabytes(no_copy):
     cp = no_copy
     n = 50_000

@@ -47,7 +47,7 @@ def test_large_problems_are_for_the_gpu_and_raft_takes_integers_alone():
         assert ("scipy" in takers) == (case.source[1] <= assignment.MOST_ON_CPU)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_quick_suite_measures_and_reports(tmp_path, capsys):
     out = tmp_path / "results.json"
     arguments = ["assignment", "--out", out, "--cache", tmp_path / "costs", "--quick"]

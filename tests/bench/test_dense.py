@@ -96,7 +96,7 @@ def test_small_problems_are_stacks_of_different_ones():
     assert few.facts(stack)["entries"] == 6
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_quick_suite_measures_and_reports(tmp_path, capsys):
     out = tmp_path / "results.json"
     arguments = ["dense", "--out", out, "--cache", tmp_path / "costs", "--quick", "--repeats", 2]

@@ -1,0 +1,43 @@
+"""Where tests keep compiled kernels: a folder for each state of their sources.
+
+Numba compiles a cached function anew where the file that holds it has changed, but not where only a
+function that it calls has changed, in another file. Without folders of their own, edited kernels
+would be tested as they were before.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+FOLDERS = ROOT / ".pytest_cache" / "numba"
+KEPT = 3
+
+
+def sources_key(root: Path) -> str:
+    """A hash of the names and contents of all that Numba compiles below `root`."""
+    digest = hashlib.sha256()
+    for path in sorted((root / "gpumatch" / "cpu").rglob("*.py")):
+        digest.update(path.relative_to(root).as_posix().encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def use_folder(folders: Path = FOLDERS, root: Path = ROOT) -> Path:
+    """Have Numba, which must not be loaded yet, cache in the folder of the present sources.
+
+    A caller's NUMBA_CACHE_DIR stays, so workers of pytest-xdist share the folder of the first
+    process. Of older folders the latest are kept.
+    """
+    if "NUMBA_CACHE_DIR" in os.environ:
+        return Path(os.environ["NUMBA_CACHE_DIR"])
+    folder = folders / sources_key(root)
+    folder.mkdir(parents=True, exist_ok=True)
+    os.utime(folder)
+    latest = sorted(folders.iterdir(), key=lambda path: path.stat().st_mtime_ns, reverse=True)
+    for old in latest[KEPT:]:
+        shutil.rmtree(old, ignore_errors=True)
+    os.environ["NUMBA_CACHE_DIR"] = str(folder)
+    return folder
