@@ -9,7 +9,7 @@ import gzip
 import lzma
 import math
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,6 +20,7 @@ from scipy.sparse import coo_array, csr_array
 
 from gpumatch import InfeasibleError, algorithms
 from graphs import costs
+from tests.pairwise import pairwise
 
 SIZES = (1, 2, 17, 100, 500, 1000)
 LONG_ROWS = 1000
@@ -130,14 +131,28 @@ EVERY_CASE = [
     for case in CASES
     if not _takes_minutes(run, case)
 ]
+
+
+def _factors(param) -> dict[str, Hashable]:
+    run, case = param.values
+    return {"run": run, "family": (case.family, *case.parameters.values()), "shape": case.shape}
+
+
+PROVEN = pairwise(EVERY_CASE, _factors)
+"""Of all runs, families and shapes, so many that any two of them meet."""
+SPARSE = pairwise([param for param in EVERY_CASE if max(param.values[1].shape) <= 100], _factors)
+"""The same of small costs."""
 FLOATS = {"uniform_float", "geom", "geom2", "low_rank"}
-FLOAT_AUCTIONS = [
-    auction
-    for auction in EVERY_CASE
-    for run, case in [auction.values]
-    if run.algorithm == "auction" and case.family in FLOATS
-    if max(case.shape) <= (200 if run.backend == "reference" else 500)
-]
+FLOAT_AUCTIONS = pairwise(
+    [
+        auction
+        for auction in EVERY_CASE
+        for run, case in [auction.values]
+        if run.algorithm == "auction" and case.family in FLOATS
+        if max(case.shape) <= (200 if run.backend == "reference" else 500)
+    ],
+    _factors,
+)
 
 
 # -- real instances --------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ from scipy.sparse import coo_array, csr_array
 
 import graphs
 from gpumatch import algorithms, backends
+from tests.pairwise import pairwise
 
 SMALL_SIZE = 3500  # vertices and edges; networkx recurses, and backend="reference" is slow
 
@@ -176,3 +177,13 @@ EVERY_CASE = [
     for case in CASES
     if _is_quick(run, init, case)
 ]
+
+
+def _factors(param) -> dict[str, str]:
+    run, init, case = param.values
+    home = f"{run.algorithm}-{run.backend}"
+    return {"home": home, "start": init, "case": case.name, **run.options}
+
+
+PROVEN = pairwise(EVERY_CASE, _factors)
+"""Of all runs, starts and cases, so many that any two of them meet."""
