@@ -20,6 +20,7 @@ import gpumatch as gm
 from bench.harness import Contender, Limits, Overrun, Result, Sample, repeat
 from bench.instances import Instance, generated, real, small, with_permutations
 from bench.peers import Peer
+from gpumatch.contracts import MatchingTask
 from gpumatch.control import Control
 from gpumatch.cpu.matching import cheap
 
@@ -68,7 +69,7 @@ def _cheap_matching(graph: gm.BipartiteGraph) -> np.ndarray:
     """The column of each row in the common start."""
     row_to_col = np.full(graph.nrows, -1, dtype=np.int32)
     col_to_row = np.full(graph.ncols, -1, dtype=np.int32)
-    cheap.run(graph, row_to_col, col_to_row, Control(), threads=1, seed=0)
+    cheap.run(MatchingTask(graph, row_to_col, col_to_row, Control()))
     return row_to_col
 
 

@@ -2,21 +2,8 @@
 
 What is solved
 --------------
-An algorithm is given a `problem` of `gpumatch.costs`, in which each of n rows wants one of m >= n
-columns at least total cost, and perhaps a `limit`: the price at which a row may go without. It is
-
-    run(problem, row_to_col, col_to_row, row_dual, col_dual, control,
-        *, limit, threads, seed, **options) -> bool
-
-- ``row_to_col``, ``col_to_row`` (int32, -1 = unmatched) and ``col_dual`` (int64 or float64, as
-  `problem` tells) hold a matching and prices to begin from, perhaps empty and 0; all four arrays
-  hold the result at the end, and a matching whenever Python runs. They are NumPy arrays; the costs
-  of `problem` live on the host, or on the device if an algorithm of the GPU was given such.
-- True: it ended by itself. Then the assignment is optimal (if the algorithm is exact), or, if a row
-  is left though there is no limit, no full one exists. False: ``control`` asked it to stop.
-- Duals: ``row_dual[i] + col_dual[j] <= c_ij``, with equality on matched pairs; ``col_dual <= 0``,
-  and 0 for unmatched columns; ``row_dual <= limit``, and the limit for unmatched rows.
-
+An algorithm solves a `problem` of `gpumatch.costs`, as `gpumatch.contracts` states: each of n rows
+wants one of m >= n columns at least total cost, or may go without one at the price of a limit.
 All else is made from that, and so are the proofs (`gpumatch.verify` checks them), here for costs
 to be minimised, x_ij = 1 for matched pairs:
 
@@ -37,6 +24,7 @@ to be minimised, x_ij = 1 for matched pairs:
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import math
 from collections.abc import Callable
@@ -47,9 +35,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpumatch import backends
-from gpumatch.arrays import array_of, count_matched, index_array
-from gpumatch.bipartite import BipartiteGraph
+from gpumatch.arrays import array_of, index_array
 from gpumatch.certificates.base import CertificateError, check_mates
+from gpumatch.contracts import AssignmentTask, Solution
 from gpumatch.control import Callback, Control, with_interrupts_result
 from gpumatch.costs import TOO_LARGE, Costs, as_costs, check_sums
 
@@ -142,10 +130,7 @@ def assign(
     optimal: 3 pairs of total 5, and dual prices of total 5, checked on 9 pairs
     """
     control = Control(time_limit=time_limit, progress=progress, callback=callback)
-    run_options = {
-        "seed": backends.checked_seed(seed),
-        "threads": backends.checked_threads(threads),
-    }
+    threads, seed = backends.checked_threads(threads), backends.checked_seed(seed)
     with control.part("costs"):
         given = as_costs(C)
     chosen, where = backends.choose_assignment(algorithm, backend, given)
@@ -153,17 +138,18 @@ def assign(
     goal = _Goal.of(maximize, cardinality, cost_limit, given)
     with control.part("costs"):
         problem = goal.problem(given if where == "cuda" else given.to_host())
-    solver = _Solver(backends.load(chosen.homes[where]), control, run_options | own_options)
+    run = functools.partial(backends.load(chosen.homes[where]), **own_options)
     if chosen.is_variant:
-        solver.run = functools.partial(solver.run, algorithm=chosen.name)
-    solution = _Solution.empty(problem)
+        run = functools.partial(run, algorithm=chosen.name)
+    solution = _empty(problem)
     _begin_from(initial, goal, given.shape, problem, solution)
     control.total = problem.shape[0]
     stats = {"algorithm": chosen.name, "backend": where, **own_options}
     ended = False
     try:
         with control.part("search"):
-            ended = solver.solve(problem, solution, goal)
+            task = AssignmentTask(problem, solution, control, goal.limit, threads, seed)
+            ended = _Solver(run).solve(task, goal)
     except KeyboardInterrupt as exc:
         best = _result(given, goal, problem, solution, False, stats, control)
         exc.result = best  # type: ignore[attr-defined]  # an attribute we add, and document
@@ -336,7 +322,7 @@ def _checked_limit(cost_limit: Any, is_integer: bool) -> float | None:
 
 
 def _begin_from(
-    initial: Any, goal: _Goal, shape: tuple[int, int], problem: Costs, solution: _Solution
+    initial: Any, goal: _Goal, shape: tuple[int, int], problem: Costs, solution: Solution
 ) -> None:
     """Put the pairs of `initial` that are allowed, and its prices, into the solution."""
     if initial is None:
@@ -368,124 +354,90 @@ def _begin_from(
 # -- how it is reached -----------------------------------------------------------------------------
 
 
-@dataclass
-class _Solution:
-    """The arrays an algorithm works on, and what is known of them."""
+def _empty(problem: Costs) -> Solution:
+    return Solution.empty(problem.shape, is_integer=problem.is_integer)
 
-    row_to_col: np.ndarray
-    col_to_row: np.ndarray
-    row_dual: np.ndarray
-    col_dual: np.ndarray
-    has_duals: bool = False
-    cover: tuple[np.ndarray, np.ndarray] | None = None
 
-    @classmethod
-    def empty(cls, problem: Costs) -> _Solution:
-        nrows, ncols = problem.shape
-        number = np.int64 if problem.is_integer else np.float64
-        return cls(
-            np.full(nrows, -1, np.int32),
-            np.full(ncols, -1, np.int32),
-            np.zeros(nrows, number),
-            np.zeros(ncols, number),
-        )
-
-    @property
-    def matched(self) -> int:
-        return count_matched(self.row_to_col)
-
-    def transpose(self) -> _Solution:
-        cover = None if self.cover is None else self.cover[::-1]
-        return _Solution(
-            self.col_to_row, self.row_to_col, self.col_dual, self.row_dual, self.has_duals, cover
-        )
-
-    def take(self, rows: np.ndarray, cols: np.ndarray, part: _Solution) -> None:
-        """Put in the solution of the problem restricted to these rows and columns."""
-        own = np.flatnonzero(part.row_to_col >= 0)
-        mates = part.row_to_col[own]
-        self.row_to_col[rows[own]] = cols[mates]
-        self.col_to_row[cols[mates]] = rows[own]
-        self.row_dual[rows] = part.row_dual
-        self.col_dual[cols] = part.col_dual
+def _take(whole: Solution, rows: np.ndarray, cols: np.ndarray, part: Solution) -> None:
+    """Put in the solution of the problem restricted to these rows and columns."""
+    own = np.flatnonzero(part.row_to_col >= 0)
+    mates = part.row_to_col[own]
+    whole.row_to_col[rows[own]] = cols[mates]
+    whole.col_to_row[cols[mates]] = rows[own]
+    whole.row_dual[rows] = part.row_dual
+    whole.col_dual[cols] = part.col_dual
 
 
 @dataclass
 class _Solver:
     """An algorithm for full problems, and what makes the others from it."""
 
-    run: Callable[..., bool]
-    control: Control
-    options: dict[str, Any]
+    run: Callable[[AssignmentTask], bool]
 
-    def solve(self, problem: Costs, solution: _Solution, goal: _Goal) -> bool:
+    def solve(self, task: AssignmentTask, goal: _Goal) -> bool:
         """Solve it; False when stopped."""
         if goal.cardinality == "maximum":
-            return self._solve_maximum(problem, solution)
-        ended = self._solve_full(problem, solution, goal.limit)
-        if ended and goal.limit is None and solution.matched < problem.shape[0]:
-            return self._refute(problem, solution, goal.transposed)
+            return self._solve_maximum(task)
+        ended = self._solve_full(task)
+        if ended and goal.limit is None and task.solution.matched < task.costs.shape[0]:
+            return self._refute(task, goal.transposed)
         return ended
 
-    def _solve_full(self, problem: Costs, solution: _Solution, limit: float | None) -> bool:
-        arrays = solution.row_to_col, solution.col_to_row, solution.row_dual, solution.col_dual
-        ended = self.run(problem, *arrays, self.control, limit=limit, **self.options)
-        solution.has_duals = True
+    def _solve_full(self, task: AssignmentTask) -> bool:
+        ended = self.run(task)
+        task.solution.has_duals = True
         return ended
 
-    def _refute(self, problem: Costs, solution: _Solution, transposed: bool) -> bool:
+    def _refute(self, task: AssignmentTask, transposed: bool) -> bool:
         """Raise with a Hall violator: what a maximum matching's cover leaves out."""
-        cover = self._least_cover(problem.pattern(), solution)
+        cover = self._least_cover(task)
         if cover is None:
             return False
         rows, cols = np.flatnonzero(~cover[0]), np.flatnonzero(cover[1])
         raise InfeasibleError(*((cols, rows) if transposed else (rows, cols)))
 
-    def _solve_maximum(self, problem: Costs, solution: _Solution) -> bool:
+    def _solve_maximum(self, task: AssignmentTask) -> bool:
         """The full problem if it is feasible, else the two that a vertex cover makes of it."""
-        nrows, ncols = problem.shape
-        in_rows, in_cols = np.ones(nrows, bool), np.zeros(ncols, bool)
-        if not problem.is_complete:
-            cover = self._least_cover(problem.pattern(), solution)
+        solution = task.solution
+        nrows = task.costs.shape[0]
+        if not task.costs.is_complete:
+            cover = self._least_cover(task)
             if cover is None:
                 return False
             if solution.matched < nrows:
                 in_rows, in_cols = cover
                 solution.row_to_col[:] = solution.col_to_row[:] = -1
-                ended = self._solve_parts(problem, solution, in_rows, in_cols)
+                ended = self._solve_parts(task, in_rows, in_cols)
                 solution.cover = np.flatnonzero(in_rows), np.flatnonzero(in_cols)
                 return ended
         solution.cover = np.arange(nrows), np.arange(0)
-        return self._solve_full(problem, solution, None)
+        return self._solve_full(task)
 
-    def _solve_parts(
-        self, problem: Costs, solution: _Solution, in_rows: np.ndarray, in_cols: np.ndarray
-    ) -> bool:
+    def _solve_parts(self, task: AssignmentTask, in_rows: np.ndarray, in_cols: np.ndarray) -> bool:
         """Match the cover's rows to columns outside it, its columns to rows outside it."""
         rows, cols = np.flatnonzero(in_rows), np.flatnonzero(~in_cols)
-        part = problem.restricted(rows, cols)
-        matching = _Solution.empty(part)
-        ended = self._solve_full(part, matching, None)
-        solution.take(rows, cols, matching)
+        part = task.costs.restricted(rows, cols)
+        matching = _empty(part)
+        ended = self._solve_full(dataclasses.replace(task, costs=part, solution=matching))
+        _take(task.solution, rows, cols, matching)
         if not ended:
             return False
         rows, cols = np.flatnonzero(~in_rows), np.flatnonzero(in_cols)
-        part = problem.restricted(rows, cols).transpose()
-        matching = _Solution.empty(part)
-        ended = self._solve_full(part, matching, None)
-        solution.take(rows, cols, matching.transpose())
-        solution.has_duals = ended
+        part = task.costs.restricted(rows, cols).transpose()
+        matching = _empty(part)
+        ended = self._solve_full(dataclasses.replace(task, costs=part, solution=matching))
+        _take(task.solution, rows, cols, matching.transpose())
+        task.solution.has_duals = ended
         return ended
 
-    def _least_cover(
-        self, graph: BipartiteGraph, solution: _Solution
-    ) -> tuple[np.ndarray, np.ndarray] | None:
+    def _least_cover(self, task: AssignmentTask) -> tuple[np.ndarray, np.ndarray] | None:
         """Extend to a maximum matching; a vertex cover as bool arrays, None when stopped."""
+        graph, solution = task.costs.pattern(), task.solution
         where, init = ("cuda", "cheap") if graph.on_device else ("cpu", "karp-sipser")
-        mates = [array_of(graph.xp, m) for m in (solution.row_to_col, solution.col_to_row)]
-        own = {name: self.options[name] for name in ("threads", "seed")}
+        mates = [array_of(graph.xp, m) for m in solution.mates]
+        matching = task.matching(graph, *mates)
         for step in (backends.start(init, where), backends.matching("engine", where)):
-            if not step(graph, *mates, self.control, **own):
+            if not step(matching):
                 return None
         cover = backends.module_for("vertex_cover", on_device=graph.on_device).cover(graph, *mates)
         solution.row_to_col[:], solution.col_to_row[:], *cover = (
@@ -501,7 +453,7 @@ def _result(
     given: Costs,
     goal: _Goal,
     problem: Costs,
-    solution: _Solution,
+    solution: Solution,
     proven: bool,
     stats: dict[str, Any],
     control: Control,

@@ -378,7 +378,7 @@ def module_for(name: str, *, on_device: bool) -> Any:
     return importlib.import_module(f"gpumatch.{'cuda' if on_device else 'cpu'}.{name}")
 
 
-def no_start(*_: Any, **__: Any) -> bool:
+def no_start(_task: Any) -> bool:
     """Begin from the matching as it is."""
     return True
 

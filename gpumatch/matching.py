@@ -12,6 +12,7 @@ from gpumatch.arrays import array_of, count_matched, index_array
 from gpumatch.bipartite import BipartiteGraph, as_bipartite
 from gpumatch.certificates import check_matching
 from gpumatch.certificates.base import CertificateError, check_mates
+from gpumatch.contracts import MatchingTask
 from gpumatch.control import Callback, Control, with_interrupts_result
 
 
@@ -97,10 +98,7 @@ def maximum_matching(
     2
     """
     control = Control(time_limit=time_limit, progress=progress, callback=callback)
-    run_options = {
-        "seed": backends.checked_seed(seed),
-        "threads": backends.checked_threads(threads),
-    }
+    threads, seed = backends.checked_threads(threads), backends.checked_seed(seed)
     with control.part("graph"):
         given = as_bipartite(A)
     chosen, init, where = backends.choose(
@@ -113,6 +111,7 @@ def maximum_matching(
     with control.part("transfer"):
         graph = given.to_device() if where == "cuda" else given.to_host()
     mates = _initial_mates(initial, graph)
+    task = MatchingTask(graph, *mates, control, threads, seed)
     control.total = min(graph.shape)
     stats = {"algorithm": chosen.name, "backend": where, "init": init, **own_options}
     stats["start_size"] = 0 if initial is None else count_matched(mates[0])
@@ -120,13 +119,11 @@ def maximum_matching(
     proven = False
     try:
         with control.part("start"):
-            go_on = not control.tick(stats["start_size"]) and start(
-                graph, *mates, control, **run_options
-            )
+            go_on = not control.tick(stats["start_size"]) and start(task)
             stats["start_size"] = count_matched(mates[0])
         if go_on and not control.tick(stats["start_size"]):
             with control.part("search"):
-                proven = search(graph, *mates, control, **run_options, **own_options)
+                proven = search(task, **own_options)
     except KeyboardInterrupt as exc:
         best = _result(given, mates, False, stats, control)
         exc.result = best  # type: ignore[attr-defined]  # an attribute we add, and document

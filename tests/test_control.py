@@ -143,9 +143,9 @@ def test_ctrl_c_carries_the_best_so_far(run, init):
 def test_ctrl_c_in_the_middle_of_an_augmentation_leaves_a_matching(monkeypatch):
     """Whatever half-done state the arrays are in, the result is valid."""
 
-    def broken_off(graph, row_to_col, col_to_row, control, **_):
-        row_to_col[:] = [0, 1, -2, 1]
-        col_to_row[:] = [0, 3, 2]
+    def broken_off(task):
+        task.row_to_col[:] = [0, 1, -2, 1]
+        task.col_to_row[:] = [0, 3, 2]
         raise KeyboardInterrupt
 
     monkeypatch.setattr(backends, "load", lambda home: broken_off)

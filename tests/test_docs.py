@@ -25,6 +25,7 @@ import bench.__main__
 import gpumatch
 import graphs.__main__
 from gpumatch import BipartiteGraph, backends, cli
+from gpumatch.contracts import MatchingTask
 from gpumatch.control import Control
 
 ROOT = Path(__file__).parents[1]
@@ -267,10 +268,10 @@ def home_of(name):
 def peak_memory(run, graph):
     """Bytes that a run from no matching takes at most, beside the graph and the mates."""
     mates = np.full(graph.nrows, -1, np.int32), np.full(graph.ncols, -1, np.int32)
-    run(BipartiteGraph(np.eye(3)), *np.full((2, 3), -1, np.int32), Control(), threads=1, seed=0)
+    run(MatchingTask(BipartiteGraph(np.eye(3)), *np.full((2, 3), -1, np.int32), Control()))
     tracemalloc.start()
     try:
-        run(graph, *mates, Control(), threads=1, seed=0)
+        run(MatchingTask(graph, *mates, Control()))
         return tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()

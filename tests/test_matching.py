@@ -144,17 +144,18 @@ def test_what_is_asked_for_reaches_the_algorithm(run, monkeypatch):
     calls = []
 
     def load(home):
-        return lambda *arrays, **arguments: calls.append((home, arguments))
+        return lambda task, **own: calls.append((home, task, own))
 
     monkeypatch.setattr(backends, "load", load)
     monkeypatch.setattr(backends, "start", lambda *_: backends.no_start)
     gm.maximum_matching(SPARSE, seed=5, threads=3, **run.arguments)
-    ((home, arguments),) = calls
+    ((home, task, arguments),) = calls
     (algorithm,) = (a for a in gm.algorithms("matching") if a.name == run.algorithm)
     assert home == algorithm.homes[run.backend]
     named = {"algorithm": run.algorithm} if algorithm.is_variant else {}
     own = {k: v for k, v in run.options.items() if k != "frontier" or run.backend == "cuda"}
-    assert arguments == {"seed": 5, "threads": 3, **named, **own}
+    assert (task.seed, task.threads) == (5, 3)
+    assert arguments == named | own
 
 
 # -- statistics ------------------------------------------------------------------------------------

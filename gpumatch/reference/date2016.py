@@ -73,12 +73,13 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gpumatch.arrays import count_matched
+from gpumatch.contracts import AssignmentTask
 from gpumatch.cpu.assignment.hungarian_problem import dense_matrix
 from gpumatch.reference.exact_slacks import Slacks
 from gpumatch.reference.interleaving import Grid, Turns
@@ -470,27 +471,16 @@ class _Stopped(Exception):
     """Control asked to stop."""
 
 
-def run(
-    costs: Any,
-    row_to_col: np.ndarray,
-    col_to_row: np.ndarray,
-    row_dual: np.ndarray,
-    col_dual: np.ndarray,
-    control: Any,
-    *,
-    algorithm: str,
-    limit: float | None,
-    threads: int = 1,
-    seed: int,
-    search: str = "levels",
-) -> bool:
+def run(task: AssignmentTask, *, algorithm: str, search: str = "levels") -> bool:
     """Match the rows at least cost, as `gpumatch.assignment` tells; True unless stopped.
 
     Begins from nothing, whatever is given: the paper does. ``seed`` fixes the order of the threads.
     """
     if search != "levels":
         raise ValueError(f"search={search!r} runs on 'cpu', not on 'reference'")
-    values = dense_matrix(costs, limit)
+    costs, control = task.costs, task.control
+    (row_to_col, col_to_row), (row_dual, col_dual) = task.mates, task.duals
+    values = dense_matrix(costs, task.limit)
     forbidden = np.iinfo(np.int64).max if costs.is_integer else np.inf
     state = State(Slacks(values, values < forbidden))
 
@@ -507,7 +497,7 @@ def run(
         row_dual[:] = slacks.in_units(slacks.row_dual + most)
         col_dual[:] = slacks.in_units(slacks.col_dual[:real] - most)
 
-    grid = Grid("ct", seed, beat)
+    grid = Grid("ct", task.seed, beat)
     try:
         reduce_rows(state, grid=grid)
         if state.nrows == state.ncols:

@@ -78,13 +78,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from gpumatch.contracts import Control, Graph, MatchingTask
 from gpumatch.reference.interleaving import Grid, Turns
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-    from gpumatch.bipartite import BipartiteGraph
-    from gpumatch.control import Control
 
     Int32 = NDArray[np.int32]
 
@@ -392,7 +390,7 @@ def fix_matching(col_to_row: Int32, row_to_col: Int32, *, grid: Grid) -> None:
 
 
 def phases(
-    graph: BipartiteGraph, row_to_col: Int32, col_to_row: Int32, system: System, grid: Grid
+    graph: Graph, row_to_col: Int32, col_to_row: Int32, system: System, grid: Grid
 ) -> Iterator[Phase]:
     """Run Algorithm 1, a phase each time the caller asks for one, until the matching is maximum.
 
@@ -436,36 +434,19 @@ def phases(
         yield Phase(bfs_level - l0, grid.launches - launches, found, matched)
 
 
-def run(
-    graph: BipartiteGraph,
-    row_to_col: Int32,
-    col_to_row: Int32,
-    control: Control,
-    *,
-    algorithm: str,
-    launch: str = "ct",
-    seed: int,
-    threads: int = 1,
-) -> bool:
+def run(task: MatchingTask, *, algorithm: str, launch: str = "ct") -> bool:
     """Extend a matching to a maximum one with one of the paper's algorithms.
 
     Parameters
     ----------
-    graph : BipartiteGraph
-        On the host.
-    row_to_col, col_to_row : (nrows,) and (ncols,) int32 arrays
-        A matching, -1 for unmatched; extended in place, whole phases at a time.
-    control : Control
-        Gets ``phase(levels=, launches=, found=, matched=)`` after each phase, the last, which
-        finds nothing, included; stops the run when its ``tick`` returns True.
+    task : MatchingTask
+        Its matching is extended whole phases at a time. Its control gets ``phase(levels=,
+        launches=, found=, matched=)`` after each phase, also after the last, which finds nothing.
+        Its seed fixes the order of the threads, and so the matching.
     algorithm : str
         One of `ALGORITHMS`.
     launch : {"ct", "mt"}
         Constant number of threads, or one a vertex.
-    seed : int
-        Fixes the order of the threads, so the matching.
-    threads : int
-        Taken as every algorithm takes it; the reference works on one.
 
     Returns
     -------
@@ -477,8 +458,9 @@ def run(
     O(nl + m) a phase of l levels, for n vertices and m edges; at most 2n + 1 phases.
     """
 
+    graph, row_to_col, col_to_row, control = task.graph, *task.mates, task.control
     system = ALGORITHMS[algorithm]
-    grid = Grid(launch, seed, _heartbeat(control, row_to_col))
+    grid = Grid(launch, task.seed, _heartbeat(control, row_to_col))
     working = row_to_col.copy(), col_to_row.copy()
     try:
         for phase in phases(graph, *working, system, grid):
@@ -489,21 +471,14 @@ def run(
     return True
 
 
-def cheap(
-    graph: BipartiteGraph,
-    row_to_col: Int32,
-    col_to_row: Int32,
-    control: Control,
-    *,
-    seed: int,
-    threads: int = 1,
-) -> bool:
+def cheap(task: MatchingTask) -> bool:
     """Match each unmatched column with the first unmatched row it meets: the paper's start.
 
     One thread a column; it takes a row by what is an atomic compare-and-swap on a device. Extends
     the matching in place to one that no single edge can extend. Parameters and result are those
     of :func:`run`.
     """
+    graph, row_to_col, col_to_row, control = task.graph, *task.mates, task.control
     rows_of = _rows_by_column(
         np.flatnonzero(col_to_row == UNMATCHED),
         graph.col_indptr,
@@ -521,7 +496,7 @@ def cheap(
                     row_to_col[row], col_to_row[column] = column, row
                     break
 
-    grid = Grid("mt", seed, _heartbeat(control, row_to_col))
+    grid = Grid("mt", task.seed, _heartbeat(control, row_to_col))
     try:
         grid.launch(thread, graph.ncols, rows_of)
     except _Stopped:

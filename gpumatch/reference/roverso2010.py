@@ -49,6 +49,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gpumatch.contracts import AssignmentTask
 from gpumatch.cpu.assignment.dgs import bound, start_from
 from gpumatch.reference.deveci2013 import UNMATCHED
 from gpumatch.reference.interleaving import Grid, Turns
@@ -298,16 +299,8 @@ SWITCHING = {
 
 
 def run(
-    costs: Any,
-    row_to_col: np.ndarray,
-    col_to_row: np.ndarray,
-    row_dual: np.ndarray,
-    col_dual: np.ndarray,
-    control: Any,
+    task: AssignmentTask,
     *,
-    limit: float | None,
-    threads: int,
-    seed: int,
     start: str = "random",
     evaluation: str = "auto",
     switching: str = "auto",
@@ -323,32 +316,27 @@ def run(
     """
     if evaluation not in ("auto", "global"):
         raise ValueError(f"evaluation={evaluation!r} does not run on 'reference': pass 'global'")
-    mates = row_to_col, col_to_row
+    costs, limit = task.costs, task.limit
+    row_to_col, (row_dual, col_dual) = task.solution.row_to_col, task.duals
     price = np.minimum(col_dual, 0)
     row_dual[:] = -costs.largest if limit is None else min(-costs.largest, limit)
     col_dual[:] = 0
-    if not start_from(start, costs, *mates, control, limit=limit, threads=threads, seed=seed):
+    if not start_from(start, task):
         return False
     if row_to_col.size == 0 or (limit is None and (row_to_col < 0).any()):
         return True
-    if not _improve(costs, *mates, control, limit, seed, switching):
+    if not _improve(task, switching):
         return False
-    return bound(costs, row_to_col, price, row_dual, col_dual, limit, control)
+    return bound(costs, row_to_col, price, row_dual, col_dual, limit, task.control)
 
 
-def _improve(
-    costs: Any,
-    row_to_col: np.ndarray,
-    col_to_row: np.ndarray,
-    control: Any,
-    limit: float | None,
-    seed: int,
-    switching: str,
-) -> bool:
+def _improve(task: AssignmentTask, switching: str) -> bool:
     """Evaluate all and switch, until nothing changes; False when stopped."""
+    costs, limit, control = task.costs, task.limit, task.control
+    row_to_col, col_to_row = task.mates
     ncols = col_to_row.size
     state = _State(_cost_matrix(costs, limit), *_with_own_jobs(row_to_col, col_to_row, limit))
-    grid = Grid("ct", seed, _heartbeat(control, row_to_col))
+    grid = Grid("ct", task.seed, _heartbeat(control, row_to_col))
     made = 1
     try:
         while made:

@@ -56,6 +56,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gpumatch.contracts import AssignmentTask
 from gpumatch.cpu.assignment.auction import Precision, close, write_duals
 from gpumatch.cpu.assignment.feasibility import complete
 from gpumatch.reference.deveci2013 import UNMATCHED
@@ -202,20 +203,7 @@ def rounds(
         yield Round(int(np.count_nonzero(bid_target != UNMATCHED)), assigned)
 
 
-def run(
-    costs: Any,
-    row_to_col: np.ndarray,
-    col_to_row: np.ndarray,
-    row_dual: np.ndarray,
-    col_dual: np.ndarray,
-    control: Any,
-    *,
-    limit: float | None,
-    threads: int,
-    seed: int,
-    finish: str = "exact",
-    convergence: str = "counter",
-) -> bool:
+def run(task: AssignmentTask, *, finish: str = "exact", convergence: str = "counter") -> bool:
     """Match the rows at least cost, by the paper's kernels.
 
     Parameters
@@ -223,44 +211,32 @@ def run(
     convergence : {"counter", "reduction"}
         How the host learns that all persons are assigned.
     """
-    mates = row_to_col, col_to_row
+    costs, limit = task.costs, task.limit
+    row_to_col, col_to_row = task.mates
     row_to_col[:] = col_to_row[:] = UNMATCHED
-    col_dual[:] = 0
+    task.solution.col_dual[:] = 0
     if limit is None and not costs.is_complete:
         largest = row_to_col.copy(), col_to_row.copy()
-        if not complete(costs, *largest, control, threads=threads, seed=seed):
+        if not complete(task, *largest):
             return False
         if (largest[0] < 0).any():
             row_to_col[:], col_to_row[:] = largest
             return True
     precision = Precision.of(costs, limit).coarsened(STEPS * max(row_to_col.size, 1))
-    if precision.is_workable and not _auction(
-        costs, *mates, row_dual, col_dual, control, precision, limit, seed, convergence
-    ):
+    if precision.is_workable and not _auction(task, precision, convergence):
         return False
-    return close(
-        costs, *mates, row_dual, col_dual, control, precision, finish, limit, threads, seed
-    )
+    return close(task, precision, finish)
 
 
-def _auction(
-    costs: Any,
-    row_to_col: np.ndarray,
-    col_to_row: np.ndarray,
-    row_dual: np.ndarray,
-    col_dual: np.ndarray,
-    control: Any,
-    precision: Precision,
-    limit: float | None,
-    seed: int,
-    convergence: str,
-) -> bool:
+def _auction(task: AssignmentTask, precision: Precision, convergence: str) -> bool:
     """One auction, with own objects for the persons where there is a limit."""
+    costs, limit, control = task.costs, task.limit, task.control
+    row_to_col, col_to_row = task.mates
     nrows, ncols = costs.shape
     benefit = _benefit(costs, limit)
     price = np.zeros(benefit.shape[1])
     mates = np.full(nrows, UNMATCHED, np.int32), np.full(price.size, UNMATCHED, np.int32)
-    grid = Grid("ct", seed, _heartbeat(control, row_to_col))
+    grid = Grid("ct", task.seed, _heartbeat(control, row_to_col))
     try:
         steps = rounds(
             benefit, price, *mates, precision.epsilon, precision.spread, convergence, grid
@@ -272,8 +248,7 @@ def _auction(
     except _Stopped:
         return False
     finally:
-        duals = row_dual, col_dual
-        write_duals(costs, limit, precision, -price[:ncols], row_to_col, *duals)
+        write_duals(costs, limit, precision, -price[:ncols], row_to_col, *task.duals)
     return True
 
 

@@ -12,6 +12,7 @@ import pytest
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import maximum_bipartite_matching
 
+from gpumatch.contracts import MatchingTask
 from gpumatch.reference import deveci2013 as reference
 from gpumatch.reference.deveci2013 import ALGORITHMS, Flags
 from gpumatch.reference.interleaving import Grid
@@ -173,7 +174,8 @@ def solve(graph, algorithm, launch, seed, start=None):
     begin = matching_size(graph, *mates)
     matched_columns = mates[1] >= 0
     recorder = Recorder(graph, mates)
-    assert reference.run(graph, *mates, recorder, algorithm=algorithm, launch=launch, seed=seed)
+    task = MatchingTask(graph, *mates, recorder, seed=seed)
+    assert reference.run(task, algorithm=algorithm, launch=launch)
     assert np.all(mates[1][matched_columns] >= 0)
     check_phases(begin, recorder.phases, may_stall=algorithm == "apsb-gpubfs-wr")
     return mates, recorder.phases
@@ -234,7 +236,7 @@ class OneLevel:
 
 def half_matched(graph):
     mates = unmatched(graph)
-    reference.cheap(graph, *mates, FreeRun(), seed=0)
+    reference.cheap(MatchingTask(graph, *mates, FreeRun(), seed=0))
     for column in range(0, graph.ncols, 5):
         if mates[1][column] >= 0:
             mates[0][mates[1][column]] = mates[1][column] = -1

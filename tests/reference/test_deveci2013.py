@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gpumatch.contracts import MatchingTask
 from gpumatch.reference import deveci2013 as reference
 from gpumatch.reference import interleaving
 from gpumatch.reference.deveci2013 import ALGORITHMS
@@ -49,7 +50,7 @@ def test_every_run_ends_with_a_maximum_matching(graph, algorithm, launch):
 def test_a_given_matching_is_extended(graph, algorithm):
     for seed in range(3):
         start = unmatched(graph)
-        assert reference.cheap(graph, *start, FreeRun(), seed=seed)
+        assert reference.cheap(MatchingTask(graph, *start, FreeRun(), seed=seed))
         mates, _ = solve(graph, algorithm, "ct", seed, start)
         assert matching_size(graph, *mates) == maximum_size(graph)
         solve(graph, algorithm, "mt", seed, mates)
@@ -60,7 +61,7 @@ def test_a_given_matching_is_extended(graph, algorithm):
 def test_many_threads_on_one_graph(algorithm, launch):
     graph = uniform(400, 400, 1000, seed=5)
     start = unmatched(graph)
-    reference.cheap(graph, *start, FreeRun(), seed=0)
+    reference.cheap(MatchingTask(graph, *start, FreeRun(), seed=0))
     mates, _ = solve(graph, algorithm, launch, 0, start)
     assert konig_cover_size(graph, *mates) == maximum_size(graph)
 
@@ -157,7 +158,7 @@ def test_control_can_stop_it_anywhere(algorithm, monkeypatch):
     for tick in range(1, 400, 9):
         mates = unmatched(graph)
         recorder = Recorder(graph, mates, stop_at_tick=tick)
-        finished = reference.run(graph, *mates, recorder, algorithm=algorithm, seed=0)
+        finished = reference.run(MatchingTask(graph, *mates, recorder), algorithm=algorithm)
         assert finished == (recorder.ticks < tick)
         sizes.add(matching_size(graph, *mates))
         assert not finished or matching_size(graph, *mates) == maximum_size(graph)
@@ -175,10 +176,9 @@ def test_an_interrupt_leaves_a_matching(algorithm):
 
     graph = CASES["uniform square"]
     mates = unmatched(graph)
+    control = Interrupting(graph, mates, stop_at_tick=9)
     with pytest.raises(KeyboardInterrupt):
-        reference.run(
-            graph, *mates, Interrupting(graph, mates, stop_at_tick=9), algorithm=algorithm, seed=0
-        )
+        reference.run(MatchingTask(graph, *mates, control), algorithm=algorithm)
     assert 0 < matching_size(graph, *mates) < maximum_size(graph)
 
 
@@ -189,11 +189,11 @@ def test_an_interrupt_leaves_a_matching(algorithm):
 def test_cheap_matching_leaves_no_edge_between_unmatched_vertices(graph):
     for seed in range(4):
         mates = unmatched(graph)
-        assert reference.cheap(graph, *mates, FreeRun(), seed=seed)
+        assert reference.cheap(MatchingTask(graph, *mates, FreeRun(), seed=seed))
         size = matching_size(graph, *mates)
         assert all(mates[0][row] >= 0 or mates[1][column] >= 0 for row, column in edges_of(graph))
         again = mates[0].copy(), mates[1].copy()
-        assert reference.cheap(graph, *again, FreeRun(), seed=seed + 1)
+        assert reference.cheap(MatchingTask(graph, *again, FreeRun(), seed=seed + 1))
         np.testing.assert_array_equal(again[0], mates[0])
         assert 2 * size >= maximum_size(graph)
 
@@ -203,7 +203,7 @@ def test_cheap_matching_depends_on_the_seed_alone():
     results = []
     for seed in [*range(5), *range(5)]:
         mates = unmatched(graph)
-        reference.cheap(graph, *mates, FreeRun(), seed=seed)
+        reference.cheap(MatchingTask(graph, *mates, FreeRun(), seed=seed))
         results.append(tuple(mates[0].tolist()))
     assert results[:5] == results[5:]
     assert len(set(results)) > 1
@@ -215,5 +215,5 @@ def test_cheap_matching_can_be_stopped(monkeypatch):
     graph = CASES["uniform square"]
     mates = unmatched(graph)
     recorder = Recorder(graph, mates, stop_at_tick=4)
-    assert not reference.cheap(graph, *mates, recorder, seed=0)
+    assert not reference.cheap(MatchingTask(graph, *mates, recorder, seed=0))
     assert 0 < matching_size(graph, *mates) < maximum_size(graph)

@@ -65,6 +65,7 @@ from numba import njit
 
 from gpumatch.arrays import count_matched
 from gpumatch.auction_schedule import Precision, close_gaps
+from gpumatch.contracts import AssignmentTask
 from gpumatch.cpu.assignment import shortest_augmenting_path
 from gpumatch.cpu.assignment.dense_paths import LANES
 from gpumatch.cpu.assignment.dense_paths import least_two as dense_least_two
@@ -83,20 +84,7 @@ WIDE = 2**18
 _kernel = njit(cache=True, nogil=True)
 
 
-def run(
-    costs: Any,
-    row_to_col: np.ndarray,
-    col_to_row: np.ndarray,
-    row_dual: np.ndarray,
-    col_dual: np.ndarray,
-    control: Any,
-    *,
-    limit: float | None,
-    threads: int,
-    seed: int,
-    finish: str = "exact",
-    convergence: str = "counter",
-) -> bool:
+def run(task: AssignmentTask, *, finish: str = "exact", convergence: str = "counter") -> bool:
     """Match the rows at least cost, as `gpumatch.assignment` tells.
 
     Parameters
@@ -115,53 +103,38 @@ def run(
     """
     if convergence != "counter":
         raise ValueError(f"convergence={convergence!r} does not run on 'cpu': pass 'counter'")
-    mates, duals = (row_to_col, col_to_row), (row_dual, col_dual)
-    if row_to_col.size == 0:
-        col_dual[:] = 0
+    costs, solution = task.costs, task.solution
+    if solution.row_to_col.size == 0:
+        solution.col_dual[:] = 0
         return True
-    if limit is None and not costs.is_complete:
-        largest = row_to_col.copy(), col_to_row.copy()
-        if not complete(costs, *largest, control, threads=threads, seed=seed):
+    if task.limit is None and not costs.is_complete:
+        largest = solution.row_to_col.copy(), solution.col_to_row.copy()
+        if not complete(task, *largest):
             return False
         if (largest[0] < 0).any():
-            row_to_col[:], col_to_row[:] = largest
+            solution.row_to_col[:], solution.col_to_row[:] = largest
             return True
-    precision = Precision.of(costs, limit)
+    precision = Precision.of(costs, task.limit)
     if precision.is_workable:
-        auction = _Auction(costs, col_dual, limit, precision)
+        auction = _Auction(costs, solution.col_dual, task.limit, precision)
         done = False
         try:
-            with Workers(threads, costs.nnz) as workers:
-                done = auction.run(workers, control)
+            with Workers(task.threads, costs.nnz) as workers:
+                done = auction.run(workers, task.control)
         finally:
-            auction.write(*mates, *duals)
+            auction.write(*solution.mates, *solution.duals)
         if not done:
             return False
-    return close(costs, *mates, *duals, control, precision, finish, limit, threads, seed)
+    return close(task, precision, finish)
 
 
-def close(
-    costs: Any,
-    row_to_col: np.ndarray,
-    col_to_row: np.ndarray,
-    row_dual: np.ndarray,
-    col_dual: np.ndarray,
-    control: Any,
-    precision: Precision,
-    finish: str,
-    limit: float | None,
-    threads: int,
-    seed: int,
-) -> bool:
-    """What is left to do after the last epsilon; parameters and result are those of `run`."""
+def close(task: AssignmentTask, precision: Precision, finish: str) -> bool:
+    """What is left to do after the last epsilon; the result is that of `run`."""
     if precision.is_exact:
         return True
     if finish == "epsilon" and precision.is_workable:
         return False
-    return shortest_augmenting_path.run(
-        costs, row_to_col, col_to_row, row_dual, col_dual, control,
-        limit=limit, threads=threads, seed=seed,
-    )  # fmt: skip
+    return shortest_augmenting_path.run(task)
 
 
 # -- the driver ------------------------------------------------------------------------------------

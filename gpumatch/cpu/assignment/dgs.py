@@ -48,6 +48,7 @@ from typing import Any
 import numpy as np
 
 from gpumatch.arrays import count_matched
+from gpumatch.contracts import AssignmentTask
 from gpumatch.cpu.assignment.dgs_kernels import (
     Side,
     evaluate,
@@ -70,16 +71,8 @@ PATIENCE = 2
 
 
 def run(
-    costs: Any,
-    row_to_col: np.ndarray,
-    col_to_row: np.ndarray,
-    row_dual: np.ndarray,
-    col_dual: np.ndarray,
-    control: Any,
+    task: AssignmentTask,
     *,
-    limit: float | None,
-    threads: int,
-    seed: int,
     start: str = "random",
     evaluation: str = "auto",
     switching: str = "auto",
@@ -104,16 +97,17 @@ def run(
         raise ValueError(f"evaluation={evaluation!r} does not run on 'cpu': pass 'cpu'")
     if switching not in ("auto", "sequential"):
         raise ValueError(f"switching={switching!r} does not run on 'cpu': pass 'sequential'")
-    mates = row_to_col, col_to_row
+    costs, limit, control = task.costs, task.limit, task.control
+    (row_to_col, col_to_row), (row_dual, col_dual) = task.mates, task.duals
     price = np.minimum(col_dual, 0)
     row_dual[:] = -costs.largest if limit is None else min(-costs.largest, limit)
     col_dual[:] = 0
-    if not start_from(start, costs, *mates, control, limit=limit, threads=threads, seed=seed):
+    if not start_from(start, task):
         return False
     if row_to_col.size == 0 or (limit is None and (row_to_col < 0).any()):
         return True
-    differences = Differences(costs, *mates, col_dual.dtype.type, limit)
-    with Workers(threads, costs.nnz) as workers:
+    differences = Differences(costs, row_to_col, col_to_row, col_dual.dtype.type, limit)
+    with Workers(task.threads, costs.nnz) as workers:
         if not switch_until_none(differences, _Evaluation(differences, workers, control), control):
             return False
     with control.part("bound"):
@@ -123,22 +117,11 @@ def run(
 # -- the start -------------------------------------------------------------------------------------
 
 
-def start_from(
-    start: str,
-    costs: Any,
-    row_to_col: np.ndarray,
-    col_to_row: np.ndarray,
-    control: Any,
-    *,
-    limit: float | None,
-    threads: int,
-    seed: int,
-) -> bool:
-    """Assign the rows that are free, all if there is no limit and they can be; False when stopped.
-
-    Parameters are those of `run`.
-    """
-    rng = np.random.default_rng(seed)
+def start_from(start: str, task: AssignmentTask) -> bool:
+    """Assign free rows, all if there is no limit and they can be; False when stopped."""
+    costs, limit = task.costs, task.limit
+    row_to_col, col_to_row = task.mates
+    rng = np.random.default_rng(task.seed)
     rows = rng.permutation(np.flatnonzero(row_to_col < 0))
     turns = rng.integers(0, 2**31, rows.size)
     entries, far = _entries(costs), _far(costs)
@@ -147,11 +130,11 @@ def start_from(
     done = 0
     while done < rows.size:
         done = take(entries, row_to_col, col_to_row, rows, turns, done, row_limit, far, BUDGET)
-        if control.tick(count_matched(row_to_col)):
+        if task.control.tick(count_matched(row_to_col)):
             return False
     if limit is not None or (row_to_col >= 0).all():
         return True
-    return complete(costs, row_to_col, col_to_row, control, threads=threads, seed=seed)
+    return complete(task, row_to_col, col_to_row)
 
 
 # -- switching -------------------------------------------------------------------------------------

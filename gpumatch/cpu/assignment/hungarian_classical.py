@@ -45,6 +45,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
+from gpumatch.contracts import AssignmentTask
 from gpumatch.cpu.assignment.hungarian_problem import BUDGET, Problem, tight_at
 
 __all__ = ["run"]
@@ -56,18 +57,7 @@ BLOCK = 64  # columns that are looked at together, and one by one only if that f
 _kernel = njit(cache=True, nogil=True, fastmath={"nnan", "nsz"})
 
 
-def run(
-    costs: Any,
-    row_to_col: np.ndarray,
-    col_to_row: np.ndarray,
-    row_dual: np.ndarray,
-    col_dual: np.ndarray,
-    control: Any,
-    *,
-    limit: float | None,
-    threads: int,
-    seed: int,
-) -> bool:
+def run(task: AssignmentTask) -> bool:
     """Match the rows at least cost, as `gpumatch.assignment` tells; True unless stopped.
 
     The first assignments, then each search, are a phase of the statistics, with its dual
@@ -75,8 +65,8 @@ def run(
     the dual updates and the augmentations are recorded. One thread; the result depends on nothing
     but the costs.
     """
-    arrays = row_to_col, col_to_row, row_dual, col_dual
-    with Problem(costs, *arrays, limit=limit, threads=1) as problem:
+    control = task.control
+    with Problem(task, threads=1) as problem:
         with control.part("initial reduction"):
             if not problem.reduce(control):
                 return False

@@ -28,6 +28,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
+from gpumatch.contracts import AssignmentTask
 from gpumatch.cpu.numba_tools.workers import Workers
 
 __all__ = ["BUDGET", "Problem", "dense_matrix", "tight_at"]
@@ -90,20 +91,12 @@ class Problem:
     from the column duals anew, so that they hold up to one rounding.
     """
 
-    def __init__(
-        self,
-        costs: Any,
-        row_to_col: np.ndarray,
-        col_to_row: np.ndarray,
-        row_dual: np.ndarray,
-        col_dual: np.ndarray,
-        *,
-        limit: float | None,
-        threads: int,
-    ) -> None:
-        self._given = row_to_col, col_to_row, row_dual, col_dual
-        self.values = dense_matrix(costs, limit)
-        self._largest = max(costs.largest, abs(limit or 0))
+    def __init__(self, task: AssignmentTask, *, threads: int) -> None:
+        row_to_col, col_to_row = task.mates
+        col_dual = task.solution.col_dual
+        self._given = task.solution
+        self.values = dense_matrix(task.costs, task.limit)
+        self._largest = max(task.costs.largest, abs(task.limit or 0))
         nrows, ncols = self.values.shape
         number = col_dual.dtype
         self.real = col_to_row.size
@@ -124,7 +117,7 @@ class Problem:
 
     def __exit__(self, *exception: Any) -> None:
         self.workers.__exit__(*exception)
-        row_to_col, col_to_row, row_dual, col_dual = self._given
+        (row_to_col, col_to_row), (row_dual, col_dual) = self._given.mates, self._given.duals
         row_to_col[:] = np.where(self.row_to_col < self.real, self.row_to_col, -1)
         rows = np.flatnonzero(row_to_col >= 0)
         col_to_row[:] = -1

@@ -54,6 +54,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
+from gpumatch.contracts import AssignmentTask
 from gpumatch.cpu.assignment.hungarian_problem import BUDGET, Problem, tight_at
 
 __all__ = ["run"]
@@ -65,19 +66,7 @@ WIDE = 2**18  # entries that are worth waking the other threads
 _kernel = njit(cache=True, nogil=True, fastmath={"nnan", "nsz"})
 
 
-def run(
-    costs: Any,
-    row_to_col: np.ndarray,
-    col_to_row: np.ndarray,
-    row_dual: np.ndarray,
-    col_dual: np.ndarray,
-    control: Any,
-    *,
-    limit: float | None,
-    threads: int,
-    seed: int,
-    search: str = "levels",
-) -> bool:
+def run(task: AssignmentTask, *, search: str = "levels") -> bool:
     """Match the rows at least cost, as `gpumatch.assignment` tells; True unless stopped.
 
     The first assignments, then each search, are a phase of the statistics, with its dual
@@ -85,8 +74,8 @@ def run(
     the dual updates and the augmentations are recorded.
     """
     kind = {"levels": _Levels, "stack": _Stack}[search]
-    arrays = row_to_col, col_to_row, row_dual, col_dual
-    with Problem(costs, *arrays, limit=limit, threads=threads) as problem:
+    control = task.control
+    with Problem(task, threads=task.threads) as problem:
         with control.part("initial reduction"):
             if not problem.reduce(control):
                 return False

@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 
 from gpumatch.arrays import count_matched
+from gpumatch.contracts import AssignmentTask
 from gpumatch.cpu.assignment import dense_paths, sparse_paths
 from gpumatch.cpu.assignment.dense_paths import HEAD, LANES, SCANS, SPENT
 
@@ -40,25 +41,15 @@ ADOPTIONS = 4
 """Times that given prices are mended before they are given up."""
 
 
-def run(
-    costs: Any,
-    row_to_col: np.ndarray,
-    col_to_row: np.ndarray,
-    row_dual: np.ndarray,
-    col_dual: np.ndarray,
-    control: Any,
-    *,
-    limit: float | None,
-    threads: int,
-    seed: int,
-) -> bool:
+def run(task: AssignmentTask) -> bool:
     """Match the rows at least cost, as `gpumatch.assignment` tells; True unless stopped."""
-    kind = _SparsePaths if costs.is_sparse else _DensePaths
-    paths = kind(costs, row_to_col, col_to_row, col_dual, limit)
+    control = task.control
+    kind = _SparsePaths if task.costs.is_sparse else _DensePaths
+    paths = kind(task.costs, *task.mates, task.solution.col_dual, task.limit)
     try:
         return paths.begin(control) and paths.bid(control) and paths.augment(control)
     finally:
-        paths.write_duals(row_dual, col_dual)
+        paths.write_duals(*task.duals)
 
 
 class _Paths(ABC):

@@ -8,12 +8,10 @@ algorithms*, ACM TOMS 38(2), 2011, section 2.1 (there from the columns).
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
 from numba import njit
 
 from gpumatch.arrays import count_matched
+from gpumatch.contracts import MatchingTask
 from gpumatch.cpu.matching.sides import blocks
 
 __all__ = ["run"]
@@ -35,19 +33,12 @@ def _take_first_free(first, last, indptr, indices, row_to_col, col_to_row):
     return taken
 
 
-def run(
-    graph: Any,
-    row_to_col: np.ndarray,
-    col_to_row: np.ndarray,
-    control: Any,
-    *,
-    threads: int,
-    seed: int,
-) -> bool:
+def run(task: MatchingTask) -> bool:
     """Extend the matching to a maximal one; True unless ``control`` stopped it.
 
     One thread, the same result for every ``seed``.
     """
+    graph, row_to_col, col_to_row, control = task.graph, *task.mates, task.control
     matched = count_matched(row_to_col)
     for first, last in blocks(graph.indptr):
         if control.tick(matched):

@@ -53,11 +53,10 @@ tree-grafting*, IEEE TPDS 28(1), 2017; sweeps: see `lookahead_search`.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from gpumatch.arrays import count_matched
+from gpumatch.contracts import MatchingTask
 from gpumatch.cpu.matching.forests import Forests
 from gpumatch.cpu.matching.lookahead_search import LookaheadSearch
 from gpumatch.cpu.matching.one_by_one import search
@@ -71,16 +70,9 @@ _FEW_EDGES = 2**13  # up to which rows are searched from one by one
 _READINGS = 16  # of all edges, while they are few
 
 
-def run(
-    graph: Any,
-    row_to_col: np.ndarray,
-    col_to_row: np.ndarray,
-    control: Any,
-    *,
-    threads: int,
-    seed: int,
-) -> bool:
+def run(task: MatchingTask) -> bool:
     """Extend the matching to a maximum one; True unless ``control`` stopped it."""
+    graph, row_to_col, col_to_row, control = task.graph, *task.mates, task.control
     matched = count_matched(row_to_col)
     if matched == graph.ncols:
         return True
@@ -98,7 +90,7 @@ def run(
         return True
     unpaid = 0
     sweep = None
-    with Workers(threads, graph.nnz) as workers:
+    with Workers(task.threads, graph.nnz) as workers:
         forests = Forests(graph, row_to_col, col_to_row, workers)
         while True:
             if control.tick(matched) or not forests.grow(control, matched):

@@ -8,23 +8,14 @@ Comput. 2(4), 1973.
 
 from __future__ import annotations
 
-from typing import Any
+import dataclasses
 
-import numpy as np
-
+from gpumatch.contracts import MatchingTask
 from gpumatch.cpu.matching import p_hk
 
 __all__ = ["run"]
 
 
-def run(
-    graph: Any,
-    row_to_col: np.ndarray,
-    col_to_row: np.ndarray,
-    control: Any,
-    *,
-    threads: int,
-    seed: int,
-) -> bool:
+def run(task: MatchingTask) -> bool:
     """Extend the matching to a maximum one; True unless ``control`` stopped it."""
-    return p_hk.run(graph, row_to_col, col_to_row, control, threads=1, seed=seed)
+    return p_hk.run(dataclasses.replace(task, threads=1))

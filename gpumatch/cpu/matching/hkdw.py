@@ -14,11 +14,8 @@ Reference: Duff, Wiberg, *Remarks on implementation of O(n^1/2 τ) assignment al
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
-
 from gpumatch.arrays import count_matched
+from gpumatch.contracts import MatchingTask
 from gpumatch.cpu.matching.level_search import LevelSearch
 from gpumatch.cpu.matching.lookahead_search import LookaheadSearch
 from gpumatch.cpu.matching.sides import larger_side, smaller_side
@@ -27,16 +24,9 @@ from gpumatch.cpu.numba_tools.workers import Workers
 __all__ = ["run"]
 
 
-def run(
-    graph: Any,
-    row_to_col: np.ndarray,
-    col_to_row: np.ndarray,
-    control: Any,
-    *,
-    threads: int,
-    seed: int,
-) -> bool:
+def run(task: MatchingTask) -> bool:
     """Extend the matching to a maximum one; True unless ``control`` stopped it."""
+    graph, row_to_col, col_to_row, control = task.graph, *task.mates, task.control
     matched = count_matched(row_to_col)
     with Workers(1, graph.nnz) as workers:
         shortest = LevelSearch(smaller_side(graph, row_to_col, col_to_row), workers)

@@ -23,11 +23,10 @@ Langguth, Manne, Sanders, *Heuristic initialization for bipartite matching probl
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numba import njit
 
+from gpumatch.contracts import MatchingTask
 from gpumatch.cpu.matching.sides import BUDGET, blocks
 
 __all__ = ["run"]
@@ -147,16 +146,9 @@ def _by_degree(row_to_col: np.ndarray, row_live: np.ndarray, seed: int) -> np.nd
     return rows[np.argsort(degrees, kind="stable")]
 
 
-def run(
-    graph: Any,
-    row_to_col: np.ndarray,
-    col_to_row: np.ndarray,
-    control: Any,
-    *,
-    threads: int,
-    seed: int,
-) -> bool:
+def run(task: MatchingTask) -> bool:
     """Extend the matching to a maximal one; True unless ``control`` stopped it. One thread."""
+    graph, row_to_col, col_to_row, control = task.graph, *task.mates, task.control
     row_live, col_live = np.empty(graph.nrows, np.int64), np.empty(graph.ncols, np.int64)
     piles = np.empty((2, graph.nrows + graph.ncols), np.int32)
     heights = np.zeros(2, np.int64)
@@ -184,7 +176,7 @@ def run(
     while not _match(*state, nothing, progress, BUDGET):
         if control.tick(int(progress[1])):
             return False
-    order = _by_degree(row_to_col, row_live, seed)
+    order = _by_degree(row_to_col, row_live, task.seed)
     while not _match(*state, order, progress, BUDGET):
         if control.tick(int(progress[1])):
             return False

@@ -36,6 +36,7 @@ import numpy as np
 from numba import njit
 
 from gpumatch.arrays import count_matched
+from gpumatch.contracts import MatchingTask
 from gpumatch.cpu.matching.sides import BUDGET, Side, free_vertices, smaller_side
 from gpumatch.cpu.numba_tools.atomics import cas, fetch_add, load
 from gpumatch.cpu.numba_tools.workers import Workers
@@ -156,18 +157,11 @@ class _DisjointSearch:
         return int(found.sum())
 
 
-def run(
-    graph: Any,
-    row_to_col: np.ndarray,
-    col_to_row: np.ndarray,
-    control: Any,
-    *,
-    threads: int,
-    seed: int,
-) -> bool:
+def run(task: MatchingTask) -> bool:
     """Extend the matching to a maximum one; True unless ``control`` stopped it."""
+    graph, row_to_col, col_to_row, control = task.graph, *task.mates, task.control
     matched = count_matched(row_to_col)
-    with Workers(threads, graph.nnz) as workers:
+    with Workers(task.threads, graph.nnz) as workers:
         search = _DisjointSearch(smaller_side(graph, row_to_col, col_to_row), workers)
         found = -1
         while found:

@@ -12,11 +12,8 @@ maximum matching in bipartite graphs*, IPDPS 2012, section III.
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
-
 from gpumatch.arrays import count_matched
+from gpumatch.contracts import MatchingTask
 from gpumatch.cpu.matching.level_search import LevelSearch
 from gpumatch.cpu.matching.sides import smaller_side
 from gpumatch.cpu.numba_tools.workers import Workers
@@ -24,18 +21,11 @@ from gpumatch.cpu.numba_tools.workers import Workers
 __all__ = ["run"]
 
 
-def run(
-    graph: Any,
-    row_to_col: np.ndarray,
-    col_to_row: np.ndarray,
-    control: Any,
-    *,
-    threads: int,
-    seed: int,
-) -> bool:
+def run(task: MatchingTask) -> bool:
     """Extend the matching to a maximum one; True unless ``control`` stopped it."""
+    graph, row_to_col, col_to_row, control = task.graph, *task.mates, task.control
     matched = count_matched(row_to_col)
-    with Workers(threads, graph.nnz) as workers:
+    with Workers(task.threads, graph.nnz) as workers:
         search = LevelSearch(smaller_side(graph, row_to_col, col_to_row), workers)
         found = -1
         while found:

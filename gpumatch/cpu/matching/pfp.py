@@ -9,23 +9,14 @@ ACM TOMS 38(2), 2011, section 2.2 (PF+).
 
 from __future__ import annotations
 
-from typing import Any
+import dataclasses
 
-import numpy as np
-
+from gpumatch.contracts import MatchingTask
 from gpumatch.cpu.matching import p_pfp
 
 __all__ = ["run"]
 
 
-def run(
-    graph: Any,
-    row_to_col: np.ndarray,
-    col_to_row: np.ndarray,
-    control: Any,
-    *,
-    threads: int,
-    seed: int,
-) -> bool:
+def run(task: MatchingTask) -> bool:
     """Extend the matching to a maximum one; True unless ``control`` stopped it."""
-    return p_pfp.run(graph, row_to_col, col_to_row, control, threads=1, seed=seed)
+    return p_pfp.run(dataclasses.replace(task, threads=1))

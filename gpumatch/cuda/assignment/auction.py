@@ -25,9 +25,10 @@ import numpy as np
 from gpumatch import backends
 from gpumatch.arrays import any_true
 from gpumatch.auction_schedule import Precision, close_gaps
+from gpumatch.contracts import AssignmentTask, Solution
 from gpumatch.cuda import kernels as module
 from gpumatch.cuda.assignment import hungarian
-from gpumatch.cuda.assignment.costs import Solution, copy_to, moved_to_device
+from gpumatch.cuda.assignment.costs import copy_to, moved_to_device
 from gpumatch.cuda.matching import cheap
 from gpumatch.cuda.matching import engine as matching_engine
 
@@ -42,20 +43,7 @@ _STATE = np.dtype(
 )
 
 
-def run(
-    costs: Any,
-    row_to_col: Any,
-    col_to_row: Any,
-    row_dual: Any,
-    col_dual: Any,
-    control: Any,
-    *,
-    limit: float | None,
-    threads: int,
-    seed: int,
-    finish: str = "exact",
-    convergence: str = "counter",
-) -> bool:
+def run(task: AssignmentTask, *, finish: str = "exact", convergence: str = "counter") -> bool:
     """Match the rows at least cost, as `gpumatch.assignment` tells.
 
     Parameters
@@ -72,27 +60,29 @@ def run(
         True when it ended with an optimal assignment, or none exists; False when stopped, or when
         a gap is left.
     """
-    solution = Solution(row_to_col, col_to_row, row_dual, col_dual)
-    if costs.shape[0] == 0:
-        col_dual[:] = 0
+    solution, limit = task.solution, task.limit
+    if task.costs.shape[0] == 0:
+        solution.col_dual[:] = 0
         return True
-    costs = moved_to_device(costs)
+    costs = moved_to_device(task.costs)
+    task = task.with_costs(costs)
     if limit is None and not costs.is_complete:
-        largest = _largest_matching(costs, control, threads, seed)
+        largest = _largest_matching(task)
         if largest is None:
             return False
         if any_true(largest[0] < 0):
-            copy_to(row_to_col, largest[0])
-            copy_to(col_to_row, largest[1])
+            copy_to(solution.row_to_col, largest[0])
+            copy_to(solution.col_to_row, largest[1])
             return True
     precision = Precision.of(costs, limit, bits=_BITS)
     if precision.is_workable:
-        done = _hold(_Auction(costs, col_dual, limit, precision, convergence), solution, control)
+        auction = _Auction(costs, solution.col_dual, limit, precision, convergence)
+        done = _hold(auction, solution, task.control)
         if not done or precision.is_exact:
             return done
         if finish == "epsilon":
             return False
-    return _close_gap(costs, solution, control, limit=limit, threads=threads, seed=seed)
+    return _close_gap(task)
 
 
 def _hold(auction: _Auction, solution: Solution, control: Any) -> bool:
@@ -103,27 +93,23 @@ def _hold(auction: _Auction, solution: Solution, control: Any) -> bool:
         auction.write(solution)
 
 
-def _close_gap(costs: Any, solution: Solution, control: Any, **options: Any) -> bool:
+def _close_gap(task: AssignmentTask) -> bool:
     """Find the optimum from the auction's prices: on the CPU where no dense matrix has room."""
     try:
-        return hungarian.run_tree(costs, *solution, control, **options)
+        return hungarian.run_tree(task)
     except MemoryError:
-        if not costs.is_sparse:
+        if not task.costs.is_sparse:
             raise
     host = backends.module_for("assignment.shortest_augmenting_path", on_device=False)
-    return host.run(costs.to_host(), *solution, control, **options)
+    return host.run(task.with_costs(task.costs.to_host()))
 
 
-def _largest_matching(
-    costs: Any, control: Any, threads: int, seed: int
-) -> tuple[cp.ndarray, cp.ndarray] | None:
+def _largest_matching(task: AssignmentTask) -> tuple[cp.ndarray, cp.ndarray] | None:
     """As many pairs as are allowed at once, whatever they cost; None when stopped."""
-    graph = costs.pattern()
+    graph = task.costs.pattern()
     mates = module.unmatched(graph.nrows), module.unmatched(graph.ncols)
-    for step in (cheap.run, matching_engine.run):
-        if not step(graph, *mates, control, threads=threads, seed=seed):
-            return None
-    return mates
+    matching = task.matching(graph, *mates)
+    return mates if cheap.run(matching) and matching_engine.run(matching) else None
 
 
 # -- the driver ------------------------------------------------------------------------------------
@@ -281,7 +267,8 @@ class _Auction:
         least = _Entries.of(self.costs, 0).least_reduced(price, row_to_col.size)
         if self.limit is not None:
             cp.minimum(least, self.limit, out=least, casting="unsafe")
-        for target, source in zip(solution, (row_to_col, col_to_row, least, price)):
+        targets = *solution.mates, *solution.duals
+        for target, source in zip(targets, (row_to_col, col_to_row, least, price)):
             copy_to(target, source)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import cupy as cp
 import numpy as np
@@ -10,19 +10,10 @@ import numpy as np
 from gpumatch import backends
 from gpumatch.cuda import kernels as module
 
-__all__ = ["NEVER", "Solution", "copy_to", "dense_matrix", "moved_to_device"]
+__all__ = ["NEVER", "copy_to", "dense_matrix", "moved_to_device"]
 
 NEVER = np.int64(2**63 - 1)
 """Forbids a pair among integers: kNever in dense_costs.cuh."""
-
-
-class Solution(NamedTuple):
-    """The arrays that an algorithm is given, as `gpumatch.assignment` tells; on host or device."""
-
-    row_to_col: Any
-    col_to_row: Any
-    row_dual: Any
-    col_dual: Any
 
 
 def copy_to(target: Any, source: cp.ndarray) -> None:

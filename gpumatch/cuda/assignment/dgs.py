@@ -34,6 +34,7 @@ import numpy as np
 from gpumatch import backends
 from gpumatch.arrays import any_true, count_matched
 from gpumatch.bipartite import BipartiteGraph
+from gpumatch.contracts import AssignmentTask
 from gpumatch.cuda import kernels as module
 from gpumatch.cuda.assignment.costs import copy_to, dense_matrix
 from gpumatch.cuda.matching import engine as matching_engine
@@ -85,16 +86,8 @@ _FORMS["auto"] = _FORMS["block"]
 
 
 def run(
-    costs: Any,
-    row_to_col: np.ndarray,
-    col_to_row: np.ndarray,
-    row_dual: np.ndarray,
-    col_dual: np.ndarray,
-    control: Any,
+    task: AssignmentTask,
     *,
-    limit: float | None,
-    threads: int,
-    seed: int,
     start: str = "random",
     evaluation: str = "auto",
     switching: str = "auto",
@@ -112,6 +105,8 @@ def run(
     """
     if evaluation not in _FORMS:
         raise ValueError(f"evaluation={evaluation!r} does not run on 'cuda': pass 'block'")
+    costs, limit, control = task.costs, task.limit, task.control
+    (row_to_col, col_to_row), (row_dual, col_dual) = task.mates, task.duals
     price = cp.minimum(cp.asarray(col_dual), 0)
     row_dual[:] = -costs.largest if limit is None else min(-costs.largest, limit)
     col_dual[:] = 0
@@ -120,13 +115,12 @@ def run(
     with control.part("transposition"):
         problem = _Problem(costs, limit)
         _wait()
-    form, mates = _FORMS[evaluation], (row_to_col, col_to_row)
+    form = _FORMS[evaluation]
     if switching == "sequential":
-        options = {"threads": threads, "seed": seed}
-        ended = _switch_on_host(problem, form, costs, *mates, control, limit, start, options)
+        ended = _switch_on_host(problem, form, task, start)
     else:
         try:
-            ended = _switch_on_device(problem, form, *mates, control, start, seed)
+            ended = _switch_on_device(problem, form, task, start)
         finally:
             copy_to(row_to_col, problem.rows.mate)
             copy_to(col_to_row, problem.cols.mate)
@@ -273,21 +267,15 @@ class _Evaluator:
 # -- the start -------------------------------------------------------------------------------------
 
 
-def _start(
-    problem: _Problem,
-    row_to_col: np.ndarray,
-    col_to_row: np.ndarray,
-    control: Any,
-    start: str,
-    seed: int,
-) -> bool:
+def _start(problem: _Problem, task: AssignmentTask, start: str) -> bool:
     """Assign the rows that are free, all if they must be and can; False when stopped."""
+    row_to_col, col_to_row = task.mates
     problem.rows.mate.set(row_to_col)
     problem.cols.mate.set(col_to_row)
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(task.seed)
     rows, cols = np.flatnonzero(row_to_col < 0), np.flatnonzero(col_to_row < 0)
     if start == "greedy":
-        ended = _take_cheapest(problem, rng.permutation(rows), control)
+        ended = _take_cheapest(problem, rng.permutation(rows), task.control)
     else:
         ended = _take_any(problem, rows, rng.permutation(cols)[: rows.size])
     if not ended or problem.is_complete or not problem.must_match:
@@ -296,7 +284,7 @@ def _start(
         return True
     allowed = BipartiteGraph(problem.rows.costs < problem.far)
     mates = problem.rows.mate, problem.cols.mate
-    return matching_engine.run(allowed, *mates, control, seed=seed, threads=1)
+    return matching_engine.run(task.matching(allowed, *mates))
 
 
 def _take_any(problem: _Problem, rows: np.ndarray, cols: np.ndarray) -> bool:
@@ -330,18 +318,11 @@ def _take_cheapest(problem: _Problem, rows: np.ndarray, control: Any) -> bool:
 # -- switching -------------------------------------------------------------------------------------
 
 
-def _switch_on_device(
-    problem: _Problem,
-    form: _Form,
-    row_to_col: np.ndarray,
-    col_to_row: np.ndarray,
-    control: Any,
-    start: str,
-    seed: int,
-) -> bool:
+def _switch_on_device(problem: _Problem, form: _Form, task: AssignmentTask, start: str) -> bool:
     """Algorithm 3: evaluate all and switch, until nothing changes; False when stopped."""
+    control = task.control
     with control.part("start"):
-        if not _start(problem, row_to_col, col_to_row, control, start, seed):
+        if not _start(problem, task, start):
             return False
         matched = problem.count_matched()
     if problem.must_match and matched < problem.nrows:
@@ -405,27 +386,17 @@ class _Switching:
                 return True
 
 
-def _switch_on_host(
-    problem: _Problem,
-    form: _Form,
-    costs: Any,
-    row_to_col: np.ndarray,
-    col_to_row: np.ndarray,
-    control: Any,
-    limit: float | None,
-    start: str,
-    options: dict[str, Any],
-) -> bool:
+def _switch_on_host(problem: _Problem, form: _Form, task: AssignmentTask, start: str) -> bool:
     """Algorithm 1, its evaluations of all on the device: the mixed form; False when stopped."""
     host: Any = backends.module_for("assignment.dgs", on_device=False)
-    costs = costs.to_host()
-    mates = row_to_col, col_to_row
+    task = task.with_costs(task.costs.to_host())
+    limit, control, (row_to_col, col_to_row) = task.limit, task.control, task.mates
     with control.part("start"):
-        if not host.start_from(start, costs, *mates, control, limit=limit, **options):
+        if not host.start_from(start, task):
             return False
     if limit is None and any_true(row_to_col < 0):
         return True
-    differences = host.Differences(costs, *mates, type(problem.far), limit)
+    differences = host.Differences(task.costs, row_to_col, col_to_row, type(problem.far), limit)
     evaluator = _Evaluator(problem, form, serves_mates=False)
     found = (
         *((problem.rows.gain, differences.row_gain), (problem.rows.choice, differences.row_choice)),

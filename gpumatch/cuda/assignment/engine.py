@@ -16,12 +16,10 @@ It has no kernels of its own: hungarian.py and auction.py have. Nor has it memor
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
-from typing import Any
 
-from gpumatch.arrays import count_matched
+from gpumatch.contracts import AssignmentTask
 from gpumatch.cuda.assignment import auction, hungarian
-from gpumatch.cuda.assignment.costs import Solution, moved_to_device
+from gpumatch.cuda.assignment.costs import moved_to_device
 from gpumatch.cuda.assignment.hungarian import Patience
 
 __all__ = ["run"]
@@ -30,34 +28,24 @@ _STEPS_FOR_MOST = 2048  # or one a row, if that is more
 _STEPS_A_ROW = 16
 
 
-def run(
-    costs: Any,
-    row_to_col: Any,
-    col_to_row: Any,
-    row_dual: Any,
-    col_dual: Any,
-    control: Any,
-    **options: Any,
-) -> bool:
+def run(task: AssignmentTask) -> bool:
     """Match the rows at least cost, as `gpumatch.assignment` tells; True unless stopped."""
-    solution = Solution(row_to_col, col_to_row, row_dual, col_dual)
-    costs = moved_to_device(costs)
-    if _grow_trees(costs, solution, control, options):
+    task = task.with_costs(moved_to_device(task.costs))
+    if _grow_trees(task):
         return True
-    if control.stopped:
+    if task.control.stopped:
         return False
-    trees = Solution(*(array.copy() for array in solution))
-    _begin_anew(solution)
+    trees = task.solution.copy()
+    task.solution.clear()
     ended, has_room = False, False
     try:
         with contextlib.suppress(MemoryError):
-            ended = auction.run(costs, *solution, control, **options)
+            ended = auction.run(task)
             has_room = True
     finally:
-        if not ended and count_matched(row_to_col) < count_matched(trees.row_to_col):
-            for array, of_trees in zip(solution, trees):
-                array[:] = of_trees
-    return ended if has_room else hungarian.run_tree(costs, *solution, control, **options)
+        if not ended and task.solution.matched < trees.matched:
+            task.solution.assign_from(trees)
+    return ended if has_room else hungarian.run_tree(task)
 
 
 def patience_for(nrows: int) -> Patience:
@@ -65,17 +53,11 @@ def patience_for(nrows: int) -> Patience:
     return Patience(max(_STEPS_FOR_MOST, nrows), _STEPS_FOR_MOST + _STEPS_A_ROW * nrows)
 
 
-def _grow_trees(costs: Any, solution: Solution, control: Any, options: Mapping[str, Any]) -> bool:
+def _grow_trees(task: AssignmentTask) -> bool:
     """Whether trees end in time, and have room for the matrix that they make of sparse costs."""
-    patience = patience_for(costs.shape[0])
     try:
-        return hungarian.run_tree(costs, *solution, control, patience=patience, **options)
+        return hungarian.run_tree(task, patience=patience_for(task.costs.shape[0]))
     except MemoryError:
-        if not costs.is_sparse:
+        if not task.costs.is_sparse:
             raise
     return False
-
-
-def _begin_anew(solution: Solution) -> None:
-    solution.row_to_col[:] = solution.col_to_row[:] = -1
-    solution.row_dual[:] = solution.col_dual[:] = 0

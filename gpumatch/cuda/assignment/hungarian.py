@@ -25,8 +25,9 @@ import cupyx
 import numpy as np
 
 from gpumatch.arrays import any_true, count_matched
+from gpumatch.contracts import AssignmentTask, Solution
 from gpumatch.cuda import kernels as module
-from gpumatch.cuda.assignment.costs import NEVER, Solution, copy_to, dense_matrix
+from gpumatch.cuda.assignment.costs import NEVER, copy_to, dense_matrix
 
 __all__ = ["Patience", "run_classical", "run_tree"]
 
@@ -86,40 +87,17 @@ class Patience(NamedTuple):
         return steps > self.in_all or (steps > self.for_most and 10 * wanting > rows)
 
 
-def run_classical(
-    costs: Any,
-    row_to_col: Any,
-    col_to_row: Any,
-    row_dual: Any,
-    col_dual: Any,
-    control: Any,
-    *,
-    limit: float | None,
-    threads: int,
-    seed: int,
-) -> bool:
+def run_classical(task: AssignmentTask) -> bool:
     """Match the rows at least cost, as `gpumatch.assignment` tells; True unless stopped.
 
     Which of several optimal assignments is found depends on the order in which the device runs its
-    threads; `seed` and `threads` have no part in it.
+    threads; `task.seed` and `task.threads` have no part in it.
     """
-    solution = Solution(row_to_col, col_to_row, row_dual, col_dual)
-    return _run(_Classical, costs, solution, control, limit)
+    return _run(_Classical, task)
 
 
 def run_tree(
-    costs: Any,
-    row_to_col: Any,
-    col_to_row: Any,
-    row_dual: Any,
-    col_dual: Any,
-    control: Any,
-    *,
-    limit: float | None,
-    search: str = "levels",
-    patience: Patience | None = None,
-    threads: int,
-    seed: int,
+    task: AssignmentTask, *, search: str = "levels", patience: Patience | None = None
 ) -> bool:
     """The same by alternating trees and column slacks, in the one order that the GPU has.
 
@@ -127,25 +105,18 @@ def run_tree(
     """
     if search != "levels":
         raise ValueError(f"search={search!r} runs on 'cpu', not on 'cuda'")
-    solution = Solution(row_to_col, col_to_row, row_dual, col_dual)
-    return _run(_Tree, costs, solution, control, limit, patience)
+    return _run(_Tree, task, patience)
 
 
-def _run(
-    kind: type[_Search],
-    costs: Any,
-    solution: Solution,
-    control: Any,
-    limit: float | None,
-    patience: Patience | None = None,
-) -> bool:
+def _run(kind: type[_Search], task: AssignmentTask, patience: Patience | None = None) -> bool:
+    costs, solution, control = task.costs, task.solution, task.control
     if costs.shape[0] == 0:
         solution.col_dual[:] = 0
         return True
     values, is_complete = dense_matrix(costs)
-    attempts = _attempts(costs, limit, is_complete)
+    attempts = _attempts(costs, task.limit, is_complete)
     for units in attempts:
-        problem = _Problem(values, units, limit, solution)
+        problem = _Problem(values, units, task.limit, solution)
         with control.part("initial reduction"):
             problem.reduce()
         search = kind(problem)

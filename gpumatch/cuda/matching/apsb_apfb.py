@@ -25,6 +25,7 @@ import cupyx
 import numpy as np
 
 from gpumatch.arrays import count_matched
+from gpumatch.contracts import MatchingTask
 from gpumatch.cuda import kernels as module
 from gpumatch.cuda.frontier import DeviceFrontier
 
@@ -53,23 +54,13 @@ VARIANTS = {
 }
 
 
-def run(
-    graph: Any,
-    row_to_col: cp.ndarray,
-    col_to_row: cp.ndarray,
-    control: Any,
-    *,
-    algorithm: str,
-    launch: str,
-    frontier: str = "scan",
-    seed: int,
-    threads: int,
-) -> bool:
+def run(task: MatchingTask, *, algorithm: str, launch: str, frontier: str = "scan") -> bool:
     """Extend the matching to a maximum one (Algorithm 1); False when `control` stops it.
 
     The matching found depends on the order in which the device runs its threads; `seed` and
     `threads` have no part in it.
     """
+    graph, row_to_col, col_to_row, control = task.graph, *task.mates, task.control
     make = QueuedPhases if frontier == "queue" else ScannedPhases
     search = make(graph, row_to_col, col_to_row, VARIANTS[algorithm], launch)
     matched = count_matched(row_to_col)

@@ -2,27 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import cupy as cp
 import numpy as np
 
+from gpumatch.contracts import MatchingTask
 from gpumatch.cuda import kernels as module
 
 
-def run(
-    graph: Any,
-    row_to_col: cp.ndarray,
-    col_to_row: cp.ndarray,
-    control: Any,
-    *,
-    seed: int,
-    threads: int,
-) -> bool:
+def run(task: MatchingTask) -> bool:
     """Match each free vertex to the first free one it can get; O(nnz).
 
     It is the columns that choose, or the rows where only their side of the graph is there.
     """
+    graph, row_to_col, col_to_row = task.graph, *task.mates
     if graph.has_cols:
         chooser, indptr, indices = col_to_row, graph.col_indptr, graph.col_indices
         chosen = row_to_col

@@ -18,6 +18,7 @@ import cupy as cp
 import cupyx
 import numpy as np
 
+from gpumatch.contracts import MatchingTask
 from gpumatch.cuda import kernels as module
 
 _KERNEL = "matching_engine<{Offset}>"
@@ -51,20 +52,13 @@ class _Side(NamedTuple):
     far_mate: cp.ndarray
 
 
-def run(
-    graph: Any,
-    row_to_col: cp.ndarray,
-    col_to_row: cp.ndarray,
-    control: Any,
-    *,
-    seed: int,
-    threads: int,
-) -> bool:
+def run(task: MatchingTask) -> bool:
     """Extend the matching to a maximum one; False when `control` stops it.
 
     Which of several maximum matchings is found depends on the order in which the device runs its
     threads; `seed` and `threads` have no part in it.
     """
+    graph, row_to_col, col_to_row, control = task.graph, *task.mates, task.control
     kernels = module.kernels_for(module.MATCHING_ENGINE, _any_offsets(graph).dtype)
     matched, free_rows, free_cols = _survey(kernels, graph, row_to_col, col_to_row)
     if free_rows < free_cols:

@@ -11,6 +11,7 @@ from typing import Any
 import cupy as cp
 import numpy as np
 
+from gpumatch.contracts import MatchingTask
 from gpumatch.cuda import kernels as module
 
 _FEW = 2  # neighbours up to which a vertex chooses first
@@ -18,19 +19,12 @@ _ANY = 2**31 - 1
 _HUB = 1024  # neighbours from which a block chooses for a vertex, as kHub in min_degree.cu
 
 
-def run(
-    graph: Any,
-    row_to_col: cp.ndarray,
-    col_to_row: cp.ndarray,
-    control: Any,
-    *,
-    seed: int,
-    threads: int,
-) -> bool:
+def run(task: MatchingTask) -> bool:
     """Match each free vertex to the free neighbour of least degree; O(nnz).
 
     It is the columns that choose, or the rows where only their side of the graph is there.
     """
+    graph, row_to_col, col_to_row = task.graph, *task.mates
     if graph.has_cols:
         indptr, indices, mate, chosen_mate = *_columns(graph), col_to_row, row_to_col
         chosen_indptr = graph.indptr if graph.has_rows else None
@@ -47,7 +41,7 @@ def run(
     hubs = cp.zeros(1 + most_hubs, cp.int32)  # their number, and they
     choosers = module.struct(
         *(indptr, indices, mate.size, mate, chosen_mate, standing),
-        *(module.pointer(hubs, hubs.itemsize), hubs, seed % 2**31),
+        *(module.pointer(hubs, hubs.itemsize), hubs, task.seed % 2**31),
     )
     grid, block = (module.blocks_for(mate.size),), (module.BLOCK,)
     for most in (_FEW, _ANY):

@@ -8,6 +8,7 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 from scipy.sparse import coo_array
 
+from gpumatch.contracts import AssignmentTask, Solution
 from gpumatch.costs import DenseCosts, SparseCosts
 
 
@@ -54,6 +55,8 @@ class Solved:
         mates=(),
         price=None,
         kind="dense",
+        threads=1,
+        seed=0,
         **options,
     ):
         nrows, ncols = matrix.shape
@@ -65,17 +68,13 @@ class Solved:
             self.row_to_col[row], self.col_to_row[col] = col, row
         self.row_dual = np.zeros(nrows, number)
         self.col_dual = np.zeros(ncols, number) if price is None else price.astype(number)
-        arrays = self.row_to_col, self.col_to_row, self.row_dual, self.col_dual
+        solution = Solution(self.row_to_col, self.col_to_row, self.row_dual, self.col_dual)
         self.control = control or Trace()
         self.error = None
         try:
-            self.ended = run(
-                problem(matrix, kind),
-                *arrays,
-                self.control,
-                limit=limit,
-                **({"threads": 1, "seed": 0} | options),
-            )
+            costs = problem(matrix, kind)
+            task = AssignmentTask(costs, solution, self.control, limit, threads, seed)
+            self.ended = run(task, **options)
         except KeyboardInterrupt as exc:
             self.ended, self.error = False, exc
 

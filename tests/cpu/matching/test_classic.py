@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpumatch.bipartite import BipartiteGraph
+from gpumatch.contracts import MatchingTask
 from gpumatch.cpu.matching import (
     cheap,
     hk,
@@ -50,16 +51,15 @@ STARTS = {"none": None, "cheap": cheap, "karp-sipser": karp_sipser}
 def start(name, graph, seed=0):
     mates = unmatched(graph)
     if STARTS[name] is not None:
-        STARTS[name].run(graph, *mates, FreeRun(), threads=1, seed=seed)
+        STARTS[name].run(MatchingTask(graph, *mates, FreeRun(), seed=seed))
     return mates
 
 
 def match(name, graph, mates=None, control=None, threads=1):
     """Extend the mates by the algorithm; whether it finished, and the mates."""
     mates = unmatched(graph) if mates is None else mates
-    finished = ALGORITHMS[name].run(
-        graph, *mates, FreeRun() if control is None else control, threads=threads, seed=0
-    )
+    control = FreeRun() if control is None else control
+    finished = ALGORITHMS[name].run(MatchingTask(graph, *mates, control, threads))
     return finished, mates
 
 

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from gpumatch.contracts import MatchingTask
 from gpumatch.cpu.matching import cheap, forests, karp_sipser, lookahead_search
 from gpumatch.cpu.matching import engine as matching_engine
 from gpumatch.cpu.numba_tools import workers
@@ -37,7 +38,7 @@ STARTS = {"none": None, "cheap": cheap, "karp-sipser": karp_sipser}
 def start(name, graph):
     mates = unmatched(graph)
     if STARTS[name] is not None:
-        STARTS[name].run(graph, *mates, FreeRun(), threads=1, seed=0)
+        STARTS[name].run(MatchingTask(graph, *mates, FreeRun()))
     return mates
 
 
@@ -45,7 +46,7 @@ def match(graph, mates=None, control=None, threads=1):
     """Extend the mates; whether the engine finished, and the mates."""
     mates = unmatched(graph) if mates is None else mates
     control = FreeRun() if control is None else control
-    return matching_engine.run(graph, *mates, control, threads=threads, seed=0), mates
+    return matching_engine.run(MatchingTask(graph, *mates, control, threads)), mates
 
 
 def scattered(graph, share, seed):

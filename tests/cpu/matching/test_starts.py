@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gpumatch.contracts import MatchingTask
 from gpumatch.cpu.matching import cheap, karp_sipser
 from tests.cpu.matching.cases import (
     CASES,
@@ -24,7 +25,7 @@ STARTS = {"cheap": cheap, "karp-sipser": karp_sipser}
 
 def start(name, graph, mates=None, control=None, seed=0):
     mates = unmatched(graph) if mates is None else mates
-    finished = STARTS[name].run(graph, *mates, control or FreeRun(), threads=1, seed=seed)
+    finished = STARTS[name].run(MatchingTask(graph, *mates, control or FreeRun(), seed=seed))
     return finished, mates
 
 

@@ -341,6 +341,7 @@ def test_tall_costs_are_turned():
 @pytest.mark.parametrize("limit", [None, 4])
 @pytest.mark.parametrize("shape", [(1, 1), (50, 50), (700, 700), (2500, 3000)])
 def test_the_greedy_start_is_the_cpus(shape, limit, windows, monkeypatch):
+    from gpumatch.contracts import AssignmentTask, Solution
     from gpumatch.cpu.assignment import dgs as on_cpu
     from gpumatch.cuda.assignment import dgs
     from tests.cpu.matching.cases import FreeRun
@@ -352,11 +353,11 @@ def test_the_greedy_start_is_the_cpus(shape, limit, windows, monkeypatch):
     problem = problem_on_device(matrix, limit)
     rows, cols = (np.full(size, -1, np.int32) for size in shape)
     rows[0], cols[shape[1] // 2] = shape[1] // 2, 0
-    assert dgs._start(problem, rows, cols, FreeRun(), "greedy", 5)
-    on_cpu.start_from(
-        "greedy", as_costs(matrix).problem(False, False), rows, cols, FreeRun(),
-        limit=limit, threads=1, seed=5,
-    )  # fmt: skip
+    solution = Solution(rows, cols, np.zeros(shape[0]), np.zeros(shape[1]))
+    on_host = as_costs(matrix).problem(False, False)
+    task = AssignmentTask(on_host, solution, FreeRun(), limit, seed=5)
+    assert dgs._start(problem, task, "greedy")
+    on_cpu.start_from("greedy", task)
     assert (problem.rows.mate.get() == rows).all()
     assert (problem.cols.mate.get() == cols).all()
 

@@ -16,6 +16,7 @@ from graphs import costs
 
 cupy = pytest.importorskip("cupy")
 
+from gpumatch.contracts import AssignmentTask, Solution  # noqa: E402
 from gpumatch.cuda.assignment import (  # noqa: E402  they import cupy
     auction,
     engine,
@@ -44,11 +45,12 @@ def calls(monkeypatch):
     made, orders, held = [], {}, []
 
     def stand_in(name):
-        def run(costs, *solution, **options):
+        def run(task, **options):
+            solution = *task.mates, *task.duals
             caught = Caught()
             held.append(weakref.ref(caught))
             alive = sum(one() is not None for one in held) - 1
-            made.append((name, [part.tolist() for part in solution[:4]], options, alive))
+            made.append((name, [part.tolist() for part in solution], options, alive))
             order = orders[name].pop(0)
             if isinstance(order, type):
                 raise order
@@ -67,13 +69,18 @@ def calls(monkeypatch):
 
 def drive(*, stopped=False, is_sparse=False):
     """The engine's answer, and what it leaves."""
+    task = task_of_three(stopped=stopped, is_sparse=is_sparse)
+    ended = engine.run(task)
+    return ended, [part.tolist() for part in (*task.mates, *task.duals)]
+
+
+def task_of_three(*, stopped=False, is_sparse=False):
     arrays = np.full(3, -1), np.full(3, -1), np.zeros(3), np.zeros(3)
-    problem = SimpleNamespace(shape=(3, 3), is_sparse=is_sparse)
-    ended = engine.run(problem, *arrays, SimpleNamespace(stopped=stopped), limit=None)
-    return ended, [part.tolist() for part in arrays]
+    costs = SimpleNamespace(shape=(3, 3), is_sparse=is_sparse)
+    return AssignmentTask(costs, Solution(*arrays), SimpleNamespace(stopped=stopped))
 
 
-PATIENT, IMPATIENT = {"limit": None}, {"limit": None, "patience": engine.patience_for(3)}
+PATIENT, IMPATIENT = {}, {"patience": engine.patience_for(3)}
 NOTHING = [[-1] * 3, [-1] * 3, [0] * 3, [0] * 3]
 
 
@@ -114,11 +121,10 @@ def test_a_stopped_auction_leaves_the_larger_assignment(calls, matched, kept):
 def test_an_interrupted_auction_leaves_what_the_trees_had(calls):
     _, orders = calls
     orders.update(tree=[(False, 2)], auction=[KeyboardInterrupt])
-    arrays = np.full(3, -1), np.full(3, -1), np.zeros(3), np.zeros(3)
-    problem = SimpleNamespace(shape=(3, 3), is_sparse=False)
+    task = task_of_three()
     with pytest.raises(KeyboardInterrupt):
-        engine.run(problem, *arrays, SimpleNamespace(stopped=False), limit=None)
-    assert [part.tolist() for part in arrays] == left(2, call=1)
+        engine.run(task)
+    assert [part.tolist() for part in (*task.mates, *task.duals)] == left(2, call=1)
 
 
 def test_trees_end_what_the_auction_has_no_room_for(calls):

@@ -308,6 +308,7 @@ def test_more_than_two_to_the_31_pairs(n, is_whole):
     """Places past int32 in the matrix; the proof is checked on the device."""
     import cupy as cp
 
+    from gpumatch.contracts import AssignmentTask, Solution
     from gpumatch.costs import DenseCosts
     from gpumatch.cuda.assignment import hungarian
 
@@ -318,11 +319,9 @@ def test_more_than_two_to_the_31_pairs(n, is_whole):
         cp.floor(cp.multiply(values, n, out=values), out=values)  # sums are exact
     row_to_col, col_to_row = cp.full((2, n), -1, np.int32)
     row_dual, col_dual = cp.zeros((2, n))
-    control = Recorder()
-    assert hungarian.run_tree(
-        DenseCosts(values).problem(False, False), row_to_col, col_to_row, row_dual, col_dual,
-        control, limit=None, threads=1, seed=0,
-    )  # fmt: skip
+    solution = Solution(row_to_col, col_to_row, row_dual, col_dual)
+    task = AssignmentTask(DenseCosts(values).problem(False, False), solution, Recorder())
+    assert hungarian.run_tree(task)
     assert (cp.sort(row_to_col) == cp.arange(n)).all()
     assert float(col_dual.max()) <= 0
     rows = cp.arange(n)

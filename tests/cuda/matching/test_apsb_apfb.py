@@ -10,6 +10,7 @@ import scipy.sparse as sp
 
 from gpumatch import BipartiteGraph, maximum_matching
 from gpumatch.certificates import matching as certificates
+from gpumatch.contracts import MatchingTask
 from gpumatch.reference import deveci2013 as reference
 from tests.bfs_levels import BfsState, check_bfs_level
 
@@ -35,7 +36,7 @@ def uniform(nrows, ncols, degree, seed):
 def half_matched(graph, seed):
     """Mates of a greedy matching, every third pair of it undone."""
     mates = np.full(graph.nrows, -1, np.int32), np.full(graph.ncols, -1, np.int32)
-    reference.cheap(graph, *mates, FreeRun(), seed=seed)
+    reference.cheap(MatchingTask(graph, *mates, FreeRun(), seed=seed))
     undone = np.flatnonzero(mates[0] >= 0)[::3]
     mates[1][mates[0][undone]] = -1
     mates[0][undone] = -1
@@ -134,7 +135,7 @@ def test_cheap_matching_is_maximal(shape):
 
     graph = BipartiteGraph(uniform(*shape, min(3, shape[1]), 1)).to_device()
     mates = cp.full(shape[0], -1, cp.int32), cp.full(shape[1], -1, cp.int32)
-    assert cheap.run(graph, *mates, FreeRun(), seed=0, threads=1)
+    assert cheap.run(MatchingTask(graph, *mates, FreeRun()))
     rows, cols = graph.edges()
     assert not bool(((mates[0][rows] < 0) & (mates[1][cols] < 0)).any())
 

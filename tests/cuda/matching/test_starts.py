@@ -9,6 +9,7 @@ import scipy.sparse as sp
 import graphs
 from gpumatch import BipartiteGraph, backends, maximum_matching, verify
 from gpumatch.certificates import check_matching
+from gpumatch.contracts import MatchingTask
 
 pytestmark = pytest.mark.gpu
 
@@ -40,7 +41,7 @@ def left_by(start, graph, seed=0, initial=()):
     for row, col in initial:
         row_to_col[row], col_to_row[col] = col, row
     run = backends.start(start, "cuda")
-    assert run(graph, row_to_col, col_to_row, Control(), seed=seed, threads=1)
+    assert run(MatchingTask(graph, row_to_col, col_to_row, Control(), seed=seed))
     return row_to_col, col_to_row
 
 

@@ -1,0 +1,261 @@
+"""What an algorithm is given and what it gives back: the contracts of this library.
+
+A matching algorithm, or a start, is a function
+
+    run(task: MatchingTask, **its own options) -> bool
+
+It extends the matching that ``task.row_to_col`` and ``task.col_to_row`` hold, in place. True: it
+ended by itself; then a start's matching is maximal, a search's maximum. False: the control asked it
+to stop. Both arrays hold a matching whenever Python runs.
+
+An assignment algorithm is a function
+
+    run(task: AssignmentTask, **its own options) -> bool
+
+``task.costs`` is a problem (see `gpumatch.costs`): each of n rows wants one of m >= n columns at
+least total cost. ``task.limit`` is the price at which a row may go without a column, None where it
+may not. ``task.solution`` holds a matching and prices to begin from, perhaps empty and 0. It holds
+the result at the end, and a matching whenever Python runs.
+
+- True: it ended by itself. Then the assignment is optimal if the algorithm is exact. If a row is
+  left although there is no limit, no full assignment exists. False: the control asked it to stop.
+- Duals: ``row_dual[i] + col_dual[j] <= c_ij``, with equality on matched pairs; ``col_dual <= 0``,
+  and 0 for unmatched columns; ``row_dual <= limit``, and the limit for unmatched rows.
+
+An algorithm calls ``control.tick`` at least every half second of work.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from contextlib import AbstractContextManager
+from typing import Any, Protocol
+
+import numpy as np
+
+from gpumatch.arrays import count_matched
+
+__all__ = ["AssignmentTask", "Control", "Costs", "Graph", "MatchingTask", "Solution"]
+
+
+class Control(Protocol):
+    """The line between a running algorithm and the caller; see `gpumatch.control.Control`."""
+
+    stopped: bool
+    seconds: dict[str, float]
+
+    def tick(self, matched: int) -> bool:
+        """Report the matched rows; True asks the algorithm to stop now."""
+
+    def phase(self, *, found: int, matched: int, levels: int = 0, **more: Any) -> None:
+        """Record a finished phase."""
+
+    def part(self, name: str) -> AbstractContextManager[None]:
+        """Add the time spent inside to ``seconds[name]``."""
+
+
+class Graph(Protocol):
+    """A bipartite graph in CSR, both ways round; see `gpumatch.bipartite`."""
+
+    nrows: int
+    ncols: int
+
+    @property
+    def shape(self) -> tuple[int, int]: ...
+    @property
+    def nnz(self) -> int: ...
+    @property
+    def indptr(self) -> Any: ...
+    @property
+    def indices(self) -> Any: ...
+    @property
+    def col_indptr(self) -> Any: ...
+    @property
+    def col_indices(self) -> Any: ...
+    @property
+    def has_rows(self) -> bool: ...
+    @property
+    def has_cols(self) -> bool: ...
+    @property
+    def on_device(self) -> bool: ...
+    @property
+    def xp(self) -> Any: ...
+
+
+class Costs(Protocol):
+    """The costs of a problem; see `gpumatch.costs`.
+
+    ``values`` is there where `is_sparse` is False; ``graph``, ``indptr``, ``indices`` and
+    ``weights`` are where it is True.
+    """
+
+    is_sparse: bool
+    largest: Any
+    low: Any
+    high: Any
+
+    @property
+    def shape(self) -> tuple[int, int]: ...
+    @property
+    def nnz(self) -> int: ...
+    @property
+    def itemsize(self) -> int: ...
+    @property
+    def on_device(self) -> bool: ...
+    @property
+    def xp(self) -> Any: ...
+    @property
+    def is_integer(self) -> bool: ...
+    @property
+    def is_complete(self) -> bool: ...
+    def pattern(self) -> Any: ...
+    def restricted(self, rows: Any, cols: Any) -> Any: ...
+    def transpose(self) -> Any: ...
+    def to_host(self) -> Any: ...
+    def to_device(self) -> Any: ...
+    def as_float(self) -> Any: ...
+    def at(self, rows: Any, cols: Any) -> Any: ...
+    def allows(self, rows: Any, cols: Any) -> Any: ...
+
+
+@dataclasses.dataclass
+class Solution:
+    """The arrays of an assignment while it is worked on.
+
+    Attributes
+    ----------
+    row_to_col, col_to_row : int32 arrays
+        The column of each row and the row of each column, -1 where there is none.
+    row_dual, col_dual : int64 or float64 arrays
+        The dual prices: integers for a problem of integers.
+    has_duals : bool
+        Whether the duals are feasible, so that they bound what any assignment costs.
+    cover : pair of int arrays, optional
+        Rows and columns of a vertex cover as large as the matching.
+    """
+
+    row_to_col: Any
+    col_to_row: Any
+    row_dual: Any
+    col_dual: Any
+    has_duals: bool = False
+    cover: tuple[Any, Any] | None = None
+
+    @classmethod
+    def empty(cls, shape: tuple[int, int], *, is_integer: bool) -> Solution:
+        """No pairs, and prices of 0."""
+        number = np.int64 if is_integer else np.float64
+        nrows, ncols = shape
+        return cls(
+            np.full(nrows, -1, np.int32),
+            np.full(ncols, -1, np.int32),
+            np.zeros(nrows, number),
+            np.zeros(ncols, number),
+        )
+
+    @property
+    def mates(self) -> tuple[Any, Any]:
+        return self.row_to_col, self.col_to_row
+
+    @property
+    def duals(self) -> tuple[Any, Any]:
+        return self.row_dual, self.col_dual
+
+    @property
+    def matched(self) -> int:
+        """The number of pairs."""
+        return count_matched(self.row_to_col)
+
+    def copy(self) -> Solution:
+        return Solution(
+            self.row_to_col.copy(),
+            self.col_to_row.copy(),
+            self.row_dual.copy(),
+            self.col_dual.copy(),
+            self.has_duals,
+            self.cover,
+        )
+
+    def clear(self) -> None:
+        """Give up all pairs, and set all prices to 0."""
+        self.row_to_col[:] = self.col_to_row[:] = -1
+        self.row_dual[:] = self.col_dual[:] = 0
+
+    def assign_from(self, other: Solution) -> None:
+        """Copy the pairs and prices of another solution of the same shape."""
+        for target, source in zip((*self.mates, *self.duals), (*other.mates, *other.duals)):
+            target[:] = source
+
+    def transpose(self) -> Solution:
+        """Rows and columns exchanged; shares the arrays."""
+        cover = None if self.cover is None else self.cover[::-1]
+        return Solution(*self.mates[::-1], *self.duals[::-1], self.has_duals, cover)
+
+
+@dataclasses.dataclass
+class MatchingTask:
+    """A matching to be extended, and what the caller wants of the run.
+
+    Attributes
+    ----------
+    graph : Graph
+        On the host for an algorithm of the CPU, on the device for one of the GPU.
+    row_to_col, col_to_row : int32 arrays
+        Where the graph is; -1 = unmatched.
+    control : Control
+    threads : int
+        CPU threads.
+    seed : int
+        Fixes the choices that are free.
+    """
+
+    graph: Graph
+    row_to_col: Any
+    col_to_row: Any
+    control: Control
+    threads: int = 1
+    seed: int = 0
+
+    @property
+    def mates(self) -> tuple[Any, Any]:
+        return self.row_to_col, self.col_to_row
+
+
+@dataclasses.dataclass
+class AssignmentTask:
+    """A problem of assignment, the solution to work on, and what the caller wants of the run.
+
+    Attributes
+    ----------
+    costs : Costs
+        A problem: to be minimised, no more rows than columns.
+    solution : Solution
+    control : Control
+    limit : int or float, optional
+        What it costs a row to go without a column; None where it must have one.
+    threads, seed : int
+        As in `MatchingTask`.
+    """
+
+    costs: Costs
+    solution: Solution
+    control: Control
+    limit: float | None = None
+    threads: int = 1
+    seed: int = 0
+
+    @property
+    def mates(self) -> tuple[Any, Any]:
+        return self.solution.mates
+
+    @property
+    def duals(self) -> tuple[Any, Any]:
+        return self.solution.duals
+
+    def with_costs(self, costs: Costs) -> AssignmentTask:
+        """The same task with its costs in another form."""
+        return dataclasses.replace(self, costs=costs)
+
+    def matching(self, graph: Graph, row_to_col: Any, col_to_row: Any) -> MatchingTask:
+        """The task to extend a matching of the pairs in `graph`, whatever they cost."""
+        return MatchingTask(graph, row_to_col, col_to_row, self.control, self.threads, self.seed)
