@@ -179,9 +179,9 @@ def test_the_gap_is_closed_from_the_auctions_prices(monkeypatch):
     seen = []
     close = auction.shortest_augmenting_path.run
 
-    def spy(costs, row_to_col, col_to_row, row_dual, col_dual, *others, **options):
-        seen.append((np.count_nonzero(row_to_col >= 0), col_dual.min()))
-        return close(costs, row_to_col, col_to_row, row_dual, col_dual, *others, **options)
+    def spy(task):
+        seen.append((task.solution.matched, task.solution.col_dual.min()))
+        return close(task)
 
     monkeypatch.setattr(auction.shortest_augmenting_path, "run", spy)
     matrix = costs.make("uniform_float", 50)
