@@ -5,11 +5,12 @@ doubled. The methods of Date and Nagi move duals by theta / 2, up or down, where
 so theta stays even, a zero is a zero, and nothing is rounded but the duals that are returned.
 
 Sizes, for n rows and C = max |c|. The sum of all theta is at most 2 n C, for so much may the dual
-of a row rise that waits to the end (see `cpu.initial_reduction`). Algorithm 1 leaves duals of 2 C
-at most, and each theta moves them by half; so duals and slacks are less than 8 (n + 1) C. Where
-this is below 2**61, int64 is enough. Otherwise the numbers are Python's, in arrays of objects. To
-subtract a million of these takes 0.1 s; so floats tell first at which pairs they need be looked at:
-wherever the rounded slack is within what rounding may do of the least, or of zero.
+of a row rise that waits to the end (see `gpumatch.cpu.assignment.hungarian_problem`). Algorithm 1
+leaves duals of 2 C at most, and each theta moves them by half; so duals and slacks are less than 8
+(n + 1) C. Where this is below 2**61, int64 is enough. Otherwise the numbers are Python's, in arrays
+of objects. To subtract a million of these takes 0.1 s; so floats tell first at which pairs they
+need be looked at: wherever the rounded slack is within what rounding may do of the least, or of
+zero.
 
 Forbidden pairs cost ``2 * far``. Their slacks are ``far`` or more, all others are less.
 """

@@ -13,6 +13,7 @@ from scipy.optimize import linear_sum_assignment
 from scipy.sparse import csr_array
 
 import gpumatch as gm
+from gpumatch.contracts import AssignmentTask, Solution
 from gpumatch.costs import as_costs
 from gpumatch.cpu.assignment import dgs
 from gpumatch.cpu.assignment.dgs_kernels import Side, exchange, find_best
@@ -41,10 +42,12 @@ def solve(matrix, **wish):
 
 def start_of(matrix, start, seed=0):
     """What the start alone pays."""
-    rows, cols = (np.full(size, -1, np.int32) for size in matrix.shape)
     problem = as_costs(matrix).problem(False, False)
-    options = {"limit": None, "threads": 1, "seed": seed}
-    assert dgs.start_from(start, problem, rows, cols, FreeRun(), **options)
+    task = AssignmentTask(
+        problem, Solution.empty(matrix.shape, is_integer=False), FreeRun(), seed=seed
+    )
+    assert dgs.start_from(start, task)
+    rows, cols = task.mates
     assert (cols[rows] == np.arange(rows.size)).all()
     return matrix[np.arange(rows.size), rows].sum()
 

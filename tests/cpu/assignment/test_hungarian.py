@@ -14,9 +14,9 @@ from scipy.sparse import coo_array, csr_array
 from scipy.sparse.csgraph import maximum_bipartite_matching
 
 import gpumatch as gm
+from gpumatch.contracts import AssignmentTask, Solution
 from gpumatch.costs import DenseCosts
-from gpumatch.cpu.assignment import hungarian_classical, hungarian_tree
-from gpumatch.cpu.assignment import hungarian_problem as initial_reduction
+from gpumatch.cpu.assignment import hungarian_classical, hungarian_problem, hungarian_tree
 from gpumatch.cpu.numba_tools import workers
 from graphs import costs
 from tests.assignment_cases import (
@@ -35,7 +35,7 @@ RUNS = {
     "stack": partial(hungarian_tree.run, search="stack"),
 }
 EVERY_RUN = pytest.mark.parametrize("run", RUNS.values(), ids=RUNS)
-MODULES = initial_reduction, hungarian_tree, hungarian_classical
+MODULES = hungarian_problem, hungarian_tree, hungarian_classical
 
 
 def set_budget(monkeypatch, budget):
@@ -116,10 +116,10 @@ def test_the_largest_integers_on_the_longest_path(run):
 
 def test_times_do_not_run_over():
     far, number = np.int64(2**63 - 1), np.int64
-    assert initial_reduction.tight_at(number(5), number(1), number(-3), number(9), far) == 16
-    late = initial_reduction.tight_at(number(5), number(0), number(-(2**62)), number(2**62), far)
+    assert hungarian_problem.tight_at(number(5), number(1), number(-3), number(9), far) == 16
+    late = hungarian_problem.tight_at(number(5), number(0), number(-(2**62)), number(2**62), far)
     assert late == far
-    assert initial_reduction.tight_at(far, number(-9), number(-9), number(0), far) == far
+    assert hungarian_problem.tight_at(far, number(-9), number(-9), number(0), far) == far
 
 
 entries = st.integers(-3, 3) | st.integers(-(10**6), 10**6) | st.just(math.inf)
@@ -322,9 +322,9 @@ def test_threads_share_wide_levels_and_change_nothing(monkeypatch, threads, budg
     monkeypatch.setattr(workers, "_EDGES_EACH", 1)
     monkeypatch.setattr(hungarian_tree, "WIDE", 1000)
     shared = []
-    share = initial_reduction.Problem.share
+    share = hungarian_problem.Problem.share
     monkeypatch.setattr(
-        initial_reduction.Problem, "share", lambda *args: shared.append(share(*args))
+        hungarian_problem.Problem, "share", lambda *args: shared.append(share(*args))
     )
     set_budget(monkeypatch, budget)
     together = Solved(RUNS["levels"], matrix, threads=threads)
@@ -404,8 +404,8 @@ def test_the_order_of_the_search_is_checked():
 @pytest.mark.parametrize("shape", [(30, 30), (20, 30)], ids=str)
 def test_the_initial_reduction(shape):
     matrix = costs.uniform_integer(*shape, 10, seed=8)
-    arrays = [np.full(n, -1, np.int32) for n in shape] + [np.zeros(n, np.int64) for n in shape]
-    with initial_reduction.Problem(DenseCosts(matrix), *arrays, limit=None, threads=1) as reduced:
+    task = AssignmentTask(DenseCosts(matrix), Solution.empty(shape, is_integer=True), Trace())
+    with hungarian_problem.Problem(task, threads=1) as reduced:
         assert reduced.reduce(Trace())
         tight = matrix - reduced.row_dual[:, None] == reduced.col_dual
         assert np.array_equal(tight, tight_pairs(matrix))
