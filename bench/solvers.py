@@ -195,8 +195,8 @@ class Raft:
 
     The environment variable RAFT_LAP names a program, called with FILE.npy REPEATS SECONDS EPSILON
     SIGN. It copies the costs, times SIGN, to the device, solves them once and REPEATS times again,
-    but none after SECONDS, and prints "seconds S objective O" after each. docs/reproduction.md says
-    how to get it.
+    but none after SECONDS, and prints "seconds S objective O" after each.
+    docs/reproduction/date2016.md says how to get it.
     """
 
     name: str = "raft"

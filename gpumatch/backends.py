@@ -14,10 +14,10 @@ from dataclasses import dataclass, field
 from numbers import Integral
 from typing import Any
 
-# Edges from which a graph on the host repays its copy to the GPU (docs/algorithms.md says how
-# this was measured).
+# Edges from which a graph on the host repays its copy to the GPU (docs/algorithms/cpu_or_gpu.md
+# says how this was measured).
 GPU_PAYS_FROM = 100_000
-GPU_PAYS_FROM_PAIRS = 2_000_000  # the same for the pairs of a dense matrix of costs (docs/guide.md)
+GPU_PAYS_FROM_PAIRS = 2_000_000  # the same for the pairs of a dense matrix of costs
 # Share of the pairs that sparse costs must allow for a GPU to make them dense.
 DENSE_PAYS_FROM = 1 / 100
 UNFOLDING_BYTES = 32  # an entry of sparse costs while they are made dense on a GPU

@@ -15,6 +15,7 @@ import json
 import re
 import shlex
 import tracemalloc
+from itertools import takewhile
 from pathlib import Path
 from typing import NamedTuple
 
@@ -27,10 +28,14 @@ import graphs.__main__
 from gpumatch import BipartiteGraph, backends, cli
 from gpumatch.contracts import MatchingTask
 from gpumatch.control import Control
+from gpumatch.io import collection
 
 ROOT = Path(__file__).parents[1]
-DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-EVERY_DOCUMENT = pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+README = ROOT / "README.md"
+DOCUMENTS = [README, ROOT / "datasets" / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+EVERY_DOCUMENT = pytest.mark.parametrize(
+    "document", DOCUMENTS, ids=[str(path.relative_to(ROOT)) for path in DOCUMENTS]
+)
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 COMMANDS = {
     "gpumatch": cli.main,
@@ -75,7 +80,7 @@ def table(document, header):
     _, found, below = document.read_text(encoding="utf-8").partition(header + "\n")
     assert found, f"{document.name} has no table {header}"
     lines = below.splitlines()[1:]
-    return [cells(line) for line in lines[: next(i for i, x in enumerate(lines) if x[:1] != "|")]]
+    return [cells(line) for line in takewhile(lambda line: line[:1] == "|", lines)]
 
 
 # -- examples ------------------------------------------------------------------------------------
@@ -87,7 +92,17 @@ def desk(tmp_path, monkeypatch):
     (tmp_path / "datasets").symlink_to(ROOT / "datasets", target_is_directory=True)
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("GPUMATCH_DATA", raising=False)
+    monkeypatch.setattr(collection, "_cache", lambda: tmp_path / "no-cache")
+    monkeypatch.setattr(collection, "_download", lambda name: pytest.fail(f"{name} is not here"))
     return tmp_path
+
+
+@pytest.fixture
+def as_installed(document, monkeypatch):
+    """README's examples run after `pip install .` as well, where no checkout's data is found."""
+    if document == README:
+        collection.manifest()
+        monkeypatch.setattr(collection, "_checkout_datasets", lambda: ROOT / "not-a-checkout")
 
 
 def run_python(document, *, on_device):
@@ -105,18 +120,18 @@ def run_python(document, *, on_device):
 
 
 @EVERY_DOCUMENT
-def test_python_examples(document, desk):
+def test_python_examples(document, desk, as_installed):
     run_python(document, on_device=False)
 
 
 @pytest.mark.gpu
 @EVERY_DOCUMENT
-def test_python_examples_on_a_gpu(document, desk):
+def test_python_examples_on_a_gpu(document, desk, as_installed):
     run_python(document, on_device=True)
 
 
 @EVERY_DOCUMENT
-def test_sessions(document, desk):
+def test_sessions(document, desk, as_installed):
     for block in blocks(document, "console"):
         for command, want in re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", block.text, re.MULTILINE):
             got = output_of(command)
@@ -191,7 +206,7 @@ def test_named_constants_have_the_values_given(document):
 
 
 def test_table_of_algorithms():
-    listed = table(ROOT / "README.md", "| name | problem | backends | options | reference |")
+    listed = table(README, "| name | problem | backends | options | reference |")
     known = [
         [
             algorithm.name,
@@ -227,10 +242,13 @@ def report_of(file):
     return output_of(f"python -m bench report {shlex.quote(str(ROOT / file))}")
 
 
+CPU_OR_GPU = ROOT / "docs" / "algorithms" / "cpu_or_gpu.md"
+
+
 def test_table_of_where_the_gpu_pays():
     record = json.loads((ROOT / "bench/results/gpu-pays-h200.json").read_text())
     kept = [[g["graph"], str(g["entries"]), g["cpu"], g["cuda"]] for g in record["graphs"]]
-    shown = table(ROOT / "docs" / "algorithms.md", "| graph | entries | cpu | cuda |")
+    shown = table(CPU_OR_GPU, "| graph | entries | cpu | cuda |")
     assert [[*row[:2], *map(float, row[2:])] for row in shown] == kept
     assert all(cuda < cpu for _, n, cpu, cuda in kept if int(n) >= backends.GPU_PAYS_FROM)
 
@@ -238,13 +256,14 @@ def test_table_of_where_the_gpu_pays():
 def test_table_of_where_the_gpu_pays_for_assignment():
     record = json.loads((ROOT / "bench/results/gpu-pays-assignment-h200.json").read_text())
     kept = [[p["costs"], str(p["n"]), p["cpu"], p["cuda"]] for p in record["problems"]]
-    shown = table(ROOT / "docs" / "guide.md", "| costs | n | cpu | cuda |")
+    shown = table(CPU_OR_GPU, "| costs | n | cpu | cuda |")
     assert [[*row[:2], *map(float, row[2:])] for row in shown] == kept
     large = [(cpu, cuda) for _, n, cpu, cuda in kept if int(n) ** 2 >= backends.GPU_PAYS_FROM_PAIRS]
     assert all(cuda < cpu for cpu, cuda in large)
 
 
-MEMORY = table(ROOT / "docs" / "algorithms.md", "| on the CPU | bytes a vertex, at most |")
+COMPLEXITY = ROOT / "docs" / "algorithms" / "complexity.md"
+MEMORY = table(COMPLEXITY, "| on the CPU | bytes a vertex, at most |")
 SHAPES = {"square": ("uniform", 40_000, 3), "wide": ("lopsided", 20_000, 80_000, 3)}
 
 

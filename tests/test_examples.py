@@ -57,5 +57,5 @@ def test_the_example_prints_its_table_and_draws_its_picture(capsys, tmp_path):
 
 def test_the_guide_shows_what_the_example_prints(capsys):
     example.main([])
-    guide = Path(__file__).parents[1] / "docs" / "guide.md"
+    guide = Path(__file__).parents[1] / "docs" / "guide" / "points.md"
     assert f"```text\n{capsys.readouterr().out}```" in guide.read_text(encoding="utf-8")
