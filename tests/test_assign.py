@@ -500,10 +500,12 @@ def test_beginning_from_a_matching():
     assert gm.maximum_matching(np.ones((20, 30)), initial=a, time_limit=0).size == 20
 
 
-def test_beginning_from_the_answer_needs_no_search():
-    matrix = np.random.default_rng(3).integers(0, 10**6, (80, 120))
-    a = gm.assign(matrix)
-    again = gm.assign(matrix, initial=a)
+@pytest.mark.parametrize("maximize", [False, True])
+@pytest.mark.parametrize("shape", [(80, 120), (120, 80)])
+def test_beginning_from_the_answer_needs_no_search(shape, maximize):
+    matrix = np.random.default_rng(3).integers(0, 10**6, shape)
+    a = gm.assign(matrix, maximize=maximize)
+    again = gm.assign(matrix, maximize=maximize, initial=a)
     assert sum(phase["found"] for phase in again.stats["trace"]) == 0
     assert sum(phase["scans"] for phase in again.stats["trace"]) == 0
 

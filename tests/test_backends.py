@@ -46,6 +46,12 @@ def test_with_a_gpu(names, data, expected):
     assert (chosen.name, init, backend) == expected
 
 
+@pytest.mark.parametrize(("entries", "backend"), [(99_999, "cpu"), (100_000, "cuda")])
+@pytest.mark.usefixtures("gpu")
+def test_the_size_from_which_graphs_of_the_host_go_to_the_gpu(entries, backend):
+    assert choose("auto", "auto", "auto", on_device=False, nnz=entries)[2] == backend
+
+
 SAP, TREE, ENGINE = "shortest-augmenting-path", "hungarian-tree", "engine"
 
 
@@ -96,6 +102,13 @@ def test_assignment_with_a_gpu(names, data, expected, monkeypatch):
     room_for(MATRIX * 5 // 4, monkeypatch)
     chosen, backend = choose_assignment(*names, data)
     assert (chosen.name, backend) == expected
+
+
+@pytest.mark.parametrize(("pairs", "backend"), [(1_999_999, "cpu"), (2_000_000, "cuda")])
+@pytest.mark.usefixtures("gpu")
+def test_the_size_from_which_costs_of_the_host_go_to_the_gpu(pairs, backend, monkeypatch):
+    room_for(MATRIX, monkeypatch)
+    assert choose_assignment("auto", "auto", Costs((1, pairs), nnz=pairs))[1] == backend
 
 
 @pytest.mark.usefixtures("gpu")

@@ -268,6 +268,16 @@ def test_arrays_in_the_right_form_are_shared():
     assert np.shares_memory(graph.indices, indices)
 
 
+def test_sorted_arrays_are_shared_where_the_first_row_has_one_entry():
+    indptr, indices = np.array([0, 1, 3, 3], np.int32), np.array([3, 0, 2], np.int32)
+    graph = BipartiteGraph((indptr, indices, SHAPE))
+    assert np.shares_memory(graph.indices, indices)
+
+
+def test_the_most_vertices_are_held():
+    assert BipartiteGraph(([0], [], (0, HUGE - 1))).shape == (0, HUGE - 1)
+
+
 # -- what is refused -------------------------------------------------------------------------------
 
 HUGE = 2**31 - 2**20 + 1

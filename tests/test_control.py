@@ -245,6 +245,13 @@ def test_the_bar_shows_the_final_size(run, init, bars):
     assert (bar.n, bar.total, bar.closed) == (MAXIMUM, ROWS, True)
 
 
+@pytest.mark.parametrize("graph", [np.ones((7, 4)), np.ones((4, 7))], ids=["tall", "wide"])
+def test_a_full_bar_is_the_smaller_side(graph, bars):
+    gm.maximum_matching(graph, progress=True)
+    (bar,) = bars
+    assert (bar.n, bar.total) == (4, 4)
+
+
 @pytest.mark.parametrize("action", [raise_stop, raise_ctrl_c, say_stop])
 def test_the_bar_is_closed_however_the_run_ends(action, bars):
     with contextlib.suppress(Stop, KeyboardInterrupt):

@@ -18,6 +18,7 @@ import gpumatch as gm
 import graphs
 from gpumatch import backends
 from gpumatch.bipartite import BipartiteGraph
+from gpumatch.cpu.numba_tools.workers import Workers
 from gpumatch.matching import Matching
 from tests.cases import CASES, EVERY_RUN, EVERY_START, GENERATED, PROVEN, SMALL, matrix
 
@@ -137,6 +138,29 @@ def test_seed_and_one_thread_fix_the_matching(run, init):
 
     for seed in (0, 2**63 - 1):
         assert once(seed) == once(seed)
+
+
+@pytest.mark.parametrize("algorithm", ["hk", "hkdw", "pfp"])
+def test_sequential_algorithms_use_one_thread_whatever_is_asked(algorithm, monkeypatch):
+    """With several, the matching would vary from run to run."""
+    threads = []
+    init = Workers.__init__
+
+    def recorded(self, count, edges):
+        threads.append(count)
+        init(self, count, edges)
+
+    monkeypatch.setattr(Workers, "__init__", recorded)
+    gm.maximum_matching(SPARSE, algorithm=algorithm, init="none", threads=4)
+    assert threads == [1]
+
+
+def test_all_cores_of_the_process_are_used_unless_told(monkeypatch):
+    monkeypatch.setattr("os.sched_getaffinity", lambda process: {0, 2, 5}, raising=False)
+    assert backends.checked_threads(None) == 3
+    monkeypatch.delattr("os.sched_getaffinity")  # as on macOS and Windows
+    monkeypatch.setattr("os.cpu_count", lambda: 7)
+    assert backends.checked_threads(None) == 7
 
 
 @pytest.mark.parametrize("run", EVERY_RUN)

@@ -167,6 +167,12 @@ def test_past_its_cap_a_contender_skips_larger_graphs_of_the_family(measure, out
     assert "seconds" in results(out, "grid-6")["hare"]
 
 
+def test_past_its_cap_a_contender_skips_graphs_as_large(measure):
+    snail = slow("snail")
+    measure([SMALL, generated("grid-4-again", "grid", 4)], [snail])
+    assert {problem.name for problem in snail.ran} == {"grid-4"}
+
+
 def test_a_broken_contender_is_tried_on_larger_graphs(measure):
     broken = Scripted("broken", [ValueError("a bug")])
     measure([SMALL, LARGE], [broken])

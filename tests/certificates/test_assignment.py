@@ -50,6 +50,7 @@ WRONG = [
     ({"row_dual": GOOD.row_dual + 10**9}, "no optimal assignment needs one beyond 60"),
     ({"row_dual": np.array([1.0, math.nan])}, "the dual of row 1 is nan"),
     ({"gap": 1}, "the gap is 1"),
+    ({"gap": -7}, "the gap is -7"),
     ({"maximize": True}, "must be at least 0|costs less than its duals"),
     ({"cost_limit": 3}, "the dual of row|duals prove|costs less"),
     ({"cardinality": "maximum"}, "only a proven assignment"),
@@ -109,6 +110,19 @@ def test_large_integers_are_checked_to_the_last_unit():
     row_dual[8] += 1
     with pytest.raises(gm.CertificateError, match="costs less than its duals"):
         gm.verify(matrix, changed(a, row_dual=row_dual))
+
+
+def test_duals_of_which_a_difference_is_beyond_int64_buy_nothing():
+    """Row 0's pairs cost 13 times `most` less than its dual, which wraps in int64."""
+    most = 2**63 // 12 - 5
+    matrix = np.array([[-most, -most], [0, 1]])
+    a = gm.assign(matrix)
+    assert a.objective == -most
+    diagonal = changed(a, row_to_col=[0, 1], col_to_row=[0, 1], objective=1 - most)
+    row_dual, col_dual = [12 * most, -12 * most], [1 - most, 0]
+    assert sum(row_dual) + sum(col_dual) == diagonal.objective
+    with pytest.raises(gm.CertificateError, match="row 0 and column 0 costs less than its duals"):
+        gm.verify(matrix, changed(diagonal, row_dual=row_dual, col_dual=col_dual))
 
 
 MAXIMUM = np.array([[X, 5, X, X], [X, 3, X, X], [7, -9, 1, 2], [X, 4, X, X]])

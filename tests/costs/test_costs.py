@@ -123,6 +123,7 @@ def test_extents_are_those_of_all_tiles(tile, monkeypatch):
         ([[2**61]], ValueError, r"\(n \+ 1\) \* max"),
         ([[-(2**61)]], ValueError, "integer costs up to 2305843009213693952 are too large for 1"),
         ([[1e308]], ValueError, "overflow"),
+        ([[5e307]], ValueError, "overflow"),  # as 8 * (n + 1) of it do
         ((*CSR[:2], CSR[2].reshape(1, -1), CSR[3]), ValueError, "data must have 1 dimension"),
         ((*CSR[:2], CSR[2][:2], CSR[3]), ValueError, "data must have 3 entries; got 2"),
         ((CSR[0], CSR[1] + 9, *CSR[2:]), ValueError, "indices: 12 lies outside"),
@@ -271,3 +272,12 @@ def test_pairs(costs):
     assert np.array_equal(costs.allows(rows, cols), expected)
     there = rows[expected], cols[expected]
     assert np.array_equal(costs.at(*there), MATRIX[there])
+
+
+def test_pairs_whose_numbers_are_beyond_int32():
+    n = 70_000
+    rows = np.arange(n, dtype=np.int32)
+    costs = SparseCosts(coo_array((np.arange(1.0, n + 1), (rows, rows[::-1])), shape=(n, n)))
+    assert costs.allows(rows, rows[::-1]).all()
+    assert not costs.allows(rows, rows).any()
+    assert np.array_equal(costs.at(rows, rows[::-1]), np.arange(1.0, n + 1))

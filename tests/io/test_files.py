@@ -233,6 +233,7 @@ MALFORMED = {
     "negative entries": ("a.mtx", REAL + "3 3 -1\n", "negative"),
     "no integer": ("a.mtx", REAL.replace("real", "integer") + "2 2 1\n1 1 1.9\n", "has '1.9'"),
     "exponent": ("a.mtx", REAL.replace("real", "integer") + "2 2 1\n1 1 1e2\n", "has '1e2'"),
+    "large exponent": ("a.mtx", REAL.replace("real", "integer") + "2 2 1\n1 1 3E2\n", "has '3E2'"),
     "float size": ("a.mtx", REAL + "3.0 3 1\n1 1 1\n", "Invalid integer"),
     "missing size": ("a.mtx", REAL + "3 3\n1 1 1\n", "Invalid integer"),
     "1e18 entries": ("a.mtx", REAL + f"3 3 {10**18}\n1 1 1\n", "promises 10{18} entries"),

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import re
 import threading
 
 import numpy as np
 import pytest
-from numba import njit, prange
+from numba import njit, prange, typeof
 from numba.core.errors import TypingError
 
 from gpumatch.cpu.numba_tools.atomics import cas, fetch_add, load, store
 
 THREADS = 4
 TYPES = [np.int32, np.int64, np.uint8]
+INT32 = typeof(np.zeros(2, np.int32))
 
 
 @njit
@@ -103,6 +105,24 @@ def test_cas_swaps_only_what_it_expects(dtype):
     assert swap(array, 1, 8, 3) is True
     assert swap(array, 1, 8, 4) is False
     assert array.tolist() == [7, 3, 9]
+
+
+@pytest.mark.parametrize(
+    ("function", "values", "instruction"),
+    [
+        (swap, (1, 2), "cmpxchg .* acq_rel acquire"),
+        (add, (1,), "atomicrmw add .* acq_rel"),
+        (write, (1,), "store atomic .* release"),
+        (read, (), "load atomic .* acquire"),
+    ],
+    ids=["cas", "fetch_add", "store", "load"],
+)
+def test_each_is_one_atomic_instruction(function, values, instruction):
+    """Few threads on few cores may lose nothing even by plain loads and stores."""
+    array = np.zeros(2, np.int32)
+    function(array, 0, *values)
+    (code,) = (function.inspect_llvm(types) for types in function.signatures if types[0] == INT32)
+    assert re.search(instruction, code)
 
 
 @pytest.mark.parametrize("dtype", [np.int32, np.int64])
