@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import inspect
 import math
+import sys
+import threading
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
@@ -142,6 +144,22 @@ def test_stored_zeros_are_removed_with_a_warning():
             min_weight_full_bipartite_matching(form)
         assert caught[0].filename == __file__
     assert stored.nnz == before.nnz
+
+
+def test_zeros_that_repeated_entries_add_up_to_are_removed_with_a_warning():
+    repeated = coo_array(([1, -1, 3, 4], ([0, 0, 0, 1], [0, 0, 1, 0])), shape=(2, 2))
+    for solve in (
+        scipy.sparse.csgraph.min_weight_full_bipartite_matching,
+        min_weight_full_bipartite_matching,
+    ):
+        with pytest.warns(UserWarning, match="explicit zero weights are removed"):
+            assert solve(repeated.copy())[1].tolist() == [1, 0]
+
+
+def test_negative_weights_too_large_for_exact_sums_are_taken_as_floats():
+    weights = csr_array(np.array([[-(2**62), 1], [1, -(2**62)]]))
+    assert min_weight_full_bipartite_matching(weights)[1].tolist() == [0, 1]
+    assert min_weight_full_bipartite_matching(weights, maximize=True)[1].tolist() == [1, 0]
 
 
 def test_many_sparse_inputs():
@@ -536,3 +554,34 @@ def test_what_is_refused_on_a_device():
     with pytest.warns(UserWarning, match="explicit zero weights are removed"):
         col_ind = min_weight_full_bipartite_matching(stored)[1]
     assert col_ind.tolist() == [0, 1]
+
+
+# -- beside other threads --------------------------------------------------------------------------
+
+
+@pytest.fixture
+def no_switching():
+    """The GIL changes hands only where it is given away."""
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1000)
+    yield
+    sys.setswitchinterval(interval)
+
+
+def test_another_thread_goes_on_during_a_large_call(no_switching):
+    numbers = np.arange(512)
+    hard = np.outer(numbers, numbers)
+    linear_sum_assignment(hard)  # compiled before the threads meet
+    may_go_on, went_on = threading.Lock(), []
+
+    def other():
+        with may_go_on:
+            went_on.append(True)
+
+    thread = threading.Thread(target=other)
+    with may_go_on:
+        thread.start()
+    linear_sum_assignment(hard)
+    before_the_end = bool(went_on)
+    thread.join()
+    assert before_the_end

@@ -19,6 +19,10 @@ class Case(NamedTuple):
     parameters: tuple[float, ...]
     shape: tuple[int, int] | None = None  # None where it is random
 
+    @property
+    def has_known_size(self) -> bool:
+        return graphs.FAMILIES[self.name].size is not None
+
     def __str__(self) -> str:
         return f"{self.name}{self.parameters}"
 
@@ -114,14 +118,24 @@ def test_planar(case: Case) -> None:
     assert planar
 
 
-@every_case
+def scipys_size(graph: csr_array) -> int:
+    return int(np.sum(maximum_bipartite_matching(graph) >= 0))
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if case.has_known_size], ids=str)
 @pytest.mark.parametrize("rcp", [False, True])
 def test_size_known_by_construction(case: Case, rcp: bool) -> None:
     size = graphs.matching_size(case.name, *case.parameters)
-    if graphs.FAMILIES[case.name].size is None:
-        assert size is None
-    else:
-        assert np.sum(maximum_bipartite_matching(make(case, seed=3, rcp=rcp)) >= 0) == size
+    assert scipys_size(make(case, seed=3, rcp=rcp)) == size
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if not case.has_known_size], ids=str)
+def test_size_of_the_others_depends_on_the_seed_and_on_no_numbering(case: Case) -> None:
+    """Some sizes are known by seed: `tests.cases.GENERATED`."""
+    assert graphs.matching_size(case.name, *case.parameters) is None
+    graph, permuted = make(case, seed=3), make(case, seed=3, rcp=True)
+    assert scipys_size(graph) == scipys_size(permuted)
+    assert (scipys_size(graph) > 0) == (graph.nnz > 0)
 
 
 @every_case

@@ -7,11 +7,8 @@ size, and from a maximum one such a cover follows.
 from __future__ import annotations
 
 import contextlib
-import os
-from pathlib import Path
 
 import numpy as np
-from scipy.io import mmread
 from scipy.sparse import coo_array, csr_array
 
 from gpumatch.bipartite import BipartiteGraph
@@ -115,33 +112,6 @@ CASES = {
     "large": (random(6000, 6000, 18000, 6), None),
 }
 """Name -> graph and the size of its maximum matchings where theory tells it."""
-
-STRUCTURAL_RANK = {
-    "ego-twitter-undirected": 74112,
-    "soc-Slashdot0902": 78431,
-    "hpo-gene-term": 5089,
-    "copter2": 55476,
-    "lp-fast0507": 506,
-    "ca-AstroPh-cc1": 17586,
-    "delaunay_n16": 65536,
-    "cit-HepTh": 21776,
-    "teko_szdMat": 12675,
-    "luxembourg_osm": 113563,
-    "cage10": 11397,
-    "p2p-Gnutella31": 16359,
-    "as-22july06": 6601,
-    "bayer10": 13436,
-    "4elt": 15606,
-    "lp-air04": 823,
-    "rajat01": 6833,
-}
-"""Real matrices in the folder GPUMATCH_DATA and their structural ranks."""
-
-
-def real_matrix(name):
-    """The graph of a real matrix, None where GPUMATCH_DATA does not hold it."""
-    found = sorted(Path(os.environ.get("GPUMATCH_DATA", os.devnull)).glob(f"**/{name}.mtx.gz"))
-    return BipartiteGraph(csr_array(mmread(found[0], spmatrix=False))) if found else None
 
 
 def unmatched(graph):

@@ -7,8 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gpumatch.bipartite import BipartiteGraph
 from gpumatch.contracts import MatchingTask
 from gpumatch.cpu.matching import cheap, karp_sipser
+from graphs import make
 from tests.cpu.matching.cases import (
     CASES,
     FreeRun,
@@ -144,6 +146,13 @@ def test_karp_sipser_comes_close_on_random_graphs():
     _, mates = start("karp-sipser", it)
     _, greedy = start("cheap", it)
     assert check_valid(it, *mates) > 1.05 * check_valid(it, *greedy)
+
+
+def test_karp_sipser_takes_vertices_whose_degree_falls_to_two_before_others():
+    """Where degrees are left out of sight as they fall, 8 more of 1024 rows stay free."""
+    it = BipartiteGraph(make("delaunay", 10, seed=1))
+    _, mates = start("karp-sipser", it)
+    assert check_valid(it, *mates) == 1021
 
 
 def test_the_seed_fixes_and_changes_the_matching():

@@ -1,0 +1,80 @@
+"""Workers come back together, whatever they say and whoever fails."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import wait
+
+import pytest
+
+from gpumatch.cpu.numba_tools import workers
+
+
+@pytest.fixture
+def two(monkeypatch):
+    """Two workers, and `waits`, which is set when the caller begins to wait for the other."""
+    waits = threading.Event()
+
+    def recorded(futures):
+        waits.set()
+        wait(futures)
+
+    monkeypatch.setattr(workers, "wait", recorded)
+    monkeypatch.setattr(workers, "_EDGES_EACH", 1)
+    with workers.Workers(2, edges=9) as crew:
+        yield crew, waits
+        waits.set()
+
+
+@pytest.mark.parametrize("ended_by", ["False", "exception"])
+def test_no_kernel_runs_on_when_the_callers_has_ended(two, ended_by):
+    crew, waits = two
+    ended = []
+
+    def kernel(worker):
+        if worker == 0 and ended_by == "exception":
+            raise KeyboardInterrupt
+        if worker == 1:
+            assert waits.wait(timeout=60)
+            ended.append(worker)
+        return worker == 1
+
+    if ended_by == "exception":
+        with pytest.raises(KeyboardInterrupt):
+            crew.run(kernel, 2)
+    else:
+        assert crew.run(kernel, 2) is False
+    assert ended == [1]
+
+
+@pytest.mark.parametrize(
+    ("answers", "done"), [((True, True), True), ((True, False), False), ((False, True), False)]
+)
+def test_a_run_is_done_when_all_are(two, answers, done):
+    crew, _ = two
+    assert crew.run(lambda worker: answers[worker], 2) is done
+
+
+def test_an_error_of_another_worker_comes_out(two):
+    crew, _ = two
+
+    def kernel(worker):
+        if worker == 1:
+            raise ValueError("of the other")
+        return True
+
+    with pytest.raises(ValueError, match="of the other"):
+        crew.run(kernel, 2)
+
+
+@pytest.mark.parametrize(("edges", "count"), [(0, 1), (2**16 - 1, 1), (2**16, 2), (2**20, 4)])
+def test_few_edges_get_few_threads(edges, count):
+    with workers.Workers(4, edges) as crew:
+        assert crew.threads == count
+
+
+def test_no_more_kernels_are_called_than_there_are_tasks(two):
+    crew, _ = two
+    called = []
+    assert crew.run(lambda worker: called.append(worker) or True, 1)
+    assert called == [0]
