@@ -34,7 +34,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpumatch import backends
+from gpumatch import backends, contracts
 from gpumatch.arrays import array_of, index_array
 from gpumatch.certificates.base import CertificateError, check_mates
 from gpumatch.contracts import AssignmentTask, Solution
@@ -354,7 +354,7 @@ def _begin_from(
 # -- how it is reached -----------------------------------------------------------------------------
 
 
-def _empty(problem: Costs) -> Solution:
+def _empty(problem: contracts.Costs) -> Solution:
     return Solution.empty(problem.shape, is_integer=problem.is_integer)
 
 

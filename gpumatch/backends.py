@@ -20,7 +20,6 @@ GPU_PAYS_FROM = 100_000
 GPU_PAYS_FROM_PAIRS = 2_000_000  # the same for the pairs of a dense matrix of costs
 # Share of the pairs that sparse costs must allow for a GPU to make them dense.
 DENSE_PAYS_FROM = 1 / 100
-UNFOLDING_BYTES = 32  # an entry of sparse costs while they are made dense on a GPU
 
 BACKENDS = ("cpu", "cuda", "reference")
 
@@ -245,7 +244,7 @@ def _where_assigned(algorithm: str, costs: Any) -> str:
 
 def _pays_on_gpu(algorithm: Algorithm, costs: Any) -> bool:
     """Whether costs on the host repay their copy to the GPU: dense ones, where there is room."""
-    if costs.is_sparse or "cuda" not in algorithm.homes or costs.nnz < GPU_PAYS_FROM_PAIRS:
+    if not costs.has_matrix or "cuda" not in algorithm.homes or costs.nnz < GPU_PAYS_FROM_PAIRS:
         return False
     return why_no_cuda() is None and _fits(costs, algorithm.matrices)
 
@@ -260,7 +259,7 @@ def _best_assignment(backend: str, costs: Any) -> str:
         return "shortest-augmenting-path"
     if backend == "reference":
         return "hungarian-tree"
-    if costs.is_sparse:
+    if not costs.has_matrix:
         few = costs.nnz < DENSE_PAYS_FROM * math.prod(costs.shape)
         if (few and costs.is_integer) or not _fits(costs, 1):
             return "auction"
@@ -270,10 +269,11 @@ def _best_assignment(backend: str, costs: Any) -> str:
 def _fits(costs: Any, matrices: int) -> bool:
     """Whether the GPU has memory for so many dense matrices of the costs, and all else."""
     matrix = math.prod(costs.shape) * costs.itemsize
-    unfolding = UNFOLDING_BYTES * costs.nnz if costs.is_sparse else 0
     try:
         module = module_for("kernels", on_device=True)
-        module.require_memory(matrices * matrix + max(matrix // 4, unfolding), "the costs")
+        module.require_memory(
+            matrices * matrix + max(matrix // 4, costs.unfolding_bytes), "the costs"
+        )
     except MemoryError:
         return False
     return True

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import gpumatch as gm
-import gpumatch.costs
+import gpumatch.costs.base
 from tests.assignment_cases import check_violator, close, optimum, sparse
 
 pytestmark = pytest.mark.gpu
@@ -56,7 +56,7 @@ WISHES = [
 @pytest.mark.parametrize("wish", WISHES, ids=str)
 def test_costs_on_a_device_are_solved_there(no_copy, wish, form, dtype, monkeypatch):
     cp = no_copy
-    monkeypatch.setattr(gpumatch.costs, "DEVICE_TILE", 100)
+    monkeypatch.setattr(gpumatch.costs.base, "DEVICE_TILE", 100)
     rng = np.random.default_rng(8)
     for shape in ((30, 30), (25, 40), (40, 25)):
         matrix = rng.integers(-9, 20, shape).astype(dtype)

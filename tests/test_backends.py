@@ -60,10 +60,14 @@ class Costs(NamedTuple):
 
     shape: tuple[int, int] = (30_000, 50_000)
     on_device: bool = False
-    is_sparse: bool = False
+    has_matrix: bool = True
     nnz: int = 30_000 * 50_000
     is_integer: bool = True
     itemsize: int = 4
+
+    @property
+    def unfolding_bytes(self):
+        return 0 if self.has_matrix else 32 * self.nnz
 
 
 def room_for(nbytes, monkeypatch):
@@ -86,7 +90,7 @@ SMALL = Costs(shape=(2, 5), nnz=10)
     [
         (("auto", "auto"), SMALL, (SAP, "cpu")),
         (("engine", "auto"), SMALL, (ENGINE, "cuda")),
-        (("engine", "auto"), SMALL._replace(is_sparse=True), (ENGINE, "cuda")),
+        (("engine", "auto"), SMALL._replace(has_matrix=False), (ENGINE, "cuda")),
         (("auto", "auto"), Costs(), (ENGINE, "cuda")),
         (("auto", "auto"), SMALL._replace(on_device=True), (ENGINE, "cuda")),
         (("auto", "cpu"), Costs(on_device=True), (SAP, "cpu")),
@@ -127,7 +131,7 @@ def test_a_transposed_matrix_needs_room_too(algorithm, monkeypatch):
         assert choose_assignment(algorithm, "auto", Costs())[1] == expected
 
 
-SPARSE = Costs(shape=(1000, 1000), on_device=True, is_sparse=True, nnz=10_000, itemsize=8)
+SPARSE = Costs(shape=(1000, 1000), on_device=True, has_matrix=False, nnz=10_000, itemsize=8)
 
 
 @pytest.mark.parametrize(

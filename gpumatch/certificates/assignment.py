@@ -34,9 +34,8 @@ from gpumatch.certificates.base import (
     check_mates,
     check_partners,
     marks_of,
-    owners,
 )
-from gpumatch.costs import Costs, DenseCosts, SparseCosts, as_costs, row_tiles
+from gpumatch.costs import Costs, as_costs
 
 ULPS = 16  # allowed for each inequality, and for each pair in a sum
 EXACT = 2**61  # int64 holds sums of two such duals
@@ -277,24 +276,10 @@ def _total(values: Any) -> Any:
 
 def _tiles(costs: Costs, dtype: Any) -> Iterator[tuple[Any, Any, Any]]:
     """Rows, columns and costs of all pairs, a tile at a time, in arrays that broadcast."""
-    tiles = _dense_tiles(costs) if isinstance(costs, DenseCosts) else _sparse_tiles(costs)
-    for rows, cols, values in tiles:
+    for tile in costs.tiles():
+        rows, cols, values = costs.tile(tile)
         if dtype.kind == "O":
             rows, cols, values = (array_of(np, part) for part in (rows, cols, values))
             yield rows, cols, values.astype(np.int64).astype(object)
         else:
             yield rows, cols, values.astype(dtype)
-
-
-def _dense_tiles(costs: DenseCosts) -> Iterator[tuple[Any, Any, Any]]:
-    xp = costs.xp
-    cols = xp.arange(costs.shape[1])[None, :]
-    for tile in row_tiles(costs.values):
-        yield xp.arange(tile.start, tile.stop)[:, None], cols, costs.values[tile]
-
-
-def _sparse_tiles(costs: SparseCosts) -> Iterator[tuple[Any, Any, Any]]:
-    for tile in row_tiles(costs.weights):
-        cols = costs.indices[tile]
-        rows = owners(costs.xp, costs.indptr, tile.start, cols.size)
-        yield rows, cols, costs.weights[tile]

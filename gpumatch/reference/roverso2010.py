@@ -356,12 +356,8 @@ def _improve(task: AssignmentTask, switching: str) -> bool:
 
 def _cost_matrix(costs: Any, limit: float | None) -> np.ndarray:
     """All costs in float64, inf for a forbidden pair; with a limit, a job more for each agent."""
-    nrows, ncols = costs.shape
-    cost = np.full((nrows, ncols), np.inf)
-    if costs.is_sparse:
-        cost[costs.graph.edges()] = costs.weights
-    else:
-        cost[:] = costs.values
+    cost = costs.as_float().dense()
+    nrows = cost.shape[0]
     return cost if limit is None else np.hstack([cost, np.full((nrows, nrows), float(limit))])
 
 

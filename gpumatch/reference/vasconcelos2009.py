@@ -254,14 +254,10 @@ def _auction(task: AssignmentTask, precision: Precision, convergence: str) -> bo
 
 def _benefit(costs: Any, limit: float | None) -> np.ndarray:
     """The paper's matrix: minus the costs, -inf for a pair that is forbidden."""
-    nrows, ncols = costs.shape
-    benefit = np.full((nrows, ncols), -np.inf)
-    if costs.is_sparse:
-        benefit[costs.graph.edges()] = -costs.weights.astype(np.float64)
-    else:
-        benefit[:] = -costs.values.astype(np.float64)
+    benefit = -costs.as_float().dense()
     if limit is None:
         return benefit
+    nrows = costs.shape[0]
     own = np.full((nrows, nrows), -np.inf)
     np.fill_diagonal(own, -float(limit))
     return np.hstack([benefit, own])

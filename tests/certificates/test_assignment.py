@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
 import gpumatch as gm
-import gpumatch.costs
+import gpumatch.costs.base
 from graphs import costs
 
 X = math.inf
@@ -170,7 +170,7 @@ def test_an_unproven_result_is_turned_down():
 @pytest.mark.parametrize("tile", [1, 7, 64])
 @pytest.mark.parametrize("form", [np.asarray, csr_array])
 def test_tiles_of_any_size(monkeypatch, tile, form):
-    monkeypatch.setattr(gpumatch.costs, "HOST_TILE", tile)
+    monkeypatch.setattr(gpumatch.costs.base, "HOST_TILE", tile)
     matrix = costs.uniform_integer(9, 13, seed=4) + 1
     a = gm.assign(form(matrix))
     assert gm.verify(form(matrix), a).edges == 9 * 13

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy.sparse import coo_array, csc_array, csr_array, dia_array, diags_array, random_array
 
-import gpumatch.costs
+import gpumatch.costs.base
 from gpumatch.costs import DenseCosts, SparseCosts, as_costs
 
 X = math.inf
@@ -20,10 +20,11 @@ TALL = random_array((30, 20), density=0.2, rng=np.random.default_rng(1), format=
 
 def dense_of(costs):
     """A matrix with inf where a pair is forbidden."""
-    if not costs.is_sparse:
-        return costs.values
     matrix = np.full(costs.shape, X)
-    matrix[costs.graph.edges()] = costs.weights
+    if isinstance(costs, DenseCosts):
+        matrix[:] = costs.values
+    else:
+        matrix[costs.graph.edges()] = costs.weights
     return matrix
 
 
@@ -96,7 +97,7 @@ def test_spare_room_behind_the_entries_is_not_looked_at():
 
 @pytest.mark.parametrize("tile", [1, 2, 7])
 def test_extents_are_those_of_all_tiles(tile, monkeypatch):
-    monkeypatch.setattr(gpumatch.costs, "HOST_TILE", tile)
+    monkeypatch.setattr(gpumatch.costs.base, "HOST_TILE", tile)
     matrix = np.array([[1.0, 2.0], [-X, 0.0], [3.0, -8.0], [X, -5.0], [0.0, 6.0]])
     for source in (matrix, csr_array(np.where(matrix == 0, 0.5, matrix))):
         costs = as_costs(source)
@@ -148,7 +149,7 @@ def test_dia_without_zeros_is_as_any_other():
 
 
 def test_the_first_nan_is_named(monkeypatch):
-    monkeypatch.setattr("gpumatch.costs.HOST_TILE", 6)
+    monkeypatch.setattr("gpumatch.costs.base.HOST_TILE", 6)
     matrix = np.ones((5, 4))
     matrix[[2, 3], [3, 1]] = math.nan
     with pytest.raises(ValueError, match="the costs hold NaN, first at row 2, column 3"):
@@ -202,7 +203,7 @@ def test_problems(dtype, dense, sparse, maximize, transposed):
     for source, kind in ((given, dense), ((*rows, given.ravel(), (2, 3)), sparse)):
         problem = as_costs(source).problem(maximize, transposed)
         assert np.array_equal(dense_of(problem), expected)
-        values = problem.weights if problem.is_sparse else problem.values
+        values = problem.values if isinstance(problem, DenseCosts) else problem.weights
         assert values.dtype == kind
         assert values.flags.c_contiguous
         assert values.flags.writeable
@@ -252,7 +253,7 @@ def forms():
 @pytest.mark.parametrize("costs", forms(), ids=repr)
 def test_parts_of_costs(costs, tile, monkeypatch):
     if tile is not None:
-        monkeypatch.setattr(gpumatch.costs, "HOST_TILE", tile)
+        monkeypatch.setattr(gpumatch.costs.base, "HOST_TILE", tile)
     rows, cols = np.array([1, 4, 5]), np.array([0, 2, 3, 9])
     assert np.array_equal(dense_of(costs.restricted(rows, cols)), MATRIX[np.ix_(rows, cols)])
     assert np.array_equal(dense_of(costs.transpose()), MATRIX.T)
@@ -281,3 +282,32 @@ def test_pairs_whose_numbers_are_beyond_int32():
     assert costs.allows(rows, rows[::-1]).all()
     assert not costs.allows(rows, rows).any()
     assert np.array_equal(costs.at(rows, rows[::-1]), np.arange(1.0, n + 1))
+
+
+# -- every kind ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("tile", [None, 1, 30])
+@pytest.mark.parametrize("costs", [*forms(), SparseCosts(csr_array((8, 11)))], ids=repr)
+def test_tiles_make_up_the_matrix(costs, tile, monkeypatch):
+    if tile is not None:
+        monkeypatch.setattr(gpumatch.costs.base, "HOST_TILE", tile)
+    expected = dense_of(costs)
+    assert np.array_equal(costs.dense(), expected)
+    own = np.empty((8, 22))[:, 11:]
+    assert costs.dense(out=own) is own
+    assert np.array_equal(own, expected)
+    seen = np.full(costs.shape, X)
+    for part in costs.tiles():
+        rows, cols, values = costs.tile(part)
+        seen[rows, cols] = values
+        assert np.all((part.start <= rows) & (rows < part.stop))
+        assert values.size <= max(tile or 88, 11) + 11
+    assert np.array_equal(seen, expected)
+
+
+def test_integers_have_a_far_of_their_own():
+    costs = SparseCosts(CSR)
+    far = 2**63 - 1
+    assert costs.dense().tolist() == [[5, far, far, 0], [far] * 4, [far, -2, far, far]]
+    assert costs.dense().dtype == np.int64

@@ -151,7 +151,7 @@ class _Side(NamedTuple):
     @classmethod
     def of(cls, dual: np.ndarray, costs: Any = None) -> _Side:
         free = np.full(dual.size, -1, np.int32)
-        return cls(None if costs is None else _entries(costs), dual, free, free.copy())
+        return cls(None if costs is None else costs.entries(), dual, free, free.copy())
 
 
 class _Auction:
@@ -193,7 +193,7 @@ class _Auction:
         if bidders.size == 0:
             return True
         if self.cols.entries is None:
-            self.cols = self.cols._replace(entries=_entries(self.costs.transpose()))
+            self.cols = self.cols._replace(entries=self.costs.transpose().entries())
         floor = _Floor(self.cols, self.rows, bidders, cap, self.precision.spread, epsilon)
         return self._hold("reverse", floor, workers, control)
 
@@ -321,7 +321,7 @@ def write_duals(
         col_dual[:] = price
     far = np.iinfo(np.int64).max if is_whole else np.inf
     least = np.empty(LANES, col_dual.dtype)
-    find_minima(_entries(costs), col_dual, least, far, row_dual)
+    find_minima(costs.entries(), col_dual, least, far, row_dual)
     if limit is not None:
         np.minimum(row_dual, limit, out=row_dual, casting="unsafe")
 
@@ -333,10 +333,6 @@ def round_prices(price: np.ndarray, row_to_col: np.ndarray, epsilon: float) -> n
     is_bad = np.zeros(scale, bool)
     is_bad[(scale - 1 - steps[row_to_col[row_to_col >= 0]]) % scale] = True
     return (steps + is_bad.argmin()) // scale
-
-
-def _entries(costs: Any) -> Any:
-    return (costs.indptr, costs.indices, costs.weights) if costs.is_sparse else costs.values
 
 
 # -- the kernels -----------------------------------------------------------------------------------

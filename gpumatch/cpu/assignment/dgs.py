@@ -124,7 +124,7 @@ def start_from(start: str, task: AssignmentTask) -> bool:
     rng = np.random.default_rng(task.seed)
     rows = rng.permutation(np.flatnonzero(row_to_col < 0))
     turns = rng.integers(0, 2**31, rows.size)
-    entries, far = _entries(costs), _far(costs)
+    entries, far = costs.entries(), costs.far
     take = take_cheapest if start == "greedy" else take_any
     row_limit = far if limit is None else limit
     done = 0
@@ -159,15 +159,15 @@ class Differences:
         number: Any,
         limit: float | None,
     ) -> None:
-        far = number(_far(costs))
+        far = number(costs.far)
         row_idle = far if limit is None else number(limit)
         rows = np.flatnonzero(row_to_col >= 0)
         cols = row_to_col[rows]
         row_paid = np.full(row_to_col.size, row_idle)
         col_paid = np.zeros(col_to_row.size, number)
         row_paid[rows] = col_paid[cols] = costs.at(rows, cols)
-        self.rows = Side(_entries(costs), row_to_col, row_paid, row_idle, far)
-        self.cols = Side(_entries(costs.transpose()), col_to_row, col_paid, number(0), far)
+        self.rows = Side(costs.entries(), row_to_col, row_paid, row_idle, far)
+        self.cols = Side(costs.transpose().entries(), col_to_row, col_paid, number(0), far)
         self.row_gain, self.row_choice = _nothing(row_paid)
         self.col_gain, self.col_choice = _nothing(col_paid)
 
@@ -263,7 +263,7 @@ def bound(
     price : array of length ncols
         Prices to begin from, at most 0; not kept.
     """
-    entries, far = _entries(costs), _far(costs)
+    entries, far = costs.entries(), costs.far
     rows = np.flatnonzero(row_to_col >= 0)
     cols = row_to_col[rows]
     paid = costs.at(rows, cols).astype(price.dtype)
@@ -296,13 +296,5 @@ def bound(
     return True
 
 
-def _entries(costs: Any) -> Any:
-    return (costs.indptr, costs.indices, costs.weights) if costs.is_sparse else costs.values
-
-
 def _entry_count(entries: Any) -> int:
     return entries[1].size if isinstance(entries, tuple) else entries.size
-
-
-def _far(costs: Any) -> Any:
-    return np.iinfo(np.int64).max if costs.is_integer else np.inf

@@ -43,20 +43,12 @@ _kernel = njit(cache=True, nogil=True, fastmath={"nnan", "nsz"})
 
 def dense_matrix(costs: Any, limit: float | None) -> np.ndarray:
     """All that a row may be matched to, its own column for going without at `limit` among them."""
-    if not costs.is_sparse and limit is None:
-        return costs.values
+    if limit is None:
+        return costs.dense()
     nrows, ncols = costs.shape
-    number = np.dtype(np.int64 if costs.is_integer else np.float64)
-    width = ncols if limit is None else ncols + nrows
-    values = np.full((nrows, width), _far(number), number)
-    if costs.is_sparse:
-        rows, cols = costs.graph.edges()
-        values[rows, cols] = costs.weights
-    else:
-        values[:, :ncols] = costs.values
-    if limit is not None:
-        own = np.arange(nrows)
-        values[own, ncols + own] = limit
+    values = np.full((nrows, ncols + nrows), costs.far)
+    costs.dense(out=values[:, :ncols])
+    np.fill_diagonal(values[:, ncols:], limit)
     return values
 
 

@@ -44,8 +44,9 @@ ADOPTIONS = 4
 def run(task: AssignmentTask) -> bool:
     """Match the rows at least cost, as `gpumatch.assignment` tells; True unless stopped."""
     control = task.control
-    kind = _SparsePaths if task.costs.is_sparse else _DensePaths
-    paths = kind(task.costs, *task.mates, task.solution.col_dual, task.limit)
+    entries = task.costs.entries()
+    kind = _SparsePaths if isinstance(entries, tuple) else _DensePaths
+    paths = kind(entries, task.costs, *task.mates, task.solution.col_dual, task.limit)
     try:
         return paths.begin(control) and paths.bid(control) and paths.augment(control)
     finally:
@@ -60,13 +61,15 @@ class _Paths(ABC):
 
     def __init__(
         self,
+        entries: Any,
         costs: Any,
         row_to_col: np.ndarray,
         col_to_row: np.ndarray,
         col_dual: np.ndarray,
         limit: float | None,
     ) -> None:
-        self.costs, self.row_to_col, self.col_to_row = costs, row_to_col, col_to_row
+        self.entries, self.costs = entries, costs
+        self.row_to_col, self.col_to_row = row_to_col, col_to_row
         self.is_given = bool(col_dual.any() or (row_to_col >= 0).any())
         self.leaves = limit is not None
         number = self._number(col_dual, 0 if limit is None else limit)
@@ -213,10 +216,10 @@ class _DensePaths(_Paths):
     budget = dense_paths.BUDGET
     bids = BIDS
 
-    def __init__(self, costs: Any, *others: Any) -> None:
-        super().__init__(costs, *others)
+    def __init__(self, entries: Any, costs: Any, *others: Any) -> None:
+        super().__init__(entries, costs, *others)
         is_wide = self.price.dtype == np.int64
-        self.values = np.require(costs.values, np.int64) if is_wide else costs.values
+        self.values = np.require(entries, np.int64) if is_wide else entries
         number, ncols = self.price.dtype, self.price.size
         self.least = np.empty(LANES, number)
         self.dist = np.empty(ncols, number)
@@ -227,7 +230,7 @@ class _DensePaths(_Paths):
     def _number(self, col_dual: np.ndarray, limit: float) -> Any:
         """int32 where that has room for some times the largest cost: a vector holds more of it."""
         largest = ROOM * max(self.costs.largest, abs(limit))
-        is_narrow = self.costs.values.dtype == np.int32 and largest <= np.iinfo(np.int32).max
+        is_narrow = self.entries.dtype == np.int32 and largest <= np.iinfo(np.int32).max
         return np.int32 if is_narrow and not self.is_given else col_dual.dtype.type
 
     def _start(self, control: Any) -> bool:
@@ -273,13 +276,13 @@ class _SparsePaths(_Paths):
     """By the kernels of `sparse_paths`."""
 
     budget = sparse_paths.BUDGET
+    entries: tuple[np.ndarray, np.ndarray, np.ndarray]
 
-    def __init__(self, costs: Any, *others: Any) -> None:
-        super().__init__(costs, *others)
+    def __init__(self, entries: Any, costs: Any, *others: Any) -> None:
+        super().__init__(entries, costs, *others)
         # A bid lowers a price below all others by the range of costs at most.
         most = 4 * SPARSE_BIDS * self.row_to_col.size * costs.largest
         self.bids = SPARSE_BIDS if most < self.far else 1
-        self.entries = costs.indptr, costs.indices, costs.weights
         number, ncols = self.price.dtype, self.price.size
         self.dist = np.empty(ncols, number)
         self.pred = np.empty(ncols, np.int32)

@@ -98,7 +98,7 @@ def _close_gap(task: AssignmentTask) -> bool:
     try:
         return hungarian.run_tree(task)
     except MemoryError:
-        if not task.costs.is_sparse:
+        if task.costs.has_matrix:
             raise
     host = backends.module_for("assignment.shortest_augmenting_path", on_device=False)
     return host.run(task.with_costs(task.costs.to_host()))
@@ -297,14 +297,15 @@ class _Entries(NamedTuple):
         """Costs in units of ``2**-shift``."""
         nrows, ncols = costs.shape
         arrays: tuple[cp.ndarray, ...]
-        if costs.is_sparse:
+        entries = costs.entries()
+        if isinstance(entries, tuple):
             kind, length = "Sparse<{Cost}>", -(-costs.nnz // nrows)
-            arrays = costs.indptr.astype(np.int64), costs.indices, costs.weights
+            arrays = entries[0].astype(np.int64), *entries[1:]
         else:
-            pack = 16 // costs.values.itemsize
-            is_aligned = ncols % pack == 0 and costs.values.data.ptr % 16 == 0
+            pack = 16 // entries.itemsize
+            is_aligned = ncols % pack == 0 and entries.data.ptr % 16 == 0
             kind, length = f"Dense<{{Cost}}, {str(is_aligned).lower()}>", ncols
-            arrays = (costs.values,)
+            arrays = (entries,)
         kernels = module.kernels_for(module.AUCTION, arrays[-1].dtype)
         struct = module.struct(*arrays, length, shift)
         return cls(kind, kernels, struct, arrays, arrays[-1].size)

@@ -7,7 +7,6 @@ from typing import Any
 import cupy as cp
 import numpy as np
 
-from gpumatch import backends
 from gpumatch.cuda import kernels as module
 
 __all__ = ["NEVER", "copy_to", "dense_matrix", "moved_to_device"]
@@ -30,12 +29,8 @@ def moved_to_device(costs: Any) -> Any:
         If the device has no room for it.
     """
     if not costs.on_device:
-        module.require_memory(_bytes_of(costs), "a copy of the costs")
+        module.require_memory(costs.nbytes, "a copy of the costs")
     return costs.to_device()
-
-
-def _bytes_of(costs: Any) -> int:
-    return costs.graph.nbytes + costs.weights.nbytes if costs.is_sparse else costs.values.nbytes
 
 
 def dense_matrix(costs: Any) -> tuple[cp.ndarray, bool]:
@@ -43,13 +38,13 @@ def dense_matrix(costs: Any) -> tuple[cp.ndarray, bool]:
 
     Parameters
     ----------
-    costs : DenseCosts or SparseCosts
+    costs : Costs
         A problem, on the host or the device.
 
     Returns
     -------
     values : array of shape (nrows, ncols)
-        That of dense costs on the device itself. Forbidden pairs cost inf, or `NEVER`.
+        What dense costs on the device hold, itself. Forbidden pairs cost inf, or `NEVER`.
     is_complete : bool
 
     Raises
@@ -57,13 +52,5 @@ def dense_matrix(costs: Any) -> tuple[cp.ndarray, bool]:
     MemoryError
         If the device has no room for it.
     """
-    if not costs.is_sparse:
-        return moved_to_device(costs).values, costs.is_complete
-    nrows, ncols = costs.shape
-    dtype = costs.weights.dtype
-    size = dtype.itemsize * nrows * ncols + backends.UNFOLDING_BYTES * costs.nnz
-    module.require_memory(size, "the matrix of sparse costs")
-    values = cp.full(costs.shape, NEVER if costs.is_integer else np.inf, dtype)
-    rows, cols = costs.graph.edges()
-    values[cp.asarray(rows), cp.asarray(cols)] = cp.asarray(costs.weights)
-    return values, False
+    costs = moved_to_device(costs)
+    return costs.dense(), costs.is_complete

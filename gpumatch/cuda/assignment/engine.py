@@ -58,6 +58,6 @@ def _grow_trees(task: AssignmentTask) -> bool:
     try:
         return hungarian.run_tree(task, patience=patience_for(task.costs.shape[0]))
     except MemoryError:
-        if not task.costs.is_sparse:
+        if task.costs.has_matrix:
             raise
     return False

@@ -67,16 +67,16 @@ def calls(monkeypatch):
     return made, orders
 
 
-def drive(*, stopped=False, is_sparse=False):
+def drive(*, stopped=False, has_matrix=True):
     """The engine's answer, and what it leaves."""
-    task = task_of_three(stopped=stopped, is_sparse=is_sparse)
+    task = task_of_three(stopped=stopped, has_matrix=has_matrix)
     ended = engine.run(task)
     return ended, [part.tolist() for part in (*task.mates, *task.duals)]
 
 
-def task_of_three(*, stopped=False, is_sparse=False):
+def task_of_three(*, stopped=False, has_matrix=True):
     arrays = np.full(3, -1), np.full(3, -1), np.zeros(3), np.zeros(3)
-    costs = SimpleNamespace(shape=(3, 3), is_sparse=is_sparse)
+    costs = SimpleNamespace(shape=(3, 3), has_matrix=has_matrix)
     return AssignmentTask(costs, Solution(*arrays), SimpleNamespace(stopped=stopped))
 
 
@@ -137,7 +137,7 @@ def test_trees_end_what_the_auction_has_no_room_for(calls):
 def test_the_auction_takes_sparse_costs_that_trees_have_no_room_for(calls):
     _, orders = calls
     orders.update(tree=[MemoryError], auction=[(True, 3)])
-    assert drive(is_sparse=True) == (True, left(3, call=2))
+    assert drive(has_matrix=False) == (True, left(3, call=2))
     orders.update(tree=[MemoryError])
     with pytest.raises(MemoryError):
         drive()

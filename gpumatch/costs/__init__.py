@@ -1,0 +1,49 @@
+"""What an assignment costs: kinds of costs, and what an algorithm asks of any of them.
+
+`gpumatch.costs.base.Costs` states what every kind can do: name the costs of pairs (`at`, `allows`),
+of ranges of rows (`tile`), or of all pairs, as a matrix (`dense`) or in the form that kernels of
+its kind read (`entries`). A dense matrix and a sparse one are here. A new kind is a file.
+
+Costs are checked once, when they are made. An algorithm never sees the caller's array, but the
+`problem` made from it: costs to be minimised, no more rows than columns, in one of the dtypes
+below, C-contiguous, every infinity a forbidden pair of value inf (dense) or none at all (sparse).
+
+    given                 dense    sparse
+    integers below 2**25  int32    int64
+    other integers        int64    int64
+    float16, float32      float32  float64
+    other floats          float64  float64
+
+On a device, where kernels count in 64 bits, int32 stays what it is.
+Duals of integer problems are int64, of others float64.
+
+Costs live where their source does, and so do the problems made from them. A dense matrix that has a
+problem's form already is not copied, and nothing here needs a second one beside it: what looks at
+every entry does so in tiles of rows.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gpumatch.arrays import is_instance, is_sparse, is_sparse_torch
+from gpumatch.bipartite import BipartiteGraph
+from gpumatch.costs.base import TOO_LARGE, Costs, check_sums
+from gpumatch.costs.dense import DenseCosts
+from gpumatch.costs.sparse import SparseCosts
+
+__all__ = ["TOO_LARGE", "Costs", "DenseCosts", "SparseCosts", "as_costs", "check_sums"]
+
+
+def as_costs(source: Any) -> Costs:
+    """`source` itself when it is costs, else the dense or sparse costs made from it."""
+    if isinstance(source, Costs):
+        return source
+    if isinstance(source, BipartiteGraph):
+        raise TypeError("a BipartiteGraph has no costs: pass a sparse matrix or a tuple with data")
+    if is_instance(source, "networkx", "Graph"):
+        raise TypeError(
+            "a networkx graph has no costs that are known: pass a matrix of its weights"
+        )
+    has_entries = isinstance(source, tuple) or is_sparse(source) or is_sparse_torch(source)
+    return SparseCosts(source) if has_entries else DenseCosts(source)

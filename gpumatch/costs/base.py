@@ -1,0 +1,301 @@
+"""What every kind of costs can do, and the checks that all kinds share.
+
+A kind defines the abstract methods below. The others follow from these, by way of the stored matrix
+where nothing better is known. A kind that knows better overrides them.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from gpumatch.arrays import first_true
+from gpumatch.backends import module_for
+from gpumatch.bipartite import BipartiteGraph
+
+__all__ = ["TOO_LARGE", "Costs", "check_sums", "extent_of", "row_tiles", "sum_dtype"]
+
+TOO_LARGE = 2**62
+HOST_TILE, DEVICE_TILE = 2**20, 2**22  # entries looked at at a time
+
+
+class Costs(ABC):
+    """The cost of every pair of a row and a column, or that the pair is forbidden.
+
+    Attributes
+    ----------
+    low, high : int or float
+        Least and greatest cost, infinities too. A kind sets them when it is made.
+    largest : int or float
+        Greatest finite magnitude. A kind sets it when it is made, after `check_sums`.
+    """
+
+    low: float
+    high: float
+    largest: float
+
+    # -- what a kind defines ---------------------------------------------------------------------
+
+    @property
+    @abstractmethod
+    def shape(self) -> tuple[int, int]:
+        """Numbers of rows and columns."""
+
+    @property
+    @abstractmethod
+    def dtype(self) -> Any:
+        """The dtype of the costs as given."""
+
+    @property
+    @abstractmethod
+    def xp(self) -> Any:
+        """The library of the arrays: NumPy or CuPy."""
+
+    @abstractmethod
+    def tile(self, rows: slice) -> tuple[Any, Any, Any]:
+        """Rows, columns and costs of the pairs in a range of rows, in arrays that broadcast.
+
+        A pair that is left out is forbidden, and so is one of cost inf.
+        """
+
+    @abstractmethod
+    def at(self, rows: Any, cols: Any) -> Any:
+        """The costs of these pairs, named in arrays of host or device; none may be left out."""
+
+    @abstractmethod
+    def stored(self) -> Costs:
+        """The same costs in the memory where they live; themselves when they are there already."""
+
+    # -- what follows from it --------------------------------------------------------------------
+
+    @property
+    def nnz(self) -> int:
+        """The number of pairs that are not left out."""
+        return math.prod(self.shape)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the arrays that hold the costs."""
+        return 0
+
+    @property
+    def on_device(self) -> bool:
+        """Whether the costs live on a GPU."""
+        return self.xp is not np
+
+    @property
+    def is_integer(self) -> bool:
+        return self.dtype.kind in "biu"
+
+    @property
+    def problem_dtype(self) -> Any:
+        """The dtype of the costs in a problem."""
+        return sum_dtype(self.dtype)
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of a cost in a problem."""
+        return np.dtype(self.problem_dtype).itemsize
+
+    @property
+    def is_finite(self) -> bool:
+        """Whether no cost is infinite."""
+        return math.isfinite(self.low) and math.isfinite(self.high)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether no pair is forbidden."""
+        return self.is_finite and self.nnz == math.prod(self.shape)
+
+    @property
+    def has_matrix(self) -> bool:
+        """Whether the matrix is there already, so that `dense` costs nothing."""
+        return False
+
+    @property
+    def unfolding_bytes(self) -> int:
+        """Bytes that a GPU needs beside the matrix while `dense` makes it."""
+        return 0
+
+    @property
+    def far(self) -> Any:
+        """What `dense` holds for a pair that is forbidden: inf, or the greatest int64."""
+        return np.int64(2**63 - 1) if self.is_integer else np.float64(math.inf)
+
+    def __repr__(self) -> str:
+        where = "GPU" if self.on_device else "host"
+        nrows, ncols = self.shape
+        name = type(self).__name__
+        return f"{name}({nrows} rows, {ncols} columns, {self._what_is_held()}, {where})"
+
+    def tiles(self) -> Iterator[slice]:
+        """Ranges of rows that hold so few pairs together that each may be copied some times."""
+        nrows, ncols = self.shape
+        step = max(1, tile_size(on_device=self.on_device) // max(1, ncols))
+        for begin in range(0, nrows, step):
+            yield slice(begin, min(begin + step, nrows))
+
+    def dense(self, out: Any = None) -> Any:
+        """The costs as a matrix, `far` for forbidden pairs: to be read, for it may be shared.
+
+        Parameters
+        ----------
+        out : array of shape (nrows, ncols), optional
+            Where to put it, so that it is the caller's own.
+
+        Raises
+        ------
+        MemoryError
+            If the device has no room for it.
+        """
+        if out is None:
+            self._require_room(self.shape, self.problem_dtype, self.unfolding_bytes)
+            out = self.xp.empty(self.shape, self.problem_dtype)
+        out.fill(self.far)
+        for tile in self.tiles():
+            rows, cols, costs = self.tile(tile)
+            out[rows, cols] = costs
+        return out
+
+    def entries(self) -> Any:
+        """The costs as kernels read them: a matrix, or CSR as (indptr, indices, weights)."""
+        return self.dense()
+
+    def allows(self, rows: Any, cols: Any) -> Any:
+        """Which of these pairs are not forbidden, as a bool array."""
+        return abs(self.at(rows, cols)) < math.inf
+
+    def to_host(self) -> Costs:
+        """The same costs on the host: a copy, or themselves when they are there already."""
+        return self.stored().to_host() if self.on_device else self
+
+    def to_device(self) -> Costs:
+        """The same costs on the current GPU: a copy, or themselves when they are there already."""
+        return self if self.on_device else self.stored().to_device()
+
+    def problem(self, maximize: bool, transposed: bool) -> Costs:
+        """The costs as an algorithm takes them; see the package.
+
+        Raises
+        ------
+        ValueError
+            If there is an infinity that asks for a pair instead of forbidding it.
+        """
+        self._check_sign(maximize)
+        if maximize or transposed:
+            return self.stored().problem(maximize, transposed)
+        return self
+
+    def as_float(self) -> Costs:
+        return self.stored().as_float()
+
+    def transpose(self) -> Costs:
+        return self.stored().transpose()
+
+    def restricted(self, rows: Any, cols: Any) -> Costs:
+        """The costs between some rows and some columns."""
+        return self.stored().restricted(rows, cols)
+
+    def up_to(self, limit: float) -> Costs:
+        """The pairs that cost no more than `limit`, as a problem."""
+        return self.stored().up_to(limit)
+
+    def pattern(self) -> BipartiteGraph:
+        """The graph of the pairs that are not forbidden."""
+        return self.stored().pattern()
+
+    # -- inside ----------------------------------------------------------------------------------
+
+    def _what_is_held(self) -> str:
+        return str(self.dtype)
+
+    def _check_sign(self, maximize: bool) -> None:
+        """Check that every infinity forbids."""
+        if maximize and self.high == math.inf:
+            raise ValueError("the costs hold inf, but to be maximised: -inf forbids a pair")
+        if not maximize and self.low == -math.inf:
+            raise ValueError("the costs hold -inf: inf forbids a pair")
+
+    def _require_room(self, shape: tuple[int, int], dtype: Any, extra: int = 0) -> None:
+        """Check, on a GPU, that it has memory for a matrix and some bytes more."""
+        if self.on_device:
+            nbytes = math.prod(shape) * np.dtype(dtype).itemsize + extra
+            module_for("kernels", on_device=True).require_memory(nbytes, "a copy of the costs")
+
+
+# -- checks ----------------------------------------------------------------------------------------
+
+
+def extent_of(values: Any, n: int) -> tuple[Any, Any, Any]:
+    """Least and greatest value and the greatest finite magnitude, as Python numbers, checked."""
+    kind = values.dtype.kind
+    if kind not in "biuf":
+        raise TypeError(f"the costs must be real numbers; got dtype {values.dtype}")
+    number = float if kind == "f" else int
+    if values.size == 0:
+        return number(0), number(0), number(0)
+    tiles = list(row_tiles(values))
+    lows = [number(values[tile].min()) for tile in tiles]
+    highs = [number(values[tile].max()) for tile in tiles]
+    if any(map(math.isnan, lows)):
+        raise ValueError(f"the costs hold NaN, first {_first_nan(values)}")
+    low, high = min(lows), max(highs)
+    largest = max(abs(low), abs(high))
+    if kind == "f" and math.isinf(largest):
+        largest = max(_largest_finite(values[tile]) for tile in tiles)
+    check_sums(largest, n)
+    return low, high, largest
+
+
+def _first_nan(values: Any) -> str:
+    """Where the first NaN stands: in a matrix, or in the data of a sparse one."""
+    tiles = ((tile.start, values[tile]) for tile in row_tiles(values))
+    found = ((begin, first_true((part != part).ravel())) for begin, part in tiles)
+    begin, at = next((begin, at) for begin, at in found if at is not None)
+    if values.ndim == 1:
+        return f"at entry {begin + at} of the data"
+    row, col = divmod(at, values.shape[1])
+    return f"at row {begin + row}, column {col}"
+
+
+def _largest_finite(values: Any) -> float:
+    magnitudes = abs(values)
+    magnitudes[magnitudes == math.inf] = 0
+    return float(magnitudes.max())
+
+
+def check_sums(largest: float, n: int) -> None:
+    """Check that sums of n numbers up to `largest` do not overflow."""
+    if isinstance(largest, int):
+        if (n + 1) * largest >= TOO_LARGE:
+            raise ValueError(
+                f"integer costs up to {largest} are too large for {n} rows or columns: "
+                "(n + 1) * max |cost| must be below 2**62"
+            )
+    elif not math.isfinite(8.0 * (n + 1) * largest):
+        raise ValueError(f"costs up to {largest} overflow when {n} of them are summed")
+
+
+# -- forms -----------------------------------------------------------------------------------------
+
+
+def sum_dtype(dtype: Any) -> Any:
+    """The widest type of a cost's kind: that of sums."""
+    return np.float64 if dtype.kind == "f" else np.int64
+
+
+def tile_size(*, on_device: bool) -> int:
+    """Entries looked at at a time."""
+    return DEVICE_TILE if on_device else HOST_TILE
+
+
+def row_tiles(values: Any) -> Iterator[slice]:
+    """Ranges of an array's rows that hold so few entries that each may be copied some times."""
+    entries = tile_size(on_device=not isinstance(values, np.ndarray))
+    step = max(1, entries // max(1, math.prod(values.shape[1:])))
+    for begin in range(0, values.shape[0], step):
+        yield slice(begin, min(begin + step, values.shape[0]))

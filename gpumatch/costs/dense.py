@@ -1,0 +1,182 @@
+"""Costs in a dense matrix."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from gpumatch.arrays import array_module, array_of, as_array, exactly
+from gpumatch.bipartite import BipartiteGraph
+from gpumatch.costs.base import Costs, extent_of, row_tiles, sum_dtype
+from gpumatch.costs.sparse import SparseCosts
+
+__all__ = ["DenseCosts"]
+
+INT32_COSTS = 2**25  # leaves room in int32 for a few times as much
+
+
+class DenseCosts(Costs):
+    """A matrix with the cost of every pair.
+
+    Parameters
+    ----------
+    source : two-dimensional array
+        NumPy, CuPy, torch or anything that speaks ``__array__``, ``__cuda_array_interface__`` or
+        DLPack; boolean, integer or floating. It is shared, not copied: don't change it afterwards.
+
+    Attributes
+    ----------
+    values : array of shape (nrows, ncols)
+        Where the source lives.
+    low, high : int or float
+        Least and greatest value, infinities too.
+    largest : int or float
+        Greatest finite magnitude.
+
+    Raises
+    ------
+    TypeError
+        If the values are no real numbers.
+    ValueError
+        If there is a NaN, there are not two dimensions, or numbers are so large that sums of them
+        overflow: integers from (n + 1) · max |c| = 2**62, for n vertices of the smaller side.
+
+    Examples
+    --------
+    >>> from gpumatch.costs import DenseCosts
+    >>> DenseCosts([[1, 2, 3], [3, 1, 2]])
+    DenseCosts(2 rows, 3 columns, int64, host)
+    """
+
+    def __init__(self, source: Any) -> None:
+        values = as_array(source, "the costs")
+        if isinstance(values, np.ma.MaskedArray):
+            raise TypeError("the costs are a masked array: fill it, with inf to forbid a pair")
+        if values.ndim != 2 and values.dtype.kind not in "biuf":
+            raise TypeError(
+                "the costs must be a matrix of numbers, dense or sparse, or a tuple of CSR arrays; "
+                f"got {type(source).__name__}"
+            )
+        if values.ndim != 2:
+            raise ValueError(f"the costs must have 2 dimensions; got {values.ndim}")
+        self.values = np.asarray(values) if isinstance(values, np.ndarray) else values
+        self.low, self.high, self.largest = extent_of(self.values, min(values.shape))
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.values.shape
+
+    @property
+    def dtype(self) -> Any:
+        return self.values.dtype
+
+    @property
+    def xp(self) -> Any:
+        return array_module(self.values)
+
+    @property
+    def nbytes(self) -> int:
+        return int(self.values.nbytes)
+
+    @property
+    def problem_dtype(self) -> Any:
+        dtype = self.values.dtype
+        if dtype.kind == "f":
+            return np.float32 if dtype.itemsize <= 4 else np.float64
+        most = 2**31 if self.on_device and dtype == np.int32 else INT32_COSTS
+        return np.int32 if self.largest < most else np.int64
+
+    @property
+    def has_matrix(self) -> bool:
+        return True
+
+    def tile(self, rows: slice) -> tuple[Any, Any, Any]:
+        own, cols = self.xp.arange(rows.start, rows.stop), self.xp.arange(self.shape[1])
+        return own[:, None], cols[None, :], self.values[rows]
+
+    def at(self, rows: Any, cols: Any) -> Any:
+        return self.values[array_of(self.xp, rows), array_of(self.xp, cols)]
+
+    def dense(self, out: Any = None) -> Any:
+        if out is None:
+            return self.values
+        out[:] = self.values
+        return out
+
+    def stored(self) -> DenseCosts:
+        return self
+
+    def to_host(self) -> DenseCosts:
+        return self._like(array_of(np, self.values)) if self.on_device else self
+
+    def to_device(self) -> DenseCosts:
+        if self.on_device:
+            return self
+        import cupy
+
+        return self._like(cupy.asarray(self.values))
+
+    def problem(self, maximize: bool, transposed: bool) -> DenseCosts:
+        self._check_sign(maximize)
+        given = self.values.T if transposed else self.values
+        dtype = self.problem_dtype
+        if maximize or not (given.dtype == dtype and given.flags.c_contiguous):
+            self._require_room(self.shape, dtype)
+        if not maximize:
+            return self._like(exactly(given, dtype))
+        values = self.xp.array(given, dtype, order="C")
+        return self._like(self.xp.negative(values, out=values))
+
+    def as_float(self) -> DenseCosts:
+        self._require_room(self.shape, np.float64)
+        return self._like(self.values.astype(np.float64))
+
+    def transpose(self) -> DenseCosts:
+        self._require_room(self.shape, self.values.dtype)
+        return self._like(self.xp.ascontiguousarray(self.values.T))
+
+    def restricted(self, rows: Any, cols: Any) -> DenseCosts:
+        shape = rows.size, cols.size
+        self._require_room(shape, self.values.dtype)
+        rows, cols = array_of(self.xp, rows), array_of(self.xp, cols)
+        values = self.xp.empty(shape, self.values.dtype)
+        for tile in row_tiles(values):
+            values[tile] = self.values[rows[tile]][:, cols]
+        return self._like(values)
+
+    def up_to(self, limit: float) -> SparseCosts:
+        graph = self._graph_of(lambda values: _unrounding(values) <= limit)
+        weights = self.values[graph.edges()].astype(sum_dtype(self.values.dtype))
+        return SparseCosts._of(graph, weights)
+
+    def pattern(self) -> BipartiteGraph:
+        return self._graph_of(lambda values: abs(values) < math.inf)
+
+    def _graph_of(self, is_edge: Callable[[Any], Any]) -> BipartiteGraph:
+        """The graph of the pairs that `is_edge` marks."""
+        xp = self.xp
+        counts = xp.zeros(self.shape[0] + 1, np.int64)
+        for tile in row_tiles(self.values):
+            counts[1:][tile] = is_edge(self.values[tile]).sum(axis=1)
+        indptr = xp.cumsum(counts)
+        indices = xp.empty(int(indptr[-1]), np.int32)
+        for tile in row_tiles(self.values):
+            cols = is_edge(self.values[tile]).nonzero()[1]
+            begin = int(indptr[tile.start])
+            indices[begin : begin + cols.size] = cols
+        return BipartiteGraph((indptr, indices, self.shape))
+
+    def _like(self, values: Any) -> DenseCosts:
+        """Costs that need no check because these have passed it."""
+        costs = DenseCosts.__new__(DenseCosts)
+        costs.values = values
+        costs.low, costs.high, costs.largest = self.low, self.high, self.largest
+        return costs
+
+
+def _unrounding(values: Any) -> Any:
+    """The values in a type to which a Python number they are compared with is not rounded."""
+    return values.astype(np.float64, copy=False) if values.dtype.kind == "f" else values

@@ -1,0 +1,252 @@
+"""Costs of the edges of a sparse graph."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from gpumatch.arrays import any_true, array_of, as_array, exactly, is_instance
+from gpumatch.backends import module_for
+from gpumatch.bipartite import BipartiteGraph
+from gpumatch.costs.base import Costs, extent_of, sum_dtype, tile_size
+
+__all__ = ["SparseCosts"]
+
+UNFOLDING_BYTES = 32  # an entry while a matrix is made of all on a GPU
+
+
+class SparseCosts(Costs):
+    """A graph with the cost of every edge; other pairs are forbidden.
+
+    Parameters
+    ----------
+    source : sparse matrix or tuple
+        A SciPy or cupyx sparse matrix, ``(indptr, indices, data, shape)`` as CSR, or a torch sparse
+        CSR tensor; boolean, integer or floating. Stored zeros are edges of cost 0; so DIA, which
+        fills its diagonals with zeros, must have none. Repeated entries are summed, as everywhere
+        in SciPy. Arrays in canonical form are shared, not copied.
+
+    Attributes
+    ----------
+    graph : BipartiteGraph
+        The stored pairs.
+    indptr, indices : arrays
+        Those of the graph: the columns of each row.
+    weights : array of length nnz
+        Their costs, in the same order.
+    low, high, largest : int or float
+        As in `DenseCosts`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As for `DenseCosts` and `BipartiteGraph`.
+
+    Examples
+    --------
+    >>> from gpumatch.costs import SparseCosts
+    >>> SparseCosts(([0, 1, 3], [0, 0, 1], [4.0, 0.0, 1.0], (2, 2)))
+    SparseCosts(2 rows, 2 columns, 3 edges, float64, host)
+    """
+
+    def __init__(self, source: Any) -> None:
+        indptr, indices, data, shape = _csr_of(source)
+        graph = BipartiteGraph((indptr, indices, shape))
+        weights = as_array(data, "data")
+        if weights.ndim != 1:
+            raise ValueError(f"data must have 1 dimension; got {weights.ndim}")
+        count = int(indptr[-1])
+        if weights.size < count:
+            raise ValueError(f"data must have {count} entries; got {weights.size}")
+        weights = weights[:count]
+        extent_of(weights, min(graph.shape))
+        indices = as_array(indices, "indices")[:count]
+        if graph.nnz < count or any_true(graph.indices != indices):
+            weights = _summed(graph, as_array(indptr, "indptr"), indices, weights)
+        self._hold(graph, weights)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.graph.shape
+
+    @property
+    def dtype(self) -> Any:
+        return self.weights.dtype
+
+    @property
+    def xp(self) -> Any:
+        return self.graph.xp
+
+    @property
+    def nnz(self) -> int:
+        return self.graph.nnz
+
+    @property
+    def nbytes(self) -> int:
+        return self.graph.nbytes + int(self.weights.nbytes)
+
+    @property
+    def unfolding_bytes(self) -> int:
+        return UNFOLDING_BYTES * self.nnz
+
+    def tiles(self) -> Iterator[slice]:
+        step = tile_size(on_device=self.on_device)
+        starts = self.xp.arange(0, self.nnz, step, self.indptr.dtype)
+        ends = self.xp.searchsorted(self.indptr, starts, side="right").tolist()
+        bounds = sorted({0, *(end - 1 for end in ends), self.shape[0]})
+        return map(slice, bounds, bounds[1:])
+
+    def tile(self, rows: slice) -> tuple[Any, Any, Any]:
+        begin, end = int(self.indptr[rows.start]), int(self.indptr[rows.stop])
+        indptr, cols = self.indptr[rows.start : rows.stop + 1] - begin, self.indices[begin:end]
+        own = module_for("csr", on_device=self.on_device).owners(indptr, cols) + rows.start
+        return own, cols, self.weights[begin:end]
+
+    def at(self, rows: Any, cols: Any) -> Any:
+        return self.weights[self._places(array_of(self.xp, rows), array_of(self.xp, cols))]
+
+    def dense(self, out: Any = None) -> Any:
+        if out is None:
+            self._require_room(self.shape, self.problem_dtype, self.unfolding_bytes)
+            out = self.xp.empty(self.shape, self.problem_dtype)
+        out.fill(self.far)
+        out[self.graph.edges()] = self.weights
+        return out
+
+    def entries(self) -> Any:
+        return self.indptr, self.indices, self.weights
+
+    def stored(self) -> SparseCosts:
+        return self
+
+    def to_host(self) -> SparseCosts:
+        if not self.on_device:
+            return self
+        return self._of(self.graph.to_host(), array_of(np, self.weights))
+
+    def to_device(self) -> SparseCosts:
+        if self.on_device:
+            return self
+        import cupy
+
+        return self._of(self.graph.to_device(), cupy.asarray(self.weights))
+
+    def problem(self, maximize: bool, transposed: bool) -> SparseCosts:
+        self._check_sign(maximize)
+        weights = exactly(self.weights, sum_dtype(self.weights.dtype))
+        costs = self._of(self.graph, -weights if maximize else weights)
+        if not self.is_finite:
+            costs = costs._kept(costs.weights < math.inf)
+        return costs.transpose() if transposed else costs
+
+    def as_float(self) -> SparseCosts:
+        return self._of(self.graph, self.weights.astype(np.float64))
+
+    def transpose(self) -> SparseCosts:
+        rows, cols = self.graph.edges()
+        return self._of(self.graph.transpose(), self.weights[_order(self.xp, cols, rows)])
+
+    def restricted(self, rows: Any, cols: Any) -> SparseCosts:
+        xp = self.xp
+        rows, cols = array_of(xp, rows), array_of(xp, cols)
+        row_number = xp.full(self.shape[0], -1, np.int32)
+        col_number = xp.full(self.shape[1], -1, np.int32)
+        row_number[rows] = xp.arange(rows.size)
+        col_number[cols] = xp.arange(cols.size)
+        of_rows, of_cols = self.graph.edges()
+        of_rows, of_cols = row_number[of_rows], col_number[of_cols]
+        inside = (of_rows >= 0) & (of_cols >= 0)
+        of_rows, of_cols = of_rows[inside], of_cols[inside]
+        weights = self.weights[inside][_order(xp, of_rows, of_cols)]
+        graph = BipartiteGraph.from_edges(of_rows, of_cols, (rows.size, cols.size))
+        return self._of(graph, weights)
+
+    def up_to(self, limit: float) -> SparseCosts:
+        return self._kept(self.weights <= limit)
+
+    def pattern(self) -> BipartiteGraph:
+        return self.graph if self.is_finite else self._kept(abs(self.weights) < math.inf).graph
+
+    def allows(self, rows: Any, cols: Any) -> Any:
+        if self.nnz == 0:
+            return self.xp.zeros(rows.size, bool)
+        rows, cols = array_of(self.xp, rows), array_of(self.xp, cols)
+        places = self._places(rows, cols).clip(0, self.nnz - 1)
+        of_rows, of_cols = self.graph.edges()
+        there = (of_rows[places] == rows) & (of_cols[places] == cols)
+        return there & (abs(self.weights[places]) < math.inf)
+
+    def _what_is_held(self) -> str:
+        return f"{self.nnz} edges, {self.dtype}"
+
+    def _places(self, rows: Any, cols: Any) -> Any:
+        """Where each pair is among the edges, or would be."""
+        ncols = self.shape[1]
+        of_rows, of_cols = self.graph.edges()
+        numbers = of_rows.astype(np.int64) * ncols + of_cols
+        return self.xp.searchsorted(numbers, rows.astype(np.int64) * ncols + cols)
+
+    def _kept(self, marks: Any) -> SparseCosts:
+        """The costs of the marked edges only."""
+        rows, cols = self.graph.edges()
+        graph = BipartiteGraph.from_edges(rows[marks], cols[marks], self.shape)
+        return self._of(graph, self.weights[marks])
+
+    def _hold(self, graph: BipartiteGraph, weights: Any) -> None:
+        self.graph, self.weights = graph, weights
+        self.indptr, self.indices = graph.indptr, graph.indices
+        self.low, self.high, self.largest = extent_of(weights, min(graph.shape))
+
+    @classmethod
+    def _of(cls, graph: BipartiteGraph, weights: Any) -> SparseCosts:
+        """Costs of a graph whose rows -> columns are there, in the order of its edges."""
+        costs = cls.__new__(cls)
+        costs._hold(graph, weights)
+        return costs
+
+
+# -- sparse sources --------------------------------------------------------------------------------
+
+
+def _csr_of(source: Any) -> tuple[Any, Any, Any, Any]:
+    if isinstance(source, tuple):
+        if len(source) != 4:
+            raise TypeError(
+                f"a tuple must be (indptr, indices, data, shape); got {len(source)} parts"
+            )
+        return source
+    if is_instance(source, "torch", "Tensor"):
+        return source.crow_indices(), source.col_indices(), source.values(), tuple(source.shape)
+    if source.ndim != 2:
+        raise ValueError(f"the sparse array must have 2 dimensions; got {source.ndim}")
+    matrix = source.tocsr()
+    if source.format == "dia" and matrix.nnz != source.nnz:
+        raise ValueError(
+            "the costs are in DIA, which fills diagonals with zeros, so a cost of 0 looks like "
+            "no entry: pass them in another format"
+        )
+    return matrix.indptr, matrix.indices, matrix.data, matrix.shape
+
+
+def _summed(graph: BipartiteGraph, indptr: Any, indices: Any, weights: Any) -> Any:
+    """The weights in the graph's order, those of repeated entries summed."""
+    xp = graph.xp
+    rows = module_for("csr", on_device=graph.on_device).owners(indptr, indices)
+    order = _order(xp, rows, indices)
+    rows, cols = rows[order], indices[order]
+    is_first = xp.ones(order.size, bool)
+    is_first[1:] = (rows[1:] != rows[:-1]) | (cols[1:] != cols[:-1])
+    # CuPy adds to uint64, not to int64; both wrap alike.
+    sums = xp.zeros(graph.nnz, sum_dtype(weights.dtype))
+    adds = sums if weights.dtype.kind == "f" else sums.view(np.uint64)
+    with np.errstate(invalid="ignore"):  # inf - inf is NaN, which is refused as such
+        xp.add.at(adds, xp.cumsum(is_first) - 1, weights[order].astype(sums.dtype).view(adds.dtype))
+    return sums
+
+
+def _order(xp: Any, major: Any, minor: Any) -> Any:
+    """The permutation that sorts by `major`, then by `minor`."""
+    return xp.lexsort(xp.stack([minor, major]))

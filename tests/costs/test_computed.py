@@ -1,0 +1,89 @@
+"""A kind of costs that defines nothing but what it must goes through `assign` and `verify`."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import gpumatch as gm
+import gpumatch.costs.base
+from gpumatch.costs import Costs, as_costs
+
+
+class Distances(Costs):
+    """The distances of numbers on a line; those above `most` forbid the pair."""
+
+    def __init__(self, rows, cols, most=np.inf):
+        self.rows, self.cols, self.most = rows, cols, most
+        costs = self.tile(slice(0, rows.size))[2]
+        self.low, self.high = costs.min().item(), costs.max().item()
+        self.largest = costs[costs < np.inf].max().item()
+
+    @property
+    def shape(self):
+        return self.rows.size, self.cols.size
+
+    @property
+    def dtype(self):
+        return self.rows.dtype
+
+    @property
+    def xp(self):
+        return np
+
+    def tile(self, rows):
+        own, cols = np.arange(rows.start, rows.stop)[:, None], np.arange(self.cols.size)[None, :]
+        return own, cols, self.at(own, cols)
+
+    def at(self, rows, cols):
+        costs = abs(self.rows[rows] - self.cols[cols])
+        return costs if self.most == np.inf else np.where(costs <= self.most, costs, np.inf)
+
+    def stored(self):
+        return as_costs(self.tile(slice(0, self.rows.size))[2])
+
+
+def distances(number, *, shape=(7, 9), most=np.inf):
+    rng = np.random.default_rng(3)
+    return Distances(*(rng.integers(0, 50, size).astype(number) for size in shape), most)
+
+
+ALGORITHMS = ["shortest-augmenting-path", "hungarian-tree", "auction"]
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+@pytest.mark.parametrize(
+    "wish",
+    [
+        {},
+        {"maximize": True},
+        {"cardinality": "any", "cost_limit": 4},
+        {"cardinality": "maximum", "cost_limit": 3},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("shape", [(7, 9), (9, 7)], ids=str)
+@pytest.mark.parametrize("number", [np.int64, np.float64])
+def test_costs_that_are_computed(number, shape, wish, algorithm, monkeypatch):
+    monkeypatch.setattr(gpumatch.costs.base, "HOST_TILE", 20)
+    costs = distances(number, shape=shape)
+    a = gm.assign(costs, algorithm=algorithm, backend="cpu", **wish)
+    assert a.objective == gm.assign(costs.stored(), **wish).objective
+    assert gm.verify(costs, a).objective == a.objective
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_pairs_that_are_computed_to_be_forbidden(algorithm):
+    costs = distances(np.float64, most=9)
+    a = gm.assign(costs, cardinality="maximum", algorithm=algorithm, backend="cpu")
+    assert 0 < a.size < 7
+    assert gm.verify(costs, a).size == a.size
+    with pytest.raises(gm.InfeasibleError):
+        gm.assign(costs, algorithm=algorithm, backend="cpu")
+
+
+def test_an_algorithm_gets_the_costs_themselves():
+    costs = distances(np.int64)
+    assert costs.problem(False, False) is costs
+    assert repr(costs) == "Distances(7 rows, 9 columns, int64, host)"
+    assert costs.to_host() is costs
