@@ -1,49 +1,22 @@
-"""The front door to linear assignment.
-
-What is solved
---------------
-An algorithm solves a `problem` of `gpumatch.costs`, as `gpumatch.contracts` states: each of n rows
-wants one of m >= n columns at least total cost, or may go without one at the price of a limit.
-All else is made from that, and so are the proofs (`gpumatch.verify` checks them), here for costs
-to be minimised, x_ij = 1 for matched pairs:
-
-``"full"``, n <= m
-    The problem itself; the transposed one where n > m. Proof: the duals above. For any full
-    assignment, sum(c x) >= sum((u_i + v_j) x_ij) >= sum(u) + sum(v), which is the objective.
-``"any"`` and ``cost_limit`` L (0 for ``"any"``)
-    The problem with limit L, and L subtracted from the row duals: u_i + v_j <= c_ij - L with
-    equality on matched pairs, u <= 0 and v <= 0, and 0 for unmatched vertices. For any assignment
-    of k pairs, sum(c x) - k L >= sum(u) + sum(v), which is reached.
-``"maximum"``
-    A maximum matching and its vertex cover of k rows and columns (König). Every assignment of k
-    pairs joins each row of the cover to a column outside it and each column of the cover to a row
-    outside it, so the two are full problems of their own. Proof: the cover; u_i + v_j <= c_ij where
-    not both are in the cover, with equality on matched pairs; outside the cover, u <= 0 and v <= 0,
-    and 0 for unmatched vertices. A cost limit forbids dearer pairs beforehand.
-"""
+"""The front door to linear assignment; `gpumatch.cardinality` states what is solved, and proven."""
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
-from numbers import Integral, Real
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from gpumatch import backends, contracts
+from gpumatch import backends
 from gpumatch.arrays import array_of, index_array
+from gpumatch.cardinality import Goal, empty_solution, hall_violator, solve
 from gpumatch.certificates.base import CertificateError, check_mates
 from gpumatch.contracts import AssignmentTask, Solution
 from gpumatch.control import Callback, Control, with_interrupts_result
-from gpumatch.costs import TOO_LARGE, Costs, as_costs, check_sums
+from gpumatch.costs import Costs, as_costs
 
 __all__ = ["Assignment", "InfeasibleError", "assign"]
-
-CARDINALITIES = ("full", "maximum", "any")
 
 
 @with_interrupts_result
@@ -135,13 +108,13 @@ def assign(
         given = as_costs(C)
     chosen, where = backends.choose_assignment(algorithm, backend, given)
     own_options = backends.checked_options(chosen, where, options)
-    goal = _Goal.of(maximize, cardinality, cost_limit, given)
+    goal = Goal.of(maximize, cardinality, cost_limit, given)
     with control.part("costs"):
         problem = goal.problem(given if where == "cuda" else given.to_host())
     run = functools.partial(backends.load(chosen.homes[where]), **own_options)
     if chosen.is_variant:
         run = functools.partial(run, algorithm=chosen.name)
-    solution = _empty(problem)
+    solution = empty_solution(problem)
     _begin_from(initial, goal, given.shape, problem, solution)
     control.total = problem.shape[0]
     stats = {"algorithm": chosen.name, "backend": where, **own_options}
@@ -149,7 +122,12 @@ def assign(
     try:
         with control.part("search"):
             task = AssignmentTask(problem, solution, control, goal.limit, threads, seed)
-            ended = _Solver(run).solve(task, goal)
+            ended = solve(run, task, goal)
+            if ended and goal.is_full and solution.matched < problem.shape[0]:
+                violator = hall_violator(task, goal)
+                if violator is not None:
+                    raise InfeasibleError(*violator)
+                ended = False
     except KeyboardInterrupt as exc:
         best = _result(given, goal, problem, solution, False, stats, control)
         exc.result = best  # type: ignore[attr-defined]  # an attribute we add, and document
@@ -174,7 +152,7 @@ class Assignment:
     objective : int or float
         Total cost of the pairs; a Python int for integer costs.
     row_dual, col_dual : int64 or float64 arrays of length nrows, ncols
-        The dual prices that prove it; `gpumatch.assignment` states how.
+        The dual prices that prove it; `gpumatch.cardinality` states how.
     gap : int or float
         What the objective may be away from the optimum: the difference to the dual bound, inf where
         a full or maximum assignment is not complete.
@@ -261,68 +239,11 @@ class InfeasibleError(ValueError):
         return type(self), (self.rows, self.cols)
 
 
-# -- what is asked for -----------------------------------------------------------------------------
-
-
-class _Goal(NamedTuple):
-    """The caller's wish, and whether rows and columns change places to fulfil it."""
-
-    maximize: bool
-    cardinality: str
-    cost_limit: float | None
-    transposed: bool
-
-    @classmethod
-    def of(cls, maximize: bool, cardinality: str, cost_limit: float | None, costs: Costs) -> _Goal:
-        if cardinality not in CARDINALITIES:
-            raise ValueError(f"cardinality must be one of {CARDINALITIES}; got {cardinality!r}")
-        nrows, ncols = costs.shape
-        limit = _checked_limit(cost_limit, costs.is_integer)
-        return cls(bool(maximize), cardinality, limit, nrows > ncols)
-
-    @property
-    def limit(self) -> float | None:
-        """What it costs a row of the problem to go without, None where it must not."""
-        if self.cardinality == "maximum":
-            return None
-        if self.cost_limit is None:
-            return 0 if self.cardinality == "any" else None
-        return -self.cost_limit if self.maximize else self.cost_limit
-
-    def problem(self, costs: Costs) -> Costs:
-        problem = costs.problem(self.maximize, self.transposed)
-        if self.cost_limit is None:
-            return problem
-        limit = -self.cost_limit if self.maximize else self.cost_limit
-        if self.cardinality == "maximum":
-            return problem.up_to(limit)
-        if problem.is_integer and isinstance(limit, float):
-            problem = problem.as_float()
-        check_sums(max(problem.largest, abs(limit)), min(problem.shape))
-        return problem
-
-
-def _checked_limit(cost_limit: Any, is_integer: bool) -> float | None:
-    """The limit: of integer costs an int where it is integral, else a float."""
-    if cost_limit is None:
-        return None
-    if isinstance(cost_limit, bool) or not isinstance(cost_limit, Real):
-        raise TypeError(f"cost_limit must be None or a number; got {cost_limit!r}")
-    if is_integer and isinstance(cost_limit, Integral):
-        return int(cost_limit)
-    try:
-        value = float(cost_limit)
-    except OverflowError:
-        value = math.inf
-    if not math.isfinite(value):
-        raise ValueError(f"cost_limit must be None or finite; got {cost_limit!r}")
-    if is_integer and value.is_integer() and abs(value) < TOO_LARGE:
-        return int(value)
-    return value
+# -- arguments -----------------------------------------------------------------------------------
 
 
 def _begin_from(
-    initial: Any, goal: _Goal, shape: tuple[int, int], problem: Costs, solution: Solution
+    initial: Any, goal: Goal, shape: tuple[int, int], problem: Costs, solution: Solution
 ) -> None:
     """Put the pairs of `initial` that are allowed, and its prices, into the solution."""
     if initial is None:
@@ -351,107 +272,12 @@ def _begin_from(
         solution.col_dual[:] = np.rint(price) if problem.is_integer else price
 
 
-# -- how it is reached -----------------------------------------------------------------------------
-
-
-def _empty(problem: contracts.Costs) -> Solution:
-    return Solution.empty(problem.shape, is_integer=problem.is_integer)
-
-
-def _take(whole: Solution, rows: np.ndarray, cols: np.ndarray, part: Solution) -> None:
-    """Put in the solution of the problem restricted to these rows and columns."""
-    own = np.flatnonzero(part.row_to_col >= 0)
-    mates = part.row_to_col[own]
-    whole.row_to_col[rows[own]] = cols[mates]
-    whole.col_to_row[cols[mates]] = rows[own]
-    whole.row_dual[rows] = part.row_dual
-    whole.col_dual[cols] = part.col_dual
-
-
-@dataclass
-class _Solver:
-    """An algorithm for full problems, and what makes the others from it."""
-
-    run: Callable[[AssignmentTask], bool]
-
-    def solve(self, task: AssignmentTask, goal: _Goal) -> bool:
-        """Solve it; False when stopped."""
-        if goal.cardinality == "maximum":
-            return self._solve_maximum(task)
-        ended = self._solve_full(task)
-        if ended and goal.limit is None and task.solution.matched < task.costs.shape[0]:
-            return self._refute(task, goal.transposed)
-        return ended
-
-    def _solve_full(self, task: AssignmentTask) -> bool:
-        ended = self.run(task)
-        task.solution.has_duals = True
-        return ended
-
-    def _refute(self, task: AssignmentTask, transposed: bool) -> bool:
-        """Raise with a Hall violator: what a maximum matching's cover leaves out."""
-        cover = self._least_cover(task)
-        if cover is None:
-            return False
-        rows, cols = np.flatnonzero(~cover[0]), np.flatnonzero(cover[1])
-        raise InfeasibleError(*((cols, rows) if transposed else (rows, cols)))
-
-    def _solve_maximum(self, task: AssignmentTask) -> bool:
-        """The full problem if it is feasible, else the two that a vertex cover makes of it."""
-        solution = task.solution
-        nrows = task.costs.shape[0]
-        if not task.costs.is_complete:
-            cover = self._least_cover(task)
-            if cover is None:
-                return False
-            if solution.matched < nrows:
-                in_rows, in_cols = cover
-                solution.row_to_col[:] = solution.col_to_row[:] = -1
-                ended = self._solve_parts(task, in_rows, in_cols)
-                solution.cover = np.flatnonzero(in_rows), np.flatnonzero(in_cols)
-                return ended
-        solution.cover = np.arange(nrows), np.arange(0)
-        return self._solve_full(task)
-
-    def _solve_parts(self, task: AssignmentTask, in_rows: np.ndarray, in_cols: np.ndarray) -> bool:
-        """Match the cover's rows to columns outside it, its columns to rows outside it."""
-        rows, cols = np.flatnonzero(in_rows), np.flatnonzero(~in_cols)
-        part = task.costs.restricted(rows, cols)
-        matching = _empty(part)
-        ended = self._solve_full(dataclasses.replace(task, costs=part, solution=matching))
-        _take(task.solution, rows, cols, matching)
-        if not ended:
-            return False
-        rows, cols = np.flatnonzero(~in_rows), np.flatnonzero(in_cols)
-        part = task.costs.restricted(rows, cols).transpose()
-        matching = _empty(part)
-        ended = self._solve_full(dataclasses.replace(task, costs=part, solution=matching))
-        _take(task.solution, rows, cols, matching.transpose())
-        task.solution.has_duals = ended
-        return ended
-
-    def _least_cover(self, task: AssignmentTask) -> tuple[np.ndarray, np.ndarray] | None:
-        """Extend to a maximum matching; a vertex cover as bool arrays, None when stopped."""
-        graph, solution = task.costs.pattern(), task.solution
-        where, init = ("cuda", "cheap") if graph.on_device else ("cpu", "karp-sipser")
-        mates = [array_of(graph.xp, m) for m in solution.mates]
-        matching = task.matching(graph, *mates)
-        for step in (backends.start(init, where), backends.matching("engine", where)):
-            if not step(matching):
-                return None
-        cover = backends.module_for("vertex_cover", on_device=graph.on_device).cover(graph, *mates)
-        solution.row_to_col[:], solution.col_to_row[:], *cover = (
-            array_of(np, part) for part in (*mates, *cover)
-        )
-        return tuple(cover)
-
-
 # -- results ---------------------------------------------------------------------------------------
 
 
 def _result(
     given: Costs,
-    goal: _Goal,
+    goal: Goal,
     problem: Costs,
     solution: Solution,
     proven: bool,
@@ -466,7 +292,7 @@ def _result(
         solution.row_dual -= solution.row_dual.dtype.type(limit)
     duals = solution.row_dual.tolist() + solution.col_dual.tolist()
     add = sum if problem.is_integer else math.fsum
-    needs = problem.shape[0] if goal.cardinality == "full" and goal.limit is None else 0
+    needs = problem.shape[0] if goal.is_full else 0
     is_bounded = solution.has_duals and len(paid) >= needs
     gap = add([*paid, -limit * len(paid), *(-d for d in duals)]) if is_bounded else math.inf
     if not problem.is_integer:

@@ -16,7 +16,7 @@ from scipy.sparse import coo_array, csr_array, random_array
 from scipy.sparse.csgraph import min_weight_full_bipartite_matching
 
 import gpumatch as gm
-import gpumatch.assignment
+import gpumatch.cardinality
 from graphs import costs
 from tests.assignment_cases import (
     CASES,
@@ -315,7 +315,7 @@ def test_a_limit_far_above_all_costs_changes_nothing(run):
         assert (a.size, a.objective) == (6, gm.assign(matrix, backend="cpu").objective)
 
 
-@pytest.mark.parametrize("cardinality", gpumatch.assignment.CARDINALITIES)
+@pytest.mark.parametrize("cardinality", gpumatch.cardinality.CARDINALITIES)
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64, np.longdouble])
 def test_a_limit_is_not_rounded_to_the_costs(dtype, cardinality):
     """0.1 is less than what it is as a float32, and more than as a float16."""

@@ -24,7 +24,7 @@ def verify(A: Any, result: Any) -> Certificate:
         Anything `BipartiteGraph` is made from; anything `assign` takes.
     result : Matching or Assignment
         Or any object with ``row_to_col``, ``col_to_row`` and ``vertex_cover()``, or with what an
-        Assignment holds. `gpumatch.assignment` states what proves an assignment.
+        Assignment holds. `gpumatch.cardinality` states what proves an assignment.
 
     Returns
     -------

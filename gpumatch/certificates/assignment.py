@@ -1,6 +1,6 @@
 """Check that an assignment is optimal, by code that shares nothing with the algorithms.
 
-`gpumatch.assignment` states the conditions, and why they prove it. With the signs turned for costs
+`gpumatch.cardinality` states the conditions, and why they prove it. With the signs turned for costs
 to be maximised, and L the cost limit (0 where there is none), what is checked is:
 
 1. the mate arrays name each other, and the pairs are theirs,

@@ -1,0 +1,200 @@
+"""Full, maximum and any: what is asked for, made from one problem.
+
+What is solved
+--------------
+An algorithm solves a `problem` of `gpumatch.costs`, as `gpumatch.contracts` states: each of n rows
+wants one of m >= n columns at least total cost, or may go without one at the price of a limit.
+All else is made from that, and so are the proofs (`gpumatch.verify` checks them), here for costs
+to be minimised, x_ij = 1 for matched pairs:
+
+``"full"``, n <= m
+    The problem itself; the transposed one where n > m. Proof: its duals. For any full
+    assignment, sum(c x) >= sum((u_i + v_j) x_ij) >= sum(u) + sum(v), which is the objective.
+``"any"`` and ``cost_limit`` L (0 for ``"any"``)
+    The problem with limit L, and L subtracted from the row duals: u_i + v_j <= c_ij - L with
+    equality on matched pairs, u <= 0 and v <= 0, and 0 for unmatched vertices. For any assignment
+    of k pairs, sum(c x) - k L >= sum(u) + sum(v), which is reached.
+``"maximum"``
+    A maximum matching and its vertex cover of k rows and columns (König). Every assignment of k
+    pairs joins each row of the cover to a column outside it and each column of the cover to a row
+    outside it, so the two are full problems of their own. Proof: the cover; u_i + v_j <= c_ij where
+    not both are in the cover, with equality on matched pairs; outside the cover, u <= 0 and v <= 0,
+    and 0 for unmatched vertices. A cost limit forbids dearer pairs beforehand.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable
+from numbers import Integral, Real
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gpumatch import backends, contracts
+from gpumatch.arrays import array_of
+from gpumatch.contracts import AssignmentTask, Solution
+from gpumatch.costs import TOO_LARGE, Costs, check_sums
+
+CARDINALITIES = ("full", "maximum", "any")
+
+Run = Callable[[AssignmentTask], bool]
+
+# -- what is asked for -----------------------------------------------------------------------------
+
+
+class Goal(NamedTuple):
+    """The caller's wish, and whether rows and columns change places to fulfil it."""
+
+    maximize: bool
+    cardinality: str
+    cost_limit: float | None
+    transposed: bool
+
+    @classmethod
+    def of(cls, maximize: bool, cardinality: str, cost_limit: float | None, costs: Costs) -> Goal:
+        if cardinality not in CARDINALITIES:
+            raise ValueError(f"cardinality must be one of {CARDINALITIES}; got {cardinality!r}")
+        nrows, ncols = costs.shape
+        limit = _checked_limit(cost_limit, costs.is_integer)
+        return cls(bool(maximize), cardinality, limit, nrows > ncols)
+
+    @property
+    def limit(self) -> float | None:
+        """What it costs a row of the problem to go without, None where it must not."""
+        if self.cardinality == "maximum":
+            return None
+        if self.cost_limit is None:
+            return 0 if self.cardinality == "any" else None
+        return -self.cost_limit if self.maximize else self.cost_limit
+
+    @property
+    def is_full(self) -> bool:
+        """Whether every row of the problem must have a column."""
+        return self.cardinality == "full" and self.cost_limit is None
+
+    def problem(self, costs: Costs) -> Costs:
+        problem = costs.problem(self.maximize, self.transposed)
+        if self.cost_limit is None:
+            return problem
+        limit = -self.cost_limit if self.maximize else self.cost_limit
+        if self.cardinality == "maximum":
+            return problem.up_to(limit)
+        if problem.is_integer and isinstance(limit, float):
+            problem = problem.as_float()
+        check_sums(max(problem.largest, abs(limit)), min(problem.shape))
+        return problem
+
+
+def _checked_limit(cost_limit: Any, is_integer: bool) -> float | None:
+    """The limit: of integer costs an int where it is integral, else a float."""
+    if cost_limit is None:
+        return None
+    if isinstance(cost_limit, bool) or not isinstance(cost_limit, Real):
+        raise TypeError(f"cost_limit must be None or a number; got {cost_limit!r}")
+    if is_integer and isinstance(cost_limit, Integral):
+        return int(cost_limit)
+    try:
+        value = float(cost_limit)
+    except OverflowError:
+        value = math.inf
+    if not math.isfinite(value):
+        raise ValueError(f"cost_limit must be None or finite; got {cost_limit!r}")
+    if is_integer and value.is_integer() and abs(value) < TOO_LARGE:
+        return int(value)
+    return value
+
+
+# -- how it is reached -----------------------------------------------------------------------------
+
+
+def solve(run: Run, task: AssignmentTask, goal: Goal) -> bool:
+    """Reach the goal with an algorithm for full problems; False when stopped."""
+    solved = _solve_maximum if goal.cardinality == "maximum" else _solve_problem
+    return solved(run, task)
+
+
+def hall_violator(task: AssignmentTask, goal: Goal) -> tuple[np.ndarray, np.ndarray] | None:
+    """Rows and columns that show that no full assignment exists; None when stopped.
+
+    They are what the cover of a maximum matching leaves out.
+    """
+    cover = _least_cover(task)
+    if cover is None:
+        return None
+    rows, cols = np.flatnonzero(~cover[0]), np.flatnonzero(cover[1])
+    return (cols, rows) if goal.transposed else (rows, cols)
+
+
+def _solve_problem(run: Run, task: AssignmentTask) -> bool:
+    ended = run(task)
+    task.solution.has_duals = True
+    return ended
+
+
+def _solve_maximum(run: Run, task: AssignmentTask) -> bool:
+    """The full problem if it is feasible, else the two that a vertex cover makes of it."""
+    solution = task.solution
+    nrows = task.costs.shape[0]
+    if not task.costs.is_complete:
+        cover = _least_cover(task)
+        if cover is None:
+            return False
+        if solution.matched < nrows:
+            in_rows, in_cols = cover
+            solution.row_to_col[:] = solution.col_to_row[:] = -1
+            ended = _solve_parts(run, task, in_rows, in_cols)
+            solution.cover = np.flatnonzero(in_rows), np.flatnonzero(in_cols)
+            return ended
+    solution.cover = np.arange(nrows), np.arange(0)
+    return _solve_problem(run, task)
+
+
+def _solve_parts(run: Run, task: AssignmentTask, in_rows: np.ndarray, in_cols: np.ndarray) -> bool:
+    """Match the cover's rows to columns outside it, its columns to rows outside it."""
+    rows, cols = np.flatnonzero(in_rows), np.flatnonzero(~in_cols)
+    part = task.costs.restricted(rows, cols)
+    matching = empty_solution(part)
+    ended = _solve_problem(run, dataclasses.replace(task, costs=part, solution=matching))
+    _take(task.solution, rows, cols, matching)
+    if not ended:
+        return False
+    rows, cols = np.flatnonzero(~in_rows), np.flatnonzero(in_cols)
+    part = task.costs.restricted(rows, cols).transpose()
+    matching = empty_solution(part)
+    ended = _solve_problem(run, dataclasses.replace(task, costs=part, solution=matching))
+    _take(task.solution, rows, cols, matching.transpose())
+    task.solution.has_duals = ended
+    return ended
+
+
+def empty_solution(problem: contracts.Costs) -> Solution:
+    """No pairs, and prices of 0."""
+    return Solution.empty(problem.shape, is_integer=problem.is_integer)
+
+
+def _take(whole: Solution, rows: np.ndarray, cols: np.ndarray, part: Solution) -> None:
+    """Put in the solution of the problem restricted to these rows and columns."""
+    own = np.flatnonzero(part.row_to_col >= 0)
+    mates = part.row_to_col[own]
+    whole.row_to_col[rows[own]] = cols[mates]
+    whole.col_to_row[cols[mates]] = rows[own]
+    whole.row_dual[rows] = part.row_dual
+    whole.col_dual[cols] = part.col_dual
+
+
+def _least_cover(task: AssignmentTask) -> tuple[np.ndarray, np.ndarray] | None:
+    """Extend to a maximum matching; a vertex cover as bool arrays, None when stopped."""
+    graph, solution = task.costs.pattern(), task.solution
+    where, init = ("cuda", "cheap") if graph.on_device else ("cpu", "karp-sipser")
+    mates = [array_of(graph.xp, m) for m in solution.mates]
+    matching = task.matching(graph, *mates)
+    for step in (backends.start(init, where), backends.matching("engine", where)):
+        if not step(matching):
+            return None
+    cover = backends.module_for("vertex_cover", on_device=graph.on_device).cover(graph, *mates)
+    solution.row_to_col[:], solution.col_to_row[:], *cover = (
+        array_of(np, part) for part in (*mates, *cover)
+    )
+    return tuple(cover)
