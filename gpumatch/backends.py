@@ -389,6 +389,8 @@ def why_no_cuda() -> str | None:
         import cupy
     except ImportError as exc:
         return f"CuPy is missing ({exc}): pip install 'gpumatch[cuda13]' (or cuda12)"
+    except OSError as exc:  # CuPy makes a folder for its kernels when it is imported
+        return f"CuPy cannot be imported ({exc}): set CUPY_CACHE_DIR to a folder it can write to"
     try:
         if cupy.cuda.runtime.getDeviceCount() > 0:
             return None

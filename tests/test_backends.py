@@ -206,6 +206,16 @@ def test_without_cupy_the_package_to_install_is_named(monkeypatch):
         gm.maximum_matching([[1]], backend="cuda")
 
 
+def test_a_cupy_that_cannot_write_its_cache_is_no_gpu(monkeypatch, tmp_path):
+    (tmp_path / "cupy.py").write_text("raise PermissionError(13, 'Permission denied', '/nowhere')")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "cupy", raising=False)
+    reason = backends.why_no_cuda()
+    assert reason is not None
+    assert "'/nowhere'" in reason
+    assert "CUPY_CACHE_DIR" in reason
+
+
 class FakeRuntime:
     """What `why_no_cuda` asks of cupy.cuda.runtime."""
 

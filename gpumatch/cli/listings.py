@@ -14,7 +14,11 @@ from gpumatch.cli.running import aligned
 def add_to(commands: Any) -> None:
     for name, command, text in (
         ("algorithms", _algorithms, "list the algorithms"),
-        ("info", _info, "show versions, devices, threads, and why CUDA is off"),
+        (
+            "info",
+            _info,
+            "show versions, devices, threads, why CUDA is off, and where compiled code is kept",
+        ),
     ):
         listing = commands.add_parser(name, help=text, description=text.capitalize() + ".")
         listing.add_argument("--json", action="store_true", help="print JSON")
@@ -56,7 +60,10 @@ def _algorithms_text(known: list[dict[str, Any]]) -> str:
 
 
 def _info(options: argparse.Namespace) -> int:
-    found = environment()
+    from gpumatch.cpu.numba_tools.compiled import cache_folder
+
+    folder = cache_folder()
+    found = {**environment(), "compiled_code": None if folder is None else str(folder)}
     print(json.dumps(found, indent=2) if options.json else _info_text(found))
     return 0
 
@@ -73,12 +80,15 @@ def _info_text(found: dict[str, Any]) -> str:
             for number, device in enumerate(found["devices"])
         },
         "CUDA": f"off: {found['cuda_off']}" if found["cuda_off"] else "on",
+        "compiled code": f"kept below {found['compiled_code']}"
+        if found["compiled_code"]
+        else "not kept, because no folder can be written to: set NUMBA_CACHE_DIR to one that can",
     }
     return aligned(lines.items())
 
 
 def environment() -> dict[str, Any]:
-    """Versions, threads and devices, as ``gpumatch info --json`` prints them."""
+    """Versions, threads and devices: what benchmarks record, too."""
     from gpumatch import __version__
     from gpumatch.backends import checked_threads, why_no_cuda
 
@@ -108,7 +118,7 @@ def _cuda_versions() -> dict[str, str | None]:
     """CuPy's version, and those of CUDA that its wheel and the driver have."""
     try:
         import cupy
-    except ImportError:
+    except (ImportError, OSError):
         return {"cupy": None}
     runtime = cupy.cuda.runtime
     versions = {"cupy": cupy.__version__, "cuda": _dotted(runtime.runtimeGetVersion())}

@@ -16,7 +16,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
+
+from gpumatch.cpu.numba_tools.compiled import kernel
 
 _BUDGET = 2**24  # edges visited between two returns to Python
 
@@ -49,7 +50,7 @@ def cover(
     return ~row_seen, col_seen
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _reach(indptr, indices, col_to_row, queue, row_seen, col_seen, head, tail, budget):
     """Search on until the queue or the budget is used up, or a free column is reached."""
     while head < tail and budget > 0:

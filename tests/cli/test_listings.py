@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 
@@ -11,6 +12,7 @@ import pytest
 
 import gpumatch
 from gpumatch.cli import listings
+from gpumatch.cpu.numba_tools import compiled
 from tests.cli.outcomes import assert_rejected
 
 
@@ -56,6 +58,14 @@ def test_info_says_why_cuda_is_off(gpumatch_cli, monkeypatch):
     assert np.__version__ in out
 
 
+def test_info_says_where_compiled_code_is_kept(gpumatch_cli, monkeypatch):
+    folder = os.environ["NUMBA_CACHE_DIR"]
+    assert f"kept below {folder}" in gpumatch_cli("info")[1]
+    monkeypatch.setattr(compiled, "cache_folder", lambda: None)
+    assert "set NUMBA_CACHE_DIR" in gpumatch_cli("info")[1]
+    assert json.loads(gpumatch_cli("info", "--json")[1])["compiled_code"] is None
+
+
 def test_info_json(gpumatch_cli, monkeypatch):
     device = {"name": "Abacus 9000", "memory_bytes": 2**34, "free_bytes": 2**33}
     monkeypatch.setattr("gpumatch.backends.why_no_cuda", lambda: None)
@@ -63,7 +73,8 @@ def test_info_json(gpumatch_cli, monkeypatch):
     code, out, _ = gpumatch_cli("info", "--json")
     found = json.loads(out)
     assert code == 0
-    assert set(found) == {"versions", "python", "platform", "threads", "devices", "cuda_off"}
+    expected = {"versions", "python", "platform", "threads", "devices", "cuda_off"}
+    assert set(found) == {*expected, "compiled_code"}
     assert found["devices"] == [device]
     assert found["cuda_off"] is None
     assert found["threads"] >= 1

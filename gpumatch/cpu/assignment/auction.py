@@ -61,7 +61,6 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
 from gpumatch.arrays import count_matched
 from gpumatch.auction_schedule import Precision, close_gaps
@@ -72,6 +71,7 @@ from gpumatch.cpu.assignment.dense_paths import least_two as dense_least_two
 from gpumatch.cpu.assignment.entries import by_form
 from gpumatch.cpu.assignment.feasibility import complete
 from gpumatch.cpu.assignment.sparse_paths import least_two as sparse_least_two
+from gpumatch.cpu.numba_tools.compiled import kernel
 from gpumatch.cpu.numba_tools.workers import Workers
 
 __all__ = ["Precision", "close", "run", "write_duals"]
@@ -80,8 +80,6 @@ BUDGET = 2**25
 """Entries looked at between two returns to Python."""
 WIDE = 2**18
 """Entries from which a round of bids is shared among threads."""
-
-_kernel = njit(cache=True, nogil=True)
 
 
 def run(task: AssignmentTask, *, finish: str = "exact", convergence: str = "counter") -> bool:
@@ -338,12 +336,12 @@ def round_prices(price: np.ndarray, row_to_col: np.ndarray, epsilon: float) -> n
 # -- the kernels -----------------------------------------------------------------------------------
 
 
-@_kernel
+@kernel
 def _dense_least_two(entries, bidder, price, least, far):
     return dense_least_two(entries[bidder], price, least, far)
 
 
-@_kernel
+@kernel
 def _sparse_least_two(entries, bidder, price, least, far):
     indptr, indices, weights = entries
     return sparse_least_two(indptr, indices, weights, price, bidder, far)
@@ -353,7 +351,7 @@ _least_two = by_form(_dense_least_two, _sparse_least_two)
 """The least two reduced costs of a bidder, and where."""
 
 
-@_kernel
+@kernel
 def bid(
     entries, own_dual, other_dual, bidders, first, last, target, offer, cap, jump, epsilon, least
 ):
@@ -375,7 +373,7 @@ def bid(
         own_dual[bidder] = one + increment
 
 
-@_kernel
+@kernel
 def award(own_dual, other_dual, own_mate, other_mate, winner, bidders, count, target, offer, cap):
     """The assignment kernel; how many of ``count`` bidders still wait, ``bidders[:waiting]``.
 
@@ -408,7 +406,7 @@ def award(own_dual, other_dual, own_mate, other_mate, winner, bidders, count, ta
     return waiting
 
 
-@_kernel
+@kernel
 def hold_rounds(
     entries, own_dual, other_dual, own_mate, other_mate, winner, bidders, count, target, offer,
     cap, jump, epsilon, least, length, budget,
@@ -428,7 +426,7 @@ def hold_rounds(
     return count, rounds
 
 
-@_kernel
+@kernel
 def find_minima(entries, price, least, far, minima):
     """The least reduced cost of each row."""
     for row in range(minima.size):

@@ -39,8 +39,7 @@ problems*, Computing 38, 1987.
 
 from __future__ import annotations
 
-from numba import njit
-
+from gpumatch.cpu.numba_tools.compiled import inlined, vector_kernel
 from gpumatch.cpu.numba_tools.vector_min import lesser
 
 __all__ = [
@@ -64,11 +63,8 @@ FOUND, LEFT, SPENT, STUCK = range(4)  # a path to a column, to a row; budget spe
 NEXT, KEPT, HEAD, TAIL, LEAVER, SCANS = range(6)
 FRONT, LEAVE = range(2)
 
-_kernel = njit(cache=True, nogil=True, fastmath={"nnan", "nsz"})
-_inlined = njit(inline="always")
 
-
-@_kernel
+@vector_kernel
 def lower_to_minima(costs, price, nearest, first, last):
     """Lower prices to the least costs in rows first to last, and name the ``nearest`` rows."""
     for row in range(first, last):
@@ -79,7 +75,7 @@ def lower_to_minima(costs, price, nearest, first, last):
             nearest[col] = row if cheaper else nearest[col]
 
 
-@_kernel
+@vector_kernel
 def take_nearest(nearest, row_to_col, col_to_row):
     """Match each row to the first column it is nearest to."""
     for col in range(nearest.size):
@@ -89,7 +85,7 @@ def take_nearest(nearest, row_to_col, col_to_row):
             col_to_row[col] = row
 
 
-@_kernel
+@vector_kernel
 def row_minima(costs, price, least, far, minima, first, last):
     """The least reduced costs of rows first to last."""
     for row in range(first, last):
@@ -97,13 +93,13 @@ def row_minima(costs, price, least, far, minima, first, last):
         minima[row] = _least(least)
 
 
-@_inlined
+@inlined
 def _lane_width(ncols):
     """The columns of a lane; the last may have fewer."""
     return max(WIDTH, -(-ncols // LANES))
 
 
-@_kernel
+@vector_kernel
 def _lane_minima(line, price, least, far):
     """The least reduced cost in each lane."""
     width = _lane_width(price.size)
@@ -113,7 +109,7 @@ def _lane_minima(line, price, least, far):
         least[lane] = _least_reduced(line[begin:end], price[begin:end], far)
 
 
-@_inlined
+@inlined
 def _least_reduced(line, price, far):
     """The least reduced cost of columns that are neighbours."""
     number = price.dtype.type
@@ -123,7 +119,7 @@ def _least_reduced(line, price, far):
     return least
 
 
-@_kernel
+@vector_kernel
 def _least(least):
     """The least over the lanes."""
     nearest = least[0]
@@ -132,7 +128,7 @@ def _least(least):
     return nearest
 
 
-@_kernel
+@vector_kernel
 def least_two(line, price, least, far):
     """The least two reduced costs of a row, and their columns: -1 where there is none."""
     _lane_minima(line, price, least, far)
@@ -159,7 +155,7 @@ def least_two(line, price, least, far):
     return one, first, two, begin + _first_col(line[begin:end], price[begin:end], two)
 
 
-@_inlined
+@inlined
 def _first_lane(least, nearest):
     """The first lane with the least of all."""
     lane = 0
@@ -168,7 +164,7 @@ def _first_lane(least, nearest):
     return lane
 
 
-@_inlined
+@inlined
 def _first_col(line, price, reduced):
     """The first column of that reduced cost."""
     number = price.dtype.type
@@ -179,7 +175,7 @@ def _first_col(line, price, reduced):
     return first
 
 
-@_kernel
+@vector_kernel
 def bid(row, one, col, two, other, price, row_to_col, col_to_row, free, spot, limit, leaves, far):
     """Give ``row`` its cheapest column, and lower its price until the second is as cheap.
 
@@ -215,7 +211,7 @@ def bid(row, one, col, two, other, price, row_to_col, col_to_row, free, spot, li
         spot[KEPT] += 1
 
 
-@_kernel
+@vector_kernel
 def reduce_rows(
     costs, price, row_to_col, col_to_row, free, spot, least, limit, leaves, far, most_scans, budget
 ):
@@ -239,7 +235,7 @@ def reduce_rows(
     return True
 
 
-@_kernel
+@vector_kernel
 def _relax(line, price, offset, row, dist, pred, least, low, far):
     """Offer every column outside the tree the way through ``row``; bring ``least`` up to date."""
     width = _lane_width(dist.size)
@@ -252,7 +248,7 @@ def _relax(line, price, offset, row, dist, pred, least, low, far):
         )  # fmt: skip
 
 
-@_inlined
+@inlined
 def _relax_lane(line, price, offset, row, dist, pred, low, far):
     """Do so in one lane; the least distance there."""
     number = price.dtype.type
@@ -267,7 +263,7 @@ def _relax_lane(line, price, offset, row, dist, pred, low, far):
     return least
 
 
-@_kernel
+@vector_kernel
 def _join(front, dist, least, col_to_row, tree, reach, tail, low):
     """Let the columns within ``front`` join the tree; a free one among them or -1, and the tail."""
     width = _lane_width(dist.size)
@@ -287,7 +283,7 @@ def _join(front, dist, least, col_to_row, tree, reach, tail, low):
     return -1, tail
 
 
-@_inlined
+@inlined
 def _span(dist, front, low):
     """The first and the last of the columns within ``front`` and outside the tree."""
     first, last = dist.size, -1
@@ -298,7 +294,7 @@ def _span(dist, front, low):
     return first, last
 
 
-@_kernel
+@vector_kernel
 def turn(root, col, row, pred, row_to_col, col_to_row):
     """Flip the path from ``root``, whose last step takes ``row`` from its column to ``col``.
 
@@ -315,7 +311,7 @@ def turn(root, col, row, pred, row_to_col, col_to_row):
         row = pred[col]
 
 
-@_kernel
+@vector_kernel
 def _grow(
     costs, price, row_to_col, col_to_row, root, spot, mark,
     dist, pred, least, tree, reach, limit, leaves, low, far, budget,
@@ -365,7 +361,7 @@ def _grow(
     return outcome, sink, scans
 
 
-@_kernel
+@vector_kernel
 def augment(
     costs, price, row_to_col, col_to_row, free, spot, mark,
     dist, pred, least, tree, reach, limit, leaves, low, far, budget,

@@ -13,12 +13,10 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
 from gpumatch.cpu.assignment.entries import by_form
+from gpumatch.cpu.numba_tools.compiled import inlined, kernel
 from gpumatch.cpu.numba_tools.vector_min import lesser
-
-_kernel = njit(cache=True, nogil=True)
 
 
 class Side(NamedTuple):
@@ -47,12 +45,12 @@ class Side(NamedTuple):
 # -- the forms of costs ----------------------------------------------------------------------------
 
 
-@_kernel
+@kernel
 def _dense_places(entries, vertex):
     return 0, entries.shape[1]
 
 
-@_kernel
+@kernel
 def _stored_places(entries, vertex):
     return entries[0][vertex], entries[0][vertex + 1]
 
@@ -61,12 +59,12 @@ _places = by_form(_dense_places, _stored_places)
 """Where the vertex's entries are: the first, and the one behind the last."""
 
 
-@_kernel
+@kernel
 def _dense_entry(entries, vertex, place):
     return place, entries[vertex, place]
 
 
-@_kernel
+@kernel
 def _stored_entry(entries, vertex, place):
     return entries[1][place], entries[2][place]
 
@@ -75,12 +73,12 @@ _entry = by_form(_dense_entry, _stored_entry)
 """The other vertex, and the cost, of an entry."""
 
 
-@_kernel
+@kernel
 def _dense_cost(entries, vertex, other, far):
     return entries[vertex, other]
 
 
-@_kernel
+@kernel
 def _stored_cost(entries, vertex, other, far):
     first, last = entries[0][vertex], entries[0][vertex + 1]
     while first < last:
@@ -101,7 +99,7 @@ _cost = by_form(_dense_cost, _stored_cost)
 # -- start, exchanges, bound -----------------------------------------------------------------------
 
 
-@_kernel
+@kernel
 def take_any(entries, row_to_col, col_to_row, rows, turns, done, limit, far, budget):
     """Give rows[done:] the first free columns behind a random place; how many rows are done."""
     while done < rows.size and budget > 0:
@@ -119,7 +117,7 @@ def take_any(entries, row_to_col, col_to_row, rows, turns, done, limit, far, bud
     return done
 
 
-@_kernel
+@kernel
 def take_cheapest(entries, row_to_col, col_to_row, rows, turns, done, limit, far, budget):
     """Give rows[done:] the cheapest of the free columns, if below ``limit``; the rows done."""
     while done < rows.size and budget > 0:
@@ -137,7 +135,7 @@ def take_cheapest(entries, row_to_col, col_to_row, rows, turns, done, limit, far
     return done
 
 
-@_kernel
+@kernel
 def difference(own, other, vertex, wanted, cost):
     """What is gained when ``vertex`` takes ``wanted`` at ``cost``, and their mates each other."""
     zero = own.paid.dtype.type(0)
@@ -154,7 +152,7 @@ def difference(own, other, vertex, wanted, cost):
     return own.paid[vertex] + other.paid[wanted] - (cost + rest)
 
 
-@_kernel
+@kernel
 def difference_without(own, other, vertex):
     """What is gained when ``vertex`` drops its mate."""
     if own.mate[vertex] < 0 or own.idle >= own.far or other.idle >= own.far:
@@ -162,7 +160,7 @@ def difference_without(own, other, vertex):
     return own.paid[vertex] - (own.idle + other.idle)
 
 
-@_kernel
+@kernel
 def _best_listed(entries, own, other, vertex, best):
     """Entry by entry, as some may be missing, and the vertex may have no mate."""
     choice = -1
@@ -176,7 +174,7 @@ def _best_listed(entries, own, other, vertex, best):
     return best, choice
 
 
-@_kernel
+@kernel
 def _best_dense(entries, own, other, vertex, best):
     """In loops that compile to vector instructions: what is best, then where."""
     mate, paid = own.mate[vertex], own.paid[vertex]
@@ -197,7 +195,7 @@ _best_choice = by_form(_best_dense, _best_listed)
 """The first exchange that gains most, if more than ``best``: its gain, and what is taken."""
 
 
-@njit(inline="always")
+@inlined
 def _loss(line, crossing, paid, other, wanted):
     """The `difference` of a vertex that has a mate, with the sign turned."""
     loser = other.mate[wanted]
@@ -206,21 +204,21 @@ def _loss(line, crossing, paid, other, wanted):
     return (line[wanted] + rest) - (paid + other.paid[wanted])
 
 
-@_kernel
+@kernel
 def find_best(own, other, vertex):
     """The best exchange of a vertex: what it gains, 0 if there is none, and what it takes (ADE)."""
     least = max(difference_without(own, other, vertex), own.paid.dtype.type(0))
     return _best_choice(own.entries, own, other, vertex, least)
 
 
-@_kernel
+@kernel
 def evaluate(own, other, gain, choice, first, last):
     """Look up the best exchanges of vertices first to last."""
     for vertex in range(first, last):
         gain[vertex], choice[vertex] = find_best(own, other, vertex)
 
 
-@_kernel
+@kernel
 def exchange(own, other, vertex, wanted):
     """Give ``vertex`` what it wants if that gains anything now; whether it did."""
     zero = own.paid.dtype.type(0)
@@ -247,19 +245,19 @@ def exchange(own, other, vertex, wanted):
     return True
 
 
-@_kernel
+@kernel
 def _join(own, other, vertex, wanted, cost):
     own.mate[vertex], other.mate[wanted] = wanted, vertex
     own.paid[vertex] = other.paid[wanted] = cost
 
 
-@_kernel
+@kernel
 def _leave(side, vertex):
     side.mate[vertex] = -1
     side.paid[vertex] = side.idle
 
 
-@_kernel
+@kernel
 def _exchange_and_look(own, other, vertex, own_gain, own_choice, other_gain, other_choice):
     """Make the vertex's best exchange, and let all who took part look again."""
     mate, wanted = own.mate[vertex], own_choice[vertex]
@@ -274,7 +272,7 @@ def _exchange_and_look(own, other, vertex, own_gain, own_choice, other_gain, oth
     return made
 
 
-@_kernel
+@kernel
 def _first_greatest(gain):
     """Where the first of the greatest gains is."""
     least = -gain[0]
@@ -286,7 +284,7 @@ def _first_greatest(gain):
     return 0
 
 
-@_kernel
+@kernel
 def switch(rows, cols, row_gain, row_choice, col_gain, col_choice, budget):
     """Make the best exchanges one by one; how many were made, and whether none is left."""
     made = 0
@@ -304,7 +302,7 @@ def switch(rows, cols, row_gain, row_choice, col_gain, col_choice, budget):
     return made, False
 
 
-@_kernel
+@kernel
 def relax(entries, price, held, minima, lowered, is_fixed, dear, first, last):
     """One sweep over rows first to last.
 

@@ -43,18 +43,16 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from gpumatch.contracts import AssignmentTask
 from gpumatch.cpu.assignment.hungarian_problem import BUDGET, Problem, tight_at
+from gpumatch.cpu.numba_tools.compiled import vector_kernel
 
 __all__ = ["run"]
 
 TOP, DONE, PAIRS = range(3)
 NO_PATH, SPENT = -1, -2
 BLOCK = 64  # columns that are looked at together, and one by one only if that finds any
-
-_kernel = njit(cache=True, nogil=True, fastmath={"nnan", "nsz"})
 
 
 def run(task: AssignmentTask) -> bool:
@@ -193,7 +191,7 @@ class _Search:
             raise _Stopped
 
 
-@_kernel
+@vector_kernel
 def _compress(slacks, delta, rows, begin, end, indices, spot, budget):
     """Work on the rows that are left, as far as the budget and the room go; True at the end."""
     values, row_dual, col_dual, row_time, col_cover, far = slacks
@@ -219,7 +217,7 @@ def _compress(slacks, delta, rows, begin, end, indices, spot, budget):
     return done == rows.size
 
 
-@_kernel
+@vector_kernel
 def _grow(
     begin, end, indices, col_to_row, row_cover, col_cover, row_time, col_time, pred, stack, spot,
     delta, budget,
@@ -249,7 +247,7 @@ def _grow(
     return NO_PATH
 
 
-@_kernel
+@vector_kernel
 def _update(slacks, delta, row_cover, soonest, nearest, stack, spot, budget):
     """Raise delta by theta, and put the rows that are due on the stack, none if nothing is near.
 
@@ -276,7 +274,7 @@ def _update(slacks, delta, row_cover, soonest, nearest, stack, spot, budget):
     return True
 
 
-@_kernel
+@vector_kernel
 def _soonest_pair(slacks, row):
     """The least time of the row's pairs with columns outside, and the first such column."""
     values, row_dual, col_dual, row_time, col_cover, far = slacks
@@ -294,7 +292,7 @@ def _soonest_pair(slacks, row):
     return soonest, nearest
 
 
-@_kernel
+@vector_kernel
 def _has_tight(block, dual, since, far, time):
     """Whether a row's pair with one of these columns, if outside, is tight by that time."""
     line, price, covered = block
@@ -304,7 +302,7 @@ def _has_tight(block, dual, since, far, time):
     return count > 0
 
 
-@_kernel
+@vector_kernel
 def _augment(col, pred, row_to_col, col_to_row):
     """Turn the path that ends in ``col``."""
     while col >= 0:

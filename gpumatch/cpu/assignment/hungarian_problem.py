@@ -26,9 +26,9 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from gpumatch.contracts import AssignmentTask
+from gpumatch.cpu.numba_tools.compiled import vector_kernel
 from gpumatch.cpu.numba_tools.workers import Workers
 
 __all__ = ["BUDGET", "Problem", "dense_matrix", "tight_at"]
@@ -37,8 +37,6 @@ BUDGET = 2**26
 """Entries looked at between two returns to Python."""
 ADOPTIONS = 4
 """Times that given prices are mended before they are given up."""
-
-_kernel = njit(cache=True, nogil=True, fastmath={"nnan", "nsz"})
 
 
 def dense_matrix(costs: Any, limit: float | None) -> np.ndarray:
@@ -52,7 +50,7 @@ def dense_matrix(costs: Any, limit: float | None) -> np.ndarray:
     return values
 
 
-@_kernel
+@vector_kernel
 def tight_at(cost, row_dual, col_dual, since, far):
     """The time at which a pair is tight whose row's dual rises ``since`` some time, or ``far``."""
     slack = (cost - row_dual) - col_dual
@@ -207,7 +205,7 @@ class Problem:
         self.workers.run(part, count)
 
 
-@_kernel
+@vector_kernel
 def _row_minima(values, col_dual, far, least, first, last):
     """The least of c_ij - col_dual[j] in rows first to last."""
     for row in range(first, last):
@@ -219,7 +217,7 @@ def _row_minima(values, col_dual, far, least, first, last):
         least[row] = lowest
 
 
-@_kernel
+@vector_kernel
 def _col_minima(values, row_dual, col_dual, far, least, first, last, begin, end):
     """Lower ``least`` to the least slack in columns begin to end of rows first to last."""
     for row in range(first, last):
@@ -229,7 +227,7 @@ def _col_minima(values, row_dual, col_dual, far, least, first, last, begin, end)
             least[col] = there if there < least[col] else least[col]
 
 
-@_kernel
+@vector_kernel
 def _match_tight(values, row_dual, col_dual, far, row_to_col, col_to_row, first, last):
     """Give rows first to last, where free, the first free column that is tight."""
     for row in range(first, last):

@@ -52,18 +52,16 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from gpumatch.contracts import AssignmentTask
 from gpumatch.cpu.assignment.hungarian_problem import BUDGET, Problem, tight_at
+from gpumatch.cpu.numba_tools.compiled import vector_kernel
 
 __all__ = ["run"]
 
 FIRST, LAST, TAIL, TOP, ENDS, LEVELS = range(6)
 BLOCK = 2048  # columns whose slacks stay in the first-level cache while rows pass by
 WIDE = 2**18  # entries that are worth waking the other threads
-
-_kernel = njit(cache=True, nogil=True, fastmath={"nnan", "nsz"})
 
 
 def run(task: AssignmentTask, *, search: str = "levels") -> bool:
@@ -198,7 +196,7 @@ class _Stack(_Trees):
         return True
 
 
-@_kernel
+@vector_kernel
 def _grow_levels(scanned, joined, wide, budget):
     """Scan level after level to the end (True), or to a ``wide`` one or the end of the budget."""
     _, slack, _, _, _, rows, _, spot, _, _ = joined
@@ -217,13 +215,13 @@ def _grow_levels(scanned, joined, wide, budget):
     return True
 
 
-@_kernel
+@vector_kernel
 def _next_rows(spot, ncols, budget):
     """How many rows of the level the budget is good for."""
     return min(spot[LAST] - spot[FIRST], max(1, budget // ncols))
 
 
-@_kernel
+@vector_kernel
 def _grow_stack(scanned, joined, stack, budget):
     """Scan the row on top of the stack until a path ends or none is left (True)."""
     _, slack, _, _, _, rows, _, spot, _, _ = joined
@@ -243,7 +241,7 @@ def _grow_stack(scanned, joined, stack, budget):
         _join(joined)
 
 
-@_kernel
+@vector_kernel
 def _offer(scanned, rows, begin, end):
     """Offer columns begin to end the way through each of ``rows``."""
     values, row_dual, col_dual, time, slack, pred, far = scanned
@@ -261,7 +259,7 @@ def _offer(scanned, rows, begin, end):
                 before[col] = row if closer else before[col]
 
 
-@_kernel
+@vector_kernel
 def _join(joined):
     """Let columns whose pair is tight join with their mates; put unmatched ones among the ends."""
     col_to_row, slack, pred, time, root, rows, ends, spot, mark, low = joined
@@ -281,7 +279,7 @@ def _join(joined):
             spot[TAIL] += 1
 
 
-@_kernel
+@vector_kernel
 def _update(joined, far):
     """Raise delta by theta, and let columns join (Algorithm 9); False if none ever can."""
     _, slack, _, _, _, _, _, _, mark, low = joined
@@ -296,7 +294,7 @@ def _update(joined, far):
     return True
 
 
-@_kernel
+@vector_kernel
 def _write_duals(rows, time, delta, row_to_col, row_dual, col_dual):
     """Raise the duals of rows in trees, and lower those of their mates, from joining till now."""
     for k in range(rows.size):
@@ -307,14 +305,14 @@ def _write_duals(rows, time, delta, row_to_col, row_dual, col_dual):
             col_dual[row_to_col[row]] -= rise
 
 
-@_kernel
+@vector_kernel
 def _reverse(ends, pred, root, end):
     """Choose one end for each tree: as among the paper's threads, the last wins (Algorithm 5)."""
     for k in range(ends.size):
         end[root[pred[ends[k]]]] = ends[k]
 
 
-@_kernel
+@vector_kernel
 def _augment(roots, end, pred, row_to_col, col_to_row):
     """Turn the chosen paths (Algorithm 6), from their ends."""
     for k in range(roots.size):

@@ -46,8 +46,9 @@ import functools
 from typing import Any
 
 import numpy as np
-from numba import carray, njit, types
+from numba import carray, types
 
+from gpumatch.cpu.numba_tools.compiled import inlined, short_kernel, strict_kernel
 from gpumatch.cpu.numba_tools.short_calls import (
     Lent,
     Rows,
@@ -80,9 +81,6 @@ ROW, COL = range(2)
 _NONE = np.int32(2**31 - 1)
 _ZERO = np.int32(0)
 _TABLE, _LINKS = SMALL * (SMALL + 4), SMALL * 3
-
-_inlined = njit(inline="always")
-_kernel = njit(cache=True, fastmath={"nnan", "nsz"})
 
 
 def pairs(values: np.ndarray, maximize: bool) -> tuple[np.ndarray, np.ndarray] | None:
@@ -123,7 +121,7 @@ def _compiled(kernel: Any, dtype: np.dtype) -> Any:
     return kernel.compile(Rows(types.int64, 2)(Lent(entry_of(dtype), 2), types.boolean))
 
 
-@njit(cache=True, nogil=True, fastmath=False)  # else its caller's is inherited, and NaN passes
+@strict_kernel  # else its caller's is inherited, and NaN passes
 def _take(values, turned, maximize, largest, far, table):
     """Copy the values as costs to be minimised, pad them, and tell whether all are fit."""
     sign = type(far)(-1 if maximize else 1)
@@ -147,7 +145,7 @@ def _take(values, turned, maximize, largest, far, table):
     return fit
 
 
-@_inlined
+@inlined
 def _reduce_columns(table, links, found, far):
     """Price the columns at their least costs, and give them to rows that have those; how many."""
     nrows, width = found.shape[1], table.shape[1]
@@ -171,7 +169,7 @@ def _reduce_columns(table, links, found, far):
     return count
 
 
-@_inlined
+@inlined
 def _nearest(table, row, far):
     """The distance of a row from its nearest column."""
     least = far
@@ -180,7 +178,7 @@ def _nearest(table, row, far):
     return least
 
 
-@_inlined
+@inlined
 def _augment(table, links, found, listed, far):
     """Match all free rows by shortest augmenting paths; False when one has none.
 
@@ -207,7 +205,7 @@ def _augment(table, links, found, listed, far):
     return True
 
 
-@_inlined
+@inlined
 def _search_one_by_one(table, links, root, ncols, far):
     """Search from ``root`` to the nearest free column; that column, or -1 if there is none."""
     left, at, front = ncols, 0, far
@@ -247,7 +245,7 @@ def _search_one_by_one(table, links, root, ncols, far):
     return -1
 
 
-@_inlined
+@inlined
 def _search(table, links, found, root, far):
     """The same by vectors."""
     size = 0
@@ -270,7 +268,7 @@ def _search(table, links, found, root, far):
     return -1
 
 
-@_inlined
+@inlined
 def _start(table, links, root, far):
     """Set the distances of the columns from ``root``; the least."""
     least = far
@@ -282,7 +280,7 @@ def _start(table, links, root, far):
     return least
 
 
-@_inlined
+@inlined
 def _relax(table, links, row, offset, far):
     """Offer every column outside the tree the way through ``row``; the least distance then."""
     least = far
@@ -296,7 +294,7 @@ def _relax(table, links, row, offset, far):
     return least
 
 
-@_inlined
+@inlined
 def _least_mate(table, links, front):
     """The least mate among the columns within ``front``."""
     least = _NONE
@@ -305,7 +303,7 @@ def _least_mate(table, links, front):
     return least
 
 
-@_inlined
+@inlined
 def _name_pairs(links, found, turned, ncols):
     """List the pairs by the rows of the values, which are our columns where ``turned``."""
     if turned:
@@ -320,7 +318,7 @@ def _name_pairs(links, found, turned, ncols):
             found[ROW, row] = row
 
 
-@_inlined
+@inlined
 def _match(values, turned, maximize, largest, far, table, links, found):
     """Name the pairs; False where the values are not fit, or allow no full assignment."""
     nrows, ncols = min(values.shape), max(values.shape)
@@ -347,7 +345,7 @@ def _match(values, turned, maximize, largest, far, table, links, found):
     return True
 
 
-@_inlined
+@inlined
 def _solve(values, maximize, most, largest, far):
     """Name the pairs; no rows where the values or their strides are not for this."""
     turned = values.shape[0] > values.shape[1]
@@ -371,19 +369,19 @@ def _solve(values, maximize, most, largest, far):
     return found if is_full else found[:0]
 
 
-@_kernel
+@short_kernel
 def _floats(values, maximize):
     """Solve for floats of which no sum overflows."""
     return _solve(values, maximize, MOST_FLOATS, 2.0**1000, np.inf)
 
 
-@_kernel
+@short_kernel
 def _integers(values, maximize):
     """Solve for integers of which sums of a few are exact in floats."""
     return _solve(values, maximize, MOST, 2.0**47, np.inf)
 
 
-@_kernel
+@short_kernel
 def _large_integers(values, maximize):
     """Solve for larger integers without floats."""
     return _solve(values, maximize, MOST, 2**55, 2**60)

@@ -20,8 +20,6 @@ problems*, Computing 38, 1987.
 
 from __future__ import annotations
 
-from numba import njit
-
 from gpumatch.cpu.assignment.dense_paths import (
     FOUND,
     FRONT,
@@ -37,6 +35,7 @@ from gpumatch.cpu.assignment.dense_paths import (
     bid,
     turn,
 )
+from gpumatch.cpu.numba_tools.compiled import kernel
 
 __all__ = ["BUDGET", "augment", "lower_to_minima", "reduce_rows", "row_minima"]
 
@@ -45,10 +44,8 @@ BUDGET = 2**22
 
 WAITING = 6
 
-_kernel = njit(cache=True, nogil=True)
 
-
-@_kernel
+@kernel
 def lower_to_minima(indptr, indices, costs, price, nearest, first, last):
     """Lower prices to the least costs in rows first to last, and name the ``nearest`` rows."""
     for row in range(first, last):
@@ -58,7 +55,7 @@ def lower_to_minima(indptr, indices, costs, price, nearest, first, last):
                 nearest[indices[entry]] = row
 
 
-@_kernel
+@kernel
 def least_two(indptr, indices, costs, price, row, far):
     """The least two reduced costs of a row, and their columns: -1 where there is none."""
     one = two = far
@@ -73,7 +70,7 @@ def least_two(indptr, indices, costs, price, row, far):
     return one, first, two, second
 
 
-@_kernel
+@kernel
 def reduce_rows(
     indptr, indices, costs, price, row_to_col, col_to_row, free, spot,
     limit, leaves, far, most_scans, budget,
@@ -95,14 +92,14 @@ def reduce_rows(
     return True
 
 
-@_kernel
+@kernel
 def row_minima(indptr, indices, costs, price, far, minima, first, last):
     """The least reduced costs of rows first to last."""
     for row in range(first, last):
         minima[row] = least_two(indptr, indices, costs, price, row, far)[0]
 
 
-@_kernel
+@kernel
 def _raise(heap, place, dist, slot):
     """Move the column at ``slot`` of the heap towards the top, to where it belongs."""
     col = heap[slot]
@@ -118,7 +115,7 @@ def _raise(heap, place, dist, slot):
     place[col] = slot
 
 
-@_kernel
+@kernel
 def _take_nearest(heap, place, dist, waiting):
     """Take the column on top of the heap, which has ``waiting`` ones left after that."""
     nearest, col = heap[0], heap[waiting]
@@ -140,7 +137,7 @@ def _take_nearest(heap, place, dist, waiting):
     return nearest
 
 
-@_kernel
+@kernel
 def _relax(
     indptr, indices, costs, price, front, offset, row, dist, pred, place, heap, waiting, exact
 ):
@@ -164,7 +161,7 @@ def _relax(
     return waiting
 
 
-@_kernel
+@kernel
 def _reduced_cost(indptr, indices, costs, price, row, col):
     entry = indptr[row]
     while indices[entry] != col:
@@ -172,7 +169,7 @@ def _reduced_cost(indptr, indices, costs, price, row, col):
     return costs[entry] - price[col]
 
 
-@_kernel
+@kernel
 def _grow(
     indptr, indices, costs, price, col_to_row, root, spot, mark,
     dist, pred, place, heap, tree, reach, limit, leaves, exact, low, far, budget,
@@ -225,7 +222,7 @@ def _grow(
     return outcome, sink, work
 
 
-@_kernel
+@kernel
 def augment(
     indptr, indices, costs, price, row_to_col, col_to_row, free, spot, mark,
     dist, pred, place, heap, tree, reach, limit, leaves, exact, low, far, budget,

@@ -8,16 +8,15 @@ algorithms*, ACM TOMS 38(2), 2011, section 2.1 (there from the columns).
 
 from __future__ import annotations
 
-from numba import njit
-
 from gpumatch.arrays import count_matched
 from gpumatch.contracts import MatchingTask
 from gpumatch.cpu.matching.sides import blocks
+from gpumatch.cpu.numba_tools.compiled import kernel
 
 __all__ = ["run"]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _take_first_free(first, last, indptr, indices, row_to_col, col_to_row):
     taken = 0
     for row in range(first, last):

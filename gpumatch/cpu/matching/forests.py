@@ -36,10 +36,10 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
 from gpumatch.cpu.matching.sides import BUDGET, Side, free_vertices
 from gpumatch.cpu.numba_tools.atomics import cas, fetch_add, load, store
+from gpumatch.cpu.numba_tools.compiled import kernel
 from gpumatch.cpu.numba_tools.workers import Workers
 
 __all__ = ["Forests"]
@@ -69,7 +69,7 @@ class Forest(NamedTuple):
 # -- growing -----------------------------------------------------------------------------------
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _close(u, v, root, far_root, near, far, totals):
     """Make the edge from near ``u`` to far ``v`` the bridge of their trees if neither has one.
 
@@ -87,7 +87,7 @@ def _close(u, v, root, far_root, near, far, totals):
     return True
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _append(batch, count, edges, near, mark):
     """Put ``batch[:count]`` at the end of the queue; they have so many ``edges``."""
     tail = fetch_add(mark, _TAIL, count)
@@ -95,7 +95,7 @@ def _append(batch, count, edges, near, mark):
     fetch_add(mark, _EDGES, edges)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _expand(near, far, mark, totals, budget):
     """Expand blocks of the level until none is left (True) or the budget is spent.
 
@@ -140,13 +140,13 @@ def _expand(near, far, mark, totals, budget):
     return done
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _begin_level(mark, totals):
     mark[_NEXT], mark[_END], mark[_EDGES] = mark[_END], mark[_TAIL], 0
     totals[_LEVELS] += 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _grow(rows, cols, marks, totals, wide, budget):
     """Grow until a forest cannot (True), a level is ``wide`` or the budget is spent (False)."""
     row_mark, col_mark = marks[_ROWS], marks[_COLS]
@@ -168,7 +168,7 @@ def _grow(rows, cols, marks, totals, wide, budget):
     return False
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _left(mark):
     """Vertices of the level under way that nobody has taken."""
     return max(mark[_END] - mark[_NEXT], 0)
@@ -177,7 +177,7 @@ def _left(mark):
 # -- augmenting --------------------------------------------------------------------------------
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _shift(v, near, far):
     """Match far ``v``, whose mate has left it, to its parent, and so on up to the root."""
     length = 0
@@ -191,7 +191,7 @@ def _shift(v, near, far):
     return length
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _augment(position, rows, cols, mark, budget):
     """Match along the paths of the roots from ``position`` on; where it stopped, paths done."""
     done, work = 0, 0
@@ -214,7 +214,7 @@ def _augment(position, rows, cols, mark, budget):
 # -- from one phase to the next ----------------------------------------------------------------
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _drop(near, far, mark, dropped):
     """Take the trees with a bridge out of the near forest; how many vertices are ``dropped``."""
     count, roots, end, tail, edges = 0, 0, 0, 0, 0
@@ -241,7 +241,7 @@ def _drop(near, far, mark, dropped):
     return count
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _release(rows, cols, marks, released):
     """Drop all trees with a bridge; return how many pairs of mates they held.
 
@@ -254,7 +254,7 @@ def _release(rows, cols, marks, released):
     return count
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _have_more_edges(released, rows, cols, limit):
     """Whether the released pairs have more than ``limit`` edges."""
     edges = 0
@@ -266,7 +266,7 @@ def _have_more_edges(released, rows, cols, limit):
     return False
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _neighbour_in_tree(v, near, far, sign):
     """Return a neighbour of far ``v`` in a near tree without a bridge, -1 if there is none."""
     for e in range(far.indptr[v], far.indptr[v + 1]):
@@ -277,7 +277,7 @@ def _neighbour_in_tree(v, near, far, sign):
     return np.int32(-1)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _join(u, v, near, far, mark):
     """Let far ``v`` and its mate join the tree of near ``u``."""
     w = far.mate[v]
@@ -288,7 +288,7 @@ def _join(u, v, near, far, mark):
     mark[_EDGES] += near.indptr[w + 1] - near.indptr[w]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _graft(position, released, rows, cols, marks, totals, budget):
     """Let released pairs from ``position`` on join trees beside them; return where it stopped.
 
@@ -314,7 +314,7 @@ def _graft(position, released, rows, cols, marks, totals, budget):
     return position
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _replant(near, far, mark):
     """Cut all near trees down to their roots, those that are still free."""
     roots, edges = 0, 0

@@ -24,10 +24,10 @@ Langguth, Manne, Sanders, *Heuristic initialization for bipartite matching probl
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from gpumatch.contracts import MatchingTask
 from gpumatch.cpu.matching.sides import BUDGET, blocks
+from gpumatch.cpu.numba_tools.compiled import kernel
 
 __all__ = ["run"]
 
@@ -36,7 +36,7 @@ _NEIGHBOURS = _ONE - 1
 _ROW, _COLUMN = 0, -1  # xored with a vertex: its form on the piles
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _count(first, last, indptr, indices, live, side, piles, heights):
     """Enter the vertices ``first:last`` of a side as if all their neighbours were free."""
     for v in range(first, last):
@@ -50,7 +50,7 @@ def _count(first, last, indptr, indices, live, side, piles, heights):
             heights[degree - 1] += 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _retire(v, indptr, indices, live, side, piles, heights):
     """Take ``v``, now matched, out of its neighbours' degrees; they are on ``side``."""
     for e in range(indptr[v], indptr[v + 1]):
@@ -64,14 +64,14 @@ def _retire(v, indptr, indices, live, side, piles, heights):
     return indptr[v + 1] - indptr[v]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _retire_matched(first, last, mate, indptr, indices, live, side, piles, heights):
     for v in range(first, last):
         if mate[v] >= 0:
             _retire(v, indptr, indices, live, side, piles, heights)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _neighbour(v, indptr, indices, live, mate):
     """Return the free neighbour of ``v`` of lowest degree, the first of them; one exists."""
     best, lowest = -1, np.int64(1) << 62
@@ -82,7 +82,7 @@ def _neighbour(v, indptr, indices, live, mate):
     return best
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _match(
     indptr,
     indices,

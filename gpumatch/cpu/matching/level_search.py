@@ -38,11 +38,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from gpumatch.cpu.matching.lookahead_search import augment
 from gpumatch.cpu.matching.sides import BUDGET, Side, free_vertices
 from gpumatch.cpu.numba_tools.atomics import cas, fetch_add, load
+from gpumatch.cpu.numba_tools.compiled import kernel
 from gpumatch.cpu.numba_tools.workers import Workers
 
 __all__ = ["LevelSearch"]
@@ -52,7 +52,7 @@ _BLOCK = 64
 _WIDE = 4096  # a level with more vertices is worth waking the other threads
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _expand(indptr, indices, far_mate, level, queue, span, next_slot, position, budget):
     """Expand blocks of this level until none is left or the budget is spent; the edges visited."""
     last, below = span[_LAST], span[_DEPTH] + 1
@@ -84,7 +84,7 @@ def _expand(indptr, indices, far_mate, level, queue, span, next_slot, position, 
     return work
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _append(fresh, count, queue, span):
     if count:
         end = fetch_add(span, _END, count)
@@ -92,7 +92,7 @@ def _append(fresh, count, queue, span):
             queue[end + k] = fresh[k]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _grow(indptr, indices, far_mate, level, queue, span, next_slot, position, wide, budget):
     """Grow levels to the last (True), or to a ``wide`` one or the end of the budget (False)."""
     work = 0
@@ -110,7 +110,7 @@ def _grow(indptr, indices, far_mate, level, queue, span, next_slot, position, wi
         )
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _step(u, indptr, indices, far_mate, level, last_level, phase, claimed, position):
     """Claim the next far vertex for near ``u``; return it and its mate, or -1 and -1."""
     below = level[u] + 1
@@ -127,7 +127,7 @@ def _step(u, indptr, indices, far_mate, level, last_level, phase, claimed, posit
     return np.int32(-1), np.int32(-1)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _search(
     worker,
     budget,

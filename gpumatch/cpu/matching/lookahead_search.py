@@ -38,16 +38,16 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from gpumatch.cpu.matching.sides import BUDGET, Side, free_vertices
 from gpumatch.cpu.numba_tools.atomics import cas, fetch_add, load, store
+from gpumatch.cpu.numba_tools.compiled import kernel
 from gpumatch.cpu.numba_tools.workers import Workers
 
 __all__ = ["LookaheadSearch", "augment"]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def augment(u, v, parent, mate, far_mate):
     """Match near ``u`` to free far ``v`` and so on up to the root."""
     while u >= 0:
@@ -57,7 +57,7 @@ def augment(u, v, parent, mate, far_mate):
         u, v = parent[u], above
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _look_ahead(u, indptr, indices, far_mate, phase, claimed, looked):
     """Claim a free neighbour of near ``u``; -1 if there is none."""
     end = indptr[u + 1]
@@ -74,7 +74,7 @@ def _look_ahead(u, indptr, indices, far_mate, phase, claimed, looked):
     return free
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _descend(u, indptr, indices, far_mate, phase, backward, claimed, position):
     """Claim a neighbour of near ``u`` and return its mate; -1 if all are claimed."""
     first, degree = indptr[u], indptr[u + 1] - indptr[u]
@@ -90,7 +90,7 @@ def _descend(u, indptr, indices, far_mate, phase, backward, claimed, position):
     return below
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _search(
     worker,
     budget,

@@ -19,12 +19,13 @@ algorithms*, ACM TOMS 38(2), 2011, section 2.2 (BFS-based).
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from gpumatch.cpu.numba_tools.compiled import kernel
 
 __all__ = ["search"]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def search(indptr, indices, row_to_col, col_to_row, most):
     """Match free rows while no more than ``most`` edges are read.
 

@@ -33,18 +33,18 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from gpumatch.arrays import count_matched
 from gpumatch.contracts import MatchingTask
 from gpumatch.cpu.matching.sides import BUDGET, Side, free_vertices, smaller_side
 from gpumatch.cpu.numba_tools.atomics import cas, fetch_add, load
+from gpumatch.cpu.numba_tools.compiled import kernel
 from gpumatch.cpu.numba_tools.workers import Workers
 
 __all__ = ["run"]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _augment(v, predecessor, mate, far_mate):
     while v >= 0:
         u = predecessor[v]
@@ -52,7 +52,7 @@ def _augment(v, predecessor, mate, far_mate):
         mate[u], v = v, mate[u]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _search(
     worker,
     budget,

@@ -1,0 +1,74 @@
+"""The ways in which gpumatch has Numba compile its functions, and where the results are kept.
+
+    kernel         releases the GIL while it runs
+    vector_kernel  also compiles loops over costs to vector instructions: no number is NaN, and
+                   -0.0 is as good as 0.0
+    short_kernel   such a kernel that keeps the GIL: its calls are so short that this matters
+    strict_kernel  a kernel in which NaN is NaN, even where its caller is a vector_kernel
+    inlined        becomes part of each kernel that calls it
+
+Indices are not checked. Numba keeps what it has compiled in files. Where it can write none, each
+process compiles anew, and a warning says so once.
+"""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from numba import njit
+
+__all__ = ["cache_folder", "inlined", "kernel", "short_kernel", "strict_kernel", "vector_kernel"]
+
+_VECTORS = {"nnan", "nsz"}  # what LLVM must know of floats to keep the least of many in a vector
+
+
+def compiled(**flags: Any) -> Callable[[Callable[..., Any]], Any]:
+    """A decorator: compile with these flags of Numba's, and keep the result where that is possible.
+
+    Numba raises an error where it finds no folder that it can write to.
+    """
+
+    def decorate(function: Callable[..., Any]) -> Any:
+        try:
+            return njit(cache=True, **flags)(function)
+        except (RuntimeError, OSError):
+            _warn_of_no_cache()
+            return njit(**flags)(function)
+
+    return decorate
+
+
+@functools.cache
+def _warn_of_no_cache() -> None:
+    warnings.warn(
+        "gpumatch finds no folder in which compiled code can be kept, so each process compiles "
+        "anew, which takes seconds to minutes; set NUMBA_CACHE_DIR to a folder that can be "
+        "written to",
+        UserWarning,
+        stacklevel=4,
+    )
+
+
+kernel = compiled(nogil=True)
+vector_kernel = compiled(nogil=True, fastmath=_VECTORS)
+short_kernel = compiled(fastmath=_VECTORS)
+strict_kernel = compiled(nogil=True, fastmath=False)
+inlined = njit(inline="always")
+
+
+@kernel
+def _nothing():
+    pass
+
+
+def cache_folder() -> Path | None:
+    """The folder below which compiled code is kept; None where it is not."""
+    path = _nothing.stats.cache_path
+    if path is None:
+        return None
+    folder = Path(path)  # of this file's functions; other files' are beside it
+    return folder.parents[1] if folder.name == "__pycache__" else folder.parent

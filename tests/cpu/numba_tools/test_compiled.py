@@ -1,0 +1,61 @@
+"""Kernels compile where Numba can keep nothing, and say so once."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import gpumatch
+from gpumatch.cpu.numba_tools.compiled import cache_folder
+
+PACKAGE = Path(gpumatch.__file__).parent
+
+MATCH = """
+import numpy as np, gpumatch
+from gpumatch.cpu.numba_tools.compiled import cache_folder
+print(gpumatch.__file__)
+print(gpumatch.maximum_matching(np.eye(3), init="cheap", threads=1).size, cache_folder())
+"""
+
+
+def run_in(folder: Path, code: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    kept = {name: value for name, value in os.environ.items() if name != "NUMBA_CACHE_DIR"}
+    return subprocess.run(
+        [sys.executable, "-W", "always", "-c", code],
+        cwd=folder,
+        env={**kept, "PYTHONDONTWRITEBYTECODE": "1", **environment},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+
+
+def copy_that_keeps_nothing(folder: Path) -> Path:
+    """The package, with files where Numba would make folders: even root cannot write there."""
+    copied = folder / "gpumatch"
+    shutil.copytree(PACKAGE, copied, ignore=shutil.ignore_patterns("__pycache__"))
+    for path in (copied, *copied.rglob("*")):
+        if path.is_dir():
+            (path / "__pycache__").touch()
+    return copied
+
+
+def test_compiles_where_nothing_can_be_kept(tmp_path):
+    copied = copy_that_keeps_nothing(tmp_path)
+    nowhere = str(copied / "__init__.py")
+    run = run_in(tmp_path, MATCH, HOME=nowhere, XDG_CACHE_HOME=nowhere)
+    assert run.returncode == 0, run.stderr
+    assert run.stdout.split() == [nowhere, "3", "None"]
+    assert run.stderr.count("UserWarning") == 1
+    assert run.stderr.count("set NUMBA_CACHE_DIR") == 1
+
+
+def test_tells_below_which_folder_code_is_kept(tmp_path):
+    assert cache_folder() == Path(os.environ["NUMBA_CACHE_DIR"])
+    package = tmp_path / "gpumatch"
+    shutil.copytree(PACKAGE, package, ignore=shutil.ignore_patterns("__pycache__"))
+    code = "from gpumatch.cpu.numba_tools.compiled import cache_folder; print(cache_folder())"
+    run = run_in(tmp_path, code)
+    assert Path(run.stdout.strip()) == package / "cpu", run.stderr
