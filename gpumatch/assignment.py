@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from gpumatch import backends
-from gpumatch.arrays import array_of, index_array
+from gpumatch.arrays import array_of
 from gpumatch.cardinality import Goal, empty_solution, hall_violator, solve
-from gpumatch.certificates.base import CertificateError, check_mates
 from gpumatch.contracts import AssignmentTask, Solution
 from gpumatch.control import Callback, Control, with_interrupts_result
 from gpumatch.costs import Costs, as_costs
+from gpumatch.initial import initial_pairs
 
 __all__ = ["Assignment", "InfeasibleError", "assign"]
 
@@ -248,16 +248,7 @@ def _begin_from(
     """Put the pairs of `initial` that are allowed, and its prices, into the solution."""
     if initial is None:
         return
-    given = getattr(initial, "row_to_col", initial)
-    given = array_of(np, index_array(given, "initial"))
-    try:
-        check_mates("row", given, *shape)
-    except CertificateError as exc:
-        raise ValueError(f"initial: {exc}") from None
-    rows = np.flatnonzero(given >= 0)
-    cols = given[rows].astype(np.int64)
-    if np.unique(cols).size < cols.size:
-        raise ValueError("initial: two rows have the same column")
+    rows, cols = initial_pairs(initial, shape, np)
     if goal.transposed:
         rows, cols = cols, rows
     allowed = array_of(np, problem.allows(rows, cols))

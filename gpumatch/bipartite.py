@@ -211,6 +211,37 @@ class BipartiteGraph:
         major, minor = _csr(arrays[1]).owners(*arrays), arrays[1]
         return (major, minor) if self.has_rows else (minor, major)
 
+    def find(self, rows: Any, cols: Any) -> tuple[Any, Any]:
+        """Where pairs stand among the edges, and which of them are edges.
+
+        Parameters
+        ----------
+        rows, cols : integer arrays of one length, of the graph's library
+
+        Returns
+        -------
+        places : int array
+            The pair's place in the order of `edges`; that of another edge where it is none.
+        are_edges : bool array
+
+        Notes
+        -----
+        By binary search: O(log d) a pair, for d neighbours of a vertex.
+        """
+        indptr, indices = self._either()
+        major, minor = (rows, cols) if self.has_rows else (cols, rows)
+        begin, end = indptr[major], indptr[major + 1]
+        after, last = end, max(self.nnz - 1, 0)
+        if self.nnz == 0 or major.size == 0:
+            return begin, begin < end
+        for _ in range(int((end - begin).max()).bit_length()):
+            middle = begin + (end - begin) // 2
+            is_before = (begin < end) & (indices[middle.clip(0, last)] < minor)
+            begin = self.xp.where(is_before, middle + 1, begin)
+            end = self.xp.where(is_before, end, middle)
+        places = begin.clip(0, last)
+        return places, (begin < after) & (indices[places] == minor)
+
     # -- moves -----------------------------------------------------------------------------------
 
     def to_device(self) -> BipartiteGraph:

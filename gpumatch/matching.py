@@ -8,12 +8,11 @@ from typing import Any
 import numpy as np
 
 from gpumatch import backends
-from gpumatch.arrays import array_of, count_matched, index_array
+from gpumatch.arrays import array_of, count_matched, first_true
 from gpumatch.bipartite import BipartiteGraph, as_bipartite
-from gpumatch.certificates import check_matching
-from gpumatch.certificates.base import CertificateError, check_mates
 from gpumatch.contracts import MatchingTask
 from gpumatch.control import Callback, Control, with_interrupts_result
+from gpumatch.initial import initial_pairs
 
 
 @with_interrupts_result
@@ -275,16 +274,12 @@ def _initial_mates(initial: Any, graph: BipartiteGraph) -> tuple[Any, Any]:
     else:
         row_to_col, col_to_row = (np.full(count, -1, np.int32) for count in graph.shape)
     if initial is not None:
-        given = getattr(initial, "row_to_col", initial)
-        given = array_of(graph.xp, index_array(given, "initial"))
-        try:
-            check_mates("row", given, graph.nrows, graph.ncols)
-            row_to_col[:] = given
-            rows = (row_to_col >= 0).nonzero()[0]
-            col_to_row[row_to_col[rows]] = rows
-            check_matching(graph, row_to_col, col_to_row)
-        except CertificateError as exc:
-            raise ValueError(f"initial: {exc}") from None
+        rows, cols = initial_pairs(initial, graph.shape, graph.xp)
+        stray = first_true(~graph.find(rows, cols)[1])
+        if stray is not None:
+            row, col = int(rows[stray]), int(cols[stray])
+            raise ValueError(f"initial: row {row} is matched to column {col}, but that is no edge")
+        row_to_col[rows], col_to_row[cols] = cols, rows
     return row_to_col, col_to_row
 
 

@@ -452,7 +452,11 @@ def test_the_hall_violator_is_on_the_exception(run, shape):
         ({"launch": "ct"}, TypeError, "takes no option 'launch'"),
         ({"seed": -1}, ValueError, "seed"),
         ({"threads": 0}, ValueError, "threads"),
-        ({"initial": [0, 0]}, ValueError, "two rows have the same column"),
+        (
+            {"initial": [0, 0]},
+            ValueError,
+            "initial: row . is matched to column 0, which is matched to row",
+        ),
         ({"initial": [0]}, ValueError, "initial: the mates of the rows must be 2 integers"),
         ({"initial": [0, 7]}, ValueError, "initial: row 1 is matched to column 7"),
         ({"initial": [0.0, 1.0]}, TypeError, "initial must be integers"),

@@ -538,3 +538,18 @@ def test_other_ways_onto_the_device():
         BipartiteGraph.from_edges(rows, COLS)
     with pytest.raises(ValueError, match="indptr and indices must live on one device"):
         BipartiteGraph((cupy.asarray(INDPTR), INDICES, SHAPE))
+
+
+@pytest.mark.parametrize("form", ["csr", "csc"])
+@pytest.mark.parametrize("density", [0.0, 0.1, 0.6, 1.0])
+def test_pairs_are_found_among_the_edges(form, density):
+    rng = np.random.default_rng(7)
+    marks = rng.random((9, 14)) < density
+    graph = BipartiteGraph(sp.csr_array(marks).asformat(form))
+    rows, cols = (part.ravel() for part in np.indices(marks.shape))
+    places, are_edges = graph.find(rows, cols)
+    assert np.array_equal(are_edges, marks.ravel())
+    of_rows, of_cols = graph.edges()
+    assert np.array_equal(of_rows[places[are_edges]], rows[are_edges])
+    assert np.array_equal(of_cols[places[are_edges]], cols[are_edges])
+    assert [part.size for part in graph.find(rows[:0], cols[:0])] == [0, 0]

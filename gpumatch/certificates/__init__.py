@@ -1,7 +1,12 @@
 """Check that a result is what it claims to be.
 
-The checkers and the algorithms share the conversion of the input (`BipartiteGraph`, `Costs`) and
-nothing else.
+The checkers share the conversion of the input with the algorithms, and nothing else. That is:
+
+- `gpumatch.bipartite`: `BipartiteGraph` and `as_bipartite`, with the arrays of the edges;
+- `gpumatch.costs`: `Costs` and `as_costs`, with the costs of pairs and of ranges of rows;
+- `gpumatch.arrays`: `array_of`, `any_true` and `first_true`, which the conversion uses too.
+
+How they count, add and compare is their own. No algorithm and no front door imports a checker.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Check that an assignment is optimal, by code that shares nothing with the algorithms.
+"""Check that an assignment is optimal, by code that algorithms do not share.
 
 `gpumatch.cardinality` states the conditions, and why they prove it. With the signs turned for costs
 to be maximised, and L the cost limit (0 where there is none), what is checked is:
@@ -15,7 +15,8 @@ With 4 and 5 no assignment is cheaper than the duals' total, and by 6 this one i
 
 Integers are checked exactly. Otherwise rounding is allowed for: each inequality to some units in
 the last place of the largest number among costs and duals, and sums to as much for each pair.
-Duals beyond what an optimal assignment can need are turned down, lest they buy such allowance.
+Duals beyond what an optimal assignment can need are refused, because they would raise this
+allowance.
 """
 
 from __future__ import annotations
@@ -27,12 +28,13 @@ from typing import Any
 
 import numpy as np
 
-from gpumatch.arrays import any_true, array_of, count_matched, count_true, first_true
+from gpumatch.arrays import any_true, array_of, first_true
 from gpumatch.certificates.base import (
     Certificate,
     CertificateError,
     check_mates,
     check_partners,
+    count_of,
     marks_of,
 )
 from gpumatch.costs import Costs, as_costs
@@ -148,7 +150,7 @@ class _Claim:
 
     @property
     def size(self) -> int:
-        return count_matched(self.row_to_col)
+        return count_of(self.row_to_col >= 0)
 
     def check_pairs(self) -> None:
         """Point 1."""
@@ -200,7 +202,7 @@ class _Claim:
             (self.in_rows if nrows <= ncols else self.in_cols)[:] = True
         else:
             return
-        needed = count_true(self.in_rows) + count_true(self.in_cols)
+        needed = count_of(self.in_rows) + count_of(self.in_cols)
         if self.size != needed:
             raise CertificateError(
                 f"{self.size} pairs are assigned, not {needed}, "
@@ -237,7 +239,7 @@ class _Claim:
             allowed = costs < math.inf
             if self.is_largest and self.result.cost_limit is not None:
                 allowed &= costs <= self.limit
-            count += count_true(allowed)
+            count += count_of(allowed)
             in_rows, in_cols = self.in_rows[rows], self.in_cols[cols]
             if self.is_largest:
                 self._report(rows, cols, allowed & ~(in_rows | in_cols), "is not in the cover")

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from gpumatch.arrays import first_true
 
 
@@ -86,12 +88,11 @@ def marks_of(xp: Any, members: Any, length: int, side: str) -> Any:
     return marks
 
 
-def owners(xp: Any, indptr: Any, begin: int, count: int) -> Any:
-    """The row of each of `count` entries from `begin`: that of the first, plus the starts since."""
-    first = int(xp.searchsorted(indptr, begin, side="right")) - 1
-    after = int(xp.searchsorted(indptr, begin + count, side="left"))
-    starts = indptr[first + 1 : after] - begin
-    return first + xp.cumsum(xp.bincount(starts, minlength=count))
+def count_of(marks: Any) -> int:
+    """How many marks of a bool array are set."""
+    if isinstance(marks, np.ndarray):
+        return int(np.count_nonzero(marks))
+    return int(marks.ravel().nonzero()[0].size)
 
 
 _OTHER = {"row": "column", "column": "row"}

@@ -106,7 +106,8 @@ class SparseCosts(Costs):
         return own, cols, self.weights[begin:end]
 
     def at(self, rows: Any, cols: Any) -> Any:
-        return self.weights[self._places(array_of(self.xp, rows), array_of(self.xp, cols))]
+        places, _ = self.graph.find(array_of(self.xp, rows), array_of(self.xp, cols))
+        return self.weights[places]
 
     def dense(self, out: Any = None) -> Any:
         if out is None:
@@ -171,23 +172,13 @@ class SparseCosts(Costs):
         return self.graph if self.is_finite else self._kept(abs(self.weights) < math.inf).graph
 
     def allows(self, rows: Any, cols: Any) -> Any:
+        places, are_edges = self.graph.find(array_of(self.xp, rows), array_of(self.xp, cols))
         if self.nnz == 0:
-            return self.xp.zeros(rows.size, bool)
-        rows, cols = array_of(self.xp, rows), array_of(self.xp, cols)
-        places = self._places(rows, cols).clip(0, self.nnz - 1)
-        of_rows, of_cols = self.graph.edges()
-        there = (of_rows[places] == rows) & (of_cols[places] == cols)
-        return there & (abs(self.weights[places]) < math.inf)
+            return are_edges
+        return are_edges & (abs(self.weights[places]) < math.inf)
 
     def _what_is_held(self) -> str:
         return f"{self.nnz} edges, {self.dtype}"
-
-    def _places(self, rows: Any, cols: Any) -> Any:
-        """Where each pair is among the edges, or would be."""
-        ncols = self.shape[1]
-        of_rows, of_cols = self.graph.edges()
-        numbers = of_rows.astype(np.int64) * ncols + of_cols
-        return self.xp.searchsorted(numbers, rows.astype(np.int64) * ncols + cols)
 
     def _kept(self, marks: Any) -> SparseCosts:
         """The costs of the marked edges only."""
