@@ -306,11 +306,13 @@ def test_any_takes_a_pair_only_when_it_pays():
     assert (a.size, a.objective) == (3, 21)
 
 
+@pytest.mark.parametrize("limit", [50_000, 2**31 - 1, 2**40])
 @EVERY_ALGORITHM
-def test_a_limit_far_above_all_costs_changes_nothing(run):
+def test_a_limit_far_above_all_costs_changes_nothing(run, limit):
+    """Not even where the costs, and not their sums with the limit, have room in int32."""
     for seed in range(5):
         matrix = np.random.default_rng(seed).integers(0, 256, (6, 6))
-        a = gm.assign(matrix, cost_limit=50_000, **run.arguments)
+        a = gm.assign(matrix, cost_limit=limit, **run.arguments)
         gm.verify(matrix, a)
         assert (a.size, a.objective) == (6, gm.assign(matrix, backend="cpu").objective)
 

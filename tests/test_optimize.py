@@ -397,6 +397,14 @@ def test_costs_are_read_where_they_lie(dtype):
         assert stored[row_ind, col_ind].sum(dtype=float) == want
 
 
+def test_costs_of_records_are_left_to_others_where_strides_are_no_multiples():
+    records = np.zeros((3, 4), np.dtype([("cost", "i4"), ("name", "i1")]))
+    records["cost"] = np.arange(12).reshape(3, 4) * 7 % 12
+    assert small_dense_solver(np.dtype("i4"))(records["cost"], False) is None
+    theirs = scipy.optimize.linear_sum_assignment(records["cost"])
+    assert linear_sum_assignment(records["cost"])[1].tolist() == theirs[1].tolist()
+
+
 MASKED = {
     "plain": [[4.0, 1.0], [2.0, 0.0]],
     "large": [[2**60, 1], [1, 2]],

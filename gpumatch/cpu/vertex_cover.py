@@ -65,8 +65,7 @@ def _reach(indptr, indices, col_to_row, queue, row_seen, col_seen, head, tail, b
             mate = col_to_row[col]
             if mate < 0:
                 return head, tail, np.int64(col)
-            if not row_seen[mate]:
-                row_seen[mate] = True
-                queue[tail] = mate
-                tail += 1
+            row_seen[mate] = True
+            queue[tail] = mate
+            tail += 1
     return head, tail, np.int64(-1)

@@ -60,6 +60,20 @@ def nowhere(monkeypatch, tmp_path):
     return site
 
 
+def sparse(content, name="tiny/tiny.mtx"):
+    """A member of which only the parts that are no zeros are stored."""
+    file = bytesio.BytesIO()
+    with tarfile.open(fileobj=file, mode="w:gz", format=tarfile.PAX_FORMAT) as tar:
+        entry = tarfile.TarInfo(name)
+        entry.size = len(content)
+        entry.pax_headers = {
+            "GNU.sparse.map": f"0,{len(content)}",
+            "GNU.sparse.size": str(len(content)),
+        }
+        tar.addfile(entry, bytesio.BytesIO(content))
+    return file.getvalue()
+
+
 URL = "https://sparse.tamu.edu/MM/Group/tiny.tar.gz"
 
 
@@ -140,6 +154,12 @@ def test_malicious_archive(nowhere, members, says):
     with pytest.raises(ValueError, match=says) as failure:
         io.suitesparse("Group/tiny", max_bytes=10**6)
     assert "tiny.tar.gz: " in str(failure.value)
+
+
+def test_sparse_member(nowhere):
+    nowhere[URL] = sparse(SMALL)
+    with pytest.raises(ValueError, match=r"tiny.tar.gz: .* has an impossible size"):
+        io.suitesparse("Group/tiny")
 
 
 def test_first_of_two_members_of_the_name(nowhere):

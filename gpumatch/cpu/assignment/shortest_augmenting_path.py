@@ -75,10 +75,9 @@ class _Paths(ABC):
         number = self._number(col_dual, 0 if limit is None else limit)
         self.price = col_dual.astype(number)
         self.limit = number(0 if limit is None else limit)
-        self.exact = bool(self.price.dtype.kind == "i")
         self.low, self.far = (
             (number(np.iinfo(number).min), number(np.iinfo(number).max))
-            if self.exact
+            if self.price.dtype.kind == "i"
             else (number(-np.inf), number(np.inf))
         )
         self.all_match = not self.leaves and row_to_col.size == col_to_row.size
@@ -302,7 +301,7 @@ class _SparsePaths(_Paths):
             *self.entries, self.price, self.row_to_col, self.col_to_row,
             free, self.spot, self.mark,
             self.dist, self.pred, self.place, self.heap, self.tree, self.reach,
-            self.limit, self.leaves, self.exact, self.low, self.far, sparse_paths.BUDGET,
+            self.limit, self.leaves, self.low, self.far, sparse_paths.BUDGET,
         )  # fmt: skip
 
     def _lower_to_minima(

@@ -138,17 +138,13 @@ def _take_nearest(heap, place, dist, waiting):
 
 
 @kernel
-def _relax(
-    indptr, indices, costs, price, front, offset, row, dist, pred, place, heap, waiting, exact
-):
+def _relax(indptr, indices, costs, price, offset, row, dist, pred, place, heap, waiting):
     """Offer the row's columns outside the tree the way through it; the columns that wait then."""
     for entry in range(indptr[row], indptr[row + 1]):
         col = indices[entry]
         if place[col] == -2:
             continue
         there = (costs[entry] - price[col]) + offset
-        if exact and there < front:
-            continue
         if place[col] < 0:
             heap[waiting] = col
             place[col] = waiting
@@ -172,7 +168,7 @@ def _reduced_cost(indptr, indices, costs, price, row, col):
 @kernel
 def _grow(
     indptr, indices, costs, price, col_to_row, root, spot, mark,
-    dist, pred, place, heap, tree, reach, limit, leaves, exact, low, far, budget,
+    dist, pred, place, heap, tree, reach, limit, leaves, low, far, budget,
 ):  # fmt: skip
     """Grow the tree of ``root`` until a path ends or the budget is spent.
 
@@ -186,8 +182,8 @@ def _grow(
         front = low
         leave, leaver = (limit, root) if leaves else (far, -1)
         waiting = _relax(
-            indptr, indices, costs, price, low, costs.dtype.type(0), root,
-            dist, pred, place, heap, 0, exact,
+            indptr, indices, costs, price, costs.dtype.type(0), root,
+            dist, pred, place, heap, 0,
         )  # fmt: skip
         work = 1 + indptr[root + 1] - indptr[root]
     outcome, sink = SPENT, -1
@@ -213,8 +209,8 @@ def _grow(
         if leaves and limit + offset < leave:
             leave, leaver = limit + offset, row
         waiting = _relax(
-            indptr, indices, costs, price, front, offset, row,
-            dist, pred, place, heap, waiting, exact,
+            indptr, indices, costs, price, offset, row,
+            dist, pred, place, heap, waiting,
         )  # fmt: skip
         work += 1 + indptr[row + 1] - indptr[row]
     mark[FRONT], mark[LEAVE] = front, leave
@@ -225,7 +221,7 @@ def _grow(
 @kernel
 def augment(
     indptr, indices, costs, price, row_to_col, col_to_row, free, spot, mark,
-    dist, pred, place, heap, tree, reach, limit, leaves, exact, low, far, budget,
+    dist, pred, place, heap, tree, reach, limit, leaves, low, far, budget,
 ):  # fmt: skip
     """Match the free rows by shortest augmenting paths, as far as the budget goes.
 
@@ -235,7 +231,7 @@ def augment(
         root = free[spot[NEXT]]
         outcome, sink, work = _grow(
             indptr, indices, costs, price, col_to_row, root, spot, mark,
-            dist, pred, place, heap, tree, reach, limit, leaves, exact, low, far, budget,
+            dist, pred, place, heap, tree, reach, limit, leaves, low, far, budget,
         )  # fmt: skip
         budget -= work
         spot[SCANS] += work

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
 
 import numpy as np
@@ -187,6 +188,17 @@ def test_sparse_costs_are_switched_as_dense_ones():
     matrix = costs.make("uniform_integer", 40, 50, seed=1) + 1
     a, b = solve(matrix), solve(csr_array(matrix))
     assert (a.row_to_col == b.row_to_col).all()
+
+
+def test_prices_stay_as_far_from_0_as_any_optimum_needs():
+    """Whatever prices are given: those beyond would buy the checker's allowance."""
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        matrix = rng.integers(-9, 10, (rng.integers(2, 9), 9))
+        given_prices = copy.copy(gm.assign(matrix, algorithm="dgs", threads=1))
+        given_prices.col_dual = np.where(rng.random(9) < 0.5, 0, -rng.integers(0, 2**40, 9))
+        a = gm.assign(matrix, algorithm="dgs", threads=1, initial=given_prices)
+        assert a.col_dual.min() >= -(min(matrix.shape) + 1) * abs(matrix).max()
 
 
 def test_the_bound_of_the_largest_integers_does_not_overflow():

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from gpumatch.cpu.assignment import dense_paths, shortest_augmenting_path, sparse_paths
 from graphs import costs
 from tests.cpu.assignment.solved import Solved as SolvedBy
-from tests.cpu.assignment.solved import optimum
+from tests.cpu.assignment.solved import optimum, problem
 from tests.cpu.matching.cases import FreeRun, StopAt
 
 KINDS = ["dense", "sparse"]
@@ -208,3 +208,15 @@ def test_bids_are_counted(kind):
     Solved(kind, matrix, control=control).check_optimal(1e-6)
     most = shortest_augmenting_path.SPARSE_BIDS if kind == "sparse" else 5
     assert all(scans <= most * 3 for step, _, scans in control.steps if step == "bids")
+
+
+@pytest.mark.parametrize(
+    ("limit", "number"),
+    [(None, np.int32), (2**25 - 1, np.int32), (2**25, np.int64), (-(2**25), np.int64)],
+)
+def test_prices_are_narrow_where_sums_of_costs_and_limit_stay_so(limit, number):
+    costs_ = problem(np.array([[2**25 - 1, 0]]))
+    assert costs_.values.dtype == np.int32
+    mates = np.full(1, -1, np.int32), np.full(2, -1, np.int32)
+    paths = shortest_augmenting_path._DensePaths(costs_, *mates, np.zeros(2, np.int64), limit)
+    assert paths.price.dtype == paths.dist.dtype == number
