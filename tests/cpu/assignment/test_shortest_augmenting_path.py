@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from gpumatch.cpu.assignment import dense_paths, shortest_augmenting_path, sparse_paths
 from graphs import costs
 from tests.cpu.assignment.solved import Solved as SolvedBy
-from tests.cpu.assignment.solved import optimum, problem
+from tests.cpu.assignment.solved import optimum
 from tests.cpu.matching.cases import FreeRun, StopAt
 
 KINDS = ["dense", "sparse"]
@@ -214,9 +214,14 @@ def test_bids_are_counted(kind):
     ("limit", "number"),
     [(None, np.int32), (2**25 - 1, np.int32), (2**25, np.int64), (-(2**25), np.int64)],
 )
-def test_prices_are_narrow_where_sums_of_costs_and_limit_stay_so(limit, number):
-    costs_ = problem(np.array([[2**25 - 1, 0]]))
-    assert costs_.values.dtype == np.int32
-    mates = np.full(1, -1, np.int32), np.full(2, -1, np.int32)
-    paths = shortest_augmenting_path._DensePaths(costs_, *mates, np.zeros(2, np.int64), limit)
-    assert paths.price.dtype == paths.dist.dtype == number
+def test_prices_are_narrow_where_sums_of_costs_and_limit_stay_so(monkeypatch, limit, number):
+    chosen = []
+    choose = shortest_augmenting_path._DensePaths._number
+
+    def recorded(self, *arguments):
+        chosen.append(choose(self, *arguments))
+        return chosen[-1]
+
+    monkeypatch.setattr(shortest_augmenting_path._DensePaths, "_number", recorded)
+    Solved("dense", np.array([[2**25 - 1, 0]]), limit)
+    assert chosen == [number]
