@@ -122,6 +122,8 @@ def assign(
     try:
         with control.part("search"):
             task = AssignmentTask(problem, solution, control, goal.limit, threads, seed)
+            if where == "cuda" and chosen.fallback is not None:
+                task.fallback = functools.partial(_run_home, chosen.fallback)
             ended = solve(run, task, goal)
             if ended and goal.is_full and solution.matched < problem.shape[0]:
                 violator = hall_violator(task, goal)
@@ -138,6 +140,11 @@ def assign(
     result = _result(given, goal, problem, solution, proven, stats, control)
     result.proven |= ended and result.gap == 0
     return result
+
+
+def _run_home(home: str, task: AssignmentTask) -> bool:
+    """Run what is loaded when it is first needed."""
+    return backends.load(home)(task)
 
 
 class Assignment:

@@ -56,6 +56,7 @@ class Algorithm:
     options: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     is_variant: bool = field(default=False, repr=False)
     matrices: int = field(default=1, repr=False)
+    fallback: str | None = field(default=None, repr=False)
 
     @property
     def backends(self) -> tuple[str, ...]:
@@ -65,6 +66,7 @@ class Algorithm:
 _DEVECI = "Deveci, Kaya, Uçar, Çatalyürek, Euro-Par 2013"
 _AZAD = "Azad, Halappanavar, Rajamanickam, Boman, Khan, Pothen, IPDPS 2012"
 _DATE = "Date, Nagi, Parallel Computing 57, 2016"
+_PATHS = "gpumatch.cpu.assignment.shortest_augmenting_path:run"
 _LAUNCH = {"launch": ("ct", "mt")}
 _FRONTIER = {"frontier": ("scan", "queue")}
 
@@ -113,6 +115,7 @@ _ASSIGNMENT = [
         True,
         "ours; hungarian-tree while it finds columns, else auction",
         {"cuda": "gpumatch.cuda.assignment.engine:run"},
+        fallback=_PATHS,
     ),
     Algorithm(
         "shortest-augmenting-path",
@@ -147,13 +150,18 @@ _ASSIGNMENT = [
         | {"reference": "gpumatch.reference.vasconcelos2009:run"},
         {"finish": ("exact", "epsilon"), "convergence": ("counter", "reduction")},
         matrices=2,  # the transposed one, where columns bid too
+        fallback=_PATHS,
     ),
     Algorithm(
         "dgs",
         "assignment",
         False,
         "Roverso, Naiem, El-Beltagy, El-Ansary, Haridi, INFOS 2010",
-        _on_both("dgs:run", "dgs:run") | {"reference": "gpumatch.reference.roverso2010:run"},
+        {
+            "cpu": "gpumatch.cpu.assignment.dgs:run",
+            "cuda": "gpumatch.mixed_dgs:run",
+            "reference": "gpumatch.reference.roverso2010:run",
+        },
         {
             "start": ("random", "greedy"),
             "evaluation": ("auto", "global", "shared", "block", "cpu"),

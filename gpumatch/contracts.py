@@ -28,7 +28,7 @@ An algorithm calls ``control.tick`` at least every half second of work.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
@@ -241,6 +241,9 @@ class AssignmentTask:
         What it costs a row to go without a column; None where it must have one.
     threads, seed : int
         As in `MatchingTask`.
+    fallback : callable, optional
+        An algorithm that ends, with costs on the host, what the chosen one has no memory for. The
+        front door hands it in where the registry names one.
     """
 
     costs: Costs
@@ -249,6 +252,7 @@ class AssignmentTask:
     limit: float | None = None
     threads: int = 1
     seed: int = 0
+    fallback: Callable[[AssignmentTask], bool] | None = None
 
     @property
     def mates(self) -> tuple[Any, Any]:

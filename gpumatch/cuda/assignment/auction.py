@@ -5,8 +5,8 @@ of the columns' auction after the rows', and why integers end exactly: for each 
 are given up, the rows bid for columns, then the columns left over for rows. Here integers are
 counted in 64-bit multiples of the last epsilon. Costs that are no integers, or too large for that,
 are counted as float64, and their gap is closed from the auction's prices: by the Hungarian
-algorithm or, where the dense matrix that it makes of sparse costs has no room, by shortest
-augmenting paths on the CPU.
+algorithm or, where the dense matrix that it makes of sparse costs has no room, by the task's
+fallback on the host, if there is one.
 
 Nothing but the kernel's `State` comes to the host before the end.
 
@@ -22,7 +22,6 @@ import cupy as cp
 import cupyx
 import numpy as np
 
-from gpumatch import backends
 from gpumatch.arrays import any_true
 from gpumatch.auction_schedule import Precision, close_gaps
 from gpumatch.contracts import AssignmentTask, Solution
@@ -94,14 +93,13 @@ def _hold(auction: _Auction, solution: Solution, control: Any) -> bool:
 
 
 def _close_gap(task: AssignmentTask) -> bool:
-    """Find the optimum from the auction's prices: on the CPU where no dense matrix has room."""
+    """Find the optimum from the auction's prices: on the host where no dense matrix has room."""
     try:
         return hungarian.run_tree(task)
     except MemoryError:
-        if task.costs.has_matrix:
+        if task.fallback is None or task.costs.has_matrix:
             raise
-    host = backends.module_for("assignment.shortest_augmenting_path", on_device=False)
-    return host.run(task.with_costs(task.costs.to_host()))
+    return task.fallback(task.with_costs(task.costs.to_host()))
 
 
 def _largest_matching(task: AssignmentTask) -> tuple[cp.ndarray, cp.ndarray] | None:

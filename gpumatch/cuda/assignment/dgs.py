@@ -2,15 +2,9 @@
 
 Roverso, Naiem, El-Beltagy, El-Ansary, Haridi, "A GPU-enabled solver for time-constrained linear sum
 assignment problems", INFOS 2010; `gpumatch.cpu.assignment.dgs` describes the algorithm, its start
-and bound. Two forms of it run here:
-
-``switching="parallel"`` (the default)
-    All on the device; the host reads counters (section V.C).
-``switching="sequential"``
-    The paper's mixed form: differences are evaluated on the device, exchanges are made on the CPU,
-    and mates and differences are copied each time all are evaluated. Costs are held on both sides.
-
-and three evaluations:
+and bound. Exchanges that do not conflict are made at once, all on the device, and the host reads
+counters (section V.C). The paper's mixed form makes its exchanges on the CPU: `gpumatch.mixed_dgs`
+hands them in through `solve`. There are three evaluations:
 
 ``evaluation="global"``
     A thread evaluates a vertex, in blocks of 256 (section V.A).
@@ -25,13 +19,13 @@ some 100 bytes a row and a column.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import cupy as cp
 import cupyx
 import numpy as np
 
-from gpumatch import backends
 from gpumatch.arrays import any_true, count_matched
 from gpumatch.bipartite import BipartiteGraph
 from gpumatch.contracts import AssignmentTask
@@ -39,7 +33,7 @@ from gpumatch.cuda import kernels as module
 from gpumatch.cuda.assignment.costs import copy_to, dense_matrix
 from gpumatch.cuda.matching import engine as matching_engine
 
-__all__ = ["run"]
+__all__ = ["FORMS", "Evaluator", "Form", "Problem", "run", "solve"]
 
 ROUNDS_A_LAUNCH = 32  # the host looks in between: progress, time limit, Ctrl-C
 WINDOWS_A_LAUNCH = 16
@@ -68,7 +62,7 @@ _SWEEPING = np.dtype(
 )
 
 
-class _Form(NamedTuple):
+class Form(NamedTuple):
     """Who evaluates differences."""
 
     number: int  # kByThread, kByTile or kByBlock in dgs_differences.cuh
@@ -77,21 +71,15 @@ class _Form(NamedTuple):
     blocks_a_multiprocessor: int  # at most, where they wait for each other
 
 
-_FORMS = {
-    "global": _Form(0, 256, False, 2),
-    "shared": _Form(1, _TILE * _TILE, False, 4),
-    "block": _Form(2, 512, True, 2),
+FORMS = {
+    "global": Form(0, 256, False, 2),
+    "shared": Form(1, _TILE * _TILE, False, 4),
+    "block": Form(2, 512, True, 2),
 }
-_FORMS["auto"] = _FORMS["block"]
+FORMS["auto"] = FORMS["block"]
 
 
-def run(
-    task: AssignmentTask,
-    *,
-    start: str = "random",
-    evaluation: str = "auto",
-    switching: str = "auto",
-) -> bool:
+def run(task: AssignmentTask, *, start: str = "random", evaluation: str = "auto") -> bool:
     """Assign the rows as `gpumatch.cpu.assignment.dgs.run`; bound what better ones cost.
 
     Parameters
@@ -100,30 +88,40 @@ def run(
         Give the free rows free columns at random, or each, in random order, the cheapest one.
     evaluation : {"auto", "block", "global", "shared"}
         Who evaluates differences; see the module.
-    switching : {"auto", "parallel", "sequential"}
-        All exchanges that don't conflict at a time, on the device, or one by one on the CPU.
     """
-    if evaluation not in _FORMS:
+
+    def switch(problem: Problem, form: Form) -> bool:
+        try:
+            return _switch_on_device(problem, form, task, start)
+        finally:
+            copy_to(task.solution.row_to_col, problem.rows.mate)
+            copy_to(task.solution.col_to_row, problem.cols.mate)
+
+    return solve(task, evaluation, switch)
+
+
+def solve(task: AssignmentTask, evaluation: str, switch: Callable[[Problem, Form], bool]) -> bool:
+    """Assign the rows by `switch`, and bound what better assignments cost; False when stopped.
+
+    Parameters
+    ----------
+    switch : callable
+        Makes exchanges until none gains. It leaves the mates in `task` and in the problem, and
+        tells whether it has not been stopped.
+    """
+    if evaluation not in FORMS:
         raise ValueError(f"evaluation={evaluation!r} does not run on 'cuda': pass 'block'")
     costs, limit, control = task.costs, task.limit, task.control
-    (row_to_col, col_to_row), (row_dual, col_dual) = task.mates, task.duals
+    (row_to_col, _), (row_dual, col_dual) = task.mates, task.duals
     price = cp.minimum(cp.asarray(col_dual), 0)
     row_dual[:] = -costs.largest if limit is None else min(-costs.largest, limit)
     col_dual[:] = 0
     if row_to_col.size == 0:
         return True
     with control.part("transposition"):
-        problem = _Problem(costs, limit)
+        problem = Problem(costs, limit)
         _wait()
-    form = _FORMS[evaluation]
-    if switching == "sequential":
-        ended = _switch_on_host(problem, form, task, start)
-    else:
-        try:
-            ended = _switch_on_device(problem, form, task, start)
-        finally:
-            copy_to(row_to_col, problem.rows.mate)
-            copy_to(col_to_row, problem.cols.mate)
+    ended = switch(problem, FORMS[evaluation])
     if not ended or (limit is None and any_true(row_to_col < 0)):
         return ended
     with control.part("bound"):
@@ -157,7 +155,7 @@ class _Side(NamedTuple):
         return module.struct(self.costs, *self.costs.shape, *arrays, self.idle)
 
 
-class _Problem:
+class Problem:
     """Both sides on the device, and the kernels that know no more than them."""
 
     def __init__(self, costs: Any, limit: float | None) -> None:
@@ -195,7 +193,7 @@ class _Problem:
         return out
 
 
-class _Evaluator:
+class Evaluator:
     """Finds best exchanges by one of the forms.
 
     Parameters
@@ -204,7 +202,7 @@ class _Evaluator:
         Whether to spare columns where all have rows: they are told what their rows found.
     """
 
-    def __init__(self, problem: _Problem, form: _Form, *, serves_mates: bool) -> None:
+    def __init__(self, problem: Problem, form: Form, *, serves_mates: bool) -> None:
         self.problem, self.form = problem, form
         is_square = problem.must_match and problem.nrows == problem.ncols
         self.serves_mates = serves_mates and is_square
@@ -267,7 +265,7 @@ class _Evaluator:
 # -- the start -------------------------------------------------------------------------------------
 
 
-def _start(problem: _Problem, task: AssignmentTask, start: str) -> bool:
+def _start(problem: Problem, task: AssignmentTask, start: str) -> bool:
     """Assign the rows that are free, all if they must be and can; False when stopped."""
     row_to_col, col_to_row = task.mates
     problem.rows.mate.set(row_to_col)
@@ -287,7 +285,7 @@ def _start(problem: _Problem, task: AssignmentTask, start: str) -> bool:
     return matching_engine.run(task.matching(allowed, *mates))
 
 
-def _take_any(problem: _Problem, rows: np.ndarray, cols: np.ndarray) -> bool:
+def _take_any(problem: Problem, rows: np.ndarray, cols: np.ndarray) -> bool:
     """Give each row its column, if that is allowed."""
     pairs = cp.asarray(rows), cp.asarray(cols)
     if not problem.is_complete:
@@ -298,7 +296,7 @@ def _take_any(problem: _Problem, rows: np.ndarray, cols: np.ndarray) -> bool:
     return True
 
 
-def _take_cheapest(problem: _Problem, rows: np.ndarray, control: Any) -> bool:
+def _take_cheapest(problem: Problem, rows: np.ndarray, control: Any) -> bool:
     """Give the rows, one after the other, their cheapest free columns; False when stopped."""
     order = cp.asarray(rows, np.int32)
     holder = cp.where(problem.cols.mate < 0, np.int32(_NOBODY), np.int32(-1))
@@ -318,7 +316,7 @@ def _take_cheapest(problem: _Problem, rows: np.ndarray, control: Any) -> bool:
 # -- switching -------------------------------------------------------------------------------------
 
 
-def _switch_on_device(problem: _Problem, form: _Form, task: AssignmentTask, start: str) -> bool:
+def _switch_on_device(problem: Problem, form: Form, task: AssignmentTask, start: str) -> bool:
     """Algorithm 3: evaluate all and switch, until nothing changes; False when stopped."""
     control = task.control
     with control.part("start"):
@@ -328,7 +326,7 @@ def _switch_on_device(problem: _Problem, form: _Form, task: AssignmentTask, star
     if problem.must_match and matched < problem.nrows:
         return True
     problem.pay()
-    evaluator = _Evaluator(problem, form, serves_mates=True)
+    evaluator = Evaluator(problem, form, serves_mates=True)
     switching = _Switching(problem, evaluator)
     while True:
         with control.part("difference evaluation"):
@@ -346,7 +344,7 @@ def _switch_on_device(problem: _Problem, form: _Form, task: AssignmentTask, star
 class _Switching:
     """The launches that make exchanges until none is left."""
 
-    def __init__(self, problem: _Problem, evaluator: _Evaluator) -> None:
+    def __init__(self, problem: Problem, evaluator: Evaluator) -> None:
         vertices = problem.nrows + problem.ncols
         self._evaluator = evaluator
         multiprocessors = cp.cuda.Device().attributes["MultiProcessorCount"]
@@ -386,45 +384,11 @@ class _Switching:
                 return True
 
 
-def _switch_on_host(problem: _Problem, form: _Form, task: AssignmentTask, start: str) -> bool:
-    """Algorithm 1, its evaluations of all on the device: the mixed form; False when stopped."""
-    host: Any = backends.module_for("assignment.dgs", on_device=False)
-    task = task.with_costs(task.costs.to_host())
-    limit, control, (row_to_col, col_to_row) = task.limit, task.control, task.mates
-    with control.part("start"):
-        if not host.start_from(start, task):
-            return False
-    if limit is None and any_true(row_to_col < 0):
-        return True
-    differences = host.Differences(task.costs, row_to_col, col_to_row, type(problem.far), limit)
-    evaluator = _Evaluator(problem, form, serves_mates=False)
-    found = (
-        *((problem.rows.gain, differences.row_gain), (problem.rows.choice, differences.row_choice)),
-        *((problem.cols.gain, differences.col_gain), (problem.cols.choice, differences.col_choice)),
-    )
-
-    def put_mates() -> None:
-        problem.rows.mate.set(row_to_col)
-        problem.cols.mate.set(col_to_row)
-        problem.pay()
-
-    def evaluate_all() -> bool:
-        put_mates()
-        evaluator.all()
-        for on_device, on_host in found:
-            on_device.get(out=on_host)
-        return not control.tick(differences.matched)
-
-    ended = host.switch_until_none(differences, evaluate_all, control)
-    put_mates()
-    return ended
-
-
 # -- the bound -------------------------------------------------------------------------------------
 
 
 def _find_bound(
-    problem: _Problem,
+    problem: Problem,
     largest: float,
     price: cp.ndarray,
     row_dual: np.ndarray,

@@ -46,13 +46,13 @@ def problem_on_device(matrix, limit=None):
     """The problem of `gpumatch.cuda.assignment.dgs`, without mates."""
     from gpumatch.cuda.assignment import dgs
 
-    return dgs._Problem(as_costs(matrix).problem(False, False), limit)
+    return dgs.Problem(as_costs(matrix).problem(False, False), limit)
 
 
 def evaluator_for(problem, form, *, serves_mates=False):
     from gpumatch.cuda.assignment import dgs
 
-    return dgs._Evaluator(problem, dgs._FORMS[form], serves_mates=serves_mates)
+    return dgs.Evaluator(problem, dgs.FORMS[form], serves_mates=serves_mates)
 
 
 def put_mates(problem, row_to_col):

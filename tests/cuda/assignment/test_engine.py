@@ -143,6 +143,38 @@ def test_the_auction_takes_sparse_costs_that_trees_have_no_room_for(calls):
         drive()
 
 
+class SparseCosts(SimpleNamespace):
+    """Costs on the device, whose copy on the host is told apart."""
+
+    def to_host(self):
+        return "costs on the host"
+
+
+def no_room(task):
+    raise MemoryError("the matrix of sparse costs")
+
+
+def test_a_fallback_closes_the_auctions_gap_where_trees_have_no_room(monkeypatch):
+    monkeypatch.setattr(hungarian, "run_tree", no_room)
+    seen = []
+    task = task_of_three(is_sparse=True)
+    task.costs = SparseCosts(has_matrix=False)
+    task.fallback = lambda closing: seen.append(closing) or True
+    assert auction._close_gap(task)
+    assert [closing.costs for closing in seen] == ["costs on the host"]
+    assert seen[0].solution is task.solution
+
+
+@pytest.mark.parametrize("has_fallback", [False, True])
+def test_the_auctions_gap_stays_where_nothing_can_close_it(has_fallback, monkeypatch):
+    """Without a fallback; or with dense costs, which have no smaller form."""
+    monkeypatch.setattr(hungarian, "run_tree", no_room)
+    task = task_of_three(is_sparse=not has_fallback)
+    task.fallback = no_room if has_fallback else None
+    with pytest.raises(MemoryError, match="the matrix of sparse costs"):
+        auction._close_gap(task)
+
+
 def test_patience_ends_where_one_row_in_ten_still_wants_a_column():
     patience = hungarian.Patience(for_most=10, in_all=100)
     assert not patience.is_out(steps=10, wanting=39, rows=39)

@@ -1,0 +1,79 @@
+"""Deep Greedy Switching with a GPU: all on it, or the paper's form that mixes it with a CPU.
+
+Roverso, Naiem, El-Beltagy, El-Ansary, Haridi, "A GPU-enabled solver for time-constrained linear sum
+assignment problems", INFOS 2010. In the mixed form the device evaluates differences and the CPU
+makes the exchanges, one by one (Algorithm 1). Mates and differences are copied each time all are
+evaluated, and costs are held on both sides.
+
+The two sides know nothing of each other: the one evaluates, the other switches, and here is what
+passes between them.
+"""
+
+from __future__ import annotations
+
+from gpumatch.arrays import any_true
+from gpumatch.contracts import AssignmentTask
+from gpumatch.cpu.assignment import dgs as on_host
+from gpumatch.cuda.assignment import dgs as on_device
+
+__all__ = ["run"]
+
+
+def run(
+    task: AssignmentTask,
+    *,
+    start: str = "random",
+    evaluation: str = "auto",
+    switching: str = "auto",
+) -> bool:
+    """Assign the rows as `gpumatch.cuda.assignment.dgs.run`.
+
+    Parameters
+    ----------
+    start, evaluation : str
+        As there.
+    switching : {"auto", "parallel", "sequential"}
+        All exchanges that do not conflict at a time, on the device, or one by one on the CPU.
+    """
+    if switching != "sequential":
+        return on_device.run(task, start=start, evaluation=evaluation)
+
+    def switch(problem: on_device.Problem, form: on_device.Form) -> bool:
+        return _switch_on_host(problem, form, task.with_costs(task.costs.to_host()), start)
+
+    return on_device.solve(task, evaluation, switch)
+
+
+def _switch_on_host(
+    problem: on_device.Problem, form: on_device.Form, task: AssignmentTask, start: str
+) -> bool:
+    """Algorithm 1, its evaluations of all on the device; False when stopped."""
+    control, (row_to_col, col_to_row) = task.control, task.mates
+    with control.part("start"):
+        if not on_host.start_from(start, task):
+            return False
+    if task.limit is None and any_true(row_to_col < 0):
+        return True
+    number = type(problem.far)
+    differences = on_host.Differences(task.costs, row_to_col, col_to_row, number, task.limit)
+    evaluator = on_device.Evaluator(problem, form, serves_mates=False)
+    found = (
+        *((problem.rows.gain, differences.row_gain), (problem.rows.choice, differences.row_choice)),
+        *((problem.cols.gain, differences.col_gain), (problem.cols.choice, differences.col_choice)),
+    )
+
+    def put_mates() -> None:
+        problem.rows.mate.set(row_to_col)
+        problem.cols.mate.set(col_to_row)
+        problem.pay()
+
+    def evaluate_all() -> bool:
+        put_mates()
+        evaluator.all()
+        for on_gpu, on_cpu in found:
+            on_gpu.get(out=on_cpu)
+        return not control.tick(differences.matched)
+
+    ended = on_host.switch_until_none(differences, evaluate_all, control)
+    put_mates()
+    return ended
