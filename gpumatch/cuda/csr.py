@@ -2,10 +2,14 @@
 
 Encodings as in `gpumatch.bipartite`: int32 vertices, offsets int32 unless there are 2**31 entries.
 An edge is sorted as one 64-bit key: its row in the upper half, its column in the lower.
+
+CuPy counts in int32 where it scans, scatters or selects by a mask. So this goes piece by piece; all
+but the largest graphs are one piece. CuPy's sort and its element-wise functions take any length.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import cupy as cp
@@ -14,18 +18,30 @@ from gpumatch.arrays import any_true
 from gpumatch.cuda import kernels as module
 
 _BYTES_AN_EDGE = 28  # keys, the sort's double buffer, and one index array on its way in and out
+_PIECE = 2**30  # entries that CuPy scans, scatters or selects at a time
 
 Csr = tuple[cp.ndarray, cp.ndarray]
 
 
 def is_canonical(indptr: cp.ndarray, indices: cp.ndarray) -> bool:
     """Whether each row's indices increase strictly: sorted, no duplicates."""
-    if indices.size < 2:
-        return True
-    rising = indices[1:] > indices[:-1]
-    starts = indptr[1:-1]
-    rising[starts[(starts > 0) & (starts < indices.size)] - 1] = True
-    return not any_true(~rising)
+    pairs = indices.size - 1
+    row_ends = indptr[1:-1].astype(cp.int64) - 1
+    return all(
+        _increases(indices[begin : end + 1], row_ends - begin) for begin, end in _pieces(pairs)
+    )
+
+
+def _increases(indices: cp.ndarray, row_ends: cp.ndarray) -> bool:
+    """Whether each index is above the one before, but those behind `row_ends`.
+
+    Row ends may lie outside.
+    """
+    pairs = indices.size - 1
+    rising = cp.empty(pairs + 1, bool)  # the last is for row ends that lie outside
+    cp.greater(indices[1:], indices[:-1], out=rising[:-1])
+    rising[cp.where((row_ends >= 0) & (row_ends < pairs), row_ends, pairs)] = True
+    return not any_true(~rising[:-1])
 
 
 def canonical(indptr: cp.ndarray, indices: cp.ndarray, nrows: int) -> Csr:
@@ -37,11 +53,7 @@ def from_edges(rows: Any, cols: Any, nrows: int) -> Csr:
     """CSR of an edge list in any order, repeated edges merged."""
     keys = _keys(rows, cols)
     keys.sort()
-    if keys.size:
-        first = cp.ones(keys.size, bool)
-        cp.not_equal(keys[1:], keys[:-1], out=first[1:])
-        keys = keys[first]
-    return _from_sorted_keys(keys, nrows)
+    return _from_sorted_keys(_without_repeats(keys), nrows)
 
 
 def transpose(indptr: cp.ndarray, indices: cp.ndarray, ncols: int) -> Csr:
@@ -52,18 +64,42 @@ def transpose(indptr: cp.ndarray, indices: cp.ndarray, ncols: int) -> Csr:
 
 
 def owners(indptr: cp.ndarray, indices: cp.ndarray) -> cp.ndarray:
-    """The row of each entry: a mark where a row starts, added up."""
-    marks = cp.zeros(indices.size + 1, cp.int32)
-    cp.add.at(marks, indptr[1:-1], 1)
-    return cp.cumsum(marks[:-1], dtype=cp.int32)
+    """The row of each entry: a mark where a row starts, added up.
+
+    Rows that start before a piece mark its first entry.
+    """
+    rows = cp.empty(indices.size, cp.int32)
+    starts = indptr[1:-1]
+    for begin, end in _pieces(indices.size):
+        marks = cp.zeros(end - begin + 1, cp.int32)  # the last is for rows that start behind
+        cp.add.at(marks, cp.clip(starts, begin, end) - begin, 1)
+        cp.cumsum(marks[:-1], dtype=cp.int32, out=rows[begin:end])
+    return rows
 
 
 def _keys(major: cp.ndarray, minor: cp.ndarray) -> cp.ndarray:
     module.require_memory(_BYTES_AN_EDGE * major.size, "ordering the edges")
     keys = major.astype(cp.int64)
     keys <<= 32
-    keys |= minor.astype(cp.int64)
+    keys |= minor.astype(cp.int32, copy=False)
     return keys
+
+
+def _without_repeats(keys: cp.ndarray) -> cp.ndarray:
+    """The distinct ones of sorted keys, moved to the front of their array.
+
+    No key that is still to be looked at is overwritten, nor is the one before it with another.
+    """
+    kept = 0
+    for begin, end in _pieces(keys.size):
+        piece = keys[begin:end]
+        is_first = cp.empty(piece.size, bool)
+        cp.not_equal(piece[1:], piece[:-1], out=is_first[1:])
+        is_first[0] = begin == 0 or bool(keys[begin] != keys[begin - 1])
+        chosen = piece[is_first]
+        keys[kept : kept + chosen.size] = chosen
+        kept += chosen.size
+    return keys[:kept]
 
 
 def _from_sorted_keys(keys: cp.ndarray, nmajor: int) -> Csr:
@@ -71,3 +107,9 @@ def _from_sorted_keys(keys: cp.ndarray, nmajor: int) -> Csr:
     starts = cp.arange(nmajor + 1, dtype=cp.int64) << 32
     indptr = cp.searchsorted(keys, starts).astype(offsets)
     return indptr, keys.astype(cp.int32)  # the lower half, by wrapping
+
+
+def _pieces(size: int) -> Iterator[tuple[int, int]]:
+    """Ranges that cover `size` entries."""
+    for begin in range(0, size, _PIECE):
+        yield begin, min(begin + _PIECE, size)

@@ -157,7 +157,7 @@ def no_room(task):
 def test_a_fallback_closes_the_auctions_gap_where_trees_have_no_room(monkeypatch):
     monkeypatch.setattr(hungarian, "run_tree", no_room)
     seen = []
-    task = task_of_three(is_sparse=True)
+    task = task_of_three(has_matrix=False)
     task.costs = SparseCosts(has_matrix=False)
     task.fallback = lambda closing: seen.append(closing) or True
     assert auction._close_gap(task)
@@ -169,7 +169,7 @@ def test_a_fallback_closes_the_auctions_gap_where_trees_have_no_room(monkeypatch
 def test_the_auctions_gap_stays_where_nothing_can_close_it(has_fallback, monkeypatch):
     """Without a fallback; or with dense costs, which have no smaller form."""
     monkeypatch.setattr(hungarian, "run_tree", no_room)
-    task = task_of_three(is_sparse=not has_fallback)
+    task = task_of_three(has_matrix=has_fallback)
     task.fallback = no_room if has_fallback else None
     with pytest.raises(MemoryError, match="the matrix of sparse costs"):
         auction._close_gap(task)
