@@ -1,6 +1,8 @@
 """Arrays of NumPy, CuPy and whatever speaks their protocols, told apart without importing more.
 
-A library that is not loaded has made no array, so `sys.modules` says whom to ask.
+A library that is not loaded has made no array, so `sys.modules` says whom to ask. A library that
+another thread is still importing is in there, too, but may not have all its names yet. A name that
+is missing has made no array either: who imports the library, or a part of it, waits for all of it.
 """
 
 from __future__ import annotations
@@ -42,13 +44,14 @@ def from_dlpack(values: Any) -> Any:
 def is_sparse(source: Any) -> bool:
     """Whether `source` is a sparse array of SciPy or cupyx, importing neither."""
     loaded = (sys.modules.get(name) for name in ("scipy.sparse", "cupyx.scipy.sparse"))
-    return any(module is not None and module.issparse(source) for module in loaded)
+    askable = (getattr(module, "issparse", None) for module in loaded)
+    return any(issparse is not None and issparse(source) for issparse in askable)
 
 
 def is_instance(source: Any, module: str, *names: str) -> bool:
     """isinstance() of classes whose module need not be imported for the answer to be no."""
     loaded = sys.modules.get(module)
-    return loaded is not None and isinstance(source, tuple(getattr(loaded, n) for n in names))
+    return any(isinstance(source, getattr(loaded, name, ())) for name in names)
 
 
 def is_sparse_torch(source: Any) -> bool:
