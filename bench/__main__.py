@@ -4,8 +4,8 @@ python -m bench deveci2013 --out results.json     measure, or go on where an ear
 python -m bench cpu --out cpu.json                the whole call on the CPU against SciPy and igraph
 python -m bench dense --out dense.json            SciPy's name for dense assignment on the CPU
 python -m bench matching --out matching.json      the GPU's engine against everything else
-python -m bench tiny --out tiny.json              a call where there is little to match
-python -m bench assignment --out assignment.json  its engine for assignment, on costs of every kind
+python -m bench tiny --out tiny.json              a call with little to match
+python -m bench assignment --out assignment.json  the GPU's engine for assignment, on all costs
 python -m bench date2016 --out date.json          the Hungarian variants, RAFT, SciPy, lapx
 python -m bench roverso2010 --out roverso.json    the forms of Deep Greedy Switching
 python -m bench vasconcelos2009 --out auction.json  auctions between frames of moving points
@@ -97,7 +97,7 @@ def _add_suite(commands: Any, name: str) -> None:
     add("--contenders", nargs="+", default=["*"], metavar="NAME", help="only these, as --graphs")
     add("--data", default=os.environ.get("GPUMATCH_DATA"), metavar="FOLDER", help="real matrices")
     add("--cache", type=Path, default=Path("build", "graphs"), metavar="FOLDER", help="made graphs")
-    add("--device", choices=("cpu", "cuda", "reference"), help="default: cuda where there is one")
+    add("--device", choices=("cpu", "cuda", "reference"), help="default: cuda if there is one")
     add("--threads", type=int, default=suite.THREADS, help="of multicore algorithms")
     add("--threshold", type=float, default=suite.THRESHOLD, help="seconds that make a graph count")
     add("--minutes", type=float, default=math.inf, help="begin nothing new after that")

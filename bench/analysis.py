@@ -1,9 +1,9 @@
 """Tables of Deveci et al. 2013 from the stored results, by the paper's own rules.
 
 *Hardness* of a graph is the longer of PFP's and HK's times: the order of the paper's Table 2.
-*S1*, on original (O) or permuted (RCP) graphs: those harder than a threshold, one second in 2013.
-*Hardest20*: the 20 hardest. Figures 3 and 4 count over the S1 sets: their 86 %, 76 %, 61 % and
-74 % are 24 of 28, 38 of 50, 17 of 28 and 37 of 50 graphs.
+*S1* holds the original (O) or permuted (RCP) graphs that are harder than a threshold, one second
+in 2013. *Hardest20* holds the 20 hardest. Figures 3 and 4 count over the S1 sets, because their
+86 %, 76 %, 61 % and 74 % are 24 of 28, 38 of 50, 17 of 28 and 37 of 50 graphs.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _TABLE1 += [f"{name} ct queue" for name in GPU_ALGORITHMS if name.endswith("-wr"
 
 
 def hardness(graph: Graph) -> float:
-    """Seconds of the slower sequential algorithm; 0 where none was run."""
+    """Seconds of the slower sequential algorithm; 0 if none was run."""
     times = (time_of(graph, name) for name in SEQUENTIAL)
     return max((time.seconds for time in times if time is not None), default=0.0)
 
@@ -61,7 +61,7 @@ def baseline(graphs: Sequence[Graph]) -> str:
 
 
 def speedups(graphs: Sequence[Graph], contender: str, over: str) -> list[float]:
-    """How many times faster the contender is on each graph where both were run."""
+    """How many times faster the contender is, on each graph on which both were run."""
     pairs = ((time_of(graph, over), time_of(graph, contender)) for graph in graphs)
     return [slow.seconds / fast.seconds for slow, fast in pairs if slow and fast]
 
@@ -78,7 +78,7 @@ def ratios_to_best(graphs: Sequence[Graph], contenders: Sequence[str]) -> dict[s
 
 
 def _finished(graph: Graph, contender: str) -> float:
-    """Seconds of a contender that came to its end, infinity for any other."""
+    """Seconds of a contender that has ended, infinity for any other."""
     time = time_of(graph, contender)
     return math.inf if time is None or time.at_least else time.seconds
 
@@ -102,7 +102,7 @@ def report(data: dict[str, Any], threshold: float) -> str:
 
 
 def _sizes(sets: dict[str, list[Graph]], threshold: float) -> str:
-    """How many graphs each set has, and what that means where it is too few."""
+    """How many graphs each set has, and how many are wanted if it is too few."""
     parts = []
     for name, graphs in sets.items():
         wanted = f" (of {HARDEST} wanted)" if "Hardest" in name and len(graphs) < HARDEST else ""
@@ -131,7 +131,7 @@ def table2(data: dict[str, Any], sets: dict[str, list[Graph]]) -> str:
 
 
 def every_graph(data: dict[str, Any]) -> str:
-    """The best GPU algorithm beside the CPU's and SciPy, and what moving the graph there took."""
+    """The best GPU algorithm, the CPU's and SciPy, and the time to move the graph to the GPU."""
     columns = [*PARALLEL, *SEQUENTIAL, "hkdw", "scipy"]
     rows = [
         [

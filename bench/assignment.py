@@ -1,9 +1,9 @@
 """The GPU's assignment engine on costs of every kind, against what it is made of and other codes.
 
-What counts is the whole call, from costs that lie where the code wants them: the GPU's on the
-device. Which of alternating trees and the auction is the faster differs from family to family, by
-fifty times; the engine is to be near the better of them on each. RAFT stands beside on integers,
-the CPU's default and SciPy at n = 1,000.
+What counts is the whole call, from costs that are where the code wants them, for the GPU on the
+device. On some families alternating trees are up to fifty times faster than the auction, on others
+the auction is. The engine is to be near the better of them on each family. RAFT is measured too on
+integers, the CPU's default and SciPy at n = 1,000.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ problem = Matrices
 
 
 def contenders(device: str, threads: int) -> list[Contender]:
-    """The engine and its rivals; what needs a GPU is there on ``"cuda"`` only."""
+    """The engine and its rivals; those that need a GPU on ``"cuda"`` only."""
     on_gpu = [
         Assign(ENGINE, ENGINE, "cuda", is_verified=True),
         Assign(TREE, TREE, "cuda"),
@@ -68,7 +68,7 @@ def instances(quick: bool, data: str | None) -> list[CostInstance]:
 
 
 def of_size(n: int) -> list[CostInstance]:
-    """The problems with so many rows."""
+    """The problems with this many rows."""
     everybody = (ENGINE, *RIVALS) if n <= MOST_ON_CPU else ON_GPU
     others = tuple(name for name in everybody if name != RAFT)
     oblong = n, n + n // 4

@@ -1,6 +1,6 @@
 """Figures of the suites on cost matrices: Date and Nagi, Roverso et al., Vasconcelos and Rosenhahn.
 
-A figure that lacks its results is None.
+A figure is None if its results are missing.
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ def _by_size(
     xlabel: str,
     ylabel: str,
 ) -> Any:
-    """A line a contender over the sizes that it came to an end on, two at least; times are logs."""
+    """A line for each contender that ended on two sizes or more, over these; times are logs."""
     lines: dict[str, Line] = {}
     for name in columns:
         times = {n: taken(graphs, name) for n, graphs in sizes.items()}

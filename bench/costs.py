@@ -1,7 +1,7 @@
 """The cost matrices a suite runs on, kept as .npy, and where contenders find them.
 
-A problem is one square matrix, or a stack of several of a size (an array of three dimensions), of
-which each run of a contender solves one, in turn.
+A problem is one matrix, or a stack of several matrices of one size (an array of three dimensions).
+Each run of a contender solves one of the stack, in turn.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ class CostInstance:
     dtype : str
         Of the costs.
     maximize : bool
-        Whether they are gains.
+        Whether the costs are gains.
     only : tuple of str
         The contenders that are measured on it: names, in which * and ? match any.
     count : int
-        Matrices of the stack, each with a seed of its own; 1: no stack.
+        Matrices of the stack, each with its own seed; 1: no stack.
     """
 
     group: str
@@ -67,7 +67,7 @@ class CostInstance:
         return any(fnmatch(contender, pattern) for pattern in self.only)
 
     def facts(self, values: np.ndarray) -> dict[str, Any]:
-        """What is kept of the problem beside its results."""
+        """What is kept of the problem in addition to its results."""
         return {
             "family": self.family,
             "group": self.group,
@@ -78,7 +78,7 @@ class CostInstance:
         }
 
     def original(self) -> np.ndarray:
-        """The costs, made anew."""
+        """The costs, generated."""
         family, *parameters = self.source
         if family == "moving_points":
             values = _between_frames(*parameters, seed=self.seed)

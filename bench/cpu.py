@@ -59,7 +59,7 @@ class WholeCall:
 
 
 def whole_call(source: Any, limits: Limits, **options: Any) -> Result:
-    """`maximum_matching` of a matrix or graph, by the clock on the wall."""
+    """`maximum_matching` of a matrix or graph, in wall-clock time."""
 
     def size() -> int:
         matching = gm.maximum_matching(source, time_limit=limits.cap, **options)
@@ -82,7 +82,7 @@ warming = small
 
 
 def instances(quick: bool, data: str | None) -> list[Instance]:
-    """The real matrices, and ladders, on which searches that mark too little take for ever."""
+    """The real matrices, and ladders, on which searches that mark too little never end."""
     levels = 12 if quick else 2000
     ladders = [
         generated(f"{kind}-{levels}", kind, levels) for kind in ("ladder", "dead_end_ladder")

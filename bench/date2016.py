@@ -1,10 +1,11 @@
 """Date, Nagi (Parallel Computing 57, 2016), section 6: both Hungarian variants, on GPU and cores.
 
-Costs are integers drawn uniformly from [0, n/10], [0, n] and [0, 10n]; three instances of each size
-and range, five repetitions of each. The paper's OMP-1 and OMP-8 are the library's `hungarian-tree`
-on one and eight threads, its CU-CLASS and CU-TREE `hungarian-classical` and `hungarian-tree` on the
-GPU. Beside them stand RAFT's solver, which is the authors' own CU-TREE carried on, SciPy and lapx.
-One problem of 50,000 rows in float32, 10 GB, is there for its size, for CU-TREE alone.
+Costs are integers drawn uniformly from [0, n/10], [0, n] and [0, 10n]. There are three instances of
+each size and range, with five repetitions of each. The paper's OMP-1 and OMP-8 are the library's
+`hungarian-tree` on one and eight threads. Its CU-CLASS and CU-TREE are `hungarian-classical` and
+`hungarian-tree` on the GPU. RAFT's solver, which continues the authors' own CU-TREE, SciPy and lapx
+are measured too. One problem of 50,000 rows in float32, 10 GB, is for CU-TREE alone, because of its
+size.
 """
 
 from __future__ import annotations
@@ -88,7 +89,7 @@ problem = Matrices
 
 
 def contenders(device: str, threads: int) -> list[Contender]:
-    """The paper's four and the peers; what needs a GPU is there on ``"cuda"`` only."""
+    """The paper's four and the peers; those that need a GPU on ``"cuda"`` only."""
     on_gpu = [
         Assign(CLASSICAL, "hungarian-classical", "cuda", is_verified=True),
         Assign(TREE, "hungarian-tree", "cuda", is_verified=True),
@@ -120,8 +121,10 @@ def instances(quick: bool, data: str | None) -> list[CostInstance]:
 
 
 def _measured(n: int, seed: int) -> tuple[str, ...]:
-    """Who is measured: above 1,000 rows the CPU's codes on the first instance of a size only, of
-    the large ones where RAFT is to be met, and without the slowest.
+    """The contenders that are measured.
+
+    Above 1,000 rows, the CPU's codes are measured on the first instance of a size only. Of the
+    large sizes, they are measured only on those of `AIMED`, and without the slowest code.
     """
     if n <= 1000 or (seed == SEEDS[0] and n <= SMALL[-1]):
         return ("*",)
@@ -137,8 +140,9 @@ def largest(n: int) -> CostInstance:
 
 
 def warming(quick: bool) -> list[CostInstance]:
-    """A small problem of each type of costs; on the GPU larger ones as well, for which CuPy
-    compiles other reductions.
+    """A small problem of each type of costs.
+
+    On the GPU there are larger ones as well, because CuPy compiles other reductions for them.
     """
     sizes = () if quick else (500, 1000, 5000)
     larger = (uniform(n, 1.0, seed=9, only=(CLASSICAL, TREE)) for n in sizes)
@@ -149,7 +153,7 @@ def warming(quick: bool) -> list[CostInstance]:
 
 
 def report(data: dict[str, Any], threshold: float) -> str:
-    """Tables 1, 2 and 3 with the paper's figures beside, and the ratios to the peers."""
+    """Tables 1, 2 and 3 with the paper's figures, and the ratios to the peers."""
     groups = grouped(data)
     ranges = zip(FACTORS, ("n/10", "n", "10n"))
     tables = {
@@ -201,7 +205,7 @@ def objective(graphs: Sequence[Graph]) -> str | None:
 def initial(result: dict[str, Any]) -> tuple[int, list[int]]:
     """Assignments before the first update of the duals, and those of each iteration after it.
 
-    On the GPU the tree variant's first search updates them already: none is initial there.
+    On the GPU the tree variant's first search already updates the duals, so none is initial there.
     """
     found, updates = result["found"], result["updates"]
     first = next((i for i, made in enumerate(updates) if made), len(updates))
@@ -221,7 +225,7 @@ def _split(graphs: Sequence[Graph], contender: str) -> list[tuple[int, list[int]
 
 
 def table1(groups: Groups) -> str:
-    """Seconds on the small instances, the paper's behind."""
+    """Seconds on the small instances, then the paper's."""
     columns = (OMP1, OMP8, CLASSICAL, TREE)
     rows = [
         [
@@ -264,7 +268,7 @@ def _binned(split: Sequence[tuple[int, list[int]]]) -> list[float]:
 
 
 def table3(groups: Groups, factor: float) -> str:
-    """Seconds on the large instances, by step, with the paper's totals behind."""
+    """Seconds on the large instances, by step, then the paper's totals."""
     steps = {
         OMP8: ("forward pass", "dual update"),
         CLASSICAL: ("matrix compression", "forward pass", "dual update"),
@@ -320,7 +324,7 @@ def means(groups: Groups) -> list[str]:
 
 
 def _sizes(groups: Groups, contender: str, rival: str) -> str:
-    """At which n both are known."""
+    """The sizes at which both are known."""
     known = {n for (f, n), graphs in groups.items() if ratios({(f, n): graphs}, contender, rival)}
     return "at n = " + " and ".join(f"{n:,}" for n in sorted(known))
 

@@ -1,10 +1,10 @@
 """Dense assignment on the CPU: `linear_sum_assignment` of ours, of SciPy, and lapx.
 
-What is timed is the whole call from a NumPy matrix to the pairs, warm, with the library's defaults:
-what changes for a user of SciPy who changes an import. Ours and SciPy's are called in turns, since
-processors change their pace from second to second. Where problems are small, a run solves a stack
-of matrices, once each, and what counts is the mean: on the same one again and again, processors
-learn the way of the search.
+What is timed is the whole call from a NumPy matrix to the pairs, warm, with the library's defaults.
+That is the change for SciPy's users if they change an import. Ours and SciPy's are called in turns,
+because processors change their pace from second to second. If problems are small, a run solves a
+stack of matrices, once each, and the mean counts, because processors learn the branches of a search
+that is repeated on one matrix.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ FACTORS = (0.1, 1.0, 10.0)
 SIZES = (3, 5, 8, 10, 15, 20, 30, 50, 100, 200, 500, 1000)
 FEW = 50  # rows up to which there is a stack
 STACK = 100  # matrices in it
-WIDE = (10, 30, 100, 200)  # rows where there are twice as many columns
+WIDE = (10, 30, 100, 200)  # rows of problems with twice as many columns
 LARGE = 5000
 WHOLE = ("machol_wien", "constant")  # the same for every seed
 KINDS = {  # of costs: the family, and how its numbers are stored
@@ -66,7 +66,7 @@ problem = Matrices
 
 @dataclass(frozen=True)
 class SciPysName:
-    """`gpumatch.optimize.linear_sum_assignment`, which runs on all cores or needs but one."""
+    """`gpumatch.optimize.linear_sum_assignment`, on all cores, or on one if it needs no more."""
 
     name: str
 
@@ -153,7 +153,7 @@ def instances(quick: bool, data: str | None) -> list[CostInstance]:
 
 
 def _stacked(instance: CostInstance) -> CostInstance:
-    """A stack of such problems where they are small and drawn at random."""
+    """A stack of such problems if they are small and drawn at random."""
     family, n, *_ = instance.source
     if family in WHOLE or n > FEW:
         return instance
@@ -161,7 +161,7 @@ def _stacked(instance: CostInstance) -> CostInstance:
 
 
 def warming(quick: bool) -> list[CostInstance]:
-    """One of each kind of costs, on both sides of where the small ones end."""
+    """One of each kind of costs, below and above the limit of the small ones."""
     return [case for n in (20, 1100) for case in (uniform(n, 1.0), geom(n))]
 
 
@@ -192,7 +192,7 @@ def report(data: dict[str, Any], threshold: float) -> str:
 
 
 def times_slower(graph: Graph, peer: str, ours: str = OURS) -> Time | None:
-    """How many times longer a peer takes than the library: run by run where they took turns."""
+    """How many times longer a peer takes than the library, run by run if they took turns."""
     times, result = times_as_long(graph, peer, ours), graph["results"].get(peer, {})
     if times is None or "ours" not in result:
         return times

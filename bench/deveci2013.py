@@ -1,9 +1,9 @@
 """Deveci, Kaya, Uçar, Çatalyürek (Euro-Par 2013), section 4: GPU, multicore, sequential, SciPy.
 
-Every algorithm starts from the same cheap matching, made once a graph, and what is compared is
-the time of the search after it: "we compare the running time of the matching algorithms after this
-common initialization". Multicore algorithms get 8 threads. Each graph is run as it is and with its
-rows and columns permuted at random (RCP). SciPy, which takes no start, is timed from no matching.
+Every algorithm starts from the same cheap matching, made once a graph. What is compared is the time
+of the search after it: "we compare the running time of the matching algorithms after this common
+initialization". Multicore algorithms get 8 threads. Each graph is run as it is, and with its rows
+and columns permuted at random (RCP). SciPy takes no start, so it is timed from no matching.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ GPU_ALGORITHMS = ("apfb-gpubfs", "apfb-gpubfs-wr", "apsb-gpubfs", "apsb-gpubfs-w
 MULTICORE = ("p-dbfs", "p-pfp", "p-hk")
 SEQUENTIAL = ("pfp", "hk")  # those of the paper, by which it chooses its sets
 BEST_GPU = "apfb-gpubfs-wr ct"
-FIGURE2 = ("uniform-*", "delaunay_n*")  # stand for Hamrle3, as sparse and irregular, and delaunay
+FIGURE2 = ("uniform-*", "delaunay_n*")  # for Hamrle3, as sparse and irregular, and delaunay
 
 
 # -- problem and contenders ----------------------------------------------------------------------
@@ -42,7 +42,7 @@ class Start:
     Attributes
     ----------
     facts : dict
-        What is kept of the graph, with the seconds that moving it to the device took.
+        What is kept of the graph, with the seconds it took to move it to the device.
     """
 
     def __init__(self, instance: Instance, matrix: csr_array, device: str) -> None:
@@ -74,7 +74,7 @@ def _cheap_matching(graph: gm.BipartiteGraph) -> np.ndarray:
 
 
 def _device_clock() -> float:
-    """The time once the GPU has done all it was asked to."""
+    """The time when the GPU has finished its work."""
     import cupy
 
     cupy.cuda.Device().synchronize()
@@ -138,7 +138,7 @@ warming = small
 
 
 def instances(quick: bool, data: str | None) -> list[Instance]:
-    """Original and permuted graphs, in an order that is worth most when it is cut anywhere."""
+    """Original and permuted graphs, in an order that is useful wherever a run is cut off."""
     if quick:
         return with_permutations(_quick())
     middle, small, large = (list(_kinds(k)) for k in (20, 19, 21))

@@ -7,10 +7,10 @@ graph is one of
                                                        with more, as each suite tells
     {"failed": why, "at_least": seconds}               over its cap, here or on an easier graph
     {"failed": why, ...}                               broken, or wrong by the others' size, or by
-                                                       their "objective", where results have one
+                                                       their "objective", if results have one
 
-and results stand in a file that is rewritten after each of them, so that a run cut anywhere goes
-on where it was:
+The results are in a file that is written again after each of them. So a run that is cut off goes on
+where it was:
 
     {"suite": name, "settings": {...}, "runs": [{machine, versions, source hash, ...}, ...],
      "graphs": {name: {family, rows, ..., "results": {contender: {..., "run": index}}}}}
@@ -43,8 +43,8 @@ class Overrun(Exception):
 class Sample:
     """One timed run: what counts as its seconds, the matching's size, BFS levels by phase.
 
-    What a suite keeps besides is in ``more``, JSON under names of its own; "objective" is compared
-    among contenders, as the size is.
+    What else a suite keeps is in ``more``, JSON under its own names. "objective" is compared among
+    contenders, as the size is.
     """
 
     seconds: float
@@ -82,7 +82,7 @@ class Contender(Protocol):
 
 
 def repeat(sample: Callable[[], Sample], limits: Limits) -> Result:
-    """Sample a contender; the first run warms up, and counts only where it is the only one."""
+    """Sample a contender; the first run warms up, and counts only if it is the only one."""
     end = time.perf_counter() + limits.budget
     samples = [sample()]
     while len(samples) <= limits.repeats and time.perf_counter() < end:
@@ -97,7 +97,7 @@ def repeat(sample: Callable[[], Sample], limits: Limits) -> Result:
 
 
 def attempt(contender: Contender, problem: Any, limits: Limits) -> Result:
-    """Measure a contender; that it fails is a result too, and no end of the run."""
+    """Measure a contender; a failure is a result too, and does not end the run."""
     try:
         return contender.measure(problem, limits)
     except Overrun:
@@ -125,7 +125,7 @@ def warm_up(
 
 
 def _agree(one: float, other: float) -> bool:
-    """Whether two numbers are the same, rounding apart where they are no integers."""
+    """Whether two numbers are the same, up to rounding if they are not integers."""
     if isinstance(one, int) and isinstance(other, int):
         return one == other
     return math.isclose(one, other, rel_tol=ROUNDING)
@@ -149,7 +149,7 @@ class Store:
         Read when it exists; the suite's name and settings must then agree.
     suite : str
     settings : mapping
-        What results must agree in to be comparable.
+        Results are comparable only if they agree in these.
     run : mapping
         The machine and versions of what is measured from now on.
     """
@@ -203,7 +203,7 @@ class Store:
         return None
 
     def _write(self) -> None:
-        """Replace the file at once: whoever reads it, or cuts this off, finds a whole one."""
+        """Replace the file at once, so that it is whole whenever it is read or this is cut off."""
         text = json.dumps(self.data, indent=1)
         text = re.sub(r"\[[-+.,\de\s]*\]", lambda numbers: " ".join(numbers[0].split()), text)
         scratch = self._path.with_name(self._path.name + ".part")

@@ -1,7 +1,7 @@
 """The graphs a suite runs on: generated or real, original or with rows and columns permuted.
 
-Making a large graph takes longer than matching it, so each is kept as a file in a folder, and those
-that are missing there are made by several processes at once, before any clock runs.
+Making a large graph takes longer than matching it, so each is kept as a file in a folder. Several
+processes make those that are missing there, before any clock runs.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Instance:
         return True
 
     def facts(self, matrix: csr_array) -> dict[str, Any]:
-        """What is kept of the graph beside its results."""
+        """What is kept of the graph in addition to its results."""
         rows, cols = matrix.shape
         return {
             "family": self.family,
@@ -66,11 +66,11 @@ class Instance:
         }
 
     def make(self) -> csr_array:
-        """The graph, made or read anew."""
+        """The graph, generated or read."""
         return self.of(self.original())
 
     def original(self) -> csr_array:
-        """The graph before any permutation, made or read anew."""
+        """The graph before any permutation, generated or read."""
         return io.read(self.source) if isinstance(self.source, Path) else graphs.make(*self.source)
 
     def of(self, original: csr_array) -> csr_array:
@@ -103,7 +103,7 @@ def real(folder: str | os.PathLike[str] | None) -> list[Instance]:
 
 
 def with_permutations(originals: Iterable[Instance]) -> list[Instance]:
-    """Each graph followed by itself permuted."""
+    """Each graph, followed by the same graph permuted."""
     return [
         Instance(graph.base, graph.family + end, graph.source, permuted)
         for graph in originals
@@ -112,7 +112,7 @@ def with_permutations(originals: Iterable[Instance]) -> list[Instance]:
 
 
 def small(quick: bool) -> list[Instance]:
-    """Two graphs to warm up on, sparse and irregular the one, a mesh the other."""
+    """Two graphs to warm up on: a sparse and irregular one, and a mesh."""
     k = 6 if quick else 14
     return [
         generated(f"warm-uniform-{k}", "uniform", 2**k, 3),
@@ -161,7 +161,7 @@ class Folder:
 
 
 def _make_files(wanted: list[tuple[Instance, Path]]) -> None:
-    """Make graphs of one original and keep them; whoever cuts this off leaves no broken file."""
+    """Make graphs of one original and keep them; if this is cut off, no broken file is left."""
     original = wanted[0][0].original()
     for instance, file in wanted:
         file.parent.mkdir(parents=True, exist_ok=True)

@@ -33,7 +33,7 @@ def describe() -> dict[str, Any]:
 def source_hash(folder: Path) -> str:
     """SHA-256 over the Python and CUDA files below a folder, in sorted order.
 
-    Of each its path from the folder's parent, a zero byte and its content count.
+    The hash is over the path of each from the folder's parent, a zero byte, and its content.
     """
     digest = hashlib.sha256()
     for path in sorted(path for path in folder.rglob("*") if path.suffix in _SOURCES):
@@ -43,13 +43,13 @@ def source_hash(folder: Path) -> str:
 
 
 def _peers() -> dict[str, str]:
-    """The versions of those peers that the library itself knows nothing of."""
+    """The versions of the peers that the library itself does not know."""
     installed = {found.name.lower(): found.version for found in importlib.metadata.distributions()}
     return {name: installed[name] for name in PEERS if name in installed}
 
 
 def _processor() -> str:
-    """The processor's name, where Linux tells it."""
+    """The processor's name, if Linux tells it."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:

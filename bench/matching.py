@@ -1,11 +1,11 @@
 """The GPU's matching engine against everything else, start and search together.
 
-The graph is on the device in both directions, as `BipartiteGraph` keeps it, but for "engine, rows
-only", which gets the rows' CSR alone, as a cupyx matrix would bring it; "engine, cheap start" shows
-what the start of least degrees brings. Beside the paper's best algorithm, ECL-MM (Akathoott,
-Burtscher, IPDPS 2025; where the environment variable ECL_MM names its executable) and SciPy stands
-one product of the matrix and a vector by cuSPARSE: the time the device needs to look at every edge
-once.
+The graph is on the device in both directions, as `BipartiteGraph` keeps it. The exception is
+"engine, rows only", which gets the rows' CSR alone, as from a cupyx matrix. "engine, cheap start"
+shows what the start of least degrees brings. The rivals are the best algorithm of Deveci et al.
+2013, ECL-MM (Akathoott, Burtscher, IPDPS 2025; if the environment variable ECL_MM names its
+executable) and SciPy. One product of the matrix and a vector by cuSPARSE shows the time that the
+device needs to look at every edge once.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ class StartAndSearch:
 
 
 def contenders(device: str, threads: int) -> list[Contender]:
-    """The engine and its rivals; what needs a GPU is there on ``"cuda"`` only."""
+    """The engine and its rivals; those that need a GPU on ``"cuda"`` only."""
     ours: list[Contender] = [StartAndSearch(ENGINE, "engine")]
     if device == "cuda":
         ours += [
@@ -152,7 +152,7 @@ def instances(quick: bool, data: str | None) -> list[Instance]:
 
 
 def report(data: dict[str, Any], threshold: float) -> str:
-    """The engine's time graph by graph, what it is to its rivals' and to what the device allows."""
+    """The engine's time graph by graph, against its rivals' and against what the device allows."""
     graphs = data["graphs"]
     rows = [
         [

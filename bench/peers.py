@@ -1,7 +1,7 @@
-"""Other people's codes, each in a process of its own that can be ended when it takes too long.
+"""Peers, the codes of others: each runs in its own process, which is ended if it takes too long.
 
-A peer is a function of a matrix that returns what is timed: a call without arguments that gives
-the matching's size. Converting the matrix into the peer's own form is not timed.
+A peer is a function of a matrix. It returns what is timed: a call without arguments that gives the
+matching's size. Converting the matrix into the peer's own form is not timed.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class EclMm:
     """ECL-MM (Akathoott, Burtscher, IPDPS 2025), a program for square matrices.
 
     The environment variable ECL_MM names its executable. What counts is the time that it prints
-    for its start and search; reading the graph and copying it to the device are not in it.
+    for its start and search. This does not include reading the graph and copying it to the device.
     """
 
     name: str = "ecl-mm"
@@ -102,7 +102,7 @@ class EclMm:
 
 
 def _write_egr(matrix: csr_array, file: Path) -> None:
-    """ECL's binary CSR: rows, then columns as vertices behind them, each edge from both ends."""
+    """ECL's binary CSR: rows, then columns as further vertices, each edge from both ends."""
     nrows, ncols = matrix.shape
     if nrows != ncols:
         raise ValueError(f"ECL-MM takes square matrices; this is {nrows} x {ncols}")
@@ -115,7 +115,7 @@ def _write_egr(matrix: csr_array, file: Path) -> None:
 
 
 def timed(call: Callable[[], int]) -> Sample:
-    """One run of a call that gives a matching's size, by the clock on the wall."""
+    """One run of a call that gives a matching's size, in wall-clock time."""
     begin = time.perf_counter()
     size = call()
     return Sample(time.perf_counter() - begin, size)
@@ -132,7 +132,7 @@ def in_process(
     Parameters
     ----------
     peer : callable
-        Makes of the problem the call that is timed.
+        Gives for the problem the call that is timed.
     problem : object
         Sent to the process.
     sample : callable

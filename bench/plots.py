@@ -23,7 +23,7 @@ _RIVALS = (matching.PAPER, "ecl-mm", "scipy")
 
 
 def draw(data: dict[str, Any], threshold: float, folder: Path) -> list[Path]:
-    """Draw each figure of the suite that the results suffice for; return the files."""
+    """Draw each figure of the suite for which there are enough results; return the files."""
     suite = data["suite"]
     if suite == "deveci2013":
         figures = _of_deveci2013(data, threshold)
@@ -101,7 +101,7 @@ def rivals(graphs: Mapping[str, Graph]) -> Any:
 
 
 def _largest(graphs: Mapping[str, Graph], like: str) -> str | None:
-    """The largest original graph of that name on which all four CT algorithms came to an end."""
+    """The largest original graph of that name on which all four CT algorithms have ended."""
     ended = [
         name
         for name, graph in graphs.items()

@@ -1,9 +1,9 @@
-"""Roverso et al. (INFOS 2010): the forms of Deep Greedy Switching on GEOM, exact codes beside.
+"""Roverso et al. (INFOS 2010): the forms of Deep Greedy Switching on GEOM, and exact codes.
 
-Gains are distances among points of a square, to be maximised; sizes are multiples of the paper's
-blocks of 256, three problems of each. What counts is the call from a matrix where the form wants
-it: on the device for those of the GPU. All forms begin from the same random assignment, unless they
-are called greedy.
+Gains are distances among points of a square, to be maximised. Sizes are multiples of the paper's
+blocks of 256, with three problems of each. What counts is the call from a matrix that is where the
+form wants it, for the GPU's forms on the device. All forms begin from the same random assignment,
+unless they are called greedy.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ problem = Matrices
 
 
 def contenders(device: str, threads: int) -> list[Contender]:
-    """The forms of DGS and the exact algorithms; what needs a GPU is there on ``"cuda"`` only."""
+    """The forms of DGS and the exact algorithms; those that need a GPU on ``"cuda"`` only."""
     on_gpu: list[Contender] = [
         *(
             Assign(
@@ -92,7 +92,7 @@ def contenders(device: str, threads: int) -> list[Contender]:
 
 
 def instances(quick: bool, data: str | None) -> list[CostInstance]:
-    """Sizes in rising order, three problems of each; the CPU takes part in the first alone."""
+    """Sizes in rising order, three problems of each; the CPU runs on the first only."""
     if quick:
         return [geom(16), geom(32)]
     return [
@@ -110,7 +110,7 @@ def warming(quick: bool) -> list[CostInstance]:
 
 
 def report(data: dict[str, Any], threshold: float) -> str:
-    """Figures 1 to 3 as tables, what DGS misses, and who is faster."""
+    """Figures 1 to 3 as tables, what DGS misses, and which code is faster."""
     groups = by_size(data)
     return "\n\n".join(
         [
@@ -130,7 +130,7 @@ Groups = dict[int, list[Graph]]
 
 
 def part_of(graphs: Iterable[Graph], contender: str, part: str) -> Time | None:
-    """Mean seconds of a part, where all problems have it."""
+    """Mean seconds of a part, if all problems have it."""
     parts = [graph["results"].get(contender, {}).get("parts", {}).get(part) for graph in graphs]
     known = [taken for taken in parts if taken is not None]
     return Time(statistics.fmean(known)) if known else None
@@ -172,7 +172,7 @@ def figure3(groups: Groups) -> str:
 
 
 def off(graph: Graph, contender: str) -> float | None:
-    """What a form misses of the optimum, in percent; None where either is not known."""
+    """What a form misses of the optimum, in percent; None if either is not known."""
     results = graph["results"].values()
     optimum = next(
         (r["objective"] for r in results if "objective" in r and "failed" not in r), None

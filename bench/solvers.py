@@ -1,8 +1,8 @@
-"""What is measured on cost matrices: the library's algorithms, and other people's codes.
+"""What is measured on cost matrices: the library's algorithms, and the codes of others.
 
-A sample is one matrix; of a stack each is solved in turn, the first of them twice, for it warms up.
-What counts is the whole call, from a matrix that lies where the code wants it to the assignment.
-A result holds besides:
+A sample is one matrix. The matrices of a stack are solved in turn, the first one twice, because its
+first run warms up. What counts is the whole call, from a matrix that is where the code wants it to
+the assignment. A result also holds:
 
     objective       what the pairs cost, of all matrices of a stack together if all were solved: for
                     exact codes, whose objectives must agree
@@ -116,7 +116,7 @@ class Assign:
         return more
 
 
-# -- other people's ------------------------------------------------------------------------------
+# -- peers ---------------------------------------------------------------------------------------
 
 
 def scipy(file: Path, maximize: bool) -> list[Callable[[], np.ndarray]]:
@@ -227,7 +227,7 @@ class Raft:
 
 
 def _output(command: list[str], seconds: float) -> str:
-    """What a program prints until it ends, or is ended after that time.
+    """What a program prints until it ends, or until it is ended after that time.
 
     Raises
     ------

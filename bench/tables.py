@@ -19,7 +19,7 @@ Graph = dict[str, Any]
 
 @dataclass(frozen=True)
 class Time:
-    """Seconds, or the least they would have been."""
+    """Seconds, or a lower bound on them."""
 
     seconds: float
     at_least: bool = False
@@ -29,7 +29,7 @@ class Time:
 
 
 def time_of(graph: Graph, contender: str) -> Time | None:
-    """The median time, the cap where it was exceeded, None where there is neither."""
+    """The median time; the cap if it was exceeded; None if there is neither."""
     result = graph["results"].get(contender, {})
     if "failed" not in result and "seconds" in result:
         return Time(statistics.median(result["seconds"]))
@@ -50,7 +50,7 @@ def milliseconds(taken: Time | None) -> Time | None:
 
 
 def geometric_mean(times: Iterable[Time | None]) -> Time | None:
-    """The mean of those that there are; None of none."""
+    """The mean of the times that are known; None if none is."""
     known = [time for time in times if time is not None]
     if not known:
         return None
@@ -74,7 +74,10 @@ def means(
     name: str = "",
     ratio: Callable[[Graph, str, str], Time | None] = times_as_long,
 ) -> list[str]:
-    """A line for each rival: its mean, and where it is nearest to ours, which may be named."""
+    """A line for each rival: its mean, and the problem on which it is nearest to ours.
+
+    `name` is what ours is called in the line, if anything.
+    """
     graphs, than = list(graphs), f" as {name}" if name else ""
     lines = []
     for rival in rivals:
@@ -91,7 +94,7 @@ def means(
 
 
 def by_size(data: dict[str, Any]) -> dict[int, list[Graph]]:
-    """Graphs that have as many rows, the smallest first."""
+    """The graphs by their number of rows, the smallest first."""
     groups: dict[int, list[Graph]] = {}
     for graph in sorted(data["graphs"].values(), key=lambda graph: graph["rows"]):
         groups.setdefault(graph["rows"], []).append(graph)
@@ -99,7 +102,7 @@ def by_size(data: dict[str, Any]) -> dict[int, list[Graph]]:
 
 
 def section(title: str, table: str) -> list[str]:
-    """A table below its title; nothing where there is no table."""
+    """A table below its title; nothing if there is no table."""
     return [f"### {title}\n\n{table}"] if table else []
 
 
@@ -127,8 +130,8 @@ def failures(data: dict[str, Any]) -> list[str]:
 def markdown(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
     """A Markdown table; None is an empty cell.
 
-    Columns of nothing else are left out, and so are rows that have nothing but their first cell.
-    There is no table without a second column.
+    Empty columns are left out, and rows that have nothing but their first cell. There is no table
+    without a second column.
     """
     rows = [row for row in rows if any(cell is not None for cell in row[1:])]
     shown = [i for i, _ in enumerate(header) if any(row[i] is not None for row in rows)]

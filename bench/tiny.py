@@ -1,8 +1,8 @@
-"""Graphs of 1 to 100 edges, and some above: what a call costs where there is little to match.
+"""Graphs of 1 to 100 edges, and some larger: what a call costs if there is little to match.
 
-The graph lies where the call runs, and the whole call is timed, warm. "kernels" is the part of the
-GPU's call that its kernels run, as Nsight Compute (``ncu``) counts it, clocks and caches left as
-they are; the fills and copies of a few bytes between them are not in it.
+The graph is where the call runs, and the whole call is timed, warm. "kernels" is the part of the
+GPU's call in which its kernels run, as Nsight Compute (``ncu``) counts it, with clocks and caches
+left as they are. It does not include the fills and copies of a few bytes between them.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _LOADING = 60.0  # seconds that a process has to start and compile
 
 
 class Both:
-    """A graph on the host and, where there is a GPU, on the device."""
+    """A graph on the host and, if there is a GPU, on the device."""
 
     def __init__(self, instance: Instance, matrix: csr_array, device: str) -> None:
         self.matrix = matrix
@@ -56,7 +56,7 @@ problem = Both
 
 @dataclass(frozen=True)
 class Resident:
-    """The whole call, on the graph that lies on the CPU or on the GPU."""
+    """The whole call, on the graph that is on the host or on the device."""
 
     name: str
     threads: int
@@ -98,13 +98,13 @@ class Kernels:
 
 
 def durations_in(lines: Iterable[str]) -> list[float]:
-    """Seconds of each kernel, of what ``ncu --csv --print-units base`` writes."""
+    """Seconds of each kernel, from what ``ncu --csv --print-units base`` writes."""
     table = csv.DictReader(line for line in lines if line.startswith('"'))
     return [1e-9 * float(row["Metric Value"].replace(",", "")) for row in table]
 
 
 def contenders(device: str, threads: int) -> list[Contender]:
-    """Our call on either device, its kernels where ``ncu`` is there, and SciPy."""
+    """Our call on either device, its kernels if there is ``ncu``, and SciPy."""
     ours: list[Contender] = [Resident(CPU, threads)]
     if device == "cuda":
         ours = [*([Kernels()] if Kernels().installed else []), Resident(GPU, threads), *ours]

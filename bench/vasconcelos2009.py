@@ -1,9 +1,10 @@
 """Vasconcelos, Rosenhahn (EMMCVPR 2009), Figure 6: auctions between two frames of moving points.
 
-Costs are the distances between the points of two frames, points moving in space with persistence
-0.8, some leaving and others entering; a hundred pairs of frames of each size, each solved once and
-the mean shown, as in the paper. Its CPU Hungarian is here `hungarian-classical` on one thread. What
-counts is the call from a matrix where the code wants it, on the device or on the host.
+Costs are the distances between the points of two frames. The points move in space with persistence
+0.8, some leave and others enter. There are a hundred pairs of frames of each size. Each is solved
+once, and the mean is shown, as in the paper. Its CPU Hungarian is `hungarian-classical` on one
+thread here. What counts is the call from a matrix that is where the code wants it, on the device or
+on the host.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ problem = Matrices
 
 
 def contenders(device: str, threads: int) -> list[Contender]:
-    """The paper's three and others; what needs a GPU is there on ``"cuda"`` only."""
+    """The paper's three and others; those that need a GPU on ``"cuda"`` only."""
     on_gpu = [
         Assign(AUCTION_GPU, "auction", "cuda"),
         Assign(REDUCED, "auction", "cuda", options={"convergence": "reduction"}),
@@ -88,7 +89,7 @@ def report(data: dict[str, Any], threshold: float) -> str:
 
 
 def milliseconds(graph: Graph, contender: str) -> Time | None:
-    """The mean over the matrices of a stack, as the paper's; the cap where one exceeded it."""
+    """The mean over the matrices of a stack, as in the paper; the cap if one exceeded it."""
     result = graph["results"].get(contender, {})
     if "seconds" in result and "failed" not in result:
         return Time(1e3 * statistics.fmean(result["seconds"]))
@@ -96,7 +97,7 @@ def milliseconds(graph: Graph, contender: str) -> Time | None:
 
 
 def comparisons(groups: dict[int, list[Graph]]) -> list[str]:
-    """How every code compares to the GPU's auction, or the CPU's where there is none."""
+    """How every code compares to the GPU's auction, or to the CPU's if there is none."""
     graphs = {n: graphs[0] for n, graphs in groups.items()}
     is_there = any(AUCTION_GPU in graph["results"] for graph in graphs.values())
     auction = AUCTION_GPU if is_there else AUCTION

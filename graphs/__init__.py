@@ -74,7 +74,7 @@ class Family:
     generate : callable
         The generator; its docstring tells what its parameters mean and where it comes from.
     size : callable or None
-        The maximum matching's size from the same parameters, where the construction fixes it.
+        The maximum matching's size from the same parameters, if the construction fixes it.
     """
 
     generate: Callable[..., csr_array]
@@ -146,7 +146,7 @@ def make(name: str, *args: Any, seed: int = 0, rcp: bool = False, **kwargs: Any)
 
 
 def matching_size(name: str, *args: Any, **kwargs: Any) -> int | None:
-    """Return the size of a maximum matching, or None where the construction does not fix it."""
+    """Return the size of a maximum matching, or None if the construction does not fix it."""
     size = _family(name).size
     return None if size is None else size(*args, **kwargs)
 

@@ -1,8 +1,8 @@
 """Seeded generators of dense cost matrices for assignment: the papers' families, and hard ones.
 
-Each takes the number of rows, and of columns where that differs, and returns a C-contiguous int64
-or float64 matrix. The same parameters and seed give the same costs on every machine. Costs are to
-be minimised, but for `geom`.
+Each takes the number of rows, and of columns if that differs, and returns a C-contiguous int64 or
+float64 matrix. The same parameters and seed give the same costs on every machine. Costs are to be
+minimised, except those of `geom`.
 
 >>> from graphs import costs
 >>> costs.make("machol_wien", 3).tolist()
@@ -108,7 +108,7 @@ def low_rank(nrows: int, ncols: int | None = None, rank: int = 3, *, seed: int =
     rng = np.random.default_rng(seed)
     nrows, ncols = _shape(nrows, ncols)
     factors = rng.random((nrows, rank)), rng.random((rank, ncols))
-    return np.einsum("ik,kj->ij", *factors)  # no BLAS, whose rounding is the machine's
+    return np.einsum("ik,kj->ij", *factors)  # not by BLAS, which rounds as the machine does
 
 
 def machol_wien(nrows: int, ncols: int | None = None) -> np.ndarray:

@@ -5,9 +5,9 @@ The definitions are those of the programs behind
     Cherkassky, Goldberg, Martin, Setubal, Stolfi, "Augment or push: a computational study of
     bipartite matching and unit-capacity flow algorithms", ACM J. Exp. Algorithmics 3, 1998.
 
-that is Setubal's ``rbg2`` (FewG, ManyG), Goldberg and Cherkassky's ``h8`` (Hi-Lo) and Stolfi's
+These are Setubal's ``rbg2`` (FewG, ManyG), Goldberg and Cherkassky's ``h8`` (Hi-Lo) and Stolfi's
 ``JCSGraphs`` (Rope, Hexa, Zipf).  Other random numbers are drawn here, and an edge drawn twice is
-merged.  Numbering hides the structure wherever those programs hid it by default.
+merged.  The numbering hides the structure if those programs hide it by default.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def hilo(k: int, pieces: int = 1, degree: int = 10) -> csr_array:
 
     In each piece row i meets columns i, i - 1, ..., `degree` of them or back to the first, and
     the same columns of the next piece.  The first row of the last piece has one column only,
-    and each pair it settles leaves one more row with one choice.
+    and each pair that is settled leaves one more row with one choice.
 
     Parameters
     ----------
@@ -93,9 +93,9 @@ def hilo(k: int, pieces: int = 1, degree: int = 10) -> csr_array:
 def rope(n: int, degree: float = 6.0, *, seed: int = 0) -> csr_array:
     """Return a Rope graph: a long chain of small layers with one maximum matching.
 
-    Layers of rows and of columns alternate.  From a layer of rows to the layer of columns after
-    it runs a matching, which every maximum matching must use; from there to the next rows run
-    random decoys, about as dense as they can be.  Numbered at random.
+    Layers of rows and of columns alternate.  A matching joins each layer of rows to the layer of
+    columns after it, and every maximum matching must use it.  Random decoys, about as dense as
+    they can be, join that layer of columns to the next rows.  Numbered at random.
 
     Parameters
     ----------

@@ -1,10 +1,10 @@
-"""Dual graphs of triangular meshes: planar, every vertex of degree three but at the border.
+"""Dual graphs of triangular meshes: planar, every vertex of degree three except at the border.
 
-DIMACS10's hugetrace and hugebubbles graphs are such: frames of two-dimensional adaptive numerical
-simulations, a vertex a triangle, an edge a side that two triangles share (Marquardt, Schamberger,
-"Open benchmarks for load balancing heuristics in parallel adaptive finite element computations",
-PDPTA 2005).  Here a mesh is a grid of cells, some missing, each cut into two triangles by one of
-its diagonals, chosen at random.
+DIMACS10's hugetrace and hugebubbles graphs are of this kind.  They are frames of two-dimensional
+adaptive numerical simulations: a vertex is a triangle, an edge a side that two triangles share
+(Marquardt, Schamberger, "Open benchmarks for load balancing heuristics in parallel adaptive finite
+element computations", PDPTA 2005).  Here a mesh is a grid of cells, of which some are missing.  One
+of its diagonals, chosen at random, cuts each cell into two triangles.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from graphs.csr import INDEX, adjacency
 def trace(k: int, width: int = 16, *, seed: int = 0) -> csr_array:
     """Return a hugetrace-like mesh: a corridor that winds through a k x k square.
 
-    The corridor is `width` cells wide and about k**2 / width cells long, and so is the graph's
-    diameter.
+    The corridor is `width` cells wide and about k**2 / width cells long.  The graph's diameter is
+    about as large.
 
     Parameters
     ----------

@@ -1,10 +1,10 @@
 """Points that move in a box of three dimensions, seen from time to time, with the truth about them.
 
-For the correspondence problem of Vasconcelos and Rosenhahn: which point of one frame is which of
-the next, when all that is known is where they are? A point's step has a part that persists, its
-last direction (a correlated walk), and a part drawn anew (the bias); ``persistence`` in [0, 1] is
-the share of the first. The box is the field of view: who moves out of it has left, and somebody new
-enters through a side, so that the number of points stays.
+They are for the correspondence problem of Vasconcelos and Rosenhahn: which point of one frame is
+which point of the next, if only their places are known? One part of a point's step goes on in its
+last direction (a correlated walk), the other is drawn at random each time (the bias).
+``persistence`` in [0, 1] is the share of the first part. The box is the field of view. When a point
+moves out of it, a new point enters through a side, so the number of points stays the same.
 
 >>> from graphs.moving_points import distances, moving_points
 >>> first, second = moving_points(500, 2, persistence=0.8, seed=1)
@@ -37,14 +37,14 @@ class Frame:
     points : float64 array of shape (n, 3)
         Where the points are, in [0, 1)³.
     names : int64 array of length n
-        Who they are, which the matching is not told.
+        Their numbers, which tell points apart; the matching does not see them.
     """
 
     points: np.ndarray
     names: np.ndarray
 
     def truth(self, later: Frame) -> np.ndarray:
-        """Return for each point its place in a later frame, -1 for those that are not there."""
+        """Return each point's place in a later frame, -1 if it is not there."""
         order = np.argsort(later.names)
         places = np.searchsorted(later.names, self.names, sorter=order)
         places = order[np.minimum(places, order.size - 1)]
@@ -72,8 +72,8 @@ def moving_points(
         Share of a step that goes on in the last direction, from 0 (a random walk) to 1 (a straight
         line).
     step : float
-        Length of a step if persistence is 0 or 1, shorter where the two parts disagree; the box
-        has sides of 1.
+        Length of a step if persistence is 0 or 1. It is shorter if the two parts disagree. The
+        box has sides of 1.
     """
     if not 0 <= persistence <= 1:
         raise ValueError(f"persistence must be in [0, 1]; got {persistence!r}")
@@ -99,7 +99,7 @@ def distances(frame: Frame, later: Frame) -> np.ndarray:
 
 
 def _directions(n: int, rng: np.random.Generator) -> np.ndarray:
-    """Directions of length 1, all alike probable."""
+    """Directions of length 1, all equally probable."""
     vectors = rng.standard_normal((n, 3))
     return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
 

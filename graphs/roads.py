@@ -34,7 +34,7 @@ def road(k: int, p: float = 0.65, segments: float = 4.0, *, seed: int = 0) -> cs
 def _subdivide(u: np.ndarray, v: np.ndarray, lengths: np.ndarray, n: int) -> csr_array:
     """Replace edge e of a graph on n vertices by a path of lengths[e] edges.
 
-    All paths' edges stand in one row.  Along a path the new vertices count up, and a path has
+    The edges of all paths are in one row.  Along a path the new vertices count up, and a path has
     one new vertex fewer than edges: the t-th edge of all, if in path e, leads from vertex
     n + t - e - 1 to the next, except that a path starts at u[e] and ends at v[e].
     """

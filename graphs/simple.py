@@ -1,4 +1,4 @@
-"""Small worlds with a known answer: chains, ladders, stars, complete and empty graphs.
+"""Small graphs with a known answer: chains, ladders, stars, complete and empty graphs.
 
 They have no randomness.  Chains and ladders are numbered so that a greedy start, which takes
 rows in order and gives each its first free column, leaves one row whose only augmenting path
@@ -58,8 +58,8 @@ def dead_end_ladder(levels: int) -> csr_array:
     """Return a root between two ladders that lead nowhere and one chain that does.
 
     The shape of SciPy issue 26147: with a greedy start, the one augmenting path follows the
-    chain, as deep as the ladders, and a depth-first search that does not mark dead ends walks the
-    2**levels paths of a ladder before.  One ladder is numbered before the chain and one after it,
+    chain, as deep as the ladders.  A depth-first search that does not mark dead ends first walks
+    the 2**levels paths of a ladder.  One ladder is numbered before the chain and one after it,
     so that neither order of neighbours helps.
 
     Parameters

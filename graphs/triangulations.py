@@ -100,7 +100,7 @@ def _regions(points: np.ndarray, strip: int, margin: float) -> Iterator[_Region]
 
 def _stitch(points: np.ndarray, regions: list[_Region], workers: int | None) -> csr_array:
     """Return the union of the regions' certified edges."""
-    # Qhull runs without the interpreter's lock: threads do, and share the points.
+    # Qhull runs without the interpreter's lock, so threads are enough, and they share the points.
     with ThreadPoolExecutor(workers or os.cpu_count()) as pool:
         found = pool.map(lambda region: _certified_edges(points, region), regions)
         edges = np.concatenate(list(found), axis=1)
@@ -108,7 +108,7 @@ def _stitch(points: np.ndarray, regions: list[_Region], workers: int | None) -> 
 
 
 def _certified_edges(points: np.ndarray, region: _Region) -> np.ndarray:
-    """Return the (2, m) edges of the region's triangles that hold for all points."""
+    """Return the (2, m) edges of the region's triangles that are triangles of all points."""
     local = points[region.members]
     triangles = Delaunay(local).simplices
     if region.outside.size:

@@ -1,13 +1,13 @@
 """Which point of one frame is which of the next? Points in space, followed by assignment.
 
-The correspondence problem of Vasconcelos and Rosenhahn (2009, section 6): all that is known of a
-point is where it is, in each frame in another order. Some leave the field of view between two
-frames, and others enter it. The pairs of two frames are those of least total distance; a
-`cost_limit` of twice the length of a step leaves those alone who would have to go further, so that
-one who has left is rarely taken for one who has entered.
+This is the correspondence problem of Vasconcelos and Rosenhahn (2009, section 6). Only the places
+of the points are known, in another order in each frame. Between two frames, some points leave the
+field of view, and others enter it. The pairs of two frames are those of least total distance. A
+`cost_limit` of twice the length of a step leaves points unpaired that would have to go further. So
+a point that has left is rarely taken for one that has entered.
 
-Distances are taken from where a point was, as in the paper, or from where it would be had it gone
-on as before, which is worth the more, the more of its direction persists. Run it from the
+Distances are taken from where a point was, as in the paper, or from where it would be if it had
+gone on as before. The second helps more if more of the direction persists. Run it from the
 repository's root::
 
     python -m docs.examples.point_correspondence --picture tracks.png
@@ -30,7 +30,7 @@ _RIGHT, _WRONG = "#0072B2", "#D55E00"  # Okabe and Ito's, which all readers can 
 
 
 class Tracking(NamedTuple):
-    """The frames, and for each but the last the partners of its points in the next, -1 for none."""
+    """The frames; for each except the last, its points' partners in the next one, -1 for none."""
 
     frames: list[Frame]
     partners: list[np.ndarray]
@@ -58,7 +58,7 @@ def track(frames: list[Frame], cost_limit: float | None, *, goes_on: bool) -> Tr
     frames : list of Frame
         What is seen.
     cost_limit : float or None
-        The distance from which two points are no pair.
+        Two points further apart than this are no pair.
     goes_on : bool
         Whether a point is looked for where its last step would lead it, not where it was.
     """
@@ -76,7 +76,7 @@ def track(frames: list[Frame], cost_limit: float | None, *, goes_on: bool) -> Tr
 
 
 class Row(NamedTuple):
-    """What comes out for a persistence: shares, by where points are looked for."""
+    """The results for one persistence: shares, by where points are looked for."""
 
     persistence: float
     was: float
@@ -142,7 +142,7 @@ def picture(path: str, rows: list[Row], n: int, frames: int, step: float) -> Non
 
 
 def draw_tracks(axes: Any, tracking: Tracking) -> None:
-    """Draw a line for each pair, and those of wrong ones above the others."""
+    """Draw a line for each pair, wrong pairs above the others."""
     from mpl_toolkits.mplot3d.art3d import Line3DCollection
 
     steps = list(zip(pairwise(tracking.frames), tracking.partners))
@@ -157,7 +157,7 @@ def draw_tracks(axes: Any, tracking: Tracking) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Print the table; draw the picture where one is asked for."""
+    """Print the table, and draw the picture if a file is named."""
     parser = argparse.ArgumentParser(description="Follow points in space by assignment.")
     parser.add_argument("--points", type=int, default=500)
     parser.add_argument("--frames", type=int, default=12)
