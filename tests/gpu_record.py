@@ -20,6 +20,7 @@ import scipy
 import gpumatch
 
 ROOT = Path(__file__).parents[1]
+OUTCOMES = ("passed", "failed", "skipped")
 COMMITTED = ROOT / "bench" / "results" / "gpu-tests.json"
 
 
@@ -65,7 +66,11 @@ def device_and_versions() -> dict[str, Any]:
 
 
 class GpuRecord:
-    """A pytest plugin that counts the tests marked `gpu` and writes down how they went."""
+    """A pytest plugin that counts the tests marked `gpu` and writes down how they went.
+
+    With ``GPUMATCH_GPU_RECORD_ADD`` set, a run of some of them adds to the record of the others,
+    if that is of the same sources, device and versions: what needs a GPU alone runs apart.
+    """
 
     def __init__(self) -> None:
         self.path = Path(os.environ.get("GPUMATCH_GPU_RECORD", COMMITTED))
@@ -78,7 +83,15 @@ class GpuRecord:
     def pytest_sessionfinish(self) -> None:
         if self.counts["passed"] + self.counts["failed"] == 0:
             return
-        record = device_and_versions() | {"sha256": sources_hash(ROOT)}
-        record |= {outcome: self.counts[outcome] for outcome in ("passed", "failed", "skipped")}
+        run = device_and_versions() | {"sha256": sources_hash(ROOT)}
+        others = self._record_of_others(run)
+        counts = {name: self.counts[name] + others.get(name, 0) for name in OUTCOMES}
+        record = run | counts
         self.path.parent.mkdir(parents=True, exist_ok=True)
         self.path.write_text(json.dumps(record, indent=2) + "\n")
+
+    def _record_of_others(self, run: dict[str, Any]) -> dict[str, Any]:
+        if not os.environ.get("GPUMATCH_GPU_RECORD_ADD") or not self.path.exists():
+            return {}
+        earlier = json.loads(self.path.read_text())
+        return earlier if all(earlier.get(key) == value for key, value in run.items()) else {}

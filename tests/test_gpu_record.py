@@ -80,3 +80,23 @@ def test_a_record_is_written_when_a_gpu_test_ran(reports, counts, tmp_path, monk
     plugin.pytest_sessionfinish()
     expected = counts and here | counts | {"sha256": sources_hash(ROOT)}
     assert (json.loads(path.read_text()) if path.exists() else None) == expected
+
+
+@pytest.mark.parametrize(
+    ("adds", "of_same_sources", "passed"), [("1", True, 6), ("1", False, 1), ("", True, 1)]
+)
+def test_a_run_of_a_part_adds_to_the_record_of_the_same_sources(
+    adds, of_same_sources, passed, tmp_path, monkeypatch
+):
+    path = tmp_path / "record.json"
+    here = {"device": "a GPU", "versions": {"cupy": "14"}}
+    sources = sources_hash(ROOT) if of_same_sources else "others"
+    path.write_text(json.dumps(here | {"sha256": sources, "passed": 5, "failed": 0, "skipped": 0}))
+    monkeypatch.setenv("GPUMATCH_GPU_RECORD", str(path))
+    monkeypatch.setenv("GPUMATCH_GPU_RECORD_ADD", adds)
+    monkeypatch.setattr(gpu_record, "device_and_versions", lambda: here)
+    plugin = GpuRecord()
+    for one in RAN + SKIPPED:
+        plugin.pytest_runtest_logreport(one)
+    plugin.pytest_sessionfinish()
+    assert json.loads(path.read_text())["passed"] == passed
