@@ -43,7 +43,7 @@ from bench import (
 from bench.instances import Folder, Instance
 from bench.peers import EclMm, Peer
 from bench.solvers import Raft, SolverPeer
-from gpumatch.backends import why_no_cuda
+from gpumatch.devices import why_no_cuda
 
 SUITES = {
     suite.__name__.removeprefix("bench."): suite

@@ -98,7 +98,7 @@ class Search:
         graph, start = problem.on(self.backend)
         matching = gm.maximum_matching(
             graph,
-            self.algorithm,
+            algorithm=self.algorithm,
             backend=self.backend,
             init="none",
             initial=start,

@@ -100,7 +100,11 @@ class StartAndSearch:
 
         def sample() -> Sample:
             matching = gm.maximum_matching(
-                graph, self.algorithm, backend=backend, time_limit=limits.cap, **self.options
+                graph,
+                algorithm=self.algorithm,
+                backend=backend,
+                time_limit=limits.cap,
+                **self.options,
             )
             if not matching.proven:
                 raise Overrun

@@ -79,7 +79,7 @@ class Assign:
             begin = time.perf_counter()
             a = gm.assign(
                 matrices[number],
-                problem.maximize,
+                maximize=problem.maximize,
                 algorithm=self.algorithm,
                 backend=self.backend,
                 threads=self.threads,

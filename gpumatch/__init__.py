@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     import gpumatch.io as io
     import gpumatch.optimize as optimize
     from gpumatch.assignment import Assignment, InfeasibleError, assign
-    from gpumatch.backends import algorithms
     from gpumatch.bipartite import BipartiteGraph
     from gpumatch.certificates import Certificate, CertificateError, verify
     from gpumatch.costs import DenseCosts, SparseCosts
     from gpumatch.matching import Matching, maximum_matching
+    from gpumatch.registry import algorithms
 
 __version__ = "0.1.0"
 
@@ -48,7 +48,7 @@ _HOME = {
     "InfeasibleError": "assignment",
     "Matching": "matching",
     "SparseCosts": "costs",
-    "algorithms": "backends",
+    "algorithms": "registry",
     "assign": "assignment",
     "maximum_matching": "matching",
     "verify": "certificates",

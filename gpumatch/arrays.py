@@ -12,8 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from gpumatch.backends import module_for
-
 _DLPACK_CUDA = (2, 13)  # kDLCUDA, kDLCUDAManaged
 
 
@@ -114,11 +112,15 @@ def count_true(marks: Any) -> int:
     """How many of the bool array's marks are set."""
     if isinstance(marks, np.ndarray):
         return int(np.count_nonzero(marks))
-    return module_for("counting", on_device=True).count_from(marks, 1)
+    from gpumatch.cuda.counting import count_from
+
+    return count_from(marks, 1)
 
 
 def count_matched(mates: Any) -> int:
     """How many of a side's mates are vertices, not -1 or another mark below 0."""
     if isinstance(mates, np.ndarray):
         return int(np.count_nonzero(mates >= 0))
-    return module_for("counting", on_device=True).count_from(mates, 0)
+    from gpumatch.cuda.counting import count_from
+
+    return count_from(mates, 0)

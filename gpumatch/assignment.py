@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from gpumatch import backends
+from gpumatch.arguments import checked_flag, checked_seed, checked_threads, refuse_unknown
 from gpumatch.arrays import array_of
+from gpumatch.backends import choose_assignment
 from gpumatch.cardinality import Goal, empty_solution, hall_violator, solve
 from gpumatch.contracts import AssignmentTask, Solution
 from gpumatch.control import Callback, Control, with_interrupts_result
@@ -22,6 +23,7 @@ __all__ = ["Assignment", "InfeasibleError", "assign"]
 @with_interrupts_result
 def assign(
     C: Any,
+    *,
     maximize: bool = False,
     cardinality: str = "full",
     cost_limit: float | None = None,
@@ -102,28 +104,25 @@ def assign(
     >>> print(gm.verify(C, a))
     optimal: 3 pairs of total 5, and dual prices of total 5, checked on 9 pairs
     """
+    refuse_unknown(assign, "assignment", options)
+    maximize, progress = checked_flag(maximize, "maximize"), checked_flag(progress, "progress")
     control = Control(time_limit=time_limit, progress=progress, callback=callback)
-    threads, seed = backends.checked_threads(threads), backends.checked_seed(seed)
+    threads, seed = checked_threads(threads), checked_seed(seed)
     with control.part("costs"):
         given = as_costs(C)
-    chosen, where = backends.choose_assignment(algorithm, backend, given)
-    own_options = backends.checked_options(chosen, where, options)
+    choice = choose_assignment(algorithm, backend, options, given)
     goal = Goal.of(maximize, cardinality, cost_limit, given)
     with control.part("costs"):
-        problem = goal.problem(given if where == "cuda" else given.to_host())
-    run = functools.partial(backends.load(chosen.homes[where]), **own_options)
-    if chosen.is_variant:
-        run = functools.partial(run, algorithm=chosen.name)
+        problem = goal.problem(given if choice.backend == "cuda" else given.to_host())
+    run = choice.search()
     solution = empty_solution(problem)
     _begin_from(initial, goal, given.shape, problem, solution)
     control.total = problem.shape[0]
-    stats = {"algorithm": chosen.name, "backend": where, **own_options}
+    task = AssignmentTask(problem, solution, control, goal.limit, threads, seed, choice.fallback())
+    stats = {**choice.names(), **choice.options}
     ended = False
     try:
         with control.part("search"):
-            task = AssignmentTask(problem, solution, control, goal.limit, threads, seed)
-            if where == "cuda" and chosen.fallback is not None:
-                task.fallback = functools.partial(_run_home, chosen.fallback)
             ended = solve(run, task, goal)
             if ended and goal.is_full and solution.matched < problem.shape[0]:
                 violator = hall_violator(task, goal)
@@ -136,15 +135,10 @@ def assign(
         raise
     finally:
         control.close(solution.matched)
-    proven = ended and chosen.exact
+    proven = ended and choice.algorithm.exact
     result = _result(given, goal, problem, solution, proven, stats, control)
     result.proven |= ended and result.gap == 0
     return result
-
-
-def _run_home(home: str, task: AssignmentTask) -> bool:
-    """Run what is loaded when it is first needed."""
-    return backends.load(home)(task)
 
 
 class Assignment:

@@ -1,18 +1,19 @@
-"""Which function runs: algorithm name + where the data lives -> the code.
+"""Where a call runs: which algorithm, on which backend, with which options and start.
 
-Each algorithm names its home on each backend as ``module:function``; the module is imported when
-it is first chosen. To add an algorithm, add its line here.
+Each home of an algorithm declares the options it takes (see `gpumatch.registry`). What a call asks
+for narrows the homes down; where several are left, the size of the data decides.
 """
 
 from __future__ import annotations
 
-import importlib
 import math
-import os
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from numbers import Integral
-from typing import Any
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import Any, NamedTuple
+
+from gpumatch.contracts import AssignmentTask, Costs
+from gpumatch.devices import why_no_cuda
+from gpumatch.homes import require_device_memory
+from gpumatch.registry import BACKENDS, STARTS, Algorithm, Home, load, table, takers
 
 # Edges from which a graph on the host repays its copy to the GPU (docs/algorithms/cpu_or_gpu.md
 # says how this was measured).
@@ -21,286 +22,152 @@ GPU_PAYS_FROM_PAIRS = 2_000_000  # the same for the pairs of a dense matrix of c
 # Share of the pairs that sparse costs must allow for a GPU to make them dense.
 DENSE_PAYS_FROM = 1 / 100
 
-BACKENDS = ("cpu", "cuda", "reference")
-
-
-@dataclass(frozen=True)
-class Algorithm:
-    """An algorithm `gpumatch` knows.
-
-    Attributes
-    ----------
-    name, problem : str
-        Its name as in the field, and ``"matching"`` or ``"assignment"``.
-    backends : tuple of str
-        Where it runs: ``"cpu"``, ``"cuda"``, ``"reference"`` (slow, to follow a paper).
-    exact : bool
-        Whether the result is always optimal.
-    reference : str
-        Where it was published.
-    homes : mapping
-        Backend -> ``"module:function"`` of the code.
-    options : mapping
-        Its own keyword arguments: name -> values, the default first.
-    is_variant : bool
-        Whether its function serves several algorithms and is told which, as ``algorithm=name``.
-    matrices : int
-        The dense matrices of costs that it may hold on a GPU at once.
-    """
-
-    name: str
-    problem: str
-    exact: bool
-    reference: str
-    homes: Mapping[str, str] = field(repr=False)
-    options: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    is_variant: bool = field(default=False, repr=False)
-    matrices: int = field(default=1, repr=False)
-    fallback: str | None = field(default=None, repr=False)
-
-    @property
-    def backends(self) -> tuple[str, ...]:
-        return tuple(self.homes)
-
-
-_DEVECI = "Deveci, Kaya, Uçar, Çatalyürek, Euro-Par 2013"
-_AZAD = "Azad, Halappanavar, Rajamanickam, Boman, Khan, Pothen, IPDPS 2012"
-_DATE = "Date, Nagi, Parallel Computing 57, 2016"
-_PATHS = "gpumatch.cpu.assignment.shortest_augmenting_path:run"
-_LAUNCH = {"launch": ("ct", "mt")}
-_FRONTIER = {"frontier": ("scan", "queue")}
-
-
-def _deveci(name: str, text: str, options: Mapping[str, tuple[str, ...]]) -> Algorithm:
-    homes = {
-        "cuda": "gpumatch.cuda.matching.apsb_apfb:run",
-        "reference": "gpumatch.reference.deveci2013:run",
-    }
-    reference = f"{_DEVECI}: {text}"
-    return Algorithm(name, "matching", True, reference, homes, options, is_variant=True)
-
-
-def _on_cpu(name: str, reference: str) -> Algorithm:
-    home = f"gpumatch.cpu.matching.{name.replace('-', '_')}:run"
-    return Algorithm(name, "matching", True, reference, {"cpu": home})
-
-
-def _on_both(cpu: str, cuda: str) -> dict[str, str]:
-    return {"cpu": f"gpumatch.cpu.assignment.{cpu}", "cuda": f"gpumatch.cuda.assignment.{cuda}"}
-
-
-_MATCHING = [
-    Algorithm(
-        "engine",
-        "matching",
-        True,
-        "ours; tree grafting after Azad, Buluç, Pothen, TPDS 2017",
-        {"cpu": "gpumatch.cpu.matching.engine:run", "cuda": "gpumatch.cuda.matching.engine:run"},
-    ),
-    _deveci("apfb-gpubfs-wr", "APFB with GPUBFS-WR", _LAUNCH | _FRONTIER),
-    _deveci("apfb-gpubfs", "APFB with GPUBFS", _LAUNCH),
-    _deveci("apsb-gpubfs-wr", "APsB with GPUBFS-WR", _LAUNCH | _FRONTIER),
-    _deveci("apsb-gpubfs", "APsB with GPUBFS", _LAUNCH),
-    _on_cpu("hk", "Hopcroft, Karp, SIAM J. Comput. 1973"),
-    _on_cpu("hkdw", "Duff, Wiberg, ACM TOMS 1988"),
-    _on_cpu("pfp", "Pothen, Fan, ACM TOMS 1990; fairness: Duff, Kaya, Uçar, ACM TOMS 2011"),
-    _on_cpu("p-hk", _AZAD),
-    _on_cpu("p-pfp", _AZAD),
-    _on_cpu("p-dbfs", _AZAD),
-]
-_ASSIGNMENT = [
-    Algorithm(
-        "engine",
-        "assignment",
-        True,
-        "ours; hungarian-tree while it finds columns, else auction",
-        {"cuda": "gpumatch.cuda.assignment.engine:run"},
-        fallback=_PATHS,
-    ),
-    Algorithm(
-        "shortest-augmenting-path",
-        "assignment",
-        True,
-        "Jonker, Volgenant, Computing 1987",
-        {"cpu": "gpumatch.cpu.assignment.shortest_augmenting_path:run"},
-    ),
-    Algorithm(
-        "hungarian-classical",
-        "assignment",
-        True,
-        f"{_DATE}: classical variant",
-        _on_both("hungarian_classical:run", "hungarian:run_classical")
-        | {"reference": "gpumatch.reference.date2016:run_classical"},
-    ),
-    Algorithm(
-        "hungarian-tree",
-        "assignment",
-        True,
-        f"{_DATE}: alternating tree variant",
-        _on_both("hungarian_tree:run", "hungarian:run_tree")
-        | {"reference": "gpumatch.reference.date2016:run_tree"},
-        {"search": ("levels", "stack")},
-    ),
-    Algorithm(
-        "auction",
-        "assignment",
-        True,
-        "Vasconcelos, Rosenhahn, EMMCVPR 2009",
-        _on_both("auction:run", "auction:run")
-        | {"reference": "gpumatch.reference.vasconcelos2009:run"},
-        {"finish": ("exact", "epsilon"), "convergence": ("counter", "reduction")},
-        matrices=2,  # the transposed one, where columns bid too
-        fallback=_PATHS,
-    ),
-    Algorithm(
-        "dgs",
-        "assignment",
-        False,
-        "Roverso, Naiem, El-Beltagy, El-Ansary, Haridi, INFOS 2010",
-        {
-            "cpu": "gpumatch.cpu.assignment.dgs:run",
-            "cuda": "gpumatch.mixed_dgs:run",
-            "reference": "gpumatch.reference.roverso2010:run",
-        },
-        {
-            "start": ("random", "greedy"),
-            "evaluation": ("auto", "global", "shared", "block", "cpu"),
-            "switching": ("auto", "sequential", "parallel"),
-        },
-        matrices=2,
-    ),
-]
-_TABLE = {algorithm.name: algorithm for algorithm in _MATCHING}
-_ASSIGNMENT_TABLE = {algorithm.name: algorithm for algorithm in _ASSIGNMENT}
-_DEFAULT = {"cpu": "engine", "cuda": "engine", "reference": "apfb-gpubfs-wr"}
-
-_STARTS = {
-    "cheap": {
-        "cpu": "gpumatch.cpu.matching.cheap:run",
-        "cuda": "gpumatch.cuda.matching.cheap:run",
-        "reference": "gpumatch.reference.deveci2013:cheap",
-    },
-    "karp-sipser": {"cpu": "gpumatch.cpu.matching.karp_sipser:run"},
-    "min-degree": {"cuda": "gpumatch.cuda.matching.min_degree:run"},
-    "none": dict.fromkeys(BACKENDS, "gpumatch.backends:no_start"),
-}
-
+_DEFAULT_MATCHING = {"cpu": "engine", "cuda": "engine", "reference": "apfb-gpubfs-wr"}
+_DEFAULT_ASSIGNMENT = {"cpu": "shortest-augmenting-path", "reference": "hungarian-tree"}
 # The searches repair what a cheap start leaves faster than Karp-Sipser finds a better one.
 _BEST_START = {("engine", "cuda"): "min-degree"}
 
 
-def algorithms(problem: str | None = None) -> list[Algorithm]:
-    """List the algorithms: name, problem, backends, exact or not, reference, options.
+class Choice(NamedTuple):
+    """What serves a call; the options are the algorithm's own, completed by their defaults."""
 
-    Parameters
-    ----------
-    problem : {"matching", "assignment"}, optional
-        List those for this problem only.
+    algorithm: Algorithm
+    backend: str
+    options: dict[str, str]
 
-    Examples
-    --------
-    >>> import gpumatch
-    >>> [a.name for a in gpumatch.algorithms("matching") if "cpu" in a.backends]
-    ['engine', 'hk', 'hkdw', 'pfp', 'p-hk', 'p-pfp', 'p-dbfs']
-    """
-    return [a for a in (*_MATCHING, *_ASSIGNMENT) if problem in (None, a.problem)]
+    def names(self) -> dict[str, str]:
+        """Who serves the call, for its statistics."""
+        return {"algorithm": self.algorithm.name, "backend": self.backend}
 
+    def search(self) -> Callable[[Any], bool]:
+        """The algorithm, told its options."""
+        return self._home.run_with(self.options)
 
-def choose(
-    algorithm: str, init: str, backend: str, *, on_device: bool, nnz: int
-) -> tuple[Algorithm, str, str]:
-    """The algorithm, the name of the start and the backend that serve a call."""
-    _check_name("backend", backend, BACKENDS)
-    _check_name("algorithm", algorithm, tuple(_TABLE))
-    _check_name("init", init, tuple(_STARTS))
-    needs = _who_needs_it(backend, algorithm=algorithm, init=init)
-    if backend == "auto":
-        backend = _where(algorithm, init, on_device, nnz)
-    chosen = _TABLE[_DEFAULT[backend] if algorithm == "auto" else algorithm]
-    if init == "auto":
-        init = _BEST_START.get((chosen.name, backend), "cheap")
-    _check_home(f"algorithm {chosen.name!r}", chosen.homes, backend, on_device)
-    _check_home(f"init={init!r}", _STARTS[init], backend, on_device)
-    _check_cuda(backend, needs)
-    return chosen, init, backend
+    def fallback(self) -> Callable[[AssignmentTask], bool] | None:
+        """What ends on the host what the GPU has no memory for; loaded when it is first called."""
+        function = self._home.fallback
+        return None if function is None else lambda task: load(function)(task)
+
+    @property
+    def _home(self) -> Home:
+        return self.algorithm.homes[self.backend]
 
 
-def choose_assignment(algorithm: str, backend: str, costs: Any) -> tuple[Algorithm, str]:
-    """The algorithm for an assignment of these costs and the backend that serve a call."""
-    _check_name("backend", backend, BACKENDS)
-    _check_name("algorithm", algorithm, tuple(_ASSIGNMENT_TABLE))
-    needs = _who_needs_it(backend, algorithm=algorithm)
-    if backend == "auto":
-        backend = _where_assigned(algorithm, costs)
-    if algorithm != "auto":
-        homes = _ASSIGNMENT_TABLE[algorithm].homes
-        _check_home(f"algorithm {algorithm!r}", homes, backend, costs.on_device)
-    _check_cuda(backend, needs)
+def choose_matching(
+    algorithm: str,
+    init: str,
+    backend: str,
+    options: Mapping[str, Any],
+    *,
+    on_device: bool,
+    nnz: int,
+) -> tuple[Choice, str]:
+    """What serves a matching of a graph with so many edges, and the name of its start."""
+    _check_name("init", init, STARTS)
+    asks = _asks("matching", algorithm, backend, options)
+    if init != "auto":
+        asks.append(_Ask(f"init={init!r}", tuple(STARTS[init])))
+    where = _where(asks, backend, on_device, lambda: nnz >= GPU_PAYS_FROM)
     if algorithm == "auto":
-        algorithm = _best_assignment(backend, costs)
-    return _ASSIGNMENT_TABLE[algorithm], backend
+        algorithm = _DEFAULT_MATCHING[where]
+    if init == "auto":
+        init = _BEST_START.get((algorithm, where), "cheap")
+    return _choice(table("matching")[algorithm], where, options), init
 
 
-def _where_assigned(algorithm: str, costs: Any) -> str:
-    """As `_where`, for costs."""
-    if costs.on_device:
-        return "cuda"
-    wanted = _ASSIGNMENT_TABLE["engine" if algorithm == "auto" else algorithm]
-    can_stay = algorithm == "auto" or "cpu" in wanted.homes
-    return "cpu" if can_stay and not _pays_on_gpu(wanted, costs) else "cuda"
+def choose_assignment(
+    algorithm: str, backend: str, options: Mapping[str, Any], costs: Costs
+) -> Choice:
+    """What serves an assignment of these costs."""
+    asks = _asks("assignment", algorithm, backend, options)
+    wanted = table("assignment")["engine" if algorithm == "auto" else algorithm]
+    where = _where(asks, backend, costs.on_device, lambda: _pays_on_gpu(wanted, costs))
+    if algorithm == "auto":
+        algorithm = _best_assignment(where, costs)
+    return _choice(table("assignment")[algorithm], where, options)
 
 
-def _pays_on_gpu(algorithm: Algorithm, costs: Any) -> bool:
-    """Whether costs on the host repay their copy to the GPU: dense ones, where there is room."""
-    if not costs.has_matrix or "cuda" not in algorithm.homes or costs.nnz < GPU_PAYS_FROM_PAIRS:
-        return False
-    return why_no_cuda() is None and _fits(costs, algorithm.matrices)
+# -- what a call asks for --------------------------------------------------------------------------
 
 
-def _best_assignment(backend: str, costs: Any) -> str:
-    """The fastest algorithm for an assignment, of those that have room.
+class _Ask(NamedTuple):
+    """Something that a call asks for, and the backends that have it."""
 
-    On a GPU, the auction alone takes sparse costs as they are; but where they are no integers, it
-    makes them dense in the end, if there is room, to close the gap.
-    """
-    if backend == "cpu":
-        return "shortest-augmenting-path"
-    if backend == "reference":
-        return "hungarian-tree"
-    if not costs.has_matrix:
-        few = costs.nnz < DENSE_PAYS_FROM * math.prod(costs.shape)
-        if (few and costs.is_integer) or not _fits(costs, 1):
-            return "auction"
-    return "engine"
+    what: str
+    backends: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"{self.what} runs on {' and '.join(map(repr, self.backends))}"
 
 
-def _fits(costs: Any, matrices: int) -> bool:
-    """Whether the GPU has memory for so many dense matrices of the costs, and all else."""
-    matrix = math.prod(costs.shape) * costs.itemsize
-    try:
-        module = module_for("kernels", on_device=True)
-        module.require_memory(
-            matrices * matrix + max(matrix // 4, costs.unfolding_bytes), "the costs"
-        )
-    except MemoryError:
-        return False
-    return True
+def _asks(problem: str, algorithm: str, backend: str, options: Mapping[str, Any]) -> list[_Ask]:
+    """What a named algorithm and its options ask for."""
+    _check_name("backend", backend, BACKENDS)
+    _check_name("algorithm", algorithm, table(problem))
+    if algorithm == "auto":
+        return []
+    wanted = table(problem)[algorithm]
+    _check_options(wanted, options)
+    return [
+        _Ask(f"algorithm {algorithm!r}", wanted.backends),
+        *(_ask_for(wanted, name, value) for name, value in options.items()),
+    ]
 
 
-def _check_home(what: str, homes: Mapping[str, str], backend: str, on_device: bool) -> None:
-    if backend not in homes:
-        there = " and ".join(map(repr, homes))
-        hint = ": pass backend='cpu' to copy the graph to the host" if on_device else ""
-        raise ValueError(f"{what} runs on {there}, not on {backend!r}{hint}")
+def _ask_for(algorithm: Algorithm, name: str, value: str) -> _Ask:
+    backends = (b for b, home in algorithm.homes.items() if home.takes({name: value}))
+    return _Ask(f"{name}={value!r}", tuple(backends))
 
 
-def _who_needs_it(backend: str, **arguments: str) -> str:
-    """How an error begins that a GPU is missing: with the argument that asks for one, if any."""
+def _check_name(argument: str, value: str, known: Iterable[str]) -> None:
+    if value not in ("auto", *known):
+        raise ValueError(f"{argument} must be 'auto' or one of {tuple(known)}; got {value!r}")
+
+
+def _check_options(algorithm: Algorithm, given: Mapping[str, Any]) -> None:
+    """Check that some home of the algorithm takes each option."""
+    for name, value in given.items():
+        known = algorithm.options.get(name)
+        if known is None:
+            others = ", ".join(map(repr, takers(algorithm.problem, name)))
+            raise TypeError(
+                f"algorithm {algorithm.name!r} takes no option {name!r}; these do: {others}"
+            )
+        if not isinstance(value, str) or value not in known:
+            raise ValueError(f"{name} must be one of {known}; got {value!r}")
+
+
+# -- where it runs ---------------------------------------------------------------------------------
+
+
+def _where(
+    asks: Collection[_Ask], backend: str, on_device: bool, pays_on_gpu: Callable[[], bool]
+) -> str:
+    """The backend that has all that is asked for and can run."""
+    needs = ""
     if backend == "auto":
-        for name, value in arguments.items():
-            if value != "auto":
-                return f"{name} {value!r} needs a GPU: "
-    return ""
+        backend = _best_backend(asks, on_device, pays_on_gpu)
+        needs = "".join(f"{ask.what} needs a GPU: " for ask in asks if "cpu" not in ask.backends)
+    for ask in asks:
+        if backend not in ask.backends:
+            can_move = on_device and all("cpu" in other.backends for other in asks)
+            hint = ": pass backend='cpu' to copy the data to the host" if can_move else ""
+            raise ValueError(f"{ask}, not on {backend!r}{hint}")
+    _check_cuda(backend, needs)
+    return backend
+
+
+def _best_backend(asks: Collection[_Ask], on_device: bool, pays_on_gpu: Callable[[], bool]) -> str:
+    """Device data stays on the device; host data goes there when that pays or nothing else can."""
+    if on_device:
+        return "cuda"
+    left = [b for b in BACKENDS if all(b in ask.backends for ask in asks)]
+    if not left:
+        raise ValueError(f"no backend has all that is asked for: {', '.join(map(str, asks))}")
+    if "cpu" not in left:
+        return "cuda"
+    pays = "cuda" in left and pays_on_gpu() and why_no_cuda() is None
+    return "cuda" if pays else "cpu"
 
 
 def _check_cuda(backend: str, needs: str) -> None:
@@ -310,98 +177,47 @@ def _check_cuda(backend: str, needs: str) -> None:
             raise RuntimeError(f"{needs}backend 'cuda' can't run: {reason}")
 
 
-def _check_name(argument: str, value: str, known: tuple[str, ...]) -> None:
-    if value not in ("auto", *known):
-        raise ValueError(f"{argument} must be 'auto' or one of {known}; got {value!r}")
+def _choice(algorithm: Algorithm, backend: str, options: Mapping[str, Any]) -> Choice:
+    """The algorithm there, with its options: those of one chosen by itself are checked now."""
+    _check_options(algorithm, options)
+    for name, value in options.items():
+        ask = _ask_for(algorithm, name, value)
+        if backend not in ask.backends:
+            raise ValueError(f"{ask}, not on {backend!r}")
+    return Choice(algorithm, backend, algorithm.homes[backend].completed(options))
 
 
-def _where(algorithm: str, init: str, on_device: bool, nnz: int) -> str:
-    """Device data stays on the device; host data goes there when that pays or nothing else can."""
-    if on_device:
-        return "cuda"
-    homes = {"cpu", "cuda"}
-    if algorithm != "auto":
-        homes &= _TABLE[algorithm].homes.keys()
-    if init != "auto":
-        homes &= _STARTS[init].keys()
-    pays = "cuda" in homes and nnz >= GPU_PAYS_FROM and why_no_cuda() is None
-    return "cpu" if "cpu" in homes and not pays else "cuda"
+# -- costs -----------------------------------------------------------------------------------------
 
 
-def start(init: str, backend: str) -> Callable[..., bool]:
-    """The function that makes the start `init` on `backend`."""
-    return load(_STARTS[init][backend])
+def _pays_on_gpu(algorithm: Algorithm, costs: Costs) -> bool:
+    """Whether costs on the host repay their copy to the GPU: dense ones, where there is room."""
+    if not costs.has_matrix or costs.nnz < GPU_PAYS_FROM_PAIRS or why_no_cuda() is not None:
+        return False
+    return _fits(costs, algorithm.homes["cuda"].matrices)
 
 
-def starts(backend: str) -> list[str]:
-    """Names of the starts that `backend` has."""
-    return [name for name, homes in _STARTS.items() if backend in homes]
+def _best_assignment(backend: str, costs: Costs) -> str:
+    """The fastest algorithm for an assignment, of those that have room.
+
+    On a GPU, the auction alone takes sparse costs as they are; but where they are no integers, it
+    makes them dense in the end, if there is room, to close the gap.
+    """
+    if backend != "cuda":
+        return _DEFAULT_ASSIGNMENT[backend]
+    if not costs.has_matrix:
+        few = costs.nnz < DENSE_PAYS_FROM * math.prod(costs.shape)
+        if (few and costs.is_integer) or not _fits(costs, 1):
+            return "auction"
+    return "engine"
 
 
-def checked_options(algorithm: Algorithm, backend: str, given: Mapping[str, Any]) -> dict[str, Any]:
-    """The algorithm's own keyword arguments, checked and completed."""
-    for name, value in given.items():
-        if name not in algorithm.options:
-            own = ", ".join(algorithm.options) or "none of its own"
-            raise TypeError(f"algorithm {algorithm.name!r} takes no option {name!r} ({own})")
-        if value not in algorithm.options[name]:
-            raise ValueError(f"{name} must be one of {algorithm.options[name]}; got {value!r}")
-    options = {name: values[0] for name, values in algorithm.options.items()} | dict(given)
-    if backend == "reference" and options.pop("frontier", "scan") != "scan":
-        raise ValueError("frontier='queue' runs on 'cuda', not on 'reference'")
-    return options
-
-
-def checked_seed(seed: int) -> int:
-    """The seed of a run, if it is one."""
-    if not isinstance(seed, Integral) or not 0 <= seed < 2**63:
-        raise ValueError(f"seed must be an integer in [0, 2**63); got {seed!r}")
-    return int(seed)
-
-
-def checked_threads(threads: int | None) -> int:
-    """The threads of a run: all cores this process may use where it is None."""
-    if threads is None:
-        if hasattr(os, "sched_getaffinity"):
-            return len(os.sched_getaffinity(0))
-        return os.cpu_count() or 1
-    if not isinstance(threads, Integral) or threads < 1:
-        raise ValueError(f"threads must be an integer >= 1; got {threads!r}")
-    return int(threads)
-
-
-def matching(name: str, backend: str) -> Callable[..., bool]:
-    """The function of a matching algorithm on `backend`."""
-    return load(_TABLE[name].homes[backend])
-
-
-def load(home: str) -> Callable[..., bool]:
-    """The function behind ``module:function``."""
-    module, function = home.split(":")
-    return getattr(importlib.import_module(module), function)
-
-
-def module_for(name: str, *, on_device: bool) -> Any:
-    """The module `name` of the side where the data lives."""
-    return importlib.import_module(f"gpumatch.{'cuda' if on_device else 'cpu'}.{name}")
-
-
-def no_start(_task: Any) -> bool:
-    """Begin from the matching as it is."""
+def _fits(costs: Costs, matrices: int) -> bool:
+    """Whether the GPU has memory for so many dense matrices of the costs, and all else."""
+    matrix = math.prod(costs.shape) * costs.itemsize
+    needed = matrices * matrix + max(matrix // 4, costs.unfolding_bytes)
+    try:
+        require_device_memory(needed, "the costs")
+    except MemoryError:
+        return False
     return True
-
-
-def why_no_cuda() -> str | None:
-    """None when a GPU can be used, else the reason why not and what would help."""
-    try:
-        import cupy
-    except ImportError as exc:
-        return f"CuPy is missing ({exc}): pip install 'gpumatch[cuda13]' (or cuda12)"
-    except OSError as exc:  # CuPy makes a folder for its kernels when it is imported
-        return f"CuPy cannot be imported ({exc}): set CUPY_CACHE_DIR to a folder it can write to"
-    try:
-        if cupy.cuda.runtime.getDeviceCount() > 0:
-            return None
-        return "there is no NVIDIA GPU on this machine"
-    except cupy.cuda.runtime.CUDARuntimeError as exc:
-        return f"no NVIDIA GPU answers ({exc}): install the NVIDIA driver"

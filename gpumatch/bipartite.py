@@ -29,7 +29,7 @@ from gpumatch.arrays import (
     is_sparse,
     is_sparse_torch,
 )
-from gpumatch.backends import module_for
+from gpumatch.homes import csr_for
 
 Csr = tuple[Any, Any]  # (indptr, indices)
 
@@ -208,7 +208,7 @@ class BipartiteGraph:
         In the order of whichever CSR is there; the one array may be that CSR's own.
         """
         arrays = self._either()
-        major, minor = _csr(arrays[1]).owners(*arrays), arrays[1]
+        major, minor = csr_for(arrays[1]).owners(*arrays), arrays[1]
         return (major, minor) if self.has_rows else (minor, major)
 
     def find(self, rows: Any, cols: Any) -> tuple[Any, Any]:
@@ -289,13 +289,13 @@ class BipartiteGraph:
     def _row_arrays(self) -> Csr:
         if self._rows is None:
             arrays = self._either()
-            self._rows = _csr(arrays[1]).transpose(*arrays, self.nrows)
+            self._rows = csr_for(arrays[1]).transpose(*arrays, self.nrows)
         return self._rows
 
     def _col_arrays(self) -> Csr:
         if self._cols is None:
             arrays = self._either()
-            self._cols = _csr(arrays[1]).transpose(*arrays, self.ncols)
+            self._cols = csr_for(arrays[1]).transpose(*arrays, self.ncols)
         return self._cols
 
     def _moved(self, convert: Any) -> BipartiteGraph:
@@ -375,7 +375,7 @@ def _parts_of_dense(source: Any) -> _Parts:
 def _parts_of_edges(rows: Any, cols: Any, shape: tuple[int, int]) -> _Parts:
     _check_range(rows, shape[0], "rows")
     _check_range(cols, shape[1], "cols")
-    return _Parts(shape, rows=_csr(rows).from_edges(rows, cols, shape[0]))
+    return _Parts(shape, rows=csr_for(rows).from_edges(rows, cols, shape[0]))
 
 
 def _parts_of_networkx(G: Any, row_nodes: Iterable[Hashable] | None) -> _Parts:
@@ -426,12 +426,12 @@ def _parts_of_csr(indptr: Any, indices: Any, shape: Any) -> _Parts:
     _check_one_home(indptr, indices, "indptr and indices")
     indices = _check_offsets(indptr, indices, nrows)
     _check_range(indices, ncols, "indices")
-    module = _csr(indices)
-    if module.is_canonical(indptr, indices):
+    tools = csr_for(indices)
+    if tools.is_canonical(indptr, indices):
         offsets = np.int32 if indices.size <= _MAX_INT32_OFFSET else np.int64
         rows = exactly(indptr, offsets), exactly(indices, np.int32)
     else:
-        rows = module.canonical(indptr, indices, nrows)
+        rows = tools.canonical(indptr, indices, nrows)
     return _Parts((nrows, ncols), rows=rows)
 
 
@@ -478,8 +478,3 @@ def _check_one_home(one: Any, other: Any, names: str) -> None:
 
 def _length_for(indices: Any) -> int:
     return int(indices.max()) + 1 if indices.size else 0
-
-
-def _csr(array: Any) -> Any:
-    """The module that orders and transposes CSR where the array lives."""
-    return module_for("csr", on_device=not isinstance(array, np.ndarray))

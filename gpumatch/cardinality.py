@@ -32,10 +32,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpumatch import backends, contracts
+from gpumatch import contracts
 from gpumatch.arrays import array_of
 from gpumatch.contracts import AssignmentTask, Solution
 from gpumatch.costs import TOO_LARGE, Costs, check_sums
+from gpumatch.homes import cover_for
+from gpumatch.registry import STARTS, table
 
 CARDINALITIES = ("full", "maximum", "any")
 
@@ -190,11 +192,10 @@ def _least_cover(task: AssignmentTask) -> tuple[np.ndarray, np.ndarray] | None:
     where, init = ("cuda", "cheap") if graph.on_device else ("cpu", "karp-sipser")
     mates = [array_of(graph.xp, m) for m in solution.mates]
     matching = task.matching(graph, *mates)
-    for step in (backends.start(init, where), backends.matching("engine", where)):
-        if not step(matching):
+    for home in (STARTS[init][where], table("matching")["engine"].homes[where]):
+        if not home.run_with({})(matching):
             return None
-    cover = backends.module_for("vertex_cover", on_device=graph.on_device).cover(graph, *mates)
-    solution.row_to_col[:], solution.col_to_row[:], *cover = (
-        array_of(np, part) for part in (*mates, *cover)
-    )
-    return tuple(cover)
+    cover = cover_for(graph)(graph, *mates)
+    solution.row_to_col[:], solution.col_to_row[:] = (array_of(np, mate) for mate in mates)
+    in_rows, in_cols = (array_of(np, marks) for marks in cover)
+    return in_rows, in_cols

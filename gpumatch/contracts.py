@@ -36,7 +36,16 @@ import numpy as np
 
 from gpumatch.arrays import count_matched
 
-__all__ = ["AssignmentTask", "Control", "Costs", "Graph", "MatchingTask", "Solution"]
+__all__ = [
+    "AssignmentTask",
+    "Control",
+    "Costs",
+    "Cover",
+    "CsrTools",
+    "Graph",
+    "MatchingTask",
+    "Solution",
+]
 
 
 class Control(Protocol):
@@ -83,6 +92,22 @@ class Graph(Protocol):
     def xp(self) -> Any: ...
 
 
+class CsrTools(Protocol):
+    """What orders and transposes CSR arrays on one side: a module of `cpu` or of `cuda`."""
+
+    def is_canonical(self, indptr: Any, indices: Any) -> bool: ...
+    def canonical(self, indptr: Any, indices: Any, nrows: int) -> tuple[Any, Any]: ...
+    def from_edges(self, rows: Any, cols: Any, nrows: int) -> tuple[Any, Any]: ...
+    def transpose(self, indptr: Any, indices: Any, ncols: int) -> tuple[Any, Any]: ...
+    def owners(self, indptr: Any, indices: Any) -> Any: ...
+
+
+class Cover(Protocol):
+    """Finds the vertex cover of a maximum matching: which rows and columns are in it."""
+
+    def __call__(self, graph: Graph, row_to_col: Any, col_to_row: Any) -> tuple[Any, Any]: ...
+
+
 class Costs(Protocol):
     """The costs of a problem; `gpumatch.costs.base.Costs` says what each of these is."""
 
@@ -98,6 +123,8 @@ class Costs(Protocol):
     def nbytes(self) -> int: ...
     @property
     def itemsize(self) -> int: ...
+    @property
+    def unfolding_bytes(self) -> int: ...
     @property
     def far(self) -> Any: ...
     @property

@@ -109,7 +109,7 @@ def min_weight_full_bipartite_matching(biadjacency: Any, maximize: bool = False)
         warn("explicit zero weights are removed before matching", stacklevel=2)
     nrows, ncols = matrix.shape
     try:
-        assignment = assign(_without_zeros(matrix), maximize=maximize)
+        assignment = assign(_without_zeros(matrix), maximize=bool(maximize))
     except InfeasibleError as exc:
         raise ValueError("no full matching exists") from exc
     if nrows > ncols:

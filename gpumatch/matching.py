@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
-import numpy as np
-
-from gpumatch import backends
+from gpumatch.arguments import checked_flag, checked_seed, checked_threads, refuse_unknown
 from gpumatch.arrays import array_of, count_matched, first_true
+from gpumatch.backends import choose_matching
 from gpumatch.bipartite import BipartiteGraph, as_bipartite
 from gpumatch.contracts import MatchingTask
 from gpumatch.control import Callback, Control, with_interrupts_result
+from gpumatch.homes import cover_for, no_mates
 from gpumatch.initial import initial_pairs
+from gpumatch.registry import STARTS
 
 
 @with_interrupts_result
 def maximum_matching(
     A: Any,
+    *,
     algorithm: str = "auto",
     init: str = "auto",
     backend: str = "auto",
@@ -96,23 +97,22 @@ def maximum_matching(
     >>> gm.verify(A, m).size
     2
     """
+    refuse_unknown(maximum_matching, "matching", options)
+    progress = checked_flag(progress, "progress")
     control = Control(time_limit=time_limit, progress=progress, callback=callback)
-    threads, seed = backends.checked_threads(threads), backends.checked_seed(seed)
+    threads, seed = checked_threads(threads), checked_seed(seed)
     with control.part("graph"):
         given = as_bipartite(A)
-    chosen, init, where = backends.choose(
-        algorithm, init, backend, on_device=given.on_device, nnz=given.nnz
+    choice, init = choose_matching(
+        algorithm, init, backend, options, on_device=given.on_device, nnz=given.nnz
     )
-    own_options = backends.checked_options(chosen, where, options)
-    start, search = backends.start(init, where), backends.load(chosen.homes[where])
-    if chosen.is_variant:
-        search = functools.partial(search, algorithm=chosen.name)
+    start, search = STARTS[init][choice.backend].run_with({}), choice.search()
     with control.part("transfer"):
-        graph = given.to_device() if where == "cuda" else given.to_host()
+        graph = given.to_device() if choice.backend == "cuda" else given.to_host()
     mates = _initial_mates(initial, graph)
     task = MatchingTask(graph, *mates, control, threads, seed)
     control.total = min(graph.shape)
-    stats = {"algorithm": chosen.name, "backend": where, "init": init, **own_options}
+    stats: dict[str, Any] = {**choice.names(), "init": init, **choice.options}
     stats["start_size"] = 0 if initial is None else count_matched(mates[0])
 
     proven = False
@@ -122,7 +122,7 @@ def maximum_matching(
             stats["start_size"] = count_matched(mates[0])
         if go_on and not control.tick(stats["start_size"]):
             with control.part("search"):
-                proven = search(task, **own_options)
+                proven = search(task)
     except KeyboardInterrupt as exc:
         best = _result(given, mates, False, stats, control)
         exc.result = best  # type: ignore[attr-defined]  # an attribute we add, and document
@@ -252,8 +252,8 @@ class Matching:
         if self._cover is None:
             if self._graph is None:
                 raise ValueError("the matching was pickled before it was maximum: no cover is kept")
-            vertex_cover = backends.module_for("vertex_cover", on_device=self._graph.on_device)
-            self._cover = vertex_cover.cover(self._graph, self.row_to_col, self.col_to_row)
+            cover = cover_for(self._graph)
+            self._cover = cover(self._graph, self.row_to_col, self.col_to_row)
         return self._cover
 
     def __getstate__(self) -> dict[str, Any]:
@@ -267,12 +267,7 @@ class Matching:
 
 def _initial_mates(initial: Any, graph: BipartiteGraph) -> tuple[Any, Any]:
     """Both mate arrays where the graph lives, holding `initial` or nothing."""
-    if graph.on_device:
-        module = backends.module_for("kernels", on_device=True)
-        module.require_memory(4 * sum(graph.shape), "a matching")
-        row_to_col, col_to_row = (module.unmatched(count) for count in graph.shape)
-    else:
-        row_to_col, col_to_row = (np.full(count, -1, np.int32) for count in graph.shape)
+    row_to_col, col_to_row = no_mates(graph)
     if initial is not None:
         rows, cols = initial_pairs(initial, graph.shape, graph.xp)
         stray = first_true(~graph.find(rows, cols)[1])

@@ -15,7 +15,6 @@ from numpy import asarray, ndarray
 
 from gpumatch.arrays import as_array
 from gpumatch.assignment import InfeasibleError, assign
-from gpumatch.backends import module_for
 from gpumatch.costs import DenseCosts
 
 __all__ = ["linear_sum_assignment"]
@@ -96,7 +95,9 @@ def _otherwise(cost_matrix: Any, values: Any, maximize: bool) -> tuple[Any, Any]
 @functools.cache
 def _small_dense() -> Any:
     """The module for small host matrices, imported with the first."""
-    return module_for("assignment.small_dense", on_device=False)
+    from gpumatch.cpu.assignment import small_dense
+
+    return small_dense
 
 
 def _by_assign(values: Any, maximize: bool) -> tuple[Any, Any]:
@@ -109,7 +110,7 @@ def _by_assign(values: Any, maximize: bool) -> tuple[Any, Any]:
             "according to the rule 'safe'"
         )
     try:
-        assignment = assign(_checked(values, maximize), maximize=maximize)
+        assignment = assign(_checked(values, maximize), maximize=bool(maximize))
     except InfeasibleError as exc:
         raise ValueError("cost matrix is infeasible") from exc
     return assignment.row_ind, assignment.col_ind

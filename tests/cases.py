@@ -16,7 +16,7 @@ import pytest
 from scipy.sparse import coo_array, csr_array
 
 import graphs
-from gpumatch import algorithms, backends
+from gpumatch import algorithms, registry
 from tests.pairwise import pairwise
 
 SMALL_SIZE = 3500  # vertices and edges; networkx recurses, and backend="reference" is slow
@@ -146,10 +146,9 @@ class Run(NamedTuple):
 def _runs() -> Iterator[Run]:
     for algorithm in algorithms("matching"):
         for backend in algorithm.backends:
-            for values in itertools.product(*algorithm.options.values()):
-                options = dict(zip(algorithm.options, values))
-                if backend == "cuda" or options.get("frontier") != "queue":
-                    yield Run(algorithm.name, backend, options)
+            known = algorithm.homes[backend].values
+            for values in itertools.product(*known.values()):
+                yield Run(algorithm.name, backend, dict(zip(known, values)))
 
 
 def param(run: Run, *others, name: str = ""):
@@ -160,7 +159,7 @@ def param(run: Run, *others, name: str = ""):
 RUNS = list(_runs())
 EVERY_RUN = [param(run) for run in RUNS]
 EVERY_START = [
-    param(run, init, name=f"-{init}") for run in RUNS for init in backends.starts(run.backend)
+    param(run, init, name=f"-{init}") for run in RUNS for init in registry.starts(run.backend)
 ]
 
 
@@ -173,7 +172,7 @@ def _is_quick(run: Run, init: str, case: Case) -> bool:
 EVERY_CASE = [
     param(run, init, case, name=f"-{init}-{case.name}")
     for run in RUNS
-    for init in backends.starts(run.backend)
+    for init in registry.starts(run.backend)
     for case in CASES
     if _is_quick(run, init, case)
 ]

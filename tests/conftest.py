@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from gpumatch.backends import why_no_cuda
+from gpumatch.devices import why_no_cuda
 from tests.gpu_record import GpuRecord
 from tests.numba_cache import use_folder
 

@@ -451,7 +451,28 @@ def test_the_hall_violator_is_on_the_exception(run, shape):
             ValueError,
             "not on 'reference'",
         ),
-        ({"launch": "ct"}, TypeError, "takes no option 'launch'"),
+        ({"launch": "ct"}, TypeError, "^assign got an unexpected argument 'launch'$"),
+        (
+            {"maximise": True},
+            TypeError,
+            r"^assign got an unexpected argument 'maximise'; did you mean 'maximize'\?$",
+        ),
+        ({"cost_limt": 3}, TypeError, r"argument 'cost_limt'; did you mean 'cost_limit'\?$"),
+        ({"row_nodes": []}, TypeError, "^assign got an unexpected argument 'row_nodes'$"),
+        ({"finsh": "exact"}, TypeError, r"argument 'finsh'; did you mean 'finish'\?$"),
+        (
+            {"finish": "epsilon"},
+            TypeError,
+            "'shortest-augmenting-path' takes no option 'finish'; these do: 'auction'$",
+        ),
+        (
+            {"algorithm": "auction", "finish": "best"},
+            ValueError,
+            r"finish must be one of \('exact', 'epsilon'\); got 'best'",
+        ),
+        ({"maximize": "no"}, TypeError, "maximize must be True or False; got 'no'"),
+        ({"maximize": 0.1}, TypeError, "maximize must be True or False; got 0.1"),
+        ({"progress": 1}, TypeError, "progress must be True or False; got 1"),
         ({"seed": -1}, ValueError, "seed"),
         ({"threads": 0}, ValueError, "threads"),
         (
@@ -467,6 +488,17 @@ def test_the_hall_violator_is_on_the_exception(run, shape):
 def test_wrong_arguments_are_named(arguments, error, message):
     with pytest.raises(error, match=message):
         gm.assign(**{"C": [[1, 2], [3, 4]]} | arguments)
+
+
+def test_all_but_the_costs_is_given_by_name():
+    with pytest.raises(TypeError, match="positional argument"):
+        gm.assign([[1, 2], [3, 4]], 0.1)
+
+
+def test_numpy_bools_are_bools():
+    a = gm.assign([[1, 2], [4, 3]], maximize=np.True_, progress=np.False_)
+    assert a.objective == 6
+    assert a.maximize is True
 
 
 def test_the_callers_costs_are_not_changed():

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import inspect
 import sys
-from types import SimpleNamespace
 from typing import NamedTuple
 
 import pytest
 
 import gpumatch as gm
-from gpumatch import backends
-from gpumatch.backends import choose, choose_assignment
+from gpumatch import backends, registry
+from gpumatch.backends import choose_assignment, choose_matching
+from gpumatch.devices import why_no_cuda
 
 LARGE = {"on_device": False, "nnz": 10**9}
 TINY = {"on_device": False, "nnz": 10}
@@ -25,6 +26,18 @@ def gpu(monkeypatch):
 @pytest.fixture
 def no_gpu(monkeypatch):
     monkeypatch.setattr(backends, "why_no_cuda", lambda: "no NVIDIA GPU: install X")
+
+
+def chosen_for_graph(algorithm, init, backend, options={}, **data):  # noqa: B006
+    """Names of what serves a matching."""
+    choice, init = choose_matching(algorithm, init, backend, options, **data)
+    return choice.algorithm.name, init, choice.backend
+
+
+def chosen_for_costs(algorithm, backend, costs, options={}):  # noqa: B006
+    """Names of what serves an assignment."""
+    choice = choose_assignment(algorithm, backend, options, costs)
+    return choice.algorithm.name, choice.backend
 
 
 @pytest.mark.parametrize(
@@ -42,14 +55,13 @@ def no_gpu(monkeypatch):
 )
 @pytest.mark.usefixtures("gpu")
 def test_with_a_gpu(names, data, expected):
-    chosen, init, backend = choose(*names, **data)
-    assert (chosen.name, init, backend) == expected
+    assert chosen_for_graph(*names, **data) == expected
 
 
 @pytest.mark.parametrize(("entries", "backend"), [(99_999, "cpu"), (100_000, "cuda")])
 @pytest.mark.usefixtures("gpu")
 def test_the_size_from_which_graphs_of_the_host_go_to_the_gpu(entries, backend):
-    assert choose("auto", "auto", "auto", on_device=False, nnz=entries)[2] == backend
+    assert chosen_for_graph("auto", "auto", "auto", on_device=False, nnz=entries)[2] == backend
 
 
 SAP, TREE, ENGINE = "shortest-augmenting-path", "hungarian-tree", "engine"
@@ -77,8 +89,7 @@ def room_for(nbytes, monkeypatch):
         if needed > nbytes:
             raise MemoryError(purpose)
 
-    module = SimpleNamespace(require_memory=require_memory)
-    monkeypatch.setattr(backends, "module_for", lambda name, *, on_device: module)
+    monkeypatch.setattr(backends, "require_device_memory", require_memory)
 
 
 MATRIX = 30_000 * 50_000 * 4
@@ -104,23 +115,22 @@ SMALL = Costs(shape=(2, 5), nnz=10)
 @pytest.mark.usefixtures("gpu")
 def test_assignment_with_a_gpu(names, data, expected, monkeypatch):
     room_for(MATRIX * 5 // 4, monkeypatch)
-    chosen, backend = choose_assignment(*names, data)
-    assert (chosen.name, backend) == expected
+    assert chosen_for_costs(*names, data) == expected
 
 
 @pytest.mark.parametrize(("pairs", "backend"), [(1_999_999, "cpu"), (2_000_000, "cuda")])
 @pytest.mark.usefixtures("gpu")
 def test_the_size_from_which_costs_of_the_host_go_to_the_gpu(pairs, backend, monkeypatch):
     room_for(MATRIX, monkeypatch)
-    assert choose_assignment("auto", "auto", Costs((1, pairs), nnz=pairs))[1] == backend
+    assert chosen_for_costs("auto", "auto", Costs((1, pairs), nnz=pairs))[1] == backend
 
 
 @pytest.mark.usefixtures("gpu")
 def test_host_costs_that_the_gpu_has_no_room_for_stay_on_the_cpu(monkeypatch):
     room_for(MATRIX, monkeypatch)
-    assert choose_assignment("auto", "auto", Costs())[1] == "cpu"
-    assert choose_assignment("auto", "cuda", Costs())[1] == "cuda"
-    assert choose_assignment("auto", "auto", Costs(on_device=True))[1] == "cuda"
+    assert chosen_for_costs("auto", "auto", Costs())[1] == "cpu"
+    assert chosen_for_costs("auto", "cuda", Costs())[1] == "cuda"
+    assert chosen_for_costs("auto", "auto", Costs(on_device=True))[1] == "cuda"
 
 
 @pytest.mark.parametrize("algorithm", ["auction", "dgs"])
@@ -128,7 +138,7 @@ def test_host_costs_that_the_gpu_has_no_room_for_stay_on_the_cpu(monkeypatch):
 def test_a_transposed_matrix_needs_room_too(algorithm, monkeypatch):
     for matrices, expected in ((2, "cpu"), (3, "cuda")):
         room_for(matrices * MATRIX, monkeypatch)
-        assert choose_assignment(algorithm, "auto", Costs())[1] == expected
+        assert chosen_for_costs(algorithm, "auto", Costs())[1] == expected
 
 
 SPARSE = Costs(shape=(1000, 1000), on_device=True, has_matrix=False, nnz=10_000, itemsize=8)
@@ -153,30 +163,27 @@ def test_sparse_costs_are_made_dense_where_that_pays_and_there_is_room(
 ):
     room_for(room, monkeypatch)
     for costs, backend in ((data, "auto"), (data._replace(on_device=False), "cuda")):
-        chosen, where = choose_assignment("auto", backend, costs)
-        assert (chosen.name, where) == (expected, "cuda")
-    assert choose_assignment(TREE, "cuda", data)[0].name == TREE
-    assert choose_assignment("auto", "cpu", data)[0].name == SAP
+        assert chosen_for_costs("auto", backend, costs) == (expected, "cuda")
+    assert chosen_for_costs(TREE, "cuda", data)[0] == TREE
+    assert chosen_for_costs("auto", "cpu", data)[0] == SAP
 
 
 @pytest.mark.usefixtures("no_gpu")
 def test_assignment_without_a_gpu():
-    chosen, backend = choose_assignment("auto", "auto", Costs())
-    assert (chosen.name, backend) == (SAP, "cpu")
+    assert chosen_for_costs("auto", "auto", Costs()) == (SAP, "cpu")
     with pytest.raises(RuntimeError, match=r"^backend 'cuda' can't run: .* install X$"):
-        choose_assignment("auto", "cuda", SPARSE)
+        choose_assignment("auto", "cuda", {}, SPARSE)
 
 
 @pytest.mark.usefixtures("gpu")
 def test_a_start_that_the_cpu_alone_has_keeps_large_graphs_there():
-    chosen, _, backend = choose("auto", "karp-sipser", "auto", **LARGE)
-    assert (chosen.name, backend) == ("engine", "cpu")
+    expected = ("engine", "karp-sipser", "cpu")
+    assert chosen_for_graph("auto", "karp-sipser", "auto", **LARGE) == expected
 
 
 @pytest.mark.usefixtures("no_gpu")
 def test_without_a_gpu_host_data_stays_on_the_cpu():
-    chosen, init, backend = choose("auto", "auto", "auto", **LARGE)
-    assert (chosen.name, init, backend) == ("engine", "cheap", "cpu")
+    assert chosen_for_graph("auto", "auto", "auto", **LARGE) == ("engine", "cheap", "cpu")
 
 
 @pytest.mark.parametrize(
@@ -185,19 +192,19 @@ def test_without_a_gpu_host_data_stays_on_the_cpu():
         (("auto", "auto", "cuda"), ""),
         (("apfb-gpubfs", "auto", "cuda"), ""),
         (("apfb-gpubfs", "auto", "auto"), "algorithm 'apfb-gpubfs' needs a GPU: "),
-        (("auto", "min-degree", "auto"), "init 'min-degree' needs a GPU: "),
+        (("auto", "min-degree", "auto"), "init='min-degree' needs a GPU: "),
     ],
 )
 @pytest.mark.usefixtures("no_gpu")
 def test_asking_for_a_gpu_without_one_says_what_to_install(names, asked):
     with pytest.raises(RuntimeError, match=rf"^{asked}backend 'cuda' can't run: .* install X$"):
-        choose(*names, **TINY)
+        chosen_for_graph(*names, **TINY)
 
 
 @pytest.mark.usefixtures("gpu")
 def test_cpu_algorithms_do_not_take_device_data_silently():
-    with pytest.raises(ValueError, match="pass backend='cpu' to copy the graph to the host"):
-        choose("hk", "auto", "auto", **DEVICE)
+    with pytest.raises(ValueError, match="pass backend='cpu' to copy the data to the host"):
+        chosen_for_graph("hk", "auto", "auto", **DEVICE)
 
 
 def test_without_cupy_the_package_to_install_is_named(monkeypatch):
@@ -210,7 +217,7 @@ def test_a_cupy_that_cannot_write_its_cache_is_no_gpu(monkeypatch, tmp_path):
     (tmp_path / "cupy.py").write_text("raise PermissionError(13, 'Permission denied', '/nowhere')")
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(sys.modules, "cupy", raising=False)
-    reason = backends.why_no_cuda()
+    reason = why_no_cuda()
     assert reason is not None
     assert "'/nowhere'" in reason
     assert "CUPY_CACHE_DIR" in reason
@@ -242,7 +249,7 @@ class FakeRuntime:
 def test_why_no_cuda_tells_apart_what_is_missing(devices, reason, monkeypatch):
     cupy = pytest.importorskip("cupy")
     monkeypatch.setattr(cupy.cuda, "runtime", FakeRuntime(devices))
-    assert backends.why_no_cuda() == reason
+    assert why_no_cuda() == reason
 
 
 # -- the table -------------------------------------------------------------------------------------
@@ -258,17 +265,123 @@ def test_the_table_lists_every_algorithm_where_it_runs():
     assert all(a.problem == "matching" and a.exact and a.reference for a in table.values())
 
 
-@pytest.mark.parametrize(
-    "home",
-    sorted(
-        {
-            home
-            for homes in [*(a.homes for a in gm.algorithms()), *backends._STARTS.values()]
-            for home in homes.values()
-        }
-    ),
-)
-def test_every_home_holds_a_function(home):
-    if ".cuda." in home:
+def functions():
+    """Every function that the table names."""
+    for homes in (*(a.homes for a in gm.algorithms()), *registry.STARTS.values()):
+        for home in homes.values():
+            yield home.function
+            if home.fallback is not None:
+                yield home.fallback
+
+
+@pytest.mark.parametrize("function", sorted(set(functions())))
+def test_every_home_holds_a_function(function):
+    if ".cuda." in function or "mixed" in function:
         pytest.importorskip("cupy")
-    assert callable(backends.load(home))
+    assert callable(registry.load(function))
+
+
+@pytest.mark.parametrize("problem", ["match", "", "Matching", 3])
+def test_algorithms_for_no_known_problem_are_refused(problem):
+    with pytest.raises(ValueError, match=r"problem must be None or one of .*'matching'"):
+        gm.algorithms(problem)
+
+
+# -- options ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "options", "costs", "backend"),
+    [
+        ("auction", {}, SMALL, "cpu"),
+        ("auction", {"convergence": "counter"}, SMALL, "cpu"),
+        ("auction", {"convergence": "reduction"}, SMALL, "cuda"),
+        ("auction", {"convergence": "reduction"}, SMALL._replace(has_matrix=False), "cuda"),
+        ("hungarian-tree", {"search": "levels"}, Costs(), "cuda"),
+        ("hungarian-tree", {"search": "stack"}, Costs(), "cpu"),
+        ("dgs", {"evaluation": "cpu"}, Costs(), "cpu"),
+        ("dgs", {"evaluation": "block"}, SMALL, "cuda"),
+        ("dgs", {"start": "greedy", "switching": "parallel"}, SMALL, "cuda"),
+    ],
+)
+@pytest.mark.usefixtures("gpu")
+def test_options_choose_where_an_assignment_runs(algorithm, options, costs, backend, monkeypatch):
+    room_for(10 * MATRIX, monkeypatch)
+    assert chosen_for_costs(algorithm, "auto", costs, options) == (algorithm, backend)
+
+
+@pytest.mark.usefixtures("no_gpu")
+def test_an_option_that_needs_a_gpu_says_so():
+    with pytest.raises(RuntimeError, match=r"^convergence='reduction' needs a GPU: backend 'cuda'"):
+        gm.assign([[1]], algorithm="auction", convergence="reduction")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("hungarian-tree", "reference", {"search": "stack"}), "search='stack' runs on 'cpu', not"),
+        (("auction", "cpu", {"convergence": "reduction"}), "on 'cuda' and 'reference', not on 'cp"),
+        (("dgs", "cuda", {"evaluation": "cpu"}), "evaluation='cpu' runs on 'cpu', not on 'cuda'$"),
+        (
+            ("dgs", "auto", {"evaluation": "cpu", "switching": "parallel"}),
+            "no backend has all that is asked for: .*evaluation='cpu' runs on 'cpu', switching=",
+        ),
+    ],
+)
+@pytest.mark.usefixtures("gpu")
+def test_options_that_a_backend_lacks_are_refused_before_anything_runs(arguments, message):
+    algorithm, backend, options = arguments
+    with pytest.raises(ValueError, match=message):
+        choose_assignment(algorithm, backend, options, SMALL)
+
+
+@pytest.mark.usefixtures("gpu")
+def test_options_that_the_cpu_alone_has_do_not_move_device_data():
+    costs = SMALL._replace(on_device=True)
+    with pytest.raises(ValueError, match=r"^search='stack' runs on 'cpu', .* pass backend='cpu'"):
+        choose_assignment("hungarian-tree", "auto", {"search": "stack"}, costs)
+
+
+def test_options_of_an_algorithm_that_is_chosen_by_itself_are_checked_too():
+    choice, _ = choose_matching("auto", "auto", "reference", {"launch": "mt"}, **TINY)
+    assert choice.options == {"launch": "mt", "frontier": "scan"}
+    with pytest.raises(ValueError, match="frontier='queue' runs on 'cuda', not on 'reference'"):
+        choose_matching("auto", "auto", "reference", {"frontier": "queue"}, **TINY)
+    with pytest.raises(TypeError, match="algorithm 'engine' takes no option 'launch'"):
+        choose_matching("auto", "auto", "cpu", {"launch": "mt"}, **TINY)
+
+
+EVERY_HOME = [
+    pytest.param(home, id=f"{algorithm.name}-{backend}")
+    for algorithm in gm.algorithms()
+    for backend, home in algorithm.homes.items()
+]
+
+
+@pytest.mark.parametrize("home", EVERY_HOME)
+def test_a_home_s_function_takes_the_options_that_it_declares(home):
+    """All of them by name, and no others that the table does not fix."""
+    if ".cuda." in home.function or "mixed" in home.function:
+        pytest.importorskip("cupy")
+    parameters = inspect.signature(registry.load(home.function)).parameters
+    taken = {name for name, p in parameters.items() if p.kind is p.KEYWORD_ONLY}
+    assert home.options.keys() | home.fixed.keys() <= taken
+    for name, values in home.options.items():
+        assert parameters[name].default in (parameters[name].empty, values[0])
+    assert taken - home.options.keys() - home.fixed.keys() <= {"patience"}
+    assert not home.only.keys() & taken
+
+
+def test_public_options_are_those_of_all_homes_the_default_first():
+    options = {a.name: a.options for a in gm.algorithms() if a.options}
+    assert options["dgs"] == {
+        "start": ("random", "greedy"),
+        "evaluation": ("auto", "global", "shared", "block", "cpu"),
+        "switching": ("auto", "sequential", "parallel"),
+    }
+    assert options["auction"] == {
+        "finish": ("exact", "epsilon"),
+        "convergence": ("counter", "reduction"),
+    }
+    assert options["hungarian-tree"] == {"search": ("levels", "stack")}
+    assert options["apfb-gpubfs-wr"] == {"launch": ("ct", "mt"), "frontier": ("scan", "queue")}

@@ -15,7 +15,7 @@ import gpumatch as gm
 import gpumatch.assignment
 import gpumatch.matching
 import graphs
-from gpumatch import backends, control
+from gpumatch import control, registry
 from gpumatch.control import Control, Progress
 from tests.cases import EVERY_START
 
@@ -148,10 +148,12 @@ def test_ctrl_c_in_the_middle_of_an_augmentation_leaves_a_matching(monkeypatch):
         task.col_to_row[:] = [0, 3, 2]
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(backends, "load", lambda home: broken_off)
-    monkeypatch.setattr(backends, "start", lambda *_: backends.no_start)
+    monkeypatch.setitem(registry.STARTS, "none", {"cpu": registry.Home("start")})
+    monkeypatch.setattr(
+        registry, "load", lambda name: registry.no_start if name == "start" else broken_off
+    )
     with pytest.raises(KeyboardInterrupt) as caught:
-        gm.maximum_matching(np.ones((4, 3)))
+        gm.maximum_matching(np.ones((4, 3)), init="none")
     m = caught.value.result
     assert m.row_to_col.tolist() == [0, -1, -1, 1]
     assert m.col_to_row.tolist() == [0, 3, -1]

@@ -25,7 +25,7 @@ import pytest
 import bench.__main__
 import gpumatch
 import graphs.__main__
-from gpumatch import BipartiteGraph, backends, cli
+from gpumatch import BipartiteGraph, backends, cli, registry
 from gpumatch.contracts import MatchingTask
 from gpumatch.control import Control
 from gpumatch.io import collection
@@ -279,9 +279,10 @@ def test_table_of_memory_on_the_cpu(names, most, shape):
 
 def home_of(name):
     """The function of an algorithm or a start on the CPU."""
-    if name in backends.starts("cpu"):
-        return backends.start(name, "cpu")
-    return backends.load(next(a.homes["cpu"] for a in gpumatch.algorithms() if a.name == name))
+    if name in registry.starts("cpu"):
+        return registry.STARTS[name]["cpu"].run_with({})
+    algorithms = gpumatch.algorithms()
+    return next(a.homes["cpu"] for a in algorithms if a.name == name).run_with({})
 
 
 def peak_memory(run, graph):

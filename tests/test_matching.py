@@ -16,7 +16,7 @@ from scipy.sparse.csgraph import maximum_bipartite_matching
 
 import gpumatch as gm
 import graphs
-from gpumatch import backends
+from gpumatch import arguments, registry
 from gpumatch.bipartite import BipartiteGraph
 from gpumatch.cpu.numba_tools.workers import Workers
 from gpumatch.matching import Matching
@@ -157,29 +157,30 @@ def test_sequential_algorithms_use_one_thread_whatever_is_asked(algorithm, monke
 
 def test_all_cores_of_the_process_are_used_unless_told(monkeypatch):
     monkeypatch.setattr("os.sched_getaffinity", lambda process: {0, 2, 5}, raising=False)
-    assert backends.checked_threads(None) == 3
+    assert arguments.checked_threads(None) == 3
     monkeypatch.delattr("os.sched_getaffinity")  # as on macOS and Windows
     monkeypatch.setattr("os.cpu_count", lambda: 7)
-    assert backends.checked_threads(None) == 7
+    assert arguments.checked_threads(None) == 7
 
 
 @pytest.mark.parametrize("run", EVERY_RUN)
 def test_what_is_asked_for_reaches_the_algorithm(run, monkeypatch):
     calls = []
 
-    def load(home):
-        return lambda task, **own: calls.append((home, task, own))
+    def load(function):
+        if function.endswith("no_start"):
+            return registry.no_start
+        return lambda task, **own: calls.append((function, task, own))
 
-    monkeypatch.setattr(backends, "load", load)
-    monkeypatch.setattr(backends, "start", lambda *_: backends.no_start)
-    gm.maximum_matching(SPARSE, seed=5, threads=3, **run.arguments)
-    ((home, task, arguments),) = calls
+    monkeypatch.setattr(registry, "load", load)
+    gm.maximum_matching(SPARSE, init="none", seed=5, threads=3, **run.arguments)
+    ((function, task, told),) = calls
     (algorithm,) = (a for a in gm.algorithms("matching") if a.name == run.algorithm)
-    assert home == algorithm.homes[run.backend]
-    named = {"algorithm": run.algorithm} if algorithm.is_variant else {}
-    own = {k: v for k, v in run.options.items() if k != "frontier" or run.backend == "cuda"}
+    assert function == algorithm.homes[run.backend].function
+    home = algorithm.homes[run.backend]
+    own = {name: value for name, value in run.options.items() if name in home.options}
     assert (task.seed, task.threads) == (5, 3)
-    assert arguments == named | own
+    assert told == {**home.fixed, **own}
 
 
 # -- statistics ------------------------------------------------------------------------------------
@@ -289,12 +290,25 @@ def test_an_initial_matching_may_be_unsigned_or_empty():
             ValueError,
             "init='karp-sipser' runs on .*, not on 'reference'",
         ),
-        ({"algorithm": "hk", "launch": "ct"}, TypeError, "'hk' takes no option 'launch'"),
-        ({"fast": "yes"}, TypeError, "takes no option 'fast'"),
+        (
+            {"algorithm": "hk", "launch": "ct"},
+            TypeError,
+            "'hk' takes no option 'launch'; these do: 'apfb-gpubfs-wr', .* 'apsb-gpubfs'$",
+        ),
+        ({"launch": "ct", "backend": "cpu"}, TypeError, "'engine' takes no option 'launch'"),
+        ({"fast": "yes"}, TypeError, "^maximum_matching got an unexpected argument 'fast'$"),
+        (
+            {"row_nodes": [1]},
+            TypeError,
+            "^maximum_matching got an unexpected argument 'row_nodes'$",
+        ),
+        ({"thread": 2}, TypeError, r"argument 'thread'; did you mean 'threads'\?$"),
+        ({"lanch": "ct"}, TypeError, r"argument 'lanch'; did you mean 'launch'\?$"),
+        ({"progress": "no"}, TypeError, "progress must be True or False; got 'no'"),
         (
             {"algorithm": "apfb-gpubfs", "backend": "reference", "frontier": "scan"},
             TypeError,
-            r"takes no option 'frontier' \(launch\)",
+            "takes no option 'frontier'; these do: 'apfb-gpubfs-wr', 'apsb-gpubfs-wr'$",
         ),
         (
             {"algorithm": "apfb-gpubfs", "backend": "reference", "launch": "xt"},
@@ -320,6 +334,11 @@ def test_an_initial_matching_may_be_unsigned_or_empty():
 def test_wrong_arguments_are_named(arguments, error, message):
     with pytest.raises(error, match=message):
         gm.maximum_matching(TWO_BY_THREE, **arguments)
+
+
+def test_all_but_the_graph_is_given_by_name():
+    with pytest.raises(TypeError, match="positional argument"):
+        gm.maximum_matching(TWO_BY_THREE, "hk")
 
 
 @pytest.mark.parametrize("seed", [np.int32(5), np.uint64(5), 5])

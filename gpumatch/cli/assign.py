@@ -8,8 +8,8 @@ import functools
 import math
 from typing import TYPE_CHECKING, Any
 
-from gpumatch.backends import algorithms
 from gpumatch.cli import running
+from gpumatch.registry import algorithms
 
 if TYPE_CHECKING:
     from gpumatch.assignment import Assignment

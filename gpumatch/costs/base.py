@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from gpumatch.arrays import first_true
-from gpumatch.backends import module_for
 from gpumatch.bipartite import BipartiteGraph
+from gpumatch.homes import require_device_memory
 
 __all__ = ["TOO_LARGE", "Costs", "check_sums", "extent_of", "row_tiles", "sum_dtype"]
 
@@ -224,7 +224,7 @@ class Costs(ABC):
         """Check, on a GPU, that it has memory for a matrix and some bytes more."""
         if self.on_device:
             nbytes = math.prod(shape) * np.dtype(dtype).itemsize + extra
-            module_for("kernels", on_device=True).require_memory(nbytes, "a copy of the costs")
+            require_device_memory(nbytes, "a copy of the costs")
 
 
 # -- checks ----------------------------------------------------------------------------------------

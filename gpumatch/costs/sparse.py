@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from gpumatch.arrays import any_true, array_of, as_array, exactly, is_instance
-from gpumatch.backends import module_for
 from gpumatch.bipartite import BipartiteGraph
 from gpumatch.costs.base import Costs, extent_of, sum_dtype, tile_size
+from gpumatch.homes import csr_for
 
 __all__ = ["SparseCosts"]
 
@@ -102,7 +102,7 @@ class SparseCosts(Costs):
     def tile(self, rows: slice) -> tuple[Any, Any, Any]:
         begin, end = int(self.indptr[rows.start]), int(self.indptr[rows.stop])
         indptr, cols = self.indptr[rows.start : rows.stop + 1] - begin, self.indices[begin:end]
-        own = module_for("csr", on_device=self.on_device).owners(indptr, cols) + rows.start
+        own = csr_for(cols).owners(indptr, cols) + rows.start
         return own, cols, self.weights[begin:end]
 
     def at(self, rows: Any, cols: Any) -> Any:
@@ -225,7 +225,7 @@ def _csr_of(source: Any) -> tuple[Any, Any, Any, Any]:
 def _summed(graph: BipartiteGraph, indptr: Any, indices: Any, weights: Any) -> Any:
     """The weights in the graph's order, those of repeated entries summed."""
     xp = graph.xp
-    rows = module_for("csr", on_device=graph.on_device).owners(indptr, indices)
+    rows = csr_for(indices).owners(indptr, indices)
     order = _order(xp, rows, indices)
     rows, cols = rows[order], indices[order]
     is_first = xp.ones(order.size, bool)

@@ -72,7 +72,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -471,13 +470,11 @@ class _Stopped(Exception):
     """Control asked to stop."""
 
 
-def run(task: AssignmentTask, *, algorithm: str, search: str = "levels") -> bool:
+def run(task: AssignmentTask, *, algorithm: str) -> bool:
     """Match the rows at least cost, as `gpumatch.assignment` tells; True unless stopped.
 
     Begins from nothing, whatever is given: the paper does. ``seed`` fixes the order of the threads.
     """
-    if search != "levels":
-        raise ValueError(f"search={search!r} runs on 'cpu', not on 'reference'")
     costs, control = task.costs, task.control
     (row_to_col, col_to_row), (row_dual, col_dual) = task.mates, task.duals
     values = dense_matrix(costs, task.limit)
@@ -509,7 +506,3 @@ def run(task: AssignmentTask, *, algorithm: str, search: str = "levels") -> bool
     except _Stopped:
         return False
     return True
-
-
-run_classical = partial(run, algorithm="hungarian-classical")
-run_tree = partial(run, algorithm="hungarian-tree")

@@ -298,24 +298,16 @@ SWITCHING = {
 }
 
 
-def run(
-    task: AssignmentTask,
-    *,
-    start: str = "random",
-    evaluation: str = "auto",
-    switching: str = "auto",
-) -> bool:
+def run(task: AssignmentTask, *, start: str = "random", switching: str = "auto") -> bool:
     """Assign the rows, as `gpumatch.cpu.assignment.dgs.run`, by the paper's kernels.
+
+    A thread evaluates all differences of an agent, or of a job.
 
     Parameters
     ----------
-    evaluation : {"auto", "global"}
-        A thread evaluates all differences of an agent, or of a job.
     switching : {"auto", "sequential", "parallel"}
         One exchange at a time, as ``"auto"``, or all that don't conflict.
     """
-    if evaluation not in ("auto", "global"):
-        raise ValueError(f"evaluation={evaluation!r} does not run on 'reference': pass 'global'")
     costs, limit = task.costs, task.limit
     row_to_col, (row_dual, col_dual) = task.solution.row_to_col, task.duals
     price = np.minimum(col_dual, 0)

@@ -19,7 +19,7 @@ from bench import (
 from bench.__main__ import main
 from bench.date2016 import CLASSICAL, OMP8, TREE
 from bench.solvers import Assign
-from gpumatch import backends
+from gpumatch import registry
 
 PNG = b"\x89PNG\r\n\x1a\n"
 
@@ -310,10 +310,10 @@ def test_plots_know_the_suites(switching, tmp_path):
     "suite", [assignment, date2016, roverso2010, vasconcelos2009], ids=lambda s: s.__name__
 )
 def test_the_library_has_what_the_suites_ask_of_it(suite):
-    known = {algorithm.name: algorithm for algorithm in backends.algorithms("assignment")}
+    known = {algorithm.name: algorithm for algorithm in registry.algorithms("assignment")}
     for contender in suite.contenders("cuda", 8):
         if isinstance(contender, Assign):
             algorithm = known[contender.algorithm]
             assert contender.backend in algorithm.backends
             assert contender.is_exact == algorithm.exact
-            backends.checked_options(algorithm, contender.backend, contender.options)
+            assert algorithm.homes[contender.backend].takes(contender.options)

@@ -130,11 +130,6 @@ def test_from_the_front_door(algorithm, kind):
         gm.assign(np.full((3, 3), math.inf), algorithm=algorithm, backend="reference")
 
 
-def test_the_stack_is_not_for_kernels():
-    with pytest.raises(ValueError, match="search='stack' runs on 'cpu'"):
-        gm.assign([[1]], algorithm="hungarian-tree", backend="reference", search="stack")
-
-
 @ALGORITHM
 def test_stops_at_every_tick_leave_a_matching_and_a_bound(algorithm):
     matrix = costs.uniform_integer(12, 14, 10, seed=3)

@@ -82,16 +82,13 @@ WIDE = 2**18
 """Entries from which a round of bids is shared among threads."""
 
 
-def run(task: AssignmentTask, *, finish: str = "exact", convergence: str = "counter") -> bool:
+def run(task: AssignmentTask, *, finish: str = "exact") -> bool:
     """Match the rows at least cost, as `gpumatch.assignment` tells.
 
     Parameters
     ----------
     finish : {"exact", "epsilon"}
         Whether the gap of costs that are no integers is closed, or left at n · epsilon.
-    convergence : {"counter"}
-        How it is known that all rows are assigned; the paper's other way, a reduction, is the
-        reference's and the GPU's.
 
     Returns
     -------
@@ -99,8 +96,6 @@ def run(task: AssignmentTask, *, finish: str = "exact", convergence: str = "coun
         True when it ended with an optimal assignment, or none exists; False when stopped, or when
         a gap is left.
     """
-    if convergence != "counter":
-        raise ValueError(f"convergence={convergence!r} does not run on 'cpu': pass 'counter'")
     costs, solution = task.costs, task.solution
     if solution.row_to_col.size == 0:
         solution.col_dual[:] = 0

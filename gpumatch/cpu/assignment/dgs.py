@@ -70,33 +70,19 @@ PATIENCE = 2
 """Sweeps that narrow the gap by less than a tenth after which there are no more."""
 
 
-def run(
-    task: AssignmentTask,
-    *,
-    start: str = "random",
-    evaluation: str = "auto",
-    switching: str = "auto",
-) -> bool:
+def run(task: AssignmentTask, *, start: str = "random") -> bool:
     """Assign the rows, and bound what better assignments cost; see `gpumatch.assignment`.
 
     Parameters
     ----------
     start : {"random", "greedy"}
         Give each row, in random order, any column that is free, or the cheapest one.
-    evaluation : {"auto", "cpu"}
-        Where differences are evaluated; the others are the GPU's.
-    switching : {"auto", "sequential"}
-        Exchanges are made one by one; those of many at a time are the reference's and the GPU's.
 
     Returns
     -------
     bool
         True when no exchange is left, or no full assignment exists; False when stopped.
     """
-    if evaluation not in ("auto", "cpu"):
-        raise ValueError(f"evaluation={evaluation!r} does not run on 'cpu': pass 'cpu'")
-    if switching not in ("auto", "sequential"):
-        raise ValueError(f"switching={switching!r} does not run on 'cpu': pass 'sequential'")
     costs, limit, control = task.costs, task.limit, task.control
     (row_to_col, col_to_row), (row_dual, col_dual) = task.mates, task.duals
     price = np.minimum(col_dual, 0)

@@ -109,8 +109,6 @@ def solve(task: AssignmentTask, evaluation: str, switch: Callable[[Problem, Form
         Makes exchanges until none gains. It leaves the mates in `task` and in the problem, and
         tells whether it has not been stopped.
     """
-    if evaluation not in FORMS:
-        raise ValueError(f"evaluation={evaluation!r} does not run on 'cuda': pass 'block'")
     costs, limit, control = task.costs, task.limit, task.control
     (row_to_col, _), (row_dual, col_dual) = task.mates, task.duals
     price = cp.minimum(cp.asarray(col_dual), 0)

@@ -96,15 +96,11 @@ def run_classical(task: AssignmentTask) -> bool:
     return _run(_Classical, task)
 
 
-def run_tree(
-    task: AssignmentTask, *, search: str = "levels", patience: Patience | None = None
-) -> bool:
+def run_tree(task: AssignmentTask, *, patience: Patience | None = None) -> bool:
     """The same by alternating trees and column slacks, in the one order that the GPU has.
 
     A search whose `patience` is out ends as if stopped.
     """
-    if search != "levels":
-        raise ValueError(f"search={search!r} runs on 'cpu', not on 'cuda'")
     return _run(_Tree, task, patience)
 
 

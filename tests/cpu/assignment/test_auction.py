@@ -334,8 +334,3 @@ def test_the_trace_names_the_steps():
     epsilons = [phase["epsilon"] for phase in trace if phase["step"] == "forward"]
     assert {"forward", "reverse"} == set(steps)
     assert epsilons == sorted(epsilons, reverse=True)
-
-
-def test_the_other_way_to_converge_is_the_references():
-    with pytest.raises(ValueError, match="convergence='reduction' does not run on 'cpu'"):
-        solve([[1]], convergence="reduction")

@@ -298,8 +298,3 @@ def test_the_trace_counts_exchanges():
     assert exchanges[0] > 10
     assert exchanges[-1] == 0
     assert {"difference evaluation", "switching", "bound"} <= a.stats["seconds"].keys()
-
-
-def test_parallel_switching_is_the_references():
-    with pytest.raises(ValueError, match="switching='parallel' does not run on 'cpu'"):
-        solve([[1]], switching="parallel")

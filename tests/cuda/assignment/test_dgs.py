@@ -554,8 +554,3 @@ def test_statistics():
     assert trace[-1]["exchanges"] == 0
     parts = {"transposition", "start", "difference evaluation", "switching", "bound"}
     assert parts <= a.stats["seconds"].keys()
-
-
-def test_the_cpus_evaluation_is_refused():
-    with pytest.raises(ValueError, match="evaluation='cpu' does not run on 'cuda'"):
-        solve([[1]], evaluation="cpu")

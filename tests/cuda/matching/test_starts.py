@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 import graphs
-from gpumatch import BipartiteGraph, backends, maximum_matching, verify
+from gpumatch import BipartiteGraph, maximum_matching, registry, verify
 from gpumatch.certificates import check_matching
 from gpumatch.contracts import MatchingTask
 
@@ -40,7 +40,7 @@ def left_by(start, graph, seed=0, initial=()):
     col_to_row = cp.full(graph.ncols, -1, cp.int32)
     for row, col in initial:
         row_to_col[row], col_to_row[col] = col, row
-    run = backends.start(start, "cuda")
+    run = registry.STARTS[start]["cuda"].run_with({})
     assert run(MatchingTask(graph, row_to_col, col_to_row, Control(), seed=seed))
     return row_to_col, col_to_row
 

@@ -1,0 +1,50 @@
+"""Arguments that several front doors check in one way."""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+import os
+from collections.abc import Callable, Iterable
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+
+from gpumatch.registry import option_names
+
+
+def refuse_unknown(front_door: Callable[..., Any], problem: str, given: Iterable[str]) -> None:
+    """Raise TypeError for a name that is no argument, nor any algorithm's option."""
+    options = option_names(problem)
+    for name in given:
+        if name not in options:
+            known = [*inspect.signature(front_door).parameters, *options]
+            close = difflib.get_close_matches(name, known, 1)
+            hint = f"; did you mean {close[0]!r}?" if close else ""
+            raise TypeError(f"{front_door.__name__} got an unexpected argument {name!r}{hint}")
+
+
+def checked_flag(value: Any, name: str) -> bool:
+    """A bool; anything else that is true or false is more likely a mistake."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise TypeError(f"{name} must be True or False; got {value!r}")
+    return bool(value)
+
+
+def checked_seed(seed: int) -> int:
+    """The seed of a run, if it is one."""
+    if not isinstance(seed, Integral) or not 0 <= seed < 2**63:
+        raise ValueError(f"seed must be an integer in [0, 2**63); got {seed!r}")
+    return int(seed)
+
+
+def checked_threads(threads: int | None) -> int:
+    """The threads of a run: all cores this process may use where it is None."""
+    if threads is None:
+        if hasattr(os, "sched_getaffinity"):
+            return len(os.sched_getaffinity(0))
+        return os.cpu_count() or 1
+    if not isinstance(threads, Integral) or threads < 1:
+        raise ValueError(f"threads must be an integer >= 1; got {threads!r}")
+    return int(threads)

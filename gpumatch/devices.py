@@ -1,0 +1,19 @@
+"""Whether there is a GPU to run on, and if not, why."""
+
+from __future__ import annotations
+
+
+def why_no_cuda() -> str | None:
+    """None when a GPU can be used, else the reason why not and what would help."""
+    try:
+        import cupy
+    except ImportError as exc:
+        return f"CuPy is missing ({exc}): pip install 'gpumatch[cuda13]' (or cuda12)"
+    except OSError as exc:  # CuPy makes a folder for its kernels when it is imported
+        return f"CuPy cannot be imported ({exc}): set CUPY_CACHE_DIR to a folder it can write to"
+    try:
+        if cupy.cuda.runtime.getDeviceCount() > 0:
+            return None
+        return "there is no NVIDIA GPU on this machine"
+    except cupy.cuda.runtime.CUDARuntimeError as exc:
+        return f"no NVIDIA GPU answers ({exc}): install the NVIDIA driver"

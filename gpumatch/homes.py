@@ -1,0 +1,52 @@
+"""What both sides have, by where the data lives: typed, and imported when first needed.
+
+The host's side stands on SciPy and Numba, the device's on CuPy.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gpumatch.contracts import Cover, CsrTools, Graph
+
+
+def csr_for(array: Any) -> CsrTools:
+    """What orders and transposes CSR arrays where this one lives."""
+    if isinstance(array, np.ndarray):
+        from gpumatch.cpu import csr as on_host
+
+        return on_host
+    from gpumatch.cuda import csr as on_device
+
+    return on_device
+
+
+def cover_for(graph: Graph) -> Cover:
+    """What finds vertex covers where the graph lives."""
+    if graph.on_device:
+        from gpumatch.cuda import vertex_cover as on_device
+
+        return on_device.cover
+    from gpumatch.cpu import vertex_cover as on_host
+
+    return on_host.cover
+
+
+def no_mates(graph: Graph) -> tuple[Any, Any]:
+    """The columns of the rows and the rows of the columns, all -1, where the graph lives."""
+    nrows, ncols = graph.shape
+    if not graph.on_device:
+        return np.full(nrows, -1, np.int32), np.full(ncols, -1, np.int32)
+    from gpumatch.cuda.kernels import unmatched
+
+    require_device_memory(4 * (nrows + ncols), "a matching")
+    return unmatched(nrows), unmatched(ncols)
+
+
+def require_device_memory(nbytes: int, purpose: str) -> None:
+    """Raise MemoryError where the current GPU has less than so many bytes to give."""
+    from gpumatch.cuda.kernels import require_memory
+
+    require_memory(nbytes, purpose)

@@ -1,0 +1,333 @@
+"""The algorithms: what each solves, where it lives, and the options that it takes there.
+
+To add an algorithm, write its file and add its line to the table below. A home is named as
+``module:function``; its module is imported when it is first chosen.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+__all__ = ["BACKENDS", "PROBLEMS", "STARTS", "Algorithm", "Home", "algorithms"]
+
+BACKENDS = ("cpu", "cuda", "reference")
+PROBLEMS = ("matching", "assignment")
+
+Options = Mapping[str, tuple[str, ...]]
+
+
+@dataclass(frozen=True)
+class Home:
+    """The function of an algorithm on one backend.
+
+    Attributes
+    ----------
+    function : str
+        ``"module:function"``.
+    options : mapping
+        What the function may be told: name -> values, the default first.
+    only : mapping
+        Options of other homes for which this one has but one way: name -> the values that mean it.
+        They may be given, but the function is not told.
+    fixed : mapping
+        What the function is always told: which of several algorithms it is.
+    fallback : str, optional
+        The function that ends on the host what the GPU has no memory for.
+    matrices : int
+        The dense matrices of costs that it may hold on a GPU at once.
+    """
+
+    function: str
+    options: Options = field(default_factory=dict)
+    only: Options = field(default_factory=dict)
+    fixed: Mapping[str, str] = field(default_factory=dict)
+    fallback: str | None = None
+    matrices: int = 1
+
+    @property
+    def values(self) -> Options:
+        """Every option that may be given, with its values."""
+        return {**self.options, **self.only}
+
+    def takes(self, given: Mapping[str, Any]) -> bool:
+        """Whether these options may be given."""
+        return all(value in self.values.get(name, ()) for name, value in given.items())
+
+    def completed(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """The options given, and the defaults of the others."""
+        return {name: given.get(name, values[0]) for name, values in self.values.items()}
+
+    def run_with(self, options: Mapping[str, Any]) -> Callable[[Any], bool]:
+        """The function, told these options as far as it knows them."""
+        told = {name: value for name, value in options.items() if name in self.options}
+        return functools.partial(load(self.function), **self.fixed, **told)
+
+
+@dataclass(frozen=True)
+class Algorithm:
+    """An algorithm `gpumatch` knows.
+
+    Attributes
+    ----------
+    name, problem : str
+        Its name as in the field, and ``"matching"`` or ``"assignment"``.
+    backends : tuple of str
+        Where it runs: ``"cpu"``, ``"cuda"``, ``"reference"`` (slow, to follow a paper).
+    exact : bool
+        Whether the result is always optimal.
+    reference : str
+        Where it was published.
+    options : mapping
+        Its own keyword arguments: name -> values, the default first. Not every home takes each.
+    homes : mapping
+        Backend -> `Home`.
+    """
+
+    name: str
+    problem: str
+    exact: bool
+    reference: str
+    homes: Mapping[str, Home] = field(repr=False)
+
+    @property
+    def backends(self) -> tuple[str, ...]:
+        return tuple(self.homes)
+
+    @property
+    def options(self) -> dict[str, tuple[str, ...]]:
+        """Those of all homes."""
+        names = dict.fromkeys(name for home in self.homes.values() for name in home.values)
+        return {name: self._values(name) for name in names}
+
+    def _values(self, name: str) -> tuple[str, ...]:
+        """The values of an option, in the order of the home that has most."""
+        lists = [home.values.get(name, ()) for home in self.homes.values()]
+        most_first = sorted(lists, key=len, reverse=True)
+        return tuple(dict.fromkeys(value for values in most_first for value in values))
+
+
+# -- the table -------------------------------------------------------------------------------------
+
+_DEVECI = "Deveci, Kaya, Uçar, Çatalyürek, Euro-Par 2013"
+_AZAD = "Azad, Halappanavar, Rajamanickam, Boman, Khan, Pothen, IPDPS 2012"
+_DATE = "Date, Nagi, Parallel Computing 57, 2016"
+_CPU, _CUDA, _REFERENCE = "gpumatch.cpu.", "gpumatch.cuda.", "gpumatch.reference."
+_PATHS = _CPU + "assignment.shortest_augmenting_path:run"
+
+
+def _deveci(name: str, text: str, *, has_queue: bool) -> Algorithm:
+    """A system of Deveci et al.; those with GPUBFS-WR may search by a queue, on the GPU."""
+    launch, frontier = {"launch": ("ct", "mt")}, {"frontier": ("scan", "queue")}
+    named, scans = {"algorithm": name}, {"frontier": "scan"}
+    cuda, reference = _CUDA + "matching.apsb_apfb:run", _REFERENCE + "deveci2013:run"
+    if has_queue:
+        homes = {
+            "cuda": Home(cuda, launch | frontier, fixed=named),
+            "reference": Home(reference, launch, {"frontier": ("scan",)}, named),
+        }
+    else:
+        homes = {
+            "cuda": Home(cuda, launch, fixed=named | scans),
+            "reference": Home(reference, launch, fixed=named),
+        }
+    return Algorithm(name, "matching", True, f"{_DEVECI}: {text}", homes)
+
+
+def _on_cpu(name: str, reference: str) -> Algorithm:
+    home = Home(f"{_CPU}matching.{name.replace('-', '_')}:run")
+    return Algorithm(name, "matching", True, reference, {"cpu": home})
+
+
+_MATCHING = (
+    Algorithm(
+        "engine",
+        "matching",
+        True,
+        "ours; tree grafting after Azad, Buluç, Pothen, TPDS 2017",
+        {"cpu": Home(_CPU + "matching.engine:run"), "cuda": Home(_CUDA + "matching.engine:run")},
+    ),
+    _deveci("apfb-gpubfs-wr", "APFB with GPUBFS-WR", has_queue=True),
+    _deveci("apfb-gpubfs", "APFB with GPUBFS", has_queue=False),
+    _deveci("apsb-gpubfs-wr", "APsB with GPUBFS-WR", has_queue=True),
+    _deveci("apsb-gpubfs", "APsB with GPUBFS", has_queue=False),
+    _on_cpu("hk", "Hopcroft, Karp, SIAM J. Comput. 1973"),
+    _on_cpu("hkdw", "Duff, Wiberg, ACM TOMS 1988"),
+    _on_cpu("pfp", "Pothen, Fan, ACM TOMS 1990; fairness: Duff, Kaya, Uçar, ACM TOMS 2011"),
+    _on_cpu("p-hk", _AZAD),
+    _on_cpu("p-pfp", _AZAD),
+    _on_cpu("p-dbfs", _AZAD),
+)
+_ASSIGNMENT = (
+    Algorithm(
+        "engine",
+        "assignment",
+        True,
+        "ours; hungarian-tree while it finds columns, else auction",
+        {"cuda": Home(_CUDA + "assignment.engine:run", fallback=_PATHS)},
+    ),
+    Algorithm(
+        "shortest-augmenting-path",
+        "assignment",
+        True,
+        "Jonker, Volgenant, Computing 1987",
+        {"cpu": Home(_PATHS)},
+    ),
+    Algorithm(
+        "hungarian-classical",
+        "assignment",
+        True,
+        f"{_DATE}: classical variant",
+        {
+            "cpu": Home(_CPU + "assignment.hungarian_classical:run"),
+            "cuda": Home(_CUDA + "assignment.hungarian:run_classical"),
+            "reference": Home(
+                _REFERENCE + "date2016:run", fixed={"algorithm": "hungarian-classical"}
+            ),
+        },
+    ),
+    Algorithm(
+        "hungarian-tree",
+        "assignment",
+        True,
+        f"{_DATE}: alternating tree variant",
+        {
+            "cpu": Home(_CPU + "assignment.hungarian_tree:run", {"search": ("levels", "stack")}),
+            "cuda": Home(_CUDA + "assignment.hungarian:run_tree", only={"search": ("levels",)}),
+            "reference": Home(
+                _REFERENCE + "date2016:run",
+                only={"search": ("levels",)},
+                fixed={"algorithm": "hungarian-tree"},
+            ),
+        },
+    ),
+    Algorithm(
+        "auction",
+        "assignment",
+        True,
+        "Vasconcelos, Rosenhahn, EMMCVPR 2009",
+        {
+            "cpu": Home(
+                _CPU + "assignment.auction:run",
+                {"finish": ("exact", "epsilon")},
+                only={"convergence": ("counter",)},
+            ),
+            "cuda": Home(
+                _CUDA + "assignment.auction:run",
+                {"finish": ("exact", "epsilon"), "convergence": ("counter", "reduction")},
+                fallback=_PATHS,
+                matrices=2,  # the transposed one, where columns bid too
+            ),
+            "reference": Home(
+                _REFERENCE + "vasconcelos2009:run",
+                {"finish": ("exact", "epsilon"), "convergence": ("counter", "reduction")},
+            ),
+        },
+    ),
+    Algorithm(
+        "dgs",
+        "assignment",
+        False,
+        "Roverso, Naiem, El-Beltagy, El-Ansary, Haridi, INFOS 2010",
+        {
+            "cpu": Home(
+                _CPU + "assignment.dgs:run",
+                {"start": ("random", "greedy")},
+                only={"evaluation": ("auto", "cpu"), "switching": ("auto", "sequential")},
+            ),
+            "cuda": Home(
+                "gpumatch.mixed_dgs:run",
+                {
+                    "start": ("random", "greedy"),
+                    "evaluation": ("auto", "global", "shared", "block"),
+                    "switching": ("auto", "sequential", "parallel"),
+                },
+                matrices=2,
+            ),
+            "reference": Home(
+                _REFERENCE + "roverso2010:run",
+                {"start": ("random", "greedy"), "switching": ("auto", "sequential", "parallel")},
+                only={"evaluation": ("auto", "global")},
+            ),
+        },
+    ),
+)
+_TABLES = {
+    problem: {algorithm.name: algorithm for algorithm in algorithms}
+    for problem, algorithms in zip(PROBLEMS, (_MATCHING, _ASSIGNMENT))
+}
+
+STARTS = {
+    "cheap": {
+        "cpu": Home(_CPU + "matching.cheap:run"),
+        "cuda": Home(_CUDA + "matching.cheap:run"),
+        "reference": Home(_REFERENCE + "deveci2013:cheap"),
+    },
+    "karp-sipser": {"cpu": Home(_CPU + "matching.karp_sipser:run")},
+    "min-degree": {"cuda": Home(_CUDA + "matching.min_degree:run")},
+    "none": dict.fromkeys(BACKENDS, Home("gpumatch.registry:no_start")),
+}
+"""The starts of a matching: name -> backend -> home."""
+
+
+# -- asking it -------------------------------------------------------------------------------------
+
+
+def algorithms(problem: str | None = None) -> list[Algorithm]:
+    """List the algorithms: name, problem, backends, exact or not, reference, options.
+
+    Parameters
+    ----------
+    problem : {"matching", "assignment"}, optional
+        List those for this problem only.
+
+    Raises
+    ------
+    ValueError
+        If there is no such problem.
+
+    Examples
+    --------
+    >>> import gpumatch
+    >>> [a.name for a in gpumatch.algorithms("matching") if "cpu" in a.backends]
+    ['engine', 'hk', 'hkdw', 'pfp', 'p-hk', 'p-pfp', 'p-dbfs']
+    """
+    if problem is None:
+        return [*_MATCHING, *_ASSIGNMENT]
+    if problem not in PROBLEMS:
+        raise ValueError(f"problem must be None or one of {PROBLEMS}; got {problem!r}")
+    return list(_TABLES[problem].values())
+
+
+def table(problem: str) -> Mapping[str, Algorithm]:
+    """The algorithms for a problem by name."""
+    return _TABLES[problem]
+
+
+def takers(problem: str, option: str) -> list[str]:
+    """The names of the algorithms for a problem that take an option."""
+    return [a.name for a in _TABLES[problem].values() if option in a.options]
+
+
+def option_names(problem: str) -> Iterable[str]:
+    """The names of all options that algorithms for a problem take."""
+    return dict.fromkeys(name for a in _TABLES[problem].values() for name in a.options)
+
+
+def starts(backend: str) -> list[str]:
+    """Names of the starts that `backend` has."""
+    return [name for name, homes in STARTS.items() if backend in homes]
+
+
+def load(function: str) -> Callable[..., Any]:
+    """The function behind ``module:function``."""
+    module, name = function.split(":")
+    return getattr(importlib.import_module(module), name)
+
+
+def no_start(_task: Any) -> bool:
+    """Begin from the matching as it is."""
+    return True
