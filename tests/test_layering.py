@@ -1,0 +1,192 @@
+"""Who may import whom: each module stands on a floor, and imports go down."""
+
+from __future__ import annotations
+
+import ast
+import re
+from graphlib import TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+import gpumatch
+from gpumatch import registry
+
+PACKAGE = Path(gpumatch.__file__).parent
+
+# From the ground up. A module stands where the longest of these names that it begins with does.
+FLOORS = [
+    {"cpu.numba_tools", "cuda.arrays", "cuda.counting", "cuda.kernels", "cuda.memory"},
+    {"arrays"},
+    {"contracts"},
+    {"cpu", "cuda"},  # their CSR, covers and launches
+    {"homes"},
+    {"interop"},
+    {"bipartite"},
+    {"costs"},
+    {"auction_schedule"},
+    {"cpu.matching", "cpu.assignment", "cuda.matching", "cuda.assignment"},
+    {"mixed_dgs", "reference"},
+    {"certificates", "control", "devices", "initial", "io", "registry"},
+    {"arguments", "backends"},
+    {"cardinality"},
+    {"assignment", "matching"},
+    {"csgraph", "optimize"},
+    {""},  # gpumatch itself: the public names
+    {"cli"},
+    {"__main__"},
+]
+FLOOR_OF = {name: number for number, names in enumerate(FLOORS) for name in names}
+IMPORTS_BY_NAME = {"gpumatch", "gpumatch.registry"}  # all else says in its import what it imports
+
+PATH = re.compile(r"gpumatch(?:\.\w+)+")
+
+
+def module_name(file):
+    parts = file.relative_to(PACKAGE.parent).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+TREES = {module_name(file): ast.parse(file.read_text()) for file in PACKAGE.rglob("*.py")}
+MODULES = pytest.mark.parametrize("module", sorted(TREES))
+
+
+def as_module(path):
+    """The module that a dotted path names, or that holds the name."""
+    while path not in TREES:
+        path = path.rpartition(".")[0]
+    return path
+
+
+def imported(tree):
+    """The modules of this package that a module's import statements name, wherever they stand."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            paths = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, "imports are absolute here"
+            paths = [f"{node.module}.{alias.name}" for alias in node.names]
+        else:
+            continue
+        yield from (as_module(path) for path in paths if path.split(".")[0] == "gpumatch")
+
+
+def strings(tree):
+    """All strings but docstrings."""
+    docstrings = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):
+        is_string = isinstance(node, ast.Constant) and isinstance(node.value, str)
+        if is_string and id(node) not in docstrings:
+            yield node.value
+
+
+def named(tree):
+    """The modules of this package that a module's strings name."""
+    for text in strings(tree):
+        yield from (as_module(path) for path in PATH.findall(text))
+
+
+def floor(module):
+    parts = module.split(".")[1:]
+    while parts and ".".join(parts) not in FLOOR_OF:
+        parts.pop()
+    assert parts or module == "gpumatch", f"give {module} a floor"
+    return FLOOR_OF[".".join(parts)]
+
+
+def package(module):
+    """The module or folder below gpumatch/ that it belongs to."""
+    return module.split(".")[1:2]
+
+
+def folders(module):
+    """The folders that a module lies in, which are imported before it whatever it says."""
+    parts = module.split(".")
+    return {".".join(parts[:end]) for end in range(2, len(parts))}
+
+
+ARROWS = {
+    module: {*imported(tree), *named(tree)} - {module} - folders(module)
+    for module, tree in TREES.items()
+}
+
+
+@MODULES
+def test_imports_go_down(module):
+    """Below, or beside within a folder. That holds for modules named in strings, too."""
+    for target in ARROWS[module]:
+        is_beside = floor(module) == floor(target) and package(module) == package(target)
+        assert floor(module) > floor(target) or is_beside, f"{module} imports {target}"
+
+
+def test_there_is_no_circle():
+    TopologicalSorter({module: imported(tree) for module, tree in TREES.items()}).prepare()
+
+
+def test_homes_are_below_the_registry():
+    for homes in (*(a.homes for a in gpumatch.algorithms()), *registry.STARTS.values()):
+        for home in homes.values():
+            for function in filter(None, (home.function, home.fallback)):
+                module = function.split(":")[0]
+                assert floor(module) < floor("gpumatch.registry") or module == "gpumatch.registry"
+
+
+@pytest.mark.parametrize(("side", "other"), [("cpu", "cuda"), ("cuda", "cpu")])
+def test_neither_side_knows_the_other(side, other):
+    """Not by import, not by a path in a string, nor by words that a path could be made of."""
+    words = re.compile(rf"(^|\.){other}(\.|$)")
+    for module, tree in TREES.items():
+        if module.startswith(f"gpumatch.{side}"):
+            assert not [path for path in ARROWS[module] if path.startswith(f"gpumatch.{other}")]
+            assert not [text for text in strings(tree) if words.search(text)], module
+
+
+@MODULES
+def test_only_the_registry_and_the_public_names_import_by_name(module):
+    calls = {
+        node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+        for node in ast.walk(TREES[module])
+        if isinstance(node, ast.Call)
+    }
+    assert module in IMPORTS_BY_NAME or not calls & {"__import__", "import_module", "exec", "eval"}
+
+
+@pytest.mark.parametrize("one", ["assignment", "matching"])
+def test_the_two_front_doors_stand_on_one_floor(one):
+    other = {"assignment": "matching", "matching": "assignment"}[one]
+    assert floor(f"gpumatch.{one}") == floor(f"gpumatch.{other}")
+    assert f"gpumatch.{other}" not in ARROWS[f"gpumatch.{one}"]
+
+
+def test_each_floor_is_lived_on():
+    """A name that no module has any more leaves the table."""
+    known = {".".join(module.split(".")[1:]) for module in TREES}
+    later = {"cuda.arrays", "cuda.memory", "interop"}
+    assert {name for names in FLOORS for name in names} - later <= known
+
+
+@pytest.mark.parametrize("side", ["cpu", "cuda"])
+def test_the_folders_of_the_sides_are_small(side):
+    entries = [e for e in (PACKAGE / side).iterdir() if e.name != "__pycache__"]
+    assert len(entries) <= 16
+
+
+# -- the test itself -------------------------------------------------------------------------------
+
+OFFENCES = [
+    "from gpumatch.cuda import csr",
+    "import gpumatch.cuda.csr as csr",
+    "def late():\n    from gpumatch.cuda.csr import owners",
+    "PATH = 'gpumatch.cuda.csr:owners'",
+    "PATH = f'gpumatch.cuda.{name}'",
+]
+
+
+@pytest.mark.parametrize("code", OFFENCES)
+def test_an_offence_is_seen(code):
+    tree = ast.parse(code)
+    assert any(path.startswith("gpumatch.cuda") for path in (*imported(tree), *named(tree)))
+
+
+def test_a_docstring_is_no_offence():
+    assert not [*named(ast.parse('"""See `gpumatch.cuda.csr`."""'))]
