@@ -136,9 +136,7 @@ def assign(
     finally:
         control.close(solution.matched)
     proven = ended and choice.algorithm.exact
-    result = _result(given, goal, problem, solution, proven, stats, control)
-    result.proven |= ended and result.gap == 0
-    return result
+    return _result(given, goal, problem, solution, proven, stats, control)
 
 
 class Assignment:
@@ -158,8 +156,8 @@ class Assignment:
         What the objective may be away from the optimum: the difference to the dual bound, inf where
         a full or maximum assignment is not complete.
     proven : bool
-        Whether the assignment is optimal: an exact algorithm ran to its end, or a heuristic's duals
-        leave no gap.
+        Whether the assignment is optimal: an exact algorithm ran to its end, or the duals leave no
+        gap.
     maximize, cardinality, cost_limit
         What was asked for.
     stats : dict
@@ -284,13 +282,12 @@ def _result(
         solution.row_dual -= solution.row_dual.dtype.type(limit)
     duals = solution.row_dual.tolist() + solution.col_dual.tolist()
     add = sum if problem.is_integer else math.fsum
-    needs = problem.shape[0] if goal.is_full else 0
-    is_bounded = solution.has_duals and len(paid) >= needs
+    is_bounded = solution.has_duals and len(paid) >= goal.least_pairs(solution)
     gap = add([*paid, -limit * len(paid), *(-d for d in duals)]) if is_bounded else math.inf
     if not problem.is_integer:
         gap = max(gap, 0.0)  # below it by rounding alone
-    if goal.cardinality == "maximum" and not proven:
-        gap, solution.cover = math.inf, None
+    if not is_bounded:
+        solution.cover = None
     sign = -1 if goal.maximize else 1
     seen = solution.transpose() if goal.transposed else solution
     array = functools.partial(array_of, given.xp)
@@ -301,7 +298,7 @@ def _result(
         array(seen.col_dual * sign),
         objective=sign * add(paid),
         gap=gap,
-        proven=proven,
+        proven=proven or gap == 0,
         maximize=goal.maximize,
         cardinality=goal.cardinality,
         cost_limit=goal.cost_limit,

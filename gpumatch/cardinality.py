@@ -71,6 +71,14 @@ class Goal(NamedTuple):
             return 0 if self.cardinality == "any" else None
         return -self.cost_limit if self.maximize else self.cost_limit
 
+    def least_pairs(self, solution: Solution) -> float:
+        """How many pairs there must be for the duals to bound what they cost."""
+        if self.is_full:
+            return len(solution.row_to_col)
+        if self.cardinality != "maximum":
+            return 0
+        return math.inf if solution.cover is None else sum(map(len, solution.cover))
+
     @property
     def is_full(self) -> bool:
         """Whether every row of the problem must have a column."""
@@ -160,14 +168,14 @@ def _solve_parts(run: Run, task: AssignmentTask, in_rows: np.ndarray, in_cols: n
     matching = empty_solution(part)
     ended = _solve_problem(run, dataclasses.replace(task, costs=part, solution=matching))
     _take(task.solution, rows, cols, matching)
-    if not ended:
+    if task.control.stopped:
         return False
     rows, cols = np.flatnonzero(~in_rows), np.flatnonzero(in_cols)
     part = task.costs.restricted(rows, cols).transpose()
     matching = empty_solution(part)
-    ended = _solve_problem(run, dataclasses.replace(task, costs=part, solution=matching))
+    ended &= _solve_problem(run, dataclasses.replace(task, costs=part, solution=matching))
     _take(task.solution, rows, cols, matching.transpose())
-    task.solution.has_duals = ended
+    task.solution.has_duals = True
     return ended
 
 

@@ -571,6 +571,34 @@ def test_a_callback_stops_with_the_best_so_far(wish):
     assert np.array_equal(a.col_to_row[a.col_ind], a.row_ind)
 
 
+HOLES = np.where(np.arange(56).reshape(7, 8) % 4 == 0, 0.1, math.inf)
+SOME = np.random.default_rng(2).random((6, 8))
+LEAVES_GAPS = [("auction", {"finish": "epsilon"}), ("dgs", {})]
+
+
+@pytest.mark.parametrize("backend", ["cpu", "reference"])
+@pytest.mark.parametrize(("algorithm", "options"), LEAVES_GAPS)
+@pytest.mark.parametrize("cardinality", gpumatch.cardinality.CARDINALITIES)
+@pytest.mark.parametrize(
+    "matrix",
+    [np.array([[1.0, 2.0], [2.0, 1.0]]), np.zeros((3, 4)), SOME, HOLES, [[0.5]], [[5, 7]]],
+    ids=["two", "zeros", "random", "holes", "one", "integers"],
+)
+def test_what_leaves_no_gap_is_proven(matrix, cardinality, algorithm, options, backend):
+    """And no pair is missing, also where two problems make one."""
+    call = {"cardinality": cardinality, "algorithm": algorithm, "backend": backend, **options}
+    try:
+        a = gm.assign(matrix, **call)
+    except gm.InfeasibleError:
+        assert cardinality == "full"
+        return
+    assert a.size == gm.assign(matrix, cardinality=cardinality).size or cardinality == "any"
+    assert 0 <= a.gap < math.inf
+    assert a.proven == (a.gap == 0)
+    if a.proven:
+        assert gm.verify(matrix, a).size == a.size
+
+
 def test_no_time_gives_an_unproven_assignment():
     a = gm.assign(np.random.default_rng(3).random((50, 50)), time_limit=0)
     assert (a.proven, a.gap) == (False, math.inf) or (a.size == 50 and not a.proven)
