@@ -85,6 +85,8 @@ def _otherwise(cost_matrix: Any, values: Any, maximize: bool) -> tuple[Any, Any]
         values = asarray(cost_matrix, np.float64)  # of fractions, decimals, strings, large ints
     values = asarray(values)  # no subclass: like SciPy, this sees through masks
     small_dense = _small_dense()
+    if small_dense is None:
+        return _by_assign(values, maximize)
     if values.dtype not in _SOLVERS:
         solve = small_dense.solver(values.dtype)
         if solve is not None:
@@ -94,9 +96,14 @@ def _otherwise(cost_matrix: Any, values: Any, maximize: bool) -> tuple[Any, Any]
 
 @functools.cache
 def _small_dense() -> Any:
-    """The module for small host matrices, imported with the first."""
-    from gpumatch.cpu.assignment import small_dense
+    """The module for small host matrices, imported with the first.
 
+    None for a Numba that lacks the private parts which that module imports.
+    """
+    try:
+        from gpumatch.cpu.assignment import small_dense
+    except (ImportError, AttributeError):
+        return None
     return small_dense
 
 

@@ -49,8 +49,9 @@ import numpy as np
 from numba import carray, types
 
 from gpumatch.cpu.numba_tools.compiled import inlined, short_kernel, strict_kernel
+from gpumatch.cpu.numba_tools.self_test import short_calls_work
 from gpumatch.cpu.numba_tools.short_calls import (
-    Lent,
+    Borrowed,
     Rows,
     by_strides,
     entry_of,
@@ -110,15 +111,16 @@ def solver(dtype: np.dtype) -> Any:
 
     ``values`` is an array of two dimensions. The result is None where `pairs` gives it, and where
     that may do better: if strides are no multiples of an entry, or integers too large for floats.
+    There is no such function where `short_calls_work` says no.
     """
     kernel = _KERNELS.get(dtype.newbyteorder("="))
-    return None if kernel is None else _compiled(kernel, dtype)
+    return _compiled(kernel, dtype) if kernel is not None and short_calls_work() else None
 
 
 @functools.cache
 def _compiled(kernel: Any, dtype: np.dtype) -> Any:
     """A kernel without Numba's dispatcher, which would look at the types of all arguments."""
-    return kernel.compile(Rows(types.int64, 2)(Lent(entry_of(dtype), 2), types.boolean))
+    return kernel.compile(Rows(types.int64, 2)(Borrowed(entry_of(dtype), 2), types.boolean))
 
 
 @strict_kernel  # else its caller's is inherited, and NaN passes

@@ -1,31 +1,37 @@
 """What a short call of a compiled function can spare on arrays.
 
-    Lent(entry, ndim)        -> the type of an array argument, for a signature
+    Borrowed(entry, ndim)    -> the type of an array argument, for a signature
     entry_of(dtype)          -> the type of its entries
-    number(entry)            -> in compiled code, what an entry stands for
+    number(entry)            -> in compiled code, the number that an entry stands for
     Rows(dtype, count)       -> the type of a result: the ``count`` rows of an array, or None
     on_stack(number, count)  -> in compiled code, room for numbers of the type of ``number``
-    leave_gil(flag)          -> in compiled code, from here on without the GIL, if so; for take_gil
-    take_gil(thread)         -> with it again
-    by_strides(array)        -> in compiled code, a lent array as one that need not be contiguous
+    leave_gil(flag)          -> in compiled code, release the GIL if ``flag`` is set
+    take_gil(thread)         -> take it again, given what leave_gil returned
+    by_strides(array)        -> in compiled code, a borrowed array that need not be contiguous
 
-Numba counts each array argument as one more owner of its memory, which takes as long as the rest of
-a short call. The caller holds its arguments until the call returns; so an array may as well be
-lent: the function reads and writes it, but must neither return nor keep it. What is checked is that
-it is an array of so many dimensions, and the size of an entry. The rest is for the caller: above
-all the dtype, for another of that size is read as if it were this. That it is C-contiguous the
-function can tell by its strides; if it is not, it must be read `by_strides`. What Numba has no type
-for, float16 and numbers of the other byte order, are entries that must be read by `number`.
+Numba counts each array argument as one more owner of its memory. That takes as long as the rest of
+a short call, and it is not needed, because the caller holds its arguments until the call returns. A
+function that borrows an array reads and writes it without becoming an owner, so it must neither
+return nor keep it. The number of dimensions and the size of an entry are checked. The rest is up to
+the caller:
+
+- Another dtype of the same size is read as if it were the expected one.
+- An array that is not C-contiguous must be read `by_strides`. The function sees the strides.
+- Numba has no type for float16 and for numbers of the other byte order. Such entries must be read
+  by `number`.
 
 To wrap an array of Numba's for Python takes longer still, and so does a call of `numpy.empty`. A
 function that returns an array of two dimensions as Rows gives a tuple of new arrays with copies of
-its rows; and None if it returns one without rows.
+its rows, and None if it returns an array without rows.
 
-To leave the GIL and take it again costs a tenth of the shortest calls, so a function compiled
-without ``nogil=True`` may decide. In between, nothing may raise: no room is asked for.
+To release the GIL and take it again costs a tenth of the shortest calls, so a function compiled
+without ``nogil=True`` may decide. In between, nothing may raise, and no memory may be allocated.
 
-Room on the stack is for `numba.carray`. It ends with the call, its size must be known when the
-function is compiled, and it is but one room even if that line is passed again.
+Room on the stack is for `numba.carray`. It ends with the call. Its size must be known when the
+function is compiled. A line that is passed twice gives the same room twice.
+
+This leans on private parts of Numba. `gpumatch.cpu.numba_tools.self_test` checks that they are what
+they are taken for.
 
 Reference: Numba Developer Manual, *Low-level extension API*; numba.core.boxing.unbox_array and
 box_array.
@@ -43,7 +49,20 @@ from numba.extending import NativeValue, box, register_model, unbox
 from numba.extending import intrinsic as _intrinsic
 from numba.np.numpy_support import as_dtype, from_dtype
 
-__all__ = ["Lent", "Rows", "by_strides", "entry_of", "leave_gil", "number", "on_stack", "take_gil"]
+__all__ = [
+    "ADAPT",
+    "NEW",
+    "Borrowed",
+    "Rows",
+    "by_strides",
+    "entry_of",
+    "leave_gil",
+    "number",
+    "on_stack",
+    "take_gil",
+]
+
+ADAPT, NEW = "numba_adapt_ndarray", "numba_ndarray_new"  # functions of Numba's C library
 
 # Callers do not pass the typing context, which Numba's annotation of an intrinsic asks for.
 intrinsic: Any = _intrinsic
@@ -76,15 +95,15 @@ class Swapped(types.Type):
         super().__init__(f"Swapped({native})")
 
 
-class Lent(types.Array):
-    """The type of a lent array."""
+class Borrowed(types.Array):
+    """The type of a borrowed array."""
 
     def __init__(self, entry: Any, ndim: int) -> None:
-        super().__init__(entry, ndim, "C", name=f"Lent({entry}, {ndim})")
+        super().__init__(entry, ndim, "C", name=f"Borrowed({entry}, {ndim})")
 
 
 class Rows(types.Array):
-    """The type of a result that is handed over by its rows."""
+    """The type of a result that Python gets as a tuple of its rows."""
 
     def __init__(self, dtype: Any, count: int) -> None:
         super().__init__(dtype, 2, "A", name=f"Rows({dtype}, {count})")
@@ -109,11 +128,11 @@ class _AsBits(models.PrimitiveModel):
         super().__init__(manager, entry, ir.IntType(entry.bitwidth))
 
 
-register_model(Lent)(models.ArrayModel)
+register_model(Borrowed)(models.ArrayModel)
 register_model(Rows)(models.ArrayModel)
 
 
-@unbox(Lent)
+@unbox(Borrowed)
 def _unbox(typ: Any, obj: Any, c: Any) -> Any:
     array, failed = _adapted(typ, obj, c)
     size = c.context.get_abi_sizeof(c.context.get_data_type(typ.dtype))
@@ -153,7 +172,7 @@ def _new(dtype: Any, start: Any, length: Any, c: Any) -> Any:
     """A NumPy array with a copy of what is at ``start``, or NULL."""
     shape = cgutils.alloca_once_value(c.builder, length)
     strides, data = _INTP.as_pointer()(None), cgutils.voidptr_t(None)
-    new = cgutils.get_or_insert_function(c.builder.module, _NEW, "numba_ndarray_new")
+    new = cgutils.get_or_insert_function(c.builder.module, _NEW, NEW)
     number = _INT(as_dtype(dtype).num)
     obj = c.builder.call(new, (_INT(1), shape, strides, data, number, _INT(0)))
     with c.builder.if_then(cgutils.is_not_null(c.builder, obj)):
@@ -163,10 +182,10 @@ def _new(dtype: Any, start: Any, length: Any, c: Any) -> Any:
 
 
 def _adapted(typ: Any, obj: Any, c: Any) -> Any:
-    """The array of an object, for Numba; and whether it is none of so many dimensions.
+    """The array of an object, for Numba; and whether the object is no such array.
 
-    Shape and strides, a number for each dimension there is, come last, so others show which of
-    them were set.
+    Numba's C function writes a shape and strides of as many dimensions as the object has, at the
+    end of the struct. Numbers that it should have left, or written, tell how many those were.
     """
     builder, kind = c.builder, c.context.get_value_type(typ)
     numbers = ir.ArrayType(_INTP, 2 * _MOST_DIMENSIONS)
@@ -178,7 +197,7 @@ def _adapted(typ: Any, obj: Any, c: Any) -> Any:
     unset = _INTP(-(2**63))
     for place in (first_unset, last_set):
         builder.store(unset, place)
-    adapt = cgutils.get_or_insert_function(builder.module, _ADAPT, "numba_adapt_ndarray")
+    adapt = cgutils.get_or_insert_function(builder.module, _ADAPT, ADAPT)
     failed = builder.call(adapt, (obj, builder.bitcast(room, c.pyapi.voidptr)))
     is_other = builder.or_(
         builder.icmp_signed("!=", builder.load(first_unset), unset),
@@ -202,7 +221,7 @@ def on_stack(typingctx: Any, number: Any, count: Any) -> Any:
 
 @intrinsic
 def leave_gil(typingctx: Any, flag: Any) -> Any:
-    """Leave the GIL if ``flag`` is set; what `take_gil` needs."""
+    """Release the GIL if ``flag`` is set; what `take_gil` needs."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         thread = cgutils.alloca_once_value(builder, cgutils.voidptr_t(None))
@@ -215,7 +234,7 @@ def leave_gil(typingctx: Any, flag: Any) -> Any:
 
 @intrinsic
 def take_gil(typingctx: Any, thread: Any) -> Any:
-    """Take the GIL again if `leave_gil` has left it."""
+    """Take the GIL again if `leave_gil` has released it."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         with builder.if_then(cgutils.is_not_null(builder, args[0])):

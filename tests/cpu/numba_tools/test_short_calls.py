@@ -1,4 +1,4 @@
-"""Lent arrays: read, written and left as they are owned; other objects are refused."""
+"""Borrowed arrays: read, written and left as they are owned; other objects are refused."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from numba import njit, types
 
 from gpumatch.cpu.numba_tools.short_calls import (
-    Lent,
+    Borrowed,
     by_strides,
     entry_of,
     leave_gil,
@@ -27,7 +27,7 @@ def sum_rows(values, sums):
             sums[row] += values[row, col]
 
 
-SUM_ROWS = sum_rows.compile(types.void(Lent(types.float64, 2), Lent(types.float64, 1)))
+SUM_ROWS = sum_rows.compile(types.void(Borrowed(types.float64, 2), Borrowed(types.float64, 1)))
 
 
 def test_arrays_are_read_and_written():
@@ -58,14 +58,14 @@ OTHERS = {
 
 @pytest.mark.parametrize("other", OTHERS.values(), ids=OTHERS)
 def test_other_objects_are_refused(other):
-    with pytest.raises(TypeError, match=r"needs an array like Lent\(float64, 2\)"):
+    with pytest.raises(TypeError, match=r"needs an array like Borrowed\(float64, 2\)"):
         SUM_ROWS(other, np.empty(1))
 
 
 def test_the_type_is_not_that_of_counted_arrays():
-    assert Lent(types.float64, 2) == Lent(types.float64, 2)
-    assert Lent(types.float64, 2) != Lent(types.float64, 1)
-    assert Lent(types.float64, 2) != types.float64[:, ::1]
+    assert Borrowed(types.float64, 2) == Borrowed(types.float64, 2)
+    assert Borrowed(types.float64, 2) != Borrowed(types.float64, 1)
+    assert Borrowed(types.float64, 2) != types.float64[:, ::1]
 
 
 # -- what Numba does not read ----------------------------------------------------------------------
@@ -78,7 +78,7 @@ def reader(dtype):
         for k in range(values.shape[0]):
             numbers[k] = number(strided[k])
 
-    return read.compile(types.void(Lent(entry_of(dtype), 1), Lent(types.float64, 1)))
+    return read.compile(types.void(Borrowed(entry_of(dtype), 1), Borrowed(types.float64, 1)))
 
 
 @pytest.mark.parametrize("dtype", ["<f2", ">f2"])
