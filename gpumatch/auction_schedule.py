@@ -10,6 +10,8 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
+from gpumatch.contracts import Costs
+
 __all__ = ["Precision", "close_gaps"]
 
 FACTOR = 8.0
@@ -44,7 +46,7 @@ class Precision(NamedTuple):
     is_workable: bool
 
     @classmethod
-    def of(cls, costs: Any, limit: float | None, bits: int = 53) -> Precision:
+    def of(cls, costs: Costs, limit: float | None, bits: int = 53) -> Precision:
         """What suits a problem where numbers of so many bits are exact."""
         nrows = max(costs.shape[0], 1)
         base = 0 if limit is None else abs(limit)
@@ -77,7 +79,7 @@ class Precision(NamedTuple):
         return epsilons[::-1]
 
 
-def close_gaps(price: Any, most: int) -> Any:
+def close_gaps(price: Any, most: float) -> Any:
     """Integer prices of an optimal assignment, moved up so that no two neighbours are far apart.
 
     A row's column costs at most ``most`` more than any other it may take, and so its price is at

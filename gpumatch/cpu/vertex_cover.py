@@ -13,17 +13,16 @@ Encodings
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
+from gpumatch.contracts import Graph
 from gpumatch.cpu.numba_tools.compiled import kernel
 
 _BUDGET = 2**24  # edges visited between two returns to Python
 
 
 def cover(
-    graph: Any, row_to_col: np.ndarray, col_to_row: np.ndarray
+    graph: Graph, row_to_col: np.ndarray, col_to_row: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Rows and columns (bool arrays) of a minimum vertex cover; O(nrows + nnz).
 

@@ -72,6 +72,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -80,6 +81,7 @@ from numpy.typing import NDArray
 from gpumatch.arrays import count_matched
 from gpumatch.contracts import AssignmentTask
 from gpumatch.cpu.assignment.hungarian_problem import dense_matrix
+from gpumatch.cpu.heartbeat import Stopped, heartbeat
 from gpumatch.reference.exact_slacks import Slacks
 from gpumatch.reference.interleaving import Grid, Turns
 
@@ -466,10 +468,6 @@ def iterations(state: State, algorithm: str, grid: Grid) -> Iterator[Iteration]:
         yield Iteration(levels, updates, launches, len(roots), state.matched)
 
 
-class _Stopped(Exception):
-    """Control asked to stop."""
-
-
 def run(task: AssignmentTask, *, algorithm: str) -> bool:
     """Match the rows at least cost, as `gpumatch.assignment` tells; True unless stopped.
 
@@ -481,10 +479,6 @@ def run(task: AssignmentTask, *, algorithm: str) -> bool:
     forbidden = np.iinfo(np.int64).max if costs.is_integer else np.inf
     state = State(Slacks(values, values < forbidden))
 
-    def beat() -> None:
-        if control.tick(count_matched(row_to_col)):
-            raise _Stopped
-
     def write() -> None:
         real = len(col_to_row)
         row_to_col[:] = np.where(state.row_to_col < real, state.row_to_col, NONE)
@@ -494,7 +488,7 @@ def run(task: AssignmentTask, *, algorithm: str) -> bool:
         row_dual[:] = slacks.in_units(slacks.row_dual + most)
         col_dual[:] = slacks.in_units(slacks.col_dual[:real] - most)
 
-    grid = Grid("ct", task.seed, beat)
+    grid = Grid("ct", task.seed, heartbeat(control, partial(count_matched, row_to_col)))
     try:
         reduce_rows(state, grid=grid)
         if state.nrows == state.ncols:
@@ -503,6 +497,6 @@ def run(task: AssignmentTask, *, algorithm: str) -> bool:
         for iteration in iterations(state, algorithm, grid):
             write()
             control.phase(**iteration._asdict())
-    except _Stopped:
+    except Stopped:
         return False
     return True

@@ -73,12 +73,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from gpumatch.contracts import Control, Graph, MatchingTask
+from gpumatch.arrays import count_matched
+from gpumatch.contracts import Graph, MatchingTask
+from gpumatch.cpu.heartbeat import Stopped, heartbeat
 from gpumatch.reference.interleaving import Grid, Turns
 
 if TYPE_CHECKING:
@@ -141,10 +144,6 @@ class Flags:
 
     vertex_inserted: bool = False
     augmenting_path_found: bool = False
-
-
-class _Stopped(Exception):
-    """Control asked to stop."""
 
 
 # -- the kernels ---------------------------------------------------------------------------------
@@ -402,7 +401,7 @@ def phases(
     predecessor = np.full(graph.nrows, -1, dtype=np.int32)
     columns = graph.col_indptr, graph.col_indices, graph.ncols
 
-    matched, grew = _matched(row_to_col), True
+    matched, grew = count_matched(row_to_col), True
     flags = Flags(augmenting_path_found=True)
     while flags.augmenting_path_found:
         flags.augmenting_path_found = False
@@ -429,7 +428,7 @@ def phases(
             alternate(*paths, grid=grid)
         fix_matching(col_to_row, row_to_col, grid=grid)
 
-        before, matched = matched, _matched(row_to_col)
+        before, matched = matched, count_matched(row_to_col)
         grew = matched > before
         yield Phase(bfs_level - l0, grid.launches - launches, found, matched)
 
@@ -460,13 +459,13 @@ def run(task: MatchingTask, *, algorithm: str, launch: str = "ct") -> bool:
 
     graph, row_to_col, col_to_row, control = task.graph, *task.mates, task.control
     system = ALGORITHMS[algorithm]
-    grid = Grid(launch, task.seed, _heartbeat(control, row_to_col))
+    grid = Grid(launch, task.seed, heartbeat(control, partial(count_matched, row_to_col)))
     working = row_to_col.copy(), col_to_row.copy()
     try:
         for phase in phases(graph, *working, system, grid):
             row_to_col[:], col_to_row[:] = working
             control.phase(**phase._asdict())
-    except _Stopped:
+    except Stopped:
         return False
     return True
 
@@ -496,21 +495,9 @@ def cheap(task: MatchingTask) -> bool:
                     row_to_col[row], col_to_row[column] = column, row
                     break
 
-    grid = Grid("mt", task.seed, _heartbeat(control, row_to_col))
+    grid = Grid("mt", task.seed, heartbeat(control, partial(count_matched, row_to_col)))
     try:
         grid.launch(thread, graph.ncols, rows_of)
-    except _Stopped:
+    except Stopped:
         return False
     return True
-
-
-def _heartbeat(control: Control, row_to_col: Int32) -> Callable[[], None]:
-    def beat() -> None:
-        if control.tick(_matched(row_to_col)):
-            raise _Stopped
-
-    return beat
-
-
-def _matched(row_to_col: Int32) -> int:
-    return int(np.count_nonzero(row_to_col > UNMATCHED))

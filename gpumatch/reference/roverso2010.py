@@ -45,12 +45,15 @@ time-constrained linear sum assignment problems. INFOS 2010.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
+from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 
-from gpumatch.contracts import AssignmentTask
+from gpumatch.arrays import count_matched
+from gpumatch.contracts import AssignmentTask, Costs
 from gpumatch.cpu.assignment.dgs import bound, start_from
+from gpumatch.cpu.heartbeat import Stopped, heartbeat
 from gpumatch.reference.deveci2013 import UNMATCHED
 from gpumatch.reference.interleaving import Grid, Turns
 
@@ -66,10 +69,6 @@ __all__ = [
     "switch_in_parallel",
     "switch_sequentially",
 ]
-
-
-class _Stopped(Exception):
-    """Control asked to stop."""
 
 
 class Differences(NamedTuple):
@@ -328,7 +327,7 @@ def _improve(task: AssignmentTask, switching: str) -> bool:
     row_to_col, col_to_row = task.mates
     ncols = col_to_row.size
     state = _State(_cost_matrix(costs, limit), *_with_own_jobs(row_to_col, col_to_row, limit))
-    grid = Grid("ct", task.seed, _heartbeat(control, row_to_col))
+    grid = Grid("ct", task.seed, heartbeat(control, partial(count_matched, row_to_col)))
     made = 1
     try:
         while made:
@@ -341,12 +340,12 @@ def _improve(task: AssignmentTask, switching: str) -> bool:
                 col_to_row[:] = state.mates[1][:ncols]
             matched = int(np.count_nonzero(row_to_col != UNMATCHED))
             control.phase(found=0, matched=matched, exchanges=made, steps=steps)
-    except _Stopped:
+    except Stopped:
         return False
     return True
 
 
-def _cost_matrix(costs: Any, limit: float | None) -> np.ndarray:
+def _cost_matrix(costs: Costs, limit: float | None) -> np.ndarray:
     """All costs in float64, inf for a forbidden pair; with a limit, a job more for each agent."""
     cost = costs.as_float().dense()
     nrows = cost.shape[0]
@@ -365,11 +364,3 @@ def _with_own_jobs(
     to_col[idle] = ncols + idle
     to_row[ncols + idle] = idle
     return to_col, to_row
-
-
-def _heartbeat(control: Any, row_to_col: np.ndarray) -> Callable[[], None]:
-    def beat() -> None:
-        if control.tick(int(np.count_nonzero(row_to_col != UNMATCHED))):
-            raise _Stopped
-
-    return beat

@@ -51,14 +51,17 @@ C. N. Vasconcelos, B. Rosenhahn: Bipartite graph matching computation on GPU. EM
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 
-from gpumatch.contracts import AssignmentTask
+from gpumatch.arrays import count_matched
+from gpumatch.contracts import AssignmentTask, Costs
 from gpumatch.cpu.assignment.auction import Precision, close, write_duals
 from gpumatch.cpu.assignment.feasibility import complete
+from gpumatch.cpu.heartbeat import Stopped, heartbeat
 from gpumatch.reference.deveci2013 import UNMATCHED
 from gpumatch.reference.interleaving import Grid, Turns
 
@@ -84,10 +87,6 @@ class Round(NamedTuple):
 
     bids: int
     assigned: int
-
-
-class _Stopped(Exception):
-    """Control asked to stop."""
 
 
 # -- the kernels -----------------------------------------------------------------------------------
@@ -236,7 +235,7 @@ def _auction(task: AssignmentTask, precision: Precision, convergence: str) -> bo
     benefit = _benefit(costs, limit)
     price = np.zeros(benefit.shape[1])
     mates = np.full(nrows, UNMATCHED, np.int32), np.full(price.size, UNMATCHED, np.int32)
-    grid = Grid("ct", task.seed, _heartbeat(control, row_to_col))
+    grid = Grid("ct", task.seed, heartbeat(control, partial(count_matched, row_to_col)))
     try:
         steps = rounds(
             benefit, price, *mates, precision.epsilon, precision.spread, convergence, grid
@@ -245,14 +244,14 @@ def _auction(task: AssignmentTask, precision: Precision, convergence: str) -> bo
             row_to_col[:] = np.where(mates[0] < ncols, mates[0], UNMATCHED)
             col_to_row[:] = mates[1][:ncols]
             control.phase(found=0, matched=step.assigned, step="round", bids=step.bids)
-    except _Stopped:
+    except Stopped:
         return False
     finally:
         write_duals(costs, limit, precision, -price[:ncols], row_to_col, *task.duals)
     return True
 
 
-def _benefit(costs: Any, limit: float | None) -> np.ndarray:
+def _benefit(costs: Costs, limit: float | None) -> np.ndarray:
     """The paper's matrix: minus the costs, -inf for a pair that is forbidden."""
     benefit = -costs.as_float().dense()
     if limit is None:
@@ -261,11 +260,3 @@ def _benefit(costs: Any, limit: float | None) -> np.ndarray:
     own = np.full((nrows, nrows), -np.inf)
     np.fill_diagonal(own, -float(limit))
     return np.hstack([benefit, own])
-
-
-def _heartbeat(control: Any, row_to_col: np.ndarray) -> Callable[[], None]:
-    def beat() -> None:
-        if control.tick(int(np.count_nonzero(row_to_col != UNMATCHED))):
-            raise _Stopped
-
-    return beat

@@ -58,17 +58,17 @@ assignment problems*, SIAM J. Optimization 3, 1993.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from gpumatch.arrays import count_matched
 from gpumatch.auction_schedule import Precision, close_gaps
-from gpumatch.contracts import AssignmentTask
+from gpumatch.contracts import AssignmentTask, Control, Costs
 from gpumatch.cpu.assignment import shortest_augmenting_path
 from gpumatch.cpu.assignment.dense_paths import LANES
 from gpumatch.cpu.assignment.dense_paths import least_two as dense_least_two
-from gpumatch.cpu.assignment.entries import by_form
+from gpumatch.cpu.assignment.entries import Entries, by_entries, count_entries
 from gpumatch.cpu.assignment.feasibility import complete
 from gpumatch.cpu.assignment.sparse_paths import least_two as sparse_least_two
 from gpumatch.cpu.numba_tools.compiled import kernel
@@ -136,13 +136,13 @@ def close(task: AssignmentTask, precision: Precision, finish: str) -> bool:
 class _Side(NamedTuple):
     """What the rows, or the columns, may take, their duals, mates, and best bids so far."""
 
-    entries: Any
+    entries: Entries | None
     dual: np.ndarray
     mate: np.ndarray
     winner: np.ndarray
 
     @classmethod
-    def of(cls, dual: np.ndarray, costs: Any = None) -> _Side:
+    def of(cls, dual: np.ndarray, costs: Costs | None = None) -> _Side:
         free = np.full(dual.size, -1, np.int32)
         return cls(None if costs is None else costs.entries(), dual, free, free.copy())
 
@@ -151,7 +151,7 @@ class _Auction:
     """Auctions with falling epsilon; the last assignment that was complete, and its prices."""
 
     def __init__(
-        self, costs: Any, col_dual: np.ndarray, limit: float | None, precision: Precision
+        self, costs: Costs, col_dual: np.ndarray, limit: float | None, precision: Precision
     ) -> None:
         self.costs, self.limit, self.precision = costs, limit, precision
         self.is_warm = bool(col_dual.any())
@@ -159,7 +159,7 @@ class _Auction:
         self.cols = _Side.of(np.clip(col_dual.astype(np.float64), -precision.farthest / 4, 0))
         self.best: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None
 
-    def run(self, workers: Workers, control: Any) -> bool:
+    def run(self, workers: Workers, control: Control) -> bool:
         """Go through all epsilons; False when stopped."""
         for epsilon in self.precision.schedule(self.is_warm):
             self.rows.mate[:] = self.cols.mate[:] = -1
@@ -172,14 +172,14 @@ class _Auction:
                 return False
         return True
 
-    def _forward(self, epsilon: float, workers: Workers, control: Any) -> bool:
+    def _forward(self, epsilon: float, workers: Workers, control: Control) -> bool:
         """Let all rows bid for columns."""
         cap = np.inf if self.limit is None else float(self.limit)
         bidders = np.arange(self.rows.mate.size, dtype=np.int32)
         floor = _Floor(self.rows, self.cols, bidders, cap, self.precision.spread, epsilon)
         return self._hold("forward", floor, workers, control)
 
-    def _reverse(self, epsilon: float, workers: Workers, control: Any) -> bool:
+    def _reverse(self, epsilon: float, workers: Workers, control: Control) -> bool:
         """Let the columns left over with prices below the cap bid for rows."""
         cap = self._cap()
         bidders = np.flatnonzero((self.cols.mate < 0) & (self.cols.dual < cap)).astype(np.int32)
@@ -190,7 +190,7 @@ class _Auction:
         floor = _Floor(self.cols, self.rows, bidders, cap, self.precision.spread, epsilon)
         return self._hold("reverse", floor, workers, control)
 
-    def _hold(self, step: str, floor: _Floor, workers: Workers, control: Any) -> bool:
+    def _hold(self, step: str, floor: _Floor, workers: Workers, control: Control) -> bool:
         """Hold rounds until nobody waits; False when stopped."""
         before = self._assigned
         while floor.waiting:
@@ -256,8 +256,8 @@ class _Floor:
         self.terms = cap, jump, epsilon
         self.epsilon, self.rounds = epsilon, 0
         self.bids = np.empty(bidders.size, np.int32), np.empty(bidders.size)
-        entries = own.entries[1].size if isinstance(own.entries, tuple) else own.entries.size
-        self.length = max(1, entries // own.mate.size)
+        assert own.entries is not None  # whoever bids has costs to look at
+        self.length = max(1, count_entries(own.entries) // own.mate.size)
 
     def shared_round(self, workers: Workers) -> None:
         """One round, the bids shared among the workers."""
@@ -292,7 +292,7 @@ class _Floor:
 
 
 def write_duals(
-    costs: Any,
+    costs: Costs,
     limit: float | None,
     precision: Precision,
     price: np.ndarray,
@@ -342,7 +342,7 @@ def _sparse_least_two(entries, bidder, price, least, far):
     return sparse_least_two(indptr, indices, weights, price, bidder, far)
 
 
-_least_two = by_form(_dense_least_two, _sparse_least_two)
+_least_two = by_entries(_dense_least_two, _sparse_least_two)
 """The least two reduced costs of a bidder, and where."""
 
 

@@ -43,12 +43,13 @@ problems*, ICNAAM 2009.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from gpumatch.arrays import count_matched
-from gpumatch.contracts import AssignmentTask
+from gpumatch.contracts import AssignmentTask, Control, Costs
 from gpumatch.cpu.assignment.dgs_kernels import (
     Side,
     evaluate,
@@ -57,6 +58,7 @@ from gpumatch.cpu.assignment.dgs_kernels import (
     take_any,
     take_cheapest,
 )
+from gpumatch.cpu.assignment.entries import count_entries
 from gpumatch.cpu.assignment.feasibility import complete
 from gpumatch.cpu.numba_tools.workers import Workers
 
@@ -139,7 +141,7 @@ class Differences:
 
     def __init__(
         self,
-        costs: Any,
+        costs: Costs,
         row_to_col: np.ndarray,
         col_to_row: np.ndarray,
         number: Any,
@@ -162,7 +164,9 @@ class Differences:
         return count_matched(self.rows.mate)
 
 
-def switch_until_none(differences: Differences, evaluate_all: Any, control: Any) -> bool:
+def switch_until_none(
+    differences: Differences, evaluate_all: Callable[[], bool], control: Control
+) -> bool:
     """Algorithm 1; False when stopped.
 
     Parameters
@@ -183,7 +187,7 @@ def switch_until_none(differences: Differences, evaluate_all: Any, control: Any)
     return True
 
 
-def _switch(differences: Differences, control: Any) -> tuple[int, bool]:
+def _switch(differences: Differences, control: Control) -> tuple[int, bool]:
     """Make exchanges while any is left: how many, and whether none is."""
     d, exchanges, ended = differences, 0, False
     while not ended:
@@ -199,7 +203,7 @@ def _switch(differences: Differences, control: Any) -> tuple[int, bool]:
 class _Evaluation:
     """Looks up the best exchanges on the workers' threads (ADE and JDE for all)."""
 
-    def __init__(self, differences: Differences, workers: Workers, control: Any) -> None:
+    def __init__(self, differences: Differences, workers: Workers, control: Control) -> None:
         self.differences, self.workers, self.control = differences, workers, control
 
     def __call__(self) -> bool:
@@ -211,7 +215,7 @@ class _Evaluation:
     def _evaluate(self, own: Side, other: Side, gain: np.ndarray, choice: np.ndarray) -> bool:
         """Look up the best exchanges of one side; False when stopped."""
         size, threads = own.mate.size, self.workers.threads
-        length = max(1, _entry_count(own.entries) // max(size, 1))
+        length = max(1, count_entries(own.entries) // max(size, 1))
         step = max(1, BUDGET // length)
         for begin in range(0, size, step * threads):
 
@@ -234,13 +238,13 @@ def _nothing(paid: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def bound(
-    costs: Any,
+    costs: Costs,
     row_to_col: np.ndarray,
     price: np.ndarray,
     row_dual: np.ndarray,
     col_dual: np.ndarray,
     limit: float | None,
-    control: Any,
+    control: Control,
 ) -> bool:
     """Put the best duals of some sweeps into row_dual and col_dual; False when stopped.
 
@@ -280,7 +284,3 @@ def bound(
             break
         price, lowered = np.maximum(lowered, -farthest), price
     return True
-
-
-def _entry_count(entries: Any) -> int:
-    return entries[1].size if isinstance(entries, tuple) else entries.size

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpumatch.cpu.assignment.entries import by_form
+from gpumatch.cpu.assignment.entries import Entries, by_entries
 from gpumatch.cpu.numba_tools.compiled import inlined, kernel
 from gpumatch.cpu.numba_tools.vector_min import lesser
 
@@ -35,7 +35,7 @@ class Side(NamedTuple):
         Above all costs: the cost of a forbidden pair.
     """
 
-    entries: Any
+    entries: Entries
     mate: np.ndarray
     paid: np.ndarray
     idle: Any
@@ -55,7 +55,7 @@ def _stored_places(entries, vertex):
     return entries[0][vertex], entries[0][vertex + 1]
 
 
-_places = by_form(_dense_places, _stored_places)
+_places = by_entries(_dense_places, _stored_places)
 """Where the vertex's entries are: the first, and the one behind the last."""
 
 
@@ -69,7 +69,7 @@ def _stored_entry(entries, vertex, place):
     return entries[1][place], entries[2][place]
 
 
-_entry = by_form(_dense_entry, _stored_entry)
+_entry = by_entries(_dense_entry, _stored_entry)
 """The other vertex, and the cost, of an entry."""
 
 
@@ -92,7 +92,7 @@ def _stored_cost(entries, vertex, other, far):
     return far
 
 
-_cost = by_form(_dense_cost, _stored_cost)
+_cost = by_entries(_dense_cost, _stored_cost)
 """The cost of a pair, ``far`` where it is not stored."""
 
 
@@ -191,7 +191,7 @@ def _best_dense(entries, own, other, vertex, best):
     return best, -1
 
 
-_best_choice = by_form(_best_dense, _best_listed)
+_best_choice = by_entries(_best_dense, _best_listed)
 """The first exchange that gains most, if more than ``best``: its gain, and what is taken."""
 
 

@@ -1,7 +1,8 @@
-"""Functions of costs in either form: a matrix, or CSR's offsets, columns and weights.
+"""Kernels for the entries of costs: a matrix, or CSR's offsets, columns and weights.
 
-Compiled code knows the form by the type of its argument, interpreted code by the object. Kernels
-belong in the file of their compiled callers, for Numba's cache looks out for changes of that only.
+Compiled code knows which of the two it has by the type of its argument, interpreted code by the
+object. Kernels belong in the file of their compiled callers, because Numba's cache looks only at
+that file for changes.
 """
 
 from __future__ import annotations
@@ -13,13 +14,21 @@ import numpy as np
 from numba import types
 from numba.extending import overload
 
-__all__ = ["by_form"]
+__all__ = ["Entries", "by_entries", "count_entries"]
+
+Entries = np.ndarray | tuple[np.ndarray, np.ndarray, np.ndarray]
+"""What `gpumatch.contracts.Costs.entries` gives on the host."""
 
 
-def by_form(dense: Any, stored: Any) -> Callable[..., Any]:
+def count_entries(entries: Entries) -> int:
+    """How many there are."""
+    return entries[1].size if isinstance(entries, tuple) else entries.size
+
+
+def by_entries(dense: Any, stored: Any) -> Callable[..., Any]:
     """The kernel `dense` where the first argument is a matrix, else the kernel `stored`.
 
-    A compiled caller compiles what the kernel is made of; the kernel's own options do not count.
+    A compiled caller compiles the kernel's Python function with its own flags, not the kernel's.
     """
 
     def chosen(entries: Any, *others: Any) -> Any:

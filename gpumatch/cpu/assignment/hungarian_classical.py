@@ -40,12 +40,11 @@ transportation problems*, J. SIAM 5, 1957.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from gpumatch.contracts import AssignmentTask
+from gpumatch.contracts import AssignmentTask, Control
 from gpumatch.cpu.assignment.hungarian_problem import BUDGET, Problem, tight_at
+from gpumatch.cpu.heartbeat import Stopped, heartbeat
 from gpumatch.cpu.numba_tools.compiled import vector_kernel
 
 __all__ = ["run"]
@@ -74,18 +73,15 @@ def run(task: AssignmentTask) -> bool:
         return _Search(problem, control).solve()
 
 
-class _Stopped(Exception):
-    """Control asked to stop."""
-
-
 class _Search:
     """The state of the search; see the module."""
 
-    def __init__(self, problem: Problem, control: Any) -> None:
+    def __init__(self, problem: Problem, control: Control) -> None:
         nrows, ncols = problem.values.shape
         number = problem.col_dual.dtype
         self.problem, self.control = problem, control
         self.matched = problem.matched
+        self._beat = heartbeat(control, lambda: self.matched)
         self.row_cover, self.col_cover = np.empty(nrows, bool), np.empty(ncols, bool)
         self.row_time, self.soonest = np.empty((2, nrows), number)
         self.col_time = np.empty(ncols, number)
@@ -113,7 +109,7 @@ class _Search:
                     if not self._update():
                         return True
                     updates += 1
-                    self._tick()
+                    self._beat()
                     self._compress(self.stack[: self.spot[TOP]])
                     col = self._grow()
                 is_stale = updates > 0
@@ -121,8 +117,8 @@ class _Search:
                 self.matched = self.problem.matched
                 found = self.matched - before
                 self.control.phase(found=found, matched=self.matched, updates=updates)
-                self._tick()
-        except _Stopped:
+                self._beat()
+        except Stopped:
             return False
         return True
 
@@ -152,7 +148,7 @@ class _Search:
             ):  # fmt: skip
                 if self.indices.size < self.spot[PAIRS] + ncols:
                     self.indices = np.concatenate([self.indices, np.empty_like(self.indices)])
-                self._tick()
+                self._beat()
 
     def _grow(self) -> int:
         """Grow the trees from the rows that wait; the unmatched column they come to, or NO_PATH."""
@@ -165,7 +161,7 @@ class _Search:
                 )  # fmt: skip
                 if col != SPENT:
                     return int(col)
-                self._tick()
+                self._beat()
 
     def _update(self) -> bool:
         """Raise delta by theta, so that rows with new tight pairs wait; False if nothing can."""
@@ -174,7 +170,7 @@ class _Search:
                 self._slacks, self.delta, self.row_cover, self.soonest, self.nearest, self.stack,
                 self.spot, BUDGET,
             ):  # fmt: skip
-                self._tick()
+                self._beat()
         return bool(self.spot[TOP])
 
     def _augment(self, col: int) -> None:
@@ -185,10 +181,6 @@ class _Search:
             problem.col_dual -= np.where(self.col_cover, self.delta - self.col_time, 0)
         with self.control.part("reverse and augmentation"):
             _augment(col, self.pred, problem.row_to_col, problem.col_to_row)
-
-    def _tick(self) -> None:
-        if self.control.tick(self.matched):
-            raise _Stopped
 
 
 @vector_kernel

@@ -27,7 +27,7 @@ from typing import Any
 
 import numpy as np
 
-from gpumatch.contracts import AssignmentTask
+from gpumatch.contracts import AssignmentTask, Control, Costs
 from gpumatch.cpu.numba_tools.compiled import vector_kernel
 from gpumatch.cpu.numba_tools.workers import Workers
 
@@ -39,7 +39,7 @@ ADOPTIONS = 4
 """Times that given prices are mended before they are given up."""
 
 
-def dense_matrix(costs: Any, limit: float | None) -> np.ndarray:
+def dense_matrix(costs: Costs, limit: float | None) -> np.ndarray:
     """All that a row may be matched to, its own column for going without at `limit` among them."""
     if limit is None:
         return costs.dense()
@@ -123,7 +123,7 @@ class Problem:
         mates = self.row_to_col
         return int(np.count_nonzero((mates >= 0) & (mates < self.real)))
 
-    def reduce(self, control: Any) -> bool:
+    def reduce(self, control: Control) -> bool:
         """Make the duals feasible, keeping given pairs that stay tight; False when stopped."""
         if self._may_overflow():
             self.col_dual[:] = 0
@@ -140,7 +140,7 @@ class Problem:
         self.col_dual[:] = 0
         return self._reduce_rows(control) and self._reduce_columns(control)
 
-    def match_tight(self, control: Any) -> bool:
+    def match_tight(self, control: Control) -> bool:
         """Match rows to columns as far as tight pairs are free; False when stopped."""
         before = self.matched
         state = self.values, self.row_dual, self.col_dual, self.far
@@ -159,7 +159,7 @@ class Problem:
         most = max(-int(self.col_dual.min()), int(self.col_dual.max()))
         return (self.row_to_col.size + 1) * self._largest + most >= 2**62
 
-    def _reduce_rows(self, control: Any) -> bool:
+    def _reduce_rows(self, control: Control) -> bool:
         state = self.values, self.col_dual, self.far, self.row_dual
         for first, last in self.blocks():
             self.share(partial(_row_minima, *state), first, last)
@@ -175,7 +175,7 @@ class Problem:
         self.col_to_row[cols[is_slack]] = -1
         return bool(is_slack.any())
 
-    def _reduce_columns(self, control: Any) -> bool:
+    def _reduce_columns(self, control: Control) -> bool:
         if not self.is_square:
             return True
         least = np.full_like(self.col_dual, self.far)

@@ -49,11 +49,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from functools import partial
-from typing import Any
 
 import numpy as np
 
-from gpumatch.contracts import AssignmentTask
+from gpumatch.contracts import AssignmentTask, Control
 from gpumatch.cpu.assignment.hungarian_problem import BUDGET, Problem, tight_at
 from gpumatch.cpu.numba_tools.compiled import vector_kernel
 
@@ -105,7 +104,7 @@ class _Trees(ABC):
             self.spot, self.mark, problem.low,
         )  # fmt: skip
 
-    def solve(self, control: Any) -> bool:
+    def solve(self, control: Control) -> bool:
         """Search and augment until every row is matched or cannot be; False when stopped."""
         problem = self.problem
         while True:
@@ -146,7 +145,7 @@ class _Trees(ABC):
         self.mark[0] = 0
 
     @abstractmethod
-    def _grow(self, control: Any) -> bool:
+    def _grow(self, control: Control) -> bool:
         """Scan the rows that wait; False when stopped."""
 
     def _write_duals(self) -> None:
@@ -165,7 +164,7 @@ class _Trees(ABC):
 class _Levels(_Trees):
     """Trees that grow level by level, until no row waits."""
 
-    def _grow(self, control: Any) -> bool:
+    def _grow(self, control: Control) -> bool:
         spot, ncols, workers = self.spot, self.slack.size, self.problem.workers
         wide = WIDE if workers.threads > 1 else self.problem.values.size + 1
         while not _grow_levels(self._scanned, self._joined, wide, BUDGET):
@@ -188,7 +187,7 @@ class _Stack(_Trees):
         super().__init__(problem)
         self.stack = np.empty_like(self.rows)
 
-    def _grow(self, control: Any) -> bool:
+    def _grow(self, control: Control) -> bool:
         while not _grow_stack(self._scanned, self._joined, self.stack, BUDGET):
             if control.tick(self.problem.matched):
                 return False

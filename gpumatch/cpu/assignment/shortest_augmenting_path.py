@@ -23,9 +23,10 @@ from typing import Any
 import numpy as np
 
 from gpumatch.arrays import count_matched
-from gpumatch.contracts import AssignmentTask
+from gpumatch.contracts import AssignmentTask, Control, Costs
 from gpumatch.cpu.assignment import dense_paths, sparse_paths
 from gpumatch.cpu.assignment.dense_paths import HEAD, LANES, SCANS, SPENT
+from gpumatch.cpu.assignment.entries import Entries
 
 __all__ = ["run"]
 
@@ -61,8 +62,8 @@ class _Paths(ABC):
 
     def __init__(
         self,
-        entries: Any,
-        costs: Any,
+        entries: Entries,
+        costs: Costs,
         row_to_col: np.ndarray,
         col_to_row: np.ndarray,
         col_dual: np.ndarray,
@@ -88,14 +89,14 @@ class _Paths(ABC):
     def matched(self) -> int:
         return count_matched(self.row_to_col)
 
-    def begin(self, control: Any) -> bool:
+    def begin(self, control: Control) -> bool:
         """Prices and pairs to begin from: those given, as far as they go together, or new ones."""
         if self.is_given:
             self._adopt()
             return True
         return self._start(control)
 
-    def bid(self, control: Any) -> bool:
+    def bid(self, control: Control) -> bool:
         """Rounds of bids by the rows that are free."""
         for _ in range(ROUNDS):
             free = self._start_with_free_rows()
@@ -110,7 +111,7 @@ class _Paths(ABC):
             self._record("bids", free, matched, control)
         return True
 
-    def augment(self, control: Any) -> bool:
+    def augment(self, control: Control) -> bool:
         """Serve all rows that are free; the first that has no path ends it."""
         free = self._start_with_free_rows()
         outcome, matched = SPENT, self.row_to_col.size - free.size
@@ -122,7 +123,7 @@ class _Paths(ABC):
         self._record("paths", free, matched, control)
         return True
 
-    def _record(self, step: str, free: np.ndarray, matched: int, control: Any) -> None:
+    def _record(self, step: str, free: np.ndarray, matched: int, control: Control) -> None:
         found = matched - (self.row_to_col.size - free.size)
         control.phase(found=found, matched=matched, step=step, scans=int(self.spot[SCANS]))
 
@@ -167,10 +168,10 @@ class _Paths(ABC):
         self.row_to_col[:] = self.col_to_row[:] = -1
         self.price[:] = 0
 
-    def _start(self, control: Any) -> bool:
+    def _start(self, control: Control) -> bool:
         return self._reduce_columns(control) if self.all_match else True
 
-    def _reduce_columns(self, control: Any) -> bool:
+    def _reduce_columns(self, control: Control) -> bool:
         """Price the columns at their least costs, and give them to rows that have those."""
         lowest = np.full_like(self.price, self.far)
         nearest = np.zeros(self.price.size, np.int32)
@@ -214,11 +215,12 @@ class _DensePaths(_Paths):
 
     budget = dense_paths.BUDGET
     bids = BIDS
+    entries: np.ndarray
 
-    def __init__(self, entries: Any, costs: Any, *others: Any) -> None:
+    def __init__(self, entries: Entries, costs: Costs, *others: Any) -> None:
         super().__init__(entries, costs, *others)
         is_wide = self.price.dtype == np.int64
-        self.values = np.require(entries, np.int64) if is_wide else entries
+        self.values = np.require(self.entries, np.int64) if is_wide else self.entries
         number, ncols = self.price.dtype, self.price.size
         self.least = np.empty(LANES, number)
         self.dist = np.empty(ncols, number)
@@ -232,7 +234,7 @@ class _DensePaths(_Paths):
         is_narrow = self.entries.dtype == np.int32 and largest <= np.iinfo(np.int32).max
         return np.int32 if is_narrow and not self.is_given else col_dual.dtype.type
 
-    def _start(self, control: Any) -> bool:
+    def _start(self, control: Control) -> bool:
         if self.costs.is_complete and self.costs.low == self.costs.high:
             return self._match_diagonal()
         return super()._start(control)
@@ -277,7 +279,7 @@ class _SparsePaths(_Paths):
     budget = sparse_paths.BUDGET
     entries: tuple[np.ndarray, np.ndarray, np.ndarray]
 
-    def __init__(self, entries: Any, costs: Any, *others: Any) -> None:
+    def __init__(self, entries: Entries, costs: Costs, *others: Any) -> None:
         super().__init__(entries, costs, *others)
         # A bid lowers a price below all others by the range of costs at most.
         most = 4 * SPARSE_BIDS * self.row_to_col.size * costs.largest

@@ -33,10 +33,11 @@ have no bridge. Each neighbour v of u is in some tree; if that tree is far, it h
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from gpumatch.contracts import Control, Graph
 from gpumatch.cpu.matching.sides import BUDGET, Side, free_vertices
 from gpumatch.cpu.numba_tools.atomics import cas, fetch_add, load, store
 from gpumatch.cpu.numba_tools.compiled import kernel
@@ -361,7 +362,7 @@ class Forests:
     """
 
     def __init__(
-        self, graph: Any, row_to_col: np.ndarray, col_to_row: np.ndarray, workers: Workers
+        self, graph: Graph, row_to_col: np.ndarray, col_to_row: np.ndarray, workers: Workers
     ) -> None:
         self._workers = workers
         rows = Side(graph.indptr, graph.indices, row_to_col, col_to_row)
@@ -389,7 +390,7 @@ class Forests:
     def free(self) -> int:
         return int(self._marks[:, _ROOTS].min()) - self.found
 
-    def grow(self, control: Any, matched: int) -> bool:
+    def grow(self, control: Control, matched: int) -> bool:
         """Grow until one forest cannot; False if ``control`` stopped it."""
         state = (self._rows, self._cols, self._marks, self._totals)
         wide = _WIDE if self._workers.threads > 1 else len(self._rows.mate) + len(self._cols.mate)
@@ -401,7 +402,7 @@ class Forests:
                     return False
         return True
 
-    def _share(self, side: int, control: Any, matched: int) -> bool:
+    def _share(self, side: int, control: Control, matched: int) -> bool:
         """Expand the level under way by all workers; False if ``control`` stopped it."""
         near, far = (self._rows, self._cols) if side == _ROWS else (self._cols, self._rows)
         state = (near, far, self._marks[side], self._totals)
@@ -414,7 +415,7 @@ class Forests:
                 return False
         return True
 
-    def augment(self, control: Any, matched: int) -> bool:
+    def augment(self, control: Control, matched: int) -> bool:
         """Match along all paths of the phase; False if ``control`` stopped it."""
         position, done = 0, 0
         while done < self.found:
@@ -424,7 +425,7 @@ class Forests:
             done += more
         return True
 
-    def renew(self, control: Any, matched: int) -> bool:
+    def renew(self, control: Control, matched: int) -> bool:
         """Begin the next phase, with the trees that had no path; False if ``control`` stopped it.
 
         They are kept, and released pairs grafted onto them, unless that reads more edges than

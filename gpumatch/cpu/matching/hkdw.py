@@ -14,33 +14,41 @@ Reference: Duff, Wiberg, *Remarks on implementation of O(n^1/2 τ) assignment al
 
 from __future__ import annotations
 
-from gpumatch.arrays import count_matched
-from gpumatch.contracts import MatchingTask
+import numpy as np
+
+from gpumatch.contracts import Control, Graph, MatchingTask
 from gpumatch.cpu.matching.level_search import LevelSearch
 from gpumatch.cpu.matching.lookahead_search import LookaheadSearch
+from gpumatch.cpu.matching.phases import run_phases
 from gpumatch.cpu.matching.sides import larger_side, smaller_side
 from gpumatch.cpu.numba_tools.workers import Workers
 
 __all__ = ["run"]
 
 
+class _ShortestThenOthers:
+    """Phases of two parts: shortest paths from one side, then any paths from the other."""
+
+    def __init__(
+        self, graph: Graph, row_to_col: np.ndarray, col_to_row: np.ndarray, workers: Workers
+    ) -> None:
+        self._shortest = LevelSearch(smaller_side(graph, row_to_col, col_to_row), workers)
+        self._others = LookaheadSearch(larger_side(graph, row_to_col, col_to_row), workers)
+
+    @property
+    def levels(self) -> int:
+        return self._shortest.levels
+
+    def phase(self, control: Control, matched: int) -> int:
+        """Augment along both kinds of paths: how many, -1 if ``control`` stopped it."""
+        found = self._shortest.phase(control, matched)
+        if found <= 0:
+            return found
+        more = self._others.phase(control, matched + found)
+        return -1 if more < 0 else found + more
+
+
 def run(task: MatchingTask) -> bool:
     """Extend the matching to a maximum one; True unless ``control`` stopped it."""
-    graph, row_to_col, col_to_row, control = task.graph, *task.mates, task.control
-    matched = count_matched(row_to_col)
-    with Workers(1, graph.nnz) as workers:
-        shortest = LevelSearch(smaller_side(graph, row_to_col, col_to_row), workers)
-        further = LookaheadSearch(larger_side(graph, row_to_col, col_to_row), workers)
-        found = -1
-        while found:
-            if control.tick(matched):
-                return False
-            found = shortest.phase(control, matched)
-            if found > 0:
-                more = further.phase(control, matched + found)
-                found = -1 if more < 0 else found + more
-            if found < 0:
-                return False
-            matched += found
-            control.phase(levels=shortest.levels, found=found, matched=matched)
-    return True
+    with Workers(1, task.graph.nnz) as workers:
+        return run_phases(_ShortestThenOthers(task.graph, *task.mates, workers), task)

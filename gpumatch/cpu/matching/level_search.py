@@ -35,10 +35,9 @@ Comput. 2(4), 1973; in parallel: Azad, Halappanavar, Rajamanickam, Boman, Khan, 
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
+from gpumatch.contracts import Control
 from gpumatch.cpu.matching.lookahead_search import augment
 from gpumatch.cpu.matching.sides import BUDGET, Side, free_vertices
 from gpumatch.cpu.numba_tools.atomics import cas, fetch_add, load
@@ -191,7 +190,7 @@ class LevelSearch:
         self._current = np.full(workers.threads, -1, np.int32)
         self._roots = free_vertices(side)
 
-    def phase(self, control: Any, matched: int) -> int:
+    def phase(self, control: Control, matched: int) -> int:
         """Augment along shortest paths: how many, -1 if ``control`` stopped it."""
         self.phases += 1
         roots = self._roots = self._roots[self.side.mate[self._roots] < 0]
@@ -207,7 +206,7 @@ class LevelSearch:
         self._level[self._queue[: span[_END]]] = -1
         return found
 
-    def _grow_levels(self, span: np.ndarray, control: Any, matched: int) -> bool:
+    def _grow_levels(self, span: np.ndarray, control: Control, matched: int) -> bool:
         next_slot = np.zeros(1, np.int64)
         state = (
             self.side.indptr,
@@ -233,7 +232,7 @@ class LevelSearch:
                         return False
         return True
 
-    def _search_down(self, last_level: int, control: Any, matched: int) -> int:
+    def _search_down(self, last_level: int, control: Control, matched: int) -> int:
         next_root = np.zeros(1, np.int64)
         found = np.zeros(self.workers.threads, np.int64)
 

@@ -35,10 +35,9 @@ graphs*, IPDPS 2012.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
+from gpumatch.contracts import Control
 from gpumatch.cpu.matching.sides import BUDGET, Side, free_vertices
 from gpumatch.cpu.numba_tools.atomics import cas, fetch_add, load, store
 from gpumatch.cpu.numba_tools.compiled import kernel
@@ -146,6 +145,8 @@ def _search(
 class LookaheadSearch:
     """The arrays of the searches from one side, kept from phase to phase."""
 
+    levels = 0
+
     def __init__(self, side: Side, workers: Workers) -> None:
         near, far = len(side.mate), len(side.far_mate)
         self.side = side
@@ -158,7 +159,7 @@ class LookaheadSearch:
         self._current = np.full(workers.threads, -1, np.int32)
         self._roots = free_vertices(side)
 
-    def phase(self, control: Any, matched: int) -> int:
+    def phase(self, control: Control, matched: int) -> int:
         """Search once from each free near vertex; the paths found, -1 if ``control`` stopped it."""
         self.phases += 1
         self._roots = self._roots[self.side.mate[self._roots] < 0]

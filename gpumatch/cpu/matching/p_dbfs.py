@@ -30,12 +30,10 @@ maximum matching in bipartite graphs*, IPDPS 2012, section III.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from gpumatch.arrays import count_matched
-from gpumatch.contracts import MatchingTask
+from gpumatch.contracts import Control, MatchingTask
+from gpumatch.cpu.matching.phases import run_phases
 from gpumatch.cpu.matching.sides import BUDGET, Side, free_vertices, smaller_side
 from gpumatch.cpu.numba_tools.atomics import cas, fetch_add, load
 from gpumatch.cpu.numba_tools.compiled import kernel
@@ -115,6 +113,8 @@ def _search(
 class _DisjointSearch:
     """The arrays of the searches from one side, kept from phase to phase."""
 
+    levels = 0
+
     def __init__(self, side: Side, workers: Workers) -> None:
         near, far = len(side.mate), len(side.far_mate)
         self.side = side
@@ -127,7 +127,7 @@ class _DisjointSearch:
         self._head, self._tail = np.full((2, workers.threads), -1, np.int32)
         self._roots = free_vertices(side)
 
-    def phase(self, control: Any, matched: int) -> int:
+    def phase(self, control: Control, matched: int) -> int:
         """Search once from each free near vertex; the paths found, -1 if ``control`` stopped it."""
         self.phases += 1
         self._roots = self._roots[self.side.mate[self._roots] < 0]
@@ -159,17 +159,5 @@ class _DisjointSearch:
 
 def run(task: MatchingTask) -> bool:
     """Extend the matching to a maximum one; True unless ``control`` stopped it."""
-    graph, row_to_col, col_to_row, control = task.graph, *task.mates, task.control
-    matched = count_matched(row_to_col)
-    with Workers(task.threads, graph.nnz) as workers:
-        search = _DisjointSearch(smaller_side(graph, row_to_col, col_to_row), workers)
-        found = -1
-        while found:
-            if control.tick(matched):
-                return False
-            found = search.phase(control, matched)
-            if found < 0:
-                return False
-            matched += found
-            control.phase(levels=0, found=found, matched=matched)
-    return True
+    with Workers(task.threads, task.graph.nnz) as workers:
+        return run_phases(_DisjointSearch(smaller_side(task.graph, *task.mates), workers), task)

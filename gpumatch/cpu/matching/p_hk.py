@@ -12,9 +12,9 @@ maximum matching in bipartite graphs*, IPDPS 2012, section III.
 
 from __future__ import annotations
 
-from gpumatch.arrays import count_matched
 from gpumatch.contracts import MatchingTask
 from gpumatch.cpu.matching.level_search import LevelSearch
+from gpumatch.cpu.matching.phases import run_phases
 from gpumatch.cpu.matching.sides import smaller_side
 from gpumatch.cpu.numba_tools.workers import Workers
 
@@ -23,17 +23,5 @@ __all__ = ["run"]
 
 def run(task: MatchingTask) -> bool:
     """Extend the matching to a maximum one; True unless ``control`` stopped it."""
-    graph, row_to_col, col_to_row, control = task.graph, *task.mates, task.control
-    matched = count_matched(row_to_col)
-    with Workers(task.threads, graph.nnz) as workers:
-        search = LevelSearch(smaller_side(graph, row_to_col, col_to_row), workers)
-        found = -1
-        while found:
-            if control.tick(matched):
-                return False
-            found = search.phase(control, matched)
-            if found < 0:
-                return False
-            matched += found
-            control.phase(levels=search.levels, found=found, matched=matched)
-    return True
+    with Workers(task.threads, task.graph.nnz) as workers:
+        return run_phases(LevelSearch(smaller_side(task.graph, *task.mates), workers), task)

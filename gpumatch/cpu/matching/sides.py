@@ -14,9 +14,11 @@ clock; their state between calls lies in arrays, and the mates are then a valid 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+
+from gpumatch.contracts import Graph
 
 __all__ = ["BUDGET", "Side", "blocks", "free_vertices", "larger_side", "smaller_side"]
 
@@ -33,14 +35,14 @@ class Side(NamedTuple):
     far_mate: np.ndarray
 
 
-def smaller_side(graph: Any, row_to_col: np.ndarray, col_to_row: np.ndarray) -> Side:
+def smaller_side(graph: Graph, row_to_col: np.ndarray, col_to_row: np.ndarray) -> Side:
     """Return the side with fewer vertices, hence with fewer free ones, as near; rows on a tie."""
     if graph.nrows <= graph.ncols:
         return Side(graph.indptr, graph.indices, row_to_col, col_to_row)
     return Side(graph.col_indptr, graph.col_indices, col_to_row, row_to_col)
 
 
-def larger_side(graph: Any, row_to_col: np.ndarray, col_to_row: np.ndarray) -> Side:
+def larger_side(graph: Graph, row_to_col: np.ndarray, col_to_row: np.ndarray) -> Side:
     """Return the side that ``smaller_side`` does not."""
     if graph.nrows <= graph.ncols:
         return Side(graph.col_indptr, graph.col_indices, col_to_row, row_to_col)

@@ -3,7 +3,7 @@
 import numpy as np
 from numba import njit
 
-from gpumatch.cpu.assignment.entries import by_form
+from gpumatch.cpu.assignment.entries import by_entries
 
 
 @njit
@@ -17,7 +17,7 @@ def _stored_sum(entries, row):
     return weights[indptr[row] : indptr[row + 1]].sum(), "stored"
 
 
-_sum = by_form(_dense_sum, _stored_sum)
+_sum = by_entries(_dense_sum, _stored_sum)
 
 
 @njit
