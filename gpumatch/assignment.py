@@ -16,6 +16,7 @@ from gpumatch.contracts import AssignmentTask, Solution
 from gpumatch.control import Callback, Control, with_interrupts_result
 from gpumatch.costs import Costs, as_costs
 from gpumatch.initial import initial_pairs
+from gpumatch.sums import summands
 
 __all__ = ["Assignment", "InfeasibleError", "assign"]
 
@@ -114,6 +115,8 @@ def assign(
     goal = Goal.of(maximize, cardinality, cost_limit, given)
     with control.part("costs"):
         problem = goal.problem(given if choice.backend == "cuda" else given.to_host())
+        if choice.backend == "cuda":
+            problem = problem.to_device()
     run = choice.search()
     solution = empty_solution(problem)
     _begin_from(initial, goal, given.shape, problem, solution)
@@ -127,14 +130,15 @@ def assign(
             if ended and goal.is_full and solution.matched < problem.shape[0]:
                 violator = hall_violator(task, goal)
                 if violator is not None:
-                    raise InfeasibleError(*violator)
+                    raise InfeasibleError(*(array_of(np, part) for part in violator))
                 ended = False
     except KeyboardInterrupt as exc:
         best = _result(given, goal, problem, solution, False, stats, control)
         exc.result = best  # type: ignore[attr-defined]  # an attribute we add, and document
         raise
     finally:
-        control.close(solution.matched)
+        if progress:
+            control.close(solution.matched)
     proven = ended and choice.algorithm.exact
     return _result(given, goal, problem, solution, proven, stats, control)
 
@@ -247,19 +251,23 @@ def _begin_from(
     """Put the pairs of `initial` that are allowed, and its prices, into the solution."""
     if initial is None:
         return
-    rows, cols = initial_pairs(initial, shape, np)
+    xp = problem.xp
+    rows, cols = initial_pairs(initial, shape, xp)
     if goal.transposed:
         rows, cols = cols, rows
-    allowed = array_of(np, problem.allows(rows, cols))
+    allowed = problem.allows(rows, cols)
     solution.row_to_col[rows[allowed]] = cols[allowed]
     solution.col_to_row[cols[allowed]] = rows[allowed]
     if isinstance(initial, Assignment):
-        price = array_of(np, initial.row_dual if goal.transposed else initial.col_dual)
+        price = array_of(xp, initial.row_dual if goal.transposed else initial.col_dual)
         if price.size != problem.shape[1]:
             raise ValueError(f"initial: its shape is not that of the costs, {shape}")
         most = (min(shape) + 1) * problem.largest
-        price = np.clip(-price if goal.maximize else price, -most, most)
-        solution.col_dual[:] = np.rint(price) if problem.is_integer else price
+        price = price if problem.is_integer else price.astype(np.float64)
+        price = xp.clip(-price if goal.maximize else price, -most, most)
+        if problem.is_integer and price.dtype.kind == "f":
+            price = xp.rint(price)
+        solution.col_dual[:] = price.astype(solution.col_dual.dtype)
 
 
 # -- results ---------------------------------------------------------------------------------------
@@ -275,15 +283,16 @@ def _result(
     control: Control,
 ) -> Assignment:
     """The Assignment, as the caller sees rows, columns and signs, in his kind of arrays."""
-    rows = np.flatnonzero(solution.row_to_col >= 0)
-    paid = problem.at(rows, solution.row_to_col[rows]).tolist()
+    rows = (solution.row_to_col >= 0).nonzero()[0]
+    size = int(rows.size)
+    paid = summands(problem.at(rows, solution.row_to_col[rows]))
     limit = 0 if goal.limit is None else goal.limit
     if goal.limit is not None:
         solution.row_dual -= solution.row_dual.dtype.type(limit)
-    duals = solution.row_dual.tolist() + solution.col_dual.tolist()
+    duals = summands(solution.row_dual) + summands(solution.col_dual)
     add = sum if problem.is_integer else math.fsum
-    is_bounded = solution.has_duals and len(paid) >= goal.least_pairs(solution)
-    gap = add([*paid, -limit * len(paid), *(-d for d in duals)]) if is_bounded else math.inf
+    is_bounded = solution.has_duals and size >= goal.least_pairs(solution)
+    gap = add([*paid, -limit * size, *(-d for d in duals)]) if is_bounded else math.inf
     if not problem.is_integer:
         gap = max(gap, 0.0)  # below it by rounding alone
     if not is_bounded:

@@ -230,17 +230,17 @@ class BipartiteGraph:
         """
         indptr, indices = self._either()
         major, minor = (rows, cols) if self.has_rows else (cols, rows)
-        begin, end = indptr[major], indptr[major + 1]
-        after, last = end, max(self.nnz - 1, 0)
+        before, end = indptr[major].astype(np.int64) - 1, indptr[major + 1]
         if self.nnz == 0 or major.size == 0:
-            return begin, begin < end
-        for _ in range(int((end - begin).max()).bit_length()):
-            middle = begin + (end - begin) // 2
-            is_before = (begin < end) & (indices[middle.clip(0, last)] < minor)
-            begin = self.xp.where(is_before, middle + 1, begin)
-            end = self.xp.where(is_before, end, middle)
-        places = begin.clip(0, last)
-        return places, (begin < after) & (indices[places] == minor)
+            return before, end < 0
+        minimum, last = self.xp.minimum, self.nnz - 1
+        most = int((end - before).max()) - 1
+        for bit in reversed(range(most.bit_length())):  # what is at `before` is less than `minor`
+            probe = before + (1 << bit)
+            is_less = (indices[minimum(probe, last)] < minor) & (probe < end)
+            before = self.xp.where(is_less, probe, before)
+        places = minimum(before + 1, last)
+        return places, (before + 1 < end) & (indices[places] == minor)
 
     # -- moves -----------------------------------------------------------------------------------
 

@@ -30,10 +30,7 @@ from collections.abc import Callable
 from numbers import Integral, Real
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from gpumatch import contracts
-from gpumatch.arrays import array_of
 from gpumatch.contracts import AssignmentTask, Solution
 from gpumatch.costs import TOO_LARGE, Costs, check_sums
 from gpumatch.homes import cover_for
@@ -125,7 +122,7 @@ def solve(run: Run, task: AssignmentTask, goal: Goal) -> bool:
     return solved(run, task)
 
 
-def hall_violator(task: AssignmentTask, goal: Goal) -> tuple[np.ndarray, np.ndarray] | None:
+def hall_violator(task: AssignmentTask, goal: Goal) -> tuple[Any, Any] | None:
     """Rows and columns that show that no full assignment exists; None when stopped.
 
     They are what the cover of a maximum matching leaves out.
@@ -133,7 +130,7 @@ def hall_violator(task: AssignmentTask, goal: Goal) -> tuple[np.ndarray, np.ndar
     cover = _least_cover(task)
     if cover is None:
         return None
-    rows, cols = np.flatnonzero(~cover[0]), np.flatnonzero(cover[1])
+    rows, cols = (~cover[0]).nonzero()[0], cover[1].nonzero()[0]
     return (cols, rows) if goal.transposed else (rows, cols)
 
 
@@ -155,22 +152,22 @@ def _solve_maximum(run: Run, task: AssignmentTask) -> bool:
             in_rows, in_cols = cover
             solution.row_to_col[:] = solution.col_to_row[:] = -1
             ended = _solve_parts(run, task, in_rows, in_cols)
-            solution.cover = np.flatnonzero(in_rows), np.flatnonzero(in_cols)
+            solution.cover = in_rows.nonzero()[0], in_cols.nonzero()[0]
             return ended
-    solution.cover = np.arange(nrows), np.arange(0)
+    solution.cover = solution.xp.arange(nrows), solution.xp.arange(0)
     return _solve_problem(run, task)
 
 
-def _solve_parts(run: Run, task: AssignmentTask, in_rows: np.ndarray, in_cols: np.ndarray) -> bool:
+def _solve_parts(run: Run, task: AssignmentTask, in_rows: Any, in_cols: Any) -> bool:
     """Match the cover's rows to columns outside it, its columns to rows outside it."""
-    rows, cols = np.flatnonzero(in_rows), np.flatnonzero(~in_cols)
+    rows, cols = in_rows.nonzero()[0], (~in_cols).nonzero()[0]
     part = task.costs.restricted(rows, cols)
     matching = empty_solution(part)
     ended = _solve_problem(run, dataclasses.replace(task, costs=part, solution=matching))
     _take(task.solution, rows, cols, matching)
     if task.control.stopped:
         return False
-    rows, cols = np.flatnonzero(~in_rows), np.flatnonzero(in_cols)
+    rows, cols = (~in_rows).nonzero()[0], in_cols.nonzero()[0]
     part = task.costs.restricted(rows, cols).transpose()
     matching = empty_solution(part)
     ended &= _solve_problem(run, dataclasses.replace(task, costs=part, solution=matching))
@@ -180,13 +177,13 @@ def _solve_parts(run: Run, task: AssignmentTask, in_rows: np.ndarray, in_cols: n
 
 
 def empty_solution(problem: contracts.Costs) -> Solution:
-    """No pairs, and prices of 0."""
-    return Solution.empty(problem.shape, is_integer=problem.is_integer)
+    """No pairs, and prices of 0, where the problem is."""
+    return Solution.empty(problem.shape, is_integer=problem.is_integer, xp=problem.xp)
 
 
-def _take(whole: Solution, rows: np.ndarray, cols: np.ndarray, part: Solution) -> None:
+def _take(whole: Solution, rows: Any, cols: Any, part: Solution) -> None:
     """Put in the solution of the problem restricted to these rows and columns."""
-    own = np.flatnonzero(part.row_to_col >= 0)
+    own = (part.row_to_col >= 0).nonzero()[0]
     mates = part.row_to_col[own]
     whole.row_to_col[rows[own]] = cols[mates]
     whole.col_to_row[cols[mates]] = rows[own]
@@ -194,16 +191,12 @@ def _take(whole: Solution, rows: np.ndarray, cols: np.ndarray, part: Solution) -
     whole.col_dual[cols] = part.col_dual
 
 
-def _least_cover(task: AssignmentTask) -> tuple[np.ndarray, np.ndarray] | None:
+def _least_cover(task: AssignmentTask) -> tuple[Any, Any] | None:
     """Extend to a maximum matching; a vertex cover as bool arrays, None when stopped."""
-    graph, solution = task.costs.pattern(), task.solution
+    graph = task.costs.pattern()
     where, init = ("cuda", "cheap") if graph.on_device else ("cpu", "karp-sipser")
-    mates = [array_of(graph.xp, m) for m in solution.mates]
-    matching = task.matching(graph, *mates)
+    matching = task.matching(graph, *task.mates)
     for home in (STARTS[init][where], table("matching")["engine"].homes[where]):
         if not home.run_with({})(matching):
             return None
-    cover = cover_for(graph)(graph, *mates)
-    solution.row_to_col[:], solution.col_to_row[:] = (array_of(np, mate) for mate in mates)
-    in_rows, in_cols = (array_of(np, marks) for marks in cover)
-    return in_rows, in_cols
+    return cover_for(graph)(graph, *task.mates)

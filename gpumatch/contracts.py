@@ -34,7 +34,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from gpumatch.arrays import count_matched
+from gpumatch.arrays import array_module, array_of, count_matched
 
 __all__ = [
     "AssignmentTask",
@@ -153,7 +153,7 @@ class Costs(Protocol):
 
 @dataclasses.dataclass
 class Solution:
-    """The arrays of an assignment while it is worked on.
+    """The arrays of an assignment while it is worked on, where its costs live.
 
     Attributes
     ----------
@@ -175,16 +175,21 @@ class Solution:
     cover: tuple[Any, Any] | None = None
 
     @classmethod
-    def empty(cls, shape: tuple[int, int], *, is_integer: bool) -> Solution:
-        """No pairs, and prices of 0."""
+    def empty(cls, shape: tuple[int, int], *, is_integer: bool, xp: Any = np) -> Solution:
+        """No pairs, and prices of 0, in arrays of `xp`: NumPy or CuPy."""
         number = np.int64 if is_integer else np.float64
         nrows, ncols = shape
         return cls(
-            np.full(nrows, -1, np.int32),
-            np.full(ncols, -1, np.int32),
-            np.zeros(nrows, number),
-            np.zeros(ncols, number),
+            xp.full(nrows, -1, np.int32),
+            xp.full(ncols, -1, np.int32),
+            xp.zeros(nrows, number),
+            xp.zeros(ncols, number),
         )
+
+    @property
+    def xp(self) -> Any:
+        """The library of the arrays: NumPy or CuPy."""
+        return array_module(self.row_to_col)
 
     @property
     def mates(self) -> tuple[Any, Any]:
@@ -209,15 +214,26 @@ class Solution:
             self.cover,
         )
 
+    def to_host(self) -> Solution:
+        """The same in NumPy arrays: copies, or the arrays that are there already."""
+        return Solution(
+            array_of(np, self.row_to_col),
+            array_of(np, self.col_to_row),
+            array_of(np, self.row_dual),
+            array_of(np, self.col_dual),
+            self.has_duals,
+            self.cover,
+        )
+
     def clear(self) -> None:
         """Give up all pairs, and set all prices to 0."""
         self.row_to_col[:] = self.col_to_row[:] = -1
         self.row_dual[:] = self.col_dual[:] = 0
 
     def assign_from(self, other: Solution) -> None:
-        """Copy the pairs and prices of another solution of the same shape."""
+        """Copy the pairs and prices of another solution of the same shape, wherever it lives."""
         for target, source in zip((*self.mates, *self.duals), (*other.mates, *other.duals)):
-            target[:] = source
+            target[:] = array_of(self.xp, source)
 
     def transpose(self) -> Solution:
         """Rows and columns exchanged; shares the arrays."""
@@ -261,8 +277,10 @@ class AssignmentTask:
     Attributes
     ----------
     costs : Costs
-        A problem: to be minimised, no more rows than columns.
+        A problem: to be minimised, no more rows than columns. On the host for an algorithm of the
+        CPU, on the device for one of the GPU.
     solution : Solution
+        Where the costs are.
     control : Control
     limit : int or float, optional
         What it costs a row to go without a column; None where it must have one.
@@ -292,6 +310,14 @@ class AssignmentTask:
     def with_costs(self, costs: Costs) -> AssignmentTask:
         """The same task with its costs in another form."""
         return dataclasses.replace(self, costs=costs)
+
+    def run_on_host(self, run: Callable[[AssignmentTask], bool]) -> bool:
+        """Let an algorithm of the CPU go on with the task, on copies; its answer."""
+        solution = self.solution.to_host()
+        try:
+            return run(dataclasses.replace(self, costs=self.costs.to_host(), solution=solution))
+        finally:
+            self.solution.assign_from(solution)
 
     def matching(self, graph: Graph, row_to_col: Any, col_to_row: Any) -> MatchingTask:
         """The task to extend a matching of the pairs in `graph`, whatever they cost."""

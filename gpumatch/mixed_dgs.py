@@ -39,7 +39,7 @@ def run(
         return on_device.run(task, start=start, evaluation=evaluation)
 
     def switch(problem: on_device.Problem, form: on_device.Form) -> bool:
-        return _switch_on_host(problem, form, task.with_costs(task.costs.to_host()), start)
+        return task.run_on_host(lambda task: _switch_on_host(problem, form, task, start))
 
     return on_device.solve(task, evaluation, switch)
 

@@ -17,7 +17,7 @@ PACKAGE = Path(gpumatch.__file__).parent
 # From the ground up. A module stands where the longest of these names that it begins with does.
 FLOORS = [
     {"cpu.numba_tools", "cuda.arrays", "cuda.counting", "cuda.kernels", "cuda.memory"},
-    {"arrays"},
+    {"arrays", "sums"},
     {"contracts"},
     {"cpu", "cuda"},  # their CSR, covers and launches
     {"homes"},

@@ -153,8 +153,7 @@ class Costs(ABC):
             If the device has no room for it.
         """
         if out is None:
-            self._require_room(self.shape, self.problem_dtype, self.unfolding_bytes)
-            out = self.xp.empty(self.shape, self.problem_dtype)
+            out = self._room_for_matrix("the matrix of computed costs")
         out.fill(self.far)
         for tile in self.tiles():
             rows, cols, costs = self.tile(tile)
@@ -174,7 +173,13 @@ class Costs(ABC):
         return self.stored().to_host() if self.on_device else self
 
     def to_device(self) -> Costs:
-        """The same costs on the current GPU: a copy, or themselves when they are there already."""
+        """The same costs on the current GPU: a copy, or themselves when they are there already.
+
+        Raises
+        ------
+        MemoryError
+            If the device has no room for it.
+        """
         return self if self.on_device else self.stored().to_device()
 
     def problem(self, maximize: bool, transposed: bool) -> Costs:
@@ -210,6 +215,15 @@ class Costs(ABC):
 
     # -- inside ----------------------------------------------------------------------------------
 
+    def _check_room_for_copy(self) -> None:
+        """Check that the current GPU has memory for a copy."""
+        require_device_memory(self.nbytes, "a copy of the costs")
+
+    def _room_for_matrix(self, what: str) -> Any:
+        """A new array for what `dense` makes."""
+        self._require_room(self.shape, self.problem_dtype, what, self.unfolding_bytes)
+        return self.xp.empty(self.shape, self.problem_dtype)
+
     def _what_is_held(self) -> str:
         return str(self.dtype)
 
@@ -220,11 +234,13 @@ class Costs(ABC):
         if not maximize and self.low == -math.inf:
             raise ValueError("the costs hold -inf: inf forbids a pair")
 
-    def _require_room(self, shape: tuple[int, int], dtype: Any, extra: int = 0) -> None:
+    def _require_room(
+        self, shape: tuple[int, int], dtype: Any, what: str = "a copy of the costs", extra: int = 0
+    ) -> None:
         """Check, on a GPU, that it has memory for a matrix and some bytes more."""
         if self.on_device:
             nbytes = math.prod(shape) * np.dtype(dtype).itemsize + extra
-            require_device_memory(nbytes, "a copy of the costs")
+            require_device_memory(nbytes, what)
 
 
 # -- checks ----------------------------------------------------------------------------------------

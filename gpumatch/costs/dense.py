@@ -117,6 +117,7 @@ class DenseCosts(Costs):
             return self
         import cupy
 
+        self._check_room_for_copy()
         return self._like(cupy.asarray(self.values))
 
     def problem(self, maximize: bool, transposed: bool) -> DenseCosts:

@@ -111,8 +111,7 @@ class SparseCosts(Costs):
 
     def dense(self, out: Any = None) -> Any:
         if out is None:
-            self._require_room(self.shape, self.problem_dtype, self.unfolding_bytes)
-            out = self.xp.empty(self.shape, self.problem_dtype)
+            out = self._room_for_matrix("the matrix of sparse costs")
         out.fill(self.far)
         out[self.graph.edges()] = self.weights
         return out
@@ -133,6 +132,7 @@ class SparseCosts(Costs):
             return self
         import cupy
 
+        self._check_room_for_copy()
         return self._of(self.graph.to_device(), cupy.asarray(self.weights))
 
     def problem(self, maximize: bool, transposed: bool) -> SparseCosts:

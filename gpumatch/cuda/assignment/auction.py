@@ -27,7 +27,6 @@ from gpumatch.auction_schedule import Precision, close_gaps
 from gpumatch.contracts import AssignmentTask, Solution
 from gpumatch.cuda import kernels as module
 from gpumatch.cuda.assignment import hungarian
-from gpumatch.cuda.assignment.costs import copy_to, moved_to_device
 from gpumatch.cuda.matching import cheap
 from gpumatch.cuda.matching import engine as matching_engine
 
@@ -59,19 +58,16 @@ def run(task: AssignmentTask, *, finish: str = "exact", convergence: str = "coun
         True when it ended with an optimal assignment, or none exists; False when stopped, or when
         a gap is left.
     """
-    solution, limit = task.solution, task.limit
-    if task.costs.shape[0] == 0:
+    costs, solution, limit = task.costs, task.solution, task.limit
+    if costs.shape[0] == 0:
         solution.col_dual[:] = 0
         return True
-    costs = moved_to_device(task.costs)
-    task = task.with_costs(costs)
     if limit is None and not costs.is_complete:
         largest = _largest_matching(task)
         if largest is None:
             return False
         if any_true(largest[0] < 0):
-            copy_to(solution.row_to_col, largest[0])
-            copy_to(solution.col_to_row, largest[1])
+            solution.row_to_col[:], solution.col_to_row[:] = largest
             return True
     precision = Precision.of(costs, limit, bits=_BITS)
     if precision.is_workable:
@@ -99,7 +95,7 @@ def _close_gap(task: AssignmentTask) -> bool:
     except MemoryError:
         if task.fallback is None or task.costs.has_matrix:
             raise
-    return task.fallback(task.with_costs(task.costs.to_host()))
+    return task.run_on_host(task.fallback)
 
 
 def _largest_matching(task: AssignmentTask) -> tuple[cp.ndarray, cp.ndarray] | None:
@@ -139,7 +135,7 @@ class _Numbers:
     def of_prices(self, given: Any, farthest: float) -> cp.ndarray:
         """Prices to begin from, none above 0 or below ``-farthest``."""
         least = self.kind(-farthest)
-        return cp.clip(cp.asarray(given).astype(self.kind), least, 0) * self.of(1)
+        return cp.clip(given.astype(self.kind), least, 0) * self.of(1)
 
 
 class _Auction:
@@ -267,7 +263,7 @@ class _Auction:
             cp.minimum(least, self.limit, out=least, casting="unsafe")
         targets = *solution.mates, *solution.duals
         for target, source in zip(targets, (row_to_col, col_to_row, least, price)):
-            copy_to(target, source)
+            target[:] = source
 
 
 def _rounded(price: cp.ndarray, row_to_col: cp.ndarray, shift: int) -> cp.ndarray:

@@ -30,7 +30,6 @@ from gpumatch.arrays import any_true, count_matched
 from gpumatch.bipartite import BipartiteGraph
 from gpumatch.contracts import AssignmentTask
 from gpumatch.cuda import kernels as module
-from gpumatch.cuda.assignment.costs import copy_to, dense_matrix
 from gpumatch.cuda.matching import engine as matching_engine
 
 __all__ = ["FORMS", "Evaluator", "Form", "Problem", "run", "solve"]
@@ -94,8 +93,8 @@ def run(task: AssignmentTask, *, start: str = "random", evaluation: str = "auto"
         try:
             return _switch_on_device(problem, form, task, start)
         finally:
-            copy_to(task.solution.row_to_col, problem.rows.mate)
-            copy_to(task.solution.col_to_row, problem.cols.mate)
+            task.solution.row_to_col[:] = problem.rows.mate
+            task.solution.col_to_row[:] = problem.cols.mate
 
     return solve(task, evaluation, switch)
 
@@ -111,7 +110,7 @@ def solve(task: AssignmentTask, evaluation: str, switch: Callable[[Problem, Form
     """
     costs, limit, control = task.costs, task.limit, task.control
     (row_to_col, _), (row_dual, col_dual) = task.mates, task.duals
-    price = cp.minimum(cp.asarray(col_dual), 0)
+    price = cp.minimum(col_dual, 0)
     row_dual[:] = -costs.largest if limit is None else min(-costs.largest, limit)
     col_dual[:] = 0
     if row_to_col.size == 0:
@@ -157,7 +156,7 @@ class Problem:
     """Both sides on the device, and the kernels that know no more than them."""
 
     def __init__(self, costs: Any, limit: float | None) -> None:
-        values, self.is_complete = dense_matrix(costs)
+        values, self.is_complete = costs.dense(), costs.is_complete
         self.nrows, self.ncols = values.shape
         number = np.int64 if costs.is_integer else np.float64
         far = np.iinfo(np.int64).max if costs.is_integer else np.inf
@@ -265,11 +264,9 @@ class Evaluator:
 
 def _start(problem: Problem, task: AssignmentTask, start: str) -> bool:
     """Assign the rows that are free, all if they must be and can; False when stopped."""
-    row_to_col, col_to_row = task.mates
-    problem.rows.mate.set(row_to_col)
-    problem.cols.mate.set(col_to_row)
+    problem.rows.mate[:], problem.cols.mate[:] = task.mates
     rng = np.random.default_rng(task.seed)
-    rows, cols = np.flatnonzero(row_to_col < 0), np.flatnonzero(col_to_row < 0)
+    rows, cols = (cp.flatnonzero(mates < 0).get() for mates in task.mates)
     if start == "greedy":
         ended = _take_cheapest(problem, rng.permutation(rows), task.control)
     else:
@@ -389,13 +386,12 @@ def _find_bound(
     problem: Problem,
     largest: float,
     price: cp.ndarray,
-    row_dual: np.ndarray,
-    col_dual: np.ndarray,
+    row_dual: cp.ndarray,
+    col_dual: cp.ndarray,
     control: Any,
 ) -> bool:
     """Put the best duals of some sweeps into row_dual and col_dual; False when stopped."""
     number = price.dtype.type
-    best = cp.asarray(row_dual), cp.asarray(col_dual)
     lowered = cp.empty_like(price)
     held, minima = cp.empty((2, problem.nrows), number)
     pinned = cupyx.zeros_pinned(_SWEEPING.itemsize, np.uint8)
@@ -403,7 +399,7 @@ def _find_bound(
     seen["gap"] = np.inf
     state = cp.asarray(pinned)
     arguments = module.struct(
-        *(price, lowered, held, minima, *best),
+        *(price, lowered, held, minima, row_dual, col_dual),
         *(number(-(problem.nrows + 1) * largest), state, problem.barrier),
     )
     matched = problem.count_matched()
@@ -413,6 +409,4 @@ def _find_bound(
         problem.launch("sweep_prices<{Cost}>", *problem.sides, arguments, sweeps, block=512)
         state.get(out=pinned)
         is_stopped = control.tick(matched)
-    copy_to(row_dual, best[0])
-    copy_to(col_dual, best[1])
     return not is_stopped

@@ -19,7 +19,6 @@ import contextlib
 
 from gpumatch.contracts import AssignmentTask
 from gpumatch.cuda.assignment import auction, hungarian
-from gpumatch.cuda.assignment.costs import moved_to_device
 from gpumatch.cuda.assignment.hungarian import Patience
 
 __all__ = ["run"]
@@ -30,7 +29,6 @@ _STEPS_A_ROW = 16
 
 def run(task: AssignmentTask) -> bool:
     """Match the rows at least cost, as `gpumatch.assignment` tells; True unless stopped."""
-    task = task.with_costs(moved_to_device(task.costs))
     if _grow_trees(task):
         return True
     if task.control.stopped:

@@ -27,7 +27,6 @@ import numpy as np
 from gpumatch.arrays import any_true, count_matched
 from gpumatch.contracts import AssignmentTask, Solution
 from gpumatch.cuda import kernels as module
-from gpumatch.cuda.assignment.costs import NEVER, copy_to, dense_matrix
 
 __all__ = ["Patience", "run_classical", "run_tree"]
 
@@ -35,6 +34,7 @@ _STEPS_A_LAUNCH = 256  # the host looks in between: progress, time limit, Ctrl-C
 _TRACE = (4096, 5)  # as kTraceLength and kTraceWidth in hungarian_paths.cuh
 _BLOCK = 512  # as kBlock in dense_costs.cuh
 _FAR = np.uint64(2**64 - 1)  # kFar in hungarian_tree.cu
+_NEVER = np.int64(2**63 - 1)  # forbids a pair among integers: kNever in dense_costs.cuh
 _CHECK, _DONE, _FULL, _TOO_FINE = 0, 6, 7, 8  # stages that the host knows
 _AT_NEAREST_LEAF, _AT_SECOND_LEAF, _ANYWHERE = range(3)  # Ending in hungarian_tree.cu
 _PARTS = ("compression", "forward", "reverse and augmentation", "dual update")
@@ -109,8 +109,8 @@ def _run(kind: type[_Search], task: AssignmentTask, patience: Patience | None = 
     if costs.shape[0] == 0:
         solution.col_dual[:] = 0
         return True
-    values, is_complete = dense_matrix(costs)
-    attempts = _attempts(costs, task.limit, is_complete)
+    values = costs.dense()
+    attempts = _attempts(costs, task.limit)
     for units in attempts:
         problem = _Problem(values, units, task.limit, solution)
         with control.part("initial reduction"):
@@ -179,7 +179,7 @@ class _Units:
         return fixed if self.is_integer else cp.ldexp(fixed.astype(np.float64), -self.bits)
 
 
-def _attempts(costs: Any, limit: float | None, is_complete: bool) -> list[_Units]:
+def _attempts(costs: Any, limit: float | None) -> list[_Units]:
     """The units to try: first the finest; last those whose duals are sure to fit.
 
     Let c be the largest cost or limit, in units, and n the rows. While searches end at the nearest
@@ -191,7 +191,7 @@ def _attempts(costs: Any, limit: float | None, is_complete: bool) -> list[_Units
     """
     largest = max(costs.largest, 0 if limit is None else abs(limit))
     exponent = 0 if costs.is_integer else _UNIT_BITS - math.frexp(largest)[1]
-    n = 1 if is_complete else min(costs.shape)
+    n = 1 if costs.is_complete else min(costs.shape)
 
     def units(bits: int, *, is_patient: bool) -> _Units:
         most_cost = int(largest) if costs.is_integer else 2**_UNIT_BITS >> exponent - bits
@@ -216,13 +216,13 @@ class _Problem:
     ) -> None:
         self.values, self.units = units.lifted(values), units
         self.nrows, self.ncols = values.shape
-        self.limit = NEVER if limit is None else np.int64(_fixed_limit(limit, units))
+        self.limit = _NEVER if limit is None else np.int64(_fixed_limit(limit, units))
         self.all_match = limit is None and self.nrows == self.ncols
         self.kernels = module.kernels_for(module.HUNGARIAN_REDUCTION, values.dtype)
         self.row_to_col = module.unmatched(self.nrows)
-        self.col_to_row = cp.array(start.col_to_row)
+        self.col_to_row = start.col_to_row.copy()
         self.row_dual = cp.zeros(self.nrows, np.int64)
-        self.col_dual = units.fixed(units.lifted(cp.asarray(start.col_dual)))
+        self.col_dual = units.fixed(units.lifted(start.col_dual))
         cp.clip(self.col_dual, -units.most_given, units.most_given, out=self.col_dual)
 
     def struct(self) -> np.ndarray:
@@ -251,10 +251,10 @@ class _Problem:
             most = self.col_dual.max()
             self.col_dual -= most
             self.row_dual += most
-        copy_to(solution.row_to_col, self.row_to_col)
-        copy_to(solution.col_to_row, self.col_to_row)
-        copy_to(solution.row_dual, self.units.given(self.row_dual))
-        copy_to(solution.col_dual, self.units.given(self.col_dual))
+        solution.row_to_col[:] = self.row_to_col
+        solution.col_to_row[:] = self.col_to_row
+        solution.row_dual[:] = self.units.given(self.row_dual)
+        solution.col_dual[:] = self.units.given(self.col_dual)
 
     def _adopt(self) -> bool:
         """Keep the pairs that are tight at the given prices; False where that does not end."""
@@ -279,15 +279,15 @@ class _Problem:
         arguments = (self.struct(), self.row_dual)
         self.kernels["row_minima<{Cost}>"]((grid,), (module.BLOCK,), arguments)
         cp.minimum(self.row_dual, self.limit, out=self.row_dual)
-        self.row_dual[self.row_dual == NEVER] = 0  # no pair is allowed
+        self.row_dual[self.row_dual == _NEVER] = 0  # no pair is allowed
 
     def _reduce_columns(self) -> None:
-        self.col_dual.fill(NEVER)
+        self.col_dual.fill(_NEVER)
         blocks = -(-self.ncols // module.BLOCK)
         shares = max(1, min(self.nrows, module.blocks_for(2**31) // blocks))
         arguments = (self.struct(), self.col_dual)
         self.kernels["column_minima<{Cost}>"]((blocks, shares), (module.BLOCK,), arguments)
-        self.col_dual[self.col_dual == NEVER] = 0
+        self.col_dual[self.col_dual == _NEVER] = 0
         cp.minimum(self.col_dual, self.units.most_given, out=self.col_dual)
 
 
@@ -329,7 +329,7 @@ class _Search(ABC):
         )
         self._started_with = count_matched(problem.col_to_row)
         self.seen["matched"] = self._started_with
-        self.seen["least"] = NEVER
+        self.seen["least"] = _NEVER
         self.seen["is_stale"] = 1
         self.tell()
 

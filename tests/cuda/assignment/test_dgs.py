@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 
 import numpy as np
@@ -46,7 +47,7 @@ def problem_on_device(matrix, limit=None):
     """The problem of `gpumatch.cuda.assignment.dgs`, without mates."""
     from gpumatch.cuda.assignment import dgs
 
-    return dgs.Problem(as_costs(matrix).problem(False, False), limit)
+    return dgs.Problem(as_costs(matrix).problem(False, False).to_device(), limit)
 
 
 def evaluator_for(problem, form, *, serves_mates=False):
@@ -341,6 +342,8 @@ def test_tall_costs_are_turned():
 @pytest.mark.parametrize("limit", [None, 4])
 @pytest.mark.parametrize("shape", [(1, 1), (50, 50), (700, 700), (2500, 3000)])
 def test_the_greedy_start_is_the_cpus(shape, limit, windows, monkeypatch):
+    import cupy as cp
+
     from gpumatch.contracts import AssignmentTask, Solution
     from gpumatch.cpu.assignment import dgs as on_cpu
     from gpumatch.cuda.assignment import dgs
@@ -356,7 +359,9 @@ def test_the_greedy_start_is_the_cpus(shape, limit, windows, monkeypatch):
     solution = Solution(rows, cols, np.zeros(shape[0]), np.zeros(shape[1]))
     on_host = as_costs(matrix).problem(False, False)
     task = AssignmentTask(on_host, solution, FreeRun(), limit, seed=5)
-    assert dgs._start(problem, task, "greedy")
+    there = Solution.empty(shape, is_integer=False, xp=cp)
+    there.assign_from(solution)
+    assert dgs._start(problem, dataclasses.replace(task, solution=there), "greedy")
     on_cpu.start_from("greedy", task)
     assert (problem.rows.mate.get() == rows).all()
     assert (problem.cols.mate.get() == cols).all()

@@ -1,0 +1,65 @@
+"""Exact sums of many numbers, on the host or the device, by operations on whole arrays.
+
+An array is made into a few numbers of Python that have the same sum, exactly. Those of several
+arrays are then added by `sum` (int) or `math.fsum` (float), which rounds once. So the result is the
+one that `math.fsum` of all numbers gives, whatever cancels, and in whatever order they are added.
+
+Integers are split into halves of 32 bits, the sums of which fit 64 bits.
+
+Floats are split by Rump, Ogita and Oishi's extraction. Let no |x_i| be above 2**e, and let s be
+2**(e + b), where 2**b >= n + 2 for n numbers. Then q_i = (x_i + s) - s is a multiple of s / 2**53
+and at most s / 2**b in magnitude. So the q_i are added without rounding, in any order. What is left
+of each, x_i - q_i, is exact too, and at most s / 2**53. The same is done with what is left until
+nothing is. Each round takes 53 - b bits off: numbers of like magnitude need two or three rounds.
+
+Reference: Rump, Ogita, Oishi, *Accurate floating-point summation part I: faithful rounding*,
+SIAM J. Scientific Computing 31, 2008, section 3.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+__all__ = ["summands"]
+
+FEW = 1024
+"""Numbers on the host up to which a list of them all is made faster than whole arrays are added."""
+
+
+def summands(values: Any) -> list[Any]:
+    """A few ints or floats whose exact sum is that of the array.
+
+    Parameters
+    ----------
+    values : array of integers or floats, NumPy or CuPy
+        Fewer than 2**31.
+    """
+    if isinstance(values, np.ndarray) and values.size <= FEW:
+        return values.tolist()
+    if values.size == 0:
+        return []
+    return _halves(values) if values.dtype.kind in "iu" else _extracted(values)
+
+
+def _halves(values: Any) -> list[int]:
+    values = values.astype(np.int64, copy=False)
+    return [int((values >> 32).sum()) << 32, int((values & 0xFFFFFFFF).sum())]
+
+
+def _extracted(values: Any) -> list[float]:
+    rest = values.astype(np.float64)
+    bits = (rest.size + 1).bit_length()
+    largest = float(abs(rest).max())
+    if not largest < math.ldexp(1.0, 1023 - bits):
+        return rest.tolist()  # the step would be infinite
+    parts = []
+    while largest > 0:
+        step = math.ldexp(1.0, math.frexp(largest)[1] + bits)
+        high = (rest + step) - step
+        rest -= high
+        parts.append(float(high.sum()))
+        largest = float(abs(rest).max())
+    return parts
