@@ -1,8 +1,9 @@
 """Arrays of NumPy, CuPy and whatever speaks their protocols, told apart without importing more.
 
-A library that is not loaded has made no array, so `sys.modules` says whom to ask. A library that
-another thread is still importing is in there, too, but may not have all its names yet. A name that
-is missing has made no array either: who imports the library, or a part of it, waits for all of it.
+A library that is not loaded has made no array, so only those in `sys.modules` are asked. A library
+that another thread is still importing is in there, too, but may not have all its names yet. A name
+that is missing has made no array either, because an import of the library, or of a part of it,
+waits until the library is complete.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ _DLPACK_CUDA = (2, 13)  # kDLCUDA, kDLCUDAManaged
 
 
 def as_array(values: Any, name: str) -> Any:
-    """`values` as a NumPy or CuPy array where they live; `name` is for the errors."""
+    """`values` as an array of NumPy or CuPy, on their device; `name` is for the errors."""
     if isinstance(values, np.ndarray):
         return values
     if hasattr(values, "__cuda_array_interface__"):
@@ -47,7 +48,7 @@ def is_sparse(source: Any) -> bool:
 
 
 def is_instance(source: Any, module: str, *names: str) -> bool:
-    """isinstance() of classes whose module need not be imported for the answer to be no."""
+    """isinstance() of classes whose module is not imported: without the module, it is False."""
     loaded = sys.modules.get(module)
     return any(isinstance(source, getattr(loaded, name, ())) for name in names)
 
@@ -65,7 +66,7 @@ def array_module(array: Any) -> Any:
 
 
 def index_array(values: Any, name: str) -> Any:
-    """`values` as a one-dimensional integer array where they live; `name` is for the errors."""
+    """`values` as a one-dimensional integer array on their device; `name` is for the errors."""
     array = as_array(values, name)
     if array.ndim != 1:
         raise ValueError(f"{name} must have 1 dimension; got {array.ndim}")
@@ -77,7 +78,7 @@ def index_array(values: Any, name: str) -> Any:
 
 
 def array_of(xp: Any, values: Any) -> Any:
-    """`values` as an array of `xp`, copied between host and device where need be."""
+    """`values` as an array of `xp`, copied between host and device if necessary."""
     if xp is np and hasattr(values, "__cuda_array_interface__"):
         import cupy
 
@@ -86,14 +87,14 @@ def array_of(xp: Any, values: Any) -> Any:
 
 
 def exactly(array: Any, dtype: Any) -> Any:
-    """The array as contiguous, writeable `dtype`: itself where it is that already."""
+    """The array as contiguous, writeable `dtype`; itself if it is that already."""
     if isinstance(array, np.ndarray):
         return np.require(array, dtype, ["C", "A", "W"])
     return array_module(array).ascontiguousarray(array, dtype=dtype)
 
 
-# CuPy compiles any(), all() and sums of bool anew for each class of sizes, for seconds each time.
-# Maxima of bytes it has ready, and counting.cu counts without an array in between.
+# CuPy compiles any(), all() and sums of bool for each class of sizes, which takes seconds each.
+# It has maxima of bytes ready, and counting.cu counts without an array in between.
 
 
 def any_true(marks: Any) -> bool:
@@ -104,7 +105,7 @@ def any_true(marks: Any) -> bool:
 
 
 def first_true(marks: Any) -> int | None:
-    """The index of the first True, None where there is none."""
+    """The index of the first True, None if there is none."""
     return int(marks.argmax()) if any_true(marks) else None
 
 

@@ -5,9 +5,9 @@ Encodings
 ``indptr, indices``          rows -> columns: row r's columns are ``indices[indptr[r]:indptr[r+1]]``
 ``col_indptr, col_indices``  columns -> rows, the same the other way round
 
-Neighbours are sorted and distinct. Vertex numbers are int32; offsets are int32, or int64 where
-there are 2**31 edges or more. Both directions live on one device: NumPy arrays on the host, CuPy
-arrays on a GPU. One direction is made from the other when it is first asked for.
+Neighbours are sorted and distinct. Vertex numbers are int32. Offsets are int32, or int64 if there
+are 2**31 edges or more. Both directions are on one device: NumPy arrays on the host, CuPy arrays on
+a GPU. One direction is made from the other when it is first asked for.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ class BipartiteGraph:
     Parameters
     ----------
     source : sparse, dense or networkx graph, or tuple
-        - any SciPy sparse array or matrix, any of cupyx: stored entries are edges,
-          stored zeros too (but of DIA, which stores its padding, the nonzero entries);
+        - any SciPy sparse array or matrix, any of cupyx: stored entries are edges, stored zeros
+          too (except in DIA, which stores its padding: there the nonzero entries);
         - ``(indptr, indices, shape)`` or ``(indptr, indices, data, shape)``: CSR arrays of NumPy,
           CuPy or anything that speaks ``__cuda_array_interface__`` or DLPack; indices may be
           unsorted and repeated, ``data`` is not looked at;
@@ -64,13 +64,13 @@ class BipartiteGraph:
     TypeError
         If indices are not integers, or the source is of no known kind.
     ValueError
-        If indices lie out of range, offsets do not describe the arrays, or there are more than
+        If indices are out of range, offsets do not describe the arrays, or there are more than
         2**31 - 2**20 vertices a side.
 
     Notes
     -----
-    O(nrows + ncols + nnz) when the indices are sorted, a sort otherwise. The caller's arrays are
-    shared, not copied, where they have the right form already: don't change them afterwards.
+    O(nrows + ncols + nnz) if the indices are sorted, a sort otherwise. The caller's arrays are
+    shared, not copied, if they have the right form already, so do not change them afterwards.
 
     Examples
     --------
@@ -130,7 +130,7 @@ class BipartiteGraph:
             Directions and parallel edges don't matter.
         row_nodes : iterable of nodes, optional
             The nodes that become rows, in this order; all others become columns. By default the
-            nodes with attribute ``bipartite=0``, or either side where the graph is connected.
+            nodes with attribute ``bipartite=0``, or either side if the graph is connected.
 
         Raises
         ------
@@ -171,7 +171,7 @@ class BipartiteGraph:
 
     @property
     def on_device(self) -> bool:
-        """Whether the arrays live on a GPU."""
+        """Whether the arrays are on a GPU."""
         return not isinstance(self._either()[0], np.ndarray)
 
     @property
@@ -205,7 +205,7 @@ class BipartiteGraph:
     def edges(self) -> tuple[Any, Any]:
         """The row and the column of every edge, as two int32 arrays.
 
-        In the order of whichever CSR is there; the one array may be that CSR's own.
+        They are in the order of the CSR that is there. One of the arrays may be that CSR's own.
         """
         arrays = self._either()
         major, minor = csr_for(arrays[1]).owners(*arrays), arrays[1]
@@ -245,7 +245,7 @@ class BipartiteGraph:
     # -- moves -----------------------------------------------------------------------------------
 
     def to_device(self) -> BipartiteGraph:
-        """The same graph on the current GPU: a copy, or itself when it is there already."""
+        """The same graph on the current GPU: a copy, or itself if it is there already."""
         if self.on_device:
             return self
         import cupy
@@ -253,7 +253,7 @@ class BipartiteGraph:
         return self._moved(cupy.asarray)
 
     def to_host(self) -> BipartiteGraph:
-        """The same graph in NumPy arrays: a copy, or itself when it is there already."""
+        """The same graph in NumPy arrays: a copy, or itself if it is there already."""
         if not self.on_device:
             return self
         import cupy
@@ -306,7 +306,7 @@ class BipartiteGraph:
 
 
 def as_bipartite(source: Any) -> BipartiteGraph:
-    """`source` itself when it is a BipartiteGraph, else one made from it."""
+    """`source` itself if it is a BipartiteGraph, else one made from it."""
     return source if isinstance(source, BipartiteGraph) else BipartiteGraph(source)
 
 
@@ -314,7 +314,7 @@ def as_bipartite(source: Any) -> BipartiteGraph:
 
 
 class _Parts(NamedTuple):
-    """What a graph is made of: at least one of `rows` and `cols`, in the form the module states."""
+    """What a graph is made of: at least one of `rows` and `cols`, in the module's form."""
 
     shape: tuple[int, int]
     rows: Csr | None = None

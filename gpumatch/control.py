@@ -1,4 +1,4 @@
-"""What runs beside an algorithm: time limit, progress bar, callback and statistics."""
+"""What accompanies a running algorithm: time limit, progress bar, callback and statistics."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Callback = Callable[[Progress], Any]
 
 
 def with_interrupts_result(run: Callable[_Arguments, _Result]) -> Callable[_Arguments, _Result]:
-    """Let each KeyboardInterrupt have a ``result``: None, if it comes before there is one."""
+    """Let each KeyboardInterrupt have a ``result``: None if it comes before there is one."""
 
     @functools.wraps(run)
     def running(*args: _Arguments.args, **kwargs: _Arguments.kwargs) -> _Result:
@@ -52,7 +52,7 @@ class Control:
     progress : bool
         Show a tqdm bar of matched rows.
     callback : callable, optional
-        Called with a `Progress` at each tick; anything true it returns says stop.
+        Called with a `Progress` at each tick; if it returns anything true, `tick` says stop.
 
     Attributes
     ----------
@@ -114,7 +114,7 @@ class Control:
             self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - begin
 
     def close(self, matched: int) -> None:
-        """Leave the progress bar's line standing at the final number of matched rows."""
+        """Leave the progress bar's line at the final number of matched rows."""
         if self._bar is not None:
             self._show(matched)
             self._bar.close()

@@ -1,8 +1,9 @@
 """SciPy's names from `scipy.sparse.csgraph`, served by gpumatch.
 
-What differs from SciPy 1.17: an unknown ``perm_type`` raises ValueError, duplicate entries count
-once, or with the sum of their weights; integer weights are exact; NaN and -inf among weights (inf,
-to be maximised) raise ValueError; and cupyx matrices are taken too and answered with CuPy arrays.
+There are some differences from SciPy 1.17. An unknown ``perm_type`` raises ValueError. Duplicate
+entries count once, or with the sum of their weights. Integer weights are exact. NaN and -inf among
+weights (inf, to be maximised) raise ValueError. A cupyx matrix is taken too, and answered with CuPy
+arrays.
 """
 
 from __future__ import annotations
@@ -39,14 +40,14 @@ def maximum_bipartite_matching(graph: Any, perm_type: str = "row") -> Any:
     Returns
     -------
     perm : int32 array
-        Of length ncols for ``"row"``, nrows for ``"column"``; -1 where a vertex is unmatched.
+        Of length ncols for ``"row"``, nrows for ``"column"``; -1 if a vertex is unmatched.
 
     Raises
     ------
     TypeError
         If `graph` is not sparse or of another format.
     ValueError
-        If `perm_type` is none of the two.
+        If `perm_type` is neither of the two.
 
     Examples
     --------
@@ -71,7 +72,7 @@ def min_weight_full_bipartite_matching(biadjacency: Any, maximize: bool = False)
     Parameters
     ----------
     biadjacency : sparse array or matrix of SciPy or cupyx, in CSR, CSC or COO format
-        The weights of the edges. Stored zeros are no edges here, and neither is ``inf``.
+        The weights of the edges. Stored zeros and ``inf`` are not edges here.
     maximize : bool
         Seek the greatest total instead.
 
@@ -85,7 +86,7 @@ def min_weight_full_bipartite_matching(biadjacency: Any, maximize: bool = False)
     TypeError
         If `biadjacency` is not sparse or of another format.
     ValueError
-        If the weights are no numbers, or no full matching exists.
+        If the weights are not numbers, or no full matching exists.
 
     Warns
     -----
@@ -175,7 +176,7 @@ def _weight_dtype(matrix: Any) -> Any:
 
 
 def _without_zeros(matrix: Any) -> Any:
-    """The matrix where no entry is repeated and none is zero; the caller's is left as it is."""
+    """The matrix without repeated entries and zeros; the caller's is left as it is."""
     if any_true(matrix.data == 0):
         matrix = matrix.copy()
         matrix.eliminate_zeros()

@@ -1,8 +1,8 @@
 """SciPy's name from `scipy.optimize`, served by gpumatch.
 
-What differs from SciPy 1.17: integers are added as integers, so the result is exact where doubles
-round; only those too large for that are turned into doubles. Floats so large that sums of them may
-overflow, from about 1e306 on, are refused as invalid.
+There are two differences from SciPy 1.17. Integers are added as integers, so the result is exact
+even if doubles would round. Only integers that are too large for that are turned into doubles.
+Floats that are so large that their sums may overflow, from about 1e306 on, are refused as invalid.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from gpumatch.costs import DenseCosts
 
 __all__ = ["linear_sum_assignment"]
 
-_SOLVERS: dict[Any, Any] = {}  # for small host matrices, by dtype, as they are met
+_SOLVERS: dict[Any, Any] = {}  # for small host matrices, by dtype, on first use
 
 
 def linear_sum_assignment(cost_matrix: Any, maximize: bool = False) -> tuple[Any, Any]:
@@ -57,7 +57,7 @@ def linear_sum_assignment(cost_matrix: Any, maximize: bool = False) -> tuple[Any
     >>> int(cost[row_ind, col_ind].sum())
     5
     """
-    # The least problems take SciPy half a microsecond: nothing here may be looked up in vain.
+    # The smallest problems take SciPy half a microsecond, so nothing is looked up here in vain.
     if isinstance(cost_matrix, ndarray):
         values = cost_matrix
     else:
@@ -67,18 +67,18 @@ def linear_sum_assignment(cost_matrix: Any, maximize: bool = False) -> tuple[Any
         if pairs is not None:
             return pairs
     except (KeyError, TypeError):
-        pass  # of a dtype not met before, not of two dimensions, or not on the host
+        pass  # the first of its dtype, not of two dimensions, or not on the host
     return _otherwise(cost_matrix, values, maximize)
 
 
 def _array(cost_matrix: Any) -> Any:
-    """The costs as an array where they are."""
+    """The costs as an array on their device."""
     on_device = hasattr(cost_matrix, "__cuda_array_interface__")
     return as_array(cost_matrix, "cost_matrix") if on_device else asarray(cost_matrix)
 
 
 def _otherwise(cost_matrix: Any, values: Any, maximize: bool) -> tuple[Any, Any]:
-    """The pairs for costs that are not at once what a compiled function is for."""
+    """The pairs for costs that a compiled function does not take at once."""
     if not isinstance(values, ndarray):
         return _by_assign(values, maximize)
     if values.dtype.kind in "OSU" and values is not cost_matrix:
@@ -108,7 +108,7 @@ def _small_dense() -> Any:
 
 
 def _by_assign(values: Any, maximize: bool) -> tuple[Any, Any]:
-    """The pairs by way of `assign`, or the reason why there are none."""
+    """The pairs by `assign`, or the reason why there are none."""
     if values.ndim != 2:
         raise ValueError(f"expected a matrix (2-D array), got a {values.ndim} array")
     if not np.can_cast(values.dtype, np.float64, "safe"):

@@ -1,9 +1,9 @@
 """The command line: ``gpumatch match``, ``gpumatch assign``, ``algorithms``, ``info``.
 
 Exit codes: 0 the result is proven maximum or optimal; 2 bad input or usage, and costs that allow no
-full assignment; 3 not proven, for the time was up or the algorithm is a heuristic; 130 on Ctrl-C
-(after writing the best so far where ``--output`` asks for it); 141 where nobody reads what is
-printed.
+full assignment; 3 not proven, because the time was up or the algorithm is a heuristic; 130 on
+Ctrl-C (after writing the best so far if ``--output`` asks for it); 141 if the reader of the output
+has closed it.
 
 ``--json`` prints one object. Of ``match``:
 
@@ -18,7 +18,7 @@ printed.
     seconds                          by part: read, graph, transfer, start, search, certificate
     output                           the file written, or null
 
-Of ``assign``, where they are not the same as of ``match``:
+Of ``assign``, if they differ from those of ``match``:
 
     entries                          the costs that are given, infinite ones too
     maximize, cardinality, cost_limit  what was asked for
@@ -57,7 +57,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
         return code
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # lest the interpreter flush again at its end
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # the interpreter flushes again at its end
         return UNREAD
     except KeyboardInterrupt:
         print("gpumatch: interrupted", file=sys.stderr)

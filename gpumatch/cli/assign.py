@@ -22,11 +22,11 @@ def add_to(commands: Any) -> None:
     description = text.capitalize() + "."
     assign = commands.add_parser("assign", help=text, description=description, allow_abbrev=False)
     add = assign.add_argument
-    text = "costs: .npy, .csv, or .mtx where what is not stored is forbidden"
+    text = "costs: .npy, .csv, or .mtx, which forbids what it does not store"
     add("source", metavar="FILE", help=text)
-    add("--maximize", action="store_true", help="seek the greatest total")
+    add("--maximize", action="store_true", help="look for the greatest total")
     add("--cardinality", default="full", help="full, maximum or any (default: full)")
-    text = "leave a pair out rather than pay more (to be maximised: rather than gain less)"
+    text = "leave out a pair that costs more (with --maximize: that gains less)"
     add("--cost-limit", type=_number, metavar="COST", help=text)
     for name, text in _own_options().items():
         add(f"--{name}", help=text)
@@ -35,7 +35,7 @@ def add_to(commands: Any) -> None:
 
 
 def _number(text: str) -> float:
-    """An int where it is written as one, for integers are exact."""
+    """An int if it is written as one, because integers are exact."""
     with contextlib.suppress(ValueError):
         return int(text)
     try:

@@ -19,7 +19,7 @@ _STEPS = ("read", "graph", "costs", "transfer", "start", "search", "certificate"
 
 
 def add_run_options(command: argparse.ArgumentParser, what: str) -> None:
-    """The options that every run takes; `what` it makes is for the help."""
+    """The options that every run takes; `what` names its result in the help."""
     add = command.add_argument
     add("--algorithm", default="auto", help="a name of `gpumatch algorithms` (default: auto)")
     add("--backend", default="auto", help="auto, cpu, cuda or reference")
@@ -34,7 +34,7 @@ def add_run_options(command: argparse.ArgumentParser, what: str) -> None:
 
 
 def _output(path: str) -> str:
-    """A path that a matching can be written to: wrong ones are told before the work, not after."""
+    """A path that a matching can be written to; wrong ones are refused before the work begins."""
     if not path.lower().endswith((".npy", ".mtx")):
         raise argparse.ArgumentTypeError(f"{path} must end in .npy or .mtx")
     folder = os.path.dirname(path) or "."
@@ -50,9 +50,10 @@ def run(
     wish: Mapping[str, Any],
     own_options: Iterable[str],
 ) -> Any:
-    """The result, written where asked for, also when Ctrl-C cuts the search.
+    """The result, written to the file that is asked for, also if Ctrl-C ends the search.
 
-    `wish` are the arguments that not every run takes, `own_options` names of some algorithms' own.
+    `wish` are the arguments that not every run takes, `own_options` the names of options that only
+    some algorithms have.
     """
     from gpumatch import io
 
@@ -106,7 +107,7 @@ def tell(report: Mapping[str, Any], lines: Mapping[str, Any], *, as_json: bool) 
 
 
 def _times(seconds: Mapping[str, float]) -> dict[str, str]:
-    """The sum of the steps, and each step; below the search, its parts."""
+    """The sum of the steps, and each step; under the search, its parts."""
     steps = [part for part in _STEPS if part in seconds]
     lines = {"time": sum(seconds[step] for step in steps)}
     for step in steps:

@@ -28,9 +28,9 @@ def suitesparse(name: str, *, max_bytes: int = MAX_BYTES) -> csr_array:
     """Read a matrix of the SuiteSparse Matrix Collection, downloading it once.
 
     The matrix is looked for as Name.mtx, Name.mtx.gz and Name.tar.gz in the folder that the
-    environment variable GPUMATCH_DATA names, in its subfolder `matrices`, in `datasets` of a
-    source checkout, and in the cache folder; only then is it downloaded into the cache by pooch
-    (``pip install gpumatch[data]``).
+    environment variable GPUMATCH_DATA names, in its subfolder `matrices`, in `datasets` of the
+    source checkout from which gpumatch is imported, if any, and in the cache folder. If it is in
+    none of them, pooch downloads it into the cache (``pip install gpumatch[data]``).
 
     Parameters
     ----------
@@ -66,8 +66,8 @@ def manifest() -> dict[str, dict[str, Any]]:
     """What is known of matrices of the collection: "Group/Name" -> rows, columns, entries, ...
 
     `entries` counts both triangles of a symmetric matrix, and stored zeros. `sprank` (structural
-    rank over the entries) and `sha256` (of Name.tar.gz) are there where they were seen, `sets`
-    where a paper measured on the matrix.
+    rank over the entries) and `sha256` (of Name.tar.gz) are there if they were seen, `sets` if a
+    paper measured on the matrix.
 
     Examples
     --------

@@ -2,9 +2,9 @@
 
 `read` gives the stored entries of a file as a CSR array in canonical form: column indices sorted
 within each row, duplicate entries added up, stored zeros kept. `read_costs` gives dense matrices as
-well. SciPy and NumPy parse; what stands here is what they leave open. A file is untrusted: its text
-is decompressed only up to `max_bytes`, what its header promises is compared with the bytes it has
-before anything is allocated, and whatever is wrong becomes a ValueError that names the file.
+well. SciPy and NumPy parse; the checks here are those that they lack. A file is not trusted. Its
+text is decompressed only up to `max_bytes`. What its header promises is compared with the bytes it
+has before anything is allocated. Whatever is wrong becomes a ValueError that names the file.
 
 A matching is stored as its `row_to_col` (.npy; -1 = unmatched) or as the pattern matrix of its
 edges (.mtx).
@@ -55,9 +55,8 @@ def read(path: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES) -> csr_arr
         .el, .edges, .tsv, .csv). Each may also be compressed (.gz, .bz2, .xz). NAME.tar.gz is an
         archive of the SuiteSparse collection, of which NAME/NAME.mtx is read.
 
-        An edge list has a row and a column to a line, counted from 0, and perhaps a value; lines
-        may end in comments that start with # or %. The shape is given by the largest row and
-        column.
+        Each line of an edge list has a row and a column, counted from 0, and perhaps a value. It
+        may end in a comment that starts with # or %. The largest row and column give the shape.
     max_bytes
         The most bytes that the file's text may take once decompressed, and also the most that the
         index pointers of the shape it declares may take.
@@ -65,8 +64,8 @@ def read(path: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES) -> csr_arr
     Returns
     -------
     csr_array
-        The stored entries, zeros included; symmetric, skew-symmetric and Hermitian files in full;
-        of a dense file (array, DIA) the nonzeros. Values are those of the file, or 1.
+        The stored entries, zeros included; of a dense file (array, DIA) the nonzeros. Symmetric,
+        skew-symmetric and Hermitian files are read in full. Values are those of the file, or 1.
 
     Raises
     ------
@@ -82,9 +81,9 @@ def read(path: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES) -> csr_arr
 
 @contextlib.contextmanager
 def _naming(path: Path) -> Iterator[None]:
-    """Make a ValueError that names the file of whatever broken input makes readers raise.
+    """Turn whatever readers raise on broken input into a ValueError that names the file.
 
-    That is anything from EOFError to zlib.error; only a failed system call is none of it.
+    They raise anything from EOFError to zlib.error. Only a failed system call is left as it is.
     """
     try:
         yield
@@ -153,8 +152,8 @@ def _archived_matrix(archive: bytes, name: str) -> bytes:
     wanted = f"{name}/{name}.mtx"
     with tarfile.open(fileobj=io.BytesIO(archive), mode="r:") as tar:
         for member in tar:
-            # A negative size makes tarfile read the same headers for ever, a sparse member
-            # unfolds to any size.
+            # A negative size makes tarfile read the same headers without end. A sparse member can
+            # unfold to any size.
             if not 0 <= member.size <= len(archive) or member.issparse():
                 raise ValueError(f"member {member.name!r} has an impossible size")
             if member.name == wanted:
@@ -169,7 +168,7 @@ def _archived_matrix(archive: bytes, name: str) -> bytes:
 
 
 def _parse_matrix_market(content: bytes, max_bytes: int) -> Any:
-    # SciPy's reader crashes where it looks for a line's end as C's strchr does and meets a NUL.
+    # SciPy's reader looks for a line's end as C's strchr does, and crashes at a NUL.
     if b"\0" in content:
         raise ValueError("has NUL bytes, so it is not text")
     if not content.endswith(b"\n"):
@@ -180,8 +179,8 @@ def _parse_matrix_market(content: bytes, max_bytes: int) -> Any:
         _check_integers(content)
     if symmetry != "general" and rows != columns:
         raise ValueError(f"{symmetry}, but not square: {rows} x {columns}")
-    # An entry is a line of 4 bytes or more ("1 1", newline); of 2 in an array, of which a
-    # skew-symmetric one holds half without the diagonal.
+    # An entry is a line of 4 bytes or more ("1 1", newline), in an array of 2 or more. A
+    # skew-symmetric array holds half of the entries, without the diagonal.
     least = 4 * entries - 1 if layout == "coordinate" else entries - rows
     if least > len(content):
         raise ValueError(f"promises {entries} entries in {len(content)} bytes")
@@ -191,7 +190,7 @@ def _parse_matrix_market(content: bytes, max_bytes: int) -> Any:
 
 
 def _check_integers(content: bytes) -> None:
-    """Check that no number has a point or an exponent, which SciPy's reader passes over."""
+    """Check that no number has a point or an exponent, because SciPy's reader ignores these."""
     start = 0
     while content.startswith(b"%", start):
         start = content.index(b"\n", start) + 1
@@ -240,7 +239,7 @@ def _check_npy_header(file: Any, what: str, kinds: str, size: int) -> None:
 
 def _parse_harwell_boeing(content: bytes, max_bytes: int) -> Any:
     with warnings.catch_warnings():
-        # NumPy's way to say that a field was no number and the rest went unread.
+        # This is how NumPy says that a field was not a number and the rest was not read.
         warnings.filterwarnings("error", "string or file could not be read")
         return scipy.io.hb_read(io.StringIO(content.decode("latin-1"), newline=None))
 
@@ -301,7 +300,7 @@ def _check_shape(rows: int, columns: int, max_bytes: int) -> None:
 
 
 def read_costs(path: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES) -> Any:
-    """Read what an assignment costs.
+    """Read the costs of an assignment.
 
     Parameters
     ----------
@@ -309,7 +308,7 @@ def read_costs(path: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES) -> A
         The name says the format: a NumPy array (.npy), lines of numbers with commas between them
         (.csv), Matrix Market (.mtx, .mm), or a sparse matrix as for `read` (.npz, .rb, ...); each
         may also be compressed (.gz, .bz2, .xz). In text, blank lines and what follows a # are
-        passed over, and the numbers are integers if all are written so and have 64 bits.
+        ignored. The numbers are integers if all are written as integers and fit 64 bits.
     max_bytes
         As for `read`; an array that is not compressed may be larger.
 
@@ -355,7 +354,7 @@ def _read_npy(path: Path, max_bytes: int) -> np.ndarray:
 
 
 def _parse_table(content: bytes) -> np.ndarray:
-    """Lines of as many numbers each, integers where all are written so."""
+    """Lines of equally many numbers, integers if all are written as integers."""
     content = _without_blanks(content.removeprefix(codecs.BOM_UTF8))
     for dtype in (np.int64, np.uint64, np.float64):
         with contextlib.suppress(ValueError, Warning), warnings.catch_warnings():
@@ -365,7 +364,7 @@ def _parse_table(content: bytes) -> np.ndarray:
 
 
 def _without_blanks(content: bytes) -> bytes:
-    """Text whose blank lines are empty: NumPy passes over them alone where it has a delimiter."""
+    """Text whose blank lines are empty: with a delimiter, NumPy ignores only such lines."""
     return re.sub(rb"^[ \t]+(?=#|\r?$)", b"", content, flags=re.MULTILINE)
 
 
@@ -417,7 +416,7 @@ def write_matching(
     Raises
     ------
     ValueError
-        `row_to_col` is no matching of such a graph, or the name has another ending.
+        `row_to_col` is not a matching of such a graph, or the name has another ending.
     """
     path = Path(path)
     with _naming(path):
@@ -443,8 +442,8 @@ def read_matching(path: str | os.PathLike[str], shape: tuple[int, int]) -> np.nd
     Raises
     ------
     ValueError
-        The file is malformed, or holds no matching of a graph of this shape. Whether its edges
-        are edges of the graph is for the matching algorithms to check.
+        The file is malformed, or holds no matching of a graph of this shape. The front door of
+        matching checks whether its edges are edges of the graph.
     FileNotFoundError
         There is no such file.
     """

@@ -1,10 +1,10 @@
 """Date and Nagi (2016) without a GPU: both Hungarian variants' kernels as interleaved threads.
 
 As in `gpumatch.reference.deveci2013`, a kernel in which threads meet is a loop over the vertices of
-one thread, written as a generator, and `Grid` advances the threads in a seeded random order. So the
-races by which the paper finds several vertex-disjoint augmenting paths at once happen here as on a
-GPU. It is to follow the paper and to compare the CUDA kernels with: a thousand rows take seconds,
-minutes where each of them asks for hundreds of dual updates.
+one thread, written as a generator, and `Grid` advances the threads in a seeded random order. The
+paper finds several vertex-disjoint augmenting paths at once by races, which happen here as on a
+GPU. This module is for following the paper and for comparing the CUDA kernels with it. A thousand
+rows take seconds, or minutes if each row needs hundreds of dual updates.
 
 Names
 -----
@@ -29,38 +29,38 @@ sections 4.2 to 4.4      :func:`iterations`
 
 Numbers
 -------
-Costs become even integers, and nothing is rounded but the duals that are returned: see
-`cpu.exact_slacks`.
+Costs become even integers, and only the duals that are returned are rounded: see
+`gpumatch.reference.exact_slacks`.
 
 Where the paper is silent, or misprinted
 ----------------------------------------
-- Algorithm 8 as scanned prints the branch of uncovered columns twice. The duals are to stay
-  feasible: uncovered columns rise, covered ones fall by theta / 2.
-- F_out may hold a row several times where threads raced for its column. The next frontier is made
+- Algorithm 8 as scanned prints the branch of uncovered columns twice. The duals must stay feasible,
+  so uncovered columns rise by theta / 2, and covered ones fall by it.
+- F_out may hold a row several times if threads raced for its column. The next frontier is made
   from the marks of the rows instead, as in the tree variant, and has each once.
 - With fewer rows than columns there is no column reduction, because an unmatched column needs the
-  dual 0. Uncovered columns rise all alike, unmatched ones are never covered; so that constant is
-  taken from all columns at the end, and given to the rows.
+  dual 0. All uncovered columns rise by the same amount, and unmatched ones are never covered. So
+  that amount is taken from all columns at the end, and given to the rows.
 - After a dual update of the classical variant the search goes on from all uncovered rows with a
   tight pair, as in its sequential form, not from the unassigned ones only: covers stay.
-- theta is infinite when no pair leads out of the trees: there is no full assignment.
+- theta is infinite if no pair leads out of the trees. Then there is no full assignment.
 
 Interleavings
 -------------
-A bare ``yield`` is where a thread waits for its next turn; `cpu.interleaving` says whose that is.
-One stands before every access whose outcome another thread of the launch can change:
+At a bare ``yield`` a thread waits for its next turn; `gpumatch.reference.interleaving` chooses the
+next thread. There is one before every access whose outcome another thread of the launch can change:
 
-- *Algorithm 3*: rows race for columns. A column that is covered stays so in a launch, and a row
-  passes it by. An unmatched column is not covered in a launch, and keeps the row that wrote last:
-  of the rows of one thread, its last. So NumPy picks the pairs that matter when a launch begins,
-  and threads run for their rows.
-- *Algorithm 4*: a column lowers its own slack, by costs and duals that no one changes: NumPy does
-  that for all of them. Threads run for the columns that then write to their mates.
+- *Algorithm 3*: rows race for columns. A column that is covered stays covered in a launch, and a
+  row passes it by. An unmatched column is not covered in a launch, and keeps the row that wrote
+  last; of the rows of one thread, that is the last one. So NumPy picks the pairs that matter when a
+  launch begins, and threads run for their rows.
+- *Algorithm 4*: a column lowers its own slack, by costs and duals that no thread changes, so NumPy
+  does that for all columns. Threads run for the columns that then write to their mates.
 - *Algorithms 5 and 6*: paths race for the vertices that they share.
 
-In the other kernels each thread writes what is its own alone, by what no thread of the launch
-changes, or (Algorithm 9) all write the same. They are expressions over whole arrays. The tests play
-them as threads, too.
+In the other kernels each thread writes only its own elements, from values that no thread of the
+launch changes, or (Algorithm 9) all write the same. They are expressions over whole arrays. The
+tests run them as threads, too.
 
 References
 ----------
@@ -104,7 +104,7 @@ class Iteration(NamedTuple):
     launches : int
         Kernels of all kinds.
     found : int
-        Augmenting paths that were turned.
+        Augmenting paths along which it augmented.
     matched : int
         Assigned rows after it.
     """
@@ -233,7 +233,7 @@ def _open_columns(
 ) -> Mapping[int, Sequence[int]]:
     """The columns in the lists of the frontier's rows, by slot, at which there is a race.
 
-    Those covered are left out, and unmatched ones for which the same thread has a later row.
+    Covered columns are left out, and unmatched ones for which the same thread has a later row.
     """
     begins = state.indptr[frontier]
     counts = state.indptr[frontier + 1] - begins
@@ -305,7 +305,7 @@ def reverse_pass(state: State, ends: Vertices, *, grid: Grid) -> None:
 
 
 def augmentation_pass(state: State, roots: Vertices, *, grid: Grid) -> None:
-    """Turn the path from each root (Algorithm 6)."""
+    """Augment along the path from each root (Algorithm 6)."""
     row_next, col_next = state.row_next.data, state.col_next.data
     row_to_col, col_to_row = state.row_to_col.data, state.col_to_row.data
     rows = roots.tolist()
@@ -350,7 +350,7 @@ def update_tree(state: State, theta: int, *, grid: Grid) -> None:
 
 
 def _change_duals(state: State, theta: int) -> None:
-    """What Algorithms 8 and 9 do alike: uncovered duals rise, covered ones fall."""
+    """The common part of Algorithms 8 and 9: uncovered duals rise, covered ones fall."""
     for dual, cover in (
         (state.slacks.row_dual, state.row_cover),
         (state.slacks.col_dual, state.col_cover),
@@ -469,9 +469,9 @@ def iterations(state: State, algorithm: str, grid: Grid) -> Iterator[Iteration]:
 
 
 def run(task: AssignmentTask, *, algorithm: str) -> bool:
-    """Match the rows at least cost, as `gpumatch.assignment` tells; True unless stopped.
+    """Match the rows at least cost, as `gpumatch.contracts` states; True unless stopped.
 
-    Begins from nothing, whatever is given: the paper does. ``seed`` fixes the order of the threads.
+    It begins from nothing, as the paper does. ``seed`` fixes the order of the threads.
     """
     costs, control = task.costs, task.control
     (row_to_col, col_to_row), (row_dual, col_dual) = task.mates, task.duals

@@ -1,10 +1,10 @@
 """Deveci, Kaya, Uçar, Çatalyürek (2013) without a GPU: the paper's kernels as interleaved threads.
 
-A kernel in which threads race is a loop over the vertices of one thread, written as a generator; a
+A kernel in which threads race is a loop over the vertices of one thread, written as a generator. A
 seeded scheduler (:class:`~gpumatch.reference.interleaving.Grid`) advances the threads in a random
-order. So the races which the paper describes, and the repairs it makes, happen here as on a GPU,
-and one seed always gives the same run. It is to follow the paper and to compare the CUDA kernels
-with: a graph of a million edges takes some seconds.
+order. So the races that the paper describes, and its repairs, happen here as on a GPU. One seed
+always gives the same run. This module is for following the paper and for comparing the CUDA kernels
+with it. A graph of a million edges takes some seconds.
 
 Names
 -----
@@ -34,34 +34,34 @@ Encodings
 
 Interleavings
 -------------
-A bare ``yield`` is where a thread waits for its next turn; :mod:`gpumatch.reference.interleaving`
-says whose that is. One stands before every access whose outcome another thread of the launch can
-change, but for two kinds that leave nothing out:
+At a bare ``yield`` a thread waits for its next turn; :mod:`gpumatch.reference.interleaving` chooses
+the next thread. There is one before every access whose outcome another thread of the launch can
+change, except two kinds, whose absence loses no outcome:
 
 - *Accesses that find nothing, now or later.* In a launch no column joins the level that is being
   expanded, a root's path stays found, no row becomes an endpoint for Alternate to start from, and a
-  closed edge (see :class:`OpenEdges`) stays closed. So NumPy picks the vertices and edges at which
-  there is something to do when a launch begins, and a thread passes by edges closed since.
-- *The second of two writes, where all that come to the first write the same there.* They have read
-  before any of them wrote; whichever was the first, another might as well have been.
+  closed edge (see :class:`OpenEdges`) stays closed. So NumPy picks the vertices and edges with work
+  to do when a launch begins, and a thread passes by edges that have been closed since.
+- *The second of two writes, if all threads that reach the first write the same there.* They have
+  read before any of them wrote, so any of them might have been the first.
 
 InitBfsArray and FixMatching have no races: they are expressions over whole arrays.
 
 Why it ends
 -----------
-*A walk of Alternate ends.* Column ``predecessor[r]`` lies one BFS level below the column through
-which the search went on from row r. A walk that reads an original mate therefore goes down a level.
-If it reads a mate r' that another walk wrote, then ``predecessor[r']`` is this very column, and
-line 8 ends it.
+*A walk of Alternate ends.* Column ``predecessor[r]`` is one BFS level below the column through
+which the search went on from row r. So a walk that reads an original mate goes down a level. If it
+reads a mate r' that another walk wrote, then ``predecessor[r']`` is this very column, and line 8
+ends the walk.
 
-*If any walk starts, the matching grows.* Take the lowest column that any walk came to, and the
-walk that read its mate first. Were it matched, that walk would have read the original mate and gone
-on to a lower column. So it is a root; the walk read -1 and matched it. No walk unmatches a column,
-and FixMatching unmatches only rows to which no column points.
+*If any walk starts, the matching grows.* Take the lowest column that any walk reached, and the walk
+that read its mate first. If that column were matched, the walk would have read the original mate
+and gone on to a lower column. So the column is a root; the walk read -1 and matched it. No walk
+unmatches a column, and FixMatching unmatches only rows to which no column points.
 
-*With L0 = 2 it may be that no walk starts:* racing writes can leave each root marked with a row
-which another root's column claimed last. Then the phase finds paths and augments none. The next
-Alternate starts from all endpoints, hence the matching grows at least every second phase.
+*With L0 = 2 it is possible that no walk starts:* racing writes can leave each root marked with a
+row that another root's column claimed last. Then the phase finds paths and augments along none. The
+next Alternate starts from all endpoints, so the matching grows at least every second phase.
 
 References
 ----------
@@ -211,7 +211,7 @@ def gpubfs_wr(
     l0: int,
     grid: Grid,
 ) -> None:
-    """Expand one BFS level, but no column whose root has its path (Algorithm 4).
+    """Expand one BFS level, except columns whose root has its path (Algorithm 4).
 
     With ``l0=2`` the root's entry tells which row ends the path (the improvement for APsB).
     """
@@ -256,7 +256,8 @@ def found_mark(row: int, l0: int) -> int:
 class OpenEdges:
     """The edges from a level's columns that may lead on, picked before its threads start.
 
-    An edge is open as long as its row is unmatched and no endpoint, or the row's mate not visited.
+    An edge is open while its row is unmatched and not an endpoint, or while the row's mate is not
+    visited.
     """
 
     def __init__(
@@ -280,11 +281,11 @@ class OpenEdges:
 
     @property
     def columns(self) -> Iterable[int]:
-        """Those with an open edge."""
+        """The columns with an open edge."""
         return self._rows_of.keys()
 
     def rows_of(self, column: int) -> Iterator[int]:
-        """The column's rows, each if the edge is still open when its turn comes."""
+        """The column's rows; each only if the edge is still open when its turn comes."""
         not_visited = self._not_visited
         bfs_array, row_to_col = self._arrays
         for row in self._rows_of[column]:
@@ -317,7 +318,7 @@ def _rows_by_column(
 def alternate(
     col_to_row: Int32, row_to_col: Int32, nrows: int, predecessor: Int32, *, grid: Grid
 ) -> None:
-    """Turn the paths that lead back from the endpoints, several at a root maybe (Algorithm 3)."""
+    """Augment along the paths back from the endpoints, perhaps several a root (Algorithm 3)."""
     ends = np.flatnonzero(row_to_col == ENDPOINT)
     _walk_from(ends, col_to_row, row_to_col, nrows, predecessor, grid=grid)
 
@@ -332,7 +333,7 @@ def alternate_right_paths(
     *,
     grid: Grid,
 ) -> None:
-    """Turn the paths from those endpoints that their root is marked with (L0 = 2)."""
+    """Augment along the paths from those endpoints that their root is marked with (L0 = 2)."""
     ends = np.flatnonzero(row_to_col == ENDPOINT)
     ends = ends[bfs_array[root[predecessor[ends]]] == -ends]
     _walk_from(ends, col_to_row, row_to_col, nrows, predecessor, grid=grid)
@@ -369,14 +370,14 @@ def _walk(row: int, col_to_row: Int32, row_to_col: Int32, predecessor: Int32) ->
 
 
 def _turned_already(matched_row: int, matched_col: int, predecessor: Int32) -> bool:
-    """Line 8, and what the paper leaves out: a root has no mate to look at."""
+    """Line 8, and a case that the paper leaves out: a root has no mate to look at."""
     return matched_row != UNMATCHED and bool(predecessor[matched_row] == matched_col)
 
 
 def fix_matching(col_to_row: Int32, row_to_col: Int32, *, grid: Grid) -> None:
     """Unmatch the rows to which no column points.
 
-    The paper's condition is ``cmatch[rmatch[r]] != r``; rows at -1 or -2 have no column to ask.
+    The paper's condition is ``cmatch[rmatch[r]] != r``, but rows at -1 or -2 have no such column.
     """
     grid.begin_launch()
     rows = np.flatnonzero(row_to_col > UNMATCHED)
@@ -473,9 +474,9 @@ def run(task: MatchingTask, *, algorithm: str, launch: str = "ct") -> bool:
 def cheap(task: MatchingTask) -> bool:
     """Match each unmatched column with the first unmatched row it meets: the paper's start.
 
-    One thread a column; it takes a row by what is an atomic compare-and-swap on a device. Extends
-    the matching in place to one that no single edge can extend. Parameters and result are those
-    of :func:`run`.
+    Each column has a thread, which takes a row by what is an atomic compare-and-swap on a device.
+    It extends the matching in place to one that no single edge can extend. Parameters and result
+    are those of :func:`run`.
     """
     graph, row_to_col, col_to_row, control = task.graph, *task.mates, task.control
     rows_of = _rows_by_column(

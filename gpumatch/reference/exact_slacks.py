@@ -1,16 +1,15 @@
 """Slacks that are not rounded: costs and duals as even integers, of 64 bits or of any length.
 
 Integers are doubled. Floats are multiplied by a power of two that makes all of them whole, and
-doubled. The methods of Date and Nagi move duals by theta / 2, up or down, where theta is a slack;
-so theta stays even, a zero is a zero, and nothing is rounded but the duals that are returned.
+doubled. The methods of Date and Nagi move duals by theta / 2, up or down, where theta is a slack.
+So theta stays even, a zero is a zero, and only the duals that are returned are rounded.
 
-Sizes, for n rows and C = max |c|. The sum of all theta is at most 2 n C, for so much may the dual
-of a row rise that waits to the end (see `gpumatch.cpu.assignment.hungarian_problem`). Algorithm 1
-leaves duals of 2 C at most, and each theta moves them by half; so duals and slacks are less than 8
-(n + 1) C. Where this is below 2**61, int64 is enough. Otherwise the numbers are Python's, in arrays
-of objects. To subtract a million of these takes 0.1 s; so floats tell first at which pairs they
-need be looked at: wherever the rounded slack is within what rounding may do of the least, or of
-zero.
+Sizes, for n rows and C = max |c|: The sum of all theta is at most 2 n C, because the dual of a row
+that waits to the end may rise by that much (see `gpumatch.cpu.assignment.hungarian_problem`).
+Algorithm 1 leaves duals of 2 C at most, and each theta moves them by half. So duals and slacks are
+less than 8 (n + 1) C. If this is below 2**61, int64 is enough. Otherwise the numbers are Python's,
+in arrays of objects. Subtracting a million of these takes 0.1 s. So floats first tell which pairs
+to look at: those whose rounded slack may be the least, or zero, within what rounding can do.
 
 Forbidden pairs cost ``2 * far``. Their slacks are ``far`` or more, all others are less.
 """
@@ -40,12 +39,12 @@ class Slacks:
     costs : (n, m) array of int64 or float64
         Costs, n <= m.
     is_allowed : (n, m) array of bool
-        Which pairs are; the costs of the others are anything.
+        Which pairs are allowed; the costs of the others are anything.
 
     Attributes
     ----------
     row_dual, col_dual : arrays
-        Whole numbers: `in_units` tells what they are in the costs' unit.
+        Whole numbers; `in_units` converts them to the costs' unit.
     far : int
         More than any slack.
     """
@@ -68,7 +67,7 @@ class Slacks:
             self._rough_costs[~is_allowed] = np.inf
 
     def at(self, rows: Places, cols: Places) -> np.ndarray:
-        """The slack of each row and the column beside it."""
+        """The slack of each pair of a row and the column at the same index."""
         return self._costs[rows, cols] - self.row_dual[rows] - self.col_dual[cols]
 
     def all(self) -> np.ndarray:

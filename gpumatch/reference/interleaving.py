@@ -1,16 +1,16 @@
 """Threads of a GPU without a GPU: a seeded scheduler that takes turns among generators.
 
-A kernel's thread is a generator over the thread's share of the vertices. A bare ``yield`` is where
-it waits for its next turn; what it does between two of them, no other thread interrupts.
+A kernel's thread is a generator over the thread's share of the vertices. At a bare ``yield`` it
+waits for its next turn. No other thread interrupts what it does between two of them.
 
-Threads form warps; a turn moves every lane of one warp to its next ``yield``, the lanes in random
-order: all have read before one writes, and any of them may write last. Each launch draws whether
+Threads form warps. A turn moves every lane of one warp to its next ``yield``, the lanes in random
+order. So all have read before one writes, and any of them may write last. Each launch draws whether
 warps have `WARP` lanes (lock-step) or one (the independent threads of newer devices), and for each
-warp a pace between 1 and 1000, so that some threads end before others begin. Not modelled: writes
-that other threads see late or out of order.
+warp a pace between 1 and 1000, so that some threads end before others begin. Writes that other
+threads see late or out of order are not modelled.
 
 A warp's turns come at random times, exponentially distributed about its pace. Such times have no
-memory, so whose turn is next is a draw among the running warps, weighted by 1 / pace.
+memory, so the next warp is drawn among the running ones, weighted by 1 / pace.
 """
 
 from __future__ import annotations
@@ -46,7 +46,8 @@ class Grid:
     seed : int
         Fixes the order.
     heartbeat : callable
-        Called at each launch and about every `TURNS_PER_HEARTBEAT` turns; what it raises goes up.
+        Called at each launch and about every `TURNS_PER_HEARTBEAT` turns. Its exceptions reach the
+        caller.
 
     Attributes
     ----------
@@ -64,7 +65,7 @@ class Grid:
         self._turns = 0
 
     def thread_count(self, vertices: int) -> int:
-        """Threads for so many vertices: those beyond have nothing to do."""
+        """Threads for this many vertices; further ones would have nothing to do."""
         return min(vertices, self._thread_limit)
 
     def begin_launch(self) -> None:
@@ -80,7 +81,7 @@ class Grid:
     ) -> None:
         """Run ``thread`` on every thread's share of ``range(vertices)``.
 
-        With ``active``, a share has those vertices alone: no other may have anything to do.
+        With ``active``, a share has only those vertices. The others must have nothing to do.
         """
         self.begin_launch()
         count = self.thread_count(vertices)
@@ -118,7 +119,7 @@ class Grid:
             orders, rates = [orders[number] for number in running], rates[running]
 
     def _draw(self, rates: np.ndarray, order_count: int) -> Iterator[tuple[int, int]]:
-        """Whose turns are next, with the odds that the rates say, and the orders of the lanes."""
+        """The next warps, drawn with odds given by the rates, and the orders of their lanes."""
         up_to = rates.cumsum()
         size = TURNS_PER_DRAW + 2 * len(rates)
         self._turns += size
@@ -132,7 +133,7 @@ class Grid:
 
 @contextmanager
 def _no_garbage_collection() -> Iterator[None]:
-    """Threads by the thousand set the collector off all the time, and it would find nothing."""
+    """Thousands of threads would trigger the collector all the time, and it would find nothing."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -143,7 +144,7 @@ def _no_garbage_collection() -> Iterator[None]:
 
 
 def _orders(lanes: list[Turns], count: int) -> list[tuple[Turns, ...]]:
-    """All orders of the lanes, each so often that they are ``count``."""
+    """All orders of the lanes, repeated until they are ``count``."""
     orders = list(permutations(lanes))
     return orders * (count // len(orders))
 

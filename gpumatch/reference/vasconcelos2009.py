@@ -1,13 +1,14 @@
 """Vasconcelos, Rosenhahn (2009) without a GPU: the auction's two kernels as interleaved threads.
 
 A kernel in which threads write what others hold is a loop over the objects of one thread, written
-as a generator; the scheduler of `gpumatch.reference.interleaving` advances the threads in a seeded
-order. It is to follow the paper and to compare the CUDA kernels with: a thousand persons take
-seconds, and minutes where they fight for the same objects.
+as a generator. The scheduler of `gpumatch.reference.interleaving` advances the threads in a seeded
+order. This module is for following the paper and for comparing the CUDA kernels with it. A thousand
+persons take seconds, or minutes if they compete for the same objects.
 
-As in the paper there is one auction, from prices of 0, with one epsilon; so fewer persons than
-objects do no harm. It is fine enough for integers of a moderate range to end exactly. For others it
-is coarse, for prices rise by as little as epsilon a round, and what is left is closed afterwards.
+As in the paper there is one auction, from prices of 0, with one epsilon, so there may be fewer
+persons than objects. Epsilon is fine enough for integers of a moderate range to end exactly. For
+others it is coarse, because prices may rise by as little as epsilon a round. The gap that is left
+is closed afterwards.
 
 Names
 -----
@@ -28,20 +29,21 @@ stream
 the host's loop                :func:`rounds`
 =============================  =====================================================
 
-A person's bid is a price, not an increment of one. All that bid for one object at a time see the
-same price, so the order is that of the increments.
+A person's bid is a price, not an increment of one. All persons that bid for one object at a time
+see the same price, so the order is that of the increments.
 
-A price limit, which the paper does not have, is an object of one's own for each person, of the
-benefit minus the limit.
+The paper has no price limit. Here it is an additional object for each person alone, of the benefit
+minus the limit.
 
 Interleavings
 -------------
-No thread writes what another thread of the launch reads, but for the counter: one turn stands for
-the atomic addition. An object unassigns its previous person and assigns the highest bidder; no two
-objects have the same of either. So the assignment does not depend on the order of the threads. Of
-these, there is one for each object with bids; others find nothing to do. A person writes its own
-bid, and a place of the reduction its own sum, by what no thread of the launch changes: those
-kernels are expressions over whole arrays. The tests play them as threads, too.
+No thread writes what another thread of the launch reads, except the counter, whose atomic addition
+is one turn. An object unassigns its previous person and assigns the highest bidder. No two objects
+have the same previous person or the same bidder. So the assignment does not depend on the order of
+the threads. There is a thread for each object with bids, because others would find nothing to do. A
+person writes its own bid, and a place of the reduction its own sum, from values that no thread of
+the launch changes. Those kernels are expressions over whole arrays. The tests run them as threads,
+too.
 
 References
 ----------
@@ -103,7 +105,7 @@ def bidding(
     *,
     grid: Grid,
 ) -> None:
-    """Let every person who has no object bid for the one of greatest net value.
+    """Let every person without an object bid for the one of greatest net value.
 
     A person who may have one object only offers ``jump`` more.
     """
@@ -132,7 +134,7 @@ def assignment(
     *,
     grid: Grid,
 ) -> None:
-    """Give every object that has bids to the highest bidder; count those that had nobody."""
+    """Give every object that has bids to the highest bidder; count those that were free."""
 
     bidders = defaultdict[int, list[int]](list)
     persons = np.flatnonzero(bid_target != UNMATCHED)
@@ -228,7 +230,7 @@ def run(task: AssignmentTask, *, finish: str = "exact", convergence: str = "coun
 
 
 def _auction(task: AssignmentTask, precision: Precision, convergence: str) -> bool:
-    """One auction, with own objects for the persons where there is a limit."""
+    """One auction; with a limit, each person has an additional object."""
     costs, limit, control = task.costs, task.limit, task.control
     row_to_col, col_to_row = task.mates
     nrows, ncols = costs.shape
