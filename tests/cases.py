@@ -151,8 +151,9 @@ def _runs() -> Iterator[Run]:
                 yield Run(algorithm.name, backend, dict(zip(known, values)))
 
 
-def param(run: Run, *others, name: str = ""):
+def param(run: Run, *others, name: str = "", long: bool = False):
     marks = [pytest.mark.gpu] if run.backend == "cuda" else []
+    marks += [pytest.mark.long] if long else []
     return pytest.param(run, *others, id=f"{run}{name}", marks=marks)
 
 

@@ -323,9 +323,19 @@ def test_totals_are_scipys(matrix, maximize):
         assert matrix[linear_sum_assignment(matrix, maximize)].sum() == expected
 
 
-@pytest.mark.parametrize(
-    "dtype", [*"?bBhHiIlQefd", *(">i2", ">i4", ">i8", ">u8", ">f2", ">f4", ">f8")]
-)
+FIRST = {"?", "b", "i", "l", "q", "e", "f", "d", ">f8"}
+"""Dtypes to compile for when there is little time: each takes ten seconds."""
+
+
+def by_dtype(dtypes):
+    """A mark that calls a test with each of these dtypes."""
+    others = {dtype: [] if dtype in FIRST else [pytest.mark.long] for dtype in dtypes}
+    return pytest.mark.parametrize(
+        "dtype", [pytest.param(dtype, marks=marks) for dtype, marks in others.items()]
+    )
+
+
+@by_dtype([*"?bBhHiIlQefd", *(">i2", ">i4", ">i8", ">u8", ">f2", ">f4", ">f8")])
 @pytest.mark.parametrize("maximize", [False, True])
 @pytest.mark.parametrize("shape", [(120, 120), (90, 140), (140, 90)])
 def test_larger_totals_are_scipys(shape, maximize, dtype):
@@ -385,7 +395,7 @@ def test_every_number_of_columns_fills_its_vectors(extra, maximize):
                 assert math.isclose(turned[row_ind, col_ind].sum(), theirs, abs_tol=1e-12)
 
 
-@pytest.mark.parametrize("dtype", ["?", "b", "H", "q", "Q", "e", "d", ">i2", ">u8", ">f2", ">f8"])
+@by_dtype(["?", "b", "H", "q", "Q", "e", "d", ">i2", ">u8", ">f2", ">f8"])
 def test_costs_are_read_where_they_lie(dtype):
     """None of these is copied first."""
     solve = small_dense_solver(np.dtype(dtype))

@@ -276,6 +276,7 @@ SHOWN = {
 DRAWN = {"date2016": ["2"], "roverso2010": ["1", "3"], "vasconcelos2009": ["6"]}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("suite", SHOWN)
 def test_the_quick_suite_measures_reports_and_draws(suite, tmp_path, capsys):
     out = tmp_path / "results.json"
