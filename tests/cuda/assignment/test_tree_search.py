@@ -8,12 +8,16 @@ which of them is nearer.
 
 from __future__ import annotations
 
+import inspect
+import re
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import pytest
 from scipy.optimize import linear_sum_assignment
 
+import gpumatch.cuda
 from tests.cuda.assignment.tree_search import FAR, TreeSearch
 
 
@@ -138,3 +142,146 @@ class NotPutBack(TreeSearch):
 def test_a_broken_rule_shows(kind, shows):
     with pytest.raises(AssertionError, match=shows):
         check_all(kind, 500, 40)
+
+
+# -- the kernel ------------------------------------------------------------------------------------
+
+CUDA = Path(gpumatch.cuda.__file__).parent / "assignment"
+RULES = [
+    ("check", "min(own) if", "check", "own.bound = min(own.bound, leaf);"),
+    ("check", "max(own))", "check", "own.last = max(own.last, leaf);"),
+    ("check", "self.spread // len(roots)", "begin", "min(at.end, at.spread / max(at.roots, 1));"),
+    ("look_at", "if here < self.dist[col]:", "look_at", "from.row >= 0 && here < c.dist"),
+    (
+        "look_at",
+        "made.bound = min(made.bound, dist)",
+        "look_at",
+        "if (c.mate == -1 && s.ending == kAtNearestLeaf) own.bound = min(own.bound, c.dist);",
+    ),
+    ("look_at", "if dist >= before:", "look_at", "if (c.dist >= c.joined_at) return;"),
+    (
+        "look_at",
+        "if dist > self.at.reach or mate != -1: made.least = min(made.least, dist)",
+        "look_at",
+        "if (c.dist > reach || c.mate != -1) own.least = min(own.least, c.dist);",
+    ),
+    ("look_at", "if dist > self.at.reach: return", "look_at", "if (c.dist > reach) return;"),
+    ("look_at", "made.found += before == FAR", "look_at", "own.found += before == kFar;"),
+    ("look_at", "made.last = max(made.last, dist)", "look_at", "own.last = max(own.last, c.dist);"),
+    ("look_at", "made.again += before != FAR", "look_at", "own.again += before != kFar;"),
+    (
+        "look_at",
+        "made.bound = min(made.bound, dist + (self.limit - self.row_dual[mate]))",
+        "look_at",
+        "own.bound = min(own.bound, c.dist + (p.limit - c.mate_dual));",
+    ),
+    (
+        "join_tree",
+        "is_same = before != FAR and root == self.col_root[col]",
+        "join_tree",
+        "is_same = before != kFar && root == s.col_root[col];",
+    ),
+    (
+        "join_tree",
+        "self.first_leaf[root] = min(first, leaf)",
+        "join_tree",
+        "first = atomicMin(&s.first_leaf[root], leaf);",
+    ),
+    (
+        "is_itself",
+        "return is_same and first == before",
+        "join_tree",
+        "is_itself = is_same && first == before + beyond;",
+    ),
+    (
+        "join_tree",
+        "made.bound = min(made.bound, max(first, leaf))",
+        "join_tree",
+        "if (first != kFar && !is_itself) own.bound = min(own.bound, max(first, leaf));",
+    ),
+    ("grow", "made = Level()", "put_together", "atomicAdd(&made.found, own.found);"),
+    ("grow", "made = Level()", "put_together", "atomicAdd(&made.again, own.again);"),
+    ("grow", "made = Level()", "put_together", "atomicMin(&made.least, own.least);"),
+    ("grow", "made = Level()", "put_together", "atomicMin(&made.bound, own.bound);"),
+    ("grow", "made = Level()", "put_together", "atomicMax(&made.last, own.last);"),
+    ("find_end", "at.end = min(at.end, made.bound)", "go_on", "at.end = min(at.end, made.bound);"),
+    (
+        "find_end",
+        "at.last = max(at.last, made.last)",
+        "go_on",
+        "at.last = max(at.last, made.last);",
+    ),
+    (
+        "find_end",
+        "if at.leaves >= (len(at.roots) - 1) // self.roots_a_leaf + 1:",
+        "go_on",
+        "if (at.leaves >= (at.roots - 1) / kRootsALeaf + 1) at.end = min(at.end, at.last);",
+    ),
+    (
+        "find_end",
+        "at.end = min(at.end, at.last if at.leaves else at.limit)",
+        "go_on",
+        "if (made.least == kFar) at.end = min(at.end, at.leaves != 0 ? at.last : at.limit);",
+    ),
+    ("grow_trees", "if made.least > self.at.end:", "go_on", "if (made.least > at.end) return"),
+    ("reach_out", "at.grown += size - made.again", "go_on", "at.grown += made.size - made.again;"),
+    (
+        "reach_out",
+        "if made.again > max(self.batch, size // 2): self.spread //= 2",
+        "go_on",
+        "if (made.again > max(kBatch, made.size / 2)) at.spread /= 2;",
+    ),
+    (
+        "reach_out",
+        "made.least + self.spread // at.grown",
+        "go_on",
+        "made.least + at.spread / at.grown",
+    ),
+    (
+        "is_open",
+        "return self.ending is not Ending.AT_SECOND_LEAF or self.first_leaf[root] >= self.at.end",
+        "is_open",
+        "return s.ending != kAtSecondLeaf || s.first_leaf[root] >= end;",
+    ),
+    (
+        "update_duals",
+        "return end - dist if dist < end else 0",
+        "rise",
+        "return dist < end ? static_cast<long long>(end - dist) : 0;",
+    ),
+    (
+        "update_duals",
+        "if dist <= end and self.row_dual[row] >= self.limit:",
+        "update_duals",
+        "if (p.has_limit() && dist <= end && dual >= p.limit) {",
+    ),
+    ("put_back", "self.row_dual[row] = self.limit", "update_duals", "dual = p.limit;"),
+    (
+        "update_duals",
+        "self.col_dual[col] -= rise(dist) - shift",
+        "update_duals",
+        "p.col_dual[col] -= rise(end, dist) - shift;",
+    ),
+]
+"""Method and text of the model, function and text of hungarian_tree.cu that it stands for."""
+
+
+def in_one_line(text):
+    return " ".join(re.sub(r"//.*", "", text).split())
+
+
+def function_of_kernel(name):
+    source = (CUDA / "hungarian_tree.cu").read_text()
+    found = re.search(rf"__device__[^;{{}}]*?\b{name}\(.*?\n\}}\n", source, re.DOTALL)
+    assert found is not None, f"hungarian_tree.cu has no function {name}"
+    return in_one_line(found[0])
+
+
+@pytest.mark.parametrize(
+    ("method", "rule", "function", "text"), RULES, ids=[f"{r[2]}-{i}" for i, r in enumerate(RULES)]
+)
+def test_the_kernel_has_each_rule_of_the_model(method, rule, function, text):
+    """Whoever changes a rule on either side is to change it, and try it, on both."""
+    model = " ".join(inspect.getsource(getattr(TreeSearch, method)).split())
+    assert rule in model
+    assert text in function_of_kernel(function)
