@@ -171,7 +171,13 @@ def _is_quick(run: Run, init: str, case: Case) -> bool:
 
 
 EVERY_CASE = [
-    param(run, init, case, name=f"-{init}-{case.name}")
+    param(
+        run,
+        init,
+        case,
+        name=f"-{init}-{case.name}",
+        long=run.backend == "reference" and not case.is_small,
+    )
     for run in RUNS
     for init in registry.starts(run.backend)
     for case in CASES

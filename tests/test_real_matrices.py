@@ -50,7 +50,7 @@ TOO_LONG_FOR_MT = {
 }
 
 
-QUICK_FOR_REFERENCE = {"4elt", "as-22july06", "bayer10", "lp-air04", "rajat01"}
+QUICK_FOR_REFERENCE = {"as-22july06", "bayer10", "lp-air04", "rajat01"}
 
 
 def _can_be_spared(name: str, run: Run, init: str) -> bool:
