@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from numbers import Real
 from typing import Any, NamedTuple, ParamSpec, TypeVar
 
@@ -37,6 +37,20 @@ def with_interrupts_result(run: Callable[_Arguments, _Result]) -> Callable[_Argu
             raise
 
     return running
+
+
+class _Part(AbstractContextManager[None]):
+    """Times a block. No generator, because a Ctrl-C that comes in between must stay what it is."""
+
+    def __init__(self, seconds: dict[str, float], name: str) -> None:
+        self._seconds, self._name = seconds, name
+
+    def __enter__(self) -> None:
+        self._begin = time.perf_counter()
+
+    def __exit__(self, *_: object) -> None:
+        taken = time.perf_counter() - self._begin
+        self._seconds[self._name] = self._seconds.get(self._name, 0.0) + taken
 
 
 class Control:
@@ -104,14 +118,9 @@ class Control:
         """
         self.trace.append({"levels": levels, "found": found, "matched": matched, **more})
 
-    @contextlib.contextmanager
-    def part(self, name: str) -> Iterator[None]:
+    def part(self, name: str) -> AbstractContextManager[None]:
         """Add the time spent inside to ``seconds[name]``."""
-        begin = time.perf_counter()
-        try:
-            yield
-        finally:
-            self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - begin
+        return _Part(self.seconds, name)
 
     def close(self, matched: int) -> None:
         """Leave the progress bar's line at the final number of matched rows."""

@@ -5,33 +5,23 @@ The host's side stands on SciPy and Numba, the device's on CuPy.
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
 
 from gpumatch.contracts import Cover, CsrTools, Graph
+from gpumatch.interrupts import InterruptsHeld
 
 
 def csr_for(array: Any) -> CsrTools:
     """What orders and transposes CSR arrays where this one lives."""
-    if isinstance(array, np.ndarray):
-        from gpumatch.cpu import csr as on_host
-
-        return on_host
-    from gpumatch.cuda import csr as on_device
-
-    return on_device
+    return _csr_on_host() if isinstance(array, np.ndarray) else _csr_on_device()
 
 
 def cover_for(graph: Graph) -> Cover:
     """What finds vertex covers where the graph lives."""
-    if graph.on_device:
-        from gpumatch.cuda import vertex_cover as on_device
-
-        return on_device.cover
-    from gpumatch.cpu import vertex_cover as on_host
-
-    return on_host.cover
+    return _cover_on_device() if graph.on_device else _cover_on_host()
 
 
 def no_mates(graph: Graph) -> tuple[Any, Any]:
@@ -50,3 +40,31 @@ def require_device_memory(nbytes: int, purpose: str) -> None:
     from gpumatch.cuda.kernels import require_memory
 
     require_memory(nbytes, purpose)
+
+
+@functools.cache
+def _csr_on_host() -> CsrTools:
+    with InterruptsHeld():
+        from gpumatch.cpu import csr
+    return csr
+
+
+@functools.cache
+def _csr_on_device() -> CsrTools:
+    with InterruptsHeld():
+        from gpumatch.cuda import csr
+    return csr
+
+
+@functools.cache
+def _cover_on_host() -> Cover:
+    with InterruptsHeld():
+        from gpumatch.cpu.vertex_cover import cover
+    return cover
+
+
+@functools.cache
+def _cover_on_device() -> Cover:
+    with InterruptsHeld():
+        from gpumatch.cuda.vertex_cover import cover
+    return cover

@@ -16,6 +16,7 @@ from numpy import asarray, ndarray
 from gpumatch.arrays import as_array
 from gpumatch.assignment import InfeasibleError, assign
 from gpumatch.costs import DenseCosts
+from gpumatch.interrupts import InterruptsHeld
 
 __all__ = ["linear_sum_assignment"]
 
@@ -101,7 +102,8 @@ def _small_dense() -> Any:
     None for a Numba that lacks the private parts which that module imports.
     """
     try:
-        from gpumatch.cpu.assignment import small_dense
+        with InterruptsHeld():
+            from gpumatch.cpu.assignment import small_dense
     except (ImportError, AttributeError):
         return None
     return small_dense

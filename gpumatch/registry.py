@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from gpumatch.interrupts import InterruptsHeld
+
 __all__ = ["BACKENDS", "PROBLEMS", "STARTS", "Algorithm", "Home", "algorithms"]
 
 BACKENDS = ("cpu", "cuda", "reference")
@@ -325,7 +327,8 @@ def starts(backend: str) -> list[str]:
 def load(function: str) -> Callable[..., Any]:
     """The function behind ``module:function``."""
     module, name = function.split(":")
-    return getattr(importlib.import_module(module), name)
+    with InterruptsHeld():
+        return getattr(importlib.import_module(module), name)
 
 
 def no_start(_task: Any) -> bool:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import contextlib
 import pickle
 import re
+import signal
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -16,7 +18,9 @@ import gpumatch.assignment
 import gpumatch.matching
 import graphs
 from gpumatch import control, registry
+from gpumatch.certificates import check_matching
 from gpumatch.control import Control, Progress
+from gpumatch.interrupts import InterruptsHeld
 from tests.cases import EVERY_START
 
 # No perfect matching: stopping early is never mistaken for a proof.
@@ -26,7 +30,7 @@ GRAPH = graphs.make("hexa", ROWS, seed=3)
 
 def assert_is_a_matching(graph, m):
     """A valid matching of `graph`, maximum or not."""
-    gm.certificates.check_matching(gm.BipartiteGraph(graph), m.row_to_col, m.col_to_row)
+    check_matching(gm.BipartiteGraph(graph), m.row_to_col, m.col_to_row)
     assert m.size == (m.row_to_col >= 0).sum() <= MAXIMUM
 
 
@@ -169,6 +173,71 @@ def test_ctrl_c_before_there_is_a_result(solve, monkeypatch):
     with pytest.raises(KeyboardInterrupt) as caught:
         solve(np.ones((4, 3)))
     assert caught.value.result is None
+
+
+SWALLOWS = """
+import signal
+try:
+    signal.raise_signal(signal.SIGINT)
+except BaseException:
+    pass
+"""
+TURNS = """
+import signal
+def generate():
+    try:
+        signal.raise_signal(signal.SIGINT)
+    except KeyboardInterrupt:
+        raise StopIteration
+    yield 1
+list(generate())
+"""
+
+
+@pytest.mark.parametrize("code", [SWALLOWS, TURNS], ids=["swallows", "turns"])
+@pytest.mark.parametrize("solve", [gm.maximum_matching, gm.assign])
+def test_ctrl_c_in_an_import_that_does_not_bear_it(solve, code, tmp_path, monkeypatch):
+    """As in some of what Numba imports."""
+    (tmp_path / "imports_much.py").write_text(code + "def run(task): return True")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "imports_much", raising=False)
+    monkeypatch.setattr(registry.Home, "run_with", lambda *_: registry.load("imports_much:run"))
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt) as caught:
+            solve(np.ones((4, 3)), backend="cpu")
+    finally:
+        signal.signal(signal.SIGINT, handler)
+    assert caught.value.result is None
+
+
+def test_interrupts_are_held_as_long_as_the_block_and_by_the_main_thread_alone():
+    came = []
+    before = signal.signal(signal.SIGINT, lambda *_: came.append(True))
+    own = signal.getsignal(signal.SIGINT)
+    try:
+        with InterruptsHeld():
+            signal.raise_signal(signal.SIGINT)
+            assert not came
+        assert came == [True]
+        assert signal.getsignal(signal.SIGINT) is own
+        with ThreadPoolExecutor(1) as pool:
+            pool.submit(InterruptsHeld().__enter__).result()
+        assert signal.getsignal(signal.SIGINT) is own
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        with InterruptsHeld():
+            signal.raise_signal(signal.SIGINT)
+        assert came == [True]
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, StopIteration])
+def test_a_part_leaves_what_is_raised_as_it_is(error):
+    parts = control.Control()
+    with pytest.raises(error), parts.part("import"):
+        raise error
+    assert parts.seconds["import"] >= 0
 
 
 SIGINT = """

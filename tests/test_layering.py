@@ -16,6 +16,7 @@ PACKAGE = Path(gpumatch.__file__).parent
 
 # From the ground up. A module stands where the longest of these names that it begins with does.
 FLOORS = [
+    {"interrupts"},
     {"cpu.numba_tools", "cuda.arrays", "cuda.counting", "cuda.kernels", "cuda.memory"},
     {"arrays", "sums"},
     {"contracts"},

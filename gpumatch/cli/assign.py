@@ -59,6 +59,7 @@ def _assign(options: argparse.Namespace) -> int:
     from gpumatch.control import Control
     from gpumatch.costs import as_costs
 
+    running.refuse_to_overwrite(options.source, options.output)
     clock = Control()
     with clock.part("read"):
         costs = as_costs(gpumatch.io.read_costs(options.source))

@@ -36,6 +36,7 @@ def _match(options: argparse.Namespace) -> int:
     import gpumatch
     from gpumatch.control import Control
 
+    running.refuse_to_overwrite(_file(options.source), options.output)
     clock = Control()
     with clock.part("read"):
         matrix = _read(options.source)
@@ -50,8 +51,19 @@ def _read(source: str) -> csr_array:
     """The matrix in a file, or else of that name in the SuiteSparse collection."""
     from gpumatch import io
 
+    return io.suitesparse(source) if _is_of_the_collection(source) else io.read(source)
+
+
+def _file(source: str) -> str | os.PathLike[str] | None:
+    """The file that is read, None where it is still to be downloaded."""
+    from gpumatch.io import collection
+
+    return collection.found(source) if _is_of_the_collection(source) else source
+
+
+def _is_of_the_collection(source: str) -> bool:
     is_name = source.count("/") == 1 and not os.path.splitext(source)[1]
-    return io.suitesparse(source) if is_name and not os.path.exists(source) else io.read(source)
+    return is_name and not os.path.exists(source)
 
 
 def _report(

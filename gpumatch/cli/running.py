@@ -43,6 +43,16 @@ def _output(path: str) -> str:
     return path
 
 
+def refuse_to_overwrite(source: str | os.PathLike[str] | None, output: str | None) -> None:
+    """Raise ValueError if the output is the file of the input, whatever it is called."""
+    if source is None or output is None:
+        return
+    if not (os.path.exists(source) and os.path.exists(output)):
+        return
+    if os.path.samefile(source, output):
+        raise ValueError(f"--output {output} would overwrite the input {source}")
+
+
 def run(
     solve: Callable[..., Any],
     options: argparse.Namespace,

@@ -55,7 +55,7 @@ def suitesparse(name: str, *, max_bytes: int = MAX_BYTES) -> csr_array:
     """
     if not re.fullmatch(r"[A-Za-z0-9][\w.+-]*/[A-Za-z0-9][\w.+-]*", name, re.ASCII):
         raise ValueError(f"{name!r} is not of the form Group/Name")
-    path = _find(name) or _download(name)
+    path = found(name) or _download(name)
     matrix = read(path, max_bytes=max_bytes)
     _check_published(name, path, matrix)
     return matrix
@@ -88,7 +88,8 @@ def _cache() -> Path:
     return Path(base).expanduser() / "gpumatch"
 
 
-def _find(name: str) -> Path | None:
+def found(name: str) -> Path | None:
+    """The file of the matrix "Group/Name" on this machine, None where there is none."""
     group, matrix = name.split("/")
     data = os.environ.get("GPUMATCH_DATA")
     folders = [Path(data), Path(data, "matrices")] if data else []

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -289,6 +290,54 @@ def test_initial_that_is_no_matching_of_the_graph(gpumatch_cli, file, tmp_path):
     np.save(initial, np.array([3, -1, -1]))
     outcome = gpumatch_cli("match", file, "--initial", initial)
     assert_rejected(outcome, "initial", "row 0", "column 3")
+
+
+def same_path(file, tmp_path):
+    return file
+
+
+def other_spelling(file, tmp_path):
+    (tmp_path / "folder").mkdir()
+    return os.path.join(tmp_path, "folder", "..", os.path.basename(file))
+
+
+def symbolic_link(file, tmp_path):
+    os.symlink(file, tmp_path / "link.mtx")
+    return tmp_path / "link.mtx"
+
+
+def hard_link(file, tmp_path):
+    os.link(file, tmp_path / "link.mtx")
+    return tmp_path / "link.mtx"
+
+
+def link_to_a_folder(file, tmp_path):
+    os.symlink(tmp_path, tmp_path / "folder", target_is_directory=True)
+    return tmp_path / "folder" / os.path.basename(file)
+
+
+@pytest.mark.parametrize("command", ["match", "assign"])
+@pytest.mark.parametrize(
+    "name", [same_path, other_spelling, symbolic_link, hard_link, link_to_a_folder]
+)
+def test_the_output_never_overwrites_the_input(gpumatch_cli, file, tmp_path, name, command):
+    before = Path(file).read_bytes()
+    output = name(file, tmp_path)
+    assert_rejected(gpumatch_cli(command, file, "--output", output), "would overwrite the input")
+    assert Path(file).read_bytes() == before
+
+
+def test_the_output_never_overwrites_a_matrix_of_the_collection(gpumatch_cli, file, monkeypatch):
+    before = Path(file).read_bytes()
+    monkeypatch.setenv("GPUMATCH_DATA", os.path.dirname(file))
+    outcome = gpumatch_cli("match", "Group/matrix", "--output", file)
+    assert_rejected(outcome, "would overwrite the input")
+    assert Path(file).read_bytes() == before
+
+
+def test_an_older_output_is_overwritten(gpumatch_cli, file, tmp_path):
+    for _ in range(2):
+        assert gpumatch_cli("match", file, "--output", tmp_path / "matching.mtx")[0] == 0
 
 
 def test_cuda_where_there_is_none(gpumatch_cli, file, monkeypatch):
