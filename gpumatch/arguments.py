@@ -15,7 +15,7 @@ from gpumatch.registry import option_names
 
 
 def refuse_unknown(front_door: Callable[..., Any], problem: str, given: Iterable[str]) -> None:
-    """Raise TypeError for a name that is no argument, nor any algorithm's option."""
+    """Raise TypeError for a name that is neither an argument nor an option of an algorithm."""
     options = option_names(problem)
     for name in given:
         if name not in options:
@@ -40,7 +40,7 @@ def checked_seed(seed: int) -> int:
 
 
 def checked_threads(threads: int | None) -> int:
-    """The threads of a run: all cores this process may use where it is None."""
+    """The threads of a run: all cores this process may use if it is None."""
     if threads is None:
         if hasattr(os, "sched_getaffinity"):
             return len(os.sched_getaffinity(0))

@@ -1,7 +1,7 @@
 """Where a call runs: which algorithm, on which backend, with which options and start.
 
-Each home of an algorithm declares the options it takes (see `gpumatch.registry`). What a call asks
-for narrows the homes down; where several are left, the size of the data decides.
+Each home of an algorithm declares the options it takes (see `gpumatch.registry`). The arguments of
+a call narrow the homes down. If several are left, the size of the data decides.
 """
 
 from __future__ import annotations
@@ -29,22 +29,22 @@ _BEST_START = {("engine", "cuda"): "min-degree"}
 
 
 class Choice(NamedTuple):
-    """What serves a call; the options are the algorithm's own, completed by their defaults."""
+    """The algorithm and backend of a call, with the algorithm's own options, defaults included."""
 
     algorithm: Algorithm
     backend: str
     options: dict[str, str]
 
     def names(self) -> dict[str, str]:
-        """Who serves the call, for its statistics."""
+        """The algorithm and the backend, for the statistics of the call."""
         return {"algorithm": self.algorithm.name, "backend": self.backend}
 
     def search(self) -> Callable[[Any], bool]:
-        """The algorithm, told its options."""
+        """The algorithm with its options."""
         return self._home.run_with(self.options)
 
     def fallback(self) -> Callable[[AssignmentTask], bool] | None:
-        """What ends on the host what the GPU has no memory for; loaded when it is first called."""
+        """The function that finishes on the host what the GPU has no room for, loaded if called."""
         function = self._home.fallback
         return None if function is None else lambda task: load(function)(task)
 

@@ -1,14 +1,14 @@
-"""Full, maximum and any: what is asked for, made from one problem.
+"""Full, maximum and any: all that can be asked for, made from one problem.
 
 What is solved
 --------------
 An algorithm solves a `problem` of `gpumatch.costs`, as `gpumatch.contracts` states: each of n rows
 wants one of m >= n columns at least total cost, or may go without one at the price of a limit.
-All else is made from that, and so are the proofs (`gpumatch.verify` checks them), here for costs
-to be minimised, x_ij = 1 for matched pairs:
+Everything else is made from that, and the proofs too (`gpumatch.verify` checks them). They are
+stated here for costs to be minimised, with x_ij = 1 for matched pairs:
 
 ``"full"``, n <= m
-    The problem itself; the transposed one where n > m. Proof: its duals. For any full
+    The problem itself; the transposed one if n > m. Proof: its duals. For any full
     assignment, sum(c x) >= sum((u_i + v_j) x_ij) >= sum(u) + sum(v), which is the objective.
 ``"any"`` and ``cost_limit`` L (0 for ``"any"``)
     The problem with limit L, and L subtracted from the row duals: u_i + v_j <= c_ij - L with
@@ -17,9 +17,9 @@ to be minimised, x_ij = 1 for matched pairs:
 ``"maximum"``
     A maximum matching and its vertex cover of k rows and columns (König). Every assignment of k
     pairs joins each row of the cover to a column outside it and each column of the cover to a row
-    outside it, so the two are full problems of their own. Proof: the cover; u_i + v_j <= c_ij where
-    not both are in the cover, with equality on matched pairs; outside the cover, u <= 0 and v <= 0,
-    and 0 for unmatched vertices. A cost limit forbids dearer pairs beforehand.
+    outside it. So these are two separate full problems. Proof: the cover; u_i + v_j <= c_ij unless
+    both are in the cover, with equality on matched pairs; outside the cover, u <= 0 and v <= 0,
+    and 0 for unmatched vertices. A cost limit first forbids all pairs above it.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ Run = Callable[[AssignmentTask], bool]
 
 
 class Goal(NamedTuple):
-    """The caller's wish, and whether rows and columns change places to fulfil it."""
+    """What the caller wants, and whether rows and columns change places for it."""
 
     maximize: bool
     cardinality: str
@@ -61,7 +61,7 @@ class Goal(NamedTuple):
 
     @property
     def limit(self) -> float | None:
-        """What it costs a row of the problem to go without, None where it must not."""
+        """What it costs a row of the problem to go without, None if it must not."""
         if self.cardinality == "maximum":
             return None
         if self.cost_limit is None:
@@ -95,7 +95,7 @@ class Goal(NamedTuple):
 
 
 def _checked_limit(cost_limit: Any, is_integer: bool) -> float | None:
-    """The limit: of integer costs an int where it is integral, else a float."""
+    """The limit: for integer costs an int if it is integral, else a float."""
     if cost_limit is None:
         return None
     if isinstance(cost_limit, bool) or not isinstance(cost_limit, Real):
@@ -182,7 +182,7 @@ def empty_solution(problem: contracts.Costs) -> Solution:
 
 
 def _take(whole: Solution, rows: Any, cols: Any, part: Solution) -> None:
-    """Put in the solution of the problem restricted to these rows and columns."""
+    """Write the solution of the problem restricted to these rows and columns."""
     own = (part.row_to_col >= 0).nonzero()[0]
     mates = part.row_to_col[own]
     whole.row_to_col[rows[own]] = cols[mates]

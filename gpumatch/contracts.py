@@ -5,20 +5,21 @@ A matching algorithm, or a start, is a function
     run(task: MatchingTask, **its own options) -> bool
 
 It extends the matching that ``task.row_to_col`` and ``task.col_to_row`` hold, in place. True: it
-ended by itself; then a start's matching is maximal, a search's maximum. False: the control asked it
-to stop. Both arrays hold a matching whenever Python runs.
+has ended by itself. Then a start's matching is maximal, and a search's matching is maximum. False:
+the control has asked it to stop. Both arrays hold a matching whenever Python runs.
 
 An assignment algorithm is a function
 
     run(task: AssignmentTask, **its own options) -> bool
 
 ``task.costs`` is a problem (see `gpumatch.costs`): each of n rows wants one of m >= n columns at
-least total cost. ``task.limit`` is the price at which a row may go without a column, None where it
-may not. ``task.solution`` holds a matching and prices to begin from, perhaps empty and 0. It holds
-the result at the end, and a matching whenever Python runs.
+least total cost. ``task.limit`` is the price at which a row may go without a column, None if it may
+not. ``task.solution`` holds a matching and prices to begin from, perhaps empty and 0. It holds the
+result at the end, and a matching whenever Python runs.
 
-- True: it ended by itself. Then the assignment is optimal if the algorithm is exact. If a row is
-  left although there is no limit, no full assignment exists. False: the control asked it to stop.
+- True: it has ended by itself. Then the assignment is optimal if the algorithm is exact. If a row
+  is left although there is no limit, no full assignment exists. False: the control has asked it to
+  stop.
 - Duals: ``row_dual[i] + col_dual[j] <= c_ij``, with equality on matched pairs; ``col_dual <= 0``,
   and 0 for unmatched columns; ``row_dual <= limit``, and the limit for unmatched rows.
 
@@ -65,7 +66,7 @@ class Control(Protocol):
 
 
 class Graph(Protocol):
-    """A bipartite graph in CSR, both ways round; see `gpumatch.bipartite`."""
+    """A bipartite graph in CSR, in both directions; see `gpumatch.bipartite`."""
 
     nrows: int
     ncols: int
@@ -153,16 +154,16 @@ class Costs(Protocol):
 
 @dataclasses.dataclass
 class Solution:
-    """The arrays of an assignment while it is worked on, where its costs live.
+    """The arrays of an assignment while it is worked on, on the device of its costs.
 
     Attributes
     ----------
     row_to_col, col_to_row : int32 arrays
-        The column of each row and the row of each column, -1 where there is none.
+        The column of each row and the row of each column, -1 for none.
     row_dual, col_dual : int64 or float64 arrays
         The dual prices: integers for a problem of integers.
     has_duals : bool
-        Whether the duals are feasible, so that they bound what any assignment costs.
+        Whether the duals are feasible, so that they bound the cost of any assignment.
     cover : pair of int arrays, optional
         Rows and columns of a vertex cover as large as the matching.
     """
@@ -231,7 +232,7 @@ class Solution:
         self.row_dual[:] = self.col_dual[:] = 0
 
     def assign_from(self, other: Solution) -> None:
-        """Copy the pairs and prices of another solution of the same shape, wherever it lives."""
+        """Copy the pairs and prices of another solution of the same shape, from host or device."""
         for target, source in zip((*self.mates, *self.duals), (*other.mates, *other.duals)):
             target[:] = array_of(self.xp, source)
 
@@ -250,7 +251,7 @@ class MatchingTask:
     graph : Graph
         On the host for an algorithm of the CPU, on the device for one of the GPU.
     row_to_col, col_to_row : int32 arrays
-        Where the graph is; -1 = unmatched.
+        On the graph's device; -1 = unmatched.
     control : Control
     threads : int
         CPU threads.
@@ -283,12 +284,12 @@ class AssignmentTask:
         Where the costs are.
     control : Control
     limit : int or float, optional
-        What it costs a row to go without a column; None where it must have one.
+        What it costs a row to go without a column; None if it must have one.
     threads, seed : int
         As in `MatchingTask`.
     fallback : callable, optional
-        An algorithm that ends, with costs on the host, what the chosen one has no memory for. The
-        front door hands it in where the registry names one.
+        An algorithm that finishes, with costs on the host, what the chosen one has no memory for.
+        The front door hands it in if the registry names one.
     """
 
     costs: Costs

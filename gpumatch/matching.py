@@ -44,9 +44,9 @@ def maximum_matching(
         The start that is extended to a maximum matching.
     backend : {"auto", "cpu", "cuda", "reference"}
         Where to run. ``"auto"``: data on a device stays there; data on the host goes to the GPU
-        when there is one and the graph is large enough to repay the copy.
+        if there is one and the graph is large enough to repay the copy.
     initial : Matching, or integer array or list of length nrows, optional
-        A matching to begin from: ``initial[r]`` is row r's column, -1 where there is none.
+        A matching to begin from: ``initial[r]`` is row r's column, -1 for none.
     seed : int
         Fixes the choices that are free. With ``threads=1`` it fixes the CPU's result.
     threads : int, optional
@@ -57,8 +57,8 @@ def maximum_matching(
         Show a progress bar.
     callback : callable, optional
         Called as ``callback(progress)`` between pieces of work, with ``progress.matched``,
-        ``progress.phase`` and ``progress.seconds``; anything true it returns ends the run like
-        `time_limit`.
+        ``progress.phase`` and ``progress.seconds``. If it returns anything true, the run ends as
+        with `time_limit`.
     **options
         The algorithm's own: ``launch="ct"|"mt"`` for the GPU algorithms of Deveci et al.,
         ``frontier="scan"|"queue"`` for those of them with GPUBFS-WR.
@@ -67,7 +67,8 @@ def maximum_matching(
     -------
     Matching
         In NumPy arrays for a graph on the host, in CuPy arrays for one on a device. Its size never
-        depends on algorithm, backend or seed; which of several maximum matchings it is, may.
+        depends on algorithm, backend or seed. Which of several maximum matchings it is may depend
+        on them.
 
     Raises
     ------
@@ -78,7 +79,7 @@ def maximum_matching(
     MemoryError
         If the GPU has too little free memory; raised before any work.
     KeyboardInterrupt
-        On Ctrl-C, with the best matching so far as attribute ``result``; None, if it came before
+        On Ctrl-C, with the best matching so far as attribute ``result``; None if it came before
         the start.
 
     Notes
@@ -139,9 +140,9 @@ class Matching:
     Attributes
     ----------
     row_to_col : int32 array, length nrows
-        The column of each row, -1 where the row is unmatched.
+        The column of each row, -1 if the row is unmatched.
     col_to_row : int32 array, length ncols
-        The row of each column, -1 where the column is unmatched.
+        The row of each column, -1 if the column is unmatched.
     size : int
         Number of matched edges.
     proven : bool
@@ -152,7 +153,7 @@ class Matching:
 
     Notes
     -----
-    Pickles; what it keeps then is the arrays and the cover, not the graph.
+    It can be pickled. The pickle has the arrays and the cover, not the graph.
     """
 
     def __init__(
@@ -228,8 +229,8 @@ class Matching:
         Returns
         -------
         p : int array, length nrows
-            ``A[p]`` has an entry at (c, c) for every matched column c < nrows. The rows that are
-            left fill the other places in their order.
+            ``A[p]`` has an entry at (c, c) for every matched column c < nrows. All rows that have
+            no such column fill the other places in their order.
 
         Examples
         --------
@@ -266,7 +267,7 @@ class Matching:
 
 
 def _initial_mates(initial: Any, graph: BipartiteGraph) -> tuple[Any, Any]:
-    """Both mate arrays where the graph lives, holding `initial` or nothing."""
+    """Both mate arrays on the graph's device, holding `initial` or nothing."""
     row_to_col, col_to_row = no_mates(graph)
     if initial is not None:
         rows, cols = initial_pairs(initial, graph.shape, graph.xp)
@@ -288,7 +289,7 @@ def _result(
     stats: dict[str, Any],
     control: Control,
 ) -> Matching:
-    """The Matching in the caller's kind of arrays."""
+    """The Matching, in arrays like the caller's."""
     row_to_col, col_to_row = mates
     if not proven:
         _drop_half_pairs(row_to_col, col_to_row)
@@ -305,7 +306,7 @@ def _result(
 
 
 def _drop_half_pairs(mates: Any, partners: Any) -> None:
-    """Unmatch every vertex whose mate does not name it: an interrupted augmentation's ends."""
+    """Unmatch every vertex whose mate does not name it: the ends of a stopped augmentation."""
     mates[mates < 0] = -1
     vertices = (mates >= 0).nonzero()[0]
     mates[vertices[partners[mates[vertices]] != vertices]] = -1

@@ -1,4 +1,4 @@
-"""The algorithms: what each solves, where it lives, and the options that it takes there.
+"""The algorithms: what each solves, its homes, and the options that it takes there.
 
 To add an algorithm, write its file and add its line to the table below. A home is named as
 ``module:function``; its module is imported when it is first chosen.
@@ -31,14 +31,14 @@ class Home:
     function : str
         ``"module:function"``.
     options : mapping
-        What the function may be told: name -> values, the default first.
+        Options that are passed to the function: name -> values, the default first.
     only : mapping
-        Options of other homes for which this one has but one way: name -> the values that mean it.
-        They may be given, but the function is not told.
+        Options of other homes for which this one has only one way: name -> the values that mean it.
+        They may be given, but are not passed to the function.
     fixed : mapping
-        What the function is always told: which of several algorithms it is.
+        Arguments that are always passed to the function: which of several algorithms it is.
     fallback : str, optional
-        The function that ends on the host what the GPU has no memory for.
+        The function that finishes on the host what the GPU has no memory for.
     matrices : int
         The dense matrices of costs that it may hold on a GPU at once.
     """

@@ -1,16 +1,16 @@
 """Exact sums of many numbers, on the host or the device, by operations on whole arrays.
 
 An array is made into a few numbers of Python that have the same sum, exactly. Those of several
-arrays are then added by `sum` (int) or `math.fsum` (float), which rounds once. So the result is the
-one that `math.fsum` of all numbers gives, whatever cancels, and in whatever order they are added.
+arrays are then added by `sum` (int) or `math.fsum` (float), which rounds once. So the result is
+that of `math.fsum` of all numbers, whatever cancels, and in any order.
 
-Integers are split into halves of 32 bits, the sums of which fit 64 bits.
+Integers are split into halves of 32 bits, whose sums fit 64 bits.
 
 Floats are split by Rump, Ogita and Oishi's extraction. Let no |x_i| be above 2**e, and let s be
 2**(e + b), where 2**b >= n + 2 for n numbers. Then q_i = (x_i + s) - s is a multiple of s / 2**53
-and at most s / 2**b in magnitude. So the q_i are added without rounding, in any order. What is left
-of each, x_i - q_i, is exact too, and at most s / 2**53. The same is done with what is left until
-nothing is. Each round takes 53 - b bits off: numbers of like magnitude need two or three rounds.
+and at most s / 2**b in magnitude. So the q_i are added without rounding, in any order. The rest of
+each, x_i - q_i, is exact too, and at most s / 2**53. The same is done with the rests until all are
+0. Each round takes 53 - b bits off, so numbers of similar magnitude need two or three rounds.
 
 Reference: Rump, Ogita, Oishi, *Accurate floating-point summation part I: faithful rounding*,
 SIAM J. Scientific Computing 31, 2008, section 3.

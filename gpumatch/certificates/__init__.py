@@ -38,8 +38,8 @@ def verify(A: Any, result: Any) -> Certificate:
     Raises
     ------
     CertificateError
-        If a matched pair is no edge, a vertex is matched twice, or the cover does not prove the
-        matching maximum, or the duals the assignment optimal. The message names the edge or the
+        If a matched pair is not an edge, a vertex is matched twice, or the cover or the duals do
+        not prove the result maximum or optimal. The message names the edge or the
         vertex.
     TypeError
         If `result` is neither.

@@ -1,20 +1,20 @@
 """Check that an assignment is optimal, by code that algorithms do not share.
 
 `gpumatch.cardinality` states the conditions, and why they prove it. With the signs turned for costs
-to be maximised, and L the cost limit (0 where there is none), what is checked is:
+to be maximised, and L the cost limit (0 if there is none), these are checked:
 
 1. the mate arrays name each other, and the pairs are theirs,
 2. every pair is allowed, and the objective is what the pairs cost,
 3. the pairs are as many as asked for: all of the smaller side, or those of a vertex cover that
    every allowed pair touches, or any number,
-4. no pair costs less than its two duals and L, but pairs inside the cover,
+4. no pair costs less than its two duals and L, except pairs inside the cover,
 5. duals are at most 0, and 0 for unmatched vertices; those of the cover may be any,
 6. the duals, and L for each pair, add up to the objective.
 
 With 4 and 5 no assignment is cheaper than the duals' total, and by 6 this one is as cheap.
 
-Integers are checked exactly. Otherwise rounding is allowed for: each inequality to some units in
-the last place of the largest number among costs and duals, and sums to as much for each pair.
+Integers are checked exactly. Otherwise there is an allowance for rounding: for each inequality some
+units in the last place of the largest number among costs and duals, for sums as much for each pair.
 Duals beyond what an optimal assignment can need are refused, because they would raise this
 allowance.
 """
@@ -89,9 +89,9 @@ def verify_assignment(C: Any, result: Any) -> AssignmentCertificate:
 
 
 class _Claim:
-    """A result beside the costs it is for, both turned so that costs are minimised.
+    """A result and its costs, both turned so that costs are minimised.
 
-    `exact` tells whether everything is an integer; `allowance` is what rounding may do to a pair.
+    `exact` tells whether everything is an integer. `allowance` is the rounding allowed for a pair.
     """
 
     def __init__(self, costs: Costs, result: Any) -> None:
@@ -187,7 +187,7 @@ class _Claim:
             )
 
     def check_size(self) -> None:
-        """Point 3, but for the pairs that a cover must touch."""
+        """Point 3, except for the pairs that a cover must touch."""
         nrows, ncols = self.costs.shape
         xp = self.costs.xp
         self.in_rows, self.in_cols = xp.zeros(nrows, bool), xp.zeros(ncols, bool)
@@ -227,7 +227,7 @@ class _Claim:
             if loose is not None:
                 raise CertificateError(
                     f"the dual of {side} {loose} is {dual[loose] * self.sign}, "
-                    f"but must be 0, for the {side} is unmatched"
+                    f"but must be 0, because the {side} is unmatched"
                 )
 
     def check_edges(self) -> int:

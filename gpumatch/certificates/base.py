@@ -1,4 +1,4 @@
-"""What the checkers of matchings and of assignments share: the certificate, and mates' checks."""
+"""The common part of the checkers: the certificate, and the checks of mates and covers."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Check that a matching is maximum, by code that algorithms do not share.
 
 A matching is proven maximum by a vertex cover of its size, because every matched edge needs a
-vertex of its own in any cover (König 1931, Egerváry 1931). What is checked, edge by
-edge of the input:
+vertex of its own in any cover (König 1931, Egerváry 1931). These are checked, for every edge of the
+input:
 
 1. both mate arrays have the graph's lengths and name each other,
 2. every matched pair is an edge,
@@ -78,7 +78,7 @@ def _check_cover(graph: BipartiteGraph, in_rows: Any, in_cols: Any) -> None:
 
 
 def _edge_tiles(graph: BipartiteGraph) -> Iterator[tuple[Any, Any]]:
-    """Rows and columns of all edges, a tile at a time, straight from whichever CSR is there."""
+    """Rows and columns of all edges, a tile at a time, from the CSR that is there."""
     by_rows = graph.has_rows
     indptr = graph.indptr if by_rows else graph.col_indptr
     indices = graph.indices if by_rows else graph.col_indices
@@ -89,7 +89,7 @@ def _edge_tiles(graph: BipartiteGraph) -> Iterator[tuple[Any, Any]]:
 
 
 def _owners(xp: Any, indptr: Any, begin: int, count: int) -> Any:
-    """The row of each of `count` entries from `begin`: that of the first, plus the starts since."""
+    """The row of each of `count` entries from `begin`: the first's, plus the row starts since."""
     first = int(xp.searchsorted(indptr, begin, side="right")) - 1
     after = int(xp.searchsorted(indptr, begin + count, side="left"))
     starts = indptr[first + 1 : after] - begin

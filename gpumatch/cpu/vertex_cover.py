@@ -1,9 +1,9 @@
 """König's vertex cover of a maximum matching, by one alternating search.
 
 Let Z hold the vertices that alternating paths reach from the free rows: by any edge from row to
-column, by the matched edge from column to row. Where the matching is maximum no free column is
-reached, and the rows outside Z with the columns inside Z cover every edge and are as many as the
-matched edges (König 1931).
+column, by the matched edge from column to row. If the matching is maximum, no free column is
+reached. Then the rows outside Z and the columns inside Z cover every edge, and there are as many of
+them as matched edges (König 1931).
 
 Encodings
 ---------

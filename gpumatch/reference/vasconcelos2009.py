@@ -71,7 +71,7 @@ __all__ = ["Round", "assignment", "bidding", "count_assigned", "rounds", "run"]
 
 
 STEPS = 32
-"""Epsilons in the spread of the costs, for each person, at most."""
+"""Epsilons in the spread of the costs, a person, at most."""
 TILE = 1 << 18
 """Net values at a time."""
 
@@ -107,7 +107,7 @@ def bidding(
 ) -> None:
     """Let every person without an object bid for the one of greatest net value.
 
-    A person who may have one object only offers ``jump`` more.
+    A person that may have one object only offers ``jump`` more.
     """
     grid.begin_launch()
     persons = np.flatnonzero(row_to_col == UNMATCHED)

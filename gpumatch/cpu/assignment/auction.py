@@ -1,28 +1,28 @@
 """Assignment by auction, laid out as by Vasconcelos and Rosenhahn: all bid, then all are awarded.
 
-A round has the paper's two kernels. In the bidding phase each free row looks up its best column at
-the present prices and the second best, and offers for the best what makes both alike, and epsilon
-more (Jacobi: all rows bid at the same prices). In the assignment phase each column goes to the best
-offer, and whoever had it is free again. The paper counts the rows assigned, and ends when these are
-all; the count kept here is of those still to be served, as a list. It never grows.
+A round has the paper's two kernels. In the bidding phase each free row looks up its best column and
+the second best at the current prices. It offers for the best the price at which both are equally
+good, plus epsilon (Jacobi: all rows bid at the same prices). In the assignment phase each column
+goes to the best offer, and the row that had it is free again. The paper counts the rows assigned,
+and ends when these are all. Here the rows still to be served are kept as a list, which never grows.
 
 With costs c and prices v (at most 0; the paper's price is -v, its benefit -c), a pair's reduced
-cost is c_ij - v_j, and a row's dual u_i how much it may pay. What rounds keep is
+cost is c_ij - v_j, and a row's dual u_i is how much it may pay. Rounds preserve
 
-    u_i + v_j <= c_ij + epsilon for all pairs, with equality for assigned ones (less epsilon),
+    u_i + v_j <= c_ij + epsilon for all pairs, with equality for assigned ones (less epsilon).
 
-so that n assigned rows pay at most n · epsilon more than they must: provided that the columns left
-over have the price 0. They have where prices began from 0, or no column is left over.
+So n assigned rows pay at most n · epsilon more than they must, provided that the columns left over
+have the price 0. They have it if prices began from 0, or if no column is left over.
 
 Scaling
 -------
 Rounds with a large epsilon are quick, and leave prices that make the next, smaller one quick. But
 then a column may be left over with a price below 0. So, after the rows' auction, the columns have
-theirs (reverse auction; Bertsekas, Castañon, Tsaknakis 1993): each free column whose price is below
+theirs (reverse auction; Bertsekas, Castañon, Tsaknakis 1993). Each free column whose price is below
 the ``cap`` offers itself to the row that it suits best. A row takes the best offer, and its column
-becomes free. A column for which nobody pays enough rests at the cap. The cap is the greatest price
-of an assigned column, or 0 where rows have a limit. Limit and cap play the same part in the two
-auctions, hence one pair of kernels serves both, on the costs and on their transpose.
+becomes free. A column for which no row pays enough stays at the cap. The cap is the greatest price
+of an assigned column, or 0 if rows have a limit. Limit and cap have the same role in the two
+auctions, so one pair of kernels serves both, on the costs and on their transpose.
 
 Exactness
 ---------
@@ -30,24 +30,25 @@ Everything is computed in float64. The last epsilon for integers is 1/s, where s
 above n, and all prices are multiples of it, without rounding as long as they are below 2**53/s.
 Then n · epsilon < 1, and the assignment is optimal. Prices are made integers by rounding
 v_j + t down, for the least t among 0, 1/s, ... (s - 1)/s that leaves no assigned column at a
-fraction of (s - 1)/s. There is one, for there are at most n < s such columns, and t < (s - 1)/s
-where a row goes without. For columns j and k, j that of row i, and y = c_ik - c_ij, an integer,
-v_k <= v_j + y + 1/s then gives floor(v_k + t) <= floor(v_j + t) + y; for a row without a column,
-v_k <= y + 1/s with y = c_ik - limit gives floor(v_k + t) <= y. So the rounded duals are exact.
+fraction of (s - 1)/s. There is such a t, because there are at most n < s such columns, and
+t < (s - 1)/s if a row goes without. For columns j and k, j that of row i, and y = c_ik - c_ij, an
+integer, v_k <= v_j + y + 1/s then gives floor(v_k + t) <= floor(v_j + t) + y. For a row without a
+column, v_k <= y + 1/s with y = c_ik - limit gives floor(v_k + t) <= y. So the rounded duals are
+exact.
 
-Other costs end with epsilon = (spread of the costs) / (1024 n). Their gap of at most n · epsilon is
-closed by shortest augmenting paths from the auction's prices (``finish="exact"``), or left
-(``finish="epsilon"``). So it is for integers too large to be scaled.
+Other costs end with epsilon = (spread of the costs) / (1024 n), and so do integers that are too
+large to be scaled. Shortest augmenting paths from the auction's prices close their gap of at most
+n · epsilon (``finish="exact"``), or it is left (``finish="epsilon"``).
 
 Encodings
 ---------
 ``bidders``     rows to be served, ``bidders[:count]``
-``target``      the column each bids for, -1: it had better go without
-``offer``       what that column's price would be
+``target``      the column each bids for, -1: going without is cheaper
+``offer``       the price that this column would have
 ``winner``      for each column the number of the best bid so far, -1 none; -1 between rounds
 
-O(n²m / epsilon) at worst, times the spread; no edge is looked at that does not belong to a bidder.
-Threads share the bidding; the result depends neither on them nor on the seed.
+O(n²m / epsilon) at worst, times the spread. Only the edges of bidders are read. Threads share the
+bidding. The result does not depend on them or on the seed.
 
 References
 ----------
@@ -83,12 +84,12 @@ WIDE = 2**18
 
 
 def run(task: AssignmentTask, *, finish: str = "exact") -> bool:
-    """Match the rows at least cost, as `gpumatch.assignment` tells.
+    """Match the rows at least cost, as `gpumatch.contracts` states.
 
     Parameters
     ----------
     finish : {"exact", "epsilon"}
-        Whether the gap of costs that are no integers is closed, or left at n · epsilon.
+        Whether the gap of costs that are not integers is closed, or left at n · epsilon.
 
     Returns
     -------
@@ -122,7 +123,7 @@ def run(task: AssignmentTask, *, finish: str = "exact") -> bool:
 
 
 def close(task: AssignmentTask, precision: Precision, finish: str) -> bool:
-    """What is left to do after the last epsilon; the result is that of `run`."""
+    """The work after the last epsilon; the result is that of `run`."""
     if precision.is_exact:
         return True
     if finish == "epsilon" and precision.is_workable:
@@ -134,7 +135,7 @@ def close(task: AssignmentTask, precision: Precision, finish: str) -> bool:
 
 
 class _Side(NamedTuple):
-    """What the rows, or the columns, may take, their duals, mates, and best bids so far."""
+    """One side: what its rows or columns may take, their duals, mates, and best bids so far."""
 
     entries: Entries | None
     dual: np.ndarray
@@ -191,7 +192,7 @@ class _Auction:
         return self._hold("reverse", floor, workers, control)
 
     def _hold(self, step: str, floor: _Floor, workers: Workers, control: Control) -> bool:
-        """Hold rounds until nobody waits; False when stopped."""
+        """Hold rounds until no bidder waits; False when stopped."""
         before = self._assigned
         while floor.waiting:
             if workers.threads > 1 and floor.waiting * floor.length >= WIDE:
@@ -240,7 +241,7 @@ class _Auction:
 
 
 class _Floor:
-    """One auction: the sides, who bids, and on what terms."""
+    """One auction: the two sides, the bidders, and the terms of their bids."""
 
     def __init__(
         self,
@@ -256,7 +257,7 @@ class _Floor:
         self.terms = cap, jump, epsilon
         self.epsilon, self.rounds = epsilon, 0
         self.bids = np.empty(bidders.size, np.int32), np.empty(bidders.size)
-        assert own.entries is not None  # whoever bids has costs to look at
+        assert own.entries is not None  # a bidder has costs to look at
         self.length = max(1, count_entries(own.entries) // own.mate.size)
 
     def shared_round(self, workers: Workers) -> None:
@@ -279,7 +280,7 @@ class _Floor:
         self.rounds += 1
 
     def rounds_alone(self) -> None:
-        """As many rounds as the budget allows."""
+        """Rounds, as many as the budget allows."""
         self.waiting, rounds = hold_rounds(
             self.own.entries, self.own.dual, self.other.dual, self.own.mate, self.other.mate,
             self.other.winner, self.bidders, self.waiting, *self.bids, *self.terms,
@@ -320,7 +321,7 @@ def write_duals(
 
 
 def round_prices(price: np.ndarray, row_to_col: np.ndarray, epsilon: float) -> np.ndarray:
-    """Integer prices that keep an assignment optimal, as told above under Exactness."""
+    """Integer prices that keep an assignment optimal, as stated above under Exactness."""
     scale = round(1 / epsilon)
     steps = np.rint(price * scale).astype(np.int64)
     is_bad = np.zeros(scale, bool)
@@ -352,8 +353,8 @@ def bid(
 ):
     """The bidding kernel, for bidders first to last.
 
-    The bidder's dual becomes what the second best would leave it, and epsilon more, up to the cap;
-    without a second, ``jump`` more.
+    The bidder's dual becomes the second least reduced cost plus epsilon, up to the cap. Without a
+    second, it is the least plus ``jump`` plus epsilon.
     """
     for k in range(first, last):
         bidder = bidders[k]
@@ -372,7 +373,7 @@ def bid(
 def award(own_dual, other_dual, own_mate, other_mate, winner, bidders, count, target, offer, cap):
     """The assignment kernel; how many of ``count`` bidders still wait, ``bidders[:waiting]``.
 
-    Who loses his mate bids again.
+    A bidder that loses its mate bids again.
     """
     for k in range(count):
         wanted = target[k]
@@ -406,7 +407,7 @@ def hold_rounds(
     entries, own_dual, other_dual, own_mate, other_mate, winner, bidders, count, target, offer,
     cap, jump, epsilon, least, length, budget,
 ):  # fmt: skip
-    """Rounds until nobody waits or ``budget`` entries were looked at; who waits, and the rounds."""
+    """Rounds until no bidder waits or ``budget`` entries are read; the waiting, and the rounds."""
     rounds = 0
     while count > 0 and budget > 0:
         budget -= count * length

@@ -1,34 +1,34 @@
 """Shortest augmenting paths in a dense cost matrix: the kernels of Jonker and Volgenant.
 
-Row i may take column j at ``costs[i, j]``, or take none at ``limit`` where ``leaves`` allows that.
-With prices p of the columns, the reduced cost of a pair is costs[i, j] - p[j]. Throughout, a
-matched pair has the least reduced cost of its row; and an unmatched column has the price 0, a
-matched one at most 0, unless all rows and all columns must be matched: then any price will do. So
+Row i may take column j at ``costs[i, j]``, or take none at ``limit`` if ``leaves`` allows that.
+With prices p of the columns, the reduced cost of a pair is costs[i, j] - p[j]. At all times, a
+matched pair has the least reduced cost of its row. An unmatched column has the price 0, and a
+matched one at most 0. If all rows and all columns must be matched, a column may have any price. So
 no matching of the same rows is cheaper, and the least reduced cost is the row's dual.
 
 Columns are divided into lanes of neighbours, LANES of them at most. A row is read lane by lane, in
-loops without a branch that compile to vector instructions; they run over slices, because Numba
-allows for an index below 0 in any range that does not begin at 0. What matters of a lane is its
-least number, and only lanes where that is small are looked at again.
+loops without a branch that compile to vector instructions. The loops run over slices, because Numba
+checks for an index below 0 in any range that does not begin at 0. Only the least number of a lane
+matters, and only lanes in which that is small are looked at again.
 
 One row's search is Dijkstra's, with a tree of columns. All columns at the least distance join at
-once, and the mate of one that has joined is scanned. The path ends in an unmatched column, or in a
-row of the tree that had better take none.
+once, and the mate of a column that has joined is scanned. The path ends in an unmatched column, or
+in a row of the tree for which taking none is cheaper.
 
     dist[j]      distance of column j from the root; ``low`` when it is in the tree
     least[k]     least distance outside the tree in lane k
     pred[j]      row from which column j is reached
     tree         columns in the order of joining: tree[:HEAD] are scanned, tree[HEAD:TAIL] wait
     reach[k]     distance of tree[k]
-    free         rows to be served; free[NEXT] is next, free[:KEPT] wait for another turn
+    free         rows to be served; free[NEXT] is next, free[:KEPT] wait for the next round
     spot         the integers NEXT, KEPT, HEAD, TAIL, LEAVER (the row that takes none), SCANS
     mark         the distances FRONT (of the last that joined) and LEAVE (of taking none)
 
-``low`` and ``far`` lie below and above every number: -inf and inf, or the ends of the integers'
-range. A forbidden pair costs inf; among integers there is none, so that one step leads from any row
-to a column of price 0, and prices and distances stay within a few times the largest cost.
+``low`` and ``far`` are below and above every number: -inf and inf, or the ends of the integers'
+range. A forbidden pair costs inf. Among integers there is none. So one step leads from any row to a
+column of price 0, and prices and distances stay within a few times the largest cost.
 
-Kernels stop after about ``budget`` entries; the mates are then a matching, and another call with
+Kernels stop after about ``budget`` entries. The mates are then a matching, and another call with
 the same arrays goes on.
 
 References
@@ -55,7 +55,7 @@ __all__ = [
 LANES = 32
 """Lanes of a row, at most."""
 WIDTH = 128
-"""Columns of a lane, at least: fewer are not worth a loop of their own."""
+"""Columns of a lane, at least: fewer are not worth a loop."""
 BUDGET = 2**26
 """Entries scanned between two returns to Python: a fifth of a second on a busy machine."""
 
@@ -77,7 +77,7 @@ def lower_to_minima(costs, price, nearest, first, last):
 
 @vector_kernel
 def take_nearest(nearest, row_to_col, col_to_row):
-    """Match each row to the first column it is nearest to."""
+    """Match each row to the first column to which it is the nearest row."""
     for col in range(nearest.size):
         row = nearest[col]
         if row_to_col[row] < 0:
@@ -130,7 +130,7 @@ def _least(least):
 
 @vector_kernel
 def least_two(line, price, least, far):
-    """The least two reduced costs of a row, and their columns: -1 where there is none."""
+    """The least two reduced costs of a row, and their columns: -1 if there is none."""
     _lane_minima(line, price, least, far)
     width = _lane_width(price.size)
     one = _least(least)
@@ -179,8 +179,8 @@ def _first_col(line, price, reduced):
 def bid(row, one, col, two, other, price, row_to_col, col_to_row, free, spot, limit, leaves, far):
     """Give ``row`` its cheapest column, and lower its price until the second is as cheap.
 
-    The row that loses the column so goes next; one that loses it to a tie waits in free[:KEPT],
-    and so does ``row`` where the price is too coarse to fall, or no second choice says how far.
+    The row that loses the column goes next. A row that loses it on a tie waits in free[:KEPT].
+    ``row`` waits there too if the price is too coarse to fall, or if there is no second column.
     """
     if leaves and limit <= one:
         return
@@ -237,7 +237,7 @@ def reduce_rows(
 
 @vector_kernel
 def _relax(line, price, offset, row, dist, pred, least, low, far):
-    """Offer every column outside the tree the way through ``row``; bring ``least`` up to date."""
+    """Offer every column outside the tree the way through ``row``, and update ``least``."""
     width = _lane_width(dist.size)
     least[:] = far
     for lane, begin in enumerate(range(0, dist.size, width)):
@@ -250,7 +250,7 @@ def _relax(line, price, offset, row, dist, pred, least, low, far):
 
 @inlined
 def _relax_lane(line, price, offset, row, dist, pred, low, far):
-    """Do so in one lane; the least distance there."""
+    """The same in one lane; return the least distance there."""
     number = price.dtype.type
     least = far
     for col in range(dist.size):
@@ -265,7 +265,7 @@ def _relax_lane(line, price, offset, row, dist, pred, low, far):
 
 @vector_kernel
 def _join(front, dist, least, col_to_row, tree, reach, tail, low):
-    """Let the columns within ``front`` join the tree; a free one among them or -1, and the tail."""
+    """Let the columns within ``front`` join the tree; return a free one or -1, and the tail."""
     width = _lane_width(dist.size)
     for lane, begin in enumerate(range(0, dist.size, width)):
         if least[lane] > front:
@@ -318,7 +318,7 @@ def _grow(
 ):  # fmt: skip
     """Grow the tree of ``root`` until a path ends or the budget is spent.
 
-    What ended it, the sink (the free column, or -1 where a row takes none), and the scans.
+    Returns what ended it, the sink (the free column, or -1 if a row takes none), and the scans.
     """
     scans = 0
     front, leave = mark[FRONT], mark[LEAVE]
@@ -368,7 +368,7 @@ def augment(
 ):  # fmt: skip
     """Match the free rows by shortest augmenting paths, as far as the budget goes.
 
-    How it ended: FOUND when all rows are served, SPENT, or STUCK when a row has no path.
+    Returns how it ended: FOUND if all rows are served, SPENT, or STUCK if a row has no path.
     """
     while spot[NEXT] < free.size:
         root = free[spot[NEXT]]

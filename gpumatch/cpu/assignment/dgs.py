@@ -1,12 +1,12 @@
 """Deep Greedy Switching: a quick assignment, usually within a percent of the best.
 
-From an assignment of agents to jobs (here rows and columns), the best exchange of every agent is
-looked up, and that of every job; the best of all is made, those who took part look again, and so on
-until no exchange gains anything (Roverso et al. 2010, Algorithms 1 and 2). What is found cannot be
-bettered by giving one row another column, even if that column's row gets the first one's.
+From an assignment of agents to jobs (here rows and columns), the best exchange of every agent and
+of every job is looked up. The best of all is made, the vertices that took part look again, and so
+on until no exchange gains anything (Roverso et al. 2010, Algorithms 1 and 2). Then giving one row
+another column does not make the result better, even if that column's row gets the first row's.
 
-The two evaluations are one, on the costs and on their transpose. With sigma the mates, vertex v
-looks at each w on the other side, and what changes when it takes w and w's mate takes sigma(v):
+The two evaluations are one, on the costs and on their transpose. Let sigma be the mates. Vertex v
+looks at each w on the other side, and at the change if v takes w and w's mate takes sigma(v):
 
     gain = c(v, sigma(v)) + c(sigma(w), w) - c(v, w) - c(sigma(w), sigma(v))
 
@@ -15,23 +15,23 @@ one. With a limit a row may also drop its column. A forbidden pair costs inf, an
 to one. If all rows must be assigned and some pairs are forbidden, the start is completed to a
 maximum matching first, so a full assignment is found if there is one.
 
-Gains are remembered until a vertex takes part in an exchange, and may be out of date by then; so an
-exchange is made only if it gains now. All vertices are looked up again when no remembered exchange
-is left, until that finds nothing. Each exchange lowers the cost, even as rounded sums
-of two: hence the algorithm ends.
+Gains are kept until a vertex takes part in an exchange, and may be out of date by then. So an
+exchange is made only if it still gains something. When no exchange that was kept is left, all
+vertices are looked up again, until that finds nothing. Each exchange lowers the cost, even as
+rounded sums of two, so the algorithm ends.
 
-The duals are no more than a bound on what is missed. Bellman and Ford's relaxation, some sweeps
-long, moves the prices towards those at which every row likes its own column best. That cannot
-succeed fully unless the assignment is optimal; the best bound among the sweeps is kept.
+The duals are only a bound on what is missed. Some sweeps of Bellman and Ford's relaxation move the
+prices towards those at which every row's own column is its cheapest. That cannot succeed fully
+unless the assignment is optimal. The best bound among the sweeps is kept.
 
 Encodings
 ---------
-``gain[v]``     what v's best exchange gains, 0: nothing
+``gain[v]``     the gain of v's best exchange, 0: nothing
 ``choice[v]``   the other side's vertex that v takes in it, -1 none: v drops its mate
 Those of a ``side`` are at `gpumatch.cpu.assignment.dgs_kernels.Side`.
 
-O(nm) for looking up all, O(n + m) for each exchange. Memory: the costs twice, for the columns are
-read as often as the rows.
+O(nm) for looking up all, O(n + m) for each exchange. Memory: the costs twice, because the columns
+are read as often as the rows.
 
 References
 ----------
@@ -73,7 +73,7 @@ PATIENCE = 2
 
 
 def run(task: AssignmentTask, *, start: str = "random") -> bool:
-    """Assign the rows, and bound what better assignments cost; see `gpumatch.assignment`.
+    """Assign the rows, and bound what better assignments cost; see `gpumatch.contracts`.
 
     Parameters
     ----------
@@ -134,9 +134,9 @@ class Differences:
     Attributes
     ----------
     rows, cols : Side
-        What agents and jobs may take and what they have; their mates are the caller's.
+        What agents and jobs may take and what they have. Their mates are the caller's arrays.
     row_gain, row_choice, col_gain, col_choice : arrays
-        What each gains, 0 for nothing, and what it takes.
+        The gain of each, 0 for nothing, and what it takes.
     """
 
     def __init__(
@@ -172,7 +172,7 @@ def switch_until_none(
     Parameters
     ----------
     evaluate_all : callable
-        Looks up the best exchanges of all vertices; tells whether it has not been stopped.
+        Looks up the best exchanges of all vertices; False when stopped.
     """
     exchanges = 1
     while exchanges:
@@ -188,7 +188,7 @@ def switch_until_none(
 
 
 def _switch(differences: Differences, control: Control) -> tuple[int, bool]:
-    """Make exchanges while any is left: how many, and whether none is."""
+    """Make exchanges while any is left; return how many, and whether none is left."""
     d, exchanges, ended = differences, 0, False
     while not ended:
         more, ended = switch(
@@ -262,7 +262,7 @@ def bound(
     minima, lowered = np.empty_like(row_dual), np.empty_like(price)
     is_fixed = np.ones(price.size, bool)
     is_fixed[cols] = False
-    farthest = (row_to_col.size + 1) * costs.largest  # as far as any price need be from 0
+    farthest = (row_to_col.size + 1) * costs.largest  # of any price from 0
     total = float(paid.sum(dtype=np.float64))
     total += 0 if limit is None else float(limit) * (row_to_col.size - rows.size)
     gap, in_vain = np.inf, 0

@@ -4,8 +4,7 @@ They read dense costs, or stored entries in CSR: `_places`, `_entry`, `_cost` an
 each compiled for the form at hand (`gpumatch.cpu.assignment.entries`).
 
 A ``side`` holds what one evaluation needs: the costs and the other side's, both mates, both idle
-prices, as arrays that the two sides share; `gpumatch.cpu.assignment.dgs` has the encodings of the
-rest.
+prices, as arrays that the two sides share. `gpumatch.cpu.assignment.dgs` has the other encodings.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from gpumatch.cpu.numba_tools.vector_min import lesser
 
 
 class Side(NamedTuple):
-    """What one side may take and what it has: the vertices are rows, or all are columns.
+    """What one side may take and what it has: all its vertices are rows, or all are columns.
 
     Attributes
     ----------
@@ -30,7 +29,7 @@ class Side(NamedTuple):
     paid : int64 or float64 array
         What each vertex's pair costs, or ``idle``.
     idle : number
-        What it costs to have no mate, ``far`` where all must have one.
+        What it costs to have no mate, ``far`` if all must have one.
     far : number
         Above all costs: the cost of a forbidden pair.
     """
@@ -56,7 +55,7 @@ def _stored_places(entries, vertex):
 
 
 _places = by_entries(_dense_places, _stored_places)
-"""Where the vertex's entries are: the first, and the one behind the last."""
+"""The range of the vertex's entries: the first, and the one after the last."""
 
 
 @kernel
@@ -93,7 +92,7 @@ def _stored_cost(entries, vertex, other, far):
 
 
 _cost = by_entries(_dense_cost, _stored_cost)
-"""The cost of a pair, ``far`` where it is not stored."""
+"""The cost of a pair, ``far`` if it is not stored."""
 
 
 # -- start, exchanges, bound -----------------------------------------------------------------------
@@ -101,7 +100,7 @@ _cost = by_entries(_dense_cost, _stored_cost)
 
 @kernel
 def take_any(entries, row_to_col, col_to_row, rows, turns, done, limit, far, budget):
-    """Give rows[done:] the first free columns behind a random place; how many rows are done."""
+    """Give rows[done:] the first free columns after a random place; return the rows done."""
     while done < rows.size and budget > 0:
         row = rows[done]
         first, last = _places(entries, row)
@@ -119,7 +118,7 @@ def take_any(entries, row_to_col, col_to_row, rows, turns, done, limit, far, bud
 
 @kernel
 def take_cheapest(entries, row_to_col, col_to_row, rows, turns, done, limit, far, budget):
-    """Give rows[done:] the cheapest of the free columns, if below ``limit``; the rows done."""
+    """Give rows[done:] the cheapest of the free columns, if below ``limit``; how many are done."""
     while done < rows.size and budget > 0:
         row = rows[done]
         first, last = _places(entries, row)
@@ -137,7 +136,7 @@ def take_cheapest(entries, row_to_col, col_to_row, rows, turns, done, limit, far
 
 @kernel
 def difference(own, other, vertex, wanted, cost):
-    """What is gained when ``vertex`` takes ``wanted`` at ``cost``, and their mates each other."""
+    """The gain if ``vertex`` takes ``wanted`` at ``cost``, and their mates take each other."""
     zero = own.paid.dtype.type(0)
     mate, loser = own.mate[vertex], other.mate[wanted]
     rest = zero
@@ -154,7 +153,7 @@ def difference(own, other, vertex, wanted, cost):
 
 @kernel
 def difference_without(own, other, vertex):
-    """What is gained when ``vertex`` drops its mate."""
+    """The gain if ``vertex`` drops its mate."""
     if own.mate[vertex] < 0 or own.idle >= own.far or other.idle >= own.far:
         return own.paid.dtype.type(0)
     return own.paid[vertex] - (own.idle + other.idle)
@@ -162,7 +161,7 @@ def difference_without(own, other, vertex):
 
 @kernel
 def _best_listed(entries, own, other, vertex, best):
-    """Entry by entry, as some may be missing, and the vertex may have no mate."""
+    """Entry by entry, because some may be missing, and the vertex may have no mate."""
     choice = -1
     first, last = _places(entries, vertex)
     for place in range(first, last):
@@ -176,7 +175,7 @@ def _best_listed(entries, own, other, vertex, best):
 
 @kernel
 def _best_dense(entries, own, other, vertex, best):
-    """In loops that compile to vector instructions: what is best, then where."""
+    """In loops that compile to vector instructions: the best gain, then its place."""
     mate, paid = own.mate[vertex], own.paid[vertex]
     if mate < 0:
         return _best_listed(entries, own, other, vertex, best)
@@ -192,7 +191,7 @@ def _best_dense(entries, own, other, vertex, best):
 
 
 _best_choice = by_entries(_best_dense, _best_listed)
-"""The first exchange that gains most, if more than ``best``: its gain, and what is taken."""
+"""The first exchange that gains most, if more than ``best``: its gain, and the vertex taken."""
 
 
 @inlined
@@ -206,7 +205,7 @@ def _loss(line, crossing, paid, other, wanted):
 
 @kernel
 def find_best(own, other, vertex):
-    """The best exchange of a vertex: what it gains, 0 if there is none, and what it takes (ADE)."""
+    """The best exchange of a vertex: the gain, 0 if there is none, and what it takes (ADE)."""
     least = max(difference_without(own, other, vertex), own.paid.dtype.type(0))
     return _best_choice(own.entries, own, other, vertex, least)
 
@@ -220,7 +219,7 @@ def evaluate(own, other, gain, choice, first, last):
 
 @kernel
 def exchange(own, other, vertex, wanted):
-    """Give ``vertex`` what it wants if that gains anything now; whether it did."""
+    """Give ``vertex`` what it wants if that still gains anything; return whether it did."""
     zero = own.paid.dtype.type(0)
     mate = own.mate[vertex]
     if wanted == mate:
@@ -259,7 +258,7 @@ def _leave(side, vertex):
 
 @kernel
 def _exchange_and_look(own, other, vertex, own_gain, own_choice, other_gain, other_choice):
-    """Make the vertex's best exchange, and let all who took part look again."""
+    """Make the vertex's best exchange, and let all vertices that took part look again."""
     mate, wanted = own.mate[vertex], own_choice[vertex]
     loser = other.mate[wanted] if wanted >= 0 else -1
     made = exchange(own, other, vertex, wanted)
@@ -274,7 +273,7 @@ def _exchange_and_look(own, other, vertex, own_gain, own_choice, other_gain, oth
 
 @kernel
 def _first_greatest(gain):
-    """Where the first of the greatest gains is."""
+    """The place of the first of the greatest gains."""
     least = -gain[0]
     for vertex in range(gain.size):
         least = lesser(least, -gain[vertex])
@@ -286,7 +285,7 @@ def _first_greatest(gain):
 
 @kernel
 def switch(rows, cols, row_gain, row_choice, col_gain, col_choice, budget):
-    """Make the best exchanges one by one; how many were made, and whether none is left."""
+    """Make the best exchanges one by one; return how many, and whether none is left."""
     made = 0
     # Each looks through both gains, and lets two rows and two columns look again.
     work = 3 * (row_gain.size + col_gain.size)
@@ -306,8 +305,8 @@ def switch(rows, cols, row_gain, row_choice, col_gain, col_choice, budget):
 def relax(entries, price, held, minima, lowered, is_fixed, dear, first, last):
     """One sweep over rows first to last.
 
-    ``minima`` gets what a row pays at least, ``dear`` at most; ``lowered`` the prices at which it
-    would pay no less than what it has, ``held``, for all columns whose price is not fixed.
+    ``minima`` gets the least that a row can pay, at most ``dear``. ``lowered`` gets the prices at
+    which a row would pay no less than ``held``, for all columns whose price is not fixed.
     """
     for row in range(first, last):
         least = dear

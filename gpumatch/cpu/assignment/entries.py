@@ -26,7 +26,7 @@ def count_entries(entries: Entries) -> int:
 
 
 def by_entries(dense: Any, stored: Any) -> Callable[..., Any]:
-    """The kernel `dense` where the first argument is a matrix, else the kernel `stored`.
+    """The kernel `dense` if the first argument is a matrix, else the kernel `stored`.
 
     A compiled caller compiles the kernel's Python function with its own flags, not the kernel's.
     """

@@ -1,24 +1,26 @@
 """The classical Hungarian algorithm of Kuhn and Munkres, sequential.
 
 A search grows trees from all unmatched rows along tight pairs, those with c_ij = u_i + v_j, which
-adjacency lists hold, until it comes to an unmatched column; the one augmenting path is turned. When
-the trees end, the duals of their rows rise and those of their columns fall by theta, the least
-slack between a row in a tree and a column outside, and the lists of rows with new tight pairs are
-made anew. All lists are, before a search, if there was such an update since they were.
+are kept in adjacency lists. When it reaches an unmatched column, it augments along the one path.
+When the trees end, the duals of their rows rise and those of their columns fall by theta. Theta is
+the least slack between a row in a tree and a column outside. Then the lists of rows with new tight
+pairs are made again. Before a search, all lists are made again if there was such an update since
+they were made.
 
 Each search takes at most n updates of O(nm), so for n <= m rows and columns it is O(n³m) at worst.
-What is spared is looking at rows that are nearest to no column outside.
+Rows that are nearest to no column outside are not looked at.
 
 Time instead of slack
 ---------------------
-Let delta be the sum of theta since the search began. A row that joined a tree at time t has the
-dual u_i + delta - t by now, so its pair with a column j outside is tight from the time
-((c_ij - u_i) - v_j) + t on, which does not change while the search lasts. An update lets delta be
-the least such time: then that very pair is tight, whatever the rounding, and its column joins. So a
+Let delta be the sum of theta since the search began. A row that joined a tree at time t now has the
+dual u_i + delta - t. So its pair with a column j outside is tight from the time
+((c_ij - u_i) - v_j) + t on, which does not change during the search. An update sets delta to the
+least such time. Then that very pair is tight, whatever the rounding is, and its column joins. So a
 search ends. The duals are written once a search.
 
 The paper adds theta / 2 to all rows in trees and all columns outside, and takes as much from the
-others: the same, but for a constant that rows give to columns. Here integers stay integers.
+others. That is the same, except for a constant that moves from rows to columns. Here integers stay
+integers.
 
     row_cover[i]            False for rows in trees (V_r)
     col_cover[j]            True for columns in trees (V_c)
@@ -27,7 +29,7 @@ others: the same, but for a constant that rows give to columns. Here integers st
                             row that is no root is reached from its mate)
     indices[begin[i]:end[i]]  the columns of row i's tight pairs (Z)
     soonest[i]              the least time of row i's pairs with columns outside, or less: it rises
-                            as columns join, and is only found anew when it may be theta's
+                            as columns join, and is found again only when it may be theta's
     nearest[i]              the column of that pair, -1 when not known
     stack                   rows in trees that wait, the next at the end
     spot                    the integers TOP (of ``stack``), DONE (rows of the list being worked
@@ -55,12 +57,12 @@ BLOCK = 64  # columns that are looked at together, and one by one only if that f
 
 
 def run(task: AssignmentTask) -> bool:
-    """Match the rows at least cost, as `gpumatch.assignment` tells; True unless stopped.
+    """Match the rows at least cost, as `gpumatch.contracts` states; True unless stopped.
 
-    The first assignments, then each search, are a phase of the statistics, with its dual
-    ``updates``; and the seconds of both initial steps, the matrix compression, the forward pass,
-    the dual updates and the augmentations are recorded. One thread; the result depends on nothing
-    but the costs.
+    The first assignments and then each search are a phase of the statistics, with its dual
+    ``updates``. The seconds of both initial steps, the matrix compression, the forward pass, the
+    dual updates and the augmentations are recorded. It uses one thread, and the result depends only
+    on the costs.
     """
     control = task.control
     with Problem(task, threads=1) as problem:
@@ -138,7 +140,7 @@ class _Search:
         self._compress(np.arange(self.begin.size, dtype=np.int32))
 
     def _compress(self, rows: np.ndarray) -> None:
-        """List anew the tight pairs of these rows with columns outside."""
+        """List again the tight pairs of these rows with columns outside."""
         ncols = self.pred.size
         with self.control.part("matrix compression"):
             self.spot[DONE] = 0
@@ -151,7 +153,7 @@ class _Search:
                 self._beat()
 
     def _grow(self) -> int:
-        """Grow the trees from the rows that wait; the unmatched column they come to, or NO_PATH."""
+        """Grow the trees from the rows that wait; the unmatched column reached, or NO_PATH."""
         with self.control.part("forward pass"):
             while True:
                 col = _grow(
@@ -174,7 +176,7 @@ class _Search:
         return bool(self.spot[TOP])
 
     def _augment(self, col: int) -> None:
-        """Write the duals, and turn the path that ends in ``col``."""
+        """Write the duals, and augment along the path that ends in ``col``."""
         problem = self.problem
         with self.control.part("dual update"):
             problem.row_dual += np.where(self.row_cover, 0, self.delta - self.row_time)
@@ -185,7 +187,7 @@ class _Search:
 
 @vector_kernel
 def _compress(slacks, delta, rows, begin, end, indices, spot, budget):
-    """Work on the rows that are left, as far as the budget and the room go; True at the end."""
+    """Work on the rows that are left while budget and room last; True at the end."""
     values, row_dual, col_dual, row_time, col_cover, far = slacks
     done, pairs = spot[DONE], spot[PAIRS]
     while done < rows.size and pairs + col_dual.size <= indices.size and budget > 0:
@@ -296,7 +298,7 @@ def _has_tight(block, dual, since, far, time):
 
 @vector_kernel
 def _augment(col, pred, row_to_col, col_to_row):
-    """Turn the path that ends in ``col``."""
+    """Augment along the path that ends in ``col``."""
     while col >= 0:
         row = pred[col]
         following = row_to_col[row]

@@ -1,19 +1,21 @@
 """What both Hungarian variants begin and end with: a full dense problem, and its initial reduction.
 
-A sparse problem gets a dense matrix; where a row may go without at ``limit``, it gets a column of
-its own at that price. Thus every row must be matched, to one of no fewer columns, and ``far`` (inf,
-or the greatest int64) forbids a pair. O(nm) of memory, O(n(n + m)) with a limit.
+A sparse problem gets a dense matrix. If a row may go without at ``limit``, it gets an additional
+column at that price. So every row must be matched, there are no fewer columns than rows, and
+``far`` (inf, or the greatest int64) forbids a pair. O(nm) of memory, O(n(n + m)) with a limit.
 
-Rows are reduced by their least cost, the dual of the row. Columns are reduced by what then is least
-in them only if there are as many as rows: else one may stay unmatched, and its dual must be 0. Then
-each row takes the first free column to which it is tight. The paper leaves that to its first
-searches; what it calls initial assignments are all those before the first dual update.
+Rows are reduced by their least cost, which is the dual of the row. Columns are then reduced by
+their least entry, but only if there are as many columns as rows. Otherwise a column may stay
+unmatched, and its dual must be 0. Then each row takes the first free column to which it is tight.
+The paper leaves that to its first searches; its initial assignments are all those before the first
+dual update.
 
-Integers do not overflow. With C = max |c|, rows of u, columns of v: u_i >= -C, as it never falls;
-and an alternating path of 2n - 1 pairs at most leads from row i to an unmatched column, whose dual
-is not negative, so u_i <= (2n - 1) C and v_j = c_ij - u_i >= -2n C for matched ones. So slacks are
-at most 2(n + 1) C < 2**63. The sum with which `tight_at` goes beyond is cut off at ``far``, which
-theta, the difference of two u_i, never reaches. Given duals that are too large are not taken.
+Integers do not overflow. Let C = max |c|, and u and v the duals of rows and columns. u_i >= -C,
+because it never falls. An alternating path of 2n - 1 pairs at most leads from row i to an unmatched
+column, whose dual is not negative. So u_i <= (2n - 1) C, and v_j = c_ij - u_i >= -2n C for matched
+columns. So slacks are at most 2(n + 1) C < 2**63. The sum in `tight_at` may exceed that, and is cut
+off at ``far``, which theta, the difference of two u_i, never reaches. Given duals that are too
+large are not used.
 
 Reference: Date, Nagi, *GPU-accelerated Hungarian algorithms for the Linear Assignment Problem*,
 Parallel Computing 57, 2016, section 2.2 and Algorithm 1.
@@ -36,11 +38,11 @@ __all__ = ["BUDGET", "Problem", "dense_matrix", "tight_at"]
 BUDGET = 2**26
 """Entries looked at between two returns to Python."""
 ADOPTIONS = 4
-"""Times that given prices are mended before they are given up."""
+"""Times that given prices are repaired before they are given up."""
 
 
 def dense_matrix(costs: Costs, limit: float | None) -> np.ndarray:
-    """All that a row may be matched to, its own column for going without at `limit` among them."""
+    """All that a row may be matched to, with its own column for going without at `limit`."""
     if limit is None:
         return costs.dense()
     nrows, ncols = costs.shape
@@ -52,7 +54,7 @@ def dense_matrix(costs: Costs, limit: float | None) -> np.ndarray:
 
 @vector_kernel
 def tight_at(cost, row_dual, col_dual, since, far):
-    """The time at which a pair is tight whose row's dual rises ``since`` some time, or ``far``."""
+    """The time at which a pair is tight if its row's dual rises ``since`` a time, or ``far``."""
     slack = (cost - row_dual) - col_dual
     return slack + since if cost < far and slack < far - since else far
 
@@ -73,12 +75,12 @@ class Problem:
     low, far
         Below and above all numbers, in the dtype of the duals.
     workers : Workers
-        Threads to share work with; close them by leaving the problem as a context.
+        Threads to share work with. Leaving the problem as a context closes them.
 
     Notes
     -----
-    Whatever the way out of the context, the caller's arrays get the state, with the row duals made
-    from the column duals anew, so that they hold up to one rounding.
+    However the context is left, the caller's arrays get the state. The row duals are made again
+    from the column duals, so that they hold up to one rounding.
     """
 
     def __init__(self, task: AssignmentTask, *, threads: int) -> None:
@@ -119,7 +121,7 @@ class Problem:
 
     @property
     def matched(self) -> int:
-        """Rows matched to columns of the caller's."""
+        """Rows that are matched to columns of the caller."""
         mates = self.row_to_col
         return int(np.count_nonzero((mates >= 0) & (mates < self.real)))
 
@@ -153,7 +155,7 @@ class Problem:
         return True
 
     def _may_overflow(self) -> bool:
-        """Whether the sums that integers allow may be exceeded from the given duals."""
+        """Whether sums from the given duals might overflow integers."""
         if self.col_dual.dtype.kind == "f" or not self.col_dual.size:
             return False
         most = max(-int(self.col_dual.min()), int(self.col_dual.max()))

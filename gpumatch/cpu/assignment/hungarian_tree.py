@@ -1,37 +1,38 @@
 """The Hungarian algorithm with alternating trees and column slacks, by one thread or several.
 
 Trees grow from all unmatched rows at once, along tight pairs: those with c_ij = u_i + v_j. When
-they end in no unmatched column, the duals of their rows rise and those of their columns fall by
-theta, the least slack of the columns outside. `run` knows two orders:
+they reach no unmatched column, the duals of their rows rise and those of their columns fall by
+theta, the least slack of the columns outside. `run` has two orders:
 
 ``search="levels"``
-    Breadth-first, level by level, a wide one shared out to all threads by columns. When no tree
-    grows further, each that has come to an unmatched column gives one augmenting path. This is the
+    Breadth-first, level by level. All threads share a wide level, by columns. When no tree grows
+    further, each tree that has reached an unmatched column gives one augmenting path. This is the
     paper's parallel algorithm (4.3), which its OpenMP version runs on 1 and 8 threads.
 ``search="stack"``
-    Depth-first; the first unmatched column gives the one augmenting path. This is the sequential
+    Depth-first. The first unmatched column gives the one augmenting path. This is the sequential
     algorithm (2.3).
 
-O(n) searches of O(nm) each, for n <= m rows and columns. The result depends on nothing but the
-costs and ``search``.
+O(n) searches of O(nm) each, for n <= m rows and columns. The result depends only on the costs and
+``search``.
 
 Time instead of slack
 ---------------------
-Let delta be the sum of theta since the search began. A row that joined a tree at time t has the
-dual u_i + delta - t by now, so its pair with a column j outside is tight from the time
-((c_ij - u_i) - v_j) + t on, and ``slack[j]`` holds the least such time: the paper's slack, plus
-delta. So a dual update changes only delta, and the duals are written once a search. And a pair is
-tight exactly when ``slack[j] <= delta``, whatever the rounding: an update sets delta to the least
-``slack`` outside, hence at least one column joins; a search has at most n updates and ends.
+Let delta be the sum of theta since the search began. A row that joined a tree at time t now has the
+dual u_i + delta - t. So its pair with a column j outside is tight from the time
+((c_ij - u_i) - v_j) + t on. ``slack[j]`` holds the least such time: the paper's slack, plus delta.
+So a dual update changes only delta, and the duals are written once a search. A pair is tight
+exactly when ``slack[j] <= delta``, whatever the rounding is. An update sets delta to the least
+``slack`` outside, so at least one column joins. So a search has at most n updates, and ends.
 
 The paper adds theta / 2 to all rows in trees and all columns outside, and takes as much from the
-others: the same, but for a constant that rows give to columns. Here integers stay integers.
+others. That is the same, except for a constant that moves from rows to columns. Here integers stay
+integers.
 
     slack[j]     see above; ``low`` for a column in a tree, or found to be unmatched
     pred[j]      the row that ``slack[j]`` comes from (P_c; P_r is row_to_col, for a row that is
                  no root joins through its mate)
     time[i]      delta when row i joined
-    root[i]      the unmatched row from whose tree it is
+    root[i]      the unmatched row whose tree it is in
     rows         the rows of the trees, roots first, in the order of joining
     stack        rows still to be scanned, the next at the end (``search="stack"``)
     ends         unmatched columns found; end[i] the one that ends the path from root i
@@ -64,11 +65,11 @@ WIDE = 2**18  # entries that are worth waking the other threads
 
 
 def run(task: AssignmentTask, *, search: str = "levels") -> bool:
-    """Match the rows at least cost, as `gpumatch.assignment` tells; True unless stopped.
+    """Match the rows at least cost, as `gpumatch.contracts` states; True unless stopped.
 
-    The first assignments, then each search, are a phase of the statistics, with its dual
-    ``updates``; and the seconds of the initial reduction, the first assignments, the forward pass,
-    the dual updates and the augmentations are recorded.
+    The first assignments and then each search are a phase of the statistics, with its dual
+    ``updates``. The seconds of the initial reduction, the first assignments, the forward pass, the
+    dual updates and the augmentations are recorded.
     """
     kind = {"levels": _Levels, "stack": _Stack}[search]
     control = task.control
@@ -216,7 +217,7 @@ def _grow_levels(scanned, joined, wide, budget):
 
 @vector_kernel
 def _next_rows(spot, ncols, budget):
-    """How many rows of the level the budget is good for."""
+    """How many rows of the level the budget allows."""
     return min(spot[LAST] - spot[FIRST], max(1, budget // ncols))
 
 
@@ -295,7 +296,7 @@ def _update(joined, far):
 
 @vector_kernel
 def _write_duals(rows, time, delta, row_to_col, row_dual, col_dual):
-    """Raise the duals of rows in trees, and lower those of their mates, from joining till now."""
+    """Raise the duals of rows in trees, and lower those of their mates, by delta since joining."""
     for k in range(rows.size):
         row = rows[k]
         rise = delta - time[row]
@@ -313,7 +314,7 @@ def _reverse(ends, pred, root, end):
 
 @vector_kernel
 def _augment(roots, end, pred, row_to_col, col_to_row):
-    """Turn the chosen paths (Algorithm 6), from their ends."""
+    """Augment along the chosen paths (Algorithm 6), from their ends."""
     for k in range(roots.size):
         col = end[roots[k]]
         while col >= 0:

@@ -1,12 +1,12 @@
 """Assignment by shortest augmenting paths: Jonker and Volgenant's algorithm, dense and sparse.
 
-The prices start from the columns' least costs where all must be matched (column reduction), else
-from 0. Then rows bid for columns, a counted number of times (augmenting row reduction), and the
-rows that are left each get a shortest augmenting path. There is no tolerance: a search ends because
-every column joins its tree once, whatever the rounding.
+The prices start from the columns' least costs if all must be matched (column reduction), else from
+0. Then rows bid for columns, a limited number of times (augmenting row reduction). Each row that is
+left gets a shortest augmenting path. There is no tolerance: a search ends because every column
+joins its tree once, whatever the rounding is.
 
-O(n²m) for n <= m rows and columns, dense, and O(n (e log m)) for e sparse entries; far less where
-costs are spread out. One thread, and the result does not depend on the seed.
+O(n²m) for n <= m rows and columns, dense, and O(n (e log m)) for e sparse entries; far less if
+costs are spread out. It uses one thread, and the result does not depend on the seed.
 
 References
 ----------
@@ -31,19 +31,19 @@ from gpumatch.cpu.assignment.entries import Entries
 __all__ = ["run"]
 
 BIDS = 5
-"""Scans in a round of bids for each free row, where costs are dense."""
+"""Scans in a round of bids for each free row, if costs are dense."""
 SPARSE_BIDS = 32
-"""Scans in a round of bids for each free row, where costs are sparse and bids cheap."""
+"""Scans in a round of bids for each free row, if costs are sparse and bids cheap."""
 ROUNDS = 2
 """Rounds of bids."""
 ROOM = 64
-"""Dense prices and distances stay below so many times the largest cost, with a wide margin."""
+"""Dense prices and distances stay below this many times the largest cost, by a wide margin."""
 ADOPTIONS = 4
-"""Times that given prices are mended before they are given up."""
+"""Times that given prices are repaired before they are given up."""
 
 
 def run(task: AssignmentTask) -> bool:
-    """Match the rows at least cost, as `gpumatch.assignment` tells; True unless stopped."""
+    """Match the rows at least cost, as `gpumatch.contracts` states; True unless stopped."""
     control = task.control
     entries = task.costs.entries()
     kind = _SparsePaths if isinstance(entries, tuple) else _DensePaths
@@ -55,7 +55,7 @@ def run(task: AssignmentTask) -> bool:
 
 
 class _Paths(ABC):
-    """What dense and sparse costs have in common; subclasses know the kernels."""
+    """The common part for dense and sparse costs; subclasses have the kernels."""
 
     budget: int
     bids: int  # scans in a round of bids, for each free row
@@ -90,7 +90,7 @@ class _Paths(ABC):
         return count_matched(self.row_to_col)
 
     def begin(self, control: Control) -> bool:
-        """Prices and pairs to begin from: those given, as far as they go together, or new ones."""
+        """Prices and pairs to begin from: those given, as far as they fit together, or new ones."""
         if self.is_given:
             self._adopt()
             return True
@@ -112,7 +112,7 @@ class _Paths(ABC):
         return True
 
     def augment(self, control: Control) -> bool:
-        """Serve all rows that are free; the first that has no path ends it."""
+        """Serve all rows that are free, up to the first that has no path."""
         free = self._start_with_free_rows()
         outcome, matched = SPENT, self.row_to_col.size - free.size
         while outcome == SPENT and free.size:
@@ -128,7 +128,7 @@ class _Paths(ABC):
         control.phase(found=found, matched=matched, step=step, scans=int(self.spot[SCANS]))
 
     def write_duals(self, row_dual: np.ndarray, col_dual: np.ndarray) -> None:
-        """The duals at these prices; where all must match, these move so that none is above 0."""
+        """The duals at these prices; if all must match, these move so that none is above 0."""
         if self.all_match and self.price.size:
             self.price -= self.price.max()
         col_dual[:] = self.price
@@ -150,7 +150,7 @@ class _Paths(ABC):
         return np.flatnonzero(self.row_to_col < 0).astype(np.int32)
 
     def _adopt(self) -> None:
-        """Keep the pairs that are cheapest for their rows, and the prices those pairs bear."""
+        """Keep the pairs that are cheapest for their rows, and the prices that fit those pairs."""
         if not self.all_match:
             np.minimum(self.price, 0, out=self.price)
         minima = np.empty(self.row_to_col.size, self.price.dtype)
@@ -172,7 +172,7 @@ class _Paths(ABC):
         return self._reduce_columns(control) if self.all_match else True
 
     def _reduce_columns(self, control: Control) -> bool:
-        """Price the columns at their least costs, and give them to rows that have those."""
+        """Price the columns at their least costs, and give them to rows that have these costs."""
         lowest = np.full_like(self.price, self.far)
         nearest = np.zeros(self.price.size, np.int32)
         for first, last in self._blocks():
@@ -229,7 +229,7 @@ class _DensePaths(_Paths):
         self.reach = np.empty(ncols, number)
 
     def _number(self, col_dual: np.ndarray, limit: float) -> Any:
-        """int32 where that has room for some times the largest cost: a vector holds more of it."""
+        """int32 if it can hold some times the largest cost, because a vector holds more of them."""
         largest = ROOM * max(self.costs.largest, abs(limit))
         is_narrow = self.entries.dtype == np.int32 and largest <= np.iinfo(np.int32).max
         return np.int32 if is_narrow and not self.is_given else col_dual.dtype.type
@@ -240,7 +240,7 @@ class _DensePaths(_Paths):
         return super()._start(control)
 
     def _match_diagonal(self) -> bool:
-        """Where all pairs cost the same, one choice is as good as any."""
+        """If all pairs cost the same, any choice is as good as another."""
         pairs = self.row_to_col.size
         if pairs and not (self.leaves and self.limit <= self.values[0, 0]):
             self.row_to_col[:] = self.col_to_row[:pairs] = np.arange(pairs)

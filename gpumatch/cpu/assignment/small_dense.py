@@ -1,26 +1,26 @@
 """Shortest augmenting paths for small dense costs, in one compiled call.
 
-Where a problem is small, calls from Python take most of the time. So there is one, which checks the
-costs, copies them, solves and names the pairs; it neither stops on the way nor tells of the duals.
+If a problem is small, calls from Python take most of the time. So there is one call, which checks
+the costs, copies them, solves and names the pairs. It cannot be stopped, and it returns no duals.
 If all columns are to be matched, they are priced at their least costs and given to rows that have
-those (column reduction). Each row that is left gets a shortest augmenting path.
+these costs (column reduction). Each row that is left gets a shortest augmenting path.
 
-The search is Dijkstra's, as in `gpumatch.cpu.assignment.dense_paths`, but to scan a row and to
-choose the next column are loops without a branch, over whole vectors: beyond FEW columns, the copy
-is padded with forbidden pairs. (On costs that it has not met before, the processor would not
-foresee branches.) A column in the tree has the price -inf and the distance inf, so that nothing is
-offered to it. The number of a free column is hidden in its mate, below 0: the least mate of the
+The search is Dijkstra's, as in `gpumatch.cpu.assignment.dense_paths`. But scanning a row and
+choosing the next column are loops without a branch, over whole vectors, because a processor cannot
+predict branches on costs that it has not seen before. Beyond FEW columns, the copy is padded with
+forbidden pairs. A column in the tree has the price -inf and the distance inf, so that nothing is
+offered to it. The number of a free column is encoded in its mate, below 0. So the least mate of the
 nearest columns names a free one if there is one.
 
-Where one row has all the least costs, as where costs are products, trees are large and regular, so
-that it does foresee them. Up to LISTED columns, those outside the tree are then in a list and
-looked at one by one; and the rows are taken from the end that is farther from its nearest column,
-which makes for shorter paths.
+If one row has all the least costs, for example if costs are products, trees are large and regular,
+and the processor can predict the branches. Up to LISTED columns, those outside the tree are then in
+a list and looked at one by one. The rows are taken from the end that is farther from its nearest
+column, because that makes paths shorter.
 
     table[i, j]       cost of the pair
-    table[PRICE, j]   dual of column j; where the search is by vectors, -inf while it is in the tree
-    table[DIST, j]    distance of column j from the root; likewise inf
-    links[MATE, j]    row matched to column j; j - width where there is none
+    table[PRICE, j]   dual of column j; if the search is by vectors, -inf while it is in the tree
+    table[DIST, j]    distance of column j from the root; inf in the same case
+    links[MATE, j]    row matched to column j; j - width if there is none
     links[PRED, j]    row from which column j is reached
     links[TREE, k]    columns of the tree in the order of joining; table[REACH, k] and
     table[PAID, k]    their distances and prices. As a list: the columns outside the tree, and after
@@ -28,11 +28,11 @@ which makes for shorter paths.
     found[COL, i]     column matched to row i, or -1; at last, the second of each pair
     found[ROW, k]     the first
 
-A caller in a hurry takes the function that `solver` has for its dtype, which reads the values where
-they lie, and asks `pairs` only if that has no result. Costs are float64; or int64, where integers
-are so large that sums of floats would round, and then a number ``far`` above all costs stands for
-inf. Vectors are rows of few arrays, because each view of an array costs an atomic count; what is
-small is on the stack; and the GIL is kept where to leave it would take a tenth of the time.
+For the shortest calls there is the function that `solver` has for a dtype. It reads the values from
+where they are. `pairs` is needed only if that function has no result. Costs are float64, or int64
+if integers are so large that sums of floats would round; then a number ``far`` above all costs
+stands for inf. Vectors are rows of few arrays, because each view of an array costs an atomic count.
+Small arrays are on the stack. The GIL is kept if leaving it would take a tenth of the time.
 
 References
 ----------
@@ -85,10 +85,10 @@ _TABLE, _LINKS = SMALL * (SMALL + 4), SMALL * 3
 
 
 def pairs(values: np.ndarray, maximize: bool) -> tuple[np.ndarray, np.ndarray] | None:
-    """The rows and columns of a best full assignment; None where the values are not for this.
+    """The rows and columns of a best full assignment; None if the values are not for this.
 
-    So are too many of them, numbers too large for exact sums, NaN, infinities of the wrong sign,
-    and costs that have no full assignment.
+    They are not if they are too many or too large for exact sums, if there is NaN or an infinity of
+    the wrong sign, or if there is no full assignment.
     """
     is_float = values.dtype.kind == "f"
     if values.ndim != 2 or values.size > (MOST_FLOATS if is_float else MOST):
@@ -109,8 +109,9 @@ def _is_beyond_int64(values: np.ndarray) -> bool:
 def solver(dtype: np.dtype) -> Any:
     """For a dtype, ``solve(values, maximize)``, which names the pairs; or None.
 
-    ``values`` is an array of two dimensions. The result is None where `pairs` gives it, and where
-    that may do better: if strides are no multiples of an entry, or integers too large for floats.
+    ``values`` is an array of two dimensions. The result is None in the cases of `pairs`. It is also
+    None if strides are not multiples of an entry, or integers too large for floats; then `pairs`
+    may have a result.
     There is no such function where `short_calls_work` says no.
     """
     kernel = _KERNELS.get(dtype.newbyteorder("="))
@@ -123,9 +124,9 @@ def _compiled(kernel: Any, dtype: np.dtype) -> Any:
     return kernel.compile(Rows(types.int64, 2)(Borrowed(entry_of(dtype), 2), types.boolean))
 
 
-@strict_kernel  # else its caller's is inherited, and NaN passes
+@strict_kernel  # else the caller's is inherited, and NaN passes
 def _take(values, turned, maximize, largest, far, table):
-    """Copy the values as costs to be minimised, pad them, and tell whether all are fit."""
+    """Copy the values as costs to be minimised, pad them, and tell whether all are valid."""
     sign = type(far)(-1 if maximize else 1)
     nrows, ncols = min(values.shape), max(values.shape)
     fit = True
@@ -149,7 +150,7 @@ def _take(values, turned, maximize, largest, far, table):
 
 @inlined
 def _reduce_columns(table, links, found, far):
-    """Price the columns at their least costs, and give them to rows that have those; how many."""
+    """Price the columns at their least costs, and give them to rows that have these; how many."""
     nrows, width = found.shape[1], table.shape[1]
     for col in range(width):
         table[PRICE, col] = table[0, col]
@@ -209,7 +210,7 @@ def _augment(table, links, found, listed, far):
 
 @inlined
 def _search_one_by_one(table, links, root, ncols, far):
-    """Search from ``root`` to the nearest free column; that column, or -1 if there is none."""
+    """Search from ``root``; return the nearest free column, or -1 if there is none."""
     left, at, front = ncols, 0, far
     for k in range(ncols):
         col = ncols - 1 - k
@@ -221,7 +222,7 @@ def _search_one_by_one(table, links, root, ncols, far):
             front = there
             at = k
     while front < far:
-        col = np.uintp(links[TREE, at])  # Numba does not ask whether an unsigned index is negative
+        col = np.uintp(links[TREE, at])  # Numba does not check unsigned indices for a sign
         row = links[MATE, col]
         if row < 0:
             for k in range(left, ncols):
@@ -272,7 +273,7 @@ def _search(table, links, found, root, far):
 
 @inlined
 def _start(table, links, root, far):
-    """Set the distances of the columns from ``root``; the least."""
+    """Set the distances of the columns from ``root``; return the least."""
     least = far
     for col in range(table.shape[1]):
         there = table[root, col] - table[PRICE, col]
@@ -284,7 +285,7 @@ def _start(table, links, root, far):
 
 @inlined
 def _relax(table, links, row, offset, far):
-    """Offer every column outside the tree the way through ``row``; the least distance then."""
+    """Offer every column outside the tree the way through ``row``; return the least distance."""
     least = far
     for col in range(table.shape[1]):
         there = (table[row, col] - table[PRICE, col]) + offset
@@ -307,7 +308,7 @@ def _least_mate(table, links, front):
 
 @inlined
 def _name_pairs(links, found, turned, ncols):
-    """List the pairs by the rows of the values, which are our columns where ``turned``."""
+    """List the pairs by the rows of the values, which are the columns here if ``turned``."""
     if turned:
         count = 0
         for col in range(ncols):
@@ -322,7 +323,7 @@ def _name_pairs(links, found, turned, ncols):
 
 @inlined
 def _match(values, turned, maximize, largest, far, table, links, found):
-    """Name the pairs; False where the values are not fit, or allow no full assignment."""
+    """Name the pairs; False if the values are not valid, or allow no full assignment."""
     nrows, ncols = min(values.shape), max(values.shape)
     across, along = values.strides
     if (across, along) == (values.shape[1] * values.itemsize, values.itemsize):
@@ -349,7 +350,7 @@ def _match(values, turned, maximize, largest, far, table, links, found):
 
 @inlined
 def _solve(values, maximize, most, largest, far):
-    """Name the pairs; no rows where the values or their strides are not for this."""
+    """Name the pairs; no rows if the values or their strides are not for this."""
     turned = values.shape[0] > values.shape[1]
     nrows, ncols = min(values.shape), max(values.shape)
     found = np.empty((2, nrows), np.int64)

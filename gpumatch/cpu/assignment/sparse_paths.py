@@ -1,7 +1,7 @@
 """Shortest augmenting paths in a sparse cost matrix: Jonker and Volgenant's, with a heap.
 
-The entries are in CSR, at most one a pair; what is not stored is forbidden. All names not listed
-here are those of `dense_paths`. One row's search is Dijkstra's:
+The entries are in CSR, at most one a pair. Pairs that are not stored are forbidden. All names that
+are not listed here are those of `dense_paths`. One row's search is Dijkstra's:
 
     dist[j]      distance of column j from the root, once reached
     place[j]     its place in the heap; -1 not reached, -2 in the tree
@@ -10,7 +10,7 @@ here are those of `dense_paths`. One row's search is Dijkstra's:
     tree, reach  columns in the order of joining, and their distances
 
 In integers a sum beyond 2**63 wraps around to below the front, where no true distance can be, and
-is passed over: no shortest path is so long, for (rows + 1) · max |cost| < 2**62.
+is ignored. No shortest path is that long, because (rows + 1) · max |cost| < 2**62.
 
 References
 ----------
@@ -40,7 +40,7 @@ from gpumatch.cpu.numba_tools.compiled import kernel
 __all__ = ["BUDGET", "augment", "lower_to_minima", "reduce_rows", "row_minima"]
 
 BUDGET = 2**22
-"""Entries scanned between two returns to Python: under half a second even with the heap's work."""
+"""Entries scanned between two returns to Python: under half a second even with the heap."""
 
 WAITING = 6
 
@@ -57,7 +57,7 @@ def lower_to_minima(indptr, indices, costs, price, nearest, first, last):
 
 @kernel
 def least_two(indptr, indices, costs, price, row, far):
-    """The least two reduced costs of a row, and their columns: -1 where there is none."""
+    """The least two reduced costs of a row, and their columns: -1 if there is none."""
     one = two = far
     first = second = -1
     for entry in range(indptr[row], indptr[row + 1]):
@@ -139,7 +139,7 @@ def _take_nearest(heap, place, dist, waiting):
 
 @kernel
 def _relax(indptr, indices, costs, price, offset, row, dist, pred, place, heap, waiting):
-    """Offer the row's columns outside the tree the way through it; the columns that wait then."""
+    """Offer the row's columns outside the tree the way through it; return how many wait then."""
     for entry in range(indptr[row], indptr[row + 1]):
         col = indices[entry]
         if place[col] == -2:
@@ -172,7 +172,7 @@ def _grow(
 ):  # fmt: skip
     """Grow the tree of ``root`` until a path ends or the budget is spent.
 
-    What ended it, the sink (the free column, or -1 where a row takes none), and the work.
+    Returns what ended it, the sink (the free column, or -1 if a row takes none), and the work.
     """
     front, leave = mark[FRONT], mark[LEAVE]
     tail, leaver, waiting = spot[TAIL], spot[LEAVER], spot[WAITING]
@@ -225,7 +225,7 @@ def augment(
 ):  # fmt: skip
     """Match the free rows by shortest augmenting paths, as far as the budget goes.
 
-    How it ended: FOUND when all rows are served, SPENT, or STUCK when a row has no path.
+    Returns how it ended: FOUND if all rows are served, SPENT, or STUCK if a row has no path.
     """
     while spot[NEXT] < free.size:
         root = free[spot[NEXT]]

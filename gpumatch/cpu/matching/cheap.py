@@ -1,6 +1,7 @@
 """Cheap matching: each free row, in order, takes its first free column.
 
-Maximal, hence at least half of a maximum matching; O(edges). The columns' own lists are not needed.
+The matching is maximal, so it has at least half the edges of a maximum one. O(edges). The columns'
+own lists are not needed.
 
 Reference: Duff, Kaya, Uçar, *Design, implementation, and analysis of maximum transversal
 algorithms*, ACM TOMS 38(2), 2011, section 2.1 (there from the columns).

@@ -1,6 +1,6 @@
-"""HK: Hopcroft and Karp's algorithm: P-HK by one thread.
+"""HK: Hopcroft and Karp's algorithm, which is P-HK by one thread.
 
-The result depends on the graph and the matching given only.
+The result depends only on the graph and the matching given.
 
 Reference: Hopcroft, Karp, *An n^5/2 algorithm for maximum matchings in bipartite graphs*, SIAM J.
 Comput. 2(4), 1973.

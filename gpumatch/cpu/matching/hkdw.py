@@ -1,12 +1,12 @@
 """HKDW: Hopcroft and Karp's algorithm with Duff and Wiberg's extra searches.
 
 Each phase first augments along a maximal set of disjoint shortest paths (``level_search``) from the
-free vertices of one side, then along paths of any length by depth-first searches from those of the
-other that are still free (``lookahead_search``). Either set is O(edges); on meshes and matrices
-there are far fewer phases, on social networks there may be more. One thread; the result depends on
-the graph and the matching given only.
+free vertices of one side. Then it augments along paths of any length by depth-first searches
+(``lookahead_search``) from the vertices of the other side that are still free. Either set is
+O(edges). On meshes and matrices there are far fewer phases, on social networks there may be more.
+It uses one thread, and the result depends only on the graph and the matching given.
 
-The papers take the columns first, then the rows; this takes the smaller side first.
+The papers take the columns first, then the rows. This takes the smaller side first.
 
 Reference: Duff, Wiberg, *Remarks on implementation of O(n^1/2 τ) assignment algorithms*, ACM TOMS
 14(3), 1988; Duff, Kaya, Uçar, ACM TOMS 38(2), 2011, section 2.3.

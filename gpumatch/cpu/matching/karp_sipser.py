@@ -1,10 +1,11 @@
 """Karp–Sipser matching: a vertex of degree 1 takes its only neighbour, as long as there is one.
 
-Degrees count free neighbours. Matching a vertex of degree 1 is never wrong: some maximum matching
-contains that edge. When none is left, a vertex of low degree takes its free neighbour of lowest
-degree: a vertex whose degree has fallen to 2 if there is one, else the next row in the order of
-degrees at the start, ties from a row given by the seed on. (Karp and Sipser choose at random there;
-lowest degrees leave 2 to 10 times fewer vertices free on meshes and social networks.)
+Degrees count free neighbours. Matching a vertex of degree 1 is never wrong, because some maximum
+matching contains that edge. When no such vertex is left, a vertex of low degree takes its free
+neighbour of lowest degree. This vertex is one whose degree has fallen to 2, if there is any.
+Otherwise it is the next row in the order of degrees at the start; among equal degrees, the seed
+gives the first row. (Karp and Sipser choose at random there; lowest degrees leave 2 to 10 times
+fewer vertices free on meshes and social networks.)
 
 Each vertex is matched or dropped once and its edges are read at most three times: O(edges). No
 adjacency is searched for the last free neighbour of a vertex, because its word holds the answer:
@@ -12,9 +13,9 @@ adjacency is searched for the last free neighbour of a vertex, because its word 
     live[v]      degree << 32 | bitwise xor of the free neighbours of v. Matching w subtracts 1 and
                  xors w in one access, and at degree 1 the xor *is* the neighbour
     piles        two stacks of vertices whose degree became 1 (piles[0]) and 2 (piles[1]); a vertex
-                 enters each at most once, and may be matched or fall further while it lies there.
+                 enters each at most once, and may be matched or fall further while it is there.
                  Row i is written as i, column j as ~j
-    heights      how many lie on either
+    heights      how many are on either
 
 Reference: Karp, Sipser, *Maximum matching in sparse random graphs*, FOCS 1981; for low degrees
 Langguth, Manne, Sanders, *Heuristic initialization for bipartite matching problems*, ACM JEA 15,

@@ -4,8 +4,8 @@ Used by HK, HKDW and P-HK; one call of ``LevelSearch.phase`` is one phase of Hop
 
 Levels. The free near vertices (``sides``) have level 0; a near vertex has level l + 1 if its mate
 is a neighbour of one of level l and it has no lower level. The last level is the first on which
-some vertex has a free neighbour. Narrow levels are grown by one thread, as many as come; a wide one
-is shared out, in blocks of its queue, to all workers.
+some vertex has a free neighbour. One thread grows successive narrow levels. A wide level is shared
+out, in blocks of its queue, to all workers.
 
     level[u]       level of near u, -1 when not reached
     queue          near vertices reached, by level
@@ -14,19 +14,20 @@ is shared out, in blocks of its queue, to all workers.
                    of this level seen with a free neighbour
     next_slot[0]   next place in queue to be read
 
-Paths. Workers take roots and search depth-first along edges that lead one level down, on the last
-level to free vertices; a far vertex is claimed by the first search to get there.
+Paths. Workers take roots and search depth-first along edges that lead to the next level, on the
+last level to free vertices. The first search to reach a far vertex claims it.
 
     claimed[v]     last phase in which far v was claimed
     position[u]    next edge of near u to try in this phase
     parent[u], current[k], next_root[0], found[k]    as in ``lookahead_search``
 
-The paths are a maximal set whichever search runs when. Suppose another shortest augmenting path,
-sharing no vertex with them. The search from its root failed, so it tried all edges; thus the path's
-first far vertex was claimed, and as no path found holds it, its search went to its mate and left it
-again having tried all edges there; and so on down the path. So its last far vertex, a free one, was
-claimed, but whoever claims a free vertex has found a path. Hence the phases are O(sqrt(vertices)),
-O(edges) each. If no level has a free neighbour, no augmenting path exists.
+The paths are a maximal set in whatever order the searches run. Suppose that there is another
+shortest augmenting path, which shares no vertex with them. The search from its root failed, so it
+tried all edges, and the path's first far vertex was claimed. No path that was found holds that
+vertex. So the search that claimed it went to its mate, tried all edges there, and left it again.
+The same holds for each further vertex of the path. So its last far vertex, a free one, was claimed.
+But a search that claims a free vertex has found a path, which is a contradiction. So there are
+O(sqrt(vertices)) phases of O(edges). If no level has a free neighbour, no augmenting path exists.
 
 Reference: Hopcroft, Karp, *An n^5/2 algorithm for maximum matchings in bipartite graphs*, SIAM J.
 Comput. 2(4), 1973; in parallel: Azad, Halappanavar, Rajamanickam, Boman, Khan, Pothen,
@@ -53,7 +54,7 @@ _WIDE = 4096  # a level with more vertices is worth waking the other threads
 
 @kernel
 def _expand(indptr, indices, far_mate, level, queue, span, next_slot, position, budget):
-    """Expand blocks of this level until none is left or the budget is spent; the edges visited."""
+    """Expand blocks of this level until none is left or the budget is spent; the edges read."""
     last, below = span[_LAST], span[_DEPTH] + 1
     fresh = np.empty(_BLOCK, np.int32)
     work = 0

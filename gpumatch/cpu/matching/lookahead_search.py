@@ -1,9 +1,9 @@
 """Vertex-disjoint augmenting paths by depth-first searches with lookahead, one phase at a time.
 
 Used by PFP, P-PFP and HKDW. Workers take free near vertices (``sides``) as roots from a common list
-and search from one at a time. A far vertex is *claimed* once a phase, by the search that gets there
-first. Before it goes deeper, a search looks for a free far vertex among all neighbours of the near
-vertex it stands on; those are read once in the whole run, since a matched vertex stays matched.
+and search from one at a time. A far vertex is *claimed* once a phase, by the search that reaches it
+first. Before it goes deeper, a search looks for a free far vertex among all neighbours of its
+current near vertex. These are read once in the whole run, because a matched vertex stays matched.
 Fairness: every other phase goes through the edges backward.
 
     claimed[v]     last phase in which far v was claimed
@@ -11,21 +11,21 @@ Fairness: every other phase goes through the edges backward.
                    before the phase ends
     position[u]    edges of u tried in this phase, counted in the direction of the phase
     parent[u]      near vertex from which the search came to u, -1 at a root
-    current[k]     near vertex on which worker k stands, -1 between two searches
+    current[k]     current near vertex of worker k, -1 between two searches
     next_root[0]   roots handed out; found[k] paths found by worker k
 
-Two searches never meet: a near vertex other than a root is entered from its mate only, and that is
-claimed by one search. Mates change only along the path of the search that claimed them, and a
-claimed free far vertex is matched by its search without further ado. Hence a far vertex seen free
-is free if claiming it succeeds, and one claimed on the way down is not free.
+Two searches never meet. A near vertex that is not a root is entered from its mate only, and one
+search claims that mate. Mates change only along the path of the search that claimed them, and a
+search that claims a free far vertex matches it at once. So a far vertex that is seen free is still
+free if claiming it succeeds, and one that is claimed on the way down is not free.
 
-A phase that finds no path proves the matching maximum. Its claims are all by searches that failed,
-and such a search has tried every edge of every near vertex it entered. So each neighbour of a
-vertex entered was claimed, was matched (a free one would have ended a search in a path), and its
-mate was entered. The vertices entered are thus all that alternating paths from free near vertices
-reach, and no free far vertex is among them: no augmenting path exists (Berge). If a phase did find
-a path, a search may have failed for another's claims, and another phase follows. Each phase is
-O(edges) and all but the last match one vertex more at least.
+A phase that finds no path proves the matching maximum. All its claims are by searches that failed,
+and such a search has tried every edge of every near vertex that it entered. So each neighbour of an
+entered vertex was claimed and was matched (a free one would have ended a search in a path), and its
+mate was entered. So the entered vertices are all that alternating paths from free near vertices
+reach. No free far vertex is among them, so no augmenting path exists (Berge). If a phase does find
+a path, a search may have failed because of another's claims, so another phase follows. Each phase
+is O(edges), and all but the last match at least one vertex more.
 
 Reference: Pothen, Fan, *Computing the block triangular form of a sparse matrix*, ACM TOMS 16(4),
 1990; fairness: Duff, Kaya, Uçar, ACM TOMS 38(2), 2011; in parallel: Azad, Halappanavar,

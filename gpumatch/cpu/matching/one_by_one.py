@@ -1,12 +1,12 @@
 """Breadth-first searches from one free row after the other, all in one compiled call.
 
-On a graph of some thousand edges, calls from Python take most of the time, and the columns' lists
-would take longer to make than the search does. So there is one call, on the rows' lists alone.
+On a graph of some thousand edges, calls from Python take most of the time, and making the columns'
+lists would take longer than the search. So there is one call, on the rows' lists alone.
 
 A search that finds no free column has seen all that alternating paths reach from its root, and no
-augmenting path ever leads there again: these columns stay marked, and are passed by from then on.
-So searches that fail read an edge once in all, but those that find a path may read many again: they
-end when they have read too much, with a valid matching that others may extend.
+augmenting path ever leads there again. So these columns stay marked, and later searches skip them.
+Searches that fail read each edge once in all. But searches that find a path may read many edges
+again. They end when they have read too many, with a valid matching that others may extend.
 
     seen[v]    whether column v is in the tree, or in one that has no path
     parent[v]  row from which the search came to column v

@@ -12,17 +12,17 @@ finds no path.
     head[k], tail[k] the queue of worker k, -1 between two searches
     next_root[0]     roots handed out; found[k] paths found by worker k
 
-Searches never meet: a near vertex other than a root is entered from its mate only, which one
-search has claimed. The tree of a search stays claimed until the phase ends, whether it found a path
-or not, so a search may fail for another's claims; it is repeated in the next phase. A phase that
-finds no path proves the matching maximum: every search failed, having tried all edges of the near
-vertices in its tree, so each neighbour of those was claimed, was matched, and its mate joined a
-tree. The trees together hold all that alternating paths from free near vertices reach, and no free
-far vertex is among it (Berge). Each phase is O(edges), all but the last match one vertex more at
-least: O(vertices · edges).
+Searches never meet. A near vertex that is not a root is entered from its mate only, which one
+search has claimed. The tree of a search stays claimed until the phase ends, whether it has found a
+path or not. So a search may fail because of another's claims; it is repeated in the next phase. A
+phase that finds no path proves the matching maximum. Every search failed and has tried all edges of
+the near vertices in its tree. So each neighbour of these was claimed and was matched, and its mate
+joined a tree. Together the trees hold all that alternating paths from free near vertices reach, and
+no free far vertex is among them (Berge). Each phase is O(edges), and all but the last match at
+least one vertex more: O(vertices · edges).
 
 The paper searches from the columns; this searches from the smaller side. With several threads the
-matching found may vary, its size does not.
+matching that is found may vary. Its size does not.
 
 Reference: Azad, Halappanavar, Rajamanickam, Boman, Khan, Pothen, *Multithreaded algorithms for
 maximum matching in bipartite graphs*, IPDPS 2012, section III.

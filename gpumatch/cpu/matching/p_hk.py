@@ -1,10 +1,10 @@
 """P-HK: Hopcroft and Karp's algorithm by several threads.
 
-Phases of shortest augmenting paths, a maximal set of disjoint ones each (``level_search``), until
-there is none. O(sqrt(vertices) · edges).
+Each phase augments along a maximal set of disjoint shortest augmenting paths (``level_search``),
+until there is none. O(sqrt(vertices) · edges).
 
 The paper searches from the columns; this searches from the smaller side. With several threads the
-matching found may vary, its size does not.
+matching that is found may vary. Its size does not.
 
 Reference: Azad, Halappanavar, Rajamanickam, Boman, Khan, Pothen, *Multithreaded algorithms for
 maximum matching in bipartite graphs*, IPDPS 2012, section III.

@@ -1,10 +1,10 @@
 """P-PFP: Pothen and Fan's algorithm with lookahead and fairness, by several threads.
 
-Phases of disjoint depth-first searches from all free vertices (``lookahead_search``), until one
-finds no path. O(vertices · edges).
+Each phase makes disjoint depth-first searches from all free vertices (``lookahead_search``), until
+one finds no path. O(vertices · edges).
 
 The paper searches from the columns; this searches from the smaller side. With several threads the
-matching found may vary, its size does not.
+matching that is found may vary. Its size does not.
 
 Reference: Azad, Halappanavar, Rajamanickam, Boman, Khan, Pothen, *Multithreaded algorithms for
 maximum matching in bipartite graphs*, IPDPS 2012, section III.

@@ -1,6 +1,6 @@
-"""PFP: Pothen and Fan's algorithm with lookahead and fairness: P-PFP by one thread.
+"""PFP: Pothen and Fan's algorithm with lookahead and fairness, which is P-PFP by one thread.
 
-The result depends on the graph and the matching given only.
+The result depends only on the graph and the matching given.
 
 Reference: Pothen, Fan, *Computing the block triangular form of a sparse matrix*, ACM TOMS 16(4),
 1990; Duff, Kaya, Uçar, *Design, implementation, and analysis of maximum transversal algorithms*,

@@ -7,8 +7,8 @@ edges of the near side only, and the mates of both:
     mate[u]           far vertex matched to near u, -1 when u is free
     far_mate[v]       near vertex matched to far v, -1 when v is free
 
-Kernels stop after about BUDGET edges and go on when called again, so that Python can look at the
-clock; their state between calls lies in arrays, and the mates are then a valid matching.
+Kernels stop after about BUDGET edges and go on when they are called again, so that Python can look
+at the clock. Their state between calls is in arrays, and the mates are then a valid matching.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from gpumatch.contracts import Graph
 __all__ = ["BUDGET", "Side", "blocks", "free_vertices", "larger_side", "smaller_side"]
 
 BUDGET = 2**22
-"""Edges a kernel visits before it returns: under half a second even when each is a cache miss."""
+"""Edges a kernel visits before it returns: under half a second even if each is a cache miss."""
 
 
 class Side(NamedTuple):
@@ -36,14 +36,14 @@ class Side(NamedTuple):
 
 
 def smaller_side(graph: Graph, row_to_col: np.ndarray, col_to_row: np.ndarray) -> Side:
-    """Return the side with fewer vertices, hence with fewer free ones, as near; rows on a tie."""
+    """Return the side with fewer vertices, and so fewer free ones, as near; rows on a tie."""
     if graph.nrows <= graph.ncols:
         return Side(graph.indptr, graph.indices, row_to_col, col_to_row)
     return Side(graph.col_indptr, graph.col_indices, col_to_row, row_to_col)
 
 
 def larger_side(graph: Graph, row_to_col: np.ndarray, col_to_row: np.ndarray) -> Side:
-    """Return the side that ``smaller_side`` does not."""
+    """Return the side that ``smaller_side`` does not return."""
     if graph.nrows <= graph.ncols:
         return Side(graph.col_indptr, graph.col_indices, col_to_row, row_to_col)
     return Side(graph.indptr, graph.indices, row_to_col, col_to_row)

@@ -10,10 +10,10 @@ kernels that share arrays between Python threads.
     store(array, index, value)
 
 The array's item type is any NumPy integer; the other values are cast to it. Indices are not checked
-and do not wrap. Every operation is an acquire or a release or both, so what a thread wrote before
-its ``store``, ``fetch_add`` or successful ``cas`` is seen by the thread that reads that value with
-one of these. On x86 ``load`` and ``store`` cost what plain accesses cost; what they add is that the
-compiler may neither keep the value in a register across them nor tear it.
+and do not wrap. Every operation is an acquire or a release or both. So a thread that reads a value
+with one of these sees all that another thread wrote before the ``store``, ``fetch_add`` or
+successful ``cas`` of that value. On x86 ``load`` and ``store`` cost as much as plain accesses. In
+addition, the compiler cannot keep the value in a register across them and cannot tear it.
 
 Reference: LLVM Atomic Instructions and Concurrency Guide.
 """
@@ -49,7 +49,7 @@ def _item_pointer(context: Any, builder: Any, array_type: Any, array: Any, index
 
 @intrinsic
 def cas(typingctx: Any, array: Any, index: Any, expected: Any, desired: Any) -> Any:
-    """Set ``array[index]`` to ``desired`` if it holds ``expected``; True when it did."""
+    """Set ``array[index]`` to ``desired`` if it holds ``expected``; True if it did."""
     item = _item_type(array, index)
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -62,7 +62,7 @@ def cas(typingctx: Any, array: Any, index: Any, expected: Any, desired: Any) -> 
 
 @intrinsic
 def fetch_add(typingctx: Any, array: Any, index: Any, value: Any) -> Any:
-    """Add ``value`` to ``array[index]``; what it held before."""
+    """Add ``value`` to ``array[index]``; return what it held before."""
     item = _item_type(array, index)
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -74,7 +74,7 @@ def fetch_add(typingctx: Any, array: Any, index: Any, value: Any) -> Any:
 
 @intrinsic
 def load(typingctx: Any, array: Any, index: Any) -> Any:
-    """Read ``array[index]``, written by whichever thread."""
+    """Read ``array[index]``, which any thread may write."""
     item = _item_type(array, index)
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -86,7 +86,7 @@ def load(typingctx: Any, array: Any, index: Any) -> Any:
 
 @intrinsic
 def store(typingctx: Any, array: Any, index: Any, value: Any) -> Any:
-    """Write ``value`` to ``array[index]``, for whichever thread."""
+    """Write ``value`` to ``array[index]``, for any thread to read."""
     item = _item_type(array, index)
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:

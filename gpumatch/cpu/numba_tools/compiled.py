@@ -4,11 +4,11 @@
     vector_kernel  also compiles loops over costs to vector instructions: no number is NaN, and
                    -0.0 is as good as 0.0
     short_kernel   such a kernel that keeps the GIL: its calls are so short that this matters
-    strict_kernel  a kernel in which NaN is NaN, even where its caller is a vector_kernel
+    strict_kernel  a kernel in which NaN is NaN, even if its caller is a vector_kernel
     inlined        becomes part of each kernel that calls it
 
-Indices are not checked. Numba keeps what it has compiled in files. Where it can write none, each
-process compiles anew, and a warning says so once.
+Indices are not checked. Numba keeps what it has compiled in files. If it can write none, each
+process compiles again, and one warning says so.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ _VECTORS = {"nnan", "nsz"}  # what LLVM must know of floats to keep the least of
 
 
 def compiled(**flags: Any) -> Callable[[Callable[..., Any]], Any]:
-    """A decorator: compile with these flags of Numba's, and keep the result where that is possible.
+    """A decorator: compile with these flags of Numba's, and keep the result if that is possible.
 
-    Numba raises an error where it finds no folder that it can write to.
+    Numba raises an error if it finds no folder that it can write to.
     """
 
     def decorate(function: Callable[..., Any]) -> Any:
@@ -66,9 +66,9 @@ def _nothing():
 
 
 def cache_folder() -> Path | None:
-    """The folder below which compiled code is kept; None where it is not."""
+    """The folder below which compiled code is kept; None if it is not kept."""
     path = _nothing.stats.cache_path
     if path is None:
         return None
-    folder = Path(path)  # of this file's functions; other files' are beside it
+    folder = Path(path)  # of this file's functions; those of other files are next to it
     return folder.parents[1] if folder.name == "__pycache__" else folder.parent

@@ -1,9 +1,9 @@
-"""Whether this Numba has the private parts that `gpumatch.cpu.numba_tools.short_calls` leans on.
+"""Whether this Numba has the private parts that `gpumatch.cpu.numba_tools.short_calls` depends on.
 
 These are the order of the fields in Numba's struct of an array, two functions of its C library, and
-what these do with a struct that no one owns. Numba promises none of it. Another version could read
-or write wrong memory, so nothing is compiled before the fields and functions have been checked, and
-nothing is solved before an array has gone in and come out whole.
+what these do with a struct without an owner. Numba promises none of it. Another version could read
+or write wrong memory. So nothing is compiled before the fields and functions have been checked, and
+nothing is solved before an array has been passed in and out correctly.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def short_calls_work() -> bool:
     """Whether all is as expected. The first call compiles a function, or loads it."""
     try:
         return _has_fields() and _has_functions() and _passes_arrays()
-    except Exception:  # whatever went wrong in those private parts: they are not as expected
+    except Exception:  # then the private parts are not as expected
         return False
 
 

@@ -1,4 +1,4 @@
-"""What a short call of a compiled function can spare on arrays.
+"""Ways to save time on the arrays of short calls of compiled functions.
 
     Borrowed(entry, ndim)    -> the type of an array argument, for a signature
     entry_of(dtype)          -> the type of its entries
@@ -20,7 +20,7 @@ the caller:
 - Numba has no type for float16 and for numbers of the other byte order. Such entries must be read
   by `number`.
 
-To wrap an array of Numba's for Python takes longer still, and so does a call of `numpy.empty`. A
+Wrapping one of Numba's arrays for Python takes even longer, and a call of `numpy.empty` does too. A
 function that returns an array of two dimensions as Rows gives a tuple of new arrays with copies of
 its rows, and None if it returns an array without rows.
 
@@ -30,8 +30,8 @@ without ``nogil=True`` may decide. In between, nothing may raise, and no memory 
 Room on the stack is for `numba.carray`. It ends with the call. Its size must be known when the
 function is compiled. A line that is passed twice gives the same room twice.
 
-This leans on private parts of Numba. `gpumatch.cpu.numba_tools.self_test` checks that they are what
-they are taken for.
+This depends on private parts of Numba. `gpumatch.cpu.numba_tools.self_test` checks that they are as
+expected.
 
 Reference: Numba Developer Manual, *Low-level extension API*; numba.core.boxing.unbox_array and
 box_array.
@@ -68,10 +68,10 @@ ADAPT, NEW = "numba_adapt_ndarray", "numba_ndarray_new"  # functions of Numba's 
 intrinsic: Any = _intrinsic
 
 _INT, _INTP = ir.IntType(32), cgutils.intp_t
-# Sets data, shape and strides of a NumPy array, and no owner; not 0 for another object.
+# Sets data, shape and strides of a NumPy array, and no owner; returns 0 only for an array.
 _ADAPT = ir.FunctionType(_INT, (cgutils.voidptr_t, cgutils.voidptr_t))
 _MOST_DIMENSIONS = 64  # of NumPy's arrays
-# A new NumPy array of so many dimensions, a shape, strides, data, a dtype's number, and 0.
+# A new NumPy array of a number of dimensions, a shape, strides, data, a dtype's number, and 0.
 _NEW = ir.FunctionType(
     cgutils.voidptr_t,
     (_INT, _INTP.as_pointer(), _INTP.as_pointer(), cgutils.voidptr_t, _INT, _INT),

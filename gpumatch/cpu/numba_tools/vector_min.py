@@ -1,7 +1,7 @@
 """The lesser of two numbers, for loops that are to become vector instructions.
 
 LLVM turns a loop that keeps the least of many numbers into vector instructions only if it knows
-that no NaN is among them, and Numba's ``fastmath`` does not tell it so of a comparison. This does.
+that no NaN is among them. Numba's ``fastmath`` does not tell it so for a comparison. This does.
 
     lesser(one, two)  -> the lesser of two numbers of one type, neither of them NaN
 

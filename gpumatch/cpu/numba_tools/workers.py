@@ -1,8 +1,8 @@
 """Threads that run one kernel each over shared arrays, and come back together.
 
 The kernels release the GIL and share their arrays through ``atomics``. Nothing waits in a loop: a
-kernel that is out of work returns, and Python's own futures do the waiting. Unlike Numba's
-``prange`` this needs no threading layer, so it may be used from several Python threads at once.
+kernel that has no work left returns, and Python's own futures do the waiting. Numba's ``prange``
+needs a threading layer. This does not, so several Python threads may use it at once.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from types import TracebackType
 
 __all__ = ["Workers"]
 
-_EDGES_EACH = 2**16  # waking a thread takes about as long as visiting so many edges
+_EDGES_EACH = 2**16  # waking a thread takes about as long as visiting this many edges
 
 
 class Workers:
