@@ -29,7 +29,7 @@ def no_mates(graph: Graph) -> tuple[Any, Any]:
     nrows, ncols = graph.shape
     if not graph.on_device:
         return np.full(nrows, -1, np.int32), np.full(ncols, -1, np.int32)
-    from gpumatch.cuda.kernels import unmatched
+    from gpumatch.cuda.memory import unmatched
 
     require_device_memory(4 * (nrows + ncols), "a matching")
     return unmatched(nrows), unmatched(ncols)
@@ -37,9 +37,9 @@ def no_mates(graph: Graph) -> tuple[Any, Any]:
 
 def require_device_memory(nbytes: int, purpose: str) -> None:
     """Raise MemoryError where the current GPU has less than so many bytes to give."""
-    from gpumatch.cuda.kernels import require_memory
+    from gpumatch.cuda import memory
 
-    require_memory(nbytes, purpose)
+    memory.require_memory(nbytes, purpose)
 
 
 @functools.cache

@@ -1,6 +1,6 @@
 // Counts of a whole array: matched vertices (mates from 0 up), set marks (bytes from 1 up).
 
-#include "frontier.cuh"
+#include "grid.cuh"
 
 // Add to *count how many of the numbers are at least `least`.
 template <typename Number>

@@ -5,9 +5,14 @@ from __future__ import annotations
 import cupy as cp
 import numpy as np
 
-from gpumatch.cuda import kernels as module
+from gpumatch.cuda.kernels import BLOCK, Source, blocks_for, kernels_for
 
-_DTYPES = frozenset(map(np.dtype, module.COUNTING.types))
+SOURCE = Source(
+    "counting.cu",
+    ("count_from<{Number}>",),
+    {"Number": {"uint8": "unsigned char", "int32": "int", "int64": "long long"}},
+)
+_DTYPES = frozenset(map(np.dtype, SOURCE.types["Number"]))
 
 
 def count_from(numbers: cp.ndarray, least: int) -> int:
@@ -19,9 +24,13 @@ def count_from(numbers: cp.ndarray, least: int) -> int:
     if not numbers.flags.c_contiguous:
         numbers = cp.ascontiguousarray(numbers)
     count = cp.zeros(1, np.uint64)
-    module.kernels_for(module.COUNTING, numbers.dtype)["count_from<{Number}>"](
-        (module.blocks_for(numbers.size),),
-        (module.BLOCK,),
-        (numbers, np.int64(numbers.size), numbers.dtype.type(least), count),
+    kernel = kernels_for(SOURCE, Number=numbers.dtype)["count_from<{Number}>"]
+    kernel(
+        (blocks_for(numbers.size),),
+        (BLOCK,),
+        (
+            *(numbers, np.int64(numbers.size), numbers.dtype.type(least)),  # IN
+            count,  # IN, OUT
+        ),
     )
     return count.item()

@@ -15,7 +15,7 @@ from typing import Any
 import cupy as cp
 
 from gpumatch.arrays import any_true
-from gpumatch.cuda import kernels as module
+from gpumatch.cuda import memory
 
 _BYTES_AN_EDGE = 28  # keys, the sort's double buffer, and one index array on its way in and out
 _PIECE = 2**30  # entries that CuPy scans, scatters or selects at a time
@@ -78,7 +78,7 @@ def owners(indptr: cp.ndarray, indices: cp.ndarray) -> cp.ndarray:
 
 
 def _keys(major: cp.ndarray, minor: cp.ndarray) -> cp.ndarray:
-    module.require_memory(_BYTES_AN_EDGE * major.size, "ordering the edges")
+    memory.require_memory(_BYTES_AN_EDGE * major.size, "ordering the edges")
     keys = major.astype(cp.int64)
     keys <<= 32
     keys |= minor.astype(cp.int32, copy=False)

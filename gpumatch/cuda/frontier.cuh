@@ -1,13 +1,13 @@
-// Frontier queues, stream compaction and a grid barrier: what breadth-first searches stand on.
+// Frontiers, their expansion and stream compaction: what breadth-first searches stand on.
 //
 // A search goes level by level. Its frontier is a queue; expanding it visits every neighbour of
 // every vertex queued, and the visits push what they reach on the queue of the next level.
 //
 // Encodings
-//   Queue      items[0 .. *size) in no order, none twice where the visitor claims what it pushes
-//   Frontier   items[l & 1] is level l's queue, sizes[l % 3] its size. Three sizes take turns, for
-//              while one is read and the next is filled, the one after must be cleared already:
-//              no block may clear what another still reads.
+//   Frontier   items[l & 1] is level l's queue, state->sizes[l % 3] its size. Three sizes take turns
+//              because the one after the next must be cleared while one is read and the next is
+//              filled: no block may clear what another still reads.
+//   Segment    items[base .. base + size) of a log that queues one level behind the other
 //   Team       the threads that work together: a whole grid, or one block
 //
 // A visitor is a struct with
@@ -17,11 +17,7 @@
 // and, where it gathers what it pushes, an overload of end_turn(visitor).
 #pragma once
 
-template <typename Item>
-struct Queue {
-  Item* items;
-  int* size;
-};
+#include "grid.cuh"
 
 struct Walk {
   int vertex;
@@ -35,115 +31,30 @@ struct Team {
   int count;  // a multiple of the warp
 };
 
-struct Frontier {
-  int* items[2];
-  int* sizes;         // [3]
-  int* level;         // [1] the level that is expanded next
-  unsigned* barrier;  // [1] arrivals at the grid barrier, 0 before the first launch
+// What a search leaves for the host, and for its next launch.
+struct SearchState {
+  int sizes[3];
+  int level;     // the level that is expanded next
+  int found[3];  // what the visitor has found
 };
 
-constexpr unsigned kWarp = 32;
-constexpr unsigned kWholeWarp = 0xffffffffu;
+struct Frontier {
+  int* items[2];
+  SearchState* state;
+  unsigned* barrier;
+};
+
+struct Segment {
+  int base;
+  int size;
+};
+
 constexpr int kLaneDegree = 32;  // neighbours a lane may walk alone; the warp walks longer ones
 constexpr int kSights = 4;       // neighbours that a lane looks at before it visits the first
-
-__device__ inline int thread_index() { return blockIdx.x * blockDim.x + threadIdx.x; }
-__device__ inline int thread_count() { return gridDim.x * blockDim.x; }
-__device__ inline int lane_index() { return threadIdx.x % kWarp; }
-
-// Scatter the bits of a number, for a choice that must not follow the numbers of the vertices.
-__device__ inline unsigned scrambled(unsigned number) {
-  number *= 0x9e3779b9u;
-  number ^= number >> 15;
-  number *= 0x85ebca6bu;
-  return number ^ number >> 13;
-}
-
-__device__ inline bool coin(unsigned number) {
-  number *= 0x9e3779b9u;
-  return ((number ^ number >> 15) >> 16 & 1) != 0;
-}
 
 __device__ inline Team whole_grid() { return {thread_index(), thread_count()}; }
 __device__ inline Team own_block() {
   return {static_cast<int>(threadIdx.x), static_cast<int>(blockDim.x)};
-}
-
-__device__ inline long long nanoseconds() {
-  long long time;
-  asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(time));
-  return time;
-}
-
-// The next free place of a queue with `size` items. The lanes of a warp that take one together share
-// one atomicAdd.
-__device__ inline int take_place(int* size) {
-  const unsigned together = __activemask();
-  const unsigned before = together & ((1u << lane_index()) - 1);
-  const int leader = __ffs(together) - 1;
-  int base = 0;
-  if (lane_index() == leader) base = atomicAdd(size, __popc(together));
-  return __shfl_sync(together, base, leader) + __popc(before);
-}
-
-template <typename Item>
-__device__ void push(Queue<Item> out, Item item) {
-  out.items[take_place(out.size)] = item;
-}
-
-// What a warp pushes, gathered in shared memory to be appended many at a time, for the atomicAdds to
-// a queue's size wait for each other. What finds no room is pushed at once.
-template <typename Item>
-struct Gathered {
-  static constexpr int kRoom = 2048 / sizeof(Item);
-  Item items[kRoom];
-  int count;
-};
-
-template <typename Item>
-struct GatheringQueue {
-  Queue<Item> queue;
-  Gathered<Item>* gathered;  // the warp's, shared
-};
-
-template <typename Item>
-__device__ void push(GatheringQueue<Item> out, Item item) {
-  const int at = take_place(&out.gathered->count);
-  if (at < Gathered<Item>::kRoom) out.gathered->items[at] = item;
-  else push(out.queue, item);
-}
-
-// Append what a warp has gathered if that is at least so many items. All its lanes call this: now
-// and then, and with 1 after the last push, before the barrier behind which the queue is read.
-// `count` must be 0 at first.
-template <typename Item>
-__device__ void append_gathered(GatheringQueue<Item> out, int least = Gathered<Item>::kRoom / 2) {
-  Gathered<Item>& gathered = *out.gathered;
-  __syncwarp();
-  const int count = min(gathered.count, Gathered<Item>::kRoom);
-  __syncwarp();
-  if (count < least) return;
-  int base = 0;
-  if (lane_index() == 0) base = atomicAdd(out.queue.size, count);
-  base = __shfl_sync(kWholeWarp, base, 0);
-  for (int i = lane_index(); i < count; i += kWarp) out.queue.items[base + i] = gathered.items[i];
-  __syncwarp();
-  if (lane_index() == 0) gathered.count = 0;
-  __syncwarp();
-}
-
-// Add up a number of every thread of the grid into *total.
-template <typename Number>
-__device__ void add_to(Number* total, Number number) {
-  for (int step = kWarp / 2; step > 0; step /= 2) {
-    number += __shfl_down_sync(kWholeWarp, number, step);
-  }
-  if (lane_index() == 0 && number != 0) atomicAdd(total, number);
-}
-
-// Begin to load what will be read soon; a hint, for which any address of the arrays will do.
-__device__ inline void prefetch(const void* address) {
-  asm volatile("prefetch.global.L1 [%0];" ::"l"(address));
 }
 
 // use(i, load(i)) for all i < count, by all threads of the grid; several loads wait together, so none
@@ -215,8 +126,8 @@ __device__ inline int share_of(int degree, int member, int members) {
 // down has no neighbours here. The long adjacencies of a warp's vertices are walked by the whole
 // warp, one after the other.
 //
-// Items next to each other often meet at the same neighbour. Lest the one with the lower number, or
-// the higher one, always come first, and whole trees drift across a mesh, half of the warps take
+// Items next to each other often meet at the same neighbour. If the one with the lower number, or
+// the higher one, always came first, whole trees would drift across a mesh. So half of the warps take
 // their items, and half of the vertices their neighbours, in the opposite order.
 template <typename Item, typename Visitor>
 __device__ void expand(Team team, const Item* items, int size, Visitor& visitor) {
@@ -250,29 +161,33 @@ __device__ void expand(Team team, const Item* items, int size, Visitor& visitor)
   }
 }
 
-// Where the tests define GPUMATCH_STAGGER, some blocks leave a barrier late, so that what others do
-// meanwhile, and must not, shows.
-__device__ inline void stagger() {
-#ifdef GPUMATCH_STAGGER
-  if ((scrambled(blockIdx.x + static_cast<unsigned>(nanoseconds())) & 7) == 0) __nanosleep(20000);
-#endif
-}
+// Where a frontier that one block expands alone has come to.
+struct Advance {
+  Segment frontier;
+  int levels;   // expanded
+  int visited;  // items of these
+};
 
-// Wait for all blocks of a grid that is resident as a whole. Block 0 adds what flips the top bit
-// once all others have added 1; each waits until the bit it saw has flipped.
-__device__ inline void grid_barrier(unsigned* barrier) {
-  __syncthreads();
-  if (threadIdx.x == 0) {
-    constexpr unsigned kTop = 0x80000000u;
-    const unsigned share = blockIdx.x == 0 ? kTop - (gridDim.x - 1) : 1u;
-    __threadfence();
-    const unsigned seen = atomicAdd(barrier, share);
-    while (((seen ^ *static_cast<volatile unsigned*>(barrier)) & kTop) == 0) {
-    }
-    stagger();
-    __threadfence();
-  }
-  __syncthreads();
+// Expand level after level with one block while the frontier stays small: at most `most` items, for
+// at most `most_levels` levels. The levels are queued in `log`, one behind the other.
+template <typename Item, typename Visitor>
+__device__ Advance expand_alone(Visitor visitor, Item* log, Segment frontier, int most,
+                                int most_levels) {
+  __shared__ int sizes[2];
+  int level = 0, visited = 0;
+  do {
+    int* size = sizes + (level & 1);
+    if (threadIdx.x == 0) *size = 0;
+    __syncthreads();
+    const int next = frontier.base + frontier.size;
+    visitor.out = {log + next, size};
+    expand(own_block(), log + frontier.base, frontier.size, visitor);
+    visited += frontier.size;
+    __syncthreads();
+    frontier = {next, *size};
+    ++level;
+  } while (frontier.size != 0 && frontier.size <= most && level < most_levels);
+  return {frontier, level, visited};
 }
 
 // Expand level after level inside one cooperative launch, until the frontier is empty, the visitor
@@ -281,21 +196,22 @@ __device__ inline void grid_barrier(unsigned* barrier) {
 //   bool done(int level)         after a level: whether to end; must answer alike in every block
 template <typename Visitor>
 __device__ void search_levels(Frontier frontier, Visitor visitor, int max_levels) {
-  const int start = *frontier.level;
+  SearchState& state = *frontier.state;
+  const int start = state.level;
   int level = start;
   while (level - start < max_levels) {
-    const int size = *static_cast<volatile int*>(frontier.sizes + level % 3);
+    const int size = now(state.sizes[level % 3]);
     if (size == 0) break;
-    if (thread_index() == 0) frontier.sizes[(level + 2) % 3] = 0;
+    if (thread_index() == 0) state.sizes[(level + 2) % 3] = 0;
     visitor.level = level;
-    visitor.out = {frontier.items[(level + 1) & 1], frontier.sizes + (level + 1) % 3};
+    visitor.out = {frontier.items[(level + 1) & 1], state.sizes + (level + 1) % 3};
     expand(whole_grid(), frontier.items[level & 1], size, visitor);
     grid_barrier(frontier.barrier);
     ++level;
     if (visitor.done(level - 1)) break;
   }
-  grid_barrier(frontier.barrier);  // every block has read *level and the sizes
-  if (thread_index() == 0) *frontier.level = level;
+  grid_barrier(frontier.barrier);  // every block has read the level and the sizes
+  if (thread_index() == 0) state.level = level;
 }
 
 // Stream compaction, last step: items[] become the positions whose flag is set, in order. The
@@ -305,4 +221,21 @@ __device__ inline void scatter_flagged(const int* ends, int length, int* items) 
     const int before = i == 0 ? 0 : ends[i - 1];
     if (ends[i] != before) items[before] = i;
   }
+}
+
+// -- the first frontier ---------------------------------------------------------------------------
+
+// Predicate of the compaction that makes the first queue: the unmatched vertices.
+__global__ void flag_free(const int* mates, int length, int* flags) {
+  for (int i = thread_index(); i < length; i += thread_count()) flags[i] = mates[i] == -1;
+}
+
+// Its last step, after the prefix sum: queue the flagged vertices as level `level`.
+__global__ void start_frontier(const int* ends, int length, int level, Frontier frontier) {
+  scatter_flagged(ends, length, frontier.items[level & 1]);
+  if (thread_index() != 0) return;
+  SearchState& state = *frontier.state;
+  for (int i = 0; i < 3; ++i) state.sizes[i] = state.found[i] = 0;
+  if (length > 0) state.sizes[level % 3] = ends[length - 1];
+  state.level = level;
 }

@@ -5,10 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 import cupy as cp
-import cupyx
 import numpy as np
 
-from gpumatch.cuda import kernels as module
+from gpumatch.cuda.kernels import BLOCK, Kernels
+from gpumatch.cuda.launches import Board, Cooperative
+
+__all__ = ["KERNELS", "STRUCTS", "DeviceFrontier"]
+
+KERNELS = ("flag_free", "start_frontier")
+"""What each source of a search has beside its search."""
+STRUCTS = ("SearchState", "Frontier")
 
 _LEVELS_A_LAUNCH = 256  # the host looks in between: progress, time limit, Ctrl-C
 
@@ -18,15 +24,14 @@ class DeviceFrontier:
 
     Parameters
     ----------
+    kernels : Kernels
+        Of a source that has `KERNELS` and `STRUCTS`.
+    search : str
+        Its kernel that ends with the arguments ``(frontier, max_levels)``.
     nvertices : int
         Vertices that can be queued.
-    offsets_dtype : dtype
-        Type of the CSR offsets.
-    kernel : str
-        Kernel of frontier.cu that ends with the arguments
-        ``(queue, other, state, barrier, max_levels)``.
-    blocks : int
-        Blocks to launch, fewer where not as many are resident.
+    blocks : int, optional
+        Blocks to launch, fewer where not as many are resident; by default all that are.
 
     Attributes
     ----------
@@ -36,15 +41,17 @@ class DeviceFrontier:
         What the visitor has found so far.
     """
 
-    def __init__(self, nvertices: int, offsets_dtype: Any, kernel: str, blocks: int) -> None:
-        self._kernels = module.kernels_for(module.FRONTIER, offsets_dtype)
-        self._kernel = kernel
-        self._blocks = min(blocks, self._kernels.resident_blocks(kernel))
+    def __init__(
+        self, kernels: Kernels, search: str, nvertices: int, blocks: int | None = None
+    ) -> None:
+        self._kernels = kernels
+        self._search = Cooperative(kernels, search, most=blocks)
         self._queues = cp.empty((2, max(nvertices, 1)), cp.int32)
         self._flags = cp.empty(nvertices, cp.int32)
-        self._state = cp.zeros(7, cp.int32)
-        self._barrier = cp.zeros(1, cp.uint32)
-        self._seen = cupyx.empty_pinned(7, np.int32)
+        self._board = Board(kernels.struct("SearchState"))
+        self._frontier = kernels.struct("Frontier")(
+            items=self._queues, state=self._board.state, barrier=self._board.barrier
+        )
 
     @staticmethod
     def nbytes(nvertices: int) -> int:
@@ -53,33 +60,44 @@ class DeviceFrontier:
 
     @property
     def level(self) -> int:
-        return int(self._seen[3])
+        return int(self._board.seen["level"])
 
     @property
     def size(self) -> int:
-        return int(self._seen[self.level % 3])
+        return int(self._board.seen["sizes"][self.level % 3])
 
     @property
     def found(self) -> np.ndarray:
-        return self._seen[4:7]
+        return self._board.seen["found"]
 
     def start_from_free(self, mates: cp.ndarray, level: int) -> int:
         """Queue the unmatched vertices by stream compaction; return the kernels launched."""
         length = np.int32(mates.size)
-        grid, block = (self._blocks,), (module.BLOCK,)
-        self._kernels["flag_free"](grid, block, (mates, length, self._flags))
+        grid, block = (self._search.blocks,), (BLOCK,)
+        self._kernels["flag_free"](
+            grid,
+            block,
+            (
+                *(mates, length),  # IN
+                self._flags,  # OUT
+            ),
+        )
         ends = cp.cumsum(self._flags, dtype=cp.int32)
         self._kernels["start_frontier"](
-            grid, block, (ends, length, np.int32(level), self._queues[level & 1], self._state)
+            grid,
+            block,
+            (
+                *(ends, length, np.int32(level)),  # IN
+                self._frontier,  # OUT
+            ),
         )
         return 3
 
     def search(self, *arguments: Any) -> None:
         """Expand a bounded number of levels; `level`, `size` and `found` say where that led."""
-        even, odd = self._queues
-        self._kernels[self._kernel](
-            (self._blocks,),
-            (module.BLOCK,),
-            (*arguments, even, odd, self._state, self._barrier, np.int32(_LEVELS_A_LAUNCH)),
+        self._search(
+            *arguments,
+            self._frontier,  # IN, OUT
+            np.int32(_LEVELS_A_LAUNCH),  # IN
         )
-        self._state.get(out=self._seen)
+        self._board.look()

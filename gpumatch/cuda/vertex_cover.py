@@ -1,23 +1,32 @@
 """König's vertex cover of a maximum matching, by one alternating search on the device.
 
-Z, the cover and the proof are those of `gpumatch.cpu.vertex_cover`; the search is driven by the
-queue of frontier.cuh. Device memory beside the graph: 20 bytes a row and 4 a column.
+From the free rows the search goes along any edge to a column, and from a column along its matched
+edge to a row. The cover is what it does not reach of the rows, and what it reaches of the columns;
+it is as large as the matching, which proves both optimal. Device memory beside the graph: 20 bytes
+a row and 4 a column.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
 import cupy as cp
 
-from gpumatch.cuda import kernels as module
+from gpumatch.contracts import Graph
+from gpumatch.cuda import frontier, memory
 from gpumatch.cuda.frontier import DeviceFrontier
+from gpumatch.cuda.kernels import OFFSETS, Source, kernels_for
 
-_BLOCKS = 2**20  # as many as are resident
+_KERNEL = "search_cover<{Offset}>"
+SOURCE = Source(
+    "vertex_cover.cu",
+    (*frontier.KERNELS, _KERNEL),
+    {"Offset": OFFSETS},
+    structs=frontier.STRUCTS,
+    cooperative=True,
+)
 
 
 def cover(
-    graph: Any, row_to_col: cp.ndarray, col_to_row: cp.ndarray
+    graph: Graph, row_to_col: cp.ndarray, col_to_row: cp.ndarray
 ) -> tuple[cp.ndarray, cp.ndarray]:
     """Rows and columns (bool arrays) of a minimum vertex cover; O(nrows + nnz).
 
@@ -26,18 +35,22 @@ def cover(
     ValueError
         If an augmenting path exists: the matching is not maximum.
     """
-    module.require_memory(DeviceFrontier.nbytes(graph.nrows) + 4 * sum(graph.shape), "the cover")
+    needed = DeviceFrontier.nbytes(graph.nrows) + 4 * sum(graph.shape)
+    memory.require_memory(needed, "the cover")
     row_seen = (row_to_col < 0).astype(cp.int32)
     col_seen = cp.zeros(graph.ncols, cp.int32)
-    kernel = "search_cover<{Offset}>"
-    frontier = DeviceFrontier(graph.nrows, graph.indptr.dtype, kernel, _BLOCKS)
-    frontier.start_from_free(row_to_col, level=0)
+    kernels = kernels_for(SOURCE, Offset=graph.indptr.dtype)
+    search = DeviceFrontier(kernels, _KERNEL, graph.nrows)
+    search.start_from_free(row_to_col, level=0)
     while True:
-        frontier.search(graph.indptr, graph.indices, col_to_row, row_seen, col_seen)
-        if frontier.found[0] > 0:
+        search.search(
+            *(graph.indptr, graph.indices, col_to_row),  # IN
+            *(row_seen, col_seen),  # IN, OUT
+        )
+        if search.found[0] > 0:
             raise ValueError(
                 "the matching is not maximum: an augmenting path reaches column "
-                f"{int(frontier.found[0]) - 1}"
+                f"{int(search.found[0]) - 1}"
             )
-        if frontier.size == 0:
+        if search.size == 0:
             return row_seen == 0, col_seen != 0

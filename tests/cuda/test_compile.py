@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+import gpumatch.cuda
 from gpumatch.cuda import kernels as module
 
 nvrtc = pytest.importorskip("cupy_backends.cuda.libs.nvrtc", reason="CuPy is not installed")
 
-INSTANCES = list(module.every_instance())
+from tests.cuda.sources import every_instance, sources  # noqa: E402  it imports cupy
+
+FOLDER = Path(gpumatch.cuda.__file__).parent
+INSTANCES = list(every_instance())
+IDS = [f"{source.file}-{'-'.join(arguments.values())}" for source, arguments in INSTANCES]
 
 
 def compiled(text: str, names: tuple[str, ...], architecture: str, *definitions: str) -> list[str]:
@@ -29,22 +36,47 @@ def compiled(text: str, names: tuple[str, ...], architecture: str, *definitions:
 
 
 @pytest.mark.parametrize("architecture", ["sm_80", "sm_90", "sm_100"])
-@pytest.mark.parametrize(("source", "offset"), INSTANCES, ids=lambda x: getattr(x, "file", x))
-def test_every_kernel_compiles(source, offset, architecture):
-    names = source.names(offset)
-    lowered = compiled(source.text(), names, architecture)
+@pytest.mark.parametrize(("source", "arguments"), INSTANCES, ids=IDS)
+def test_every_kernel_compiles(source, arguments, architecture):
+    """And the host's mirrors of its structs have the compiler's sizes and offsets."""
+    names = source.names(arguments)
+    text = f"{source.text()}\n{source.layout_assertions(arguments)}"
+    lowered = compiled(text, names, architecture)
     assert len(set(lowered)) == len(names)
 
 
-@pytest.mark.parametrize(
-    "source", [s for s in module.SOURCES if s.cooperative], ids=lambda s: s.file
-)
+@pytest.mark.parametrize("source", [s for s in sources() if s.cooperative], ids=lambda s: s.file)
 def test_barriers_that_some_leave_late_compile(source):
-    names = source.names(next(iter(source.types.values())))
+    names = source.names(next(source.instances()))
     compiled(source.text(), names, "sm_90", "-DGPUMATCH_STAGGER")
 
 
 def test_headers_are_put_in_once():
-    text = module.APSB_APFB.text()
+    text = next(s for s in sources() if s.file == "matching/gpubfs_queue.cu").text()
     assert '#include "' not in text
-    assert text.count("struct Frontier {") == 1
+    assert text.count("struct Queue {") == 1
+
+
+def test_every_cu_file_is_a_source_of_the_module_that_launches_it():
+    files = {path.relative_to(FOLDER).as_posix() for path in FOLDER.rglob("*.cu")}
+    assert sorted(source.file for source in sources()) == sorted(files)
+
+
+def test_headers_that_all_share_know_no_algorithm():
+    for path in FOLDER.glob("*.cu*"):
+        assert '#include "matching' not in path.read_text()
+        assert '#include "assignment' not in path.read_text()
+
+
+@pytest.mark.parametrize("wrong", ["an order", "a type", "a length"])
+def test_a_mirror_that_does_not_fit_is_seen(wrong):
+    """The assertions for one struct, behind another of the same name."""
+    members = {
+        "an order": "int sizes[3]; int found[3]; int level; ",
+        "a type": "int sizes[3]; long long level; int found[3]; ",
+        "a length": "int sizes[2]; int level; int found[3]; ",
+    }[wrong]
+    source = next(s for s in sources() if s.file == "vertex_cover.cu")
+    assertions = "\n".join(source.struct("SearchState").layout_assertions())
+    with pytest.raises(pytest.fail.Exception, match="static assertion failed"):
+        compiled(f"struct SearchState {{ {members} }};\n{assertions}", (), "sm_90")

@@ -19,7 +19,7 @@ from gpumatch.cuda import csr  # noqa: E402  it imports cupy
 def in_pieces(request, monkeypatch):
     """NumPy in the place of CuPy, whose names it shares, and pieces of so many entries."""
     monkeypatch.setattr(csr, "cp", np)
-    monkeypatch.setattr(csr.module, "require_memory", lambda *_: None)
+    monkeypatch.setattr(csr.memory, "require_memory", lambda *_: None)
     monkeypatch.setattr(csr, "_PIECE", request.param)
 
 

@@ -64,7 +64,7 @@ extern "C" __global__ void rounds(int count, int* total, int* wrong, unsigned* b
   for (int round = 1; round <= count; ++round) {
     if (threadIdx.x == 0) atomicAdd(total, 1);
     grid_barrier(barrier);
-    if (*static_cast<volatile int*>(total) != round * static_cast<int>(gridDim.x)) {
+    if (now(*total) != round * static_cast<int>(gridDim.x)) {
       atomicAdd(wrong, 1);
     }
     grid_barrier(barrier);
@@ -90,9 +90,9 @@ struct Distances {
 };
 
 extern "C" __global__ void distances(const int* indptr, const int* indices, int* distance,
-                                     int stop_after, int* queue, int* other, int* sizes,
-                                     int* level, unsigned* barrier, int max_levels) {
-  search_levels(Frontier{{queue, other}, sizes, level, barrier},
+                                     int stop_after, int* queue, int* other,
+                                     SearchState* state, unsigned* barrier, int max_levels) {
+  search_levels(Frontier{{queue, other}, state, barrier},
                 Distances{indptr, indices, distance, stop_after}, max_levels);
 }
 """
@@ -196,14 +196,16 @@ def test_first_frontier_is_the_free_vertices_in_order(length, level):
     import cupy as cp
 
     from gpumatch.cuda.frontier import DeviceFrontier
+    from gpumatch.cuda.vertex_cover import SOURCE
 
     mates = np.random.default_rng(length).integers(-1, 3, length).astype(np.int32)
-    frontier = DeviceFrontier(length, np.dtype(np.int32), "search_cover<{Offset}>", 256)
+    kernels = module.kernels_for(SOURCE, Offset=np.dtype(np.int32))
+    frontier = DeviceFrontier(kernels, "search_cover<{Offset}>", length, 256)
     frontier.start_from_free(cp.asarray(mates), level)
     free = np.flatnonzero(mates == -1)
-    state = frontier._state.get()
-    assert state[3] == level
-    assert state[:3].sum() == state[level % 3] == free.size
+    frontier._board.look()
+    assert frontier.level == level
+    assert frontier._board.seen["sizes"].sum() == frontier.size == free.size
     assert np.array_equal(frontier._queues[level & 1, : free.size].get(), free)
 
 
@@ -219,22 +221,22 @@ def test_levels_are_distances(kernels, blocks, max_levels):
     distance = cp.full(3_000, -1, cp.int32)
     distance[0] = 0
     queues = cp.zeros((2, 3_000), cp.int32)
-    sizes, level, barrier = cp.array([1, 0, 0], cp.int32), cp.zeros(1, cp.int32), cp.zeros(1, "u4")
+    state, barrier = cp.array([1, 0, 0, 0, 0, 0, 0], cp.int32), cp.zeros(1, "u4")
     indptr, indices = (cp.asarray(a.astype(np.int32)) for a in (graph.indptr, graph.indices))
     launches = 0
-    while int(sizes[int(level[0]) % 3]):
+    while int(state[int(state[3]) % 3]):
         launches += 1
         kernels.get_function("distances")(
             (blocks,),
             (module.BLOCK,),
             (
-                *(indptr, indices, distance, np.int32(-1), *queues, sizes, level, barrier),
+                *(indptr, indices, distance, np.int32(-1), *queues, state, barrier),
                 np.int32(max_levels),
             ),
         )
-        assert int(level[0]) <= launches * max_levels
+        assert int(state[3]) <= launches * max_levels
     assert np.array_equal(distance.get(), want)
-    assert int(level[0]) == want.max() + 1
+    assert int(state[3]) == want.max() + 1
 
 
 def test_a_search_ends_when_its_visitor_is_done(kernels):
@@ -242,12 +244,12 @@ def test_a_search_ends_when_its_visitor_is_done(kernels):
 
     path = sp.eye_array(100, k=1, format="csr")
     distance, queues = cp.full(100, -1, cp.int32), cp.zeros((2, 100), cp.int32)
-    sizes, level, barrier = cp.array([1, 0, 0], cp.int32), cp.zeros(1, cp.int32), cp.zeros(1, "u4")
+    state, barrier = cp.array([1, 0, 0, 0, 0, 0, 0], cp.int32), cp.zeros(1, "u4")
     indptr, indices = (cp.asarray(a.astype(np.int32)) for a in (path.indptr, path.indices))
     kernels.get_function("distances")(
         (50,),
         (module.BLOCK,),
-        (indptr, indices, distance, np.int32(9), *queues, sizes, level, barrier, np.int32(1_000)),
+        (indptr, indices, distance, np.int32(9), *queues, state, barrier, np.int32(1_000)),
     )
-    assert int(level[0]) == 10
+    assert int(state[3]) == 10
     assert int(distance.max()) == 10

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from gpumatch.cuda import kernels as module
+cp = pytest.importorskip("cupy")
+
+from gpumatch.cuda import memory  # noqa: E402  it imports cupy
 
 
 @pytest.mark.gpu
 def test_blocks_that_lie_idle_in_a_limited_pool_are_given_back():
-    cp = pytest.importorskip("cupy")
     size = 2**20
     pool = cp.get_default_memory_pool()
     pool.free_all_blocks()
@@ -18,14 +19,13 @@ def test_blocks_that_lie_idle_in_a_limited_pool_are_given_back():
         pool.set_limit(size=pool.total_bytes() + 4 * size)
         cp.cuda.alloc(3 * size)
         assert pool.free_bytes() >= 3 * size
-        module.require_memory(4 * size, "a search")
+        memory.require_memory(4 * size, "a search")
     finally:
         pool.set_limit(size=limit)
 
 
 @pytest.mark.gpu
 def test_memory_is_counted_in_one_piece():
-    cp = pytest.importorskip("cupy")
     size = 2**20
     pool = cp.cuda.MemoryPool()
     pool.set_limit(size=4 * size)
@@ -34,8 +34,8 @@ def test_memory_is_counted_in_one_piece():
         pieces = [cp.cuda.alloc(size) for _ in range(4)]
         del pieces[2], pieces[0]
         assert pool.free_bytes() == 2 * size
-        module.require_memory(size, "a search")
+        memory.require_memory(size, "a search")
         with pytest.raises(MemoryError, match="a search needs 2097152 bytes on GPU"):
-            module.require_memory(2 * size, "a search")
+            memory.require_memory(2 * size, "a search")
         with pytest.raises(MemoryError, match="a search needs 36893488147419103232 bytes on GPU"):
-            module.require_memory(2**65, "a search")
+            memory.require_memory(2**65, "a search")

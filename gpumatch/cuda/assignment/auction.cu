@@ -2,7 +2,7 @@
 // 2009): all bid, then all are awarded, until everybody is served.
 //
 // Persons and objects are here the bidders and what they bid for: rows and columns, or the other way
-// round in the auction that the columns have after the rows' (gpumatch.cpu.assignment.auction tells of both).
+// round in the auction that the columns have after the rows'.
 // A round has the paper's two kernels. Here they are steps of one cooperative kernel that holds many
 // rounds, between grid barriers:
 //
@@ -357,8 +357,8 @@ __global__ void __launch_bounds__(kBlock)
 
 // Predicate of the compaction that makes the first queue: who has no object, and would pay.
 template <typename Cost>
-__global__ void flag_bidders(Auction<typename NumberOf<Cost>::type> a,
-                             const typename NumberOf<Cost>::type* cap, int* flags) {
+__global__ void flag_bidders(Auction<Number<Cost>> a,
+                             const Number<Cost>* cap, int* flags) {
   for (int i = thread_index(); i < a.nbidders; i += thread_count()) {
     flags[i] = a.own_mate[i] < 0 && a.own_dual[i] < *cap;
   }
@@ -366,7 +366,7 @@ __global__ void flag_bidders(Auction<typename NumberOf<Cost>::type> a,
 
 // Its last step, after the prefix sum; and an auction in which nobody has bid yet.
 template <typename Cost>
-__global__ void open_auction(Auction<typename NumberOf<Cost>::type> a, const int* ends) {
+__global__ void open_auction(Auction<Number<Cost>> a, const int* ends) {
   scatter_flagged(ends, a.nbidders, a.bidders[0]);
   for (int j = thread_index(); j < a.nobjects; j += thread_count()) {
     a.best[j] = ordered(a.other_dual[j]);

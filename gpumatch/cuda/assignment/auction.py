@@ -1,12 +1,11 @@
 """Assignment by auction on the GPU: the host's side of auction.cu, which says how rounds are held.
 
-The plan is that of `gpumatch.cpu.assignment.auction`, whose module docstring tells of the epsilons,
-of the columns' auction after the rows', and why integers end exactly: for each epsilon all pairs
-are given up, the rows bid for columns, then the columns left over for rows. Here integers are
-counted in 64-bit multiples of the last epsilon. Costs that are no integers, or too large for that,
-are counted as float64, and their gap is closed from the auction's prices: by the Hungarian
-algorithm or, where the dense matrix that it makes of sparse costs has no room, by the task's
-fallback on the host, if there is one.
+The plan is that of the auction on the CPU, whose module docstring tells of the epsilons, of the
+columns' auction after the rows', and why integers end exactly: for each epsilon all pairs are given
+up, the rows bid for columns, then the columns left over for rows. Here integers are counted in
+64-bit multiples of the last epsilon. Costs that are no integers, or too large for that, are counted
+as float64, and their gap is closed from the auction's prices: by the Hungarian algorithm or, where
+the dense matrix that it makes of sparse costs has no room, by the task's fallback on the host.
 
 Nothing but the kernel's `State` comes to the host before the end.
 
@@ -19,26 +18,44 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import cupy as cp
-import cupyx
 import numpy as np
 
 from gpumatch.arrays import any_true
 from gpumatch.auction_schedule import Precision, close_gaps
-from gpumatch.contracts import AssignmentTask, Solution
-from gpumatch.cuda import kernels as module
+from gpumatch.contracts import AssignmentTask, Control, Costs, Solution
+from gpumatch.cuda import memory
 from gpumatch.cuda.assignment import hungarian
+from gpumatch.cuda.kernels import COSTS, Kernels, Source, kernels_for
+from gpumatch.cuda.launches import Board, Cooperative
 from gpumatch.cuda.matching import cheap
 from gpumatch.cuda.matching import engine as matching_engine
+from gpumatch.cuda.memory import unmatched
 
 __all__ = ["run"]
 
-_ROUNDS_A_LAUNCH = 4096  # the host looks in between: progress, time limit, Ctrl-C
-_ENTRIES_A_LAUNCH = 2**34
-_BITS = 61  # of the numbers that integers are counted in; sums of a few fit
-_BLOCK = 512  # as kBlock in dense_costs.cuh
-_STATE = np.dtype(
-    [(name, np.int32) for name in ("round", "goal", "waiting", "assigned", "without", "pushed")]
+SOURCE = Source(
+    "assignment/auction.cu",
+    (
+        "flag_bidders<{Cost}>",
+        "open_auction<{Cost}>",
+        *(
+            f"{kernel}<{entries}>"
+            for kernel in ("hold_rounds", "least_reduced")
+            for entries in ("Dense<{Cost}, false>", "Dense<{Cost}, true>", "Sparse<{Cost}>")
+        ),
+    ),
+    {"Cost": COSTS},
+    structs=(
+        *("State", "Auction<Number<{Cost}>>", "Terms<Number<{Cost}>>"),
+        *("Dense<{Cost}, false>", "Sparse<{Cost}>"),
+    ),
+    cooperative=True,
 )
+
+_ROUNDS_A_LAUNCH = 4096  # the host looks in between: progress, time limit, Ctrl-C
+_ENTRIES_A_LAUNCH = 2**34  # some hundredths of a second where the memory is read at its speed
+_BITS = 61  # of the numbers that integers are counted in; sums of a few fit
+_BLOCK = SOURCE.constant("kBlock")
 
 
 def run(task: AssignmentTask, *, finish: str = "exact", convergence: str = "counter") -> bool:
@@ -80,7 +97,7 @@ def run(task: AssignmentTask, *, finish: str = "exact", convergence: str = "coun
     return _close_gap(task)
 
 
-def _hold(auction: _Auction, solution: Solution, control: Any) -> bool:
+def _hold(auction: _Auction, solution: Solution, control: Control) -> bool:
     """Hold the auction and keep its result, not its memory; False when stopped."""
     try:
         return auction.run(control)
@@ -101,7 +118,7 @@ def _close_gap(task: AssignmentTask) -> bool:
 def _largest_matching(task: AssignmentTask) -> tuple[cp.ndarray, cp.ndarray] | None:
     """As many pairs as are allowed at once, whatever they cost; None when stopped."""
     graph = task.costs.pattern()
-    mates = module.unmatched(graph.nrows), module.unmatched(graph.ncols)
+    mates = unmatched(graph.nrows), unmatched(graph.ncols)
     matching = task.matching(graph, *mates)
     return mates if cheap.run(matching) and matching_engine.run(matching) else None
 
@@ -117,7 +134,7 @@ class _Side(NamedTuple):
 
     @classmethod
     def of(cls, dual: cp.ndarray) -> _Side:
-        return cls(dual, module.unmatched(dual.size))
+        return cls(dual, unmatched(dual.size))
 
 
 class _Numbers:
@@ -143,7 +160,7 @@ class _Auction:
 
     def __init__(
         self,
-        costs: Any,
+        costs: Costs,
         col_dual: Any,
         limit: float | None,
         precision: Precision,
@@ -155,7 +172,7 @@ class _Auction:
         self.numbers = _Numbers(precision)
         self.is_warm = any_true(col_dual != 0)
         self.all_match = limit is None and nrows == ncols
-        module.require_memory(16 * nrows + 24 * ncols, "the auction")
+        memory.require_memory(16 * nrows + 24 * ncols, "the auction")
         self.rows = _Side.of(cp.empty(nrows, self.numbers.kind))
         self.cols = _Side.of(self.numbers.of_prices(col_dual, precision.farthest / 4))
         self.forward = _Floor(self.rows, self.cols, self._entries(costs), self.reduces)
@@ -166,7 +183,7 @@ class _Auction:
         self.best: tuple[cp.ndarray, cp.ndarray, cp.ndarray] | None = None
         self.assigned = 0
 
-    def run(self, control: Any) -> bool:
+    def run(self, control: Control) -> bool:
         """Go through all epsilons; False when stopped."""
         for epsilon in self.precision.schedule(self.is_warm):
             self.rows.mate.fill(-1)
@@ -184,12 +201,12 @@ class _Auction:
                 return False
         return True
 
-    def _forward(self, epsilon: float, matched: int, control: Any) -> int | None:
+    def _forward(self, epsilon: float, matched: int, control: Control) -> int | None:
         """Let all rows bid for columns."""
         self.rows.dual.fill(-self.numbers.far)
         return self._hold("forward", self.forward, self.no_more_than, epsilon, matched, control)
 
-    def _reverse(self, epsilon: float, matched: int, control: Any) -> int | None:
+    def _reverse(self, epsilon: float, matched: int, control: Control) -> int | None:
         """Let the columns left over with prices below the cap bid for rows."""
         if self.all_match:
             return 0
@@ -208,7 +225,7 @@ class _Auction:
         cap: cp.ndarray,
         epsilon: float,
         matched: int,
-        control: Any,
+        control: Control,
     ) -> int | None:
         """Hold rounds until nobody waits; the rows that were newly assigned, None when stopped."""
         jump, least = self.numbers.of(self.precision.spread), self.numbers.of(epsilon)
@@ -229,7 +246,7 @@ class _Auction:
         )
         return found
 
-    def _entries(self, costs: Any) -> _Entries:
+    def _entries(self, costs: Costs) -> _Entries:
         """Costs in the auction's numbers."""
         has_other_numbers = costs.is_integer and not self.numbers.is_exact
         return _Entries.of(costs.as_float() if has_other_numbers else costs, self.numbers.shift)
@@ -254,7 +271,7 @@ class _Auction:
         row_to_col, col_to_row, price = self.best
         if self.numbers.is_exact:
             price = _rounded(price, row_to_col, self.numbers.shift)
-            price = close_gaps(price, 2 * max(self.costs.largest, abs(self.limit or 0)))
+            price = close_gaps(price, 2 * int(max(self.costs.largest, abs(self.limit or 0))))
         elif self.costs.is_integer:
             farthest = (row_to_col.size + 1) * self.costs.largest
             price = cp.rint(cp.maximum(price, -farthest)).astype(np.int64)
@@ -267,7 +284,7 @@ class _Auction:
 
 
 def _rounded(price: cp.ndarray, row_to_col: cp.ndarray, shift: int) -> cp.ndarray:
-    """Integer prices that keep an assignment optimal; see `gpumatch.cpu.assignment.auction`."""
+    """Integer prices that keep an assignment optimal, as on the CPU."""
     scale = 1 << shift
     is_bad = cp.zeros(scale, np.int8)
     is_bad[(scale - 1 - price[row_to_col[row_to_col >= 0]]) % scale] = 1
@@ -281,35 +298,44 @@ class _Entries(NamedTuple):
     """Costs as the kernels take them: Dense or Sparse of auction_bids.cuh."""
 
     kind: str
-    kernels: module.Kernels
+    kernels: Kernels
     struct: np.ndarray
     arrays: tuple[cp.ndarray, ...]
     total: int
 
     @classmethod
-    def of(cls, costs: Any, shift: int) -> _Entries:
+    def of(cls, costs: Costs, shift: int) -> _Entries:
         """Costs in units of ``2**-shift``."""
         nrows, ncols = costs.shape
-        arrays: tuple[cp.ndarray, ...]
         entries = costs.entries()
         if isinstance(entries, tuple):
-            kind, length = "Sparse<{Cost}>", -(-costs.nnz // nrows)
-            arrays = entries[0].astype(np.int64), *entries[1:]
-        else:
-            pack = 16 // entries.itemsize
-            is_aligned = ncols % pack == 0 and entries.data.ptr % 16 == 0
-            kind, length = f"Dense<{{Cost}}, {str(is_aligned).lower()}>", ncols
-            arrays = (entries,)
-        kernels = module.kernels_for(module.AUCTION, arrays[-1].dtype)
-        struct = module.struct(*arrays, length, shift)
-        return cls(kind, kernels, struct, arrays, arrays[-1].size)
+            indptr, indices, weights = entries[0].astype(np.int64), *entries[1:]
+            kernels = kernels_for(SOURCE, Cost=weights.dtype)
+            struct = kernels.struct("Sparse")(
+                indptr=indptr,
+                indices=indices,
+                weights=weights,
+                length=-(-costs.nnz // nrows),
+                shift=shift,
+            )
+            arrays = indptr, indices, weights
+            return cls("Sparse<{Cost}>", kernels, struct, arrays, weights.size)
+        pack = 16 // entries.itemsize
+        is_aligned = ncols % pack == 0 and entries.data.ptr % 16 == 0
+        kernels = kernels_for(SOURCE, Cost=entries.dtype)
+        struct = kernels.struct("Dense")(values=entries, length=ncols, shift=shift)
+        kind = f"Dense<{{Cost}}, {str(is_aligned).lower()}>"
+        return cls(kind, kernels, struct, (entries,), entries.size)
 
     def least_reduced(self, price: cp.ndarray, nrows: int) -> cp.ndarray:
         """The least of each row's costs, less the prices."""
         least = cp.empty(nrows, price.dtype)
         kernel = f"least_reduced<{self.kind}>"
-        grid = min(-(-32 * nrows // _BLOCK), self.kernels.resident_blocks(kernel, _BLOCK))
-        self.kernels[kernel]((grid,), (_BLOCK,), (self.struct, np.int32(nrows), price, least))
+        launch = Cooperative(self.kernels, kernel, block=_BLOCK, most=-(-32 * nrows // _BLOCK))
+        launch(
+            *(self.struct, np.int32(nrows), price),  # IN
+            least,  # OUT
+        )
         return least
 
 
@@ -318,46 +344,69 @@ class _Floor:
 
     def __init__(self, own: _Side, other: _Side, entries: _Entries, reduces: bool) -> None:
         nown, nother = own.mate.size, other.mate.size
-        module.require_memory(20 * nown + 16 * nother + reduces * (nown + nother), "the auction")
+        memory.require_memory(20 * nown + 16 * nother + reduces * (nown + nother), "the auction")
         self._entries, self._kernels = entries, entries.kernels
-        self._kernel = f"hold_rounds<{entries.kind}>"
-        most = self._kernels.resident_blocks(self._kernel, _BLOCK)
-        self._blocks = max(1, min(most, entries.total // _BLOCK))
+        most = entries.total // _BLOCK
+        rounds = f"hold_rounds<{entries.kind}>"
+        self._hold_rounds = Cooperative(self._kernels, rounds, block=_BLOCK, most=most)
+        self._grid, self._block = (self._hold_rounds.blocks,), (_BLOCK,)
+        self._board = Board(self._kernels.struct("State"))
         self._queues = cp.empty((2, nown), np.int32)
         self._targets = cp.empty(nown, np.int32)
-        self._state = cp.zeros(_STATE.itemsize, np.uint8)
-        self._seen = cupyx.zeros_pinned(_STATE.itemsize, np.uint8)
-        self._arrays = (
-            *(own.dual, other.dual, own.mate, other.mate, *self._queues, self._targets),
-            cp.empty(nown, own.dual.dtype),
-            cp.empty(nother, np.int64),
-            cp.empty(nother, np.uint64),
-            cp.empty(nother + nown, np.uint8) if reduces else np.uintp(0),
-            cp.empty(self._blocks, np.int64),
-            self._state,
-            cp.zeros(1, np.uint32),
+        self._arrays = {  # OUT, then IN
+            "bid_target": self._targets,
+            "bid_offer": cp.empty(nown, own.dual.dtype),
+            "best": cp.empty(nother, np.int64),
+            "winner": cp.empty(nother, np.uint64),
+            "is_served": cp.empty(nother + nown, np.uint8) if reduces else None,
+            "sums": cp.empty(self._hold_rounds.blocks, np.int64),
+        }
+        self._auction = self._kernels.struct("Auction")(
+            nbidders=nown,  # IN
+            nobjects=nother,
+            own_dual=own.dual,  # IN, OUT
+            other_dual=other.dual,
+            own_mate=own.mate,
+            other_mate=other.mate,
+            bidders=self._queues,
+            state=self._board.state,
+            barrier=self._board.barrier,
+            **self._arrays,
         )
-        self._auction = module.struct(nown, nother, *self._arrays)
 
     @property
-    def seen(self) -> np.ndarray:
+    def seen(self) -> np.void:
         """The state as the host has seen it last."""
-        return self._seen.view(_STATE)[0]
+        return self._board.seen
 
     def open(self, cap: cp.ndarray) -> None:
         """Queue who has no mate and a dual below the cap, by stream compaction."""
         flags, ends = self._targets, self._queues[1]
-        self._launch("flag_bidders<{Cost}>", self._auction, cap, flags)
+        self._kernels["flag_bidders<{Cost}>"](
+            self._grid,
+            self._block,
+            (
+                *(self._auction, cap),  # IN
+                flags,  # OUT
+            ),
+        )
         cp.cumsum(flags, dtype=np.int32, out=ends)
-        self._launch("open_auction<{Cost}>", self._auction, ends)
-        self._state.get(out=self._seen)
+        self._kernels["open_auction<{Cost}>"](
+            self._grid,
+            self._block,
+            (
+                self._auction,  # IN, OUT
+                ends,  # IN
+            ),
+        )
+        self._board.look()
 
     def hold_rounds(self, cap: cp.ndarray, jump: Any, epsilon: Any) -> None:
         """A bounded number of rounds."""
-        terms = module.struct(cap, jump, epsilon)
-        bounds = np.int32(_ROUNDS_A_LAUNCH), np.int64(_ENTRIES_A_LAUNCH)
-        self._launch(self._kernel, self._entries.struct, self._auction, terms, *bounds)
-        self._state.get(out=self._seen)
-
-    def _launch(self, kernel: str, *arguments: Any) -> None:
-        self._kernels[kernel]((self._blocks,), (_BLOCK,), arguments)
+        self._hold_rounds(
+            self._entries.struct,  # IN
+            self._auction,  # IN, OUT
+            self._kernels.struct("Terms")(cap=cap, jump=jump, epsilon=epsilon),  # IN
+            *(np.int32(_ROUNDS_A_LAUNCH), np.int64(_ENTRIES_A_LAUNCH)),
+        )
+        self._board.look()

@@ -12,38 +12,8 @@
 #pragma once
 
 #include "assignment/dense_costs.cuh"
-
-template <typename Cost>
-struct NumberOf {
-  using type = long long;
-};
-template <>
-struct NumberOf<float> {
-  using type = double;
-};
-template <>
-struct NumberOf<double> {
-  using type = double;
-};
-
-// Beyond all numbers that occur.
-template <typename Number>
-__device__ Number far();
-template <>
-__device__ inline long long far<long long>() {
-  return kNever;
-}
-template <>
-__device__ inline double far<double>() {
-  return __longlong_as_double(0x7ff0000000000000ll);
-}
-
-__device__ inline long long counted(int cost, int shift) {
-  return static_cast<long long>(cost) << shift;
-}
-__device__ inline long long counted(long long cost, int shift) { return cost << shift; }
-__device__ inline double counted(float cost, int) { return cost; }
-__device__ inline double counted(double cost, int) { return cost; }
+#include "grid.cuh"
+#include "numbers.cuh"
 
 // -- the best of a row ----------------------------------------------------------------------------
 

@@ -12,12 +12,11 @@
 //   Member                  a row in a tree; base: its dual, negative, plus by how much the duals
 //                           had been raised in this search when it joined. Then base + cost -
 //                           dual of the column is the distance of a column that it leads to.
-//   kNever                  beyond all distances
 #pragma once
 
-#include "frontier.cuh"
+#include "grid.cuh"
+#include "numbers.cuh"
 
-constexpr long long kNever = 0x7fffffffffffffffll;
 constexpr int kBlock = 512;
 constexpr int kRowsAtOnce = 8;  // that a thread loads before it looks at one
 
@@ -48,15 +47,6 @@ struct Problem {
   // Whether row i still wants a column: at the limit it may go without.
   __device__ bool wants(int i) const { return row_to_col[i] == -1 && row_dual[i] < limit; }
 };
-
-__device__ inline long long fixed(double, int cost) { return cost; }
-__device__ inline long long fixed(double, long long cost) { return cost; }
-__device__ inline long long fixed(double scale, float cost) {
-  return isinf(cost) ? kNever : __double2ll_rn(scale * static_cast<double>(cost));
-}
-__device__ inline long long fixed(double scale, double cost) {
-  return isinf(cost) ? kNever : __double2ll_rn(scale * cost);
-}
 
 // cost + base where the pair is allowed.
 template <typename Cost>
@@ -124,9 +114,4 @@ __device__ inline void lower_to_least(long long* total, long long number) {
     for (int w = 1; w < static_cast<int>(blockDim.x / kWarp); ++w) number = min(number, of_warp[w]);
     if (number != kNever) atomicMin(total, number);
   }
-}
-
-template <typename T>
-__device__ T now(const T& shared) {
-  return *static_cast<const volatile T*>(&shared);
 }

@@ -74,7 +74,7 @@ struct Queuing {
 // Whether someone earlier has taken the column since; all threads of the block know the same.
 __device__ inline bool has_lost(const Queuing& queue, int col, int place) {
   __shared__ bool is_lost;
-  if (threadIdx.x == 0) is_lost = *(volatile int*)(queue.holder + col) != place;
+  if (threadIdx.x == 0) is_lost = now(queue.holder[col]) != place;
   __syncthreads();
   return is_lost;
 }
@@ -124,7 +124,7 @@ __global__ void take_cheapest(Side<Cost> rows, Side<Cost> cols, Queuing queue, i
       }
       grid_barrier(queue.barrier);
       if (thread_index() == 0) queue.losses[(round + 2) % 3] = 0;
-      if (*(volatile int*)(queue.losses + round % 3) == 0) break;
+      if (now(queue.losses[round % 3]) == 0) break;
     }
     ++round;
     if (threadIdx.x == 0 && col != kNobody) {
@@ -252,7 +252,7 @@ __global__ void switch_in_parallel(Side<Cost> rows, Side<Cost> cols, Conflicts c
       if (key != 0) state->valid[turn] = 1;
     }
     grid_barrier(of_rows.barrier);
-    has_ended = *(volatile int*)(state->valid + turn) == 0;
+    has_ended = now(state->valid[turn]) == 0;
     if (has_ended) break;
     if (thread_index() == 0) {
       const int next = (round + 1) % 3;
@@ -267,10 +267,10 @@ __global__ void switch_in_parallel(Side<Cost> rows, Side<Cost> cols, Conflicts c
     grid_barrier(of_rows.barrier);
     for (int v = thread_index(); v < vertices; v += thread_count()) conflicts.claim[v] = 0;
     evaluate_listed<Cost, kForm>(rows, cols, conflicts.changed_rows,
-                                 *(volatile int*)(state->changed_rows + turn), of_rows);
+                                 now(state->changed_rows[turn]), of_rows);
     if (!of_rows.serves_mates) {
       evaluate_listed<Cost, kForm>(cols, rows, conflicts.changed_cols,
-                                   *(volatile int*)(state->changed_cols + turn), of_cols);
+                                   now(state->changed_cols[turn]), of_cols);
     }
     grid_barrier(of_rows.barrier);
   }
@@ -282,7 +282,7 @@ __global__ void switch_in_parallel(Side<Cost> rows, Side<Cost> cols, Conflicts c
 
 // -- the bound ------------------------------------------------------------------------------------
 
-// Bellman and Ford's relaxation, as in cpu/dgs.py: in each sweep rows get what they pay at least at
+// Bellman and Ford's relaxation: in each sweep rows get what they pay at least at
 // the prices, and prices go down to where no row would rather have the column than its own. The
 // duals of the best sweep are kept.
 //
@@ -318,8 +318,8 @@ struct Prices {
 template <typename Cost>
 __device__ Number<Cost> least_of(const Side<Cost>& own, int vertex, const Number<Cost>* subtracted) {
   const Cost* const costs = own.row(vertex);
-  const Number<Cost> far = Sums<Cost>::far();
-  Number<Cost> least = far;
+  const Number<Cost> beyond = far<Number<Cost>>();
+  Number<Cost> least = beyond;
   for (int first = lane_index(); first < own.others; first += kBatch * kWarp) {
     Cost cost[kBatch];
     Number<Cost> less[kBatch];
@@ -331,7 +331,7 @@ __device__ Number<Cost> least_of(const Side<Cost>& own, int vertex, const Number
     }
 #pragma unroll
     for (int k = 0; k < kBatch; ++k) {
-      if (cost[k] < far) least = min(least, cost[k] - less[k]);
+      if (cost[k] < beyond) least = min(least, cost[k] - less[k]);
     }
   }
   for (int step = kWarp / 2; step > 0; step /= 2) {
@@ -388,7 +388,7 @@ __global__ void sweep_prices(Side<Cost> rows, Side<Cost> cols, Prices<Cost> pric
     }
     add_warps_to(state->missed + turn, missed);
     grid_barrier(prices.barrier);
-    missed = *(volatile double*)(state->missed + turn);
+    missed = now(state->missed[turn]);
     if (thread_index() == 0) {
       state->missed[(sweep + 2) % 3] = 0;
       state->is_moved[(sweep + 2) % 3] = 0;
@@ -403,7 +403,7 @@ __global__ void sweep_prices(Side<Cost> rows, Side<Cost> cols, Prices<Cost> pric
         prices.col_dual[col] = price[col];
       }
     }
-    has_ended = in_vain == kPatience || *(volatile int*)(state->is_moved + turn) == 0;
+    has_ended = in_vain == kPatience || now(state->is_moved[turn]) == 0;
   }
   if (thread_index() == 0) {
     state->sweep = sweep;

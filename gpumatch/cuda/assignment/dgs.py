@@ -1,7 +1,7 @@
 """Deep Greedy Switching on the GPU: the host's side of dgs.cu, which says how it works.
 
 Roverso, Naiem, El-Beltagy, El-Ansary, Haridi, "A GPU-enabled solver for time-constrained linear sum
-assignment problems", INFOS 2010; `gpumatch.cpu.assignment.dgs` describes the algorithm, its start
+assignment problems", INFOS 2010; the module of the CPU describes the algorithm, its start
 and bound. Exchanges that do not conflict are made at once, all on the device, and the host reads
 counters (section V.C). The paper's mixed form makes its exchanges on the CPU: `gpumatch.mixed_dgs`
 hands them in through `solve`. There are three evaluations:
@@ -23,63 +23,67 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import cupy as cp
-import cupyx
 import numpy as np
 
 from gpumatch.arrays import any_true, count_matched
 from gpumatch.bipartite import BipartiteGraph
-from gpumatch.contracts import AssignmentTask
-from gpumatch.cuda import kernels as module
+from gpumatch.contracts import AssignmentTask, Control, Costs
+from gpumatch.cuda import memory
+from gpumatch.cuda.kernels import BLOCK, COSTS, Source, kernels_for
+from gpumatch.cuda.launches import Board, Cooperative
 from gpumatch.cuda.matching import engine as matching_engine
 
 __all__ = ["FORMS", "Evaluator", "Form", "Problem", "run", "solve"]
 
+SOURCE = Source(
+    "assignment/dgs.cu",
+    (
+        "transpose<{Cost}>",
+        "pay<{Cost}>",
+        "take_cheapest<{Cost}>",
+        # who evaluates: a thread a vertex, a thread an exchange, a block a vertex
+        *(f"evaluate<{{Cost}}, {form}>" for form in range(3)),
+        *(f"switch_in_parallel<{{Cost}}, {form}>" for form in range(3)),
+        "sweep_prices<{Cost}>",
+    ),
+    {"Cost": COSTS},
+    structs=(
+        *("Side<{Cost}>", "Evaluation<{Cost}>", "Queuing", "Conflicts", "Prices<{Cost}>"),
+        *("Switching", "Sweeps"),
+    ),
+    cooperative=True,
+)
+
 ROUNDS_A_LAUNCH = 32  # the host looks in between: progress, time limit, Ctrl-C
 WINDOWS_A_LAUNCH = 16
 SWEEPS_A_LAUNCH = 10
-SWEEPS = 20  # at most, as in gpumatch.cpu.assignment.dgs
-_TILE = 16  # as kTile in dgs_differences.cuh
-_NOBODY = 2**31 - 1  # as kNobody in dgs.cu
+SWEEPS = 20  # at most, as on the CPU
+_TILE = SOURCE.constant("kTile")
+_NOBODY = SOURCE.constant("kNobody")
 _BYTES_A_VERTEX = 100
+_SWEEPING_BLOCK = 512  # threads
 _STATIC_BYTES = 2048  # of shared memory, that the kernels take for other things
-
-_SWITCHING = np.dtype(
-    [
-        *((name, np.int32) for name in ("round", "exchanges", "has_ended")),
-        *((name, np.int32, 3) for name in ("valid", "changed_rows", "changed_cols")),
-    ],
-    align=True,
-)
-_SWEEPING = np.dtype(
-    [
-        *((name, np.int32) for name in ("sweep", "in_vain", "has_ended")),
-        ("is_moved", np.int32, 3),
-        ("gap", np.float64),
-        ("missed", np.float64, 3),
-    ],
-    align=True,
-)
 
 
 class Form(NamedTuple):
     """Who evaluates differences."""
 
-    number: int  # kByThread, kByTile or kByBlock in dgs_differences.cuh
+    number: int  # its place among the kernels' forms
     block: int  # threads
     copies_costs: bool  # of a vertex into shared memory
     blocks_a_multiprocessor: int  # at most, where they wait for each other
 
 
 FORMS = {
-    "global": Form(0, 256, False, 2),
-    "shared": Form(1, _TILE * _TILE, False, 4),
-    "block": Form(2, 512, True, 2),
+    "global": Form(SOURCE.constant("kByThread"), 256, False, 2),
+    "shared": Form(SOURCE.constant("kByTile"), _TILE * _TILE, False, 4),
+    "block": Form(SOURCE.constant("kByBlock"), 512, True, 2),
 }
 FORMS["auto"] = FORMS["block"]
 
 
 def run(task: AssignmentTask, *, start: str = "random", evaluation: str = "auto") -> bool:
-    """Assign the rows as `gpumatch.cpu.assignment.dgs.run`; bound what better ones cost.
+    """Assign the rows by exchanges of pairs; bound what better assignments cost.
 
     Parameters
     ----------
@@ -131,7 +135,7 @@ def _wait() -> None:
 
 
 class _Side(NamedTuple):
-    """Side<Cost> in dgs_differences.cuh."""
+    """The arrays of a Side<Cost> in dgs_differences.cuh."""
 
     costs: cp.ndarray
     mate: cp.ndarray
@@ -147,46 +151,57 @@ class _Side(NamedTuple):
         paid, gain = cp.zeros((2, size), idle.dtype)
         return cls(costs, mate, paid, gain, choice, idle)
 
-    def struct(self) -> np.ndarray:
-        arrays = self.mate, self.paid, self.gain, self.choice
-        return module.struct(self.costs, *self.costs.shape, *arrays, self.idle)
-
 
 class Problem:
     """Both sides on the device, and the kernels that know no more than them."""
 
-    def __init__(self, costs: Any, limit: float | None) -> None:
+    def __init__(self, costs: Costs, limit: float | None) -> None:
         values, self.is_complete = costs.dense(), costs.is_complete
         self.nrows, self.ncols = values.shape
         number = np.int64 if costs.is_integer else np.float64
         far = np.iinfo(np.int64).max if costs.is_integer else np.inf
         vertices = self.nrows + self.ncols
-        module.require_memory(
+        memory.require_memory(
             values.nbytes + _BYTES_A_VERTEX * vertices, "the transposed matrix of costs"
         )
-        self.kernels = module.kernels_for(module.DGS, values.dtype)
+        self.kernels = kernels_for(SOURCE, Cost=values.dtype)
         self.barrier = cp.zeros(1, np.uint32)
         self.far, self.must_match = number(far), limit is None
         self.rows = _Side.of(values, number(far if limit is None else limit))
         self.cols = _Side.of(self._transposed(values), number(0))
-        self.sides = self.rows.struct(), self.cols.struct()
+        self.sides = self._struct(self.rows), self._struct(self.cols)
 
-    def launch(self, name: str, *arguments: Any, block: int = module.BLOCK) -> None:
+    def _struct(self, side: _Side) -> np.ndarray:
+        size, others = side.costs.shape
+        return self.kernels.struct("Side")(
+            costs=side.costs,  # IN
+            size=size,
+            others=others,
+            idle=side.idle,
+            mate=side.mate,  # IN, OUT
+            paid=side.paid,
+            gain=side.gain,
+            choice=side.choice,
+        )
+
+    def launch(self, name: str, *arguments: Any, block: int = BLOCK) -> None:
         """As many blocks as are resident: for kernels that go through all they find."""
-        blocks = self.kernels.resident_blocks(name, block)
-        self.kernels[name]((blocks,), (block,), arguments)
+        Cooperative(self.kernels, name, block=block)(*arguments)
 
     def pay(self) -> None:
         """Put in what the mates cost."""
-        self.launch("pay<{Cost}>", *self.sides)
+        self.launch("pay<{Cost}>", *self.sides)  # IN, OUT
 
     def count_matched(self) -> int:
         return count_matched(self.rows.mate)
 
     def _transposed(self, values: cp.ndarray) -> cp.ndarray:
         out = cp.empty((self.ncols, self.nrows), values.dtype)
-        sizes = np.int32(self.nrows), np.int32(self.ncols)
-        self.launch("transpose<{Cost}>", values, *sizes, out)
+        self.launch(
+            "transpose<{Cost}>",
+            *(values, np.int32(self.nrows), np.int32(self.ncols)),  # IN
+            out,  # OUT
+        )
         return out
 
 
@@ -209,14 +224,19 @@ class Evaluator:
         names = [self.name_of(kernel) for kernel in ("evaluate", "switch_in_parallel")]
         for name in names:
             problem.kernels[name].max_dynamic_shared_size_bytes = max(self._shared, 48 * 1024)
-        self._blocks, self.most_blocks = (
-            problem.kernels.resident_blocks(name, form.block, self._shared) for name in names
-        )
+        self._evaluate = self.cooperative("evaluate")
+        self.most_blocks = self.cooperative("switch_in_parallel").blocks
         self._every = tuple(cp.arange(n, dtype=np.int32) for n in costs.shape)
         self._scratch = [self._scratch_for(size) for size in costs.shape]
         self.structs = [
-            module.struct(*scratch, self.room, int(self.serves_mates), problem.barrier)
-            for scratch in self._scratch
+            problem.kernels.struct("Evaluation")(
+                gain=gain,  # OUT, then IN
+                choice=choice,
+                room=self.room,  # IN
+                serves_mates=self.serves_mates,
+                barrier=problem.barrier,
+            )
+            for gain, choice in self._scratch
         ]
 
     def all(self) -> None:
@@ -228,17 +248,26 @@ class Evaluator:
     def rows(self, rows: cp.ndarray) -> None:
         """ADE for some."""
         own, other = self.problem.sides
-        self.launch("evaluate", self._blocks, own, other, *self._listed(rows), self.structs[0])
+        self._evaluate(
+            *(own, other),  # IN, OUT
+            *self._listed(rows),  # IN
+            self.structs[0],
+        )
 
     def cols(self, cols: cp.ndarray) -> None:
         """JDE for some."""
         other, own = self.problem.sides
-        self.launch("evaluate", self._blocks, own, other, *self._listed(cols), self.structs[1])
+        self._evaluate(
+            *(own, other),  # IN, OUT
+            *self._listed(cols),  # IN
+            self.structs[1],
+        )
 
-    def launch(self, kernel: str, blocks: int, *arguments: Any) -> None:
-        """A kernel that evaluates by this form."""
-        function = self.problem.kernels[self.name_of(kernel)]
-        function((blocks,), (self.form.block,), arguments, shared_mem=self._shared)
+    def cooperative(self, kernel: str, most: int | None = None) -> Cooperative:
+        """A kernel that evaluates by this form, of so many blocks at most."""
+        name, block = self.name_of(kernel), self.form.block
+        kernels = self.problem.kernels
+        return Cooperative(kernels, name, block=block, shared=self._shared, most=most)
 
     def name_of(self, kernel: str) -> str:
         return f"{kernel}<{{Cost}}, {self.form.number}>"
@@ -255,7 +284,7 @@ class Evaluator:
         return length if length * itemsize + _STATIC_BYTES <= most else 0
 
     def _scratch_for(self, vertices: int) -> tuple[cp.ndarray, cp.ndarray]:
-        length = max(_TILE * max(self._blocks, self.most_blocks), vertices)
+        length = max(_TILE * max(self._evaluate.blocks, self.most_blocks), vertices)
         return cp.empty(length, self.problem.far.dtype), cp.empty(length, np.int32)
 
 
@@ -291,18 +320,25 @@ def _take_any(problem: Problem, rows: np.ndarray, cols: np.ndarray) -> bool:
     return True
 
 
-def _take_cheapest(problem: Problem, rows: np.ndarray, control: Any) -> bool:
+def _take_cheapest(problem: Problem, rows: np.ndarray, control: Control) -> bool:
     """Give the rows, one after the other, their cheapest free columns; False when stopped."""
     order = cp.asarray(rows, np.int32)
     holder = cp.where(problem.cols.mate < 0, np.int32(_NOBODY), np.int32(-1))
     losses = cp.zeros(3, np.int32)
-    queuing = module.struct(order, rows.size, holder, losses, problem.barrier)
-    name = "take_cheapest<{Cost}>"
-    blocks = min(problem.kernels.resident_blocks(name), max(rows.size, 1))
-    for first in range(0, rows.size, blocks * WINDOWS_A_LAUNCH):
+    queuing = problem.kernels.struct("Queuing")(
+        order=order,  # IN
+        count=rows.size,
+        holder=holder,  # IN, OUT
+        losses=losses,
+        barrier=problem.barrier,
+    )
+    take = Cooperative(problem.kernels, "take_cheapest<{Cost}>", most=rows.size)
+    for first in range(0, rows.size, take.blocks * WINDOWS_A_LAUNCH):
         losses.fill(0)
-        arguments = (*problem.sides, queuing, np.int32(first), np.int32(WINDOWS_A_LAUNCH))
-        problem.kernels[name]((blocks,), (module.BLOCK,), arguments)
+        take(
+            *(*problem.sides, queuing),  # IN, OUT
+            *(np.int32(first), np.int32(WINDOWS_A_LAUNCH)),  # IN
+        )
         if control.tick(problem.count_matched()):
             return False
     return True
@@ -341,41 +377,42 @@ class _Switching:
 
     def __init__(self, problem: Problem, evaluator: Evaluator) -> None:
         vertices = problem.nrows + problem.ncols
-        self._evaluator = evaluator
         multiprocessors = cp.cuda.Device().attributes["MultiProcessorCount"]
         few = evaluator.form.blocks_a_multiprocessor * multiprocessors
-        self._blocks = min(few, evaluator.most_blocks)
+        self._switch = evaluator.cooperative("switch_in_parallel", most=few)
         self._keys, self._claims = cp.zeros((2, vertices), np.uint64)
         self._changed = cp.empty(problem.nrows, np.int32), cp.empty(problem.ncols, np.int32)
-        self._state = cp.zeros(_SWITCHING.itemsize, np.uint8)
-        self._pinned = cupyx.zeros_pinned(_SWITCHING.itemsize, np.uint8)
-        conflicts = module.struct(self._keys, self._claims, *self._changed, self._state)
+        self._board = Board(problem.kernels.struct("Switching"))
+        conflicts = problem.kernels.struct("Conflicts")(
+            key=self._keys,  # OUT, then IN
+            claim=self._claims,
+            changed_rows=self._changed[0],
+            changed_cols=self._changed[1],
+            state=self._board.state,  # IN, OUT
+        )
         self._arguments = *problem.sides, conflicts, *evaluator.structs
 
     @property
     def made(self) -> int:
         """Exchanges since all were evaluated."""
-        return int(self._seen["exchanges"])
+        return int(self._board.seen["exchanges"])
 
     @property
     def rounds(self) -> int:
-        return int(self._seen["round"])
+        return int(self._board.seen["round"])
 
-    @property
-    def _seen(self) -> np.void:
-        return self._pinned.view(_SWITCHING)[0]
-
-    def finish(self, control: Any, matched: int) -> bool:
+    def finish(self, control: Control, matched: int) -> bool:
         """Make rounds until no exchange is left; False when stopped."""
-        self._state.fill(0)
+        self._board.clear()
         while True:
-            self._evaluator.launch(
-                "switch_in_parallel", self._blocks, *self._arguments, np.int32(ROUNDS_A_LAUNCH)
+            self._switch(
+                *self._arguments,  # IN, OUT
+                np.int32(ROUNDS_A_LAUNCH),  # IN
             )
-            self._state.get(out=self._pinned)
+            self._board.look()
             if control.tick(matched):
                 return False
-            if self._seen["has_ended"]:
+            if self._board.seen["has_ended"]:
                 return True
 
 
@@ -388,25 +425,34 @@ def _find_bound(
     price: cp.ndarray,
     row_dual: cp.ndarray,
     col_dual: cp.ndarray,
-    control: Any,
+    control: Control,
 ) -> bool:
     """Put the best duals of some sweeps into row_dual and col_dual; False when stopped."""
     number = price.dtype.type
     lowered = cp.empty_like(price)
     held, minima = cp.empty((2, problem.nrows), number)
-    pinned = cupyx.zeros_pinned(_SWEEPING.itemsize, np.uint8)
-    seen = pinned.view(_SWEEPING)[0]
-    seen["gap"] = np.inf
-    state = cp.asarray(pinned)
-    arguments = module.struct(
-        *(price, lowered, held, minima, row_dual, col_dual),
-        *(number(-(problem.nrows + 1) * largest), state, problem.barrier),
+    board = Board(problem.kernels.struct("Sweeps"))
+    board.seen["gap"] = np.inf
+    board.tell()
+    prices = problem.kernels.struct("Prices")(
+        price=(price, lowered),  # IN, OUT
+        held=held,  # OUT, then IN
+        minima=minima,
+        row_dual=row_dual,  # OUT
+        col_dual=col_dual,
+        lowest=number(-(problem.nrows + 1) * largest),  # IN
+        state=board.state,  # IN, OUT
+        barrier=problem.barrier,
     )
+    sweep = Cooperative(problem.kernels, "sweep_prices<{Cost}>", block=_SWEEPING_BLOCK)
     matched = problem.count_matched()
     is_stopped = False
-    while not (is_stopped or seen["has_ended"] or seen["sweep"] == SWEEPS):
-        sweeps = np.int32(min(SWEEPS_A_LAUNCH, SWEEPS - seen["sweep"]))
-        problem.launch("sweep_prices<{Cost}>", *problem.sides, arguments, sweeps, block=512)
-        state.get(out=pinned)
+    while not (is_stopped or board.seen["has_ended"] or board.seen["sweep"] == SWEEPS):
+        sweep(
+            *problem.sides,  # IN
+            prices,  # IN, OUT
+            np.int32(min(SWEEPS_A_LAUNCH, SWEEPS - board.seen["sweep"])),  # IN
+        )
+        board.look()
         is_stopped = control.tick(matched)
     return not is_stopped

@@ -14,28 +14,12 @@
 //                           and what v takes; -1: v drops its mate
 #pragma once
 
-#include "frontier.cuh"
+#include "grid.cuh"
+#include "numbers.cuh"
 
 constexpr int kTile = 16;
 constexpr int kBatch = 8;       // costs that a thread reads at a time
 constexpr int kMostWarps = 32;  // of a block
-
-// What costs are added up in, and what is above all of them.
-template <typename Cost>
-struct Sums {
-  using Number = long long;
-  __device__ static Number far() { return 0x7fffffffffffffffll; }
-};
-template <>
-struct Sums<double> {
-  using Number = double;
-  __device__ static Number far() { return __longlong_as_double(0x7ff0000000000000ll); }
-};
-template <>
-struct Sums<float> : Sums<double> {};
-
-template <typename Cost>
-using Number = typename Sums<Cost>::Number;
 
 template <typename Cost>
 struct Side {
@@ -68,8 +52,8 @@ struct Evaluation {
 template <typename Cost>
 __device__ Number<Cost> saving(Number<Cost> paid, Number<Cost> also_paid, Number<Cost> cost,
                                Number<Cost> rest) {
-  const Number<Cost> far = Sums<Cost>::far();
-  return cost >= far || rest >= far ? 0 : paid + also_paid - (cost + rest);
+  const Number<Cost> beyond = far<Number<Cost>>();
+  return cost >= beyond || rest >= beyond ? 0 : paid + also_paid - (cost + rest);
 }
 
 // What is gained when a vertex drops its mate.
@@ -278,7 +262,7 @@ __device__ void evaluate_by_block(const Side<Cost>& own, const Side<Cost>& other
   }
 }
 
-constexpr int kByThread = 0, kByTile = 1, kByBlock = 2;
+enum Form { kByThread, kByTile, kByBlock };
 
 // ADE of the listed agents, or JDE of the listed jobs.
 template <typename Cost, int kForm>

@@ -18,66 +18,62 @@ from __future__ import annotations
 import dataclasses
 import math
 from abc import ABC, abstractmethod
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import cupy as cp
-import cupyx
 import numpy as np
 
 from gpumatch.arrays import any_true, count_matched
-from gpumatch.contracts import AssignmentTask, Solution
-from gpumatch.cuda import kernels as module
+from gpumatch.contracts import AssignmentTask, Control, Costs, Solution
+from gpumatch.cuda import memory
+from gpumatch.cuda.kernels import BLOCK, COSTS, Kernels, Source, blocks_for, kernels_for
+from gpumatch.cuda.launches import Board, Cooperative, record_seconds
+from gpumatch.cuda.memory import unmatched
 
 __all__ = ["Patience", "run_classical", "run_tree"]
 
+REDUCTION = Source(
+    "assignment/hungarian_reduction.cu",
+    ("row_minima<{Cost}>", "column_minima<{Cost}>"),
+    {"Cost": COSTS},
+    structs=("Problem<{Cost}>",),
+)
+CLASSICAL = Source(
+    "assignment/hungarian_classical.cu",
+    # costs; whether rows begin at multiples of 16 bytes
+    ("hungarian_classical<{Cost}, false>", "hungarian_classical<{Cost}, true>"),
+    {"Cost": COSTS},
+    structs=("State", "Member", "Problem<{Cost}>", "Trees", "Adjacency"),
+    cooperative=True,
+)
+TREE = Source(
+    "assignment/hungarian_tree.cu",
+    ("hungarian_tree<{Cost}, false>", "hungarian_tree<{Cost}, true>"),
+    {"Cost": COSTS},
+    structs=("State", "Member", "Problem<{Cost}>", "Trees", "Slacks", "Level", "Search"),
+    cooperative=True,
+)
+
 _STEPS_A_LAUNCH = 256  # the host looks in between: progress, time limit, Ctrl-C
-_TRACE = (4096, 5)  # as kTraceLength and kTraceWidth in hungarian_paths.cuh
-_BLOCK = 512  # as kBlock in dense_costs.cuh
+_TRACE = TREE.constant("kTraceLength"), TREE.constant("kTraceWidth")
+_BLOCK = TREE.constant("kBlock")
 _FAR = np.uint64(2**64 - 1)  # kFar in hungarian_tree.cu
-_NEVER = np.int64(2**63 - 1)  # forbids a pair among integers: kNever in dense_costs.cuh
-_CHECK, _DONE, _FULL, _TOO_FINE = 0, 6, 7, 8  # stages that the host knows
-_AT_NEAREST_LEAF, _AT_SECOND_LEAF, _ANYWHERE = range(3)  # Ending in hungarian_tree.cu
+_NEVER = np.int64(TREE.constant("kNever"))  # forbids a pair among integers
+# Stages that the host knows, which both variants number alike.
+_CHECK, _DONE, _FULL, _TOO_FINE = map(TREE.constant, ("kCheck", "kDone", "kFull", "kTooFine"))
+_AT_NEAREST_LEAF, _AT_SECOND_LEAF, _ANYWHERE = map(
+    TREE.constant, ("kAtNearestLeaf", "kAtSecondLeaf", "kAnywhere")
+)
 _PARTS = ("compression", "forward", "reverse and augmentation", "dual update")
-_UNIT_BITS = 57  # of the largest cost
-_ROOM_BITS = 60  # of duals that need not be watched closely
+_UNIT_BITS = 57  # of the largest cost: finer than float64 is there, and leaves room for duals
+_ROOM_BITS = 60  # of duals that need not be watched closely: sums of a few fit 64 bits
 _MOST_BITS = 1000  # 2.0**bits is a number
 _ADOPTIONS = 4  # times that given prices are mended before they are given up
 _EDGES_A_ROW = 64  # that the adjacency has room for at first
 
-_STATE = np.dtype(
-    [
-        *((name, np.int32) for name in ("stage", "step", "phase", "matched")),
-        *((name, np.int32) for name in ("levels", "updates", "scans")),
-        *((name, np.int32) for name in ("roots", "members", "leaves", "found_leaves")),
-        ("sizes", np.int32, 3),
-        ("bases", np.int32, 3),
-        ("is_stale", np.int32),
-        ("is_too_fine", np.int32),
-        ("adjacent", np.int64),
-        ("least", np.int64),
-        ("clock", np.int64),
-        ("spent", np.int64, len(_PARTS)),
-    ],
-    align=True,
-)
-_LEVEL = np.dtype(
-    [
-        *((name, np.int32) for name in ("size", "found", "again")),
-        *((name, np.uint64) for name in ("least", "bound", "last")),
-    ],
-    align=True,
-)
-_SEARCH = np.dtype(
-    [
-        *((name, np.uint64) for name in ("reach", "last", "end", "limit", "spread")),
-        *((name, np.int32) for name in ("roots", "size", "grown", "leaves", "depth")),
-    ],
-    align=True,
-)
-
 
 class Patience(NamedTuple):
-    """How many steps a search is given: till nine rows in ten have a column, and in all."""
+    """How many steps a search is given: until nine rows in ten have a column, and in all."""
 
     for_most: int
     in_all: int
@@ -179,7 +175,7 @@ class _Units:
         return fixed if self.is_integer else cp.ldexp(fixed.astype(np.float64), -self.bits)
 
 
-def _attempts(costs: Any, limit: float | None) -> list[_Units]:
+def _attempts(costs: Costs, limit: float | None) -> list[_Units]:
     """The units to try: first the finest; last those whose duals are sure to fit.
 
     Let c be the largest cost or limit, in units, and n the rows. While searches end at the nearest
@@ -218,19 +214,26 @@ class _Problem:
         self.nrows, self.ncols = values.shape
         self.limit = _NEVER if limit is None else np.int64(_fixed_limit(limit, units))
         self.all_match = limit is None and self.nrows == self.ncols
-        self.kernels = module.kernels_for(module.HUNGARIAN_REDUCTION, values.dtype)
-        self.row_to_col = module.unmatched(self.nrows)
+        self.kernels = kernels_for(REDUCTION, Cost=values.dtype)
+        self.row_to_col = unmatched(self.nrows)
         self.col_to_row = start.col_to_row.copy()
         self.row_dual = cp.zeros(self.nrows, np.int64)
         self.col_dual = units.fixed(units.lifted(start.col_dual))
         cp.clip(self.col_dual, -units.most_given, units.most_given, out=self.col_dual)
 
     def struct(self) -> np.ndarray:
-        """Problem<Cost> in dense_costs.cuh."""
-        return module.struct(
-            *(self.values, self.nrows, self.ncols, self.units.scale),
-            *(self.limit, np.int64(self.units.most)),
-            *(self.row_to_col, self.col_to_row, self.row_dual, self.col_dual),
+        """Problem<Cost> of dense_costs.cuh, which all sources here share."""
+        return self.kernels.struct("Problem")(
+            values=self.values,  # IN
+            nrows=self.nrows,
+            ncols=self.ncols,
+            scale=self.units.scale,
+            limit=self.limit,
+            most=self.units.most,
+            row_to_col=self.row_to_col,  # IN, OUT
+            col_to_row=self.col_to_row,
+            row_dual=self.row_dual,
+            col_dual=self.col_dual,
         )
 
     def reduce(self) -> None:
@@ -275,18 +278,29 @@ class _Problem:
         return False
 
     def _reduce_rows(self) -> None:
-        grid = module.blocks_for(32 * self.nrows)
-        arguments = (self.struct(), self.row_dual)
-        self.kernels["row_minima<{Cost}>"]((grid,), (module.BLOCK,), arguments)
+        self.kernels["row_minima<{Cost}>"](
+            (blocks_for(32 * self.nrows),),
+            (BLOCK,),
+            (
+                self.struct(),  # IN
+                self.row_dual,  # OUT
+            ),
+        )
         cp.minimum(self.row_dual, self.limit, out=self.row_dual)
         self.row_dual[self.row_dual == _NEVER] = 0  # no pair is allowed
 
     def _reduce_columns(self) -> None:
         self.col_dual.fill(_NEVER)
-        blocks = -(-self.ncols // module.BLOCK)
-        shares = max(1, min(self.nrows, module.blocks_for(2**31) // blocks))
-        arguments = (self.struct(), self.col_dual)
-        self.kernels["column_minima<{Cost}>"]((blocks, shares), (module.BLOCK,), arguments)
+        blocks = -(-self.ncols // BLOCK)
+        shares = max(1, min(self.nrows, blocks_for(2**31) // blocks))
+        self.kernels["column_minima<{Cost}>"](
+            (blocks, shares),
+            (BLOCK,),
+            (
+                self.struct(),  # IN
+                self.col_dual,  # IN, OUT
+            ),
+        )
         self.col_dual[self.col_dual == _NEVER] = 0
         cp.minimum(self.col_dual, self.units.most_given, out=self.col_dual)
 
@@ -301,66 +315,70 @@ def _fixed_limit(limit: float, units: _Units) -> int:
 class _Search(ABC):
     """The trees of a search on the device, and its launches."""
 
-    source: module.Source
+    source: Source
     kernel: str
 
     def __init__(self, problem: _Problem) -> None:
         nrows, ncols = problem.nrows, problem.ncols
         self.problem = problem
-        module.require_memory(self.bytes_needed(nrows, ncols), "the Hungarian algorithm")
+        memory.require_memory(self.bytes_needed(nrows, ncols), "the Hungarian algorithm")
         pack = 16 // problem.values.itemsize
         is_aligned = ncols % pack == 0 and problem.values.data.ptr % 16 == 0
-        kernels = module.kernels_for(self.source, problem.values.dtype)
-        name = self.kernel.format(str(is_aligned).lower())
-        self._kernel = kernels[name]
-        most = min(kernels.resident_blocks(name, _BLOCK), _most_blocks())
-        self._blocks = max(1, min(most, nrows * (ncols // _BLOCK + 1)))
+        self.kernels = kernels_for(self.source, Cost=problem.values.dtype)
+        self._kernel = Cooperative(
+            self.kernels,
+            self.kernel.format(str(is_aligned).lower()),
+            block=_BLOCK,
+            most=min(_most_blocks(), nrows * (ncols // _BLOCK + 1)),
+        )
         self.rows = cp.empty((2, nrows), np.int32)
         self.cols = cp.empty((2, ncols), np.int32)
-        self.members = cp.empty((nrows, 2), np.int64)
+        self.members = _members(self.kernels, nrows)
         self.leaves = cp.empty(nrows + ncols, np.int32)
-        self.trace = cp.zeros(_TRACE, np.int32)
-        self._barrier = cp.zeros(1, np.uint32)
-        self.state = cp.zeros(_STATE.itemsize, np.uint8)
-        self._seen = cupyx.zeros_pinned(_STATE.itemsize, np.uint8)
-        self._trees = module.struct(
-            *(self.members, self.leaves, *self.rows, *self.cols),
-            *(self.state, self.trace, self._barrier),
+        self.board = Board(self.kernels.struct("State"), _TRACE)
+        self._trees = self.kernels.struct("Trees")(
+            members=self.members,  # OUT, then IN
+            leaves=self.leaves,
+            row_pred=self.rows[0],
+            row_next=self.rows[1],
+            col_pred=self.cols[0],
+            col_next=self.cols[1],
+            state=self.board.state,  # IN, OUT
+            trace=self.board.trace,  # OUT
+            barrier=self.board.barrier,
         )
         self._started_with = count_matched(problem.col_to_row)
         self.seen["matched"] = self._started_with
         self.seen["least"] = _NEVER
         self.seen["is_stale"] = 1
-        self.tell()
+        self.board.tell()
 
     @staticmethod
     def bytes_needed(nrows: int, ncols: int) -> int:
         return 28 * nrows + 12 * ncols
 
     @property
-    def seen(self) -> np.ndarray:
+    def seen(self) -> np.void:
         """The state as the host has seen it last."""
-        return self._seen.view(_STATE)[0]
+        return self.board.seen
 
     @property
     def is_too_fine(self) -> bool:
         return bool(self.seen["stage"] == _TOO_FINE)
 
-    def tell(self) -> None:
-        """Put the state that the host has seen, and changed, onto the device."""
-        self.state.set(self._seen)
-
     @abstractmethod
-    def arguments(self) -> tuple[Any, ...]:
+    def own_struct(self) -> np.ndarray:
         """What the kernel takes beside problem and trees."""
 
     def go_on(self) -> None:
         """Make a bounded number of steps."""
-        arguments = (self.problem.struct(), self._trees, *self.arguments())
-        self._kernel((self._blocks,), (_BLOCK,), (*arguments, np.int32(_STEPS_A_LAUNCH)))
-        self.state.get(out=self._seen)
+        self._kernel(
+            *(self.problem.struct(), self._trees, self.own_struct()),  # IN, OUT
+            np.int32(_STEPS_A_LAUNCH),  # IN
+        )
+        self.board.look()
 
-    def finish(self, control: Any, patience: Patience | None = None) -> bool:
+    def finish(self, control: Control, patience: Patience | None = None) -> bool:
         """Go on until the search is done; False when `control` or impatience stops it before."""
         while self.seen["stage"] < _DONE:
             if control.tick(int(self.seen["matched"])):
@@ -371,15 +389,14 @@ class _Search(ABC):
             self.go_on()
         return True
 
-    def report(self, control: Any) -> None:
+    def report(self, control: Control) -> None:
         """Tell `control` of the iterations, and of the time that each part took."""
         matched = self._started_with
-        trace = self.trace[: int(self.seen["phase"])].get().tolist()
-        for levels, found, updates, gained, scans in trace:
+        records = self.board.records(int(self.seen["phase"]))
+        for levels, found, updates, gained, scans in records:
             matched += gained
             control.phase(levels=levels, scans=scans, found=found, matched=matched, updates=updates)
-        for name, spent in zip(_PARTS, self.seen["spent"].tolist()):
-            control.seconds[name] = control.seconds.get(name, 0.0) + spent * 1e-9
+        record_seconds(control, _PARTS, self.seen["spent"])
 
 
 def _most_blocks() -> int:
@@ -387,8 +404,13 @@ def _most_blocks() -> int:
     return cp.cuda.Device().attributes["MultiProcessorCount"]
 
 
+def _members(kernels: Kernels, count: int) -> cp.ndarray:
+    """Room for so many of the kernels' `Member`."""
+    return cp.empty((count, kernels.struct("Member").nbytes), np.uint8)
+
+
 class _Tree(_Search):
-    source = module.HUNGARIAN_TREE
+    source = TREE
     kernel = "hungarian_tree<{{Cost}}, {}>"
 
     def __init__(self, problem: _Problem) -> None:
@@ -396,11 +418,11 @@ class _Tree(_Search):
         self.dist = cp.empty((2, problem.ncols), np.uint64)
         self.col_root = cp.empty(problem.ncols, np.int32)
         self.first_leaf = cp.empty(problem.nrows, np.uint64)
-        self.frontier = cp.empty((2, problem.nrows, 2), np.int64)
-        made = np.zeros(3, _LEVEL)
+        self.frontier = [_members(self.kernels, problem.nrows) for _ in range(2)]
+        made = np.zeros(3, TREE.struct("Level").dtype)
         made["least"] = made["bound"] = _FAR
         self.made = cp.asarray(made.view(np.uint8))
-        start = np.zeros(1, _SEARCH)
+        start = np.zeros(1, TREE.struct("Search").dtype)
         start["spread"] = problem.units.largest
         self.search = cp.asarray(start.view(np.uint8))
         self.ending = _ANYWHERE if problem.all_match else _AT_SECOND_LEAF
@@ -411,18 +433,22 @@ class _Tree(_Search):
     def bytes_needed(nrows: int, ncols: int) -> int:
         return _Search.bytes_needed(nrows, ncols) + 40 * nrows + 20 * ncols
 
-    def arguments(self) -> tuple[Any, ...]:
-        return (
-            module.struct(
-                *(*self.dist, *self.frontier, self.made, self.search),
-                *(np.int64(self.problem.units.most_distance), self.ending),
-                *(self.col_root, self.first_leaf),
-            ),
+    def own_struct(self) -> np.ndarray:
+        return self.kernels.struct("Slacks")(
+            dist=self.dist[0],  # OUT, then IN
+            joined_at=self.dist[1],
+            frontier=self.frontier,
+            made=self.made,  # IN, OUT
+            search=self.search,
+            most=self.problem.units.most_distance,  # IN
+            ending=self.ending,
+            col_root=self.col_root,  # OUT, then IN
+            first_leaf=self.first_leaf,
         )
 
 
 class _Classical(_Search):
-    source = module.HUNGARIAN_CLASSICAL
+    source = CLASSICAL
     kernel = "hungarian_classical<{{Cost}}, {}>"
 
     def __init__(self, problem: _Problem) -> None:
@@ -434,9 +460,13 @@ class _Classical(_Search):
     def bytes_needed(nrows: int, ncols: int) -> int:
         return _Search.bytes_needed(nrows, ncols) + (16 + 4 * _EDGES_A_ROW) * nrows
 
-    def arguments(self) -> tuple[Any, ...]:
-        room = np.int64(self.adjacency.size)
-        return (module.struct(self.adjacency, *self.bounds, room),)
+    def own_struct(self) -> np.ndarray:
+        return self.kernels.struct("Adjacency")(
+            cols=self.adjacency,  # OUT, then IN
+            begin=self.bounds[0],
+            end=self.bounds[1],
+            room=self.adjacency.size,  # IN
+        )
 
     def go_on(self) -> None:
         super().go_on()
@@ -447,7 +477,7 @@ class _Classical(_Search):
         """Room for twice the edges that the compression has counted, and again from the check."""
         room = 3 * int(self.seen["adjacent"])
         del self.adjacency
-        module.require_memory(4 * room, "the adjacency of the Hungarian algorithm")
+        memory.require_memory(4 * room, "the adjacency of the Hungarian algorithm")
         self.adjacency = cp.empty(room, np.int32)
         self.seen["stage"] = _CHECK
-        self.tell()
+        self.board.tell()

@@ -9,7 +9,7 @@
 //   kCheck       Algorithm 2, the optimality check; the roots are queued, the arrays reset
 //   kCompress    Z by stream compaction (section 3.3): the predicate is that the slack is 0, the
 //                place of an edge in its row comes from counting the warp's ballots, and the row's
-//                place in Z from one counter, for in which order the rows stand is of no account
+//                place in Z from one counter, because the order of the rows is of no account
 //   kForward     Algorithm 3: a level's expansion and contraction, by expand() and a visitor
 //   kDualUpdate  Algorithms 7 and 8: the least slack between rows and columns that are uncovered;
 //                then it is added to the duals of the trees' rows and subtracted from those of
@@ -25,6 +25,7 @@
 // A launch makes a bounded number of steps and leaves in `State` where it stands, so that the host
 // can look in between. At each of these points the pairs are a matching, and tight.
 #include "assignment/hungarian_paths.cuh"
+#include "frontier.cuh"
 
 constexpr int kAlone = 256;         // a frontier that one block expands alone
 constexpr int kAloneLevels = 64;    // and for how many levels at a time
@@ -188,33 +189,6 @@ __device__ void check(const Problem<Cost>& p, const Trees& t, int* size) {
   }
 }
 
-struct Segment {
-  int base;
-  int size;
-};
-
-// Expand level after level with one block while the frontier stays small.
-template <typename Cost>
-__device__ Segment search_alone(Alternating<Cost> visitor, Member* members, Segment frontier,
-                                Tally* tally) {
-  __shared__ int sizes[2];
-  int level = 0;
-  do {
-    int* size = sizes + (level & 1);
-    if (threadIdx.x == 0) *size = 0;
-    __syncthreads();
-    const int next = frontier.base + frontier.size;
-    visitor.out = {members + next, size};
-    expand(own_block(), members + frontier.base, frontier.size, visitor);
-    ++tally->levels;
-    tally->scans += frontier.size;
-    __syncthreads();
-    frontier = {next, *size};
-    ++level;
-  } while (frontier.size != 0 && frontier.size <= kAlone && level < kAloneLevels);
-  return frontier;
-}
-
 template <typename Cost, bool kAligned>
 __global__ void __launch_bounds__(kBlock)
     hungarian_classical(Problem<Cost> p, Trees t, Adjacency z, int max_steps) {
@@ -288,10 +262,12 @@ __global__ void __launch_bounds__(kBlock)
           ++tally.levels;
           tally.scans += frontier.size;
         } else if (blockIdx.x == 0) {
-          const Segment left = search_alone(visitor, t.members, frontier, &tally);
+          const Advance end = expand_alone(visitor, t.members, frontier, kAlone, kAloneLevels);
+          tally.levels += end.levels;
+          tally.scans += end.visited;
           if (is_first) {
-            state.bases[step % 3] = left.base;
-            made = left.size;
+            state.bases[step % 3] = end.frontier.base;
+            made = end.frontier.size;
           }
         }
         if (is_first) state.least = kNever;

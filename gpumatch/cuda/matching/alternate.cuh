@@ -8,7 +8,7 @@
 // that of all walks towards a root at least one arrives: the matching grows by one a root reached.
 #pragma once
 
-#include "frontier.cuh"
+#include "grid.cuh"
 
 // With kPaths only the end that its root's entry in levels[] names is walked from. Returns the
 // number of ends this thread saw.

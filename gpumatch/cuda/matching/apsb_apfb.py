@@ -17,19 +17,52 @@ Device memory beside the graph and both mate arrays: 4 bytes a row (predecessor)
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
 import cupy as cp
-import cupyx
 import numpy as np
 
 from gpumatch.arrays import count_matched
-from gpumatch.contracts import MatchingTask
-from gpumatch.cuda import kernels as module
+from gpumatch.contracts import Graph, MatchingTask
+from gpumatch.cuda import frontier, memory
 from gpumatch.cuda.frontier import DeviceFrontier
+from gpumatch.cuda.kernels import BLOCK, OFFSETS, Source, blocks_for, kernels_for
+from gpumatch.cuda.launches import Board
 
-_BATCH = 16  # as kBatch in apsb_apfb.cu
+SCANS = Source(
+    "matching/apsb_apfb.cu",
+    (
+        "init_bfs_array_kernel<false, false>",
+        "init_bfs_array_kernel<true, false>",
+        "init_bfs_array_kernel<true, true>",
+        "next_batch",
+        # offsets; roots (WR), the ends' rows in the roots' entries, stop at the shortest (APsB)
+        "gpubfs_kernel<{Offset}, false, false, false>",
+        "gpubfs_kernel<{Offset}, false, false, true>",
+        "gpubfs_kernel<{Offset}, true, false, false>",
+        "gpubfs_kernel<{Offset}, true, true, true>",
+        "alternate_kernel<false>",
+        "alternate_kernel<true>",
+        "fix_matching_kernel",
+    ),
+    {"Offset": OFFSETS},
+    structs=("Counters", "Search<{Offset}>"),
+)
+QUEUES = Source(
+    "matching/gpubfs_queue.cu",
+    (
+        *frontier.KERNELS,
+        "search_gpubfs_wr<{Offset}, false, false>",
+        "search_gpubfs_wr<{Offset}, true, true>",
+    ),
+    {"Offset": OFFSETS},
+    structs=(*frontier.STRUCTS, "Search<{Offset}>"),
+    cooperative=True,
+)
+
+_BATCH = SCANS.constant("kBatch")
 _CT_BLOCKS = 256  # the paper's constant number of blocks
 
 
@@ -60,10 +93,10 @@ def run(task: MatchingTask, *, algorithm: str, launch: str, frontier: str = "sca
     The matching found depends on the order in which the device runs its threads; `seed` and
     `threads` have no part in it.
     """
-    graph, row_to_col, col_to_row, control = task.graph, *task.mates, task.control
+    control = task.control
     make = QueuedPhases if frontier == "queue" else ScannedPhases
-    search = make(graph, row_to_col, col_to_row, VARIANTS[algorithm], launch)
-    matched = count_matched(row_to_col)
+    search = make(task.graph, *task.mates, VARIANTS[algorithm], launch)
+    matched = count_matched(task.row_to_col)
     is_stuck = False
     path_found = True
     while path_found:
@@ -90,9 +123,11 @@ def run(task: MatchingTask, *, algorithm: str, launch: str, frontier: str = "sca
 class _Phases:
     """The arrays of a search and the kernels that end a phase, shared by both drivers."""
 
+    source: Source
+
     def __init__(
         self,
-        graph: Any,
+        graph: Graph,
         row_to_col: cp.ndarray,
         col_to_row: cp.ndarray,
         variant: Variant,
@@ -100,18 +135,17 @@ class _Phases:
     ) -> None:
         nrows, ncols = graph.shape
         need = 4 * (nrows + ncols * (1 + variant.roots)) + self.extra_bytes(ncols)
-        module.require_memory(need, "the search")
+        memory.require_memory(need, "the search")
         self.graph, self.variant = graph, variant
         self.row_to_col, self.col_to_row = row_to_col, col_to_row
         self.levels = cp.empty(ncols, cp.int32)
         self.root = cp.empty(ncols if variant.roots else 1, cp.int32)
         self.predecessor = cp.empty(nrows, cp.int32)
-        self.kernels = module.kernels_for(module.APSB_APFB, graph.col_indptr.dtype)
+        self.kernels = kernels_for(SCANS, Offset=graph.col_indptr.dtype)
         self.col_grid = self.row_grid = (_CT_BLOCKS,)
         if launch == "mt":
-            self.col_grid, self.row_grid = (module.blocks_for(ncols),), (module.blocks_for(nrows),)
-        self.counters = cp.zeros(2 * _BATCH + 3, cp.int32)
-        self.tally = self.counters[2 * _BATCH + 1 :]  # kEnds, kMatched
+            self.col_grid, self.row_grid = (blocks_for(ncols),), (blocks_for(nrows),)
+        self.board = Board(SCANS.struct("Counters"))
         self.was_stopped = False
         self.launches = self.levels_run = 0
 
@@ -120,7 +154,7 @@ class _Phases:
         return 0
 
     def launch(self, kernel: str, grid: tuple[int], *arguments: Any) -> None:
-        self.kernels[kernel](grid, (module.BLOCK,), arguments)
+        self.kernels[kernel](grid, (BLOCK,), arguments)
         self.launches += 1
 
     def init_bfs_array(self) -> None:
@@ -128,74 +162,69 @@ class _Phases:
         self.launch(
             _instance("init_bfs_array_kernel", self.variant.roots, self.variant.paths),
             self.col_grid,
-            np.int32(self.graph.ncols),
-            self.col_to_row,
-            self.levels,
-            self.root,
-            self.counters,
+            *(np.int32(self.graph.ncols), self.col_to_row),  # IN
+            *(self.levels, self.root, self.board.state),  # OUT
         )
 
     def alternate(self, *, everywhere: bool) -> None:
-        self.tally.fill(0)
+        self.board.clear()
         paths = self.variant.paths and not everywhere
         self.launch(
             _instance("alternate_kernel", paths),
             self.row_grid,
-            np.int32(self.graph.nrows),
-            self.row_to_col,
-            self.col_to_row,
-            self.predecessor,
-            self.levels,
-            self.root,
-            self.counters,
+            np.int32(self.graph.nrows),  # IN
+            *(self.row_to_col, self.col_to_row),  # IN, OUT
+            *(self.predecessor, self.levels, self.root),  # IN
+            self.board.state,  # OUT
         )
 
     def fix_matching(self) -> None:
         self.launch(
             "fix_matching_kernel",
             self.row_grid,
-            np.int32(self.graph.nrows),
-            self.row_to_col,
-            self.col_to_row,
-            self.counters,
+            np.int32(self.graph.nrows),  # IN
+            self.row_to_col,  # IN, OUT
+            self.col_to_row,  # IN
+            self.board.state,  # OUT
         )
 
     def counts(self) -> tuple[int, int]:
         """Ends of paths that the phase has found, and matched rows after it."""
-        found, matched = self.tally.get().tolist()
-        return found, matched
+        self.board.look()
+        return int(self.board.seen["ends"]), int(self.board.seen["matched"])
 
     def search_struct(self) -> np.ndarray:
         """The kernels' argument Search<Offset>, passed by value."""
-        graph = self.graph
-        return module.struct(
-            graph.col_indptr,
-            graph.col_indices,
-            graph.ncols,
-            self.row_to_col,
-            self.col_to_row,
-            self.levels,
-            self.root,
-            self.predecessor,
+        kernels = kernels_for(self.source, Offset=self.graph.col_indptr.dtype)
+        return kernels.struct("Search")(
+            col_indptr=self.graph.col_indptr,  # IN
+            col_indices=self.graph.col_indices,
+            ncols=self.graph.ncols,
+            row_to_col=self.row_to_col,  # IN, OUT
+            col_to_row=self.col_to_row,
+            levels=self.levels,
+            root=self.root,
+            predecessor=self.predecessor,
         )
 
 
 class ScannedPhases(_Phases):
     """BFS as in the paper: each level's kernel scans all of bfs_array."""
 
+    source = SCANS
+
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
-        self.flags = cupyx.empty_pinned(2 * _BATCH, np.int32)
         self.batch = self._captured_batch()
 
-    def bfs(self, should_stop: Any) -> bool:
+    def bfs(self, should_stop: Callable[[], bool]) -> bool:
         """Levels until one inserts nothing or, with APsB, finds a path; whether any was found."""
         path_found = False
         while True:
             self.batch.launch(cp.cuda.get_current_stream())
             self.launches += 1 + _BATCH
-            self.counters[: 2 * _BATCH].get(out=self.flags)
-            inserted, found = self.flags[:_BATCH], self.flags[_BATCH:]
+            self.board.look()
+            inserted, found = self.board.seen["inserted"], self.board.seen["found"]
             last = inserted == 0
             if self.variant.shortest:
                 last |= found != 0
@@ -215,23 +244,24 @@ class ScannedPhases(_Phases):
         level, next_batch = self.kernels[kernel], self.kernels["next_batch"]
         with cp.cuda.Stream(non_blocking=True) as stream:
             stream.begin_capture()
-            next_batch((1,), (module.BLOCK,), (self.counters,))
+            next_batch((1,), (BLOCK,), (self.board.state,))
             for step in range(_BATCH):
-                arguments = (search, self.counters, np.int32(step))
-                level(self.col_grid, (module.BLOCK,), arguments)
+                level(self.col_grid, (BLOCK,), (search, self.board.state, np.int32(step)))
             return stream.end_capture()
 
 
 class QueuedPhases(_Phases):
     """BFS driven by a queue: the levels' columns only, many levels a launch."""
 
+    source = QUEUES
+
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
-        variant = self.variant
-        kernel = _instance("search_gpubfs_wr", "{Offset}", variant.paths, variant.shortest)
-        self.frontier = DeviceFrontier(
-            self.graph.ncols, self.graph.col_indptr.dtype, kernel, self.col_grid[0]
+        kernel = _instance(
+            "search_gpubfs_wr", "{Offset}", self.variant.paths, self.variant.shortest
         )
+        kernels = kernels_for(QUEUES, Offset=self.graph.col_indptr.dtype)
+        self.frontier = DeviceFrontier(kernels, kernel, self.graph.ncols, self.col_grid[0])
 
     @staticmethod
     def extra_bytes(ncols: int) -> int:
@@ -241,7 +271,7 @@ class QueuedPhases(_Phases):
         super().init_bfs_array()
         self.launches += self.frontier.start_from_free(self.col_to_row, self.variant.start_level)
 
-    def bfs(self, should_stop: Any) -> bool:
+    def bfs(self, should_stop: Callable[[], bool]) -> bool:
         """Levels until the queue is empty or, with APsB, a path is found; whether any was found."""
         while True:
             self.frontier.search(self.search_struct())

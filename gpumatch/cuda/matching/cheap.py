@@ -1,11 +1,14 @@
-"""Cheap matching on the GPU: the start of the GPU's algorithms. The kernel is in cheap.cuh."""
+"""Cheap matching on the GPU: the start of the GPU's algorithms. The host's side of cheap.cu."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from gpumatch.contracts import MatchingTask
-from gpumatch.cuda import kernels as module
+from gpumatch.cuda.kernels import BLOCK, OFFSETS, Source, blocks_for, kernels_for
+
+_KERNEL = "cheap_matching_kernel<{Offset}>"
+SOURCE = Source("matching/cheap.cu", (_KERNEL,), {"Offset": OFFSETS})
 
 
 def run(task: MatchingTask) -> bool:
@@ -20,8 +23,12 @@ def run(task: MatchingTask) -> bool:
     else:
         chooser, indptr, indices = row_to_col, graph.indptr, graph.indices
         chosen = col_to_row
-    kernels = module.kernels_for(module.APSB_APFB, indptr.dtype)
-    arguments = (np.int32(chooser.size), indptr, indices, chosen, chooser)
-    blocks = module.blocks_for(chooser.size)
-    kernels["cheap_matching_kernel<{Offset}>"]((blocks,), (module.BLOCK,), arguments)
+    kernels_for(SOURCE, Offset=indptr.dtype)[_KERNEL](
+        (blocks_for(chooser.size),),
+        (BLOCK,),
+        (
+            *(np.int32(chooser.size), indptr, indices),  # IN
+            *(chosen, chooser),  # IN, OUT
+        ),
+    )
     return True

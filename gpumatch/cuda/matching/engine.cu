@@ -32,7 +32,7 @@
 //   log[]         two of nnear, taking turns by phase: the near vertices of the trees in the order
 //                 reached, each as its parent, its tree and its edges, so that the next level need
 //                 not look for these. The frontier is what the last step has added.
-//   state         see `State`; sizes and bases are indexed by step % 3, for one is read while the
+//   state         see `State`; sizes and bases are indexed by step % 3, because one is read while the
 //                 next is made, and no block may clear what another still reads
 #include "frontier.cuh"
 
@@ -100,6 +100,10 @@ struct Engine {
   State* state;
   int* trace;
   unsigned* barrier;
+
+  __device__ Member<Offset>* log_of(int phase) const {
+    return log + static_cast<size_t>(phase & 1) * nnear;
+  }
 };
 
 // Count what the choice of the near side rests on: counts[0] matched rows, counts[1] free rows with
@@ -128,9 +132,7 @@ struct Grower {
   int* path_end;
   Out out;
 
-  __device__ bool grows(int tree) const {
-    return *static_cast<volatile int*>(path_end + tree) == -1;
-  }
+  __device__ bool grows(int tree) const { return now(path_end[tree]) == -1; }
 
   __device__ Walk enter(Member<Offset> m) const {
     prefetch(indices + m.begin);
@@ -139,7 +141,7 @@ struct Grower {
   }
 
   __device__ Far look(int v) const {
-    const long long both = *reinterpret_cast<volatile long long*>(far + v);
+    const long long both = now(*reinterpret_cast<const long long*>(far + v));
     return {static_cast<int>(both), static_cast<int>(both >> 32)};
   }
 
@@ -164,9 +166,9 @@ __device__ void end_turn(Grower<Offset, GatheringQueue<Item>>& grower) {
 }
 
 // Augment along the path that ends in far vertex `end`. No member of the log stands for that one: it
-// leaves the tree here, and last, for where it left first all walks of a phase were measured to take
-// up to 2.8 times as long.
-__device__ inline void augment(Far* far, int* mate, int end) {
+// leaves the tree here, and last: where it left first, all walks of a phase were measured to take up
+// to 2.8 times as long.
+__device__ inline void augment_path(Far* far, int* mate, int end) {
   int v = end, parent = far[v].parent;
   while (parent >= 0) {
     const Far next = far[parent];
@@ -180,154 +182,179 @@ __device__ inline void augment(Far* far, int* mate, int end) {
   far[end].parent = kNoTree;
 }
 
-struct Segment {
-  int base;
-  int size;
+// -- stages ---------------------------------------------------------------------------------------
+
+// What a step works on.
+template <typename Offset>
+struct Step {
+  int phase;
+  int index;          // step % 3
+  Segment frontier;   // in the phase's log
+  Member<Offset>* log;
+  GatheringQueue<Member<Offset>> out;  // the frontier that the step makes, behind this one
 };
 
-// Expand level after level with one block while the frontier stays small.
+// kCollect: every free near vertex with an edge is the root of a tree. The log is empty. Returns the
+// number of trees.
 template <typename Offset>
-__device__ Segment grow_alone(Grower<Offset, Queue<Member<Offset>>> grower,
-                              Member<Offset>* log, Segment frontier, int* levels) {
-  __shared__ int sizes[2];
-  int level = 0;
-  do {
-    int* size = sizes + (level & 1);
-    if (threadIdx.x == 0) *size = 0;
-    __syncthreads();
-    const int next = frontier.base + frontier.size;
-    grower.out = {log + next, size};
-    expand(own_block(), log + frontier.base, frontier.size, grower);
-    __syncthreads();
-    frontier = {next, *size};
-    ++level;
-  } while (frontier.size != 0 && frontier.size <= kAlone && level < kAloneLevels);
-  *levels = level;
-  return frontier;
+__device__ int collect(const Engine<Offset>& e, const Step<Offset>& s) {
+  using Item = Member<Offset>;
+  for_all(
+      e.nfar, [&](int v) { return e.far_mate[v]; },
+      [&](int v, int mate) { e.far[v] = {mate, kNoTree}; });
+  for_all(
+      e.nnear, [&](int u) { return e.mate[u]; },
+      [&](int u, int mate) {
+        if (mate != -1) return;
+        const Offset begin = e.indptr[u], end = e.indptr[u + 1];
+        const Item root = {as_parent(u), 0, begin, static_cast<int>(end - begin)};
+        if (begin != end) push(s.out, root);
+      },
+      [&] { append_gathered(s.out); });
+  append_gathered(s.out, 1);
+  grid_barrier(e.barrier);
+  const int ntrees = now(*s.out.queue.size);
+  for (int t = thread_index(); t < ntrees; t += thread_count()) {
+    s.log[t].tree = t;
+    e.path_end[t] = -1;
+  }
+  return ntrees;
+}
+
+// kGrow: a level, by all blocks; or some, by one block while they are small.
+template <typename Offset>
+__device__ void grow(const Engine<Offset>& e, const Step<Offset>& s) {
+  using Item = Member<Offset>;
+  State& state = *e.state;
+  const bool is_first = thread_index() == 0;
+  int levels = 1;
+  if (s.frontier.size == 0) {
+    levels = 0;
+  } else if (s.frontier.size > kAlone) {
+    Grower<Offset, GatheringQueue<Item>> grower = {e.indptr, e.indices, e.far, e.path_end, s.out};
+    expand(whole_grid(), s.log + s.frontier.base, s.frontier.size, grower);
+    append_gathered(s.out, 1);
+  } else if (blockIdx.x == 0) {
+    const Grower<Offset, Queue<Item>> grower = {e.indptr, e.indices, e.far, e.path_end, {}};
+    const Advance end = expand_alone(grower, s.log, s.frontier, kAlone, kAloneLevels);
+    levels = end.levels;
+    if (is_first) {
+      state.bases[s.index] = end.frontier.base;
+      state.sizes[s.index] = end.frontier.size;
+    }
+  }
+  if (is_first) state.levels += levels;
+}
+
+// kAugment: along one path in each tree that has found one. The log ends where the frontier, which
+// is empty, begins; so it does when trees are released.
+template <typename Offset>
+__device__ void augment(const Engine<Offset>& e, const Step<Offset>& s, int ntrees) {
+  int found = 0, freed = 0;
+  for_all(
+      share_of(s.frontier.base, 0, kSampled),
+      [&](int i) { return e.path_end[s.log[kSampled * i].tree]; },
+      [&](int, int end) { freed += end != -1 ? kSampled : 0; });
+  for (int t = thread_index(); t < ntrees; t += thread_count()) {
+    if (e.path_end[t] < 0) continue;
+    augment_path(e.far, e.mate, e.path_end[t]);
+    e.path_end[t] = kMatched;
+    ++found;
+  }
+  add_to(e.state->found + s.phase % 3, found);
+  add_to(e.state->freed + s.phase % 3, freed);
+}
+
+// kRelease: trees that have found a path, and all but the roots of the others where they hold little.
+// What stays opens the next phase's log. Returns the number of paths that the phase has found; after
+// the last one, which finds none, the caller's mates are written.
+template <typename Offset>
+__device__ int release(const Engine<Offset>& e, const Step<Offset>& s) {
+  using Item = Member<Offset>;
+  State& state = *e.state;
+  const int found = now(state.found[s.phase % 3]);
+  const int freed = now(state.freed[s.phase % 3]);
+  const bool grafts = freed <= s.frontier.base - freed;
+  GatheringQueue<Item> out = s.out;
+  out.queue.items = e.log_of(s.phase + 1);
+  for_all(
+      found != 0 ? s.frontier.base : 0,
+      [&](int i) -> Judged<Offset> {
+        const Item m = s.log[i];
+        return {m, e.path_end[m.tree] == -1 && (grafts || m.is_root())};
+      },
+      [&](int, const Judged<Offset>& it) {
+        if (it.stays) push(out, it.member);
+        else if (!it.member.is_root()) e.far[it.member.parent].parent = kNoTree;
+      },
+      [&] { append_gathered(out); });
+  append_gathered(out, 1);
+  for_all(
+      found == 0 ? e.nfar : 0, [&](int v) { return e.far[v].mate; },
+      [&](int v, int mate) { e.far_mate[v] = mate; });
+  if (thread_index() == 0) {
+    if (s.phase < kTraceLength) {
+      e.trace[2 * s.phase] = state.levels;
+      e.trace[2 * s.phase + 1] = found;
+    }
+    state.found[(s.phase + 1) % 3] = state.freed[(s.phase + 1) % 3] = 0;
+    state.levels = 0;
+    state.matched += found;
+    state.bases[s.index] = 0;
+  }
+  return found;
+}
+
+// Open a step: where its frontier lies, and where the one that it makes will. The warp gathers in
+// `gathered` what it pushes.
+template <typename Offset>
+__device__ Step<Offset> open_step(const Engine<Offset>& e, int phase, int step,
+                                  Gathered<Member<Offset>>* gathered) {
+  State& state = *e.state;
+  const Segment frontier = {now(state.bases[(step + 2) % 3]), now(state.sizes[(step + 2) % 3])};
+  const int next = frontier.base + frontier.size;
+  Member<Offset>* log = e.log_of(phase);
+  if (thread_index() == 0) {
+    state.sizes[(step + 1) % 3] = 0;
+    state.bases[step % 3] = next;
+  }
+  return {phase, step % 3, frontier, log, {{log + next, &state.sizes[step % 3]}, gathered}};
 }
 
 template <typename Offset>
 __global__ void __launch_bounds__(kBlock, 1) matching_engine(Engine<Offset> e, int max_steps) {
-  using Item = Member<Offset>;
+  __shared__ Gathered<Member<Offset>> gathered[kBlock / kWarp];
   State& state = *e.state;
-  const auto now = [](const int& shared) { return *static_cast<const volatile int*>(&shared); };
   const bool is_first = thread_index() == 0;
   int stage = state.stage, step = state.step, phase = state.phase;
   int ntrees = state.ntrees;  // alike in every block
   long long clock = nanoseconds();
-  __shared__ Gathered<Item> gathered[kBlock / kWarp];
-  Gathered<Item>& own = gathered[threadIdx.x / kWarp];
+  Gathered<Member<Offset>>& own = gathered[threadIdx.x / kWarp];
   if (lane_index() == 0) own.count = 0;
   __syncwarp();
   for (int steps = 0; steps < max_steps && stage != kDone; ++steps, ++step) {
-    const Segment frontier = {now(state.bases[(step + 2) % 3]), now(state.sizes[(step + 2) % 3])};
-    const int next = frontier.base + frontier.size;
-    Item* log = e.log + static_cast<size_t>(phase & 1) * e.nnear;
-    int& made = state.sizes[step % 3];
+    const Step<Offset> at = open_step(e, phase, step, &own);
     Part part = kCollecting;
-    if (is_first) {
-      state.sizes[(step + 1) % 3] = 0;
-      state.bases[step % 3] = next;
-    }
-    GatheringQueue<Item> out = {{log + next, &made}, &own};
     switch (stage) {
-      case kCollect:  // every free near vertex with an edge is the root of a tree; the log is empty
-        for_all(
-            e.nfar, [&](int v) { return e.far_mate[v]; },
-            [&](int v, int mate) { e.far[v] = {mate, kNoTree}; });
-        for_all(
-            e.nnear, [&](int u) { return e.mate[u]; },
-            [&](int u, int mate) {
-              if (mate != -1) return;
-              const Offset begin = e.indptr[u], end = e.indptr[u + 1];
-              const Item root = {as_parent(u), 0, begin, static_cast<int>(end - begin)};
-              if (begin != end) push(out, root);
-            },
-            [&] { append_gathered(out); });
-        append_gathered(out, 1);
-        grid_barrier(e.barrier);
-        ntrees = now(made);
-        for (int t = thread_index(); t < ntrees; t += thread_count()) {
-          log[t].tree = t;
-          e.path_end[t] = -1;
-        }
+      case kCollect:
+        ntrees = collect(e, at);
         stage = kGrow;
         break;
-      case kGrow: {
-        int levels = 1;
-        part = frontier.size > kAlone ? kWideLevels : kNarrowLevels;
-        if (frontier.size == 0) {
-          levels = 0;
-          stage = kAugment;
-        } else if (frontier.size > kAlone) {
-          Grower<Offset, GatheringQueue<Item>> grower = {e.indptr, e.indices, e.far, e.path_end,
-                                                         out};
-          expand(whole_grid(), log + frontier.base, frontier.size, grower);
-          append_gathered(out, 1);
-        } else if (blockIdx.x == 0) {
-          const Segment left = grow_alone<Offset>({e.indptr, e.indices, e.far, e.path_end, {}},
-                                                  log, frontier, &levels);
-          if (is_first) {
-            state.bases[step % 3] = left.base;
-            made = left.size;
-          }
-        }
-        if (is_first) state.levels += levels;
+      case kGrow:
+        part = at.frontier.size > kAlone ? kWideLevels : kNarrowLevels;
+        grow(e, at);
+        if (at.frontier.size == 0) stage = kAugment;
         break;
-      }
-      case kAugment: {
-        int found = 0, freed = 0;
+      case kAugment:
         part = kAugmenting;
-        for_all(
-            share_of(frontier.base, 0, kSampled),
-            [&](int i) { return e.path_end[log[kSampled * i].tree]; },
-            [&](int, int end) { freed += end != -1 ? kSampled : 0; });
-        for (int t = thread_index(); t < ntrees; t += thread_count()) {
-          if (e.path_end[t] < 0) continue;
-          augment(e.far, e.mate, e.path_end[t]);
-          e.path_end[t] = kMatched;
-          ++found;
-        }
-        add_to(state.found + phase % 3, found);
-        add_to(state.freed + phase % 3, freed);
+        augment(e, at, ntrees);
         stage = kRelease;
         break;
-      }
-      case kRelease: {  // the log ends where the empty frontier begins
-        const int found = now(state.found[phase % 3]);
+      case kRelease:
         part = kReleasing;
-        const int freed = now(state.freed[phase % 3]);
-        const bool grafts = freed <= frontier.base - freed;
-        out.queue.items = e.log + static_cast<size_t>((phase + 1) & 1) * e.nnear;  // from its start
-        for_all(
-            found != 0 ? frontier.base : 0,
-            [&](int i) -> Judged<Offset> {
-              const Item m = log[i];
-              return {m, e.path_end[m.tree] == -1 && (grafts || m.is_root())};
-            },
-            [&](int, const Judged<Offset>& it) {
-              if (it.stays) push(out, it.member);
-              else if (!it.member.is_root()) e.far[it.member.parent].parent = kNoTree;
-            },
-            [&] { append_gathered(out); });
-        append_gathered(out, 1);
-        for_all(
-            found == 0 ? e.nfar : 0, [&](int v) { return e.far[v].mate; },
-            [&](int v, int mate) { e.far_mate[v] = mate; });
-        if (is_first) {
-          if (phase < kTraceLength) {
-            e.trace[2 * phase] = state.levels;
-            e.trace[2 * phase + 1] = found;
-          }
-          state.found[(phase + 1) % 3] = state.freed[(phase + 1) % 3] = 0;
-          state.levels = 0;
-          state.matched += found;
-          state.bases[step % 3] = 0;
-        }
+        stage = release(e, at) == 0 ? kDone : kGrow;
         ++phase;
-        stage = found == 0 ? kDone : kGrow;
         break;
-      }
     }
     grid_barrier(e.barrier);
     const long long now_is = nanoseconds();

@@ -1,10 +1,10 @@
-"""The GPU's matching engine: the host's side of matching_engine.cu, which says how it works.
+"""The GPU's matching engine: the host's side of engine.cu, which says how it works.
 
 The search needs the edges of one side only, and grows trees from the free vertices of that side.
-It takes the side with fewer free vertices that have an edge; on a tie the columns, as the cheap
-start does, for trees from the side that chose then are satisfied sooner. Where the graph holds one
-direction only, that one is used, so that CSR need not be transposed, unless the other side is much
-smaller.
+It takes the side with fewer free vertices that have an edge. On a tie it takes the columns, as the
+cheap start does, because trees from the side that chose then are satisfied sooner. Where the graph
+holds one direction only, that one is used unless the other side is much smaller, so that CSR need
+not be transposed.
 
 Device memory beside the graph and both mate arrays: 8 bytes a far vertex, 32 a near one (64 with
 int64 offsets) and 4 a free near one.
@@ -12,34 +12,30 @@ int64 offsets) and 4 a free near one.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import cupy as cp
-import cupyx
 import numpy as np
 
-from gpumatch.contracts import MatchingTask
-from gpumatch.cuda import kernels as module
+from gpumatch.contracts import Control, Graph, MatchingTask
+from gpumatch.cuda import memory
+from gpumatch.cuda.kernels import BLOCK, OFFSETS, Kernels, Source, blocks_for, kernels_for
+from gpumatch.cuda.launches import Board, Cooperative, record_seconds
 
 _KERNEL = "matching_engine<{Offset}>"
-_BLOCK = 512  # as kBlock in matching_engine.cu
-_STEPS_A_LAUNCH = 256  # the host looks in between: progress, time limit, Ctrl-C
-_TRACE_LENGTH = 4096  # as kTraceLength
-_DONE = 4  # as kDone
-_PARTS = ("collect", "wide levels", "narrow levels", "augment", "release")
-_STATE = np.dtype(
-    [
-        *((name, np.int32) for name in ("stage", "step", "phase", "levels", "matched")),
-        ("ntrees", np.int32),
-        *((name, np.int32, 3) for name in ("sizes", "bases", "found", "freed")),
-        ("spent", np.int64, len(_PARTS)),
-        ("barrier", np.uint32),  # beside the kernel's State
-    ],
-    align=True,
+SOURCE = Source(
+    "matching/engine.cu",
+    ("survey<{Offset}>", _KERNEL),
+    {"Offset": OFFSETS},
+    structs=("State", "Far", "Member<{Offset}>", "Engine<{Offset}>"),
+    cooperative=True,
 )
-_BARRIER = dict(_STATE.fields or {})["barrier"][1]
-_TRACE = _STATE.itemsize  # where the trace begins, {levels, found} of each phase
-_TRACE_SEEN = 64  # phases that the host sees with the state
+
+_BLOCK = SOURCE.constant("kBlock")
+_DONE = SOURCE.constant("kDone")
+_TRACE = SOURCE.constant("kTraceLength"), 2  # {levels, found} of each phase
+_STEPS_A_LAUNCH = 256  # the host looks in between: progress, time limit, Ctrl-C
+_PARTS = ("collect", "wide levels", "narrow levels", "augment", "release")
 _MUCH_SMALLER = 4  # a side so many times smaller is worth a transposition
 
 
@@ -59,42 +55,29 @@ def run(task: MatchingTask) -> bool:
     threads; `seed` and `threads` have no part in it.
     """
     graph, row_to_col, col_to_row, control = task.graph, *task.mates, task.control
-    kernels = module.kernels_for(module.MATCHING_ENGINE, _any_offsets(graph).dtype)
+    kernels = kernels_for(SOURCE, Offset=_any_offsets(graph).dtype)
     matched, free_rows, free_cols = _survey(kernels, graph, row_to_col, col_to_row)
     if free_rows < free_cols:
         near = _Side(graph.indptr, graph.indices, row_to_col, col_to_row)
     else:
         near = _Side(graph.col_indptr, graph.col_indices, col_to_row, row_to_col)
-    nnear, nfar, free = near.mate.size, near.far_mate.size, min(free_rows, free_cols)
-    a_member = 4 * near.indptr.itemsize
-    module.require_memory(8 * nfar + 2 * a_member * nnear + 4 * free, "the matching engine")
-    far, log = cp.empty((nfar, 2), cp.int32), cp.empty((2, nnear, a_member), cp.uint8)
-    path_end = cp.empty(free, cp.int32)
-    board = cp.empty(_TRACE + 8 * _TRACE_LENGTH, cp.uint8)
-    engine = module.struct(
-        *(near.indptr, near.indices, nnear, nfar, near.mate, near.far_mate),
-        *(far, path_end, log, board),
-        *(module.pointer(board, _TRACE), module.pointer(board, _BARRIER)),
-    )
-    blocks = -(-max(nnear, nfar, 1) // _BLOCK)  # fewer blocks wait less at a barrier
-    search = _Search(kernels, engine, board, blocks, matched)
+    search = _Search(kernels, near, min(free_rows, free_cols), matched)
     proven = False
     try:
         search.go_on()
         proven = search.finish(control)
     finally:
-        if search.is_begun and not proven:
-            near.far_mate[:] = far[:, 0]
+        if not proven:
+            search.hand_back()
     for levels, found in search.phases():
         matched += found
         control.phase(levels=levels, found=found, matched=matched)
-    for part, spent in zip(_PARTS, search.seen["spent"].tolist()):
-        control.seconds[part] = control.seconds.get(part, 0.0) + spent * 1e-9
+    record_seconds(control, _PARTS, search.board.seen["spent"])
     return proven
 
 
 def _survey(
-    kernels: module.Kernels, graph: Any, row_to_col: cp.ndarray, col_to_row: cp.ndarray
+    kernels: Kernels, graph: Graph, row_to_col: cp.ndarray, col_to_row: cp.ndarray
 ) -> list[int]:
     """Matched rows, and the free rows and free columns that have an edge.
 
@@ -105,12 +88,12 @@ def _survey(
     cols = graph.col_indptr if graph.has_cols or _MUCH_SMALLER * ncols < nrows else None
     counts = cp.zeros(3, cp.int32)
     kernels["survey<{Offset}>"](
-        (module.blocks_for(max(graph.shape)),),
-        (module.BLOCK,),
+        (blocks_for(max(graph.shape)),),
+        (BLOCK,),
         (
-            *(_or_null(rows), np.int32(nrows), row_to_col),
+            *(_or_null(rows), np.int32(nrows), row_to_col),  # IN
             *(_or_null(cols), np.int32(ncols), col_to_row),
-            counts,
+            counts,  # IN, OUT
         ),
     )
     matched, free_rows, free_cols = counts.get().tolist()
@@ -118,7 +101,7 @@ def _survey(
     return [matched, beyond if rows is None else free_rows, beyond if cols is None else free_cols]
 
 
-def _any_offsets(graph: Any) -> cp.ndarray:
+def _any_offsets(graph: Graph) -> cp.ndarray:
     return graph.indptr if graph.has_rows else graph.col_indptr
 
 
@@ -127,42 +110,60 @@ def _or_null(array: cp.ndarray | None) -> cp.ndarray | np.uintp:
 
 
 class _Search:
-    """The launches of one run, and `seen`, the state as the host has seen it last."""
+    """The launches of one run; its board's state is a `State` of engine.cu."""
 
-    def __init__(
-        self,
-        kernels: module.Kernels,
-        engine: np.ndarray,
-        board: cp.ndarray,
-        blocks: int,
-        matched: int,
-    ) -> None:
-        self.kernel = kernels[_KERNEL]
-        self.blocks = min(blocks, kernels.resident_blocks(_KERNEL, _BLOCK))
-        self.engine, self._board = engine, board
-        self.is_begun = False
-        self._shown = board[: _TRACE + 8 * _TRACE_SEEN]
-        self._seen = cupyx.zeros_pinned(self._shown.size, np.uint8)
-        self.seen = self._seen[:_TRACE].view(_STATE)[0]
-        self.seen["matched"] = matched
-        self._shown.set(self._seen)
+    def __init__(self, kernels: Kernels, near: _Side, free: int, matched: int) -> None:
+        nnear, nfar = near.mate.size, near.far_mate.size
+        sizes = [kernels.struct(name).nbytes for name in ("Far", "Member")]
+        needed = sizes[0] * nfar + 2 * sizes[1] * nnear + 4 * free
+        memory.require_memory(needed, "the matching engine")
+        self._near = near
+        self._far, self._log = (
+            cp.empty((count, size), cp.uint8)
+            for count, size in ((nfar, sizes[0]), (2 * nnear, sizes[1]))
+        )
+        self._path_end = cp.empty(free, cp.int32)
+        self.board = Board(kernels.struct("State"), _TRACE)
+        self._engine = kernels.struct("Engine")(
+            indptr=near.indptr,  # IN
+            indices=near.indices,
+            nnear=nnear,
+            nfar=nfar,
+            mate=near.mate,  # IN, OUT
+            far_mate=near.far_mate,
+            far=self._far,  # OUT, then IN
+            path_end=self._path_end,
+            log=self._log,
+            state=self.board.state,
+            trace=self.board.trace,
+            barrier=self.board.barrier,
+        )
+        blocks = -(-max(nnear, nfar, 1) // _BLOCK)  # fewer blocks wait less at a barrier
+        self._kernel = Cooperative(kernels, _KERNEL, block=_BLOCK, most=blocks)
+        self._is_begun = False
+        self.board.seen["matched"] = matched
+        self.board.tell()
 
     def phases(self) -> list[list[int]]:
         """Levels and paths of each phase, as far as they are recorded."""
-        count = min(int(self.seen["phase"]), _TRACE_LENGTH)
-        kept = self._seen if count <= _TRACE_SEEN else self._board.get()
-        return kept[_TRACE : _TRACE + 8 * count].view(np.int32).reshape(-1, 2).tolist()
+        return self.board.records(int(self.board.seen["phase"]))
 
     def go_on(self) -> None:
         """Make a bounded number of steps."""
-        self.kernel((self.blocks,), (_BLOCK,), (self.engine, np.int32(_STEPS_A_LAUNCH)))
-        self.is_begun = True
-        self._shown.get(out=self._seen)
+        self._kernel(self._engine, np.int32(_STEPS_A_LAUNCH))
+        self._is_begun = True
+        self.board.look()
 
-    def finish(self, control: Any) -> bool:
+    def finish(self, control: Control) -> bool:
         """Go on until the engine is done; False when `control` stops it before."""
-        while self.seen["stage"] != _DONE:
-            if control.tick(int(self.seen["matched"])):
+        seen = self.board.seen
+        while seen["stage"] != _DONE:
+            if control.tick(int(seen["matched"])):
                 return False
             self.go_on()
         return True
+
+    def hand_back(self) -> None:
+        """Give the far side the mates that it has so far, which a search that ends does itself."""
+        if self._is_begun:
+            self._near.far_mate[:] = self._far.view(cp.int32)[:, 0]

@@ -18,7 +18,7 @@
 // them may win each array. FixMatching mends what comes of it (alternate.cuh).
 #pragma once
 
-#include "frontier.cuh"
+#include "grid.cuh"
 
 template <bool kPaths>
 constexpr int kStart = kPaths ? 2 : 0;  // L0
@@ -79,41 +79,3 @@ __device__ void gpubfs(Search<Offset> s, int level, int* inserted, int* found) {
   if (__syncthreads_or(has_inserted) && threadIdx.x == 0) *inserted = 1;
   if (__syncthreads_or(has_found) && threadIdx.x == 0) *found = 1;
 }
-
-// GPUBFS-WR as a visitor of the frontier's queue: the same step on the same arrays, but a column is
-// claimed by compare-and-swap, for it must not be queued twice.
-template <typename Offset, bool kPaths, bool kShortest>
-struct QueuedGpubfsWr {
-  Search<Offset> s;
-  int* found;  // [3], turning with the level like the frontier's sizes
-  Queue<int> out;
-  int level;
-
-  __device__ Walk enter(int col) const {
-    const int my_root = s.root[col];
-    if (s.levels[my_root] < kStart<kPaths> - 1) return {};
-    return {col, my_root, s.col_indices + s.col_indptr[col], s.col_indices + s.col_indptr[col + 1]};
-  }
-
-  __device__ int look(int row) const { return s.row_to_col[row]; }
-
-  __device__ void visit(int col, int my_root, int row, int col_match) const {
-    constexpr int kUnreached = kStart<kPaths> - 1;
-    if (col_match > -1) {
-      int* entry = s.levels + col_match;
-      if (*entry != kUnreached || atomicCAS(entry, kUnreached, level + 1) != kUnreached) return;
-      s.root[col_match] = my_root;
-      s.predecessor[row] = col;
-      push(out, col_match);
-    } else if (col_match == -1) {
-      s.levels[my_root] = kPaths ? -row : kStart<kPaths> - 2;
-      s.row_to_col[row] = -2;
-      s.predecessor[row] = col;
-      found[level % 3] = 1;
-    }
-  }
-
-  __device__ bool done(int after) const {
-    return kShortest && *static_cast<volatile int*>(found + after % 3) != 0;
-  }
-};

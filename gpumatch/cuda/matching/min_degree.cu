@@ -65,10 +65,6 @@ __global__ void classify(int count, const Offset* indptr, const int* mate,
   }
 }
 
-__device__ inline unsigned char now(const unsigned char* standing) {
-  return *static_cast<const volatile unsigned char*>(standing);
-}
-
 template <typename Offset>
 __device__ bool take(const Choosers<Offset>& side, int chooser, int v) {
   const bool is_first = atomicCAS(side.chosen_mate + v, -1, chooser) == -1;
@@ -85,7 +81,7 @@ __device__ inline int best_of(List list, const unsigned char* standing, unsigned
   int best = -1;
   for (int n = 0; n < list.length && least != kLeast; ++n) {
     const int v = list.begin[k];
-    const unsigned char its = now(standing + v);
+    const unsigned char its = now(standing[v]);
     if (its < least) {
       least = its;
       best = v;
@@ -115,7 +111,7 @@ __device__ inline void look(List list, const unsigned char* standing, unsigned r
     if (n >= list.length) break;
     const int k = n < list.length - start ? start + n : n - (list.length - start);
     const int v = list.begin[k];
-    const unsigned its = now(standing + v);
+    const unsigned its = now(standing[v]);
     const unsigned rank = its << 24 | scrambled(v ^ random) >> 8;
     if (rank < best->rank) *best = {rank, v};
   }

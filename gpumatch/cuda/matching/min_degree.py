@@ -6,17 +6,30 @@ more where the graph holds the other side's edges only, and 4 for each 1024 edge
 
 from __future__ import annotations
 
-from typing import Any
-
 import cupy as cp
 import numpy as np
 
-from gpumatch.contracts import MatchingTask
-from gpumatch.cuda import kernels as module
+from gpumatch.contracts import Graph, MatchingTask
+from gpumatch.cuda import memory
+from gpumatch.cuda.kernels import BLOCK, OFFSETS, Kernels, Source, blocks_for, kernels_for
+from gpumatch.cuda.structs import address
+
+SOURCE = Source(
+    "matching/min_degree.cu",
+    (
+        "count_degrees",
+        "classify_counted",
+        "classify<{Offset}>",
+        "choose<{Offset}>",
+        "choose_for_hubs<{Offset}>",
+    ),
+    {"Offset": OFFSETS},
+    structs=("Choosers<{Offset}>",),
+)
 
 _FEW = 2  # neighbours up to which a vertex chooses first
 _ANY = 2**31 - 1
-_HUB = 1024  # neighbours from which a block chooses for a vertex, as kHub in min_degree.cu
+_HUB = SOURCE.constant("kHub")  # neighbours from which a block chooses for a vertex
 
 
 def run(task: MatchingTask) -> bool:
@@ -33,44 +46,76 @@ def run(task: MatchingTask) -> bool:
         chosen_indptr = None
     most_hubs = indices.size // _HUB
     needed = 1 if chosen_indptr is not None else 5
-    module.require_memory(
+    memory.require_memory(
         needed * chosen_mate.size + 4 * (1 + most_hubs), "minimum-degree matching"
     )
-    kernels = module.kernels_for(module.MIN_DEGREE, indptr.dtype)
+    kernels = kernels_for(SOURCE, Offset=indptr.dtype)
     standing = _standing(kernels, chosen_indptr, indices, chosen_mate)
     hubs = cp.zeros(1 + most_hubs, cp.int32)  # their number, and they
-    choosers = module.struct(
-        *(indptr, indices, mate.size, mate, chosen_mate, standing),
-        *(module.pointer(hubs, hubs.itemsize), hubs, task.seed % 2**31),
+    choosers = kernels.struct("Choosers")(
+        indptr=indptr,  # IN
+        indices=indices,
+        count=mate.size,
+        seed=task.seed % 2**31,
+        mate=mate,  # IN, OUT
+        chosen_mate=chosen_mate,
+        standing=standing,
+        hubs={"items": address(hubs, hubs.itemsize), "size": hubs},
     )
-    grid, block = (module.blocks_for(mate.size),), (module.BLOCK,)
     for most in (_FEW, _ANY):
-        kernels["choose<{Offset}>"](grid, block, (choosers, np.int32(most)))
+        kernels["choose<{Offset}>"](
+            (blocks_for(mate.size),),
+            (BLOCK,),
+            (
+                choosers,
+                np.int32(most),  # IN
+            ),
+        )
     if most_hubs != 0:
-        grid = (module.blocks_for(most_hubs * module.BLOCK),)
-        kernels["choose_for_hubs<{Offset}>"](grid, block, (choosers,))
+        grid = (blocks_for(most_hubs * BLOCK),)
+        kernels["choose_for_hubs<{Offset}>"](grid, (BLOCK,), (choosers,))
     return True
 
 
-def _columns(graph: Any) -> tuple[cp.ndarray, cp.ndarray]:
+def _columns(graph: Graph) -> tuple[cp.ndarray, cp.ndarray]:
     return graph.col_indptr, graph.col_indices
 
 
-def _rows(graph: Any) -> tuple[cp.ndarray, cp.ndarray]:
+def _rows(graph: Graph) -> tuple[cp.ndarray, cp.ndarray]:
     return graph.indptr, graph.indices
 
 
 def _standing(
-    kernels: module.Kernels, indptr: cp.ndarray | None, indices: cp.ndarray, mate: cp.ndarray
+    kernels: Kernels, indptr: cp.ndarray | None, indices: cp.ndarray, mate: cp.ndarray
 ) -> cp.ndarray:
     """The classes of the side that is chosen, whose degrees are counted where `indptr` is None."""
     standing = cp.empty(mate.size, cp.uint8)
-    grid, block = (module.blocks_for(mate.size),), (module.BLOCK,)
+    count, grid, block = np.int32(mate.size), (blocks_for(mate.size),), (BLOCK,)
     if indptr is not None:
-        kernels["classify<{Offset}>"](grid, block, (np.int32(mate.size), indptr, mate, standing))
+        kernels["classify<{Offset}>"](
+            grid,
+            block,
+            (
+                *(count, indptr, mate),  # IN
+                standing,  # OUT
+            ),
+        )
         return standing
     degrees = cp.zeros(mate.size, cp.int32)
-    edges = np.int64(indices.size)
-    kernels["count_degrees"]((module.blocks_for(indices.size),), block, (edges, indices, degrees))
-    kernels["classify_counted"](grid, block, (np.int32(mate.size), degrees, mate, standing))
+    kernels["count_degrees"](
+        (blocks_for(indices.size),),
+        block,
+        (
+            *(np.int64(indices.size), indices),  # IN
+            degrees,  # IN, OUT
+        ),
+    )
+    kernels["classify_counted"](
+        grid,
+        block,
+        (
+            *(count, degrees, mate),  # IN
+            standing,  # OUT
+        ),
+    )
     return standing

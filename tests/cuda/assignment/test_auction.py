@@ -377,7 +377,7 @@ def test_costs_on_the_device():
 
 @pytest.mark.parametrize("wish", [{}, {"cost_limit": 60.5}], ids=str)
 def test_gaps_of_sparse_costs_are_closed_where_a_dense_matrix_has_no_room(monkeypatch, wish):
-    from gpumatch.cuda import kernels as module
+    from gpumatch.cuda import memory
 
     def room_for_all_else(nbytes, purpose):
         if purpose == "the matrix of sparse costs":
@@ -385,7 +385,7 @@ def test_gaps_of_sparse_costs_are_closed_where_a_dense_matrix_has_no_room(monkey
 
     matrix = sparse_matrix(200, 260, 4, 5) * 1.1
     whole = solve(matrix, **wish)
-    monkeypatch.setattr(module, "require_memory", room_for_all_else)
+    monkeypatch.setattr(memory, "require_memory", room_for_all_else)
     a = solve(matrix, **wish)
     assert a.proven
     gm.verify(matrix, a)
@@ -395,11 +395,11 @@ def test_gaps_of_sparse_costs_are_closed_where_a_dense_matrix_has_no_room(monkey
 
 
 def test_too_large_for_the_device(monkeypatch):
-    from gpumatch.cuda import kernels as module
+    from gpumatch.cuda import memory
 
     def too_little(nbytes, purpose):
         raise MemoryError(f"{purpose} needs {nbytes} bytes")
 
-    monkeypatch.setattr(module, "require_memory", too_little)
+    monkeypatch.setattr(memory, "require_memory", too_little)
     with pytest.raises(MemoryError, match="needs"):
         solve(costs.make("uniform_integer", 50))

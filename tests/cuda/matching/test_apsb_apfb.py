@@ -59,9 +59,10 @@ def run_level(search, step):
     from gpumatch.cuda.matching.apsb_apfb import _instance
 
     if step == 0:
-        search.kernels["next_batch"]((1,), (256,), (search.counters,))
+        search.kernels["next_batch"]((1,), (256,), (search.board.state,))
     kernel = search.kernels[_instance("gpubfs_kernel", "{Offset}", *search.variant)]
-    kernel(search.col_grid, (256,), (search.search_struct(), search.counters, np.int32(step)))
+    arguments = search.search_struct(), search.board.state, np.int32(step)
+    kernel(search.col_grid, (256,), arguments)
 
 
 def state_of(search):
@@ -87,17 +88,21 @@ def test_every_level_is_one_that_the_reference_allows(variant, launch, shape):
             before = state_of(search)
             run_level(search, step)
             after = state_of(search)
-            flags = search.counters.get()
-            if step and (not flags[step - 1] or (search.variant.shortest and flags[16 + step - 1])):
+            search.board.look()
+            inserted, found = search.board.seen["inserted"], search.board.seen["found"]
+            is_over = step and (
+                not inserted[step - 1] or (search.variant.shortest and found[step - 1])
+            )
+            if is_over:
                 for wanted, got in zip(before, after):
                     np.testing.assert_array_equal(wanted, got)  # a level past the end does nothing
                 break
             level = start + step
             csr = graph.col_indptr, graph.col_indices
             check_bfs_level(level, before, after, *csr, l0=start)
-            assert bool(flags[step]) == bool((after.bfs_array == level + 1).any())
+            assert bool(inserted[step]) == bool((after.bfs_array == level + 1).any())
             new_ends = (after.row_to_col == -2) & (before.row_to_col == -1)
-            assert flags[16 + step] or not new_ends.any()
+            assert found[step] or not new_ends.any()
 
 
 def graph_free_columns(search):

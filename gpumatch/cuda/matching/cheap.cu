@@ -1,12 +1,10 @@
 // Cheap matching: every free column takes the first free row it can get (the usual start of
 // maximum matching algorithms: Duff, Kaya, Uçar, ACM TOMS 2011). The result is maximal.
-#pragma once
-
-#include "frontier.cuh"
+#include "grid.cuh"
 
 template <typename Offset>
-__device__ void cheap_matching(int ncols, const Offset* col_indptr, const int* col_indices,
-                               int* row_to_col, int* col_to_row) {
+__global__ void cheap_matching_kernel(int ncols, const Offset* col_indptr, const int* col_indices,
+                                      int* row_to_col, int* col_to_row) {
   for (int col = thread_index(); col < ncols; col += thread_count()) {
     if (col_to_row[col] != -1) continue;
     const Offset end = col_indptr[col + 1];

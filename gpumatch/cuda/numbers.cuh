@@ -1,0 +1,53 @@
+// What costs are counted in: numbers of 64 bits, so that sums fit and ties are exact.
+//
+// Integers stay integers, in units of 2**-shift where fractions of them are needed; others become
+// double. Or all become integers: costs of floating type count in units of 1 / scale, a power of two.
+#pragma once
+
+template <typename Cost>
+struct NumberOf {
+  using type = long long;
+};
+template <>
+struct NumberOf<float> {
+  using type = double;
+};
+template <>
+struct NumberOf<double> {
+  using type = double;
+};
+
+template <typename Cost>
+using Number = typename NumberOf<Cost>::type;
+
+constexpr long long kNever = 0x7fffffffffffffffll;  // beyond all integers that occur
+
+// Beyond all numbers that occur.
+template <typename Number>
+__device__ Number far();
+template <>
+__device__ inline long long far<long long>() {
+  return kNever;
+}
+template <>
+__device__ inline double far<double>() {
+  return __longlong_as_double(0x7ff0000000000000ll);
+}
+
+// In the numbers of its type.
+__device__ inline long long counted(int cost, int shift) {
+  return static_cast<long long>(cost) << shift;
+}
+__device__ inline long long counted(long long cost, int shift) { return cost << shift; }
+__device__ inline double counted(float cost, int) { return cost; }
+__device__ inline double counted(double cost, int) { return cost; }
+
+// As an integer; kNever where the pair is forbidden.
+__device__ inline long long fixed(double, int cost) { return cost; }
+__device__ inline long long fixed(double, long long cost) { return cost; }
+__device__ inline long long fixed(double scale, float cost) {
+  return isinf(cost) ? kNever : __double2ll_rn(scale * static_cast<double>(cost));
+}
+__device__ inline long long fixed(double scale, double cost) {
+  return isinf(cost) ? kNever : __double2ll_rn(scale * cost);
+}
