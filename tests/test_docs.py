@@ -220,6 +220,26 @@ def test_table_of_algorithms():
     assert listed == known
 
 
+def test_table_of_options():
+    running = ROOT / "docs" / "guide" / "running.md"
+    listed = table(running, "| algorithm | option | cpu | cuda | reference |")
+    known = [
+        [
+            algorithm.name,
+            option,
+            *(values_at(algorithm, backend, option) for backend in registry.BACKENDS),
+        ]
+        for algorithm in gpumatch.algorithms()
+        for option in algorithm.options
+    ]
+    assert listed == known
+
+
+def values_at(algorithm, backend, option):
+    home = algorithm.homes.get(backend)
+    return "|".join(home.values.get(option, ())) if home else ""
+
+
 @EVERY_DOCUMENT
 def test_measured_tables_are_those_of_the_results(document):
     for file, shown in marked(document, "bench"):
