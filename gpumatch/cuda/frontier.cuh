@@ -82,8 +82,8 @@ __device__ void for_all(int count, Load load, Use use) {
   for_all(count, load, use, [] {});
 }
 
-// Lanes that share a vertex: all that are left over when a level is small, for then the time is the
-// latency of one vertex's neighbours read one after the other.
+// Lanes that share a vertex: all that are left over when a level is small, because then the time is
+// the latency of one vertex's neighbours read one after the other.
 __device__ inline int lanes_for(int size, int threads, int most = kWarp) {
   const int each = min(threads / max(size, 1), most);
   return each < 2 ? 1 : 1 << (31 - __clz(each));

@@ -2,7 +2,7 @@
 // barrier for a grid that is resident as a whole.
 //
 // Encodings
-//   Queue      items[0 .. *size) in no order, none twice where whoever pushes claims it first
+//   Queue      items[0 .. *size) in no order, none twice where what is pushed is claimed first
 //   barrier    arrivals, 0 before the first launch
 #pragma once
 
@@ -62,8 +62,8 @@ __device__ void push(Queue<Item> out, Item item) {
   out.items[take_place(out.size)] = item;
 }
 
-// What a warp pushes, gathered in shared memory to be appended many at a time, for the atomicAdds to
-// a queue's size wait for each other. What finds no room is pushed at once.
+// What a warp pushes, gathered in shared memory to be appended many at a time, because the atomicAdds
+// to a queue's size wait for each other. What finds no room is pushed at once.
 template <typename Item>
 struct Gathered {
   static constexpr int kRoom = 2048 / sizeof(Item);

@@ -1,5 +1,5 @@
 // The auction of Vasconcelos and Rosenhahn (Bipartite graph matching computation on GPU, EMMCVPR
-// 2009): all bid, then all are awarded, until everybody is served.
+// 2009): all bid, then all are awarded, until all are served.
 //
 // Persons and objects are here the bidders and what they bid for: rows and columns, or the other way
 // round in the auction that the columns have after the rows'.
@@ -13,7 +13,7 @@
 //                      goes to that bidder, and who had it bids again.
 //
 // Where few bidders are left, one block holds the rounds alone, and its first warp awards, with no
-// atomics; so it is in most rounds, for the last bidders take long to agree.
+// atomics; so it is in most rounds, because the last bidders take long to agree.
 //
 // The convergence test is the paper's: a counter of the persons that have been assigned, which are
 // as many as objects that got their first bid; or a boolean stream of these objects and its

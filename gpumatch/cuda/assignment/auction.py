@@ -59,7 +59,7 @@ _BLOCK = SOURCE.constant("kBlock")
 
 
 def run(task: AssignmentTask, *, finish: str = "exact", convergence: str = "counter") -> bool:
-    """Match the rows at least cost, as `gpumatch.assignment` tells.
+    """Match the rows at least cost, as `gpumatch.contracts` tells.
 
     Parameters
     ----------

@@ -69,7 +69,7 @@ struct Pack {
   }
 };
 
-// How many threads share the rows of one pack of columns, for all threads to have work.
+// How many threads share the rows of one pack of columns, so that all threads have work.
 __device__ inline int shares_for(int rows, int packs) {
   return max(1, min(rows, thread_count() / max(packs, 1)));
 }

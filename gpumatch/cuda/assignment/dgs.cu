@@ -54,7 +54,7 @@ __global__ void pay(Side<Cost> rows, Side<Cost> cols) {
 // -- the greedy start -----------------------------------------------------------------------------
 
 // Rows take, one after the other, the cheapest column that is free: row order[p] is the p-th. A block
-// for each row of a window: it claims its column, and whoever is earlier has it. A row that lost its
+// for each row of a window: it claims its column, and the earliest one has it. A row that lost its
 // column looks again among those that nobody earlier holds. When no row lost one all are as if they
 // had chosen one after the other, and the next window begins.
 //
@@ -71,7 +71,7 @@ struct Queuing {
   unsigned* barrier;
 };
 
-// Whether someone earlier has taken the column since; all threads of the block know the same.
+// Whether an earlier row has taken the column since; all threads of the block know the same.
 __device__ inline bool has_lost(const Queuing& queue, int col, int place) {
   __shared__ bool is_lost;
   if (threadIdx.x == 0) is_lost = now(queue.holder[col]) != place;
@@ -192,8 +192,8 @@ __device__ unsigned long long claim(const Side<Cost>& own, const Side<Cost>& oth
   return key;
 }
 
-// Make v's exchange if it holds all parties; whether it did. Second half, and the switch. Whoever
-// does not hold all may read mates that others are changing, but not all claims: those who hold v's
+// Make v's exchange if it holds all parties; whether it did. Second half, and the switch. A
+// vertex that does not hold all may read mates that others are changing, but not all claims: those who hold v's
 // parties hold their mates too.
 template <typename Cost>
 __device__ bool switch_if_unrivalled(const Side<Cost>& own, const Side<Cost>& other, int vertex,

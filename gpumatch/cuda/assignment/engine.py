@@ -3,14 +3,15 @@
 Which of the two is fast is a matter of the costs. Where most rows have a good column of their own,
 trees match nine rows in ten within a few searches, and were up to 24 times as fast as the auction.
 Where all rows want the same few columns, or any that are far away, nearly every row needs a search
-of its own, n² levels in all, and the auction is up to fifty times as fast. Nobody can tell
+of its own, n² levels in all, and the auction is up to fifty times as fast. The costs do not show it
 beforehand, but a short time of trees does (bench/results/assignment-h200.json).
 
-The auction then begins anew, for its scaling rests on starting coarse. The gap that it may leave is
-closed by trees from its prices. Stopped before it has as many pairs as the trees had, it leaves
-theirs.
+The auction then begins anew, because its scaling rests on starting coarse. The gap that it may
+leave is closed by trees from its prices or, where these have no room, by the task's fallback. If it
+is stopped before it has as many pairs as the trees had, theirs are put back.
 
-It has no kernels of its own: hungarian.py and auction.py have. Nor has it memory on the device.
+Its kernels are those of hungarian.py and auction.py. Device memory beside theirs: a copy of the
+solution while the auction runs, 12 bytes a row and a column.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ _STEPS_A_ROW = 16
 
 
 def run(task: AssignmentTask) -> bool:
-    """Match the rows at least cost, as `gpumatch.assignment` tells; True unless stopped."""
+    """Match the rows at least cost, as `gpumatch.contracts` tells; True unless stopped."""
     if _grow_trees(task):
         return True
     if task.control.stopped:

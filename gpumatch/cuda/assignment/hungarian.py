@@ -84,7 +84,7 @@ class Patience(NamedTuple):
 
 
 def run_classical(task: AssignmentTask) -> bool:
-    """Match the rows at least cost, as `gpumatch.assignment` tells; True unless stopped.
+    """Match the rows at least cost, as `gpumatch.contracts` tells; True unless stopped.
 
     Which of several optimal assignments is found depends on the order in which the device runs its
     threads; `task.seed` and `task.threads` have no part in it.

@@ -19,7 +19,7 @@
 // whole device, all columns join whose distance is little above the least. A distance may then prove
 // too great: the column joins again with the lower one, and its mate is scanned again. What is below
 // the least distance of those yet to be scanned is settled. How much above is `spread` over the rows
-// in trees, for each of them brings as many columns; `spread` grows while frontiers are small, and
+// in trees, because each of these brings as many columns. It grows while frontiers are small, and
 // shrinks, down to 0 where there are ties enough, when most of a frontier has been there before.
 //
 // A free column that stays free must keep its dual 0, but one in a tree loses by how much farther out
@@ -29,7 +29,7 @@
 // nearer. (The paper's searches end at the nearest leaf, which without ties is one path. So do those
 // whose duals might not fit 64 bits otherwise.) To go without a column is a leaf, too: a free column
 // of the row's own, at the limit. Its dual is not kept; the row's, raised above the limit, is put
-// back there when the row goes without, for then none of its pairs need be tight.
+// back there when the row goes without: then none of its pairs need be tight.
 //
 // Where all rows and columns will be matched, no dual must stay, and a search may end anywhere. (A
 // free column in a tree has the slack 0 after the update, like all others there.) Beyond the nearest
@@ -253,7 +253,7 @@ template <typename Cost, bool kAligned>
 __device__ void grow(const Problem<Cost>& p, const Trees& t, const Slacks& s, const Rows& frontier,
                      Distance reach, Queue<Member> next, Column& c, bool is_known, Level& made) {
   constexpr int kWidth = Pack<Cost, kAligned>::kWidth;
-  constexpr int kSlice = kBlock / kWidth;  // packs, for a thread to have a column
+  constexpr int kSlice = kBlock / kWidth;  // packs, so that a thread has a column
   const int all = p.ncols / kWidth;
   const int share = (all + gridDim.x - 1) / gridDim.x;
   const int end = min(all, static_cast<int>(blockIdx.x + 1) * share);

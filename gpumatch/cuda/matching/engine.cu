@@ -7,15 +7,15 @@
 // vertex, and one thread walks each without conflict.
 //
 // Trees that have found a path are released. Where these hold most of the vertices, those that have
-// found none start again from their roots, for most of them will find one soon. Else they stay as
+// found none start again from their roots: most of them will find one soon. Else they stay as
 // they are, and the next phase goes on from all their near vertices: those next to released
 // vertices take them over (tree grafting: Azad, Buluç, Pothen, TPDS 2017, but from the trees' side,
 // so that no more than the near side's edges are needed). Then the long thin levels at a tree's rim
 // are not walked again in every phase.
 //
 // When a phase finds no path, the trees hold all that alternating paths reach from the free near
-// vertices, for each of their near vertices has been expanded since the last release; no free far
-// vertex is among it: the matching is maximum (Berge 1957).
+// vertices, because each of their near vertices has been expanded since the last release. No free
+// far vertex is among it, so the matching is maximum (Berge 1957).
 //
 // All of it runs in one kernel, whose blocks step together from barrier to barrier. What a step
 // does is its stage. A launch makes a bounded number of steps and leaves in state[] where it

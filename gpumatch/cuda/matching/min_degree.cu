@@ -1,5 +1,5 @@
 // Minimum-degree matching (Langguth, Manne, Sanders, ACM JEA 2010): every vertex of one side takes
-// the free neighbour that has the fewest neighbours itself, for that one will hardly be taken by
+// the free neighbour that has the fewest neighbours itself, because that one will hardly be taken by
 // another. The vertices that have one or two neighbours choose first. The result is maximal.
 //
 // Degrees count by classes, in which a mesh looks regular: small differences there tell nothing,
