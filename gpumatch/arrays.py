@@ -53,13 +53,6 @@ def is_instance(source: Any, module: str, *names: str) -> bool:
     return any(isinstance(source, getattr(loaded, name, ())) for name in names)
 
 
-def is_sparse_torch(source: Any) -> bool:
-    """Whether `source` is a torch tensor in CSR."""
-    return is_instance(source, "torch", "Tensor") and (
-        source.layout == sys.modules["torch"].sparse_csr
-    )
-
-
 def array_module(array: Any) -> Any:
     """NumPy for a host array, CuPy for a device array."""
     return np if isinstance(array, np.ndarray) else sys.modules["cupy"]

@@ -23,13 +23,13 @@ from gpumatch.arrays import (
     array_module,
     as_array,
     exactly,
-    from_dlpack,
     index_array,
     is_instance,
     is_sparse,
-    is_sparse_torch,
 )
 from gpumatch.homes import csr_for
+from gpumatch.interop.networkx import labelled_edges
+from gpumatch.interop.torch import csr_pattern, is_sparse_csr
 
 Csr = tuple[Any, Any]  # (indptr, indices)
 
@@ -332,9 +332,8 @@ def _parts_of(source: Any) -> _Parts:
         return _parts_of_sparse(source)
     if is_instance(source, "networkx", "Graph"):
         return _parts_of_networkx(source, None)
-    if is_sparse_torch(source):
-        indptr, indices = from_dlpack(source.crow_indices()), from_dlpack(source.col_indices())
-        return _parts_of_csr(indptr, indices, source.shape)
+    if is_sparse_csr(source):
+        return _parts_of_csr(*csr_pattern(source))
     return _parts_of_dense(source)
 
 
@@ -379,42 +378,10 @@ def _parts_of_edges(rows: Any, cols: Any, shape: tuple[int, int]) -> _Parts:
 
 
 def _parts_of_networkx(G: Any, row_nodes: Iterable[Hashable] | None) -> _Parts:
-    rows, cols = _networkx_sides(G, row_nodes)
-    number = {node: i for i, node in enumerate(rows)}
-    number.update((node, ~i) for i, node in enumerate(cols))  # columns count -1, -2, …
-    ends = np.array([(number[u], number[v]) for u, v in G.edges()], dtype=np.int64).reshape(-1, 2)
-    ends = np.sort(ends, axis=1)  # column first
-    one_side = (ends[:, 0] < 0) == (ends[:, 1] < 0)
-    if one_side.any():
-        u, v = list(G.edges())[int(one_side.argmax())]
-        raise ValueError(f"the graph is not bipartite: edge ({u!r}, {v!r}) stays on one side")
-    parts = _parts_of_edges(ends[:, 1], ~ends[:, 0], _checked_shape((len(rows), len(cols))))
-    return parts._replace(row_labels=rows, col_labels=cols)
-
-
-def _networkx_sides(
-    G: Any, row_nodes: Iterable[Hashable] | None
-) -> tuple[list[Hashable], list[Hashable]]:
-    if row_nodes is None:
-        side = G.nodes(data="bipartite")
-        if all(mark in (0, 1) for _, mark in side):
-            return [n for n, mark in side if mark == 0], [n for n, mark in side if mark == 1]
-        import networkx as nx
-
-        try:
-            row_nodes = nx.bipartite.sets(G)[0]
-        except nx.NetworkXException as exc:
-            raise ValueError(
-                f"the sides of the networkx graph can't be told apart ({exc}): give its nodes the "
-                "attribute bipartite=0 or 1, or use BipartiteGraph.from_networkx(G, row_nodes)"
-            ) from exc
-        row_nodes = [node for node in G if node in row_nodes]
-    rows = list(dict.fromkeys(row_nodes))
-    known = set(rows)
-    missing = known.difference(G)
-    if missing:
-        raise ValueError(f"row_nodes: {next(iter(missing))!r} is not a node of the graph")
-    return rows, [node for node in G if node not in known]
+    rows, cols, row_labels, col_labels = labelled_edges(G, row_nodes)
+    shape = _checked_shape((len(row_labels), len(col_labels)))
+    parts = _parts_of_edges(rows, cols, shape)
+    return parts._replace(row_labels=row_labels, col_labels=col_labels)
 
 
 # -- CSR arrays ----------------------------------------------------------------------------------

@@ -26,11 +26,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpumatch.arrays import is_instance, is_sparse, is_sparse_torch
+from gpumatch.arrays import is_instance, is_sparse
 from gpumatch.bipartite import BipartiteGraph
 from gpumatch.costs.base import TOO_LARGE, Costs, check_sums
 from gpumatch.costs.dense import DenseCosts
 from gpumatch.costs.sparse import SparseCosts
+from gpumatch.interop.torch import is_sparse_csr
 
 __all__ = ["TOO_LARGE", "Costs", "DenseCosts", "SparseCosts", "as_costs", "check_sums"]
 
@@ -45,5 +46,5 @@ def as_costs(source: Any) -> Costs:
         raise TypeError(
             "a networkx graph has no costs that are known: pass a matrix of its weights"
         )
-    has_entries = isinstance(source, tuple) or is_sparse(source) or is_sparse_torch(source)
+    has_entries = isinstance(source, tuple) or is_sparse(source) or is_sparse_csr(source)
     return SparseCosts(source) if has_entries else DenseCosts(source)

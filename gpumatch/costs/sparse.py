@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from gpumatch.arrays import any_true, array_of, as_array, exactly, is_instance
+from gpumatch.arrays import any_true, array_of, as_array, exactly
 from gpumatch.bipartite import BipartiteGraph
 from gpumatch.costs.base import Costs, extent_of, sum_dtype, tile_size
 from gpumatch.homes import csr_for
+from gpumatch.interop.torch import csr_pattern, is_sparse_csr
 
 __all__ = ["SparseCosts"]
 
@@ -209,8 +210,9 @@ def _csr_of(source: Any) -> tuple[Any, Any, Any, Any]:
                 f"a tuple must be (indptr, indices, data, shape); got {len(source)} parts"
             )
         return source
-    if is_instance(source, "torch", "Tensor"):
-        return source.crow_indices(), source.col_indices(), source.values(), tuple(source.shape)
+    if is_sparse_csr(source):
+        indptr, indices, shape = csr_pattern(source)
+        return indptr, indices, source.values(), shape
     if source.ndim != 2:
         raise ValueError(f"the sparse array must have 2 dimensions; got {source.ndim}")
     matrix = source.tocsr()

@@ -1,0 +1,1 @@
+"""Types of other libraries, read without importing what the caller has not imported."""
