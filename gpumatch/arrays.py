@@ -102,15 +102,6 @@ def first_true(marks: Any) -> int | None:
     return int(marks.argmax()) if any_true(marks) else None
 
 
-def count_true(marks: Any) -> int:
-    """How many of the bool array's marks are set."""
-    if isinstance(marks, np.ndarray):
-        return int(np.count_nonzero(marks))
-    from gpumatch.cuda.counting import count_from
-
-    return count_from(marks, 1)
-
-
 def count_matched(mates: Any) -> int:
     """How many of a side's mates are vertices, not -1 or another mark below 0."""
     if isinstance(mates, np.ndarray):

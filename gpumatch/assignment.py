@@ -282,7 +282,7 @@ def _result(
     stats: dict[str, Any],
     control: Control,
 ) -> Assignment:
-    """The Assignment, as the caller sees rows, columns and signs, in his kind of arrays."""
+    """The Assignment with the caller's rows, columns, signs and kind of arrays."""
     rows = (solution.row_to_col >= 0).nonzero()[0]
     size = int(rows.size)
     paid = summands(problem.at(rows, solution.row_to_col[rows]))

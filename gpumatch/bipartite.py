@@ -127,7 +127,7 @@ class BipartiteGraph:
         Parameters
         ----------
         G : networkx.Graph
-            Directions and parallel edges don't matter.
+            Directions and parallel edges do not matter.
         row_nodes : iterable of nodes, optional
             The nodes that become rows, in this order; all others become columns. By default the
             nodes with attribute ``bipartite=0``, or either side if the graph is connected.
@@ -135,7 +135,7 @@ class BipartiteGraph:
         Raises
         ------
         ValueError
-            If an edge joins two rows or two columns, or the two sides can't be told apart.
+            If an edge joins two rows or two columns, or the two sides cannot be told apart.
 
         Examples
         --------

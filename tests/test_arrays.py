@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gpumatch.arrays import any_true, count_matched, count_true
+from gpumatch.arrays import any_true, count_matched, first_true
 
 HOMES = [pytest.param("numpy", id="host"), pytest.param("cupy", id="device", marks=pytest.mark.gpu)]
 EVERY_HOME = pytest.mark.parametrize("home", HOMES)
@@ -14,20 +14,19 @@ EVERY_HOME = pytest.mark.parametrize("home", HOMES)
 @pytest.mark.parametrize("places", [[], [0], [4_999], [1, 77, 2_500]])
 @pytest.mark.parametrize("length", [5_000, 70_000])
 @EVERY_HOME
-def test_marks_are_found_and_counted(home, length, places):
+def test_marks_are_found(home, length, places):
     xp = pytest.importorskip(home)
     marks = xp.zeros(length, bool)
     marks[xp.asarray(places, np.int64)] = True
     assert any_true(marks) is bool(places)
-    assert count_true(marks) == len(places)
-    assert count_true(~marks) == length - len(places)
+    assert first_true(marks) == (places[0] if places else None)
 
 
 @EVERY_HOME
 def test_no_array_is_too_short(home):
     xp = pytest.importorskip(home)
     assert any_true(xp.zeros(0, bool)) is False
-    assert count_true(xp.zeros(0, bool)) == 0
+    assert first_true(xp.zeros(0, bool)) is None
     assert count_matched(xp.zeros(0, np.int32)) == 0
 
 
@@ -41,8 +40,6 @@ def test_marks_of_unmatched_vertices_do_not_count(home, dtype):
 @EVERY_HOME
 def test_what_lies_apart_is_counted(home):
     xp = pytest.importorskip(home)
-    marks = xp.arange(100_000) % 3 == 0
-    assert count_true(marks[::2]) == 16_667
     assert count_matched(xp.arange(-50_000, 50_000)[::-4]) == 12_500
 
 

@@ -650,3 +650,17 @@ def test_sparse_costs_of_many_forms():
     totals.add(gm.assign((matrix.indptr, matrix.indices, matrix.data, matrix.shape)).objective)
     totals.add(gm.assign(gm.SparseCosts(matrix)).objective)
     assert len(totals) == 1
+
+
+def test_objective_and_gap_of_many_pairs_are_rounded_once():
+    """More pairs than are added one by one: the arrays' sums are as exact."""
+    n = 5000
+    rng, diagonal = np.random.default_rng(8), (np.arange(n), np.arange(n + 1))
+    weights = rng.standard_normal(n) * 10.0 ** rng.integers(-8, 8, n)
+    a = gm.assign(csr_array((weights, *diagonal), shape=(n, n)))
+    assert a.objective == math.fsum(weights.tolist())
+    duals = [*a.row_dual.tolist(), *a.col_dual.tolist()]
+    assert a.gap == max(math.fsum([*weights.tolist(), *(-dual for dual in duals)]), 0)
+    whole = gm.assign(csr_array((np.arange(n) - 2**48, *diagonal), shape=(n, n)))
+    assert whole.objective == n * (n - 1) // 2 - n * 2**48
+    assert whole.gap == 0

@@ -6,7 +6,7 @@ The checkers share the conversion of the input with the algorithms, and nothing 
 - `gpumatch.costs`: `Costs` and `as_costs`, with the costs of pairs and of ranges of rows;
 - `gpumatch.arrays`: `array_of`, `any_true` and `first_true`, which the conversion uses too.
 
-How they count, add and compare is their own. No algorithm and no front door imports a checker.
+They count, add and compare by code of their own. No algorithm and no front door imports a checker.
 """
 
 from __future__ import annotations

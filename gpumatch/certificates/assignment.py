@@ -32,6 +32,7 @@ from gpumatch.arrays import any_true, array_of, first_true
 from gpumatch.certificates.base import (
     Certificate,
     CertificateError,
+    ClaimedAssignment,
     check_mates,
     check_partners,
     count_of,
@@ -71,7 +72,7 @@ class AssignmentCertificate(Certificate):
         )
 
 
-def verify_assignment(C: Any, result: Any) -> AssignmentCertificate:
+def verify_assignment(C: Any, result: ClaimedAssignment) -> AssignmentCertificate:
     """Check an assignment and the duals that prove it optimal; see `gpumatch.verify`.
 
     O(number of pairs) on the device that holds the costs, in tiles of 2**20 pairs (2**22 on a GPU).
@@ -94,7 +95,7 @@ class _Claim:
     `exact` tells whether everything is an integer. `allowance` is the rounding allowed for a pair.
     """
 
-    def __init__(self, costs: Costs, result: Any) -> None:
+    def __init__(self, costs: Costs, result: ClaimedAssignment) -> None:
         xp = costs.xp
         self.costs, self.result = costs, result
         self.sign = -1 if result.maximize else 1

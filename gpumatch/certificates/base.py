@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -40,6 +40,39 @@ class Certificate:
             f"maximum: a matching of {self.size} edges and a cover of {self.bound} vertices, "
             f"checked on {self.edges} edges"
         )
+
+
+class ClaimedMatching(Protocol):
+    """What the checker of matchings looks at in a result."""
+
+    @property
+    def row_to_col(self) -> Any: ...
+    @property
+    def col_to_row(self) -> Any: ...
+    def vertex_cover(self) -> tuple[Any, Any]: ...
+
+
+class ClaimedAssignment(ClaimedMatching, Protocol):
+    """What the checker of assignments looks at in a result."""
+
+    @property
+    def row_ind(self) -> Any: ...
+    @property
+    def col_ind(self) -> Any: ...
+    @property
+    def row_dual(self) -> Any: ...
+    @property
+    def col_dual(self) -> Any: ...
+    @property
+    def objective(self) -> float: ...
+    @property
+    def gap(self) -> float: ...
+    @property
+    def maximize(self) -> bool: ...
+    @property
+    def cardinality(self) -> str: ...
+    @property
+    def cost_limit(self) -> float | None: ...
 
 
 def check_mates(side: str, mates: Any, length: int, partners: int) -> None:

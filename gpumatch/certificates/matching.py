@@ -20,6 +20,7 @@ from gpumatch.bipartite import BipartiteGraph, as_bipartite
 from gpumatch.certificates.base import (
     Certificate,
     CertificateError,
+    ClaimedMatching,
     check_mates,
     check_partners,
     count_of,
@@ -29,7 +30,7 @@ from gpumatch.certificates.base import (
 TILE = 2**24  # edges checked at a time
 
 
-def verify_matching(A: Any, result: Any) -> Certificate:
+def verify_matching(A: Any, result: ClaimedMatching) -> Certificate:
     """Check a matching and the cover that proves it maximum; see `gpumatch.verify`."""
     graph = as_bipartite(A)
     xp = graph.xp

@@ -17,9 +17,9 @@ below, C-contiguous, every infinity a forbidden pair of value inf (dense) or non
 On a device, where kernels count in 64 bits, int32 stays what it is.
 Duals of integer problems are int64, of others float64.
 
-Costs live where their source does, and so do the problems made from them. A dense matrix that has a
-problem's form already is not copied, and nothing here needs a second one beside it: what looks at
-every entry does so in tiles of rows.
+Costs live where their source does. The problems made from them live there too. A dense matrix that
+has a problem's form already is not copied, and nothing here needs a second one beside it, because
+whatever looks at every entry does so in tiles of rows.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What every kind of costs can do, and the checks that all kinds share.
 
-A kind defines the abstract methods below. The others follow from these, by way of the stored matrix
-where nothing better is known. A kind that knows better overrides them.
+A kind defines the abstract methods below. The others follow from these. Where nothing better is
+known, they go by way of the stored costs. A kind that knows better overrides them.
 """
 
 from __future__ import annotations
@@ -64,11 +64,14 @@ class Costs(ABC):
 
     @abstractmethod
     def at(self, rows: Any, cols: Any) -> Any:
-        """The costs of these pairs, named in arrays of host or device; none may be left out."""
+        """The costs of these pairs, none of which is left out.
+
+        Their numbers may be in arrays of the host or of the device.
+        """
 
     @abstractmethod
     def stored(self) -> Costs:
-        """The same costs in the memory where they live; themselves when they are there already."""
+        """The same costs of a kind that holds them all in memory; themselves if that is theirs."""
 
     # -- what follows from it --------------------------------------------------------------------
 
@@ -133,14 +136,14 @@ class Costs(ABC):
         return f"{name}({nrows} rows, {ncols} columns, {self._what_is_held()}, {where})"
 
     def tiles(self) -> Iterator[slice]:
-        """Ranges of rows that hold so few pairs together that each may be copied some times."""
+        """Ranges of rows. Each holds so few pairs that they may be copied several times."""
         nrows, ncols = self.shape
         step = max(1, tile_size(on_device=self.on_device) // max(1, ncols))
         for begin in range(0, nrows, step):
             yield slice(begin, min(begin + step, nrows))
 
     def dense(self, out: Any = None) -> Any:
-        """The costs as a matrix, `far` for forbidden pairs: to be read, for it may be shared.
+        """The costs as a matrix, with `far` for forbidden pairs. It may be shared: read it only.
 
         Parameters
         ----------
@@ -310,7 +313,7 @@ def tile_size(*, on_device: bool) -> int:
 
 
 def row_tiles(values: Any) -> Iterator[slice]:
-    """Ranges of an array's rows that hold so few entries that each may be copied some times."""
+    """Ranges of an array's rows, each of so few entries that they may be copied several times."""
     entries = tile_size(on_device=not isinstance(values, np.ndarray))
     step = max(1, entries // max(1, math.prod(values.shape[1:])))
     for begin in range(0, values.shape[0], step):

@@ -25,7 +25,7 @@ class DenseCosts(Costs):
     ----------
     source : two-dimensional array
         NumPy, CuPy, torch or anything that speaks ``__array__``, ``__cuda_array_interface__`` or
-        DLPack; boolean, integer or floating. It is shared, not copied: don't change it afterwards.
+        DLPack; boolean, integer or floating. It is shared, not copied: do not change it afterwards.
 
     Attributes
     ----------

@@ -26,8 +26,8 @@ class SparseCosts(Costs):
     ----------
     source : sparse matrix or tuple
         A SciPy or cupyx sparse matrix, ``(indptr, indices, data, shape)`` as CSR, or a torch sparse
-        CSR tensor; boolean, integer or floating. Stored zeros are edges of cost 0; so DIA, which
-        fills its diagonals with zeros, must have none. Repeated entries are summed, as everywhere
+        CSR tensor; boolean, integer or floating. Stored zeros are edges of cost 0. DIA fills its
+        diagonals with zeros, so it must have none. Repeated entries are summed, as everywhere
         in SciPy. Arrays in canonical form are shared, not copied.
 
     Attributes
