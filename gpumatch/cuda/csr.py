@@ -10,7 +10,6 @@ but the largest graphs are one piece. CuPy's sort and its element-wise functions
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import cupy as cp
 
@@ -49,7 +48,7 @@ def canonical(indptr: cp.ndarray, indices: cp.ndarray, nrows: int) -> Csr:
     return from_edges(owners(indptr, indices), indices, nrows)
 
 
-def from_edges(rows: Any, cols: Any, nrows: int) -> Csr:
+def from_edges(rows: cp.ndarray, cols: cp.ndarray, nrows: int) -> Csr:
     """CSR of an edge list in any order, repeated edges merged."""
     keys = _keys(rows, cols)
     keys.sort()

@@ -139,7 +139,9 @@ def test_an_edge_list_of_more_than_two_to_the_31_edges():
     """The last row first, and an edge of each row twice."""
     cols = columns_in_disorder(1).ravel()
     rows = cp.empty((NROWS, NCOLS + 1), cp.int32)
-    rows[:] = cp.arange(NROWS, dtype=cp.int32)[::-1, None]
+    for first in range(0, NROWS, BLOCK):
+        places = cp.arange(first, first + BLOCK, dtype=cp.int32)
+        rows[first : first + BLOCK] = (NROWS - 1 - places)[:, None]
     graph = BipartiteGraph.from_edges(rows.ravel(), cols, (NROWS, NCOLS))
     del rows, cols
     assert_complete(graph.indptr, graph.indices, NROWS, NCOLS)

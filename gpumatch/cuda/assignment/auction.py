@@ -149,7 +149,7 @@ class _Numbers:
     def of(self, number: float) -> Any:
         return self.kind(number * 2**self.shift)
 
-    def of_prices(self, given: Any, farthest: float) -> cp.ndarray:
+    def of_prices(self, given: cp.ndarray, farthest: float) -> cp.ndarray:
         """Prices to begin from, none above 0 or below ``-farthest``."""
         least = self.kind(-farthest)
         return cp.clip(given.astype(self.kind), least, 0) * self.of(1)
@@ -161,7 +161,7 @@ class _Auction:
     def __init__(
         self,
         costs: Costs,
-        col_dual: Any,
+        col_dual: cp.ndarray,
         limit: float | None,
         precision: Precision,
         convergence: str,
