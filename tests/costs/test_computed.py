@@ -87,3 +87,22 @@ def test_an_algorithm_gets_the_costs_themselves():
     assert costs.problem(False, False) is costs
     assert repr(costs) == "Distances(7 rows, 9 columns, int64, host)"
     assert costs.to_host() is costs
+
+
+class Near(Distances):
+    """Distances of pairs that are not far apart; a tile leaves out the others."""
+
+    def tile(self, rows):
+        own, cols, costs = super().tile(rows)
+        near = costs < np.inf
+        return (*(part[near] for part in np.broadcast_arrays(own, cols)), costs[near])
+
+
+def test_pairs_that_a_tile_leaves_out_are_forbidden():
+    whole = distances(np.float64, most=9)
+    costs = Near(whole.rows, whole.cols, whole.most)
+    assert np.isinf(whole.dense()).any()
+    assert np.array_equal(costs.dense(), whole.dense())
+    out = np.zeros(costs.shape)
+    assert costs.dense(out=out) is out
+    assert np.array_equal(out, whole.dense())
