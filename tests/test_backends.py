@@ -385,3 +385,25 @@ def test_public_options_are_those_of_all_homes_the_default_first():
     }
     assert options["hungarian-tree"] == {"search": ("levels", "stack")}
     assert options["apfb-gpubfs-wr"] == {"launch": ("ct", "mt"), "frontier": ("scan", "queue")}
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "backend", "function"),
+    [
+        ("engine", "cuda", "gpumatch.cpu.assignment.shortest_augmenting_path:run"),
+        ("auction", "cuda", "gpumatch.cpu.assignment.shortest_augmenting_path:run"),
+        ("auction", "cpu", None),
+        ("dgs", "cuda", None),
+    ],
+)
+@pytest.mark.usefixtures("gpu")
+def test_a_fallback_is_loaded_when_it_is_called(algorithm, backend, function, monkeypatch):
+    loaded = []
+    monkeypatch.setattr(backends, "load", lambda name: loaded.append(name) or (lambda task: task))
+    fallback = choose_assignment(algorithm, backend, {}, SMALL).fallback()
+    assert loaded == []
+    if function is None:
+        assert fallback is None
+    else:
+        assert fallback("the task") == "the task"
+        assert loaded == [function]

@@ -9,7 +9,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from gpumatch.cli import running
-from gpumatch.registry import algorithms
+from gpumatch.registry import option_names
 
 if TYPE_CHECKING:
     from gpumatch.assignment import Assignment
@@ -28,8 +28,7 @@ def add_to(commands: Any) -> None:
     add("--cardinality", default="full", help="full, maximum or any (default: full)")
     text = "leave out a pair that costs more (with --maximize: that gains less)"
     add("--cost-limit", type=_number, metavar="COST", help=text)
-    for name, text in _own_options().items():
-        add(f"--{name}", help=text)
+    running.add_own_options(assign, "assignment")
     running.add_run_options(assign, "an assignment")
     assign.set_defaults(command=_assign)
 
@@ -44,16 +43,6 @@ def _number(text: str) -> float:
         raise argparse.ArgumentTypeError(f"{text!r} is no number") from None
 
 
-def _own_options() -> dict[str, str]:
-    """The options that some algorithms have, and a help text for each."""
-    found: dict[str, str] = {}
-    for algorithm in algorithms("assignment"):
-        for name, values in algorithm.options.items():
-            text = f"{' or '.join(values)}: of {algorithm.name}"
-            found[name] = f"{found[name]}; {text}" if name in found else text
-    return found
-
-
 def _assign(options: argparse.Namespace) -> int:
     import gpumatch
     from gpumatch.control import Control
@@ -65,7 +54,7 @@ def _assign(options: argparse.Namespace) -> int:
         costs = as_costs(gpumatch.io.read_costs(options.source))
     wish = {name: getattr(options, name) for name in ("maximize", "cardinality", "cost_limit")}
     solve = functools.partial(gpumatch.assign, costs)
-    assignment = running.run(solve, options, costs.shape, wish, _own_options())
+    assignment = running.run(solve, options, costs.shape, wish, option_names("assignment"))
     report = _report(options, costs, assignment, clock)
     running.tell(report, _lines(report), as_json=options.json)
     return running.PROVEN if assignment.proven else running.NOT_PROVEN

@@ -8,14 +8,13 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from gpumatch.cli import running
+from gpumatch.registry import option_names
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
     from gpumatch.control import Control
     from gpumatch.matching import Matching
-
-_OWN_OPTIONS = ("launch", "frontier")  # of some algorithms
 
 
 def add_to(commands: Any) -> None:
@@ -26,8 +25,7 @@ def add_to(commands: Any) -> None:
     text = "a matrix (.mtx, .npz, ...), a list of edges (.txt, .csv), or a SuiteSparse matrix"
     add("source", metavar="FILE|Group/Name", help=text)
     add("--init", default="auto", help="auto, cheap, karp-sipser, min-degree or none: the start")
-    add("--launch", help="ct or mt: threads of the APsB and APFB kernels")
-    add("--frontier", help="scan or queue: frontier of the GPUBFS-WR kernels")
+    running.add_own_options(match, "matching")
     running.add_run_options(match, "a matching")
     match.set_defaults(command=_match)
 
@@ -41,7 +39,8 @@ def _match(options: argparse.Namespace) -> int:
     with clock.part("read"):
         matrix = _read(options.source)
     solve = functools.partial(gpumatch.maximum_matching, matrix)
-    matching = running.run(solve, options, matrix.shape, {"init": options.init}, _OWN_OPTIONS)
+    wish = {"init": options.init}
+    matching = running.run(solve, options, matrix.shape, wish, option_names("matching"))
     report = _report(options, matrix, matching, clock)
     running.tell(report, _lines(report), as_json=options.json)
     return running.PROVEN if matching.proven else running.NOT_PROVEN

@@ -9,6 +9,8 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from gpumatch.registry import algorithms, option_names
+
 if TYPE_CHECKING:
     from gpumatch.assignment import Assignment
     from gpumatch.control import Control
@@ -31,6 +33,17 @@ def add_run_options(command: argparse.ArgumentParser, what: str) -> None:
     add("--json", action="store_true", help="print JSON")
     add("--progress", action="store_true", help="show a progress bar on stderr")
     add("--time-limit", type=float, metavar="SECONDS", help="stop with the best so far")
+
+
+def add_own_options(command: argparse.ArgumentParser, problem: str) -> None:
+    """The options that some algorithms for the problem have, each with their names."""
+    for name in option_names(problem):
+        texts: dict[str, list[str]] = {}
+        for algorithm in algorithms(problem):
+            if name in algorithm.options:
+                texts.setdefault(" or ".join(algorithm.options[name]), []).append(algorithm.name)
+        takers = (f"{values}: of {', '.join(names)}" for values, names in texts.items())
+        command.add_argument(f"--{name}", help="; ".join(takers))
 
 
 def _output(path: str) -> str:
