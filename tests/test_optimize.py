@@ -160,6 +160,8 @@ def test_negative_weights_too_large_for_exact_sums_are_taken_as_floats():
     weights = csr_array(np.array([[-(2**62), 1], [1, -(2**62)]]))
     assert min_weight_full_bipartite_matching(weights)[1].tolist() == [0, 1]
     assert min_weight_full_bipartite_matching(weights, maximize=True)[1].tolist() == [1, 0]
+    most = csr_array([[2**61]])  # of which assign would refuse the exact sum
+    assert min_weight_full_bipartite_matching(most)[1].tolist() == [0]
 
 
 def test_many_sparse_inputs():

@@ -106,6 +106,16 @@ def test_the_greedy_start_is_greedy():
     assert start_of(matrix, "greedy") < 0.2 * start_of(matrix, "random")
 
 
+@pytest.mark.parametrize("form", [np.asarray, csr_array])
+def test_a_random_start_takes_any_column(form):
+    costs_ = form(np.ones((1, 50)))
+    starts = [
+        gm.assign(costs_, algorithm="dgs", backend="cpu", start="random", seed=seed)
+        for seed in range(20)
+    ]
+    assert len({int(a.col_ind[0]) for a in starts}) > 10
+
+
 def test_another_seed_makes_another_start():
     matrix = costs.make("uniform_float", 100)
     assert start_of(matrix, "random", 0) != start_of(matrix, "random", 1)
