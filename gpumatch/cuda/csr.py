@@ -3,7 +3,7 @@
 Encodings as in `gpumatch.bipartite`: int32 vertices, offsets int32 unless there are 2**31 entries.
 An edge is sorted as one 64-bit key: its row in the upper half, its column in the lower.
 
-CuPy counts in int32 where it scans, scatters or selects by a mask. So this goes piece by piece; all
+CuPy counts in int32 when it scans, scatters or selects by a mask. So this goes piece by piece; all
 but the largest graphs are one piece. CuPy's sort and its element-wise functions take any length.
 """
 
@@ -16,7 +16,7 @@ import cupy as cp
 from gpumatch.arrays import any_true
 from gpumatch.cuda import memory
 
-_BYTES_AN_EDGE = 28  # keys, the sort's double buffer, and one index array on its way in and out
+_BYTES_AN_EDGE = 28  # keys, the sort's double buffer, and one index array to read or write
 _PIECE = 2**30  # entries that CuPy scans, scatters or selects at a time
 
 Csr = tuple[cp.ndarray, cp.ndarray]
@@ -32,12 +32,12 @@ def is_canonical(indptr: cp.ndarray, indices: cp.ndarray) -> bool:
 
 
 def _increases(indices: cp.ndarray, row_ends: cp.ndarray) -> bool:
-    """Whether each index is above the one before, but those behind `row_ends`.
+    """Whether each index is above the one before, except those after `row_ends`.
 
-    Row ends may lie outside.
+    Row ends may be outside.
     """
     pairs = indices.size - 1
-    rising = cp.empty(pairs + 1, bool)  # the last is for row ends that lie outside
+    rising = cp.empty(pairs + 1, bool)  # the last is for row ends that are outside
     cp.greater(indices[1:], indices[:-1], out=rising[:-1])
     rising[cp.where((row_ends >= 0) & (row_ends < pairs), row_ends, pairs)] = True
     return not any_true(~rising[:-1])
@@ -70,7 +70,7 @@ def owners(indptr: cp.ndarray, indices: cp.ndarray) -> cp.ndarray:
     rows = cp.empty(indices.size, cp.int32)
     starts = indptr[1:-1]
     for begin, end in _pieces(indices.size):
-        marks = cp.zeros(end - begin + 1, cp.int32)  # the last is for rows that start behind
+        marks = cp.zeros(end - begin + 1, cp.int32)  # the last is for rows that start after
         cp.add.at(marks, cp.clip(starts, begin, end) - begin, 1)
         cp.cumsum(marks[:-1], dtype=cp.int32, out=rows[begin:end])
     return rows
@@ -87,7 +87,7 @@ def _keys(major: cp.ndarray, minor: cp.ndarray) -> cp.ndarray:
 def _without_repeats(keys: cp.ndarray) -> cp.ndarray:
     """The distinct ones of sorted keys, moved to the front of their array.
 
-    No key that is still to be looked at is overwritten, nor is the one before it with another.
+    No key that is still to be looked at is overwritten. The key before it keeps its value.
     """
     kept = 0
     for begin, end in _pieces(keys.size):

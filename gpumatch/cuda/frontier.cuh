@@ -1,20 +1,20 @@
-// Frontiers, their expansion and stream compaction: what breadth-first searches stand on.
+// Frontiers, their expansion and stream compaction: the basis of all breadth-first searches.
 //
-// A search goes level by level. Its frontier is a queue; expanding it visits every neighbour of
-// every vertex queued, and the visits push what they reach on the queue of the next level.
+// A search goes level by level. Its frontier is a queue. Expanding it visits every neighbour of
+// every queued vertex, and the visits push what they reach on the queue of the next level.
 //
 // Encodings
-//   Frontier   items[l & 1] is level l's queue, state->sizes[l % 3] its size. Three sizes take turns
-//              because the one after the next must be cleared while one is read and the next is
-//              filled: no block may clear what another still reads.
-//   Segment    items[base .. base + size) of a log that queues one level behind the other
+//   Frontier   items[l & 1] is level l's queue, state->sizes[l % 3] its size. Of the three sizes,
+//              one is read, the next is filled, and the one after must be cleared already, because
+//              no block may clear what another still reads.
+//   Segment    items[base .. base + size) of a log that queues one level after the other
 //   Team       the threads that work together: a whole grid, or one block
 //
 // A visitor is a struct with
 //   Walk enter(Item item)      whose neighbours to visit; none to skip it
 //   Sight look(int neighbour)  what to load of a neighbour before visiting it
 //   void visit(int vertex, int tag, int neighbour, Sight sight)   which may push
-// and, where it gathers what it pushes, an overload of end_turn(visitor).
+// and, if it gathers what it pushes, an overload of end_turn(visitor).
 #pragma once
 
 #include "grid.cuh"
@@ -57,8 +57,8 @@ __device__ inline Team own_block() {
   return {static_cast<int>(threadIdx.x), static_cast<int>(blockDim.x)};
 }
 
-// use(i, load(i)) for all i < count, by all threads of the grid; several loads wait together, so none
-// may read what a use writes. After each turn, the lanes of a warp call end_turn() together.
+// use(i, load(i)) for all i < count, by all threads of the grid. Several loads wait together, so no
+// load may read what a use writes. After each turn, the lanes of a warp call end_turn() together.
 template <typename Load, typename Use, typename EndTurn>
 __device__ void for_all(int count, Load load, Use use, EndTurn end_turn) {
   const unsigned stride = thread_count(), end = count;
@@ -82,7 +82,7 @@ __device__ void for_all(int count, Load load, Use use) {
   for_all(count, load, use, [] {});
 }
 
-// Lanes that share a vertex: all that are left over when a level is small, because then the time is
+// Lanes that share a vertex: all that are left over if a level is small, because then the time is
 // the latency of one vertex's neighbours read one after the other.
 __device__ inline int lanes_for(int size, int threads, int most = kWarp) {
   const int each = min(threads / max(size, 1), most);
@@ -90,7 +90,7 @@ __device__ inline int lanes_for(int size, int threads, int most = kWarp) {
 }
 
 // Visit count neighbours, each `stride` entries after the one before. Several are looked at before
-// the first is visited, so that their loads, which are what a search waits for, wait together.
+// the first is visited, so that their loads wait together. A search waits for these loads.
 template <typename Visitor>
 __device__ void visit_neighbours(Visitor& visitor, const Walk& walk, const int* first, int stride,
                                  int count) {
@@ -113,22 +113,22 @@ __device__ void visit_neighbours(Visitor& visitor, const Walk& walk, const int* 
   }
 }
 
-// After each turn, by the lanes of a warp together; to be overloaded for visitors that gather.
+// Called after each turn by the lanes of a warp together. Visitors that gather overload it.
 template <typename Visitor>
 __device__ void end_turn(Visitor&) {}
 
-// How many of `degree` neighbours fall to one of `members` that take turns.
+// How many of `degree` neighbours one of `members` visits, if they take turns.
 __device__ inline int share_of(int degree, int member, int members) {
   return degree > member ? (degree - member - 1) / members + 1 : 0;
 }
 
-// Visit all neighbours of all items[0 .. size). Contraction comes first: an item that enter() turns
-// down has no neighbours here. The long adjacencies of a warp's vertices are walked by the whole
-// warp, one after the other.
+// Visit all neighbours of all items[0 .. size). Contraction comes first: an item that enter() skips
+// has no neighbours here. The whole warp walks the long adjacencies of its vertices, one after the
+// other.
 //
 // Items next to each other often meet at the same neighbour. If the one with the lower number, or
-// the higher one, always came first, whole trees would drift across a mesh. So half of the warps take
-// their items, and half of the vertices their neighbours, in the opposite order.
+// the higher one, always came first, whole trees would drift across a mesh. So half of the warps
+// take their items, and half of the vertices their neighbours, in the opposite order.
 template <typename Item, typename Visitor>
 __device__ void expand(Team team, const Item* items, int size, Visitor& visitor) {
   const int lanes = lanes_for(size, team.count);
@@ -193,7 +193,7 @@ __device__ Advance expand_alone(Visitor visitor, Item* log, Segment frontier, in
 // Expand level after level inside one cooperative launch, until the frontier is empty, the visitor
 // is done, or `max_levels` have passed. Leaves *level at the next level to expand. The visitor has
 //   Queue<int> out; int level;   set for each level
-//   bool done(int level)         after a level: whether to end; must answer alike in every block
+//   bool done(int level)         after a level: whether to end; the same answer in every block
 template <typename Visitor>
 __device__ void search_levels(Frontier frontier, Visitor visitor, int max_levels) {
   SearchState& state = *frontier.state;

@@ -13,7 +13,7 @@ from gpumatch.cuda.launches import Board, Cooperative
 __all__ = ["KERNELS", "STRUCTS", "DeviceFrontier"]
 
 KERNELS = ("flag_free", "start_frontier")
-"""What each source of a search has beside its search."""
+"""What each source of a search has in addition to its search."""
 STRUCTS = ("SearchState", "Frontier")
 
 _LEVELS_A_LAUNCH = 256  # the host looks in between: progress, time limit, Ctrl-C
@@ -31,7 +31,7 @@ class DeviceFrontier:
     nvertices : int
         Vertices that can be queued.
     blocks : int, optional
-        Blocks to launch, fewer where not as many are resident; by default all that are.
+        Blocks to launch, fewer if not as many are resident; by default all that are resident.
 
     Attributes
     ----------
@@ -94,7 +94,7 @@ class DeviceFrontier:
         return 3
 
     def search(self, *arguments: Any) -> None:
-        """Expand a bounded number of levels; `level`, `size` and `found` say where that led."""
+        """Expand a bounded number of levels, and update `level`, `size` and `found`."""
         self._search(
             *arguments,
             self._frontier,  # IN, OUT

@@ -1,8 +1,9 @@
-// What the kernels of a grid have in common: who a thread is, queues that all push to, sums, and a
-// barrier for a grid that is resident as a whole.
+// The common part of kernels: the index of a thread, queues that all push to, sums, and a barrier
+// for a grid that is resident as a whole.
 //
 // Encodings
-//   Queue      items[0 .. *size) in no order, none twice where what is pushed is claimed first
+//   Queue      items[0 .. *size) in no order; none is there twice if a thread claims it before
+//              the push
 //   barrier    arrivals, 0 before the first launch
 #pragma once
 
@@ -26,7 +27,7 @@ __device__ inline bool coin(unsigned number) {
   return ((number ^ number >> 15) >> 16 & 1) != 0;
 }
 
-// What other threads may write meanwhile, as it is now.
+// The current value of what other threads may write in the meantime.
 template <typename T>
 __device__ T now(const T& shared) {
   return *static_cast<const volatile T*>(&shared);
@@ -46,8 +47,8 @@ struct Queue {
   int* size;
 };
 
-// The next free place of a queue with `size` items. The lanes of a warp that take one together share
-// one atomicAdd.
+// The next free place of a queue with `size` items. The lanes of a warp that take one together
+// share one atomicAdd.
 __device__ inline int take_place(int* size) {
   const unsigned together = __activemask();
   const unsigned before = together & ((1u << lane_index()) - 1);
@@ -62,7 +63,7 @@ __device__ void push(Queue<Item> out, Item item) {
   out.items[take_place(out.size)] = item;
 }
 
-// What a warp pushes, gathered in shared memory to be appended many at a time, because the atomicAdds
+// What a warp pushes, gathered in shared memory and appended many at a time, because the atomicAdds
 // to a queue's size wait for each other. What finds no room is pushed at once.
 template <typename Item>
 struct Gathered {
@@ -84,8 +85,8 @@ __device__ void push(GatheringQueue<Item> out, Item item) {
   else push(out.queue, item);
 }
 
-// Append what a warp has gathered if that is at least so many items. All its lanes call this: now
-// and then, and with 1 after the last push, before the barrier behind which the queue is read.
+// Append what a warp has gathered if that is at least `least` items. All its lanes call this now
+// and then, and with 1 after the last push, before the barrier after which the queue is read.
 // `count` must be 0 at first.
 template <typename Item>
 __device__ void append_gathered(GatheringQueue<Item> out, int least = Gathered<Item>::kRoom / 2) {
@@ -114,21 +115,21 @@ __device__ void add_to(Number* total, Number number) {
   if (lane_index() == 0 && number != 0) atomicAdd(total, number);
 }
 
-// Begin to load what will be read soon; a hint, for which any address of the arrays will do.
+// Begin to load what will be read soon. This is a hint; any address in the arrays is allowed.
 __device__ inline void prefetch(const void* address) {
   asm volatile("prefetch.global.L1 [%0];" ::"l"(address));
 }
 
-// Where the tests define GPUMATCH_STAGGER, some blocks leave a barrier late, so that what others do
-// meanwhile, and must not, shows.
+// If the tests define GPUMATCH_STAGGER, some blocks leave a barrier late. Then errors show that
+// other blocks make in the meantime.
 __device__ inline void stagger() {
 #ifdef GPUMATCH_STAGGER
   if ((scrambled(blockIdx.x + static_cast<unsigned>(nanoseconds())) & 7) == 0) __nanosleep(20000);
 #endif
 }
 
-// Wait for all blocks of a grid that is resident as a whole. Block 0 adds what flips the top bit
-// once all others have added 1; each waits until the bit it saw has flipped.
+// Wait for all blocks of a grid that is resident as a whole. Block 0 adds a number that flips the
+// top bit once all others have added 1. Each block waits until the bit that it saw has flipped.
 __device__ inline void grid_barrier(unsigned* barrier) {
   __syncthreads();
   if (threadIdx.x == 0) {

@@ -1,8 +1,8 @@
 """Compile and cache CUDA sources, each declared as a `Source` beside the driver that launches it.
 
-A source's ``#include "x.cuh"`` lines are resolved here, so that CuPy's cache of compiled code,
-which looks at the text alone, sees every change of a header, and no include path or CUDA header is
-needed. The tests compile every source with NVRTC, with no GPU.
+A source's ``#include "x.cuh"`` lines are resolved here, so that no include path or CUDA header is
+needed. CuPy's cache of compiled code looks at the text alone, and so it sees every change of a
+header. The tests compile every source with NVRTC, without a GPU.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from gpumatch.cuda.structs import Declarations, Struct
 __all__ = ["BLOCK", "COSTS", "OFFSETS", "Kernels", "Source", "blocks_for", "kernels_for"]
 
 COMPILE_OPTIONS = ("-std=c++17",)
-BLOCK = 256  # threads a block, where a kernel names no other number
+BLOCK = 256  # threads a block, if a kernel names no other number
 OFFSETS = {"int32": "int", "int64": "long long"}
 COSTS = {"int32": "int", "int64": "long long", "float32": "float", "float64": "double"}
 
 _INCLUDE = re.compile(r'^#include "([\w/]+\.cuh)"\n', re.MULTILINE)
 
 
-@dataclass(frozen=True, eq=False)  # one of each, which is quicker to look up than its contents
+@dataclass(frozen=True, eq=False)  # one of each; comparing by identity is quicker
 class Source:
     """A .cu file, the kernels in it, and the structs that they share with the host.
 
@@ -44,8 +44,8 @@ class Source:
     structs : tuple of str
         Names of the structs that the host reads or writes, with the same arguments.
     cooperative : bool
-        Launched so that all blocks are resident: what a grid barrier needs. CuPy's flag is one a
-        module, so kernels with larger grids live in another source.
+        Whether all blocks are resident at once, which a grid barrier needs. CuPy has one flag a
+        module, so kernels with larger grids are in another source.
     """
 
     file: str
@@ -77,11 +77,11 @@ class Source:
         return self.declared.constant(name)
 
     def struct(self, name: str) -> Struct:
-        """A struct of the source that is no template."""
+        """A struct of the source that is not a template."""
         return self.declared.struct(name)
 
     def layout_assertions(self, arguments: Mapping[str, str]) -> str:
-        """C++ that does not compile behind this source where the host's mirrors are wrong."""
+        """C++ that does not compile after this source if the host's mirrors are wrong."""
         structs = (self.declared.struct(name.format(**arguments)) for name in self.structs)
         return "\n".join(line for struct in structs for line in struct.layout_assertions())
 

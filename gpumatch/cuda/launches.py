@@ -1,7 +1,7 @@
 """Launch searches in bounded pieces, on as many blocks as the device holds at once.
 
-A search is a cooperative kernel that makes a bounded number of steps a launch, and leaves on a
-`Board` where it stands. The host looks in between: for progress, time limits and Ctrl-C.
+A search is a cooperative kernel that makes a bounded number of steps a launch, and leaves its
+position on a `Board`. The host looks in between, for progress, time limits and Ctrl-C.
 """
 
 from __future__ import annotations
@@ -65,7 +65,8 @@ class Board:
     Attributes
     ----------
     seen : structured scalar
-        The state as the host has seen it last. What the host writes here, `tell` tells the device.
+        The state that the host has seen last. What the host writes here, `tell` copies to the
+        device.
     state, barrier, trace : pointers
         For the structs of kernels. The barrier is one of grid.cuh.
     """
@@ -83,7 +84,7 @@ class Board:
         self.trace = address(self._array, begin)
 
     def look(self) -> None:
-        """Wait for what was launched, and see where it stands."""
+        """Wait for what was launched, and read its state."""
         self._shown.get(out=self._pinned)
 
     def tell(self) -> None:
@@ -95,7 +96,7 @@ class Board:
         self._array.data.memset_async(0, self.seen.nbytes)
 
     def records(self, count: int) -> list[list[int]]:
-        """The first so many records of the trace, as far as it has room."""
+        """The first records of the trace, as many as asked for and there is room for."""
         size = 4 * min(count, self._room) * self._width
         if self._begin + size <= self._pinned.size:
             kept = self._pinned[self._begin : self._begin + size]

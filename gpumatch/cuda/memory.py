@@ -1,4 +1,4 @@
-"""Memory on the device: whether it is there, before anything is launched, and how it begins."""
+"""Memory on the device: whether there is enough before a launch, and its first contents."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ __all__ = ["require_memory", "unmatched"]
 
 
 def require_memory(nbytes: int, purpose: str) -> None:
-    """Raise MemoryError, before anything is launched, when the device can't give `nbytes`.
+    """Raise MemoryError, before anything is launched, if the device cannot give `nbytes`.
 
-    What CuPy's pool holds may lie in pieces. So the bytes are taken in one, and left to the pool;
-    if need be, the pool gives back before what lies idle.
+    CuPy's pool may hold its memory in pieces. So the bytes are allocated in one piece, and left to
+    the pool. If necessary, the pool first gives back the memory that it does not use.
     """
     if _is_to_be_had(nbytes):
         return
@@ -30,13 +30,13 @@ def require_memory(nbytes: int, purpose: str) -> None:
 def _is_to_be_had(nbytes: int) -> bool:
     try:
         cp.cuda.alloc(nbytes)
-    except (MemoryError, OverflowError):  # more than 64 bits can count
+    except (MemoryError, OverflowError):  # more than 64 bits can hold
         return False
     return True
 
 
 def unmatched(count: int) -> cp.ndarray:
-    """The mates of so many vertices while they have none: -1 each."""
+    """The mates of this many vertices, none of which has one: -1 each."""
     mates = cp.empty(count, np.int32)
-    mates.data.memset_async(0xFF, mates.nbytes)  # a third of what cupy.full takes
+    mates.data.memset_async(0xFF, mates.nbytes)  # a third of the time of cupy.full
     return mates

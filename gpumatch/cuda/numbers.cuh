@@ -1,7 +1,8 @@
-// What costs are counted in: numbers of 64 bits, so that sums fit and ties are exact.
+// The numbers in which costs are counted: of 64 bits, so that sums fit and ties are exact.
 //
-// Integers stay integers, in units of 2**-shift where fractions of them are needed; others become
-// double. Or all become integers: costs of floating type count in units of 1 / scale, a power of two.
+// Integers stay integers, in units of 2**-shift if fractions of them are needed; others become
+// double. Or all become integers: costs of floating type count in units of 1 / scale, a power of
+// two.
 #pragma once
 
 template <typename Cost>
@@ -42,7 +43,7 @@ __device__ inline long long counted(long long cost, int shift) { return cost << 
 __device__ inline double counted(float cost, int) { return cost; }
 __device__ inline double counted(double cost, int) { return cost; }
 
-// As an integer; kNever where the pair is forbidden.
+// As an integer; kNever if the pair is forbidden.
 __device__ inline long long fixed(double, int cost) { return cost; }
 __device__ inline long long fixed(double, long long cost) { return cost; }
 __device__ inline long long fixed(double scale, float cost) {

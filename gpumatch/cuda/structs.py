@@ -1,8 +1,8 @@
-"""What a CUDA source declares, for the host: its structs as dtypes and values, its constants.
+"""The declarations of a CUDA source, for the host: its structs as dtypes and values, its constants.
 
-The C++ is the one description. Of it is read what the sources here need: `constexpr` integers and
-unnumbered enumerations outside functions, aliases of types, and the data members of structs, which
-come before their functions. `layout_assertions` lets the compiler check what was read.
+The C++ is the one description. This module reads of it what the sources here need: `constexpr`
+integers and unnumbered enumerations outside functions, aliases of types, and the data members of
+structs, which come before their functions. `layout_assertions` lets the compiler check the result.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _MEMBER = re.compile(
 
 
 def address(array: Any, offset: int = 0) -> np.uintp:
-    """Where an array on the device has its byte `offset`: quicker than a slice."""
+    """The address of byte `offset` of an array on the device: quicker than a slice."""
     return np.uintp(array.data.ptr + offset)
 
 
@@ -68,7 +68,7 @@ class Declarations:
         text = re.sub(r"\bk\w+", lambda other: str(self.constant(other[0])), self._constants[name])
         return self._value(text)
 
-    @functools.cache  # noqa: B019  there are few, and they live as long as their source
+    @functools.cache  # noqa: B019  there are few, kept as long as their source
     def struct(self, name: str) -> Struct:
         """A struct by its C++ name; that of a template with its arguments."""
         base, _, arguments = name.partition("<")
@@ -160,7 +160,7 @@ class Struct(NamedTuple):
         return tuple(field.of(values[field.name]) for field in self.fields)
 
     def layout_assertions(self) -> Iterator[str]:
-        """C++ that does not compile where the mirror is wrong."""
+        """C++ that does not compile if the mirror is wrong."""
         yield f"static_assert(sizeof({self.name}) == {self.nbytes});"
         for name, (kind, offset, *_) in (self.dtype.fields or {}).items():
             yield f"static_assert(__builtin_offsetof({self.name}, {name}) == {offset});"

@@ -1,5 +1,6 @@
-// The alternating search behind König's vertex cover of a maximum matching, in bounded cooperative
-// launches. state.found[0] is a free column reached + 1: then the matching is not maximum.
+// The alternating search that finds König's vertex cover of a maximum matching, in bounded
+// cooperative launches. state.found[0] is a free column reached + 1: then the matching is not
+// maximum.
 #include "frontier.cuh"
 
 // From free rows along any edge to a column, from a column along its matched edge to a row.

@@ -1,9 +1,9 @@
 """König's vertex cover of a maximum matching, by one alternating search on the device.
 
 From the free rows the search goes along any edge to a column, and from a column along its matched
-edge to a row. The cover is what it does not reach of the rows, and what it reaches of the columns;
-it is as large as the matching, which proves both optimal. Device memory beside the graph: 20 bytes
-a row and 4 a column.
+edge to a row. The cover is the rows that it does not reach and the columns that it reaches. It is
+as large as the matching, which proves both optimal. Device memory in addition to the graph: 20
+bytes a row and 4 a column.
 """
 
 from __future__ import annotations

@@ -1,40 +1,40 @@
 // The auction of Vasconcelos and Rosenhahn (Bipartite graph matching computation on GPU, EMMCVPR
 // 2009): all bid, then all are awarded, until all are served.
 //
-// Persons and objects are here the bidders and what they bid for: rows and columns, or the other way
-// round in the auction that the columns have after the rows'.
-// A round has the paper's two kernels. Here they are steps of one cooperative kernel that holds many
-// rounds, between grid barriers:
+// The paper's persons are the bidders here, and its objects are what they bid for: rows and
+// columns, or the other way round in the columns' auction after the rows'. A round has the paper's
+// two kernels. Here they are steps of one cooperative kernel that holds many rounds, between grid
+// barriers:
 //
 //   bidding_kernel     Every person without an object bids. Lanes of a warp, a warp or a block look
 //                      through one row together, as many as there are threads for each bidder.
-//   compare_offers     Each object learns the best offer it got, and the bidder who made it: of
-//   assignment_kernel  equal ones the first, so that threads in any order make the same auction. It
-//                      goes to that bidder, and who had it bids again.
+//   compare_offers     Each object gets its best offer, and the bidder that made it. Of equal
+//   assignment_kernel  offers that is the first, so threads in any order make the same auction. The
+//                      object goes to that bidder, and the bidder that had it bids again.
 //
-// Where few bidders are left, one block holds the rounds alone, and its first warp awards, with no
-// atomics; so it is in most rounds, because the last bidders take long to agree.
+// If few bidders are left, one block holds the rounds alone, and its first warp awards, with no
+// atomics. Most rounds are of this kind, because the last bidders take long to agree.
 //
-// The convergence test is the paper's: a counter of the persons that have been assigned, which are
-// as many as objects that got their first bid; or a boolean stream of these objects and its
-// reduction. Both go by bidders that had better go without too, which the paper does not have. The
+// The convergence test is the paper's. It is a counter of the persons that have been assigned,
+// which are as many as objects that got their first bid; or a boolean stream of these objects and
+// its reduction. Both also count the bidders that go without, which the paper does not have. The
 // host looks at the counter once a launch.
 //
 // Names of the paper: price p_j other_dual, negative; bid value and target bid_offer, bid_target.
 //
 // Encodings
-//   bidders[r & 1]   who bids in round r, in any order: a queue as of frontier.cuh
-//   bid_target[k]    the object that bidder k of the queue bids for, -1: it had better go without
-//   bid_offer[k]     what the object's dual would be; the lower the better
+//   bidders[r & 1]   the bidders of round r, in any order: a queue as of frontier.cuh
+//   bid_target[k]    the object that bidder k of the queue bids for, -1: going without is cheaper
+//   bid_offer[k]     the dual that the object would have; the lower the better
 //   best[j]          the best offer that object j has got, ordered(); between rounds its dual
-//   winner[j]        stamp() of the bidder who made it
+//   winner[j]        stamp() of the bidder that made it
 //   is_served[]      bytes: object j has got its first bid in this auction; nobjects + i: bidder i
 //                    goes without. Null with the counter.
 #include "assignment/auction_bids.cuh"
 #include "frontier.cuh"
 
 constexpr int kAloneBidders = 2;             // one block alone, however long their rows are
-constexpr long long kAloneEntries = 1 << 15;  // or with so many entries to look at
+constexpr long long kAloneEntries = 1 << 15;  // or with this many entries to look at
 
 struct State {
   int round;
@@ -64,11 +64,11 @@ struct Auction {
   unsigned* barrier;
 };
 
-// On what terms the bidders bid.
+// The terms of the bids.
 template <typename Number>
 struct Terms {
-  const Number* cap;  // they never pay more; far() if they must pay anything
-  Number jump;        // what a bidder with one choice offers more
+  const Number* cap;  // bidders never pay more; far() if there is no limit
+  Number jump;        // the increment of a bidder with one choice
   Number epsilon;
 };
 
@@ -86,13 +86,13 @@ __device__ inline unsigned long long stamp(int round, int bidder) {
 
 template <typename Number>
 struct Bid {
-  int object;     // -1: the bidder had better go without
+  int object;     // -1: for the bidder, going without is cheaper
   Number offer;
-  int holder;     // who has the object now, -1 if nobody
+  int holder;     // the bidder that has the object now, -1 if none
 };
 
-// What a bidder offers for the best object, and what it is left with: as much as the second best
-// would leave it, less epsilon.
+// What a bidder offers for the best object. Its own dual becomes the second least reduced cost plus
+// epsilon.
 template <typename Number>
 __device__ Bid<Number> bid_for(const Auction<Number>& a, Terms<Number> t, Number cap, int bidder,
                                const Best<Number>& best) {
@@ -132,7 +132,7 @@ __device__ void bidding_kernel(const Entries& entries, const Auction<Number>& a,
 
 // -- assignment -----------------------------------------------------------------------------------
 
-// Give an object to a bidder, and take it from its holder, -1 if nobody.
+// Give an object to a bidder, and take it from its holder, -1 if there is none.
 template <typename Number>
 __device__ void assign(const Auction<Number>& a, int object, int bidder, Number offer,
                        int holder) {
@@ -190,7 +190,7 @@ __device__ void assignment_kernel(const Auction<Number>& a, const int* bidders, 
   add_to(&a.state->without, without);
 }
 
-// Both for up to a warp of bids, a lane each: who bids next, -1 if nobody.
+// Both for up to a warp of bids, a lane each: the next bidder, -1 if there is none.
 template <typename Number>
 __device__ int award_by_warp(const Auction<Number>& a, int bidder, const Bid<Number>& bid, int size,
                              Counts& counts) {
@@ -252,7 +252,7 @@ __device__ Counts count_served(const Auction<Number>& a, int block, int blocks) 
 
 // -- rounds ---------------------------------------------------------------------------------------
 
-// Whether one block is quickest. Bidders never become more, so once it is, it stays so.
+// Whether one block is quickest. The bidders never increase, so this stays true once it is.
 template <typename Entries>
 __device__ bool is_for_one_block(const Entries& entries, int bidders) {
   return bidders <= static_cast<int>(kWarp) &&
@@ -260,7 +260,7 @@ __device__ bool is_for_one_block(const Entries& entries, int bidders) {
 }
 
 // Rounds of one block, up to round `last` or the end of the budget, which it spends as fast as the
-// whole grid. Leaves who waits, and the counts, where they belong.
+// whole grid. Writes the waiting bidders and the counts back.
 template <typename Entries, typename Number>
 __device__ void hold_rounds_alone(const Entries& entries, const Auction<Number>& a,
                                   Terms<Number> t, int round, int waiting, int last,
@@ -316,7 +316,7 @@ __global__ void __launch_bounds__(kBlock)
   const bool is_first = thread_index() == 0;
   const Number cap = *t.cap;
   const int goal = state.goal, last = state.round + max_rounds;
-  int round = state.round, waiting = state.waiting;  // alike in all blocks
+  int round = state.round, waiting = state.waiting;  // the same in all blocks
   Counts counts = {};
   const int began = round;
   while (waiting > 0 && round < last && budget > 0 && !is_for_one_block(entries, waiting)) {
@@ -339,7 +339,7 @@ __global__ void __launch_bounds__(kBlock)
     waiting = goal - counts.assigned - counts.without;
     ++round;
   }
-  grid_barrier(a.barrier);  // all have read what is written now
+  grid_barrier(a.barrier);  // all have read what is written after this
   if (blockIdx.x != 0) return;
   if (is_first && round > began) {
     state.round = round;
@@ -355,7 +355,8 @@ __global__ void __launch_bounds__(kBlock)
 
 // -- before and after -----------------------------------------------------------------------------
 
-// Predicate of the compaction that makes the first queue: who has no object, and would pay.
+// Predicate of the compaction that makes the first queue: bidders that have no object, and would
+// pay.
 template <typename Cost>
 __global__ void flag_bidders(Auction<Number<Cost>> a,
                              const Number<Cost>* cap, int* flags) {
@@ -364,7 +365,7 @@ __global__ void flag_bidders(Auction<Number<Cost>> a,
   }
 }
 
-// Its last step, after the prefix sum; and an auction in which nobody has bid yet.
+// Its last step, after the prefix sum, and the state of an auction without bids.
 template <typename Cost>
 __global__ void open_auction(Auction<Number<Cost>> a, const int* ends) {
   scatter_flagged(ends, a.nbidders, a.bidders[0]);

@@ -1,16 +1,17 @@
 """Assignment by auction on the GPU: the host's side of auction.cu, which says how rounds are held.
 
-The plan is that of the auction on the CPU, whose module docstring tells of the epsilons, of the
-columns' auction after the rows', and why integers end exactly: for each epsilon all pairs are given
-up, the rows bid for columns, then the columns left over for rows. Here integers are counted in
-64-bit multiples of the last epsilon. Costs that are no integers, or too large for that, are counted
-as float64, and their gap is closed from the auction's prices: by the Hungarian algorithm or, where
-the dense matrix that it makes of sparse costs has no room, by the task's fallback on the host.
+The method is that of the auction on the CPU. Its module docstring describes the epsilons and the
+columns' auction after the rows', and shows why integers end exactly. For each epsilon all pairs are
+given up, the rows bid for columns, and then the columns left over bid for rows. Here integers are
+counted in 64-bit multiples of the last epsilon. Costs that are not integers, or too large for that,
+are counted as float64, and their gap is closed from the auction's prices. The Hungarian algorithm
+closes it. If the dense matrix that it makes of sparse costs has no room, the task's fallback closes
+it on the host.
 
-Nothing but the kernel's `State` comes to the host before the end.
+Only the kernel's `State` comes to the host before the end.
 
-Device memory beside the costs: 36 bytes a row and 40 a column; once columns bid, 16 a row and 20 a
-column more, and the transposed costs.
+Device memory in addition to the costs: 36 bytes a row and 40 a column; once columns bid, 16 a row
+and 20 a column more, and the transposed costs.
 """
 
 from __future__ import annotations
@@ -64,10 +65,10 @@ def run(task: AssignmentTask, *, finish: str = "exact", convergence: str = "coun
     Parameters
     ----------
     finish : {"exact", "epsilon"}
-        Whether the gap of costs that are no integers is closed, or left at n · epsilon.
+        Whether the gap of costs that are not integers is closed, or left at n · epsilon.
     convergence : {"counter", "reduction"}
-        How it is known that all are assigned: by an atomic counter, or by reducing a boolean of
-        each object.
+        How the end is detected, when all are assigned: by an atomic counter, or by reducing a
+        boolean of each object.
 
     Returns
     -------
@@ -106,7 +107,7 @@ def _hold(auction: _Auction, solution: Solution, control: Control) -> bool:
 
 
 def _close_gap(task: AssignmentTask) -> bool:
-    """Find the optimum from the auction's prices: on the host where no dense matrix has room."""
+    """Find the optimum from the auction's prices; on the host if a dense matrix has no room."""
     try:
         return hungarian.run_tree(task)
     except MemoryError:
@@ -116,7 +117,7 @@ def _close_gap(task: AssignmentTask) -> bool:
 
 
 def _largest_matching(task: AssignmentTask) -> tuple[cp.ndarray, cp.ndarray] | None:
-    """As many pairs as are allowed at once, whatever they cost; None when stopped."""
+    """As many allowed pairs as possible, whatever they cost; None when stopped."""
     graph = task.costs.pattern()
     mates = unmatched(graph.nrows), unmatched(graph.ncols)
     matching = task.matching(graph, *mates)
@@ -138,7 +139,7 @@ class _Side(NamedTuple):
 
 
 class _Numbers:
-    """What duals are counted in: int64 multiples of the last epsilon where that is exact."""
+    """The unit of the duals: int64 multiples of the last epsilon if that is exact."""
 
     def __init__(self, precision: Precision) -> None:
         self.is_exact = precision.is_exact
@@ -227,7 +228,7 @@ class _Auction:
         matched: int,
         control: Control,
     ) -> int | None:
-        """Hold rounds until nobody waits; the rows that were newly assigned, None when stopped."""
+        """Hold rounds until no bidder waits; the rows newly assigned, None when stopped."""
         jump, least = self.numbers.of(self.precision.spread), self.numbers.of(epsilon)
         floor.open(cap)
         while floor.seen["waiting"]:
@@ -340,7 +341,7 @@ class _Entries(NamedTuple):
 
 
 class _Floor:
-    """Where one side bids for the other, launch by launch."""
+    """The bids of one side for the other, launch by launch."""
 
     def __init__(self, own: _Side, other: _Side, entries: _Entries, reduces: bool) -> None:
         nown, nother = own.mate.size, other.mate.size
@@ -376,11 +377,11 @@ class _Floor:
 
     @property
     def seen(self) -> np.void:
-        """The state as the host has seen it last."""
+        """The state that the host has seen last."""
         return self._board.seen
 
     def open(self, cap: cp.ndarray) -> None:
-        """Queue who has no mate and a dual below the cap, by stream compaction."""
+        """Queue the vertices without a mate and with a dual below the cap, by stream compaction."""
         flags, ends = self._targets, self._queues[1]
         self._kernels["flag_bidders<{Cost}>"](
             self._grid,

@@ -1,13 +1,13 @@
-// What a bidder of the auction sees: the costs of its row less the prices, the best and the second
+// What a bidder of the auction sees: the costs of its row minus the prices, the best and the second
 // best of them.
 //
-// Costs are read as they are stored, dense or sparse, and counted in numbers of 64 bits: integers in
-// units of 2**-shift, so that the last epsilon is a whole number; others as double.
+// Costs are read as they are stored, dense or sparse. They are counted in numbers of 64 bits:
+// integers in units of 2**-shift, so that the last epsilon is a whole number; others as double.
 //
 // Encodings
-//   price[j]       the dual of column j; costs less prices are to be low
+//   price[j]       the dual of column j; low costs minus prices are good
 //   Best           the least reduced cost of a row, the second least, and the column of the least;
-//                  far() and -1 where there is none
+//                  far() and -1 if there is none
 //   lanes          the threads that look through one row together: a power of two, up to a block
 #pragma once
 
@@ -61,7 +61,8 @@ __device__ inline long long least_of(unsigned mask, long long number) {
   return (static_cast<long long>(least) << 32) | __reduce_min_sync(mask, lower);
 }
 
-// The best that any lane in a mask has seen; of equal columns the first. Lanes may have seen alike.
+// The best that any lane in a mask has seen; of equal columns the first. Several lanes may have
+// seen the same column.
 __device__ inline Best<long long> best_of(unsigned mask, const Best<long long>& own) {
   const long long least = least_of(mask, own.least);
   const unsigned none = 0xffffffffu;

@@ -1,24 +1,25 @@
-// What both Hungarian variants know of a problem, and their scans of its dense costs.
+// A problem as both Hungarian variants see it, and their scans of its dense costs.
 //
-// All arithmetic is on 64-bit integers, so that a tight edge is one whose slack is 0, with no
-// tolerance: costs of floating type count in units of 1 / scale, a power of two.
+// All arithmetic is on 64-bit integers, so a tight edge is one whose slack is 0, with no tolerance.
+// Costs of floating type count in units of 1 / scale, a power of two.
 //
 // Encodings
 //   values[i * ncols + j]   cost of row i and column j; infinity, or the greatest 64-bit integer,
 //                           forbids the pair
-//   limit                   what it costs a row to go without a column: a column of its own, always
-//                           free, whose dual stays 0. kNever if every row must be matched
-//   most                    what no dual may outgrow
-//   Member                  a row in a tree; base: its dual, negative, plus by how much the duals
-//                           had been raised in this search when it joined. Then base + cost -
-//                           dual of the column is the distance of a column that it leads to.
+//   limit                   what it costs a row to go without a column. That is like a column of
+//                           its own, always free, whose dual stays 0. kNever if every row must be
+//                           matched
+//   most                    the bound of all duals
+//   Member                  a row in a tree. base: minus its dual, plus the amount by which the
+//                           duals had been raised in this search when the row joined. So base +
+//                           cost - dual of the column is the distance of a column that it leads to.
 #pragma once
 
 #include "grid.cuh"
 #include "numbers.cuh"
 
 constexpr int kBlock = 512;
-constexpr int kRowsAtOnce = 8;  // that a thread loads before it looks at one
+constexpr int kRowsAtOnce = 8;  // loaded by a thread before it looks at one
 
 struct __align__(16) Member {
   long long base;
@@ -48,14 +49,14 @@ struct Problem {
   __device__ bool wants(int i) const { return row_to_col[i] == -1 && row_dual[i] < limit; }
 };
 
-// cost + base where the pair is allowed.
+// cost + base if the pair is allowed.
 template <typename Cost>
 __device__ long long reach(const Problem<Cost>& p, Cost value, long long base) {
   const long long cost = fixed(p.scale, value);
   return cost == kNever ? kNever : cost + base;
 }
 
-// As many neighbouring costs of a row as one load of 16 bytes takes; one where rows do not begin at
+// The neighbouring costs of a row that one load of 16 bytes takes; one cost if rows do not begin at
 // multiples of 16 bytes.
 template <typename Cost, bool kAligned>
 struct Pack {

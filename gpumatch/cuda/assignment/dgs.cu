@@ -1,15 +1,15 @@
 // Deep Greedy Switching on the GPU: start, evaluation, parallel switching, bound.
 //
 // R. Roverso, A. Naiem, M. El-Beltagy, S. El-Ansary, S. Haridi, "A GPU-enabled solver for
-// time-constrained linear sum assignment problems", INFOS 2010. Agents are rows and jobs columns;
-// dgs_differences.cuh says what a side is and holds both evaluations of the paper and ours. All
+// time-constrained linear sum assignment problems", INFOS 2010. Agents are rows and jobs columns.
+// dgs_differences.cuh says what a side is, and has both evaluations of the paper and ours. All
 // kernels are launched with no more blocks than are resident.
 #include "assignment/dgs_differences.cuh"
 
 // -- preparation ----------------------------------------------------------------------------------
 
 constexpr int kSquare = 32;
-constexpr int kSquareRows = 8;  // that the 256 threads of a block read at a time
+constexpr int kSquareRows = 8;  // read by the 256 threads of a block at a time
 
 // out[j * nrows + i] = values[i * ncols + j].
 template <typename Cost>
@@ -38,7 +38,7 @@ __global__ void transpose(const Cost* values, int nrows, int ncols, Cost* out) {
   }
 }
 
-// Put in what all vertices pay.
+// Write what all vertices pay.
 template <typename Cost>
 __global__ void pay(Side<Cost> rows, Side<Cost> cols) {
   for (int row = thread_index(); row < rows.size; row += thread_count()) {
@@ -53,14 +53,14 @@ __global__ void pay(Side<Cost> rows, Side<Cost> cols) {
 
 // -- the greedy start -----------------------------------------------------------------------------
 
-// Rows take, one after the other, the cheapest column that is free: row order[p] is the p-th. A block
-// for each row of a window: it claims its column, and the earliest one has it. A row that lost its
-// column looks again among those that nobody earlier holds. When no row lost one all are as if they
-// had chosen one after the other, and the next window begins.
+// Rows take, one after the other, the cheapest free column: row order[p] is the p-th. Each row of a
+// window has a block, which claims the row's column; the earlier row gets it. A row that lost its
+// column looks again among those that no earlier row holds. When no row has lost one, the result is
+// as if all had chosen one after the other, and the next window begins.
 //
 // Encodings
 //   holder[col]   place in the order of the row that holds it; -1: taken before, kNobody: free
-//   losses[3]     columns lost in a round, taking turns
+//   losses[3]     columns lost in a round, by round % 3
 constexpr int kNobody = 0x7fffffff;
 
 struct Queuing {
@@ -71,7 +71,7 @@ struct Queuing {
   unsigned* barrier;
 };
 
-// Whether an earlier row has taken the column since; all threads of the block know the same.
+// Whether an earlier row has taken the column since; all threads of the block get the same answer.
 __device__ inline bool has_lost(const Queuing& queue, int col, int place) {
   __shared__ bool is_lost;
   if (threadIdx.x == 0) is_lost = now(queue.holder[col]) != place;
@@ -142,16 +142,16 @@ __global__ void evaluate(Side<Cost> own, Side<Cost> other, const int* list, int 
   evaluate_listed<Cost, kForm>(own, other, list, size, evaluation);
 }
 
-// Section V.C, in rounds: of all exchanges that were found and gain something now, those are made
-// that share no agent and no job with a better one. Their agents and jobs are evaluated anew; the
-// others keep what they had found. Where all jobs have agents, the agents' evaluation serves both.
+// Section V.C, in rounds. Of all exchanges that were found and still gain something, those that
+// share no agent and no job with a better one are made. Their agents and jobs are evaluated again;
+// the others keep what they had found. If all jobs have agents, the agents' evaluation serves both.
 //
 // Encodings. Vertices are numbered rows first, then columns.
-//   key[v]       of v's exchange: the upper 32 bits of what it gains, as a double, then ~v; 0: none.
+//   key[v]       of v's exchange: the upper 32 bits of its gain, as a double, then ~v; 0: none.
 //                Gains that agree in 20 bits count as equal: the lower number has precedence.
-//   claim[v]     the greatest key of those who want v; 0 between rounds
+//   claim[v]     the greatest key of those that want v; 0 between rounds
 //   changed      queues of rows and of columns to evaluate
-//   Switching    what lasts from launch to launch; counters take turns, three of a kind
+//   Switching    what is kept from launch to launch; counters by round % 3
 struct Switching {
   int round;
   int exchanges;
@@ -192,9 +192,10 @@ __device__ unsigned long long claim(const Side<Cost>& own, const Side<Cost>& oth
   return key;
 }
 
-// Make v's exchange if it holds all parties; whether it did. Second half, and the switch. A
-// vertex that does not hold all may read mates that others are changing, but not all claims: those who hold v's
-// parties hold their mates too.
+// Make v's exchange if it holds all parties; return whether it did. Second half, and the switch. A
+// thread that does not hold all parties may read mates that others are changing. But then it does
+// not find all claims its own either, because the exchange that holds v's parties holds their mates
+// too.
 template <typename Cost>
 __device__ bool switch_if_unrivalled(const Side<Cost>& own, const Side<Cost>& other, int vertex,
                                      unsigned long long key, const unsigned long long* own_claim,
@@ -282,14 +283,14 @@ __global__ void switch_in_parallel(Side<Cost> rows, Side<Cost> cols, Conflicts c
 
 // -- the bound ------------------------------------------------------------------------------------
 
-// Bellman and Ford's relaxation: in each sweep rows get what they pay at least at
-// the prices, and prices go down to where no row would rather have the column than its own. The
-// duals of the best sweep are kept.
+// Bellman and Ford's relaxation. In each sweep a row gets the least that it can pay at the prices,
+// and prices go down until no row prefers the column to its own. The duals of the best sweep are
+// kept.
 //
 // Encodings
 //   price[s % 2]   the prices of sweep s, and what they are lowered to
-//   held[row]      what the row pays, less the price
-//   missed[3]      the sum of what rows pay above the duals, taking turns
+//   held[row]      what the row pays, minus the price
+//   missed[3]      the sum of what rows pay above the duals, by sweep % 3
 //   is_moved[3]    whether a price went down
 constexpr int kPatience = 2;
 
@@ -314,7 +315,7 @@ struct Prices {
   unsigned* barrier;
 };
 
-// The least cost of a vertex, less what is subtracted for each of the other side: a warp.
+// The least cost of a vertex, minus what is subtracted for each vertex of the other side: a warp.
 template <typename Cost>
 __device__ Number<Cost> least_of(const Side<Cost>& own, int vertex, const Number<Cost>* subtracted) {
   const Cost* const costs = own.row(vertex);

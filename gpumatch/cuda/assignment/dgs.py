@@ -1,10 +1,10 @@
 """Deep Greedy Switching on the GPU: the host's side of dgs.cu, which says how it works.
 
 Roverso, Naiem, El-Beltagy, El-Ansary, Haridi, "A GPU-enabled solver for time-constrained linear sum
-assignment problems", INFOS 2010; the module of the CPU describes the algorithm, its start
-and bound. Exchanges that do not conflict are made at once, all on the device, and the host reads
+assignment problems", INFOS 2010. The module of the CPU describes the algorithm, its start and its
+bound. Exchanges that do not conflict are made at once, all on the device, and the host reads
 counters (section V.C). The paper's mixed form makes its exchanges on the CPU: `gpumatch.mixed_dgs`
-hands them in through `solve`. There are three evaluations:
+passes them in through `solve`. There are three evaluations:
 
 ``evaluation="global"``
     A thread evaluates a vertex, in blocks of 256 (section V.A).
@@ -13,8 +13,8 @@ hands them in through `solve`. There are three evaluations:
 ``evaluation="block"`` (the default)
     A block evaluates a vertex.
 
-Sparse costs are made dense. Device memory beside the costs: as much again for their transpose, and
-some 100 bytes a row and a column.
+Sparse costs are made dense. Device memory in addition to the costs: as much again for their
+transpose, and some 100 bytes a row and a column.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ SOURCE = Source(
         "transpose<{Cost}>",
         "pay<{Cost}>",
         "take_cheapest<{Cost}>",
-        # who evaluates: a thread a vertex, a thread an exchange, a block a vertex
+        # evaluation by a thread a vertex, a thread an exchange, a block a vertex
         *(f"evaluate<{{Cost}}, {form}>" for form in range(3)),
         *(f"switch_in_parallel<{{Cost}}, {form}>" for form in range(3)),
         "sweep_prices<{Cost}>",
@@ -62,16 +62,16 @@ _TILE = SOURCE.constant("kTile")
 _NOBODY = SOURCE.constant("kNobody")
 _BYTES_A_VERTEX = 100
 _SWEEPING_BLOCK = 512  # threads
-_STATIC_BYTES = 2048  # of shared memory, that the kernels take for other things
+_STATIC_BYTES = 2048  # of shared memory that the kernels use otherwise
 
 
 class Form(NamedTuple):
-    """Who evaluates differences."""
+    """How differences are evaluated."""
 
     number: int  # its place among the kernels' forms
     block: int  # threads
     copies_costs: bool  # of a vertex into shared memory
-    blocks_a_multiprocessor: int  # at most, where they wait for each other
+    blocks_a_multiprocessor: int  # at most, if they wait for each other
 
 
 FORMS = {
@@ -90,7 +90,7 @@ def run(task: AssignmentTask, *, start: str = "random", evaluation: str = "auto"
     start : {"random", "greedy"}
         Give the free rows free columns at random, or each, in random order, the cheapest one.
     evaluation : {"auto", "block", "global", "shared"}
-        Who evaluates differences; see the module.
+        How differences are evaluated; see the module.
     """
 
     def switch(problem: Problem, form: Form) -> bool:
@@ -110,7 +110,7 @@ def solve(task: AssignmentTask, evaluation: str, switch: Callable[[Problem, Form
     ----------
     switch : callable
         Makes exchanges until none gains. It leaves the mates in `task` and in the problem, and
-        tells whether it has not been stopped.
+        returns False when stopped.
     """
     costs, limit, control = task.costs, task.limit, task.control
     (row_to_col, _), (row_dual, col_dual) = task.mates, task.duals
@@ -130,7 +130,7 @@ def solve(task: AssignmentTask, evaluation: str, switch: Callable[[Problem, Form
 
 
 def _wait() -> None:
-    """For what was launched, so that its time is counted where it belongs."""
+    """Wait for what was launched, so that its time is counted in the right part."""
     cp.cuda.get_current_stream().synchronize()
 
 
@@ -153,7 +153,7 @@ class _Side(NamedTuple):
 
 
 class Problem:
-    """Both sides on the device, and the kernels that know no more than them."""
+    """Both sides on the device, and the kernels that need only them."""
 
     def __init__(self, costs: Costs, limit: float | None) -> None:
         values, self.is_complete = costs.dense(), costs.is_complete
@@ -185,11 +185,11 @@ class Problem:
         )
 
     def launch(self, name: str, *arguments: Any, block: int = BLOCK) -> None:
-        """As many blocks as are resident: for kernels that go through all they find."""
+        """As many blocks as are resident, for kernels that loop over all vertices."""
         Cooperative(self.kernels, name, block=block)(*arguments)
 
     def pay(self) -> None:
-        """Put in what the mates cost."""
+        """Write what the mates cost."""
         self.launch("pay<{Cost}>", *self.sides)  # IN, OUT
 
     def count_matched(self) -> int:
@@ -211,7 +211,7 @@ class Evaluator:
     Parameters
     ----------
     serves_mates : bool
-        Whether to spare columns where all have rows: they are told what their rows found.
+        Whether to skip columns if all have rows: they get what their rows found.
     """
 
     def __init__(self, problem: Problem, form: Form, *, serves_mates: bool) -> None:

@@ -1,17 +1,19 @@
-// Deep Greedy Switching's sides, the differences that exchanges make, and who makes the best one.
+// Deep Greedy Switching's sides, the differences that exchanges make, and each vertex's best
+// exchange.
 //
-// Vertex v of one side may take vertex `wanted` of the other: then wanted's mate, the loser, takes
-// v's. By how much that lowers the cost is a difference; the evaluation finds each vertex's best.
-// Agents and jobs are the two sides of one problem, and every function here serves both.
+// Vertex v of one side may take vertex `wanted` of the other. Then wanted's mate, the loser, takes
+// v's mate. The difference is the amount by which that lowers the cost. The evaluation finds each
+// vertex's best exchange. Agents and jobs are the two sides of one problem, and every function here
+// serves both.
 //
 // Encodings
 //   costs[v * others + w]   cost of vertex v with w of the other side; infinity, or the greatest
 //                           64-bit integer, forbids the pair. The other side has the transpose.
 //   mate[v]                 -1: none
 //   paid[v]                 what v's pair costs, `idle` if it has none
-//   idle                    what it costs to have no mate; far where all must have one
-//   gain[v], choice[v]      v's best exchange when it was last evaluated: what it gained, 0: nothing,
-//                           and what v takes; -1: v drops its mate
+//   idle                    what it costs to have no mate; far if all must have one
+//   gain[v], choice[v]      v's best exchange when it was last evaluated: its gain, 0: nothing; and
+//                           what v takes, -1: v drops its mate
 #pragma once
 
 #include "grid.cuh"
@@ -38,17 +40,17 @@ struct Side {
   __device__ Number<Cost> cost(int vertex, int other) const { return row(vertex)[other]; }
 };
 
-// What an evaluation needs beside the sides.
+// What an evaluation needs in addition to the sides.
 template <typename Cost>
 struct Evaluation {
   Number<Cost>* gain;  // [max(16 a block, vertices)] the best of a share of the other side
   int* choice;
   int room;           // costs that fit into a block's own memory
-  int serves_mates;   // whether a vertex's mate is told what it found
+  int serves_mates;   // whether a vertex's mate gets what it found
   unsigned* barrier;  // of the grid
 };
 
-// What is gained when pairs that cost `paid` become pairs that cost so much.
+// The gain if pairs that cost `paid` become pairs of another cost.
 template <typename Cost>
 __device__ Number<Cost> saving(Number<Cost> paid, Number<Cost> also_paid, Number<Cost> cost,
                                Number<Cost> rest) {
@@ -56,15 +58,15 @@ __device__ Number<Cost> saving(Number<Cost> paid, Number<Cost> also_paid, Number
   return cost >= beyond || rest >= beyond ? 0 : paid + also_paid - (cost + rest);
 }
 
-// What is gained when a vertex drops its mate.
+// The gain if a vertex drops its mate.
 template <typename Cost>
 __device__ Number<Cost> saving_without(const Side<Cost>& own, const Side<Cost>& other, int vertex) {
   if (own.mate[vertex] < 0) return 0;
   return saving<Cost>(own.paid[vertex], 0, own.idle, other.idle);
 }
 
-// What it costs those who are left over: `loser`, and `mate` of the other side, who cost so much
-// together if there are both.
+// The cost of the vertices that are left over: `loser`, and `mate` of the other side. If there are
+// both, it is the cost of their pair.
 template <typename Cost>
 __device__ Number<Cost> rest_of(const Side<Cost>& own, const Side<Cost>& other, int mate, int loser,
                                 Number<Cost> together) {
@@ -95,7 +97,7 @@ struct Best {
     }
   }
 
-  // Where all have mates, a vertex and its mate have the same exchanges: the mate takes the loser.
+  // If all have mates, a vertex and its mate have the same exchanges: the mate takes the loser.
   __device__ void write(const Side<Cost>& own, const Side<Cost>& other, int vertex,
                         const Evaluation<Cost>& evaluation) const {
     own.gain[vertex] = gain;
@@ -113,8 +115,8 @@ __device__ Best<Cost> best_without(const Side<Cost>& own, const Side<Cost>& othe
   return {max(saving_without(own, other, vertex), Number<Cost>(0)), -1};
 }
 
-// Section V.A: a thread a vertex, all data in global memory. The costs are read from the other side,
-// where neighbouring threads' are neighbours.
+// Section V.A: a thread a vertex, all data in global memory. The costs are read from the other
+// side's matrix, so that neighbouring threads read neighbouring costs.
 template <typename Cost>
 __device__ void evaluate_by_thread(const Side<Cost>& own, const Side<Cost>& other, const int* list,
                                    int size, const Evaluation<Cost>& evaluation) {
@@ -144,10 +146,10 @@ __device__ void evaluate_by_thread(const Side<Cost>& own, const Side<Cost>& othe
   }
 }
 
-// Section V.B: a thread an exchange, in blocks of 16 × 16; what the threads of a tile have in common
-// is in shared memory. The paper stores all differences in a matrix, from which a second kernel
-// takes the best of each row. Here a block goes through several tiles of the same vertices and
-// stores the best it saw.
+// Section V.B: a thread an exchange, in blocks of 16 × 16. The data that the threads of a tile
+// share is in shared memory. The paper stores all differences in a matrix, from which a second
+// kernel takes the best of each row. Here a block goes through several tiles of the same vertices
+// and stores the best exchange that it saw.
 template <typename Cost>
 __device__ void evaluate_by_tile(const Side<Cost>& own, const Side<Cost>& other, const int* list,
                                  int size, const Evaluation<Cost>& evaluation) {
@@ -218,8 +220,9 @@ __device__ void copy_to_block(const Cost* from, int length, Cost* to) {
   }
 }
 
-// A block a vertex. All its exchanges give the losers the same mate, whose costs the block takes into
-// shared memory as a whole, if they fit: all reads from global memory are of neighbours.
+// A block a vertex. All its exchanges give the losers the same mate. The block copies that mate's
+// costs into shared memory as a whole, if they fit. So all reads from global memory are of
+// neighbours.
 template <typename Cost>
 __device__ void evaluate_by_block(const Side<Cost>& own, const Side<Cost>& other, const int* list,
                                   int size, const Evaluation<Cost>& evaluation) {
@@ -275,7 +278,7 @@ __device__ void evaluate_listed(const Side<Cost>& own, const Side<Cost>& other, 
 
 // -- exchanges ------------------------------------------------------------------------------------
 
-// Whose mates an exchange changes, -1 where there is nobody.
+// The vertices whose mates an exchange changes, -1 if there is none.
 struct Parties {
   int vertex, wanted;  // of one side and the other
   int mate, loser;     // of the other side and the one
@@ -287,7 +290,7 @@ __device__ Parties parties_of(const Side<Cost>& own, const Side<Cost>& other, in
   return {vertex, wanted, own.mate[vertex], wanted < 0 ? -1 : other.mate[wanted]};
 }
 
-// What the exchange gains now.
+// The current gain of the exchange.
 template <typename Cost>
 __device__ Number<Cost> difference(const Side<Cost>& own, const Side<Cost>& other, Parties p) {
   if (p.wanted < 0) return saving_without(own, other, p.vertex);

@@ -1,17 +1,17 @@
 """The GPU's assignment engine: alternating trees while they find columns, else the auction.
 
-Which of the two is fast is a matter of the costs. Where most rows have a good column of their own,
+It depends on the costs which of the two is fast. If most rows have a good column of their own,
 trees match nine rows in ten within a few searches, and were up to 24 times as fast as the auction.
-Where all rows want the same few columns, or any that are far away, nearly every row needs a search
-of its own, n² levels in all, and the auction is up to fifty times as fast. The costs do not show it
-beforehand, but a short time of trees does (bench/results/assignment-h200.json).
+If all rows want the same few columns, or any that are far away, nearly every row needs its own
+search, with n² levels in all, and the auction is up to fifty times as fast. This is not known
+beforehand, but growing trees for a short time shows it (bench/results/assignment-h200.json).
 
-The auction then begins anew, because its scaling rests on starting coarse. The gap that it may
-leave is closed by trees from its prices or, where these have no room, by the task's fallback. If it
-is stopped before it has as many pairs as the trees had, theirs are put back.
+The auction then begins from no prices, because its scaling depends on starting coarse. Trees from
+its prices close the gap that it may leave. If the auction is stopped before it has as many pairs as
+the trees had, the result has the pairs of the trees.
 
-Its kernels are those of hungarian.py and auction.py. Device memory beside theirs: a copy of the
-solution while the auction runs, 12 bytes a row and a column.
+The engine has no kernels and no device memory of its own. It uses those of hungarian.py and
+auction.py.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _STEPS_A_ROW = 16
 
 
 def run(task: AssignmentTask) -> bool:
-    """Match the rows at least cost, as `gpumatch.contracts` tells; True unless stopped."""
+    """Match the rows at least cost, as `gpumatch.contracts` states; True unless stopped."""
     if _grow_trees(task):
         return True
     if task.control.stopped:
@@ -48,7 +48,7 @@ def run(task: AssignmentTask) -> bool:
 
 
 def patience_for(nrows: int) -> Patience:
-    """How long trees are given."""
+    """How long trees may grow."""
     return Patience(max(_STEPS_FOR_MOST, nrows), _STEPS_FOR_MOST + _STEPS_A_ROW * nrows)
 
 

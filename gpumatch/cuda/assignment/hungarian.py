@@ -1,16 +1,17 @@
 """The Hungarian algorithm on the GPU: Date and Nagi's classical and alternating tree variants.
 
 K. Date, R. Nagi, "GPU-accelerated Hungarian algorithms for the Linear Assignment Problem", Parallel
-Computing 57, 2016. hungarian_classical.cu and hungarian_tree.cu say how they work; here are the
-initial reduction, the launches, and what costs and duals become on the way.
+Computing 57, 2016. hungarian_classical.cu and hungarian_tree.cu say how they work. Here are the
+initial reduction, the launches, and the conversion of costs and duals.
 
 The kernels count in 64-bit integers, so that tight edges have slack 0 exactly. Integer costs are
-what they are. Others become multiples of a power of two that leaves about 2**57 units to the
-largest: finer than float64 itself is there. With forbidden pairs duals may outgrow what they can
-without; then the search begins again, with units and an order of its steps that are fit for any.
+used as they are. Others become multiples of a power of two, with about 2**57 units to the largest.
+That is finer than float64 itself near the largest cost. With forbidden pairs, duals may exceed the
+bound that they have without. Then the search begins again, with units and an order of its steps
+that suit any duals.
 
-Device memory beside the costs: 80 bytes a row and 44 a column with the tree variant; 56 a row and
-24 a column with the classical one, and 4 for each edge that its adjacency has room for.
+Device memory in addition to the costs: 80 bytes a row and 44 a column with the tree variant; 56 a
+row and 24 a column with the classical one, and 4 for each edge that its adjacency has room for.
 """
 
 from __future__ import annotations
@@ -66,28 +67,28 @@ _AT_NEAREST_LEAF, _AT_SECOND_LEAF, _ANYWHERE = map(
 )
 _PARTS = ("compression", "forward", "reverse and augmentation", "dual update")
 _UNIT_BITS = 57  # of the largest cost: finer than float64 is there, and leaves room for duals
-_ROOM_BITS = 60  # of duals that need not be watched closely: sums of a few fit 64 bits
-_MOST_BITS = 1000  # 2.0**bits is a number
-_ADOPTIONS = 4  # times that given prices are mended before they are given up
+_ROOM_BITS = 60  # of duals that do not have to be watched closely: sums of a few fit 64 bits
+_MOST_BITS = 1000  # 2.0**bits is finite
+_ADOPTIONS = 4  # times that given prices are repaired before they are given up
 _EDGES_A_ROW = 64  # that the adjacency has room for at first
 
 
 class Patience(NamedTuple):
-    """How many steps a search is given: until nine rows in ten have a column, and in all."""
+    """How many steps a search may take: until nine rows in ten have a column, and in all."""
 
     for_most: int
     in_all: int
 
     def is_out(self, steps: int, wanting: int, rows: int) -> bool:
-        """Whether it is after so many steps, when so many of the rows want a column."""
+        """Whether it is over after these steps, if this many of the rows want a column."""
         return steps > self.in_all or (steps > self.for_most and 10 * wanting > rows)
 
 
 def run_classical(task: AssignmentTask) -> bool:
-    """Match the rows at least cost, as `gpumatch.contracts` tells; True unless stopped.
+    """Match the rows at least cost, as `gpumatch.contracts` states; True unless stopped.
 
     Which of several optimal assignments is found depends on the order in which the device runs its
-    threads; `task.seed` and `task.threads` have no part in it.
+    threads. `task.seed` and `task.threads` have no influence on it.
     """
     return _run(_Classical, task)
 
@@ -95,7 +96,7 @@ def run_classical(task: AssignmentTask) -> bool:
 def run_tree(task: AssignmentTask, *, patience: Patience | None = None) -> bool:
     """The same by alternating trees and column slacks, in the one order that the GPU has.
 
-    A search whose `patience` is out ends as if stopped.
+    When its `patience` is over, a search ends as if it were stopped.
     """
     return _run(_Tree, task, patience)
 
@@ -112,7 +113,7 @@ def _run(kind: type[_Search], task: AssignmentTask, patience: Patience | None = 
         with control.part("initial reduction"):
             problem.reduce()
         search = kind(problem)
-        is_last = units is attempts[-1]  # then duals outgrow their bound where rows must stay free
+        is_last = units is attempts[-1]  # then duals exceed their bound if rows must stay free
         try:
             ended = search.finish(control, patience)
         finally:
@@ -129,22 +130,22 @@ def _run(kind: type[_Search], task: AssignmentTask, patience: Patience | None = 
 
 @dataclasses.dataclass(frozen=True)
 class _Units:
-    """What the kernels count in, and how far they may count.
+    """The units in which the kernels count, and how far they may count.
 
     Attributes
     ----------
     bits : int
         Costs, and duals, are whole multiples of ``2**-bits``; 0 for integers.
     lift : int
-        Costs so small that ``2.0**bits`` is no number are multiplied by ``2**lift`` beforehand.
+        Costs so small that ``2.0**bits`` overflows are multiplied by ``2**lift`` beforehand.
     largest : int
         The largest cost in units.
     most : int
-        What no dual outgrows; if one does, the next attempt is due, or there is no solution.
+        The bound of the duals. If one exceeds it, the next attempt begins, or there is no solution.
     most_given : int
-        No price to begin from is beyond it.
+        The bound of prices to begin from.
     is_patient : bool
-        Whether searches end at the nearest leaf, even where they need not.
+        Whether searches end at the nearest leaf, even if they could go on.
     """
 
     is_integer: bool
@@ -176,14 +177,14 @@ class _Units:
 
 
 def _attempts(costs: Costs, limit: float | None) -> list[_Units]:
-    """The units to try: first the finest; last those whose duals are sure to fit.
+    """The units to try: first the finest, last those whose duals are sure to fit.
 
-    Let c be the largest cost or limit, in units, and n the rows. While searches end at the nearest
+    Let c be the largest cost or limit, in units, and n the rows. If searches end at the nearest
     leaf, an alternating path of at most n rows leads from the least dual of a column to one that is
-    0, so that no column's is below -2nc, and no row's above (2n + 1)c; what is given adds to both.
-    A row whose dual is greater can't be matched. If (n + 1)c < 2**62, all that fits 64 bits, and so
-    do distances without a sign. Without forbidden pairs one row leads from any column to any other,
-    and n counts as 1. Searches that end farther out are tried while duals leave much room.
+    0. So no column's dual is below -2nc, and no row's is above (2n + 1)c; given duals add to both.
+    A row whose dual is greater cannot be matched. If (n + 1)c < 2**62, all duals fit 64 bits, and
+    distances fit 64 bits without a sign. Without forbidden pairs one row leads from any column to
+    any other, and n counts as 1. Searches that end farther out are tried while duals leave room.
     """
     largest = max(costs.largest, 0 if limit is None else abs(limit))
     exponent = 0 if costs.is_integer else _UNIT_BITS - math.frexp(largest)[1]
@@ -237,7 +238,7 @@ class _Problem:
         )
 
     def reduce(self) -> None:
-        """Begin from given prices, as far as they go, or by the initial reduction (Algorithm 1)."""
+        """Begin from given prices, as far as they fit, or by the reduction (Algorithm 1)."""
         is_given = any_true(self.col_to_row >= 0) or any_true(self.col_dual != 0)
         if is_given and self._adopt():
             return
@@ -249,7 +250,7 @@ class _Problem:
             self._reduce_columns()
 
     def write(self, solution: Solution) -> None:
-        """Hand the matching and the duals back; where all match, no column's dual is above 0."""
+        """Write the matching and the duals back; if all match, no column's dual is above 0."""
         if self.all_match:
             most = self.col_dual.max()
             self.col_dual -= most
@@ -260,7 +261,7 @@ class _Problem:
         solution.col_dual[:] = self.units.given(self.col_dual)
 
     def _adopt(self) -> bool:
-        """Keep the pairs that are tight at the given prices; False where that does not end."""
+        """Keep the pairs that are tight at the given prices; False if that does not end."""
         if not self.all_match:
             cp.minimum(self.col_dual, 0, out=self.col_dual)
         for _ in range(_ADOPTIONS):
@@ -359,7 +360,7 @@ class _Search(ABC):
 
     @property
     def seen(self) -> np.void:
-        """The state as the host has seen it last."""
+        """The state that the host has seen last."""
         return self.board.seen
 
     @property
@@ -368,7 +369,7 @@ class _Search(ABC):
 
     @abstractmethod
     def own_struct(self) -> np.ndarray:
-        """What the kernel takes beside problem and trees."""
+        """What the kernel takes in addition to problem and trees."""
 
     def go_on(self) -> None:
         """Make a bounded number of steps."""
@@ -379,7 +380,7 @@ class _Search(ABC):
         self.board.look()
 
     def finish(self, control: Control, patience: Patience | None = None) -> bool:
-        """Go on until the search is done; False when `control` or impatience stops it before."""
+        """Go on until the search is done; False if `control` stops it or its patience ends."""
         while self.seen["stage"] < _DONE:
             if control.tick(int(self.seen["matched"])):
                 return False
@@ -400,7 +401,7 @@ class _Search(ABC):
 
 
 def _most_blocks() -> int:
-    """One a multiprocessor: more make grid barriers slower."""
+    """One a multiprocessor, because more make grid barriers slower."""
     return cp.cuda.Device().attributes["MultiProcessorCount"]
 
 

@@ -1,36 +1,36 @@
 // The classical variant of the Hungarian algorithm: Date, Nagi, Parallel Computing 57, 2016.
 //
-// The edges of slack 0 stand in an adjacency Z of the rows, and the forward pass is a breadth-first
-// search on it from all rows that want a column: the search of frontier.cuh, which the cardinality
-// algorithms run on their graphs. When it has no frontier left and has met no free column, a dual
-// update makes new edges. One cooperative kernel makes all iterations, and its stages are the
-// paper's kernels:
+// The edges of slack 0 are in an adjacency Z of the rows. The forward pass is a breadth-first
+// search on Z from all rows that want a column. It is the search of frontier.cuh, which the
+// cardinality algorithms run on their graphs. When it has no frontier left and has reached no free
+// column, a dual update makes new edges. One cooperative kernel makes all iterations, and its
+// stages are the paper's kernels:
 //
 //   kCheck       Algorithm 2, the optimality check; the roots are queued, the arrays reset
-//   kCompress    Z by stream compaction (section 3.3): the predicate is that the slack is 0, the
-//                place of an edge in its row comes from counting the warp's ballots, and the row's
-//                place in Z from one counter, because the order of the rows is of no account
+//   kCompress    Z by stream compaction (section 3.3). The predicate is that the slack is 0. The
+//                place of an edge in its row comes from counting the warp's ballots. The place of
+//                the row in Z comes from one counter, because the order of rows does not matter
 //   kForward     Algorithm 3: a level's expansion and contraction, by expand() and a visitor
-//   kDualUpdate  Algorithms 7 and 8: the least slack between rows and columns that are uncovered;
-//                then it is added to the duals of the trees' rows and subtracted from those of
-//                their columns. (Algorithm 8 prints half of it for all rows and columns. All
-//                slacks change alike, but here the duals of free columns stay 0.)
+//   kDualUpdate  Algorithms 7 and 8: the least slack between rows and columns that are uncovered.
+//                It is added to the duals of the trees' rows and subtracted from those of their
+//                columns. (Algorithm 8 prints half of it for all rows and columns. All slacks
+//                change by the same amounts, but here the duals of free columns stay 0.)
 //   kReverse, kAugment   Algorithms 5 and 6 (hungarian_paths.cuh)
 //
-// After a dual update only the trees' rows are compressed anew: the slacks of other rows have risen
-// if they have changed at all, and that at columns which are in trees already. All rows follow when
-// the search has ended; without a dual update since, Z stays as it is. Where it has room for twice
-// the edges of all rows, the search can always go on by at least one dual update.
+// After a dual update only the trees' rows are compressed again. The slacks of other rows have not
+// changed, or have risen at columns that are in trees already. All rows follow when the search has
+// ended; without a dual update since, Z stays as it is. If Z has room for twice the edges of all
+// rows, the search can always go on by at least one dual update.
 //
-// A launch makes a bounded number of steps and leaves in `State` where it stands, so that the host
-// can look in between. At each of these points the pairs are a matching, and tight.
+// A launch makes a bounded number of steps and leaves its position in `State`, so that the host can
+// look in between. At each of these points the pairs are a matching, and tight.
 #include "assignment/hungarian_paths.cuh"
 #include "frontier.cuh"
 
 constexpr int kAlone = 256;         // a frontier that one block expands alone
 constexpr int kAloneLevels = 64;    // and for how many levels at a time
 constexpr int kGathered = 64;       // edges of a row that a warp gathers while it counts
-constexpr int kPacksAtOnce = 4;     // that a lane loads before it looks at one
+constexpr int kPacksAtOnce = 4;     // loaded by a lane before it looks at one
 
 struct Adjacency {
   int* cols;
@@ -66,8 +66,8 @@ struct Alternating {
   }
 };
 
-// The columns of a row's edges of slack 0, counted, and put where take(position, column) wants
-// them. Called by a warp.
+// The columns of a row's edges of slack 0, counted, and handed to take(position, column). Called by
+// a warp.
 template <typename Cost, bool kAligned, typename Take>
 __device__ int tight_columns(const Problem<Cost>& p, int row, Take take) {
   using P = Pack<Cost, kAligned>;
@@ -104,7 +104,7 @@ __device__ int tight_columns(const Problem<Cost>& p, int row, Take take) {
   return count;
 }
 
-// Z's list of a row anew. A row of few edges is read once. Called by a warp.
+// Make Z's list of a row again. A row of few edges is read once. Called by a warp.
 template <typename Cost, bool kAligned>
 __device__ void compress_row(const Problem<Cost>& p, const Adjacency& z, int row, State& state) {
   __shared__ int gathered[kBlock / kWarp][kGathered];
@@ -163,7 +163,7 @@ __device__ long long least_uncovered(const Problem<Cost>& p, const Trees& t, int
   return best;
 }
 
-// Algorithm 8. A row that has come to the limit may go without.
+// Algorithm 8. A row that has reached the limit may go without.
 template <typename Cost>
 __device__ void update_duals(const Problem<Cost>& p, const Trees& t, int members,
                              long long least) {
@@ -195,7 +195,7 @@ __global__ void __launch_bounds__(kBlock)
   State& state = *t.state;
   const bool is_first = thread_index() == 0;
   int stage = state.stage, step = state.step, phase = state.phase;
-  int roots = state.roots, members = state.members, leaves = state.leaves;  // alike in all blocks
+  int roots = state.roots, members = state.members, leaves = state.leaves;  // equal in all blocks
   bool is_stale = state.is_stale != 0;
   Tally tally = state.tally;
   if (is_first) state.clock = nanoseconds();
@@ -226,7 +226,7 @@ __global__ void __launch_bounds__(kBlock)
                                               : kForward;
         break;
       case kCompress: {
-        // All rows before a search, in it those in trees; they are the frontier again.
+        // Before a search all rows, during it those in trees. These are the frontier again.
         const bool all = members == 0;
         const int rows = all ? p.nrows : members;
         for (int k = thread_index() / kWarp; k < rows; k += thread_count() / kWarp) {

@@ -1,6 +1,6 @@
-// What both Hungarian variants of Date and Nagi (Parallel Computing 57, 2016) have in common: the
-// alternating trees, the reverse pass (Algorithm 5), the augmentation pass (Algorithm 6), and what
-// is told to the host.
+// The common part of both Hungarian variants of Date and Nagi (Parallel Computing 57, 2016): the
+// alternating trees, the reverse pass (Algorithm 5), the augmentation pass (Algorithm 6), and the
+// report to the host.
 //
 // Their names: A_r row_to_col, A_c col_to_row, D_r row_dual, D_c col_dual, P_r row_pred, P_c
 // col_pred, S_r row_next, S_c col_next. A row is uncovered (V_r = 0) when it is in a tree, a column
@@ -9,18 +9,18 @@
 // Encodings
 //   members[]    the rows in trees in the order they joined: first the roots, last the frontier
 //   row_pred[i]  the column over which row i joined, -1 for a root
-//   col_pred[j]  the row that leads to column j, -1 while there is none
+//   col_pred[j]  the row that leads to column j, -1 if there is none yet
 //   row_next[i]  on a path: the column that row i gets, or kNone; -1 off all paths
 //   col_next[j]  on a path: the row that gives column j up; -1 at its end
-//   leaves[]     where paths may end ("reverse"): a free column j as j, a row i that goes without
-//                from now on as ~i
+//   leaves[]     where paths may end ("reverse"): a free column j as j; a row i that goes without
+//                from then on as ~i
 #pragma once
 
 #include "assignment/dense_costs.cuh"
 
 constexpr int kNone = -2;
 constexpr int kTraceLength = 4096;  // iterations recorded
-constexpr int kTraceWidth = 5;      // of each: levels, paths found, dual updates, rows matched, scans
+constexpr int kTraceWidth = 5;      // of each: levels, paths found, updates, rows matched, scans
 
 enum Stage { kCheck, kCompress, kForward, kDualUpdate, kReverse, kAugment, kDone, kFull, kTooFine };
 enum Part { kCompression, kForwardPass, kReverseAndAugmentation, kDuals, kParts };

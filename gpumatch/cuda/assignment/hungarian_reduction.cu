@@ -1,8 +1,8 @@
-// The initial reduction (Algorithm 1 of Date, Nagi, Parallel Computing 57, 2016): least costs of rows
-// and columns, less the duals of the other side.
+// The initial reduction (Algorithm 1 of Date, Nagi, Parallel Computing 57, 2016): least costs of
+// rows and columns, less the duals of the other side.
 #include "assignment/dense_costs.cuh"
 
-// least[i] of row i, less the columns' duals; kNever where all pairs are forbidden. A warp a row.
+// least[i] of row i, minus the columns' duals; kNever if all pairs are forbidden. A warp a row.
 template <typename Cost>
 __global__ void row_minima(Problem<Cost> p, long long* least) {
   for (int i = thread_index() / kWarp; i < p.nrows; i += thread_count() / kWarp) {
@@ -19,8 +19,8 @@ __global__ void row_minima(Problem<Cost> p, long long* least) {
   }
 }
 
-// least[j], kNever at first, of column j, less the rows' duals; a thread a column in each of the
-// grid's rows of blocks, which share out the matrix's.
+// least[j], kNever at first, of column j, minus the rows' duals. A thread a column in each of the
+// grid's rows of blocks, which share out the matrix's rows.
 template <typename Cost>
 __global__ void column_minima(Problem<Cost> p, long long* least) {
   const int col = blockIdx.x * blockDim.x + threadIdx.x;

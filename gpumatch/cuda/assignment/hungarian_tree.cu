@@ -1,8 +1,8 @@
 // The alternating tree variant of the Hungarian algorithm: Date, Nagi, Parallel Computing 57, 2016.
 //
-// From all rows that want a column, alternating trees grow at once. Every column keeps its slack,
-// the least of those of the edges that lead to it from a tree, so that a dual update costs O(n) and
-// the search goes on where it stood (Algorithms 4 and 9). Here one cooperative kernel makes all
+// Alternating trees grow at once from all rows that want a column. Every column keeps its slack,
+// the least slack of the edges that lead to it from a tree. So a dual update costs O(n), and the
+// search goes on from where it was (Algorithms 4 and 9). Here one cooperative kernel makes all
 // iterations, and its stages are the paper's kernels:
 //
 //   kCheck       Algorithm 2, the optimality check; the roots are gathered, the arrays reset
@@ -12,42 +12,44 @@
 //   kReverse, kAugment   Algorithms 5 and 6 (hungarian_paths.cuh)
 //
 // Algorithm 9 subtracts the least slack from all others after each level. Here it is added to one
-// number, by how much the duals have been raised in this search; a column's distance is its slack
-// plus that number, and the duals of rows and columns are written once, when the search ends.
+// number, the amount by which the duals have been raised in this search. A column's distance is its
+// slack plus that number. The duals of rows and columns are written once, when the search ends.
 //
-// Without ties each dual update makes one edge, and a level one row. For a level to have work for the
-// whole device, all columns join whose distance is little above the least. A distance may then prove
-// too great: the column joins again with the lower one, and its mate is scanned again. What is below
-// the least distance of those yet to be scanned is settled. How much above is `spread` over the rows
-// in trees, because each of these brings as many columns. It grows while frontiers are small, and
-// shrinks, down to 0 where there are ties enough, when most of a frontier has been there before.
+// Without ties each dual update makes one edge, and a level has one row. So that a level has work
+// for the whole device, all columns join whose distance is little above the least. A distance may
+// then turn out to be too great. Then the column joins again with the lower one, and its mate is
+// scanned again. Distances below the least distance of those yet to be scanned are settled. The
+// range above the least is `spread` divided by the rows in trees, because each row brings as many
+// columns. `spread` grows while frontiers are small. It shrinks when most of a frontier has been
+// there before, down to 0 if there are enough ties.
 //
-// A free column that stays free must keep its dual 0, but one in a tree loses by how much farther out
-// than it the search ends; and a tree gives a path to one leaf. So a search ends no farther out than
-// at the second leaf of any tree (kAtSecondLeaf): each nearer leaf is the only one of its tree, gets
-// a path, and does not stay free. One leaf just at the end gets a path as well if its tree has none
-// nearer. (The paper's searches end at the nearest leaf, which without ties is one path. So do those
-// whose duals might not fit 64 bits otherwise.) To go without a column is a leaf, too: a free column
-// of the row's own, at the limit. Its dual is not kept; the row's, raised above the limit, is put
-// back there when the row goes without: then none of its pairs need be tight.
+// A free column that stays free must keep its dual 0. But the dual of one in a tree falls by the
+// distance from it to the end of the search. And a tree gives a path to one leaf only. So a search
+// ends no farther out than at the second leaf of any tree (kAtSecondLeaf). Then each nearer leaf is
+// the only one of its tree, gets a path, and does not stay free. A leaf just at the end gets a path
+// as well if its tree has none nearer. (The paper's searches end at the nearest leaf, which without
+// ties is one path. So do the searches here whose duals might not fit 64 bits otherwise.) Going
+// without a column is a leaf, too: a free column of the row's own, at the limit. Its dual is not
+// kept. The row's dual, raised above the limit, is set back to the limit when the row goes without,
+// because then none of its pairs has to be tight.
 //
-// Where all rows and columns will be matched, no dual must stay, and a search may end anywhere. (A
-// free column in a tree has the slack 0 after the update, like all others there.) Beyond the nearest
-// leaf, a search ends once it has leaves for a share of the roots, at the farthest of them.
+// If all rows and columns will be matched, no dual has to stay, and a search may end anywhere. (A
+// free column in a tree has the slack 0 after the update, like all others there.) Beyond the
+// nearest leaf, a search ends once it has leaves for a share of the roots, at the farthest of them.
 //
-// A leaf counts as its tree's when it joins. It may join again, nearer, perhaps in another tree; what
-// was counted then ends the search earlier than it might, which is no error.
+// A leaf counts for its tree when it joins. It may join again, nearer, perhaps in another tree.
+// Then the first count ends the search earlier than necessary, which is not an error.
 //
-// A launch makes a bounded number of steps and leaves in `State` and `Search` where it stands, so
-// that the host can look in between. At each of these points the pairs are a matching, and tight, and
-// no column that may stay free has lost any of its dual.
+// A launch makes a bounded number of steps and leaves its position in `State` and `Search`, so that
+// the host can look in between. At each of these points the pairs are a matching, and tight, and no
+// column that may stay free has lost any of its dual.
 #include "assignment/hungarian_paths.cuh"
 
 using Distance = unsigned long long;
 
 constexpr Distance kFar = ~0ull;  // beyond all distances
 constexpr int kBatch = 128;       // rows that a frontier should have
-constexpr int kRootsALeaf = 2;    // a search may end when there is a leaf for so many roots
+constexpr int kRootsALeaf = 2;    // a search may end when there is a leaf for this many roots
 
 // How far out a search may end.
 enum Ending { kAtNearestLeaf, kAtSecondLeaf, kAnywhere };
@@ -62,7 +64,7 @@ struct Level {
   Distance last;      // the greatest distance of a leaf: a free column that joined, or a root's own
 };
 
-// Where a search stands.
+// The state of a search.
 struct Search {
   Distance reach;     // columns as near as this join
   Distance last;      // the greatest distance with which a free column joined
@@ -110,7 +112,7 @@ struct Column {
 };
 
 // The least reach of the frontier in a column of the block's slice, a column a thread. The block's
-// threads share out the rows, then agree.
+// threads share out the rows, then combine their results.
 template <typename Cost, bool kAligned>
 __device__ Near nearest_member(const Problem<Cost>& p, const Rows& frontier, int first,
                                int packs) {
@@ -161,7 +163,7 @@ __device__ Near nearest_member(const Problem<Cost>& p, const Rows& frontier, int
   return {reaches[w][at], rows[w][at]};
 }
 
-// Put what the threads of the grid have made together. Each thread's `own` counts no frontier.
+// Combine what the threads of the grid have made. Each thread's `own` counts no frontier.
 __device__ inline void put_together(Level& made, Level own) {
   constexpr int kWarps = kBlock / kWarp;
   __shared__ Level of_warp[kWarps];
@@ -198,10 +200,10 @@ __device__ Column look_up(const Problem<Cost>& p, const Slacks& s, int col) {
   return {s.dist[col], s.joined_at[col], p.col_dual[col], mate_dual, mate};
 }
 
-// A column joins a tree; `before` is the distance with which it did last. If it is a leaf, or leads
-// to a row that may go without, and the tree has another leaf, the search may not end beyond both.
-// (If `via` joins another tree in this very level, either root is read; then this column will join
-// again, or it lies beyond the end.)
+// A column joins a tree; `before` is the distance with which it joined last. If it is a leaf, or
+// leads to a row that may go without, and the tree has another leaf, the search may not end beyond
+// both. (If `via` joins another tree in this very level, either root may be read. Then this column
+// will join again, or it is beyond the end.)
 template <typename Cost>
 __device__ void join_tree(const Problem<Cost>& p, const Trees& t, const Slacks& s, int col,
                           const Column& c, Distance before, Level& own) {
@@ -247,8 +249,8 @@ __device__ void look_at(const Problem<Cost>& p, const Trees& t, const Slacks& s,
   push(next, Member{static_cast<long long>(c.dist) - c.mate_dual, c.mate});
 }
 
-// A level. Each block owns columns that lie together, each thread one at a time. A thread that has
-// one only, keeps what it knows of it.
+// A level. Each block owns neighbouring columns, and each thread one of them at a time. A thread
+// that has only one column keeps its data in registers.
 template <typename Cost, bool kAligned>
 __device__ void grow(const Problem<Cost>& p, const Trees& t, const Slacks& s, const Rows& frontier,
                      Distance reach, Queue<Member> next, Column& c, bool is_known, Level& made) {
@@ -270,19 +272,21 @@ __device__ void grow(const Problem<Cost>& p, const Trees& t, const Slacks& s, co
   put_together(made, own);
 }
 
-// By how much the dual of what joined at a distance has risen when the search ends.
+// The amount by which the dual of a row that joined at a distance has risen when the search ends.
 __device__ inline long long rise(Distance end, Distance dist) {
   return dist < end ? static_cast<long long>(end - dist) : 0;
 }
 
-// Whether a leaf just at the end may get its tree's path: none nearer was counted for the tree. (One
-// that was, and has joined another since, is nearer yet: so at least one leaf has a path.)
+// Whether a leaf just at the end may get its tree's path: if none nearer was counted for the tree.
+// (A leaf that was counted, and has joined another tree since, is even nearer there. So at least
+// one leaf has a path.)
 __device__ inline bool is_open(const Slacks& s, int root, Distance end) {
   return s.ending != kAtSecondLeaf || s.first_leaf[root] >= end;
 }
 
-// Algorithm 9, for all that the search has raised. What may end a path becomes a leaf. Where a search
-// may end anywhere, all duals are shifted, so that the first column keeps its.
+// Algorithm 9, for all duals that the search has raised. A vertex that may end a path becomes a
+// leaf. If a search may end anywhere, all duals are shifted, so that the first column keeps its
+// dual.
 template <typename Cost>
 __device__ void update_duals(const Problem<Cost>& p, const Trees& t, const Slacks& s,
                              Distance end) {
@@ -374,7 +378,7 @@ __device__ inline Level read(const Level& made) {
 template <typename Cost, bool kAligned>
 __global__ void __launch_bounds__(kBlock)
     hungarian_tree(Problem<Cost> p, Trees t, Slacks s, int max_steps) {
-  __shared__ Search search;  // alike in all blocks, as all that follows
+  __shared__ Search search;  // the same in all blocks, as all that follows
   __shared__ Tally tally;
   __shared__ int next_stage;
   State& state = *t.state;

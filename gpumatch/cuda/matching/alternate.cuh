@@ -1,11 +1,12 @@
-// Augment along the paths a search has found, and mend what races left: Alternate (Algorithm 3) and
-// FixMatching of Deveci, Kaya, Uçar, Çatalyürek, Euro-Par 2013. Encodings as in gpubfs.cuh.
+// Augment along the paths that a search has found, and repair what races left: Alternate (Algorithm
+// 3) and FixMatching of Deveci, Kaya, Uçar, Çatalyürek, Euro-Par 2013. Encodings as in gpubfs.cuh.
 //
 // Several ends may lead back to one root. Each thread walks from an end towards the root and swaps
-// matched and unmatched edges on its way; it stops where another thread has passed. Lanes of one
-// warp may pass the same column together: then one of them owns the column in the end, and the row
-// of the other is freed by FixMatching. At every column where walks meet at least one goes on, so
-// that of all walks towards a root at least one arrives: the matching grows by one a root reached.
+// matched and unmatched edges on its way. It stops where another thread has passed. Lanes of one
+// warp may pass the same column together. Then one of them owns the column in the end, and
+// FixMatching frees the row of the other. At every column where walks meet, at least one goes on.
+// So at least one of all walks towards a root arrives, and the matching grows by one for each root
+// reached.
 #pragma once
 
 #include "grid.cuh"
@@ -15,7 +16,7 @@
 template <bool kPaths>
 __device__ int alternate(int nrows, int* row_to_col_, int* col_to_row_, const int* predecessor,
                          const int* levels, const int* root) {
-  volatile int* row_to_col = row_to_col_;  // other threads write them meanwhile
+  volatile int* row_to_col = row_to_col_;  // other threads write them in the meantime
   volatile int* col_to_row = col_to_row_;
   int ends = 0;
   for (int end = thread_index(); end < nrows; end += thread_count()) {

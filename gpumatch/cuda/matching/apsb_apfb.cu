@@ -26,8 +26,9 @@ __global__ void next_batch(Counters* counters) {
   if (threadIdx.x == kBatch) counters->level += kBatch;
 }
 
-// Level `step` of a batch. Whether it runs at all is the inner loop of Algorithm 1, decided here by
-// what the level before has left, so that the host need not look after every level.
+// Level `step` of a batch. The inner loop of Algorithm 1 decides whether it runs at all. It is
+// decided here, by what the level before has left, so that the host does not have to look after
+// every level.
 template <typename Offset, bool kRoots, bool kPaths, bool kShortest>
 __global__ void gpubfs_kernel(Search<Offset> s, Counters* counters, int step) {
   if (step > 0 && counters->inserted[step - 1] == 0) return;

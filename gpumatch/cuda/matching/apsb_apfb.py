@@ -4,15 +4,15 @@ M. Deveci, K. Kaya, B. Uçar, Ü. V. Çatalyürek, "GPU accelerated maximum card
 algorithms for bipartite graphs", Euro-Par 2013. The kernels are in gpubfs.cuh (Algorithms 2 and 4),
 alternate.cuh (Algorithm 3, FixMatching); their headers say what the arrays hold.
 
-`run` is Algorithm 1. Its inner loop is evaluated on the device: a level's kernel returns at once
-when the level before has inserted nothing (or, with APsB, has found a path), so the host launches a
+`run` is Algorithm 1. Its inner loop is evaluated on the device: a level's kernel returns at once if
+the level before has inserted nothing (or, with APsB, has found a path). So the host launches a
 batch of levels, as one captured graph, and looks at the flags once a batch.
 
-With ``frontier="queue"`` the same GPUBFS-WR is driven by the queue of frontier.cuh, many levels in
-one cooperative launch.
+With ``frontier="queue"`` the queue of frontier.cuh drives the same GPUBFS-WR, many levels in one
+cooperative launch.
 
-Device memory beside the graph and both mate arrays: 4 bytes a row (predecessor) and 4 a column
-(levels), 4 more a column for the roots of GPUBFS-WR, and 16 a column for the queues.
+Device memory in addition to the graph and both mate arrays: 4 bytes a row (predecessor) and 4 a
+column (levels), 4 more a column for the roots of GPUBFS-WR, and 16 a column for the queues.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class Variant(NamedTuple):
     """One of the paper's algorithms as template arguments of its kernels."""
 
     roots: bool  # GPUBFS-WR: a tree that has found a path is not grown further
-    paths: bool  # its root's entry names the path's end, and Alternate keeps to it
+    paths: bool  # its root's entry names the path's end, and Alternate walks only from there
     shortest: bool  # APsB: a search ends with the level that finds paths
 
     @property
@@ -90,8 +90,8 @@ VARIANTS = {
 def run(task: MatchingTask, *, algorithm: str, launch: str, frontier: str = "scan") -> bool:
     """Extend the matching to a maximum one (Algorithm 1); False when `control` stops it.
 
-    The matching found depends on the order in which the device runs its threads; `seed` and
-    `threads` have no part in it.
+    The matching found depends on the order in which the device runs its threads. `seed` and
+    `threads` have no influence on it.
     """
     control = task.control
     make = QueuedPhases if frontier == "queue" else ScannedPhases
@@ -121,7 +121,7 @@ def run(task: MatchingTask, *, algorithm: str, launch: str, frontier: str = "sca
 
 
 class _Phases:
-    """The arrays of a search and the kernels that end a phase, shared by both drivers."""
+    """The arrays of a search and the kernels that end a phase, for both drivers."""
 
     source: Source
 
@@ -218,7 +218,7 @@ class ScannedPhases(_Phases):
         self.batch = self._captured_batch()
 
     def bfs(self, should_stop: Callable[[], bool]) -> bool:
-        """Levels until one inserts nothing or, with APsB, finds a path; whether any was found."""
+        """Run levels until one inserts nothing or, with APsB, finds a path; whether any was."""
         path_found = False
         while True:
             self.batch.launch(cp.cuda.get_current_stream())
@@ -272,7 +272,7 @@ class QueuedPhases(_Phases):
         self.launches += self.frontier.start_from_free(self.col_to_row, self.variant.start_level)
 
     def bfs(self, should_stop: Callable[[], bool]) -> bool:
-        """Levels until the queue is empty or, with APsB, a path is found; whether any was found."""
+        """Run levels until the queue is empty or, with APsB, a path is found; whether any was."""
         while True:
             self.frontier.search(self.search_struct())
             self.launches += 1

@@ -14,7 +14,7 @@ SOURCE = Source("matching/cheap.cu", (_KERNEL,), {"Offset": OFFSETS})
 def run(task: MatchingTask) -> bool:
     """Match each free vertex to the first free one it can get; O(nnz).
 
-    It is the columns that choose, or the rows where only their side of the graph is there.
+    The columns choose, or the rows if only their side of the graph is there.
     """
     graph, row_to_col, col_to_row = task.graph, *task.mates
     if graph.has_cols:

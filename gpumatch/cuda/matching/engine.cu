@@ -1,25 +1,25 @@
 // The engine: maximum matching with the whole search on the device.
 //
 // A phase grows vertex-disjoint alternating trees from the free vertices of one side, the near one,
-// until none grows any more, and then augments along one path in each tree that has reached a free
-// far vertex. A far vertex belongs to the tree whose near vertex claims it by compare-and-swap, and
-// a tree ends its growth with the first free far vertex it claims: so the paths of a phase share no
-// vertex, and one thread walks each without conflict.
+// until none grows any more. Then it augments along one path in each tree that has reached a free
+// far vertex. A far vertex belongs to the tree whose near vertex claims it by compare-and-swap. A
+// tree stops growing with the first free far vertex that it claims. So the paths of a phase share
+// no vertex, and one thread walks each without conflict.
 //
-// Trees that have found a path are released. Where these hold most of the vertices, those that have
-// found none start again from their roots: most of them will find one soon. Else they stay as
-// they are, and the next phase goes on from all their near vertices: those next to released
-// vertices take them over (tree grafting: Azad, Buluç, Pothen, TPDS 2017, but from the trees' side,
-// so that no more than the near side's edges are needed). Then the long thin levels at a tree's rim
-// are not walked again in every phase.
+// Trees that have found a path are released. If these hold most of the vertices, the trees that
+// have found none start again from their roots, because most of them will find one soon. Otherwise
+// they stay as they are, and the next phase goes on from all their near vertices. Near vertices
+// next to released vertices take them over (tree grafting: Azad, Buluç, Pothen, TPDS 2017, but from
+// the trees' side, so that only the near side's edges are needed). Then the long thin levels at a
+// tree's rim are not walked again in every phase.
 //
 // When a phase finds no path, the trees hold all that alternating paths reach from the free near
 // vertices, because each of their near vertices has been expanded since the last release. No free
 // far vertex is among it, so the matching is maximum (Berge 1957).
 //
 // All of it runs in one kernel, whose blocks step together from barrier to barrier. What a step
-// does is its stage. A launch makes a bounded number of steps and leaves in state[] where it
-// stands, so that the host can look in between; at each of these points the matching is valid.
+// does is its stage. A launch makes a bounded number of steps and leaves its position in state[],
+// so that the host can look in between. At each of these points the matching is valid.
 //
 // Encodings
 //   far[v]        {mate: its near vertex or -1; parent}: one load tells both
@@ -29,11 +29,11 @@
 //   mate[u]       the far vertex of near vertex u or -1
 //   path_end[t]   of the t-th tree: -1 while it grows, then the free far vertex that it has
 //                 reached, and kMatched once it is augmented
-//   log[]         two of nnear, taking turns by phase: the near vertices of the trees in the order
-//                 reached, each as its parent, its tree and its edges, so that the next level need
-//                 not look for these. The frontier is what the last step has added.
-//   state         see `State`; sizes and bases are indexed by step % 3, because one is read while the
-//                 next is made, and no block may clear what another still reads
+//   log[]         two of nnear, used in turns by phase: the near vertices of the trees in the order
+//                 reached, each as its parent, its tree and its edges, so that the next level does
+//                 not have to look for these. The frontier is what the last step has added.
+//   state         see `State`; sizes and bases are indexed by step % 3, because one is read while
+//                 the next is made, and no block may clear what another still reads
 #include "frontier.cuh"
 
 struct __align__(8) Far {
@@ -68,7 +68,7 @@ enum Part { kCollecting, kWideLevels, kNarrowLevels, kAugmenting, kReleasing, kP
 constexpr int kBlock = 512;         // threads
 constexpr int kMatched = -2;
 constexpr int kTraceLength = 4096;  // phases recorded: levels, paths found
-constexpr int kSampled = 16;        // one in so many near vertices is asked how much its tree holds
+constexpr int kSampled = 16;        // of these near vertices, one is asked how much its tree holds
 constexpr int kAlone = 512;         // a frontier that one block expands alone
 constexpr int kAloneLevels = 64;    // and for how many levels at a time
 
@@ -106,8 +106,8 @@ struct Engine {
   }
 };
 
-// Count what the choice of the near side rests on: counts[0] matched rows, counts[1] free rows with
-// an edge, counts[2] free columns with an edge; a side whose offsets are not there is left out.
+// Count what decides the near side: counts[0] matched rows, counts[1] free rows with an edge,
+// counts[2] free columns with an edge. A side whose offsets are not there is left out.
 template <typename Offset>
 __global__ void survey(const Offset* indptr, int nrows, const int* row_to_col,
                        const Offset* col_indptr, int ncols, const int* col_to_row, int* counts) {
@@ -165,9 +165,9 @@ __device__ void end_turn(Grower<Offset, GatheringQueue<Item>>& grower) {
   append_gathered(grower.out);
 }
 
-// Augment along the path that ends in far vertex `end`. No member of the log stands for that one: it
-// leaves the tree here, and last: where it left first, all walks of a phase were measured to take up
-// to 2.8 times as long.
+// Augment along the path that ends in far vertex `end`. No member of the log stands for that
+// vertex, so it leaves the tree here. It leaves last: if it left first, all walks of a phase were
+// measured to take up to 2.8 times as long.
 __device__ inline void augment_path(Far* far, int* mate, int end) {
   int v = end, parent = far[v].parent;
   while (parent >= 0) {
@@ -194,8 +194,8 @@ struct Step {
   GatheringQueue<Member<Offset>> out;  // the frontier that the step makes, behind this one
 };
 
-// kCollect: every free near vertex with an edge is the root of a tree. The log is empty. Returns the
-// number of trees.
+// kCollect: every free near vertex with an edge is the root of a tree. The log is empty. Returns
+// the number of trees.
 template <typename Offset>
 __device__ int collect(const Engine<Offset>& e, const Step<Offset>& s) {
   using Item = Member<Offset>;
@@ -265,9 +265,9 @@ __device__ void augment(const Engine<Offset>& e, const Step<Offset>& s, int ntre
   add_to(e.state->freed + s.phase % 3, freed);
 }
 
-// kRelease: trees that have found a path, and all but the roots of the others where they hold little.
-// What stays opens the next phase's log. Returns the number of paths that the phase has found; after
-// the last one, which finds none, the caller's mates are written.
+// kRelease: trees that have found a path, and all but the roots of the others where they hold
+// little. What stays opens the next phase's log. Returns the number of paths that the phase has
+// found; after the last one, which finds none, the caller's mates are written.
 template <typename Offset>
 __device__ int release(const Engine<Offset>& e, const Step<Offset>& s) {
   using Item = Member<Offset>;
@@ -305,7 +305,7 @@ __device__ int release(const Engine<Offset>& e, const Step<Offset>& s) {
   return found;
 }
 
-// Open a step: where its frontier lies, and where the one that it makes will. The warp gathers in
+// Open a step: the place of its frontier, and of the next one, which it makes. The warp gathers in
 // `gathered` what it pushes.
 template <typename Offset>
 __device__ Step<Offset> open_step(const Engine<Offset>& e, int phase, int step,
@@ -327,7 +327,7 @@ __global__ void __launch_bounds__(kBlock, 1) matching_engine(Engine<Offset> e, i
   State& state = *e.state;
   const bool is_first = thread_index() == 0;
   int stage = state.stage, step = state.step, phase = state.phase;
-  int ntrees = state.ntrees;  // alike in every block
+  int ntrees = state.ntrees;  // the same in every block
   long long clock = nanoseconds();
   Gathered<Member<Offset>>& own = gathered[threadIdx.x / kWarp];
   if (lane_index() == 0) own.count = 0;

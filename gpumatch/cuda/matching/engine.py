@@ -2,12 +2,12 @@
 
 The search needs the edges of one side only, and grows trees from the free vertices of that side.
 It takes the side with fewer free vertices that have an edge. On a tie it takes the columns, as the
-cheap start does, because trees from the side that chose then are satisfied sooner. Where the graph
-holds one direction only, that one is used unless the other side is much smaller, so that CSR need
-not be transposed.
+cheap start does, because trees from the side that chose in the start find a path sooner. If the
+graph holds one direction only, that one is used unless the other side is much smaller, so that CSR
+does not have to be transposed.
 
-Device memory beside the graph and both mate arrays: 8 bytes a far vertex, 32 a near one (64 with
-int64 offsets) and 4 a free near one.
+Device memory in addition to the graph and both mate arrays: 8 bytes a far vertex, 32 a near one (64
+with int64 offsets) and 4 a free near one.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _DONE = SOURCE.constant("kDone")
 _TRACE = SOURCE.constant("kTraceLength"), 2  # {levels, found} of each phase
 _STEPS_A_LAUNCH = 256  # the host looks in between: progress, time limit, Ctrl-C
 _PARTS = ("collect", "wide levels", "narrow levels", "augment", "release")
-_MUCH_SMALLER = 4  # a side so many times smaller is worth a transposition
+_MUCH_SMALLER = 4  # a side this many times smaller is worth a transposition
 
 
 class _Side(NamedTuple):
@@ -52,7 +52,7 @@ def run(task: MatchingTask) -> bool:
     """Extend the matching to a maximum one; False when `control` stops it.
 
     Which of several maximum matchings is found depends on the order in which the device runs its
-    threads; `seed` and `threads` have no part in it.
+    threads. `seed` and `threads` have no influence on it.
     """
     graph, row_to_col, col_to_row, control = task.graph, *task.mates, task.control
     kernels = kernels_for(SOURCE, Offset=_any_offsets(graph).dtype)
@@ -81,7 +81,7 @@ def _survey(
 ) -> list[int]:
     """Matched rows, and the free rows and free columns that have an edge.
 
-    A side whose edges would have to be made first counts as beyond all, unless it is much smaller.
+    A side whose edges would have to be made first is never chosen, unless it is much smaller.
     """
     nrows, ncols = graph.shape
     rows = graph.indptr if graph.has_rows or _MUCH_SMALLER * nrows < ncols else None
@@ -164,6 +164,6 @@ class _Search:
         return True
 
     def hand_back(self) -> None:
-        """Give the far side the mates that it has so far, which a search that ends does itself."""
+        """Write the mates of the far side so far; a search that ends does that itself."""
         if self._is_begun:
             self._near.far_mate[:] = self._far.view(cp.int32)[:, 0]

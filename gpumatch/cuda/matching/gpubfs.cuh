@@ -2,7 +2,8 @@
 // of Deveci, Kaya, Uçar, Çatalyürek, "GPU accelerated maximum cardinality matching algorithms for
 // bipartite graphs", Euro-Par 2013.
 //
-// Names: the paper's cxadj, cadj, rmatch, cmatch are col_indptr, col_indices, row_to_col, col_to_row.
+// Names: the paper's cxadj, cadj, rmatch, cmatch are col_indptr, col_indices, row_to_col,
+// col_to_row.
 //
 // Encodings, L0 being kStart: 2 with kPaths, else 0
 //   row_to_col[r]   column of row r, -1 unmatched, -2 the end of an augmenting path of this phase
@@ -15,7 +16,7 @@
 //   inserted[k], found[k]   of the k-th level of a batch: a column was reached; a path was found
 //
 // The races are the paper's: several threads may reach one row or column in a level, and any of
-// them may win each array. FixMatching mends what comes of it (alternate.cuh).
+// them may be the last to write each array. FixMatching repairs the result (alternate.cuh).
 #pragma once
 
 #include "grid.cuh"

@@ -1,11 +1,12 @@
 // Minimum-degree matching (Langguth, Manne, Sanders, ACM JEA 2010): every vertex of one side takes
-// the free neighbour that has the fewest neighbours itself, because that one will hardly be taken by
-// another. The vertices that have one or two neighbours choose first. The result is maximal.
+// the free neighbour that has the fewest neighbours itself, because that one has the fewest other
+// chances. The vertices that have one or two neighbours choose first. The result is maximal.
 //
-// Degrees count by classes, in which a mesh looks regular: small differences there tell nothing,
-// and ties leave a choice. It is made in no order that follows the vertices' numbers. Else, where
-// these go across a mesh, all choose in one direction: the free vertices of one side are left at one
-// border and those of the other at the opposite one, and the paths between them cross the mesh.
+// Degrees count by classes, in which a mesh looks regular. Small differences mean nothing there,
+// and ties leave a choice. The choice follows no order of the vertices' numbers. Otherwise, if the
+// numbers go across a mesh, all would choose in one direction. The free vertices of one side would
+// be left at one border and those of the other at the opposite one, and the paths between them
+// would cross the mesh.
 //
 // Encodings
 //   standing[v]  of the side that is chosen: the degree's class while v is free, then kTaken. It
@@ -27,7 +28,7 @@ struct Choosers {
   int* mate;
   int* chosen_mate;
   unsigned char* standing;
-  Queue<int> hubs;  // those that have to wait for their turn
+  Queue<int> hubs;  // these wait for their turn
   int seed;
 };
 
@@ -73,7 +74,7 @@ __device__ bool take(const Choosers<Offset>& side, int chooser, int v) {
   return is_first;
 }
 
-// The best free neighbour, the first met from a random place in a random direction; -1: none.
+// The best free neighbour, the first from a random place in a random direction; -1: none.
 __device__ inline int best_of(List list, const unsigned char* standing, unsigned random) {
   const int stride = (random & 1) != 0 ? -1 : 1;
   int k = __umulhi(random, list.length);
@@ -148,12 +149,12 @@ __device__ inline int best_by_block(List list, const unsigned char* standing, un
     atomicMin(&least, static_cast<unsigned long long>(best.rank) << 32 | best.vertex);
   }
   __syncthreads();
-  const int vertex = static_cast<int>(least);  // -1 where nothing was found
+  const int vertex = static_cast<int>(least);  // -1 if nothing was found
   __syncthreads();
   return vertex;
 }
 
-// Let those choose that have at most `most` neighbours; hubs are queued.
+// Let the vertices with at most `most` neighbours choose; hubs are queued.
 template <typename Offset>
 __global__ void __launch_bounds__(256, 8) choose(Choosers<Offset> side, int most) {
   const int lane = lane_index();
@@ -187,8 +188,8 @@ __global__ void __launch_bounds__(256, 8) choose(Choosers<Offset> side, int most
   }
 }
 
-// Let the hubs choose, a block for each. They are few, but where the lists are long: and where
-// vertices are numbered by degree, 32 of them would fall to one warp.
+// Let the hubs choose, a block for each. They are few, but their lists are long. If vertices are
+// numbered by degree, 32 hubs would fall to one warp.
 template <typename Offset>
 __global__ void choose_for_hubs(Choosers<Offset> side) {
   __shared__ bool is_done;

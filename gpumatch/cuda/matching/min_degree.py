@@ -1,7 +1,7 @@
 """Minimum-degree matching on the GPU, the engine's start: the host's side of min_degree.cu.
 
-Device memory beside the graph and both mate arrays: a byte a vertex of the side that is chosen, 4
-more where the graph holds the other side's edges only, and 4 for each 1024 edges.
+Device memory in addition to the graph and both mate arrays: a byte a vertex of the side that is
+chosen, 4 more if the graph holds the other side's edges only, and 4 for each 1024 edges.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _HUB = SOURCE.constant("kHub")  # neighbours from which a block chooses for a ve
 def run(task: MatchingTask) -> bool:
     """Match each free vertex to the free neighbour of least degree; O(nnz).
 
-    It is the columns that choose, or the rows where only their side of the graph is there.
+    The columns choose, or the rows if only their side of the graph is there.
     """
     graph, row_to_col, col_to_row = task.graph, *task.mates
     if graph.has_cols:
@@ -51,7 +51,7 @@ def run(task: MatchingTask) -> bool:
     )
     kernels = kernels_for(SOURCE, Offset=indptr.dtype)
     standing = _standing(kernels, chosen_indptr, indices, chosen_mate)
-    hubs = cp.zeros(1 + most_hubs, cp.int32)  # their number, and they
+    hubs = cp.zeros(1 + most_hubs, cp.int32)  # their number, then the hubs
     choosers = kernels.struct("Choosers")(
         indptr=indptr,  # IN
         indices=indices,
@@ -88,7 +88,7 @@ def _rows(graph: Graph) -> tuple[cp.ndarray, cp.ndarray]:
 def _standing(
     kernels: Kernels, indptr: cp.ndarray | None, indices: cp.ndarray, mate: cp.ndarray
 ) -> cp.ndarray:
-    """The classes of the side that is chosen, whose degrees are counted where `indptr` is None."""
+    """The classes of the side that is chosen; its degrees are counted if `indptr` is None."""
     standing = cp.empty(mate.size, cp.uint8)
     count, grid, block = np.int32(mate.size), (blocks_for(mate.size),), (BLOCK,)
     if indptr is not None:
