@@ -13,7 +13,7 @@ import pytest
 from scipy.io import mmread
 
 import gpumatch as gm
-from gpumatch import backends
+from gpumatch import registry
 from tests.cases import RUNS, Run, param
 from tests.pairwise import pairwise
 
@@ -76,7 +76,7 @@ SAMPLE = pairwise(
         )
         for name in RANKS
         for run in RUNS
-        for init in backends.starts(run.backend)
+        for init in registry.starts(run.backend)
         if not _can_be_spared(name, run, init)
     ],
     _factors,

@@ -44,7 +44,9 @@ GRAPHS = {
     ids=["engine", "queue"],
 )
 def test_matchings(algorithm, options, name):
-    m = gm.maximum_matching(GRAPHS[name], algorithm, backend="cuda", init="cheap", **options)
+    m = gm.maximum_matching(
+        GRAPHS[name], algorithm=algorithm, backend="cuda", init="cheap", **options
+    )
     assert gm.verify(GRAPHS[name], m).size == gm.maximum_matching(GRAPHS[name], backend="cpu").size
 
 
@@ -77,7 +79,7 @@ def test_assignments(algorithm, name, monkeypatch):
 def test_switching(start, evaluation):
     options = {"start": start, "evaluation": evaluation, "switching": "parallel"}
     matrix = costs.geom(200)
-    a = gm.assign(matrix, True, algorithm="dgs", backend="cuda", **options)
+    a = gm.assign(matrix, maximize=True, algorithm="dgs", backend="cuda", **options)
     assert np.unique(a.col_ind).size == 200
-    best = gm.assign(matrix, True, backend="cpu").objective
+    best = gm.assign(matrix, maximize=True, backend="cpu").objective
     assert a.objective <= best * (1 + 1e-12) <= (a.objective + a.gap) * (1 + 1e-9)
