@@ -44,29 +44,29 @@ def assign(
     ----------
     C : two-dimensional array, sparse matrix, or tuple ``(indptr, indices, data, shape)``
         The costs: whatever `gpumatch.costs.DenseCosts` or `SparseCosts` is made from; boolean,
-        integer or floating, any shape. ``inf`` (``-inf`` to be maximised) forbids a pair, and so
-        does not storing it in a sparse matrix; a stored zero is a cost of 0.
+        integer or floating, any shape. ``inf`` (``-inf`` to be maximised) forbids a pair. A sparse
+        matrix forbids the pairs that it does not store; a stored zero is a cost of 0.
     maximize : bool
-        Seek the greatest total instead.
+        Look for the greatest total instead.
     cardinality : {"full", "maximum", "any"}
         ``"full"``: every vertex of the smaller side. ``"maximum"``: the cheapest among the largest
-        assignments. ``"any"``: the best total; a pair is taken only when it pays.
+        assignments. ``"any"``: the best total; a pair is taken only if it pays.
     cost_limit : float, optional
-        Leave a pair unmatched rather than pay more (to be maximised: rather than gain less). Every
-        vertex of the smaller side that is left unmatched then costs as much as the limit, and
-        ``"full"`` and ``"any"`` mean the same; ``"maximum"`` counts dearer pairs as forbidden. A
+        Leave out a pair that costs more (to be maximised: that gains less). Every vertex of the
+        smaller side that is left unmatched then costs as much as the limit, and ``"full"`` and
+        ``"any"`` mean the same. With ``"maximum"``, pairs above the limit are forbidden. A
         fractional limit makes integer costs float64.
     algorithm : str
         ``"auto"`` or a name that `algorithms` lists for assignment. ``"auto"`` is
         ``"shortest-augmenting-path"`` on the CPU, ``"engine"`` on a GPU and ``"hungarian-tree"`` on
-        the reference; but on a GPU ``"auction"`` for sparse costs that it has no room for as a
-        dense matrix, and for integers of which less than one pair in a hundred is stored.
+        the reference. On a GPU it is ``"auction"`` for sparse costs that do not fit as a dense
+        matrix, and for integers if less than one pair in a hundred is stored.
     backend : {"auto", "cpu", "cuda", "reference"}
         Where to run. ``"auto"``: data on a device stays there; a matrix on the host goes to the GPU
-        when there is one with room for it and it is large enough to repay the copy.
+        if there is one with room for it and the matrix is large enough to repay the copy.
     initial : Assignment, Matching, or integer array of length nrows, optional
-        An assignment for like costs, to begin from: its duals and pairs, as far as they still go
-        together; or only pairs, the column of each row and -1 where there is none.
+        An assignment for similar costs, to begin from: its duals and pairs, as far as they still
+        fit together. Or only pairs: the column of each row, -1 for none.
     seed, threads, time_limit, progress, callback
         As for `maximum_matching`. ``callback(progress)`` sees the rows assigned so far.
     **options
@@ -75,7 +75,7 @@ def assign(
     Returns
     -------
     Assignment
-        In arrays like the caller's. The objective depends on nothing but C, rounding apart.
+        In arrays like the caller's. The objective depends only on C, up to rounding.
 
     Raises
     ------
@@ -83,11 +83,11 @@ def assign(
         If an argument is wrong, the costs hold NaN or an infinity of the wrong sign, or integers
         are so large that (n + 1) · max |cost| >= 2**62.
     InfeasibleError
-        A ValueError: no full assignment exists. Carries the rows and columns that show it.
+        A ValueError: no full assignment exists. It has the rows and columns that show it.
     RuntimeError, MemoryError
         As for `maximum_matching`.
     KeyboardInterrupt
-        On Ctrl-C, with the assignment so far as attribute ``result``; None, if it came before the
+        On Ctrl-C, with the assignment so far as attribute ``result``; None if it came before the
         search.
 
     Notes
@@ -151,14 +151,14 @@ class Assignment:
     row_ind, col_ind : int64 arrays
         The assigned pairs, by row.
     row_to_col, col_to_row : int32 arrays of length nrows, ncols
-        The column of each row and the row of each column, -1 where there is none.
+        The column of each row and the row of each column, -1 for none.
     objective : int or float
         Total cost of the pairs; a Python int for integer costs.
     row_dual, col_dual : int64 or float64 arrays of length nrows, ncols
         The dual prices that prove it; `gpumatch.cardinality` states how.
     gap : int or float
-        What the objective may be away from the optimum: the difference to the dual bound, inf where
-        a full or maximum assignment is not complete.
+        How far the objective may be from the optimum: the difference to the dual bound, inf if a
+        full or maximum assignment is not complete.
     proven : bool
         Whether the assignment is optimal: an exact algorithm ran to its end, or the duals leave no
         gap.
@@ -207,12 +207,12 @@ class Assignment:
         return f"Assignment({self.size} pairs, objective {self.objective}, {proof}, {name})"
 
     def vertex_cover(self) -> tuple[Any, Any]:
-        """Rows and columns of a vertex cover, as many as pairs: none but ``"maximum"`` has one.
+        """Rows and columns of a vertex cover, as many as pairs; only ``"maximum"`` has one.
 
         Raises
         ------
         ValueError
-            If the assignment is not proven one of the largest, or need not be.
+            If the assignment is not proven to be one of the largest.
         """
         if self._cover is None:
             raise ValueError("only a proven assignment of cardinality 'maximum' has a vertex cover")
@@ -225,8 +225,8 @@ class InfeasibleError(ValueError):
     Attributes
     ----------
     rows, cols : int arrays
-        A Hall violator and its neighbours: where there are no more rows than columns, `rows` may be
-        assigned to none but `cols`, and `cols` are fewer; otherwise the other way round.
+        A Hall violator and its neighbours. If there are no more rows than columns, `rows` may be
+        assigned to `cols` only, and `cols` are fewer; otherwise the other way round.
     """
 
     def __init__(self, rows: Any, cols: Any) -> None:
@@ -294,7 +294,7 @@ def _result(
     is_bounded = solution.has_duals and size >= goal.least_pairs(solution)
     gap = add([*paid, -limit * size, *(-d for d in duals)]) if is_bounded else math.inf
     if not problem.is_integer:
-        gap = max(gap, 0.0)  # below it by rounding alone
+        gap = max(gap, 0.0)  # below 0 by rounding only
     if not is_bounded:
         solution.cover = None
     sign = -1 if goal.maximize else 1

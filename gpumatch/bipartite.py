@@ -212,7 +212,7 @@ class BipartiteGraph:
         return (major, minor) if self.has_rows else (minor, major)
 
     def find(self, rows: Any, cols: Any) -> tuple[Any, Any]:
-        """Where pairs stand among the edges, and which of them are edges.
+        """The places of pairs among the edges, and which pairs are edges.
 
         Parameters
         ----------
@@ -221,7 +221,7 @@ class BipartiteGraph:
         Returns
         -------
         places : int array
-            The pair's place in the order of `edges`; that of another edge where it is none.
+            The pair's place in the order of `edges`; if it is not an edge, another edge's place.
         are_edges : bool array
 
         Notes

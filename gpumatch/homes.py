@@ -1,6 +1,6 @@
-"""What both sides have, by where the data lives: typed, and imported when first needed.
+"""Functions that both sides have, chosen by where the data is, and imported when first needed.
 
-The host's side stands on SciPy and Numba, the device's on CuPy.
+The host's side uses SciPy and Numba, the device's side CuPy.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from gpumatch.interrupts import InterruptsHeld
 
 
 def csr_for(array: Any) -> CsrTools:
-    """What orders and transposes CSR arrays where this one lives."""
+    """The module that orders and transposes CSR arrays on this array's side."""
     return _csr_on_host() if isinstance(array, np.ndarray) else _csr_on_device()
 
 
 def cover_for(graph: Graph) -> Cover:
-    """What finds vertex covers where the graph lives."""
+    """The function that finds vertex covers on the graph's side."""
     return _cover_on_device() if graph.on_device else _cover_on_host()
 
 
 def no_mates(graph: Graph) -> tuple[Any, Any]:
-    """The columns of the rows and the rows of the columns, all -1, where the graph lives."""
+    """The columns of the rows and the rows of the columns, all -1, on the graph's side."""
     nrows, ncols = graph.shape
     if not graph.on_device:
         return np.full(nrows, -1, np.int32), np.full(ncols, -1, np.int32)
@@ -36,7 +36,7 @@ def no_mates(graph: Graph) -> tuple[Any, Any]:
 
 
 def require_device_memory(nbytes: int, purpose: str) -> None:
-    """Raise MemoryError where the current GPU has less than so many bytes to give."""
+    """Raise MemoryError if the current GPU cannot give this many bytes."""
     from gpumatch.cuda import memory
 
     memory.require_memory(nbytes, purpose)

@@ -17,7 +17,7 @@ def initial_pairs(initial: Any, shape: tuple[int, int], xp: Any) -> tuple[Any, A
     Parameters
     ----------
     initial : Matching, Assignment, or integer array of length nrows
-        The column of each row, -1 where there is none.
+        The column of each row, -1 for none.
     shape : (int, int)
         Numbers of rows and columns.
 

@@ -1,12 +1,14 @@
-"""What an assignment costs: kinds of costs, and what an algorithm asks of any of them.
+"""What an assignment costs: kinds of costs, and what algorithms need of any of them.
 
-`gpumatch.costs.base.Costs` states what every kind can do: name the costs of pairs (`at`, `allows`),
-of ranges of rows (`tile`), or of all pairs, as a matrix (`dense`) or in the form that kernels of
-its kind read (`entries`). A dense matrix and a sparse one are here. A new kind is a file.
+`gpumatch.costs.base.Costs` states what every kind can do. It names the costs of pairs (`at`,
+`allows`), of ranges of rows (`tile`), or of all pairs, as a matrix (`dense`) or in the form that
+kernels of its kind read (`entries`). A dense matrix and a sparse one are here. A new kind is a
+file.
 
-Costs are checked once, when they are made. An algorithm never sees the caller's array, but the
-`problem` made from it: costs to be minimised, no more rows than columns, in one of the dtypes
-below, C-contiguous, every infinity a forbidden pair of value inf (dense) or none at all (sparse).
+Costs are checked once, when they are made. An algorithm never sees the caller's array, only the
+`problem` made from it. This has costs to be minimised, no more rows than columns, one of the dtypes
+below, and is C-contiguous. A forbidden pair is inf if dense, and not stored if sparse. There are no
+other infinities.
 
     given                 dense    sparse
     integers below 2**25  int32    int64
@@ -37,7 +39,7 @@ __all__ = ["TOO_LARGE", "Costs", "DenseCosts", "SparseCosts", "as_costs", "check
 
 
 def as_costs(source: Any) -> Costs:
-    """`source` itself when it is costs, else the dense or sparse costs made from it."""
+    """`source` itself if it is costs, else the dense or sparse costs made from it."""
     if isinstance(source, Costs):
         return source
     if isinstance(source, BipartiteGraph):

@@ -59,7 +59,7 @@ class Costs(ABC):
     def tile(self, rows: slice) -> tuple[Any, Any, Any]:
         """Rows, columns and costs of the pairs in a range of rows, in arrays that broadcast.
 
-        A pair that is left out is forbidden, and so is one of cost inf.
+        A pair that is left out is forbidden, and a pair of cost inf too.
         """
 
     @abstractmethod
@@ -87,7 +87,7 @@ class Costs(ABC):
 
     @property
     def on_device(self) -> bool:
-        """Whether the costs live on a GPU."""
+        """Whether the costs are on a GPU."""
         return self.xp is not np
 
     @property
@@ -121,12 +121,12 @@ class Costs(ABC):
 
     @property
     def unfolding_bytes(self) -> int:
-        """Bytes that a GPU needs beside the matrix while `dense` makes it."""
+        """Bytes that a GPU needs in addition to the matrix while `dense` makes it."""
         return 0
 
     @property
     def far(self) -> Any:
-        """What `dense` holds for a pair that is forbidden: inf, or the greatest int64."""
+        """What `dense` holds for a forbidden pair: inf, or the greatest int64."""
         return np.int64(2**63 - 1) if self.is_integer else np.float64(math.inf)
 
     def __repr__(self) -> str:
@@ -172,7 +172,7 @@ class Costs(ABC):
         return abs(self.at(rows, cols)) < math.inf
 
     def to_host(self) -> Costs:
-        """The same costs on the host: a copy, or themselves when they are there already."""
+        """The same costs on the host: a copy, or themselves if they are there already."""
         return self.stored().to_host() if self.on_device else self
 
     def to_device(self) -> Costs:
@@ -271,7 +271,7 @@ def extent_of(values: Any, n: int) -> tuple[Any, Any, Any]:
 
 
 def _first_nan(values: Any) -> str:
-    """Where the first NaN stands: in a matrix, or in the data of a sparse one."""
+    """The place of the first NaN: in a matrix, or in the data of a sparse one."""
     tiles = ((tile.start, values[tile]) for tile in row_tiles(values))
     found = ((begin, first_true((part != part).ravel())) for begin, part in tiles)
     begin, at = next((begin, at) for begin, at in found if at is not None)

@@ -30,7 +30,7 @@ class DenseCosts(Costs):
     Attributes
     ----------
     values : array of shape (nrows, ncols)
-        Where the source lives.
+        On the source's device.
     low, high : int or float
         Least and greatest value, infinities too.
     largest : int or float
@@ -39,7 +39,7 @@ class DenseCosts(Costs):
     Raises
     ------
     TypeError
-        If the values are no real numbers.
+        If the values are not real numbers.
     ValueError
         If there is a NaN, there are not two dimensions, or numbers are so large that sums of them
         overflow: integers from (n + 1) · max |c| = 2**62, for n vertices of the smaller side.
@@ -179,5 +179,5 @@ class DenseCosts(Costs):
 
 
 def _unrounding(values: Any) -> Any:
-    """The values in a type to which a Python number they are compared with is not rounded."""
+    """The values in a type in which a Python number they are compared with is not rounded."""
     return values.astype(np.float64, copy=False) if values.dtype.kind == "f" else values

@@ -16,7 +16,7 @@ from gpumatch.interop.torch import csr_pattern, is_sparse_csr
 
 __all__ = ["SparseCosts"]
 
-UNFOLDING_BYTES = 32  # an entry while a matrix is made of all on a GPU
+UNFOLDING_BYTES = 32  # an entry, while a GPU makes a matrix of them
 
 
 class SparseCosts(Costs):
@@ -232,10 +232,10 @@ def _summed(graph: BipartiteGraph, indptr: Any, indices: Any, weights: Any) -> A
     rows, cols = rows[order], indices[order]
     is_first = xp.ones(order.size, bool)
     is_first[1:] = (rows[1:] != rows[:-1]) | (cols[1:] != cols[:-1])
-    # CuPy adds to uint64, not to int64; both wrap alike.
+    # CuPy adds to uint64, not to int64; both wrap in the same way.
     sums = xp.zeros(graph.nnz, sum_dtype(weights.dtype))
     adds = sums if weights.dtype.kind == "f" else sums.view(np.uint64)
-    with np.errstate(invalid="ignore"):  # inf - inf is NaN, which is refused as such
+    with np.errstate(invalid="ignore"):  # inf - inf is NaN, which is refused
         xp.add.at(adds, xp.cumsum(is_first) - 1, weights[order].astype(sums.dtype).view(adds.dtype))
     return sums
 

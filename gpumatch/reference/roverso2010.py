@@ -1,8 +1,8 @@
 """Roverso et al. (2010) without a GPU: Deep Greedy Switching's kernels as interleaved threads.
 
-Every kernel is a loop over the agents, jobs or exchanges of one thread, written as a generator; the
-scheduler of `gpumatch.reference.interleaving` advances the threads in a seeded order. It is slow:
-for a few hundred agents, to follow the paper and to compare the CUDA kernels with.
+Every kernel is a loop over the agents, jobs or exchanges of one thread, written as a generator. The
+scheduler of `gpumatch.reference.interleaving` advances the threads in a seeded order. It is slow.
+With a few hundred agents, it is for following the paper and for comparing the CUDA kernels with it.
 
 Names
 -----
@@ -21,20 +21,20 @@ conflict check CC, Algorithm 4  :func:`claim`, :func:`select`
 Algorithm 3                     :func:`switch_in_parallel`
 ==============================  ====================================================
 
-The listings of Algorithms 3 and 4 are lost in our copy; section V.C describes them. That is what
-stands here: of all exchanges that were found, those are made at a time that share no agent and no
-job with a better one; they are made by a thread each; their agents and jobs are evaluated anew,
-while those in conflict keep what they had found, and are checked again when their turn comes. When
-no exchange is left, all agents and jobs are evaluated, until that finds nothing.
+The listings of Algorithms 3 and 4 are lost in our copy, so this follows their description in
+section V.C. Of all exchanges that were found, those that share no agent and no job with a better
+one are made at a time, by a thread each. Their agents and jobs are evaluated again. Agents and jobs
+in conflict keep the exchanges that they had found, which are checked again when their turn comes.
+When no exchange is left, all agents and jobs are evaluated, until that finds nothing.
 
-Where a row may go without a column at a limit, there is one more job for each agent, that costs
-all of them the limit.
+If a row may go without a column at a limit, there is one more job for each agent. It costs every
+agent the limit.
 
 Interleavings
 -------------
-Exchanges claim their agents and jobs by what is an atomic maximum on a device: one turn. The best
-exchange of all holds everything it claims, whatever the order, so each round makes one at least.
-Exchanges that are made share nothing, so no thread reads what another one writes.
+An exchange claims its agents and jobs in one turn, by what is an atomic maximum on a device. The
+best exchange of all holds everything that it claims, whatever the order is, so each round makes at
+least one. Exchanges that are made share nothing, so no thread reads what another one writes.
 
 References
 ----------
@@ -72,7 +72,7 @@ __all__ = [
 
 
 class Differences(NamedTuple):
-    """The best exchange of each agent, or of each job: what it gains (0: none), and with whom."""
+    """The best exchange of each agent or of each job: its gain (0: none), and its partner."""
 
     gain: np.ndarray
     choice: np.ndarray
@@ -83,7 +83,7 @@ class Differences(NamedTuple):
 
 
 class Exchanges(NamedTuple):
-    """Exchanges that may be made, an entry each: what it gains, who takes what."""
+    """Exchanges that may be made, one entry each: the gain, the agent and the job that it takes."""
 
     gain: np.ndarray
     row: np.ndarray
@@ -91,7 +91,7 @@ class Exchanges(NamedTuple):
 
     @classmethod
     def of(cls, agents: Differences, jobs: Differences) -> Exchanges:
-        """Those of the agents, then those of the jobs, that gain something."""
+        """The exchanges that gain something, those of the agents, then those of the jobs."""
         rows, cols = np.flatnonzero(agents.gain > 0), np.flatnonzero(jobs.gain > 0)
         return cls(
             np.concatenate([agents.gain[rows], jobs.gain[cols]]),
@@ -145,7 +145,7 @@ def claim(
     *,
     grid: Grid,
 ) -> None:
-    """Let each exchange claim its agents and jobs; the better one has them, then the first (CC)."""
+    """Let each exchange claim its agents and jobs; the best one gets them, or the first (CC)."""
 
     def thread(numbers: Sequence[int]) -> Turns:
         for number in numbers:
@@ -190,7 +190,7 @@ def exchange(
     *,
     grid: Grid,
 ) -> None:
-    """Give each agent its job, and the job's agent what it had: a thread each (SWITCH)."""
+    """Give each agent its job, and the job's agent the job it had: a thread each (SWITCH)."""
 
     def thread(places: Sequence[int]) -> Turns:
         for place in places:
@@ -250,7 +250,7 @@ class _State:
 
 
 def switch_sequentially(state: _State, grid: Grid) -> Iterator[int]:
-    """Algorithm 1's inner loop: the best exchange, then the next best; 1 for each that is made."""
+    """Algorithm 1's inner loop: the best exchange, then the next best; yields 1 for each made."""
     while True:
         row, col = int(state.agents.gain.argmax()), int(state.jobs.gain.argmax())
         if max(state.agents.gain[row], state.jobs.gain[col]) <= 0:
@@ -346,7 +346,7 @@ def _improve(task: AssignmentTask, switching: str) -> bool:
 
 
 def _cost_matrix(costs: Costs, limit: float | None) -> np.ndarray:
-    """All costs in float64, inf for a forbidden pair; with a limit, a job more for each agent."""
+    """All costs in float64, inf for a forbidden pair; with a limit, one more job for each agent."""
     cost = costs.as_float().dense()
     nrows = cost.shape[0]
     return cost if limit is None else np.hstack([cost, np.full((nrows, nrows), float(limit))])
@@ -355,7 +355,7 @@ def _cost_matrix(costs: Costs, limit: float | None) -> np.ndarray:
 def _with_own_jobs(
     row_to_col: np.ndarray, col_to_row: np.ndarray, limit: float | None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Copies of the mates; agents without a job get one of those more, if it has a limit."""
+    """Copies of the mates; with a limit, agents without a job get one of the additional jobs."""
     nrows, ncols = row_to_col.size, col_to_row.size
     extra = 0 if limit is None else nrows
     to_col = row_to_col.copy()
