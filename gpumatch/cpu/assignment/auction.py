@@ -78,9 +78,9 @@ from gpumatch.cpu.numba_tools.workers import Workers
 __all__ = ["Precision", "close", "run", "write_duals"]
 
 BUDGET = 2**25
-"""Entries looked at between two returns to Python."""
+"""Entries looked at between two returns to Python: some hundredths of a second where dense."""
 WIDE = 2**18
-"""Entries from which a round of bids is shared among threads."""
+"""Entries from which a round of bids is shared among threads: some tenths of a millisecond."""
 
 
 def run(task: AssignmentTask, *, finish: str = "exact") -> bool:
@@ -267,24 +267,34 @@ class _Floor:
         def bid_for_share(worker: int) -> bool:
             first, last = worker * share, min((worker + 1) * share, self.waiting)
             bid(
-                self.own.entries, self.own.dual, self.other.dual, self.bidders, first, last,
-                *self.bids, *self.terms, np.empty(LANES),
+                self.own.entries,  # IN
+                self.own.dual,  # OUT
+                self.other.dual, self.bidders, first, last,  # IN
+                *self.bids,  # OUT
+                *self.terms,  # IN
+                np.empty(LANES),  # OUT
             )  # fmt: skip
             return True
 
         workers.run(bid_for_share, workers.threads)
         self.waiting = award(
-            self.own.dual, self.other.dual, self.own.mate, self.other.mate, self.other.winner,
-            self.bidders, self.waiting, *self.bids, self.terms[0],
+            self.own.dual, self.other.dual, self.own.mate, self.other.mate,  # OUT
+            self.other.winner, self.bidders,  # OUT
+            self.waiting, *self.bids, self.terms[0],  # IN
         )  # fmt: skip
         self.rounds += 1
 
     def rounds_alone(self) -> None:
         """Rounds, as many as the budget allows."""
         self.waiting, rounds = hold_rounds(
-            self.own.entries, self.own.dual, self.other.dual, self.own.mate, self.other.mate,
-            self.other.winner, self.bidders, self.waiting, *self.bids, *self.terms,
-            np.empty(LANES), self.length, BUDGET,
+            self.own.entries,  # IN
+            self.own.dual, self.other.dual, self.own.mate, self.other.mate,  # OUT
+            self.other.winner, self.bidders,  # OUT
+            self.waiting,  # IN
+            *self.bids,  # OUT
+            *self.terms,  # IN
+            np.empty(LANES),  # OUT
+            self.length, BUDGET,  # IN
         )  # fmt: skip
         self.rounds += rounds
 
@@ -315,7 +325,12 @@ def write_duals(
         col_dual[:] = price
     far = np.iinfo(np.int64).max if is_whole else np.inf
     least = np.empty(LANES, col_dual.dtype)
-    find_minima(costs.entries(), col_dual, least, far, row_dual)
+    find_minima(
+        costs.entries(), col_dual,  # IN
+        least,  # OUT
+        far,  # IN
+        row_dual,  # OUT
+    )  # fmt: skip
     if limit is not None:
         np.minimum(row_dual, limit, out=row_dual, casting="unsafe")
 

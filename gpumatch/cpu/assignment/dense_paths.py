@@ -53,9 +53,9 @@ __all__ = [
 ]
 
 LANES = 32
-"""Lanes of a row, at most."""
+"""Lanes of a row, at most: so few that the least of their minima costs next to nothing."""
 WIDTH = 128
-"""Columns of a lane, at least: fewer are not worth a loop."""
+"""Columns of a lane, at least: 8 to 32 vectors. Fewer are not worth a loop."""
 BUDGET = 2**26
 """Entries scanned between two returns to Python: a fifth of a second on a busy machine."""
 

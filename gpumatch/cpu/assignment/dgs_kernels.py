@@ -1,7 +1,7 @@
 """The compiled kernels of Deep Greedy Switching; `gpumatch.cpu.assignment.dgs` drives them.
 
 They read dense costs, or stored entries in CSR: `_places`, `_entry`, `_cost` and `_best_choice` are
-each compiled for the form at hand (`gpumatch.cpu.assignment.entries`).
+each compiled for the entries at hand (`gpumatch.cpu.assignment.entries`).
 
 A ``side`` holds what one evaluation needs: the costs and the other side's, both mates, both idle
 prices, as arrays that the two sides share. `gpumatch.cpu.assignment.dgs` has the other encodings.
@@ -41,7 +41,7 @@ class Side(NamedTuple):
     far: Any
 
 
-# -- the forms of costs ----------------------------------------------------------------------------
+# -- dense and stored entries ----------------------------------------------------------------------
 
 
 @kernel

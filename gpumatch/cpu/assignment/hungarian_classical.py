@@ -53,7 +53,9 @@ __all__ = ["run"]
 
 TOP, DONE, PAIRS = range(3)
 NO_PATH, SPENT = -1, -2
-BLOCK = 64  # columns that are looked at together, and one by one only if that finds any
+BLOCK = 64
+# Columns that are looked at together, and one by one only if that finds any: some vector registers
+# full, so that the loop pays, and few enough that most blocks have no tight pair.
 
 
 def run(task: AssignmentTask) -> bool:
@@ -145,8 +147,9 @@ class _Search:
         with self.control.part("matrix compression"):
             self.spot[DONE] = 0
             while not _compress(
-                self._slacks, self.delta, rows, self.begin, self.end, self.indices, self.spot,
-                BUDGET,
+                self._slacks, self.delta, rows,  # IN
+                self.begin, self.end, self.indices, self.spot,  # OUT
+                BUDGET,  # IN
             ):  # fmt: skip
                 if self.indices.size < self.spot[PAIRS] + ncols:
                     self.indices = np.concatenate([self.indices, np.empty_like(self.indices)])
@@ -157,9 +160,10 @@ class _Search:
         with self.control.part("forward pass"):
             while True:
                 col = _grow(
-                    self.begin, self.end, self.indices, self.problem.col_to_row, self.row_cover,
-                    self.col_cover, self.row_time, self.col_time, self.pred, self.stack, self.spot,
-                    self.delta, BUDGET,
+                    self.begin, self.end, self.indices, self.problem.col_to_row,  # IN
+                    self.row_cover, self.col_cover, self.row_time, self.col_time,  # OUT
+                    self.pred, self.stack, self.spot,  # OUT
+                    self.delta, BUDGET,  # IN
                 )  # fmt: skip
                 if col != SPENT:
                     return int(col)
@@ -169,8 +173,11 @@ class _Search:
         """Raise delta by theta, so that rows with new tight pairs wait; False if nothing can."""
         with self.control.part("dual update"):
             while not _update(
-                self._slacks, self.delta, self.row_cover, self.soonest, self.nearest, self.stack,
-                self.spot, BUDGET,
+                self._slacks,  # IN
+                self.delta,  # OUT
+                self.row_cover,  # IN
+                self.soonest, self.nearest, self.stack, self.spot,  # OUT
+                BUDGET,  # IN
             ):  # fmt: skip
                 self._beat()
         return bool(self.spot[TOP])
@@ -182,7 +189,10 @@ class _Search:
             problem.row_dual += np.where(self.row_cover, 0, self.delta - self.row_time)
             problem.col_dual -= np.where(self.col_cover, self.delta - self.col_time, 0)
         with self.control.part("reverse and augmentation"):
-            _augment(col, self.pred, problem.row_to_col, problem.col_to_row)
+            _augment(
+                col, self.pred,  # IN
+                problem.row_to_col, problem.col_to_row,  # OUT
+            )  # fmt: skip
 
 
 @vector_kernel

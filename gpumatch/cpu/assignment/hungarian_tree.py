@@ -60,8 +60,10 @@ from gpumatch.cpu.numba_tools.compiled import vector_kernel
 __all__ = ["run"]
 
 FIRST, LAST, TAIL, TOP, ENDS, LEVELS = range(6)
-BLOCK = 2048  # columns whose slacks stay in the first-level cache while rows pass by
-WIDE = 2**18  # entries that are worth waking the other threads
+BLOCK = 2048
+# Columns that many rows are offered to in turn. Their prices, slacks and predecessors take 40 KiB,
+# so that they stay in the nearest caches.
+WIDE = 2**18  # entries that are worth waking the other threads: some tenths of a millisecond
 
 
 def run(task: AssignmentTask, *, search: str = "levels") -> bool:
@@ -98,11 +100,17 @@ class _Trees(ABC):
         self.mark = np.zeros(1, number)
         duals = problem.row_dual, problem.col_dual
         self._scanned = (
-            problem.values, *duals, self.time, self.slack, self.pred, problem.far,
+            problem.values, *duals, self.time,  # IN
+            self.slack, self.pred,  # OUT
+            problem.far,  # IN
         )  # fmt: skip
         self._joined = (
-            problem.col_to_row, self.slack, self.pred, self.time, self.root, self.rows, self.ends,
-            self.spot, self.mark, problem.low,
+            problem.col_to_row,  # IN
+            self.slack,  # OUT
+            self.pred,  # IN
+            self.time, self.root, self.rows, self.ends, self.spot,  # OUT
+            self.mark,  # IN; OUT for `_update`
+            problem.low,  # IN
         )  # fmt: skip
 
     def solve(self, control: Control) -> bool:
@@ -153,13 +161,22 @@ class _Trees(ABC):
         problem = self.problem
         rows = self.rows[: self.spot[TAIL]]
         duals = problem.row_dual, problem.col_dual
-        _write_duals(rows, self.time, self.mark[0], problem.row_to_col, *duals)
+        _write_duals(
+            rows, self.time, self.mark[0], problem.row_to_col,  # IN
+            *duals,  # OUT
+        )  # fmt: skip
 
     def _augment(self, roots: np.ndarray) -> None:
         problem = self.problem
         self.end[roots] = -1
-        _reverse(self.ends[: self.spot[ENDS]], self.pred, self.root, self.end)
-        _augment(roots, self.end, self.pred, problem.row_to_col, problem.col_to_row)
+        _reverse(
+            self.ends[: self.spot[ENDS]], self.pred, self.root,  # IN
+            self.end,  # OUT
+        )  # fmt: skip
+        _augment(
+            roots, self.end, self.pred,  # IN
+            problem.row_to_col, problem.col_to_row,  # OUT
+        )  # fmt: skip
 
 
 class _Levels(_Trees):

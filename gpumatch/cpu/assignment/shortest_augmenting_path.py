@@ -31,15 +31,30 @@ from gpumatch.cpu.assignment.entries import Entries
 __all__ = ["run"]
 
 BIDS = 5
-"""Scans in a round of bids for each free row, if costs are dense."""
+"""Scans in a round of bids for each free row, if costs are dense.
+
+With 1, 2, 5, 10 and 20, a uniform matrix of 1,000 rows and costs up to 10**6 takes 8,841, 8,506,
+7,884, 7,850 and 8,306 scans in all. A matrix of products of two factors, where bids are in vain,
+takes 2.6 % more scans with 5 than with 1, and 12 % more with 20.
+"""
 SPARSE_BIDS = 32
-"""Scans in a round of bids for each free row, if costs are sparse and bids cheap."""
+"""Scans in a round of bids for each free row, if costs are sparse and bids cheap.
+
+With 1, 8, 32 and 128, the paths of a random matrix of 20,000 rows with 21 entries each look at
+21.6, 18.7, 13.7 and 9.0 million entries, and the first round of bids at 0.15, 1.2, 4.9 and 8.9
+million.
+"""
 ROUNDS = 2
-"""Rounds of bids."""
+"""Rounds of bids: as many as Jonker and Volgenant's."""
 ROOM = 64
-"""Dense prices and distances stay below this many times the largest cost, by a wide margin."""
+"""Dense prices and distances stay below this many times the largest cost, C.
+
+Prices stay within 3 C of 0, because a free column has a price within C and no matched pair costs
+its row more than that column would. So reduced costs are at most 4 C, and what is added up on the
+way to a distance is at most 10 C. The rest is margin.
+"""
 ADOPTIONS = 4
-"""Times that given prices are repaired before they are given up."""
+"""Times that given prices are repaired before they are given up: a few passes over the costs."""
 
 
 def run(task: AssignmentTask) -> bool:
@@ -181,7 +196,10 @@ class _Paths(ABC):
                 return False
         if (lowest < self.far).all():
             self.price[:] = lowest
-            dense_paths.take_nearest(nearest, self.row_to_col, self.col_to_row)
+            dense_paths.take_nearest(
+                nearest,  # IN
+                self.row_to_col, self.col_to_row,  # OUT
+            )  # fmt: skip
         return True
 
     def _blocks(self) -> Iterator[tuple[int, int]]:
@@ -249,28 +267,37 @@ class _DensePaths(_Paths):
     def _lower_to_minima(
         self, lowest: np.ndarray, nearest: np.ndarray, first: int, last: int
     ) -> None:
-        dense_paths.lower_to_minima(self.values, lowest, nearest, first, last)
+        dense_paths.lower_to_minima(
+            self.values,  # IN
+            lowest, nearest,  # OUT
+            first, last,  # IN
+        )  # fmt: skip
 
     def _reduce_rows(self, free: np.ndarray) -> bool:
         return dense_paths.reduce_rows(
-            self.values, self.price, self.row_to_col, self.col_to_row,
-            free, self.spot, self.least,
-            self.limit, self.leaves, self.far, self.bids * free.size, dense_paths.BUDGET,
+            self.values,  # IN
+            self.price, self.row_to_col, self.col_to_row, free, self.spot, self.least,  # OUT
+            self.limit, self.leaves, self.far, self.bids * free.size, dense_paths.BUDGET,  # IN
         )  # fmt: skip
 
     def _augment(self, free: np.ndarray) -> int:
         return dense_paths.augment(
-            self.values, self.price, self.row_to_col, self.col_to_row,
-            free, self.spot, self.mark,
-            self.dist, self.pred, self.least, self.tree, self.reach,
-            self.limit, self.leaves, self.low, self.far, dense_paths.BUDGET,
+            self.values,  # IN
+            self.price, self.row_to_col, self.col_to_row,  # OUT
+            free,  # IN
+            self.spot, self.mark, self.dist, self.pred, self.least, self.tree, self.reach,  # OUT
+            self.limit, self.leaves, self.low, self.far, dense_paths.BUDGET,  # IN
         )  # fmt: skip
 
     def _row_minima(self, minima: np.ndarray) -> None:
         for first, last in self._blocks():
             dense_paths.row_minima(
-                self.values, self.price, self.least, self.far, minima, first, last
-            )
+                self.values, self.price,  # IN
+                self.least,  # OUT
+                self.far,  # IN
+                minima,  # OUT
+                first, last,  # IN
+            )  # fmt: skip
 
 
 class _SparsePaths(_Paths):
@@ -294,23 +321,34 @@ class _SparsePaths(_Paths):
 
     def _reduce_rows(self, free: np.ndarray) -> bool:
         return sparse_paths.reduce_rows(
-            *self.entries, self.price, self.row_to_col, self.col_to_row, free, self.spot,
-            self.limit, self.leaves, self.far, self.bids * free.size, sparse_paths.BUDGET,
+            *self.entries,  # IN
+            self.price, self.row_to_col, self.col_to_row, free, self.spot,  # OUT
+            self.limit, self.leaves, self.far, self.bids * free.size, sparse_paths.BUDGET,  # IN
         )  # fmt: skip
 
     def _augment(self, free: np.ndarray) -> int:
         return sparse_paths.augment(
-            *self.entries, self.price, self.row_to_col, self.col_to_row,
-            free, self.spot, self.mark,
-            self.dist, self.pred, self.place, self.heap, self.tree, self.reach,
-            self.limit, self.leaves, self.low, self.far, sparse_paths.BUDGET,
+            *self.entries,  # IN
+            self.price, self.row_to_col, self.col_to_row,  # OUT
+            free,  # IN
+            self.spot, self.mark,  # OUT
+            self.dist, self.pred, self.place, self.heap, self.tree, self.reach,  # OUT
+            self.limit, self.leaves, self.low, self.far, sparse_paths.BUDGET,  # IN
         )  # fmt: skip
 
     def _lower_to_minima(
         self, lowest: np.ndarray, nearest: np.ndarray, first: int, last: int
     ) -> None:
-        sparse_paths.lower_to_minima(*self.entries, lowest, nearest, first, last)
+        sparse_paths.lower_to_minima(
+            *self.entries,  # IN
+            lowest, nearest,  # OUT
+            first, last,  # IN
+        )  # fmt: skip
 
     def _row_minima(self, minima: np.ndarray) -> None:
         for first, last in self._blocks():
-            sparse_paths.row_minima(*self.entries, self.price, self.far, minima, first, last)
+            sparse_paths.row_minima(
+                *self.entries, self.price, self.far,  # IN
+                minima,  # OUT
+                first, last,  # IN
+            )  # fmt: skip

@@ -70,11 +70,11 @@ MOST, MOST_FLOATS = 2**18, 2**20
 Of integers there are fewer, because `assign` reads those as int32.
 """
 
-PAD = 16  # columns that are read at once
-FEW = 19  # columns up to which a whole vector of them is too many
-LISTED = 36  # columns up to which a list of them may be kept
-SMALL = 64  # columns up to which the arrays are on the stack
-QUICK = 16**2  # costs up to which the GIL is kept
+PAD = 16  # columns that are read at once: 2 or 4 vectors of float64
+FEW = 19  # columns up to which a whole vector of them is too many: a little more than one PAD
+LISTED = 36  # columns up to which a list of them may be kept: about two PADs
+SMALL = 64  # columns up to which the arrays are on the stack: 35 KiB there
+QUICK = 16**2  # costs up to which the GIL is kept: to release it would take a tenth of the time
 PRICE, DIST, REACH, PAID = range(-4, 0)
 MATE, PRED, TREE = range(3)
 ROW, COL = range(2)

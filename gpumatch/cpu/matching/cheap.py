@@ -44,6 +44,7 @@ def run(task: MatchingTask) -> bool:
         if control.tick(matched):
             return False
         matched += _take_first_free(
-            first, last, graph.indptr, graph.indices, row_to_col, col_to_row
-        )
+            first, last, graph.indptr, graph.indices,  # IN
+            row_to_col, col_to_row,  # OUT
+        )  # fmt: skip
     return True

@@ -38,7 +38,7 @@ _ROW, _COLUMN = 0, -1  # xored with a vertex: its form on the piles
 
 
 @kernel
-def _count(first, last, indptr, indices, live, side, piles, heights):
+def _count(first, last, indptr, indices, side, live, piles, heights):
     """Enter the vertices ``first:last`` of a side as if all their neighbours were free."""
     for v in range(first, last):
         neighbours = np.int64(0)
@@ -52,7 +52,7 @@ def _count(first, last, indptr, indices, live, side, piles, heights):
 
 
 @kernel
-def _retire(v, indptr, indices, live, side, piles, heights):
+def _retire(v, indptr, indices, side, live, piles, heights):
     """Take ``v``, now matched, out of its neighbours' degrees; they are on ``side``."""
     for e in range(indptr[v], indptr[v + 1]):
         w = indices[e]
@@ -66,10 +66,10 @@ def _retire(v, indptr, indices, live, side, piles, heights):
 
 
 @kernel
-def _retire_matched(first, last, mate, indptr, indices, live, side, piles, heights):
+def _retire_matched(first, last, mate, indptr, indices, side, live, piles, heights):
     for v in range(first, last):
         if mate[v] >= 0:
-            _retire(v, indptr, indices, live, side, piles, heights)
+            _retire(v, indptr, indices, side, live, piles, heights)
 
 
 @kernel
@@ -89,15 +89,15 @@ def _match(
     indices,
     col_indptr,
     col_indices,
+    order,
+    budget,
     row_to_col,
     col_to_row,
     row_live,
     col_live,
     piles,
     heights,
-    order,
     progress,
-    budget,
 ):
     """Match until nothing is left (True) or the budget is spent; progress: order read, matched."""
     work = 0
@@ -133,8 +133,8 @@ def _match(
         row_to_col[row] = col
         col_to_row[col] = row
         progress[1] += 1
-        work += _retire(row, indptr, indices, col_live, _COLUMN, piles, heights)
-        work += _retire(col, col_indptr, col_indices, row_live, _ROW, piles, heights)
+        work += _retire(row, indptr, indices, _COLUMN, col_live, piles, heights)
+        work += _retire(col, col_indptr, col_indices, _ROW, row_live, piles, heights)
     return False
 
 
@@ -161,7 +161,10 @@ def run(task: MatchingTask) -> bool:
         for first, last in blocks(lists[0]):
             if control.tick(int(progress[1])):
                 return False
-            _count(first, last, *lists, live, side, piles, heights)
+            _count(
+                first, last, *lists, side,  # IN
+                live, piles, heights,  # OUT
+            )  # fmt: skip
     if progress[1]:
         for lists, mate, live, side in (
             (rows, row_to_col, col_live, _COLUMN),
@@ -170,15 +173,20 @@ def run(task: MatchingTask) -> bool:
             for first, last in blocks(lists[0]):
                 if control.tick(int(progress[1])):
                     return False
-                _retire_matched(first, last, mate, *lists, live, side, piles, heights)
+                _retire_matched(
+                    first, last, mate, *lists, side,  # IN
+                    live, piles, heights,  # OUT
+                )  # fmt: skip
 
-    state = (*rows, *columns, row_to_col, col_to_row, row_live, col_live, piles, heights)
-    nothing = np.empty(0, np.int32)
-    while not _match(*state, nothing, progress, BUDGET):
-        if control.tick(int(progress[1])):
-            return False
-    order = _by_degree(row_to_col, row_live, task.seed)
-    while not _match(*state, order, progress, BUDGET):
-        if control.tick(int(progress[1])):
-            return False
-    return True
+    def match_all(order: np.ndarray) -> bool:
+        """Match what is on the piles, and then in this order; False when stopped."""
+        while not _match(
+            *rows, *columns, order, BUDGET,  # IN
+            row_to_col, col_to_row, row_live, col_live, piles, heights, progress,  # OUT
+        ):  # fmt: skip
+            if control.tick(int(progress[1])):
+                return False
+        return True
+
+    only_piles = np.empty(0, np.int32)
+    return match_all(only_piles) and match_all(_by_degree(row_to_col, row_live, task.seed))

@@ -48,8 +48,10 @@ from gpumatch.cpu.numba_tools.workers import Workers
 __all__ = ["LevelSearch"]
 
 _FIRST, _LAST, _END, _DEPTH, _FREE = range(5)
-_BLOCK = 64
-_WIDE = 4096  # a level with more vertices is worth waking the other threads
+_BLOCK = 64  # vertices a thread takes from the queue at a time: a 64th of a level of _WIDE
+_WIDE = 4096
+# A level with so many vertices is worth waking the other threads. With 16 edges each these are the
+# 2**16 edges of `workers`.
 
 
 @kernel
@@ -133,12 +135,12 @@ def _search(
     budget,
     indptr,
     indices,
-    mate,
-    far_mate,
     roots,
     level,
     last_level,
     phase,
+    mate,
+    far_mate,
     claimed,
     position,
     parent,
@@ -210,15 +212,9 @@ class LevelSearch:
     def _grow_levels(self, span: np.ndarray, control: Control, matched: int) -> bool:
         next_slot = np.zeros(1, np.int64)
         state = (
-            self.side.indptr,
-            self.side.indices,
-            self.side.far_mate,
-            self._level,
-            self._queue,
-            span,
-            next_slot,
-            self._position,
-        )
+            self.side.indptr, self.side.indices, self.side.far_mate,  # IN
+            self._level, self._queue, span, next_slot, self._position,  # OUT
+        )  # fmt: skip
         wide = _WIDE if self.workers.threads > 1 else len(self._level) + 1
 
         def share(worker: int) -> bool:
@@ -234,25 +230,16 @@ class LevelSearch:
         return True
 
     def _search_down(self, last_level: int, control: Control, matched: int) -> int:
-        next_root = np.zeros(1, np.int64)
+        side, next_root = self.side, np.zeros(1, np.int64)
         found = np.zeros(self.workers.threads, np.int64)
 
         def kernel(worker: int) -> bool:
             return _search(
-                worker,
-                BUDGET,
-                *self.side,
-                self._roots,
-                self._level,
-                np.int32(last_level),
-                np.int32(self.phases),
-                self._claimed,
-                self._position,
-                self._parent,
-                self._current,
-                next_root,
-                found,
-            )
+                worker, BUDGET, side.indptr, side.indices, self._roots, self._level,  # IN
+                np.int32(last_level), np.int32(self.phases),  # IN
+                side.mate, side.far_mate, self._claimed, self._position, self._parent,  # OUT
+                self._current, next_root, found,  # OUT
+            )  # fmt: skip
 
         while not self.workers.run(kernel, len(self._roots)):
             if control.tick(matched + int(found.sum())):

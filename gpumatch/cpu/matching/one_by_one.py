@@ -26,7 +26,7 @@ __all__ = ["search"]
 
 
 @kernel
-def search(indptr, indices, row_to_col, col_to_row, most):
+def search(indptr, indices, most, row_to_col, col_to_row):
     """Match free rows while no more than ``most`` edges are read.
 
     Returns

@@ -56,10 +56,10 @@ def _search(
     budget,
     indptr,
     indices,
-    mate,
-    far_mate,
     roots,
     phase,
+    mate,
+    far_mate,
     claimed,
     predecessor,
     following,
@@ -131,25 +131,15 @@ class _DisjointSearch:
         """Search once from each free near vertex; the paths found, -1 if ``control`` stopped it."""
         self.phases += 1
         self._roots = self._roots[self.side.mate[self._roots] < 0]
-        next_root = np.zeros(1, np.int64)
+        side, next_root = self.side, np.zeros(1, np.int64)
         found = np.zeros(self.workers.threads, np.int64)
 
         def kernel(worker: int) -> bool:
             return _search(
-                worker,
-                BUDGET,
-                *self.side,
-                self._roots,
-                np.int32(self.phases),
-                self._claimed,
-                self._predecessor,
-                self._following,
-                self._position,
-                self._head,
-                self._tail,
-                next_root,
-                found,
-            )
+                worker, BUDGET, side.indptr, side.indices, self._roots, np.int32(self.phases),  # IN
+                side.mate, side.far_mate, self._claimed, self._predecessor, self._following,  # OUT
+                self._position, self._head, self._tail, next_root, found,  # OUT
+            )  # fmt: skip
 
         while not self.workers.run(kernel, len(self._roots)):
             if control.tick(matched + int(found.sum())):
