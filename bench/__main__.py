@@ -155,7 +155,7 @@ def _chosen(instances: Sequence[Instance], patterns: Sequence[str]) -> list[Inst
 
 def _running(contenders: Sequence[harness.Contender], patterns: Sequence[str]) -> list[Any]:
     """The contenders whose name one of the patterns matches."""
-    chosen = [who for who in contenders if any(fnmatch(who.name, p) for p in patterns)]
+    chosen = [code for code in contenders if any(fnmatch(code.name, p) for p in patterns)]
     if not chosen:
         raise ValueError(f"no contender is called {' or '.join(patterns)}")
     return chosen

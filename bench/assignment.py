@@ -101,12 +101,12 @@ def report(data: dict[str, Any], threshold: float) -> str:
     rows = [
         [
             graph["group"],
-            *(milliseconds(time_of(graph, who)) for who in (ENGINE, *RIVALS)),
+            *(milliseconds(time_of(graph, code)) for code in (ENGINE, *RIVALS)),
             to_better(graph),
         ]
         for graph in graphs
     ]
-    header = ["costs", *(f"{who} ms" for who in (ENGINE, *RIVALS)), "engine / better of two"]
+    header = ["costs", *(f"{code} ms" for code in (ENGINE, *RIVALS)), "engine / better of two"]
     return "\n\n".join(
         [
             *(describe_run(run) for run in data["runs"]),

@@ -147,7 +147,7 @@ def _between_frames(n: int, sets: int, *, seed: int) -> np.ndarray:
 
 
 class Matrices:
-    """A problem's matrices on the host and, if need be, the device.
+    """A problem's matrices on the host and, if needed, the device.
 
     Attributes
     ----------

@@ -98,7 +98,7 @@ def report(data: dict[str, Any], threshold: float) -> str:
     graphs = data["graphs"]
     ratios = {name: times_slower(graph, "scipy") for name, graph in graphs.items()}
     rows = [
-        [name, graph["entries"], *(time_of(graph, who) for who in (OURS, *PEERS)), ratios[name]]
+        [name, graph["entries"], *(time_of(graph, code) for code in (OURS, *PEERS)), ratios[name]]
         for name, graph in graphs.items()
     ]
     return "\n\n".join(

@@ -174,7 +174,7 @@ def report(data: dict[str, Any], threshold: float) -> str:
     rows = [
         [
             graph["group"],
-            *(milliseconds(time_of(graph, who)) for who in (OURS, *PEERS)),
+            *(milliseconds(time_of(graph, code)) for code in (OURS, *PEERS)),
             *(times_slower(graph, peer) for peer in PEERS),
         ]
         for graph in graphs.values()

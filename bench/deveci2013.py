@@ -37,7 +37,7 @@ FIGURE2 = ("uniform-*", "delaunay_n*")  # for Hamrle3, as sparse and irregular, 
 
 
 class Start:
-    """A graph with the start that all contenders share, on the host and, if need be, the device.
+    """A graph with the start that all contenders share, on the host and, if needed, the device.
 
     Attributes
     ----------

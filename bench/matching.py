@@ -163,15 +163,15 @@ def report(data: dict[str, Any], threshold: float) -> str:
             name,
             graph["rows"],
             graph["entries"],
-            *(milliseconds(time_of(graph, who)) for who in (ENGINE, ROWS_ONLY, CHEAP)),
-            *(times_slower(graph, who) for who in RIVALS),
+            *(milliseconds(time_of(graph, code)) for code in (ENGINE, ROWS_ONLY, CHEAP)),
+            *(times_slower(graph, code) for code in RIVALS),
             products(graph),
             milliseconds(floor(graph)),
         ]
         for name, graph in graphs.items()
     ]
     header = ["graph", "rows", "entries", "engine ms", "rows only ms", "cheap start ms"]
-    header += [f"{who} / engine" for who in RIVALS] + ["engine / product", "floor ms"]
+    header += [f"{code} / engine" for code in RIVALS] + ["engine / product", "floor ms"]
     return "\n\n".join(
         [
             *(describe_run(run) for run in data["runs"]),

@@ -133,7 +133,7 @@ def performance_profiles(sets: dict[str, list[Graph]]) -> Any:
     for panel, (name, title) in zip(axes, _S1.items()):
         ratios = analysis.ratios_to_best(sets[name], analysis.PARALLEL)
         worst = max((r for values in ratios.values() for r in values if r < math.inf), default=1.0)
-        lines = {who: _share_of_at_most(values, 1.1 * worst) for who, values in ratios.items()}
+        lines = {code: _share_of_at_most(values, 1.1 * worst) for code, values in ratios.items()}
         _title(panel, title, sets[name])
         panel.set(xlabel="at most x times the best time", ylabel="share of graphs", xscale="log")
         panel.set_ylim(0.0, 1.05)

@@ -134,7 +134,7 @@ def report(data: dict[str, Any], threshold: float) -> str:
             name,
             graph["entries"],
             graph["results"].get(KERNELS, {}).get("kernels"),
-            *(microseconds(graph, who) for who in (KERNELS, GPU, CPU, "scipy")),
+            *(microseconds(graph, code) for code in (KERNELS, GPU, CPU, "scipy")),
         ]
         for name, graph in data["graphs"].items()
     ]

@@ -59,9 +59,9 @@ __global__ void pay(Side<Cost> rows, Side<Cost> cols) {
 // as if all had chosen one after the other, and the next window begins.
 //
 // Encodings
-//   holder[col]   place in the order of the row that holds it; -1: taken before, kNobody: free
+//   holder[col]   place in the order of the row that holds it; -1: taken before, kNone: free
 //   losses[3]     columns lost in a round, by round % 3
-constexpr int kNobody = 0x7fffffff;
+constexpr int kNone = 0x7fffffff;
 
 struct Queuing {
   const int* order;
@@ -82,7 +82,7 @@ __device__ inline bool has_lost(const Queuing& queue, int col, int place) {
 template <typename Cost>
 __device__ int cheapest_free(const Side<Cost>& rows, int row, const int* holder, int place) {
   __shared__ int cheapest;
-  Best<Cost> best = {-rows.idle, kNobody};  // as a gain: the least cost has the greatest
+  Best<Cost> best = {-rows.idle, kNone};  // as a gain: the least cost has the greatest
   const Cost* const costs = rows.row(row);
   for (int first = threadIdx.x; first < rows.others; first += kBatch * blockDim.x) {
     Cost cost[kBatch];
@@ -112,14 +112,14 @@ __global__ void take_cheapest(Side<Cost> rows, Side<Cost> cols, Queuing queue, i
   for (int window = 0; window < windows; ++window, first += gridDim.x) {
     const int place = first + blockIdx.x;
     const int row = place < queue.count ? queue.order[place] : -1;
-    int col = kNobody;
+    int col = kNone;
     for (bool is_first = true;; is_first = false, ++round) {
-      const bool is_looking = is_first ? row >= 0 : col != kNobody && has_lost(queue, col, place);
+      const bool is_looking = is_first ? row >= 0 : col != kNone && has_lost(queue, col, place);
       if (is_looking) {
         col = cheapest_free(rows, row, queue.holder, place);
-        if (threadIdx.x == 0 && col != kNobody) {
+        if (threadIdx.x == 0 && col != kNone) {
           const int before = atomicMin(queue.holder + col, place);
-          if (before != kNobody) atomicAdd(queue.losses + round % 3, 1);
+          if (before != kNone) atomicAdd(queue.losses + round % 3, 1);
         }
       }
       grid_barrier(queue.barrier);
@@ -127,7 +127,7 @@ __global__ void take_cheapest(Side<Cost> rows, Side<Cost> cols, Queuing queue, i
       if (now(queue.losses[round % 3]) == 0) break;
     }
     ++round;
-    if (threadIdx.x == 0 && col != kNobody) {
+    if (threadIdx.x == 0 && col != kNone) {
       rows.mate[row] = col;
       cols.mate[col] = row;
     }

@@ -59,7 +59,7 @@ WINDOWS_A_LAUNCH = 16
 SWEEPS_A_LAUNCH = 10
 SWEEPS = 20  # at most, as on the CPU
 _TILE = SOURCE.constant("kTile")
-_NOBODY = SOURCE.constant("kNobody")
+_NONE = SOURCE.constant("kNone")
 _BYTES_A_VERTEX = 100
 _SWEEPING_BLOCK = 512  # threads
 _STATIC_BYTES = 2048  # of shared memory that the kernels use otherwise
@@ -323,7 +323,7 @@ def _take_any(problem: Problem, rows: np.ndarray, cols: np.ndarray) -> bool:
 def _take_cheapest(problem: Problem, rows: np.ndarray, control: Control) -> bool:
     """Give the rows, one after the other, their cheapest free columns; False when stopped."""
     order = cp.asarray(rows, np.int32)
-    holder = cp.where(problem.cols.mate < 0, np.int32(_NOBODY), np.int32(-1))
+    holder = cp.where(problem.cols.mate < 0, np.int32(_NONE), np.int32(-1))
     losses = cp.zeros(3, np.int32)
     queuing = problem.kernels.struct("Queuing")(
         order=order,  # IN
