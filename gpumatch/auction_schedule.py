@@ -1,8 +1,8 @@
 """How fine an auction ends, by which epsilons it gets there, and how far its prices may spread.
 
-This serves the auctions of CPU and GPU alike.
+The auctions of CPU and GPU both use it.
 
-The module docstring of `gpumatch.cpu.assignment.auction` says what the last epsilon is for.
+The module docstring of `gpumatch.cpu.assignment.auction` says why there is a last epsilon.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ FACTOR = 8.0
 Bertsekas (*Auction algorithms for network flow problems*, 1992) advises 4 to 10.
 """
 FINENESS = 1024
-"""The gap left of costs that are not integers is the costs' spread divided by this.
+"""For costs that are not integers, the gap that is left is their spread divided by this.
 
 Finer epsilons need more rounds, and exact paths close what is left.
 """
 WARM_STEPS = 2
-"""Epsilons above the last one when there are prices to begin from: they need little repair."""
+"""Epsilons above the last one if there are prices to begin from: they need little repair."""
 
 
 class Precision(NamedTuple):
@@ -36,13 +36,13 @@ class Precision(NamedTuple):
     epsilon : float
         The last one.
     spread : float
-        How far costs (and the limit) are apart, at most.
+        The largest difference of two costs (and the limit).
     farthest : float
-        A bound of all prices and duals, with room to spare.
+        A bound of all prices and duals, with a margin.
     is_exact : bool
-        Whether nothing is rounded, and n · epsilon < 1 makes integers optimal.
+        Whether nothing is rounded, so that n · epsilon < 1 makes integers optimal.
     is_workable : bool
-        Whether prices can be told apart by epsilon at all, whatever they become, and need be.
+        Whether all prices that may arise can be told apart by epsilon, and have to be.
     """
 
     epsilon: float
@@ -53,13 +53,13 @@ class Precision(NamedTuple):
 
     @classmethod
     def of(cls, costs: Costs, limit: float | None, bits: int = 53) -> Precision:
-        """What suits a problem where numbers of so many bits are exact."""
+        """The schedule of a problem, if numbers of this many bits are exact."""
         nrows = max(costs.shape[0], 1)
         base = 0 if limit is None else abs(limit)
         is_narrow = costs.is_complete and limit is None
         largest = float(max(costs.largest, base))
         spread = float(costs.high - costs.low) if is_narrow else 2 * largest
-        # From a row to a free column it is one step where all pairs are allowed, else up to n.
+        # From a row to a free column it is one step if all pairs are allowed, else up to n.
         steps = 1 if costs.is_complete or limit is not None else nrows
         farthest = 16 * steps * (largest + 1)
         scale = 2.0 ** nrows.bit_length()
@@ -70,7 +70,7 @@ class Precision(NamedTuple):
         return cls(epsilon, spread, farthest, False, is_workable)
 
     def coarsened(self, steps: int) -> Precision:
-        """No more than so many epsilons from one end of the spread to the other."""
+        """The same with an epsilon no finer than a part of the spread, of this many parts."""
         epsilon = self.spread / steps
         if epsilon <= self.epsilon:
             return self
@@ -88,9 +88,10 @@ class Precision(NamedTuple):
 def close_gaps(price: Any, most: float) -> Any:
     """Integer prices of an optimal assignment, moved up so that no two neighbours are far apart.
 
-    A row's column costs at most ``most`` more than any other it may take, and so its price is at
-    most that much lower: across a wider gap no row looks up, and none would look down if it were
-    narrower. Auctions leave such gaps, for each epsilon adds to them.
+    A row's column costs at most ``most`` more than any other that the row may take, so its price is
+    at most that much lower. Across a wider gap no row prefers the dearer columns, and no row would
+    prefer the cheaper ones if the gap were narrower. Auctions leave such gaps, because each epsilon
+    adds to them.
 
     Parameters
     ----------

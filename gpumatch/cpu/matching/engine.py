@@ -2,35 +2,35 @@
 
 Alternating trees grow breadth first from all free rows and from all free columns at once. In a
 phase, the forest whose next level has fewer edges grows by it, until either cannot grow. Where
-trees of the two meet, an augmenting path runs from root to root; a tree takes part in one path and
-stops growing. After augmenting, trees that had a path release their vertices; the others stay, and
-released vertices are grafted onto them, if that is less work than to grow them anew. When the
-phases have read the edges twice without end in sight, a sweep of depth-first searches (PFP) takes
-its turn.
+trees of the two meet, an augmenting path runs from root to root. A tree takes part in one path and
+stops growing. After augmenting, trees that had a path release their vertices. The others stay, and
+released vertices are grafted onto them, if that is less work than growing the trees again. When the
+phases have read the edges twice and the end is not in sight, the next phase is a sweep of
+depth-first searches (PFP).
 
 The matching is maximum. This is clear if a side has no free vertex left. Otherwise the last phase
 found no path. Then no tree has a bridge (names as in `forests`), and one forest, say that of the
 rows, is expanded whole. By the invariant of `forests`, every column next to one of its rows is in
 some tree. That tree is not in the columns' forest, so it is in the rows'. Such a column is matched,
-and its mate is in the same tree. So what alternating paths reach from the free rows never leaves
-the forest and holds no free column: there is no augmenting path (Berge).
+and its mate is in the same tree. So alternating paths from the free rows never leave the forest,
+which holds no free column. There is no augmenting path (Berge).
 
 The invariant holds for these reasons. Expanding a vertex establishes it, because each neighbour
 without a tree joins the vertex's tree, and a neighbour in a tree of the other forest closes a path
 unless that tree has one already. Releasing a pair of mates breaks it for the pair's neighbours in
-trees that stay, and grafting mends it. If both forests have such neighbours, the pair closes a
+trees that stay, and grafting restores it. If both forests have such neighbours, the pair closes a
 path. If one has, the pair joins it. If none has, nothing is broken. If threads have collided, all
 trees start from their roots again.
 
-Graphs of few edges are done before any forest has its arrays: see `one_by_one`.
+Graphs of few edges are solved before any forest has its arrays: see `one_by_one`.
 
-Every phase but the last matches one row more at least and visits a vertex once: O(rows · edges).
-Each sweep is O(edges) and paid for by the phases before it.
+Every phase but the last matches at least one row more and visits a vertex once: O(rows · edges).
+Each sweep is O(edges), no more than the phases before it.
 
-Multi-source search, one path a tree and grafting are MS-BFS-Graft's (Azad, Buluç and Pothen). It
-grows one forest, and turns to bottom-up steps where a level is wide. Here the second forest serves
-instead. Edges read in all, grafts included, per edge of the graph, from the cheap matching; "one
-forest" is that of the rows, grafted by the paper's rule (alpha = 5):
+Multi-source search, one path a tree and grafting are those of MS-BFS-Graft (Azad, Buluç and
+Pothen). It grows one forest, and changes to bottom-up steps if a level is wide. Here the second
+forest replaces these. The table has all edges read, grafts included, per edge of the graph, from
+the cheap matching. "one forest" is that of the rows, grafted by the paper's rule (alpha = 5):
 
     graph                 one forest  with grafting  two forests  with grafting
     ego-twitter                10.0           21.9          1.6            1.6
@@ -42,9 +42,9 @@ forest" is that of the rows, grafted by the paper's rule (alpha = 5):
     delaunay 2^18, permuted     3.7            5.2          1.9            1.9
     uniform 2^20, d = 3         3.8            1.9          0.7            0.7
 
-Sweeps are for the rare graph where few trees find a path because those in front take up the room
-of those behind: delaunay 2^18 from a start that left 193 rows free on one border needed 26 phases
-and 23 readings of its edges without sweeps, 9 and 5 with them.
+Sweeps are for the rare graph on which few trees find a path, because the trees in front leave no
+room for those behind. delaunay 2^18, from a start that left 193 rows free on one border, needed 26
+phases and 23 readings of its edges without sweeps, and 9 and 5 with them.
 
 References
 ----------

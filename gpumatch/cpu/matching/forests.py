@@ -16,9 +16,9 @@ Forest
 
 marks[side]
     queue[:ROOTS]     the roots
-    queue[:NEXT]      vertices taken to be expanded. Threads that find none left count on: it may
-                      pass END
-    queue[:END]       up to the level under way, queue[END:TAIL] is the next one
+    queue[:NEXT]      vertices taken to be expanded. Threads that find none left still add to it, so
+                      it may exceed END
+    queue[:END]       up to the current level, queue[END:TAIL] is the next one
     EDGES             edges of queue[END:TAIL]
 
 totals
@@ -27,8 +27,8 @@ totals
     READ              edges read in the phase
     COLLIDED          1 if two threads kept each other from a path, see `_close`
 
-*Invariant.* When no level is under way, let u be a near vertex in queue[:END], and let its tree
-have no bridge. Each neighbour v of u is in some tree; if that tree is far, it has a bridge.
+*Invariant.* Between levels, let u be a near vertex in queue[:END] whose tree has no bridge. Then
+each neighbour v of u is in some tree. If that tree is far, it has a bridge.
 """
 
 from __future__ import annotations
@@ -80,8 +80,8 @@ def _close(u, v, root, far_root, near, far, totals):
     """Make the edge from near ``u`` to far ``v`` the bridge of their trees if neither has one.
 
     ``root`` is held while ``far_root`` is tried. If that fails, another thread may have passed over
-    vertices of the tree meanwhile, and the invariant is lost: COLLIDED. The far root's path stands,
-    so the phase has found one and is not the last.
+    vertices of the tree in the meantime, and the invariant is lost: COLLIDED. The far root keeps
+    its path, so the phase has found one and is not the last.
     """
     if not cas(near.bridge, root, 0, v + 1):
         return False
@@ -95,7 +95,7 @@ def _close(u, v, root, far_root, near, far, totals):
 
 @kernel
 def _append(batch, count, edges, near, mark):
-    """Put ``batch[:count]`` at the end of the queue; they have so many ``edges``."""
+    """Put ``batch[:count]``, which have ``edges`` edges, at the end of the queue."""
     tail = fetch_add(mark, _TAIL, count)
     near.queue[tail : tail + count] = batch[:count]
     fetch_add(mark, _EDGES, edges)
@@ -199,7 +199,10 @@ def _shift(v, near, far):
 
 @kernel
 def _augment(position, mark, budget, rows, cols):
-    """Match along the paths of the roots from ``position`` on; where it stopped, paths done."""
+    """Match along the paths of the roots from ``position`` on.
+
+    Returns where it stopped, and the paths done.
+    """
     done, work = 0, 0
     while position < mark[_ROOTS] and work < budget:
         root = rows.queue[position]
@@ -222,7 +225,7 @@ def _augment(position, mark, budget, rows, cols):
 
 @kernel
 def _drop(near, far, mark, dropped):
-    """Take the trees with a bridge out of the near forest; how many vertices are ``dropped``."""
+    """Take the trees with a bridge out of the near forest; return the number of ``dropped``."""
     count, roots, end, tail, edges = 0, 0, 0, 0, 0
     for slot in range(mark[_TAIL]):
         u = near.queue[slot]
@@ -296,10 +299,10 @@ def _join(u, v, near, far, mark):
 
 @kernel
 def _graft(position, released, budget, rows, cols, marks, totals):
-    """Let released pairs from ``position`` on join trees beside them; return where it stopped.
+    """Let released pairs from ``position`` on join trees next to them; return where it stopped.
 
-    A pair beside trees of both forests closes a path. This restores the invariant, which releasing
-    a pair breaks for its neighbours in trees.
+    A pair next to trees of both forests closes a path. This restores the invariant, which the
+    release of a pair breaks for its neighbours in trees.
     """
     limit = totals[_READ] + budget
     while position < len(released) and totals[_READ] < limit:
@@ -361,7 +364,7 @@ class Forests:
     Attributes
     ----------
     levels, found, read : int
-        Of the phase under way: levels grown, augmenting paths, edges read.
+        Of the current phase: levels grown, augmenting paths, edges read.
     free : int
         Vertices that the paths of the phase leave free on the side with fewer of them.
     """
@@ -408,7 +411,7 @@ class Forests:
         return True
 
     def _share(self, side: int, control: Control, matched: int) -> bool:
-        """Expand the level under way by all workers; False if ``control`` stopped it."""
+        """Expand the current level by all workers; False if ``control`` stopped it."""
         near, far = (self._rows, self._cols) if side == _ROWS else (self._cols, self._rows)
         state = near, far, self._marks[side], self._totals  # OUT: as in `grow`
 
@@ -463,7 +466,7 @@ class Forests:
     def replant(self) -> None:
         """Begin the next phase from the free vertices alone.
 
-        To be called before mates change otherwise than by `augment`, and again after it.
+        To be called before mates change in another way than by `augment`, and again after that.
         """
         self._totals[:] = 0
         self._invested = 0

@@ -46,7 +46,7 @@ def compiled(**flags: Any) -> Callable[[Callable[..., Any]], Any]:
 def _warn_of_no_cache() -> None:
     warnings.warn(
         "gpumatch finds no folder in which compiled code can be kept, so each process compiles "
-        "anew, which takes seconds to minutes; set NUMBA_CACHE_DIR to a folder that can be "
+        "again, which takes seconds to minutes; set NUMBA_CACHE_DIR to a folder that can be "
         "written to",
         UserWarning,
         stacklevel=4,
