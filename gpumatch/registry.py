@@ -50,7 +50,7 @@ class Home:
     fallback: str | None = None
     matrices: int = 1
 
-    @property
+    @functools.cached_property
     def values(self) -> Options:
         """Every option that may be given, with its values."""
         return {**self.options, **self.only}
@@ -99,7 +99,7 @@ class Algorithm:
     def backends(self) -> tuple[str, ...]:
         return tuple(self.homes)
 
-    @property
+    @functools.cached_property
     def options(self) -> dict[str, tuple[str, ...]]:
         """Those of all homes."""
         names = dict.fromkeys(name for home in self.homes.values() for name in home.values)
@@ -314,6 +314,7 @@ def takers(problem: str, option: str) -> list[str]:
     return [a.name for a in _TABLES[problem].values() if option in a.options]
 
 
+@functools.cache
 def option_names(problem: str) -> Iterable[str]:
     """The names of all options that algorithms for a problem take."""
     return dict.fromkeys(name for a in _TABLES[problem].values() for name in a.options)
@@ -324,6 +325,7 @@ def starts(backend: str) -> list[str]:
     return [name for name, homes in STARTS.items() if backend in homes]
 
 
+@functools.cache
 def load(function: str) -> Callable[..., Any]:
     """The function behind ``module:function``."""
     module, name = function.split(":")

@@ -23,10 +23,15 @@ from typing import Any
 
 import numpy as np
 
+from gpumatch.arrays import array_of
+
 __all__ = ["summands"]
 
 FEW = 1024
 """Numbers on the host up to which a list of them all is made faster than whole arrays are added."""
+FEW_ON_DEVICE = 2**15
+"""Numbers on a GPU up to which a copy of them takes less time than the launches of some 50 kernels.
+"""
 
 
 def summands(values: Any) -> list[Any]:
@@ -37,6 +42,8 @@ def summands(values: Any) -> list[Any]:
     values : array of integers or floats, NumPy or CuPy
         Fewer than 2**31.
     """
+    if not isinstance(values, np.ndarray) and values.size <= FEW_ON_DEVICE:
+        values = array_of(np, values)
     if isinstance(values, np.ndarray) and values.size <= FEW:
         return values.tolist()
     if values.size == 0:

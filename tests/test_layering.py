@@ -18,8 +18,8 @@ PACKAGE = Path(gpumatch.__file__).parent
 FLOORS = [
     {"interrupts"},
     {"cpu.numba_tools", "cuda.counting", "cuda.kernels", "cuda.memory", "cuda.structs"},
-    {"arrays", "sums"},
-    {"contracts"},
+    {"arrays"},
+    {"contracts", "sums"},
     {"cpu", "cuda"},  # their CSR, covers and launches
     {"homes"},
     {"interop"},
