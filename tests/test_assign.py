@@ -572,6 +572,25 @@ def test_a_callback_stops_with_the_best_so_far(wish):
     assert np.array_equal(a.col_to_row[a.col_ind], a.row_ind)
 
 
+def test_a_search_that_is_stopped_in_one_part_begins_no_other():
+    """The cover of the largest assignments makes two problems."""
+    matrix = np.full((60, 60), math.inf)
+    matrix[:20, 20:] = np.random.default_rng(4).random((20, 40))
+    matrix[20:, :20] = np.random.default_rng(5).random((40, 20))
+    calls = []
+
+    def stop(progress):
+        calls.append(progress)
+        return len(calls) >= stop_at
+
+    stop_at = math.inf
+    gm.assign(matrix, cardinality="maximum", callback=stop)
+    for stop_at in range(1, len(calls) + 1):
+        calls.clear()
+        gm.assign(matrix, cardinality="maximum", callback=stop)
+        assert len(calls) == stop_at
+
+
 HOLES = np.where(np.arange(56).reshape(7, 8) % 4 == 0, 0.1, math.inf)
 SOME = np.random.default_rng(2).random((6, 8))
 LEAVES_GAPS = [("auction", {"finish": "epsilon"}), ("dgs", {})]

@@ -225,3 +225,9 @@ def test_prices_are_narrow_where_sums_of_costs_and_limit_stay_so(monkeypatch, li
     monkeypatch.setattr(shortest_augmenting_path._DensePaths, "_number", recorded)
     Solved("dense", np.array([[2**25 - 1, 0]]), limit)
     assert chosen == [number]
+
+
+@pytest.mark.parametrize("matrix", [np.full((3, 4), 5), np.array([[5, 6, 7], [6, 5, 7]])])
+def test_rows_rather_go_without_than_pay_the_limit(matrix):
+    assert Solved("dense", matrix, 5).rows.size == 0
+    assert Solved("dense", matrix, 6).rows.size == min(matrix.shape)
