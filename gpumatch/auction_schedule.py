@@ -70,7 +70,7 @@ class Precision(NamedTuple):
         return cls(epsilon, spread, farthest, False, is_workable)
 
     def coarsened(self, steps: int) -> Precision:
-        """The same with an epsilon no finer than a part of the spread, of this many parts."""
+        """The same, with an epsilon of ``spread / steps`` at least."""
         epsilon = self.spread / steps
         if epsilon <= self.epsilon:
             return self

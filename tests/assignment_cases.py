@@ -62,7 +62,7 @@ class Case(NamedTuple):
     def difficulty(self) -> str:
         """How many dual updates a Hungarian algorithm takes, for n rows.
 
-        About n² / 2 if hard, for the k-th search takes k; up to 60 n if chained, fewer if easy.
+        About n² / 2 if hard, because the k-th search takes k; up to 60 n if chained, fewer if easy.
         """
         if self.family == "machol_wien" or self.parameters.get("rank") == 1:
             return "hard"

@@ -1,8 +1,8 @@
 """Where tests keep compiled kernels: a folder for each state of their sources.
 
-Numba compiles a cached function anew where the file that holds it has changed, but not where only a
-function that it calls has changed, in another file. Without folders of their own, edited kernels
-would be tested as they were before.
+Numba compiles a cached function again if the file that holds it has changed, but not if only a
+function that it calls has changed, in another file. Without separate folders, edited kernels would
+be tested as they were before.
 """
 
 from __future__ import annotations

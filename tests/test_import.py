@@ -10,7 +10,7 @@ import pytest
 
 import gpumatch
 
-# Packages that cost seconds, or that a user need not have.
+# Packages that cost seconds, or that a user may not have.
 HEAVY = {"cupy", "cupyx", "matplotlib", "networkx", "numba", "pooch", "scipy", "torch", "tqdm"}
 
 

@@ -1,4 +1,4 @@
-"""Who may import whom: each module stands on a floor, and imports go down."""
+"""Which module may import which: each is on a floor, and imports go down."""
 
 from __future__ import annotations
 

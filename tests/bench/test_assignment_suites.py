@@ -164,7 +164,7 @@ def test_every_aim_is_measured_by_both_variants_and_raft():
     for n in date2016.AIMED:
         of_size = [i for i in instances if i.source[:2] == ("uniform_integer", n)]
         assert len(of_size) == 9
-        assert all(i.takes(who) for i in of_size for who in (CLASSICAL, TREE, "raft"))
+        assert all(i.takes(name) for i in of_size for name in (CLASSICAL, TREE, "raft"))
     assert [i.name for i in instances if not i.takes(CLASSICAL)] == ["float32-50000-s0"]
     names = {contender.name for contender in date2016.contenders("cuda", 8)}
     assert {CLASSICAL, TREE, OMP8, "OMP-1", "scipy"} <= names

@@ -22,7 +22,7 @@ SECONDS = {
 @pytest.fixture
 def data():
     graphs = {
-        name: {**facts, "results": {who: {"seconds": [t]} for who, t in SECONDS[name].items()}}
+        name: {**facts, "results": {rival: {"seconds": [t]} for rival, t in SECONDS[name].items()}}
         for name, facts in GRAPHS.items()
     }
     for graph, levels in zip(graphs.values(), ([3, 5], [10, 20])):

@@ -208,7 +208,7 @@ def test_options_are_not_abbreviated(gpumatch_cli, file):
     assert "unrecognized arguments: --ini" in err
 
 
-def test_nobody_reads_what_is_printed(file):
+def test_the_reader_of_the_output_has_closed_it(file):
     read, write = os.pipe()
     os.close(read)
     command = [sys.executable, "-m", "gpumatch", "match", file]

@@ -1,4 +1,4 @@
-"""Moving points: where they are, how far they go, who leaves, and that the truth is told."""
+"""Moving points: where they are, how far they go, which leave, and that the truth is right."""
 
 from __future__ import annotations
 

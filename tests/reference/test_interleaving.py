@@ -1,4 +1,4 @@
-"""The scheduler: who has which vertices, what runs, and in how many ways turns interleave."""
+"""The scheduler: the vertices of each thread, what runs, and how turns interleave."""
 
 from __future__ import annotations
 

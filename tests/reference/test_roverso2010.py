@@ -103,7 +103,7 @@ def test_the_better_one_of_two_in_conflict_is_made(seed):
 
 
 @SEEDS
-def test_two_agents_in_conflict_for_a_job_nobody_has(seed):
+def test_two_agents_in_conflict_for_a_job_that_no_agent_has(seed):
     mates = assigned([0, 1], 3)
     both = Exchanges(np.array([3.0, 4]), np.array([0, 1]), np.array([2, 2]))
     assert check_conflicts(both, mates, seed) == [0, 1]

@@ -61,7 +61,7 @@ def test_a_person_who_may_have_one_object_bids_by_the_jump(seed):
 
 @SEEDS
 def test_objects_go_to_the_highest_bidders(seed):
-    """Object 0 is free, object 1 is person 3's; nobody wants object 2."""
+    """Object 0 is free, object 1 is person 3's; no person wants object 2."""
     price = np.array([0.0, 2, 0])
     row_to_col, col_to_row = np.array([-1, -1, -1, 1], np.int32), np.array([-1, 3, -1], np.int32)
     value, target = np.array([4.25, 5.0, 3.0, 99]), np.array([0, 0, 1, -1], np.int32)
@@ -137,7 +137,7 @@ def test_it_is_optimal(family, shape, convergence):
     assert a.objective == pytest.approx(optimum(matrix), rel=1e-12)
 
 
-def test_integers_of_a_moderate_range_need_nobody_to_close_the_gap(monkeypatch):
+def test_integers_of_a_moderate_range_leave_no_gap_to_close(monkeypatch):
     monkeypatch.setattr(auction.shortest_augmenting_path, "run", None)
     matrix = costs.make("uniform_integer", 17, 20)
     assert solve(matrix).objective == optimum(matrix)

@@ -55,7 +55,7 @@ def test_it_is_optimal(family, parameters, shape):
     assert a.objective == pytest.approx(optimum(matrix), rel=1e-12)
 
 
-def test_integers_need_nobody_to_close_the_gap(monkeypatch):
+def test_integers_leave_no_gap_to_close(monkeypatch):
     monkeypatch.setattr(auction.shortest_augmenting_path, "run", None)
     for matrix in (costs.make("uniform_integer", 60), costs.make("machol_wien", 40, 50)):
         assert solve(matrix).objective == optimum(matrix)
@@ -231,7 +231,7 @@ def test_rounded_prices_keep_what_epsilon_allowed(problem):
 
 
 def test_a_round_by_hand():
-    """Two rows bid for column 0; the one to which it is worth more gets it, for its lead."""
+    """Two rows bid for column 0; the one to which it is worth more gets it, and pays its lead."""
     entries = np.array([[1, 5, 9], [1, 3, 9], [7, 2, 8]])
     row_dual, price = np.zeros(3), np.zeros(3)
     row_mate, col_mate, winner = (np.full(3, -1, np.int32) for _ in range(3))

@@ -58,7 +58,7 @@ def random(nrows, ncols, count, seed):
 
 
 def chain(n):
-    """Row i meets columns i and i + 1, but for the last: one perfect matching, the diagonal."""
+    """Row i meets columns i and i + 1, except the last: one perfect matching, the diagonal."""
     return graph(n, n, [(i, i) for i in range(n)] + [(i, i + 1) for i in range(n - 1)])
 
 

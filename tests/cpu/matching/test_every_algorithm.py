@@ -177,7 +177,7 @@ def test_a_path_through_all_vertices_needs_no_recursion(match):
 
 @pytest.mark.parametrize("threads", [1, 2])
 def test_a_ladder_with_exponentially_many_walks(match, threads):
-    """2,000 levels: who visits a vertex twice in a phase does not come back."""
+    """2,000 levels: a search that visits a vertex twice in a phase never ends."""
     graph = ladder(2000)
     control = FreeRun()
     _, mates = match(graph, rungs(graph), control, threads=threads)

@@ -1,4 +1,4 @@
-"""Workers come back together, whatever they say and whoever fails."""
+"""Workers come back together, whatever they return, and if any of them fails."""
 
 from __future__ import annotations
 

@@ -220,7 +220,7 @@ def test_prices_to_begin_from_do_no_harm():
 # -- exact or not ----------------------------------------------------------------------------------
 
 
-def test_integers_need_nobody_to_close_the_gap(monkeypatch):
+def test_integers_leave_no_gap_to_close(monkeypatch):
     from gpumatch.cuda.assignment import hungarian
 
     monkeypatch.setattr(hungarian, "run_tree", None)

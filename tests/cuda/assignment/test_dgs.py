@@ -236,7 +236,7 @@ def test_of_equal_exchanges_the_first_is_chosen(form):
     ("shape", "limit"), [((150, 150), None), ((90, 110), None), ((90, 99), 6000)]
 )
 def test_each_round_leaves_a_better_assignment(shape, limit, form, monkeypatch):
-    """Exchanges of a round share nobody: mates stay mates, and the total goes down."""
+    """Exchanges of a round share no vertex: mates stay mates, and the total goes down."""
     from gpumatch.cuda.assignment import dgs
 
     monkeypatch.setattr(dgs, "ROUNDS_A_LAUNCH", 1)

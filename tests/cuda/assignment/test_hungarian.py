@@ -29,7 +29,7 @@ def least(C):
 
 
 def family(name, nrows, ncols, dtype):
-    """A square of costs cut to the shape, for some families have no other."""
+    """A square of costs cut to the shape, because some families have no other."""
     square = cost_graphs.make(name, max(nrows, ncols), seed=nrows)
     return square[:nrows, :ncols].astype(dtype)
 

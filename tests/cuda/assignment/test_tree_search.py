@@ -281,7 +281,7 @@ def function_of_kernel(name):
     ("method", "rule", "function", "text"), RULES, ids=[f"{r[2]}-{i}" for i, r in enumerate(RULES)]
 )
 def test_the_kernel_has_each_rule_of_the_model(method, rule, function, text):
-    """Whoever changes a rule on either side is to change it, and try it, on both."""
+    """A rule that is changed on one side has to be changed, and tried, on the other too."""
     model = " ".join(inspect.getsource(getattr(TreeSearch, method)).split())
     assert rule in model
     assert text in function_of_kernel(function)

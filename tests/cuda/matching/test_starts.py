@@ -120,7 +120,7 @@ def test_int64_offsets(start):
 def test_a_mesh_in_order_takes_no_longer_than_a_permuted_one(family):
     """Choices that follow the numbers leave paths across the whole mesh, for phase after phase.
 
-    How many levels one run takes hangs on the last few free vertices, hence the medians.
+    The levels of one run depend on the last few free vertices, so medians are compared.
     """
     levels, sizes = [], set()
     for rcp in (False, True):
