@@ -182,7 +182,7 @@ OFFENCES = [
 ]
 
 
-@pytest.mark.parametrize("code", OFFENCES)
+@pytest.mark.parametrize("code", OFFENCES, ids=[code.splitlines()[-1].strip() for code in OFFENCES])
 def test_an_offence_is_seen(code):
     tree = ast.parse(code)
     assert any(path.startswith("gpumatch.cuda") for path in (*imported(tree), *named(tree)))
