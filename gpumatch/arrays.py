@@ -86,14 +86,11 @@ def exactly(array: Any, dtype: Any) -> Any:
     return array_module(array).ascontiguousarray(array, dtype=dtype)
 
 
-# CuPy compiles any(), all() and sums of bool for each class of sizes, which takes seconds each.
-# It has maxima of bytes ready, and counting.cu counts without an array in between.
-
-
 def any_true(marks: Any) -> bool:
     """Whether any of the bool array's marks is set."""
     if isinstance(marks, np.ndarray):
         return bool(marks.any())
+    # CuPy has maxima of bytes ready. It compiles any() for each class of sizes, for seconds each.
     return marks.size != 0 and bool(marks.view(np.uint8).max())
 
 
@@ -102,10 +99,6 @@ def first_true(marks: Any) -> int | None:
     return int(marks.argmax()) if any_true(marks) else None
 
 
-def count_matched(mates: Any) -> int:
-    """How many of a side's mates are vertices, not -1 or another mark below 0."""
-    if isinstance(mates, np.ndarray):
-        return int(np.count_nonzero(mates >= 0))
-    from gpumatch.cuda.counting import count_from
-
-    return count_from(mates, 0)
+def count_matched(mates: np.ndarray) -> int:
+    """How many of a side's mates on the host are vertices, not -1 or another mark below 0."""
+    return int(np.count_nonzero(mates >= 0))

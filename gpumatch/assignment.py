@@ -15,6 +15,7 @@ from gpumatch.cardinality import Goal, empty_solution, hall_violator, solve
 from gpumatch.contracts import AssignmentTask, Solution
 from gpumatch.control import Callback, Control, with_interrupts_result
 from gpumatch.costs import Costs, as_costs
+from gpumatch.homes import count_matched
 from gpumatch.initial import initial_pairs
 from gpumatch.sums import summands
 
@@ -127,7 +128,7 @@ def assign(
     try:
         with control.part("search"):
             ended = solve(run, task, goal)
-            if ended and goal.is_full and solution.matched < problem.shape[0]:
+            if ended and goal.is_full and count_matched(solution.row_to_col) < problem.shape[0]:
                 violator = hall_violator(task, goal)
                 if violator is not None:
                     raise InfeasibleError(*(array_of(np, part) for part in violator))
@@ -138,7 +139,7 @@ def assign(
         raise
     finally:
         if progress:
-            control.close(solution.matched)
+            control.close(count_matched(solution.row_to_col))
     proven = ended and choice.algorithm.exact
     return _result(given, goal, problem, solution, proven, stats, control)
 

@@ -33,7 +33,7 @@ from typing import Any, NamedTuple
 from gpumatch import contracts
 from gpumatch.contracts import AssignmentTask, Solution
 from gpumatch.costs import TOO_LARGE, Costs, check_sums
-from gpumatch.homes import cover_for
+from gpumatch.homes import count_matched, cover_for
 from gpumatch.registry import STARTS, table
 
 CARDINALITIES = ("full", "maximum", "any")
@@ -148,7 +148,7 @@ def _solve_maximum(run: Run, task: AssignmentTask) -> bool:
         cover = _least_cover(task)
         if cover is None:
             return False
-        if solution.matched < nrows:
+        if count_matched(solution.row_to_col) < nrows:
             in_rows, in_cols = cover
             solution.row_to_col[:] = solution.col_to_row[:] = -1
             ended = _solve_parts(run, task, in_rows, in_cols)

@@ -35,7 +35,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from gpumatch.arrays import array_module, array_of, count_matched
+from gpumatch.arrays import array_module, array_of
 
 __all__ = [
     "AssignmentTask",
@@ -199,11 +199,6 @@ class Solution:
     @property
     def duals(self) -> tuple[Any, Any]:
         return self.row_dual, self.col_dual
-
-    @property
-    def matched(self) -> int:
-        """The number of pairs."""
-        return count_matched(self.row_to_col)
 
     def copy(self) -> Solution:
         return Solution(

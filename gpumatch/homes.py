@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from gpumatch import arrays
 from gpumatch.contracts import Cover, CsrTools, Graph
 from gpumatch.interrupts import InterruptsHeld
 
@@ -33,6 +34,15 @@ def no_mates(graph: Graph) -> tuple[Any, Any]:
 
     require_device_memory(4 * (nrows + ncols), "a matching")
     return unmatched(nrows), unmatched(ncols)
+
+
+def count_matched(mates: Any) -> int:
+    """How many of a side's mates are vertices, not -1 or another mark below 0."""
+    if isinstance(mates, np.ndarray):
+        return arrays.count_matched(mates)
+    from gpumatch.cuda.counting import count_matched
+
+    return count_matched(mates)
 
 
 def require_device_memory(nbytes: int, purpose: str) -> None:

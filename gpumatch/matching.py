@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from gpumatch.arguments import checked_flag, checked_seed, checked_threads, refuse_unknown
-from gpumatch.arrays import array_of, count_matched, first_true
+from gpumatch.arrays import array_of, first_true
 from gpumatch.backends import choose_matching
 from gpumatch.bipartite import BipartiteGraph, as_bipartite
 from gpumatch.contracts import MatchingTask
 from gpumatch.control import Callback, Control, with_interrupts_result
-from gpumatch.homes import cover_for, no_mates
+from gpumatch.homes import count_matched, cover_for, no_mates
 from gpumatch.initial import initial_pairs
 from gpumatch.registry import STARTS
 

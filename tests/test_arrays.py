@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gpumatch.arrays import any_true, count_matched, first_true
+from gpumatch.arrays import any_true, first_true
+from gpumatch.homes import count_matched
 
 HOMES = [pytest.param("numpy", id="host"), pytest.param("cupy", id="device", marks=pytest.mark.gpu)]
 EVERY_HOME = pytest.mark.parametrize("home", HOMES)

@@ -17,17 +17,16 @@ PACKAGE = Path(gpumatch.__file__).parent
 # From the ground up. A module stands where the longest of these names that it begins with does.
 FLOORS = [
     {"interrupts"},
-    {"cpu.numba_tools", "cuda.counting", "cuda.kernels", "cuda.memory", "cuda.structs"},
+    {"cpu.numba_tools", "cuda.kernels", "cuda.memory", "cuda.structs"},
     {"arrays"},
     {"contracts", "sums"},
+    {"auction_schedule"},
     {"cpu", "cuda"},  # their CSR, covers and launches
-    {"homes"},
+    {"cpu.matching", "cpu.assignment", "cuda.matching", "cuda.assignment"},
+    {"homes", "mixed_dgs", "reference"},
     {"interop"},
     {"bipartite"},
     {"costs"},
-    {"auction_schedule"},
-    {"cpu.matching", "cpu.assignment", "cuda.matching", "cuda.assignment"},
-    {"mixed_dgs", "reference"},
     {"certificates", "control", "devices", "initial", "io", "registry"},
     {"arguments", "backends"},
     {"cardinality"},

@@ -1,4 +1,4 @@
-"""Count on the device, without arrays in between: the host's side of counting.cu."""
+"""Count the matched vertices of a side, without an array in between: see counting.cu."""
 
 from __future__ import annotations
 
@@ -9,27 +9,23 @@ from gpumatch.cuda.kernels import BLOCK, Source, blocks_for, kernels_for
 
 SOURCE = Source(
     "counting.cu",
-    ("count_from<{Number}>",),
-    {"Number": {"uint8": "unsigned char", "int32": "int", "int64": "long long"}},
+    ("count_matched<{Mate}>",),
+    {"Mate": {"int32": "int", "int64": "long long"}},
 )
-_DTYPES = frozenset(map(np.dtype, SOURCE.types["Number"]))
+_DTYPES = frozenset(map(np.dtype, SOURCE.types["Mate"]))
 
 
-def count_from(numbers: cp.ndarray, least: int) -> int:
-    """How many of the integers or bools are at least `least`."""
-    if numbers.dtype == bool:
-        numbers = numbers.view(np.uint8)
-    elif numbers.dtype not in _DTYPES:
-        numbers = numbers.astype(np.int64)
-    if not numbers.flags.c_contiguous:
-        numbers = cp.ascontiguousarray(numbers)
+def count_matched(mates: cp.ndarray) -> int:
+    """How many of a side's mates are vertices, not -1 or another mark below 0."""
+    if mates.dtype not in _DTYPES:
+        mates = mates.astype(np.int64)
+    mates = cp.ascontiguousarray(mates)
     count = cp.zeros(1, np.uint64)
-    kernel = kernels_for(SOURCE, Number=numbers.dtype)["count_from<{Number}>"]
-    kernel(
-        (blocks_for(numbers.size),),
+    kernels_for(SOURCE, Mate=mates.dtype)["count_matched<{Mate}>"](
+        (blocks_for(mates.size),),
         (BLOCK,),
         (
-            *(numbers, np.int64(numbers.size), numbers.dtype.type(least)),  # IN
+            *(mates, np.int64(mates.size)),  # IN
             count,  # IN, OUT
         ),
     )

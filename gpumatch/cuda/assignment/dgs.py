@@ -25,10 +25,10 @@ from typing import Any, NamedTuple
 import cupy as cp
 import numpy as np
 
-from gpumatch.arrays import any_true, count_matched
-from gpumatch.bipartite import BipartiteGraph
+from gpumatch.arrays import any_true
 from gpumatch.contracts import AssignmentTask, Control, Costs
 from gpumatch.cuda import memory
+from gpumatch.cuda.counting import count_matched
 from gpumatch.cuda.kernels import BLOCK, COSTS, Source, kernels_for
 from gpumatch.cuda.launches import Board, Cooperative
 from gpumatch.cuda.matching import engine as matching_engine
@@ -304,9 +304,8 @@ def _start(problem: Problem, task: AssignmentTask, start: str) -> bool:
         return ended
     if not any_true(problem.rows.mate < 0):
         return True
-    allowed = BipartiteGraph(problem.rows.costs < problem.far)
     mates = problem.rows.mate, problem.cols.mate
-    return matching_engine.run(task.matching(allowed, *mates))
+    return matching_engine.run(task.matching(task.costs.pattern(), *mates))
 
 
 def _take_any(problem: Problem, rows: np.ndarray, cols: np.ndarray) -> bool:

@@ -18,9 +18,10 @@ from __future__ import annotations
 
 import contextlib
 
-from gpumatch.contracts import AssignmentTask
+from gpumatch.contracts import AssignmentTask, Solution
 from gpumatch.cuda.assignment import auction, hungarian
 from gpumatch.cuda.assignment.hungarian import Patience
+from gpumatch.cuda.counting import count_matched
 
 __all__ = ["run"]
 
@@ -42,7 +43,7 @@ def run(task: AssignmentTask) -> bool:
             ended = auction.run(task)
             has_room = True
     finally:
-        if not ended and task.solution.matched < trees.matched:
+        if not ended and _pairs(task.solution) < _pairs(trees):
             task.solution.assign_from(trees)
     return ended if has_room else hungarian.run_tree(task)
 
@@ -60,3 +61,7 @@ def _grow_trees(task: AssignmentTask) -> bool:
         if task.costs.has_matrix:
             raise
     return False
+
+
+def _pairs(solution: Solution) -> int:
+    return count_matched(solution.row_to_col)

@@ -24,9 +24,10 @@ from typing import NamedTuple
 import cupy as cp
 import numpy as np
 
-from gpumatch.arrays import any_true, count_matched
+from gpumatch.arrays import any_true
 from gpumatch.contracts import AssignmentTask, Control, Costs, Solution
 from gpumatch.cuda import memory
+from gpumatch.cuda.counting import count_matched
 from gpumatch.cuda.kernels import BLOCK, COSTS, Kernels, Source, blocks_for, kernels_for
 from gpumatch.cuda.launches import Board, Cooperative, record_seconds
 from gpumatch.cuda.memory import unmatched

@@ -24,9 +24,9 @@ from typing import Any, NamedTuple
 import cupy as cp
 import numpy as np
 
-from gpumatch.arrays import count_matched
 from gpumatch.contracts import Graph, MatchingTask
 from gpumatch.cuda import frontier, memory
+from gpumatch.cuda.counting import count_matched
 from gpumatch.cuda.frontier import DeviceFrontier
 from gpumatch.cuda.kernels import BLOCK, OFFSETS, Source, blocks_for, kernels_for
 from gpumatch.cuda.launches import Board

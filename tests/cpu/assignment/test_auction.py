@@ -180,7 +180,7 @@ def test_the_gap_is_closed_from_the_auctions_prices(monkeypatch):
     close = auction.shortest_augmenting_path.run
 
     def spy(task):
-        seen.append((task.solution.matched, task.solution.col_dual.min()))
+        seen.append((int((task.solution.row_to_col >= 0).sum()), task.solution.col_dual.min()))
         return close(task)
 
     monkeypatch.setattr(auction.shortest_augmenting_path, "run", spy)
