@@ -539,6 +539,7 @@ def test_matching_as_matrix_is_its_edges(tmp_path):
 
 WRONG_MATCHINGS = {
     "column twice": ([1, 1], "column 1 is matched 2 times"),
+    "first column twice": ([0, 0], "column 0 is matched 2 times"),
     "column beyond": ([0, 3], "row 1 is matched to column 3 of 3"),
     "below -1": ([-2, 0], "row 0 is matched to column -2 of 3"),
     "too short": ([0], r"shape \(1,\), expected \(2,\)"),
