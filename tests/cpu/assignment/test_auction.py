@@ -334,3 +334,10 @@ def test_the_trace_names_the_steps():
     epsilons = [phase["epsilon"] for phase in trace if phase["step"] == "forward"]
     assert {"forward", "reverse"} == set(steps)
     assert epsilons == sorted(epsilons, reverse=True)
+
+
+@pytest.mark.parametrize(("largest", "is_exact"), [(2**47 - 2, True), (2**47 - 1, False)])
+def test_the_largest_costs_of_which_floats_hold_all_prices(largest, is_exact):
+    """Prices stay within 16 times the largest cost plus 1, and are multiples of a quarter."""
+    costs_ = DenseCosts(np.array([[largest, 0, 0]] * 3))
+    assert Precision.of(costs_, None).is_exact is is_exact

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from gpumatch.cpu.matching import sides
+from tests.cpu.matching.cases import graph, unmatched
 
 BUDGET = 10
 
@@ -24,3 +25,14 @@ def test_blocks(monkeypatch, degrees, expected):
     monkeypatch.setattr(sides, "BUDGET", BUDGET)
     indptr = np.concatenate([[0], np.cumsum(degrees)]).astype(np.int32)
     assert list(sides.blocks(indptr)) == expected
+
+
+@pytest.mark.parametrize(
+    ("shape", "near"), [((2, 3), "rows"), ((3, 2), "columns"), ((3, 3), "rows")]
+)
+def test_the_smaller_side_is_the_rows_on_a_tie(shape, near):
+    it = graph(*shape, [(0, 1), (1, 0)])
+    mates = unmatched(it)
+    expected = ("rows", "columns") if near == "rows" else ("columns", "rows")
+    for choose, side in zip((sides.smaller_side, sides.larger_side), expected):
+        assert choose(it, *mates).mate is mates[0 if side == "rows" else 1]
