@@ -210,7 +210,7 @@ def test_a_search_starts_from_the_common_matching():
     _, start = problem.on("cpu")
     assert problem.facts["start"] == int((start >= 0).sum()) > 0
     search = deveci2013.Search("hk", "hk", "cpu")
-    result = search.measure(problem, harness.Limits(repeats=1))
+    result = search.measure(problem, harness.Limits(repeats=1, cap=600.0))  # compiling counts
     assert result["size"] >= problem.facts["start"]
 
 
