@@ -19,8 +19,8 @@ from gpumatch.cuda.structs import Struct, address
 
 __all__ = ["Board", "Cooperative", "record_seconds"]
 
-# Bytes of a line of the L2 cache. Blocks that wait ask for the barrier all the time. In one line with
-# the sizes that others push to, they made GPUBFS-WR's queue up to 1.3 times as slow.
+# Bytes of a line of the L2 cache. Blocks that wait ask for the barrier all the time. In one line
+# with the sizes that others push to, they made GPUBFS-WR's queue up to 1.3 times as slow.
 _LINE = 128
 _SHOWN_RECORDS = 64  # of a trace: most searches have fewer, and need no other copy
 
