@@ -1,12 +1,16 @@
-"""Seeded generators of dense cost matrices for assignment: the papers' families, and hard ones.
+"""Seeded generators of costs for assignment: the papers' families, and hard ones.
 
-Each takes the number of rows, and of columns if that differs, and returns a C-contiguous int64 or
-float64 matrix. The same parameters and seed give the same costs on every machine. Costs are to be
-minimised, except those of `geom`.
+A dense family takes the number of rows, and of columns if that differs, and returns a C-contiguous
+int64 or float64 matrix. A sparse family returns a canonical `scipy.sparse.csr_array` with int32
+indices: pairs that are not stored are forbidden, and a stored zero is a cost of 0. The same
+parameters and seed give the same costs on every machine, logarithms up to their last digit. Costs
+are to be minimised, except those of `geom`.
 
 >>> from graphs import costs
 >>> costs.make("machol_wien", 3).tolist()
 [[1, 2, 3], [2, 4, 6], [3, 6, 9]]
+>>> costs.make("spread", 1000).shape
+(1000, 1000)
 """
 
 from __future__ import annotations
@@ -16,18 +20,36 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from scipy.sparse import coo_array, csr_array
+from scipy.spatial import cKDTree
+
+from graphs.csr import INDEX, pattern
+from graphs.kronecker import kron
+from graphs.triangulations import delaunay
+from graphs.uniform_random import uniform
 
 __all__ = [
     "FAMILIES",
+    "SPARSE_FAMILIES",
+    "circuit",
     "constant",
     "geom",
     "geom2",
+    "goldberg_kennedy",
+    "kkt",
+    "linkage",
     "low_rank",
     "machol_wien",
     "make",
+    "mesh",
+    "nearest",
+    "power_law",
+    "sparse_uniform",
+    "spread",
     "two_cost",
     "uniform_float",
     "uniform_integer",
+    "weighted",
 ]
 
 
@@ -143,6 +165,280 @@ def constant(nrows: int, ncols: int | None = None, cost: int = 7) -> np.ndarray:
     return np.full(_shape(nrows, ncols), cost, np.int64)
 
 
+# -- sparse ----------------------------------------------------------------------------------------
+
+
+def spread(n: int, degree: int = 4, decades: float = 20.0, *, seed: int = 0) -> csr_array:
+    """Return minus the logarithms of random values over many orders of magnitude.
+
+    Each row has `degree` random columns and one of a hidden permutation. The best assignment is the
+    transversal of greatest product.
+
+    Parameters
+    ----------
+    n : int
+        Rows, and columns.
+    degree : int
+        Random columns a row.
+    decades : float
+        Orders of magnitude from the least value to the greatest, which is 1.
+    """
+    rng = np.random.default_rng(seed)
+    own = np.arange(n)
+    rows = np.concatenate([np.repeat(own, degree), own])
+    cols = np.concatenate([rng.integers(0, n, n * degree), rng.permutation(n)])
+    return _with_costs(pattern(rows, cols, (n, n)), lambda k: decades * np.log(10) * rng.random(k))
+
+
+def mesh(k: int, high: int = 1000, *, seed: int = 0) -> csr_array:
+    """Return random integer costs on a Delaunay triangulation with its diagonal.
+
+    Parameters
+    ----------
+    k : int
+        Logarithm of the number of rows.
+    high : int
+        The greatest cost; the least is 1.
+    """
+    return weighted(delaunay(k, seed=seed), high, seed=seed)
+
+
+def power_law(k: int, edge_factor: int = 8, high: int = 1000, *, seed: int = 0) -> csr_array:
+    """Return random integer costs on a Kronecker graph with its diagonal.
+
+    Parameters
+    ----------
+    k : int
+        Logarithm of the number of rows.
+    edge_factor : int
+        Edges drawn a vertex.
+    high : int
+        The greatest cost; the least is 1.
+    """
+    return weighted(kron(k, edge_factor, seed=seed), high, seed=seed)
+
+
+def sparse_uniform(
+    nrows: int, ncols: int | None = None, degree: float = 8.0, high: int = 1000, *, seed: int = 0
+) -> csr_array:
+    """Return random integer costs at random places; there may be no full assignment.
+
+    Parameters
+    ----------
+    nrows, ncols : int
+        The shape; square unless `ncols` is given.
+    degree : float
+        Entries a row, on average.
+    high : int
+        The greatest cost; the least is 1.
+    """
+    graph = uniform(nrows, degree, ncols, seed=seed)
+    return weighted(graph, high, diagonal=False, seed=seed)
+
+
+def weighted(
+    graph: csr_array, high: int = 1000, *, diagonal: bool = True, seed: int = 0
+) -> csr_array:
+    """Return random integer costs from 1 to `high` on the entries of a graph.
+
+    Parameters
+    ----------
+    graph : csr_array
+        Where costs are.
+    high : int
+        The greatest cost.
+    diagonal : bool
+        Whether each row also has the column of its own number, so that all can be matched.
+    """
+    rng = np.random.default_rng(seed)
+    if diagonal:
+        entries, own = graph.tocoo(), np.arange(min(graph.shape))
+        rows, cols = np.concatenate([entries.row, own]), np.concatenate([entries.col, own])
+        graph = pattern(rows, cols, graph.shape)
+    return _with_costs(graph, lambda k: rng.integers(1, high, k, endpoint=True))
+
+
+def nearest(
+    n: int, m: int | None = None, k: int = 16, dimension: int = 2, *, seed: int = 0
+) -> csr_array:
+    """Return squared distances of two sets of random points, from each to its nearest.
+
+    The points are uniform in the unit cube. A pair is stored if one of the two is among the `k`
+    points that are nearest to the other. There may be no full assignment.
+
+    Parameters
+    ----------
+    n, m : int
+        Points in each set.
+    k : int
+        Neighbours of each point.
+    dimension : int
+        Of the space.
+    """
+    rng = np.random.default_rng(seed)
+    n, m = _shape(n, m)
+    points, others = rng.random((n, dimension)), rng.random((m, dimension))
+    _, of_points = cKDTree(others).query(points, k, workers=-1)
+    _, of_others = cKDTree(points).query(others, k, workers=-1)
+    rows = np.concatenate([np.repeat(np.arange(n), k), np.ravel(of_others)])
+    cols = np.concatenate([np.ravel(of_points), np.repeat(np.arange(m), k)])
+    graph = pattern(rows, cols, (n, m))
+    entries = graph.tocoo()
+    apart = points[entries.row] - others[entries.col]
+    return _with_costs(graph, lambda _: np.square(apart).sum(axis=1))
+
+
+def circuit(n: int, sources: float = 0.05, decades: float = 20.0, *, seed: int = 0) -> csr_array:
+    """Return minus the logarithms of a circuit's modified nodal analysis, scaled by columns.
+
+    Nodes lie along a line, and are joined to near ones and, rarely, far ones by conductances of
+    many orders of magnitude. A diagonal entry is the sum of its row's. A voltage source adds a row
+    and a column with entries of 1 and no diagonal, so an assignment must leave the diagonal.
+
+    Parameters
+    ----------
+    n : int
+        Nodes and sources together.
+    sources : float
+        Share of sources.
+    decades : float
+        Orders of magnitude of the conductances.
+    """
+    rng = np.random.default_rng(seed)
+    count = int(sources * n)
+    nodes = n - count
+    ends = np.concatenate([np.arange(nodes), rng.integers(0, nodes, nodes // 2)])
+    steps = np.rint(rng.pareto(1.2, ends.size) + 1).clip(1, nodes).astype(np.int64)
+    others = (ends + steps) % nodes
+    conductance = 10.0 ** (-decades * rng.random(ends.size))
+    at = rng.permutation(nodes)[:count]
+    source = nodes + np.arange(count)
+    ones = np.ones(count)
+    return _log_costs(
+        [ends, others, ends, others, source, at],
+        [others, ends, ends, others, at, source],
+        [conductance, conductance, conductance, conductance, ones, ones],
+        n,
+    )
+
+
+def kkt(n: int, constraints: float = 0.4, decades: float = 20.0, *, seed: int = 0) -> csr_array:
+    """Return minus the logarithms of an interior point method's matrix, scaled by columns.
+
+    It is [[H, Aᵀ], [A, 0]]. H is diagonal with values over many orders of magnitude, as barrier
+    terms have, and each row of A has five entries near one place. So each constraint must take a
+    variable off H's diagonal.
+
+    Parameters
+    ----------
+    n : int
+        Variables and constraints together.
+    constraints : float
+        Share of constraints; below one half.
+    decades : float
+        Orders of magnitude of H.
+    """
+    rng = np.random.default_rng(seed)
+    count = int(constraints * n)
+    variables = n - count
+    own = np.arange(variables)
+    row = np.repeat(np.arange(count), 5)
+    place = (row * (variables / max(count, 1))).astype(np.int64) + rng.integers(-8, 9, row.size)
+    place[::5] = np.arange(count)  # so that every constraint has a variable of its own
+    place %= max(variables, 1)
+    barrier = 10.0 ** (decades * (rng.random(variables) - 0.5))
+    value = rng.lognormal(0.0, 2.0, row.size)
+    return _log_costs(
+        [own, variables + row, place], [own, place, variables + row], [barrier, value, value], n
+    )
+
+
+def linkage(blocks: int, most: int = 50, *, seed: int = 0) -> csr_array:
+    """Return minus the scores of a record linkage: complete blocks of 1 to `most` records a side.
+
+    Parameters
+    ----------
+    blocks : int
+        Blocks, whose records are compared with one another only.
+    most : int
+        Records a side and block.
+    """
+    rng = np.random.default_rng(seed)
+    heights, widths = rng.integers(1, most, (2, blocks), endpoint=True)
+    sizes = heights * widths
+    block = np.repeat(np.arange(blocks), sizes)
+    place = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    rows = (np.cumsum(heights) - heights)[block] + place // widths[block]
+    cols = (np.cumsum(widths) - widths)[block] + place % widths[block]
+    graph = pattern(rows, cols, (int(heights.sum()), int(widths.sum())))
+    return _with_costs(graph, lambda k: -rng.beta(0.5, 0.5, k))
+
+
+def goldberg_kennedy(
+    n: int, degree: int = 16, kind: str = "high_cost", *, seed: int = 0
+) -> csr_array:
+    """Return a sparse instance of the kinds of Goldberg and Kennedy's generators.
+
+    Each row has `degree` random columns, and the one of its own number, so that all can be matched.
+
+    Parameters
+    ----------
+    n : int
+        Rows, and columns.
+    degree : int
+        Random columns a row.
+    kind : {"high_cost", "low_cost", "two_cost", "fixed_cost", "geometric"}
+        Costs uniform up to 10**8, or up to 100; 100 or 10**8 with equal chances; 100 · i · j, which
+        is machol_wien's; or distances of two sets of points in a square of side 10**6.
+
+    References
+    ----------
+    Goldberg, Kennedy, "An efficient cost scaling algorithm for the assignment problem",
+    Mathematical Programming 71, 1995, section 6.
+    """
+    rng = np.random.default_rng(seed)
+    own = np.arange(n)
+    rows = np.concatenate([np.repeat(own, degree), own])
+    graph = pattern(rows, np.concatenate([rng.integers(0, n, n * degree), own]), (n, n))
+    entries = graph.tocoo()
+    i, j = entries.row.astype(np.int64), entries.col.astype(np.int64)
+    if kind == "fixed_cost":
+        return _with_costs(graph, lambda _: 100 * (i + 1) * (j + 1))
+    if kind == "geometric":
+        points, others = 1e6 * rng.random((2, n, 2))
+        apart = points[i] - others[j]
+        return _with_costs(graph, lambda _: np.sqrt(np.square(apart).sum(axis=1)).astype(np.int64))
+    draws: dict[str, Callable[[int], np.ndarray]] = {
+        "high_cost": lambda k: rng.integers(0, 10**8, k, endpoint=True),
+        "low_cost": lambda k: rng.integers(0, 100, k, endpoint=True),
+        "two_cost": lambda k: np.where(rng.random(k) < 0.5, 100, 10**8),
+    }
+    return _with_costs(graph, draws[kind])
+
+
+def _with_costs(graph: csr_array, draw: Callable[[int], np.ndarray]) -> csr_array:
+    """The graph with the costs that are drawn for so many entries."""
+    return csr_array((draw(graph.nnz), graph.indices, graph.indptr), shape=graph.shape)
+
+
+def _log_costs(
+    rows: list[np.ndarray], cols: list[np.ndarray], values: list[np.ndarray], n: int
+) -> csr_array:
+    """log(greatest of its column / value) of the entries of a square matrix, repeated ones added.
+
+    That is what MC64 minimises for the transversal of greatest product.
+    """
+    entries = np.concatenate(values), (np.concatenate(rows), np.concatenate(cols))
+    matrix = coo_array(entries, shape=(n, n)).tocsr()
+    matrix.sum_duplicates()
+    logs = np.log(matrix.data)
+    greatest = np.full(n, -np.inf)
+    np.maximum.at(greatest, matrix.indices, logs)
+    costs = greatest[matrix.indices] - logs
+    indices, indptr = matrix.indices.astype(INDEX), matrix.indptr.astype(INDEX)
+    return csr_array((costs, indices, indptr), shape=(n, n))
+
+
 FAMILIES: dict[str, Callable[..., np.ndarray]] = {
     "uniform_integer": uniform_integer,
     "uniform_float": uniform_float,
@@ -153,23 +449,35 @@ FAMILIES: dict[str, Callable[..., np.ndarray]] = {
     "two_cost": two_cost,
     "constant": constant,
 }
+SPARSE_FAMILIES: dict[str, Callable[..., csr_array]] = {
+    "spread": spread,
+    "mesh": mesh,
+    "power_law": power_law,
+    "sparse_uniform": sparse_uniform,
+    "nearest": nearest,
+    "circuit": circuit,
+    "kkt": kkt,
+    "linkage": linkage,
+    "goldberg_kennedy": goldberg_kennedy,
+}
 
 
-def make(name: str, *args: Any, seed: int = 0, **kwargs: Any) -> np.ndarray:
+def make(name: str, *args: Any, seed: int = 0, **kwargs: Any) -> Any:
     """Return costs of the named family.
 
     Parameters
     ----------
     name : str
-        A key of `FAMILIES`.
+        A key of `FAMILIES` or `SPARSE_FAMILIES`.
     *args, **kwargs
         The family's parameters.
     seed : int
         The seed, for families that are random.
     """
-    if name not in FAMILIES:
-        raise ValueError(f"unknown family {name!r}; known: {', '.join(FAMILIES)}")
-    family = FAMILIES[name]
+    families: dict[str, Callable[..., Any]] = {**FAMILIES, **SPARSE_FAMILIES}
+    if name not in families:
+        raise ValueError(f"unknown family {name!r}; known: {', '.join(families)}")
+    family = families[name]
     if "seed" in inspect.signature(family).parameters:
         kwargs["seed"] = seed
     return family(*args, **kwargs)

@@ -4,10 +4,23 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.sparse import block_array, csr_array
+from scipy.sparse.csgraph import connected_components, maximum_bipartite_matching
 
 from graphs import costs
 
 RANDOM = sorted(costs.FAMILIES.keys() - {"machol_wien", "constant"})
+SPARSE = {
+    "spread": (500,),
+    "mesh": (8,),
+    "power_law": (8,),
+    "sparse_uniform": (300, 400),
+    "nearest": (200, 300),
+    "circuit": (400,),
+    "kkt": (400,),
+    "linkage": (30,),
+    "goldberg_kennedy": (300,),
+}
 RECTANGULAR = sorted(costs.FAMILIES.keys() - {"geom"})
 
 
@@ -81,3 +94,93 @@ def test_two_costs_and_one():
     assert set(np.unique(matrix)) == {1, 2}
     assert abs((matrix == 1).mean() - 0.25) < 0.02
     assert np.array_equal(costs.constant(2, 3, cost=5), np.full((2, 3), 5))
+
+
+# -- sparse ----------------------------------------------------------------------------------------
+
+
+def has_full_assignment(matrix):
+    return (maximum_bipartite_matching(matrix) >= 0).all()
+
+
+def test_every_sparse_family_is_tried():
+    assert SPARSE.keys() == costs.SPARSE_FAMILIES.keys()
+
+
+@pytest.mark.parametrize("name", SPARSE)
+def test_sparse_costs_are_canonical_and_their_seed_fixes_them(name):
+    one, same, other = (costs.make(name, *SPARSE[name], seed=seed) for seed in (1, 1, 2))
+    assert one.has_canonical_format
+    assert one.indices.dtype == one.indptr.dtype == np.int32
+    assert one.dtype in (np.int64, np.float64)
+    assert np.isfinite(one.data).all()
+    assert np.array_equal(one.data, same.data)
+    assert np.array_equal(one.indices, same.indices)
+    assert one.shape != other.shape or not np.array_equal(one.data[:200], other.data[:200])
+
+
+@pytest.mark.parametrize("name", ["spread", "mesh", "power_law", "circuit", "kkt"])
+def test_square_sparse_costs_have_a_full_assignment(name):
+    assert has_full_assignment(costs.make(name, *SPARSE[name], seed=3))
+
+
+def test_spread_fills_its_decades():
+    matrix = costs.spread(2000, decades=6, seed=1)
+    assert matrix.nnz > 4.9 * 2000
+    assert 0 < matrix.data.min() < 0.01
+    assert 6 * np.log(10) - 0.01 < matrix.data.max() < 6 * np.log(10)
+
+
+def test_weights_are_on_the_graph_and_the_diagonal():
+    graph = csr_array(np.array([[0, 1, 0], [0, 0, 1]], bool))
+    with_own, without = (costs.weighted(graph, 5, diagonal=own) for own in (True, False))
+    assert with_own.indices.tolist() == [0, 1, 1, 2]
+    assert without.indices.tolist() == [1, 2]
+    many = costs.mesh(10, 5, seed=2).data
+    assert set(many.tolist()) == {1, 2, 3, 4, 5}
+
+
+def test_the_nearest_are_near():
+    matrix = costs.nearest(40, 60, k=3, seed=4)
+    assert matrix.shape == (40, 60)
+    dense = costs.nearest(40, 60, k=40, seed=4).toarray()
+    for row in range(40):
+        nearest = np.sort(dense[row])[:3]
+        assert np.isin(nearest, matrix[[row]].data).all()
+    assert (np.diff(matrix.tocsc().indptr) >= 3).all()
+
+
+@pytest.mark.parametrize("name", ["circuit", "kkt"])
+def test_matrices_of_solvers_must_leave_the_diagonal(name):
+    matrix = costs.make(name, 500, seed=5)
+    assert matrix.data.min() == 0  # the greatest of each column costs nothing
+    assert np.array_equal(matrix.tocsc().indices[: matrix.nnz], matrix.T.tocsr().indices)
+    stored = matrix.copy()
+    stored.data[:] = 1
+    assert stored.diagonal().sum() < 500
+    assert has_full_assignment(stored)
+
+
+def test_linkage_has_complete_blocks():
+    matrix = costs.linkage(20, 6, seed=6)
+    count, labels = connected_components(
+        csr_array(block_array([[None, matrix], [matrix.T, None]]) != 0), directed=False
+    )
+    assert count == 20
+    rows = np.bincount(labels[: matrix.shape[0]], minlength=20)
+    cols = np.bincount(labels[matrix.shape[0] :], minlength=20)
+    assert (rows * cols).sum() == matrix.nnz
+    assert rows.max() <= 6
+    assert cols.max() <= 6
+
+
+@pytest.mark.parametrize(("kind", "values"), [("low_cost", range(101)), ("two_cost", {100, 10**8})])
+def test_goldberg_and_kennedy_s_costs(kind, values):
+    matrix = costs.goldberg_kennedy(2000, 4, kind, seed=7)
+    assert set(matrix.data.tolist()) == set(values)
+    assert has_full_assignment(csr_array((matrix.data + 1, matrix.indices, matrix.indptr)))
+
+
+def test_goldberg_and_kennedy_s_fixed_costs_are_products():
+    matrix = costs.goldberg_kennedy(50, 3, "fixed_cost").tocoo()
+    assert np.array_equal(matrix.data, 100 * (matrix.row + 1) * (matrix.col + 1))
