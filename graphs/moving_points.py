@@ -3,8 +3,9 @@
 They are for the correspondence problem of Vasconcelos and Rosenhahn: which point of one frame is
 which point of the next, if only their places are known? One part of a point's step goes on in its
 last direction (a correlated walk), the other is drawn at random each time (the bias).
-``persistence`` in [0, 1] is the share of the first part. The box is the field of view. When a point
-moves out of it, a new point enters through a side, so the number of points stays the same.
+``persistence`` in [0, 1] is the share of the first part. The box is the field of view. If it is
+open and a point moves out of it, a new point enters through a side, so the number of points stays
+the same. If it is closed, its sides throw points back, and all points are in all frames.
 
 >>> from graphs.moving_points import distances, moving_points
 >>> first, second = moving_points(500, 2, persistence=0.8, seed=1)
@@ -58,7 +59,13 @@ class Frame:
 
 
 def moving_points(
-    n: int, frames: int, persistence: float = 0.8, step: float = 0.02, *, seed: int = 0
+    n: int,
+    frames: int,
+    persistence: float = 0.8,
+    step: float = 0.02,
+    *,
+    box: str = "open",
+    seed: int = 0,
 ) -> list[Frame]:
     """Return the frames of n moving points.
 
@@ -74,21 +81,21 @@ def moving_points(
     step : float
         Length of a step if persistence is 0 or 1. It is shorter if the two parts disagree. The
         box has sides of 1.
+    box : {"open", "closed"}
+        What happens at its sides: points leave and others enter, or they are thrown back.
     """
     if not 0 <= persistence <= 1:
         raise ValueError(f"persistence must be in [0, 1]; got {persistence!r}")
+    if box not in _AT_SIDES:
+        raise ValueError(f"box must be one of {tuple(_AT_SIDES)}; got {box!r}")
     rng = np.random.default_rng(seed)
     points, direction, names = rng.random((n, 3)), _directions(n, rng), np.arange(n)
     seen = [_seen(points, names, rng)]
-    newest = n
     for _ in range(frames - 1):
         velocity = persistence * direction + (1 - persistence) * _directions(n, rng)
         points = points + step * velocity
         direction = velocity / np.linalg.norm(velocity, axis=1, keepdims=True)
-        gone = np.flatnonzero(((points < 0) | (points >= 1)).any(axis=1))
-        points[gone], direction[gone] = _entering(gone.size, rng)
-        names[gone] = np.arange(newest, newest + gone.size)
-        newest += gone.size
+        _AT_SIDES[box](points, direction, names, rng)
         seen.append(_seen(points, names, rng))
     return seen
 
@@ -102,6 +109,27 @@ def _directions(n: int, rng: np.random.Generator) -> np.ndarray:
     """Directions of length 1, all equally probable."""
     vectors = rng.standard_normal((n, 3))
     return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+
+
+def _let_enter(
+    points: np.ndarray, direction: np.ndarray, names: np.ndarray, rng: np.random.Generator
+) -> None:
+    """Let a new point enter for each that is out of the box."""
+    gone = np.flatnonzero(((points < 0) | (points >= 1)).any(axis=1))
+    points[gone], direction[gone] = _entering(gone.size, rng)
+    names[gone] = names.max(initial=-1) + 1 + np.arange(gone.size)
+
+
+def _throw_back(
+    points: np.ndarray, direction: np.ndarray, _names: np.ndarray, _rng: np.random.Generator
+) -> None:
+    """Mirror the way of each point that is out of the box at the side that it has passed."""
+    folded = np.mod(points, 2)
+    direction[np.mod(np.floor(points), 2) == 1] *= -1
+    points[:] = np.minimum(np.where(folded < 1, folded, 2 - folded), np.nextafter(1, 0))
+
+
+_AT_SIDES = {"open": _let_enter, "closed": _throw_back}
 
 
 def _entering(n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -45,6 +47,33 @@ def test_who_enters_moves_inwards():
     entered = ~np.isin(second.names, first.names)
     stayed = second.truth(third)[entered] >= 0
     assert stayed.mean() > 0.9  # the others came in at an edge, and passed over it
+
+
+def test_in_a_closed_box_all_stay_and_go_no_further_than_a_step():
+    frames = moving_points(400, 5, step=0.3, box="closed", seed=3)
+    for first, second in itertools.pairwise(frames):
+        truth = first.truth(second)
+        assert (truth >= 0).all()
+        assert ((second.points >= 0) & (second.points < 1)).all()
+        way = np.linalg.norm(second.points[truth] - first.points, axis=1)
+        assert way.max() <= 0.3 * (1 + 1e-9)
+
+
+def test_the_sides_of_a_closed_box_mirror_the_way():
+    """Who is thrown back goes on in the mirrored direction, so that two steps make one line."""
+    frames = moving_points(1000, 3, persistence=1, step=0.05, box="closed", seed=3)
+    points = [f.points[frames[0].truth(f)] for f in frames]
+    steps = np.diff(points, axis=0)
+    thrown = np.linalg.norm(steps[0], axis=1) < 0.05 * (1 - 1e-9)
+    assert 50 < thrown.sum() < 200
+    assert np.linalg.norm(steps[1][~thrown], axis=1).max() == pytest.approx(0.05)
+    once = np.linalg.norm(steps[1], axis=1) > 0.05 * (1 - 1e-9)
+    assert (thrown & once).sum() > 0.9 * thrown.sum()  # it does not pass the same side again
+
+
+def test_a_box_that_there_is_not_is_refused():
+    with pytest.raises(ValueError, match=r"box must be one of \('open', 'closed'\); got 'ajar'"):
+        moving_points(5, 2, box="ajar")
 
 
 def test_names_are_never_given_again():
