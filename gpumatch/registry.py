@@ -214,18 +214,23 @@ _ASSIGNMENT = (
         {
             "cpu": Home(
                 _CPU + "assignment.auction:run",
-                {"finish": ("exact", "epsilon")},
+                {"scaling": ("epsilon", "none"), "finish": ("exact", "epsilon")},
                 only={"convergence": ("counter",)},
             ),
             "cuda": Home(
                 _CUDA + "assignment.auction:run",
-                {"finish": ("exact", "epsilon"), "convergence": ("counter", "reduction")},
+                {
+                    "scaling": ("epsilon", "none"),
+                    "finish": ("exact", "epsilon"),
+                    "convergence": ("counter", "reduction"),
+                },
                 fallback=_PATHS,
                 matrices=2,  # the transposed one, where columns bid too
             ),
             "reference": Home(
                 _REFERENCE + "vasconcelos2009:run",
                 {"finish": ("exact", "epsilon"), "convergence": ("counter", "reduction")},
+                only={"scaling": ("none",)},
             ),
         },
     ),

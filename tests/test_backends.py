@@ -321,6 +321,7 @@ def test_an_option_that_needs_a_gpu_says_so():
     [
         (("hungarian-tree", "reference", {"search": "stack"}), "search='stack' runs on 'cpu', not"),
         (("auction", "cpu", {"convergence": "reduction"}), "on 'cuda' and 'reference', not on 'cp"),
+        (("auction", "reference", {"scaling": "epsilon"}), "on 'cpu' and 'cuda', not on 'ref"),
         (("dgs", "cuda", {"evaluation": "cpu"}), "evaluation='cpu' runs on 'cpu', not on 'cuda'$"),
         (
             ("dgs", "auto", {"evaluation": "cpu", "switching": "parallel"}),
@@ -380,6 +381,7 @@ def test_public_options_are_those_of_all_homes_the_default_first():
         "switching": ("auto", "sequential", "parallel"),
     }
     assert options["auction"] == {
+        "scaling": ("epsilon", "none"),
         "finish": ("exact", "epsilon"),
         "convergence": ("counter", "reduction"),
     }

@@ -14,6 +14,11 @@ cost is c_ij - v_j, and a row's dual u_i is how much it may pay. Rounds preserve
 So n assigned rows pay at most n · epsilon more than they must, provided that the columns left over
 have the price 0. They have it if prices began from 0, or if no column is left over.
 
+With ``scaling="none"`` the auction is the paper's: one epsilon, prices from 0, and only rows bid.
+The paper has no limit. Here a row also goes without if that is cheaper. No column that is left over
+has ever been bid for, so its price is still 0. Where many rows want few columns, rounds number up
+to n times the spread of the costs by epsilon.
+
 Scaling
 -------
 Rounds with a large epsilon are quick, and leave prices that make the next, smaller one quick. But
@@ -83,11 +88,13 @@ WIDE = 2**18
 """Entries from which a round of bids is shared among threads: some tenths of a millisecond."""
 
 
-def run(task: AssignmentTask, *, finish: str = "exact") -> bool:
+def run(task: AssignmentTask, *, scaling: str = "epsilon", finish: str = "exact") -> bool:
     """Match the rows at least cost, as `gpumatch.contracts` states.
 
     Parameters
     ----------
+    scaling : {"epsilon", "none"}
+        By falling epsilons, from the prices given; or the paper's one auction, from prices of 0.
     finish : {"exact", "epsilon"}
         Whether the gap of costs that are not integers is closed, or left at n · epsilon.
 
@@ -111,10 +118,11 @@ def run(task: AssignmentTask, *, finish: str = "exact") -> bool:
     precision = Precision.of(costs, task.limit)
     if precision.is_workable:
         auction = _Auction(costs, solution.col_dual, task.limit, precision)
+        hold = auction.run_once if scaling == "none" else auction.run
         done = False
         try:
             with Workers(task.threads, costs.nnz) as workers:
-                done = auction.run(workers, task.control)
+                done = hold(workers, task.control)
         finally:
             auction.write(*solution.mates, *solution.duals)
         if not done:
@@ -149,7 +157,7 @@ class _Side(NamedTuple):
 
 
 class _Auction:
-    """Auctions with falling epsilon; the last assignment that was complete, and its prices."""
+    """Auctions, of which falling epsilons keep the last complete assignment and its prices."""
 
     def __init__(
         self, costs: Costs, col_dual: np.ndarray, limit: float | None, precision: Precision
@@ -159,6 +167,11 @@ class _Auction:
         self.rows = _Side.of(np.zeros(costs.shape[0]), costs)
         self.cols = _Side.of(np.clip(col_dual.astype(np.float64), -precision.farthest / 4, 0))
         self.best: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None
+
+    def run_once(self, workers: Workers, control: Control) -> bool:
+        """The paper's auction, from prices of 0, by the last epsilon alone; False when stopped."""
+        self.cols.dual[:] = 0
+        return self._forward(self.precision.epsilon, workers, control)
 
     def run(self, workers: Workers, control: Control) -> bool:
         """Go through all epsilons; False when stopped."""

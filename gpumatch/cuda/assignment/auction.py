@@ -2,7 +2,8 @@
 
 The method is that of the auction on the CPU. Its module docstring describes the epsilons and the
 columns' auction after the rows', and shows why integers end exactly. For each epsilon all pairs are
-given up, the rows bid for columns, and then the columns left over bid for rows. Here integers are
+given up, the rows bid for columns, and then the columns left over bid for rows. With
+``scaling="none"`` the rows bid once, from prices of 0, by the last epsilon alone. Here integers are
 counted in 64-bit multiples of the last epsilon. Costs that are not integers, or too large for that,
 are counted as float64, and their gap is closed from the auction's prices. The Hungarian algorithm
 closes it. If the dense matrix that it makes of sparse costs has no room, the task's fallback closes
@@ -59,11 +60,19 @@ _BITS = 61  # of the numbers that integers are counted in; sums of a few fit
 _BLOCK = SOURCE.constant("kBlock")
 
 
-def run(task: AssignmentTask, *, finish: str = "exact", convergence: str = "counter") -> bool:
+def run(
+    task: AssignmentTask,
+    *,
+    scaling: str = "epsilon",
+    finish: str = "exact",
+    convergence: str = "counter",
+) -> bool:
     """Match the rows at least cost, as `gpumatch.contracts` tells.
 
     Parameters
     ----------
+    scaling : {"epsilon", "none"}
+        By falling epsilons, from the prices given; or the paper's one auction, from prices of 0.
     finish : {"exact", "epsilon"}
         Whether the gap of costs that are not integers is closed, or left at n · epsilon.
     convergence : {"counter", "reduction"}
@@ -90,7 +99,7 @@ def run(task: AssignmentTask, *, finish: str = "exact", convergence: str = "coun
     precision = Precision.of(costs, limit, bits=_BITS)
     if precision.is_workable:
         auction = _Auction(costs, solution.col_dual, limit, precision, convergence)
-        done = _hold(auction, solution, task.control)
+        done = _hold(auction, scaling, solution, task.control)
         if not done or precision.is_exact:
             return done
         if finish == "epsilon":
@@ -98,10 +107,10 @@ def run(task: AssignmentTask, *, finish: str = "exact", convergence: str = "coun
     return _close_gap(task)
 
 
-def _hold(auction: _Auction, solution: Solution, control: Control) -> bool:
+def _hold(auction: _Auction, scaling: str, solution: Solution, control: Control) -> bool:
     """Hold the auction and keep its result, not its memory; False when stopped."""
     try:
-        return auction.run(control)
+        return auction.run_once(control) if scaling == "none" else auction.run(control)
     finally:
         auction.write(solution)
 
@@ -157,7 +166,7 @@ class _Numbers:
 
 
 class _Auction:
-    """Auctions with falling epsilon; the last assignment that was complete, and its prices."""
+    """Auctions, of which falling epsilons keep the last complete assignment and its prices."""
 
     def __init__(
         self,
@@ -183,6 +192,11 @@ class _Auction:
         )
         self.best: tuple[cp.ndarray, cp.ndarray, cp.ndarray] | None = None
         self.assigned = 0
+
+    def run_once(self, control: Control) -> bool:
+        """The paper's auction, from prices of 0, by the last epsilon alone; False when stopped."""
+        self.cols.dual.fill(0)
+        return self._forward(self.precision.epsilon, 0, control) is not None
 
     def run(self, control: Control) -> bool:
         """Go through all epsilons; False when stopped."""
