@@ -60,8 +60,8 @@ def maximum_matching(
         ``progress.phase`` and ``progress.seconds``. If it returns anything true, the run ends as
         with `time_limit`.
     **options
-        The algorithm's own: ``launch="ct"|"mt"`` for the GPU algorithms of Deveci et al.,
-        ``frontier="scan"|"queue"`` for those of them with GPUBFS-WR.
+        The algorithm's own: ``launch="ct"|"mt"`` and ``host_loop="batch"|"level"`` for the GPU
+        algorithms of Deveci et al., ``frontier="scan"|"queue"`` for those of them with GPUBFS-WR.
 
     Returns
     -------

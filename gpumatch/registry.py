@@ -123,18 +123,19 @@ _PATHS = _CPU + "assignment.shortest_augmenting_path:run"
 
 def _deveci(name: str, text: str, *, has_queue: bool) -> Algorithm:
     """A system of Deveci et al.; those with GPUBFS-WR may search by a queue, on the GPU."""
-    launch, frontier = {"launch": ("ct", "mt")}, {"frontier": ("scan", "queue")}
+    launch, stepped = {"launch": ("ct", "mt")}, {"host_loop": ("level",)}
+    options = {**launch, "host_loop": ("batch", "level")}
     named, scans = {"algorithm": name}, {"frontier": "scan"}
     cuda, reference = _CUDA + "matching.apsb_apfb:run", _REFERENCE + "deveci2013:run"
     if has_queue:
         homes = {
-            "cuda": Home(cuda, launch | frontier, fixed=named),
-            "reference": Home(reference, launch, {"frontier": ("scan",)}, named),
+            "cuda": Home(cuda, {**options, "frontier": ("scan", "queue")}, fixed=named),
+            "reference": Home(reference, launch, {**stepped, "frontier": ("scan",)}, named),
         }
     else:
         homes = {
-            "cuda": Home(cuda, launch, fixed=named | scans),
-            "reference": Home(reference, launch, fixed=named),
+            "cuda": Home(cuda, options, fixed=named | scans),
+            "reference": Home(reference, launch, stepped, named),
         }
     return Algorithm(name, "matching", True, f"{_DEVECI}: {text}", homes)
 

@@ -345,7 +345,7 @@ def test_options_that_the_cpu_alone_has_do_not_move_device_data():
 
 def test_options_of_an_algorithm_that_is_chosen_by_itself_are_checked_too():
     choice, _ = choose_matching("auto", "auto", "reference", {"launch": "mt"}, **TINY)
-    assert choice.options == {"launch": "mt", "frontier": "scan"}
+    assert choice.options == {"launch": "mt", "host_loop": "level", "frontier": "scan"}
     with pytest.raises(ValueError, match="frontier='queue' runs on 'cuda', not on 'reference'"):
         choose_matching("auto", "auto", "reference", {"frontier": "queue"}, **TINY)
     with pytest.raises(TypeError, match="algorithm 'engine' takes no option 'launch'"):
@@ -386,7 +386,9 @@ def test_public_options_are_those_of_all_homes_the_default_first():
         "convergence": ("counter", "reduction"),
     }
     assert options["hungarian-tree"] == {"search": ("levels", "stack")}
-    assert options["apfb-gpubfs-wr"] == {"launch": ("ct", "mt"), "frontier": ("scan", "queue")}
+    stepped = {"launch": ("ct", "mt"), "host_loop": ("batch", "level")}
+    assert options["apfb-gpubfs-wr"] == {**stepped, "frontier": ("scan", "queue")}
+    assert options["apsb-gpubfs"] == stepped
 
 
 @pytest.mark.parametrize(

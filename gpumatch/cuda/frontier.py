@@ -10,13 +10,14 @@ import numpy as np
 from gpumatch.cuda.kernels import BLOCK, Kernels
 from gpumatch.cuda.launches import Board, Cooperative
 
-__all__ = ["KERNELS", "STRUCTS", "DeviceFrontier"]
+__all__ = ["KERNELS", "LEVELS_A_LAUNCH", "STRUCTS", "DeviceFrontier"]
 
 KERNELS = ("flag_free", "start_frontier")
 """What each source of a search has in addition to its search."""
 STRUCTS = ("SearchState", "Frontier")
 
-_LEVELS_A_LAUNCH = 256  # the host looks in between: progress, time limit, Ctrl-C
+LEVELS_A_LAUNCH = 256
+"""The host looks in between: progress, time limit, Ctrl-C."""
 
 
 class DeviceFrontier:
@@ -93,11 +94,11 @@ class DeviceFrontier:
         )
         return 3
 
-    def search(self, *arguments: Any) -> None:
+    def search(self, *arguments: Any, levels: int = LEVELS_A_LAUNCH) -> None:
         """Expand a bounded number of levels, and update `level`, `size` and `found`."""
         self._search(
             *arguments,
             self._frontier,  # IN, OUT
-            np.int32(_LEVELS_A_LAUNCH),  # IN
+            np.int32(levels),  # IN
         )
         self._board.look()

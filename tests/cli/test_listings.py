@@ -45,7 +45,11 @@ def test_algorithms_json(gpumatch_cli):
         "backends": ["cuda", "reference"],
         "exact": True,
         "reference": known["apfb-gpubfs-wr"]["reference"],
-        "options": {"launch": ["ct", "mt"], "frontier": ["scan", "queue"]},
+        "options": {
+            "launch": ["ct", "mt"],
+            "host_loop": ["batch", "level"],
+            "frontier": ["scan", "queue"],
+        },
     }
 
 

@@ -4,12 +4,17 @@ M. Deveci, K. Kaya, B. Uçar, Ü. V. Çatalyürek, "GPU accelerated maximum card
 algorithms for bipartite graphs", Euro-Par 2013. The kernels are in gpubfs.cuh (Algorithms 2 and 4),
 alternate.cuh (Algorithm 3, FixMatching); their headers say what the arrays hold.
 
-`run` is Algorithm 1. Its inner loop is evaluated on the device: a level's kernel returns at once if
-the level before has inserted nothing (or, with APsB, has found a path). So the host launches a
-batch of levels, as one captured graph, and looks at the flags once a batch.
+`run` is Algorithm 1. There are two forms of its inner loop, with the same kernels:
+
+``host_loop="batch"`` (the default)
+    The loop is evaluated on the device: a level's kernel returns at once if the level before has
+    inserted nothing (or, with APsB, has found a path). So the host launches a batch of levels, as
+    one captured graph, and looks at the flags once a batch.
+``host_loop="level"``
+    As printed: the host sets the flags, launches one level's kernel, and reads the flags back.
 
 With ``frontier="queue"`` the queue of frontier.cuh drives the same GPUBFS-WR, many levels in one
-cooperative launch.
+cooperative launch, or one.
 
 Device memory in addition to the graph and both mate arrays: 4 bytes a row (predecessor) and 4 a
 column (levels), 4 more a column for the roots of GPUBFS-WR, and 16 a column for the queues.
@@ -27,7 +32,7 @@ import numpy as np
 from gpumatch.contracts import Graph, MatchingTask
 from gpumatch.cuda import frontier, memory
 from gpumatch.cuda.counting import count_matched
-from gpumatch.cuda.frontier import DeviceFrontier
+from gpumatch.cuda.frontier import LEVELS_A_LAUNCH, DeviceFrontier
 from gpumatch.cuda.kernels import BLOCK, OFFSETS, Source, blocks_for, kernels_for
 from gpumatch.cuda.launches import Board
 
@@ -87,14 +92,30 @@ VARIANTS = {
 }
 
 
-def run(task: MatchingTask, *, algorithm: str, launch: str, frontier: str = "scan") -> bool:
+def run(
+    task: MatchingTask,
+    *,
+    algorithm: str,
+    launch: str,
+    host_loop: str = "batch",
+    frontier: str = "scan",
+) -> bool:
     """Extend the matching to a maximum one (Algorithm 1); False when `control` stops it.
 
     The matching found depends on the order in which the device runs its threads. `seed` and
     `threads` have no influence on it.
+
+    Parameters
+    ----------
+    launch : {"ct", "mt"}
+        256 blocks of 256 threads, or a thread for each vertex.
+    host_loop : {"batch", "level"}
+        When the host looks at the flags: after many levels, or after each one as in the paper.
+    frontier : {"scan", "queue"}
+        Whether a level scans all columns, as in the paper, or reads a queue.
     """
     control = task.control
-    make = QueuedPhases if frontier == "queue" else ScannedPhases
+    make = SEARCHES[frontier, host_loop]
     search = make(task.graph, *task.mates, VARIANTS[algorithm], launch)
     matched = count_matched(task.row_to_col)
     is_stuck = False
@@ -153,6 +174,10 @@ class _Phases:
     def extra_bytes(ncols: int) -> int:
         return 0
 
+    def bfs(self, should_stop: Callable[[], bool]) -> bool:
+        """Run levels until one inserts nothing or, with APsB, finds a path; whether any was."""
+        raise NotImplementedError
+
     def launch(self, kernel: str, grid: tuple[int], *arguments: Any) -> None:
         self.kernels[kernel](grid, (BLOCK,), arguments)
         self.launches += 1
@@ -208,8 +233,36 @@ class _Phases:
         )
 
 
+class SteppedPhases(_Phases):
+    """BFS as in the paper: a launch a level, whose kernel scans all of bfs_array."""
+
+    source = SCANS
+
+    def bfs(self, should_stop: Callable[[], bool]) -> bool:
+        """The inner loop of Algorithm 1, line by line; whether a path was found."""
+        kernel = _instance("gpubfs_kernel", "{Offset}", *self.variant)
+        search, flags = self.search_struct(), self.board.seen
+        path_found = False
+        bfs_level = self.variant.start_level
+        while True:
+            flags["inserted"][0] = flags["found"][0] = 0
+            flags["level"] = bfs_level
+            self.board.tell()
+            self.launch(kernel, self.col_grid, search, self.board.state, np.int32(0))
+            self.board.look()
+            self.levels_run += 1
+            bfs_level += 1
+            vertex_inserted, level_found = bool(flags["inserted"][0]), bool(flags["found"][0])
+            path_found |= level_found
+            if not vertex_inserted or (self.variant.shortest and level_found):
+                return path_found
+            if should_stop():
+                self.was_stopped = True
+                return path_found
+
+
 class ScannedPhases(_Phases):
-    """BFS as in the paper: each level's kernel scans all of bfs_array."""
+    """The same levels in batches, each as one captured graph of kernels."""
 
     source = SCANS
 
@@ -254,6 +307,7 @@ class QueuedPhases(_Phases):
     """BFS driven by a queue: the levels' columns only, many levels a launch."""
 
     source = QUEUES
+    levels_a_launch = LEVELS_A_LAUNCH
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
@@ -274,7 +328,7 @@ class QueuedPhases(_Phases):
     def bfs(self, should_stop: Callable[[], bool]) -> bool:
         """Run levels until the queue is empty or, with APsB, a path is found; whether any was."""
         while True:
-            self.frontier.search(self.search_struct())
+            self.frontier.search(self.search_struct(), levels=self.levels_a_launch)
             self.launches += 1
             self.levels_run = self.frontier.level - self.variant.start_level
             path_found = bool(self.frontier.found.any())
@@ -283,6 +337,20 @@ class QueuedPhases(_Phases):
             if should_stop():
                 self.was_stopped = True
                 return path_found
+
+
+class SteppedQueuedPhases(QueuedPhases):
+    """The same, a level a launch."""
+
+    levels_a_launch = 1
+
+
+SEARCHES: dict[tuple[str, str], type[_Phases]] = {  # by frontier and host_loop
+    ("scan", "batch"): ScannedPhases,
+    ("scan", "level"): SteppedPhases,
+    ("queue", "batch"): QueuedPhases,
+    ("queue", "level"): SteppedQueuedPhases,
+}
 
 
 def _instance(template: str, *arguments: str | bool) -> str:

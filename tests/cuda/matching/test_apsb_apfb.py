@@ -15,6 +15,7 @@ from tests.bfs_levels import BfsState, check_bfs_level
 
 pytestmark = pytest.mark.gpu
 
+LOOPS = pytest.mark.parametrize("host_loop", ["batch", "level"])
 VARIANTS = ["apfb-gpubfs", "apfb-gpubfs-wr", "apsb-gpubfs", "apsb-gpubfs-wr"]
 
 
@@ -157,7 +158,63 @@ def test_trace_counts_what_happened(variant):
     assert m.stats["trace"][-1]["found"] == 0
 
 
-@pytest.mark.parametrize("options", [{"frontier": "scan"}, {"frontier": "queue"}])
+def chains(*lengths):
+    """Paths of so many rows and columns, and mates that leave one of each free, at its ends."""
+    paths = [sp.diags_array([1.0, 1.0], offsets=[0, 1], shape=(n, n)) for n in lengths]
+    places = np.concatenate([np.arange(n) for n in lengths])
+    sizes = np.repeat(lengths, lengths)
+    mates = np.where(places < sizes - 1, np.arange(places.size) + 1, -1)
+    return sp.block_diag(paths, format="csr"), mates
+
+
+@pytest.mark.parametrize("launch", ["ct", "mt"])
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_a_launch_a_level_makes_the_levels_of_a_batch(variant, launch):
+    """There is one way to search chains; a phase has one launch a level, and three others."""
+    A, mates = chains(25, 40, 60)
+    wish = {"algorithm": variant, "launch": launch, "init": "none", "initial": mates}
+    runs = {
+        loop: maximum_matching(A, backend="cuda", host_loop=loop, **wish)
+        for loop in ("batch", "level")
+    }
+    runs["reference"] = maximum_matching(A, backend="reference", **wish)
+    levels = {name: [p["levels"] for p in m.stats["trace"]] for name, m in runs.items()}
+    assert levels["level"] == levels["batch"] == levels["reference"]
+    assert max(levels["level"]) == 60  # several batches
+    assert {m.size for m in runs.values()} == {125}
+    *phases, last = runs["level"].stats["trace"]
+    assert all(phase["launches"] == phase["levels"] + 3 for phase in phases)
+    assert last["launches"] == last["levels"] + 1
+
+
+@LOOPS
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_both_host_loops_end_with_a_maximum_matching(variant, host_loop):
+    for seed in range(5):
+        A = uniform(2_000, 1_900, 3, seed)
+        m = maximum_matching(A, algorithm=variant, backend="cuda", host_loop=host_loop)
+        assert verify(A, m).size == maximum_matching(A, backend="cpu").size
+        again = maximum_matching(A, algorithm=variant, backend="reference", initial=m, init="none")
+        assert [p["levels"] for p in again.stats["trace"]] == [m.stats["trace"][-1]["levels"]]
+
+
+def test_the_queue_runs_a_level_a_launch_too():
+    A = uniform(20_000, 20_000, 2.5, 7)
+    runs = [
+        maximum_matching(
+            A, algorithm="apfb-gpubfs-wr", backend="cuda", frontier="queue", host_loop=host_loop
+        )
+        for host_loop in ("batch", "level")
+    ]
+    assert runs[0].size == runs[1].size
+    assert all(p["launches"] >= p["levels"] for p in runs[1].stats["trace"])
+    assert runs[0].stats["trace"][0]["launches"] < runs[1].stats["trace"][0]["launches"]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"frontier": "scan"}, {"frontier": "queue"}, {"frontier": "scan", "host_loop": "level"}],
+)
 def test_a_stopped_search_leaves_a_matching_that_goes_on(options):
     A = uniform(20_000, 20_000, 2.5, 7)
     whole = maximum_matching(A, algorithm="apfb-gpubfs-wr", backend="cuda", **options)
