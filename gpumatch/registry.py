@@ -257,8 +257,11 @@ _ASSIGNMENT = (
             ),
             "reference": Home(
                 _REFERENCE + "roverso2010:run",
-                {"start": ("random", "greedy"), "switching": ("auto", "sequential", "parallel")},
-                only={"evaluation": ("auto", "global")},
+                {
+                    "start": ("random", "greedy"),
+                    "evaluation": ("auto", "global", "shared"),
+                    "switching": ("auto", "sequential", "parallel"),
+                },
             ),
         },
     ),

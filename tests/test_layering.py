@@ -20,7 +20,7 @@ FLOORS = [
     {"cpu.numba_tools", "cuda.kernels", "cuda.memory", "cuda.structs"},
     {"arrays"},
     {"contracts", "sums"},
-    {"auction_schedule"},
+    {"auction_schedule", "dgs_start"},
     {"cpu", "cuda"},  # their CSR, covers and launches
     {"cpu.matching", "cpu.assignment", "cuda.matching", "cuda.assignment"},
     {"homes", "mixed_dgs", "reference"},

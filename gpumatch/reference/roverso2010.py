@@ -15,6 +15,7 @@ tau, sigma                      ``row_to_col``, ``col_to_row`` (-1: a job left o
 differences of agents, jobs     ``gain`` of a :class:`Differences`
 NA, NJ; best switches           ``choice`` of one: the job of an agent, the agent of a job
 ADE, JDE (Algorithm 2)          :func:`evaluate`, of the cost matrix and of its transpose
+the same, by section V.B        :func:`evaluate_exchanges`
 SWITCH(i, j, sigma)             :func:`exchange`: agent i takes job j, whose agent takes tau(i)
 Algorithm 1                     :func:`switch_sequentially`
 conflict check CC, Algorithm 4  :func:`claim`, :func:`select`
@@ -62,6 +63,7 @@ __all__ = [
     "Exchanges",
     "claim",
     "evaluate",
+    "evaluate_exchanges",
     "exchange",
     "gain_of",
     "run",
@@ -134,6 +136,37 @@ def evaluate(
             differences.choice[vertex] = best
 
     grid.launch(thread, which.size)
+
+
+def evaluate_exchanges(
+    gain: Callable[[int, int], float],
+    which: np.ndarray,
+    differences: Differences,
+    others: int,
+    *,
+    grid: Grid,
+) -> None:
+    """The same by a thread an exchange, which stores its gain in a matrix (V.B).
+
+    Then a thread for each row of the matrix takes the best.
+    """
+    matrix = np.empty((which.size, others))
+
+    def evaluating(places: Sequence[int]) -> Turns:
+        for place in places:
+            yield
+            at, other = divmod(place, others)
+            matrix[at, other] = gain(int(which[at]), other)
+
+    def choosing(places: Sequence[int]) -> Turns:
+        for place in places:
+            yield
+            best = int(matrix[place].argmax())
+            differences.gain[which[place]] = max(matrix[place, best], 0.0)
+            differences.choice[which[place]] = best
+
+    grid.launch(evaluating, matrix.size)
+    grid.launch(choosing, which.size)
 
 
 def claim(
@@ -229,8 +262,15 @@ def _taking_part(
 class _State:
     """Costs, an assignment of all agents, and the differences last found."""
 
-    def __init__(self, cost: np.ndarray, row_to_col: np.ndarray, col_to_row: np.ndarray) -> None:
+    def __init__(
+        self,
+        cost: np.ndarray,
+        row_to_col: np.ndarray,
+        col_to_row: np.ndarray,
+        evaluation: str = "auto",
+    ) -> None:
         self.cost = cost
+        self._evaluate = EVALUATION[evaluation]
         self.mates = row_to_col, col_to_row
         self.agents = Differences.none(cost.shape[0])
         self.jobs = Differences.none(cost.shape[1])
@@ -238,8 +278,8 @@ class _State:
     def evaluate(self, rows: np.ndarray, cols: np.ndarray, grid: Grid) -> None:
         """Evaluate the differences of these agents and jobs."""
         nrows, ncols = self.cost.shape
-        evaluate(self.gain, rows, self.agents, ncols, grid=grid)
-        evaluate(lambda col, row: self.gain(row, col), cols, self.jobs, nrows, grid=grid)
+        self._evaluate(self.gain, rows, self.agents, ncols, grid=grid)
+        self._evaluate(lambda col, row: self.gain(row, col), cols, self.jobs, nrows, grid=grid)
 
     def evaluate_all(self, grid: Grid) -> None:
         nrows, ncols = self.cost.shape
@@ -290,6 +330,7 @@ def switch_in_parallel(state: _State, grid: Grid) -> Iterator[int]:
         yield chosen.size
 
 
+EVALUATION = {"auto": evaluate, "global": evaluate, "shared": evaluate_exchanges}
 SWITCHING = {
     "auto": switch_sequentially,
     "sequential": switch_sequentially,
@@ -297,13 +338,19 @@ SWITCHING = {
 }
 
 
-def run(task: AssignmentTask, *, start: str = "random", switching: str = "auto") -> bool:
+def run(
+    task: AssignmentTask,
+    *,
+    start: str = "random",
+    evaluation: str = "auto",
+    switching: str = "auto",
+) -> bool:
     """Assign the rows, as `gpumatch.cpu.assignment.dgs.run`, by the paper's kernels.
-
-    A thread evaluates all differences of an agent, or of a job.
 
     Parameters
     ----------
+    evaluation : {"auto", "global", "shared"}
+        By a thread for each agent or job, as ``"auto"``, or by a thread for each exchange.
     switching : {"auto", "sequential", "parallel"}
         One exchange at a time, as ``"auto"``, or all that don't conflict.
     """
@@ -316,17 +363,18 @@ def run(task: AssignmentTask, *, start: str = "random", switching: str = "auto")
         return False
     if row_to_col.size == 0 or (limit is None and (row_to_col < 0).any()):
         return True
-    if not _improve(task, switching):
+    if not _improve(task, evaluation, switching):
         return False
     return bound(costs, row_to_col, price, row_dual, col_dual, limit, task.control)
 
 
-def _improve(task: AssignmentTask, switching: str) -> bool:
+def _improve(task: AssignmentTask, evaluation: str, switching: str) -> bool:
     """Evaluate all and switch, until nothing changes; False when stopped."""
     costs, limit, control = task.costs, task.limit, task.control
     row_to_col, col_to_row = task.mates
     ncols = col_to_row.size
-    state = _State(_cost_matrix(costs, limit), *_with_own_jobs(row_to_col, col_to_row, limit))
+    mates = _with_own_jobs(row_to_col, col_to_row, limit)
+    state = _State(_cost_matrix(costs, limit), *mates, evaluation)
     grid = Grid("ct", task.seed, heartbeat(control, partial(count_matched, row_to_col)))
     made = 1
     try:

@@ -17,6 +17,7 @@ from gpumatch.reference.roverso2010 import (
     Exchanges,
     claim,
     evaluate,
+    evaluate_exchanges,
     exchange,
     gain_of,
     select,
@@ -63,7 +64,8 @@ def test_a_difference_is_what_the_exchange_changes(seed):
 
 
 @SEEDS
-def test_all_agents_find_their_best_exchanges(seed):
+@pytest.mark.parametrize("evaluate", [evaluate, evaluate_exchanges])
+def test_all_agents_find_their_best_exchanges(evaluate, seed):
     matrix = np.array([[9.0, 4, 1], [3, 9, 9], [8, 9, 9]])
     rows, cols = assigned([0, 1, 2], 3)
     agents = Differences.none(3)
@@ -169,6 +171,17 @@ def test_parallel_switching_makes_many_exchanges_at_a_time(seed):
     assert trace["sequential"][0]["steps"] == trace["sequential"][0]["exchanges"]
     assert 2 * trace["parallel"][0]["steps"] < trace["parallel"][0]["exchanges"]
     assert [t[-1]["exchanges"] for t in trace.values()] == [0, 0]
+
+
+@SEEDS
+@SWITCHING
+@pytest.mark.parametrize("limit", [None, 0.4])
+def test_both_evaluations_lead_to_the_same_exchanges(limit, switching, seed):
+    matrix = costs.make("uniform_float", 14, 17, seed=seed)
+    wish = {"switching": switching, "cost_limit": limit, "seed": seed}
+    a, b = (solve(matrix, evaluation=name, **wish) for name in ("global", "shared"))
+    assert (a.row_to_col == b.row_to_col).all()
+    assert a.stats["trace"] == b.stats["trace"]
 
 
 @SEEDS

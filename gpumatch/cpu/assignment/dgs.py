@@ -55,12 +55,12 @@ from gpumatch.cpu.assignment.dgs_kernels import (
     evaluate,
     relax,
     switch,
-    take_any,
     take_cheapest,
 )
 from gpumatch.cpu.assignment.entries import count_entries
 from gpumatch.cpu.assignment.feasibility import complete
 from gpumatch.cpu.numba_tools.workers import Workers
+from gpumatch.dgs_start import any_pairs, turns
 
 __all__ = ["Differences", "bound", "run", "start_from", "switch_until_none"]
 
@@ -82,7 +82,8 @@ def run(task: AssignmentTask, *, start: str = "random") -> bool:
     Parameters
     ----------
     start : {"random", "greedy"}
-        Give each row, in random order, any column that is free, or the cheapest one.
+        Give each free row a free column at random, if it may take it; or give each, in random
+        order, the cheapest one. Rows that must have a column and got none are matched anyhow.
 
     Returns
     -------
@@ -111,26 +112,42 @@ def run(task: AssignmentTask, *, start: str = "random") -> bool:
 
 def start_from(start: str, task: AssignmentTask) -> bool:
     """Assign free rows, all if there is no limit and they can be; False when stopped."""
+    row_to_col, col_to_row = task.mates
+    if start == "random":
+        _take_any(task)
+    elif not _take_cheapest(task):
+        return False
+    if task.limit is not None or (row_to_col >= 0).all():
+        return True
+    return complete(task, row_to_col, col_to_row)
+
+
+def _take_any(task: AssignmentTask) -> None:
+    """Give each free row a free column at random, if it may take it."""
+    row_to_col, col_to_row = task.mates
+    rows, cols = any_pairs(row_to_col, col_to_row, task.seed)
+    if not task.costs.is_complete:
+        is_allowed = task.costs.allows(rows, cols)
+        rows, cols = rows[is_allowed], cols[is_allowed]
+    row_to_col[rows], col_to_row[cols] = cols, rows
+
+
+def _take_cheapest(task: AssignmentTask) -> bool:
+    """Give the free rows, one after the other, their cheapest free columns; False when stopped."""
     costs, limit = task.costs, task.limit
     row_to_col, col_to_row = task.mates
-    rng = np.random.default_rng(task.seed)
-    rows = rng.permutation(np.flatnonzero(row_to_col < 0))
-    turns = rng.integers(0, 2**31, rows.size)
-    entries, far = costs.entries(), costs.far
-    take = take_cheapest if start == "greedy" else take_any
-    row_limit = far if limit is None else limit
+    rows, entries = turns(row_to_col, task.seed), costs.entries()
+    row_limit = costs.far if limit is None else limit
     done = 0
     while done < rows.size:
-        done = take(
+        done = take_cheapest(
             entries,  # IN
             row_to_col, col_to_row,  # OUT
-            rows, turns, done, row_limit, far, BUDGET,  # IN
+            rows, done, row_limit, BUDGET,  # IN
         )  # fmt: skip
         if task.control.tick(count_matched(row_to_col)):
             return False
-    if limit is not None or (row_to_col >= 0).all():
-        return True
-    return complete(task, row_to_col, col_to_row)
+    return True
 
 
 # -- switching -------------------------------------------------------------------------------------

@@ -99,25 +99,7 @@ _cost = by_entries(_dense_cost, _stored_cost)
 
 
 @kernel
-def take_any(entries, row_to_col, col_to_row, rows, turns, done, limit, far, budget):
-    """Give rows[done:] the first free columns after a random place; return the rows done."""
-    while done < rows.size and budget > 0:
-        row = rows[done]
-        first, last = _places(entries, row)
-        count = last - first
-        for k in range(count):
-            col, cost = _entry(entries, row, first + (turns[done] + k) % count)
-            budget -= 1
-            if col_to_row[col] < 0 and cost < far:
-                row_to_col[row], col_to_row[col] = col, row
-                break
-        budget -= 1
-        done += 1
-    return done
-
-
-@kernel
-def take_cheapest(entries, row_to_col, col_to_row, rows, turns, done, limit, far, budget):
+def take_cheapest(entries, row_to_col, col_to_row, rows, done, limit, budget):
     """Give rows[done:] the cheapest of the free columns, if below ``limit``; how many are done."""
     while done < rows.size and budget > 0:
         row = rows[done]

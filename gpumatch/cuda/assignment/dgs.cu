@@ -144,7 +144,8 @@ __global__ void evaluate(Side<Cost> own, Side<Cost> other, const int* list, int 
 
 // Section V.C, in rounds. Of all exchanges that were found and still gain something, those that
 // share no agent and no job with a better one are made. Their agents and jobs are evaluated again;
-// the others keep what they had found. If all jobs have agents, the agents' evaluation serves both.
+// the others keep what they had found. The paper's two forms evaluate agents and jobs. Ours does not
+// evaluate jobs if all have agents, because the agents' evaluation serves both.
 //
 // Encodings. Vertices are numbered rows first, then columns.
 //   key[v]       of v's exchange: the upper 32 bits of its gain, as a double, then ~v; 0: none.
@@ -231,8 +232,7 @@ __device__ void switch_side(const Side<Cost>& own, const Side<Cost>& other,
 
 template <typename Cost, int kForm>
 __global__ void switch_in_parallel(Side<Cost> rows, Side<Cost> cols, Conflicts conflicts,
-                                   Evaluation<Cost> of_rows, Evaluation<Cost> of_cols,
-                                   int most_rounds) {
+                                   Evaluation<Cost> evaluation, int most_rounds) {
   Switching* const state = conflicts.state;
   unsigned long long* const row_claim = conflicts.claim;
   unsigned long long* const col_claim = conflicts.claim + rows.size;
@@ -252,7 +252,7 @@ __global__ void switch_in_parallel(Side<Cost> rows, Side<Cost> cols, Conflicts c
       conflicts.key[v] = key;
       if (key != 0) state->valid[turn] = 1;
     }
-    grid_barrier(of_rows.barrier);
+    grid_barrier(evaluation.barrier);
     has_ended = now(state->valid[turn]) == 0;
     if (has_ended) break;
     if (thread_index() == 0) {
@@ -265,15 +265,15 @@ __global__ void switch_in_parallel(Side<Cost> rows, Side<Cost> cols, Conflicts c
                 &state->exchanges);
     switch_side(cols, rows, conflicts.key + rows.size, col_claim, row_claim, changed_cols,
                 changed_rows, &state->exchanges);
-    grid_barrier(of_rows.barrier);
+    grid_barrier(evaluation.barrier);
     for (int v = thread_index(); v < vertices; v += thread_count()) conflicts.claim[v] = 0;
     evaluate_listed<Cost, kForm>(rows, cols, conflicts.changed_rows,
-                                 now(state->changed_rows[turn]), of_rows);
-    if (!of_rows.serves_mates) {
+                                 now(state->changed_rows[turn]), evaluation);
+    if (!evaluation.serves_mates) {
       evaluate_listed<Cost, kForm>(cols, rows, conflicts.changed_cols,
-                                   now(state->changed_cols[turn]), of_cols);
+                                   now(state->changed_cols[turn]), evaluation);
     }
-    grid_barrier(of_rows.barrier);
+    grid_barrier(evaluation.barrier);
   }
   if (thread_index() == 0) {
     state->round = round;

@@ -4,17 +4,20 @@ Roverso, Naiem, El-Beltagy, El-Ansary, Haridi, "A GPU-enabled solver for time-co
 assignment problems", INFOS 2010. The module of the CPU describes the algorithm, its start and its
 bound. Exchanges that do not conflict are made at once, all on the device, and the host reads
 counters (section V.C). The paper's mixed form makes its exchanges on the CPU: `gpumatch.mixed_dgs`
-passes them in through `solve`. There are three evaluations:
+passes them in through `solve`. There are two evaluations of the paper's, and one of ours. The
+paper's evaluate both agents and jobs (ADE and JDE):
 
 ``evaluation="global"``
     A thread evaluates a vertex, in blocks of 256 (section V.A).
 ``evaluation="shared"``
-    A thread evaluates an exchange, in blocks of 16 × 16 (section V.B).
+    A thread evaluates an exchange, in blocks of 16 × 16, and stores the difference in a matrix. A
+    thread for each row of it takes the best (section V.B).
 ``evaluation="block"`` (the default)
-    A block evaluates a vertex.
+    A block evaluates a vertex. If all columns have rows, only rows are evaluated, because a row's
+    best exchange is also its column's.
 
 Sparse costs are made dense. Device memory in addition to the costs: as much again for their
-transpose, and some 100 bytes a row and a column.
+transpose, some 100 bytes a row and a column, and for ``evaluation="shared"`` 8 bytes a pair.
 """
 
 from __future__ import annotations
@@ -32,6 +35,7 @@ from gpumatch.cuda.counting import count_matched
 from gpumatch.cuda.kernels import BLOCK, COSTS, Source, kernels_for
 from gpumatch.cuda.launches import Board, Cooperative
 from gpumatch.cuda.matching import engine as matching_engine
+from gpumatch.dgs_start import any_pairs, turns
 
 __all__ = ["FORMS", "Evaluator", "Form", "Problem", "run", "solve"]
 
@@ -70,14 +74,16 @@ class Form(NamedTuple):
 
     number: int  # its place among the kernels' forms
     block: int  # threads
-    copies_costs: bool  # of a vertex into shared memory
     blocks_a_multiprocessor: int  # at most, if they wait for each other
+    stores_differences: bool = False  # of all exchanges, in a matrix
+    copies_costs: bool = False  # of a vertex into shared memory
+    serves_mates: bool = False  # may leave out columns if all have rows
 
 
 FORMS = {
-    "global": Form(SOURCE.constant("kByThread"), 256, False, 2),
-    "shared": Form(SOURCE.constant("kByTile"), _TILE * _TILE, False, 4),
-    "block": Form(SOURCE.constant("kByBlock"), 512, True, 2),
+    "global": Form(SOURCE.constant("kByThread"), 256, 2),
+    "shared": Form(SOURCE.constant("kByTile"), _TILE * _TILE, 4, stores_differences=True),
+    "block": Form(SOURCE.constant("kByBlock"), 512, 2, copies_costs=True, serves_mates=True),
 }
 FORMS["auto"] = FORMS["block"]
 
@@ -211,13 +217,14 @@ class Evaluator:
     Parameters
     ----------
     serves_mates : bool
-        Whether to skip columns if all have rows: they get what their rows found.
+        Whether columns may be left out if all have rows and the form allows it: they get what their
+        rows found.
     """
 
     def __init__(self, problem: Problem, form: Form, *, serves_mates: bool) -> None:
         self.problem, self.form = problem, form
         is_square = problem.must_match and problem.nrows == problem.ncols
-        self.serves_mates = serves_mates and is_square
+        self.serves_mates = serves_mates and form.serves_mates and is_square
         costs = problem.rows.costs
         self.room = self._room_for(max(costs.shape), costs.itemsize)
         self._shared = self.room * costs.itemsize
@@ -225,19 +232,14 @@ class Evaluator:
         for name in names:
             problem.kernels[name].max_dynamic_shared_size_bytes = max(self._shared, 48 * 1024)
         self._evaluate = self.cooperative("evaluate")
-        self.most_blocks = self.cooperative("switch_in_parallel").blocks
         self._every = tuple(cp.arange(n, dtype=np.int32) for n in costs.shape)
-        self._scratch = [self._scratch_for(size) for size in costs.shape]
-        self.structs = [
-            problem.kernels.struct("Evaluation")(
-                gain=gain,  # OUT, then IN
-                choice=choice,
-                room=self.room,  # IN
-                serves_mates=self.serves_mates,
-                barrier=problem.barrier,
-            )
-            for gain, choice in self._scratch
-        ]
+        self._differences = self._room_for_differences()
+        self.struct = problem.kernels.struct("Evaluation")(
+            differences=self._differences,  # OUT, then IN
+            room=self.room,  # IN
+            serves_mates=self.serves_mates,
+            barrier=problem.barrier,
+        )
 
     def all(self) -> None:
         """ADE for all agents, JDE for all jobs."""
@@ -251,7 +253,7 @@ class Evaluator:
         self._evaluate(
             *(own, other),  # IN, OUT
             *self._listed(rows),  # IN
-            self.structs[0],
+            self.struct,
         )
 
     def cols(self, cols: cp.ndarray) -> None:
@@ -260,7 +262,7 @@ class Evaluator:
         self._evaluate(
             *(own, other),  # IN, OUT
             *self._listed(cols),  # IN
-            self.structs[1],
+            self.struct,
         )
 
     def cooperative(self, kernel: str, most: int | None = None) -> Cooperative:
@@ -283,9 +285,14 @@ class Evaluator:
         most = cp.cuda.Device().attributes["MaxSharedMemoryPerBlockOptin"]
         return length if length * itemsize + _STATIC_BYTES <= most else 0
 
-    def _scratch_for(self, vertices: int) -> tuple[cp.ndarray, cp.ndarray]:
-        length = max(_TILE * max(self._evaluate.blocks, self.most_blocks), vertices)
-        return cp.empty(length, self.problem.far.dtype), cp.empty(length, np.int32)
+    def _room_for_differences(self) -> cp.ndarray:
+        """The matrix of what all exchanges gain, of rows or of columns; empty without need."""
+        number = self.problem.far.dtype
+        if not self.form.stores_differences:
+            return cp.empty(0, number)
+        pairs = self.problem.rows.costs.size
+        memory.require_memory(pairs * number.itemsize, "the matrix of differences")
+        return cp.empty(pairs, number)
 
 
 # -- the start -------------------------------------------------------------------------------------
@@ -294,12 +301,11 @@ class Evaluator:
 def _start(problem: Problem, task: AssignmentTask, start: str) -> bool:
     """Assign the rows that are free, all if they must be and can; False when stopped."""
     problem.rows.mate[:], problem.cols.mate[:] = task.mates
-    rng = np.random.default_rng(task.seed)
-    rows, cols = (cp.flatnonzero(mates < 0).get() for mates in task.mates)
+    row_to_col, col_to_row = (mates.get() for mates in task.mates)
     if start == "greedy":
-        ended = _take_cheapest(problem, rng.permutation(rows), task.control)
+        ended = _take_cheapest(problem, turns(row_to_col, task.seed), task.control)
     else:
-        ended = _take_any(problem, rows, rng.permutation(cols)[: rows.size])
+        ended = _take_any(problem, *any_pairs(row_to_col, col_to_row, task.seed))
     if not ended or problem.is_complete or not problem.must_match:
         return ended
     if not any_true(problem.rows.mate < 0):
@@ -389,7 +395,7 @@ class _Switching:
             changed_cols=self._changed[1],
             state=self._board.state,  # IN, OUT
         )
-        self._arguments = *problem.sides, conflicts, *evaluator.structs
+        self._arguments = *problem.sides, conflicts, evaluator.struct
 
     @property
     def made(self) -> int:

@@ -43,11 +43,15 @@ struct Side {
 // What an evaluation needs in addition to the sides.
 template <typename Cost>
 struct Evaluation {
-  Number<Cost>* gain;  // [max(16 a block, vertices)] the best of a share of the other side
-  int* choice;
-  int room;           // costs that fit into a block's own memory
-  int serves_mates;   // whether a vertex's mate gets what it found
-  unsigned* barrier;  // of the grid
+  Number<Cost>* differences;  // the matrix of all exchanges, for those of kByTile
+  int room;                   // costs that fit into a block's own memory
+  int serves_mates;           // whether a vertex's mate gets what it found
+  unsigned* barrier;          // of the grid
+
+  // A row of the matrix: what the exchanges of a vertex gain.
+  __device__ Number<Cost>* difference(int at, int others) const {
+    return differences + static_cast<long long>(at) * others;
+  }
 };
 
 // The gain if pairs that cost `paid` become pairs of another cost.
@@ -115,8 +119,9 @@ __device__ Best<Cost> best_without(const Side<Cost>& own, const Side<Cost>& othe
   return {max(saving_without(own, other, vertex), Number<Cost>(0)), -1};
 }
 
-// Section V.A: a thread a vertex, all data in global memory. The costs are read from the other
-// side's matrix, so that neighbouring threads read neighbouring costs.
+// Section V.A: a thread a vertex, all data in global memory. The paper does not say how its matrix
+// is laid out. Here the costs are read from the other side's matrix, so that neighbouring threads
+// read neighbouring costs.
 template <typename Cost>
 __device__ void evaluate_by_thread(const Side<Cost>& own, const Side<Cost>& other, const int* list,
                                    int size, const Evaluation<Cost>& evaluation) {
@@ -146,54 +151,46 @@ __device__ void evaluate_by_thread(const Side<Cost>& own, const Side<Cost>& othe
   }
 }
 
-// Section V.B: a thread an exchange, in blocks of 16 × 16. The data that the threads of a tile
-// share is in shared memory. The paper stores all differences in a matrix, from which a second
-// kernel takes the best of each row. Here a block goes through several tiles of the same vertices
-// and stores the best exchange that it saw.
+// Section V.B: a thread an exchange, in blocks of 16 × 16, with what a tile's threads share in shared
+// memory. Each thread stores its difference in a matrix. Then a thread for each row of that matrix
+// takes the best: the paper's second kernel, here behind a barrier.
 template <typename Cost>
 __device__ void evaluate_by_tile(const Side<Cost>& own, const Side<Cost>& other, const int* list,
                                  int size, const Evaluation<Cost>& evaluation) {
-  __shared__ Number<Cost> tile_paid[kTile];
-  __shared__ int tile_mate[kTile];
-  const int bands = (size + kTile - 1) / kTile;
-  const int tiles = (own.others + kTile - 1) / kTile;
-  const int shares = max(1, min(tiles, static_cast<int>(gridDim.x) / max(bands, 1)));
-  const int x = threadIdx.x % kTile;
-  for (int work = blockIdx.x; work < bands * shares; work += gridDim.x) {
-    const int at = work / shares * kTile + threadIdx.x / kTile;
-    const int vertex = at < size ? list[at] : -1;
-    const int mate = vertex < 0 ? -1 : own.mate[vertex];
-    const Number<Cost> paid = vertex < 0 ? 0 : own.paid[vertex];
-    Best<Cost> best = {0, -1};
-    if (vertex >= 0) best = best_without(own, other, vertex);
-    for (int tile = work % shares; tile < tiles; tile += shares) {
-      const int wanted = tile * kTile + x;
-      __syncthreads();
-      if (threadIdx.x < kTile && wanted < own.others) {
-        tile_paid[x] = other.paid[wanted];
-        tile_mate[x] = other.mate[wanted];
-      }
-      __syncthreads();
-      if (vertex < 0 || wanted >= own.others) continue;
-      const Number<Cost> cost = own.cost(vertex, wanted);
-      const Number<Cost> together = own.cost(max(tile_mate[x], 0), max(mate, 0));
-      const Number<Cost> rest = rest_of(own, other, mate, tile_mate[x], together);
-      best.offer(saving<Cost>(paid, tile_paid[x], cost, rest), wanted);
+  __shared__ int tile_vertex[kTile], tile_mate[kTile], tile_loser[kTile];
+  __shared__ Number<Cost> tile_paid[kTile], tile_also_paid[kTile];
+  const long long bands = (size + kTile - 1) / kTile, tiles = (own.others + kTile - 1) / kTile;
+  const int x = threadIdx.x % kTile, y = threadIdx.x / kTile;
+  for (long long tile = blockIdx.x; tile < bands * tiles; tile += gridDim.x) {
+    const int at = static_cast<int>(tile / tiles) * kTile + y;
+    const int wanted = static_cast<int>(tile % tiles) * kTile + x;
+    __syncthreads();
+    if (x == 0 && at < size) {
+      const int vertex = list[at];
+      tile_vertex[y] = vertex;
+      tile_mate[y] = own.mate[vertex];
+      tile_paid[y] = own.paid[vertex];
     }
-    best.share_among(kTile);
-    if (x == 0 && vertex >= 0) {
-      evaluation.gain[work % shares * size + at] = best.gain;
-      evaluation.choice[work % shares * size + at] = best.choice;
+    if (y == 0 && wanted < own.others) {
+      tile_loser[x] = other.mate[wanted];
+      tile_also_paid[x] = other.paid[wanted];
     }
+    __syncthreads();
+    if (at >= size || wanted >= own.others) continue;
+    const Number<Cost> cost = own.cost(tile_vertex[y], wanted);
+    const Number<Cost> together = own.cost(max(tile_loser[x], 0), max(tile_mate[y], 0));
+    const Number<Cost> rest = rest_of(own, other, tile_mate[y], tile_loser[x], together);
+    evaluation.difference(at, own.others)[wanted] =
+        saving<Cost>(tile_paid[y], tile_also_paid[x], cost, rest);
   }
   grid_barrier(evaluation.barrier);
   for (int at = thread_index(); at < size; at += thread_count()) {
-    Best<Cost> best = {evaluation.gain[at], evaluation.choice[at]};
-    for (int share = 1; share < shares; ++share) {
-      best.offer(evaluation.gain[share * size + at], evaluation.choice[share * size + at]);
-    }
+    const Number<Cost>* const difference = evaluation.difference(at, own.others);
+    Best<Cost> best = best_without(own, other, list[at]);
+    for (int wanted = 0; wanted < own.others; ++wanted) best.offer(difference[wanted], wanted);
     best.write(own, other, list[at], evaluation);
   }
+  grid_barrier(evaluation.barrier);  // the other side's differences come into the same matrix
 }
 
 template <typename Cost>
@@ -220,7 +217,7 @@ __device__ void copy_to_block(const Cost* from, int length, Cost* to) {
   }
 }
 
-// A block a vertex. All its exchanges give the losers the same mate. The block copies that mate's
+// Not in the paper: a block a vertex. All its exchanges give the losers the same mate. The block copies that mate's
 // costs into shared memory as a whole, if they fit. So all reads from global memory are of
 // neighbours.
 template <typename Cost>

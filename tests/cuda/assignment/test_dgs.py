@@ -202,14 +202,16 @@ def test_only_listed_vertices_are_evaluated(form):
 
 
 @FORMS
-def test_a_row_serves_its_column(form):
-    """Columns that were not evaluated know the exchanges of their rows."""
+def test_agents_and_jobs_agree_on_what_is_best(form):
+    """Columns know the exchanges of their rows, whether they were evaluated or not."""
     rng = np.random.default_rng(8)
     matrix = rng.random((120, 120))
     row_to_col = rng.permutation(120)
     problem = problem_on_device(matrix)
     col_to_row = put_mates(problem, row_to_col)
-    evaluator_for(problem, form, serves_mates=True).all()
+    evaluator = evaluator_for(problem, form, serves_mates=True)
+    assert evaluator.serves_mates == (form == "block")
+    evaluator.all()
     savings, _ = all_savings(matrix, row_to_col)
     gain, choice = problem.cols.gain.get(), problem.cols.choice.get()
     np.testing.assert_allclose(gain, best_savings(matrix, row_to_col)[1])
@@ -217,6 +219,42 @@ def test_a_row_serves_its_column(form):
     assert found.size > 100
     np.testing.assert_allclose(savings[choice[found], found], gain[found])
     assert (choice[found] != col_to_row[found]).all()
+
+
+@FORMS
+def test_the_papers_forms_evaluate_jobs_and_ours_does_not(form):
+    """Only where exchanges are equal does it show: a job's first agent, or its agent's choice."""
+    row_to_col = np.random.default_rng(1).permutation(50)
+    matrix = np.ones((50, 50))
+    matrix[np.arange(50), row_to_col] = 9
+    problem = problem_on_device(matrix)
+    owner = put_mates(problem, row_to_col)
+    evaluator_for(problem, form, serves_mates=True).all()
+    first = np.where(owner == 0, 1, 0)
+    served = np.where(row_to_col == 0, owner[1], owner[0])[owner]
+    assert not (first == served).all()
+    expected = served if form == "block" else first
+    assert problem.cols.choice.get().tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize("form", ["global", "shared"])
+@pytest.mark.parametrize("shape", [(40, 40), (33, 47)])
+def test_evaluations_are_the_references_number_by_number(shape, form):
+    from gpumatch.reference import roverso2010 as reference
+    from gpumatch.reference.interleaving import Grid
+
+    rng = np.random.default_rng(shape)
+    matrix = rng.random(shape)
+    row_to_col = rng.permutation(shape[1])[: shape[0]].astype(np.int32)
+    problem = problem_on_device(matrix)
+    col_to_row = put_mates(problem, row_to_col)
+    evaluator_for(problem, form, serves_mates=True).all()
+    state = reference._State(matrix, row_to_col, col_to_row, form)
+    state.evaluate_all(Grid("mt", 0))
+    for side, differences in ((problem.rows, state.agents), (problem.cols, state.jobs)):
+        gains = differences.gain > 0
+        assert (side.gain.get() == differences.gain).all()
+        assert (side.choice.get() == differences.choice)[gains].all()
 
 
 @FORMS
@@ -282,6 +320,43 @@ def test_parallel_switching_is_the_references(seed, shape, form):
     assert (a.row_to_col == b.row_to_col).all()
     for one, other in zip(a.stats["trace"], b.stats["trace"], strict=True):
         assert (one["exchanges"], one["steps"]) == (other["exchanges"], other["steps"])
+
+
+@FORMS
+@pytest.mark.parametrize("shape", [(30, 30), (30, 38)])
+def test_every_round_of_switching_is_the_references(shape, form, monkeypatch):
+    """The same mates after each round, and the same gains for the next."""
+    from gpumatch.cuda.assignment import dgs
+    from gpumatch.reference import roverso2010 as reference
+    from gpumatch.reference.interleaving import Grid
+
+    monkeypatch.setattr(dgs, "ROUNDS_A_LAUNCH", 1)
+    rng = np.random.default_rng(shape)
+    matrix = rng.random(shape)
+    row_to_col = rng.permutation(shape[1])[: shape[0]].astype(np.int32)
+    problem = problem_on_device(matrix)
+    col_to_row = put_mates(problem, row_to_col)
+    evaluator = evaluator_for(problem, form, serves_mates=True)
+    evaluator.all()
+    state = reference._State(matrix, row_to_col, col_to_row, "global")
+    state.evaluate_all(Grid("mt", 0))
+    rounds = reference.switch_in_parallel(state, Grid("mt", 0))
+    made = []
+
+    class Compare:
+        def tick(self, _):
+            made.append(next(rounds, 0))
+            assert (problem.rows.mate.get() == state.mates[0]).all()
+            assert (problem.cols.mate.get() == state.mates[1]).all()
+            assert (problem.rows.gain.get() == state.agents.gain).all()
+            assert (problem.cols.gain.get() == state.jobs.gain).all()
+            return False
+
+    switching = dgs._Switching(problem, evaluator)
+    assert switching.finish(Compare(), shape[0])
+    assert len(made) > 4
+    assert made[-1] == 0
+    assert sum(made) == switching.made
 
 
 @FORMS
@@ -490,6 +565,23 @@ def test_costs_on_the_device_stay_there(switching):
     assert isinstance(a.row_to_col, cp.ndarray)
     assert (a.row_to_col.get() == b.row_to_col).all()
     assert a.objective == b.objective
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int32"])
+def test_the_matrix_of_differences_must_fit(dtype):
+    import cupy as cp
+
+    matrix = costs.make("uniform_integer", 1000).astype(dtype)
+    problem = problem_on_device(matrix)
+    pool = cp.get_default_memory_pool()
+    pool.free_all_blocks()
+    try:
+        pool.set_limit(pool.used_bytes() + 6_000_000)
+        with pytest.raises(MemoryError, match="the matrix of differences needs 8000000 bytes"):
+            evaluator_for(problem, "shared")
+        evaluator_for(problem, "block")
+    finally:
+        pool.set_limit(0)
 
 
 def test_runs_are_alike():
