@@ -121,15 +121,16 @@ def contenders(device: str, threads: int) -> list[Contender]:
 
 
 def _on_gpu(backend: str) -> Iterator[Search]:
-    """The paper's eight, and the two of them that a queue can drive."""
+    """The paper's eight; two of them driven by a queue, and with the paper's host loop."""
     for algorithm in GPU_ALGORITHMS:
         for launch in ("ct", "mt"):
             options = {"launch": launch}
             yield Search(f"{algorithm} {launch}", algorithm, backend, options=options)
     if backend == "cuda":
         for algorithm in ("apfb-gpubfs-wr", "apsb-gpubfs-wr"):
-            options = {"launch": "ct", "frontier": "queue"}
-            yield Search(f"{algorithm} ct queue", algorithm, backend, options=options)
+            for more, value in (("frontier", "queue"), ("host_loop", "level")):
+                options = {"launch": "ct", more: value}
+                yield Search(f"{algorithm} ct {value}", algorithm, backend, options=options)
 
 
 # -- graphs --------------------------------------------------------------------------------------
