@@ -17,6 +17,7 @@ from gpumatch.control import Callback, Control, with_interrupts_result
 from gpumatch.costs import Costs, as_costs
 from gpumatch.homes import count_matched
 from gpumatch.initial import initial_pairs
+from gpumatch.pairs import Pairs
 from gpumatch.sums import summands
 
 __all__ = ["Assignment", "InfeasibleError", "assign"]
@@ -144,7 +145,7 @@ def assign(
     return _result(given, goal, problem, solution, proven, stats, control)
 
 
-class Assignment:
+class Assignment(Pairs):
     """An assignment of rows to columns, with what is needed to prove it optimal.
 
     Attributes
@@ -153,6 +154,12 @@ class Assignment:
         The assigned pairs, by row.
     row_to_col, col_to_row : int32 arrays of length nrows, ncols
         The column of each row and the row of each column, -1 for none.
+    unmatched_rows, unmatched_cols : int64 arrays
+        The rows and columns in no pair.
+    size : int
+        Number of pairs.
+    pair_costs : int64 or float64 array of length size
+        What each pair costs, by row.
     objective : int or float
         Total cost of the pairs; a Python int for integer costs.
     row_dual, col_dual : int64 or float64 arrays of length nrows, ncols
@@ -176,6 +183,7 @@ class Assignment:
         row_dual: Any,
         col_dual: Any,
         *,
+        pair_costs: Any,
         objective: float,
         gap: float,
         proven: bool,
@@ -185,19 +193,12 @@ class Assignment:
         cover: tuple[Any, Any] | None = None,
         stats: dict[str, Any] | None = None,
     ) -> None:
-        self.row_to_col, self.col_to_row = row_to_col, col_to_row
-        self.row_dual, self.col_dual = row_dual, col_dual
-        self.row_ind = (row_to_col >= 0).nonzero()[0]
-        self.col_ind = row_to_col[self.row_ind].astype(np.int64)
+        super().__init__(row_to_col, col_to_row)
+        self.row_dual, self.col_dual, self.pair_costs = row_dual, col_dual, pair_costs
         self.objective, self.gap, self.proven = objective, gap, proven
         self.maximize, self.cardinality, self.cost_limit = maximize, cardinality, cost_limit
         self.stats = {} if stats is None else stats
         self._cover = cover
-
-    @property
-    def size(self) -> int:
-        """Number of assigned pairs."""
-        return int(self.row_ind.size)
 
     def __len__(self) -> int:
         return self.size
@@ -286,7 +287,9 @@ def _result(
     """The Assignment with the caller's rows, columns, signs and kind of arrays."""
     rows = (solution.row_to_col >= 0).nonzero()[0]
     size = int(rows.size)
-    paid = summands(problem.at(rows, solution.row_to_col[rows]))
+    cols = solution.row_to_col[rows]
+    costs = problem.at(rows, cols)
+    paid = summands(costs)
     limit = 0 if goal.limit is None else goal.limit
     if goal.limit is not None:
         solution.row_dual -= solution.row_dual.dtype.type(limit)
@@ -299,13 +302,16 @@ def _result(
     if not is_bounded:
         solution.cover = None
     sign = -1 if goal.maximize else 1
-    seen = solution.transpose() if goal.transposed else solution
+    seen = solution
+    if goal.transposed:
+        seen, costs = solution.transpose(), costs[cols.argsort()]
     array = functools.partial(array_of, given.xp)
     return Assignment(
         array(seen.row_to_col),
         array(seen.col_to_row),
         array(seen.row_dual * sign),
         array(seen.col_dual * sign),
+        pair_costs=array(costs.astype(solution.row_dual.dtype) * sign),
         objective=sign * add(paid),
         gap=gap,
         proven=proven or gap == 0,

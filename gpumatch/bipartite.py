@@ -21,14 +21,16 @@ import numpy as np
 from gpumatch.arrays import (
     any_true,
     array_module,
+    array_of,
     as_array,
     exactly,
     index_array,
     is_instance,
     is_sparse,
 )
-from gpumatch.homes import csr_for
-from gpumatch.interop.networkx import labelled_edges
+from gpumatch.homes import csr_for, require_device_memory
+from gpumatch.interop.networkx import LabelledEdges, labelled_edges, networkx_graph
+from gpumatch.interop.sparse import csr_of
 from gpumatch.interop.torch import csr_pattern, is_sparse_csr
 
 Csr = tuple[Any, Any]  # (indptr, indices)
@@ -264,6 +266,82 @@ class BipartiteGraph:
         """The graph with rows and columns exchanged; shares the arrays."""
         labels = self.col_labels, self.row_labels
         return self._from_parts(_Parts(self.shape[::-1], self._cols, self._rows, *labels))
+
+    # -- ways out --------------------------------------------------------------------------------
+
+    def to_csr(self, dtype: Any = np.float64, copy: bool = False) -> Any:
+        """The graph as a sparse matrix, with a one for each edge.
+
+        Parameters
+        ----------
+        dtype : dtype
+            Of the ones. cupyx has bool, float32, float64, complex64 and complex128 only.
+        copy : bool
+            Whether the matrix gets indices of its own. By default it shares those of the graph:
+            then change its data as you like, but not which entries are stored, as
+            `eliminate_zeros` does.
+
+        Returns
+        -------
+        scipy.sparse.csr_array or cupyx.scipy.sparse.csr_matrix
+            Where the graph is. The edges of each row are in the order of their columns. Indices
+            are int32, or int64 from 2**31 edges on.
+
+        Raises
+        ------
+        TypeError
+            If `dtype` is not boolean or numeric.
+        ValueError
+            If the installed cupyx has no matrices of that type or size.
+        MemoryError
+            If the device has no room for the ones.
+
+        Examples
+        --------
+        >>> from gpumatch import BipartiteGraph
+        >>> graph = BipartiteGraph.from_edges([0, 1, 1], [2, 0, 2])
+        >>> graph.to_csr().toarray()
+        array([[0., 0., 1.],
+               [1., 0., 1.]])
+        """
+        dtype = np.dtype(dtype)
+        if dtype.kind not in "biufc":
+            raise TypeError(f"dtype must be boolean or numeric; got {dtype}")
+        indptr, indices = self._row_arrays()
+        if self.on_device:
+            copied = copy or indptr.dtype != indices.dtype
+            nbytes = self.nnz * (dtype.itemsize + copied * indptr.dtype.itemsize)
+            require_device_memory(nbytes, "the matrix of the graph")
+        if copy:
+            indptr, indices = indptr.copy(), indices.copy()
+        return csr_of(self.xp.ones(self.nnz, dtype), indices, indptr, self.shape)
+
+    def to_networkx(self) -> Any:
+        """The graph as a networkx graph, on the host.
+
+        Returns
+        -------
+        networkx.Graph
+            Its nodes are the labels; those of a graph without labels are 0, 1, … for the rows,
+            and the columns count on from there, as networkx numbers the nodes of a matrix. Rows
+            have the attribute ``bipartite=0``, columns ``bipartite=1``. Attributes of the graph
+            that this one was made from are not kept.
+
+        Examples
+        --------
+        >>> from gpumatch import BipartiteGraph
+        >>> G = BipartiteGraph.from_edges([0, 0, 1], [1, 2, 1]).to_networkx()
+        >>> G.nodes(data="bipartite")
+        NodeDataView({0: 0, 1: 0, 2: 1, 3: 1, 4: 1}, data='bipartite')
+        >>> list(G.edges())
+        [(0, 3), (0, 4), (1, 3)]
+        """
+        rows, cols = (array_of(np, end) for end in self.edges())
+        row_labels, col_labels = self.row_labels, self.col_labels
+        if row_labels is None or col_labels is None:
+            numbers: list[Hashable] = list(range(self.nrows + self.ncols))
+            row_labels, col_labels = numbers[: self.nrows], numbers[self.nrows :]
+        return networkx_graph(LabelledEdges(rows, cols, row_labels, col_labels))
 
     # -- inside ----------------------------------------------------------------------------------
 

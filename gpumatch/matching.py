@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import Any
 
+import numpy as np
+
 from gpumatch.arguments import checked_flag, checked_seed, checked_threads, refuse_unknown
-from gpumatch.arrays import array_of, first_true
+from gpumatch.arrays import array_of, first_true, index_array
 from gpumatch.backends import choose_matching
 from gpumatch.bipartite import BipartiteGraph, as_bipartite
 from gpumatch.contracts import MatchingTask
 from gpumatch.control import Callback, Control, with_interrupts_result
 from gpumatch.homes import count_matched, cover_for, no_mates
 from gpumatch.initial import initial_pairs
+from gpumatch.pairs import Pairs
 from gpumatch.registry import STARTS
 
 
@@ -134,7 +138,7 @@ def maximum_matching(
     return _result(given, mates, proven, stats, control)
 
 
-class Matching:
+class Matching(Pairs):
     """A matching of a bipartite graph, with what is needed to prove it maximum.
 
     Attributes
@@ -143,6 +147,10 @@ class Matching:
         The column of each row, -1 if the row is unmatched.
     col_to_row : int32 array, length ncols
         The row of each column, -1 if the column is unmatched.
+    row_ind, col_ind : int64 arrays
+        The matched pairs, by row.
+    unmatched_rows, unmatched_cols : int64 arrays
+        All others.
     size : int
         Number of matched edges.
     proven : bool
@@ -165,32 +173,15 @@ class Matching:
         proven: bool,
         stats: dict[str, Any],
     ) -> None:
-        self.row_to_col = row_to_col
-        self.col_to_row = col_to_row
-        self.size = count_matched(row_to_col)
+        super().__init__(row_to_col, col_to_row, (graph.row_labels, graph.col_labels))
         self.proven = proven
         self.stats = stats
         self._graph: BipartiteGraph | None = graph
-        self._labels = (graph.row_labels, graph.col_labels)
         self._cover: tuple[Any, Any] | None = None
 
     def __repr__(self) -> str:
         proof = "maximum" if self.proven else "not proven maximum"
         return f"Matching(size {self.size}, {proof}, {self.stats.get('algorithm')})"
-
-    def edges(self) -> Any:
-        """The matched edges, by row.
-
-        Returns
-        -------
-        int array of shape (size, 2), or list of node pairs for a networkx graph
-        """
-        rows = (self.row_to_col >= 0).nonzero()[0]
-        pairs = _stack(rows, self.row_to_col[rows])
-        row_labels, col_labels = self._labels
-        if row_labels is None or col_labels is None:
-            return pairs
-        return [(row_labels[r], col_labels[c]) for r, c in pairs.tolist()]
 
     def vertex_cover(self) -> tuple[Any, Any]:
         """Rows and columns of a minimum vertex cover: as many as matched edges (König).
@@ -198,7 +189,7 @@ class Matching:
         Returns
         -------
         rows, cols : int arrays
-            Every edge has its row in `rows` or its column in `cols`.
+            Every edge has its row in `rows` or its column in `cols`. `nodes` translates them.
 
         Raises
         ------
@@ -218,35 +209,42 @@ class Matching:
         Returns
         -------
         rows, cols : int arrays
-            No edge joins a row of `rows` to a column of `cols`.
+            No edge joins a row of `rows` to a column of `cols`. `nodes` translates them.
         """
         in_rows, in_cols = self._cover_marks()
         return (~in_rows).nonzero()[0], (~in_cols).nonzero()[0]
 
-    def row_permutation(self) -> Any:
-        """The order of rows that puts matched entries on the diagonal.
+    def nodes(self, rows: Any = (), cols: Any = ()) -> set[Hashable]:
+        """The networkx nodes that some rows and columns stand for.
+
+        Parameters
+        ----------
+        rows, cols : integer arrays
+            For example those of `vertex_cover` or `independent_set`, or `unmatched_rows`.
 
         Returns
         -------
-        p : int array, length nrows
-            ``A[p]`` has an entry at (c, c) for every matched column c < nrows. All rows that have
-            no such column fill the other places in their order.
+        set of nodes
+            As networkx's own functions return and take it.
+
+        Raises
+        ------
+        ValueError
+            If the graph has no labels because it was not made from a networkx graph; if there is
+            no such row or column.
 
         Examples
         --------
-        >>> import numpy as np, gpumatch as gm
-        >>> A = np.array([[0, 1, 0], [0, 0, 1], [1, 0, 0]])
-        >>> A[gm.maximum_matching(A).row_permutation()].diagonal().tolist()
-        [1, 1, 1]
+        >>> import networkx as nx, gpumatch as gm
+        >>> G = nx.Graph(["ax", "bx", "cx", "cy"])
+        >>> m = gm.maximum_matching(gm.BipartiteGraph.from_networkx(G, "abc"))
+        >>> sorted(m.nodes(*m.vertex_cover())), sorted(m.nodes(*m.independent_set()))
+        (['c', 'x'], ['a', 'b', 'y'])
         """
-        order = self.row_to_col.copy()
-        diagonal = min(self.row_to_col.size, self.col_to_row.size)
-        order[:diagonal] = self.col_to_row[:diagonal]
-        order[diagonal:] = -1
-        is_left = order < order.size
-        is_left[order[order >= 0]] = False
-        order[(order < 0).nonzero()[0]] = is_left.nonzero()[0]
-        return order
+        row_labels, col_labels = self._labels
+        if row_labels is None or col_labels is None:
+            raise ValueError("the graph has no labels: it was not made from a networkx graph")
+        return {*_labels_at(rows, row_labels, "rows"), *_labels_at(cols, col_labels, "cols")}
 
     def _cover_marks(self) -> tuple[Any, Any]:
         """The vertex cover as two bool arrays, found once."""
@@ -312,7 +310,10 @@ def _drop_half_pairs(mates: Any, partners: Any) -> None:
     mates[vertices[partners[mates[vertices]] != vertices]] = -1
 
 
-def _stack(rows: Any, cols: Any) -> Any:
-    pairs = rows.repeat(2).reshape(-1, 2)
-    pairs[:, 1] = cols
-    return pairs
+def _labels_at(numbers: Any, labels: list[Hashable], name: str) -> list[Hashable]:
+    """The labels of some rows or columns, checked."""
+    places = array_of(np, index_array(numbers, name))
+    stray = first_true((places < 0) | (places >= len(labels)))
+    if stray is not None:
+        raise ValueError(f"{name}: {places[stray]} lies outside [0, {len(labels)})")
+    return [labels[place] for place in places.tolist()]

@@ -27,7 +27,7 @@ FLOORS = [
     {"interop"},
     {"bipartite"},
     {"costs"},
-    {"certificates", "control", "devices", "initial", "io", "registry"},
+    {"certificates", "control", "devices", "initial", "io", "pairs", "registry"},
     {"arguments", "backends"},
     {"cardinality"},
     {"assignment", "matching"},

@@ -37,6 +37,18 @@ def labelled_edges(G: Any, row_nodes: Iterable[Hashable] | None) -> LabelledEdge
     return LabelledEdges(ends[:, 1], ~ends[:, 0], rows, cols)
 
 
+def networkx_graph(edges: LabelledEdges) -> Any:
+    """The networkx graph of these edges: what `labelled_edges` reads them and their order from."""
+    import networkx as nx
+
+    rows, cols, row_labels, col_labels = edges
+    G = nx.Graph()
+    G.add_nodes_from(row_labels, bipartite=0)
+    G.add_nodes_from(col_labels, bipartite=1)
+    G.add_edges_from((row_labels[r], col_labels[c]) for r, c in zip(rows.tolist(), cols.tolist()))
+    return G
+
+
 def _sides(G: Any, row_nodes: Iterable[Hashable] | None) -> tuple[list[Hashable], list[Hashable]]:
     if row_nodes is None:
         side = G.nodes(data="bipartite")

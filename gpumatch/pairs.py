@@ -1,0 +1,184 @@
+"""What every result has: pairs of rows and columns, in the forms that users want them in."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Hashable
+from typing import Any
+
+import numpy as np
+
+from gpumatch.arrays import array_module, array_of, as_array
+from gpumatch.homes import count_matched
+from gpumatch.interop.sparse import csr_of
+
+__all__ = ["Labels", "Pairs"]
+
+Labels = tuple[list[Hashable] | None, list[Hashable] | None]  # of the rows, of the columns
+
+
+class Pairs:
+    """Rows and columns in pairs, each in one at most.
+
+    Attributes
+    ----------
+    row_to_col, col_to_row : int32 arrays of length nrows, ncols
+        The column of each row and the row of each column, -1 for none.
+    size : int
+        Number of pairs.
+    """
+
+    def __init__(self, row_to_col: Any, col_to_row: Any, labels: Labels = (None, None)) -> None:
+        self.row_to_col, self.col_to_row = row_to_col, col_to_row
+        self.size = count_matched(row_to_col)
+        self._labels = labels
+
+    @functools.cached_property
+    def row_ind(self) -> Any:
+        """The rows of the pairs, in increasing order: an int64 array of length `size`."""
+        return (self.row_to_col >= 0).nonzero()[0]
+
+    @functools.cached_property
+    def col_ind(self) -> Any:
+        """The columns of the pairs, in the order of `row_ind`: an int64 array."""
+        return self.row_to_col[self.row_ind].astype(np.int64)
+
+    @property
+    def unmatched_rows(self) -> Any:
+        """The rows that are in no pair: an int64 array."""
+        return (self.row_to_col < 0).nonzero()[0]
+
+    @property
+    def unmatched_cols(self) -> Any:
+        """The columns that are in no pair: an int64 array."""
+        return (self.col_to_row < 0).nonzero()[0]
+
+    def edges(self) -> Any:
+        """The pairs, by row.
+
+        Returns
+        -------
+        int64 array of shape (size, 2), or list of pairs of nodes for a networkx graph
+        """
+        row_labels, col_labels = self._labels
+        if row_labels is None or col_labels is None:
+            pairs = self.row_ind.repeat(2).reshape(-1, 2)
+            pairs[:, 1] = self.col_ind
+            return pairs
+        ends = zip(self.row_ind.tolist(), self.col_ind.tolist())
+        return [(row_labels[r], col_labels[c]) for r, c in ends]
+
+    def to_dict(self) -> dict[Any, Any]:
+        """The pairs as a dict, in which unmatched rows and columns do not occur.
+
+        Returns
+        -------
+        dict
+            The column of each matched row. For a networkx graph, the mate of each matched node of
+            either side, as networkx's own functions return and take it.
+
+        Examples
+        --------
+        >>> import networkx as nx, gpumatch as gm
+        >>> gm.maximum_matching([[1, 1], [1, 0], [0, 0]]).to_dict()
+        {0: 1, 1: 0}
+        >>> graph = gm.BipartiteGraph.from_networkx(nx.Graph(["ax", "ay", "bx"]), "ab")
+        >>> gm.maximum_matching(graph).to_dict()
+        {'a': 'y', 'b': 'x', 'y': 'a', 'x': 'b'}
+        """
+        if self._labels == (None, None):
+            return dict(zip(self.row_ind.tolist(), self.col_ind.tolist()))
+        pairs = self.edges()
+        return {**dict(pairs), **{col: row for row, col in pairs}}
+
+    def to_matrix(self, values: Any = None) -> Any:
+        """The pairs as a sparse matrix of shape (nrows, ncols), with one entry for each.
+
+        Parameters
+        ----------
+        values : array of length size, optional
+            What the entries are, in the order of `row_ind`; by default ones of float64.
+
+        Returns
+        -------
+        scipy.sparse.csr_array or cupyx.scipy.sparse.csr_matrix
+            Where the pairs are. cupyx has no integer matrices; there, integers become float64.
+
+        Raises
+        ------
+        ValueError
+            If there is not one value for each pair.
+
+        Examples
+        --------
+        >>> import numpy as np, gpumatch as gm
+        >>> C = np.array([[4, 1, 3], [2, 0, 5]])
+        >>> a = gm.assign(C)
+        >>> a.to_matrix().toarray()
+        array([[0., 1., 0.],
+               [1., 0., 0.]])
+        >>> a.to_matrix(a.pair_costs).toarray()
+        array([[0, 1, 0],
+               [2, 0, 0]])
+        """
+        is_matched = self.row_to_col >= 0
+        xp = array_module(is_matched)
+        indptr = xp.zeros(is_matched.size + 1, np.int32)
+        xp.cumsum(is_matched, dtype=np.int32, out=indptr[1:])
+        data = xp.ones(self.size) if values is None else array_of(xp, as_array(values, "values"))
+        if data.shape != (self.size,):
+            raise ValueError(
+                f"values must be one for each of the {self.size} pairs; got shape {data.shape}"
+            )
+        if xp is not np and data.dtype.kind in "iu":
+            data = data.astype(np.float64)
+        shape = self.row_to_col.size, self.col_to_row.size
+        return csr_of(data, self.row_to_col[self.row_ind], indptr, shape)
+
+    def row_permutation(self) -> Any:
+        """The order of rows that puts matched entries on the diagonal.
+
+        Returns
+        -------
+        p : int array, length nrows
+            ``A[p]`` has an entry at (c, c) for every matched column c < nrows. All rows that have
+            no such column fill the other places in their order.
+
+        Examples
+        --------
+        >>> import numpy as np, gpumatch as gm
+        >>> A = np.array([[0, 1, 0], [0, 0, 1], [1, 0, 0]])
+        >>> A[gm.maximum_matching(A).row_permutation()].diagonal().tolist()
+        [1, 1, 1]
+        """
+        return _diagonal_order(self.row_to_col, self.col_to_row)
+
+    def col_permutation(self) -> Any:
+        """The order of columns that puts matched entries on the diagonal.
+
+        Returns
+        -------
+        q : int array, length ncols
+            ``A[:, q]`` has an entry at (r, r) for every matched row r < ncols. All columns that
+            have no such row fill the other places in their order.
+
+        Examples
+        --------
+        >>> import numpy as np, gpumatch as gm
+        >>> A = np.array([[0, 1, 0], [0, 0, 1], [1, 0, 0]])
+        >>> A[:, gm.maximum_matching(A).col_permutation()].diagonal().tolist()
+        [1, 1, 1]
+        """
+        return _diagonal_order(self.col_to_row, self.row_to_col)
+
+
+def _diagonal_order(mates: Any, partners: Any) -> Any:
+    """The vertices of one side, each at the place of its mate as far as there is such a place."""
+    order = mates.copy()
+    diagonal = min(mates.size, partners.size)
+    order[:diagonal] = partners[:diagonal]
+    order[diagonal:] = -1
+    is_left = order < order.size
+    is_left[order[order >= 0]] = False
+    order[(order < 0).nonzero()[0]] = is_left.nonzero()[0]
+    return order
