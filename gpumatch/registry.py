@@ -199,10 +199,10 @@ _ASSIGNMENT = (
         f"{_DATE}: alternating tree variant",
         {
             "cpu": Home(_CPU + "assignment.hungarian_tree:run", {"search": ("levels", "stack")}),
-            "cuda": Home(_CUDA + "assignment.hungarian:run_tree", only={"search": ("levels",)}),
+            "cuda": Home(_CUDA + "assignment.hungarian:run_tree", {"search": ("levels", "paper")}),
             "reference": Home(
                 _REFERENCE + "date2016:run",
-                only={"search": ("levels",)},
+                only={"search": ("levels", "paper")},
                 fixed={"algorithm": "hungarian-tree"},
             ),
         },

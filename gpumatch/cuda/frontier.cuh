@@ -214,8 +214,113 @@ __device__ void search_levels(Frontier frontier, Visitor visitor, int max_levels
   if (thread_index() == 0) state.level = level;
 }
 
-// Stream compaction, last step: items[] become the positions whose flag is set, in order. The
-// steps before it are the predicate (flags) and CUB's inclusive prefix sum of them (ends).
+// -- the other way round --------------------------------------------------------------------------
+
+// The packs of neighbouring vertices that each block has in pull().
+__device__ inline int packs_a_block(int packs) { return (packs + gridDim.x - 1) / gridDim.x; }
+
+// Expansion where every edge exists: all vertices of the other side look at the whole frontier, a
+// thread each. They come in packs of kWidth, as their data is loaded, and each block has some
+// neighbouring packs. The visitor has
+//   void enter(int vertex)         what to load before the look
+//   Sight look(int first, int packs)   by the block's threads together: packs from `first` on; each
+//                                  thread gets what there is for its vertex
+//   void visit(int vertex, Sight sight)
+template <int kWidth, typename Visitor>
+__device__ void pull(int packs, Visitor& visitor) {
+  const int self = threadIdx.x, at_once = static_cast<int>(blockDim.x) / kWidth;
+  const int share = packs_a_block(packs);
+  const int end = min(packs, static_cast<int>(blockIdx.x + 1) * share);
+  for (int first = blockIdx.x * share; first < end; first += at_once) {
+    const int some = min(at_once, end - first);
+    const int vertex = first * kWidth + self;
+    const bool has_vertex = self < some * kWidth;
+    if (has_vertex) visitor.enter(vertex);
+    const auto sight = visitor.look(first, some);
+    if (has_vertex) visitor.visit(vertex, sight);
+  }
+}
+
+// -- compaction -----------------------------------------------------------------------------------
+
+// What compact() needs of the grid.
+struct Compaction {
+  int* counts;  // a number a block
+  unsigned* barrier;
+};
+
+// A number that every block has: the sum of those before this block, and of all.
+struct Prefix {
+  int before;
+  int all;
+};
+
+// Prefix sum over the grid. There must be a grid barrier after numbers[] are written.
+__device__ inline Prefix prefix_over_grid(const int* numbers) {
+  __shared__ Prefix sums;
+  if (threadIdx.x == 0) sums = {0, 0};
+  __syncthreads();
+  Prefix own = {0, 0};
+  for (unsigned block = threadIdx.x; block < gridDim.x; block += blockDim.x) {
+    const int number = now(numbers[block]);
+    own.all += number;
+    if (block < blockIdx.x) own.before += number;
+  }
+  add_to(&sums.before, own.before);
+  add_to(&sums.all, own.all);
+  __syncthreads();
+  return sums;
+}
+
+// Where a thread's element comes among those of its block that are chosen, and how many these are.
+// A sum over the ballots of the warps. Called by all threads of the block.
+__device__ inline Prefix prefix_in_block(bool is_chosen) {
+  __shared__ int of_warp[kWarp];
+  const unsigned chosen = __ballot_sync(kWholeWarp, is_chosen);
+  __syncthreads();
+  if (lane_index() == 0) of_warp[threadIdx.x / kWarp] = __popc(chosen);
+  __syncthreads();
+  Prefix sums = {__popc(chosen & ((1u << lane_index()) - 1)), 0};
+  for (unsigned warp = 0; warp < blockDim.x / kWarp; ++warp) {
+    if (warp < threadIdx.x / kWarp) sums.before += of_warp[warp];
+    sums.all += of_warp[warp];
+  }
+  return sums;
+}
+
+// Stream compaction (Harris, Sengupta, GPU Gems 2, chapter 36): call put(place, i) for all i < count
+// that are relevant, with the places 0, 1, 2, .. in the order of i; return how many there are.
+//
+// Each block has a slice of the numbers. It counts what is relevant there; a prefix sum of the
+// counts gives the slice its first place, and ballots place each element in its slice. So a number
+// is asked twice, with a grid barrier between, and must be relevant both times or neither. Before
+// the next compaction, and before others read what was put, there must be another barrier.
+template <typename IsRelevant, typename Put>
+__device__ int compact(const Compaction& grid, int count, IsRelevant is_relevant, Put put) {
+  const unsigned share = (count + gridDim.x - 1) / gridDim.x;
+  const unsigned begin = min(blockIdx.x * share, static_cast<unsigned>(count));
+  const unsigned end = min(begin + share, static_cast<unsigned>(count));
+  int found = 0;
+  for (unsigned first = begin; first < end; first += blockDim.x) {
+    const unsigned i = first + threadIdx.x;
+    found += __syncthreads_count(i < end && is_relevant(static_cast<int>(i)));
+  }
+  if (threadIdx.x == 0) grid.counts[blockIdx.x] = found;
+  grid_barrier(grid.barrier);
+  const Prefix of_blocks = prefix_over_grid(grid.counts);
+  int place = of_blocks.before;
+  for (unsigned first = begin; found != 0 && first < end; first += blockDim.x) {
+    const unsigned i = first + threadIdx.x;
+    const bool is_chosen = i < end && is_relevant(static_cast<int>(i));
+    const Prefix own = prefix_in_block(is_chosen);
+    if (is_chosen) put(place + own.before, static_cast<int>(i));
+    place += own.all;
+  }
+  return of_blocks.all;
+}
+
+// Its last step where CUB has made the prefix sum: items[] become the positions whose flag is set,
+// in order, from the inclusive sum of the flags.
 __device__ inline void scatter_flagged(const int* ends, int length, int* items) {
   for (int i = thread_index(); i < length; i += thread_count()) {
     const int before = i == 0 ? 0 : ends[i - 1];

@@ -37,6 +37,37 @@ extern "C" __global__ void expand_once(const int* items, int size, int* out, int
   expand(whole_grid(), items, size, visitor);
 }
 
+extern "C" __global__ void compact_twice(const int* flags, int length, int* items, int* sizes,
+                                         int* counts, unsigned* barrier) {
+  const Compaction grid = {counts, barrier};
+  int size = compact(
+      grid, length, [&](int i) { return flags[i] != 0; },
+      [&](int place, int i) { items[place] = i; });
+  if (threadIdx.x == 0) sizes[blockIdx.x] = size;
+  grid_barrier(barrier);
+  size = compact(
+      grid, size, [&](int k) { return items[k] % 2 == 0; },
+      [&](int place, int k) { items[length + place] = items[k]; });
+  if (thread_index() == 0) sizes[gridDim.x] = size;
+}
+
+// Each vertex of a pack of 4 gets 1,000 times its block's packs, plus the first of them.
+struct Looking {
+  int* entered;
+  int* looked;
+  __device__ void enter(int vertex) const { atomicAdd(entered + vertex, 1); }
+  __device__ int look(int first, int packs) const {
+    __syncthreads();
+    return 1000 * packs + first;
+  }
+  __device__ void visit(int vertex, int sight) const { atomicAdd(looked + vertex, sight); }
+};
+
+extern "C" __global__ void pull_once(int packs, int* entered, int* looked) {
+  Looking visitor = {entered, looked};
+  pull<4>(packs, visitor);
+}
+
 extern "C" __global__ void push_flagged(const int* flags, int length, int* out, int* out_size) {
   for (int i = thread_index(); i < length; i += thread_count()) {
     if (flags[i]) push(Queue<int>{out, out_size}, i);
@@ -143,6 +174,43 @@ def test_expand_visits_every_neighbour_once(kernels, size):
     assert np.array_equal(visits.get(), np.bincount(met, minlength=ncols))
     pushed = out.get()[: int(out_size[0])]
     assert np.array_equal(np.sort(pushed), np.sort(met[met % 2 == 0]))
+
+
+@pytest.mark.parametrize("blocks", [1, 3, 132, 256])
+@pytest.mark.parametrize("length", [0, 1, 255, 256, 257, 100_001])
+@pytest.mark.parametrize("share", [0.0, 0.01, 0.5, 1.0])
+def test_compaction_keeps_what_is_relevant_in_order(kernels, share, length, blocks):
+    """And again what is even of it; every block hears the size."""
+    import cupy as cp
+
+    flags = np.random.default_rng(length).random(length) < share
+    items, sizes = cp.full(2 * length, -1, cp.int32), cp.full(blocks + 1, -1, cp.int32)
+    counts, barrier = cp.full(blocks, -1, cp.int32), cp.zeros(1, cp.uint32)
+    kernels.get_function("compact_twice")(
+        (blocks,),
+        (module.BLOCK,),
+        (cp.asarray(flags.astype(np.int32)), np.int32(length), items, sizes, counts, barrier),
+    )
+    relevant = np.flatnonzero(flags)
+    even = relevant[relevant % 2 == 0]
+    assert sizes.get().tolist() == [relevant.size] * blocks + [even.size]
+    assert np.array_equal(items[: relevant.size].get(), relevant)
+    assert np.array_equal(items[length : length + even.size].get(), even)
+
+
+@pytest.mark.parametrize("packs", [0, 1, 63, 64, 1_000, 70_001])
+def test_pull_lets_every_vertex_look_once(kernels, packs):
+    import cupy as cp
+
+    entered, looked = cp.zeros((2, 4 * packs), cp.int32)
+    kernels.get_function("pull_once")((7,), (module.BLOCK,), (np.int32(packs), entered, looked))
+    share = -(-packs // 7)
+    place = np.arange(packs)
+    begin = place // max(share, 1) * share
+    first = begin + (place - begin) // 64 * 64
+    some = np.minimum(64, np.minimum(begin + share, packs) - first)
+    assert (entered == 1).all()
+    assert np.array_equal(looked.get(), np.repeat(1_000 * some + first, 4))
 
 
 @pytest.mark.parametrize("share", [0.0, 0.01, 0.5, 1.0])

@@ -61,15 +61,20 @@ MATRICES = {
 
 @pytest.mark.parametrize("name", MATRICES)
 @pytest.mark.parametrize(
-    "algorithm", ["hungarian-classical", "hungarian-tree", "auction", "engine"]
+    ("algorithm", "options"),
+    [
+        ("hungarian-classical", [{}]),
+        ("hungarian-tree", [{"search": "levels"}, {"search": "paper"}]),
+        ("auction", [{"convergence": "counter"}, {"convergence": "reduction"}]),
+        ("engine", [{}]),
+    ],
 )
-def test_assignments(algorithm, name, monkeypatch):
+def test_assignments(algorithm, options, name, monkeypatch):
     from gpumatch.cuda.assignment import hungarian
 
     monkeypatch.setattr(hungarian, "_EDGES_A_ROW", 4)  # the classical variant runs out of room
-    for convergence in ["counter", "reduction"] if algorithm == "auction" else [None]:
-        options = {} if convergence is None else {"convergence": convergence}
-        a = gm.assign(MATRICES[name], algorithm=algorithm, backend="cuda", **options)
+    for option in options:
+        a = gm.assign(MATRICES[name], algorithm=algorithm, backend="cuda", **option)
         gm.verify(MATRICES[name], a)
         assert a.proven
 

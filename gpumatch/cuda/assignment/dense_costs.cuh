@@ -103,6 +103,74 @@ __device__ void lower_to_members(const Problem<Cost>& p, const Member* members, 
   }
 }
 
+// A frontier, as each thread sees it.
+struct Rows {
+  const Member* items;
+  int size;
+  Member own;  // items[threadIdx.x], if there is one: read early
+};
+
+// A row of the frontier, and how far a column is from it but for the column's dual.
+struct Near {
+  long long reach;
+  int row;
+};
+
+// The least reach of the frontier in a column of the block's slice, a column a thread; of several
+// rows that have it, the one with the lowest number if the frontier is in order. The block's threads
+// share out the rows, then combine their results.
+template <typename Cost, bool kAligned>
+__device__ Near nearest_member(const Problem<Cost>& p, const Rows& frontier, int first,
+                               int packs) {
+  constexpr int kWidth = Pack<Cost, kAligned>::kWidth;
+  __shared__ long long reaches[kWidth][kBlock];
+  __shared__ int rows[kWidth][kBlock];
+  __shared__ Member members[kBlock];
+  const int self = threadIdx.x, pack = self % packs, share = self / packs;
+  const int shares = min((frontier.size + kRowsAtOnce - 1) / kRowsAtOnce, kBlock / packs);
+  long long least[kWidth];
+  int nearest[kWidth];
+#pragma unroll
+  for (int w = 0; w < kWidth; ++w) {
+    least[w] = kNever;
+    nearest[w] = -1;
+  }
+  for (int begin = 0; begin < frontier.size; begin += kBlock) {
+    const int count = min(kBlock, frontier.size - begin);
+    __syncthreads();
+    if (self < count) members[self] = begin == 0 ? frontier.own : frontier.items[begin + self];
+    __syncthreads();
+    if (share < shares) {
+      lower_to_members<Cost, kAligned>(p, members, count, share, shares, first + pack, least,
+                                       nearest);
+    }
+  }
+#pragma unroll
+  for (int w = 0; w < kWidth; ++w) {
+    reaches[w][self] = least[w];
+    rows[w][self] = nearest[w];
+  }
+  for (int left = shares; left > 1;) {
+    const int half = (left + 1) / 2;
+    __syncthreads();
+    if (share + half < left) {
+#pragma unroll
+      for (int w = 0; w < kWidth; ++w) {
+        const long long other = reaches[w][self + half * packs];
+        const int its = rows[w][self + half * packs];
+        if (other > reaches[w][self]) continue;
+        if (other == reaches[w][self] && its >= rows[w][self]) continue;
+        reaches[w][self] = other;
+        rows[w][self] = its;
+      }
+    }
+    left = half;
+  }
+  __syncthreads();
+  const int w = self % kWidth, at = self / kWidth;
+  return {reaches[w][at], rows[w][at]};
+}
+
 // The least number of all threads of the grid, put into *total.
 __device__ inline void lower_to_least(long long* total, long long number) {
   __shared__ long long of_warp[kBlock / kWarp];

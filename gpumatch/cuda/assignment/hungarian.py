@@ -1,8 +1,9 @@
 """The Hungarian algorithm on the GPU: Date and Nagi's classical and alternating tree variants.
 
 K. Date, R. Nagi, "GPU-accelerated Hungarian algorithms for the Linear Assignment Problem", Parallel
-Computing 57, 2016. hungarian_classical.cu and hungarian_tree.cu say how they work. Here are the
-initial reduction, the launches, and the conversion of costs and duals.
+Computing 57, 2016. hungarian_classical.cu, hungarian_tree_paper.cu (the paper's trees) and
+hungarian_tree.cu (ours) say how they work. Here are the initial reduction, the launches, and the
+conversion of costs and duals.
 
 The kernels count in 64-bit integers, so that tight edges have slack 0 exactly. Integer costs are
 used as they are. Others become multiples of a power of two, with about 2**57 units to the largest.
@@ -10,8 +11,9 @@ That is finer than float64 itself near the largest cost. With forbidden pairs, d
 bound that they have without. Then the search begins again, with units and an order of its steps
 that suit any duals.
 
-Device memory in addition to the costs: 80 bytes a row and 44 a column with the tree variant; 56 a
-row and 24 a column with the classical one, and 4 for each edge that its adjacency has room for.
+Device memory in addition to the costs: 80 bytes a row and 44 a column with our trees, 41 and 33 with
+the paper's; 56 a row and 24 a column with the classical variant, and 4 for each edge that its
+adjacency has room for.
 """
 
 from __future__ import annotations
@@ -55,13 +57,20 @@ TREE = Source(
     structs=("State", "Member", "Problem<{Cost}>", "Trees", "Slacks", "Level", "Search"),
     cooperative=True,
 )
+TREE_PAPER = Source(
+    "assignment/hungarian_tree_paper.cu",
+    ("hungarian_tree_paper<{Cost}, false>", "hungarian_tree_paper<{Cost}, true>"),
+    {"Cost": COSTS},
+    structs=("State", "Member", "Problem<{Cost}>", "Trees", "Slacks"),
+    cooperative=True,
+)
 
 _STEPS_A_LAUNCH = 256  # the host looks in between: progress, time limit, Ctrl-C
 _TRACE = TREE.constant("kTraceLength"), TREE.constant("kTraceWidth")
 _BLOCK = TREE.constant("kBlock")
 _FAR = np.uint64(2**64 - 1)  # kFar in hungarian_tree.cu
 _NEVER = np.int64(TREE.constant("kNever"))  # forbids a pair among integers
-# Stages that the host knows, which both variants number alike.
+# Stages that the host knows, which all kernels number alike.
 _CHECK, _DONE, _FULL, _TOO_FINE = map(TREE.constant, ("kCheck", "kDone", "kFull", "kTooFine"))
 _AT_NEAREST_LEAF, _AT_SECOND_LEAF, _ANYWHERE = map(
     TREE.constant, ("kAtNearestLeaf", "kAtSecondLeaf", "kAnywhere")
@@ -94,12 +103,17 @@ def run_classical(task: AssignmentTask) -> bool:
     return _run(_Classical, task)
 
 
-def run_tree(task: AssignmentTask, *, patience: Patience | None = None) -> bool:
-    """The same by alternating trees and column slacks, in the one order that the GPU has.
+def run_tree(
+    task: AssignmentTask, *, search: str = "levels", patience: Patience | None = None
+) -> bool:
+    """The same by alternating trees and column slacks.
 
-    When its `patience` is over, a search ends as if it were stopped.
+    ``search="levels"`` takes in a range of slacks at each level, and goes on past the nearest leaf;
+    ``search="paper"`` does what the paper does. When its `patience` is over, a search ends as if it
+    were stopped.
     """
-    return _run(_Tree, task, patience)
+    kind = {"levels": _Tree, "paper": _PaperTree}[search]
+    return _run(kind, task, patience)
 
 
 def _run(kind: type[_Search], task: AssignmentTask, patience: Patience | None = None) -> bool:
@@ -337,6 +351,7 @@ class _Search(ABC):
         self.cols = cp.empty((2, ncols), np.int32)
         self.members = _members(self.kernels, nrows)
         self.leaves = cp.empty(nrows + ncols, np.int32)
+        self.counts = cp.empty(self._kernel.blocks, np.int32)
         self.board = Board(self.kernels.struct("State"), _TRACE)
         self._trees = self.kernels.struct("Trees")(
             members=self.members,  # OUT, then IN
@@ -348,6 +363,7 @@ class _Search(ABC):
             state=self.board.state,  # IN, OUT
             trace=self.board.trace,  # OUT
             barrier=self.board.barrier,
+            counts=self.counts,
         )
         self._started_with = count_matched(problem.col_to_row)
         self.seen["matched"] = self._started_with
@@ -392,12 +408,23 @@ class _Search(ABC):
         return True
 
     def report(self, control: Control) -> None:
-        """Tell `control` of the iterations, and of the time that each part took."""
-        matched = self._started_with
+        """Tell `control` of the iterations, and of the time that each part took.
+
+        What is found before the first update of the duals is ``initial``, as in the paper's Table 2.
+        """
+        matched, is_initial = self._started_with, True
         records = self.board.records(int(self.seen["phase"]))
         for levels, found, updates, gained, scans in records:
             matched += gained
-            control.phase(levels=levels, scans=scans, found=found, matched=matched, updates=updates)
+            is_initial &= updates == 0
+            control.phase(
+                levels=levels,
+                scans=scans,
+                found=found,
+                initial=found if is_initial else 0,
+                matched=matched,
+                updates=updates,
+            )
         record_seconds(control, _PARTS, self.seen["spent"])
 
 
@@ -446,6 +473,28 @@ class _Tree(_Search):
             ending=self.ending,
             col_root=self.col_root,  # OUT, then IN
             first_leaf=self.first_leaf,
+        )
+
+
+class _PaperTree(_Search):
+    source = TREE_PAPER
+    kernel = "hungarian_tree_paper<{{Cost}}, {}>"
+
+    def __init__(self, problem: _Problem) -> None:
+        super().__init__(problem)
+        self.slack = cp.empty(problem.ncols, np.int64)
+        self.row_mark = cp.empty(problem.nrows, np.uint8)
+        self.col_mark = cp.empty(problem.ncols, np.uint8)
+
+    @staticmethod
+    def bytes_needed(nrows: int, ncols: int) -> int:
+        return _Search.bytes_needed(nrows, ncols) + nrows + 9 * ncols
+
+    def own_struct(self) -> np.ndarray:
+        return self.kernels.struct("Slacks")(
+            slack=self.slack,  # OUT, then IN
+            row_mark=self.row_mark,
+            col_mark=self.col_mark,
         )
 
 

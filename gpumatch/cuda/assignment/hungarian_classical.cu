@@ -15,7 +15,7 @@
 //                It is added to the duals of the trees' rows and subtracted from those of their
 //                columns. (Algorithm 8 prints half of it for all rows and columns. All slacks
 //                change by the same amounts, but here the duals of free columns stay 0.)
-//   kReverse, kAugment   Algorithms 5 and 6 (hungarian_paths.cuh)
+//   kAugment     Algorithms 5 and 6 (hungarian_paths.cuh)
 //
 // After a dual update only the trees' rows are compressed again. The slacks of other rows have not
 // changed, or have risen at columns that are in trees already. All rows follow when the search has
@@ -25,7 +25,6 @@
 // A launch makes a bounded number of steps and leaves its position in `State`, so that the host can
 // look in between. At each of these points the pairs are a matching, and tight.
 #include "assignment/hungarian_paths.cuh"
-#include "frontier.cuh"
 
 constexpr int kAlone = 256;         // a frontier that one block expands alone
 constexpr int kAloneLevels = 64;    // and for how many levels at a time
@@ -256,7 +255,7 @@ __global__ void __launch_bounds__(kBlock)
         if (frontier.size == 0) {
           members = next;
           leaves = now(state.found_leaves);
-          stage = leaves != 0 ? kReverse : kDualUpdate;
+          stage = leaves != 0 ? kAugment : kDualUpdate;
         } else if (frontier.size > kAlone) {
           expand(whole_grid(), t.members + frontier.base, frontier.size, visitor);
           ++tally.levels;
@@ -288,22 +287,15 @@ __global__ void __launch_bounds__(kBlock)
         ++tally.updates;
         grid_barrier(t.barrier);
         leaves = now(state.found_leaves);
-        stage = now(state.is_too_fine) != 0 ? kTooFine : leaves != 0 ? kReverse : kCompress;
+        stage = now(state.is_too_fine) != 0 ? kTooFine : leaves != 0 ? kAugment : kCompress;
         break;
       }
-      case kReverse:
-        reverse_pass(t, leaves);
-        part = kReverseAndAugmentation;
-        stage = kAugment;
-        grid_barrier(t.barrier);
-        break;
       case kAugment:
-        augmentation_pass(t, roots, p.row_to_col, p.col_to_row, phase, tally);
+        augment(p, t, leaves, phase, tally);
         tally = {0, 0, 0};
         part = kReverseAndAugmentation;
         ++phase;
         stage = kCheck;
-        grid_barrier(t.barrier);
         break;
     }
     if (is_first && stage != current) spend(state, part);

@@ -17,12 +17,13 @@
 #pragma once
 
 #include "assignment/dense_costs.cuh"
+#include "frontier.cuh"
 
 constexpr int kNone = -2;
 constexpr int kTraceLength = 4096;  // iterations recorded
 constexpr int kTraceWidth = 5;      // of each: levels, paths found, updates, rows matched, scans
 
-enum Stage { kCheck, kCompress, kForward, kDualUpdate, kReverse, kAugment, kDone, kFull, kTooFine };
+enum Stage { kCheck, kCompress, kForward, kDualUpdate, kAugment, kDone, kFull, kTooFine };
 enum Part { kCompression, kForwardPass, kReverseAndAugmentation, kDuals, kParts };
 
 // Of a phase so far.
@@ -62,6 +63,9 @@ struct Trees {
   State* state;
   int* trace;
   unsigned* barrier;
+  int* counts;  // for compaction, a number a block
+
+  __device__ Compaction compaction() const { return {counts, barrier}; }
 };
 
 // Count the time since the last call to a part.
@@ -87,31 +91,45 @@ __device__ inline void reverse_pass(const Trees& t, int leaves) {
   }
 }
 
-// Algorithm 6 for all roots that a path leads to, which ends a phase: it is recorded.
-__device__ inline void augmentation_pass(const Trees& t, int roots, int* row_to_col,
-                                         int* col_to_row, int phase, const Tally& tally) {
-  int found = 0, matched = 0;
-  for (int k = thread_index(); k < roots; k += thread_count()) {
-    int row = t.members[k].row;
+// Algorithm 6 for the roots that a path leads to.
+template <typename Cost>
+__device__ void augmentation_pass(const Problem<Cost>& p, const Trees& t, int paths, int* matched) {
+  int gained = 0;
+  for (int k = thread_index(); k < paths; k += thread_count()) {
+    int row = t.leaves[k];
     int col = t.row_next[row];
-    if (col == -1) continue;
-    ++found;
     while (row != -1 && col != kNone) {
-      row_to_col[row] = col;
-      col_to_row[col] = row;
+      p.row_to_col[row] = col;
+      p.col_to_row[col] = row;
       row = t.col_next[col];
       if (row != -1) col = t.row_next[row];
     }
-    if (col == kNone) row_to_col[row] = -1;
-    else ++matched;
+    if (col == kNone) p.row_to_col[row] = -1;
+    else ++gained;
   }
-  add_to(&t.state->matched, matched);
-  if (phase >= kTraceLength) return;
-  int* record = t.trace + kTraceWidth * phase;
-  add_to(record + 1, found);
-  add_to(record + 3, matched);
-  if (thread_index() != 0) return;
-  record[0] = tally.levels;
-  record[2] = tally.updates;
-  record[4] = tally.scans;
+  add_to(&t.state->matched, gained);
+  if (matched != nullptr) add_to(matched, gained);
+}
+
+// Augment along a path in each tree that has a leaf, which ends a phase: it is recorded. leaves[]
+// is F_rev, then F_aug.
+template <typename Cost>
+__device__ void augment(const Problem<Cost>& p, const Trees& t, int leaves, int phase,
+                        const Tally& tally) {
+  reverse_pass(t, leaves);
+  grid_barrier(t.barrier);
+  const int paths = compact(
+      t.compaction(), p.nrows,
+      [&](int i) { return p.row_to_col[i] == -1 && t.row_next[i] != -1; },
+      [&](int place, int i) { t.leaves[place] = i; });
+  grid_barrier(t.barrier);
+  int* record = phase < kTraceLength ? t.trace + kTraceWidth * phase : nullptr;
+  augmentation_pass(p, t, paths, record == nullptr ? nullptr : record + 3);
+  if (record != nullptr && thread_index() == 0) {
+    record[0] = tally.levels;
+    record[1] = paths;
+    record[2] = tally.updates;
+    record[4] = tally.scans;
+  }
+  grid_barrier(t.barrier);
 }

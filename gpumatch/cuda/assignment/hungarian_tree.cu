@@ -9,7 +9,7 @@
 //   kForward     Algorithm 4: the frontier's rows lower the columns' slacks; columns join the
 //                trees, and their mates the next frontier
 //   kDualUpdate  Algorithm 9, and the leaves are gathered
-//   kReverse, kAugment   Algorithms 5 and 6 (hungarian_paths.cuh)
+//   kAugment     Algorithms 5 and 6 (hungarian_paths.cuh)
 //
 // Algorithm 9 subtracts the least slack from all others after each level. Here it is added to one
 // number, the amount by which the duals have been raised in this search. A column's distance is its
@@ -90,18 +90,6 @@ struct Slacks {
   Distance* first_leaf; // of each root, the distance of its tree's nearest leaf, kFar if none
 };
 
-// A frontier, as each thread sees it.
-struct Rows {
-  const Member* items;
-  int size;
-  Member own;  // items[threadIdx.x], if there is one: read early
-};
-
-struct Near {
-  long long reach;
-  int row;
-};
-
 // What a level needs of a column, and what changes in it from level to level.
 struct Column {
   Distance dist;
@@ -110,58 +98,6 @@ struct Column {
   long long mate_dual;
   int mate;
 };
-
-// The least reach of the frontier in a column of the block's slice, a column a thread. The block's
-// threads share out the rows, then combine their results.
-template <typename Cost, bool kAligned>
-__device__ Near nearest_member(const Problem<Cost>& p, const Rows& frontier, int first,
-                               int packs) {
-  constexpr int kWidth = Pack<Cost, kAligned>::kWidth;
-  __shared__ long long reaches[kWidth][kBlock];
-  __shared__ int rows[kWidth][kBlock];
-  __shared__ Member members[kBlock];
-  const int self = threadIdx.x, pack = self % packs, share = self / packs;
-  const int shares = min((frontier.size + kRowsAtOnce - 1) / kRowsAtOnce, kBlock / packs);
-  long long least[kWidth];
-  int nearest[kWidth];
-#pragma unroll
-  for (int w = 0; w < kWidth; ++w) {
-    least[w] = kNever;
-    nearest[w] = -1;
-  }
-  for (int begin = 0; begin < frontier.size; begin += kBlock) {
-    const int count = min(kBlock, frontier.size - begin);
-    __syncthreads();
-    if (self < count) members[self] = begin == 0 ? frontier.own : frontier.items[begin + self];
-    __syncthreads();
-    if (share < shares) {
-      lower_to_members<Cost, kAligned>(p, members, count, share, shares, first + pack, least,
-                                       nearest);
-    }
-  }
-#pragma unroll
-  for (int w = 0; w < kWidth; ++w) {
-    reaches[w][self] = least[w];
-    rows[w][self] = nearest[w];
-  }
-  for (int left = shares; left > 1;) {
-    const int half = (left + 1) / 2;
-    __syncthreads();
-    if (share + half < left) {
-#pragma unroll
-      for (int w = 0; w < kWidth; ++w) {
-        const long long other = reaches[w][self + half * packs];
-        if (other >= reaches[w][self]) continue;
-        reaches[w][self] = other;
-        rows[w][self] = rows[w][self + half * packs];
-      }
-    }
-    left = half;
-  }
-  __syncthreads();
-  const int w = self % kWidth, at = self / kWidth;
-  return {reaches[w][at], rows[w][at]};
-}
 
 // Combine what the threads of the grid have made. Each thread's `own` counts no frontier.
 __device__ inline void put_together(Level& made, Level own) {
@@ -394,8 +330,7 @@ __global__ void __launch_bounds__(kBlock)
   if (is_first) state.clock = nanoseconds();
   __syncthreads();
   // Between a search's end and its paths the host may not look: free columns' duals are lowered.
-  const auto has_paths = [&] { return stage == kReverse || stage == kAugment; };
-  for (int steps = 0; stage < kDone && (steps < max_steps || has_paths()); ++steps, ++step) {
+  for (int steps = 0; stage < kDone && (steps < max_steps || stage == kAugment); ++steps, ++step) {
     Level& made = s.made[step % 3];
     if (is_first) s.made[(step + 1) % 3] = {0, 0, 0, kFar, kFar, 0};
     const int current = stage;
@@ -426,23 +361,16 @@ __global__ void __launch_bounds__(kBlock)
       case kDualUpdate:
         update_duals(p, t, s, search.end);
         part = kDuals;
-        stage = kReverse;
+        stage = kAugment;
         grid_barrier(t.barrier);
         leaves = now(state.found_leaves);
         break;
-      case kReverse:
-        reverse_pass(t, leaves);
-        part = kReverseAndAugmentation;
-        stage = kAugment;
-        grid_barrier(t.barrier);
-        break;
       case kAugment:
-        augmentation_pass(t, search.roots, p.row_to_col, p.col_to_row, phase, tally);
+        augment(p, t, leaves, phase, tally);
+        if (leads) tally = {0, 0, 0};
         part = kReverseAndAugmentation;
         ++phase;
         stage = kCheck;
-        grid_barrier(t.barrier);
-        if (leads) tally = {0, 0, 0};
         break;
     }
     if (is_first && stage != current) spend(state, part);

@@ -1,4 +1,4 @@
-"""Both Hungarian variants on the device: families of costs, shapes, types, stops, sizes."""
+"""The Hungarian variants on the device: families of costs, shapes, types, stops, sizes."""
 
 from __future__ import annotations
 
@@ -12,14 +12,18 @@ from graphs import costs as cost_graphs
 
 pytestmark = pytest.mark.gpu
 
-ALGORITHMS = ["hungarian-classical", "hungarian-tree"]
+ALGORITHMS = {
+    "hungarian-classical": {"algorithm": "hungarian-classical"},
+    "hungarian-tree": {"algorithm": "hungarian-tree"},
+    "paper's hungarian-tree": {"algorithm": "hungarian-tree", "search": "paper"},
+}
 DTYPES = ["int32", "int64", "float32", "float64"]
 
 every_algorithm = pytest.mark.parametrize("algorithm", ALGORITHMS)
 
 
 def on_gpu(C, algorithm, **options):
-    return assign(C, algorithm=algorithm, backend="cuda", **options)
+    return assign(C, backend="cuda", **ALGORITHMS[algorithm], **options)
 
 
 def least(C):
