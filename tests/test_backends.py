@@ -299,6 +299,7 @@ def test_algorithms_for_no_known_problem_are_refused(problem):
         ("auction", {"convergence": "reduction"}, SMALL._replace(has_matrix=False), "cuda"),
         ("hungarian-tree", {"search": "levels"}, Costs(), "cuda"),
         ("hungarian-tree", {"search": "stack"}, Costs(), "cpu"),
+        ("hungarian-tree", {"search": "paper"}, SMALL, "cuda"),
         ("dgs", {"evaluation": "cpu"}, Costs(), "cpu"),
         ("dgs", {"evaluation": "block"}, SMALL, "cuda"),
         ("dgs", {"start": "greedy", "switching": "parallel"}, SMALL, "cuda"),
@@ -314,6 +315,8 @@ def test_options_choose_where_an_assignment_runs(algorithm, options, costs, back
 def test_an_option_that_needs_a_gpu_says_so():
     with pytest.raises(RuntimeError, match=r"^convergence='reduction' needs a GPU: backend 'cuda'"):
         gm.assign([[1]], algorithm="auction", convergence="reduction")
+    with pytest.raises(RuntimeError, match=r"^search='paper' needs a GPU: backend 'cuda'"):
+        gm.assign([[1]], algorithm="hungarian-tree", search="paper")
 
 
 @pytest.mark.parametrize(

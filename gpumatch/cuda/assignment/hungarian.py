@@ -11,8 +11,8 @@ That is finer than float64 itself near the largest cost. With forbidden pairs, d
 bound that they have without. Then the search begins again, with units and an order of its steps
 that suit any duals.
 
-Device memory in addition to the costs: 80 bytes a row and 44 a column with our trees, 41 and 33 with
-the paper's; 56 a row and 24 a column with the classical variant, and 4 for each edge that its
+Device memory in addition to the costs, in bytes a row and bytes a column: 80 and 44 with our trees,
+41 and 33 with the paper's; 56 and 24 with the classical variant, and 4 for each edge that its
 adjacency has room for.
 """
 
@@ -21,6 +21,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import NamedTuple
 
 import cupy as cp
@@ -112,11 +113,11 @@ def run_tree(
     ``search="paper"`` does what the paper does. When its `patience` is over, a search ends as if it
     were stopped.
     """
-    kind = {"levels": _Tree, "paper": _PaperTree}[search]
-    return _run(kind, task, patience)
+    kinds: dict[str, Kind] = {"levels": _Tree, "paper": _PaperTree}
+    return _run(kinds[search], task, patience)
 
 
-def _run(kind: type[_Search], task: AssignmentTask, patience: Patience | None = None) -> bool:
+def _run(kind: Kind, task: AssignmentTask, patience: Patience | None = None) -> bool:
     costs, solution, control = task.costs, task.solution, task.control
     if costs.shape[0] == 0:
         solution.col_dual[:] = 0
@@ -410,7 +411,7 @@ class _Search(ABC):
     def report(self, control: Control) -> None:
         """Tell `control` of the iterations, and of the time that each part took.
 
-        What is found before the first update of the duals is ``initial``, as in the paper's Table 2.
+        As in the paper's Table 2, what is found before the first dual update is ``initial``.
         """
         matched, is_initial = self._started_with, True
         records = self.board.records(int(self.seen["phase"]))
@@ -436,6 +437,9 @@ def _most_blocks() -> int:
 def _members(kernels: Kernels, count: int) -> cp.ndarray:
     """Room for so many of the kernels' `Member`."""
     return cp.empty((count, kernels.struct("Member").nbytes), np.uint8)
+
+
+Kind = Callable[[_Problem], _Search]
 
 
 class _Tree(_Search):

@@ -27,7 +27,7 @@ MATRICES = {
     "wide": costs.uniform_integer(30, 47, 10, seed=4),
     "two costs": costs.two_cost(36, p=0.12, seed=5),
     "products": costs.machol_wien(12),
-    "many columns": costs.uniform_integer(40, 1_501, 1, seed=6),
+    "many columns": costs.machol_wien(9, 1_501),
 }
 
 
