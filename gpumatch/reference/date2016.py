@@ -32,10 +32,10 @@ Numbers
 Costs become even integers, and only the duals that are returned are rounded: see
 `gpumatch.reference.exact_slacks`.
 
-Where the paper is silent, or misprinted
-----------------------------------------
-- Algorithm 8 as scanned prints the branch of uncovered columns twice. The duals must stay feasible,
-  so uncovered columns rise by theta / 2, and covered ones fall by it.
+Where the paper is silent, or garbled
+-------------------------------------
+- One of two scans of Algorithm 8 has the branch of uncovered columns twice. In the other, uncovered
+  columns rise by theta / 2, and covered ones fall by it. So they do here: the duals stay feasible.
 - F_out may hold a row several times if threads raced for its column. The next frontier is made
   from the marks of the rows instead, as in the tree variant, and has each once.
 - With fewer rows than columns there is no column reduction, because an unmatched column needs the
