@@ -34,7 +34,7 @@ def checked_flag(value: Any, name: str) -> bool:
 
 def checked_seed(seed: int) -> int:
     """The seed of a run, if it is one."""
-    if not isinstance(seed, Integral) or not 0 <= seed < 2**63:
+    if not _is_integer(seed) or not 0 <= seed < 2**63:
         raise ValueError(f"seed must be an integer in [0, 2**63); got {seed!r}")
     return int(seed)
 
@@ -45,6 +45,11 @@ def checked_threads(threads: int | None) -> int:
         if hasattr(os, "sched_getaffinity"):
             return len(os.sched_getaffinity(0))
         return os.cpu_count() or 1
-    if not isinstance(threads, Integral) or threads < 1:
+    if not _is_integer(threads) or threads < 1:
         raise ValueError(f"threads must be an integer >= 1; got {threads!r}")
     return int(threads)
+
+
+def _is_integer(value: Any) -> bool:
+    """Whether it counts something: True is an int, but more likely a mistake."""
+    return isinstance(value, Integral) and not isinstance(value, bool)
