@@ -20,10 +20,21 @@ from pathlib import Path
 from typing import Any
 
 from numba import njit
+from numba.core.caching import FunctionCache
 
 __all__ = ["cache_folder", "inlined", "kernel", "short_kernel", "strict_kernel", "vector_kernel"]
 
 _VECTORS = {"nnan", "nsz"}  # what LLVM must know of floats to keep the least of many in a vector
+
+
+class _Cache(FunctionCache):
+    """Numba's files of a function, which goes on without those that cannot be written."""
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        try:
+            super().save_overload(sig, data)
+        except OSError:  # the disk is full
+            _warn_of_no_cache()
 
 
 def compiled(**flags: Any) -> Callable[[Callable[..., Any]], Any]:
@@ -33,11 +44,12 @@ def compiled(**flags: Any) -> Callable[[Callable[..., Any]], Any]:
     """
 
     def decorate(function: Callable[..., Any]) -> Any:
+        dispatcher = njit(**flags)(function)
         try:
-            return njit(cache=True, **flags)(function)
+            dispatcher._cache = _Cache(function)  # as `enable_caching` does with Numba's own
         except (RuntimeError, OSError):
             _warn_of_no_cache()
-            return njit(**flags)(function)
+        return dispatcher
 
     return decorate
 
@@ -45,9 +57,9 @@ def compiled(**flags: Any) -> Callable[[Callable[..., Any]], Any]:
 @functools.cache
 def _warn_of_no_cache() -> None:
     warnings.warn(
-        "gpumatch finds no folder in which compiled code can be kept, so each process compiles "
-        "again, which takes seconds to minutes; set NUMBA_CACHE_DIR to a folder that can be "
-        "written to",
+        "gpumatch cannot keep compiled code on the disk, so each process compiles again, which "
+        "takes seconds to minutes; set NUMBA_CACHE_DIR to a folder that can be written to, on a "
+        "disk that is not full",
         UserWarning,
         stacklevel=4,
     )

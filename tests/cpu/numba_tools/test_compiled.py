@@ -52,6 +52,19 @@ def test_compiles_where_nothing_can_be_kept(tmp_path):
     assert run.stderr.count("set NUMBA_CACHE_DIR") == 1
 
 
+def test_goes_on_when_the_disk_is_full(tmp_path):
+    """As on a full disk, files can be made, but nothing can be written into them."""
+    full = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))"
+    cache = tmp_path / "cache"
+    environment = {"NUMBA_CACHE_DIR": str(cache), "PYTHONPATH": str(PACKAGE.parent)}
+    run = run_in(tmp_path, full + MATCH, **environment)
+    assert run.returncode == 0, run.stderr
+    assert run.stdout.split() == [str(PACKAGE / "__init__.py"), "3", str(cache)]
+    assert run.stderr.count("UserWarning") == 1
+    assert run.stderr.count("set NUMBA_CACHE_DIR") == 1
+    assert not [path for path in cache.rglob("*") if path.is_file()]
+
+
 def test_tells_below_which_folder_code_is_kept(tmp_path):
     assert cache_folder() == Path(os.environ["NUMBA_CACHE_DIR"])
     package = tmp_path / "gpumatch"
