@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import gpumatch.csgraph as csgraph
     import gpumatch.io as io
+    import gpumatch.linalg as linalg
     import gpumatch.optimize as optimize
     from gpumatch.assignment import Assignment, InfeasibleError, assign
     from gpumatch.bipartite import BipartiteGraph
@@ -34,6 +35,7 @@ __all__ = [
     "assign",
     "csgraph",
     "io",
+    "linalg",
     "maximum_matching",
     "optimize",
     "verify",
@@ -53,7 +55,7 @@ _HOME = {
     "maximum_matching": "matching",
     "verify": "certificates",
 }
-_MODULES = ("csgraph", "io", "optimize")
+_MODULES = ("csgraph", "io", "linalg", "optimize")
 
 
 def __getattr__(name: str) -> Any:

@@ -10,10 +10,19 @@ import math
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, NamedTuple
 
-from gpumatch.contracts import AssignmentTask, Costs
+from gpumatch.contracts import AssignmentTask, Components, Costs, Graph
 from gpumatch.devices import why_no_cuda
 from gpumatch.homes import require_device_memory
-from gpumatch.registry import BACKENDS, STARTS, Algorithm, Home, load, table, takers
+from gpumatch.registry import (
+    BACKENDS,
+    COMPONENTS,
+    STARTS,
+    Algorithm,
+    Home,
+    load,
+    table,
+    takers,
+)
 
 # Edges from which a graph on the host repays its copy to the GPU (docs/algorithms/cpu_or_gpu.md
 # says how this was measured).
@@ -85,6 +94,14 @@ def choose_assignment(
     if algorithm == "auto":
         algorithm = _best_assignment(where, costs)
     return _choice(table("assignment")[algorithm], where, options)
+
+
+def choose_components(backend: str, graph: Graph) -> tuple[str, Components]:
+    """The backend that serves a search for strong components in a graph, and the search."""
+    _check_name("backend", backend, BACKENDS)
+    asks = [_Ask("the search for strong components", tuple(COMPONENTS))]
+    where = _where(asks, backend, graph.on_device, lambda: graph.nnz >= GPU_PAYS_FROM)
+    return where, load(COMPONENTS[where])
 
 
 # -- what a call asks for --------------------------------------------------------------------------

@@ -39,6 +39,7 @@ from gpumatch.arrays import array_module, array_of
 
 __all__ = [
     "AssignmentTask",
+    "Components",
     "Control",
     "Costs",
     "Cover",
@@ -107,6 +108,16 @@ class Cover(Protocol):
     """Finds the vertex cover of a maximum matching: which rows and columns are in it."""
 
     def __call__(self, graph: Graph, row_to_col: Any, col_to_row: Any) -> tuple[Any, Any]: ...
+
+
+class Components(Protocol):
+    """Finds the strong components of a matched pattern.
+
+    It gives the component of each row inside, -1 for the others, and how many there are. An entry
+    of a row inside, in the column of another, leads to the same or a later component.
+    """
+
+    def __call__(self, graph: Graph, col_to_row: Any, inside: Any) -> tuple[Any, int]: ...
 
 
 class Costs(Protocol):

@@ -283,6 +283,9 @@ STARTS = {
 }
 """The starts of a matching: name -> backend -> home."""
 
+COMPONENTS = {"cpu": _CPU + "components:strong_components"}
+"""What finds strong components: backend -> function."""
+
 
 # -- asking it -------------------------------------------------------------------------------------
 

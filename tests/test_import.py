@@ -40,6 +40,7 @@ def test_import_gpumatch_imports_nothing_else():
         ("Matching", set()),
         ("algorithms", set()),
         ("csgraph", set()),
+        ("linalg", set()),
         ("maximum_matching", set()),
         ("verify", set()),
         ("io", {"scipy"}),

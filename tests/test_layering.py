@@ -31,7 +31,7 @@ FLOORS = [
     {"arguments", "backends"},
     {"cardinality"},
     {"assignment", "matching"},
-    {"csgraph", "optimize"},
+    {"csgraph", "linalg", "optimize"},
     {""},  # gpumatch itself: the public names
     {"cli"},
     {"__main__"},
@@ -129,6 +129,8 @@ def test_homes_are_below_the_registry():
             for function in filter(None, (home.function, home.fallback)):
                 module = function.split(":")[0]
                 assert floor(module) < floor("gpumatch.registry") or module == "gpumatch.registry"
+    for function in registry.COMPONENTS.values():
+        assert floor(function.split(":")[0]) < floor("gpumatch.registry")
 
 
 @pytest.mark.parametrize(("side", "other"), [("cpu", "cuda"), ("cuda", "cpu")])

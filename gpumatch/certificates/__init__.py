@@ -15,21 +15,30 @@ from typing import Any
 
 from gpumatch.certificates.assignment import AssignmentCertificate, verify_assignment
 from gpumatch.certificates.base import Certificate, CertificateError
+from gpumatch.certificates.blocks import BlocksCertificate, verify_blocks
 from gpumatch.certificates.matching import check_matching, verify_matching
 
-__all__ = ["AssignmentCertificate", "Certificate", "CertificateError", "check_matching", "verify"]
+__all__ = [
+    "AssignmentCertificate",
+    "BlocksCertificate",
+    "Certificate",
+    "CertificateError",
+    "check_matching",
+    "verify",
+]
 
 
 def verify(A: Any, result: Any) -> Certificate:
-    """Check a matching and the proof that it is maximum, or an assignment and its dual prices.
+    """Check a matching, an assignment or a Dulmage–Mendelsohn decomposition, and what proves it.
 
     Parameters
     ----------
-    A : what was matched, or the costs of what was assigned
+    A : what was matched or decomposed, or the costs of what was assigned
         Anything `BipartiteGraph` is made from; anything `assign` takes.
-    result : Matching or Assignment
+    result : Matching, Assignment or DulmageMendelsohn
         Or any object with ``row_to_col``, ``col_to_row`` and ``vertex_cover()``, or with what an
-        Assignment holds. `gpumatch.cardinality` states what proves an assignment.
+        Assignment or a DulmageMendelsohn holds. `gpumatch.cardinality` states what proves an
+        assignment, `gpumatch.certificates.blocks` what proves a decomposition.
 
     Returns
     -------
@@ -39,14 +48,15 @@ def verify(A: Any, result: Any) -> Certificate:
     ------
     CertificateError
         If a matched pair is not an edge, a vertex is matched twice, or the cover or the duals do
-        not prove the result maximum or optimal. The message names the edge or the
-        vertex.
+        not prove the result maximum or optimal, or a part or block is not what it must be. The
+        message names the edge, the vertex or the block.
     TypeError
-        If `result` is neither.
+        If `result` is none of these.
 
     Notes
     -----
-    O(nrows + ncols + nnz) on the device that holds the graph, in tiles of 2**24 edges.
+    O(nrows + ncols + nnz) on the device that holds the graph, in tiles of 2**24 edges. The strong
+    components of a decomposition are found on the host, with memory for all edges.
 
     Examples
     --------
@@ -57,6 +67,11 @@ def verify(A: Any, result: Any) -> Certificate:
     """
     if hasattr(result, "row_dual"):
         return verify_assignment(A, result)
+    if hasattr(result, "rr"):
+        return verify_blocks(A, result)
     if not hasattr(result, "row_to_col"):
-        raise TypeError(f"result must be a Matching or an Assignment; got {type(result).__name__}")
+        raise TypeError(
+            "result must be a Matching, an Assignment or a DulmageMendelsohn; "
+            f"got {type(result).__name__}"
+        )
     return verify_matching(A, result)

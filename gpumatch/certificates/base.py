@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 
 from gpumatch.arrays import first_true
+from gpumatch.bipartite import BipartiteGraph
+
+TILE = 2**24  # edges checked at a time
 
 
 class CertificateError(Exception):
@@ -50,6 +54,23 @@ class ClaimedMatching(Protocol):
     @property
     def col_to_row(self) -> Any: ...
     def vertex_cover(self) -> tuple[Any, Any]: ...
+
+
+class ClaimedBlocks(Protocol):
+    """What the checker of Dulmage–Mendelsohn decompositions looks at in a result."""
+
+    @property
+    def p(self) -> Any: ...
+    @property
+    def q(self) -> Any: ...
+    @property
+    def r(self) -> Any: ...
+    @property
+    def s(self) -> Any: ...
+    @property
+    def cc(self) -> Any: ...
+    @property
+    def rr(self) -> Any: ...
 
 
 class ClaimedAssignment(ClaimedMatching, Protocol):
@@ -126,6 +147,25 @@ def count_of(marks: Any) -> int:
     if isinstance(marks, np.ndarray):
         return int(np.count_nonzero(marks))
     return int(marks.ravel().nonzero()[0].size)
+
+
+def edge_tiles(graph: BipartiteGraph) -> Iterator[tuple[Any, Any]]:
+    """Rows and columns of all edges, a tile at a time, from the CSR that is there."""
+    by_rows = graph.has_rows
+    indptr = graph.indptr if by_rows else graph.col_indptr
+    indices = graph.indices if by_rows else graph.col_indices
+    for begin in range(0, graph.nnz, TILE):
+        minor = indices[begin : begin + TILE]
+        major = _owners(graph.xp, indptr, begin, minor.size)
+        yield (major, minor) if by_rows else (minor, major)
+
+
+def _owners(xp: Any, indptr: Any, begin: int, count: int) -> Any:
+    """The row of each of `count` entries from `begin`: the first's, plus the row starts since."""
+    first = int(xp.searchsorted(indptr, begin, side="right")) - 1
+    after = int(xp.searchsorted(indptr, begin + count, side="left"))
+    starts = indptr[first + 1 : after] - begin
+    return first + xp.cumsum(xp.bincount(starts, minlength=count))
 
 
 _OTHER = {"row": "column", "column": "row"}

@@ -12,7 +12,6 @@ input:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 from gpumatch.arrays import array_of, first_true
@@ -24,10 +23,9 @@ from gpumatch.certificates.base import (
     check_mates,
     check_partners,
     count_of,
+    edge_tiles,
     marks_of,
 )
-
-TILE = 2**24  # edges checked at a time
 
 
 def verify_matching(A: Any, result: ClaimedMatching) -> Certificate:
@@ -59,7 +57,7 @@ def check_matching(graph: BipartiteGraph, row_to_col: Any, col_to_row: Any) -> N
     check_partners("row", row_to_col, col_to_row)
     check_partners("column", col_to_row, row_to_col)
     is_paired = row_to_col < 0
-    for rows, cols in _edge_tiles(graph):
+    for rows, cols in edge_tiles(graph):
         is_paired[rows[row_to_col[rows] == cols]] = True
     row = first_true(~is_paired)
     if row is not None:
@@ -70,28 +68,9 @@ def check_matching(graph: BipartiteGraph, row_to_col: Any, col_to_row: Any) -> N
 
 def _check_cover(graph: BipartiteGraph, in_rows: Any, in_cols: Any) -> None:
     """Check point 3: every edge has an end in the cover."""
-    for rows, cols in _edge_tiles(graph):
+    for rows, cols in edge_tiles(graph):
         bare = first_true(~(in_rows[rows] | in_cols[cols]))
         if bare is not None:
             raise CertificateError(
                 f"the cover misses the edge of row {int(rows[bare])} and column {int(cols[bare])}"
             )
-
-
-def _edge_tiles(graph: BipartiteGraph) -> Iterator[tuple[Any, Any]]:
-    """Rows and columns of all edges, a tile at a time, from the CSR that is there."""
-    by_rows = graph.has_rows
-    indptr = graph.indptr if by_rows else graph.col_indptr
-    indices = graph.indices if by_rows else graph.col_indices
-    for begin in range(0, graph.nnz, TILE):
-        minor = indices[begin : begin + TILE]
-        major = _owners(graph.xp, indptr, begin, minor.size)
-        yield (major, minor) if by_rows else (minor, major)
-
-
-def _owners(xp: Any, indptr: Any, begin: int, count: int) -> Any:
-    """The row of each of `count` entries from `begin`: the first's, plus the row starts since."""
-    first = int(xp.searchsorted(indptr, begin, side="right")) - 1
-    after = int(xp.searchsorted(indptr, begin + count, side="left"))
-    starts = indptr[first + 1 : after] - begin
-    return first + xp.cumsum(xp.bincount(starts, minlength=count))
