@@ -10,7 +10,14 @@ import numpy as np
 
 from gpumatch.arrays import any_true, array_of, as_array, exactly
 from gpumatch.bipartite import BipartiteGraph
-from gpumatch.costs.base import Costs, extent_of, sum_dtype, tile_size
+from gpumatch.costs.base import (
+    TOO_LARGE,
+    Costs,
+    check_sums,
+    extent_of,
+    sum_dtype,
+    tile_size,
+)
 from gpumatch.homes import csr_for
 from gpumatch.interop.torch import csr_pattern, is_sparse_csr
 
@@ -232,11 +239,17 @@ def _summed(graph: BipartiteGraph, indptr: Any, indices: Any, weights: Any) -> A
     rows, cols = rows[order], indices[order]
     is_first = xp.ones(order.size, bool)
     is_first[1:] = (rows[1:] != rows[:-1]) | (cols[1:] != cols[:-1])
-    # CuPy adds to uint64, not to int64; both wrap in the same way.
-    sums = xp.zeros(graph.nnz, sum_dtype(weights.dtype))
-    adds = sums if weights.dtype.kind == "f" else sums.view(np.uint64)
+    places, weights = xp.cumsum(is_first) - 1, weights[order]
+    rounded = xp.zeros(graph.nnz)
     with np.errstate(invalid="ignore"):  # inf - inf is NaN, which is refused
-        xp.add.at(adds, xp.cumsum(is_first) - 1, weights[order].astype(sums.dtype).view(adds.dtype))
+        xp.add.at(rounded, places, weights.astype(np.float64))
+    if weights.dtype.kind == "f":
+        return rounded
+    if any_true(abs(rounded) >= TOO_LARGE):
+        check_sums(int(abs(rounded).max()), min(graph.shape))
+    # CuPy adds to uint64, not to int64. Both wrap in the same way, and here back again.
+    sums = xp.zeros(graph.nnz, np.int64)
+    xp.add.at(sums.view(np.uint64), places, weights.astype(np.int64).view(np.uint64))
     return sums
 
 
