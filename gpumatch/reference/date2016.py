@@ -210,8 +210,6 @@ def expand_classical(state: State, frontier: Vertices, *, grid: Grid) -> None:
                     continue
                 yield
                 col_pred[col] = row
-                if new == row:
-                    continue
                 yield
                 row_pred[new] = col
                 row_cover[new] = False
