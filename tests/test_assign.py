@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
-from scipy.sparse import coo_array, csr_array, random_array
+from scipy.sparse import block_diag, coo_array, csr_array, random_array
 from scipy.sparse.csgraph import min_weight_full_bipartite_matching
 
 import gpumatch as gm
@@ -589,6 +589,22 @@ def test_a_search_that_is_stopped_in_one_part_begins_no_other():
         calls.clear()
         gm.assign(matrix, cardinality="maximum", callback=stop)
         assert len(calls) == stop_at
+
+
+@pytest.mark.parametrize("rough", [0, 1])
+def test_a_gap_in_one_part_is_one_in_the_whole(rough):
+    """The auction ends with an epsilon where costs are random, exactly where all are 0."""
+    parts = [np.zeros((20, 40)), np.zeros((20, 40))]
+    parts[rough] = np.random.default_rng(4).random((20, 40))
+    allowed = block_diag([coo_array(np.ones(shape)) for shape in ((20, 40), (40, 20))])
+    weights = np.concatenate([parts[0].ravel(), parts[1].T.ravel()])
+    a = gm.assign(
+        coo_array((weights, allowed.coords), allowed.shape),
+        cardinality="maximum", algorithm="auction", finish="epsilon", backend="cpu",
+    )  # fmt: skip
+    assert a.size == 40
+    assert a.gap > 0
+    assert not a.proven
 
 
 HOLES = np.where(np.arange(56).reshape(7, 8) % 4 == 0, 0.1, math.inf)

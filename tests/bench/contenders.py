@@ -16,6 +16,7 @@ class Scripted:
     name: str
     script: list
     size: int = 7
+    more: dict = field(default_factory=dict)
     ran: list = field(default_factory=list)
 
     def measure(self, problem, limits):
@@ -26,7 +27,7 @@ class Scripted:
         step = self.script[min(len(self.ran), len(self.script)) - 1]
         if isinstance(step, BaseException):
             raise step
-        return Sample(step, self.size)
+        return Sample(step, self.size, more=self.more)
 
 
 def slow(name):

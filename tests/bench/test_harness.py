@@ -193,6 +193,14 @@ def test_another_size_is_marked_wrong(measure, out):
     assert results(out, "grid-4")["wrong"]["failed"] == "size 6, others [7]"
 
 
+def test_objectives_may_differ_by_rounding_unless_both_are_integers(measure, out):
+    found = {"int": 10**12, "float": 10.0**12 + 1, "other int": 10**12 + 1, "far": 1.1e12}
+    contenders = [Scripted(name, [1.0], more={"objective": found[name]}) for name in found]
+    measure([SMALL], contenders)
+    kept = results(out, "grid-4")
+    assert [name for name in found if "failed" in kept[name]] == ["other int", "far"]
+
+
 # -- the store -------------------------------------------------------------------------------------
 
 

@@ -161,6 +161,15 @@ def test_pairs_beyond_the_limit_are_turned_down():
         gm.verify(source, full)
 
 
+def test_pairs_at_the_limit_are_allowed_and_must_be_looked_at():
+    source = np.array([[1, 5], [5, 9]])
+    a = gm.assign(source, cardinality="maximum", cost_limit=5)
+    assert (a.objective, gm.verify(source, a).edges) == (10, 3)
+    smaller = gm.assign(source, cardinality="maximum", cost_limit=4)
+    with pytest.raises(gm.CertificateError, match="is not in the cover"):
+        gm.verify(source, changed(smaller, cost_limit=5))
+
+
 def test_an_unproven_result_is_turned_down():
     matrix = costs.uniform_float(40, seed=1)
     with pytest.raises(gm.CertificateError):

@@ -345,6 +345,15 @@ def test_cuda_where_there_is_none(gpumatch_cli, file, monkeypatch):
     assert_rejected(gpumatch_cli("match", file, "--backend", "cuda"), "the driver is on holiday")
 
 
+@pytest.mark.parametrize("error", [ValueError, TypeError, RuntimeError, MemoryError, ImportError])
+def test_what_a_run_refuses_is_said_in_a_line(gpumatch_cli, file, monkeypatch, error):
+    def refuse(*_, **__):
+        raise error("no room\nfor it")
+
+    monkeypatch.setattr(gpumatch, "maximum_matching", refuse)
+    assert_rejected(gpumatch_cli("match", file), "gpumatch: error: no room for it")
+
+
 def test_a_broken_certificate_is_no_bad_input(gpumatch_cli, file, monkeypatch):
     def broken(*_):
         raise gpumatch.CertificateError("the cover misses an edge")

@@ -126,6 +126,12 @@ def test_dense_file_gives_its_nonzeros(tmp_path, symmetry, values, full):
     same(io.read(stored(tmp_path / "a.mtx", text)), np.array(full, dtype=float))
 
 
+@pytest.mark.parametrize(("symmetry", "lines"), [("general", 100**2), ("skew-symmetric", 99 * 50)])
+def test_the_shortest_dense_files_are_read(tmp_path, symmetry, lines):
+    text = f"%%MatrixMarket matrix array integer {symmetry}\n100 100\n" + "1\n" * lines
+    assert io.read(stored(tmp_path / "a.mtx", text)).nnz >= 2 * 99 * 50
+
+
 @pytest.mark.parametrize("shape", [(0, 0), (0, 4), (4, 0)])
 @pytest.mark.parametrize("layout", ["coordinate", "array"])
 def test_no_rows_or_columns(tmp_path, shape, layout):

@@ -336,6 +336,11 @@ def test_the_trace_names_the_steps():
     assert epsilons == sorted(epsilons, reverse=True)
 
 
+@pytest.mark.parametrize(("limit", "spread"), [(None, 2), (0, 10), (-9, 18)])
+def test_the_spread_is_that_of_costs_and_limit(limit, spread):
+    assert Precision.of(DenseCosts(np.array([[3, 5], [4, 4]])), limit).spread == spread
+
+
 @pytest.mark.parametrize(("largest", "is_exact"), [(2**47 - 2, True), (2**47 - 1, False)])
 def test_the_largest_costs_of_which_floats_hold_all_prices(largest, is_exact):
     """Prices stay within 16 times the largest cost plus 1, and are multiples of a quarter."""

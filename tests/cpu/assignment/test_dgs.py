@@ -41,14 +41,18 @@ def solve(matrix, **wish):
     return gm.assign(matrix, algorithm="dgs", **wish)
 
 
+def started(matrix, start, seed=0, limit=None):
+    """The mates that the start alone finds."""
+    problem = as_costs(matrix).problem(False, False)
+    solution = Solution.empty(matrix.shape, is_integer=False)
+    task = AssignmentTask(problem, solution, FreeRun(), limit, seed=seed)
+    assert dgs.start_from(start, task)
+    return task.mates
+
+
 def start_of(matrix, start, seed=0):
     """What the start alone pays."""
-    problem = as_costs(matrix).problem(False, False)
-    task = AssignmentTask(
-        problem, Solution.empty(matrix.shape, is_integer=False), FreeRun(), seed=seed
-    )
-    assert dgs.start_from(start, task)
-    rows, cols = task.mates
+    rows, cols = started(matrix, start, seed)
     assert (cols[rows] == np.arange(rows.size)).all()
     return matrix[np.arange(rows.size), rows].sum()
 
@@ -120,6 +124,12 @@ def test_another_seed_makes_another_start():
     matrix = costs.make("uniform_float", 100)
     assert start_of(matrix, "random", 0) != start_of(matrix, "random", 1)
     assert start_of(matrix, "random", 1) == start_of(matrix, "random", 1)
+
+
+def test_the_greedy_start_takes_no_pair_beyond_the_limit():
+    matrix = np.array([[1, 9, 9], [9, 2, 9], [9, 9, 9]])
+    rows, cols = started(matrix, "greedy", limit=5)
+    assert rows.tolist() == cols.tolist() == [0, 1, -1]
 
 
 def test_a_gap_of_zero_is_found_where_the_answer_is_plain():

@@ -172,6 +172,21 @@ def test_a_released_pair_joins_the_forest_beside_it(forests_only, transposed):
     assert control.phases[1]["edges"] < 20
 
 
+def test_a_tree_with_a_path_is_not_joined():
+    """Column 0 lies next to row 0, whose tree has a path, and to row 1, whose tree has none."""
+    graph = graph_of(3, 3, [(0, 0), (1, 0), (2, 0)])
+    mates = unmatched(graph)
+    mates[0][2], mates[1][0] = 0, 2
+    with workers.Workers(1, graph.nnz) as crew:
+        pair = forests.Forests(graph, *mates, crew)
+        near, far = pair._rows, pair._cols
+        assert forests._neighbour_in_tree(0, near, far, 1) == 0
+        near.bridge[0] = 1
+        assert forests._neighbour_in_tree(0, near, far, 1) == 1
+        near.bridge[1] = 1
+        assert forests._neighbour_in_tree(0, near, far, 1) == -1
+
+
 @pytest.mark.parametrize("threads", [1, 3])
 def test_grafting_always_finds_what_growing_anew_would(crowd, forests_only, monkeypatch, threads):
     monkeypatch.setattr(forests, "_GRAFTING", 1e9)

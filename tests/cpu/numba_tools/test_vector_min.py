@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+import re
 
 import numpy as np
 import pytest
 from numba import njit
 from numba.core.errors import TypingError
+from numba.np.numpy_support import from_dtype
 
 from gpumatch.cpu.numba_tools.vector_min import lesser
 
@@ -26,6 +28,19 @@ def test_the_least_of_many(size, dtype):
     numbers = np.random.default_rng(size).integers(-1000, 1000, size).astype(dtype)
     assert least(numbers) == numbers.min()
     assert least(-numbers) == -numbers.max()
+
+
+@pytest.mark.parametrize(
+    ("dtype", "call"),
+    [
+        (np.float64, r"call nnan nsz <\d+ x double> @llvm\.minnum"),
+        (np.int32, r"call <\d+ x i32> @llvm\.smin"),
+    ],
+)
+def test_the_loop_becomes_vector_instructions(dtype, call):
+    least(np.zeros(1, dtype))
+    (code,) = (least.inspect_llvm(t) for t in least.signatures if t[0].dtype == from_dtype(dtype))
+    assert re.search(call, code)
 
 
 def test_infinities():

@@ -188,6 +188,13 @@ def test_patience_ends_where_one_row_in_ten_still_wants_a_column():
     assert patience.is_out(steps=101, wanting=1, rows=40)
 
 
+def test_patience_is_a_step_a_row_at_least():
+    few, many = engine.patience_for(3), engine.patience_for(10**5)
+    assert (few.for_most, many.for_most) == (2048, 10**5)
+    assert few.in_all > few.for_most
+    assert many.in_all > 10 * many.for_most
+
+
 # -- on a device -----------------------------------------------------------------------------------
 
 
