@@ -5,7 +5,7 @@ A figure is None if its results are missing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -30,7 +30,7 @@ def of(data: dict[str, Any]) -> dict[str, Any]:
             "figure3": forms(sizes),
         }
     if data["suite"] == "vasconcelos2009":
-        return {"figure6": auctions(by_size(data))}
+        return {"figure6": auctions(data)}
     return {}
 
 
@@ -113,13 +113,33 @@ def forms(sizes: Groups) -> Any:
 # -- Vasconcelos, Rosenhahn ----------------------------------------------------------------------
 
 
-def auctions(sizes: Groups) -> Any:
-    """Figure 6: mean milliseconds over the data sets of a size."""
+def auctions(data: dict[str, Any]) -> Any:
+    """Figure 6: mean milliseconds over the data sets of a size; a panel for each box."""
+    families = {
+        title: lines
+        for family, title in vasconcelos2009.TITLES.items()
+        if (lines := _mean_lines(vasconcelos2009.of_family(data, family)))
+    }
+    if not families:
+        return None
+    figure, axes = panels(len(families))
+    for axis, (title, lines) in zip(axes, families.items()):
+        axis.set(xlabel="points", ylabel="milliseconds", xscale="log", yscale="log", title=title)
+        draw_lines(axis, lines, marker=".", linewidth=1.6)
+        axis.get_legend().remove()
+    axes[-1].legend(
+        frameon=False, labelcolor="linecolor", loc="center left", bbox_to_anchor=(1.0, 0.5)
+    )
+    return figure
 
-    def mean(graphs: Sequence[Graph], name: str) -> Time | None:
-        return vasconcelos2009.milliseconds(graphs[0], name)
 
-    return _by_size(sizes, vasconcelos2009.COLUMNS, mean, "points", "milliseconds")
+def _mean_lines(sizes: vasconcelos2009.Sizes) -> dict[str, Line]:
+    """The paper's contenders and ours, over the sizes that they ended on."""
+    times = {
+        name: {n: vasconcelos2009.milliseconds(graph, name) for n, graph in sizes.items()}
+        for name in (*vasconcelos2009.OF_PAPER[:3], *vasconcelos2009.OURS)
+    }
+    return _lines(times)
 
 
 # -- curves --------------------------------------------------------------------------------------
@@ -133,12 +153,9 @@ def _by_size(
     ylabel: str,
 ) -> Any:
     """A line for each contender that ended on two sizes or more, over these; times are logs."""
-    lines: dict[str, Line] = {}
-    for name in columns:
-        times = {n: taken(graphs, name) for n, graphs in sizes.items()}
-        known = {n: t.seconds for n, t in times.items() if t is not None and not t.at_least}
-        if len(known) > 1:
-            lines[name] = [*known], [*known.values()]
+    lines = _lines(
+        {name: {n: taken(graphs, name) for n, graphs in sizes.items()} for name in columns}
+    )
     if not lines:
         return None
     figure, axes = panels(1)
@@ -148,3 +165,13 @@ def _by_size(
         frameon=False, labelcolor="linecolor", loc="center left", bbox_to_anchor=(1.0, 0.5)
     )
     return figure
+
+
+def _lines(times: Mapping[str, Mapping[int, Time | None]]) -> dict[str, Line]:
+    """Those that have two known times or more, over these."""
+    lines: dict[str, Line] = {}
+    for name, of_size in times.items():
+        known = {n: t.seconds for n, t in of_size.items() if t is not None and not t.at_least}
+        if len(known) > 1:
+            lines[name] = [*known], [*known.values()]
+    return lines

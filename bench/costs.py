@@ -30,7 +30,7 @@ class CostInstance:
     family : str
         What it shares with problems of other sizes.
     source : tuple
-        What `graphs.costs.make` takes; or ``("moving_points", n, sets)``.
+        What `graphs.costs.make` takes; or ``("moving_points", n, sets, box)``.
     seed : int
     dtype : str
         Of the costs.
@@ -136,13 +136,16 @@ def wide(family: str, shape: tuple[int, int], dtype: str, only: tuple[str, ...])
     return WideInstance(name, f"{family} wide", (family, *shape), dtype=dtype, only=only)
 
 
-def moving(n: int, sets: int) -> CostInstance:
+def moving(n: int, sets: int, box: str = "open", only: tuple[str, ...] = ("*",)) -> CostInstance:
     """Distances between two frames of moving points in space, as many pairs of frames as `sets`."""
-    return CostInstance(f"moving-{n}", "moving", ("moving_points", n, sets))
+    family = "moving" if box == "open" else f"moving {box}"
+    name = f"{family.replace(' ', '-')}-{n}"
+    return CostInstance(name, family, ("moving_points", n, sets, box), only=only)
 
 
-def _between_frames(n: int, sets: int, *, seed: int) -> np.ndarray:
-    frames = (moving_points(n, 2, PERSISTENCE, seed=seed * sets + k) for k in range(sets))
+def _between_frames(n: int, sets: int, box: str, *, seed: int) -> np.ndarray:
+    seeds = range(seed * sets, (seed + 1) * sets)
+    frames = (moving_points(n, 2, PERSISTENCE, box=box, seed=each) for each in seeds)
     return np.stack([distances(*pair) for pair in frames])
 
 

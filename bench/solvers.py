@@ -1,12 +1,14 @@
 """What is measured on cost matrices: the library's algorithms, and the codes of others.
 
-A sample is one matrix. The matrices of a stack are solved in turn, the first one twice, because its
-first run warms up. What counts is the whole call, from a matrix that is where the code wants it to
-the assignment. A result also holds:
+A sample is one matrix. The matrices of a stack are solved in turn, each once, and the first one
+before that, because its first run warms up. What counts is the whole call, from a matrix that is
+where the code wants it to the assignment. A result also holds:
 
     objective       what the pairs cost, of all matrices of a stack together if all were solved: for
                     exact codes, whose objectives must agree
-    reached         the same for a heuristic
+    reached         the same for a code that stops before the optimum
+    gap             of these, by how much they may miss it, by their own duals
+    rounds          of an auction, of all matrices together
     parts           seconds by part, of the library's algorithms: medians, as those of the whole
     found, updates  assignments found, and updates of the duals, in each phase of the last sample
     certificate     seconds that `gpumatch.verify` took to accept the last answer, if asked to
@@ -24,7 +26,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -40,18 +42,23 @@ _EPSILON = 1e-6  # slack below which RAFT takes an edge for tight
 
 
 class Sums:
-    """The objectives of a stack's matrices, added up once there is one of each."""
+    """Numbers of a stack's matrices under one name, added up once there is one of each."""
 
-    def __init__(self, count: int) -> None:
-        self._of = dict.fromkeys(range(count))
+    def __init__(self, count: int, name: str = "objective") -> None:
+        self._of, self._name = dict.fromkeys(range(count)), name
 
-    def add(self, number: int, objective: float) -> dict[str, float]:
-        self._of[number] = objective
+    def add(self, number: int, value: float) -> dict[str, float]:
+        self._of[number] = value
         known = [value for value in self._of.values() if value is not None]
         if len(known) < len(self._of):
             return {}
         whole = all(isinstance(value, int) for value in known)
-        return {"objective": sum(known) if whole else math.fsum(known)}
+        return {self._name: sum(known) if whole else math.fsum(known)}
+
+
+def once_each(limits: Limits, count: int) -> Limits:
+    """The limits for a stack of so many matrices: none counts more often than the others."""
+    return limits if count == 1 else replace(limits, repeats=min(limits.repeats, count))
 
 
 # -- the library's -------------------------------------------------------------------------------
@@ -71,7 +78,8 @@ class Assign:
 
     def measure(self, problem: Matrices, limits: Limits) -> Result:
         matrices = problem.on(self.backend)
-        sums = Sums(len(matrices))
+        names = ("objective",) if self.is_exact else ("reached", "gap")
+        sums = {name: Sums(len(matrices), name) for name in (*names, "rounds")}
         parts: list[dict[str, float]] = []
         last: list[Any] = []
 
@@ -91,10 +99,10 @@ class Assign:
                 raise Overrun
             last[:] = number, a
             parts.append(a.stats["seconds"])
-            return Sample(seconds, a.size, more=self._more(a, sums.add(number, a.objective)))
+            return Sample(seconds, a.size, more=_more(a, number, sums))
 
         turn = itertools.cycle(range(len(matrices)))
-        result = repeat(lambda: sample(next(turn)), limits)
+        result = repeat(lambda: sample(next(turn)), once_each(limits, len(matrices)))
         result["parts"] = {
             name: statistics.median(taken.get(name, 0.0) for taken in parts[1:] or parts)
             for name in parts[-1]
@@ -106,14 +114,19 @@ class Assign:
             result["certificate"] = time.perf_counter() - begin
         return result
 
-    def _more(self, a: gm.Assignment, total: Mapping[str, float]) -> dict[str, Any]:
-        """What is kept of an answer."""
-        more: dict[str, Any] = dict(total)
-        if not self.is_exact and total:
-            more = {"reached": total["objective"]}
-        for key in ("found", "updates"):
-            more[key] = [phase.get(key, 0) for phase in a.stats["trace"]]
-        return more
+
+def _more(a: gm.Assignment, number: int, sums: Mapping[str, Sums]) -> dict[str, Any]:
+    """What is kept of the answer for a matrix of the stack."""
+    trace = a.stats["trace"]
+    of = {"objective": a.objective, "reached": a.objective, "gap": a.gap}
+    if any("rounds" in phase for phase in trace):
+        of["rounds"] = sum(phase.get("rounds", 0) for phase in trace)
+    more: dict[str, Any] = {}
+    for name in sums.keys() & of.keys():
+        more |= sums[name].add(number, of[name])
+    for key in ("found", "updates"):
+        more[key] = [phase.get(key, 0) for phase in trace]
+    return more
 
 
 # -- peers ---------------------------------------------------------------------------------------
@@ -158,7 +171,7 @@ class SolverPeer:
 
     def measure(self, problem: Matrices, limits: Limits) -> Result:
         given = self.name, problem.file, problem.maximize
-        return in_process(_calls, given, limits, _sample)
+        return in_process(_calls, given, once_each(limits, len(problem.on("cpu"))), _sample)
 
 
 def _calls(given: tuple[str, Path, bool]) -> Callable[[], Sample]:

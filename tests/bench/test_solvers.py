@@ -102,11 +102,25 @@ def test_a_heuristic_reaches_something_and_claims_no_optimum(problem):
     assert 0 < result["reached"] <= optimum(given.on("cpu")[0], True) * (1 + 1e-9)
 
 
-def test_each_matrix_of_a_stack_is_solved_and_counts_once(problem):
+def test_an_auction_that_leaves_its_gap_says_how_wide_it_is(problem):
+    given = problem(moving(20, 3, "closed"))
+    options = {"scaling": "none", "finish": "epsilon"}
+    left = Assign("left", "auction", "cpu", options=options, is_exact=False)
+    result = left.measure(given, Limits(repeats=3, budget=600.0, cap=600.0))
+    total = sum(map(optimum, given.on("cpu")))
+    assert "objective" not in result
+    assert 0 <= result["reached"] - total <= result["gap"] * (1 + 1e-9)
+    assert result["rounds"] >= 3
+
+
+@pytest.mark.parametrize("repeats", [3, 9])
+def test_each_matrix_of_a_stack_is_solved_and_counts_once(problem, repeats):
     given = problem(moving(8, 3))
     total = sum(map(optimum, given.on("cpu")))
-    result = EXACT.measure(given, Limits(repeats=3))
+    result = EXACT.measure(given, Limits(repeats=repeats))
     assert len(result["seconds"]) == 3
+    alone = EXACT.measure(problem(moving(9, 1)), Limits(repeats=repeats))
+    assert len(alone["seconds"]) == repeats
     assert result["objective"] == pytest.approx(total)
     assert "objective" not in EXACT.measure(given, Limits(repeats=1))
     assert SolverPeer("scipy").measure(given, Limits(repeats=3))["objective"] == pytest.approx(
@@ -119,6 +133,7 @@ def test_integers_add_up_exactly():
     assert sums.add(0, 2**60) == {}
     assert sums.add(0, 2**60 + 1) == {}
     assert sums.add(1, 2) == {"objective": 2**60 + 3}
+    assert Sums(1, "gap").add(0, 0.5) == {"gap": 0.5}
 
 
 def test_a_call_past_its_cap_overruns(problem):
