@@ -224,6 +224,7 @@ _ASSIGNMENT = (
                     "scaling": ("epsilon", "none"),
                     "finish": ("exact", "epsilon"),
                     "convergence": ("counter", "reduction"),
+                    "host_loop": ("batch", "round"),
                 },
                 fallback=_PATHS,
                 matrices=2,  # the transposed one, where columns bid too
@@ -231,7 +232,7 @@ _ASSIGNMENT = (
             "reference": Home(
                 _REFERENCE + "vasconcelos2009:run",
                 {"finish": ("exact", "epsilon"), "convergence": ("counter", "reduction")},
-                only={"scaling": ("none",)},
+                only={"scaling": ("none",), "host_loop": ("round",)},
             ),
         },
     ),

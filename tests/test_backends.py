@@ -387,6 +387,7 @@ def test_public_options_are_those_of_all_homes_the_default_first():
         "scaling": ("epsilon", "none"),
         "finish": ("exact", "epsilon"),
         "convergence": ("counter", "reduction"),
+        "host_loop": ("batch", "round"),
     }
     assert options["hungarian-tree"] == {"search": ("levels", "stack")}
     stepped = {"launch": ("ct", "mt"), "host_loop": ("batch", "level")}

@@ -194,7 +194,7 @@ def test_it_stops_between_rounds_with_a_matching_and_a_bound(
     monkeypatch, backend, convergence, shape, last
 ):
     if backend == "cuda":
-        monkeypatch.setattr("gpumatch.cuda.assignment.auction._ROUNDS_A_LAUNCH", 3)
+        monkeypatch.setattr("gpumatch.cuda.assignment.auction._ROUNDS_A_LAUNCH", 1)
     monkeypatch.setattr(auction, "BUDGET", 1)
     matrix = costs.make("uniform_float", *shape, seed=1)
     ticks = itertools.count(1)

@@ -66,6 +66,7 @@ def run(
     scaling: str = "epsilon",
     finish: str = "exact",
     convergence: str = "counter",
+    host_loop: str = "batch",
 ) -> bool:
     """Match the rows at least cost, as `gpumatch.contracts` tells.
 
@@ -78,6 +79,9 @@ def run(
     convergence : {"counter", "reduction"}
         How the end is detected, when all are assigned: by an atomic counter, or by reducing a
         boolean of each object.
+    host_loop : {"batch", "round"}
+        How often the host looks whether all are assigned: after thousands of rounds, or after each
+        as in the paper.
 
     Returns
     -------
@@ -98,7 +102,8 @@ def run(
             return True
     precision = Precision.of(costs, limit, bits=_BITS)
     if precision.is_workable:
-        auction = _Auction(costs, solution.col_dual, limit, precision, convergence)
+        loop = convergence, _ROUNDS_A_LAUNCH if host_loop == "batch" else 1
+        auction = _Auction(costs, solution.col_dual, limit, precision, *loop)
         done = _hold(auction, scaling, solution, task.control)
         if not done or precision.is_exact:
             return done
@@ -175,8 +180,10 @@ class _Auction:
         limit: float | None,
         precision: Precision,
         convergence: str,
+        rounds_a_launch: int,
     ) -> None:
         nrows, ncols = costs.shape
+        self.rounds_a_launch = rounds_a_launch
         self.costs, self.limit, self.precision = costs, limit, precision
         self.reduces = convergence == "reduction"
         self.numbers = _Numbers(precision)
@@ -246,7 +253,7 @@ class _Auction:
         jump, least = self.numbers.of(self.precision.spread), self.numbers.of(epsilon)
         floor.open(cap)
         while floor.seen["waiting"]:
-            floor.hold_rounds(cap, jump, least)
+            floor.hold_rounds(cap, jump, least, self.rounds_a_launch)
             found = int(floor.seen["assigned"])
             if self.best is None:
                 self.assigned = matched + found
@@ -416,12 +423,12 @@ class _Floor:
         )
         self._board.look()
 
-    def hold_rounds(self, cap: cp.ndarray, jump: Any, epsilon: Any) -> None:
-        """A bounded number of rounds."""
+    def hold_rounds(self, cap: cp.ndarray, jump: Any, epsilon: Any, most: int) -> None:
+        """So many rounds at most; fewer where they are long."""
         self._hold_rounds(
             self._entries.struct,  # IN
             self._auction,  # IN, OUT
             self._kernels.struct("Terms")(cap=cap, jump=jump, epsilon=epsilon),  # IN
-            *(np.int32(_ROUNDS_A_LAUNCH), np.int64(_ENTRIES_A_LAUNCH)),
+            *(np.int32(most), np.int64(_ENTRIES_A_LAUNCH)),
         )
         self._board.look()

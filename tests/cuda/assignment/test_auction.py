@@ -76,20 +76,18 @@ def state_of(kernels_rounds, matrix, epsilon, spread, reduces):
     cap = cp.asarray(np.inf)
     floor.open(cap)
     for _ in range(kernels_rounds):
-        floor.hold_rounds(cap, np.float64(spread), np.float64(epsilon))
+        floor.hold_rounds(cap, np.float64(spread), np.float64(epsilon), 1)
     return floor.seen, rows.mate.get(), cols.mate.get(), cols.dual.get()
 
 
 @CONVERGENCE
 @pytest.mark.parametrize("family", ["two_cost", "constant", "machol_wien", "uniform_integer"])
 @pytest.mark.parametrize("shape", [(12, 15), (70, 70)])
-def test_every_round_is_the_papers(monkeypatch, family, shape, convergence):
+def test_every_round_is_the_papers(family, shape, convergence):
     """Ties, too: the first of the best objects, and of the highest bidders the first."""
-    from gpumatch.cuda.assignment import auction
     from gpumatch.reference.interleaving import Grid
     from gpumatch.reference.vasconcelos2009 import rounds
 
-    monkeypatch.setattr(auction, "_ROUNDS_A_LAUNCH", 1)
     matrix = costs.make(family, *shape).astype(float)
     benefit, price = -matrix, np.zeros(shape[1])
     mates = np.full(shape[0], -1, np.int32), np.full(shape[1], -1, np.int32)
@@ -103,6 +101,21 @@ def test_every_round_is_the_papers(monkeypatch, family, shape, convergence):
         assert (dual == -price).all()
         assert seen["round"] == count
         assert seen["assigned"] == step.assigned == shape[0] - seen["waiting"]
+
+
+@CONVERGENCE
+@pytest.mark.parametrize("scaling", ["epsilon", "none"])
+@pytest.mark.parametrize("shape", [(60, 60), (60, 80)])
+def test_a_launch_a_round_is_the_same_auction(shape, scaling, convergence):
+    form = {"scaling": scaling, "convergence": convergence, "finish": "epsilon"}
+    matrix = costs.make("uniform_float", *shape, seed=2)
+    looks = []
+    a = solve(matrix, host_loop="round", callback=lambda _: looks.append(0), **form)
+    b = solve(matrix, **form)
+    assert auctions(a) == auctions(b)
+    assert (a.row_to_col == b.row_to_col).all()
+    assert (a.col_dual == b.col_dual).all()
+    assert len(looks) >= sum(phase["rounds"] for phase in a.stats["trace"] if "rounds" in phase)
 
 
 @pytest.mark.parametrize("shape", [(200, 200), (200, 260), (260, 200)])
