@@ -389,7 +389,7 @@ def test_public_options_are_those_of_all_homes_the_default_first():
         "convergence": ("counter", "reduction"),
         "host_loop": ("batch", "round"),
     }
-    assert options["hungarian-tree"] == {"search": ("levels", "stack")}
+    assert options["hungarian-tree"] == {"search": ("levels", "stack", "paper")}
     stepped = {"launch": ("ct", "mt"), "host_loop": ("batch", "level")}
     assert options["apfb-gpubfs-wr"] == {**stepped, "frontier": ("scan", "queue")}
     assert options["apsb-gpubfs"] == stepped
