@@ -43,15 +43,10 @@ struct Side {
 // What an evaluation needs in addition to the sides.
 template <typename Cost>
 struct Evaluation {
-  Number<Cost>* differences;  // the matrix of all exchanges, for those of kByTile
+  Number<Cost>* differences;  // of all exchanges, for kByTile: [wanted * size + place in the list]
   int room;                   // costs that fit into a block's own memory
   int serves_mates;           // whether a vertex's mate gets what it found
   unsigned* barrier;          // of the grid
-
-  // A row of the matrix: what the exchanges of a vertex gain.
-  __device__ Number<Cost>* difference(int at, int others) const {
-    return differences + static_cast<long long>(at) * others;
-  }
 };
 
 // The gain if pairs that cost `paid` become pairs of another cost.
@@ -120,8 +115,8 @@ __device__ Best<Cost> best_without(const Side<Cost>& own, const Side<Cost>& othe
 }
 
 // Section V.A: a thread a vertex, all data in global memory. The paper does not say how its matrix
-// is laid out. Here the costs are read from the other side's matrix, so that neighbouring threads
-// read neighbouring costs.
+// is laid out. Here both evaluations read costs from the other side's matrix, so that neighbouring
+// threads read neighbouring costs.
 template <typename Cost>
 __device__ void evaluate_by_thread(const Side<Cost>& own, const Side<Cost>& other, const int* list,
                                    int size, const Evaluation<Cost>& evaluation) {
@@ -152,8 +147,9 @@ __device__ void evaluate_by_thread(const Side<Cost>& own, const Side<Cost>& othe
 }
 
 // Section V.B: a thread an exchange, in blocks of 16 × 16, with what a tile's threads share in shared
-// memory. Each thread stores its difference in a matrix. Then a thread for each row of that matrix
-// takes the best: the paper's second kernel, here behind a barrier.
+// memory. Each thread stores its difference in a matrix. Then a thread for each vertex takes the best
+// of its own: the paper's second kernel, here behind a barrier. In both, neighbouring threads have
+// neighbouring vertices, whose costs and differences lie side by side.
 template <typename Cost>
 __device__ void evaluate_by_tile(const Side<Cost>& own, const Side<Cost>& other, const int* list,
                                  int size, const Evaluation<Cost>& evaluation) {
@@ -162,32 +158,40 @@ __device__ void evaluate_by_tile(const Side<Cost>& own, const Side<Cost>& other,
   const long long bands = (size + kTile - 1) / kTile, tiles = (own.others + kTile - 1) / kTile;
   const int x = threadIdx.x % kTile, y = threadIdx.x / kTile;
   for (long long tile = blockIdx.x; tile < bands * tiles; tile += gridDim.x) {
-    const int at = static_cast<int>(tile / tiles) * kTile + y;
-    const int wanted = static_cast<int>(tile % tiles) * kTile + x;
+    const int at = static_cast<int>(tile % bands) * kTile + x;
+    const int wanted = static_cast<int>(tile / bands) * kTile + y;
     __syncthreads();
-    if (x == 0 && at < size) {
+    if (y == 0 && at < size) {
       const int vertex = list[at];
-      tile_vertex[y] = vertex;
-      tile_mate[y] = own.mate[vertex];
-      tile_paid[y] = own.paid[vertex];
+      tile_vertex[x] = vertex;
+      tile_mate[x] = own.mate[vertex];
+      tile_paid[x] = own.paid[vertex];
     }
-    if (y == 0 && wanted < own.others) {
-      tile_loser[x] = other.mate[wanted];
-      tile_also_paid[x] = other.paid[wanted];
+    if (x == 0 && wanted < own.others) {
+      tile_loser[y] = other.mate[wanted];
+      tile_also_paid[y] = other.paid[wanted];
     }
     __syncthreads();
     if (at >= size || wanted >= own.others) continue;
-    const Number<Cost> cost = own.cost(tile_vertex[y], wanted);
-    const Number<Cost> together = own.cost(max(tile_loser[x], 0), max(tile_mate[y], 0));
-    const Number<Cost> rest = rest_of(own, other, tile_mate[y], tile_loser[x], together);
-    evaluation.difference(at, own.others)[wanted] =
-        saving<Cost>(tile_paid[y], tile_also_paid[x], cost, rest);
+    const Number<Cost> cost = other.cost(wanted, tile_vertex[x]);
+    const Number<Cost> together = own.cost(max(tile_loser[y], 0), max(tile_mate[x], 0));
+    const Number<Cost> rest = rest_of(own, other, tile_mate[x], tile_loser[y], together);
+    evaluation.differences[static_cast<long long>(wanted) * size + at] =
+        saving<Cost>(tile_paid[x], tile_also_paid[y], cost, rest);
   }
   grid_barrier(evaluation.barrier);
   for (int at = thread_index(); at < size; at += thread_count()) {
-    const Number<Cost>* const difference = evaluation.difference(at, own.others);
     Best<Cost> best = best_without(own, other, list[at]);
-    for (int wanted = 0; wanted < own.others; ++wanted) best.offer(difference[wanted], wanted);
+    for (int first = 0; first < own.others; first += kBatch) {
+      Number<Cost> difference[kBatch];
+#pragma unroll
+      for (int k = 0; k < kBatch; ++k) {
+        const long long wanted = min(first + k, own.others - 1);  // the last may come more than once
+        difference[k] = evaluation.differences[wanted * size + at];
+      }
+#pragma unroll
+      for (int k = 0; k < kBatch; ++k) best.offer(difference[k], min(first + k, own.others - 1));
+    }
     best.write(own, other, list[at], evaluation);
   }
   grid_barrier(evaluation.barrier);  // the other side's differences come into the same matrix
