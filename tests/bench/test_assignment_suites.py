@@ -215,6 +215,24 @@ def test_figures_of_switching_are_tables_too(switching):
     assert "| 1024 | 3 | 1 | 0.5 |" in roverso2010.figure3(groups)
 
 
+def test_statements_of_the_paper_stand_beside_what_came_out(switching):
+    table = roverso2010.statements(roverso2010.by_size(switching)).splitlines()
+    rows = {row.split(" | ")[0].lstrip("| "): row.rstrip(" |").split(" | ")[1:] for row in table}
+    assert rows["Figure 3: CPU / GPU, times"] == [
+        *("an order of magnitude for large n", "", "4 to 4"),
+    ]
+    assert rows["Figure 2: switching in the mixed form, percent"][1:] == ["75 to 75", "50 to 50"]
+    assert rows["section I: off the optimum at worst, percent"] == ["0.6", "", "1"]
+    assert "Figure 1: growth on the CPU" not in rows  # two sizes make a power
+
+
+def test_the_power_by_which_evaluation_grows():
+    sizes = [graph("geom", n, dgs_cpu=form(1.0, 1e-6 * n**2, 1.0)) for n in (1024, 4096)]
+    assert roverso2010.exponent(
+        roverso2010.by_size(data("roverso2010", *sizes)), roverso2010.CPU
+    ) == pytest.approx(2)
+
+
 def test_every_form_of_dgs_is_there():
     names = {contender.name for contender in roverso2010.contenders("cuda", 8)}
     assert names >= {*roverso2010.FORMS, *roverso2010.EXACT} - {"lapx"}

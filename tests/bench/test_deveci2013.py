@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+import statistics
 
 import numpy as np
 import pytest
 
 from bench import analysis, deveci2013, harness, plots, tables
+from bench import deveci2013_published as published
 from bench.__main__ import main
 from bench.instances import RCP
 
@@ -141,8 +143,12 @@ def test_table_1_is_the_geometric_mean_of_each_set():
         with_gpu(made_graph("c", pfp=0.1, hk=0.1), 0.0125),
     )
     lines = analysis.table1(analysis.select(data, 1.0)).splitlines()
-    assert lines[0] == f"| set | {GPU} |"
-    assert lines[2:4] == ["| O_S1 | 0.2 |", "| O_Hardest20 | 0.0794 |"]
+    column = lines[0].split(" | ").index(GPU)
+    shown = {line.split(" | ")[0]: line.rstrip(" |").split(" | ")[column] for line in lines[2:]}
+    assert shown["| O_S1, here"] == "0.2"
+    assert shown["| O_Hardest20, here"] == "0.0794"
+    assert shown["| O_S1, published"] == "1.34"
+    assert shown["| RCP_Hardest20, published"] == "2.85"
 
 
 def test_table_2_sets_original_beside_permuted():
@@ -155,6 +161,75 @@ def test_table_2_sets_original_beside_permuted():
     assert lines[0].startswith(f"| graph | {GPU} | p-dbfs | pfp | hk | RCP {GPU} |")
     assert lines[2] == "| b |  |  | 1 | 1 |  |  |  |  |"
     assert lines[3] == "| a | 0.1 | 1.5 | 2 | 4 | 0.2 | 2.5 | ≥ 20 | 5 |"
+
+
+def test_table_2_says_which_graphs_stand_in():
+    data = made_data(
+        made_graph("delaunay_n20", entries=10, pfp=1.0, hk=2.0),
+        made_graph("delaunay_n21", entries=20, pfp=4.0, hk=3.0, p_dbfs=5.0),
+        made_graph("delaunay_n21", entries=20, permuted=True, pfp=6.0, hk=7.0),
+        made_graph("roadNet-CA", entries=5, pfp=8.0, hk=9.0),
+        made_graph("road-9", entries=50, pfp=1.0, hk=1.0),
+        made_graph("another", pfp=1.0, hk=1.0),
+    )
+    ours = analysis.table2(data, analysis.select(data, 0.0))
+    assert "| delaunay_n21 | stand-in for delaunay_n23, delaunay_n24 | 5 | 4 | 3 | 6 | 7 |" in ours
+    assert "| roadNet-CA | itself |" in ours
+    assert "| another |  |" in ours
+    original, permuted = (analysis.published_table2(data, kind) for kind in (False, True))
+    published = "| delaunay_n23 | 0.96 | 1.26 | 2.68 | 1.11 |"
+    assert f"{published} stand-in delaunay_n21 | 5 | 4 | 3 |" in original
+    assert "| roadNet-CA | 0.34 | 0.53 | 0.95 | 2.48 | itself |  | 8 | 9 |" in original
+    assert "| patents | 0.88 | 0.84 | 92.03 | 16.18 | none |  |  |  |" in original
+    assert "| italy_osm | 5.86 | 1.2 | 1.02 | 122.0 | stand-in road-9 |" in original
+    published = "| delaunay_n24 | 1.86 | 12.84 | 6.92 | 35.24 |"
+    assert f"{published} stand-in delaunay_n21 | 6 | 7 |" in permuted
+
+
+def test_the_published_tables_agree_with_the_published_figure():
+    """Figure 5's ratio of O_Hardest20 is the mean speedup over HK in Table 2."""
+    originals = [original for original, _ in published.TABLE2.values()]
+    assert len(originals) == 20
+    speedups = [times["hk"] / times[GPU] for times in originals]
+    assert statistics.geometric_mean(speedups) == pytest.approx(
+        published.FIGURE5["O_Hardest20"], rel=0.005
+    )
+    table1 = published.TABLE1["O_Hardest20"]
+    assert len(table1) == 8
+    mean = statistics.geometric_mean(times[GPU] for times in originals)
+    assert mean == pytest.approx(table1[GPU], rel=0.005)
+
+
+def test_figure_5_has_the_published_ratios():
+    data = made_data(with_gpu(made_graph("a", pfp=2.0, hk=4.0), 0.5))
+    lines = analysis.figure5(analysis.select(data, 1.0)).splitlines()
+    assert lines[2] == "| O_S1 | 28 | 3.61 | 1 | 4 | 8 |"
+
+
+def test_the_host_s_loop_is_compared_by_the_number_of_levels():
+    def with_loops(base, levels, batch, level):
+        graph = with_gpu(made_graph(base, pfp=1.0), batch)
+        stepped = {"seconds": [level], "size": 9, "levels": [levels], "run": 0}
+        graph["results"][GPU]["levels"] = [levels]
+        graph["results"][f"{GPU} level"] = stepped
+        return graph
+
+    few, many = with_loops("few", 10, 0.4, 0.2), with_loops("many", 200, 0.1, 0.4)
+    lines = analysis.host_loops(made_data(few, many)).splitlines()
+    assert lines[2] == f"| {GPU} | 100 at most | 1 | 0.5 | 0.5 | 0.5 | 4e+04 | 2e+04 |"
+    assert lines[3] == f"| {GPU} | more | 1 | 4 | 4 | 4 | 500 | 2e+03 |"
+    assert analysis.host_loops(made_data(with_gpu(made_graph("a", pfp=1.0), 1.0))) == ""
+
+
+def test_graphs_on_which_a_multicore_code_wins_are_counted():
+    data = made_data(
+        with_gpu(made_graph("a", pfp=2.0, p_hk=0.1), 0.5),
+        with_gpu(made_graph("b", pfp=0.5, p_dbfs=0.1, p_hk=3.0), 0.5),
+        with_gpu(made_graph("c", pfp=0.5, p_dbfs=0.6), 0.5),
+        made_graph("d", pfp=0.5, p_dbfs=0.1),
+    )
+    (line,) = analysis.multicore_wins(data, 1.0)
+    assert line.endswith("on 2 of 3 graphs, 1 of them in O_S1 or RCP_S1.")
 
 
 def test_the_report_says_which_sets_are_too_small():

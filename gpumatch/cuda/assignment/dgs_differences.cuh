@@ -146,10 +146,10 @@ __device__ void evaluate_by_thread(const Side<Cost>& own, const Side<Cost>& othe
   }
 }
 
-// Section V.B: a thread an exchange, in blocks of 16 × 16, with what a tile's threads share in shared
-// memory. Each thread stores its difference in a matrix. Then a thread for each vertex takes the best
-// of its own: the paper's second kernel, here behind a barrier. In both, neighbouring threads have
-// neighbouring vertices, whose costs and differences lie side by side.
+// Section V.B: a thread an exchange, in blocks of 16 × 16, with what a tile's threads share in
+// shared memory. Each thread stores its difference in a matrix. Then a thread for each vertex takes
+// the best of its own: the paper's second kernel, here behind a barrier. In both, neighbouring
+// threads have neighbouring vertices, whose costs and differences lie side by side.
 template <typename Cost>
 __device__ void evaluate_by_tile(const Side<Cost>& own, const Side<Cost>& other, const int* list,
                                  int size, const Evaluation<Cost>& evaluation) {
@@ -186,7 +186,7 @@ __device__ void evaluate_by_tile(const Side<Cost>& own, const Side<Cost>& other,
       Number<Cost> difference[kBatch];
 #pragma unroll
       for (int k = 0; k < kBatch; ++k) {
-        const long long wanted = min(first + k, own.others - 1);  // the last may come more than once
+        const long long wanted = min(first + k, own.others - 1);  // the last one more than once
         difference[k] = evaluation.differences[wanted * size + at];
       }
 #pragma unroll
