@@ -17,9 +17,9 @@ out, in blocks of its queue, to all workers.
 Paths. Workers take roots and search depth-first along edges that lead to the next level, on the
 last level to free vertices. The first search to reach a far vertex claims it.
 
-    claimed[v]     last phase in which far v was claimed
     position[u]    next edge of near u to try in this phase
-    parent[u], current[k], next_root[0], found[k]    as in ``lookahead_search``
+    parent[u], current[k]           as in ``lookahead_search``
+    claimed, next_root, found       as in ``phases``
 
 The paths are a maximal set in whatever order the searches run. Suppose that there is another
 shortest augmenting path, which shares no vertex with them. The search from its root failed, so it
@@ -40,7 +40,8 @@ import numpy as np
 
 from gpumatch.contracts import Control
 from gpumatch.cpu.matching.lookahead_search import augment
-from gpumatch.cpu.matching.sides import BUDGET, Side, free_vertices
+from gpumatch.cpu.matching.phases import DisjointSearches
+from gpumatch.cpu.matching.sides import BUDGET, Side
 from gpumatch.cpu.numba_tools.atomics import cas, fetch_add, load
 from gpumatch.cpu.numba_tools.compiled import kernel
 from gpumatch.cpu.numba_tools.workers import Workers
@@ -176,27 +177,22 @@ def _search(
     return False
 
 
-class LevelSearch:
+class LevelSearch(DisjointSearches):
     """The arrays of the phases from one side; ``levels`` is how many the last phase had."""
 
     def __init__(self, side: Side, workers: Workers) -> None:
-        near, far = len(side.mate), len(side.far_mate)
-        self.side = side
-        self.workers = workers
-        self.phases = 0
-        self.levels = 0
+        super().__init__(side, workers)
+        near = len(side.mate)
         self._level = np.full(near, -1, np.int32)
         self._queue = np.empty(near, np.int32)
-        self._claimed = np.zeros(far, np.int32)
         self._position = np.empty(near, side.indptr.dtype)
         self._parent = np.empty(near, np.int32)
         self._current = np.full(workers.threads, -1, np.int32)
-        self._roots = free_vertices(side)
 
     def phase(self, control: Control, matched: int) -> int:
         """Augment along shortest paths: how many, -1 if ``control`` stopped it."""
-        self.phases += 1
-        roots = self._roots = self._roots[self.side.mate[self._roots] < 0]
+        self._begin()
+        roots = self._roots
         self._queue[: len(roots)] = roots
         self._level[roots] = 0
         self._position[roots] = self.side.indptr[roots]
@@ -230,10 +226,9 @@ class LevelSearch:
         return True
 
     def _search_down(self, last_level: int, control: Control, matched: int) -> int:
-        side, next_root = self.side, np.zeros(1, np.int64)
-        found = np.zeros(self.workers.threads, np.int64)
+        side = self.side
 
-        def kernel(worker: int) -> bool:
+        def kernel(worker: int, next_root: np.ndarray, found: np.ndarray) -> bool:
             return _search(
                 worker, BUDGET, side.indptr, side.indices, self._roots, self._level,  # IN
                 np.int32(last_level), np.int32(self.phases),  # IN
@@ -241,7 +236,4 @@ class LevelSearch:
                 self._current, next_root, found,  # OUT
             )  # fmt: skip
 
-        while not self.workers.run(kernel, len(self._roots)):
-            if control.tick(matched + int(found.sum())):
-                return -1
-        return int(found.sum())
+        return self._search(kernel, control, matched)

@@ -6,13 +6,12 @@ first. Before it goes deeper, a search looks for a free far vertex among all nei
 current near vertex. These are read once in the whole run, because a matched vertex stays matched.
 Fairness: every other phase goes through the edges backward.
 
-    claimed[v]     last phase in which far v was claimed
     looked[u]      edges before it in u's list lead to far vertices that are matched, or will be
                    before the phase ends
     position[u]    edges of u tried in this phase, counted in the direction of the phase
     parent[u]      near vertex from which the search came to u, -1 at a root
     current[k]     current near vertex of worker k, -1 between two searches
-    next_root[0]   roots handed out; found[k] paths found by worker k
+    claimed, next_root, found   as in ``phases``
 
 Two searches never meet. A near vertex that is not a root is entered from its mate only, and one
 search claims that mate. Mates change only along the path of the search that claimed them, and a
@@ -38,7 +37,8 @@ from __future__ import annotations
 import numpy as np
 
 from gpumatch.contracts import Control
-from gpumatch.cpu.matching.sides import BUDGET, Side, free_vertices
+from gpumatch.cpu.matching.phases import DisjointSearches
+from gpumatch.cpu.matching.sides import BUDGET, Side
 from gpumatch.cpu.numba_tools.atomics import cas, fetch_add, load, store
 from gpumatch.cpu.numba_tools.compiled import kernel
 from gpumatch.cpu.numba_tools.workers import Workers
@@ -142,31 +142,23 @@ def _search(
     return False
 
 
-class LookaheadSearch:
+class LookaheadSearch(DisjointSearches):
     """The arrays of the searches from one side, kept from phase to phase."""
 
-    levels = 0
-
     def __init__(self, side: Side, workers: Workers) -> None:
-        near, far = len(side.mate), len(side.far_mate)
-        self.side = side
-        self.workers = workers
-        self.phases = 0
-        self._claimed = np.zeros(far, np.int32)
+        super().__init__(side, workers)
+        near = len(side.mate)
         self._looked = side.indptr[:-1].copy()
         self._position = np.empty(near, side.indptr.dtype)
         self._parent = np.empty(near, np.int32)
         self._current = np.full(workers.threads, -1, np.int32)
-        self._roots = free_vertices(side)
 
     def phase(self, control: Control, matched: int) -> int:
         """Search once from each free near vertex; the paths found, -1 if ``control`` stopped it."""
-        self.phases += 1
-        self._roots = self._roots[self.side.mate[self._roots] < 0]
-        side, next_root = self.side, np.zeros(1, np.int64)
-        found = np.zeros(self.workers.threads, np.int64)
+        self._begin()
+        side = self.side
 
-        def kernel(worker: int) -> bool:
+        def kernel(worker: int, next_root: np.ndarray, found: np.ndarray) -> bool:
             return _search(
                 worker, BUDGET, side.indptr, side.indices, self._roots,  # IN
                 np.int32(self.phases), self.phases % 2 == 0,  # IN
@@ -174,7 +166,4 @@ class LookaheadSearch:
                 self._parent, self._current, next_root, found,  # OUT
             )  # fmt: skip
 
-        while not self.workers.run(kernel, len(self._roots)):
-            if control.tick(matched + int(found.sum())):
-                return -1
-        return int(found.sum())
+        return self._search(kernel, control, matched)

@@ -5,12 +5,11 @@ grows one alternating tree, breadth first, over far vertices that it is the firs
 phase, and ends with an augmenting path at the first free one. Phases follow each other until one
 finds no path.
 
-    claimed[v]       last phase in which far v was claimed
     predecessor[v]   near vertex from which far v was claimed
     following[u]     near vertex that was put into the queue of u's search after u, -1 if none
     position[u]      next edge of near u to try
     head[k], tail[k] the queue of worker k, -1 between two searches
-    next_root[0]     roots handed out; found[k] paths found by worker k
+    claimed, next_root, found   as in ``phases``
 
 Searches never meet. A near vertex that is not a root is entered from its mate only, which one
 search has claimed. The tree of a search stays claimed until the phase ends, whether it has found a
@@ -33,8 +32,8 @@ from __future__ import annotations
 import numpy as np
 
 from gpumatch.contracts import Control, MatchingTask
-from gpumatch.cpu.matching.phases import run_phases
-from gpumatch.cpu.matching.sides import BUDGET, Side, free_vertices, smaller_side
+from gpumatch.cpu.matching.phases import DisjointSearches, run_phases
+from gpumatch.cpu.matching.sides import BUDGET, Side, smaller_side
 from gpumatch.cpu.numba_tools.atomics import cas, fetch_add, load
 from gpumatch.cpu.numba_tools.compiled import kernel
 from gpumatch.cpu.numba_tools.workers import Workers
@@ -110,44 +109,33 @@ def _search(
     return False
 
 
-class _DisjointSearch:
+class _BreadthFirstSearch(DisjointSearches):
     """The arrays of the searches from one side, kept from phase to phase."""
 
-    levels = 0
-
     def __init__(self, side: Side, workers: Workers) -> None:
+        super().__init__(side, workers)
         near, far = len(side.mate), len(side.far_mate)
-        self.side = side
-        self.workers = workers
-        self.phases = 0
-        self._claimed = np.zeros(far, np.int32)
         self._predecessor = np.empty(far, np.int32)
         self._following = np.empty(near, np.int32)
         self._position = np.empty(near, side.indptr.dtype)
         self._head, self._tail = np.full((2, workers.threads), -1, np.int32)
-        self._roots = free_vertices(side)
 
     def phase(self, control: Control, matched: int) -> int:
         """Search once from each free near vertex; the paths found, -1 if ``control`` stopped it."""
-        self.phases += 1
-        self._roots = self._roots[self.side.mate[self._roots] < 0]
-        side, next_root = self.side, np.zeros(1, np.int64)
-        found = np.zeros(self.workers.threads, np.int64)
+        self._begin()
+        side = self.side
 
-        def kernel(worker: int) -> bool:
+        def kernel(worker: int, next_root: np.ndarray, found: np.ndarray) -> bool:
             return _search(
                 worker, BUDGET, side.indptr, side.indices, self._roots, np.int32(self.phases),  # IN
                 side.mate, side.far_mate, self._claimed, self._predecessor, self._following,  # OUT
                 self._position, self._head, self._tail, next_root, found,  # OUT
             )  # fmt: skip
 
-        while not self.workers.run(kernel, len(self._roots)):
-            if control.tick(matched + int(found.sum())):
-                return -1
-        return int(found.sum())
+        return self._search(kernel, control, matched)
 
 
 def run(task: MatchingTask) -> bool:
     """Extend the matching to a maximum one; True unless ``control`` stopped it."""
     with Workers(task.threads, task.graph.nnz) as workers:
-        return run_phases(_DisjointSearch(smaller_side(task.graph, *task.mates), workers), task)
+        return run_phases(_BreadthFirstSearch(smaller_side(task.graph, *task.mates), workers), task)

@@ -1,13 +1,26 @@
-"""The loop of all searches that go by phases: repeat until a phase finds no augmenting path."""
+"""What all searches that go by phases share.
+
+`run_phases` repeats phases until one finds no augmenting path. `DisjointSearches` are the phases in
+which workers search from one free vertex after the other, and each search claims the far vertices
+that it is the first to reach:
+
+    claimed[v]     last phase in which far v was claimed
+    next_root[0]   roots handed out; found[k] paths found by worker k
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol
+
+import numpy as np
 
 from gpumatch.arrays import count_matched
 from gpumatch.contracts import Control, MatchingTask
+from gpumatch.cpu.matching.sides import Side, free_vertices
+from gpumatch.cpu.numba_tools.workers import Workers
 
-__all__ = ["PhasedSearch", "run_phases"]
+__all__ = ["DisjointSearches", "PhasedSearch", "run_phases"]
 
 
 class PhasedSearch(Protocol):
@@ -22,6 +35,44 @@ class PhasedSearch(Protocol):
 
         A phase that finds none proves the matching maximum.
         """
+
+
+class DisjointSearches:
+    """The arrays of searches from one side, kept from phase to phase."""
+
+    levels = 0
+
+    def __init__(self, side: Side, workers: Workers) -> None:
+        self.side, self.workers = side, workers
+        self.phases = 0
+        self._claimed = np.zeros(len(side.far_mate), np.int32)
+        self._roots = free_vertices(side)
+
+    def _begin(self) -> None:
+        """Begin a phase: its roots are the vertices that are still free."""
+        self.phases += 1
+        self._roots = self._roots[self.side.mate[self._roots] < 0]
+
+    def _search(
+        self,
+        kernel: Callable[[int, np.ndarray, np.ndarray], bool],
+        control: Control,
+        matched: int,
+    ) -> int:
+        """Let all workers search from the roots: the paths found, -1 if ``control`` stopped it.
+
+        ``kernel(worker, next_root, found)`` ends early, with False, if its budget is spent.
+        """
+        next_root = np.zeros(1, np.int64)
+        found = np.zeros(self.workers.threads, np.int64)
+
+        def search(worker: int) -> bool:
+            return kernel(worker, next_root, found)
+
+        while not self.workers.run(search, len(self._roots)):
+            if control.tick(matched + int(found.sum())):
+                return -1
+        return int(found.sum())
 
 
 def run_phases(search: PhasedSearch, task: MatchingTask) -> bool:
