@@ -107,7 +107,7 @@ def _param(run: Run, *others, name: str = "", long: bool = False):
     return pytest.param(run, *others, id=f"{run}{name}", marks=marks)
 
 
-EVERY_RUN = [_param(run) for run in RUNS]
+EVERY_ALGORITHM = pytest.mark.parametrize("run", [_param(run) for run in RUNS])
 
 
 def _reference_limits(run: Run, case: Case) -> tuple[int, int]:

@@ -13,36 +13,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy.sparse import block_diag, coo_array, csr_array, random_array
-from scipy.sparse.csgraph import min_weight_full_bipartite_matching
 
 import gpumatch as gm
 import gpumatch.cardinality
 from graphs import costs
 from tests.assignment_cases import (
     CASES,
-    DENSE_OPTIMA,
-    DENSE_RUNS,
     DTYPES,
-    EVERY_RUN,
+    EVERY_ALGORITHM,
     FLOAT_AUCTIONS,
-    IPADIC_OPTIMUM,
-    IPADIC_RUNS,
-    LAPX_OPTIMUM,
     PROVEN,
     SPARSE,
-    SPARSE_OPTIMA,
-    SPARSE_RUNS,
     check_violator,
     close,
-    ipadic,
-    lapx_cost_eps,
     optimum,
-    or_library,
-    or_library_sparse,
     sparse,
 )
-
-EVERY_ALGORITHM = pytest.mark.parametrize("run", EVERY_RUN)
 
 
 @functools.cache
@@ -174,253 +160,6 @@ def test_every_wish_is_proven(run, matrix, maximize, cardinality, cost_limit):
         else:
             assert a.proven
             gm.verify(source, a)
-
-
-# -- numbers that are hard -------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("scale", [1e-300, 1e-30, 1.0, 1e30, 1e290])
-@pytest.mark.parametrize("family", ["uniform_float", "two_cost", "low_rank", "geom2"])
-@EVERY_ALGORITHM
-def test_scales_do_not_matter(run, family, scale):
-    matrix = costs.make(family, 60, 70, seed=4) * scale
-    a = gm.assign(matrix, **run.arguments)
-    gm.verify(matrix, a)
-    assert close(a.objective, optimum(matrix))
-    assert a.gap <= 60 * np.spacing(matrix.max())
-
-
-def test_gaps_are_not_negative_by_rounding():
-    """Where duals of all sizes add up to less than the pairs, by units in their last places."""
-    rng = np.random.default_rng(1)
-    for _ in range(100):
-        matrix = 10.0 ** rng.uniform(-300, 300, rng.integers(2, 9, 2))
-        a = gm.assign(matrix, maximize=True, algorithm="dgs", threads=1)
-        assert a.gap >= 0
-        if a.proven:
-            gm.verify(matrix, a)
-
-
-@EVERY_ALGORITHM
-def test_costs_that_hardly_differ(run):
-    rng = np.random.default_rng(8)
-    for step in (1e-12, np.spacing(1.0)):
-        steps = rng.integers(0, 9, (80, 80))
-        a = gm.assign(1 + step * steps, **run.arguments)
-        gm.verify(1 + step * steps, a)
-        least = optimum(steps)
-        assert steps[a.row_ind, a.col_ind].sum() <= least + 80 * np.spacing(1.0) / step
-
-
-@EVERY_ALGORITHM
-def test_integers_of_fifty_bits_are_exact(run):
-    rng = np.random.default_rng(9)
-    small = rng.integers(0, 3, (200, 200))
-    matrix = small + 2**50 * rng.permutation(np.eye(200, dtype=np.int64))
-    for costs_ in (matrix, -matrix, csr_array(matrix + 1)):
-        a = gm.assign(costs_, **run.arguments)
-        assert gm.verify(costs_, a).bound == a.objective
-    assert gm.assign(matrix, **run.arguments).objective == optimum(
-        np.where(matrix > 9, 10**4, small)
-    )
-
-
-@EVERY_ALGORITHM
-def test_integers_beyond_the_sums_of_int64_are_refused(run):
-    limit = 2**62 // 3
-    gm.assign([[limit, 0], [0, limit]], **run.arguments)
-    with pytest.raises(ValueError, match=r"too large for 2 rows or columns: .* below 2\*\*62"):
-        gm.assign([[limit + 1, 0], [0, 0]], **run.arguments)
-    with pytest.raises(ValueError, match="too large"):
-        gm.assign(np.array([[2**63]], np.uint64), **run.arguments)
-    with pytest.raises(ValueError, match="overflow"):
-        gm.assign([[1e308, 1.0]], **run.arguments)
-
-
-@EVERY_ALGORITHM
-def test_a_long_chain_of_large_integers(run):
-    """Every augmentation flips the whole chain, and prices grow to n times the range."""
-    n, most = 40, 2**62 // 41 - 1
-    i = np.arange(n)
-    rows, cols = np.concatenate([i, i[1:]]), np.concatenate([i, i[:-1]])
-    chain = coo_array((np.repeat([most, -most], [n, n - 1]), (rows, cols)), shape=(n, n)).tocsr()
-    a = gm.assign(chain, **run.arguments)
-    assert gm.verify(chain, a).bound == a.objective == n * most
-
-
-# -- real instances --------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(("run", "name"), DENSE_RUNS)
-def test_or_library(run, name):
-    matrix = or_library(name)
-    a = gm.assign(matrix, **run.arguments)
-    assert gm.verify(matrix, a).bound == a.objective == DENSE_OPTIMA[name]
-
-
-@pytest.mark.parametrize(("run", "name"), SPARSE_RUNS)
-def test_or_library_sparse(run, name):
-    matrix = or_library_sparse(name)
-    a = gm.assign(matrix, **run.arguments)
-    assert gm.verify(matrix, a).bound == a.objective == SPARSE_OPTIMA[name]
-
-
-@pytest.mark.parametrize(("run", "name"), IPADIC_RUNS)
-def test_ipadic(run, name):
-    matrix = ipadic()
-    a = gm.assign(matrix, **run.arguments)
-    assert gm.verify(matrix, a).bound == a.objective == IPADIC_OPTIMUM
-
-
-@EVERY_ALGORITHM
-def test_costs_that_break_absolute_tolerances(run):
-    matrix = lapx_cost_eps()
-    a = gm.assign(matrix, **run.arguments)
-    gm.verify(matrix, a)
-    assert math.isclose(a.objective, LAPX_OPTIMUM, rel_tol=1e-14)
-
-
-def test_the_named_optima_are_scipys():
-    assert {name: optimum(or_library(name)) for name in DENSE_OPTIMA} == DENSE_OPTIMA
-    assert optimum(ipadic()) == IPADIC_OPTIMUM
-    assert math.isclose(optimum(lapx_cost_eps()), LAPX_OPTIMUM, rel_tol=1e-14)
-    for name, least in SPARSE_OPTIMA.items():
-        matrix = or_library_sparse(name).tocsr()
-        rows, cols = min_weight_full_bipartite_matching(matrix)
-        assert matrix[rows, cols].sum() == least
-
-
-# -- cardinality and limits ------------------------------------------------------------------------
-
-C = np.array([[3, 9, 9], [1, 2, 9], [-4, 9, 9]])
-
-
-def test_any_takes_a_pair_only_when_it_pays():
-    a = gm.assign(C, cardinality="any")
-    assert (a.objective, a.row_to_col.tolist(), a.col_to_row.tolist()) == (
-        -4,
-        [-1, -1, 0],
-        [2, -1, -1],
-    )
-    a = gm.assign(C, maximize=True, cardinality="any")
-    assert (a.size, a.objective) == (3, 21)
-
-
-@pytest.mark.parametrize("limit", [50_000, 2**31 - 1, 2**40])
-@EVERY_ALGORITHM
-def test_a_limit_far_above_all_costs_changes_nothing(run, limit):
-    """Not even where the costs, and not their sums with the limit, have room in int32."""
-    for seed in range(5):
-        matrix = np.random.default_rng(seed).integers(0, 256, (6, 6))
-        a = gm.assign(matrix, cost_limit=limit, **run.arguments)
-        gm.verify(matrix, a)
-        assert (a.size, a.objective) == (6, gm.assign(matrix, backend="cpu").objective)
-
-
-@pytest.mark.parametrize("cardinality", gpumatch.cardinality.CARDINALITIES)
-@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64, np.longdouble])
-def test_a_limit_is_not_rounded_to_the_costs(dtype, cardinality):
-    """0.1 is less than what it is as a float32, and more than as a float16."""
-    matrix = np.array([[0.1, 5], [5, 0.1]], dtype)
-    for source in (matrix, sparse(matrix.astype(np.float64))):
-        a = gm.assign(source, cardinality=cardinality, cost_limit=0.1)
-        gm.verify(source, a)
-        if cardinality == "maximum":
-            assert a.size == (0 if dtype == np.float32 else 2)
-
-
-@pytest.mark.parametrize("limit", [1e17, 10**18, 10**30, 1e300])
-def test_a_limit_of_floats_may_be_a_large_integer(limit):
-    matrix = np.random.default_rng(2).random((40, 40)) * 1e16
-    for source in (matrix, csr_array(matrix)):
-        a = gm.assign(source, cost_limit=limit)
-        gm.verify(source, a)
-        assert close(a.objective, optimum(matrix))
-        assert isinstance(a.cost_limit, float)
-
-
-@pytest.mark.parametrize("cardinality", ["full", "any"])
-def test_a_limit_leaves_dearer_pairs(cardinality):
-    a = gm.assign(C, cardinality=cardinality, cost_limit=8)
-    assert (a.objective, a.row_to_col.tolist()) == (-2, [-1, 1, 0])
-    assert gm.assign(C, cardinality=cardinality, cost_limit=10).size == 3
-    a = gm.assign(-C, maximize=True, cardinality=cardinality, cost_limit=-8)
-    assert (a.objective, a.row_to_col.tolist()) == (2, [-1, 1, 0])
-
-
-def test_a_limit_between_two_integers():
-    assert gm.assign([[2]], cost_limit=2.5).size == 1
-    assert gm.assign([[3]], cost_limit=2.5).size == 0
-    assert gm.assign([[3]], maximize=True, cost_limit=2.5).size == 1
-
-
-@pytest.mark.parametrize("as_stored", [np.asarray, sparse])
-def test_maximum_is_the_cheapest_of_the_largest(as_stored):
-    x = math.inf
-    matrix = np.array([[x, 5.0, x, x], [x, 3.0, x, x], [7.0, -9.0, 1.0, 2.0], [x, 4.0, x, x]])
-    a = gm.assign(as_stored(matrix), cardinality="maximum")
-    gm.verify(as_stored(matrix), a)
-    assert (a.objective, a.row_to_col.tolist()) == (4.0, [-1, 1, 2, -1])
-    rows, cols = a.vertex_cover()
-    assert (rows.tolist(), cols.tolist()) == ([2], [1])
-
-
-def test_maximum_is_full_where_full_is_possible():
-    matrix = costs.uniform_integer(30, 20, seed=3)
-    a = gm.assign(matrix, cardinality="maximum")
-    assert a.objective == gm.assign(matrix).objective
-    assert [part.size for part in a.vertex_cover()] == [0, 20]
-
-
-def test_maximum_within_a_limit():
-    a = gm.assign(C, cardinality="maximum", cost_limit=3)
-    gm.verify(C, a)
-    assert (a.objective, a.row_to_col.tolist()) == (-2, [-1, 1, 0])
-
-
-def brute_force(matrix, cost, size=None):
-    """The least total cost of an assignment, of exactly `size` pairs where that is given."""
-    nrows, ncols = matrix.shape
-    best = math.inf
-    for k in range(min(nrows, ncols) + 1) if size is None else [size]:
-        for rows in itertools.combinations(range(nrows), k):
-            for cols in itertools.permutations(range(ncols), k):
-                best = min(best, sum(cost(matrix[i, j]) for i, j in zip(rows, cols)))
-    return best
-
-
-@pytest.mark.parametrize("seed", range(8))
-def test_small_wishes_against_brute_force(seed):
-    rng = np.random.default_rng(seed)
-    matrix = rng.integers(-5, 6, rng.integers(1, 5, 2)).astype(float)
-    matrix[rng.random(matrix.shape) < 0.4] = math.inf
-    assert gm.assign(matrix, cardinality="any").objective == brute_force(matrix, float)
-    a = gm.assign(matrix, cost_limit=2)
-    assert a.objective - 2 * a.size == brute_force(matrix, lambda c: c - 2)
-    a = gm.assign(matrix, cardinality="maximum")
-    assert a.size == gm.maximum_matching(np.isfinite(matrix)).size
-    assert a.objective == brute_force(matrix, float, a.size)
-
-
-# -- infeasible ------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("shape", [(40, 40), (30, 50), (50, 30)])
-@EVERY_ALGORITHM
-def test_the_hall_violator_is_on_the_exception(run, shape):
-    matrix = np.random.default_rng(2).random(shape)
-    matrix = matrix if shape[0] <= shape[1] else matrix.T
-    matrix[5:12, 3:] = math.inf
-    matrix = matrix if shape[0] <= shape[1] else matrix.T
-    for source in (matrix, sparse(matrix)):
-        many, few = ("rows", "columns") if shape[0] <= shape[1] else ("columns", "rows")
-        with pytest.raises(ValueError, match=f"7 {many} may be assigned to 3 {few}") as caught:
-            gm.assign(source, **run.arguments)
-        check_violator(np.isfinite(matrix), caught.value)
-        rows, cols = caught.value.rows.tolist(), caught.value.cols.tolist()
-        assert sorted([rows, cols], key=len) == [[0, 1, 2], [*range(5, 12)]]
-        again = pickle.loads(pickle.dumps(caught.value))
-        assert (str(again), again.rows.tolist()) == (str(caught.value), rows)
 
 
 # -- arguments -------------------------------------------------------------------------------------

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import io
+
 import numpy as np
 import scipy.sparse as sp
+from hypothesis import settings
 
 PATTERN = "%%MatrixMarket matrix coordinate pattern general\n"
+REAL = "%%MatrixMarket matrix coordinate real general\n"
 SMALL = (PATTERN + "2 3 2\n1 3\n2 1\n").encode()
+UNHURRIED = settings(deadline=None, max_examples=50)
 
 
 def same(matrix, expected):
@@ -24,3 +29,13 @@ def same(matrix, expected):
 def stored(path, content):
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
     return path
+
+
+def npy(array, **changes):
+    """An array's file, with some of its header replaced."""
+    file = io.BytesIO()
+    np.save(file, array)
+    content = file.getvalue()
+    for old, new in changes.items():
+        content = content.replace(old.encode(), new.encode())
+    return content
