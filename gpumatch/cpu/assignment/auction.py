@@ -84,6 +84,8 @@ __all__ = ["Precision", "close", "run", "write_duals"]
 
 BUDGET = 2**25
 """Entries looked at between two returns to Python: some hundredths of a second where dense."""
+A_BID = 128
+"""As many entries cost what a bid and its award cost beside them: most, where rows are short."""
 WIDE = 2**18
 """Entries from which a round of bids is shared among threads: some tenths of a millisecond."""
 
@@ -438,7 +440,7 @@ def hold_rounds(
     """Rounds until no bidder waits or ``budget`` entries are read; the waiting, and the rounds."""
     rounds = 0
     while count > 0 and budget > 0:
-        budget -= count * length
+        budget -= count * (length + A_BID)
         bid(
             entries, own_dual, other_dual, bidders, 0, count, target, offer,
             cap, jump, epsilon, least,

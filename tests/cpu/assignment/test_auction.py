@@ -328,6 +328,18 @@ def test_a_budget_spent_is_the_same_auction(monkeypatch):
     assert (whole.col_dual == split.col_dual).all()
 
 
+def test_a_budget_of_short_rows_is_spent_soon():
+    """Three rows that want two columns bid a quarter more each time, for ever almost."""
+    costs_ = DenseCosts(np.array([[0, 0, 10**9]] * 3))
+    precision = Precision.of(costs_, None)
+    ours = auction._Auction(costs_, np.zeros(3), None, precision)
+    terms = np.inf, precision.spread, precision.epsilon
+    floor = auction._Floor(ours.rows, ours.cols, np.arange(3, dtype=np.int32), *terms)
+    floor.rounds_alone()
+    assert floor.waiting == 1
+    assert 1000 < floor.rounds < 10**6  # some tenths of a microsecond each
+
+
 def test_the_trace_names_the_steps():
     trace = solve(costs.make("uniform_float", 100, 140)).stats["trace"]
     steps = [phase["step"] for phase in trace if "epsilon" in phase]
