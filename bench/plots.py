@@ -13,6 +13,7 @@ import numpy as np
 from PIL import Image
 
 from bench import analysis, assignment_plots, matching
+from bench import deveci2013_published as published
 from bench.axes import COLOURS, Line, draw_lines, panels
 from bench.deveci2013 import BEST_GPU, FIGURE2, GPU_ALGORITHMS, SEQUENTIAL
 from bench.tables import Graph
@@ -155,6 +156,9 @@ def overall_speedups(sets: dict[str, list[Graph]]) -> Any:
         bars = axes[0].bar(place + shift, values, 0.38, color=colour)
         label = f"over {over.upper()}\n"
         axes[0].bar_label(bars, [f"{label if i == 0 else ''}{v:.3g}" for i, v in enumerate(values)])
+    ratios = [published.FIGURE5[name] for name in sets]
+    axes[0].plot(place, ratios, "_", color="black", ms=30, label="published, at least")
+    axes[0].legend(loc="upper left", frameon=False)
     axes[0].set_xticks(place, [f"{name}\n{len(graphs)} graphs" for name, graphs in sets.items()])
     axes[0].set(ylabel="speedup (geometric mean)", title=f"{BEST_GPU} over the sequential codes")
     axes[0].margins(y=0.2)

@@ -211,7 +211,7 @@ def test_dgs_is_compared_to_the_optimum(switching):
 def test_figures_of_switching_are_tables_too(switching):
     groups = roverso2010.by_size(switching)
     assert "| 1024 | 2 | 0.25 |" in roverso2010.figure1(groups)
-    assert "| 1024 | 20 | 75 |" in roverso2010.figure2(groups)
+    assert "| 1024 | 20 | 75 | 50 |" in roverso2010.figure2(groups)
     assert "| 1024 | 3 | 1 | 0.5 |" in roverso2010.figure3(groups)
 
 
