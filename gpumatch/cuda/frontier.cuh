@@ -42,6 +42,7 @@ struct Frontier {
   int* items[2];
   SearchState* state;
   unsigned* barrier;
+  int* counts;  // for compaction, a number a block
 };
 
 struct Segment {
@@ -249,13 +250,13 @@ struct Compaction {
   unsigned* barrier;
 };
 
-// A number that every block has: the sum of those before this block, and of all.
+// A prefix sum: of the numbers before one's own, and of all.
 struct Prefix {
   int before;
   int all;
 };
 
-// Prefix sum over the grid. There must be a grid barrier after numbers[] are written.
+// Over the grid, of a number a block. There must be a grid barrier after numbers[] are written.
 __device__ inline Prefix prefix_over_grid(const int* numbers) {
   __shared__ Prefix sums;
   if (threadIdx.x == 0) sums = {0, 0};
@@ -272,15 +273,20 @@ __device__ inline Prefix prefix_over_grid(const int* numbers) {
   return sums;
 }
 
-// Where a thread's element comes among those of its block that are chosen, and how many these are.
-// A sum over the ballots of the warps. Called by all threads of the block.
+// How many elements are chosen before this lane's in its warp, and in all, by a ballot.
+__device__ inline Prefix prefix_in_warp(bool is_chosen) {
+  const unsigned chosen = __ballot_sync(kWholeWarp, is_chosen);
+  return {__popc(chosen & ((1u << lane_index()) - 1)), __popc(chosen)};
+}
+
+// The same in a block, by the ballots of its warps. Called by all its threads.
 __device__ inline Prefix prefix_in_block(bool is_chosen) {
   __shared__ int of_warp[kWarp];
-  const unsigned chosen = __ballot_sync(kWholeWarp, is_chosen);
+  const Prefix in_warp = prefix_in_warp(is_chosen);
   __syncthreads();
-  if (lane_index() == 0) of_warp[threadIdx.x / kWarp] = __popc(chosen);
+  if (lane_index() == 0) of_warp[threadIdx.x / kWarp] = in_warp.all;
   __syncthreads();
-  Prefix sums = {__popc(chosen & ((1u << lane_index()) - 1)), 0};
+  Prefix sums = {in_warp.before, 0};
   for (unsigned warp = 0; warp < blockDim.x / kWarp; ++warp) {
     if (warp < threadIdx.x / kWarp) sums.before += of_warp[warp];
     sums.all += of_warp[warp];
@@ -319,28 +325,32 @@ __device__ int compact(const Compaction& grid, int count, IsRelevant is_relevant
   return of_blocks.all;
 }
 
-// Its last step where CUB has made the prefix sum: items[] become the positions whose flag is set,
-// in order, from the inclusive sum of the flags.
-__device__ inline void scatter_flagged(const int* ends, int length, int* items) {
-  for (int i = thread_index(); i < length; i += thread_count()) {
-    const int before = i == 0 ? 0 : ends[i - 1];
-    if (ends[i] != before) items[before] = i;
+// The same in one warp, of what its lanes have looked at already: bit b of a lane's `relevant` is its
+// b-th element of kElements. Calls put(place, b). The places are in the order of b, then of lanes.
+template <int kElements, typename Put>
+__device__ int compact_in_warp(unsigned relevant, Put put) {
+  int count = 0;
+  if (!__any_sync(kWholeWarp, relevant != 0)) return count;
+  for (int b = 0; b < kElements; ++b) {
+    const bool is_chosen = (relevant >> b & 1) != 0;
+    const Prefix own = prefix_in_warp(is_chosen);
+    if (is_chosen) put(count + own.before, b);
+    count += own.all;
   }
+  return count;
 }
 
 // -- the first frontier ---------------------------------------------------------------------------
 
-// Predicate of the compaction that makes the first queue: the unmatched vertices.
-__global__ void flag_free(const int* mates, int length, int* flags) {
-  for (int i = thread_index(); i < length; i += thread_count()) flags[i] = mates[i] == -1;
-}
-
-// Its last step, after the prefix sum: queue the flagged vertices as level `level`.
-__global__ void start_frontier(const int* ends, int length, int level, Frontier frontier) {
-  scatter_flagged(ends, length, frontier.items[level & 1]);
+// Queue the unmatched vertices as level `level`. A cooperative launch.
+__global__ void start_frontier(const int* mates, int length, int level, Frontier frontier) {
+  int* items = frontier.items[level & 1];
+  const int size = compact(
+      Compaction{frontier.counts, frontier.barrier}, length, [&](int v) { return mates[v] == -1; },
+      [&](int place, int v) { items[place] = v; });
   if (thread_index() != 0) return;
   SearchState& state = *frontier.state;
   for (int i = 0; i < 3; ++i) state.sizes[i] = state.found[i] = 0;
-  if (length > 0) state.sizes[level % 3] = ends[length - 1];
+  state.sizes[level % 3] = size;
   state.level = level;
 }

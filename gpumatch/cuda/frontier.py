@@ -7,12 +7,12 @@ from typing import Any
 import cupy as cp
 import numpy as np
 
-from gpumatch.cuda.kernels import BLOCK, Kernels
+from gpumatch.cuda.kernels import Kernels
 from gpumatch.cuda.launches import Board, Cooperative
 
 __all__ = ["KERNELS", "LEVELS_A_LAUNCH", "STRUCTS", "DeviceFrontier"]
 
-KERNELS = ("flag_free", "start_frontier")
+KERNELS = ("start_frontier",)
 """What each source of a search has in addition to its search."""
 STRUCTS = ("SearchState", "Frontier")
 
@@ -48,16 +48,20 @@ class DeviceFrontier:
         self._kernels = kernels
         self._search = Cooperative(kernels, search, most=blocks)
         self._queues = cp.empty((2, max(nvertices, 1)), cp.int32)
-        self._flags = cp.empty(nvertices, cp.int32)
+        self._start = Cooperative(kernels, "start_frontier", most=blocks)
+        self._counts = cp.empty(self._start.blocks, cp.int32)
         self._board = Board(kernels.struct("SearchState"))
         self._frontier = kernels.struct("Frontier")(
-            items=self._queues, state=self._board.state, barrier=self._board.barrier
+            items=self._queues,
+            state=self._board.state,
+            barrier=self._board.barrier,
+            counts=self._counts,
         )
 
     @staticmethod
     def nbytes(nvertices: int) -> int:
         """Device memory of a frontier."""
-        return 4 * 4 * nvertices
+        return 2 * 4 * nvertices
 
     @property
     def level(self) -> int:
@@ -73,26 +77,11 @@ class DeviceFrontier:
 
     def start_from_free(self, mates: cp.ndarray, level: int) -> int:
         """Queue the unmatched vertices by stream compaction; return the kernels launched."""
-        length = np.int32(mates.size)
-        grid, block = (self._search.blocks,), (BLOCK,)
-        self._kernels["flag_free"](
-            grid,
-            block,
-            (
-                *(mates, length),  # IN
-                self._flags,  # OUT
-            ),
+        self._start(
+            *(mates, np.int32(mates.size), np.int32(level)),  # IN
+            self._frontier,  # OUT
         )
-        ends = cp.cumsum(self._flags, dtype=cp.int32)
-        self._kernels["start_frontier"](
-            grid,
-            block,
-            (
-                *(ends, length, np.int32(level)),  # IN
-                self._frontier,  # OUT
-            ),
-        )
-        return 3
+        return 1
 
     def search(self, *arguments: Any, levels: int = LEVELS_A_LAUNCH) -> None:
         """Expand a bounded number of levels, and update `level`, `size` and `found`."""

@@ -37,6 +37,17 @@ extern "C" __global__ void expand_once(const int* items, int size, int* out, int
   expand(whole_grid(), items, size, visitor);
 }
 
+// Of each warp's numbers, a lane having 8 that follow each other by 32, those with a flag.
+extern "C" __global__ void compact_by_warps(const int* flags, int* items, int* sizes) {
+  const int warp = thread_index() / kWarp, base = 256 * warp;
+  unsigned relevant = 0;
+  for (int b = 0; b < 8; ++b) relevant |= (flags[base + 32 * b + lane_index()] != 0) << b;
+  const int size = compact_in_warp<8>(relevant, [&](int place, int b) {
+    items[base + place] = base + 32 * b + lane_index();
+  });
+  if (lane_index() == 5) sizes[warp] = size;
+}
+
 extern "C" __global__ void compact_twice(const int* flags, int length, int* items, int* sizes,
                                          int* counts, unsigned* barrier) {
   const Compaction grid = {counts, barrier};
@@ -123,7 +134,7 @@ struct Distances {
 extern "C" __global__ void distances(const int* indptr, const int* indices, int* distance,
                                      int stop_after, int* queue, int* other,
                                      SearchState* state, unsigned* barrier, int max_levels) {
-  search_levels(Frontier{{queue, other}, state, barrier},
+  search_levels(Frontier{{queue, other}, state, barrier, nullptr},
                 Distances{indptr, indices, distance, stop_after}, max_levels);
 }
 """
@@ -196,6 +207,20 @@ def test_compaction_keeps_what_is_relevant_in_order(kernels, share, length, bloc
     assert sizes.get().tolist() == [relevant.size] * blocks + [even.size]
     assert np.array_equal(items[: relevant.size].get(), relevant)
     assert np.array_equal(items[length : length + even.size].get(), even)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.01, 0.5, 1.0])
+def test_a_warp_keeps_what_is_relevant_in_order(kernels, share):
+    import cupy as cp
+
+    flags = np.random.default_rng(3).random((64, 256)) < share
+    items, sizes = cp.full((64, 256), -1, cp.int32), cp.full(64, -1, cp.int32)
+    kernels.get_function("compact_by_warps")(
+        (8,), (module.BLOCK,), (cp.asarray(flags.astype(np.int32)), items, sizes)
+    )
+    for warp, (row, kept, size) in enumerate(zip(flags, items.get(), sizes.get())):
+        assert kept[:size].tolist() == (256 * warp + np.flatnonzero(row)).tolist()
+        assert (kept[size:] == -1).all()
 
 
 @pytest.mark.parametrize("packs", [0, 1, 63, 64, 1_000, 70_001])

@@ -355,20 +355,14 @@ __global__ void __launch_bounds__(kBlock)
 
 // -- before and after -----------------------------------------------------------------------------
 
-// Predicate of the compaction that makes the first queue: bidders that have no object, and would
-// pay.
+// The first queue, by compaction: bidders that have no object, and would pay. And the state of an
+// auction without bids.
 template <typename Cost>
-__global__ void flag_bidders(Auction<Number<Cost>> a,
-                             const Number<Cost>* cap, int* flags) {
-  for (int i = thread_index(); i < a.nbidders; i += thread_count()) {
-    flags[i] = a.own_mate[i] < 0 && a.own_dual[i] < *cap;
-  }
-}
-
-// Its last step, after the prefix sum, and the state of an auction without bids.
-template <typename Cost>
-__global__ void open_auction(Auction<Number<Cost>> a, const int* ends) {
-  scatter_flagged(ends, a.nbidders, a.bidders[0]);
+__global__ void open_auction(Auction<Number<Cost>> a, const Number<Cost>* cap, int* counts) {
+  const int size = compact(
+      Compaction{counts, a.barrier}, a.nbidders,
+      [&](int i) { return a.own_mate[i] < 0 && a.own_dual[i] < *cap; },
+      [&](int place, int i) { a.bidders[0][place] = i; });
   for (int j = thread_index(); j < a.nobjects; j += thread_count()) {
     a.best[j] = ordered(a.other_dual[j]);
     a.winner[j] = 0;
@@ -378,10 +372,7 @@ __global__ void open_auction(Auction<Number<Cost>> a, const int* ends) {
       a.is_served[i] = 0;
     }
   }
-  if (thread_index() == 0) {
-    const int size = ends[a.nbidders - 1];
-    *a.state = {0, size, size, 0, 0, 0};
-  }
+  if (thread_index() == 0) *a.state = {0, size, size, 0, 0, 0};
 }
 
 // least[i] of row i: its least cost less the prices. A warp a row.

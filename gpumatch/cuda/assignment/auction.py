@@ -38,7 +38,6 @@ __all__ = ["run"]
 SOURCE = Source(
     "assignment/auction.cu",
     (
-        "flag_bidders<{Cost}>",
         "open_auction<{Cost}>",
         *(
             f"{kernel}<{entries}>"
@@ -371,12 +370,13 @@ class _Floor:
         most = entries.total // _BLOCK
         rounds = f"hold_rounds<{entries.kind}>"
         self._hold_rounds = Cooperative(self._kernels, rounds, block=_BLOCK, most=most)
-        self._grid, self._block = (self._hold_rounds.blocks,), (_BLOCK,)
+        opening = "open_auction<{Cost}>"
+        self._open = Cooperative(self._kernels, opening, block=_BLOCK, most=most)
+        self._counts = cp.empty(self._open.blocks, np.int32)
         self._board = Board(self._kernels.struct("State"))
         self._queues = cp.empty((2, nown), np.int32)
-        self._targets = cp.empty(nown, np.int32)
         self._arrays = {  # OUT, then IN
-            "bid_target": self._targets,
+            "bid_target": cp.empty(nown, np.int32),
             "bid_offer": cp.empty(nown, own.dual.dtype),
             "best": cp.empty(nother, np.int64),
             "winner": cp.empty(nother, np.uint64),
@@ -403,23 +403,10 @@ class _Floor:
 
     def open(self, cap: cp.ndarray) -> None:
         """Queue the vertices without a mate and with a dual below the cap, by stream compaction."""
-        flags, ends = self._targets, self._queues[1]
-        self._kernels["flag_bidders<{Cost}>"](
-            self._grid,
-            self._block,
-            (
-                *(self._auction, cap),  # IN
-                flags,  # OUT
-            ),
-        )
-        cp.cumsum(flags, dtype=np.int32, out=ends)
-        self._kernels["open_auction<{Cost}>"](
-            self._grid,
-            self._block,
-            (
-                self._auction,  # IN, OUT
-                ends,  # IN
-            ),
+        self._open(
+            self._auction,  # IN, OUT
+            cap,  # IN
+            self._counts,  # OUT
         )
         self._board.look()
 

@@ -383,7 +383,7 @@ class _Search(ABC):
 
     @property
     def is_too_fine(self) -> bool:
-        return bool(self.seen["stage"] == _TOO_FINE)
+        return bool(self.seen["at"]["stage"] == _TOO_FINE)
 
     @abstractmethod
     def own_struct(self) -> np.ndarray:
@@ -399,10 +399,10 @@ class _Search(ABC):
 
     def finish(self, control: Control, patience: Patience | None = None) -> bool:
         """Go on until the search is done; False if `control` stops it or its patience ends."""
-        while self.seen["stage"] < _DONE:
+        while self.seen["at"]["stage"] < _DONE:
             if control.tick(int(self.seen["matched"])):
                 return False
-            steps, wanting = int(self.seen["step"]), int(self.seen["roots"])
+            steps, wanting = int(self.seen["at"]["step"]), int(self.seen["at"]["roots"])
             if patience is not None and patience.is_out(steps, wanting, self.problem.nrows):
                 return False
             self.go_on()
@@ -414,7 +414,7 @@ class _Search(ABC):
         As in the paper's Table 2, what is found before the first dual update is ``initial``.
         """
         matched, is_initial = self._started_with, True
-        records = self.board.records(int(self.seen["phase"]))
+        records = self.board.records(int(self.seen["at"]["phase"]))
         for levels, found, updates, gained, scans in records:
             matched += gained
             is_initial &= updates == 0
@@ -525,7 +525,7 @@ class _Classical(_Search):
 
     def go_on(self) -> None:
         super().go_on()
-        if self.seen["stage"] == _FULL:
+        if self.seen["at"]["stage"] == _FULL:
             self._make_room()
 
     def _make_room(self) -> None:
@@ -534,5 +534,5 @@ class _Classical(_Search):
         del self.adjacency
         memory.require_memory(4 * room, "the adjacency of the Hungarian algorithm")
         self.adjacency = cp.empty(room, np.int32)
-        self.seen["stage"] = _CHECK
+        self.seen["at"]["stage"] = _CHECK
         self.board.tell()

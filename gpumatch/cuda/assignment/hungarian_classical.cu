@@ -7,10 +7,11 @@
 // stages are the paper's kernels:
 //
 //   kCheck       Algorithm 2, the optimality check; the roots are queued, the arrays reset
-//   kCompress    Z by stream compaction (section 3.3). The predicate is that the slack is 0. The
-//                place of an edge in its row comes from counting the warp's ballots. The place of
-//                the row in Z comes from one counter, because the order of rows does not matter
-//   kForward     Algorithm 3: a level's expansion and contraction, by expand() and a visitor
+//   kCompress    Z by stream compaction (section 3.3). The predicate is that the slack is 0. A warp
+//                compacts a row. The place of the row in Z comes from one counter, because the
+//                order of rows does not matter; a prefix sum would read the matrix twice
+//   kForward     Algorithm 3: a level's expansion and contraction, by expand() and a visitor. After
+//                the last, the free columns in trees are F_rev
 //   kDualUpdate  Algorithms 7 and 8: the least slack between rows and columns that are uncovered.
 //                It is added to the duals of the trees' rows and subtracted from those of their
 //                columns. (Algorithm 8 prints half of it for all rows and columns. All slacks
@@ -43,7 +44,6 @@ struct Alternating {
   Problem<Cost> p;
   Trees t;
   Adjacency z;
-  Queue<int> leaves;
   Queue<Member> out;
 
   __device__ Walk enter(Member m) const {
@@ -55,13 +55,9 @@ struct Alternating {
   __device__ void visit(int row, int, int col, int pred) const {
     if (pred != -1 || atomicCAS(t.col_pred + col, -1, row) != -1) return;
     const int mate = p.col_to_row[col];
-    if (mate == -1) {
-      push(leaves, col);
-      return;
-    }
+    if (mate == -1) return;
     t.row_pred[mate] = col;
     push(out, Member{-p.row_dual[mate], mate});
-    if (p.has_limit() && p.row_dual[mate] == p.limit) push(leaves, ~mate);
   }
 };
 
@@ -73,7 +69,6 @@ __device__ int tight_columns(const Problem<Cost>& p, int row, Take take) {
   const int packs = p.ncols / P::kWidth;
   const Cost* costs = p.row(row);
   const long long base = -p.row_dual[row];
-  const unsigned before = (1u << lane_index()) - 1;
   int count = 0;
   for (int first = 0; first < packs; first += kPacksAtOnce * kWarp) {
     unsigned tight = 0;  // a bit for each cost of this lane
@@ -89,16 +84,10 @@ __device__ int tight_columns(const Problem<Cost>& p, int row, Take take) {
         tight |= static_cast<unsigned>(is_tight) << (k * P::kWidth + w);
       }
     }
-    if (!__any_sync(kWholeWarp, tight != 0)) continue;
-    for (int bit = 0; bit < kPacksAtOnce * P::kWidth; ++bit) {
-      const bool is_tight = (tight >> bit & 1) != 0;
-      const unsigned all = __ballot_sync(kWholeWarp, is_tight);
-      if (is_tight) {
-        const int pack = first + bit / P::kWidth * kWarp + lane_index();
-        take(count + __popc(all & before), pack * P::kWidth + bit % P::kWidth);
-      }
-      count += __popc(all);
-    }
+    count += compact_in_warp<kPacksAtOnce * P::kWidth>(tight, [&](int place, int bit) {
+      const int pack = first + bit / P::kWidth * kWarp + lane_index();
+      take(count + place, pack * P::kWidth + bit % P::kWidth);
+    });
   }
   return count;
 }
@@ -162,7 +151,7 @@ __device__ long long least_uncovered(const Problem<Cost>& p, const Trees& t, int
   return best;
 }
 
-// Algorithm 8. A row that has reached the limit may go without.
+// Algorithm 8.
 template <typename Cost>
 __device__ void update_duals(const Problem<Cost>& p, const Trees& t, int members,
                              long long least) {
@@ -172,20 +161,36 @@ __device__ void update_duals(const Problem<Cost>& p, const Trees& t, int members
     if (m.base < least - p.most) state.is_too_fine = 1;
     m.base -= least;
     p.row_dual[m.row] = -m.base;
-    if (p.has_limit() && -m.base == p.limit) push(Queue<int>{t.leaves, &state.found_leaves}, ~m.row);
   }
   for (int col = thread_index(); col < p.ncols; col += thread_count()) {
     if (t.col_pred[col] != -1) p.col_dual[col] -= least;
   }
 }
 
+// F_rev: free columns in trees, and rows of the trees that may go without. Returns its size.
 template <typename Cost>
-__device__ void check(const Problem<Cost>& p, const Trees& t, int* size) {
+__device__ int find_leaves(const Problem<Cost>& p, const Trees& t, int members) {
+  const int leaves = compact(
+      t.compaction(), p.ncols + (p.has_limit() ? members : 0),
+      [&](int leaf) {
+        if (leaf < p.ncols) return t.col_pred[leaf] != -1 && p.col_to_row[leaf] == -1;
+        return p.row_dual[t.members[leaf - p.ncols].row] == p.limit;
+      },
+      [&](int place, int leaf) {
+        t.leaves[place] = leaf < p.ncols ? leaf : ~t.members[leaf - p.ncols].row;
+      });
+  grid_barrier(t.barrier);
+  return leaves;
+}
+
+// Algorithm 2. Returns how many rows want a column.
+template <typename Cost>
+__device__ int check(const Problem<Cost>& p, const Trees& t) {
   for (int col = thread_index(); col < p.ncols; col += thread_count()) t.col_pred[col] = -1;
-  for (int i = thread_index(); i < p.nrows; i += thread_count()) {
-    t.row_pred[i] = t.row_next[i] = -1;
-    if (p.wants(i)) push(Queue<Member>{t.members, size}, Member{-p.row_dual[i], i});
-  }
+  for (int i = thread_index(); i < p.nrows; i += thread_count()) t.row_pred[i] = t.row_next[i] = -1;
+  return compact(
+      t.compaction(), p.nrows, [&](int i) { return p.wants(i); },
+      [&](int place, int i) { t.members[place] = {-p.row_dual[i], i}; });
 }
 
 template <typename Cost, bool kAligned>
@@ -193,70 +198,71 @@ __global__ void __launch_bounds__(kBlock)
     hungarian_classical(Problem<Cost> p, Trees t, Adjacency z, int max_steps) {
   State& state = *t.state;
   const bool is_first = thread_index() == 0;
-  int stage = state.stage, step = state.step, phase = state.phase;
-  int roots = state.roots, members = state.members, leaves = state.leaves;  // equal in all blocks
-  bool is_stale = state.is_stale != 0;
+  Position at = state.at;
   Tally tally = state.tally;
+  bool is_stale = state.is_stale != 0;  // equal in all blocks
   if (is_first) state.clock = nanoseconds();
-  for (int steps = 0; steps < max_steps && stage < kDone; ++steps, ++step) {
-    const Segment frontier = {now(state.bases[(step + 2) % 3]), now(state.sizes[(step + 2) % 3])};
+  for (int steps = 0; steps < max_steps && at.stage < kDone; ++steps, ++at.step) {
+    const Segment frontier = {now(state.bases[(at.step + 2) % 3]),
+                              now(state.sizes[(at.step + 2) % 3])};
     const int next = frontier.base + frontier.size;
-    int& made = state.sizes[step % 3];
+    int& made = state.sizes[at.step % 3];
     if (is_first) {
-      state.sizes[(step + 1) % 3] = 0;
-      state.bases[step % 3] = next;
+      state.sizes[(at.step + 1) % 3] = 0;
+      state.bases[at.step % 3] = next;
     }
-    const int current = stage;
+    const int current = at.stage;
     Part part = kForwardPass;
     switch (current) {
       case kCheck:
-        check(p, t, &made);
+        if (is_first && is_stale) state.adjacent = 0;
+        at.roots = check(p, t);
         if (is_first) {
-          state.bases[step % 3] = 0;
-          state.found_leaves = 0;
-          if (is_stale) state.adjacent = 0;
+          state.bases[at.step % 3] = 0;
+          made = at.roots;
         }
         grid_barrier(t.barrier);
-        roots = now(made);
-        members = is_stale ? 0 : roots;
-        stage = roots == 0                    ? kDone
-                : now(state.is_too_fine) != 0 ? kTooFine
-                : is_stale                    ? kCompress
-                                              : kForward;
+        at.members = is_stale ? 0 : at.roots;
+        at.stage = at.roots == 0                 ? kDone
+                   : now(state.is_too_fine) != 0 ? kTooFine
+                   : is_stale                    ? kCompress
+                                                 : kForward;
         break;
       case kCompress: {
         // Before a search all rows, during it those in trees. These are the frontier again.
-        const bool all = members == 0;
-        const int rows = all ? p.nrows : members;
+        const bool all = at.members == 0;
+        const int rows = all ? p.nrows : at.members;
         for (int k = thread_index() / kWarp; k < rows; k += thread_count() / kWarp) {
           compress_row<Cost, kAligned>(p, z, all ? k : t.members[k].row, state);
         }
         if (is_first) {
-          state.bases[step % 3] = 0;
-          made = all ? roots : members;
+          state.bases[at.step % 3] = 0;
+          made = all ? at.roots : at.members;
         }
         grid_barrier(t.barrier);
         const long long adjacent = now(state.adjacent);
-        stage = kForward;
+        at.stage = kForward;
         if (all) {
           is_stale = 2 * adjacent > z.room;
-          if (is_stale) stage = kFull;
-          members = roots;
+          if (is_stale) at.stage = kFull;
+          at.members = at.roots;
         } else if (adjacent > z.room) {
-          stage = kCheck;           // the lists of old take the room: begin with fresh ones,
+          at.stage = kCheck;        // the lists of old take the room: begin with fresh ones,
           grid_barrier(t.barrier);  // once all blocks have read how many there are
         }
         part = kCompression;
         break;
       }
       case kForward: {
-        Alternating<Cost> visitor = {p, t, z, {t.leaves, &state.found_leaves},
-                                     {t.members + next, &made}};
+        Alternating<Cost> visitor = {p, t, z, {t.members + next, &made}};
+        if (is_first) state.least = kNever;
         if (frontier.size == 0) {
-          members = next;
-          leaves = now(state.found_leaves);
-          stage = leaves != 0 ? kAugment : kDualUpdate;
-        } else if (frontier.size > kAlone) {
+          at.members = next;
+          at.leaves = find_leaves(p, t, at.members);
+          at.stage = at.leaves != 0 ? kAugment : kDualUpdate;
+          break;
+        }
+        if (frontier.size > kAlone) {
           expand(whole_grid(), t.members + frontier.base, frontier.size, visitor);
           ++tally.levels;
           tally.scans += frontier.size;
@@ -265,50 +271,42 @@ __global__ void __launch_bounds__(kBlock)
           tally.levels += end.levels;
           tally.scans += end.visited;
           if (is_first) {
-            state.bases[step % 3] = end.frontier.base;
+            state.bases[at.step % 3] = end.frontier.base;
             made = end.frontier.size;
           }
         }
-        if (is_first) state.least = kNever;
         grid_barrier(t.barrier);
         break;
       }
       case kDualUpdate: {
-        lower_to_least(&state.least, least_uncovered<Cost, kAligned>(p, t, members));
+        lower_to_least(&state.least, least_uncovered<Cost, kAligned>(p, t, at.members));
         grid_barrier(t.barrier);
         const long long least = now(state.least);
         part = kDuals;
         if (least == kNever) {
-          stage = kDone;
+          at.stage = kDone;
           break;
         }
-        update_duals(p, t, members, least);
+        update_duals(p, t, at.members, least);
         is_stale = true;
         ++tally.updates;
         grid_barrier(t.barrier);
-        leaves = now(state.found_leaves);
-        stage = now(state.is_too_fine) != 0 ? kTooFine : leaves != 0 ? kAugment : kCompress;
+        at.leaves = p.has_limit() ? find_leaves(p, t, at.members) : 0;
+        at.stage = now(state.is_too_fine) != 0 ? kTooFine
+                   : at.leaves != 0            ? kAugment
+                                               : kCompress;
         break;
       }
       case kAugment:
-        augment(p, t, leaves, phase, tally);
+        augment(p, t, at, tally);
         tally = {0, 0, 0};
         part = kReverseAndAugmentation;
-        ++phase;
-        stage = kCheck;
         break;
     }
-    if (is_first && stage != current) spend(state, part);
+    if (is_first && at.stage != current) spend(state, part);
   }
   if (is_first) {
-    spend(state, kForwardPass);
-    state.tally = tally;
-    state.stage = stage;
-    state.step = step;
-    state.phase = phase;
-    state.roots = roots;
-    state.members = members;
-    state.leaves = leaves;
+    leave(state, at, tally);
     state.is_stale = is_stale;
   }
 }

@@ -1,6 +1,6 @@
-// The common part of both Hungarian variants of Date and Nagi (Parallel Computing 57, 2016): the
+// The common part of the Hungarian variants of Date and Nagi (Parallel Computing 57, 2016): the
 // alternating trees, the reverse pass (Algorithm 5), the augmentation pass (Algorithm 6), and the
-// report to the host.
+// position and the report that a launch leaves for the host.
 //
 // Their names: A_r row_to_col, A_c col_to_row, D_r row_dual, D_c col_dual, P_r row_pred, P_c
 // col_pred, S_r row_next, S_c col_next. A row is uncovered (V_r = 0) when it is in a tree, a column
@@ -12,8 +12,8 @@
 //   col_pred[j]  the row that leads to column j, -1 if there is none yet
 //   row_next[i]  on a path: the column that row i gets, or kNone; -1 off all paths
 //   col_next[j]  on a path: the row that gives column j up; -1 at its end
-//   leaves[]     where paths may end ("reverse"): a free column j as j; a row i that goes without
-//                from then on as ~i
+//   leaves[]     where paths may end (F_rev): a free column j as j; a row i that goes without from
+//                then on as ~i. Later the roots of the paths (F_aug)
 #pragma once
 
 #include "assignment/dense_costs.cuh"
@@ -33,16 +33,20 @@ struct Tally {
   int scans;    // of rows
 };
 
-struct State {
+// Where a kernel stands: the same in all blocks, and what its next launch begins with.
+struct Position {
   int stage;
   int step;
   int phase;
-  int matched;
-  Tally tally;
-  int roots;             // rows that wanted a column when the search began
-  int members;
+  int roots;    // rows that wanted a column when the search began
+  int members;  // rows in trees; in hungarian_tree_paper.cu those of the frontier
   int leaves;
-  int found_leaves;      // leaves so far, as the threads count them
+};
+
+struct State {
+  Position at;
+  Tally tally;
+  int matched;
   int sizes[3];          // of the frontier that a step makes, by step % 3
   int bases[3];          // where it begins among the members
   int is_stale;          // the adjacency is older than the duals
@@ -73,6 +77,13 @@ __device__ inline void spend(State& state, Part part) {
   const long long time = nanoseconds();
   state.spent[part] += time - state.clock;
   state.clock = time;
+}
+
+// Leave the position for the host and the next launch. Called by one thread, at the end.
+__device__ inline void leave(State& state, const Position& at, const Tally& tally) {
+  spend(state, kForwardPass);
+  state.at = at;
+  state.tally = tally;
 }
 
 // Algorithm 5 for all leaves. Walks of one tree meet in a row; the one that wrote its successor
@@ -111,19 +122,18 @@ __device__ void augmentation_pass(const Problem<Cost>& p, const Trees& t, int pa
   if (matched != nullptr) add_to(matched, gained);
 }
 
-// Augment along a path in each tree that has a leaf, which ends a phase: it is recorded. leaves[]
-// is F_rev, then F_aug.
+// Augment along a path in each tree that has a leaf, which ends a phase: it is recorded, and the
+// next stage is the check. leaves[] is F_rev, then F_aug.
 template <typename Cost>
-__device__ void augment(const Problem<Cost>& p, const Trees& t, int leaves, int phase,
-                        const Tally& tally) {
-  reverse_pass(t, leaves);
+__device__ void augment(const Problem<Cost>& p, const Trees& t, Position& at, const Tally& tally) {
+  reverse_pass(t, at.leaves);
   grid_barrier(t.barrier);
   const int paths = compact(
       t.compaction(), p.nrows,
       [&](int i) { return p.row_to_col[i] == -1 && t.row_next[i] != -1; },
       [&](int place, int i) { t.leaves[place] = i; });
   grid_barrier(t.barrier);
-  int* record = phase < kTraceLength ? t.trace + kTraceWidth * phase : nullptr;
+  int* record = at.phase < kTraceLength ? t.trace + kTraceWidth * at.phase : nullptr;
   augmentation_pass(p, t, paths, record == nullptr ? nullptr : record + 3);
   if (record != nullptr && thread_index() == 0) {
     record[0] = tally.levels;
@@ -131,5 +141,7 @@ __device__ void augment(const Problem<Cost>& p, const Trees& t, int leaves, int 
     record[2] = tally.updates;
     record[4] = tally.scans;
   }
+  ++at.phase;
+  at.stage = kCheck;
   grid_barrier(t.barrier);
 }

@@ -7,9 +7,9 @@
 //
 //   kCheck       Algorithm 2, the optimality check; the roots are gathered, the arrays reset
 //   kForward     Algorithm 4: the frontier's rows lower the columns' slacks; columns join the
-//                trees, and their mates the next frontier
-//   kDualUpdate  Algorithm 9, and the leaves are gathered
-//   kAugment     Algorithms 5 and 6 (hungarian_paths.cuh)
+//                trees, and push their mates on the next frontier. (To compact it would take two
+//                more grid barriers a level, where most levels take three barriers' time.)
+//   kAugment     the leaves are gathered, Algorithm 9, Algorithms 5 and 6 (hungarian_paths.cuh)
 //
 // Algorithm 9 subtracts the least slack from all others after each level. Here it is added to one
 // number, the amount by which the duals have been raised in this search. A column's distance is its
@@ -63,6 +63,8 @@ struct Level {
   Distance bound;     // the search may not end farther out
   Distance last;      // the greatest distance of a leaf: a free column that joined, or a root's own
 };
+
+constexpr Level kNothing = {0, 0, 0, kFar, kFar, 0};
 
 // The state of a search.
 struct Search {
@@ -185,27 +187,42 @@ __device__ void look_at(const Problem<Cost>& p, const Trees& t, const Slacks& s,
   push(next, Member{static_cast<long long>(c.dist) - c.mate_dual, c.mate});
 }
 
-// A level. Each block owns neighbouring columns, and each thread one of them at a time. A thread
-// that has only one column keeps its data in registers.
+// A level's visitor. A thread that has only one column keeps its data in registers.
+template <typename Cost, bool kAligned>
+struct Growing {
+  const Problem<Cost>& p;
+  const Trees& t;
+  const Slacks& s;
+  const Rows& frontier;
+  Distance reach;
+  Queue<Member> next;
+  Column& column;
+  bool is_known;
+  Level own;
+
+  __device__ void enter(int col) {
+    if (!is_known) column = look_up(p, s, col);
+  }
+
+  __device__ Near look(int first, int packs) const {
+    if (frontier.size == 0) return {kNever, -1};
+    return nearest_member<Cost, kAligned>(p, frontier, first, packs);
+  }
+
+  __device__ void visit(int col, Near from) {
+    look_at(p, t, s, col, column, from, reach, next, own);
+  }
+};
+
 template <typename Cost, bool kAligned>
 __device__ void grow(const Problem<Cost>& p, const Trees& t, const Slacks& s, const Rows& frontier,
                      Distance reach, Queue<Member> next, Column& c, bool is_known, Level& made) {
   constexpr int kWidth = Pack<Cost, kAligned>::kWidth;
-  constexpr int kSlice = kBlock / kWidth;  // packs, so that a thread has a column
-  const int all = p.ncols / kWidth;
-  const int share = (all + gridDim.x - 1) / gridDim.x;
-  const int end = min(all, static_cast<int>(blockIdx.x + 1) * share);
-  Level own = {0, 0, 0, kFar, kFar, 0};
-  for (int first = blockIdx.x * share; first < end; first += kSlice) {
-    const int packs = min(kSlice, end - first);
-    const int col = first * kWidth + static_cast<int>(threadIdx.x);
-    const bool has_column = static_cast<int>(threadIdx.x) < packs * kWidth;
-    if (has_column && !(is_known && share <= kSlice)) c = look_up(p, s, col);
-    Near from = {kNever, -1};
-    if (frontier.size != 0) from = nearest_member<Cost, kAligned>(p, frontier, first, packs);
-    if (has_column) look_at(p, t, s, col, c, from, reach, next, own);
-  }
-  put_together(made, own);
+  const int packs = p.ncols / kWidth;
+  is_known = is_known && packs_a_block(packs) <= kBlock / kWidth;
+  Growing<Cost, kAligned> visitor = {p, t, s, frontier, reach, next, c, is_known, kNothing};
+  pull<kWidth>(packs, visitor);
+  put_together(made, visitor.own);
 }
 
 // The amount by which the dual of a row that joined at a distance has risen when the search ends.
@@ -220,39 +237,69 @@ __device__ inline bool is_open(const Slacks& s, int root, Distance end) {
   return s.ending != kAtSecondLeaf || s.first_leaf[root] >= end;
 }
 
-// Algorithm 9, for all duals that the search has raised. A vertex that may end a path becomes a
-// leaf. If a search may end anywhere, all duals are shifted, so that the first column keeps its
-// dual.
+// The distance with which a row is in a tree, kFar if it is in none.
+template <typename Cost>
+__device__ Distance distance_of_row(const Problem<Cost>& p, const Slacks& s, int i) {
+  const int col = p.row_to_col[i];
+  return col >= 0 ? s.dist[col] : p.wants(i) ? 0 : kFar;
+}
+
+// Whether a row may end a path: its dual is to be raised to the limit, or beyond.
+template <typename Cost>
+__device__ bool is_leaf_row(const Problem<Cost>& p, const Slacks& s, int i, Distance end) {
+  const Distance dist = distance_of_row(p, s, i);
+  const long long dual = p.row_dual[i] + rise(end, dist);
+  if (dist > end || dual < p.limit) return false;
+  const int col = p.row_to_col[i];
+  return dual > p.limit || is_open(s, col >= 0 ? s.col_root[col] : i, end);
+}
+
+// Whether a column may end a path.
+template <typename Cost>
+__device__ bool is_leaf_column(const Problem<Cost>& p, const Slacks& s, int col, Distance end) {
+  const Distance dist = s.dist[col];
+  if (dist > end || p.col_to_row[col] != -1) return false;
+  return dist < end || is_open(s, s.col_root[col], end);
+}
+
+// F_rev, from the duals before the update. Returns its size.
+template <typename Cost>
+__device__ int find_leaves(const Problem<Cost>& p, const Trees& t, const Slacks& s, Distance end) {
+  const int leaves = compact(
+      t.compaction(), p.ncols + (p.has_limit() ? p.nrows : 0),
+      [&](int leaf) {
+        return leaf < p.ncols ? is_leaf_column(p, s, leaf, end)
+                              : is_leaf_row(p, s, leaf - p.ncols, end);
+      },
+      [&](int place, int leaf) { t.leaves[place] = leaf < p.ncols ? leaf : ~(leaf - p.ncols); });
+  grid_barrier(t.barrier);
+  return leaves;
+}
+
+// Algorithm 9, for all duals that the search has raised. If a search may end anywhere, all duals
+// are shifted, so that the first column keeps its dual.
 template <typename Cost>
 __device__ void update_duals(const Problem<Cost>& p, const Trees& t, const Slacks& s,
                              Distance end) {
-  const Queue<int> leaves = {t.leaves, &t.state->found_leaves};
   const long long shift = s.ending == kAnywhere ? rise(end, s.dist[0]) : 0;
   bool is_too_fine = false;
   for (int i = thread_index(); i < p.nrows; i += thread_count()) {
-    const int col = p.row_to_col[i];
-    const Distance dist = col >= 0 ? s.dist[col] : p.wants(i) ? 0 : kFar;
+    const Distance dist = distance_of_row(p, s, i);
     long long dual = p.row_dual[i] + (rise(end, dist) - shift);
-    if (p.has_limit() && dist <= end && dual >= p.limit) {
-      if (dual > p.limit || is_open(s, col >= 0 ? s.col_root[col] : i, end)) push(leaves, ~i);
-      dual = p.limit;
-    }
+    if (p.has_limit() && dist <= end && dual >= p.limit) dual = p.limit;
     p.row_dual[i] = dual;
     is_too_fine |= dual > p.most || dual < -p.most;
   }
   for (int col = thread_index(); col < p.ncols; col += thread_count()) {
-    const Distance dist = s.dist[col];
-    if (dist <= end && p.col_to_row[col] == -1) {
-      if (dist < end || is_open(s, s.col_root[col], end)) push(leaves, col);
-    }
-    p.col_dual[col] -= rise(end, dist) - shift;
+    p.col_dual[col] -= rise(end, s.dist[col]) - shift;
   }
   if (is_too_fine) t.state->is_too_fine = 1;
 }
 
+// Algorithm 2. Returns how many rows want a column.
 template <typename Cost>
-__device__ void check(const Problem<Cost>& p, const Trees& t, const Slacks& s, Level& made) {
-  Level own = {0, 0, 0, kFar, kFar, 0};
+__device__ int check(const Problem<Cost>& p, const Trees& t, const Slacks& s, Level& made) {
+  Level own = kNothing;
   for (int col = thread_index(); col < p.ncols; col += thread_count()) {
     s.dist[col] = s.joined_at[col] = kFar;
     t.col_pred[col] = -1;
@@ -260,21 +307,23 @@ __device__ void check(const Problem<Cost>& p, const Trees& t, const Slacks& s, L
   for (int i = thread_index(); i < p.nrows; i += thread_count()) {
     t.row_pred[i] = t.row_next[i] = -1;
     s.first_leaf[i] = kFar;
-    if (!p.wants(i)) continue;
-    const long long dual = p.row_dual[i];
-    push(Queue<Member>{t.members, &made.size}, Member{-dual, i});
-    if (!p.has_limit()) continue;
-    const Distance leaf = p.limit - dual;
+    if (!p.wants(i) || !p.has_limit()) continue;
+    const Distance leaf = p.limit - p.row_dual[i];
     if (s.ending == kAtNearestLeaf) own.bound = min(own.bound, leaf);
     else s.first_leaf[i] = leaf;
     own.last = max(own.last, leaf);
   }
   put_together(made, own);
+  const int roots = compact(
+      t.compaction(), p.nrows, [&](int i) { return p.wants(i); },
+      [&](int place, int i) { t.members[place] = {-p.row_dual[i], i}; });
+  grid_barrier(t.barrier);
+  return roots;
 }
 
 // The first level's reach, once the roots are known.
-__device__ inline int begin(Search& at, const Level& made, bool is_too_fine) {
-  at.roots = at.size = at.grown = made.size;
+__device__ inline int begin(Search& at, int roots, const Level& made, bool is_too_fine) {
+  at.roots = at.size = at.grown = roots;
   at.leaves = at.depth = 0;
   at.end = made.bound;
   at.limit = made.last == 0 ? kFar : made.last;
@@ -298,7 +347,7 @@ __device__ inline int go_on(Search& at, const Level& made, const Slacks& s, Tall
     if (at.leaves >= (at.roots - 1) / kRootsALeaf + 1) at.end = min(at.end, at.last);
     if (made.least == kFar) at.end = min(at.end, at.leaves != 0 ? at.last : at.limit);
   }
-  if (made.least > at.end) return kDualUpdate;
+  if (made.least > at.end) return kAugment;
   if (made.least > s.most) return made.least == kFar ? kDone : kTooFine;
   if (made.again > max(kBatch, made.size / 2)) at.spread /= 2;
   if (made.size < kBatch) at.spread = min(2 * at.spread + 1, s.most / 2);
@@ -324,30 +373,27 @@ __global__ void __launch_bounds__(kBlock)
     search = *s.search;
     tally = state.tally;
   }
-  int stage = state.stage, step = state.step, phase = state.phase, leaves = state.leaves;
+  Position at = state.at;
   Column column;
   Rows frontier;
   if (is_first) state.clock = nanoseconds();
   __syncthreads();
-  // Between a search's end and its paths the host may not look: free columns' duals are lowered.
-  for (int steps = 0; stage < kDone && (steps < max_steps || stage == kAugment); ++steps, ++step) {
-    Level& made = s.made[step % 3];
-    if (is_first) s.made[(step + 1) % 3] = {0, 0, 0, kFar, kFar, 0};
-    const int current = stage;
+  for (int steps = 0; steps < max_steps && at.stage < kDone; ++steps, ++at.step) {
+    Level& made = s.made[at.step % 3];
+    if (is_first) s.made[(at.step + 1) % 3] = kNothing;
+    const int current = at.stage;
     Part part = kForwardPass;
     switch (current) {
       case kCheck:
-        check(p, t, s, made);
-        if (is_first) state.found_leaves = 0;
-        grid_barrier(t.barrier);
-        if (leads) next_stage = begin(search, read(made), now(state.is_too_fine) != 0);
+        at.roots = check(p, t, s, made);
+        if (leads) next_stage = begin(search, at.roots, read(made), now(state.is_too_fine) != 0);
         __syncthreads();
-        stage = next_stage;
+        at.stage = next_stage;
         break;
       case kForward: {
-        const Queue<Member> next = {s.frontier[step & 1], &made.size};
+        const Queue<Member> next = {s.frontier[at.step & 1], &made.size};
         const bool is_known = search.depth != 0 && steps != 0;
-        frontier.items = search.depth == 0 ? t.members : s.frontier[(step + 1) & 1];
+        frontier.items = search.depth == 0 ? t.members : s.frontier[(at.step + 1) & 1];
         frontier.size = search.size;
         if (!is_known) frontier.own = frontier.items[place];
         grow<Cost, kAligned>(p, t, s, frontier, search.reach, next, column, is_known, made);
@@ -355,34 +401,22 @@ __global__ void __launch_bounds__(kBlock)
         frontier.own = next.items[place];
         if (leads) next_stage = go_on(search, read(made), s, tally);
         __syncthreads();
-        stage = next_stage;
+        at.stage = next_stage;
         break;
       }
-      case kDualUpdate:
-        update_duals(p, t, s, search.end);
-        part = kDuals;
-        stage = kAugment;
-        grid_barrier(t.barrier);
-        leaves = now(state.found_leaves);
-        break;
       case kAugment:
-        augment(p, t, leaves, phase, tally);
+        at.leaves = find_leaves(p, t, s, search.end);
+        update_duals(p, t, s, search.end);
+        if (is_first) spend(state, kDuals);
+        augment(p, t, at, tally);
         if (leads) tally = {0, 0, 0};
         part = kReverseAndAugmentation;
-        ++phase;
-        stage = kCheck;
         break;
     }
-    if (is_first && stage != current) spend(state, part);
+    if (is_first && at.stage != current) spend(state, part);
   }
   if (is_first) {
-    spend(state, kForwardPass);
-    state.stage = stage;
-    state.step = step;
-    state.phase = phase;
-    state.leaves = leaves;
-    state.roots = search.roots;
-    state.tally = tally;
+    leave(state, at, tally);
     *s.search = search;
   }
 }

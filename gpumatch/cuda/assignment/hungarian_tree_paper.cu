@@ -156,65 +156,53 @@ __global__ void __launch_bounds__(kBlock)
     hungarian_tree_paper(Problem<Cost> p, Trees t, Slacks s, int max_steps) {
   State& state = *t.state;
   const bool is_first = thread_index() == 0;
-  int stage = state.stage, phase = state.phase, steps = 0;  // equal in all blocks, as what follows
-  int roots = state.roots, members = state.members, leaves = state.leaves;
+  Position at = state.at;
   Tally tally = state.tally;
   if (is_first) state.clock = nanoseconds();
-  for (; steps < max_steps && stage < kDone; ++steps) {
-    const int current = stage;
+  for (int steps = 0; steps < max_steps && at.stage < kDone; ++steps, ++at.step) {
+    const int current = at.stage;
     Part part = kForwardPass;
     switch (current) {
       case kCheck:
         check(p, t, s);
         grid_barrier(t.barrier);
-        roots = members = contract(p, t, s);
-        stage = roots == 0 ? kDone : kForward;
+        at.roots = at.members = contract(p, t, s);
+        at.stage = at.roots == 0 ? kDone : kForward;
         break;
       case kForward:
         if (is_first) state.least = kNever;
-        if (members != 0) {
-          expand_frontier<Cost, kAligned>(p, t, s, members);
+        if (at.members != 0) {
+          expand_frontier<Cost, kAligned>(p, t, s, at.members);
           ++tally.levels;
-          tally.scans += members;
+          tally.scans += at.members;
           grid_barrier(t.barrier);
-          members = contract(p, t, s);
+          at.members = contract(p, t, s);
         }
-        if (members != 0) break;
-        leaves = find_leaves(p, t, s);
-        stage = leaves != 0 ? kAugment : kDualUpdate;
+        if (at.members != 0) break;
+        at.leaves = find_leaves(p, t, s);
+        at.stage = at.leaves != 0 ? kAugment : kDualUpdate;
         break;
       case kDualUpdate: {
         find_theta(p, s, &state.least);
         grid_barrier(t.barrier);
         const long long theta = now(state.least);
         part = kDuals;
-        stage = kDone;
+        at.stage = kDone;
         if (theta == kNever) break;
         update_duals(p, t, s, theta);
         ++tally.updates;
         grid_barrier(t.barrier);
-        members = contract(p, t, s);
-        stage = now(state.is_too_fine) != 0 ? kTooFine : kForward;
+        at.members = contract(p, t, s);
+        at.stage = now(state.is_too_fine) != 0 ? kTooFine : kForward;
         break;
       }
       case kAugment:
-        augment(p, t, leaves, phase, tally);
-        part = kReverseAndAugmentation;
+        augment(p, t, at, tally);
         tally = {0, 0, 0};
-        ++phase;
-        stage = kCheck;
+        part = kReverseAndAugmentation;
         break;
     }
-    if (is_first && stage != current) spend(state, part);
+    if (is_first && at.stage != current) spend(state, part);
   }
-  if (is_first) {
-    spend(state, kForwardPass);
-    state.tally = tally;
-    state.stage = stage;
-    state.step += steps;
-    state.phase = phase;
-    state.roots = roots;
-    state.members = members;
-    state.leaves = leaves;
-  }
+  if (is_first) leave(state, at, tally);
 }

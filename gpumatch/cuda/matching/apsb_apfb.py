@@ -17,7 +17,7 @@ With ``frontier="queue"`` the queue of frontier.cuh drives the same GPUBFS-WR, m
 cooperative launch, or one.
 
 Device memory in addition to the graph and both mate arrays: 4 bytes a row (predecessor) and 4 a
-column (levels), 4 more a column for the roots of GPUBFS-WR, and 16 a column for the queues.
+column (levels), 4 more a column for the roots of GPUBFS-WR, and 8 a column for the queues.
 """
 
 from __future__ import annotations

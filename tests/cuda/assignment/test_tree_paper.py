@@ -64,13 +64,13 @@ class Beside:
 
     @property
     def stage(self):
-        return int(self.search.seen["stage"])
+        return int(self.search.seen["at"]["stage"])
 
     def compare(self, frontier):
         """Frontier, trees, covers, marks, slacks and duals are the same."""
         state, search, problem = self.state, self.search, self.search.problem
         members = search.members.get().view(MEMBER)["row"].ravel()
-        assert members[: int(search.seen["members"])].tolist() == frontier.tolist()
+        assert members[: int(search.seen["at"]["members"])].tolist() == frontier.tolist()
         assert search.rows[0].get().tolist() == state.row_pred.tolist()
         assert search.cols[0].get().tolist() == state.col_pred.tolist()
         row_mark, col_mark = search.row_mark.get(), search.col_mark.get()
@@ -107,7 +107,7 @@ class Beside:
                 levels += 1
                 self.compare(frontier)
             ends = reference.compact(state.col_mark == reference.REVERSE, grid=grid)
-            assert int(search.seen["leaves"]) == ends.size
+            assert int(search.seen["at"]["leaves"]) == ends.size
             assert search.leaves[: ends.size].get().tolist() == ends.tolist()
             if ends.size:
                 break
@@ -116,7 +116,7 @@ class Beside:
             updates += 1
             self.compare(frontier)
         self.augment(ends)
-        phase = int(search.seen["phase"])
+        phase = int(search.seen["at"]["phase"])
         found = state.matched - matched
         record = search.board.records(phase)[-1][:4]
         assert record == [levels, found, updates, found]

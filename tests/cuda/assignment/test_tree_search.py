@@ -252,15 +252,21 @@ RULES = [
     (
         "update_duals",
         "if dist <= end and self.row_dual[row] >= self.limit:",
+        "is_leaf_row",
+        "if (dist > end || dual < p.limit) return false;",
+    ),
+    (
         "update_duals",
-        "if (p.has_limit() && dist <= end && dual >= p.limit) {",
+        "is_near = dist < end or (dist == end and self.is_open(self.col_root[col]))",
+        "is_leaf_column",
+        "return dist < end || is_open(s, s.col_root[col], end);",
     ),
     ("put_back", "self.row_dual[row] = self.limit", "update_duals", "dual = p.limit;"),
     (
         "update_duals",
         "self.col_dual[col] -= rise(dist) - shift",
         "update_duals",
-        "p.col_dual[col] -= rise(end, dist) - shift;",
+        "p.col_dual[col] -= rise(end, s.dist[col]) - shift;",
     ),
 ]
 """Method and text of the model, function and text of hungarian_tree.cu that it stands for."""
