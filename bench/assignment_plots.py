@@ -40,7 +40,7 @@ def of(data: dict[str, Any]) -> dict[str, Any]:
 def small_instances(groups: date2016.Groups) -> Any:
     """Figure 2: seconds on costs from [0, n], up to n = 5,000."""
     sizes = {n: graphs for (factor, n), graphs in groups.items() if factor == 1.0 and n <= 5000}
-    columns = (date2016.OMP1, date2016.OMP8, date2016.CLASSICAL, date2016.TREE, *date2016.RIVALS)
+    columns = (*date2016.PUBLISHED, date2016.OURS, *date2016.RIVALS)
     return _by_size(sizes, columns, mean_time, "n", "seconds")
 
 
@@ -50,7 +50,7 @@ def contributions(groups: date2016.Groups) -> Any:
     bars = {}
     for factor, name in ((1.0, "[0, n]"), (10.0, "[0, 10n]")):
         n = max((n for of, n in groups if of == factor), default=0)
-        for contender in (date2016.CLASSICAL, date2016.TREE):
+        for contender in date2016.ON_GPU:
             graphs = groups.get((factor, n), [])
             total = mean_time(graphs, contender)
             parts = [date2016.part_of(graphs, contender, step) for step in steps]
