@@ -262,6 +262,40 @@ def report_of(file):
     return output_of(f"python -m bench report {shlex.quote(str(ROOT / file))}")
 
 
+DEVELOP = ROOT / "docs" / "develop.md"
+CUDA = ROOT / "gpumatch" / "cuda"
+UTILITIES = (
+    *("expand", "expand_alone", "search_levels", "pull", "for_all"),
+    *("push", "append_gathered", "compact", "compact_in_warp"),
+)
+
+
+def test_table_of_what_kernels_use():
+    """Each .cu file that uses any of it is listed with just what it calls, by its headers too."""
+    listed = {file: set(uses.split()) for file, uses, _ in table(DEVELOP, "| file | uses | for |")}
+    called = {}
+    for file in CUDA.rglob("*.cu"):
+        text = own_text(file)
+        called[file.relative_to(CUDA).as_posix()] = {
+            name for name in UTILITIES if re.search(rf"(?<![\w.]){name}(<[^;()]*>)?\(", text)
+        }
+    scan = "matching/apsb_apfb.cu"
+    assert listed == {file: uses for file, uses in called.items() if uses or file == scan}
+
+
+def own_text(file):
+    """The file and its problem's headers, without comments."""
+    text = re.sub(r"//.*", "", file.read_text(encoding="utf-8"))
+    for header in re.findall(r'#include "((?:matching|assignment)/\w+\.cuh)"', text):
+        text += own_text(CUDA / header)
+    return text
+
+
+def test_compaction_has_cost_no_time():
+    record = json.loads((ROOT / "bench/results/frontier-h200.json").read_text())
+    assert all(min(call["after"]) < 1.05 * min(call["before"]) for call in record["calls"])
+
+
 CPU_OR_GPU = ROOT / "docs" / "algorithms" / "cpu_or_gpu.md"
 
 

@@ -7,8 +7,8 @@
 //
 //   kCheck       Algorithm 2, the optimality check; the roots are gathered, the arrays reset
 //   kForward     Algorithm 4: the frontier's rows lower the columns' slacks; columns join the
-//                trees, and push their mates on the next frontier. (To compact it would take two
-//                more grid barriers a level, where most levels take three barriers' time.)
+//                trees, and push their mates on the next frontier. (Its order does not matter, and
+//                to compact it would take two more grid barriers a level.)
 //   kAugment     the leaves are gathered, Algorithm 9, Algorithms 5 and 6 (hungarian_paths.cuh)
 //
 // Algorithm 9 subtracts the least slack from all others after each level. Here it is added to one
