@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
-import gpumatch
+import gpumatch.certificates
 
 PACKAGE = Path(gpumatch.__file__).parent
 CHECKERS = PACKAGE / "certificates"
