@@ -200,9 +200,6 @@ class Assignment(Pairs):
         self.stats = {} if stats is None else stats
         self._cover = cover
 
-    def __len__(self) -> int:
-        return self.size
-
     def __repr__(self) -> str:
         proof = "optimal" if self.proven else "not proven optimal"
         name = self.stats.get("algorithm")

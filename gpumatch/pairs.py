@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
 from typing import Any
 
 import numpy as np
@@ -26,12 +26,19 @@ class Pairs:
         The column of each row and the row of each column, -1 for none.
     size : int
         Number of pairs.
+
+    Notes
+    -----
+    ``rows, cols = result`` gives `row_ind` and `col_ind`, as SciPy's functions return them.
     """
 
     def __init__(self, row_to_col: Any, col_to_row: Any, labels: Labels = (None, None)) -> None:
         self.row_to_col, self.col_to_row = row_to_col, col_to_row
         self.size = count_matched(row_to_col)
         self._labels = labels
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter((self.row_ind, self.col_ind))
 
     @functools.cached_property
     def row_ind(self) -> Any:

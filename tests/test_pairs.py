@@ -63,6 +63,13 @@ def test_every_form_has_the_same_pairs(result):
     assert result.row_ind.dtype == result.col_ind.dtype == np.int64
 
 
+def test_a_result_unpacks_as_what_scipy_returns(result):
+    rows, cols = result
+    assert rows is result.row_ind
+    assert cols is result.col_ind
+    assert result  # without pairs, too
+
+
 def test_unmatched_vertices_are_the_others(result):
     shape = result.row_to_col.size, result.col_to_row.size
     sides = (result.row_ind, result.unmatched_rows), (result.col_ind, result.unmatched_cols)
