@@ -469,7 +469,8 @@ def iterations(state: State, algorithm: str, grid: Grid) -> Iterator[Iteration]:
 def run(task: AssignmentTask, *, algorithm: str) -> bool:
     """Match the rows at least cost, as `gpumatch.contracts` states; True unless stopped.
 
-    It begins from nothing, as the paper does. ``seed`` fixes the order of the threads.
+    It begins from nothing, as the paper does. ``seed`` fixes the order of the threads. As in the
+    paper's Table 2, what is found before the first dual update is ``initial``.
     """
     costs, control = task.costs, task.control
     (row_to_col, col_to_row), (row_dual, col_dual) = task.mates, task.duals
@@ -492,9 +493,12 @@ def run(task: AssignmentTask, *, algorithm: str) -> bool:
         if state.nrows == state.ncols:
             reduce_columns(state, grid=grid)
         write()
+        is_initial = True
         for iteration in iterations(state, algorithm, grid):
             write()
-            control.phase(**iteration._asdict())
+            is_initial &= iteration.updates == 0
+            initial = iteration.found if is_initial else 0
+            control.phase(**iteration._asdict(), initial=initial)
     except Stopped:
         return False
     return True

@@ -360,6 +360,7 @@ def test_the_first_update_waits_for_a_maximum_matching(algorithm, shape):
     graph = csr_array(tight_pairs(matrix))
     most = np.count_nonzero(maximum_bipartite_matching(graph, "column") >= 0)
     assert phases[first - 1]["matched"] == most < shape[0]
+    assert sum(phase["initial"] for phase in phases) == most
 
 
 def test_both_variants_and_the_cpu_raise_the_duals_alike():
