@@ -306,7 +306,7 @@ def _update(joined, far):
         nearest = known if known < nearest else nearest
     if nearest == far:
         return False
-    mark[0] = max(mark[0], nearest)
+    mark[0] = nearest
     _join(joined)
     return True
 
