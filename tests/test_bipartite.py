@@ -385,6 +385,13 @@ def test_a_connected_networkx_graph_needs_no_marks(kind):
     assert graph.nnz == 3
 
 
+def test_sides_that_are_found_keep_the_order_of_the_nodes():
+    G = nx.path_graph(range(99, -1, -1))
+    graph = BipartiteGraph(G)
+    for labels in (graph.row_labels, graph.col_labels):
+        assert labels == sorted(labels, reverse=True)
+
+
 def test_row_nodes_set_the_order_of_rows():
     G = networkx_graph(marked=False)
     graph = BipartiteGraph.from_networkx(G, iter(["r2", "r0", "r1", "r2"]))

@@ -439,9 +439,10 @@ def test_an_unproven_matching_pickles_without_a_cover():
     assert gm.maximum_matching(TWO_BY_THREE, initial=again).size == 2
 
 
-def test_a_full_matching_is_proven_though_stopped():
-    full = gm.maximum_matching(TWO_BY_THREE)
-    assert gm.maximum_matching(TWO_BY_THREE, initial=full, time_limit=0).proven
+@pytest.mark.parametrize("graph", [np.array(TWO_BY_THREE), np.array(TWO_BY_THREE).T])
+def test_a_full_matching_is_proven_though_stopped(graph):
+    full = gm.maximum_matching(graph)
+    assert gm.maximum_matching(graph, initial=full, time_limit=0).proven
 
 
 # -- devices ---------------------------------------------------------------------------------------

@@ -167,6 +167,13 @@ def test_past_its_cap_a_contender_skips_larger_graphs_of_the_family(measure, out
     assert "seconds" in results(out, "grid-6")["hare"]
 
 
+def test_past_its_cap_a_contender_is_tried_on_other_families(measure):
+    snail = slow("snail")
+    longer = generated("chain-99", "chain", 99)
+    measure([SMALL, longer], [snail])
+    assert [problem.name for problem in snail.ran] == ["grid-4", "chain-99"]
+
+
 def test_past_its_cap_a_contender_skips_graphs_as_large(measure):
     snail = slow("snail")
     measure([SMALL, generated("grid-4-again", "grid", 4)], [snail])

@@ -64,6 +64,12 @@ def test_the_right_result_passes():
     assert gm.verify(csr_array(WIDE), GOOD).edges == 5
 
 
+@pytest.mark.parametrize("shape", [(0, 0), (0, 3), (3, 0)])
+def test_nothing_is_the_best_where_there_are_no_pairs(shape):
+    certificate = gm.verify(np.zeros(shape), gm.assign(np.zeros(shape)))
+    assert (certificate.size, certificate.bound, certificate.edges) == (0, 0, 0)
+
+
 @pytest.mark.parametrize(("fields", "message"), WRONG)
 def test_wrong_results_are_turned_down(fields, message):
     with pytest.raises(gm.CertificateError, match=message):

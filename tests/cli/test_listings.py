@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -51,6 +52,14 @@ def test_algorithms_json(gpumatch_cli):
             "frontier": ["scan", "queue"],
         },
     }
+
+
+def test_versions_of_cuda_have_their_points(monkeypatch):
+    runtime = SimpleNamespace(runtimeGetVersion=lambda: 13020, driverGetVersion=lambda: 12000)
+    cupy = SimpleNamespace(__version__="14.0.1", cuda=SimpleNamespace(runtime=runtime))
+    monkeypatch.setitem(sys.modules, "cupy", cupy)
+    versions = {"cupy": "14.0.1", "cuda": "13.2", "cuda driver": "12.0"}
+    assert listings._cuda_versions() == versions
 
 
 def test_info_says_why_cuda_is_off(gpumatch_cli, monkeypatch):

@@ -347,11 +347,13 @@ def test_cuda_where_there_is_none(gpumatch_cli, file, monkeypatch):
 
 @pytest.mark.parametrize("error", [ValueError, TypeError, RuntimeError, MemoryError, ImportError])
 def test_what_a_run_refuses_is_said_in_a_line(gpumatch_cli, file, monkeypatch, error):
-    def refuse(*_, **__):
-        raise error("no room\nfor it")
+    for reason, told in (("no room\nfor it",), "no room for it"), ((), error.__name__):
 
-    monkeypatch.setattr(gpumatch, "maximum_matching", refuse)
-    assert_rejected(gpumatch_cli("match", file), "gpumatch: error: no room for it")
+        def refuse(*_, reason=reason, **__):
+            raise error(*reason)
+
+        monkeypatch.setattr(gpumatch, "maximum_matching", refuse)
+        assert_rejected(gpumatch_cli("match", file), f"gpumatch: error: {told}")
 
 
 def test_a_broken_certificate_is_no_bad_input(gpumatch_cli, file, monkeypatch):

@@ -13,7 +13,7 @@ from scipy.optimize import linear_sum_assignment
 from scipy.sparse import csr_array, eye_array, random_array
 
 import gpumatch as gm
-from gpumatch.auction_schedule import close_gaps
+from gpumatch.auction_schedule import WARM_STEPS, close_gaps
 from gpumatch.costs import DenseCosts
 from gpumatch.cpu.assignment import auction
 from gpumatch.cpu.assignment.auction import Precision, award, bid, round_prices
@@ -351,6 +351,20 @@ def test_the_trace_names_the_steps():
 @pytest.mark.parametrize(("limit", "spread"), [(None, 2), (0, 10), (-9, 18)])
 def test_the_spread_is_that_of_costs_and_limit(limit, spread):
     assert Precision.of(DenseCosts(np.array([[3, 5], [4, 4]])), limit).spread == spread
+
+
+def test_no_column_is_left_over_below_the_cheapest_one_assigned():
+    """If many pairs cost the same, rows share the columns, and columns need not bid for rows."""
+    trace = solve(costs.make("two_cost", 100, 150), threads=1).stats["trace"]
+    assert {phase["step"] for phase in trace} == {"forward"}
+
+
+def test_prices_to_begin_from_leave_the_last_epsilons():
+    precision = Precision.of(DenseCosts(costs.make("uniform_integer", 100, factor=10)), None)
+    cold, warm = precision.schedule(is_warm=False), precision.schedule(is_warm=True)
+    assert len(warm) == WARM_STEPS + 1 < len(cold)
+    assert warm == cold[-len(warm) :]
+    assert warm[-1] == precision.epsilon
 
 
 @pytest.mark.parametrize(("largest", "is_exact"), [(2**47 - 2, True), (2**47 - 1, False)])

@@ -221,6 +221,16 @@ def test_prices_stay_as_far_from_0_as_any_optimum_needs():
         assert a.col_dual.min() >= -(min(matrix.shape) + 1) * abs(matrix).max()
 
 
+def test_prices_above_0_are_not_begun_from():
+    """The best assignment to be maximised has such prices."""
+    matrix = costs.make("uniform_integer", 20, 30, seed=1)
+    given_prices = gm.assign(matrix, maximize=True)
+    assert given_prices.col_dual.max() > 0
+    a = solve(matrix, initial=given_prices, backend="cpu")
+    assert a.col_dual.max() == 0
+    assert a.gap >= a.objective - optimum(matrix)
+
+
 def test_the_bound_of_the_largest_integers_does_not_overflow():
     most = (2**62 - 1) // 4
     matrix = np.array([[most, -most, most], [-most, most, -most], [most, most, -most]])

@@ -56,6 +56,24 @@ def test_phases_go_on_from_what_sweeps_leave(crowd, forests_only, monkeypatch, t
     assert phases_after_a_sweep > 30
 
 
+def test_a_sweep_waits_until_phases_have_read_their_share(forests_only, monkeypatch):
+    monkeypatch.setattr(matching_engine, "_PATIENCE", 0.3)
+    phases_after_a_sweep = 0
+    for seed in range(60):
+        graph = random(120, 120, 300, seed)
+        control = Phases()
+        solve(graph, scattered(graph, 0.9, seed), control)
+        unpaid, swept = 0, False
+        for phase in control.phases:
+            if "edges" in phase:
+                unpaid += phase["edges"]
+                phases_after_a_sweep += swept
+            else:
+                assert unpaid >= 0.3 * graph.nnz
+                unpaid, swept = 0, True
+    assert phases_after_a_sweep > 30
+
+
 @pytest.mark.parametrize("case", ["0x0", "0x5", "5x0", "no edges"])
 @every_way
 def test_nothing_to_match_needs_no_phase(match, case):
