@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import gpumatch.io as io
     import gpumatch.linalg as linalg
     import gpumatch.optimize as optimize
-    from gpumatch.assignment import Assignment, InfeasibleError, assign
+    from gpumatch.assignment import Assignment, BottleneckAssignment, InfeasibleError, assign
     from gpumatch.bipartite import BipartiteGraph
     from gpumatch.certificates import Certificate, CertificateError, verify
     from gpumatch.costs import DenseCosts, SparseCosts
@@ -25,6 +25,7 @@ __version__ = "0.1.0"
 __all__ = [
     "Assignment",
     "BipartiteGraph",
+    "BottleneckAssignment",
     "Certificate",
     "CertificateError",
     "DenseCosts",
@@ -44,10 +45,11 @@ __all__ = [
 _HOME = {
     "Assignment": "assignment",
     "BipartiteGraph": "bipartite",
+    "BottleneckAssignment": "bottleneck",
     "Certificate": "certificates",
     "CertificateError": "certificates",
     "DenseCosts": "costs",
-    "InfeasibleError": "assignment",
+    "InfeasibleError": "cardinality",
     "Matching": "matching",
     "SparseCosts": "costs",
     "algorithms": "registry",

@@ -4,29 +4,46 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Literal, overload
 
 import numpy as np
 
 from gpumatch.arguments import checked_flag, checked_seed, checked_threads, refuse_unknown
 from gpumatch.arrays import array_of
 from gpumatch.backends import choose_assignment
-from gpumatch.cardinality import Goal, empty_solution, hall_violator, solve
+from gpumatch.bottleneck import BottleneckAssignment, assign_bottleneck
+from gpumatch.cardinality import (
+    Goal,
+    InfeasibleError,
+    begin_with_pairs,
+    empty_solution,
+    hall_violator,
+    solve,
+)
 from gpumatch.contracts import AssignmentTask, Solution
 from gpumatch.control import Callback, Control, with_interrupts_result
 from gpumatch.costs import Costs, as_costs
 from gpumatch.homes import count_matched
-from gpumatch.initial import initial_pairs
 from gpumatch.pairs import Pairs
 from gpumatch.sums import summands
 
-__all__ = ["Assignment", "InfeasibleError", "assign"]
+__all__ = ["Assignment", "BottleneckAssignment", "InfeasibleError", "assign"]
+
+OBJECTIVES = ("sum", "bottleneck")
 
 
+@overload
+def assign(
+    C: Any, *, objective: Literal["bottleneck"], **arguments: Any
+) -> BottleneckAssignment: ...
+@overload
+def assign(C: Any, *, objective: Literal["sum"] = "sum", **arguments: Any) -> Assignment: ...
 @with_interrupts_result
 def assign(
     C: Any,
     *,
+    objective: str = "sum",
     maximize: bool = False,
     cardinality: str = "full",
     cost_limit: float | None = None,
@@ -39,7 +56,7 @@ def assign(
     progress: bool = False,
     callback: Callback | None = None,
     **options: Any,
-) -> Assignment:
+) -> Assignment | BottleneckAssignment:
     """Assign rows to columns, each to one at most, at least total cost.
 
     Parameters
@@ -48,21 +65,25 @@ def assign(
         The costs: whatever `gpumatch.costs.DenseCosts` or `SparseCosts` is made from; boolean,
         integer or floating, any shape. ``inf`` (``-inf`` to be maximised) forbids a pair. A sparse
         matrix forbids the pairs that it does not store; a stored zero is a cost of 0.
+    objective : {"sum", "bottleneck"}
+        What is to be least: the total cost, or the largest cost of a pair.
     maximize : bool
-        Look for the greatest total instead.
+        Look for the greatest total instead, or for the greatest least cost of a pair.
     cardinality : {"full", "maximum", "any"}
         ``"full"``: every vertex of the smaller side. ``"maximum"``: the cheapest among the largest
-        assignments. ``"any"``: the best total; a pair is taken only if it pays.
+        assignments. ``"any"``: the best total; a pair is taken only if it pays. Not for a
+        bottleneck.
     cost_limit : float, optional
         Leave out a pair that costs more (to be maximised: that gains less). Every vertex of the
         smaller side that is left unmatched then costs as much as the limit, and ``"full"`` and
         ``"any"`` mean the same. With ``"maximum"``, pairs above the limit are forbidden. A
-        fractional limit makes integer costs float64.
+        fractional limit makes integer costs float64. Not for a bottleneck.
     algorithm : str
         ``"auto"`` or a name that `algorithms` lists for assignment. ``"auto"`` is
         ``"shortest-augmenting-path"`` on the CPU, ``"engine"`` on a GPU and ``"hungarian-tree"`` on
         the reference. On a GPU it is ``"auction"`` for sparse costs that do not fit as a dense
-        matrix, and for integers if less than one pair in a hundred is stored.
+        matrix, and for integers if less than one pair in a hundred is stored. A bottleneck is
+        found by matchings, with ``"auto"`` only.
     backend : {"auto", "cpu", "cuda", "reference"}
         Where to run. ``"auto"``: data on a device stays there; a matrix on the host goes to the GPU
         if there is one with room for it and the matrix is large enough to repay the copy.
@@ -76,7 +97,7 @@ def assign(
 
     Returns
     -------
-    Assignment
+    Assignment, or BottleneckAssignment for a bottleneck
         In arrays like the caller's. The objective depends only on C, up to rounding.
 
     Raises
@@ -95,7 +116,8 @@ def assign(
     Notes
     -----
     Integer costs are solved exactly, and the objective is a Python int; other costs up to rounding,
-    some units in the last place of the largest cost, n times. O(n²m) for n <= m rows and columns.
+    some units in the last place of the largest cost, n times. O(n²m) for n <= m rows and columns. A
+    bottleneck is one of the costs, and exact; it takes O(log(nm)) matchings.
 
     Examples
     --------
@@ -113,6 +135,19 @@ def assign(
     threads, seed = checked_threads(threads), checked_seed(seed)
     with control.part("costs"):
         given = as_costs(C)
+    if objective not in OBJECTIVES:
+        raise ValueError(f"objective must be one of {OBJECTIVES}; got {objective!r}")
+    if objective == "bottleneck":
+        _refuse_for_bottleneck(cardinality, cost_limit, algorithm, options)
+        return assign_bottleneck(
+            given,
+            Goal.of(maximize, cardinality, None, given),
+            backend=backend,
+            initial=initial,
+            seed=seed,
+            threads=threads,
+            control=control,
+        )
     choice = choose_assignment(algorithm, backend, options, given)
     goal = Goal.of(maximize, cardinality, cost_limit, given)
     with control.part("costs"):
@@ -218,30 +253,19 @@ class Assignment(Pairs):
         return self._cover
 
 
-class InfeasibleError(ValueError):
-    """No full assignment exists.
-
-    Attributes
-    ----------
-    rows, cols : int arrays
-        A Hall violator and its neighbours. If there are no more rows than columns, `rows` may be
-        assigned to `cols` only, and `cols` are fewer; otherwise the other way round.
-    """
-
-    def __init__(self, rows: Any, cols: Any) -> None:
-        many, few = ("rows", "columns") if rows.size > cols.size else ("columns", "rows")
-        most, least = max(rows.size, cols.size), min(rows.size, cols.size)
-        super().__init__(
-            f"the costs are infeasible: {most} {many} may be assigned to {least} {few} only, "
-            "so no full assignment exists"
-        )
-        self.rows, self.cols = rows, cols
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.rows, self.cols)
-
-
 # -- arguments -----------------------------------------------------------------------------------
+
+
+def _refuse_for_bottleneck(
+    cardinality: str, cost_limit: float | None, algorithm: str, options: Mapping[str, Any]
+) -> None:
+    """Raise ValueError for what a bottleneck has no use for."""
+    if cardinality == "any":
+        raise ValueError("cardinality 'any' has no bottleneck: no pair at all would be best")
+    if cost_limit is not None:
+        raise ValueError("a bottleneck takes no cost_limit: pass a limit's pairs as forbidden")
+    if algorithm != "auto" or options:
+        raise ValueError("a bottleneck is found by matchings: algorithm must be 'auto'")
 
 
 def _begin_from(
@@ -251,12 +275,7 @@ def _begin_from(
     if initial is None:
         return
     xp = problem.xp
-    rows, cols = initial_pairs(initial, shape, xp)
-    if goal.transposed:
-        rows, cols = cols, rows
-    allowed = problem.allows(rows, cols)
-    solution.row_to_col[rows[allowed]] = cols[allowed]
-    solution.col_to_row[cols[allowed]] = rows[allowed]
+    begin_with_pairs(initial, goal, shape, problem, solution.mates)
     if isinstance(initial, Assignment):
         price = array_of(xp, initial.row_dual if goal.transposed else initial.col_dual)
         if price.size != problem.shape[1]:

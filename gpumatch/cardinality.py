@@ -34,6 +34,7 @@ from gpumatch import contracts
 from gpumatch.contracts import AssignmentTask, Solution
 from gpumatch.costs import TOO_LARGE, Costs, check_sums
 from gpumatch.homes import count_matched, cover_for
+from gpumatch.initial import initial_pairs
 from gpumatch.registry import STARTS, table
 
 CARDINALITIES = ("full", "maximum", "any")
@@ -113,6 +114,46 @@ def _checked_limit(cost_limit: Any, is_integer: bool) -> float | None:
     return value
 
 
+class InfeasibleError(ValueError):
+    """No full assignment exists.
+
+    Attributes
+    ----------
+    rows, cols : int arrays
+        A Hall violator and its neighbours. If there are no more rows than columns, `rows` may be
+        assigned to `cols` only, and `cols` are fewer; otherwise the other way round.
+    """
+
+    def __init__(self, rows: Any, cols: Any) -> None:
+        many, few = ("rows", "columns") if rows.size > cols.size else ("columns", "rows")
+        most, least = max(rows.size, cols.size), min(rows.size, cols.size)
+        super().__init__(
+            f"the costs are infeasible: {most} {many} may be assigned to {least} {few} only, "
+            "so no full assignment exists"
+        )
+        self.rows, self.cols = rows, cols
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.rows, self.cols)
+
+
+# -- what it begins from ---------------------------------------------------------------------------
+
+
+def begin_with_pairs(
+    initial: Any, goal: Goal, shape: tuple[int, int], problem: Costs, mates: tuple[Any, Any]
+) -> None:
+    """Put the pairs of `initial` that the problem allows into its mates; None has no pairs."""
+    if initial is None:
+        return
+    rows, cols = initial_pairs(initial, shape, problem.xp)
+    if goal.transposed:
+        rows, cols = cols, rows
+    allowed = problem.allows(rows, cols)
+    mates[0][rows[allowed]] = cols[allowed]
+    mates[1][cols[allowed]] = rows[allowed]
+
+
 # -- how it is reached -----------------------------------------------------------------------------
 
 
@@ -128,8 +169,11 @@ def hall_violator(task: AssignmentTask, goal: Goal) -> tuple[Any, Any] | None:
     They are what the cover of a maximum matching leaves out.
     """
     cover = _least_cover(task)
-    if cover is None:
-        return None
+    return None if cover is None else violator_of(cover, goal)
+
+
+def violator_of(cover: tuple[Any, Any], goal: Goal) -> tuple[Any, Any]:
+    """The same, given which rows and columns of the problem the cover has."""
     rows, cols = (~cover[0]).nonzero()[0], cover[1].nonzero()[0]
     return (cols, rows) if goal.transposed else (rows, cols)
 

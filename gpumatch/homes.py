@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from gpumatch import arrays
-from gpumatch.contracts import Cover, CsrTools, Graph
+from gpumatch.contracts import Costs, Cover, CsrTools, Graph
 from gpumatch.interrupts import InterruptsHeld
 
 
@@ -25,7 +25,7 @@ def cover_for(graph: Graph) -> Cover:
     return _cover_on_device() if graph.on_device else _cover_on_host()
 
 
-def no_mates(graph: Graph) -> tuple[Any, Any]:
+def no_mates(graph: Graph | Costs) -> tuple[Any, Any]:
     """The columns of the rows and the rows of the columns, all -1, on the graph's side."""
     nrows, ncols = graph.shape
     if not graph.on_device:

@@ -30,6 +30,7 @@ FLOORS = [
     {"certificates", "control", "devices", "initial", "io", "pairs", "registry"},
     {"arguments", "backends"},
     {"cardinality"},
+    {"bottleneck"},
     {"assignment", "matching"},
     {"csgraph", "linalg", "optimize"},
     {""},  # gpumatch itself: the public names

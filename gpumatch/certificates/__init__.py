@@ -16,11 +16,13 @@ from typing import Any
 from gpumatch.certificates.assignment import AssignmentCertificate, verify_assignment
 from gpumatch.certificates.base import Certificate, CertificateError
 from gpumatch.certificates.blocks import BlocksCertificate, verify_blocks
+from gpumatch.certificates.bottleneck import BottleneckCertificate, verify_bottleneck
 from gpumatch.certificates.matching import check_matching, verify_matching
 
 __all__ = [
     "AssignmentCertificate",
     "BlocksCertificate",
+    "BottleneckCertificate",
     "Certificate",
     "CertificateError",
     "check_matching",
@@ -35,10 +37,11 @@ def verify(A: Any, result: Any) -> Certificate:
     ----------
     A : what was matched or decomposed, or the costs of what was assigned
         Anything `BipartiteGraph` is made from; anything `assign` takes.
-    result : Matching, Assignment or DulmageMendelsohn
-        Or any object with ``row_to_col``, ``col_to_row`` and ``vertex_cover()``, or with what an
-        Assignment or a DulmageMendelsohn holds. `gpumatch.cardinality` states what proves an
-        assignment, `gpumatch.certificates.blocks` what proves a decomposition.
+    result : Matching, Assignment, BottleneckAssignment or DulmageMendelsohn
+        Or any object with ``row_to_col``, ``col_to_row`` and ``vertex_cover()``, or with what one
+        of the others holds. `gpumatch.cardinality` states what proves an assignment,
+        `gpumatch.bottleneck` what proves a bottleneck, and `gpumatch.certificates.blocks` what
+        proves a decomposition.
 
     Returns
     -------
@@ -67,6 +70,8 @@ def verify(A: Any, result: Any) -> Certificate:
     """
     if hasattr(result, "row_dual"):
         return verify_assignment(A, result)
+    if hasattr(result, "threshold_cover"):
+        return verify_bottleneck(A, result)
     if hasattr(result, "rr"):
         return verify_blocks(A, result)
     if not hasattr(result, "row_to_col"):

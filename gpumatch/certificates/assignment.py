@@ -36,6 +36,7 @@ from gpumatch.certificates.base import (
     check_mates,
     check_partners,
     count_of,
+    first_pair,
     marks_of,
 )
 from gpumatch.costs import Costs, as_costs
@@ -250,11 +251,10 @@ class _Claim:
         return count
 
     def _report(self, rows: Any, cols: Any, marks: Any, what: str) -> None:
-        place = first_true(marks.ravel())
-        if place is not None:
-            xp = np if isinstance(marks, np.ndarray) else self.costs.xp
-            row, col = (int(xp.broadcast_to(n, marks.shape).ravel()[place]) for n in (rows, cols))
-            raise CertificateError(f"the pair of row {row} and column {col} {what}")
+        xp = np if isinstance(marks, np.ndarray) else self.costs.xp
+        pair = first_pair(xp, rows, cols, marks)
+        if pair is not None:
+            raise CertificateError(f"the pair of row {pair[0]} and column {pair[1]} {what}")
 
     def check_totals(self) -> float:
         """Point 6; the bound."""

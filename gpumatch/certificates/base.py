@@ -73,6 +73,20 @@ class ClaimedBlocks(Protocol):
     def rr(self) -> Any: ...
 
 
+class ClaimedBottleneck(ClaimedMatching, Protocol):
+    """What the checker of bottleneck assignments looks at in a result."""
+
+    @property
+    def pair_costs(self) -> Any: ...
+    @property
+    def objective(self) -> float | None: ...
+    @property
+    def maximize(self) -> bool: ...
+    @property
+    def cardinality(self) -> str: ...
+    def threshold_cover(self) -> tuple[Any, Any]: ...
+
+
 class ClaimedAssignment(ClaimedMatching, Protocol):
     """What the checker of assignments looks at in a result."""
 
@@ -147,6 +161,15 @@ def count_of(marks: Any) -> int:
     if isinstance(marks, np.ndarray):
         return int(np.count_nonzero(marks))
     return int(marks.ravel().nonzero()[0].size)
+
+
+def first_pair(xp: Any, rows: Any, cols: Any, marks: Any) -> tuple[int, int] | None:
+    """The row and the column of the first mark in a tile of costs; None if there is none."""
+    place = first_true(marks.ravel())
+    if place is None:
+        return None
+    row, col = (int(xp.broadcast_to(part, marks.shape).ravel()[place]) for part in (rows, cols))
+    return row, col
 
 
 def edge_tiles(graph: BipartiteGraph) -> Iterator[tuple[Any, Any]]:

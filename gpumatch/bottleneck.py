@@ -1,0 +1,308 @@
+"""Assignments whose most expensive pair is as cheap as possible.
+
+Let k pairs be wanted: all of the smaller side, or as many as there can be. k pairs that cost at
+most t exist if and only if a maximum matching of the pairs that cost at most t has k. So the least
+such t is a cost, the bottleneck. Thresholds with k pairs up to them, then 4k, 16k, … more, are
+tried until one suffices. Then the costs between one that suffices and one that does not are halved
+until none is left. Each matching begins from that of the last threshold that did not suffice,
+because its pairs are still allowed, or from what a lower threshold leaves of the best one.
+
+Proof: k pairs, none above the bottleneck; and, from the last threshold that did not suffice, a
+vertex cover of all cheaper pairs, with fewer than k vertices (König). Cheaper pairs alone can't
+make an assignment, because each of k pairs would need a vertex of its own in the cover. With
+``"maximum"``, a cover of all pairs with k vertices shows that there are no more than k.
+
+Reference: Burkard, Dell'Amico, Martello, *Assignment Problems*, SIAM 2009, section 6.2.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from gpumatch.arrays import array_of
+from gpumatch.backends import choose_matching
+from gpumatch.cardinality import Goal, InfeasibleError, begin_with_pairs, violator_of
+from gpumatch.contracts import Graph, MatchingTask
+from gpumatch.control import Control
+from gpumatch.costs import Costs
+from gpumatch.homes import count_matched, cover_for, no_mates
+from gpumatch.pairs import Pairs
+from gpumatch.registry import STARTS
+
+__all__ = ["BottleneckAssignment", "assign_bottleneck"]
+
+Mates = tuple[Any, Any]
+Cover = tuple[Any, Any]
+
+_STRIDE = 4  # of thresholds, in pairs, until one suffices
+
+
+class BottleneckAssignment(Pairs):
+    """An assignment whose most expensive pair is as cheap as possible, with what proves it.
+
+    Attributes
+    ----------
+    row_ind, col_ind : int64 arrays
+        The assigned pairs, by row.
+    row_to_col, col_to_row : int32 arrays of length nrows, ncols
+        The column of each row and the row of each column, -1 for none.
+    unmatched_rows, unmatched_cols : int64 arrays
+        The rows and columns in no pair.
+    size : int
+        Number of pairs.
+    pair_costs : int64 or float64 array of length size
+        What each pair costs, by row.
+    objective : int, float or None
+        The greatest of these; to be maximised, the least. None if there are no pairs.
+    proven : bool
+        Whether the assignment is optimal: the search ran to its end.
+    maximize, cardinality
+        What was asked for.
+    stats : dict
+        ``algorithm``, ``backend``, ``objective``, ``seconds`` by part and ``trace``: one dict a
+        phase of a matching.
+    """
+
+    def __init__(
+        self,
+        row_to_col: Any,
+        col_to_row: Any,
+        *,
+        pair_costs: Any,
+        proven: bool,
+        maximize: bool,
+        cardinality: str,
+        threshold_cover: Cover | None,
+        cover: Cover | None,
+        stats: dict[str, Any],
+    ) -> None:
+        super().__init__(row_to_col, col_to_row)
+        self.pair_costs, self.proven = pair_costs, proven
+        self.maximize, self.cardinality = maximize, cardinality
+        self.objective = None
+        if self.size:
+            self.objective = (pair_costs.min() if maximize else pair_costs.max()).item()
+        self.stats = stats
+        self._threshold_cover, self._cover = threshold_cover, cover
+
+    def __len__(self) -> int:
+        return self.size
+
+    def __repr__(self) -> str:
+        proof = "optimal" if self.proven else "not proven optimal"
+        return f"BottleneckAssignment({self.size} pairs, objective {self.objective}, {proof})"
+
+    def threshold_cover(self) -> Cover:
+        """Rows and columns that every pair better than the objective touches, fewer than pairs.
+
+        Raises
+        ------
+        ValueError
+            If the assignment is not proven to be optimal.
+        """
+        if self._threshold_cover is None:
+            raise ValueError("only a proven assignment has a threshold cover")
+        return self._threshold_cover
+
+    def vertex_cover(self) -> Cover:
+        """Rows and columns of a vertex cover, as many as pairs; only ``"maximum"`` has one.
+
+        Raises
+        ------
+        ValueError
+            If the assignment is not proven to be one of the largest.
+        """
+        if self._cover is None:
+            raise ValueError("only a proven assignment of cardinality 'maximum' has a vertex cover")
+        return self._cover
+
+
+def assign_bottleneck(
+    given: Costs,
+    goal: Goal,
+    *,
+    backend: str,
+    initial: Any,
+    seed: int,
+    threads: int,
+    control: Control,
+) -> BottleneckAssignment:
+    """Find an assignment with the least largest cost; see `gpumatch.assign`."""
+    choice, init = choose_matching(
+        "auto", "auto", backend, {}, on_device=given.on_device, nnz=given.nnz
+    )
+    with control.part("costs"):
+        problem = goal.problem(given if choice.backend == "cuda" else given.to_host())
+        if choice.backend == "cuda":
+            problem = problem.to_device()
+    start, search = STARTS[init][choice.backend].run_with({}), choice.search()
+
+    def extend(graph: Graph, mates: Mates) -> None:
+        task = MatchingTask(graph, *mates, control, threads, seed)
+        if control.tick(count_matched(mates[0])) or not (start(task) and search(task)):
+            raise _Stopped
+
+    thresholds = _Thresholds(problem, extend)
+    begin_with_pairs(initial, goal, given.shape, problem, thresholds.mates)
+    control.total = problem.shape[0]
+    stats = {**choice.names(), "objective": "bottleneck", "init": init}
+    result = functools.partial(_result, given, goal, problem, thresholds, stats, control)
+    try:
+        with control.part("search"):
+            thresholds.find_most(goal)
+            thresholds.find_least()
+    except _Stopped:
+        return result(False)
+    except KeyboardInterrupt as exc:
+        exc.result = result(False)  # type: ignore[attr-defined]  # an attribute we add, and document
+        raise
+    finally:
+        control.close(count_matched(thresholds.mates[0]))
+    return result(True)
+
+
+class _Stopped(Exception):
+    """The control has stopped a matching."""
+
+
+class _Thresholds:
+    """The search among thresholds, in matchings that have ended.
+
+    ``mates`` is the best one so far. ``below`` is a graph and a maximum matching of it: those of
+    the greatest threshold that was too low. ``costs`` are those that may still be wanted, and
+    ``cover`` is one of all pairs if that had to be found.
+    """
+
+    def __init__(self, costs: Costs, extend: Callable[[Graph, Mates], None]) -> None:
+        self.costs, self._extend = costs, extend
+        self.mates = no_mates(costs)
+        self.needed = costs.shape[0]
+        self.below: tuple[Graph, Mates] | None = None
+        self.cover: Cover | None = None
+
+    def find_most(self, goal: Goal) -> None:
+        """Find as many pairs as are wanted, whatever they cost, where some are forbidden."""
+        if self.costs.is_complete:
+            if not goal.is_full:
+                xp = self.costs.xp
+                self.cover = xp.arange(self.needed), xp.arange(0)
+            return
+        graph = self.costs.pattern()
+        mates = _copied(self.mates)
+        self._extend(graph, mates)
+        self.mates = mates
+        size = count_matched(mates[0])
+        if goal.is_full and size == self.needed:
+            return
+        in_rows, in_cols = cover_for(graph)(graph, *mates)
+        if goal.is_full:
+            raise InfeasibleError(*violator_of((in_rows, in_cols), goal))
+        self.needed = size
+        self.cover = in_rows.nonzero()[0], in_cols.nonzero()[0]
+
+    def find_least(self) -> None:
+        """Find the least threshold up to which there are as many pairs as are wanted."""
+        entries = self.costs.entries()
+        between = entries[-1] if isinstance(entries, tuple) else entries.ravel()
+        step = self.needed
+        while True:
+            between = between[between < self._largest()]
+            if not between.size:
+                return
+            at = min(step, between.size) - 1 if step else between.size // 2
+            limit = self.costs.xp.partition(between, at)[at].item()
+            if self._suffices(limit):
+                step = 0
+            else:
+                between = between[between > limit]
+                step *= _STRIDE
+
+    def threshold_cover(self) -> Cover:
+        """A cover of all pairs below the least threshold."""
+        if self.below is None:
+            none = self.costs.xp.arange(0)
+            return none, none
+        graph, mates = self.below
+        in_rows, in_cols = cover_for(graph)(graph, *mates)
+        return in_rows.nonzero()[0], in_cols.nonzero()[0]
+
+    def _suffices(self, limit: float) -> bool:
+        """Whether the pairs up to a threshold suffice; keeps their matching."""
+        costs = self.costs.up_to(limit)
+        graph, mates = costs.pattern(), self._beginning(limit)
+        self._extend(graph, mates)
+        suffices = count_matched(mates[0]) == self.needed
+        if suffices:
+            self.costs = costs
+        else:
+            self.below = graph, _copied(mates)
+        if suffices or count_matched(self.mates[0]) < self.needed:
+            self.mates = mates
+        return suffices
+
+    def _beginning(self, limit: float) -> Mates:
+        """The pairs up to a threshold that are known: of the best matching, or of one below."""
+        row_to_col, col_to_row = no_mates(self.costs)
+        rows, cols = self._pairs()
+        kept = self.costs.at(rows, cols) <= limit
+        rows, cols = rows[kept], cols[kept]
+        if self.below is not None and rows.size < count_matched(self.below[1][0]):
+            return _copied(self.below[1])
+        row_to_col[rows], col_to_row[cols] = cols, rows
+        return row_to_col, col_to_row
+
+    def _largest(self) -> float:
+        """The largest cost of the best matching; inf if it has too few pairs."""
+        rows, cols = self._pairs()
+        if rows.size < self.needed:
+            return math.inf
+        return self.costs.at(rows, cols).max().item() if rows.size else -math.inf
+
+    def _pairs(self) -> tuple[Any, Any]:
+        rows = (self.mates[0] >= 0).nonzero()[0]
+        return rows, self.mates[0][rows]
+
+
+def _copied(mates: Mates) -> Mates:
+    return mates[0].copy(), mates[1].copy()
+
+
+def _result(
+    given: Costs,
+    goal: Goal,
+    problem: Costs,
+    thresholds: _Thresholds,
+    stats: dict[str, Any],
+    control: Control,
+    proven: bool,
+) -> BottleneckAssignment:
+    """The BottleneckAssignment with the caller's rows, columns, signs and kind of arrays."""
+    covers = [thresholds.threshold_cover(), thresholds.cover] if proven else [None, None]
+    mates = thresholds.mates
+    if goal.transposed:
+        mates = mates[::-1]
+        covers = [cover and cover[::-1] for cover in covers]
+    row_to_col, col_to_row = (array_of(given.xp, part) for part in mates)
+    rows = (row_to_col >= 0).nonzero()[0]
+    ends = (rows, row_to_col[rows])
+    costs = problem.at(*(ends[::-1] if goal.transposed else ends))
+    costs = costs.astype(np.int64 if problem.is_integer else np.float64)
+    threshold_cover, cover = (
+        cover and (array_of(given.xp, cover[0]), array_of(given.xp, cover[1])) for cover in covers
+    )
+    return BottleneckAssignment(
+        row_to_col,
+        col_to_row,
+        pair_costs=array_of(given.xp, -costs if goal.maximize else costs),
+        proven=proven,
+        maximize=goal.maximize,
+        cardinality=goal.cardinality,
+        threshold_cover=threshold_cover,
+        cover=cover,
+        stats=stats | control.statistics(),
+    )

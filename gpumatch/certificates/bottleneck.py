@@ -1,0 +1,168 @@
+"""Check a bottleneck assignment, by code that algorithms do not share.
+
+`gpumatch.bottleneck` states why this proves it. With the signs turned for costs to be maximised,
+these are checked:
+
+1. the mate arrays name each other,
+2. every pair is allowed and costs what is claimed, and the objective is the largest of these costs,
+3. the pairs are as many as asked for: all of the smaller side, or those of a vertex cover that
+   every allowed pair touches,
+4. every pair cheaper than the objective touches the threshold cover, which has fewer vertices than
+   there are pairs.
+
+Costs are compared, not added, so all of this is exact.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gpumatch.arrays import any_true, array_of, first_true
+from gpumatch.certificates.base import (
+    Certificate,
+    CertificateError,
+    ClaimedBottleneck,
+    check_mates,
+    check_partners,
+    count_of,
+    first_pair,
+    marks_of,
+)
+from gpumatch.costs import Costs, as_costs
+
+
+@dataclass(frozen=True)
+class BottleneckCertificate(Certificate):
+    """The proof of a bottleneck assignment, checked.
+
+    Attributes
+    ----------
+    problem : str
+        ``"bottleneck"``.
+    size : int
+        Assigned pairs.
+    bound : int
+        Vertices of the threshold cover: no more pairs are better than the objective.
+    edges : int
+        Allowed pairs that were checked.
+    objective : int, float or None
+        The largest cost of a pair; None if there are no pairs.
+    """
+
+    objective: float | None
+
+    def __str__(self) -> str:
+        return (
+            f"optimal: {self.size} pairs up to {self.objective}, and a cover of {self.bound} "
+            f"vertices of all that are better, checked on {self.edges} pairs"
+        )
+
+
+def verify_bottleneck(C: Any, result: ClaimedBottleneck) -> BottleneckCertificate:
+    """Check a bottleneck assignment and its covers; see `gpumatch.verify`."""
+    costs = as_costs(C)
+    xp, (nrows, ncols) = costs.xp, costs.shape
+    row_to_col, col_to_row = array_of(xp, result.row_to_col), array_of(xp, result.col_to_row)
+    check_mates("row", row_to_col, nrows, ncols)
+    check_mates("column", col_to_row, ncols, nrows)
+    check_partners("row", row_to_col, col_to_row)
+    check_partners("column", col_to_row, row_to_col)
+    rows = (row_to_col >= 0).nonzero()[0]
+    size = int(rows.size)
+    _check_costs(costs, result, rows, row_to_col[rows])
+    if result.cardinality == "maximum":
+        in_rows, in_cols, count = _cover(costs, result.vertex_cover)
+        if count != size:
+            raise CertificateError(f"{size} pairs are assigned, but the cover has {count} vertices")
+        _check_touched(costs, in_rows, in_cols, _allowed, "is not in the cover")
+    elif size != min(costs.shape):
+        raise CertificateError(
+            f"{size} pairs are assigned, not the smaller side, {min(costs.shape)}"
+        )
+    in_rows, in_cols, bound = _cover(costs, result.threshold_cover)
+    if size and bound >= size:
+        raise CertificateError(
+            f"the threshold cover has {bound} vertices, which {size} pairs do not exceed: no proof"
+        )
+    edges = _check_touched(
+        costs, in_rows, in_cols, _better(result), "is better than the objective, but not covered"
+    )
+    return BottleneckCertificate("bottleneck", size, bound, edges, result.objective)
+
+
+def _check_costs(costs: Costs, result: ClaimedBottleneck, rows: Any, cols: Any) -> None:
+    """Point 2."""
+    stray = first_true(~costs.allows(rows, cols))
+    if stray is not None:
+        raise CertificateError(
+            f"row {int(rows[stray])} is assigned to column {int(cols[stray])}, "
+            "but that pair is forbidden"
+        )
+    if not rows.size:
+        if result.objective is not None:
+            raise CertificateError(f"there are no pairs, but the objective is {result.objective}")
+        return
+    paid = _exact(costs.at(rows, cols))
+    claimed = array_of(costs.xp, result.pair_costs)
+    if claimed.shape != paid.shape or any_true(claimed != paid):
+        raise CertificateError("pair_costs does not agree with the costs of the pairs")
+    most = (paid.min() if result.maximize else paid.max()).item()
+    if most != result.objective:
+        raise CertificateError(
+            f"the objective is {result.objective}, but the pair farthest from best costs {most}"
+        )
+
+
+def _cover(costs: Costs, cover: Callable[[], tuple[Any, Any]]) -> tuple[Any, Any, int]:
+    """A cover of the result as marks of rows and of columns, and how many there are."""
+    try:
+        rows, cols = (array_of(costs.xp, part) for part in cover())
+    except ValueError as exc:
+        raise CertificateError(str(exc)) from exc
+    in_rows = marks_of(costs.xp, rows, costs.shape[0], "row")
+    in_cols = marks_of(costs.xp, cols, costs.shape[1], "column")
+    return in_rows, in_cols, count_of(in_rows) + count_of(in_cols)
+
+
+def _allowed(values: Any) -> Any:
+    return abs(values) < math.inf
+
+
+def _better(result: ClaimedBottleneck) -> Callable[[Any], Any]:
+    """What marks the costs that are better than the objective."""
+    if result.objective is None:
+        return _allowed
+    if result.maximize:
+        return lambda values: _allowed(values) & (values > result.objective)
+    return lambda values: _allowed(values) & (values < result.objective)
+
+
+def _check_touched(
+    costs: Costs, in_rows: Any, in_cols: Any, is_meant: Callable[[Any], Any], what: str
+) -> int:
+    """Check that a cover touches the pairs that are meant; the number of allowed pairs."""
+    count = 0
+    for rows, cols, values in _tiles(costs):
+        count += count_of(_allowed(values))
+        bare = is_meant(values) & ~(in_rows[rows] | in_cols[cols])
+        pair = first_pair(costs.xp, rows, cols, bare)
+        if pair is not None:
+            raise CertificateError(f"the pair of row {pair[0]} and column {pair[1]} {what}")
+    return count
+
+
+def _tiles(costs: Costs) -> Iterator[tuple[Any, Any, Any]]:
+    """Rows, columns and costs of all pairs, a tile at a time, in arrays that broadcast."""
+    for tile in costs.tiles():
+        rows, cols, values = costs.tile(tile)
+        yield rows, cols, _exact(values)
+
+
+def _exact(values: Any) -> Any:
+    """The costs in a type in which comparing them with a Python number does not round it."""
+    return values.astype(np.float64 if values.dtype.kind == "f" else np.int64)
