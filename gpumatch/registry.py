@@ -169,7 +169,7 @@ _ASSIGNMENT = (
         "engine",
         "assignment",
         True,
-        "ours; hungarian-tree while it finds columns, else auction",
+        "ours; hungarian-tree while it finds columns, else auction; sparse: auction, then trees",
         {"cuda": Home(_CUDA + "assignment.engine:run", fallback=_PATHS)},
     ),
     Algorithm(

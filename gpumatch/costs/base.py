@@ -120,6 +120,11 @@ class Costs(ABC):
         return False
 
     @property
+    def is_sparse(self) -> bool:
+        """Whether CSR is there already, so that `entries` costs nothing."""
+        return False
+
+    @property
     def unfolding_bytes(self) -> int:
         """Bytes that a GPU needs in addition to the matrix while `dense` makes it."""
         return 0

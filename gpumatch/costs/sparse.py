@@ -97,6 +97,10 @@ class SparseCosts(Costs):
         return self.graph.nbytes + int(self.weights.nbytes)
 
     @property
+    def is_sparse(self) -> bool:
+        return True
+
+    @property
     def unfolding_bytes(self) -> int:
         return UNFOLDING_BYTES * self.nnz
 

@@ -1,5 +1,7 @@
 """The GPU's assignment engine: alternating trees while they find columns, else the auction.
 
+Sparse costs have an engine of their own, `sparse`. This is for all others.
+
 It depends on the costs which of the two is fast. If most rows have a good column of their own,
 trees match nine rows in ten within a few searches, and were up to 24 times as fast as the auction.
 If all rows want the same few columns, or any that are far away, nearly every row needs its own
@@ -21,6 +23,7 @@ import contextlib
 from gpumatch.contracts import AssignmentTask, Solution
 from gpumatch.cuda.assignment import auction, hungarian
 from gpumatch.cuda.assignment.hungarian import Patience
+from gpumatch.cuda.assignment.sparse import engine as sparse
 from gpumatch.cuda.counting import count_matched
 
 __all__ = ["run"]
@@ -31,6 +34,8 @@ _STEPS_A_ROW = 16
 
 def run(task: AssignmentTask) -> bool:
     """Match the rows at least cost, as `gpumatch.contracts` states; True unless stopped."""
+    if sparse.takes(task.costs, task.limit):
+        return sparse.run(task)
     if _grow_trees(task):
         return True
     if task.control.stopped:

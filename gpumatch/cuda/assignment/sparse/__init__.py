@@ -1,0 +1,1 @@
+"""Assignment of sparse costs on the GPU, in CSR: an auction for prices, then trees."""

@@ -1,0 +1,363 @@
+"""The GPU's engine for sparse costs: prices by an auction, then alternating trees, all in CSR.
+
+Three steps, each on the device as a whole:
+
+1. `prices.cu` holds auctions with falling epsilon. Each ends when all but a few rows have a column,
+   because these few would take most of the time. The prices are what counts, and they are nearly
+   optimal for nearly all rows.
+2. Each row's dual becomes its least reduced cost. Rows take columns that are tight. From here on
+   everything is exact: integers are int64, other costs are rounded as float64 is.
+3. `trees.cu` grows alternating trees from all rows that are left.
+
+The trees need as many rows as columns. `square.py` makes other problems, and those with a limit,
+square. Prices to begin from take the place of the auctions.
+
+Device memory in addition to the costs: 260 bytes a row of the square problem, its column included,
+if the auctions leave all rows; and the square problem itself, unless the costs are it.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import cupy as cp
+import numpy as np
+
+from gpumatch.arrays import any_true
+from gpumatch.auction_schedule import close_gaps
+from gpumatch.contracts import AssignmentTask, Control, Costs
+from gpumatch.cuda import memory
+from gpumatch.cuda.assignment.sparse.square import Square
+from gpumatch.cuda.kernels import BLOCK, Source, blocks_for, kernels_for
+from gpumatch.cuda.launches import Board, Cooperative, record_seconds
+from gpumatch.cuda.memory import unmatched
+
+__all__ = ["run", "takes"]
+
+_COSTS = {"int64": "long long", "float64": "double"}  # of problems
+PRICES = Source(
+    "assignment/sparse/prices.cu",
+    (
+        "free_columns",
+        *(
+            f"{kernel}<{{Cost}}>"
+            for kernel in (
+                "hold_auction",
+                "write_prices",
+                "reduce_rows",
+                "keep_tight_pairs",
+                "match_tight",
+            )
+        ),
+    ),
+    {"Cost": _COSTS},
+    structs=("Rows<{Cost}>", "Terms"),
+)
+TREES = Source(
+    "assignment/sparse/trees.cu",
+    ("grow_trees<{Cost}>",),
+    {"Cost": _COSTS},
+    structs=("Rows<{Cost}>", "State", "Trees<Number<{Cost}>>"),
+    cooperative=True,
+)
+
+_LEVELS_A_LAUNCH = 4096  # the host looks in between: progress, time limit, Ctrl-C
+_ROWS_A_LAUNCH = 2**27  # some hundredths of a second
+_BLOCK = TREES.constant("kBlock")
+_NEVER = np.int64(TREES.constant("kNever"))
+_DONE = TREES.constant("kDone")
+_TRACE = TREES.constant("kTraceLength"), TREES.constant("kTraceWidth")
+
+_PARTS = "collection", "levels of one block", "levels of all blocks", "augmentation"
+
+_FACTOR = 8  # from one epsilon to the next
+_FINEST = 24  # bits: the last epsilon is the range of the costs divided by two to this
+_INTEGER_EXPONENT = 3  # units of an eighth: integers need no finer prices
+_MOST_EXPONENT = 1000  # 2.0**1000 is finite
+_HEADROOM = 12  # bits: how much further than by the range prices may fall
+_LONGEST_CHAIN = 4096  # bids of a group before it gives its row up
+_OFFER = 32  # bytes of an Offer
+_BYTES_A_VERTEX = 260  # of the square problem: row and column, if the auctions leave all rows
+_LEFT = 32, 1024  # rows that an auction leaves, at least and at most: one in 1024
+
+
+def takes(costs: Costs, limit: float | None) -> bool:
+    """Whether the costs are sparse, and all sums of them fit 64 bits if they are integers."""
+    if not costs.is_sparse:
+        return False
+    if not costs.is_integer:
+        return True
+    n = max(sum(costs.shape), 2**_HEADROOM)
+    largest = max(int(costs.largest), 0 if limit is None else abs(int(limit)))
+    return 16 * (n + 1) * largest < 2**62
+
+
+def run(task: AssignmentTask) -> bool:
+    """Match the rows at least cost, as `gpumatch.contracts` states; True unless stopped.
+
+    Which of several optimal assignments is found depends on the order in which the device runs its
+    threads. `task.seed` and `task.threads` have no influence on it.
+    """
+    costs = task.costs
+    if costs.shape[0] == 0:
+        task.solution.col_dual[:] = 0
+        return True
+    memory.require_memory(_bytes_needed(costs, task.limit), "the engine for sparse costs")
+    problem = _Problem(Square.of(costs, task.limit))
+    try:
+        return _solve(problem, task)
+    finally:
+        _write(problem, task)
+
+
+def _solve(problem: _Problem, task: AssignmentTask) -> bool:
+    solution, control = task.solution, task.control
+    if any_true(solution.col_dual != 0):
+        problem.col_dual[:] = problem.square.prices_of(solution.col_dual)
+    else:
+        with control.part("auctions"):
+            _hold_auctions(problem, control)
+    with control.part("first pairs"):
+        problem.take_tight_pairs(solution.row_to_col)
+    if control.stopped:
+        return False
+    trees = _Trees(problem)
+    try:
+        with control.part("trees"):
+            return trees.grow(control)
+    finally:
+        trees.write_duals()
+
+
+def _bytes_needed(costs: Costs, limit: float | None) -> int:
+    """Device memory at most, in addition to the costs."""
+    n = costs.shape[0]
+    if limit is not None or costs.shape[1] > n:
+        n += costs.shape[1]
+    return Square.bytes_needed(costs, limit) + _BYTES_A_VERTEX * n
+
+
+def _write(problem: _Problem, task: AssignmentTask) -> None:
+    """Put pairs and duals into the task's solution.
+
+    The duals of the rows are made anew from those of the columns, so that no pair undercuts them.
+    """
+    costs, solution = task.costs, task.solution
+    problem.square.write_back(solution, problem.mates, (problem.row_dual, problem.col_dual))
+    largest = max(costs.largest, 0 if task.limit is None else abs(task.limit))
+    farthest = 2 * (costs.shape[0] + 1) * largest
+    if costs.shape[1] and -solution.col_dual.min() > farthest:
+        solution.col_dual[:] = close_gaps(solution.col_dual, 2 * largest)
+    rows = _Rows(costs.entries(), costs.shape[1])
+    rows.launch("reduce_rows<{Cost}>", rows.struct, solution.col_dual, solution.row_dual)
+    if task.limit is not None:
+        solution.row_dual[cp.diff(rows.indptr) == 0] = task.limit
+        cp.minimum(solution.row_dual, task.limit, out=solution.row_dual, casting="unsafe")
+
+
+# -- the square problem on the device --------------------------------------------------------------
+
+
+class _Rows:
+    """Costs as the kernels take them, and the launches that look through them row by row."""
+
+    def __init__(self, entries: tuple[cp.ndarray, cp.ndarray, cp.ndarray], ncols: int) -> None:
+        indptr, indices, weights = entries
+        indptr = indptr.astype(np.int64, copy=False)
+        self.indptr, self.indices, self.weights = indptr, indices, weights
+        nrows = indptr.size - 1
+        a_row = max(1, min(weights.size // max(nrows, 1), 32))
+        self.lanes = 1 << (a_row.bit_length() - 1)
+        self.kernels = kernels_for(PRICES, Cost=weights.dtype)
+        self.struct = self.kernels.struct("Rows")(
+            indptr=indptr,
+            indices=indices,
+            weights=weights,
+            nrows=nrows,
+            ncols=ncols,
+            lanes=self.lanes,
+        )
+        self.blocks = blocks_for(self.lanes * nrows)
+
+    def launch(self, kernel: str, *arguments: Any) -> None:
+        """A kernel with a group of lanes for each row."""
+        self.kernels[kernel]((self.blocks,), (BLOCK,), arguments)
+
+
+class _Problem:
+    """A square problem, its pairs and its duals."""
+
+    def __init__(self, square: Square) -> None:
+        self.square, n = square, square.size
+        self.rows = _Rows((square.indptr, square.indices, square.weights), n)
+        self.row_dual = cp.zeros(n, square.weights.dtype)
+        self.col_dual = cp.zeros(n, square.weights.dtype)
+        self.mates = unmatched(n), unmatched(n)
+
+    def take_tight_pairs(self, given: cp.ndarray) -> None:
+        """Give the rows their duals, and columns that are tight: first those of given pairs."""
+        rows = self.rows
+        rows.launch(
+            "reduce_rows<{Cost}>",
+            *(rows.struct, self.col_dual),  # IN
+            self.row_dual,  # OUT
+        )
+        if any_true(given >= 0):
+            self.mates = self.square.pairs_of(given)
+        for kernel in ("keep_tight_pairs<{Cost}>", "match_tight<{Cost}>"):
+            rows.launch(
+                kernel,
+                *(rows.struct, self.row_dual, self.col_dual),  # IN
+                *self.mates,  # IN, OUT
+            )
+
+
+# -- prices ----------------------------------------------------------------------------------------
+
+
+class _Units:
+    """The units of prices in auctions: how many there are in a cost of 1, and how far they go.
+
+    They are powers of two, so that a cost less a price is not rounded more than need be.
+    """
+
+    def __init__(self, square: Square) -> None:
+        self.row_bits = square.size.bit_length()
+        self.bits = min(_FINEST, 64 - self.row_bits - _HEADROOM)
+        self.most = 2 ** (64 - self.row_bits) - 1
+        spread = float(square.high) - float(square.low)
+        exponent = self.bits - math.frexp(spread)[1]
+        if square.weights.dtype.kind == "i":
+            exponent = min(exponent, _INTEGER_EXPONENT)
+        has_prices = spread > 0 and exponent <= _MOST_EXPONENT
+        self.of_one = math.ldexp(1.0, exponent) if has_prices else 0.0
+        self.spread = max(1, round(spread * self.of_one))
+
+    def epsilons(self) -> list[int]:
+        """Falling, down to one unit."""
+        epsilons = [1]
+        while epsilons[-1] * _FACTOR < self.spread / 2:
+            epsilons.append(epsilons[-1] * _FACTOR)
+        return epsilons[::-1]
+
+
+def _hold_auctions(problem: _Problem, control: Control) -> None:
+    """Find the duals of the columns by auctions with falling epsilon."""
+    square, rows, n = problem.square, problem.rows, problem.square.size
+    units = _Units(square)
+    if units.of_one == 0:
+        return  # all costs are equal, or so close that units would underflow
+    left = min(max(n >> 10, _LEFT[0]), _LEFT[1], n // 4)
+    offers, served = cp.zeros(n, np.uint64), cp.zeros(1, np.int32)
+    by_column = ((blocks_for(n),), (BLOCK,))
+    for epsilon in units.epsilons():
+        served.fill(0)
+        rows.kernels["free_columns"](
+            *by_column,
+            (
+                offers,  # IN, OUT
+                *(np.int32(n), np.int32(units.row_bits)),  # IN
+            ),
+        )
+        terms = rows.kernels.struct("Terms")(
+            low=square.low,
+            scale=units.of_one,
+            epsilon=epsilon,
+            jump=units.spread,
+            most=units.most,
+            row_bits=units.row_bits,
+            goal=n - left,
+            longest=_LONGEST_CHAIN,
+        )
+        rows.launch(
+            "hold_auction<{Cost}>",
+            *(rows.struct, terms),  # IN
+            *(offers, served),  # IN, OUT
+        )
+        control.phase(found=0, matched=0, step="auction", epsilon=epsilon / units.of_one)
+        cp.cuda.get_current_stream().synchronize()
+        if control.tick(0):
+            break
+    rows.kernels["write_prices<{Cost}>"](
+        *by_column,
+        (
+            *(offers, np.int32(n), np.int32(units.row_bits), np.float64(1 / units.of_one)),  # IN
+            problem.col_dual,  # OUT
+        ),
+    )
+
+
+# -- trees -----------------------------------------------------------------------------------------
+
+
+class _Trees:
+    """Alternating trees from the rows that are free, and the launches that grow them."""
+
+    def __init__(self, problem: _Problem) -> None:
+        self.problem, n = problem, problem.square.size
+        row_to_col, col_to_row = problem.mates
+        free = cp.flatnonzero(row_to_col < 0)
+        self.rows = n
+        self.nfree = int(free.size)
+        self.kernels = kernels_for(TREES, Cost=problem.col_dual.dtype)
+        self._grow = Cooperative(self.kernels, "grow_trees<{Cost}>", block=_BLOCK)
+        self.board = Board(self.kernels.struct("State"), _TRACE)
+        self.columns = cp.empty((n, 2), np.int64)
+        self.columns[:, 0] = problem.col_dual.view(np.int64)
+        self.columns[:, 1] = _NEVER
+        roots = cp.empty((2, self.nfree), np.int32)
+        roots[0] = free
+        self.arrays = {
+            "ways": cp.empty((n, 4), np.int32),
+            "claimed": cp.zeros(n, np.int32),
+            "queue": cp.empty((2, n + self.nfree, _OFFER), np.uint8),
+            "found": cp.empty(n, np.int32),
+            "roots": roots,
+            "nearest": cp.full(n, _NEVER),
+            "leaf": unmatched(n),
+        }
+        self._struct = self.kernels.struct("Trees")(
+            row_dual=problem.row_dual,  # IN, OUT
+            row_to_col=row_to_col,
+            col_to_row=col_to_row,
+            columns=self.columns,
+            **self.arrays,
+            state=self.board.state,
+            trace=self.board.trace,  # OUT
+            barrier=self.board.barrier,
+        )
+        spread = float(problem.square.high) - float(problem.square.low)
+        least = math.ldexp(spread, -_FINEST)
+        is_integer = problem.col_dual.dtype.kind == "i"
+        self.least_bound = np.int64(1) if is_integer else np.float64(least).view(np.int64)
+        seen = self.board.seen
+        seen["level"] = 1
+        seen["nroots"][0] = self.nfree
+        seen["bound"] = self.least_bound
+        seen["beyond"][:] = _NEVER
+        seen["stage"] = TREES.constant("kCollect") if self.nfree else _DONE
+        self.board.tell()
+
+    def grow(self, control: Control) -> bool:
+        """Grow and augment until no free column can be reached; False when stopped."""
+        while self.board.seen["stage"] != _DONE:
+            self._grow(
+                self.problem.rows.struct,  # IN
+                self._struct,  # IN, OUT
+                *(self.least_bound, np.int32(_LEVELS_A_LAUNCH), np.int64(_ROWS_A_LAUNCH)),  # IN
+            )
+            self.board.look()
+            matched = self.rows - int(self.board.seen["nroots"][self.board.seen["round"] & 1])
+            if control.tick(matched) and self.board.seen["stage"] != _DONE:
+                break
+        record_seconds(control, _PARTS, self.board.seen["nanoseconds"])
+        matched = self.rows - self.nfree
+        for levels, found in self.board.records(int(self.board.seen["round"])):
+            matched += found
+            control.phase(found=found, matched=matched, levels=levels, step="trees")
+        return bool(self.board.seen["stage"] == _DONE)
+
+    def write_duals(self) -> None:
+        """Put the duals of the columns back into the problem."""
+        self.problem.col_dual[:] = self.columns[:, 0].view(self.problem.col_dual.dtype)

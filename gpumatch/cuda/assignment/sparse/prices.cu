@@ -1,0 +1,211 @@
+// Prices for sparse costs by an auction without rounds, and duals and pairs that fit them.
+//
+// In the auction a group of lanes takes a row and bids for the row's best column, as Bertsekas's
+// auction algorithm does. The offer is one atomic operation. If it evicts another row, the group
+// goes on with that row, until a column was free. So groups never wait for each other. A group may
+// bid by prices that have changed in the meantime. Prices of columns only fall, so the bid then
+// still is within epsilon of the row's best (Bertsekas, Castanon, Parallel Computing 17, 1991).
+//
+// An auction ends when `goal` rows are served. The last rows would take most of the time. It only
+// finds prices, which need not be exact: afterwards each row's dual is its least reduced cost, and
+// rows take columns that are tight.
+//
+// Encodings
+//   offers[j]   how far the price of column j has fallen, in units, shifted left by row_bits; below
+//               that the row that offered it, plus 1, or 0 if column j is free
+//   chain       the rows that a group takes one after the other: each was evicted by the one before
+#include "assignment/sparse/rows.cuh"
+
+struct Terms {
+  double low;   // the least cost
+  double scale;  // units in a cost of 1
+  long long epsilon;  // in units
+  long long jump;     // the increment of a row with one choice
+  long long most;     // a price falls no further than this
+  int row_bits;
+  int goal;
+  int longest;  // chain
+};
+
+// What a row sees of its columns: the best and the second best reduced cost, in units.
+struct Choice {
+  double least;
+  double second;
+  long long fallen;  // of the best column
+  int col;           // -1 if there is none
+
+  __device__ void consider(double here, long long its, int j) {
+    if (here < least) {
+      second = least;
+      least = here;
+      fallen = its;
+      col = j;
+    } else if (here < second) {
+      second = here;
+    }
+  }
+};
+
+// The choice of a group, from those of its lanes. All lanes of the warp take part.
+__device__ inline Choice choice_of_group(Choice own, int lanes) {
+  for (int step = lanes / 2; step > 0; step /= 2) {
+    const Choice other = {__shfl_xor_sync(kWholeWarp, own.least, step),
+                          __shfl_xor_sync(kWholeWarp, own.second, step),
+                          __shfl_xor_sync(kWholeWarp, own.fallen, step),
+                          __shfl_xor_sync(kWholeWarp, own.col, step)};
+    const bool is_other = other.least < own.least || (other.least == own.least && other.col < own.col);
+    const double second = fmin(fmax(own.least, other.least), fmin(own.second, other.second));
+    if (is_other) own = other;
+    own.second = second;
+  }
+  return own;
+}
+
+// Give up the columns, and keep the prices.
+__global__ void free_columns(unsigned long long* offers, int ncols, int row_bits) {
+  for (int j = thread_index(); j < ncols; j += thread_count()) {
+    offers[j] = offers[j] >> row_bits << row_bits;
+  }
+}
+
+template <typename Cost>
+__global__ void hold_auction(Rows<Cost> rows, Terms t, unsigned long long* offers, int* served) {
+  const Group group = Group::of(rows.lanes);
+  const double infinity = far<double>();
+  long long next = group.index;
+  int row = -1, chain = 0;
+  while (true) {
+    if (row < 0 && next < rows.nrows) {
+      row = static_cast<int>(next);
+      next += group.count;
+      chain = 0;
+    }
+    const bool is_over = now(*served) >= t.goal;
+    if (__any_sync(kWholeWarp, is_over) || !__any_sync(kWholeWarp, row >= 0)) return;
+    Choice choice = {infinity, infinity, 0, -1};
+    if (row >= 0) {
+      const long long end = rows.indptr[row + 1];
+#pragma unroll 4
+      for (long long k = rows.indptr[row] + group.member; k < end; k += group.lanes) {
+        const int j = rows.indices[k];
+        const long long fallen = static_cast<long long>(__ldcg(offers + j) >> t.row_bits);
+        const double cost = (static_cast<double>(rows.weights[k]) - t.low) * t.scale;
+        choice.consider(cost + static_cast<double>(fallen), fallen, j);
+      }
+    }
+    choice = choice_of_group(choice, group.lanes);
+    if (row >= 0 && group.member == 0) {
+      const bool has_second = choice.second < infinity;
+      const double lead = has_second ? choice.second - choice.least : static_cast<double>(t.jump);
+      const long long fallen = choice.fallen + static_cast<long long>(lead) + t.epsilon;
+      if (choice.col < 0 || fallen > t.most || ++chain > t.longest) {
+        row = -1;  // goes without
+        if (choice.col < 0) atomicAdd(served, 1);
+      } else {
+        const unsigned long long offer =
+            (static_cast<unsigned long long>(fallen) << t.row_bits) | (row + 1u);
+        const unsigned long long before = atomicMax(offers + choice.col, offer);
+        if (before < offer) {
+          row = static_cast<int>(before & ((1ull << t.row_bits) - 1)) - 1;
+          if (row < 0) atomicAdd(served, 1);
+        }
+      }
+    }
+    row = __shfl_sync(kWholeWarp, row, lane_index() & ~(group.lanes - 1));
+  }
+}
+
+// -- duals that fit, and the first pairs ----------------------------------------------------------
+
+__device__ inline long long in_numbers(double number, long long*) { return __double2ll_rn(number); }
+__device__ inline double in_numbers(double number, double*) { return number; }
+
+// The duals of the columns, from how far their prices have fallen.
+template <typename Cost>
+__global__ void write_prices(const unsigned long long* offers, int ncols, int row_bits, double unit,
+                             Number<Cost>* col_dual) {
+  for (int j = thread_index(); j < ncols; j += thread_count()) {
+    const double fallen = static_cast<double>(offers[j] >> row_bits);
+    col_dual[j] = -in_numbers(fallen * unit, col_dual);
+  }
+}
+
+// The dual of each row: the least of its reduced costs, 0 if it has no column.
+template <typename Cost>
+__global__ void reduce_rows(Rows<Cost> rows, const Number<Cost>* col_dual, Number<Cost>* row_dual) {
+  const Group group = Group::of(rows.lanes);
+  for (long long first = group.index - lane_index() / group.lanes; first < rows.nrows;
+       first += group.count) {
+    const long long row = first + lane_index() / group.lanes;
+    Number<Cost> least = far<Number<Cost>>();
+    if (row < rows.nrows) {
+      const long long end = rows.indptr[row + 1];
+#pragma unroll 4
+      for (long long k = rows.indptr[row] + group.member; k < end; k += group.lanes) {
+        const Number<Cost> here = counted(rows.weights[k], 0) - col_dual[rows.indices[k]];
+        if (here < least) least = here;
+      }
+    }
+    least = least_of_group(least, group.lanes);
+    if (row < rows.nrows && group.member == 0) {
+      row_dual[row] = least < far<Number<Cost>>() ? least : 0;
+    }
+  }
+}
+
+// What rounding may leave of a reduced cost that is 0.
+__device__ inline long long rounding(long long, long long) { return 0; }
+__device__ inline double rounding(double cost, double col_dual) {
+  return 0x1p-50 * (fabs(cost) + fabs(col_dual));
+}
+
+// Keep the pairs of rows that are tight, up to rounding, and give up the others.
+template <typename Cost>
+__global__ void keep_tight_pairs(Rows<Cost> rows, const Number<Cost>* row_dual,
+                                 const Number<Cost>* col_dual, int* row_to_col, int* col_to_row) {
+  for (int row = thread_index(); row < rows.nrows; row += thread_count()) {
+    const int col = row_to_col[row];
+    if (col < 0) continue;
+    bool is_tight = false;
+    for (long long k = rows.indptr[row]; k < rows.indptr[row + 1]; ++k) {
+      if (rows.indices[k] != col) continue;
+      const Number<Cost> cost = counted(rows.weights[k], 0);
+      is_tight = cost - col_dual[col] - row_dual[row] <= rounding(cost, col_dual[col]);
+    }
+    if (!is_tight) row_to_col[row] = col_to_row[col] = -1;
+  }
+}
+
+// Let each row that is free take a column that is free and tight.
+template <typename Cost>
+__global__ void match_tight(Rows<Cost> rows, const Number<Cost>* row_dual,
+                            const Number<Cost>* col_dual, int* row_to_col, int* col_to_row) {
+  const Group group = Group::of(rows.lanes);
+  const int base = lane_index() & ~(group.lanes - 1);
+  const unsigned mask = (group.lanes < 32 ? (1u << group.lanes) - 1 : kWholeWarp) << base;
+  for (long long first = group.index - lane_index() / group.lanes; first < rows.nrows;
+       first += group.count) {
+    const long long row = first + lane_index() / group.lanes;
+    bool wants = row < rows.nrows && row_to_col[row] < 0;
+    long long k = wants ? rows.indptr[row] + group.member : 0;
+    const long long end = wants ? rows.indptr[row + 1] : 0;
+    while (__any_sync(kWholeWarp, wants && k - group.member < end)) {
+      const int col = wants && k < end ? rows.indices[k] : -1;
+      const bool is_open = col >= 0 && now(col_to_row[col]) < 0 &&
+                           counted(rows.weights[k], 0) - col_dual[col] <= row_dual[row];
+      unsigned open = __ballot_sync(kWholeWarp, is_open) & mask;
+      while (__any_sync(kWholeWarp, open != 0)) {
+        const int chosen = open != 0 ? __ffs(open) - 1 : base;
+        bool took = false;
+        if (open != 0 && lane_index() == chosen) {
+          took = atomicCAS(col_to_row + col, -1, static_cast<int>(row)) == -1;
+          if (took) row_to_col[row] = col;
+        }
+        took = __shfl_sync(kWholeWarp, took, chosen);
+        wants = wants && !took;
+        open = took ? 0 : open & (open - 1);
+      }
+      k += group.lanes;
+    }
+  }
+}

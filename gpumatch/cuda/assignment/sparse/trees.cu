@@ -1,0 +1,529 @@
+// The exact end of an assignment of sparse costs: alternating trees grown from all free rows at
+// once, in the order of distance.
+//
+// The problem is square. The distance of a column is the least sum of reduced costs on an
+// alternating path from any free row. A round grows the trees, and ends with augmenting paths:
+//
+//   collect   all rows in the trees go into the frontier.
+//   grow      level after level, each row of the frontier offers labels to its columns. A label
+//             holds the distance by way of this row. Columns beyond the bound get none. The row of a
+//             column with a new label is in the next frontier. This ends when no label is better.
+//   survey    counts the trees that have reached a free column. If they are too few, the bound is
+//             raised, and the rows are collected again.
+//   accept    each such tree takes its nearest free column. The greatest distance of these is D.
+//   update    A column at distance d < D gets the dual v - (D - d), and its row u + (D - d). Then
+//             all paths to accepted columns are tight, no reduced cost is negative, and distances
+//             are D less. Trees that have found a column are taken apart, the others are kept. So
+//             the next round continues them, and need not grow them again.
+//   augment   Each tree that has found a column flips its path. Trees share no vertices.
+//
+// This is Hungarian search from many rows, as in the alternating trees of Date and Nagi, but by
+// distances in place of slacks: the label of a column is the distance at which it would become
+// tight.
+//
+// In one level at most one row may offer a label to a column, so nothing of a label is ever written
+// by two. Another row with a better one for the column comes again in the next level. Offers travel
+// in the queue, and the group that takes an offer from it writes the label. A row may see an older
+// distance of a column, and offer a label that is no better. Then the column keeps its own.
+//
+// While the frontier is small, one block grows the trees alone.
+//
+// Encodings
+//   columns[j]    the dual of column j, and its distance; kNever: it has no label. Distances are
+//                 kept as 64-bit integers in the same order, because none is negative.
+//   ways[j]       the rest of the label: the row by which the column is reached, the column of that
+//                 row (-1: it is a root), and the root of the tree
+//   claimed[j]    the last level in which column j was offered a label, or its row sent again
+//   queue[l & 1]  the frontier of level l
+//   sizes[t % 3]  lengths of the queues that all blocks fill, as in frontier.cuh, by turns: a turn
+//                 is a collection, or a level that all blocks grow
+//   found[]       the free columns that have a label
+//   roots[r & 1]  the free rows in round r, as many as nroots[r & 1]
+//   nearest[i]    of a root: the least distance of a free column in its tree, kNever: has none
+//   leaf[i]       the free column that it gets, -1: none
+//   beyond[c & 1] the least distance above the bound that was seen in collection c
+//   trace         of each round: levels, and paths found
+#include "assignment/sparse/rows.cuh"
+#include "frontier.cuh"
+
+constexpr int kBlock = 512;
+constexpr int kAlone = 384;         // a frontier up to this length is for one block
+constexpr int kAloneMost = 768;     // until it is longer than this
+constexpr int kBatch = 4;           // entries that a lane looks at together
+constexpr int kLongRow = 64;        // entries of each lane from which on a warp takes the row
+constexpr int kTraceLength = 4096;  // rounds recorded
+constexpr int kTraceWidth = 2;
+
+enum Stage { kCollect, kGrow, kDone };
+enum Part { kCollecting, kByOneBlock, kByAll, kBetween, kParts };
+
+struct __align__(16) Way {
+  int row;
+  int col;
+  int root;
+  int unused;
+};
+
+template <typename Number>
+struct __align__(16) Column {
+  Number dual;
+  long long distance;
+};
+
+// What travels in the queue: a row for the frontier, with the label that its column gets.
+struct __align__(16) Offer {
+  long long distance;
+  int to_row;  // -1 if the column is free
+  int to_col;  // -1 if the row is a root
+  Way way;     // its row is -1 if the column has the label already
+};
+
+struct State {
+  int stage;
+  int level;
+  int turn;
+  int size;  // of the frontier
+  int round;
+  int collection;
+  int check;
+  int surveyed;  // of the columns found
+  int levels;    // before this round
+  int alone_level;
+  int alone_size;
+  int nfound;
+  int satisfied;  // trees that have reached a free column
+  int sizes[3];
+  int nroots[2];
+  int changed[3];  // roots of labels that were set right
+  long long bound;
+  long long farthest;
+  long long beyond[2];
+  long long nanoseconds[kParts];
+  long long steps[kParts];
+};
+
+// Adds the time that has passed to parts of the search.
+struct Clock {
+  State& state;
+  long long since;
+
+  __device__ void add_to(Part part, long long steps) {
+    if (thread_index() != 0) return;
+    const long long time = nanoseconds();
+    state.nanoseconds[part] += time - since;
+    state.steps[part] += steps;
+    since = time;
+  }
+};
+
+template <typename Number>
+struct Trees {
+  Number* row_dual;
+  int* row_to_col;
+  int* col_to_row;
+  Column<Number>* columns;
+  Way* ways;
+  int* claimed;
+  Offer* queue[2];
+  int* found;
+  int* roots[2];
+  long long* nearest;
+  int* leaf;
+  State* state;
+  int* trace;
+  unsigned* barrier;
+};
+
+// -- distances ------------------------------------------------------------------------------------
+
+// Distances as integers in the same order, and back.
+__device__ inline long long ordered(long long number) { return number; }
+__device__ inline long long ordered(double number) { return __double_as_longlong(number); }
+__device__ inline long long number_of(long long distance, const long long*) { return distance; }
+__device__ inline double number_of(long long distance, const double*) {
+  return __longlong_as_double(distance);
+}
+
+template <typename Number>
+__device__ Number as_number(long long distance) {
+  return number_of(distance, static_cast<const Number*>(nullptr));
+}
+
+// By how much the bound is raised: it doubles at least.
+template <typename Number>
+__device__ long long raised(long long bound, long long beyond) {
+  const Number twice = 2 * as_number<Number>(bound);
+  return max(beyond, ordered(twice));
+}
+
+// -- one level ------------------------------------------------------------------------------------
+
+// What a row of the frontier offers to its columns, and what the level has in common.
+template <typename Cost>
+struct Level {
+  const Rows<Cost>& rows;
+  const Trees<Number<Cost>>& trees;
+  int level;
+  long long bound;
+  Queue<Offer> out;
+  long long& beyond;  // the least distance above the bound that this thread has seen
+
+  // Offer labels to the columns of the entries begin, begin + step, ... Several are looked at before
+  // the first is offered a label, so that their loads wait together. False: another row has been
+  // quicker with one of them in this level.
+  __device__ bool offer_all(const Offer& from, Number<Cost> row_dual, long long begin,
+                            long long end, int step) const {
+    bool has_all = true;
+    for (long long first = begin; first < end; first += kBatch * step) {
+      int cols[kBatch], mates[kBatch];
+      Number<Cost> costs[kBatch];
+      Column<Number<Cost>> columns[kBatch];
+#pragma unroll
+      for (int i = 0; i < kBatch; ++i) {
+        if (first + i * step >= end) continue;
+        cols[i] = rows.indices[first + i * step];
+        costs[i] = counted(rows.weights[first + i * step], 0);
+      }
+#pragma unroll
+      for (int i = 0; i < kBatch; ++i) {
+        if (first + i * step >= end) continue;
+        columns[i] = trees.columns[cols[i]];
+        mates[i] = trees.col_to_row[cols[i]];
+      }
+#pragma unroll
+      for (int i = 0; i < kBatch; ++i) {
+        if (first + i * step >= end) continue;
+        Number<Cost> slack = costs[i] - columns[i].dual - row_dual;
+        if (slack < 0) slack = 0;  // by rounding
+        const long long distance = ordered(as_number<Number<Cost>>(from.distance) + slack);
+        if (distance >= columns[i].distance || cols[i] == from.to_col) continue;
+        has_all &= offer(from, distance, cols[i], mates[i]);
+      }
+    }
+    return has_all;
+  }
+
+  // Offer a label to a column. False: another row has been quicker in this level.
+  __device__ bool offer(const Offer& from, long long distance, int col, int mate) const {
+    if (distance > bound) {
+      beyond = min(beyond, distance);
+      return true;
+    }
+    if (atomicExch(trees.claimed + col, level) == level) return false;
+    push(out, Offer{distance, mate, col, {from.to_row, from.to_col, from.way.root, 0}});
+    return true;
+  }
+
+  // Put the label of an offer onto its column, or take the label that the column has, if that is no
+  // worse. The row goes on with the old label, too: it may have wanted to come again, and found its
+  // column claimed by this offer.
+  __device__ void accept(Offer& it) const {
+    if (it.to_col < 0) return;
+    long long& distance = trees.columns[it.to_col].distance;
+    const long long before = distance;
+    if (it.distance >= before) {
+      it.distance = before;
+      it.way.root = trees.ways[it.to_col].root;
+    } else {
+      distance = it.distance;
+      trees.ways[it.to_col] = it.way;
+      if (before == kNever && it.to_row < 0) {
+        push(Queue<int>{trees.found, &trees.state->nfound}, it.to_col);
+      }
+    }
+  }
+
+  // Let a row come again in the next level.
+  __device__ void repeat(const Offer& it) const {
+    if (it.to_col >= 0 && atomicExch(trees.claimed + it.to_col, level) == level) return;
+    push(out, Offer{it.distance, it.to_row, it.to_col, {-1, -1, it.way.root, 0}});
+  }
+
+  // All offers of a frontier, by the threads of a team.
+  __device__ void expand(Team team, const Offer* frontier, int size) const {
+    const int lanes = lanes_for(size, team.count, min(2 * rows.lanes, static_cast<int>(kWarp)));
+    const int slot = lane_index() / lanes, member = lane_index() % lanes;
+    const int leader = lane_index() - member;
+    const int first = (team.index - lane_index()) / lanes, stride = team.count / lanes;
+    for (int base = first; base < size; base += stride) {
+      const int at = base + slot;
+      Offer it = {kNever, -1, -1, {-1, -1, -1, 0}};
+      if (at < size) it = frontier[at];
+      long long begin = 0, end = 0;
+      Number<Cost> row_dual = 0;
+      if (it.to_row >= 0) {
+        begin = rows.indptr[it.to_row];
+        end = rows.indptr[it.to_row + 1];
+        row_dual = trees.row_dual[it.to_row];
+      }
+      if (at < size && member == 0) accept(it);
+      it.distance = __shfl_sync(kWholeWarp, it.distance, leader);
+      it.way.root = __shfl_sync(kWholeWarp, it.way.root, leader);
+      const bool is_long = end - begin >= kLongRow * lanes;
+      bool has_lost = false;
+      for (unsigned todo = __ballot_sync(kWholeWarp, is_long && member == 0); todo != 0;
+           todo &= todo - 1) {
+        const int owner = __ffs(todo) - 1;
+        const Offer its = offer_of_lane(it, owner);
+        const Number<Cost> dual = __shfl_sync(kWholeWarp, row_dual, owner);
+        const long long its_begin = __shfl_sync(kWholeWarp, begin, owner);
+        const long long its_end = __shfl_sync(kWholeWarp, end, owner);
+        const bool lost = !offer_all(its, dual, its_begin + lane_index(), its_end, kWarp);
+        const bool any = __any_sync(kWholeWarp, lost);
+        if (lane_index() == owner) has_lost = any;
+      }
+      if (!is_long) has_lost = !offer_all(it, row_dual, begin + member, end, lanes);
+      const unsigned lost = __ballot_sync(kWholeWarp, has_lost) >> leader;
+      const unsigned own = lanes < static_cast<int>(kWarp) ? (1u << lanes) - 1 : kWholeWarp;
+      if (member == 0 && (lost & own) != 0) repeat(it);
+    }
+  }
+
+  __device__ static Offer offer_of_lane(const Offer& own, int lane) {
+    return {__shfl_sync(kWholeWarp, own.distance, lane),
+            __shfl_sync(kWholeWarp, own.to_row, lane),
+            __shfl_sync(kWholeWarp, own.to_col, lane),
+            {-1, -1, __shfl_sync(kWholeWarp, own.way.root, lane), 0}};
+  }
+};
+
+// Level after level by one block, as long as the frontier is small. Leaves on the board the level
+// that comes next and the size of its frontier.
+template <typename Cost>
+__device__ void grow_alone(const Rows<Cost>& rows, const Trees<Number<Cost>>& trees, int level,
+                           int size, int last, long long bound, long long& beyond) {
+  __shared__ int sizes[2];
+  do {
+    int* next = sizes + ((level + 1) & 1);
+    if (threadIdx.x == 0) *next = 0;
+    __syncthreads();
+    const Queue<Offer> out = {trees.queue[(level + 1) & 1], next};
+    const Level<Cost> step = {rows, trees, level, bound, out, beyond};
+    step.expand(own_block(), trees.queue[level & 1], size);
+    __syncthreads();
+    size = *next;
+    ++level;
+  } while (size != 0 && size <= kAloneMost && level < last);
+  if (threadIdx.x == 0) {
+    trees.state->alone_level = level;
+    trees.state->alone_size = size;
+  }
+}
+
+// -- between the levels ---------------------------------------------------------------------------
+
+// Put all rows of the trees into the frontier.
+template <typename Number>
+__device__ void collect(const Trees<Number>& t, Queue<Offer> out, int ncols, const int* roots,
+                        int nroots, long long bound, long long& beyond) {
+  for (int j = thread_index(); j < ncols; j += thread_count()) {
+    const long long distance = t.columns[j].distance;
+    if (distance == kNever) continue;
+    const int mate = t.col_to_row[j];
+    if (mate < 0) continue;
+    if (distance > bound) {
+      beyond = min(beyond, distance);
+    } else {
+      push(out, Offer{distance, mate, j, {-1, -1, t.ways[j].root, 0}});
+    }
+  }
+  for (int k = thread_index(); k < nroots; k += thread_count()) {
+    push(out, Offer{0, roots[k], -1, {-1, -1, roots[k], 0}});
+  }
+}
+
+// Give each label the root of the column before it. True: some had another. Sums that are rounded
+// may leave a distance as it is although the path before it has become shorter, and has another
+// root.
+template <typename Number>
+__device__ bool set_roots_right(const Trees<Number>& t, int ncols) {
+  bool has_changed = false;
+  for (int j = thread_index(); j < ncols; j += thread_count()) {
+    if (t.columns[j].distance == kNever) continue;
+    const Way way = t.ways[j];
+    if (way.col < 0) continue;
+    const int root = now(t.ways[way.col].root);
+    if (root == way.root) continue;
+    t.ways[j].root = root;
+    has_changed = true;
+  }
+  return has_changed;
+}
+
+// Count the trees that have reached one of the columns found[begin .. end) as their first.
+template <typename Number>
+__device__ void survey(const Trees<Number>& t, int begin, int end) {
+  for (int f = begin + thread_index(); f < end; f += thread_count()) {
+    const int j = t.found[f];
+    const long long before = atomicMin(t.nearest + t.ways[j].root, t.columns[j].distance);
+    if (before == kNever) atomicAdd(&t.state->satisfied, 1);
+  }
+}
+
+// Give each tree its nearest free column.
+template <typename Number>
+__device__ void accept_leaves(const Trees<Number>& t, int nfound) {
+  for (int f = thread_index(); f < nfound; f += thread_count()) {
+    const int j = t.found[f], root = t.ways[j].root;
+    const long long distance = t.columns[j].distance;
+    if (distance != t.nearest[root]) continue;
+    if (atomicCAS(t.leaf + root, -1, j) == -1) atomicMax(&t.state->farthest, distance);
+  }
+}
+
+// Change the duals by distances up to `farthest`, and take the trees apart that have a leaf.
+template <typename Number>
+__device__ void update_duals(const Trees<Number>& t, int ncols, const int* roots, int nroots,
+                             Number farthest) {
+  for (int j = thread_index(); j < ncols; j += thread_count()) {
+    Column<Number> column = t.columns[j];
+    if (column.distance == kNever) continue;
+    const Number distance = as_number<Number>(column.distance);
+    column.distance = 0;
+    if (distance < farthest) {
+      column.dual -= farthest - distance;
+      const int mate = t.col_to_row[j];
+      if (mate >= 0) t.row_dual[mate] += farthest - distance;
+    } else {
+      column.distance = ordered(distance - farthest);
+    }
+    if (t.leaf[t.ways[j].root] >= 0) column.distance = kNever;
+    t.columns[j] = column;
+  }
+  for (int k = thread_index(); k < nroots; k += thread_count()) t.row_dual[roots[k]] += farthest;
+}
+
+// Flip the path of each tree that has a leaf, and keep the other roots.
+template <typename Number>
+__device__ void augment(const Trees<Number>& t, const int* roots, int nroots, Queue<int> left) {
+  for (int k = thread_index(); k < nroots; k += thread_count()) {
+    int j = t.leaf[roots[k]];
+    if (j < 0) push(left, roots[k]);
+    while (j >= 0) {
+      const Way way = t.ways[j];
+      t.row_to_col[way.row] = j;
+      t.col_to_row[j] = way.row;
+      j = way.col;
+    }
+  }
+}
+
+// -- the search -----------------------------------------------------------------------------------
+
+// Rounds until all rows are matched, or no free column can be reached, or `max_levels` have passed,
+// or `budget` rows have been in the frontier.
+template <typename Cost>
+__global__ void __launch_bounds__(kBlock, 1)
+    grow_trees(Rows<Cost> rows, Trees<Number<Cost>> trees, long long least_bound, int max_levels,
+               long long budget) {
+  using Number = typename NumberOf<Cost>::type;
+  State& state = *trees.state;
+  const bool is_first = thread_index() == 0;
+  // The same in all blocks:
+  int stage = state.stage, level = state.level, turn = state.turn, size = state.size;
+  int round = state.round, collection = state.collection, check = state.check;
+  int surveyed = state.surveyed, levels = state.levels;
+  int nroots = state.nroots[round & 1];
+  long long bound = state.bound;
+  const int last = level + max_levels;
+  long long beyond = kNever;
+  grid_barrier(trees.barrier);  // all have read the state
+  Clock clock = {state, nanoseconds()};
+  while (stage != kDone) {
+    const int* roots = trees.roots[round & 1];
+    if (stage == kCollect) {
+      if (is_first) state.sizes[(turn + 2) % 3] = 0;
+      const Queue<Offer> out = {trees.queue[level & 1], state.sizes + (turn + 1) % 3};
+      collect(trees, out, rows.ncols, roots, nroots, bound, beyond);
+      grid_barrier(trees.barrier);
+      size = now(state.sizes[++turn % 3]);
+      if (is_first) state.beyond[(collection + 1) & 1] = kNever;
+      budget -= rows.ncols / 4;
+      stage = kGrow;
+      clock.add_to(kCollecting, 1);
+    }
+    while (size != 0 && level < last && budget > 0) {
+      budget -= size;
+      if (size <= kAlone) {
+        if (blockIdx.x == 0) grow_alone(rows, trees, level, size, last, bound, beyond);
+        grid_barrier(trees.barrier);
+        clock.add_to(kByOneBlock, now(state.alone_level) - level);
+        level = now(state.alone_level);
+        size = now(state.alone_size);
+      } else {
+        if (is_first) state.sizes[(turn + 2) % 3] = 0;
+        const Queue<Offer> out = {trees.queue[(level + 1) & 1], state.sizes + (turn + 1) % 3};
+        const Level<Cost> step = {rows, trees, level, bound, out, beyond};
+        step.expand(whole_grid(), trees.queue[level & 1], size);
+        grid_barrier(trees.barrier);
+        clock.add_to(kByAll, 1);
+        size = now(state.sizes[++turn % 3]);
+        ++level;
+      }
+    }
+    beyond = least_of_group(beyond, kWarp);
+    if (lane_index() == 0 && beyond != kNever) atomicMin(state.beyond + (collection & 1), beyond);
+    beyond = kNever;
+    if (size != 0) break;
+
+    bool has_changed = true;
+    while (has_changed) {
+      if (is_first) state.changed[(check + 1) % 3] = 0;
+      if (set_roots_right(trees, rows.ncols)) state.changed[check % 3] = 1;
+      grid_barrier(trees.barrier);
+      has_changed = now(state.changed[check++ % 3]) != 0;
+    }
+    const int nfound = now(state.nfound);
+    survey(trees, surveyed, nfound);
+    grid_barrier(trees.barrier);
+    surveyed = nfound;
+    const int satisfied = now(state.satisfied);
+    const long long next = now(state.beyond[collection & 1]);
+    if (next == kNever && satisfied == 0) {
+      stage = kDone;
+      break;
+    }
+    stage = kCollect;
+    ++collection;
+    if (next != kNever && 2ll * satisfied < nroots) {
+      bound = raised<Number>(bound, next);
+      clock.add_to(kBetween, 1);
+      continue;
+    }
+
+    accept_leaves(trees, nfound);
+    if (is_first) state.nroots[(round + 1) & 1] = 0;
+    grid_barrier(trees.barrier);
+    const long long farthest = now(state.farthest);
+    update_duals(trees, rows.ncols, roots, nroots, as_number<Number>(farthest));
+    grid_barrier(trees.barrier);
+    augment(trees, roots, nroots, {trees.roots[(round + 1) & 1], state.nroots + ((round + 1) & 1)});
+    if (is_first) {
+      state.nfound = state.satisfied = 0;
+      state.farthest = 0;
+      if (round < kTraceLength) {
+        trees.trace[kTraceWidth * round] = level - levels;
+        trees.trace[kTraceWidth * round + 1] = satisfied;
+      }
+    }
+    grid_barrier(trees.barrier);
+    ++round;
+    surveyed = 0;
+    levels = level;
+    nroots = now(state.nroots[round & 1]);
+    bound = max(farthest, least_bound);
+    if (nroots == 0) stage = kDone;
+    clock.add_to(kBetween, 1);
+  }
+  if (!is_first) return;
+  state.stage = stage;
+  state.level = level;
+  state.turn = turn;
+  state.size = size;
+  state.round = round;
+  state.collection = collection;
+  state.check = check;
+  state.surveyed = surveyed;
+  state.levels = levels;
+  state.bound = bound;
+}
