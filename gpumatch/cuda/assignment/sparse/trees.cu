@@ -240,7 +240,7 @@ struct Level {
   }
 
   // All offers of a frontier, by the threads of a team.
-  __device__ void expand(Team team, const Offer* frontier, int size) const {
+  __device__ void relax(Team team, const Offer* frontier, int size) const {
     const int lanes = lanes_for(size, team.count, min(2 * rows.lanes, static_cast<int>(kWarp)));
     const int slot = lane_index() / lanes, member = lane_index() % lanes;
     const int leader = lane_index() - member;
@@ -299,7 +299,7 @@ __device__ void grow_alone(const Rows<Cost>& rows, const Trees<Number<Cost>>& tr
     __syncthreads();
     const Queue<Offer> out = {trees.queue[(level + 1) & 1], next};
     const Level<Cost> step = {rows, trees, level, bound, out, beyond};
-    step.expand(own_block(), trees.queue[level & 1], size);
+    step.relax(own_block(), trees.queue[level & 1], size);
     __syncthreads();
     size = *next;
     ++level;
@@ -454,7 +454,7 @@ __global__ void __launch_bounds__(kBlock, 1)
         if (is_first) state.sizes[(turn + 2) % 3] = 0;
         const Queue<Offer> out = {trees.queue[(level + 1) & 1], state.sizes + (turn + 1) % 3};
         const Level<Cost> step = {rows, trees, level, bound, out, beyond};
-        step.expand(whole_grid(), trees.queue[level & 1], size);
+        step.relax(whole_grid(), trees.queue[level & 1], size);
         grid_barrier(trees.barrier);
         clock.add_to(kByAll, 1);
         size = now(state.sizes[++turn % 3]);
