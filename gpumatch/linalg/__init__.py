@@ -1,4 +1,6 @@
-"""What solvers of sparse linear systems ask of a matrix's pattern, by matching.
+"""What solvers of sparse linear systems ask of a matrix before they factor it, by matching.
+
+Of its pattern, in which stored zeros are entries, too:
 
     dmperm      the Dulmage–Mendelsohn decomposition of any pattern, coarse and fine
     btf         the block triangular form of a square pattern
@@ -6,22 +8,32 @@
     maxtrans    a maximum transversal: the column of each row
     sprank      the structural rank
 
-Names are those of MATLAB, CSparse and scikit-sparse. Indices count from 0. Stored entries count,
-stored zeros too, and values are not looked at.
+Of its values, where zeros are no entries:
+
+    maximum_product_matching  large entries to the diagonal, and a scaling that makes them 1
+    mc64                      the same and MC64's other jobs, by their numbers
+
+Names are those of MATLAB, CSparse, scikit-sparse and HSL. Indices count from 0.
 """
 
 from __future__ import annotations
 
 from gpumatch.linalg.block_triangular import BlockTriangularForm, btf, strongcomp
 from gpumatch.linalg.dulmage_mendelsohn import DulmageMendelsohn, dmperm
+from gpumatch.linalg.mc64 import MC64, mc64
+from gpumatch.linalg.product_matching import ProductMatching, maximum_product_matching
 from gpumatch.linalg.transversal import maxtrans, sprank
 
 __all__ = [
+    "MC64",
     "BlockTriangularForm",
     "DulmageMendelsohn",
+    "ProductMatching",
     "btf",
     "dmperm",
+    "maximum_product_matching",
     "maxtrans",
+    "mc64",
     "sprank",
     "strongcomp",
 ]

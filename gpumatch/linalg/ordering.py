@@ -1,13 +1,15 @@
-"""Rows in the order of their blocks: what all block forms here are made with."""
+"""Orders of rows and columns that the forms here are made with."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from gpumatch.arrays import array_module
 from gpumatch.bipartite import BipartiteGraph
 from gpumatch.homes import csr_for
+from gpumatch.pairs import Pairs
 
-__all__ = ["by_block", "check_square", "moved_to"]
+__all__ = ["by_block", "check_square", "diagonal_permutations", "moved_to"]
 
 
 def by_block(block: Any, count: int, xp: Any) -> tuple[Any, Any]:
@@ -28,6 +30,18 @@ def by_block(block: Any, count: int, xp: Any) -> tuple[Any, Any]:
     one_each = xp.arange(block.size + 1, dtype=xp.int32)  # row v of this CSR is {block[v]}
     starts, order = csr_for(block).transpose(one_each, block, count)
     return order, starts
+
+
+def diagonal_permutations(pairs: Pairs) -> tuple[Any, Any]:
+    """Permutations of rows and columns that put the pairs on the diagonal.
+
+    That of the columns leaves them as they are, unless there are more columns than rows. Then that
+    of the rows does.
+    """
+    xp, nrows, ncols = array_module(pairs.row_to_col), pairs.row_to_col.size, pairs.col_to_row.size
+    if nrows >= ncols:
+        return pairs.row_permutation(), xp.arange(ncols)
+    return xp.arange(nrows), pairs.col_permutation()
 
 
 def moved_to(backend: str, graph: BipartiteGraph) -> BipartiteGraph:

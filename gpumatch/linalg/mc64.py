@@ -1,0 +1,98 @@
+"""MC64's five jobs under their numbers, which cuDSS has too.
+
+Reference: Duff, Koster, SIAM J. Matrix Anal. Appl. 20(4), 1999, and 22(4), 2001; HSL, *MC64*.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gpumatch.assignment import assign
+from gpumatch.linalg.entries import magnitudes, usable_csr
+from gpumatch.linalg.ordering import diagonal_permutations
+from gpumatch.linalg.product_matching import maximum_product_matching
+from gpumatch.matching import maximum_matching
+from gpumatch.pairs import Pairs
+
+__all__ = ["MC64", "mc64"]
+
+
+class MC64(NamedTuple):
+    """What `mc64` gives.
+
+    Attributes
+    ----------
+    row_perm, col_perm : int arrays of length nrows, ncols
+        Matched entries lie on the diagonal of ``A[row_perm][:, col_perm]``. One of the two leaves
+        everything in its place: that of the columns, unless there are more columns than rows.
+    rank : int
+        Matched entries: the structural rank.
+    row_log_scale, col_log_scale : float64 arrays
+        The logarithms of the factors for rows and columns; 0 but for job 5.
+    """
+
+    row_perm: Any
+    col_perm: Any
+    rank: int
+    row_log_scale: Any
+    col_log_scale: Any
+
+
+def mc64(
+    A: Any, job: int = 5, *, backend: str = "auto", seed: int = 0, threads: int | None = None
+) -> MC64:
+    """Permute large entries of a matrix to its diagonal, by one of MC64's jobs.
+
+    Parameters
+    ----------
+    A : sparse matrix, tuple ``(indptr, indices, data, shape)``, or dense matrix
+        As for `maximum_product_matching`. Zeros are no entries.
+    job : {1, 2, 3, 4, 5}
+        What is greatest on the diagonal: 1, the number of entries; 2 and 3, the least magnitude; 4,
+        the sum of magnitudes; 5, their product, with the scaling of `maximum_product_matching`. In
+        MC64, jobs 2 and 3 are two methods; here they are one. If the matrix is structurally
+        singular, jobs 2 to 5 choose among the matchings with most entries.
+    backend, seed, threads
+        As for `gpumatch.assign`.
+
+    Returns
+    -------
+    MC64
+
+    Raises
+    ------
+    ValueError, TypeError
+        If there is no such job, or a value is not finite.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gpumatch.linalg import mc64
+    >>> A = np.array([[6, 9, 0], [1, 5, 9], [0, 1, 1]])
+    >>> [A[mc64(A, job).row_perm].diagonal().tolist() for job in (2, 4, 5)]
+    [[6, 5, 1], [6, 1, 9], [6, 1, 9]]
+    """
+    if job not in (1, 2, 3, 4, 5):
+        raise ValueError(f"job must be 1, 2, 3, 4 or 5; got {job!r}")
+    run: dict[str, Any] = {"backend": backend, "seed": seed, "threads": threads}
+    if job == 5:
+        s = maximum_product_matching(A, **run)
+        return _permutations(s, s.row_log_scale, s.col_log_scale)
+    matrix = usable_csr(A)
+    matching = maximum_matching(matrix, **run)
+    pairs: Pairs = matching
+    if job > 1:
+        matrix.data = magnitudes(matrix.data)
+        run["cardinality"] = "full" if matching.size == min(matrix.shape) else "maximum"
+        run["objective"] = "sum" if job == 4 else "bottleneck"
+        pairs = assign(matrix, maximize=True, **run)
+    nrows, ncols = matrix.shape
+    return _permutations(pairs, np.zeros(nrows), np.zeros(ncols))
+
+
+def _permutations(pairs: Pairs, row_log_scale: Any, col_log_scale: Any) -> MC64:
+    """The permutations that put the pairs on the diagonal, and the scales."""
+    row_perm, col_perm = diagonal_permutations(pairs)
+    return MC64(row_perm, col_perm, pairs.size, row_log_scale, col_log_scale)

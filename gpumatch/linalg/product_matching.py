@@ -1,0 +1,291 @@
+"""Permutations and scalings that make the diagonal of a sparse matrix large.
+
+A maximum product matching has the greatest product of magnitudes |a_ij| among all matchings of the
+whole smaller side. With the costs
+
+    c_ij = log max_k |a_kj| - log |a_ij|
+
+it is a cheapest assignment, if all columns are matched. (If all rows are, but not all columns, the
+greatest of the row stands in place of that of the column.) Its dual prices, u_i + v_j <= c_ij with
+equality on matched pairs, scale the matrix: for d_i = exp(u_i) and e_j = exp(v_j) / max_k |a_kj|,
+
+    |d_i a_ij e_j| <= 1,    = 1 for matched pairs.
+
+Only logarithms are added, so values from the least to the greatest float are treated alike.
+
+If the matrix is structurally singular, a matching with the greatest product among the largest ones
+is taken, and the rows and columns that it matches are scaled as a matrix of their own. Each other
+row is then scaled by the greatest magnitude that its entries have in scaled columns, and each other
+column by that in all rows, with 1 for a row or column without such entries. So all scaled entries
+are at most 1.
+
+References
+----------
+Duff, Koster, *On algorithms for permuting large entries to the diagonal of a sparse matrix*, SIAM
+J. Matrix Anal. Appl. 22(4), 2001; for structurally singular matrices and symmetric scaling: Duff,
+Pralet, *Strategies for scaling and pivoting for sparse symmetric indefinite problems*, SIAM J.
+Matrix Anal. Appl. 27(2), 2005.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+
+from gpumatch.assignment import Assignment, assign
+from gpumatch.bipartite import BipartiteGraph
+from gpumatch.costs import SparseCosts
+from gpumatch.homes import csr_for
+from gpumatch.linalg.entries import log_magnitudes, usable_csr
+from gpumatch.linalg.ordering import diagonal_permutations
+from gpumatch.matching import maximum_matching
+from gpumatch.pairs import Pairs
+
+__all__ = ["ProductMatching", "maximum_product_matching"]
+
+
+class ProductMatching(Pairs):
+    """A maximum product matching, with the scaling that its dual prices give.
+
+    Attributes
+    ----------
+    row_to_col, col_to_row : int32 arrays of length nrows, ncols
+        The column of each row and the row of each column, -1 for none.
+    row_ind, col_ind : int64 arrays
+        The pairs, by row.
+    size : int
+        Number of pairs: the structural rank.
+    row_perm, col_perm : int arrays of length nrows, ncols
+        Permutations: matched entries lie on the diagonal of ``A[row_perm][:, col_perm]``. One of
+        the two leaves everything in its place: that of the columns, unless there are more columns
+        than rows.
+    row_scale, col_scale : float64 arrays of length nrows, ncols, or None
+        Factors: with ``Dr`` and ``Dc`` the diagonal matrices of these, entries of ``Dr @ A @ Dc``
+        have a magnitude of 1 if they are matched, and at most 1 otherwise. A factor beyond the
+        range of float64 is inf or 0. None without ``scaling``.
+    row_log_scale, col_log_scale : float64 arrays, or None
+        Their logarithms, always in range.
+    log_product : float
+        Sum of the logarithms of the matched entries' magnitudes.
+    stats : dict
+        What `gpumatch.assign` tells of its run.
+    """
+
+    def __init__(
+        self,
+        assignment: Assignment,
+        log_scales: tuple[np.ndarray, np.ndarray] | None,
+        log_product: float,
+    ) -> None:
+        super().__init__(assignment.row_to_col, assignment.col_to_row)
+        self.row_perm, self.col_perm = diagonal_permutations(self)
+        self.row_log_scale: Any = None
+        self.col_log_scale: Any = None
+        if log_scales is not None:
+            self.row_log_scale, self.col_log_scale = log_scales
+        self.log_product = log_product
+        self.stats = assignment.stats
+
+    def __repr__(self) -> str:
+        return f"ProductMatching({self.size} pairs, log_product {self.log_product:.6g})"
+
+    @functools.cached_property
+    def row_scale(self) -> Any:
+        return _exp(self.row_log_scale)
+
+    @functools.cached_property
+    def col_scale(self) -> Any:
+        return _exp(self.col_log_scale)
+
+    def symmetric_log_scale(self) -> Any:
+        """The logarithms of one factor for each row and its column: the means of the two.
+
+        For a symmetric matrix, entries of ``D @ A @ D`` have a magnitude of 1 if they are matched,
+        and at most 1 otherwise.
+
+        Raises
+        ------
+        ValueError
+            If the matrix is not square, or there is no scaling.
+        """
+        if self.row_log_scale is None or self.col_log_scale is None:
+            raise ValueError("there is no scaling: pass scaling=True")
+        if self.row_log_scale.size != self.col_log_scale.size:
+            raise ValueError("only a square matrix has a symmetric scaling")
+        return (self.row_log_scale + self.col_log_scale) / 2
+
+    def symmetric_pivots(self) -> Any:
+        """Pairs of indices for pivots of size 2 of a symmetric matrix.
+
+        Where row i is matched to column j, row j is often matched to column i, and the two make a
+        pivot with large entries off its diagonal. A longer cycle of the permutation is cut into
+        such pairs from its least index on. An odd one leaves its last index alone.
+
+        Returns
+        -------
+        int array of shape (n,)
+            The partner of each index: itself if it is alone or unmatched.
+
+        Raises
+        ------
+        ValueError
+            If the matrix is not square.
+        """
+        if self.row_to_col.size != self.col_to_row.size:
+            raise ValueError("only a square matrix has symmetric pivots")
+        return _cut_into_pairs(self.row_to_col)
+
+
+def maximum_product_matching(
+    A: Any,
+    *,
+    scaling: bool = True,
+    backend: str = "auto",
+    seed: int = 0,
+    threads: int | None = None,
+) -> ProductMatching:
+    """Match rows to columns so that the product of the matched entries' magnitudes is greatest.
+
+    Parameters
+    ----------
+    A : sparse matrix, tuple ``(indptr, indices, data, shape)``, or dense matrix
+        Real or complex, of any shape. Zeros are no entries here, stored ones neither. Repeated
+        entries are summed.
+    scaling : bool
+        Whether to find the scaling, too.
+    backend, seed, threads
+        As for `gpumatch.assign`, which does the work on the host's matrix of costs.
+
+    Returns
+    -------
+    ProductMatching
+        In NumPy arrays. If the matrix is structurally singular, it has fewer pairs than rows, and
+        `gpumatch.linalg.product_matching` tells what it has.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If a value is not finite, or an argument is wrong.
+
+    Examples
+    --------
+    >>> import numpy as np, gpumatch as gm
+    >>> A = np.array([[1e-8, 4.0, 0.0], [2.0, 1.0, 1.0], [0.0, 3.0, 1e-8]])
+    >>> s = gm.linalg.maximum_product_matching(A)
+    >>> scaled = s.row_scale[:, None] * A * s.col_scale
+    >>> np.abs(scaled[s.row_perm][:, s.col_perm]).diagonal().round(12).tolist()
+    [1.0, 1.0, 1.0]
+    >>> bool(np.abs(scaled).max() <= 1 + 1e-12)
+    True
+    """
+    matrix = usable_csr(A)
+    nrows, ncols = matrix.shape
+    rows, cols = csr_for(matrix.indices).owners(matrix.indptr, matrix.indices), matrix.indices
+    logs = log_magnitudes(matrix.data)
+    run: dict[str, Any] = {"backend": backend, "seed": seed, "threads": threads}
+    graph = BipartiteGraph((matrix.indptr, cols, matrix.shape))
+    rank = maximum_matching(graph, **run).size
+    row_base, col_base = np.zeros(nrows), np.zeros(ncols)
+    if rank == ncols:
+        col_base = _greatest(cols, logs, ncols)
+    elif rank == nrows:
+        row_base = _greatest(rows, logs, nrows)
+    weights = row_base[rows] + col_base[cols] - logs
+    costs = SparseCosts((matrix.indptr, cols, weights, matrix.shape))
+    if rank == min(nrows, ncols):
+        assignment = assign(costs, **run)
+        duals = assignment.row_dual, assignment.col_dual
+    else:
+        assignment = assign(costs, cardinality="maximum", **run)
+        duals = _duals_of_matched(costs, assignment, run) if scaling else (None, None)
+    places, _ = costs.graph.find(assignment.row_ind, assignment.col_ind)
+    paid = logs[places]  # by row
+    log_product = float(paid.sum())
+    if not scaling:
+        return ProductMatching(assignment, None, log_product)
+    log_scales = _log_scales(
+        (rows, cols, logs), assignment, paid, duals[0] - row_base, duals[1] - col_base
+    )
+    return ProductMatching(assignment, log_scales, log_product)
+
+
+def _duals_of_matched(
+    costs: SparseCosts, assignment: Assignment, run: dict[str, Any]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Duals of the rows and columns that are matched, as a problem of their own; 0 elsewhere."""
+    rows, cols = assignment.row_ind, np.sort(assignment.col_ind)
+    part = costs.restricted(rows, cols)
+    same_pairs = np.searchsorted(cols, assignment.col_ind)
+    row_dual, col_dual = np.zeros(costs.shape[0]), np.zeros(costs.shape[1])
+    again = assign(part, initial=same_pairs, **run)
+    row_dual[rows], col_dual[cols] = again.row_dual, again.col_dual
+    return row_dual, col_dual
+
+
+def _log_scales(
+    entries: tuple[np.ndarray, np.ndarray, np.ndarray],
+    assignment: Assignment,
+    paid: np.ndarray,
+    row_log_scale: np.ndarray,
+    col_log_scale: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray]:
+    """The scales of matched rows and columns, and from these the scales of the others.
+
+    ``paid`` has the logarithms of the matched entries, by row. A common factor is moved from the
+    rows to the columns, or back, so that both are in the same range. What rounding has left of
+    matched entries is taken off their rows.
+    """
+    rows, cols, logs = entries
+    row_ind, col_ind = assignment.row_ind, assignment.col_ind
+    shift = (_middle(col_log_scale[col_ind]) - _middle(row_log_scale[row_ind])) / 2
+    col_log_scale = col_log_scale - shift
+    row_log_scale = np.zeros(assignment.row_to_col.size)
+    row_log_scale[row_ind] = -(paid + col_log_scale[col_ind])
+    for own, others, scale, of_others, free in (
+        (rows, cols, row_log_scale, col_log_scale, assignment.unmatched_rows),
+        (cols, rows, col_log_scale, row_log_scale, assignment.unmatched_cols),
+    ):
+        scale[free] = -_greatest(own, logs + of_others[others], scale.size)[free]
+    return row_log_scale, col_log_scale
+
+
+def _greatest(vertices: np.ndarray, logs: np.ndarray, count: int) -> np.ndarray:
+    """The greatest logarithm of each vertex; 0 if it has none."""
+    greatest = np.full(count, -np.inf)
+    np.maximum.at(greatest, vertices, logs)
+    greatest[greatest == -np.inf] = 0
+    return greatest
+
+
+def _middle(values: np.ndarray) -> float:
+    return float(values.min() + values.max()) / 2 if values.size else 0.0
+
+
+def _exp(log_scale: np.ndarray | None) -> np.ndarray | None:
+    if log_scale is None:
+        return None
+    with np.errstate(over="ignore"):
+        return np.exp(log_scale)
+
+
+def _cut_into_pairs(row_to_col: np.ndarray) -> np.ndarray:
+    """The partner of each index when paths and cycles of i -> row_to_col[i] are cut into pairs."""
+    indices = np.arange(row_to_col.size)
+    partner = indices.copy()
+    back = np.where(row_to_col >= 0, row_to_col[row_to_col], -1)
+    mutual = back == indices
+    partner[mutual] = row_to_col[mutual]
+    left = set(indices[~mutual & (row_to_col >= 0)].tolist())
+    is_first = np.ones(row_to_col.size, bool)
+    is_first[row_to_col[row_to_col >= 0]] = False
+    for first in [*indices[is_first].tolist(), *sorted(left)]:
+        index = first
+        while index in left:
+            left.remove(index)
+            mate = int(row_to_col[index])
+            if partner[index] == index and partner[mate] == mate:
+                partner[index], partner[mate] = mate, index
+            index = mate
+    return partner

@@ -1,0 +1,330 @@
+"""Maximum product matchings: against SciPy and brute force, and the bounds of the scaling."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from scipy.io import mmread
+from scipy.optimize import linear_sum_assignment
+from scipy.sparse import coo_array, csc_array, csr_array, csr_matrix
+
+import gpumatch as gm
+from gpumatch.linalg import maximum_product_matching, mc64
+from gpumatch.linalg.entries import log_magnitudes, usable_csr
+
+SHAPES = st.tuples(st.integers(0, 6), st.integers(0, 6))
+MAGNITUDES = st.floats(-300, 300).map(lambda power: 10.0**power) | st.integers(1, 3)
+NUMBERS = st.just(0) | st.tuples(MAGNITUDES, st.sampled_from([1, -1])).map(math.prod)
+REAL = SHAPES.flatmap(lambda shape: hnp.arrays(np.float64, shape, elements=NUMBERS))
+COMPLEX = st.tuples(REAL, st.floats(0, 7)).map(lambda drawn: drawn[0] * np.exp(1j * drawn[1]))
+INTEGERS = SHAPES.flatmap(lambda shape: hnp.arrays(np.int8, shape, elements=st.integers(-3, 3)))
+MATRICES = REAL | COMPLEX | INTEGERS
+
+
+def scaled_logs(A, s):
+    """Rows, columns and logarithms of the scaled magnitudes of all entries."""
+    matrix = usable_csr(A)
+    rows, cols = matrix.tocoo().coords
+    logs = log_magnitudes(matrix.data) + s.row_log_scale[rows] + s.col_log_scale[cols]
+    return rows, cols, logs
+
+
+def check(A, s):
+    """The pairs are entries, their permutations valid, and the scaling has its bounds."""
+    nrows, ncols = A.shape
+    rows, cols, logs = scaled_logs(A, s)
+    is_matched = s.row_to_col[rows] == cols
+    assert np.all(logs <= 1e-12)
+    assert np.all(abs(logs[is_matched]) <= 1e-12)
+    assert np.count_nonzero(is_matched) == s.size
+    assert sorted(s.row_perm) == list(range(nrows))
+    assert sorted(s.col_perm) == list(range(ncols))
+    places = np.argsort(s.row_perm)[s.row_ind], np.argsort(s.col_perm)[s.col_ind]
+    assert np.array_equal(*places)
+    assert np.all(np.isfinite(s.row_log_scale))
+    assert np.all(np.isfinite(s.col_log_scale))
+
+
+def greatest_product(A):
+    """The greatest log of a product of as many entries as possible, by brute force."""
+    logs = np.where(A == 0, -np.inf, np.log(abs(A) + (A == 0)))
+    logs = logs if A.shape[0] <= A.shape[1] else logs.T
+    for size in range(logs.shape[0], 0, -1):
+        best = max(
+            math.fsum(logs[r, c] for r, c in zip(rows, cols))
+            for rows in itertools.combinations(range(logs.shape[0]), size)
+            for cols in itertools.permutations(range(logs.shape[1]), size)
+        )
+        if best > -np.inf:
+            return size, best
+    return 0, 0.0
+
+
+@given(A=MATRICES)
+def test_the_scaling_has_its_bounds(A):
+    check(A, maximum_product_matching(A))
+
+
+@given(A=SHAPES.filter(lambda shape: max(shape) < 6).flatmap(
+    lambda shape: hnp.arrays(np.float64, shape, elements=NUMBERS)
+))  # fmt: skip
+def test_the_product_is_the_greatest(A):
+    s = maximum_product_matching(A)
+    size, product = greatest_product(A)
+    assert s.size == size
+    assert math.isclose(s.log_product, product, rel_tol=1e-12, abs_tol=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_larger_matrices_against_scipy(seed):
+    rng = np.random.default_rng(seed)
+    A = rng.lognormal(0, 20, (60, 60)) * (rng.random((60, 60)) < 0.2)
+    A[np.arange(60), rng.permutation(60)] = 1e-30
+    s = maximum_product_matching(A)
+    check(A, s)
+    logs = np.log(abs(A), where=A != 0, out=np.full(A.shape, -1e9))
+    rows, cols = linear_sum_assignment(logs, maximize=True)
+    assert math.isclose(s.log_product, logs[rows, cols].sum(), rel_tol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["bayer10", "cage10", "hpo-gene-term", "rajat01", "teko_szdMat"])
+def test_real_matrices(name):
+    folder = os.environ.get("GPUMATCH_DATA")
+    if folder is None:
+        pytest.skip("GPUMATCH_DATA is not set: no real matrices here")
+    A = mmread(Path(folder) / "matrices" / f"{name}.mtx.gz", spmatrix=False).tocsr()
+    check(A, maximum_product_matching(A))
+
+
+@pytest.mark.parametrize("name", ["west0067", "rajat19", "zenios", "lp_e226", "mbeacxc"])
+def test_small_real_matrices(name):
+    A = gm.io.read(Path(__file__).parents[2] / "datasets" / f"{name}.mtx.gz")
+    check(A, maximum_product_matching(A))
+
+
+def test_factors_are_those_of_the_logarithms():
+    A = np.array([[1e-8, 4.0, 0.0], [2.0, 1.0, 1.0], [0.0, 3.0, 1e-8]])
+    s = maximum_product_matching(A)
+    scaled = abs(np.diag(s.row_scale) @ A @ np.diag(s.col_scale))
+    assert np.allclose(scaled[s.row_perm][:, s.col_perm].diagonal(), 1, rtol=1e-12)
+    assert np.allclose(np.log(s.row_scale), s.row_log_scale)
+    assert repr(s).startswith("ProductMatching(3 pairs, log_product ")
+
+
+def test_factors_stay_in_range_where_they_can():
+    """Values from 1e-300 to 1e300: what is taken off rows and columns is balanced."""
+    A = np.array([[1e300, 1e-300], [1e-300, 1e-300]])
+    s = maximum_product_matching(A)
+    assert np.all(np.isfinite(s.row_scale) & (s.row_scale > 0))
+    assert np.all(np.isfinite(s.col_scale) & (s.col_scale > 0))
+    check(A, s)
+
+
+def test_numbers_at_the_ends_of_the_range():
+    A = np.array([[5e-324, 1.7e308], [1.7e308, 5e-324]])
+    s = maximum_product_matching(A)
+    assert s.row_to_col.tolist() == [1, 0]
+    check(A, s)
+    Z = np.array([[1.7e308 * (1 + 1j), 5e-324j], [1, 1e-320 - 1e-322j]])
+    check(Z, maximum_product_matching(Z))
+
+
+def test_without_scaling_there_are_no_factors():
+    s = maximum_product_matching(np.eye(3), scaling=False)
+    assert (s.row_scale, s.col_scale, s.row_log_scale, s.col_log_scale) == (None,) * 4
+    assert s.size == 3
+    with pytest.raises(ValueError, match="there is no scaling"):
+        s.symmetric_log_scale()
+
+
+def test_what_is_not_matched_is_scaled_by_the_greatest_it_has():
+    """Rows 1 and 2 share column 1, and nothing is in column 2 or row 3."""
+    A = np.array([[4.0, 0, 0, 8], [0, 2, 0, 0], [0, 1, 0, 0], [0, 0, 0, 0]])
+    s = maximum_product_matching(A)
+    check(A, s)
+    assert s.row_to_col.tolist() == [3, 1, -1, -1]
+    scaled = s.row_scale[:, None] * A * s.col_scale
+    assert np.allclose(scaled[:, [0, 1, 3]].max(axis=0), 1)
+    assert np.allclose(scaled[:3].max(axis=1), 1)
+    assert s.row_scale[3] == s.col_scale[2] == 1
+
+
+# -- input -----------------------------------------------------------------------------------------
+
+EXAMPLE = np.array([[0.5, 2, 0], [0, 0, 3], [4, 0.25, 1]])
+
+
+def csr_tuple(A):
+    matrix = csr_array(A)
+    return matrix.indptr, matrix.indices, matrix.data, matrix.shape
+
+
+def halves(A):
+    """Each entry twice, as half of it, in the reverse order."""
+    matrix = coo_array(A)
+    row, col = matrix.coords
+    twice = np.append(matrix.data, matrix.data)[::-1] / 2
+    return coo_array((twice, (np.append(row, row)[::-1], np.append(col, col)[::-1])), A.shape)
+
+
+def with_stored_zeros(A):
+    matrix = csr_array(np.where(A == 0, 7, A))
+    matrix.data[matrix.data == 7] = 0
+    return matrix
+
+
+FORMS = [csr_array, csc_array, coo_array, csr_matrix, csr_tuple, halves, with_stored_zeros]
+
+
+@pytest.mark.parametrize("form", FORMS, ids=[form.__name__ for form in FORMS])
+def test_every_kind_of_input(form):
+    s, again = maximum_product_matching(EXAMPLE), maximum_product_matching(form(EXAMPLE))
+    assert np.array_equal(s.row_to_col, again.row_to_col)
+    assert np.array_equal(s.row_log_scale, again.row_log_scale)
+    assert np.array_equal(s.col_log_scale, again.col_log_scale)
+
+
+def test_the_callers_matrix_is_left_as_it_is():
+    matrix = with_stored_zeros(EXAMPLE)
+    maximum_product_matching(matrix)
+    assert matrix.nnz == 9
+    assert np.array_equal(matrix.toarray(), EXAMPLE)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_values_that_are_not_finite_are_refused(value):
+    A = EXAMPLE.copy()
+    A[1, 2] = value
+    with pytest.raises(ValueError, match="that of row 1 and column 2 is "):
+        maximum_product_matching(A)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "error", "message"),
+    [
+        (np.array(["a"]), TypeError, "the values of A must be numbers; got dtype <U1"),
+        ((1, 2), TypeError, "a tuple must be"),
+        (np.zeros(3), ValueError, "A must have 2 dimensions; got 1"),
+    ],
+    ids=["text", "short tuple", "vector"],
+)
+def test_what_is_no_matrix_is_refused(wrong, error, message):
+    with pytest.raises(error, match=message):
+        maximum_product_matching(wrong)
+
+
+# -- symmetric -------------------------------------------------------------------------------------
+
+SYMMETRIC = st.integers(1, 7).flatmap(
+    lambda n: hnp.arrays(np.float64, (n, n), elements=NUMBERS).map(
+        lambda A: np.tril(A) + np.tril(A, -1).T
+    )
+)
+
+
+@given(A=SYMMETRIC)
+def test_a_symmetric_matrix_has_a_symmetric_scaling(A):
+    s = maximum_product_matching(A)
+    scale = s.symmetric_log_scale()
+    matrix = usable_csr(A)
+    rows, cols = matrix.tocoo().coords
+    logs = log_magnitudes(matrix.data) + scale[rows] + scale[cols]
+    assert np.all(logs <= 1e-12)
+    if s.size == A.shape[0]:
+        assert np.all(abs(logs[s.row_to_col[rows] == cols]) <= 1e-12)
+
+
+@given(A=SYMMETRIC)
+def test_symmetric_pivots_are_matched_entries(A):
+    s = maximum_product_matching(A)
+    partner = s.symmetric_pivots()
+    assert np.array_equal(partner[partner], np.arange(partner.size))
+    for i, j in enumerate(partner.tolist()):
+        assert i == j or s.row_to_col[i] == j or s.row_to_col[j] == i
+
+
+@pytest.mark.parametrize(
+    ("row_to_col", "partner"),
+    [
+        ([0, 2, 1], [0, 2, 1]),
+        ([1, 2, 3, 0], [1, 0, 3, 2]),
+        ([1, 2, 3, 4, 0], [1, 0, 3, 2, 4]),
+        ([-1, 2, 0], [2, 1, 0]),
+    ],
+    ids=["a pair", "an even cycle", "an odd cycle", "a path"],
+)
+def test_cycles_are_cut_into_pairs(row_to_col, partner):
+    A = np.zeros((len(row_to_col),) * 2)
+    for i, j in enumerate(row_to_col):
+        A[i, j] = 1 if j >= 0 else 0
+    s = maximum_product_matching(A)
+    assert s.row_to_col.tolist() == row_to_col
+    got = s.symmetric_pivots()
+    if -1 in row_to_col:
+        assert np.count_nonzero(got != np.arange(len(row_to_col))) == 2
+    else:
+        assert got.tolist() == partner
+
+
+def test_only_a_square_matrix_has_symmetric_pivots():
+    s = maximum_product_matching(np.ones((2, 3)))
+    with pytest.raises(ValueError, match="only a square matrix has a symmetric scaling"):
+        s.symmetric_log_scale()
+    with pytest.raises(ValueError, match="only a square matrix has symmetric pivots"):
+        s.symmetric_pivots()
+
+
+# -- MC64 ------------------------------------------------------------------------------------------
+
+SMALL = st.tuples(st.integers(1, 5), st.integers(1, 5)).flatmap(
+    lambda shape: (
+        hnp.arrays(np.int64, shape, elements=st.integers(-9, 9))
+        | hnp.arrays(np.complex128, shape, elements=st.sampled_from([0, 1j, 2 + 1j, -3, 0.5]))
+    )
+)
+VALUE = {1: len, 2: min, 3: min, 4: math.fsum, 5: math.prod}
+
+
+@given(A=SMALL, job=st.integers(1, 5))
+def test_jobs_are_those_of_brute_force(A, job):
+    row_perm, col_perm, rank, row_log_scale, col_log_scale = mc64(A, job)
+    wide = A if A.shape[0] <= A.shape[1] else A.T
+    chosen = [
+        [abs(wide[r, c]) for r, c in zip(rows, cols)]
+        for size in range(wide.shape[0] + 1)
+        for rows in itertools.combinations(range(wide.shape[0]), size)
+        for cols in itertools.permutations(range(wide.shape[1]), size)
+        if all(wide[r, c] != 0 for r, c in zip(rows, cols))
+    ]
+    most = max(map(len, chosen))
+    diagonal = abs(A[row_perm][:, col_perm].diagonal())
+    diagonal = diagonal[diagonal > 0].tolist()
+    assert len(diagonal) == rank == most
+    if most:
+        best = max(VALUE[job](values) for values in chosen if len(values) == most)
+        assert math.isclose(VALUE[job](diagonal), best, rel_tol=1e-9)
+    if job < 5:
+        assert not row_log_scale.any()
+        assert not col_log_scale.any()
+
+
+def test_job_5_scales():
+    *_, rank, row_log_scale, col_log_scale = mc64(EXAMPLE)
+    s = maximum_product_matching(EXAMPLE)
+    assert rank == 3
+    assert np.array_equal(row_log_scale, s.row_log_scale)
+    assert np.array_equal(col_log_scale, s.col_log_scale)
+
+
+@pytest.mark.parametrize("job", [0, 6, "5"])
+def test_other_jobs_are_refused(job):
+    with pytest.raises(ValueError, match=f"job must be 1, 2, 3, 4 or 5; got {job!r}"):
+        mc64(EXAMPLE, job)
