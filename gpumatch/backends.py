@@ -30,7 +30,7 @@ GPU_PAYS_FROM = 100_000
 GPU_PAYS_FROM_PAIRS = 2_000_000  # the same for the pairs of a dense matrix of costs
 
 _DEFAULT_MATCHING = {"cpu": "engine", "cuda": "engine", "reference": "apfb-gpubfs-wr"}
-_DEFAULT_ASSIGNMENT = {"cpu": "shortest-augmenting-path", "reference": "hungarian-tree"}
+_DEFAULT_ASSIGNMENT = {"cpu": "engine", "reference": "hungarian-tree"}
 # The searches repair what a cheap start leaves faster than Karp-Sipser finds a better one.
 _BEST_START = {("engine", "cuda"): "min-degree"}
 

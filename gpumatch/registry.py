@@ -169,8 +169,11 @@ _ASSIGNMENT = (
         "engine",
         "assignment",
         True,
-        "ours; hungarian-tree while it finds columns, else auction; sparse: auction, then trees",
-        {"cuda": Home(_CUDA + "assignment.engine:run", fallback=_PATHS)},
+        "ours; sparse: auction for prices, then paths or trees; dense: trees, else auction",
+        {
+            "cpu": Home(_CPU + "assignment.engine:run"),
+            "cuda": Home(_CUDA + "assignment.engine:run", fallback=_PATHS),
+        },
     ),
     Algorithm(
         "shortest-augmenting-path",

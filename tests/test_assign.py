@@ -203,7 +203,7 @@ def test_every_wish_is_proven(run, matrix, maximize, cardinality, cost_limit):
         (
             {"finish": "epsilon"},
             TypeError,
-            "'shortest-augmenting-path' takes no option 'finish'; these do: 'auction'$",
+            "'engine' takes no option 'finish'; these do: 'auction'$",
         ),
         (
             {"algorithm": "auction", "finish": "best"},
@@ -404,7 +404,7 @@ def test_what_an_assignment_holds():
     assert {a.row_ind.dtype, a.row_dual.dtype, a.col_dual.dtype} == {np.dtype(np.int64)}
     assert (a.objective, a.gap, a.size) == (3, 0, 2)
     assert (a.maximize, a.cardinality, a.cost_limit) == (False, "full", None)
-    assert repr(a) == "Assignment(2 pairs, objective 3, optimal, shortest-augmenting-path)"
+    assert repr(a) == "Assignment(2 pairs, objective 3, optimal, engine)"
     assert a.stats["backend"] == "cpu"
     assert a.stats["seconds"].keys() == {"costs", "search"}
     with pytest.raises(ValueError, match="only a proven assignment"):

@@ -100,12 +100,12 @@ SMALL = Costs(shape=(2, 5), nnz=10)
 @pytest.mark.parametrize(
     ("names", "data", "expected"),
     [
-        (("auto", "auto"), SMALL, (SAP, "cpu")),
-        (("engine", "auto"), SMALL, (ENGINE, "cuda")),
-        (("engine", "auto"), SMALL._replace(has_matrix=False), (ENGINE, "cuda")),
+        (("auto", "auto"), SMALL, (ENGINE, "cpu")),
+        (("engine", "auto"), SMALL, (ENGINE, "cpu")),
+        (("engine", "auto"), SMALL._replace(has_matrix=False), (ENGINE, "cpu")),
         (("auto", "auto"), Costs(), (ENGINE, "cuda")),
         (("auto", "auto"), SMALL._replace(on_device=True), (ENGINE, "cuda")),
-        (("auto", "cpu"), Costs(on_device=True), (SAP, "cpu")),
+        (("auto", "cpu"), Costs(on_device=True), (ENGINE, "cpu")),
         (("auto", "cuda"), SMALL, (ENGINE, "cuda")),
         (("auto", "reference"), SMALL, (TREE, "reference")),
         ((SAP, "auto"), Costs(), (SAP, "cpu")),
@@ -166,12 +166,12 @@ def test_the_engine_needs_a_matrix_or_csr_or_room_to_make_a_matrix(
     for costs, backend in ((data, "auto"), (data._replace(on_device=False), "cuda")):
         assert chosen_for_costs("auto", backend, costs) == (expected, "cuda")
     assert chosen_for_costs(TREE, "cuda", data)[0] == TREE
-    assert chosen_for_costs("auto", "cpu", data)[0] == SAP
+    assert chosen_for_costs("auto", "cpu", data)[0] == ENGINE
 
 
 @pytest.mark.usefixtures("no_gpu")
 def test_assignment_without_a_gpu():
-    assert chosen_for_costs("auto", "auto", Costs()) == (SAP, "cpu")
+    assert chosen_for_costs("auto", "auto", Costs()) == (ENGINE, "cpu")
     with pytest.raises(RuntimeError, match=r"^backend 'cuda' can't run: .* install X$"):
         choose_assignment("auto", "cuda", {}, SPARSE)
 

@@ -49,7 +49,7 @@ def test_assign_says_what_was_found_and_proven(gpumatch_cli, table):
     assert found["assignment"] == "3 pairs, optimal"
     assert (found["objective"], found["gap"]) == ("5", "0")
     assert found["left"] == "0 rows, 1 columns"
-    assert found["algorithm"] == "shortest-augmenting-path on cpu"
+    assert found["algorithm"] == "engine on cpu"
     assert found["certificate"] == "dual prices of total 5, checked on 12 pairs"
     for part in ("read", "costs", "search", "certificate"):
         assert f"\n  {part} " in out

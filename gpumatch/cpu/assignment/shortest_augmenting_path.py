@@ -28,7 +28,7 @@ from gpumatch.cpu.assignment import dense_paths, sparse_paths
 from gpumatch.cpu.assignment.dense_paths import HEAD, LANES, SCANS, SPENT
 from gpumatch.cpu.assignment.entries import Entries
 
-__all__ = ["run"]
+__all__ = ["SparsePaths", "run"]
 
 BIDS = 5
 """Scans in a round of bids for each free row, if costs are dense.
@@ -61,7 +61,7 @@ def run(task: AssignmentTask) -> bool:
     """Match the rows at least cost, as `gpumatch.contracts` states; True unless stopped."""
     control = task.control
     entries = task.costs.entries()
-    kind = _SparsePaths if isinstance(entries, tuple) else _DensePaths
+    kind = SparsePaths if isinstance(entries, tuple) else _DensePaths
     paths = kind(entries, task.costs, *task.mates, task.solution.col_dual, task.limit)
     try:
         return paths.begin(control) and paths.bid(control) and paths.augment(control)
@@ -72,7 +72,6 @@ def run(task: AssignmentTask) -> bool:
 class _Paths(ABC):
     """The common part for dense and sparse costs; subclasses have the kernels."""
 
-    budget: int
     bids: int  # scans in a round of bids, for each free row
 
     def __init__(
@@ -101,6 +100,11 @@ class _Paths(ABC):
         self.mark = np.zeros(2, number)
 
     @property
+    @abstractmethod
+    def budget(self) -> int:
+        """Entries scanned between two returns to Python."""
+
+    @property
     def matched(self) -> int:
         return count_matched(self.row_to_col)
 
@@ -114,7 +118,7 @@ class _Paths(ABC):
     def bid(self, control: Control) -> bool:
         """Rounds of bids by the rows that are free."""
         for _ in range(ROUNDS):
-            free = self._start_with_free_rows()
+            free = self.start_with_free_rows()
             if not free.size:
                 break
             done = False
@@ -123,22 +127,25 @@ class _Paths(ABC):
                 matched = self.matched
                 if control.tick(matched):
                     return False
-            self._record("bids", free, matched, control)
+            self.record("bids", free, matched, control)
         return True
 
     def augment(self, control: Control) -> bool:
         """Serve all rows that are free, up to the first that has no path."""
-        free = self._start_with_free_rows()
+        return self.serve(self.start_with_free_rows(), control)
+
+    def serve(self, free: np.ndarray, control: Control) -> bool:
+        """Serve these free rows, up to the first that has no path; False when stopped."""
         outcome, matched = SPENT, self.row_to_col.size - free.size
         while outcome == SPENT and free.size:
-            outcome = self._augment(free)
+            outcome = self.augment_some(free, self.budget)
             matched = self.matched
             if control.tick(matched) and outcome == SPENT:
                 return False
-        self._record("paths", free, matched, control)
+        self.record("paths", free, matched, control)
         return True
 
-    def _record(self, step: str, free: np.ndarray, matched: int, control: Control) -> None:
+    def record(self, step: str, free: np.ndarray, matched: int, control: Control) -> None:
         found = matched - (self.row_to_col.size - free.size)
         control.phase(found=found, matched=matched, step=step, scans=int(self.spot[SCANS]))
 
@@ -159,7 +166,7 @@ class _Paths(ABC):
         """The type of prices."""
         return col_dual.dtype.type
 
-    def _start_with_free_rows(self) -> np.ndarray:
+    def start_with_free_rows(self) -> np.ndarray:
         self.spot[:] = 0
         self.spot[HEAD] = -1
         return np.flatnonzero(self.row_to_col < 0).astype(np.int32)
@@ -220,7 +227,7 @@ class _Paths(ABC):
         """Let the free rows bid; False when the budget ends before they have."""
 
     @abstractmethod
-    def _augment(self, free: np.ndarray) -> int:
+    def augment_some(self, free: np.ndarray, budget: int) -> int:
         """Augment along shortest paths from the free rows; why it ended (SPENT: the budget)."""
 
     @abstractmethod
@@ -231,7 +238,6 @@ class _Paths(ABC):
 class _DensePaths(_Paths):
     """By the kernels of `dense_paths`."""
 
-    budget = dense_paths.BUDGET
     bids = BIDS
     entries: np.ndarray
 
@@ -245,6 +251,10 @@ class _DensePaths(_Paths):
         self.pred = np.empty(ncols, np.int32)
         self.tree = np.empty(ncols, np.int32)
         self.reach = np.empty(ncols, number)
+
+    @property
+    def budget(self) -> int:
+        return dense_paths.BUDGET
 
     def _number(self, col_dual: np.ndarray, limit: float) -> Any:
         """int32 if it can hold some times the largest cost, because a vector holds more of them."""
@@ -277,16 +287,16 @@ class _DensePaths(_Paths):
         return dense_paths.reduce_rows(
             self.values,  # IN
             self.price, self.row_to_col, self.col_to_row, free, self.spot, self.least,  # OUT
-            self.limit, self.leaves, self.far, self.bids * free.size, dense_paths.BUDGET,  # IN
+            self.limit, self.leaves, self.far, self.bids * free.size, self.budget,  # IN
         )  # fmt: skip
 
-    def _augment(self, free: np.ndarray) -> int:
+    def augment_some(self, free: np.ndarray, budget: int) -> int:
         return dense_paths.augment(
             self.values,  # IN
             self.price, self.row_to_col, self.col_to_row,  # OUT
             free,  # IN
             self.spot, self.mark, self.dist, self.pred, self.least, self.tree, self.reach,  # OUT
-            self.limit, self.leaves, self.low, self.far, dense_paths.BUDGET,  # IN
+            self.limit, self.leaves, self.low, self.far, budget,  # IN
         )  # fmt: skip
 
     def _row_minima(self, minima: np.ndarray) -> None:
@@ -300,10 +310,9 @@ class _DensePaths(_Paths):
             )  # fmt: skip
 
 
-class _SparsePaths(_Paths):
+class SparsePaths(_Paths):
     """By the kernels of `sparse_paths`."""
 
-    budget = sparse_paths.BUDGET
     entries: tuple[np.ndarray, np.ndarray, np.ndarray]
 
     def __init__(self, entries: Entries, costs: Costs, *others: Any) -> None:
@@ -312,28 +321,53 @@ class _SparsePaths(_Paths):
         most = 4 * SPARSE_BIDS * self.row_to_col.size * costs.largest
         self.bids = SPARSE_BIDS if most < self.far else 1
         number, ncols = self.price.dtype, self.price.size
-        self.dist = np.empty(ncols, number)
-        self.pred = np.empty(ncols, np.int32)
-        self.place = np.full(ncols, -1, np.int32)
-        self.heap = np.empty(ncols, np.int32)
-        self.tree = np.empty(ncols, np.int32)
-        self.reach = np.empty(ncols, number)
+        self.spot = np.zeros(sparse_paths.SPOTS, np.int64)
+        self.dist = np.full(ncols, self.far, number)
+        self.pred, self.near, self.tree, self.reached = np.empty((4, ncols), np.int32)
+        room = costs.nnz + 1  # a column may be there once an entry
+        self.keys, self.heap = np.empty(room, number), np.empty(room, np.int32)
+
+    @property
+    def budget(self) -> int:
+        return sparse_paths.BUDGET
+
+    def _start(self, control: Control) -> bool:
+        return super()._start(control) and self.match_tight(control)
+
+    def clear(self) -> None:
+        """Give up all pairs, prices and searches."""
+        self.row_to_col[:] = self.col_to_row[:] = -1
+        self.price[:] = 0
+        self.dist[:] = self.far
+
+    def match_tight(self, control: Control) -> bool:
+        """Match free rows to tight columns, as far as one step ahead shows; False when stopped."""
+        for rows in self._blocks():
+            sparse_paths.match_tight(
+                *self.entries, self.price,  # IN
+                self.row_to_col, self.col_to_row,  # OUT
+                self.limit, self.leaves, self.far, *rows,  # IN
+            )  # fmt: skip
+            if control.tick(self.matched):
+                return False
+        return True
 
     def _reduce_rows(self, free: np.ndarray) -> bool:
         return sparse_paths.reduce_rows(
             *self.entries,  # IN
             self.price, self.row_to_col, self.col_to_row, free, self.spot,  # OUT
-            self.limit, self.leaves, self.far, self.bids * free.size, sparse_paths.BUDGET,  # IN
+            self.limit, self.leaves, self.far, self.bids * free.size, self.budget,  # IN
         )  # fmt: skip
 
-    def _augment(self, free: np.ndarray) -> int:
+    def augment_some(self, free: np.ndarray, budget: int) -> int:
         return sparse_paths.augment(
             *self.entries,  # IN
             self.price, self.row_to_col, self.col_to_row,  # OUT
             free,  # IN
             self.spot, self.mark,  # OUT
-            self.dist, self.pred, self.place, self.heap, self.tree, self.reach,  # OUT
-            self.limit, self.leaves, self.low, self.far, sparse_paths.BUDGET,  # IN
+            self.dist, self.pred, self.near, self.keys, self.heap,  # OUT
+            self.tree, self.reached,  # OUT
+            self.limit, self.leaves, self.low, self.far, budget,  # IN
         )  # fmt: skip
 
     def _lower_to_minima(

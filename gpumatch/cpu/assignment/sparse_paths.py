@@ -1,13 +1,23 @@
-"""Shortest augmenting paths in a sparse cost matrix: Jonker and Volgenant's, with a heap.
+"""Shortest augmenting paths in a sparse cost matrix: pruned searches with a heap.
 
-The entries are in CSR, at most one a pair. Pairs that are not stored are forbidden. All names that
-are not listed here are those of `dense_paths`. One row's search is Dijkstra's:
+The entries are in CSR, at most one a pair. Pairs that are not stored are forbidden. Prices and
+pairs are kept as in `dense_paths`, and all names that are not listed here are its.
 
-    dist[j]      distance of column j from the root, once reached
-    place[j]     its place in the heap; -1 not reached, -2 in the tree
-    heap         columns reached and not in the tree, the nearest on top; spot[WAITING] of them
+Before the searches, free rows take free columns that are tight, or send the mate of a tight column
+to another tight one (Duff and Koster's start with one step of look-ahead). One row's search is
+Dijkstra's, pruned: once a free column is reached, or going without is possible, no column that is
+as far or farther is kept (Duff and Koster). Columns no farther than the front need no heap, and
+wait on a stack. So ties are searched depth first.
+
+    dist[j]      distance of column j from the root; ``far`` if not reached
     pred[j]      row from which column j is reached
-    tree, reach  columns in the order of joining, and their distances
+    tree         columns that are nearest, those of tree[:TAIL] by order of joining
+    near         columns at the front that wait to be scanned: near[:NEAR]
+    keys, heap   distances and columns beyond the front, the nearest on top; WAITING of them. A
+                 column may be there several times, and only its least distance counts.
+    reached      columns that have a distance, whose ``dist`` is to be made ``far`` again
+    spot         also SINK (the nearest free column so far, or -1)
+    mark         the distances FRONT and LEAVE (of the nearest end so far, the bound)
 
 In integers a sum beyond 2**63 wraps around to below the front, where no true distance can be, and
 is ignored. No shortest path is that long, because (rows + 1) · max |cost| < 2**62.
@@ -16,9 +26,13 @@ References
 ----------
 Jonker, Volgenant, *A shortest augmenting path algorithm for dense and sparse linear assignment
 problems*, Computing 38, 1987.
+Duff, Koster, *On algorithms for permuting large entries to the diagonal of a sparse matrix*, SIAM
+J. Matrix Analysis 22, 2001.
 """
 
 from __future__ import annotations
+
+import numpy as np
 
 from gpumatch.cpu.assignment.dense_paths import (
     FOUND,
@@ -37,12 +51,20 @@ from gpumatch.cpu.assignment.dense_paths import (
 )
 from gpumatch.cpu.numba_tools.compiled import kernel
 
-__all__ = ["BUDGET", "augment", "lower_to_minima", "reduce_rows", "row_minima"]
+__all__ = [
+    "BUDGET",
+    "augment",
+    "lower_to_minima",
+    "match_tight",
+    "reduce_rows",
+    "row_minima",
+    "transpose",
+]
 
 BUDGET = 2**22
 """Entries scanned between two returns to Python: under half a second even with the heap."""
 
-WAITING = 6
+WAITING, NEAR, REACHED, SINK, SPOTS = range(6, 11)
 
 
 @kernel
@@ -100,61 +122,76 @@ def row_minima(indptr, indices, costs, price, far, minima, first, last):
 
 
 @kernel
-def _raise(heap, place, dist, slot):
-    """Move the column at ``slot`` of the heap towards the top, to where it belongs."""
-    col = heap[slot]
-    while slot > 0:
-        above = (slot - 1) >> 1
-        other = heap[above]
-        if dist[other] <= dist[col]:
-            break
-        heap[slot] = other
-        place[other] = slot
-        slot = above
-    heap[slot] = col
-    place[col] = slot
+def match_tight(
+    indptr, indices, costs, price, row_to_col, col_to_row, limit, leaves, far, first, last
+):  # fmt: skip
+    """Match free rows first to last to their tight columns, as far as one step ahead shows."""
+    for row in range(first, last):
+        if row_to_col[row] >= 0:
+            continue
+        least = least_two(indptr, indices, costs, price, row, far)[0]
+        if leaves and limit <= least:
+            continue
+        for entry in range(indptr[row], indptr[row + 1]):
+            col = indices[entry]
+            if least < far and costs[entry] - price[col] <= least:
+                loser = col_to_row[col]
+                if loser >= 0:
+                    other = _free_and_tight(
+                        indptr, indices, costs, price, col_to_row, loser, col
+                    )  # fmt: skip
+                    if other < 0:
+                        continue
+                    row_to_col[loser] = other
+                    col_to_row[other] = loser
+                row_to_col[row] = col
+                col_to_row[col] = row
+                break
 
 
 @kernel
-def _take_nearest(heap, place, dist, waiting):
-    """Take the column on top of the heap, which has ``waiting`` ones left after that."""
-    nearest, col = heap[0], heap[waiting]
-    place[nearest] = -2
-    slot = 0
-    while 2 * slot + 1 < waiting:
-        below = 2 * slot + 1
-        if below + 1 < waiting and dist[heap[below + 1]] < dist[heap[below]]:
-            below += 1
-        other = heap[below]
-        if dist[col] <= dist[other]:
-            break
-        heap[slot] = other
-        place[other] = slot
-        slot = below
-    if waiting > 0:
-        heap[slot] = col
-        place[col] = slot
-    return nearest
-
-
-@kernel
-def _relax(indptr, indices, costs, price, offset, row, dist, pred, place, heap, waiting):
-    """Offer the row's columns outside the tree the way through it; return how many wait then."""
+def _free_and_tight(indptr, indices, costs, price, col_to_row, row, mate):
+    """A free column that costs the row no more than its mate does, or -1."""
+    least = _reduced_cost(indptr, indices, costs, price, row, mate)
     for entry in range(indptr[row], indptr[row + 1]):
         col = indices[entry]
-        if place[col] == -2:
-            continue
-        there = (costs[entry] - price[col]) + offset
-        if place[col] < 0:
-            heap[waiting] = col
-            place[col] = waiting
-            waiting += 1
-        elif there >= dist[col]:
-            continue
-        dist[col] = there
-        pred[col] = row
-        _raise(heap, place, dist, place[col])
-    return waiting
+        if col_to_row[col] < 0 and costs[entry] - price[col] <= least:
+            return col
+    return -1
+
+
+@kernel
+def push(keys, heap, waiting, key, col):
+    """Put a column with its key into a heap of ``waiting`` ones; each has four below it."""
+    slot = waiting
+    while slot > 0:
+        above = (slot - 1) >> 2
+        if keys[above] <= key:
+            break
+        keys[slot] = keys[above]
+        heap[slot] = heap[above]
+        slot = above
+    keys[slot] = key
+    heap[slot] = col
+
+
+@kernel
+def drop_top(keys, heap, waiting):
+    """Drop the column on top of a heap, which has ``waiting`` ones left after that."""
+    key, col = keys[waiting], heap[waiting]
+    slot = 0
+    while 4 * slot + 1 < waiting:
+        least = 4 * slot + 1
+        for below in range(least + 1, min(least + 4, waiting)):
+            if keys[below] < keys[least]:
+                least = below
+        if keys[least] >= key:
+            break
+        keys[slot] = keys[least]
+        heap[slot] = heap[least]
+        slot = least
+    keys[slot] = key
+    heap[slot] = col
 
 
 @kernel
@@ -166,62 +203,92 @@ def _reduced_cost(indptr, indices, costs, price, row, col):
 
 
 @kernel
+def _scan(
+    indptr, indices, costs, price, col_to_row, row, offset, spot, mark,
+    dist, pred, near, keys, heap, reached, far,
+):  # fmt: skip
+    """Offer the row's columns the way through it, as far as it is shorter than what they have."""
+    front, leave = mark[FRONT], mark[LEAVE]
+    waiting, nears, count = spot[WAITING], spot[NEAR], spot[REACHED]
+    wraps = far < np.inf
+    for entry in range(indptr[row], indptr[row + 1]):
+        col = indices[entry]
+        there = (costs[entry] - price[col]) + offset
+        if there < front:
+            if wraps:
+                continue
+            there = front  # but for rounding
+        if there >= leave or there >= dist[col]:
+            continue
+        if dist[col] == far:
+            reached[count] = col
+            count += 1
+        dist[col] = there
+        pred[col] = row
+        if col_to_row[col] < 0:
+            leave = there
+            spot[SINK], spot[LEAVER] = col, -1
+        elif there <= front:
+            near[nears] = col
+            nears += 1
+        else:
+            push(keys, heap, waiting, there, col)
+            waiting += 1
+    mark[LEAVE] = leave
+    spot[WAITING], spot[NEAR], spot[REACHED] = waiting, nears, count
+
+
+@kernel
 def _grow(
     indptr, indices, costs, price, col_to_row, root, spot, mark,
-    dist, pred, place, heap, tree, reach, limit, leaves, low, far, budget,
+    dist, pred, near, keys, heap, tree, reached, limit, leaves, low, far, budget,
 ):  # fmt: skip
-    """Grow the tree of ``root`` until a path ends or the budget is spent.
+    """Grow the tree of ``root`` until no shorter path is left or the budget is spent.
 
-    Returns what ended it, the sink (the free column, or -1 if a row takes none), and the work.
+    Returns what ended it, and the work.
     """
-    front, leave = mark[FRONT], mark[LEAVE]
-    tail, leaver, waiting = spot[TAIL], spot[LEAVER], spot[WAITING]
+    state = (spot, mark, dist, pred, near, keys, heap, reached, far)
     work = 0
     if spot[HEAD] < 0:
-        tail = 0
-        front = low
-        leave, leaver = (limit, root) if leaves else (far, -1)
-        waiting = _relax(
-            indptr, indices, costs, price, costs.dtype.type(0), root,
-            dist, pred, place, heap, 0,
-        )  # fmt: skip
+        spot[HEAD] = spot[TAIL] = spot[WAITING] = spot[NEAR] = spot[REACHED] = 0
+        spot[SINK] = spot[LEAVER] = -1
+        mark[FRONT], mark[LEAVE] = low, far
+        if leaves:
+            mark[LEAVE], spot[LEAVER] = limit, root
+        zero = costs.dtype.type(0)
+        _scan(indptr, indices, costs, price, col_to_row, root, zero, *state)
         work = 1 + indptr[root + 1] - indptr[root]
-    outcome, sink = SPENT, -1
     while work < budget:
-        if waiting > 0:
-            front = max(front, min(dist[heap[0]], leave))
-        if leaver >= 0 and (waiting == 0 or leave <= front):
-            front, outcome = leave, LEFT
-            break
-        if waiting == 0:
-            outcome = STUCK
-            break
-        waiting -= 1
-        col = _take_nearest(heap, place, dist, waiting)
-        tree[tail] = col
-        reach[tail] = front
-        tail += 1
+        if spot[NEAR] > 0 and mark[FRONT] < mark[LEAVE]:
+            spot[NEAR] -= 1
+            col = near[spot[NEAR]]
+        else:
+            if spot[WAITING] == 0 or keys[0] >= mark[LEAVE]:
+                if mark[LEAVE] == far:
+                    return STUCK, work
+                mark[FRONT] = mark[LEAVE]
+                return (LEFT if spot[LEAVER] >= 0 else FOUND), work
+            key, col = keys[0], heap[0]
+            spot[WAITING] -= 1
+            drop_top(keys, heap, spot[WAITING])
+            if key > dist[col]:
+                continue
+            mark[FRONT] = key
+        tree[spot[TAIL]] = col
+        spot[TAIL] += 1
         row = col_to_row[col]
-        if row < 0:
-            outcome, sink = FOUND, col
-            break
-        offset = front - _reduced_cost(indptr, indices, costs, price, row, col)
-        if leaves and limit + offset < leave:
-            leave, leaver = limit + offset, row
-        waiting = _relax(
-            indptr, indices, costs, price, offset, row,
-            dist, pred, place, heap, waiting,
-        )  # fmt: skip
+        offset = mark[FRONT] - _reduced_cost(indptr, indices, costs, price, row, col)
+        if leaves and limit + offset < mark[LEAVE]:
+            mark[LEAVE], spot[LEAVER] = limit + offset, row
+        _scan(indptr, indices, costs, price, col_to_row, row, offset, *state)
         work += 1 + indptr[row + 1] - indptr[row]
-    mark[FRONT], mark[LEAVE] = front, leave
-    spot[HEAD], spot[TAIL], spot[LEAVER], spot[WAITING] = 0, tail, leaver, waiting
-    return outcome, sink, work
+    return SPENT, work
 
 
 @kernel
 def augment(
     indptr, indices, costs, price, row_to_col, col_to_row, free, spot, mark,
-    dist, pred, place, heap, tree, reach, limit, leaves, low, far, budget,
+    dist, pred, near, keys, heap, tree, reached, limit, leaves, low, far, budget,
 ):  # fmt: skip
     """Match the free rows by shortest augmenting paths, as far as the budget goes.
 
@@ -229,21 +296,43 @@ def augment(
     """
     while spot[NEXT] < free.size:
         root = free[spot[NEXT]]
-        outcome, sink, work = _grow(
+        outcome, work = _grow(
             indptr, indices, costs, price, col_to_row, root, spot, mark,
-            dist, pred, place, heap, tree, reach, limit, leaves, low, far, budget,
+            dist, pred, near, keys, heap, tree, reached, limit, leaves, low, far, budget,
         )  # fmt: skip
         budget -= work
         spot[SCANS] += work
-        if outcome >= SPENT:
-            return outcome
-        for k in range(spot[TAIL]):
-            price[tree[k]] += reach[k] - mark[FRONT]
-            place[tree[k]] = -1
-        for k in range(spot[WAITING]):
-            place[heap[k]] = -1
-        row = spot[LEAVER] if outcome == LEFT else pred[sink]
-        turn(root, sink, row, pred, row_to_col, col_to_row)
-        spot[NEXT] += 1
+        if outcome == SPENT:
+            return SPENT
+        if outcome != STUCK:
+            for k in range(spot[TAIL]):
+                price[tree[k]] += dist[tree[k]] - mark[FRONT]
+            sink = spot[SINK] if outcome == FOUND else -1
+            row = pred[sink] if outcome == FOUND else spot[LEAVER]
+            turn(root, sink, row, pred, row_to_col, col_to_row)
+        for k in range(spot[REACHED]):
+            dist[reached[k]] = far
         spot[HEAD] = -1
+        if outcome == STUCK:
+            return STUCK
+        spot[NEXT] += 1
     return FOUND
+
+
+@kernel
+def transpose(indptr, indices, costs, col_indptr, rows, others):
+    """The entries by columns: their offsets, rows and costs."""
+    col_indptr[:] = 0
+    for entry in range(indices.size):
+        col_indptr[indices[entry] + 1] += 1
+    for col in range(col_indptr.size - 1):
+        col_indptr[col + 1] += col_indptr[col]
+    for row in range(indptr.size - 1):
+        for entry in range(indptr[row], indptr[row + 1]):
+            place = col_indptr[indices[entry]]
+            rows[place] = row
+            others[place] = costs[entry]
+            col_indptr[indices[entry]] = place + 1
+    for col in range(col_indptr.size - 1, 0, -1):
+        col_indptr[col] = col_indptr[col - 1]
+    col_indptr[0] = 0

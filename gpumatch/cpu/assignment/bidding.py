@@ -1,0 +1,131 @@
+"""Gauss and Seidel's auction in a sparse cost matrix: free rows bid one after the other.
+
+The entries are in CSR, at most one a pair; prices, mates and limit are those of `dense_paths`. A
+row takes its cheapest column, and lowers its price until the second cheapest is as cheap, by
+``epsilon`` at least. The row that had it waits at the end of the queue. So every matched row pays
+at most epsilon more than it must, and a row whose last bid was higher than epsilon pays no more
+than it must, as long as prices only fall. That is why most pairs of a fine auction are tight.
+
+Threads may bid at once, each for the rows of its own queue. A column is locked while it changes
+hands. A thread that finds the price changed since it looked bids again. Prices of other columns may
+fall meanwhile, which makes them dearer, so the bid remains within epsilon of what the row must pay.
+With one thread the result is always the same.
+
+    queue        rows that wait: ``state[COUNT]`` of them from queue[state[HEAD]] on, in a ring
+                 whose length is a power of two
+    state        the integers HEAD, COUNT and SCANS (entries looked at)
+    col_to_row   LOCKED while a thread changes the column's row and price
+
+What is bidded for soon is fetched into the caches ahead: rows wait in a known order.
+
+References
+----------
+Bertsekas, *Auction algorithms for network flow problems*, Computational Optimization and
+Applications 1, 1992.
+"""
+
+from __future__ import annotations
+
+from gpumatch.cpu.numba_tools.atomics import cas, load, store
+from gpumatch.cpu.numba_tools.compiled import kernel, vector_kernel
+from gpumatch.cpu.numba_tools.prefetch import prefetch
+
+__all__ = ["AHEAD", "COUNT", "DONE", "HEAD", "LOW", "SCANS", "SPENT", "drop_slack", "hold"]
+
+HEAD, COUNT, SCANS = range(3)
+DONE, SPENT, LOW = range(3)  # few enough wait; budget spent; a price is below the floor
+LOCKED = -2
+AHEAD = 12
+"""Rows by which the bidder's row pointer is fetched ahead; half for its entries, then prices."""
+FETCHED = 8
+"""Prices fetched ahead for a bidder, at most."""
+
+
+@vector_kernel
+def hold(
+    indptr, indices, costs, price, row_to_col, col_to_row, queue, state,
+    epsilon, jump, limit, leaves, far, floor, few, budget,
+):  # fmt: skip
+    """Let the rows of a queue bid until ``few`` are left; why it ended."""
+    mask = queue.size - 1
+    head, count, scans = state[HEAD], state[COUNT], 0
+    outcome = DONE
+    while count > few:
+        if scans >= budget:
+            outcome = SPENT
+            break
+        if count > AHEAD:
+            prefetch(indptr, queue[(head + AHEAD) & mask])
+            later = indptr[queue[(head + AHEAD // 2) & mask]]
+            prefetch(costs, later)
+            prefetch(indices, later)
+            later = queue[(head + AHEAD // 4) & mask]
+            begin = indptr[later]
+            for entry in range(begin, min(begin + FETCHED, indptr[later + 1])):
+                prefetch(price, indices[entry])
+        row = queue[head]
+        col, one, two, seen = -1, limit if leaves else far, far, far
+        for entry in range(indptr[row], indptr[row + 1]):
+            other = indices[entry]
+            price_there = price[other]
+            there = costs[entry] - price_there
+            two = min(two, max(one, there))
+            nearer = there < one
+            col = other if nearer else col
+            seen = price_there if nearer else seen
+            one = min(one, there)
+        scans += 1 + indptr[row + 1] - indptr[row]
+        if col < 0:
+            head = (head + 1) & mask  # goes without
+            count -= 1
+            continue
+        gap = max(two - one if two < far else jump, epsilon)
+        loser = load(col_to_row, col)
+        if loser == LOCKED or not cas(col_to_row, col, loser, LOCKED):
+            continue
+        if price[col] > seen or price[col] < seen:
+            store(col_to_row, col, loser)
+            continue
+        lowered = seen - gap
+        price[col] = lowered
+        row_to_col[row] = col
+        if loser >= 0:
+            row_to_col[loser] = -1
+        store(col_to_row, col, row)
+        head = (head + 1) & mask
+        if loser >= 0:
+            queue[(head + count - 1) & mask] = loser
+        else:
+            count -= 1
+        if lowered < floor:
+            outcome = LOW
+            break
+    state[HEAD], state[COUNT] = head, count
+    state[SCANS] += scans
+    return outcome
+
+
+@kernel
+def drop_slack(
+    indptr, indices, costs, price, row_to_col, col_to_row, limit, leaves, epsilon, rounding,
+    first, last,
+):  # fmt: skip
+    """Part the rows first to last from columns that cost them over epsilon more than they must.
+
+    ``rounding`` is the share of costs and prices that may be an error of rounding.
+    """
+    for row in range(first, last):
+        mate = row_to_col[row]
+        if mate < 0:
+            continue
+        paid = least = costs[indptr[row]] - price[indices[indptr[row]]]
+        for entry in range(indptr[row], indptr[row + 1]):
+            there = costs[entry] - price[indices[entry]]
+            least = min(least, there)
+            if indices[entry] == mate:
+                paid = there
+        if leaves:
+            least = min(least, limit)
+        if paid - least > epsilon + rounding * (abs(paid) + abs(price[mate])):
+            row_to_col[row] = -1
+            col_to_row[mate] = -1

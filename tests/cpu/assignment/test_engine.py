@@ -1,0 +1,340 @@
+"""The engine for costs: the contract on sparse costs, each of its steps, stops, threads, units."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.optimize import linear_sum_assignment
+from scipy.sparse import csr_array
+
+import gpumatch as gm
+from gpumatch.cpu.assignment import bidding, engine, sparse_paths
+from graphs import costs
+from tests.cpu.assignment.solved import Solved, Trace, rounding
+
+FORBIDDEN = 1e12  # more than all pairs together
+
+
+@pytest.fixture(params=["trial", "auction"], autouse=True)
+def path(request, monkeypatch):
+    """With the trial that mostly serves small problems, and with the auction alone."""
+    if request.param == "auction":
+        monkeypatch.setattr(engine, "LEFT_OVER", -1)
+        monkeypatch.setattr(engine, "SMALL", 0)
+        monkeypatch.setattr(engine, "FEW", 1)
+    return request.param
+
+
+def solve(matrix, **given):
+    """A run on the entries that are finite."""
+    return Solved(engine.run, matrix, kind="sparse", **given)
+
+
+def thinned(matrix, share, rng):
+    """The costs as floats, with so many pairs allowed, and those of a diagonal."""
+    allowed = rng.random(matrix.shape) < share
+    np.fill_diagonal(allowed, True)
+    return np.where(allowed, matrix, np.inf)
+
+
+def least(matrix, limit=None):
+    """The optimum by SciPy; a column of its own at the limit for each row."""
+    if limit is not None:
+        nrows = matrix.shape[0]
+        own = np.full((nrows, nrows), np.inf)
+        np.fill_diagonal(own, limit)
+        matrix = np.hstack([matrix, own])
+    filled = np.where(np.isfinite(matrix), matrix, FORBIDDEN)
+    return matrix[linear_sum_assignment(filled)].sum()
+
+
+SHAPES = [(1, 1), (1, 6), (5, 5), (40, 40), (40, 41), (30, 90), (200, 200), (150, 220)]
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("top", [1, 5, 1000, 10**6])
+@pytest.mark.parametrize("limit", [None, 0.75, 0])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_floats(shape, top, limit, threads):
+    rng = np.random.default_rng(top)
+    matrix = thinned(rng.random(shape) * top, 0.3, rng)
+    limit = None if limit is None else limit * top
+    solved = solve(matrix, limit=limit, threads=threads)
+    solved.check_optimal(rounding(matrix) * 8)
+    assert math.isclose(solved.total, least(matrix, limit), rel_tol=1e-12, abs_tol=1e-12)
+
+
+class Entries:
+    """Integers of a sparse matrix; for `gm.assign`, which keeps them integers."""
+
+    def __init__(self, shape, top, seed, share=0.3):
+        rng = np.random.default_rng(seed)
+        self.floats = thinned(rng.integers(-top, top, shape, endpoint=True), share, rng)
+        rows, cols = np.isfinite(self.floats).nonzero()
+        values = self.floats[rows, cols].astype(np.int64)
+        self.matrix = csr_array((values, (rows, cols)), shape=shape)
+
+    def assign(self, **wish):
+        return gm.assign(self.matrix, algorithm="engine", backend="cpu", **wish)
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("top", [0, 1, 7, 1000, 10**9])
+@pytest.mark.parametrize("limit", [None, 3, -1])
+@pytest.mark.parametrize("turned", [False, True])
+def test_integers_are_exact(shape, top, limit, turned):
+    entries = Entries(shape, top, seed=top)
+    if turned:
+        entries.matrix = csr_array(entries.matrix.T)
+    a = entries.assign(cost_limit=limit)
+    gm.verify(entries.matrix, a)
+    assert a.gap == 0
+    assert a.row_dual.dtype == np.int64
+    unmatched = min(shape) - a.size
+    assert a.objective + (limit or 0) * unmatched == least(entries.floats, limit)
+
+
+@pytest.mark.parametrize("top", [2**54, 2**55])
+def test_integers_too_large_to_be_scaled(top):
+    """There is room for prices of some times the largest cost only, so paths alone are found."""
+    entries = Entries((40, 40), top, seed=1)
+    assert engine._Units.of(entries.matrix.data, None, 40).is_crude
+    a = entries.assign()
+    gm.verify(entries.matrix, a)
+    assert a.gap == 0
+
+
+@pytest.mark.parametrize("cardinality", ["maximum", "any"])
+@pytest.mark.parametrize("maximize", [False, True])
+@pytest.mark.parametrize("shape", [(30, 30), (30, 50), (50, 30)], ids=str)
+def test_other_cardinalities(cardinality, maximize, shape):
+    rng = np.random.default_rng(5)
+    for share in (0.02, 0.05, 0.1):
+        values = rng.integers(-20, 20, shape) * (rng.random(shape) < share)
+        matrix = csr_array(values)
+        wish = {"cardinality": cardinality, "maximize": maximize}
+        a = gm.assign(matrix, algorithm="engine", backend="cpu", **wish)
+        gm.verify(matrix, a)
+        other = gm.assign(matrix, algorithm="auction", backend="cpu", **wish)
+        assert (a.objective, a.gap) == (other.objective, 0)
+
+
+def test_infeasible_costs_end():
+    matrix = np.full((6, 6), np.inf)
+    matrix[:, 0] = 1  # six rows want the same column
+    matrix[0] = 2
+    solved = solve(matrix)
+    solved.check_matching()
+    assert solved.ended
+    assert solved.rows.size < 6
+    with pytest.raises(gm.InfeasibleError):
+        gm.assign(csr_array(([1, 1], ([0, 1], [0, 0])), shape=(2, 2)))
+
+
+def test_a_row_without_entries():
+    matrix = np.array([[1.0, 2.0, np.inf], [np.inf] * 3])
+    assert solve(matrix).rows.size < 2
+    solved = solve(matrix, limit=1.5)
+    solved.check_optimal()
+    assert solved.row_to_col.tolist() == [0, -1]
+    empty = gm.assign(csr_array((3, 3)), cardinality="any")
+    assert (empty.size, empty.objective) == (0, 0)
+
+
+@given(
+    seed=st.integers(0, 2**32),
+    shape=st.tuples(st.integers(1, 9), st.integers(0, 5)),
+    top=st.sampled_from([1, 4, 10**6]),
+    limit=st.none() | st.integers(-2, 6),
+    is_given=st.booleans(),
+)
+def test_any_small_problem(seed, shape, top, limit, is_given):
+    rng = np.random.default_rng(seed)
+    nrows, ncols = shape[0], shape[0] + shape[1]
+    matrix = thinned(rng.integers(-top, top, (nrows, ncols), endpoint=True), rng.random(), rng)
+    start = {}
+    if is_given:
+        count = rng.integers(0, nrows, endpoint=True)
+        pairs = zip(rng.permutation(nrows)[:count], rng.permutation(ncols)[:count])
+        start["mates"] = [pair for pair in pairs if np.isfinite(matrix[pair])]
+        start["price"] = rng.integers(-top, top, ncols)
+    solved = solve(matrix, limit=limit, **start)
+    solved.check_optimal(1e-9)
+    assert math.isclose(solved.total, least(matrix, limit), abs_tol=1e-9)
+
+
+# -- what a run does -------------------------------------------------------------------------------
+
+
+def steps(solved):
+    return [phase["step"] for phase in solved.control.phases]
+
+
+def test_one_thread_always_finds_the_same():
+    rng = np.random.default_rng(2)
+    matrix = thinned(rng.integers(0, 9, (300, 300)), 0.05, rng)
+    one, other = (solve(matrix) for _ in range(2))
+    assert np.array_equal(one.row_to_col, other.row_to_col)
+    assert np.array_equal(one.col_dual, other.col_dual)
+
+
+def test_the_trial_is_enough_if_rows_hardly_meet(path):
+    """Two rows want the same column, which the one that is to lose it takes first."""
+    matrix = np.full((100, 100), np.inf)
+    np.fill_diagonal(matrix, 1.0)
+    matrix[0, 1], matrix[1, 0], matrix[1, 2], matrix[2, 0] = 0.0, 0.5, 0.2, 0.9
+    solved = solve(matrix)
+    solved.check_optimal(1e-12)
+    assert steps(solved)[0] == "trial"
+    assert len(steps(solved)) == 1 or path == "auction"
+
+
+def test_most_pairs_of_the_auction_are_kept(path):
+    """The exact paths are for few rows: those that wait, and those whose pair is not tight."""
+    for matrix in (costs.spread(2000, seed=1), costs.mesh(11, 10, seed=1)):
+        control = Trace()
+        a = gm.assign(matrix, algorithm="engine", backend="cpu")
+        trace = a.stats["trace"]
+        if path == "auction":
+            assert trace[-1]["step"] == "paths"
+            assert trace[-1]["found"] <= 4
+            assert trace[-1]["scans"] < 3 * matrix.nnz
+        assert not control.phases
+
+
+def test_a_war_of_prices_is_left_early(path, monkeypatch):
+    """Two rows want one column, and the third is far away: no bid is too small to be repeated."""
+    monkeypatch.setattr(engine, "MOST", 1)
+    control = Trace()
+    solved = solve(np.random.default_rng(3).random((50, 50)), control=control)
+    solved.check_optimal(1e-12)
+    if path == "auction":
+        assert steps(solved).count("auction") <= 1
+
+
+def test_stops_at_every_tick_leave_a_matching_and_a_bound(monkeypatch):
+    monkeypatch.setattr(engine, "BUDGET", 40)
+    monkeypatch.setattr(sparse_paths, "BUDGET", 40)
+    rng = np.random.default_rng(4)
+    for shape, limit in (((30, 30), None), ((30, 40), None), ((30, 40), 0.2)):
+        matrix = thinned(rng.random(shape), 0.3, rng)
+        best = solve(matrix, limit=limit)
+        for tick in range(1, len(best.control.ticks)):
+            solved = solve(matrix, limit=limit, control=Trace(stop_at=tick))
+            solved.check_matching()
+            solved.check_duals(1e-12)
+            assert solved.bound <= best.bound + 1e-9
+        assert len(best.control.ticks) > 5
+
+
+def test_given_prices_leave_little_to_do(path):
+    matrix = costs.mesh(11, 1000, seed=3)
+    first = gm.assign(matrix, algorithm="engine", backend="cpu")
+    again = gm.assign(matrix, algorithm="engine", backend="cpu", initial=first)
+    assert again.objective == first.objective
+    assert [phase["found"] for phase in again.stats["trace"]] == [0]
+    changed = matrix.copy()
+    changed.data[::500] += 7
+    warm = gm.assign(changed, algorithm="engine", backend="cpu", initial=first)
+    cold = gm.assign(changed, algorithm="engine", backend="cpu")
+    gm.verify(changed, warm)
+    assert warm.objective == cold.objective
+    assert sum(p["scans"] for p in warm.stats["trace"]) < 3 * matrix.nnz
+
+
+def test_dense_costs_are_served(path):
+    matrix = costs.uniform_float(60, seed=1)
+    a = gm.assign(matrix, algorithm="engine", backend="cpu")
+    gm.verify(matrix, a)
+
+
+# -- units -----------------------------------------------------------------------------------------
+
+
+def test_integers_lose_their_common_divisor():
+    units = engine._Units.of(np.array([100, 10**8]), None, 1000)
+    assert (units.origin, units.unit, units.scale) == (100, 10**8 - 100, engine.FINE)
+    assert engine._Units.of(np.array([4, 10, 16]), 7, 9)[:2] == (4, 3)
+    assert engine._Units.of(np.array([4, 10, 16]), 6, 9)[:2] == (4, 2)
+
+
+def test_the_divisor_is_that_of_all_costs():
+    weights = np.full(5000, 8)
+    weights[-1] = 11
+    assert engine._Units.of(weights, None, 9)[:2] == (8, 3)
+
+
+# -- bids ------------------------------------------------------------------------------------------
+
+
+def held(matrix, epsilon, few=0, threads=1, limit=None, budget=10**9):
+    """One queue's auction on a full matrix of integers: mates, prices and how it ended."""
+    nrows, ncols = matrix.shape
+    indptr = np.arange(0, matrix.size + 1, ncols)
+    indices = np.tile(np.arange(ncols, dtype=np.int32), nrows)
+    price = np.zeros(ncols, np.int64)
+    mates = np.full(nrows, -1, np.int32), np.full(ncols, -1, np.int32)
+    queue = engine._Queue(np.arange(nrows, dtype=np.int32))
+    far, floor = np.iinfo(np.int64).max, -(10**9)
+    entries = indptr, indices, matrix.ravel()
+    outcome = bidding.hold(
+        *entries, price, *mates, queue.rows, queue.state,
+        epsilon, 100, 0 if limit is None else limit, limit is not None, far, floor, few, budget,
+    )  # fmt: skip
+    return entries, price, mates, queue, outcome
+
+
+@pytest.mark.parametrize("epsilon", [1, 3, 50])
+@pytest.mark.parametrize("limit", [None, 40])
+def test_bids_are_within_epsilon(epsilon, limit):
+    matrix = np.random.default_rng(6).integers(0, 100, (40, 45))
+    _, price, (row_to_col, col_to_row), queue, outcome = held(matrix, epsilon, limit=limit)
+    assert outcome == bidding.DONE
+    assert queue.waiting.size == 0
+    rows = np.flatnonzero(row_to_col >= 0)
+    assert np.array_equal(col_to_row[row_to_col[rows]], rows)
+    reduced = matrix - price
+    cheapest = reduced.min(axis=1) if limit is None else np.minimum(reduced.min(axis=1), limit)
+    assert (reduced[rows, row_to_col[rows]] <= cheapest[rows] + epsilon).all()
+    assert (price[col_to_row < 0] == 0).all()
+    if limit is None:
+        assert rows.size == 40
+    else:
+        assert (cheapest[row_to_col < 0] == limit).all()
+
+
+def test_a_queue_ends_when_few_wait_or_the_budget_is_spent():
+    matrix = np.random.default_rng(7).integers(0, 10, (64, 64))
+    for few in (1, 5, 20):
+        *_, queue, outcome = held(matrix, 1, few=few)
+        assert (outcome, queue.waiting.size) == (bidding.DONE, few)
+    _, _, (row_to_col, _), queue, outcome = held(matrix, 1, budget=500)
+    assert outcome == bidding.SPENT
+    assert np.array_equal(np.sort(queue.waiting), np.flatnonzero(row_to_col < 0))
+
+
+def test_slack_pairs_are_parted():
+    matrix = np.random.default_rng(8).integers(0, 100, (40, 40))
+    entries, price, (row_to_col, col_to_row), *_ = held(matrix, 9)
+    reduced = matrix - price
+    slack = reduced[np.arange(40), row_to_col] - reduced.min(axis=1)
+    assert 0 < (slack > 0).sum() < 40  # a bid above epsilon leaves the pair tight
+    for epsilon in (9, 3, 0):
+        bidding.drop_slack(
+            *entries, price, row_to_col, col_to_row, 0, False, epsilon, 0.0, 0, 40
+        )  # fmt: skip
+        assert np.array_equal(row_to_col < 0, slack > epsilon)
+        assert (col_to_row >= 0).sum() == (row_to_col >= 0).sum()
+
+
+def test_threads_share_the_bids(monkeypatch):
+    """Columns change hands between threads, and every row ends within epsilon."""
+    matrix = costs.sparse_uniform(20_000, 24_000, 8.0, 50, seed=9)
+    for seed in range(3):
+        a = gm.assign(matrix, algorithm="engine", backend="cpu", threads=4, seed=seed)
+        gm.verify(matrix, a)
+        assert a.gap == 0

@@ -1,0 +1,37 @@
+"""A prefetch reads nothing and changes nothing, whatever the item's type, wherever it is."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numba import njit
+from numba.core.errors import TypingError
+
+from gpumatch.cpu.numba_tools.prefetch import prefetch
+
+
+@njit
+def fetch_and_sum(array, ahead):
+    total = array[0]
+    for i in range(1, array.size):
+        prefetch(array, i + ahead)
+        total += array[i]
+    return total
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.int32, np.int64, np.float64])
+@pytest.mark.parametrize("ahead", [0, 7, 10**9, -(10**9)])
+def test_the_array_stays_as_it_is(dtype, ahead):
+    array = np.arange(20).astype(dtype)
+    assert fetch_and_sum(array, ahead) == 190
+    assert np.array_equal(array, np.arange(20))
+
+
+def test_it_is_in_the_code():
+    fetch_and_sum(np.arange(3.0), 1)
+    assert any("llvm.prefetch" in code for code in fetch_and_sum.inspect_llvm().values())
+
+
+def test_only_rows_of_numbers_are_fetched():
+    with pytest.raises(TypingError, match="one-dimensional"):
+        fetch_and_sum(np.zeros((2, 2)), 0)
