@@ -20,11 +20,12 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from scipy.sparse import coo_array, csr_array
+from scipy.sparse import csr_array
 from scipy.spatial import cKDTree
 
-from graphs.csr import INDEX, pattern
+from graphs.csr import pattern
 from graphs.kronecker import kron
+from graphs.matrices import circuit_entries, kkt_entries, matrix_of
 from graphs.triangulations import delaunay
 from graphs.uniform_random import uniform
 
@@ -304,22 +305,7 @@ def circuit(n: int, sources: float = 0.05, decades: float = 20.0, *, seed: int =
     decades : float
         Orders of magnitude of the conductances.
     """
-    rng = np.random.default_rng(seed)
-    count = int(sources * n)
-    nodes = n - count
-    ends = np.concatenate([np.arange(nodes), rng.integers(0, nodes, nodes // 2)])
-    steps = np.rint(rng.pareto(1.2, ends.size) + 1).clip(1, nodes).astype(np.int64)
-    others = (ends + steps) % nodes
-    conductance = 10.0 ** (-decades * rng.random(ends.size))
-    at = rng.permutation(nodes)[:count]
-    source = nodes + np.arange(count)
-    ones = np.ones(count)
-    return _log_costs(
-        [ends, others, ends, others, source, at],
-        [others, ends, ends, others, at, source],
-        [conductance, conductance, conductance, conductance, ones, ones],
-        n,
-    )
+    return _log_costs(*circuit_entries(n, sources, decades, seed), n)
 
 
 def kkt(n: int, constraints: float = 0.4, decades: float = 20.0, *, seed: int = 0) -> csr_array:
@@ -338,19 +324,7 @@ def kkt(n: int, constraints: float = 0.4, decades: float = 20.0, *, seed: int = 
     decades : float
         Orders of magnitude of H.
     """
-    rng = np.random.default_rng(seed)
-    count = int(constraints * n)
-    variables = n - count
-    own = np.arange(variables)
-    row = np.repeat(np.arange(count), 5)
-    place = (row * (variables / max(count, 1))).astype(np.int64) + rng.integers(-8, 9, row.size)
-    place[::5] = np.arange(count)  # so that every constraint has a variable of its own
-    place %= max(variables, 1)
-    barrier = 10.0 ** (decades * (rng.random(variables) - 0.5))
-    value = rng.lognormal(0.0, 2.0, row.size)
-    return _log_costs(
-        [own, variables + row, place], [own, place, variables + row], [barrier, value, value], n
-    )
+    return _log_costs(*kkt_entries(n, constraints, decades, seed), n)
 
 
 def linkage(blocks: int, most: int = 50, *, seed: int = 0) -> csr_array:
@@ -428,15 +402,12 @@ def _log_costs(
 
     That is what MC64 minimises for the transversal of greatest product.
     """
-    entries = np.concatenate(values), (np.concatenate(rows), np.concatenate(cols))
-    matrix = coo_array(entries, shape=(n, n)).tocsr()
-    matrix.sum_duplicates()
+    matrix = matrix_of(rows, cols, values, n)
     logs = np.log(matrix.data)
     greatest = np.full(n, -np.inf)
     np.maximum.at(greatest, matrix.indices, logs)
     costs = greatest[matrix.indices] - logs
-    indices, indptr = matrix.indices.astype(INDEX), matrix.indptr.astype(INDEX)
-    return csr_array((costs, indices, indptr), shape=(n, n))
+    return csr_array((costs, matrix.indices, matrix.indptr), shape=(n, n))
 
 
 FAMILIES: dict[str, Callable[..., np.ndarray]] = {

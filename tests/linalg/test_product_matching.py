@@ -137,6 +137,12 @@ def test_numbers_at_the_ends_of_the_range():
     check(Z, maximum_product_matching(Z))
 
 
+@given(real=MAGNITUDES, imaginary=MAGNITUDES, sign=st.sampled_from([1, -1]))
+def test_logarithms_of_complex_numbers_are_those_of_their_absolute_values(real, imaginary, sign):
+    (log,) = log_magnitudes(np.array([complex(real, sign * imaginary)]))
+    assert math.isclose(log, math.log(math.hypot(real, imaginary)), rel_tol=1e-14, abs_tol=1e-14)
+
+
 def test_without_scaling_there_are_no_factors():
     s = maximum_product_matching(np.eye(3), scaling=False)
     assert (s.row_scale, s.col_scale, s.row_log_scale, s.col_log_scale) == (None,) * 4

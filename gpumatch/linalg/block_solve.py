@@ -1,0 +1,93 @@
+"""Solve a system by the blocks of its block triangular form.
+
+From the last block to the first, each is a system of its own, whose right-hand side lacks what the
+unknowns of later blocks make up. Only diagonal blocks are factored, so there is no fill elsewhere.
+Blocks of one row that follow each other are one triangular system.
+
+Reference: Davis, Palamadai Natarajan, *Algorithm 907: KLU, a direct sparse solver for circuit
+simulation problems*, ACM TOMS 37(3), 2010.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from gpumatch.bipartite import BipartiteGraph
+from gpumatch.linalg.dulmage_mendelsohn import dmperm
+from gpumatch.linalg.entries import usable_csr
+from gpumatch.linalg.lu import SingularMatrixError, checked_sides, splu
+from gpumatch.linalg.ordering import check_square
+
+__all__ = ["solve_btf"]
+
+
+def solve_btf(
+    A: Any, b: Any, *, backend: str = "auto", seed: int = 0, threads: int | None = None
+) -> Any:
+    """Solve ``A @ x == b`` by the blocks of A's block triangular form.
+
+    Parameters
+    ----------
+    A : square sparse matrix, tuple ``(indptr, indices, data, shape)``, or dense matrix
+        As for `splu`, which factors each block.
+    b : array of shape (n,) or (n, k)
+        The right-hand sides.
+    backend, seed, threads
+        As for `dmperm`.
+
+    Returns
+    -------
+    array like b
+
+    Raises
+    ------
+    ValueError, TypeError, SingularMatrixError, RuntimeError
+        As for `splu`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gpumatch.linalg import solve_btf
+    >>> A = np.array([[2.0, 1.0, 1.0], [0.0, 0.0, 4.0], [0.0, 1e-30, 0.0]])
+    >>> solve_btf(A, A @ np.array([1.0, 2.0, 3.0]))
+    array([1., 2., 3.])
+    """
+    matrix = usable_csr(A)
+    graph = BipartiteGraph((matrix.indptr, matrix.indices, matrix.shape))
+    check_square(graph)
+    right = checked_sides(b, matrix)
+    run: dict[str, Any] = {"backend": backend, "seed": seed, "threads": threads}
+    d = dmperm(graph, **run)
+    if d.rr[3] < graph.nrows:
+        raise SingularMatrixError(d.p[d.rr[2] :], d.q[d.cc[3] :])
+    permuted, rest = matrix[d.p][:, d.q], right[d.p]
+    x = np.zeros_like(rest)
+    for begin, end, is_triangular in reversed(list(_systems(d.r))):
+        rows = permuted[begin:end]
+        own = rest[begin:end] - rows[:, end:] @ x[end:]
+        block = rows[:, begin:end]
+        if is_triangular:
+            x[begin:end] = _back_substitution(block, own)
+        else:
+            x[begin:end] = splu(block, **run).solve(own)
+    result = np.empty_like(x)
+    result[d.q] = x
+    return result
+
+
+def _systems(bounds: np.ndarray) -> Iterator[tuple[int, int, bool]]:
+    """Where each system begins and ends, and whether it is of blocks of one row."""
+    single = np.diff(bounds) == 1
+    cuts = np.flatnonzero(~(single[1:] & single[:-1])) + 1
+    firsts = [0, *cuts.tolist()] if single.size else []
+    for first, last in zip(firsts, [*cuts.tolist(), single.size]):
+        yield int(bounds[first]), int(bounds[last]), bool(single[first])
+
+
+def _back_substitution(block: Any, right: np.ndarray) -> np.ndarray:
+    from scipy.sparse.linalg import spsolve_triangular
+
+    return spsolve_triangular(block.astype(right.dtype), right, lower=False)

@@ -1,0 +1,212 @@
+"""Factorizations and solves: residuals, SciPy's interface, and what is singular."""
+
+from __future__ import annotations
+
+import os
+import pickle
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.io import mmread
+from scipy.sparse import coo_array, csc_array, csr_array, eye_array, random_array
+from scipy.sparse.linalg import splu as scipys_splu
+
+import gpumatch as gm
+from gpumatch.linalg import LU, SingularMatrixError, dmperm, factorized, solve_btf, splu
+from graphs import matrices
+
+ROOT = Path(__file__).parents[2]
+
+
+def hard(n, seed=0, *, is_complex=False):
+    """A sparse matrix with values from 1e-20 to 1e20 whose large entries lie anywhere."""
+    rng = np.random.default_rng(seed)
+    A = random_array((n, n), density=3 / n, format="csr", rng=rng)
+    A = A + csr_array((rng.random(n) + 1, (np.arange(n), rng.permutation(n))), shape=(n, n))
+    A.data *= rng.choice([-1, 1], A.nnz)
+    if is_complex:
+        A = A * np.exp(1j * seed) + 1j * A.T
+    rows, cols = (10.0 ** rng.integers(-10, 11, n) for _ in range(2))
+    return csr_array(A.multiply(rows[:, None]).multiply(cols[None, :]))
+
+
+def residual(A, x, b):
+    """max |b - A x| / (max |A| max |x| + max |b|)."""
+    return abs(b - A @ x).max() / (abs(A.data).max() * abs(x).max() + abs(b).max())
+
+
+@pytest.mark.parametrize("is_complex", [False, True], ids=["real", "complex"])
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("threshold", [0.0, None, 1.0])
+def test_the_residual_is_small(seed, is_complex, threshold):
+    A = hard(200, seed, is_complex=is_complex)
+    b = A @ np.ones(200)
+    lu = splu(A, diag_pivot_thresh=threshold)
+    assert residual(A, lu.solve(b), b) < 1e-15
+    assert residual(A.T, lu.solve(b, "T"), b) < 1e-15
+    assert residual(A.conj().T, lu.solve(b, trans="H"), b) < 1e-15
+
+
+@pytest.mark.parametrize("sides", [(60,), (60, 1), (60, 4), (60, 0)])
+@pytest.mark.parametrize("dtype", [float, complex, int])
+@pytest.mark.parametrize("is_complex", [False, True], ids=["real", "complex"])
+def test_right_hand_sides_of_every_kind(sides, dtype, is_complex):
+    A = hard(60, 1, is_complex=is_complex)
+    b = (np.arange(np.prod(sides)).reshape(sides) + 1).astype(dtype)
+    if dtype is complex:
+        b = b * (1 + 2j)
+    for solved in (splu(A).solve(b), solve_btf(A, b)):
+        assert solved.shape == sides
+        assert solved.dtype == (complex if is_complex or dtype is complex else float)
+        for one, side in zip(solved.reshape(60, -1).T, b.reshape(60, -1).T):
+            assert residual(A, one, side) < 1e-14
+
+
+def test_the_interface_is_scipys():
+    A = hard(50)
+    n = 50
+    lu = splu(A, permc_spec="MMD_AT_PLUS_A")
+    assert isinstance(lu, LU)
+    assert lu.shape == (n, n)
+    assert lu.nnz >= lu.L.nnz + lu.U.nnz - n
+    Pr = csc_array((np.ones(n), (lu.perm_r, np.arange(n))))
+    Pc = csc_array((np.ones(n), (np.arange(n), lu.perm_c)))
+    scaled = A.multiply(lu.row_scale[:, None]).multiply(lu.col_scale[None, :])
+    assert np.allclose((Pr @ scaled @ Pc - lu.L @ lu.U).toarray(), 0, atol=1e-12)
+    assert np.all(np.frexp(lu.row_scale)[0] == 0.5)
+    assert abs(scaled).max() <= 2
+    theirs = scipys_splu(eye_array(3, format="csc"))
+    assert all(hasattr(lu, name) for name in dir(theirs) if not name.startswith("_"))
+
+
+def test_pivots_stay_on_the_diagonal():
+    """With the threshold 0 SuperLU takes the matched entries in the order of its columns."""
+    A = hard(80, 2)
+    lu = splu(A, diag_pivot_thresh=0.0)
+    assert np.array_equal(lu.perm_r[lu.matching.row_perm], lu.perm_c)
+
+
+def test_refinement_takes_off_what_small_pivots_cost():
+    rng = np.random.default_rng(4)
+    A = csr_array(rng.random((100, 100)))
+    b = A @ np.ones(100)
+    lu = splu(A, diag_pivot_thresh=0.0)
+    once = lu._solve_once(b, "N")
+    assert residual(A, lu.solve(b), b) < 1e-15 < residual(A, once, b)
+
+
+def test_factorized():
+    A = hard(40)
+    b = A @ np.arange(40)
+    assert np.array_equal(factorized(A)(b), splu(A).solve(b))
+
+
+def test_values_at_the_ends_of_the_range():
+    A = np.array([[1e-300, 1e300], [1e-300, 1e-300]])
+    assert np.allclose(splu(A).solve(A @ np.array([1.0, 1.0])), [1, 1])
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_blocks_one_after_the_other(seed):
+    """Blocks of many sizes, of one row in runs and alone."""
+    rng = np.random.default_rng(seed)
+    sizes = rng.choice([1, 1, 1, 2, 5, 9], 40)
+    ends = np.cumsum(sizes)
+    n = int(ends[-1])
+    block = np.repeat(np.arange(40), sizes)
+    dense = rng.normal(size=(n, n)) * (rng.random((n, n)) < 0.2)
+    dense += np.diag(rng.random(n) + 1) + np.roll(np.eye(n), 1, axis=1)
+    dense[block[:, None] > block] = 0
+    A = csr_array(dense[rng.permutation(n)][:, rng.permutation(n)])
+    assert np.unique(np.diff(dmperm(A).r)).size > 2
+    b = rng.normal(size=(n, 2))
+    assert np.allclose(solve_btf(A, b), np.linalg.solve(A.toarray(), b), rtol=1e-6)
+
+
+@given(n=st.integers(0, 6), seed=st.integers(0, 99))
+def test_solves_agree_with_numpy(n, seed):
+    rng = np.random.default_rng(seed)
+    A = rng.integers(-3, 4, (n, n)) * (rng.random((n, n)) < 0.6)
+    b = rng.integers(-3, 4, n)
+    if n and np.linalg.matrix_rank(A) < n:
+        return
+    x = np.linalg.solve(A, b) if n else np.zeros(0)
+    assert np.allclose(solve_btf(A, b), x)
+    if n:
+        assert np.allclose(splu(A).solve(b), x)
+
+
+@pytest.mark.parametrize("function", [splu, factorized, lambda A: solve_btf(A, np.ones(3))])
+def test_what_is_structurally_singular(function):
+    A = coo_array(([1.0, 2, 3, 0], ([0, 1, 2, 2], [1, 1, 0, 2])))
+    with pytest.raises(SingularMatrixError, match="2 rows have entries in 1 columns only") as info:
+        function(A)
+    assert info.value.rows.tolist() == [0, 1]
+    assert info.value.cols.tolist() == [1]
+    assert isinstance(info.value, RuntimeError)
+    again = pickle.loads(pickle.dumps(info.value))
+    assert again.rows.tolist() == [0, 1]
+
+
+def test_what_is_singular_by_its_values_is_scipys_error():
+    with pytest.raises(RuntimeError, match="Factor is exactly singular"):
+        splu(np.ones((2, 2)))
+
+
+@pytest.mark.parametrize("function", [splu, factorized, lambda A: solve_btf(A, np.ones(2))])
+def test_only_square_matrices_are_solved(function):
+    with pytest.raises(ValueError, match="A must be square; got 2 rows and 3 columns"):
+        function(np.ones((2, 3)))
+
+
+def test_wrong_arguments():
+    lu = splu(np.eye(3))
+    with pytest.raises(ValueError, match="trans must be one of"):
+        lu.solve(np.ones(3), "X")
+    for b in (np.ones(4), np.ones((3, 1, 1)), np.float64(1)):
+        with pytest.raises(ValueError, match="b must have 3 rows and one or two dimensions"):
+            lu.solve(b)
+
+
+# -- where static pivoting in the natural order fails ----------------------------------------------
+
+
+def statically(A, b):
+    """The residual of SciPy's solution with pivots from the diagonal; inf if it finds none."""
+    try:
+        x = scipys_splu(A.tocsc(), diag_pivot_thresh=0.0).solve(b)
+    except RuntimeError:
+        return np.inf
+    return np.linalg.norm(b - A @ x) / np.linalg.norm(b)
+
+
+def check_repaired(A, *, fails_at):
+    """SciPy's relative residual is above `fails_at`, and ours is below 1e-10."""
+    b = A @ np.ones(A.shape[0])
+    assert not statically(A, b) <= fails_at
+    x = splu(A, diag_pivot_thresh=0.0).solve(b)
+    assert np.linalg.norm(b - A @ x) / np.linalg.norm(b) <= 1e-10
+
+
+@pytest.mark.parametrize("name", matrices.FAMILIES)
+@pytest.mark.parametrize("seed", range(2))
+def test_generated_families(name, seed):
+    check_repaired(matrices.make(name, 1500, seed=seed), fails_at=1e-6)
+
+
+def test_bayer10():
+    folder = os.environ.get("GPUMATCH_DATA")
+    if folder is None:
+        pytest.skip("GPUMATCH_DATA is not set: no real matrices here")
+    A = mmread(Path(folder) / "matrices" / "bayer10.mtx.gz", spmatrix=False).tocsr()
+    check_repaired(A, fails_at=1)
+    b = A @ np.ones(A.shape[0])
+    x = solve_btf(A, b)
+    assert np.linalg.norm(b - A @ x) / np.linalg.norm(b) <= 1e-10
+
+
+def test_west0067():
+    check_repaired(gm.io.read(ROOT / "datasets" / "west0067.mtx.gz"), fails_at=0)
