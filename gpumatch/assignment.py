@@ -25,7 +25,7 @@ from gpumatch.contracts import AssignmentTask, Solution
 from gpumatch.control import Callback, Control, with_interrupts_result
 from gpumatch.costs import Costs, as_costs
 from gpumatch.homes import count_matched
-from gpumatch.pairs import Pairs
+from gpumatch.pairs import Labels, Pairs
 from gpumatch.sums import summands
 
 __all__ = ["Assignment", "BottleneckAssignment", "InfeasibleError", "assign"]
@@ -225,9 +225,10 @@ class Assignment(Pairs):
         cardinality: str = "full",
         cost_limit: float | None = None,
         cover: tuple[Any, Any] | None = None,
+        labels: Labels = (None, None),
         stats: dict[str, Any] | None = None,
     ) -> None:
-        super().__init__(row_to_col, col_to_row)
+        super().__init__(row_to_col, col_to_row, labels)
         self.row_dual, self.col_dual, self.pair_costs = row_dual, col_dual, pair_costs
         self.objective, self.gap, self.proven = objective, gap, proven
         self.maximize, self.cardinality, self.cost_limit = maximize, cardinality, cost_limit
@@ -334,5 +335,6 @@ def _result(
         cardinality=goal.cardinality,
         cost_limit=goal.cost_limit,
         cover=seen.cover and (array(seen.cover[0]), array(seen.cover[1])),
+        labels=given.labels,
         stats=stats | control.statistics(),
     )

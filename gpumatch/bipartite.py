@@ -25,11 +25,15 @@ from gpumatch.arrays import (
     as_array,
     exactly,
     index_array,
-    is_instance,
     is_sparse,
 )
 from gpumatch.homes import csr_for, require_device_memory
-from gpumatch.interop.networkx import LabelledEdges, labelled_edges, networkx_graph
+from gpumatch.interop.networkx import (
+    LabelledEdges,
+    is_networkx,
+    labelled_edges,
+    networkx_graph,
+)
 from gpumatch.interop.sparse import csr_of
 from gpumatch.interop.torch import csr_pattern, is_sparse_csr
 
@@ -52,7 +56,7 @@ class BipartiteGraph:
           unsorted and repeated, ``data`` is not looked at;
         - a torch sparse CSR tensor;
         - a two-dimensional dense array: nonzero entries are edges, NaN too;
-        - a networkx graph whose nodes carry ``bipartite=0`` (rows) or ``1`` (columns).
+        - a networkx graph; `from_networkx` says which nodes are rows.
 
     Attributes
     ----------
@@ -132,12 +136,14 @@ class BipartiteGraph:
             Directions and parallel edges do not matter.
         row_nodes : iterable of nodes, optional
             The nodes that become rows, in this order; all others become columns. By default the
-            nodes with attribute ``bipartite=0``, or either side if the graph is connected.
+            nodes with attribute ``bipartite=0`` are rows and those with 1 columns. Nodes without
+            the attribute go where the first node that has it in their component lets them. In a
+            component without it, the first node is a row.
 
         Raises
         ------
         ValueError
-            If an edge joins two rows or two columns, or the two sides cannot be told apart.
+            If an edge joins two rows or two columns, or there is an odd cycle, which is named.
 
         Examples
         --------
@@ -147,7 +153,12 @@ class BipartiteGraph:
         >>> graph, graph.col_labels
         (BipartiteGraph(2 rows, 2 columns, 3 edges, host), ['x', 'y'])
         """
-        return cls._from_parts(_parts_of_networkx(G, row_nodes))
+        return cls.of_labelled(labelled_edges(G, row_nodes))
+
+    @classmethod
+    def of_labelled(cls, edges: LabelledEdges) -> BipartiteGraph:
+        """Make a graph from what `gpumatch.interop.networkx.labelled_edges` gives."""
+        return cls._from_parts(_parts_of_networkx(edges))
 
     # -- what it holds ---------------------------------------------------------------------------
 
@@ -408,8 +419,8 @@ def _parts_of(source: Any) -> _Parts:
         return _parts_of_tuple(source)
     if is_sparse(source):
         return _parts_of_sparse(source)
-    if is_instance(source, "networkx", "Graph"):
-        return _parts_of_networkx(source, None)
+    if is_networkx(source):
+        return _parts_of_networkx(labelled_edges(source))
     if is_sparse_csr(source):
         return _parts_of_csr(*csr_pattern(source))
     return _parts_of_dense(source)
@@ -455,10 +466,10 @@ def _parts_of_edges(rows: Any, cols: Any, shape: tuple[int, int]) -> _Parts:
     return _Parts(shape, rows=csr_for(rows).from_edges(rows, cols, shape[0]))
 
 
-def _parts_of_networkx(G: Any, row_nodes: Iterable[Hashable] | None) -> _Parts:
-    rows, cols, row_labels, col_labels = labelled_edges(G, row_nodes)
+def _parts_of_networkx(edges: LabelledEdges) -> _Parts:
+    row_labels, col_labels = edges.row_labels, edges.col_labels
     shape = _checked_shape((len(row_labels), len(col_labels)))
-    parts = _parts_of_edges(rows, cols, shape)
+    parts = _parts_of_edges(edges.rows, edges.cols, shape)
     return parts._replace(row_labels=row_labels, col_labels=col_labels)
 
 

@@ -337,9 +337,13 @@ REFUSED = {
     "dates": (np.zeros((2, 2), "M8[s]"), TypeError, "boolean or numeric"),
     "nothing": (None, TypeError, "the graph must be .*; got NoneType"),
     "ragged lists": ([[1, 0], [1]], TypeError, "the graph: can't make an array of list"),
-    "not bipartite": (nx.cycle_graph(3), ValueError, "sides of the networkx graph can't be told"),
-    "disconnected": (nx.Graph([(1, 2), (3, 4)]), ValueError, "from_networkx"),
-    "self-loop": (nx.Graph([(1, 1)]), ValueError, "can't be told apart"),
+    "not bipartite": (nx.cycle_graph(3), ValueError, "odd cycle 0, [12], [12]$"),
+    "odd part": (
+        nx.Graph([(1, "x"), (3, 4), (4, 5), (5, 3)]),
+        ValueError,
+        "odd cycle 3, [45], [45]",
+    ),
+    "self-loop": (nx.Graph([(1, 1)]), ValueError, "odd cycle 1$"),
 }
 
 
@@ -390,6 +394,31 @@ def test_sides_that_are_found_keep_the_order_of_the_nodes():
     graph = BipartiteGraph(G)
     for labels in (graph.row_labels, graph.col_labels):
         assert labels == sorted(labels, reverse=True)
+
+
+def test_each_component_is_divided_by_itself():
+    """Its first node is a row, so that isolated nodes are."""
+    graph = BipartiteGraph(nx.Graph([("b", "y"), ("a", "y"), ("x", "c"), ("x", "d")]))
+    assert (graph.row_labels, graph.col_labels) == (["b", "a", "x"], ["y", "c", "d"])
+    G = nx.Graph()
+    G.add_nodes_from("zyx")
+    G.add_edge("x", "u")
+    assert BipartiteGraph(G).row_labels == ["z", "y", "x"]
+
+
+@pytest.mark.parametrize("marked", [{"c": 0}, {"x": 1}, {"x": 1, "d": 0}])
+def test_a_component_goes_where_a_mark_lets_it(marked):
+    G = nx.Graph([("x", "c"), ("x", "d"), ("y", "e")])
+    nx.set_node_attributes(G, {**marked, "e": 0}, "bipartite")
+    graph = BipartiteGraph(G)
+    assert (graph.row_labels, graph.col_labels) == (["c", "d", "e"], ["x", "y"])
+
+
+def test_marks_in_a_component_that_contradict_each_other_are_refused():
+    G = nx.path_graph(4)
+    nx.set_node_attributes(G, {0: 0, 3: 0}, "bipartite")
+    with pytest.raises(ValueError, match="stays on one side"):
+        BipartiteGraph(G)
 
 
 def test_row_nodes_set_the_order_of_rows():

@@ -32,7 +32,7 @@ FLOORS = [
     {"cardinality"},
     {"bottleneck"},
     {"assignment", "matching"},
-    {"csgraph", "linalg", "optimize"},
+    {"csgraph", "interop.networkx_backend", "linalg", "optimize"},
     {""},  # gpumatch itself: the public names
     {"cli"},
     {"__main__"},

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from typing import Any
 
 import numpy as np
@@ -89,6 +89,11 @@ class Costs(ABC):
     def on_device(self) -> bool:
         """Whether the costs are on a GPU."""
         return self.xp is not np
+
+    @property
+    def labels(self) -> tuple[list[Hashable] | None, list[Hashable] | None]:
+        """The networkx nodes behind the rows and the columns."""
+        return None, None
 
     @property
     def is_integer(self) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from gpumatch.costs.base import (
     tile_size,
 )
 from gpumatch.homes import csr_for
+from gpumatch.interop.networkx import labelled_edges
 from gpumatch.interop.torch import csr_pattern, is_sparse_csr
 
 __all__ = ["SparseCosts"]
@@ -76,6 +77,45 @@ class SparseCosts(Costs):
             weights = _summed(graph, as_array(indptr, "indptr"), indices, weights)
         self._hold(graph, weights)
 
+    @classmethod
+    def from_networkx(
+        cls, G: Any, weight: Hashable | None = "weight", row_nodes: Iterable[Hashable] | None = None
+    ) -> SparseCosts:
+        """Make costs of the edges of a networkx graph.
+
+        Parameters
+        ----------
+        G : networkx.Graph
+            No multigraph, because that may have several costs for an edge.
+        weight : edge attribute, optional
+            What an edge costs. An edge without it costs 1, and with None every edge does.
+        row_nodes : iterable of nodes, optional
+            As in `BipartiteGraph.from_networkx`.
+
+        Raises
+        ------
+        TypeError, ValueError
+            As for `BipartiteGraph.from_networkx` and for the class; also for a multigraph, and for
+            a directed graph that has an edge in both directions.
+
+        Examples
+        --------
+        >>> import networkx as nx
+        >>> from gpumatch.costs import SparseCosts
+        >>> G = nx.Graph()
+        >>> G.add_weighted_edges_from([("a", "x", 3), ("a", "y", 1), ("b", "x", 2)])
+        >>> SparseCosts.from_networkx(G).weights.tolist()
+        [3, 1, 2]
+        """
+        edges = labelled_edges(G, row_nodes, weight)
+        graph = BipartiteGraph.of_labelled(edges)
+        if edges.weights is None:
+            return cls._of(graph, np.ones(graph.nnz, np.int64))
+        if graph.nnz < edges.rows.size:
+            raise ValueError("the directed graph has an edge in both directions, with two costs")
+        extent_of(edges.weights, min(graph.shape))
+        return cls._of(graph, edges.weights[_order(np, edges.rows, edges.cols)])
+
     @property
     def shape(self) -> tuple[int, int]:
         return self.graph.shape
@@ -99,6 +139,10 @@ class SparseCosts(Costs):
     @property
     def is_sparse(self) -> bool:
         return True
+
+    @property
+    def labels(self) -> tuple[list[Hashable] | None, list[Hashable] | None]:
+        return self.graph.row_labels, self.graph.col_labels
 
     @property
     def unfolding_bytes(self) -> int:

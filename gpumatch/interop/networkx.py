@@ -1,11 +1,248 @@
-"""Bipartite networkx graphs."""
+"""networkx graphs: to arrays, to two sides, and back.
+
+Encodings
+---------
+A `NodeGraph` numbers the nodes in networkx's order and has the neighbours of all of them in CSR. An
+undirected edge is there from both ends, a loop once, and parallel edges are one.
+
+Two sides are found in the graph's double cover: two copies (v, 0) and (v, 1) of each node v, and
+(u, 0)–(v, 1) and (u, 1)–(v, 0) for each edge uv. A component of the graph is bipartite if and only
+if its double cover falls into two, and then each of these has one side's nodes as copies 0 and the
+other side's as copies 1. If it does not, a path from (v, 0) to (v, 1) is a closed walk of odd
+length, and that has an odd cycle in it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+import functools
+from collections.abc import Hashable, Iterable, Mapping
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
+
+from gpumatch.arrays import first_true, is_instance
+
+__all__ = ["LabelledEdges", "NodeGraph", "is_networkx", "labelled_edges", "networkx_graph"]
+
+BACKEND = "gpumatch"
+_NODES_NAMED = 20  # of a cycle, in an error
+
+
+class NodeGraph:
+    """A networkx graph in arrays, as networkx hands it to its backend ``gpumatch``.
+
+    Parameters
+    ----------
+    nodes : list of nodes
+        Their numbers are their places.
+    indptr, indices : int arrays
+        The neighbours of each node; of a directed graph, the successors.
+    values : dict
+        For each edge attribute that was asked for, an array in the order of `indices`.
+    directed, multigraph : bool
+        What kind of graph it was.
+    """
+
+    __networkx_backend__ = BACKEND
+
+    def __init__(
+        self,
+        nodes: list[Hashable],
+        indptr: np.ndarray,
+        indices: np.ndarray,
+        values: dict[Hashable, np.ndarray],
+        *,
+        directed: bool = False,
+        multigraph: bool = False,
+    ) -> None:
+        self.nodes, self.indptr, self.indices, self.values = nodes, indptr, indices, values
+        self.directed, self.multigraph = directed, multigraph
+
+    @classmethod
+    def of(cls, G: Any, values: Mapping[Hashable, Any] | None = None) -> NodeGraph:
+        """The graph in arrays; itself if it is that already.
+
+        Parameters
+        ----------
+        G : networkx.Graph or NodeGraph
+        values : mapping, optional
+            The edge attributes wanted, each with the value of edges that lack it. Those of a
+            `NodeGraph` are what they are.
+
+        Raises
+        ------
+        ValueError
+            If an attribute is wanted of a multigraph, where an edge may have several values.
+        """
+        if isinstance(G, NodeGraph):
+            return G
+        nodes = list(G)
+        neighbours = [those for _, those in G.adjacency()]
+        indptr = np.zeros(len(nodes) + 1, np.int64)
+        np.cumsum(np.fromiter(map(len, neighbours), np.int64, len(nodes)), out=indptr[1:])
+        heads: Iterable[Any] = chain.from_iterable(neighbours)
+        if nodes != list(range(len(nodes))):  # not their own numbers
+            heads = map(dict(zip(nodes, range(len(nodes)))).__getitem__, heads)
+        indices = np.fromiter(heads, np.int32, int(indptr[-1]))
+        arrays = {
+            name: _values(G, neighbours, name, other) for name, other in (values or {}).items()
+        }
+        return cls(
+            nodes, indptr, indices, arrays,
+            directed=G.is_directed(), multigraph=G.is_multigraph(),
+        )  # fmt: skip
+
+    # -- what networkx asks a graph ---------------------------------------------------------------
+
+    def is_directed(self) -> bool:
+        return self.directed
+
+    def is_multigraph(self) -> bool:
+        return self.multigraph
+
+    def __len__(self) -> int:
+        return len(self.nodes)
+
+    def __iter__(self) -> Any:
+        return iter(self.nodes)
+
+    def __contains__(self, node: Any) -> bool:
+        try:
+            return node in self.number
+        except TypeError:  # not hashable
+            return False
+
+    def __repr__(self) -> str:
+        kind = "arcs" if self.directed else "entries"
+        return f"NodeGraph({len(self)} nodes, {self.indices.size} {kind})"
+
+    # -- in numbers -------------------------------------------------------------------------------
+
+    @functools.cached_property
+    def number(self) -> dict[Hashable, int]:
+        """The number of each node."""
+        return dict(zip(self.nodes, range(len(self.nodes))))
+
+    @functools.cached_property
+    def tails(self) -> np.ndarray:
+        """The node that each entry of `indices` is a neighbour of."""
+        return np.arange(len(self), dtype=np.int32).repeat(np.diff(self.indptr))
+
+    @functools.cached_property
+    def degrees(self) -> np.ndarray:
+        """How many neighbours each node has; of a directed graph, how many successors."""
+        return np.diff(self.indptr)
+
+    def value(self, name: Hashable) -> np.ndarray:
+        """The values of an edge attribute, in the order of `indices`."""
+        if name not in self.values:
+            raise ValueError(f"the graph was converted without its edge attribute {name!r}")
+        return self.values[name]
+
+    def without_loops(self) -> NodeGraph:
+        """The graph without edges from a node to itself."""
+        is_kept = self.tails != self.indices
+        if is_kept.all():
+            return self
+        indptr = np.concatenate([[0], is_kept.cumsum()])[self.indptr]
+        values = {name: array[is_kept] for name, array in self.values.items()}
+        return NodeGraph(
+            self.nodes, indptr, self.indices[is_kept], values,
+            directed=self.directed, multigraph=self.multigraph,
+        )  # fmt: skip
+
+    # -- two sides --------------------------------------------------------------------------------
+
+    @functools.cached_property
+    def components(self) -> np.ndarray:
+        """The component of each node, in the order of their first nodes, but with gaps."""
+        return self._copies.min(axis=0)
+
+    @functools.cached_property
+    def sides(self) -> np.ndarray:
+        """0 or 1 for each node, 0 for the first of each component.
+
+        Raises
+        ------
+        ValueError
+            If the graph is not bipartite; the message names an odd cycle.
+        """
+        cycle = self.odd_cycle()
+        if cycle is not None:
+            names = ", ".join(map(repr, cycle[:_NODES_NAMED]))
+            names += f", … ({len(cycle)} nodes)" if len(cycle) > _NODES_NAMED else ""
+            raise ValueError(f"the graph is not bipartite: it has the odd cycle {names}")
+        return (self._copies[0] > self._copies[1]).astype(np.int8)
+
+    def odd_cycle(self) -> list[Hashable] | None:
+        """The nodes of an odd cycle in their order around it, None if the graph is bipartite."""
+        start = first_true(self._copies[0] == self._copies[1])
+        if start is None:
+            return None
+        from scipy.sparse.csgraph import breadth_first_order
+
+        size = len(self)
+        _, before = breadth_first_order(self._double_cover(), start, directed=False)
+        path: list[int] = []
+        place: dict[int, int] = {}  # of a node on the path
+        copy = size + start
+        while True:
+            node = copy % size
+            if node not in place:
+                place[node] = len(path)
+                path.append(node)
+            elif (len(path) - place[node]) % 2:
+                return [self.nodes[v] for v in path[place[node] :]]
+            else:  # an even part of the walk, which goes back to where it was
+                for left in path[place[node] + 1 :]:
+                    del place[left]
+                del path[place[node] + 1 :]
+            copy = int(before[copy])
+
+    @functools.cached_property
+    def _copies(self) -> np.ndarray:
+        """The component of the double cover that each node's copies 0 and 1 are in."""
+        from scipy.sparse.csgraph import connected_components
+
+        # SciPy numbers components by their first vertex: by copies 0, as each has one.
+        _, labels = connected_components(self._double_cover(), directed=False)
+        return labels.reshape(2, -1)
+
+    def _double_cover(self) -> Any:
+        from gpumatch.interop.sparse import csr_of
+
+        size, entries = len(self), self.indices.size
+        indptr = np.concatenate([self.indptr, self.indptr[1:] + entries])
+        indices = np.concatenate([self.indices + np.int32(size), self.indices])
+        return csr_of(np.ones(2 * entries), indices, indptr, (2 * size, 2 * size))
+
+
+def _values(G: Any, neighbours: list[Any], name: Hashable, other: Any) -> np.ndarray:
+    """An attribute of all edges, in the order of the neighbours."""
+    if G.is_multigraph():
+        raise ValueError(
+            f"a multigraph may have several values of {name!r} for an edge: make a Graph of it, "
+            "with the one that counts"
+        )
+    edges = chain.from_iterable(those.values() for those in neighbours)
+    values = np.array([edge.get(name, other) for edge in edges])
+    if values.size == 0:
+        return values.astype(np.int64)
+    if values.dtype.kind not in "biuf":
+        try:
+            values = values.astype(np.float64)  # fractions, decimals, huge integers
+        except (TypeError, ValueError) as exc:
+            raise TypeError(f"weight {name!r} must be a number at every edge: {exc}") from None
+    return values
+
+
+def is_networkx(source: Any) -> bool:
+    """Whether `source` is a graph of networkx, or of its backend ``gpumatch``."""
+    return isinstance(source, NodeGraph) or is_instance(source, "networkx", "Graph")
+
+
+# -- rows and columns ------------------------------------------------------------------------------
 
 
 class LabelledEdges(NamedTuple):
@@ -15,58 +252,85 @@ class LabelledEdges(NamedTuple):
     cols: np.ndarray
     row_labels: list[Hashable]
     col_labels: list[Hashable]
+    weights: np.ndarray | None = None
 
 
-def labelled_edges(G: Any, row_nodes: Iterable[Hashable] | None) -> LabelledEdges:
+def labelled_edges(
+    G: Any, row_nodes: Iterable[Hashable] | None = None, weight: Hashable = None
+) -> LabelledEdges:
     """The edges of a networkx graph, its sides told apart as `BipartiteGraph.from_networkx` says.
+
+    Parameters
+    ----------
+    G : networkx.Graph or NodeGraph
+    row_nodes : iterable of nodes, optional
+    weight : edge attribute, optional
+        Whose values to give with the edges, 1 where it is missing.
 
     Raises
     ------
     ValueError
-        If an edge joins two rows or two columns, or the two sides cannot be told apart.
+        If an edge joins two rows or two columns, there is an odd cycle, or a row is no node.
     """
-    rows, cols = _sides(G, row_nodes)
-    number = {node: i for i, node in enumerate(rows)}
-    number.update((node, ~i) for i, node in enumerate(cols))  # columns count -1, -2, …
-    ends = np.array([(number[u], number[v]) for u, v in G.edges()], dtype=np.int64).reshape(-1, 2)
-    ends = np.sort(ends, axis=1)  # column first
-    one_side = (ends[:, 0] < 0) == (ends[:, 1] < 0)
-    if one_side.any():
-        u, v = list(G.edges())[int(one_side.argmax())]
+    graph = NodeGraph.of(G, {} if weight is None else {weight: 1})
+    rows, is_col = _sides(G, graph, row_nodes)
+    cols = is_col.nonzero()[0]
+    tails, heads = graph.tails, graph.indices
+    stray = first_true(is_col[tails] == is_col[heads])
+    if stray is not None:
+        u, v = graph.nodes[tails[stray]], graph.nodes[heads[stray]]
         raise ValueError(f"the graph is not bipartite: edge ({u!r}, {v!r}) stays on one side")
-    return LabelledEdges(ends[:, 1], ~ends[:, 0], rows, cols)
+    from_col = is_col[tails]
+    weights = None if weight is None else graph.value(weight)
+    if graph.directed:
+        tails, heads = np.where(from_col, heads, tails), np.where(from_col, tails, heads)
+    else:  # each edge is there from both ends
+        tails, heads = tails[~from_col], heads[~from_col]
+        weights = None if weights is None else weights[~from_col]
+    place = np.empty(len(graph), np.int32)
+    place[rows], place[cols] = np.arange(rows.size), np.arange(cols.size)
+    row_labels, col_labels = ([graph.nodes[v] for v in side.tolist()] for side in (rows, cols))
+    return LabelledEdges(place[tails], place[heads], row_labels, col_labels, weights)
 
 
 def networkx_graph(edges: LabelledEdges) -> Any:
     """The networkx graph of these edges: what `labelled_edges` reads them and their order from."""
     import networkx as nx
 
-    rows, cols, row_labels, col_labels = edges
     G = nx.Graph()
-    G.add_nodes_from(row_labels, bipartite=0)
-    G.add_nodes_from(col_labels, bipartite=1)
-    G.add_edges_from((row_labels[r], col_labels[c]) for r, c in zip(rows.tolist(), cols.tolist()))
+    G.add_nodes_from(edges.row_labels, bipartite=0)
+    G.add_nodes_from(edges.col_labels, bipartite=1)
+    ends = zip(edges.rows.tolist(), edges.cols.tolist())
+    G.add_edges_from((edges.row_labels[r], edges.col_labels[c]) for r, c in ends)
     return G
 
 
-def _sides(G: Any, row_nodes: Iterable[Hashable] | None) -> tuple[list[Hashable], list[Hashable]]:
-    if row_nodes is None:
-        side = G.nodes(data="bipartite")
-        if all(mark in (0, 1) for _, mark in side):
-            return [n for n, mark in side if mark == 0], [n for n, mark in side if mark == 1]
-        import networkx as nx
+def _sides(
+    G: Any, graph: NodeGraph, row_nodes: Iterable[Hashable] | None
+) -> tuple[np.ndarray, np.ndarray]:
+    """The numbers of the rows, in their order, and for each node whether it is a column."""
+    if row_nodes is not None:
+        distinct = list(dict.fromkeys(row_nodes))
+        missing = [node for node in distinct if node not in graph]
+        if missing:
+            raise ValueError(f"row_nodes: {missing[0]!r} is not a node of the graph")
+        rows = np.array([graph.number[node] for node in distinct], dtype=np.int64)
+        is_col = np.ones(len(graph), bool)
+        is_col[rows] = False
+        return rows, is_col
+    side = _marked_sides(G, graph)
+    return (side == 0).nonzero()[0], side == 1
 
-        try:
-            row_nodes = nx.bipartite.sets(G)[0]
-        except nx.NetworkXException as exc:
-            raise ValueError(
-                f"the sides of the networkx graph can't be told apart ({exc}): give its nodes the "
-                "attribute bipartite=0 or 1, or use BipartiteGraph.from_networkx(G, row_nodes)"
-            ) from exc
-        row_nodes = [node for node in G if node in row_nodes]
-    rows = list(dict.fromkeys(row_nodes))
-    known = set(rows)
-    missing = known.difference(G)
-    if missing:
-        raise ValueError(f"row_nodes: {next(iter(missing))!r} is not a node of the graph")
-    return rows, [node for node in G if node not in known]
+
+def _marked_sides(G: Any, graph: NodeGraph) -> np.ndarray:
+    """Each node's side: its attribute ``bipartite``, or what the first in its component asks."""
+    if isinstance(G, NodeGraph):
+        return graph.sides
+    marks = [mark for _, mark in G.nodes(data="bipartite")]
+    side = np.array([mark if mark in (0, 1) else -1 for mark in marks], dtype=np.int8)
+    is_marked = side >= 0
+    if is_marked.all():
+        return side
+    turned = np.zeros(2 * len(graph), np.int8)
+    turned[graph.components[is_marked][::-1]] = (side ^ graph.sides)[is_marked][::-1]
+    return np.where(is_marked, side, graph.sides ^ turned[graph.components])

@@ -1,0 +1,421 @@
+"""The backend against networkx itself: its own tests, its results, its exceptions, its cache.
+
+networkx finds backends among the installed distributions. So that these tests see this tree's
+whatever is installed, `dispatching` puts the entry points of pyproject.toml on the path.
+"""
+
+from __future__ import annotations
+
+import inspect
+import itertools
+import json
+import os
+import subprocess
+import sys
+import tomllib
+import tracemalloc
+from fractions import Fraction
+from pathlib import Path
+
+import networkx as nx
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from networkx.algorithms import bipartite
+
+from _gpumatch_networkx import get_info
+from gpumatch.interop import networkx_backend as backend
+from gpumatch.interop.networkx import NodeGraph
+
+ROOT = Path(__file__).parents[2]
+PEERS = {
+    name: getattr(bipartite, name, None) or getattr(nx, name)
+    for name in backend.FUNCTIONS
+    if name != "bipartite_min_edge_cover"
+} | {"bipartite_min_edge_cover": bipartite.min_edge_cover, "min_edge_cover": nx.min_edge_cover}
+
+# -- with networkx's own dispatch ------------------------------------------------------------------
+
+
+@pytest.fixture
+def dispatching(tmp_path):
+    """Run a command of Python where networkx finds the backend of this tree."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    info = tmp_path / f"gpumatch-{project['version']}.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(f"Name: gpumatch\nVersion: {project['version']}\n")
+    lines = []
+    for group, points in project["entry-points"].items():
+        lines += [f"[{group}]", *(f"{name} = {value}" for name, value in points.items())]
+    (info / "entry_points.txt").write_text("\n".join(lines) + "\n")
+
+    def run(*arguments, **environment):
+        env = {**os.environ, **environment, "PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}"}
+        command = [sys.executable, *arguments]
+        done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=env)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    return run
+
+
+COUNTING = """
+import collections, json
+from gpumatch.interop import networkx_backend as backend
+
+CALLS = collections.Counter()
+
+def counted(name, function):
+    def call(*args, **kwargs):
+        CALLS[name] += 1
+        return function(*args, **kwargs)
+    return call
+
+for name, function in backend.FUNCTIONS.items():
+    setattr(backend, name, counted(name, function))
+
+def pytest_sessionfinish():
+    with open("calls.json", "w") as file:
+        json.dump(CALLS, file)
+"""
+SUITES = [
+    "networkx.algorithms.bipartite.tests.test_matching",
+    "networkx.algorithms.tests.test_matching",
+    "networkx.algorithms.tests.test_covering",
+    "networkx.algorithms.bipartite.tests.test_covering",
+    "networkx.algorithms.bipartite.tests.test_basic",
+]
+
+
+@pytest.mark.parametrize("fallback", ["", "True"])
+def test_the_tests_of_networkx_pass(dispatching, tmp_path, fallback):
+    """Every function is really dispatched; without fallback, the others are expected to fail."""
+    (tmp_path / "counting.py").write_text(COUNTING)
+    (tmp_path / "pytest.ini").write_text("[pytest]\n")
+    said = dispatching(
+        *("-m", "pytest", "-q", "-rx", "-p", "counting", "-p", "no:cacheprovider"),
+        *("-p", "no:xdist", "--pyargs", *SUITES),
+        NETWORKX_TEST_BACKEND="gpumatch",
+        NETWORKX_FALLBACK_TO_NX=fallback,
+    )
+    calls = json.loads((tmp_path / "calls.json").read_text())
+    assert set(calls) == set(backend.FUNCTIONS)
+    expected_to_fail = [line for line in said.splitlines() if line.startswith("XFAIL")]
+    assert bool(expected_to_fail) is not bool(fallback)
+    left_out = ("not implemented by gpumatch", "with the given arguments")
+    assert all(line.endswith(left_out) for line in expected_to_fail), said
+    of_ours = [line for line in expected_to_fail if any(f"'{n}'" in line for n in calls)]
+    assert all("given arguments" in line for line in of_ours)
+
+
+def test_importing_networkx_imports_nothing_of_ours(dispatching):
+    said = dispatching("-c", "import networkx, sys; print(*sys.modules)").split()
+    assert "_gpumatch_networkx" in said
+    assert not [name for name in said if name.split(".")[0] in ("gpumatch", "numba", "scipy")]
+
+
+CACHE = """
+import networkx as nx
+from gpumatch.interop.networkx import NodeGraph
+
+made, of = [], NodeGraph.of.__func__
+NodeGraph.of = classmethod(lambda cls, G, values=None: made.append(G) or of(cls, G, values))
+nx.config.warnings_to_ignore.add("cache")
+
+def conversions(function, *args, **kwargs):
+    made.clear()
+    function(*args, **kwargs)
+    return sum(not isinstance(G, NodeGraph) for G in made)
+
+G = nx.complete_bipartite_graph(40, 40)
+match = nx.bipartite.hopcroft_karp_matching
+print(conversions(match, G, backend="gpumatch"))  # once
+print(conversions(match, G, backend="gpumatch"))  # kept
+print(conversions(nx.bipartite.minimum_weight_full_matching, G, backend="gpumatch"))  # weights
+print(conversions(match, G, backend="gpumatch"))  # those have the edges, too
+G.add_edge(0, 80)
+print(conversions(match, G, range(40), backend="gpumatch"))  # changed
+nx.config.backend_priority.algos = ["gpumatch"]
+print(conversions(nx.is_matching, G, {(0, 80)}))  # converted already
+print(conversions(nx.is_matching, G.copy(), {(0, 80)}))  # left to networkx
+print(conversions(match, nx.complete_bipartite_graph(40, 40)))
+print(conversions(match, nx.complete_bipartite_graph(4, 4)))  # left to networkx
+"""
+
+
+def test_a_graph_is_converted_once_until_it_is_changed(dispatching):
+    assert dispatching("-c", CACHE).split() == ["1", "0", "1", "0", "1", "0", "0", "1", "0"]
+
+
+# -- what networkx reads ---------------------------------------------------------------------------
+
+
+def test_the_information_names_the_functions_there_are():
+    info = get_info()
+    assert set(info["functions"]) == set(backend.FUNCTIONS)
+    assert info["backend_name"] == NodeGraph.__networkx_backend__
+
+
+@pytest.mark.parametrize("name", backend.FUNCTIONS)
+def test_signatures_are_those_of_networkx(name):
+    of_networkx = inspect.signature(PEERS[name].orig_func).parameters.values()
+    ours = inspect.signature(backend.FUNCTIONS[name]).parameters.values()
+    assert [(p.name, p.default) for p in ours] == [(p.name, p.default) for p in of_networkx]
+
+
+ODD = nx.cycle_graph(5)
+REFUSED = [
+    ("hopcroft_karp_matching", (nx.DiGraph([(0, 1)]),), "directed"),
+    ("sets", (nx.DiGraph([(0, 1)]),), "directed"),
+    ("minimum_weight_full_matching", (nx.MultiGraph([(0, 1)]),), "several weights"),
+    ("max_weight_matching", (ODD,), "odd cycle of 5 nodes: "),
+    ("min_edge_cover", (ODD,), "odd cycle"),
+    ("min_edge_cover", (nx.path_graph(4), nx.max_weight_matching), "matching_algorithm"),
+    ("bipartite_min_edge_cover", (nx.path_graph(4), lambda G: {}), "matching_algorithm"),
+]
+
+
+@pytest.mark.parametrize(("name", "args", "why"), REFUSED)
+def test_what_it_cannot_do_it_says(name, args, why):
+    said = backend.can_run(name, args, {})
+    assert isinstance(said, str)
+    assert why in said
+
+
+@pytest.mark.parametrize("name", backend.FUNCTIONS)
+def test_it_can_run_on_a_bipartite_graph(name):
+    more = {"matching": {}, "cover": set(), "nodes": {0}}
+    wanted = inspect.signature(backend.FUNCTIONS[name]).parameters
+    kwargs = {key: value for key, value in more.items() if key in wanted}
+    G = nx.path_graph(4)
+    G.add_edge(3, 3)  # a loop is in no matching
+    assert backend.can_run(name, (), {"G": G, **kwargs}) is True
+
+
+def test_small_graphs_and_quick_checks_are_left_to_networkx():
+    small, large = nx.path_graph(9), nx.path_graph(2000)
+    assert "small" in backend.should_run("hopcroft_karp_matching", (small,), {})
+    assert backend.should_run("hopcroft_karp_matching", (large,), {}) is True
+    assert "done before" in backend.should_run("is_matching", (large, set()), {})
+
+
+# -- results ---------------------------------------------------------------------------------------
+
+
+@st.composite
+def bipartite_graphs(draw, connected=False):
+    """Graphs with nodes of several types in any order, isolated ones and weights among them."""
+    nrows, ncols = draw(st.integers(1, 6)), draw(st.integers(1, 6))
+    rows, cols = [("r", i) for i in range(nrows)], [f"c{j}" for j in range(ncols)]
+    G = nx.Graph()
+    G.add_nodes_from(draw(st.permutations(rows + cols)))
+    pairs = draw(st.lists(st.tuples(st.sampled_from(rows), st.sampled_from(cols)), max_size=20))
+    if connected:
+        pairs += [(rows[0], col) for col in cols] + [(row, cols[0]) for row in rows]
+    for ends in pairs:
+        G.add_edge(*draw(st.permutations(ends)))
+        if draw(st.booleans()):
+            G.edges[ends]["weight"] = draw(st.integers(-9, 9))
+    return G, rows
+
+
+def converted(G, weight=None):
+    return backend.convert_from_nx(G, edge_attrs=weight and {weight: 1})
+
+
+def outcome(function, *args, **kwargs):
+    """The result, or the type of the exception."""
+    try:
+        return function(*args, **kwargs)
+    except Exception as exc:
+        return type(exc)
+
+
+def weight_of(G, pairs):
+    return sum(G.edges[pair].get("weight", 1) for pair in pairs)
+
+
+@given(bipartite_graphs())
+def test_matchings_and_vertex_covers_are_as_large(case):
+    G, rows = case
+    matching = backend.hopcroft_karp_matching(converted(G), rows)
+    peer = bipartite.hopcroft_karp_matching(G, rows)
+    assert type(matching) is dict
+    assert len(matching) == len(peer)
+    assert nx.is_matching(G, matching)
+    assert all(matching[mate] == node for node, mate in matching.items())
+    assert len(backend.eppstein_matching(converted(G), rows)) == len(peer)
+    for given_matching in (matching, peer, dict(list(peer.items())[:1]), {}):
+        cover = backend.to_vertex_cover(converted(G), given_matching, rows)
+        assert type(cover) is set
+        assert 2 * len(cover) == len(peer)
+        assert all(u in cover or v in cover for u, v in G.edges)
+
+
+@given(bipartite_graphs())
+def test_weighted_matchings_weigh_as_much(case):
+    G, rows = case
+    graph = converted(G, "weight")
+    for ours, peer in [
+        (backend.max_weight_matching(graph), nx.max_weight_matching(G)),
+        (backend.max_weight_matching(graph, True), nx.max_weight_matching(G, True)),
+        (backend.min_weight_matching(graph), nx.min_weight_matching(G)),
+    ]:
+        assert type(ours) is set
+        assert nx.is_matching(G, ours)
+        assert weight_of(G, ours) == weight_of(G, peer)
+    assert len(backend.max_weight_matching(graph, True)) == len(nx.max_weight_matching(G, True))
+    assert len(backend.max_weight_matching(converted(G), weight=None)) == len(
+        nx.max_weight_matching(G, weight=None)
+    )
+    ours = outcome(backend.minimum_weight_full_matching, graph, rows)
+    peer = outcome(bipartite.minimum_weight_full_matching, G, rows)
+    if isinstance(peer, dict):
+        assert weight_of(G, ours.items()) == weight_of(G, peer.items())
+        assert set(ours) >= set(min(rows, [*set(G) - set(rows)], key=len))
+    else:
+        assert issubclass(ours, peer)
+
+
+@given(bipartite_graphs())
+def test_edge_covers_are_as_large(case):
+    G, _ = case
+    ours, peer = outcome(backend.min_edge_cover, converted(G)), outcome(nx.min_edge_cover, G)
+    if isinstance(peer, set):
+        assert nx.is_edge_cover(G, ours)
+        assert len(ours) == len(peer)
+        assert ours <= {*G.edges, *((v, u) for u, v in G.edges)}
+    else:
+        assert ours is peer
+    ours = outcome(backend.bipartite_min_edge_cover, converted(G))
+    peer = outcome(bipartite.min_edge_cover, G)
+    if isinstance(peer, set):
+        assert {(v, u) for u, v in ours} == ours
+        assert nx.is_edge_cover(G, ours)
+        assert len(ours) == len(peer)
+    else:
+        assert ours is peer
+
+
+@st.composite
+def any_graphs(draw):
+    """Graphs of at most 7 nodes, directed or not, odd cycles and loops among them."""
+    G = draw(st.sampled_from([nx.Graph, nx.Graph, nx.DiGraph, nx.MultiGraph]))()
+    G.add_nodes_from(draw(st.permutations(range(draw(st.integers(1, 7))))))
+    nodes = st.sampled_from(list(G))
+    G.add_edges_from(draw(st.lists(st.tuples(nodes, nodes), max_size=12)))
+    return G
+
+
+@given(any_graphs(), st.data())
+def test_checks_say_what_networkx_says(G, data):
+    node = st.integers(-1, len(G))
+    pairs = st.one_of(st.sampled_from([*G.edges()] or [(0, 0)]), st.tuples(node, node))
+    edges = data.draw(st.lists(st.one_of(pairs, pairs, pairs, st.tuples(node)), max_size=4))
+    for matching in (edges, dict(edge for edge in edges if len(edge) == 2)):
+        for name in ("is_matching", "is_maximal_matching", "is_perfect_matching"):
+            ours = outcome(backend.FUNCTIONS[name], converted(G), matching)
+            peer = outcome(PEERS[name], G, matching)
+            assert ours is peer or (G.is_multigraph() and peer is ValueError), name  # unpacks keys
+    if not G.is_directed():
+        assert backend.is_edge_cover(converted(G), edges) is nx.is_edge_cover(G, edges)
+    if type(G) is nx.Graph:
+        assert backend.maximal_matching(converted(G)) == nx.maximal_matching(G)
+
+
+@given(any_graphs(), st.data())
+def test_sides_are_those_of_networkx(G, data):
+    assert backend.is_bipartite(converted(G)) is bipartite.is_bipartite(G)
+    if G.is_directed():
+        return
+    assert outcome(backend.color, converted(G)) == outcome(bipartite.color, G)
+    assert outcome(backend.sets, converted(G)) == outcome(bipartite.sets, G)
+    nodes = data.draw(st.lists(st.integers(-1, 7), max_size=7))
+    ours = outcome(backend.is_bipartite_node_set, converted(G), nodes)
+    peer = outcome(bipartite.is_bipartite_node_set, G, nodes)
+    if bipartite.is_bipartite(G):
+        assert ours is peer
+    else:  # networkx may have seen another component first
+        assert ours in (peer, nx.NetworkXError)
+
+
+@given(any_graphs())
+def test_an_odd_cycle_is_one(G):
+    cycle = converted(G).odd_cycle()
+    if cycle is None:
+        assert bipartite.is_bipartite(G)
+        return
+    assert len(cycle) % 2 == 1
+    assert len(set(cycle)) == len(cycle)
+    U = G.to_undirected()
+    assert all(U.has_edge(u, v) for u, v in itertools.pairwise([*cycle, cycle[0]]))
+
+
+def test_empty_graphs():
+    empty = converted(nx.Graph())
+    assert backend.max_weight_matching(converted(nx.Graph(), "weight")) == set()
+    assert backend.min_edge_cover(empty) == backend.bipartite_min_edge_cover(empty) == set()
+    assert backend.color(empty) == {}
+    assert backend.hopcroft_karp_matching(empty, []) == {}
+    with pytest.raises(nx.NetworkXPointlessConcept):
+        backend.hopcroft_karp_matching(empty)
+
+
+ERRORS = [
+    ("hopcroft_karp_matching", (nx.Graph([(0, 1), (2, 3)]),), nx.AmbiguousSolution, "Disconn"),
+    ("hopcroft_karp_matching", (ODD,), nx.NetworkXError, "odd cycle of 5 nodes: "),
+    ("hopcroft_karp_matching", (nx.path_graph(3), [0, 7]), KeyError, "7"),
+    ("hopcroft_karp_matching", (nx.path_graph(3), [0, 1]), nx.NetworkXError, "one side"),
+    ("to_vertex_cover", (nx.path_graph(4), {0: 3, 3: 0}), nx.NetworkXError, "no edge"),
+    ("minimum_weight_full_matching", (nx.star_graph(2), [1, 2], None), None, ""),
+    ("minimum_weight_full_matching", (nx.path_graph(3), [1], "w"), ValueError, "without .* 'w'"),
+]
+
+
+@pytest.mark.parametrize(("name", "args", "error", "says"), ERRORS)
+def test_errors(name, args, error, says):
+    G, *others = args
+    if error is None:
+        assert len(backend.FUNCTIONS[name](converted(G), *others)) == 2
+        return
+    with pytest.raises(error, match=says):
+        backend.FUNCTIONS[name](converted(G), *others)
+
+
+def test_weights_of_every_numeric_kind():
+    for weights in ([0.5, 2], [Fraction(1, 2), 2], [2**70, 2**71], [True, 2], [np.float32(1), 2]):
+        G = nx.Graph()
+        G.add_weighted_edges_from([("a", "x", weights[0]), ("a", "y", weights[1])])
+        ours = backend.minimum_weight_full_matching(converted(G, "weight"), ["a"])
+        assert ours == {"a": "x", "x": "a"}
+    G.edges["a", "x"]["weight"] = "heavy"
+    with pytest.raises(TypeError, match="'weight' must be a number"):
+        converted(G, "weight")
+
+
+@given(any_graphs())
+def test_a_graph_comes_back(G):
+    if G.is_multigraph():
+        return
+    nx.set_edge_attributes(G, {edge: i for i, edge in enumerate(G.edges)}, "weight")
+    again = backend.convert_to_nx(converted(G, "weight"))
+    assert nx.utils.graphs_equal(again, G)
+    assert backend.convert_to_nx({1: 2}) == {1: 2}
+
+
+def test_a_sparse_full_matching_makes_no_dense_matrix():
+    n = 10_000  # 800 MB as a matrix of float64
+    rng = np.random.default_rng(1)
+    G = nx.Graph()
+    G.add_weighted_edges_from((i, n + i, 50) for i in range(n))
+    ends = rng.integers(n, size=(2 * n, 2)).tolist()
+    weights = rng.integers(100, size=2 * n).tolist()
+    G.add_weighted_edges_from((u, n + v, w) for (u, v), w in zip(ends, weights) if u != v)
+    tracemalloc.start()
+    matching = backend.minimum_weight_full_matching(converted(G, "weight"), range(n))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 50e6
+    assert len(matching) == 2 * n
+    assert weight_of(G, ((v, matching[v]) for v in range(n))) <= 50 * n
