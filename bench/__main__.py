@@ -6,6 +6,7 @@ python -m bench dense --out dense.json            SciPy's name for dense assignm
 python -m bench matching --out matching.json      the GPU's engine against everything else
 python -m bench tiny --out tiny.json              a call with little to match
 python -m bench assignment --out assignment.json  the GPU's engine for assignment, on all costs
+python -m bench sparse-assignment --out sparse.json  sparse costs on the CPU against its rivals
 python -m bench date2016 --out date.json          the Hungarian variants, RAFT, SciPy, lapx
 python -m bench roverso2010 --out roverso.json    the forms of Deep Greedy Switching
 python -m bench vasconcelos2009 --out auction.json  auctions between frames of moving points
@@ -37,6 +38,7 @@ from bench import (
     machine,
     matching,
     roverso2010,
+    sparse_assignment,
     tiny,
     vasconcelos2009,
 )
@@ -46,9 +48,9 @@ from bench.solvers import Raft, SolverPeer
 from gpumatch.devices import why_no_cuda
 
 SUITES = {
-    suite.__name__.removeprefix("bench."): suite
+    suite.__name__.removeprefix("bench.").replace("_", "-"): suite
     for suite in (
-        *(deveci2013, cpu, dense, matching, tiny, assignment),
+        *(deveci2013, cpu, dense, matching, tiny, assignment, sparse_assignment),
         *(date2016, roverso2010, vasconcelos2009),
     )
 }
