@@ -51,11 +51,11 @@ __all__ = ["run"]
 
 BUDGET = 2**22
 """Entries looked at between two returns to Python: a tenth of a second."""
-TRIAL = 24
+TRIAL = 4
 """Times the entries that the trial's paths may read, and may be expected to by its first ones."""
 LEFT_OVER = 1 / 40
 """The share of the rows that may be left to the trial's paths."""
-SMALL = 2**14
+SMALL = 2**11
 """Entries up to which paths are always tried: an auction has a millisecond of overhead."""
 STEP = 1 / 4
 """The share of the entries that the trial reads before it is asked."""
