@@ -36,10 +36,12 @@ def test_there_are_enough_instances_of_many_families():
 
 def test_the_best_rival_counts_by_its_turns_with_ours():
     one = graph(engine=1.0, spral=(6.0, 2.0), scipy=4.0)
+    one["results"]["spral"]["work"] = [5.0, 4.0, 9.0]
     text = reported(0.05, a=one, b=graph(engine=0.001, scipy=0.002))
-    assert "| a | 9 | 30 | full | 1e+03 | 6e+03 | 4e+03 | 3 |" in text
+    assert "| a | 9 | 30 | full | 1e+03 | 6e+03 | 4e+03 | 3 | 5 |" in text
     assert "it takes 3 times as long as the engine (geometric mean, 1 problems)" in text
     assert "3 times at least, on a." in text
+    assert "it takes 5 times as long as the engine of processor time" in text
     assert "times as long" not in reported(5.0, a=one)
 
 
@@ -72,7 +74,7 @@ def test_the_engine_s_answer_is_checked(monkeypatch):
 def test_a_rival_runs_in_turns():
     rival = InTurns("rival", lambda given: lambda: (50, 1.5), Engine("engine", 1))
     found = rival.measure(problem(), Limits(repeats=3, budget=math.inf))
-    assert len(found["ours"]) == len(found["seconds"]) == 3
+    assert len(found["ours"]) == len(found["seconds"]) == len(found["work"]) == 3
     assert (found["size"], found["reached"]) == (50, 1.5)
 
 
