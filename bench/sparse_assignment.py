@@ -3,10 +3,12 @@
 What is timed is the whole call of ours, from a SciPy matrix to the assignment, and of a rival its
 solver alone, from the arrays that it wants. OR-tools and SPRAL are called in turns with ours, and
 both are kept, because processors change their pace from second to second. So is the processor time
-of both, in all threads: on a machine that others share, it tells more than the clock. OR-tools takes square
-problems of integers; other costs are scaled to as large ones as it can take. SPRAL takes
-the product of exp(-cost), scaled into what a double can hold, and gives some largest matching if
-none is full. Both may miss the optimum by that rounding, so their totals are kept as "reached".
+of both, in all threads: on a machine that others share, it tells more than the clock.
+
+OR-tools takes square problems of integers; other costs are scaled to as large ones as it can take.
+SPRAL takes the product of exp(-cost), scaled into what a double can hold, and gives some largest
+matching if none is full. Both may miss the optimum by that rounding, so their totals are kept as
+"reached".
 
 OR-tools is the wheel `ortools`. SPRAL is that of `cmeel-spral`, called by its C interface; the
 environment variable SPRAL names its library, libspral.so. (It needs Debian's libopenblas0,
