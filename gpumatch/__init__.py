@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     import gpumatch.io as io
     import gpumatch.linalg as linalg
     import gpumatch.optimize as optimize
+    import gpumatch.plot as plot
     from gpumatch.assignment import Assignment, BottleneckAssignment, InfeasibleError, assign
     from gpumatch.bipartite import BipartiteGraph
     from gpumatch.certificates import Certificate, CertificateError, verify
@@ -39,6 +40,7 @@ __all__ = [
     "linalg",
     "maximum_matching",
     "optimize",
+    "plot",
     "verify",
 ]
 
@@ -57,7 +59,7 @@ _HOME = {
     "maximum_matching": "matching",
     "verify": "certificates",
 }
-_MODULES = ("csgraph", "io", "linalg", "optimize")
+_MODULES = ("csgraph", "io", "linalg", "optimize", "plot")
 
 
 def __getattr__(name: str) -> Any:

@@ -42,6 +42,7 @@ def test_import_gpumatch_imports_nothing_else():
         ("csgraph", set()),
         ("linalg", set()),
         ("maximum_matching", set()),
+        ("plot", set()),
         ("verify", set()),
         ("io", {"scipy"}),
     ],

@@ -32,7 +32,7 @@ FLOORS = [
     {"cardinality"},
     {"bottleneck"},
     {"assignment", "matching"},
-    {"csgraph", "interop.networkx_backend", "linalg", "optimize"},
+    {"csgraph", "interop.networkx_backend", "linalg", "optimize", "plot"},
     {""},  # gpumatch itself: the public names
     {"cli"},
     {"__main__"},

@@ -1,4 +1,4 @@
-"""The command line: ``gpumatch match``, ``gpumatch assign``, ``algorithms``, ``info``.
+"""The command line: ``match``, ``assign``, ``dmperm``, ``scale``, ``algorithms``, ``info``.
 
 Exit codes: 0 the result is proven maximum or optimal; 2 bad input or usage, and costs that allow no
 full assignment; 3 not proven, because the time was up or the algorithm is a heuristic; 130 on
@@ -27,6 +27,20 @@ Of ``assign``, if they differ from those of ``match``:
     gap                              how far that may be from the optimum; null if nothing is known
     seconds                          by part: read, costs, search and its own, certificate
 
+Of ``dmperm``, if they differ from those of ``match``:
+
+    parts                            underdetermined, well_determined, overdetermined: each with the
+                                     numbers of its rows and of its columns
+    blocks, largest_block            of the well-determined part: how many, and rows of the largest
+    seconds                          by part: read, search, certificate, plot
+    plot                             the picture written, or null
+
+Of ``scale``, if they differ from those of ``match``:
+
+    log_product                      sum of the logarithms of the matched entries' magnitudes
+    row_log_scale, col_log_scale     [least, greatest] logarithm of the factors
+    seconds                          by part: read, search
+
 Of ``algorithms``: a list of {name, problem, backends, exact, reference, options}. Of ``info``:
 {versions, python, platform, threads, devices: [{name, memory_bytes, free_bytes}], cuda_off}, where
 ``cuda_off`` says why no GPU can be used, or is null.
@@ -40,7 +54,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from gpumatch.cli import assign, listings, match
+from gpumatch.cli import assign, linalg, listings, match
 from gpumatch.cli.running import BAD_INPUT, INTERRUPTED, UNREAD
 
 __all__ = ["main"]
@@ -81,7 +95,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action=_Version, nargs=0, help="print the version and stop")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
-    for module in (match, assign, listings):
+    for module in (match, assign, linalg, listings):
         module.add_to(commands)
     return parser
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import functools
-import os
 from typing import TYPE_CHECKING, Any
 
 from gpumatch.cli import running
@@ -22,8 +21,7 @@ def add_to(commands: Any) -> None:
     description = text.capitalize() + "."
     match = commands.add_parser("match", help=text, description=description, allow_abbrev=False)
     add = match.add_argument
-    text = "a matrix (.mtx, .npz, ...), a list of edges (.txt, .csv), or a SuiteSparse matrix"
-    add("source", metavar="FILE|Group/Name", help=text)
+    running.add_matrix(match)
     add("--init", default="auto", help="auto, cheap, karp-sipser, min-degree or none: the start")
     running.add_own_options(match, "matching")
     running.add_run_options(match, "a matching")
@@ -34,35 +32,16 @@ def _match(options: argparse.Namespace) -> int:
     import gpumatch
     from gpumatch.control import Control
 
-    running.refuse_to_overwrite(_file(options.source), options.output)
+    running.refuse_to_overwrite(running.file_of(options.source), options.output)
     clock = Control()
     with clock.part("read"):
-        matrix = _read(options.source)
+        matrix = running.read_matrix(options.source)
     solve = functools.partial(gpumatch.maximum_matching, matrix)
     wish = {"init": options.init}
     matching = running.run(solve, options, matrix.shape, wish, option_names("matching"))
     report = _report(options, matrix, matching, clock)
     running.tell(report, _lines(report), as_json=options.json)
     return running.PROVEN if matching.proven else running.NOT_PROVEN
-
-
-def _read(source: str) -> csr_array:
-    """The matrix in a file, or else of that name in the SuiteSparse collection."""
-    from gpumatch import io
-
-    return io.suitesparse(source) if _is_of_the_collection(source) else io.read(source)
-
-
-def _file(source: str) -> str | os.PathLike[str] | None:
-    """The file that is read, None where it is still to be downloaded."""
-    from gpumatch.io import collection
-
-    return collection.found(source) if _is_of_the_collection(source) else source
-
-
-def _is_of_the_collection(source: str) -> bool:
-    is_name = source.count("/") == 1 and not os.path.splitext(source)[1]
-    return is_name and not os.path.exists(source)
 
 
 def _report(

@@ -1,4 +1,4 @@
-"""What `match` and `assign` share: options of a run, the file written, the report."""
+"""What the commands share: the matrix read, options of a run, the file written, the report."""
 
 from __future__ import annotations
 
@@ -12,12 +12,39 @@ from typing import TYPE_CHECKING, Any
 from gpumatch.registry import algorithms, option_names
 
 if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
     from gpumatch.assignment import Assignment
     from gpumatch.control import Control
     from gpumatch.matching import Matching
 
 PROVEN, BAD_INPUT, NOT_PROVEN, INTERRUPTED, UNREAD = 0, 2, 3, 130, 141
-_STEPS = ("read", "graph", "costs", "transfer", "start", "search", "certificate")
+_STEPS = ("read", "graph", "costs", "transfer", "start", "search", "certificate", "plot")
+
+
+def add_matrix(command: argparse.ArgumentParser) -> None:
+    """The argument that names a matrix."""
+    text = "a matrix (.mtx, .npz, ...), a list of edges (.txt, .csv), or a SuiteSparse matrix"
+    command.add_argument("source", metavar="FILE|Group/Name", help=text)
+
+
+def read_matrix(source: str) -> csr_array:
+    """The matrix in a file, or else of that name in the SuiteSparse collection."""
+    from gpumatch import io
+
+    return io.suitesparse(source) if _is_of_the_collection(source) else io.read(source)
+
+
+def file_of(source: str) -> str | os.PathLike[str] | None:
+    """The file that is read, None where it is still to be downloaded."""
+    from gpumatch.io import collection
+
+    return collection.found(source) if _is_of_the_collection(source) else source
+
+
+def _is_of_the_collection(source: str) -> bool:
+    is_name = source.count("/") == 1 and not os.path.splitext(source)[1]
+    return is_name and not os.path.exists(source)
 
 
 def add_run_options(command: argparse.ArgumentParser, what: str) -> None:

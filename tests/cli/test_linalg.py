@@ -1,0 +1,105 @@
+"""``gpumatch dmperm`` and ``gpumatch scale``: what they print, write and exit with."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import gpumatch as gm
+from gpumatch import cli
+from tests.cli.outcomes import MATRIX, assert_rejected
+
+WEST = str(Path(__file__).parents[2] / "datasets" / "west0067.mtx.gz")
+COMMON = {"source", "rows", "columns", "entries", "structural_rank", "seconds", "output"}
+
+
+def lines_of(out):
+    lines = (line.split("  ", 1) for line in out.splitlines() if not line.startswith("  "))
+    return {key: value.strip() for key, value in lines}
+
+
+def test_dmperm_says_what_was_found_and_proven(gpumatch_cli, file):
+    code, out, err = gpumatch_cli("dmperm", file)
+    found = lines_of(out)
+    assert (code, err) == (0, "")
+    assert found["matrix"] == "3 rows, 4 columns, 4 entries"
+    assert found["structural rank"] == "2"
+    assert found["underdetermined"] == "0 rows, 2 columns"
+    assert found["well-determined"] == "1 rows, 1 columns"
+    assert found["overdetermined"] == "2 rows, 1 columns"
+    assert found["blocks"] == "1, the largest of 1 rows"
+    assert found["certificate"] == "finest, checked on 4 entries"
+    for part in ("read", "search", "certificate"):
+        assert f"\n  {part} " in out
+
+
+def test_json_of_dmperm(gpumatch_cli):
+    code, out, _ = gpumatch_cli("dmperm", WEST, "--json", "--threads", 1)
+    report = json.loads(out)
+    assert code == 0
+    assert set(report) == COMMON | {"parts", "blocks", "largest_block", "certificate", "plot"}
+    assert all(key in cli.__doc__ for key in report)
+    assert (report["structural_rank"], report["blocks"], report["largest_block"]) == (67, 2, 66)
+    assert report["parts"]["well_determined"] == {"rows": 67, "columns": 67}
+    assert report["certificate"] == {"size": 67, "bound": 67, "edges": 294}
+
+
+def test_files_of_dmperm(gpumatch_cli, file, tmp_path):
+    output, plot = tmp_path / "d.npz", tmp_path / "d.png"
+    code, out, _ = gpumatch_cli("dmperm", file, "--output", output, "--plot", plot)
+    assert code == 0
+    assert lines_of(out)["written"] == str(output)
+    with np.load(output) as d:
+        assert gm.verify(MATRIX, gm.linalg.DulmageMendelsohn(**d)).size == 2
+    assert plot.read_bytes()[:4] == b"\x89PNG"
+
+
+def test_scale(gpumatch_cli, tmp_path):
+    output = tmp_path / "s.npz"
+    code, out, err = gpumatch_cli("scale", WEST, "--output", output)
+    assert (code, err) == (0, "")
+    assert lines_of(out)["structural rank"] == "67"
+    assert lines_of(out)["product"] == "exp(-21.2053)"
+    matrix = gm.io.read(WEST)
+    with np.load(output) as s:
+        scaled = abs(s["row_scale"][:, None] * matrix.toarray() * s["col_scale"])
+        assert np.allclose(scaled[s["row_perm"]][:, s["col_perm"]].diagonal(), 1)
+        assert np.allclose(np.exp(s["row_log_scale"]), s["row_scale"])
+    assert scaled.max() <= 1 + 1e-12
+
+
+def test_json_of_scale(gpumatch_cli):
+    code, out, _ = gpumatch_cli("scale", WEST, "--json")
+    report = json.loads(out)
+    assert code == 0
+    assert set(report) == COMMON | {"log_product", "row_log_scale", "col_log_scale"}
+    assert all(key in cli.__doc__ for key in report)
+    assert report["row_log_scale"][0] < report["row_log_scale"][1]
+
+
+@pytest.mark.parametrize("command", ["dmperm", "scale"])
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["no.mtx"], ["no.mtx", "No such file"]),
+        ([WEST, "--output", "x.txt"], ["must end in .npz"]),
+        ([WEST, "--output", "no/folder/x.npz"], ["there is no folder no/folder"]),
+        ([WEST, "--backend", "gpu"], ["backend must be"]),
+        ([WEST, "--threads", "0"], ["threads must be"]),
+    ],
+    ids=["no file", "ending", "folder", "backend", "threads"],
+)
+def test_bad_calls(gpumatch_cli, command, arguments, words):
+    assert_rejected(gpumatch_cli(command, *arguments), *words)
+
+
+@pytest.mark.parametrize("command", ["dmperm", "scale"])
+def test_the_input_is_not_overwritten(gpumatch_cli, command, tmp_path):
+    from scipy.sparse import save_npz
+
+    path = tmp_path / "matrix.npz"
+    save_npz(path, MATRIX)
+    assert_rejected(gpumatch_cli(command, path, "--output", path), "would overwrite the input")

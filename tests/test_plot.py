@@ -1,0 +1,75 @@
+"""Pictures of patterns: where dots and frames are, and what they are of."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+from scipy.sparse import eye_array
+
+from gpumatch import plot
+from gpumatch.linalg import btf, dmperm, maximum_product_matching, mc64
+
+A = np.array([[0, 1, 0, 1], [1, 0, 0, 0], [1, 1, 0, 0], [0, 1, 1, 1]])
+SINGULAR = np.array([[1, 1, 0], [0, 0, 1], [0, 0, 1]])
+
+
+def dots(axes):
+    (image,) = axes.images
+    return image.get_array() > 0
+
+
+def frames(axes):
+    return [(*f.get_xy()[::-1], f.get_height(), f.get_width()) for f in axes.patches]
+
+
+def test_a_small_pattern_has_a_dot_an_entry():
+    axes = plot.spy(A)
+    assert np.array_equal(dots(axes), A != 0)
+    assert frames(axes) == []
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("4 columns, 8 entries", "4 rows")
+
+
+@pytest.mark.parametrize("order", [dmperm(A), btf(A)], ids=["dmperm", "btf"])
+def test_blocks_are_framed(order):
+    axes = plot.spy(A, order)
+    assert np.array_equal(dots(axes), A[order.p][:, order.q] != 0)
+    assert frames(axes) == [(k, k, 1, 1) for k in range(4)]
+
+
+def test_parts_that_are_not_square_are_framed():
+    assert sorted(frames(plot.spy(SINGULAR, dmperm(SINGULAR)))) == [(0, 0, 1, 2), (1, 2, 2, 1)]
+
+
+@pytest.mark.parametrize("order", [maximum_product_matching(A), mc64(A, 1)])
+def test_other_permutations(order):
+    axes = plot.spy(A, order)
+    assert np.array_equal(dots(axes), A[order.row_perm][:, order.col_perm] != 0)
+
+
+def test_many_entries_share_dots():
+    image = plot.spy(eye_array(100_000, format="csr")).images[0].get_array()
+    assert max(image.shape) <= 600
+    assert np.array_equal(image > 0, np.eye(*image.shape, dtype=bool))
+    assert 0.3 < image.max() < 1
+
+
+def test_only_the_largest_blocks_are_framed():
+    diagonal = eye_array(5000, format="csr")
+    assert len(frames(plot.spy(diagonal, btf(diagonal)))) == 2000
+
+
+def test_it_draws_where_it_is_told():
+    own = Figure().subplots()
+    assert plot.spy(A, axes=own) is own
+
+
+@pytest.mark.parametrize("shape", [(0, 0), (0, 3), (3, 0)])
+def test_empty_patterns(shape):
+    empty = np.zeros(shape)
+    assert not dots(plot.spy(empty, dmperm(empty))).any()
+
+
+def test_what_has_no_permutations_is_refused():
+    with pytest.raises(TypeError, match="order must have permutations, p or row_perm; got list"):
+        plot.spy(A, [0, 1])
