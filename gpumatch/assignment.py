@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from typing import Any, Literal, overload
 
 import numpy as np
@@ -50,6 +50,8 @@ def assign(
     algorithm: str = "auto",
     backend: str = "auto",
     initial: Any = None,
+    weight: Hashable | None = "weight",
+    row_nodes: Iterable[Hashable] | None = None,
     seed: int = 0,
     threads: int | None = None,
     time_limit: float | None = None,
@@ -89,6 +91,10 @@ def assign(
     initial : Assignment, Matching, or integer array of length nrows, optional
         An assignment for similar costs, to begin from: its duals and pairs, as far as they still
         fit together. Or only pairs: the column of each row, -1 for none.
+    weight : edge attribute, optional
+        What an edge of a networkx graph costs; 1 where it is missing, and everywhere with None.
+    row_nodes : iterable of nodes, optional
+        The nodes of a networkx graph that are rows, as for `maximum_matching`.
     seed, threads, time_limit, progress, callback
         As for `maximum_matching`. ``callback(progress)`` sees the rows assigned so far.
     **options
@@ -133,7 +139,7 @@ def assign(
     control = Control(time_limit=time_limit, progress=progress, callback=callback)
     threads, seed = checked_threads(threads), checked_seed(seed)
     with control.part("costs"):
-        given = as_costs(C)
+        given = as_costs(C, weight, row_nodes)
     if objective not in OBJECTIVES:
         raise ValueError(f"objective must be one of {OBJECTIVES}; got {objective!r}")
     if objective == "bottleneck":
@@ -188,7 +194,7 @@ class Assignment(Pairs):
         The assigned pairs, by row.
     row_to_col, col_to_row : int32 arrays of length nrows, ncols
         The column of each row and the row of each column, -1 for none.
-    unmatched_rows, unmatched_cols : int64 arrays
+    unmatched_rows, unmatched_cols : int64 arrays, or lists of nodes for a networkx graph
         The rows and columns in no pair.
     size : int
         Number of pairs.
@@ -240,14 +246,7 @@ class Assignment(Pairs):
         name = self.stats.get("algorithm")
         return f"Assignment({self.size} pairs, objective {self.objective}, {proof}, {name})"
 
-    def vertex_cover(self) -> tuple[Any, Any]:
-        """Rows and columns of a vertex cover, as many as pairs; only ``"maximum"`` has one.
-
-        Raises
-        ------
-        ValueError
-            If the assignment is not proven to be one of the largest.
-        """
+    def cover_ind(self) -> tuple[Any, Any]:
         if self._cover is None:
             raise ValueError("only a proven assignment of cardinality 'maximum' has a vertex cover")
         return self._cover

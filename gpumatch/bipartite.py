@@ -394,8 +394,15 @@ class BipartiteGraph:
         return self._from_parts(self._parts()._replace(rows=rows, cols=cols))
 
 
-def as_bipartite(source: Any) -> BipartiteGraph:
-    """`source` itself if it is a BipartiteGraph, else one made from it."""
+def as_bipartite(source: Any, row_nodes: Iterable[Hashable] | None = None) -> BipartiteGraph:
+    """`source` itself if it is a BipartiteGraph, else one made from it.
+
+    `row_nodes` are the rows of a networkx graph, as in `BipartiteGraph.from_networkx`.
+    """
+    if row_nodes is not None:
+        if not is_networkx(source):
+            raise TypeError("row_nodes are for the nodes of a networkx graph only")
+        return BipartiteGraph.from_networkx(source, row_nodes)
     return source if isinstance(source, BipartiteGraph) else BipartiteGraph(source)
 
 

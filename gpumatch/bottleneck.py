@@ -31,7 +31,7 @@ from gpumatch.contracts import Graph, MatchingTask
 from gpumatch.control import Control
 from gpumatch.costs import Costs
 from gpumatch.homes import count_matched, cover_for, no_mates
-from gpumatch.pairs import Pairs
+from gpumatch.pairs import Labels, Pairs
 from gpumatch.registry import STARTS
 
 __all__ = ["BottleneckAssignment", "assign_bottleneck"]
@@ -51,7 +51,7 @@ class BottleneckAssignment(Pairs):
         The assigned pairs, by row.
     row_to_col, col_to_row : int32 arrays of length nrows, ncols
         The column of each row and the row of each column, -1 for none.
-    unmatched_rows, unmatched_cols : int64 arrays
+    unmatched_rows, unmatched_cols : int64 arrays, or lists of nodes for a networkx graph
         The rows and columns in no pair.
     size : int
         Number of pairs.
@@ -79,9 +79,10 @@ class BottleneckAssignment(Pairs):
         cardinality: str,
         threshold_cover: Cover | None,
         cover: Cover | None,
+        labels: Labels = (None, None),
         stats: dict[str, Any],
     ) -> None:
-        super().__init__(row_to_col, col_to_row)
+        super().__init__(row_to_col, col_to_row, labels)
         self.pair_costs, self.proven = pair_costs, proven
         self.maximize, self.cardinality = maximize, cardinality
         self.objective = None
@@ -109,14 +110,7 @@ class BottleneckAssignment(Pairs):
             raise ValueError("only a proven assignment has a threshold cover")
         return self._threshold_cover
 
-    def vertex_cover(self) -> Cover:
-        """Rows and columns of a vertex cover, as many as pairs; only ``"maximum"`` has one.
-
-        Raises
-        ------
-        ValueError
-            If the assignment is not proven to be one of the largest.
-        """
+    def cover_ind(self) -> tuple[Any, Any]:
         if self._cover is None:
             raise ValueError("only a proven assignment of cardinality 'maximum' has a vertex cover")
         return self._cover
@@ -304,5 +298,6 @@ def _result(
         cardinality=goal.cardinality,
         threshold_cover=threshold_cover,
         cover=cover,
+        labels=given.labels,
         stats=stats | control.statistics(),
     )

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from typing import Any
 
-import numpy as np
-
 from gpumatch.arguments import checked_flag, checked_seed, checked_threads, refuse_unknown
-from gpumatch.arrays import array_of, first_true, index_array
+from gpumatch.arrays import array_of, first_true
 from gpumatch.backends import choose_matching
 from gpumatch.bipartite import BipartiteGraph, as_bipartite
 from gpumatch.contracts import MatchingTask
@@ -27,6 +25,7 @@ def maximum_matching(
     init: str = "auto",
     backend: str = "auto",
     initial: Any = None,
+    row_nodes: Iterable[Hashable] | None = None,
     seed: int = 0,
     threads: int | None = None,
     time_limit: float | None = None,
@@ -51,6 +50,9 @@ def maximum_matching(
         if there is one and the graph is large enough to repay the copy.
     initial : Matching, or integer array or list of length nrows, optional
         A matching to begin from: ``initial[r]`` is row r's column, -1 for none.
+    row_nodes : iterable of nodes, optional
+        The nodes of a networkx graph that are rows; by default, as `BipartiteGraph.from_networkx`
+        says.
     seed : int
         Fixes the choices that are free. With ``threads=1`` it fixes the CPU's result.
     threads : int, optional
@@ -107,7 +109,7 @@ def maximum_matching(
     control = Control(time_limit=time_limit, progress=progress, callback=callback)
     threads, seed = checked_threads(threads), checked_seed(seed)
     with control.part("graph"):
-        given = as_bipartite(A)
+        given = as_bipartite(A, row_nodes)
     choice, init = choose_matching(
         algorithm, init, backend, options, on_device=given.on_device, nnz=given.nnz
     )
@@ -149,7 +151,7 @@ class Matching(Pairs):
         The row of each column, -1 if the column is unmatched.
     row_ind, col_ind : int64 arrays
         The matched pairs, by row.
-    unmatched_rows, unmatched_cols : int64 arrays
+    unmatched_rows, unmatched_cols : int64 arrays, or lists of nodes for a networkx graph
         All others.
     size : int
         Number of matched edges.
@@ -183,68 +185,25 @@ class Matching(Pairs):
         proof = "maximum" if self.proven else "not proven maximum"
         return f"Matching(size {self.size}, {proof}, {self.stats.get('algorithm')})"
 
-    def vertex_cover(self) -> tuple[Any, Any]:
-        """Rows and columns of a minimum vertex cover: as many as matched edges (König).
+    def cover_ind(self) -> tuple[Any, Any]:
+        in_rows, in_cols = self._cover_marks()
+        return in_rows.nonzero()[0], in_cols.nonzero()[0]
+
+    def independent_set(self) -> tuple[Any, Any]:
+        """The rows and the columns of a maximum independent set: those outside the vertex cover.
 
         Returns
         -------
-        rows, cols : int arrays
-            Every edge has its row in `rows` or its column in `cols`. `nodes` translates them.
+        rows, cols : int64 arrays, or lists of nodes for a networkx graph
+            No edge joins a row of `rows` to a column of `cols`.
 
         Raises
         ------
         ValueError
             If the matching is not maximum.
-
-        Notes
-        -----
-        One search, O(nrows + nnz), when first asked for.
         """
         in_rows, in_cols = self._cover_marks()
-        return in_rows.nonzero()[0], in_cols.nonzero()[0]
-
-    def independent_set(self) -> tuple[Any, Any]:
-        """Rows and columns of a maximum independent set: those outside the vertex cover.
-
-        Returns
-        -------
-        rows, cols : int arrays
-            No edge joins a row of `rows` to a column of `cols`. `nodes` translates them.
-        """
-        in_rows, in_cols = self._cover_marks()
-        return (~in_rows).nonzero()[0], (~in_cols).nonzero()[0]
-
-    def nodes(self, rows: Any = (), cols: Any = ()) -> set[Hashable]:
-        """The networkx nodes that some rows and columns stand for.
-
-        Parameters
-        ----------
-        rows, cols : integer arrays
-            For example those of `vertex_cover` or `independent_set`, or `unmatched_rows`.
-
-        Returns
-        -------
-        set of nodes
-            As networkx's own functions return and take it.
-
-        Raises
-        ------
-        ValueError
-            If the graph has no labels because it was not made from a networkx graph; if there is
-            no such row or column.
-
-        Examples
-        --------
-        >>> import networkx as nx, gpumatch as gm
-        >>> G = nx.Graph(["ax", "bx", "cx", "cy"])
-        >>> m = gm.maximum_matching(gm.BipartiteGraph.from_networkx(G, "abc"))
-        >>> sorted(m.nodes(*m.vertex_cover())), sorted(m.nodes(*m.independent_set()))
-        (['c', 'x'], ['a', 'b', 'y'])
-        """
-        row_labels, col_labels = self._labels
-        if row_labels is None or col_labels is None:
-            raise ValueError("the graph has no labels: it was not made from a networkx graph")
-        return {*_labels_at(rows, row_labels, "rows"), *_labels_at(cols, col_labels, "cols")}
+        return self._in_nodes((~in_rows).nonzero()[0], (~in_cols).nonzero()[0])
 
     def _cover_marks(self) -> tuple[Any, Any]:
         """The vertex cover as two bool arrays, found once."""
@@ -308,12 +267,3 @@ def _drop_half_pairs(mates: Any, partners: Any) -> None:
     mates[mates < 0] = -1
     vertices = (mates >= 0).nonzero()[0]
     mates[vertices[partners[mates[vertices]] != vertices]] = -1
-
-
-def _labels_at(numbers: Any, labels: list[Hashable], name: str) -> list[Hashable]:
-    """The labels of some rows or columns, checked."""
-    places = array_of(np, index_array(numbers, name))
-    stray = first_true((places < 0) | (places >= len(labels)))
-    if stray is not None:
-        raise ValueError(f"{name}: {places[stray]} lies outside [0, {len(labels)})")
-    return [labels[place] for place in places.tolist()]

@@ -29,6 +29,9 @@ class Pairs:
 
     Notes
     -----
+    If rows and columns are nodes of a networkx graph, `edges`, `to_dict`, `vertex_cover` and the
+    unmatched are in nodes. All other arrays are in numbers of rows and columns.
+
     ``rows, cols = result`` gives `row_ind` and `col_ind`, as SciPy's functions return them.
     """
 
@@ -52,13 +55,46 @@ class Pairs:
 
     @property
     def unmatched_rows(self) -> Any:
-        """The rows that are in no pair: an int64 array."""
-        return (self.row_to_col < 0).nonzero()[0]
+        """The rows that are in no pair: an int64 array, or a list of nodes."""
+        return _named((self.row_to_col < 0).nonzero()[0], self._labels[0])
 
     @property
     def unmatched_cols(self) -> Any:
-        """The columns that are in no pair: an int64 array."""
-        return (self.col_to_row < 0).nonzero()[0]
+        """The columns that are in no pair: an int64 array, or a list of nodes."""
+        return _named((self.col_to_row < 0).nonzero()[0], self._labels[1])
+
+    def cover_ind(self) -> tuple[Any, Any]:
+        """The rows and the columns of a vertex cover, as int64 arrays; see `vertex_cover`."""
+        raise ValueError("these pairs have no vertex cover")
+
+    def vertex_cover(self) -> tuple[Any, Any]:
+        """The rows and the columns of a vertex cover with as many vertices as there are pairs.
+
+        Every edge has its row or its column among them. Any matching has an edge for each of its
+        pairs, and these need a vertex of the cover each. So there can be no more pairs (König).
+
+        Returns
+        -------
+        rows, cols : int64 arrays, or lists of nodes for a networkx graph
+
+        Raises
+        ------
+        ValueError
+            If the pairs are not known to be as many as possible.
+
+        Notes
+        -----
+        For a matching, one search, O(nrows + nnz), when first asked for. Of assignments, only those
+        of cardinality ``"maximum"`` have one.
+
+        Examples
+        --------
+        >>> import networkx as nx, gpumatch as gm
+        >>> G = nx.Graph(["ax", "bx", "cx", "cy"])
+        >>> gm.maximum_matching(G).vertex_cover()
+        (['c'], ['x'])
+        """
+        return self._in_nodes(*self.cover_ind())
 
     def edges(self) -> Any:
         """The pairs, by row.
@@ -67,13 +103,11 @@ class Pairs:
         -------
         int64 array of shape (size, 2), or list of pairs of nodes for a networkx graph
         """
-        row_labels, col_labels = self._labels
-        if row_labels is None or col_labels is None:
-            pairs = self.row_ind.repeat(2).reshape(-1, 2)
-            pairs[:, 1] = self.col_ind
-            return pairs
-        ends = zip(self.row_ind.tolist(), self.col_ind.tolist())
-        return [(row_labels[r], col_labels[c]) for r, c in ends]
+        if self._labels != (None, None):
+            return list(zip(*self._in_nodes(self.row_ind, self.col_ind)))
+        pairs = self.row_ind.repeat(2).reshape(-1, 2)
+        pairs[:, 1] = self.col_ind
+        return pairs
 
     def to_dict(self) -> dict[Any, Any]:
         """The pairs as a dict, in which unmatched rows and columns do not occur.
@@ -177,6 +211,15 @@ class Pairs:
         [1, 1, 1]
         """
         return _diagonal_order(self.col_to_row, self.row_to_col)
+
+    def _in_nodes(self, rows: Any, cols: Any) -> tuple[Any, Any]:
+        """Rows and columns by their labels, if they have some."""
+        return _named(rows, self._labels[0]), _named(cols, self._labels[1])
+
+
+def _named(numbers: Any, labels: list[Hashable] | None) -> Any:
+    """The numbers' labels, the numbers themselves if there are none."""
+    return numbers if labels is None else [labels[i] for i in numbers.tolist()]
 
 
 def _diagonal_order(mates: Any, partners: Any) -> Any:

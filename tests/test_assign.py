@@ -198,7 +198,7 @@ def test_every_wish_is_proven(run, matrix, maximize, cardinality, cost_limit):
             r"^assign got an unexpected argument 'maximise'; did you mean 'maximize'\?$",
         ),
         ({"cost_limt": 3}, TypeError, r"argument 'cost_limt'; did you mean 'cost_limit'\?$"),
-        ({"row_nodes": []}, TypeError, "^assign got an unexpected argument 'row_nodes'$"),
+        ({"row_labels": []}, TypeError, "^assign got an unexpected argument 'row_labels'$"),
         ({"finsh": "exact"}, TypeError, r"argument 'finsh'; did you mean 'finish'\?$"),
         (
             {"finish": "epsilon"},

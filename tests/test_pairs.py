@@ -187,52 +187,72 @@ def test_the_dict_of_a_networkx_graph_is_what_networkx_works_on(graph):
     assert all(mates[mates[node]] == node for node in mates)
     cover = bipartite.to_vertex_cover(G, mates, rows)
     assert len(cover) == m.size
-    assert m.nodes(m.unmatched_rows, m.unmatched_cols) == {*G} - {*mates}
+    assert {*m.unmatched_rows, *m.unmatched_cols} == {*G} - {*mates}
 
 
 @given(labelled_graphs())
 def test_covers_and_independent_sets_are_sets_of_nodes(graph):
     G, rows, cols = graph
     m = gm.maximum_matching(G)
-    cover, independent = m.nodes(*m.vertex_cover()), m.nodes(*m.independent_set())
-    assert len(cover) == m.size
-    assert all(u in cover or v in cover for u, v in G.edges())
-    assert independent == {*G} - cover
     in_rows, in_cols = m.vertex_cover()
-    assert m.nodes(rows=in_rows) == cover & {*rows}
-    assert m.nodes(cols=in_cols) == cover & {*cols}
-    assert m.nodes() == set()
+    assert len(in_rows) + len(in_cols) == m.size
+    assert {*in_rows} <= {*rows}
+    assert {*in_cols} <= {*cols}
+    assert all(u in in_rows + in_cols or v in in_rows + in_cols for u, v in G.edges())
+    of_rows, of_cols = m.independent_set()
+    assert {*of_rows, *in_rows} == {*rows}
+    assert {*of_cols, *in_cols} == {*cols}
+    assert len(of_rows + of_cols) == len(G) - m.size
+    assert [m.unmatched_rows, m.unmatched_cols] == [
+        [node for node in side if node not in m.to_dict()] for side in (rows, cols)
+    ]
+    assert gm.verify(G, m).size == m.size
 
 
 def test_a_pickled_matching_keeps_the_nodes():
     G = nx.Graph(["ax", "bx", "cx", "cy"])
-    m = gm.maximum_matching(BipartiteGraph.from_networkx(G, "abc"))
+    m = gm.maximum_matching(G)
     again = pickle.loads(pickle.dumps(m))
     assert again.to_dict() == m.to_dict()
-    assert again.nodes(*again.vertex_cover()) == {"c", "x"}
+    assert again.vertex_cover() == (["c"], ["x"])
 
 
-@pytest.mark.parametrize(
-    ("arguments", "error", "message"),
-    [
-        ({"rows": [0, 3]}, ValueError, r"rows: 3 lies outside \[0, 3\)"),
-        ({"rows": [-1]}, ValueError, r"rows: -1 lies outside \[0, 3\)"),
-        ({"cols": np.array([2])}, ValueError, r"cols: 2 lies outside \[0, 2\)"),
-        ({"cols": [0.0]}, TypeError, "cols must be integers"),
-        ({"rows": 1}, ValueError, "rows must have 1 dimension"),
-    ],
-)
-def test_nodes_of_no_vertex_are_refused(arguments, error, message):
-    G = nx.Graph(["ax", "bx", "cx", "cy"])
-    m = gm.maximum_matching(BipartiteGraph.from_networkx(G, "abc"))
-    with pytest.raises(error, match=message):
-        m.nodes(**arguments)
+def test_an_assignment_of_a_networkx_graph_is_in_its_nodes():
+    G = nx.Graph()
+    G.add_weighted_edges_from([("x", "a", 3), ("b", "x", 1)], weight="price")
+    G.add_edge("b", "y")  # costs 1, as in networkx
+    a = gm.assign(G, weight="price", row_nodes="ab")
+    assert (a.objective, a.edges()) == (4, [("a", "x"), ("b", "y")])
+    assert a.to_dict()["x"] == "a"
+    assert gm.assign(G, weight=None).objective == 2
+    assert gm.assign(G, objective="bottleneck", weight="price").to_dict() == a.to_dict()
+    G.add_edge("c", "x", price=0)
+    a = gm.assign(G, weight="price", cardinality="maximum", row_nodes="abc")
+    assert (a.objective, a.unmatched_rows, a.unmatched_cols) == (1, ["a"], [])
+    rows, cols = a.vertex_cover()
+    assert len(rows + cols) == 2
+    assert all(v in rows + cols or u in rows + cols for u, v in G.edges)
+    assert gm.verify(gm.SparseCosts.from_networkx(G, "price", "abc"), a).size == 2
 
 
-def test_a_graph_without_labels_has_no_nodes():
-    m = gm.maximum_matching(np.eye(3))
-    with pytest.raises(ValueError, match="the graph has no labels"):
-        m.nodes(*m.vertex_cover())
+def test_row_nodes_say_which_nodes_are_rows():
+    G = nx.Graph(["ax", "bx"])
+    m = gm.maximum_matching(G, row_nodes="xy"[:1])
+    assert (m.row_to_col.size, m.edges()) == (1, [("x", m.to_dict()["x"])])
+    for call in (gm.maximum_matching, gm.assign):
+        with pytest.raises(TypeError, match="networkx graph only"):
+            call(np.eye(2), row_nodes=[0])
+    with pytest.raises(TypeError, match=r"weight .* networkx graph only"):
+        gm.assign(np.eye(2), weight="price")
+
+
+def test_a_directed_graph_with_two_costs_for_an_edge_is_refused():
+    G = nx.DiGraph()
+    G.add_weighted_edges_from([("x", "a", 3), ("b", "x", 1)])
+    assert gm.assign(G).objective == 1
+    G.add_edge("a", "x", weight=2)
+    with pytest.raises(ValueError, match="in both directions"):
+        gm.assign(G)
 
 
 # -- on a GPU --------------------------------------------------------------------------------------
@@ -275,5 +295,5 @@ def test_pairs_on_the_device_stay_there(shape):
 def test_nodes_of_a_graph_on_the_device():
     G = nx.Graph(["ax", "bx", "cx", "cy"])
     m = gm.maximum_matching(BipartiteGraph.from_networkx(G, "abc").to_device())
-    assert m.nodes(*m.vertex_cover()) == {"c", "x"}
+    assert m.vertex_cover() == (["c"], ["x"])
     assert len(m.to_dict()) == 4

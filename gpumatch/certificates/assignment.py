@@ -36,6 +36,7 @@ from gpumatch.certificates.base import (
     check_mates,
     check_partners,
     count_of,
+    cover_of,
     first_pair,
     marks_of,
 )
@@ -195,7 +196,7 @@ class _Claim:
         self.in_rows, self.in_cols = xp.zeros(nrows, bool), xp.zeros(ncols, bool)
         if self.is_largest:
             try:
-                rows, cols = (array_of(xp, part) for part in self.result.vertex_cover())
+                rows, cols = (array_of(xp, part) for part in cover_of(self.result))
             except ValueError as exc:
                 raise CertificateError(str(exc)) from exc
             self.in_rows = marks_of(xp, rows, nrows, "row")

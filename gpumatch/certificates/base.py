@@ -56,6 +56,11 @@ class ClaimedMatching(Protocol):
     def vertex_cover(self) -> tuple[Any, Any]: ...
 
 
+def cover_of(result: ClaimedMatching) -> tuple[Any, Any]:
+    """A result's vertex cover in numbers: by ``cover_ind()``, if ``vertex_cover()`` names nodes."""
+    return getattr(result, "cover_ind", result.vertex_cover)()
+
+
 class ClaimedBlocks(Protocol):
     """What the checker of Dulmage–Mendelsohn decompositions looks at in a result."""
 

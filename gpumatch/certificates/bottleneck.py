@@ -30,6 +30,7 @@ from gpumatch.certificates.base import (
     check_mates,
     check_partners,
     count_of,
+    cover_of,
     first_pair,
     marks_of,
 )
@@ -76,7 +77,7 @@ def verify_bottleneck(C: Any, result: ClaimedBottleneck) -> BottleneckCertificat
     size = int(rows.size)
     _check_costs(costs, result, rows, row_to_col[rows])
     if result.cardinality == "maximum":
-        in_rows, in_cols, count = _cover(costs, result.vertex_cover)
+        in_rows, in_cols, count = _cover(costs, lambda: cover_of(result))
         if count != size:
             raise CertificateError(f"{size} pairs are assigned, but the cover has {count} vertices")
         _check_touched(costs, in_rows, in_cols, _allowed, "is not in the cover")

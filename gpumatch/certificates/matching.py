@@ -23,6 +23,7 @@ from gpumatch.certificates.base import (
     check_mates,
     check_partners,
     count_of,
+    cover_of,
     edge_tiles,
     marks_of,
 )
@@ -35,7 +36,7 @@ def verify_matching(A: Any, result: ClaimedMatching) -> Certificate:
     row_to_col, col_to_row = array_of(xp, result.row_to_col), array_of(xp, result.col_to_row)
     check_matching(graph, row_to_col, col_to_row)
     try:
-        cover_rows, cover_cols = (array_of(xp, part) for part in result.vertex_cover())
+        cover_rows, cover_cols = (array_of(xp, part) for part in cover_of(result))
     except ValueError as exc:
         raise CertificateError(str(exc)) from exc
     in_rows = marks_of(xp, cover_rows, graph.nrows, "row")

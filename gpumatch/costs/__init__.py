@@ -26,27 +26,37 @@ whatever looks at every entry does so in tiles of rows.
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Iterable
 from typing import Any
 
-from gpumatch.arrays import is_instance, is_sparse
+from gpumatch.arrays import is_sparse
 from gpumatch.bipartite import BipartiteGraph
 from gpumatch.costs.base import TOO_LARGE, Costs, check_sums
 from gpumatch.costs.dense import DenseCosts
 from gpumatch.costs.sparse import SparseCosts
+from gpumatch.interop.networkx import is_networkx
 from gpumatch.interop.torch import is_sparse_csr
 
 __all__ = ["TOO_LARGE", "Costs", "DenseCosts", "SparseCosts", "as_costs", "check_sums"]
 
 
-def as_costs(source: Any) -> Costs:
-    """`source` itself if it is costs, else the dense or sparse costs made from it."""
+def as_costs(
+    source: Any,
+    weight: Hashable | None = "weight",
+    row_nodes: Iterable[Hashable] | None = None,
+) -> Costs:
+    """`source` itself if it is costs, else the dense or sparse costs made from it.
+
+    `weight` and `row_nodes` say what the costs of a networkx graph are, as in
+    `SparseCosts.from_networkx`.
+    """
+    if is_networkx(source):
+        return SparseCosts.from_networkx(source, weight, row_nodes)
+    if row_nodes is not None or weight != "weight":
+        raise TypeError("row_nodes and weight are for a networkx graph only")
     if isinstance(source, Costs):
         return source
     if isinstance(source, BipartiteGraph):
         raise TypeError("a BipartiteGraph has no costs: pass a sparse matrix or a tuple with data")
-    if is_instance(source, "networkx", "Graph"):
-        raise TypeError(
-            "a networkx graph has no costs that are known: pass a matrix of its weights"
-        )
     has_entries = isinstance(source, tuple) or is_sparse(source) or is_sparse_csr(source)
     return SparseCosts(source) if has_entries else DenseCosts(source)

@@ -130,7 +130,8 @@ def to_vertex_cover(
         m = maximum_matching(graph, initial=mates)
     except ValueError as exc:
         raise nx.NetworkXError(f"matching is no matching of the graph: {exc}") from None
-    return m.nodes(*m.vertex_cover())
+    rows, cols = m.vertex_cover()
+    return {*rows, *cols}
 
 
 def minimum_weight_full_matching(

@@ -136,7 +136,7 @@ def test_extents_are_those_of_all_tiles(tile, monkeypatch):
         (np.ma.masked_less([[1, 2]], 2), TypeError, "masked array: fill it"),
         (None, TypeError, "must be a matrix of numbers, .* got NoneType"),
         ("costs.npy", TypeError, "got str"),
-        (networkx.path_graph(3), TypeError, "networkx graph has no costs"),
+        (networkx.MultiGraph([(0, 1)]), ValueError, "several values of 'weight'"),
         (diags_array([0.0, 1.0]), ValueError, "DIA, .* a cost of 0 looks like no entry"),
     ],
 )
