@@ -85,7 +85,7 @@ def test_an_instance_names_who_takes_it():
 @pytest.mark.parametrize("instance", [uniform(12, 1.0), geom(12)], ids=lambda one: one.family)
 def test_an_exact_algorithm_s_result(problem, instance):
     given = problem(instance)
-    result = EXACT.measure(given, Limits(repeats=2))
+    result = EXACT.measure(given, Limits(repeats=2, budget=600.0, cap=600.0))  # compiling counts
     assert result["size"] == 12
     assert result["objective"] == pytest.approx(optimum(given.on("cpu")[0], instance.maximize))
     assert type(result["objective"]) is (float if instance.maximize else int)
