@@ -1,0 +1,174 @@
+"""Run CUDA kernels on the CPU, their threads in a random order, so that races show without a GPU.
+
+g++ compiles the kernels' own text. cuda.h and threads.cpp say what stands for CUDA there.
+`ArraysOfDevice` lets drivers believe that NumPy is CuPy.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import functools
+import re
+import shutil
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from gpumatch.cuda.kernels import Source
+from gpumatch.cuda.structs import Struct
+
+HERE = Path(__file__).parent
+COMPILER = shutil.which("g++")
+_COMMAND = (COMPILER or "g++", "-std=c++17", "-O1", "-fPIC", "-w", f"-I{HERE}")
+
+
+class Emulator:
+    """The kernels of a source on the CPU, in the place of `gpumatch.cuda.kernels.Kernels`.
+
+    Parameters
+    ----------
+    source : Source
+    folder : Path
+        Where to compile.
+    constants : mapping
+        Integer constants of the source to be changed, so that small problems go everywhere.
+    odds : int
+        One access to memory in so many lets another thread go on.
+    """
+
+    def __init__(self, source: Source, folder: Path, constants: Mapping[str, int]) -> None:
+        self._source = source
+        self._library = _compiled(source, folder, constants)
+        self.seed, self.odds, self.blocks = 0, 4, 2
+
+    def bound_to(self, arguments: Mapping[str, str]) -> _Kernels:
+        """The kernels for some arguments of their templates."""
+        return _Kernels(self, self._source, self._library, arguments)
+
+
+class _Kernels:
+    def __init__(
+        self, emulator: Emulator, source: Source, library: Any, arguments: Mapping[str, str]
+    ) -> None:
+        self._emulator, self._library, self._arguments = emulator, library, arguments
+        named = (name.format(**arguments) for name in source.structs)
+        structs = ((name, source.declared.struct(name)) for name in named)
+        self._structs = {name.partition("<")[0]: _Struct(struct) for name, struct in structs}
+        self._instance = list(source.instances()).index(dict(arguments))
+        self._names = source.kernels
+
+    def struct(self, name: str) -> Any:
+        return self._structs[name]
+
+    def resident_blocks(self, *_: Any) -> int:
+        return self._emulator.blocks
+
+    def __getitem__(self, name: str) -> Any:
+        number = self._names.index(name)
+        return functools.partial(self._launch, f"launch_{self._instance}_{number}")
+
+    def _launch(self, symbol: str, grid: Any, block: Any, arguments: Any, **_: Any) -> None:
+        held = [_by_value(argument) for argument in arguments]
+        pointers = (ctypes.c_void_p * len(held))(*(array.ctypes.data for array in held))
+        self._emulator.seed += 1
+        getattr(self._library, symbol)(
+            grid[0], block[0], self._emulator.seed, self._emulator.odds, pointers
+        )
+
+
+class _Struct:
+    """A struct whose pointers are given as arrays of NumPy."""
+
+    def __init__(self, struct: Struct) -> None:
+        self._struct, self.dtype = struct, struct.dtype
+        self._lengths = {field.name: field.length for field in struct.fields}
+
+    def __call__(self, **values: Any) -> np.ndarray:
+        return self._struct(**{name: self._address(name, one) for name, one in values.items()})
+
+    def _address(self, name: str, value: Any) -> Any:
+        if not isinstance(value, np.ndarray):
+            return value
+        if self._lengths[name] is None:
+            return np.uintp(value.ctypes.data)
+        return [np.uintp(part.ctypes.data) for part in value]
+
+
+def _by_value(argument: Any) -> np.ndarray:
+    """An argument in memory: an array by its address, all else as it is."""
+    if isinstance(argument, np.ndarray) and argument.dtype.kind != "V":
+        argument = np.uintp(argument.ctypes.data)
+    return np.atleast_1d(np.asarray(argument)).copy()
+
+
+def _compiled(source: Source, folder: Path, constants: Mapping[str, int]) -> ctypes.CDLL:
+    text = re.sub(r"asm volatile\(.*\);", "", source.text())
+    text = text.replace("  long long time;\n", "  long long time = 0;\n")
+    for name, value in constants.items():
+        text, count = re.subn(rf"(constexpr int {name} =) [^;]+;", rf"\1 {value};", text)
+        assert count == 1, name
+    lines = ['#include "cuda.h"', "namespace kernels {", text, "}"]
+    for i, arguments in enumerate(source.instances()):
+        for k, name in enumerate(source.names(arguments)):
+            lines.append(
+                f'extern "C" void launch_{i}_{k}(unsigned b, unsigned t, unsigned s, unsigned o, '
+                f"void** a) {{ launch_kernel(kernels::{name}, b, t, s, o, a); }}"
+            )
+    stem = Path(source.file).stem
+    kernels, objects = folder / f"{stem}.cpp", (folder / f"{stem}.o", folder / "threads.o")
+    kernels.write_text("\n".join(lines))
+    library = folder / f"lib{stem}.so"
+    for command in (
+        ("-fsanitize=thread", "-c", kernels, "-o", objects[0]),
+        ("-c", HERE / "threads.cpp", "-o", objects[1]),
+        ("-shared", *objects, "-o", library),
+    ):
+        subprocess.run([*_COMMAND, *map(str, command)], check=True)
+    return ctypes.CDLL(str(library))
+
+
+# -- NumPy in the place of CuPy --------------------------------------------------------------------
+
+
+class _Array(np.ndarray):
+    """An array of NumPy with an address where CuPy's have it."""
+
+    @property
+    def data(self) -> Any:  # type: ignore[override]  # as of CuPy
+        return SimpleNamespace(ptr=self.ctypes.data, memset_async=self._fill_bytes)
+
+    def get(self, out: Any = None) -> Any:
+        if out is None:
+            return np.array(self)
+        out[...] = self
+        return out
+
+    def set(self, values: np.ndarray) -> None:
+        self[...] = values
+
+    def _fill_bytes(self, value: int, count: int) -> None:
+        self.reshape(-1).view(np.uint8)[:count] = value
+
+
+class ArraysOfDevice:
+    """NumPy with arrays that look like CuPy's to a driver."""
+
+    cuda = SimpleNamespace(get_current_stream=lambda: SimpleNamespace(synchronize=lambda: None))
+    ndarray = np.ndarray
+
+    def __getattr__(self, name: str) -> Any:
+        made = getattr(np, name)
+        return functools.partial(_call, made) if callable(made) else made
+
+
+def _call(function: Any, *arguments: Any, **named: Any) -> Any:
+    result = function(*arguments, **named)
+    if isinstance(result, np.ndarray):
+        with contextlib.suppress(TypeError):
+            return result.view(_Array)
+    return result

@@ -1,0 +1,136 @@
+// What kernels need of CUDA, on the CPU: threads.cpp runs their threads one at a time.
+//
+// A warp's lanes do not run in step. Those of a collective operation wait for each other. Static
+// variables stand for shared memory, so only one block of a kernel may use it.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <functional>
+#include <utility>
+
+#define __global__
+#define __device__
+#define __shared__ static
+#define __launch_bounds__(...)
+#define __align__(bytes) alignas(bytes)
+
+using std::isinf;
+using std::max;
+using std::min;
+
+struct Size {
+  unsigned x;
+};
+
+// -- threads.cpp ----------------------------------------------------------------------------------
+
+extern Size gridDim, blockDim;
+Size own_thread();
+Size own_block_index();
+void may_yield();   // to any thread, now and then
+void yield();       // to any thread
+int count_in_block(bool vote);  // of its threads, when all have voted
+// Gives what each lane of the mask has brought.
+void exchange(unsigned mask, long long own, long long* all);
+void launch(unsigned blocks, unsigned threads, unsigned seed, unsigned odds,
+            const std::function<void()>& kernel);
+
+#define threadIdx own_thread()
+#define blockIdx own_block_index()
+
+// -- functions of CUDA ----------------------------------------------------------------------------
+
+inline void __syncthreads() { count_in_block(false); }
+inline int __syncthreads_count(bool vote) { return count_in_block(vote); }
+inline void __threadfence() { may_yield(); }
+inline void __nanosleep(unsigned) { yield(); }
+inline unsigned __activemask() { return 1u << own_thread().x % 32; }
+
+inline unsigned __ballot_sync(unsigned mask, bool vote) {
+  long long all[32];
+  exchange(mask, vote, all);
+  unsigned votes = 0;
+  for (int lane = 0; lane < 32; ++lane) votes |= ((mask >> lane & 1) && all[lane]) << lane;
+  return votes;
+}
+inline bool __any_sync(unsigned mask, bool vote) { return __ballot_sync(mask, vote) != 0; }
+inline void __syncwarp(unsigned mask = 0xffffffffu) { __ballot_sync(mask, false); }
+
+template <typename T>
+T __shfl_sync(unsigned mask, T own, int lane) {
+  long long bits = 0, all[32];
+  std::memcpy(&bits, &own, sizeof own);
+  exchange(mask, bits, all);
+  std::memcpy(&own, all + lane % 32, sizeof own);
+  return own;
+}
+template <typename T>
+T __shfl_xor_sync(unsigned mask, T own, int bits) {
+  return __shfl_sync(mask, own, own_thread().x % 32 ^ bits);
+}
+template <typename T>
+T __shfl_down_sync(unsigned mask, T own, int step) {
+  const int lane = own_thread().x % 32;
+  return __shfl_sync(mask, own, lane + step < 32 ? lane + step : lane);
+}
+
+inline int __popc(unsigned bits) { return __builtin_popcount(bits); }
+inline int __ffs(int bits) { return __builtin_ffs(bits); }
+inline int __clz(int bits) { return bits == 0 ? 32 : __builtin_clz(bits); }
+inline long long __double2ll_rn(double number) { return std::llrint(number); }
+inline double __longlong_as_double(long long bits) {
+  double number;
+  std::memcpy(&number, &bits, sizeof bits);
+  return number;
+}
+inline long long __double_as_longlong(double number) {
+  long long bits;
+  std::memcpy(&bits, &number, sizeof bits);
+  return bits;
+}
+template <typename T>
+T __ldcg(const T* place) {
+  return *place;
+}
+
+// Nothing comes between the read and the write of an atomic operation.
+#define ATOMIC(name, result)                                              \
+  template <typename T, typename U>                                       \
+  __attribute__((no_sanitize_thread)) T name(T* place, U given) {         \
+    may_yield();                                                          \
+    const T before = *place, number = static_cast<T>(given);              \
+    *place = result;                                                      \
+    return before;                                                        \
+  }
+ATOMIC(atomicAdd, before + number)
+ATOMIC(atomicMin, before < number ? before : number)
+ATOMIC(atomicMax, before > number ? before : number)
+ATOMIC(atomicExch, number)
+
+template <typename T, typename U, typename V>
+__attribute__((no_sanitize_thread)) T atomicCAS(T* place, U expected, V number) {
+  may_yield();
+  const T before = *place;
+  if (before == static_cast<T>(expected)) *place = static_cast<T>(number);
+  return before;
+}
+
+// -- launches -------------------------------------------------------------------------------------
+
+template <typename... Arguments, std::size_t... places>
+void launch_kernel(void (*kernel)(Arguments...), unsigned blocks, unsigned threads, unsigned seed,
+                   unsigned odds, void** arguments, std::index_sequence<places...>) {
+  launch(blocks, threads, seed, odds, [=] {
+    kernel(*static_cast<std::decay_t<Arguments>*>(arguments[places])...);
+  });
+}
+
+// A kernel with pointers to its arguments.
+template <typename... Arguments>
+void launch_kernel(void (*kernel)(Arguments...), unsigned blocks, unsigned threads, unsigned seed,
+                   unsigned odds, void** arguments) {
+  launch_kernel(kernel, blocks, threads, seed, odds, arguments,
+                std::index_sequence_for<Arguments...>());
+}

@@ -1,0 +1,176 @@
+// The threads of a grid, one at a time, in an order drawn from a seed.
+//
+// Kernels are compiled with -fsanitize=thread. The compiler then puts a call before each access to
+// memory. The functions that it calls are not the sanitizer's, but those at the end of this file:
+// one time in `odds` they let another thread go on. So accesses of different threads come in any
+// order that one memory allows. What caches may still hold is not shown.
+#include <csetjmp>
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+#include <memory>
+#include <ucontext.h>
+#include <vector>
+
+#include "cuda.h"
+
+namespace {
+
+constexpr std::size_t kStack = 1 << 16;
+constexpr unsigned long long kMostTurns = 1ull << 28;  // then it must be a deadlock
+
+struct Thread {
+  unsigned block;
+  unsigned index;
+  bool has_begun = false;
+  ucontext_t beginning;
+  jmp_buf place;
+  std::unique_ptr<char[]> stack{new char[kStack]};
+};
+
+struct Block {
+  unsigned arrived = 0;
+  unsigned generation = 0;
+  int votes[2] = {0, 0};  // of a generation and the one before
+};
+
+struct Exchange {
+  long long brought[32];
+  unsigned present = 0;
+  unsigned taken = 0;
+  bool is_taking = false;
+};
+
+std::vector<std::unique_ptr<Thread>> threads;
+std::vector<Thread*> live;
+std::vector<Block> blocks;
+std::vector<std::map<unsigned, Exchange>> exchanges;  // of each warp, by mask
+std::function<void()> body;
+ucontext_t host;
+Thread* self = nullptr;
+unsigned random_state, odds;
+unsigned long long turns;
+
+unsigned draw() {
+  random_state ^= random_state << 13;
+  random_state ^= random_state >> 17;
+  return random_state ^= random_state << 5;
+}
+
+void go_on_with(Thread* next) {
+  self = next;
+  if (next->has_begun) _longjmp(next->place, 1);
+  next->has_begun = true;
+  setcontext(&next->beginning);
+}
+
+void run_thread() {
+  body();
+  for (Thread*& thread : live) {
+    if (thread != self) continue;
+    thread = live.back();
+    live.pop_back();
+    break;
+  }
+  if (live.empty()) {
+    self = nullptr;
+    setcontext(&host);
+  }
+  go_on_with(live[draw() % live.size()]);
+}
+
+}  // namespace
+
+Size gridDim, blockDim;
+
+Size own_thread() { return {self->index}; }
+Size own_block_index() { return {self->block}; }
+
+void yield() {
+  Thread* const next = live[draw() % live.size()];
+  if (++turns > kMostTurns) {
+    std::fputs("the threads wait for each other\n", stderr);
+    std::abort();
+  }
+  if (next != self && _setjmp(self->place) == 0) go_on_with(next);
+}
+
+void may_yield() {
+  if (self != nullptr && draw() % odds == 0) yield();
+}
+
+int count_in_block(bool vote) {
+  Block& block = blocks[self->block];
+  const unsigned generation = block.generation;
+  block.votes[generation & 1] += vote;
+  if (++block.arrived == blockDim.x) {
+    block.arrived = 0;
+    ++block.generation;
+    block.votes[block.generation & 1] = 0;
+  }
+  while (block.generation == generation) yield();
+  return block.votes[generation & 1];
+}
+
+void exchange(unsigned mask, long long own, long long* all) {
+  const unsigned bit = 1u << self->index % 32;
+  Exchange& it = exchanges[(self->block * blockDim.x + self->index) / 32][mask];
+  while (it.is_taking) yield();  // the last one is not over
+  it.brought[self->index % 32] = own;
+  it.present |= bit;
+  if (it.present == mask) it.is_taking = true;
+  while (!it.is_taking) yield();
+  std::copy(it.brought, it.brought + 32, all);
+  it.taken |= bit;
+  if (it.taken == mask) it = Exchange();
+}
+
+void launch(unsigned nblocks, unsigned nthreads, unsigned seed, unsigned chance,
+            const std::function<void()>& kernel) {
+  random_state = seed * 2654435761u | 1;
+  odds = chance;
+  turns = 0;
+  body = kernel;
+  gridDim.x = nblocks;
+  blockDim.x = nthreads;
+  blocks.assign(nblocks, Block());
+  exchanges.assign((nblocks * nthreads + 31) / 32, {});
+  live.clear();
+  for (unsigned i = 0; i < nblocks * nthreads; ++i) {
+    if (i == threads.size()) threads.emplace_back(new Thread);
+    Thread& thread = *threads[i];
+    thread.block = i / nthreads;
+    thread.index = i % nthreads;
+    thread.has_begun = false;
+    getcontext(&thread.beginning);
+    thread.beginning.uc_stack.ss_sp = thread.stack.get();
+    thread.beginning.uc_stack.ss_size = kStack;
+    makecontext(&thread.beginning, run_thread, 0);
+    live.push_back(&thread);
+  }
+  volatile bool is_over = false;
+  getcontext(&host);
+  if (is_over) return;
+  is_over = true;
+  go_on_with(live[draw() % live.size()]);
+}
+
+// -- what the compiler calls ----------------------------------------------------------------------
+
+#define ACCESS(name) \
+  void __tsan_##name(void*) { may_yield(); }
+#define SIZES(name) ACCESS(name##1) ACCESS(name##2) ACCESS(name##4) ACCESS(name##8) ACCESS(name##16)
+
+extern "C" {
+SIZES(read)
+SIZES(write)
+SIZES(volatile_read)
+SIZES(volatile_write)
+SIZES(unaligned_read)
+SIZES(unaligned_write)
+void __tsan_read_range(void*, unsigned long) { may_yield(); }
+void __tsan_write_range(void*, unsigned long) { may_yield(); }
+void __tsan_init() {}
+void __tsan_func_entry(void*) {}
+void __tsan_func_exit() {}
+}
