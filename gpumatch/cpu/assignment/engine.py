@@ -2,8 +2,8 @@
 
 Sparse costs go through four steps. Each leaves what the next needs:
 
-1. *Trial*: shortest augmenting paths from the least costs, as `sparse_paths` makes them. If they
-   read no more than ``TRIAL`` times the entries, that was the fastest way.
+1. *Trial*: shortest augmenting paths from the least costs, as `sparse_paths` makes them, if
+   these leave few rows. If they read no more than ``TRIAL`` times the entries, that is all.
 2. *Auction*, from prices of 0: free rows bid one after the other, with an epsilon that falls from a
    part of the range of costs (`bidding`). A phase ends when few rows wait, and what is left goes on
    into the next, because the last rows of a phase take as many bids as all others. At the end
@@ -21,8 +21,8 @@ of two, so that bids may differ by less than 1, which breaks most ties. After th
 prices are rounded down to units again. If v_k <= v_j + y for an integer y, that holds for the
 rounded ones, too: tight pairs stay tight. Pairs within epsilon of it mostly become so.
 
-Memory: 28 bytes an entry and 80 bytes a vertex beside the costs, 44 bytes an entry with the
-transposed matrix.
+Memory beside the costs: 12 bytes an entry, 20 if costs are integers, and 40 a vertex; with the
+transposed matrix of step 4, 24 more an entry.
 
 References
 ----------
