@@ -43,6 +43,7 @@ import numpy as np
 from gpumatch.contracts import AssignmentTask
 from gpumatch.cpu.assignment import bidding, shortest_augmenting_path, sparse_paths
 from gpumatch.cpu.assignment.dense_paths import FOUND, HEAD, NEXT, SCANS, SPENT
+from gpumatch.cpu.assignment.feasibility import complete
 from gpumatch.cpu.assignment.shortest_augmenting_path import SparsePaths
 from gpumatch.cpu.heartbeat import Stopped, heartbeat
 from gpumatch.cpu.numba_tools.workers import Workers
@@ -116,7 +117,8 @@ class _Engine:
         )
         self.number = self.paths.price.dtype.type
         low, high = _extent(weights, limit)
-        self.spread = self.number(high - low) or self.number(1)
+        self.spread = self.number(high - low)
+        self.task = task
         self.floor = -(self.nrows + 1) * max(-low, high)
         self.budget = min(BUDGET, MOST * (task.costs.nnz + self.nrows))
         self.rounding = 0.0 if self.is_integer else ROUNDING
@@ -133,6 +135,10 @@ class _Engine:
             self.is_settled = False
             if not self.paths.all_match:
                 np.minimum(self.paths.price, 0, out=self.paths.price)
+        elif self.spread == 0 and not self.paths.leaves:
+            if not complete(self.task, *self.task.mates):  # whatever the pairs are
+                raise Stopped
+            return
         elif self._try_paths():
             return
         else:
@@ -160,7 +166,8 @@ class _Engine:
             raise Stopped
         free = paths.start_with_free_rows()
         few = LEFT_OVER * self.nrows if self.costs.nnz > SMALL else free.size
-        is_promising = free.size <= few or self.units.is_crude
+        needs_paths = self.units.is_crude or self.spread == 0
+        is_promising = free.size <= few or needs_paths
         step, most = int(STEP * self.costs.nnz) + 1, TRIAL * self.costs.nnz
         outcome = SPENT if free.size else FOUND
         while outcome == SPENT and is_promising:
@@ -168,7 +175,7 @@ class _Engine:
             self.beat()
             scans, served = int(paths.spot[SCANS]), int(paths.spot[NEXT]) + 1
             is_slow = scans > most or most / 4 > scans > most * served / free.size
-            if is_slow and not self.units.is_crude:
+            if is_slow and not needs_paths:
                 break
         paths.record("trial", free, paths.matched, control)
         if outcome != SPENT:

@@ -123,6 +123,23 @@ def test_other_cardinalities(cardinality, maximize, shape):
         assert (a.objective, a.gap) == (other.objective, 0)
 
 
+@pytest.mark.parametrize("cost", [0, 7, -3])
+@pytest.mark.parametrize("dtype", [np.int64, np.float64])
+@pytest.mark.parametrize("limit", [None, 2, 7])
+def test_pairs_that_all_cost_the_same(cost, dtype, limit):
+    """No price is needed, however many rows want the same column."""
+    rng = np.random.default_rng(11)
+    for shape in ((60, 60), (60, 70)):
+        rows, cols = np.isfinite(thinned(np.zeros(shape), 0.05, rng)).nonzero()
+        matrix = csr_array((np.full(rows.size, cost, dtype), (rows, cols)), shape=shape)
+        a = gm.assign(matrix, algorithm="engine", backend="cpu", cost_limit=limit)
+        gm.verify(matrix, a)
+        assert a.proven
+        if limit is None:
+            assert (a.size, a.objective) == (60, 60 * cost)
+            assert not a.col_dual.any()
+
+
 def test_infeasible_costs_end():
     matrix = np.full((6, 6), np.inf)
     matrix[:, 0] = 1  # six rows want the same column
