@@ -1,0 +1,192 @@
+"""The runs of assignment algorithms that are recorded: every one that needs no GPU, on one thread.
+
+So are the largest problems that SciPy's names solve in one compiled call, and bottlenecks.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from scipy.sparse import block_diag, csr_array
+
+from gpumatch import InfeasibleError, algorithms, assign
+from gpumatch.csgraph import min_weight_full_bipartite_matching
+from gpumatch.optimize import linear_sum_assignment
+from graphs import costs
+from tests.recorded.record import Fields, Group, hash_of, work_of
+
+Problem = tuple[Any, dict[str, Any]]
+"""Costs, and what `assign` is told besides."""
+MOST_PAIRS = {("dgs", "reference"): 2000}
+"""Rows times columns of the problems that are not too slow."""
+
+
+def _rng(seed: int) -> np.random.Generator:
+    return np.random.default_rng(seed)
+
+
+def _forbidding(matrix: np.ndarray, share: float) -> np.ndarray:
+    """Most pairs forbidden, but not those of the diagonal."""
+    forbidden = _rng(8).random(matrix.shape) < share
+    np.fill_diagonal(forbidden, False)
+    return np.where(forbidden, np.inf, matrix)
+
+
+@functools.cache
+def problems() -> Mapping[str, Problem]:
+    uniform = costs.make("uniform_integer", 60, seed=3)
+    wide = costs.make("uniform_integer", 24, 60, factor=20, seed=4)
+    sparse = costs.make("sparse_uniform", 70, degree=3, high=500, seed=5)
+    mesh = costs.make("mesh", 6, seed=6)
+    halves = _rng(7).integers(-(2**20), 2**20, (48, 48)) / 64
+    blocks = csr_array(block_diag([mesh, costs.make("power_law", 5, seed=9)]))
+    narrow = np.arange(60)[::-1] * 5
+    return {
+        "uniform": (uniform, {}),
+        "uniform, small": (costs.make("uniform_integer", 40, factor=9, seed=3), {}),
+        "uniform, greatest": (uniform, {"maximize": True}),
+        "uniform, few values": (costs.make("uniform_integer", 60, factor=0.1, seed=3), {}),
+        "uniform, many values": (costs.make("uniform_integer", 60, factor=1000, seed=3), {}),
+        "negative": (uniform - 100, {}),
+        "wide": (wide, {}),
+        "tall": (wide.T, {}),
+        "wide, greatest": (wide, {"maximize": True}),
+        "wide, any": (wide - 120, {"cardinality": "any"}),
+        "wide, limit": (wide, {"cost_limit": 12}),
+        "limit": (uniform, {"cost_limit": 1, "cardinality": "maximum"}),
+        "any": (uniform - 5, {"cardinality": "any"}),
+        "warm": (uniform, {"initial": "near"}),
+        "warm, wide": (wide, {"initial": "near"}),
+        "warm, sparse": (mesh, {"initial": "near"}),
+        "warm pairs": (uniform, {"initial": (narrow * 7 % 60)}),
+        "floats": (halves, {}),
+        "floats, limit": (halves, {"cost_limit": -9000.5}),
+        "floats, wide": (halves[:20], {}),
+        "product": (costs.make("machol_wien", 20), {}),
+        "product, wide": (costs.make("machol_wien", 12, 30), {"maximize": True}),
+        "two costs": (costs.make("two_cost", 60, p=0.03, seed=2), {}),
+        "equal": (costs.make("constant", 30), {}),
+        "forbidden": (_forbidding(uniform, 0.9), {}),
+        "forbidden, any": (_forbidding(uniform - 8, 0.9), {"cardinality": "any"}),
+        "mesh": (mesh, {}),
+        "mesh, greatest": (mesh, {"maximize": True}),
+        "power law": (costs.make("power_law", 6, seed=2), {}),
+        "deficient": (sparse, {"cardinality": "maximum"}),
+        "deficient, limit": (sparse, {"cost_limit": 100}),
+        "deficient, full": (sparse, {}),
+        "blocks": (blocks, {}),
+    }
+
+
+@functools.cache
+def larger_problems() -> Mapping[str, Problem]:
+    """Problems that fill more than a vector, or a block, of an algorithm's arrays."""
+    return {
+        "larger": (costs.make("uniform_integer", 300, seed=1), {}),
+        "larger, wide": (costs.make("uniform_integer", 150, 500, seed=1), {}),
+        "larger mesh": (costs.make("mesh", 10, seed=1), {}),
+        "larger power law": (costs.make("power_law", 9, seed=1), {}),
+        "larger sparse": (
+            costs.make("sparse_uniform", 900, degree=4, seed=1),
+            {"cardinality": "maximum"},
+        ),
+    }
+
+
+@functools.cache
+def _near(name: str) -> Any:
+    """An optimal assignment of costs that are somewhat other."""
+    matrix, _ = problems()[name]
+    other = matrix.copy()
+    values = other.data if isinstance(other, csr_array) else other
+    values += _rng(1).integers(0, 4, values.shape)
+    return assign(other, algorithm="shortest-augmenting-path", backend="cpu", threads=1)
+
+
+def _solve(name: str, problem: Problem, **arguments: Any) -> Fields:
+    matrix, told = problem
+    told = {**told, "initial": _near(name)} if told.get("initial") is not None else told
+    ticks: list[Any] = []
+    try:
+        found = assign(matrix, threads=1, seed=1, callback=ticks.append, **told, **arguments)
+    except InfeasibleError as exc:
+        return {"ticks": len(ticks), "violator": hash_of(exc.rows, exc.cols)}
+    fields = {
+        "size": found.size,
+        "objective": found.objective,
+        "mates": hash_of(found.row_to_col),
+        "ticks": len(ticks),
+        **work_of(found.stats),
+    }
+    if arguments.get("objective") != "bottleneck":
+        fields |= {"gap": found.gap, "duals": hash_of(found.row_dual, found.col_dual)}
+    return fields
+
+
+def _run(arguments: Mapping[str, Any]) -> dict[str, Fields]:
+    most = MOST_PAIRS.get((arguments.get("algorithm"), arguments.get("backend")), math.inf)
+    known = {**problems(), **(larger_problems() if arguments.get("backend") == "cpu" else {})}
+    return {
+        name: _solve(name, problem, **arguments)
+        for name, problem in known.items()
+        if math.prod(problem[0].shape) <= most
+    }
+
+
+def _wishes(options: Mapping[str, tuple[str, ...]]) -> list[dict[str, str]]:
+    """The defaults, and each other value of one option."""
+    defaults = {name: values[0] for name, values in options.items()}
+    others = [{name: value} for name, values in options.items() for value in values[1:]]
+    return [defaults | other for other in ({}, *others)]
+
+
+def _by_name() -> dict[str, Group]:
+    """Each algorithm in each of its homes but the GPU."""
+    groups: dict[str, Group] = {}
+    for algorithm in algorithms("assignment"):
+        for backend, home in algorithm.homes.items():
+            if backend != "cuda":
+                for wish in _wishes(home.options):
+                    told = {"algorithm": algorithm.name, "backend": backend, **wish}
+                    groups["-".join(told.values())] = functools.partial(_run, told)
+    return groups
+
+
+def _run_bottleneck() -> dict[str, Fields]:
+    found = {}
+    for name, (matrix, _) in {**problems(), **larger_problems()}.items():
+        for maximize, cardinality in ((False, "full"), (True, "maximum")):
+            problem = -matrix if maximize else matrix, {"cardinality": cardinality}
+            told = {"objective": "bottleneck", "maximize": maximize, "backend": "cpu"}
+            found[f"{name}, {cardinality}"] = _solve(name, problem, **told)
+    return found
+
+
+def _run_under_scipys_names() -> dict[str, Fields]:
+    """Sizes at which one compiled call does it otherwise: stack, lists, vectors, padding."""
+    found: dict[str, Fields] = {}
+    for shape in ((3, 3), (16, 16), (18, 19), (20, 20), (37, 36), (64, 64), (65, 65), (40, 110)):
+        for name in ("two_cost", "machol_wien", "uniform_integer"):
+            matrix = costs.make(name, *shape, seed=2)
+            pairs = [
+                linear_sum_assignment(values, maximize)
+                for values in (matrix, matrix.T, matrix.astype(np.float32) / 4)
+                for maximize in (False, True)
+            ]
+            found[f"linear_sum_assignment, {name} {shape}"] = {"pairs": hash_of(*pairs)}
+    for name, (matrix, _) in problems().items():
+        if isinstance(matrix, csr_array) and not name.startswith("deficient"):
+            pairs = min_weight_full_bipartite_matching(matrix)
+            found[f"min_weight_full_bipartite_matching, {name}"] = {"pairs": hash_of(*pairs)}
+    return found
+
+
+GROUPS: dict[str, Group] = {
+    **_by_name(),
+    "bottleneck": _run_bottleneck,
+    "SciPy's names": _run_under_scipys_names,
+}

@@ -1,0 +1,12 @@
+"""What is recorded: the name of each record, with its groups."""
+
+from __future__ import annotations
+
+from tests.recorded import assignment, generators, matching
+from tests.recorded.record import Group
+
+RECORDS: dict[str, dict[str, Group]] = {
+    "matching": matching.GROUPS,
+    "assignment": assignment.GROUPS,
+    "generators": generators.GROUPS,
+}
