@@ -28,7 +28,7 @@ import dataclasses
 import math
 from collections.abc import Callable
 from numbers import Integral, Real
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 from gpumatch import contracts
 from gpumatch.contracts import AssignmentTask, Solution
@@ -37,7 +37,8 @@ from gpumatch.homes import count_matched, cover_for
 from gpumatch.initial import initial_pairs
 from gpumatch.registry import STARTS, table
 
-CARDINALITIES = ("full", "maximum", "any")
+Cardinality = Literal["full", "maximum", "any"]
+CARDINALITIES = get_args(Cardinality)
 
 Run = Callable[[AssignmentTask], bool]
 
@@ -57,7 +58,8 @@ class Goal(NamedTuple):
         if cardinality not in CARDINALITIES:
             raise ValueError(f"cardinality must be one of {CARDINALITIES}; got {cardinality!r}")
         nrows, ncols = costs.shape
-        limit = _checked_limit(cost_limit, costs.is_integer)
+        none = -math.inf if maximize else math.inf  # such a limit leaves no pair out
+        limit = None if cost_limit == none else _checked_limit(cost_limit, costs.is_integer)
         return cls(bool(maximize), cardinality, limit, nrows > ncols)
 
     @property
