@@ -11,10 +11,12 @@ import numpy as np
 
 from gpumatch.arguments import checked_flag, checked_seed, checked_threads, refuse_unknown
 from gpumatch.arrays import array_of
+from gpumatch.assigned import Assignment
 from gpumatch.backends import choose_assignment
+from gpumatch.batches import assign_batch, assign_small
 from gpumatch.bottleneck import BottleneckAssignment, assign_bottleneck
 from gpumatch.cardinality import (
-    Cardinality,
+    CARDINALITIES,
     Goal,
     InfeasibleError,
     begin_with_pairs,
@@ -24,48 +26,40 @@ from gpumatch.cardinality import (
 )
 from gpumatch.contracts import AssignmentTask, Solution
 from gpumatch.control import Callback, Control, with_interrupts_result
-from gpumatch.costs import Costs, as_costs
+from gpumatch.costs import CostBatch, Costs, as_costs, is_batch
 from gpumatch.homes import count_matched
-from gpumatch.pairs import Labels, Pairs
-from gpumatch.registry import BackendName
 from gpumatch.sums import summands
 
 __all__ = ["Assignment", "BottleneckAssignment", "InfeasibleError", "assign"]
 
 OBJECTIVES = ("sum", "bottleneck")
+ON_ERROR = ("raise", "mark")
+SMALL = 2**16
+"""Costs up to which one compiled call answers: it ends within milliseconds, and tells of no phase.
+"""
 
 
 @overload
 def assign(
-    C: Any,
-    *,
-    objective: Literal["bottleneck"],
-    cardinality: Literal["full", "maximum"] = ...,
-    backend: BackendName = ...,
-    **arguments: Any,
+    C: Any, *, objective: Literal["bottleneck"], **arguments: Any
 ) -> BottleneckAssignment: ...
 @overload
-def assign(
-    C: Any,
-    *,
-    objective: Literal["sum"] = ...,
-    cardinality: Cardinality = ...,
-    backend: BackendName = ...,
-    **arguments: Any,
-) -> Assignment: ...
+def assign(C: Any, *, objective: Literal["sum"] = "sum", **arguments: Any) -> Assignment: ...
 @with_interrupts_result
 def assign(
     C: Any,
     *,
-    objective: Literal["sum", "bottleneck"] = "sum",
+    objective: str = "sum",
     maximize: bool = False,
-    cardinality: Cardinality = "full",
+    cardinality: str = "full",
     cost_limit: float | None = None,
     algorithm: str = "auto",
-    backend: BackendName = "auto",
+    backend: str = "auto",
     initial: Any = None,
     weight: Hashable | None = "weight",
     row_nodes: Iterable[Hashable] | None = None,
+    sizes: Any = None,
+    on_error: str = "raise",
     seed: int = 0,
     threads: int | None = None,
     time_limit: float | None = None,
@@ -80,7 +74,8 @@ def assign(
     C : two-dimensional array, sparse matrix, or tuple ``(indptr, indices, data, shape)``
         The costs: whatever `gpumatch.costs.DenseCosts` or `SparseCosts` is made from; boolean,
         integer or floating, any shape. ``inf`` (``-inf`` to be maximised) forbids a pair. A sparse
-        matrix forbids the pairs that it does not store; a stored zero is a cost of 0.
+        matrix forbids the pairs that it does not store; a stored zero is a cost of 0. An array of
+        shape (B, n, m), or a list of matrices of any shapes, is a batch of problems.
     objective : {"sum", "bottleneck"}
         What is to be least: the total cost, or the largest cost of a pair.
     maximize : bool
@@ -93,8 +88,7 @@ def assign(
         Leave out a pair that costs more (to be maximised: that gains less). Every vertex of the
         smaller side that is left unmatched then costs as much as the limit, and ``"full"`` and
         ``"any"`` mean the same. With ``"maximum"``, pairs above the limit are forbidden. A
-        fractional limit makes integer costs float64; inf (-inf to be maximised) is no limit. Not
-        for a bottleneck.
+        fractional limit makes integer costs float64. Not for a bottleneck.
     algorithm : str
         ``"auto"`` or a name that `algorithms` lists for assignment. ``"auto"`` is ``"engine"`` on
         the CPU and on a GPU, and ``"hungarian-tree"`` on the reference. On a GPU it is
@@ -110,6 +104,12 @@ def assign(
         What an edge of a networkx graph costs; 1 where it is missing, and everywhere with None.
     row_nodes : iterable of nodes, optional
         The nodes of a networkx graph that are rows, as for `maximum_matching`.
+    sizes : (rows, cols), optional
+        For an array of shape (B, n, m): how many rows and columns of it each problem has, from the
+        first on. Each is an integer, or an array of B of them.
+    on_error : {"raise", "mark"}
+        What becomes of a problem of a batch that has no full assignment, or costs that are not
+        valid: raise its error, which names its number, or keep that in ``errors``.
     seed, threads, time_limit, progress, callback
         As for `maximum_matching`. ``callback(progress)`` sees the rows assigned so far.
     **options
@@ -117,7 +117,7 @@ def assign(
 
     Returns
     -------
-    Assignment, or BottleneckAssignment for a bottleneck
+    Assignment, BottleneckAssignment for a bottleneck, or BatchAssignment for a batch
         In arrays like the caller's. The objective depends only on C, up to rounding.
 
     Raises
@@ -149,10 +149,46 @@ def assign(
     >>> print(gm.verify(C, a))
     optimal: 3 pairs of total 5, and dual prices of total 5, checked on 9 pairs
     """
+    is_plain = (
+        objective == "sum" and algorithm == "auto" and backend in ("auto", "cpu")
+        and initial is None and time_limit is None and not progress and callback is None
+        and not options and sizes is None
+        and row_nodes is None and weight == "weight"
+    )  # fmt: skip
+    if is_plain and type(C) is np.ndarray and C.ndim == 2 and C.size <= SMALL:
+        _ = seed == 0 or checked_seed(seed), threads is None or checked_threads(threads)
+        small = assign_small(C, maximize, cardinality, cost_limit)
+        if small is not None:
+            return small
     refuse_unknown(assign, "assignment", options)
     maximize, progress = checked_flag(maximize, "maximize"), checked_flag(progress, "progress")
     control = Control(time_limit=time_limit, progress=progress, callback=callback)
     threads, seed = checked_threads(threads), checked_seed(seed)
+    if sizes is not None or is_batch(C):
+        if initial is not None or objective != "sum":
+            raise ValueError("a batch takes no initial, and the objective 'sum' only")
+        if on_error not in ON_ERROR:
+            raise ValueError(f"on_error must be one of {ON_ERROR}; got {on_error!r}")
+        if cardinality not in CARDINALITIES:
+            raise ValueError(f"cardinality must be one of {CARDINALITIES}; got {cardinality!r}")
+        wish: dict[str, Any] = {
+            "maximize": maximize, "cardinality": cardinality, "cost_limit": cost_limit
+        }  # fmt: skip
+        how: dict[str, Any] = {
+            "algorithm": algorithm,
+            "backend": backend,
+            "seed": seed,
+            "threads": threads,
+        }
+        return assign_batch(
+            CostBatch(C, sizes),
+            lambda part: assign(part, **wish, **how, **options),
+            **wish,
+            on_error=on_error,
+            is_compiled=algorithm == "auto" and backend in ("auto", "cpu") and not options,
+            control=control,
+            threads=threads,
+        )
     with control.part("costs"):
         given = as_costs(C, weight, row_nodes)
     if objective not in OBJECTIVES:
@@ -198,73 +234,6 @@ def assign(
             control.close(count_matched(solution.row_to_col))
     proven = ended and choice.algorithm.exact
     return _result(given, goal, problem, solution, proven, stats, control)
-
-
-class Assignment(Pairs):
-    """An assignment of rows to columns, with what is needed to prove it optimal.
-
-    Attributes
-    ----------
-    row_ind, col_ind : int64 arrays
-        The assigned pairs, by row.
-    row_to_col, col_to_row : int32 arrays of length nrows, ncols
-        The column of each row and the row of each column, -1 for none.
-    unmatched_rows, unmatched_cols : int64 arrays, or lists of nodes for a networkx graph
-        The rows and columns in no pair.
-    size : int
-        Number of pairs.
-    pair_costs : int64 or float64 array of length size
-        What each pair costs, by row.
-    objective : int or float
-        Total cost of the pairs; a Python int for integer costs.
-    row_dual, col_dual : int64 or float64 arrays of length nrows, ncols
-        The dual prices that prove it; `gpumatch.cardinality` states how.
-    gap : int or float
-        How far the objective may be from the optimum: the difference to the dual bound, inf if a
-        full or maximum assignment is not complete.
-    proven : bool
-        Whether the assignment is optimal: an exact algorithm ran to its end, or the duals leave no
-        gap.
-    maximize, cardinality, cost_limit
-        What was asked for.
-    stats : dict
-        ``algorithm``, ``backend``, ``seconds`` by part and ``trace``: one dict a phase.
-    """
-
-    def __init__(
-        self,
-        row_to_col: Any,
-        col_to_row: Any,
-        row_dual: Any,
-        col_dual: Any,
-        *,
-        pair_costs: Any,
-        objective: float,
-        gap: float,
-        proven: bool,
-        maximize: bool = False,
-        cardinality: str = "full",
-        cost_limit: float | None = None,
-        cover: tuple[Any, Any] | None = None,
-        labels: Labels = (None, None),
-        stats: dict[str, Any] | None = None,
-    ) -> None:
-        super().__init__(row_to_col, col_to_row, labels)
-        self.row_dual, self.col_dual, self.pair_costs = row_dual, col_dual, pair_costs
-        self.objective, self.gap, self.proven = objective, gap, proven
-        self.maximize, self.cardinality, self.cost_limit = maximize, cardinality, cost_limit
-        self.stats = {} if stats is None else stats
-        self._cover = cover
-
-    def __repr__(self) -> str:
-        proof = "optimal" if self.proven else "not proven optimal"
-        name = self.stats.get("algorithm")
-        return f"Assignment({self.size} pairs, objective {self.objective}, {proof}, {name})"
-
-    def cover_ind(self) -> tuple[Any, Any]:
-        if self._cover is None:
-            raise ValueError("only a proven assignment of cardinality 'maximum' has a vertex cover")
-        return self._cover
 
 
 # -- arguments -----------------------------------------------------------------------------------

@@ -28,7 +28,7 @@ import dataclasses
 import math
 from collections.abc import Callable
 from numbers import Integral, Real
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, NamedTuple
 
 from gpumatch import contracts
 from gpumatch.contracts import AssignmentTask, Solution
@@ -37,8 +37,7 @@ from gpumatch.homes import count_matched, cover_for
 from gpumatch.initial import initial_pairs
 from gpumatch.registry import STARTS, table
 
-Cardinality = Literal["full", "maximum", "any"]
-CARDINALITIES = get_args(Cardinality)
+CARDINALITIES = ("full", "maximum", "any")
 
 Run = Callable[[AssignmentTask], bool]
 
@@ -58,8 +57,7 @@ class Goal(NamedTuple):
         if cardinality not in CARDINALITIES:
             raise ValueError(f"cardinality must be one of {CARDINALITIES}; got {cardinality!r}")
         nrows, ncols = costs.shape
-        none = -math.inf if maximize else math.inf  # such a limit leaves no pair out
-        limit = None if cost_limit == none else _checked_limit(cost_limit, costs.is_integer)
+        limit = checked_limit(cost_limit, costs.is_integer)
         return cls(bool(maximize), cardinality, limit, nrows > ncols)
 
     @property
@@ -97,10 +95,12 @@ class Goal(NamedTuple):
         return problem
 
 
-def _checked_limit(cost_limit: Any, is_integer: bool) -> float | None:
+def checked_limit(cost_limit: Any, is_integer: bool) -> float | None:
     """The limit: for integer costs an int if it is integral, else a float."""
     if cost_limit is None:
         return None
+    if type(cost_limit) is float and not is_integer and math.isfinite(cost_limit):
+        return cost_limit  # a tracker's: this is asked thousands of times a second
     if isinstance(cost_limit, bool) or not isinstance(cost_limit, Real):
         raise TypeError(f"cost_limit must be None or a number; got {cost_limit!r}")
     if is_integer and isinstance(cost_limit, Integral):
@@ -124,19 +124,22 @@ class InfeasibleError(ValueError):
     rows, cols : int arrays
         A Hall violator and its neighbours. If there are no more rows than columns, `rows` may be
         assigned to `cols` only, and `cols` are fewer; otherwise the other way round.
+    problem : int, optional
+        The number of the problem in a batch.
     """
 
-    def __init__(self, rows: Any, cols: Any) -> None:
+    def __init__(self, rows: Any, cols: Any, problem: int | None = None) -> None:
         many, few = ("rows", "columns") if rows.size > cols.size else ("columns", "rows")
         most, least = max(rows.size, cols.size), min(rows.size, cols.size)
         super().__init__(
-            f"the costs are infeasible: {most} {many} may be assigned to {least} {few} only, "
+            ("" if problem is None else f"problem {problem}: ")
+            + f"the costs are infeasible: {most} {many} may be assigned to {least} {few} only, "
             "so no full assignment exists"
         )
-        self.rows, self.cols = rows, cols
+        self.rows, self.cols, self.problem = rows, cols, problem
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.rows, self.cols)
+        return type(self), (self.rows, self.cols, self.problem)
 
 
 # -- what it begins from ---------------------------------------------------------------------------

@@ -38,7 +38,12 @@ import numpy as np
 from gpumatch.arrays import array_module, array_of
 
 __all__ = [
+    "INFEASIBLE",
+    "SOLVED",
+    "UNFIT",
+    "UNSOLVED",
     "AssignmentTask",
+    "BatchTask",
     "Components",
     "Control",
     "Costs",
@@ -331,3 +336,39 @@ class AssignmentTask:
     def matching(self, graph: Graph, row_to_col: Any, col_to_row: Any) -> MatchingTask:
         """The task to extend a matching of the pairs in `graph`, whatever they cost."""
         return MatchingTask(graph, row_to_col, col_to_row, self.control, self.threads, self.seed)
+
+
+SOLVED, INFEASIBLE, UNFIT, UNSOLVED = range(4)  # how a problem of a batch may end
+
+
+@dataclasses.dataclass
+class BatchTask:
+    """Many small dense problems, what is wanted of each, and the arrays for the results.
+
+    Attributes
+    ----------
+    values : float64 array
+        All costs.
+    places : int64 array of shape (B, 4)
+        Where each problem's costs start, the step from row to row, the rows and the columns.
+    wish : (float, float, float, bool)
+        Sign, -1 if costs are to be maximised, else 1. What it costs a row to go without a column,
+        inf if it must have one. What forbidden pairs cost more than. Whether as many pairs as can
+        be are wanted.
+    largest : float
+        Problems with greater magnitudes are not taken.
+    results : tuple of five arrays
+        A row for each problem, as `gpumatch.cpu.assignment.batched` lays them out: the mates, the
+        numbers, their totals, the marks of the vertex cover, and how each problem ended.
+    control : Control
+    threads : int
+        CPU threads.
+    """
+
+    values: Any
+    places: Any
+    wish: tuple[float, float, float, bool]
+    largest: float
+    results: tuple[Any, ...]
+    control: Control
+    threads: int = 1

@@ -35,9 +35,15 @@ class Pairs:
     ``rows, cols = result`` gives `row_ind` and `col_ind`, as SciPy's functions return them.
     """
 
-    def __init__(self, row_to_col: Any, col_to_row: Any, labels: Labels = (None, None)) -> None:
+    def __init__(
+        self,
+        row_to_col: Any,
+        col_to_row: Any,
+        labels: Labels = (None, None),
+        size: int | None = None,
+    ) -> None:
         self.row_to_col, self.col_to_row = row_to_col, col_to_row
-        self.size = count_matched(row_to_col)
+        self.size = count_matched(row_to_col) if size is None else size
         self._labels = labels
 
     def __iter__(self) -> Iterator[Any]:

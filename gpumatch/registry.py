@@ -10,24 +10,13 @@ import functools
 import importlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, get_args
+from typing import Any
 
 from gpumatch.interrupts import InterruptsHeld
 
-__all__ = [
-    "BACKENDS",
-    "PROBLEMS",
-    "STARTS",
-    "Algorithm",
-    "BackendName",
-    "Home",
-    "StartName",
-    "algorithms",
-]
+__all__ = ["BACKENDS", "PROBLEMS", "STARTS", "Algorithm", "Home", "algorithms"]
 
-BackendName = Literal["auto", "cpu", "cuda", "reference"]
-StartName = Literal["auto", "cheap", "karp-sipser", "min-degree", "none"]
-BACKENDS = get_args(BackendName)[1:]
+BACKENDS = ("cpu", "cuda", "reference")
 PROBLEMS = ("matching", "assignment")
 
 Options = Mapping[str, tuple[str, ...]]
@@ -300,6 +289,12 @@ STARTS = {
 
 COMPONENTS = {"cpu": _CPU + "components:strong_components"}
 """What finds strong components: backend -> function."""
+
+BATCHES = {"cpu": _CPU + "assignment.batched:run"}
+"""What solves batches of small dense problems: backend -> function."""
+
+ONE_OF_A_BATCH = _CPU + "assignment.batched:solve_range"
+"""The kernel behind it on the CPU, for one problem without further ado."""
 
 
 # -- asking it -------------------------------------------------------------------------------------

@@ -182,7 +182,7 @@ def test_every_wish_is_proven(run, matrix, maximize, cardinality, cost_limit):
         ({"cardinality": "most"}, ValueError, "cardinality must be one of"),
         ({"cost_limit": "1"}, TypeError, "cost_limit"),
         ({"cost_limit": True}, TypeError, "cost_limit"),
-        ({"cost_limit": -math.inf}, ValueError, "cost_limit must be None or finite"),
+        ({"cost_limit": math.inf}, ValueError, "cost_limit must be None or finite"),
         ({"cost_limit": 2**61}, ValueError, "too large"),
         ({"C": [[0.5]], "cost_limit": 10**400}, ValueError, "cost_limit must be None or finite"),
         ({"algorithm": "hk"}, ValueError, "algorithm must be 'auto' or one of"),
@@ -198,7 +198,7 @@ def test_every_wish_is_proven(run, matrix, maximize, cardinality, cost_limit):
             r"^assign got an unexpected argument 'maximise'; did you mean 'maximize'\?$",
         ),
         ({"cost_limt": 3}, TypeError, r"argument 'cost_limt'; did you mean 'cost_limit'\?$"),
-        ({"labels": []}, TypeError, "^assign got an unexpected argument 'labels'$"),
+        ({"row_labels": []}, TypeError, "^assign got an unexpected argument 'row_labels'$"),
         ({"finsh": "exact"}, TypeError, r"argument 'finsh'; did you mean 'finish'\?$"),
         (
             {"finish": "epsilon"},

@@ -28,9 +28,9 @@ FLOORS = [
     {"bipartite"},
     {"costs"},
     {"certificates", "control", "devices", "initial", "io", "pairs", "registry"},
-    {"arguments", "backends"},
+    {"arguments", "assigned", "backends"},
     {"cardinality"},
-    {"bottleneck"},
+    {"batches", "bottleneck"},
     {"assignment", "matching"},
     {"csgraph", "interop.networkx_backend", "linalg", "optimize", "plot"},
     {""},  # gpumatch itself: the public names

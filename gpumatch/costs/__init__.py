@@ -32,12 +32,23 @@ from typing import Any
 from gpumatch.arrays import is_sparse
 from gpumatch.bipartite import BipartiteGraph
 from gpumatch.costs.base import TOO_LARGE, Costs, check_sums
+from gpumatch.costs.batch import CostBatch, is_batch, native
 from gpumatch.costs.dense import DenseCosts
 from gpumatch.costs.sparse import SparseCosts
 from gpumatch.interop.networkx import is_networkx
 from gpumatch.interop.torch import is_sparse_csr
 
-__all__ = ["TOO_LARGE", "Costs", "DenseCosts", "SparseCosts", "as_costs", "check_sums"]
+__all__ = [
+    "TOO_LARGE",
+    "CostBatch",
+    "Costs",
+    "DenseCosts",
+    "SparseCosts",
+    "as_costs",
+    "check_sums",
+    "is_batch",
+    "native",
+]
 
 
 def as_costs(

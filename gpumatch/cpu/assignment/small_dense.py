@@ -1,43 +1,17 @@
-"""Shortest augmenting paths for small dense costs, in one compiled call.
+"""Small dense costs in one compiled call, which names the pairs as SciPy does.
 
 If a problem is small, calls from Python take most of the time. So there is one call, which checks
-the costs, copies them, solves and names the pairs. It cannot be stopped, and it returns no duals.
-If all columns are to be matched, they are priced at their least costs and given to rows that have
-these costs (column reduction). Each row that is left gets a shortest augmenting path.
+the costs, copies them, solves (`gpumatch.cpu.assignment.small_paths`) and names the pairs. It
+cannot be stopped, and it returns no duals; `gpumatch.cpu.assignment.batched` does.
 
-The search is Dijkstra's, as in `gpumatch.cpu.assignment.dense_paths`. But scanning a row and
-choosing the next column are loops without a branch, over whole vectors, because a processor cannot
-predict branches on costs that it has not seen before. Beyond FEW columns, the copy is padded with
-forbidden pairs. A column in the tree has the price -inf and the distance inf, so that nothing is
-offered to it. The number of a free column is encoded in its mate, below 0. So the least mate of the
-nearest columns names a free one if there is one.
-
-If one row has all the least costs, for example if costs are products, trees are large and regular,
-and the processor can predict the branches. Up to LISTED columns, those outside the tree are then in
-a list and looked at one by one. The rows are taken from the end that is farther from its nearest
-column, because that makes paths shorter.
-
-    table[i, j]       cost of the pair
-    table[PRICE, j]   dual of column j; if the search is by vectors, -inf while it is in the tree
-    table[DIST, j]    distance of column j from the root; inf in the same case
-    links[MATE, j]    row matched to column j; j - width if there is none
-    links[PRED, j]    row from which column j is reached
-    links[TREE, k]    columns of the tree in the order of joining; table[REACH, k] and
-    table[PAID, k]    their distances and prices. As a list: the columns outside the tree, and after
-                      them those of the tree
     found[COL, i]     column matched to row i, or -1; at last, the second of each pair
     found[ROW, k]     the first
 
 For the shortest calls there is the function that `solver` has for a dtype. It reads the values from
 where they are. `pairs` is needed only if that function has no result. Costs are float64, or int64
 if integers are so large that sums of floats would round; then a number ``far`` above all costs
-stands for inf. Vectors are rows of few arrays, because each view of an array costs an atomic count.
-Small arrays are on the stack. The GIL is kept if leaving it would take a tenth of the time.
-
-References
-----------
-Crouse, *On implementing 2D rectangular assignment algorithms*, IEEE Transactions on Aerospace and
-Electronic Systems 52(4), 2016.
+stands for inf. Small arrays are on the stack. The GIL is kept if leaving it would take a tenth of
+the time.
 """
 
 from __future__ import annotations
@@ -48,6 +22,7 @@ from typing import Any
 import numpy as np
 from numba import carray, types
 
+from gpumatch.cpu.assignment.small_paths import COL, LINKS, MATE, VECTORS, match_rows, width_for
 from gpumatch.cpu.numba_tools.compiled import inlined, short_kernel, strict_kernel
 from gpumatch.cpu.numba_tools.self_test import short_calls_work
 from gpumatch.cpu.numba_tools.short_calls import (
@@ -60,7 +35,6 @@ from gpumatch.cpu.numba_tools.short_calls import (
     on_stack,
     take_gil,
 )
-from gpumatch.cpu.numba_tools.vector_min import lesser
 
 __all__ = ["MOST", "MOST_FLOATS", "pairs", "solver"]
 
@@ -70,18 +44,12 @@ MOST, MOST_FLOATS = 2**18, 2**20
 Of integers there are fewer, because `assign` reads those as int32.
 """
 
-PAD = 16  # columns that are read at once: 2 or 4 vectors of float64
-FEW = 19  # columns up to which a whole vector of them is too many: a little more than one PAD
-LISTED = 36  # columns up to which a list of them may be kept: about two PADs
 SMALL = 64  # columns up to which the arrays are on the stack: 35 KiB there
 QUICK = 16**2  # costs up to which the GIL is kept: to release it would take a tenth of the time
-PRICE, DIST, REACH, PAID = range(-4, 0)
-MATE, PRED, TREE = range(3)
-ROW, COL = range(2)
+ROW = 0
 
-_NONE = np.int32(2**31 - 1)
 _ZERO = np.int32(0)
-_TABLE, _LINKS = SMALL * (SMALL + 4), SMALL * 3
+_TABLE, _LINKS = SMALL * (SMALL + VECTORS), SMALL * LINKS
 
 
 def pairs(values: np.ndarray, maximize: bool) -> tuple[np.ndarray, np.ndarray] | None:
@@ -149,164 +117,6 @@ def _take(values, turned, maximize, largest, far, table):
 
 
 @inlined
-def _reduce_columns(table, links, found, far):
-    """Price the columns at their least costs, and give them to rows that have these; how many."""
-    nrows, width = found.shape[1], table.shape[1]
-    for col in range(width):
-        table[PRICE, col] = table[0, col]
-        links[PRED, col] = 0
-    for row in range(1, nrows):
-        for col in range(width):
-            cost, price, before = table[row, col], table[PRICE, col], links[PRED, col]
-            links[PRED, col] = row if cost < price else before
-            table[PRICE, col] = lesser(cost, price)
-    count = 0
-    for col in range(nrows):
-        row = links[PRED, col]
-        if found[COL, row] < 0 and table[PRICE, col] < far:
-            found[COL, row] = col
-            links[MATE, col] = row
-            count += 1
-    for col in range(width):
-        table[PRICE, col] = table[PRICE, col] if table[PRICE, col] < far else 0
-    return count
-
-
-@inlined
-def _nearest(table, row, far):
-    """The distance of a row from its nearest column."""
-    least = far
-    for col in range(table.shape[1]):
-        least = lesser(least, table[row, col] - table[PRICE, col])
-    return least
-
-
-@inlined
-def _augment(table, links, found, listed, far):
-    """Match all free rows by shortest augmenting paths; False when one has none.
-
-    ``listed`` is the number of columns if a list of them is to be kept, else 0.
-    """
-    nrows = found.shape[1]
-    backwards = listed and _nearest(table, nrows - 1, far) > _nearest(table, 0, far)
-    for k in range(nrows):
-        root = nrows - 1 - k if backwards else k
-        if found[COL, root] >= 0:
-            continue
-        if listed:
-            sink = _search_one_by_one(table, links, root, listed, far)
-        else:
-            sink = _search(table, links, found, root, far)
-        if sink < 0:
-            return False
-        while True:
-            row = links[PRED, sink]
-            links[MATE, sink] = row
-            found[COL, row], sink = sink, found[COL, row]
-            if row == root:
-                break
-    return True
-
-
-@inlined
-def _search_one_by_one(table, links, root, ncols, far):
-    """Search from ``root``; return the nearest free column, or -1 if there is none."""
-    left, at, front = ncols, 0, far
-    for k in range(ncols):
-        col = ncols - 1 - k
-        there = table[root, col] - table[PRICE, col]
-        links[TREE, k] = col
-        links[PRED, col] = root
-        table[DIST, col] = there
-        if there < front or (there == front and links[MATE, col] < 0):
-            front = there
-            at = k
-    while front < far:
-        col = np.uintp(links[TREE, at])  # Numba does not check unsigned indices for a sign
-        row = links[MATE, col]
-        if row < 0:
-            for k in range(left, ncols):
-                passed = np.uintp(links[TREE, k])
-                table[PRICE, passed] += table[DIST, passed] - front
-            return links[TREE, at]
-        left -= 1
-        links[TREE, at], links[TREE, left] = links[TREE, left], col
-        offset = front - (table[row, col] - table[PRICE, col])
-        least = far
-        for k in range(left):
-            col = np.uintp(links[TREE, k])
-            there = (table[row, col] - table[PRICE, col]) + offset
-            known = table[DIST, col]
-            if there < known:
-                known = there
-                table[DIST, col] = there
-                links[PRED, col] = row
-            if known < least or (known == least and links[MATE, col] < 0):
-                least = known
-                at = k
-        front = max(front, least)
-    return -1
-
-
-@inlined
-def _search(table, links, found, root, far):
-    """The same by vectors."""
-    size = 0
-    front = _start(table, links, root, far)
-    while front < far:
-        row = _least_mate(table, links, front)
-        if row < 0:
-            for k in range(size):
-                table[PRICE, links[TREE, k]] = table[PAID, k] + (table[REACH, k] - front)
-            return row + table.shape[1]
-        col = np.uintp(found[COL, row])
-        offset = front - (table[row, col] - table[PRICE, col])
-        links[TREE, size] = col
-        table[REACH, size] = front
-        table[PAID, size] = table[PRICE, col]
-        size += 1
-        table[PRICE, col] = -2 * far  # farther than any offset brings nearer
-        table[DIST, col] = far
-        front = max(front, _relax(table, links, row, offset, far))
-    return -1
-
-
-@inlined
-def _start(table, links, root, far):
-    """Set the distances of the columns from ``root``; return the least."""
-    least = far
-    for col in range(table.shape[1]):
-        there = table[root, col] - table[PRICE, col]
-        table[DIST, col] = there
-        links[PRED, col] = root
-        least = lesser(least, there)
-    return least
-
-
-@inlined
-def _relax(table, links, row, offset, far):
-    """Offer every column outside the tree the way through ``row``; return the least distance."""
-    least = far
-    for col in range(table.shape[1]):
-        there = (table[row, col] - table[PRICE, col]) + offset
-        known, before = table[DIST, col], links[PRED, col]
-        nearest = lesser(there, known)
-        table[DIST, col] = nearest
-        links[PRED, col] = row if there < known else before
-        least = lesser(least, nearest)
-    return least
-
-
-@inlined
-def _least_mate(table, links, front):
-    """The least mate among the columns within ``front``."""
-    least = _NONE
-    for col in range(table.shape[1]):
-        least = min(least, links[MATE, col] if table[DIST, col] <= front else _NONE)
-    return least
-
-
-@inlined
 def _name_pairs(links, found, turned, ncols):
     """List the pairs by the rows of the values, which are the columns here if ``turned``."""
     if turned:
@@ -334,15 +144,7 @@ def _match(values, turned, maximize, largest, far, table, links, found):
         fit = _take(by_strides(values).T, not turned, maximize, largest, far, table)
     if not fit:
         return False
-    width = table.shape[1]
-    for row in range(nrows):
-        found[COL, row] = -1
-    for col in range(width):
-        links[MATE, col] = col - width
-        table[PRICE, col] = 0
-    count = _reduce_columns(table, links, found, far) if nrows == ncols else 0
-    listed = ncols if count == 1 and ncols <= LISTED else 0
-    if not _augment(table, links, found, listed, far):
+    if match_rows(table, links, found, ncols, nrows == ncols, far, far) > 0:
         return False
     _name_pairs(links, found, turned, ncols)
     return True
@@ -359,13 +161,13 @@ def _solve(values, maximize, most, largest, far):
     across, along = values.strides
     if values.size > most or across % values.itemsize != 0 or along % values.itemsize != 0:
         return found[:0]
-    width = ncols if ncols <= FEW else -(-ncols // PAD) * PAD
+    width = width_for(ncols)
     if width <= SMALL:
-        table = carray(on_stack(far, _TABLE), (nrows + 4, width))
-        links = carray(on_stack(_ZERO, _LINKS), (3, width))
+        table = carray(on_stack(far, _TABLE), (nrows + VECTORS, width))
+        links = carray(on_stack(_ZERO, _LINKS), (LINKS, width))
     else:
-        table = np.empty((nrows + 4, width), type(far))
-        links = np.empty((3, width), np.int32)
+        table = np.empty((nrows + VECTORS, width), type(far))
+        links = np.empty((LINKS, width), np.int32)
     thread = leave_gil(values.size > QUICK)
     is_full = _match(values, turned, maximize, largest, far, table, links, found)
     take_gil(thread)

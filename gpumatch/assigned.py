@@ -1,0 +1,164 @@
+"""What `gpumatch.assign` returns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from gpumatch.pairs import Labels, Pairs
+
+__all__ = ["Assignment", "BatchAssignment"]
+
+
+class Assignment(Pairs):
+    """An assignment of rows to columns, with what is needed to prove it optimal.
+
+    Attributes
+    ----------
+    row_ind, col_ind : int64 arrays
+        The assigned pairs, by row.
+    row_to_col, col_to_row : int32 arrays of length nrows, ncols
+        The column of each row and the row of each column, -1 for none.
+    unmatched_rows, unmatched_cols : int64 arrays, or lists of nodes for a networkx graph
+        The rows and columns in no pair.
+    size : int
+        Number of pairs.
+    pair_costs : int64 or float64 array of length size
+        What each pair costs, by row.
+    objective : int or float
+        Total cost of the pairs; a Python int for integer costs.
+    row_dual, col_dual : int64 or float64 arrays of length nrows, ncols
+        The dual prices that prove it; `gpumatch.cardinality` states how.
+    gap : int or float
+        How far the objective may be from the optimum: the difference to the dual bound, inf if a
+        full or maximum assignment is not complete.
+    proven : bool
+        Whether the assignment is optimal: an exact algorithm ran to its end, or the duals leave no
+        gap.
+    maximize, cardinality, cost_limit
+        What was asked for.
+    stats : dict
+        ``algorithm``, ``backend``, ``seconds`` by part and ``trace``: one dict a phase.
+    """
+
+    def __init__(
+        self,
+        row_to_col: Any,
+        col_to_row: Any,
+        row_dual: Any,
+        col_dual: Any,
+        *,
+        pair_costs: Any,
+        objective: float,
+        gap: float,
+        proven: bool,
+        maximize: bool = False,
+        cardinality: str = "full",
+        cost_limit: float | None = None,
+        cover: tuple[Any, Any] | None = None,
+        labels: Labels = (None, None),
+        size: int | None = None,
+        stats: dict[str, Any] | None = None,
+    ) -> None:
+        super().__init__(row_to_col, col_to_row, labels, size)
+        self.row_dual, self.col_dual, self.pair_costs = row_dual, col_dual, pair_costs
+        self.objective, self.gap, self.proven = objective, gap, proven
+        self.maximize, self.cardinality, self.cost_limit = maximize, cardinality, cost_limit
+        self.stats = {} if stats is None else stats
+        self._cover = cover
+
+    def __repr__(self) -> str:
+        proof = "optimal" if self.proven else "not proven optimal"
+        name = self.stats.get("algorithm")
+        return f"Assignment({self.size} pairs, objective {self.objective}, {proof}, {name})"
+
+    def cover_ind(self) -> tuple[Any, Any]:
+        if self._cover is None:
+            raise ValueError("only a proven assignment of cardinality 'maximum' has a vertex cover")
+        return self._cover
+
+
+class BatchAssignment(Assignment):
+    """The assignments of many problems. ``a[k]`` is problem k's, and iterating gives each.
+
+    Its arrays have a row for each of the B problems. Rows and columns that a problem does not have
+    are -1 among mates, and 0 among duals and costs.
+
+    Attributes
+    ----------
+    row_to_col, col_to_row : int32 arrays of shapes (B, n) and (B, m)
+    row_dual, col_dual : int64 or float64 arrays of the same shapes
+    pair_costs : int64 or float64 array of shape (B, n)
+        What the pair of each row costs.
+    size : int64 array of length B
+    objective : int64 or float64 array of length B
+    gap : float64 array of length B
+    proven : bool array of length B
+    sizes : int64 array of shape (B, 2)
+        The rows and columns of each problem.
+    errors : dict
+        Why a problem has no assignment, by its number, with ``on_error="mark"``. It is then not
+        proven, and has no pairs.
+    maximize, cardinality, cost_limit, stats
+        As for one problem.
+
+    Examples
+    --------
+    >>> import numpy as np, gpumatch as gm
+    >>> a = gm.assign(np.array([[[4, 1], [2, 0]], [[1, 5], [6, 1]]]))
+    >>> a.row_to_col.tolist(), a.objective.tolist()
+    ([[1, 0], [0, 1]], [3, 2])
+    >>> [cols.tolist() for rows, cols in a]
+    [[1, 0], [0, 1]]
+    """
+
+    size: Any
+    objective: Any
+    gap: Any
+    proven: Any
+
+    def __init__(
+        self, *arrays: Any, sizes: Any, marks: Any, errors: dict[int, Exception], **others: Any
+    ) -> None:
+        super().__init__(*arrays, **others)
+        self.sizes, self.errors = sizes, errors
+        self._marks = marks
+
+    def __repr__(self) -> str:
+        count = len(self)
+        return f"BatchAssignment({count} problems, {int(self.proven.sum())} proven optimal)"
+
+    def __len__(self) -> int:
+        return len(self.sizes)
+
+    def __iter__(self) -> Iterator[Assignment]:
+        return (self[k] for k in range(len(self)))
+
+    def __getitem__(self, k: int) -> Assignment:
+        if not -len(self) <= k < len(self):
+            raise IndexError(f"problem {k} of {len(self)}")
+        nrows, ncols = self.sizes[k].tolist()
+        row_to_col = self.row_to_col[k, :nrows]
+        cover = None
+        if self.cardinality == "maximum" and self.proven[k]:
+            in_rows, in_cols = self._marks[0][k], self._marks[1][k]
+            cover = in_rows[:nrows].nonzero()[0], in_cols[:ncols].nonzero()[0]
+        objective, gap = self.objective[k].item(), self.gap[k].item()
+        return Assignment(
+            row_to_col,
+            self.col_to_row[k, :ncols],
+            self.row_dual[k, :nrows],
+            self.col_dual[k, :ncols],
+            pair_costs=self.pair_costs[k, :nrows][row_to_col >= 0],
+            objective=objective,
+            gap=int(gap) if isinstance(objective, int) and gap < np.inf else gap,
+            proven=bool(self.proven[k]),
+            maximize=self.maximize,
+            cardinality=self.cardinality,
+            cost_limit=self.cost_limit,
+            cover=cover,
+            size=int(self.size[k]),
+            stats=self.stats,
+        )

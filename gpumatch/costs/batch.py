@@ -1,0 +1,139 @@
+"""The costs of many problems: a list of matrices, or an array of three dimensions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from gpumatch.arrays import as_array
+
+__all__ = ["CostBatch", "is_batch", "native"]
+
+_FLOAT64 = np.dtype(np.float64)
+_READ = {np.dtype(order + kind) for kind in "?bBhHiIlqefd" for order in "<>"}
+
+
+def native(values: np.ndarray) -> np.ndarray | None:
+    """The costs as float64, without gaps; None for a dtype that this may not hold.
+
+    Integers of 64 bits are rounded, but not below 2**53.
+    """
+    return np.ascontiguousarray(values, _FLOAT64) if values.dtype in _READ else None
+
+
+def is_batch(source: Any) -> bool:
+    """Whether these are the costs of many problems: a list of matrices, or three dimensions."""
+    if isinstance(source, list):
+        first = source[0] if source else None
+        return getattr(first, "ndim", 0) == 2 or (
+            isinstance(first, list) and bool(first) and isinstance(first[0], list)
+        )
+    return getattr(source, "ndim", 2) == 3
+
+
+class CostBatch(Sequence[Any]):
+    """Problems by their numbers: what `assign` takes for each of them.
+
+    Parameters
+    ----------
+    source : array of shape (B, n, m), or list of matrices
+        In a list, each may have its own shape, dtype and kind.
+    sizes : (rows, cols), optional
+        How many rows and columns of an array each problem has, from the first on; integers, or
+        arrays of B of them.
+
+    Attributes
+    ----------
+    sizes : int64 array of shape (B, 2)
+        The rows and columns of each problem.
+    shape : (int, int)
+        Rows and columns that have room for each problem.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If it is no batch, or the sizes do not fit it.
+    """
+
+    def __init__(self, source: Any, sizes: Any = None) -> None:
+        self._array: Any = None
+        self._list: list[Any] = []
+        if isinstance(source, list):
+            if sizes is not None:
+                raise TypeError("sizes are for an array of three dimensions, not for a list")
+            self._list = [part if hasattr(part, "shape") else np.asarray(part) for part in source]
+            for k, part in enumerate(self._list):
+                if len(part.shape) != 2:
+                    raise ValueError(f"problem {k}: the costs must have 2 dimensions")
+            self.sizes = np.array([part.shape for part in self._list], np.int64).reshape(-1, 2)
+            nrows, ncols = self.sizes.max(axis=0, initial=0).tolist()
+            self.shape: tuple[int, int] = (nrows, ncols)
+            return
+        self._array = as_array(source, "the costs")
+        if self._array.ndim != 3:
+            raise ValueError(f"sizes need costs of 3 dimensions; got {self._array.ndim}")
+        count, *shape = self._array.shape
+        self.shape = (shape[0], shape[1])
+        self.sizes = np.empty((count, 2), np.int64)
+        self.sizes[:] = self.shape
+        if sizes is not None:
+            self._set_sizes(sizes)
+
+    def _set_sizes(self, sizes: Any) -> None:
+        rows, cols = sizes
+        for side, given in enumerate((rows, cols)):
+            numbers = np.asarray(as_array(given, "sizes"))
+            if numbers.dtype.kind not in "iu" or numbers.shape not in ((), (len(self),)):
+                raise TypeError(f"sizes must be integers, or arrays of {len(self)} of them")
+            if ((numbers < 0) | (numbers > self.shape[side])).any():
+                raise ValueError(f"sizes must be from 0 to {self.shape[side]}")
+            self.sizes[:, side] = numbers
+
+    def __len__(self) -> int:
+        return len(self.sizes)
+
+    def __getitem__(self, k: Any) -> Any:
+        if self._array is None:
+            return self._list[k]
+        nrows, ncols = self.sizes[k].tolist()
+        return self._array[k, :nrows, :ncols]
+
+    def __iter__(self) -> Iterator[Any]:
+        return (self[k] for k in range(len(self)))
+
+    @property
+    def is_integer(self) -> bool:
+        """Whether all costs are integers."""
+        parts = self._list if self._array is None else [self._array]
+        return all(part.dtype.kind in "biu" for part in parts)
+
+    def packed(self) -> tuple[np.ndarray, np.ndarray] | None:
+        """All costs in one array of float64 on the host, and each problem's place there.
+
+        A place is the start, the step to the next row, the rows and the columns. None if some
+        costs are not dense, not on the host, or of a dtype that kernels do not read.
+        """
+        places = np.empty((len(self), 4), np.int64)
+        places[:, 2:] = self.sizes
+        if self._array is not None:
+            if type(self._array) is not np.ndarray:
+                return None
+            values = native(self._array)
+            if values is None:
+                return None
+            nrows, ncols = self.shape
+            places[:, 0] = np.arange(len(self)) * (nrows * ncols)
+            places[:, 1] = ncols
+            return values.reshape(-1), places
+        if not all(type(part) is np.ndarray for part in self._list):
+            return None
+        parts = [native(part) for part in self._list]
+        known = [part.reshape(-1) for part in parts if part is not None]
+        if len(known) < len(parts):
+            return None
+        ends = self.sizes.prod(axis=1).cumsum()
+        places[:, 0] = ends - self.sizes.prod(axis=1)
+        places[:, 1] = self.sizes[:, 1]
+        return np.concatenate(known), places

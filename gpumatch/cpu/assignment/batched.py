@@ -1,0 +1,312 @@
+"""Many small dense problems in one compiled call each for a range of them, with their duals.
+
+Each problem is copied to a table, and solved there by `gpumatch.cpu.assignment.small_paths`. A
+problem with more rows than columns is transposed. One call solves the problems from ``first`` to
+``last``, so several threads may each call it for other ranges. It returns to Python after each, and
+a range should be so short that Ctrl-C is heard.
+
+If as many pairs as can be are wanted and some row has no path, the mates are a maximum matching.
+The rows that the free rows reach by alternating paths, and the columns between them, then make the
+second of the two problems of `gpumatch.cardinality`. There each column must have a row, so it is
+solved from the columns' side. The first, of all other rows and columns, is solved already.
+
+What comes in, for problem k of B:
+
+    values            all costs in one array of float64
+    places[k]         START of the problem there, the step ACROSS to the next row, ROWS, COLS
+    sign              -1 if costs are to be maximised, else 1
+    limit             what it costs a row to go without a column; inf if it must have one
+    most              pairs that cost more are forbidden
+    wants_maximum     whether as many pairs as can be are wanted, instead of all
+    largest           a greater magnitude makes a problem unfit
+
+What comes out, in the orientation and with the sign of the values, for at most N rows and M columns
+and padded with -1, 0 and False:
+
+    mates[k]          N columns of the rows, M rows of the columns
+    numbers[k]        N duals of the rows, M duals of the columns, what the pairs of N rows cost
+    totals[k]         OBJECTIVE and GAP, each a sum of two floats
+    marks[k]          whether N rows and M columns are in the vertex cover, if as many pairs as can
+                      be are wanted
+    ends[k]           SOLVED, INFEASIBLE (a row has no column), or UNFIT: there is NaN, an infinity
+                      of the wrong sign, or too large a number; and the number of pairs
+
+Integers up to 2**47 are exact in floats, even a few times their sum.
+"""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+
+from gpumatch.contracts import INFEASIBLE, SOLVED, UNFIT, BatchTask
+from gpumatch.cpu.assignment.small_paths import (
+    COL,
+    LINKS,
+    MATE,
+    PRICE,
+    VECTORS,
+    match_rows,
+    nearest,
+    width_for,
+)
+from gpumatch.cpu.numba_tools.compiled import inlined, strict_kernel, vector_kernel
+from gpumatch.cpu.numba_tools.vector_min import lesser
+from gpumatch.cpu.numba_tools.workers import Workers
+
+__all__ = ["run", "solve_range"]
+
+RANGE = 2**18
+"""Costs of a range, or one problem's: it ends within a tenth of a second."""
+START, ACROSS, ROWS, COLS = range(4)
+OBJECTIVE, GAP = 0, 2
+
+
+def run(task: BatchTask) -> bool:
+    """Solve the problems of a batch; False if the control has stopped it."""
+    control, (*_, ends) = task.control, task.results
+    sums = task.places[:, 2:].prod(axis=1).cumsum()
+    total = int(sums[-1]) if sums.size else 0
+    cuts = np.searchsorted(sums, np.arange(0, total, RANGE), side="right")
+    bounds = np.unique([0, *cuts, len(sums)]).tolist()
+    ranges = iter([*itertools.pairwise(bounds)])
+    halted = False
+
+    def serve(worker: int) -> bool:
+        nonlocal halted
+        try:
+            for first, last in ranges:
+                if worker == 0 and control.tick(int(ends[:, 1].sum())):
+                    halted = True
+                if halted:
+                    return False
+                solve_range(
+                    task.values, task.places, *task.wish, task.largest, first, last,  # IN
+                    *task.results,  # OUT
+                )  # fmt: skip
+        except BaseException:
+            halted = True
+            raise
+        return True
+
+    with Workers(task.threads, total) as workers:
+        try:
+            return workers.run(serve, len(bounds) - 1)
+        except BaseException:
+            halted = True  # a Ctrl-C while this thread waits for the others
+            raise
+
+
+@vector_kernel
+def solve_range(
+    values, places, sign, limit, most, wants_maximum, largest, first, last,
+    mates, numbers, totals, marks, ends,
+):  # fmt: skip
+    """Solve the problems from ``first`` to ``last``."""
+    short = longest = 0
+    for k in range(first, last):
+        rows, cols = places[k, ROWS], places[k, COLS]
+        short, longest = max(short, min(rows, cols)), max(longest, max(rows, cols))
+    extra = (VECTORS + short) * width_for(short) if wants_maximum else 0
+    room = np.empty((VECTORS + short) * width_for(longest) + extra, np.float64)
+    joints = np.empty((2 * LINKS + 1) * width_for(longest), np.int32)
+    columns = np.empty(5 * short, np.int64)
+    most_rows = numbers.shape[1] - mates.shape[1]
+    most_cols = mates.shape[1] - most_rows
+    for k in range(first, last):
+        start, across = places[k, START], places[k, ACROSS]
+        rows, cols = places[k, ROWS], places[k, COLS]
+        turned = rows > cols
+        nrows, ncols = min(rows, cols), max(rows, cols)
+        width = width_for(ncols)
+        used = (nrows + VECTORS) * width
+        table = room[:used].reshape((nrows + VECTORS, width))
+        links = joints[: LINKS * width].reshape((LINKS, width))
+        found = columns[: 2 * nrows].reshape((2, nrows))
+        mates[k], numbers[k], totals[k], marks[k], ends[k] = -1, 0, 0, False, UNFIT
+        ends[k, 1] = 0
+        fit, complete = _take(values, start, across, turned, sign, largest, most, table, ncols)
+        if not fit:
+            continue
+        reduces = nrows == ncols and limit == np.inf and (complete or not wants_maximum)
+        stuck = _match(table, links, found, ncols, reduces, limit)
+        if stuck > 0 and not wants_maximum:
+            ends[k, 0] = INFEASIBLE
+            continue
+        if reduces:
+            _lower_to_zero(table, ncols)
+        row, col = (most_rows, 0) if turned else (0, most_rows)
+        own_mates, other_mates = mates[k, row:], mates[k, col:]
+        own_dual, other_dual = numbers[k, row:], numbers[k, col:]
+        own_marks, other_marks = marks[k, row:], marks[k, col:]
+        _write(table, links, found, ncols, limit, own_mates, other_mates, own_dual, other_dual)
+        if wants_maximum:
+            own_marks[:nrows] = True
+        if stuck > 0:
+            _solve_reached(
+                table, found, ncols, room[used:], joints[LINKS * width :], columns[2 * nrows :],
+                own_mates, other_mates, own_dual, other_dual, own_marks, other_marks,
+            )  # fmt: skip
+        ends[k, 0] = SOLVED
+        ends[k, 1] = _add_up(
+            values, start, across, sign, limit, mates[k, :rows], numbers[k], most_rows, cols,
+            totals[k],
+        )  # fmt: skip
+        if sign < 0:
+            for vertex in range(most_rows + most_cols):
+                numbers[k, vertex] = -numbers[k, vertex]
+
+
+@strict_kernel  # else the caller's is inherited, and NaN passes
+def _take(values, start, across, turned, sign, largest, most, table, ncols):
+    """Copy the costs to be minimised, and pad them; whether all are valid, and all allowed."""
+    nrows = table.shape[0] - VECTORS
+    fit = complete = True
+    if turned:
+        for col in range(ncols):
+            begin = start + col * across
+            line = values[begin : begin + nrows]
+            for row in range(nrows):
+                cost = sign * line[row]
+                fit &= (-largest <= cost) & ((cost <= largest) | (cost == np.inf))
+                cost = cost if cost <= most else np.inf
+                complete &= cost < np.inf
+                table[row, col] = cost
+    else:
+        for row in range(nrows):
+            begin = start + row * across
+            line, costs = values[begin : begin + ncols], table[row]
+            for col in range(ncols):
+                cost = sign * line[col]
+                fit &= (-largest <= cost) & ((cost <= largest) | (cost == np.inf))
+                cost = cost if cost <= most else np.inf
+                complete &= cost < np.inf
+                costs[col] = cost
+    for row in range(nrows):
+        for col in range(ncols, table.shape[1]):
+            table[row, col] = np.inf
+    return fit, complete
+
+
+@vector_kernel
+def _lower_to_zero(table, ncols):
+    """If all columns are matched, lower their prices so that none is above 0."""
+    greatest = -np.inf
+    for col in range(ncols):
+        greatest = max(greatest, table[PRICE, col])
+    for col in range(table.shape[1]):
+        table[PRICE, col] -= greatest
+
+
+@vector_kernel
+def _write(table, links, found, ncols, limit, own_mates, other_mates, own_dual, other_dual):
+    """Write the pairs and the duals: those of the table's rows, and of its columns."""
+    base = limit if limit < np.inf else 0.0
+    for row in range(found.shape[1]):
+        own_mates[row] = found[COL, row]
+        own_dual[row] = lesser(nearest(table, row, np.inf), limit) - base
+    for col in range(ncols):
+        other_mates[col] = max(links[MATE, col], -1)
+        other_dual[col] = table[PRICE, col]
+
+
+@vector_kernel
+def _solve_reached(
+    table, found, ncols, room, joints, columns,
+    own_mates, other_mates, own_dual, other_dual, own_marks, other_marks,
+):  # fmt: skip
+    """Solve the problem of the rows that free rows reach, and of the columns between them."""
+    nrows = found.shape[1]
+    rows, cols = _reached(
+        table, nrows, ncols, columns, joints, own_mates, other_mates, own_marks, other_marks
+    )
+    reached = columns[:rows]
+    between = joints[:cols]
+    # The rest is solved, but for its duals, which need not care for these columns.
+    for k in range(cols):
+        table[PRICE, between[k]] = -np.inf
+    for row in range(nrows):
+        if own_marks[row]:
+            own_dual[row] = nearest(table, row, np.inf)
+    width = width_for(rows)
+    part = room[: (cols + VECTORS) * width].reshape((cols + VECTORS, width))
+    for k in range(cols):
+        for i in range(rows):
+            part[k, i] = table[reached[i], between[k]]
+        for i in range(rows, width):
+            part[k, i] = np.inf
+    links = joints[cols : cols + LINKS * width].reshape((LINKS, width))
+    partners = columns[rows : rows + 2 * cols].reshape((2, cols))
+    _match(part, links, partners, rows, rows == cols, np.inf)  # there are fewer columns than rows
+    for i in range(rows):
+        own_mates[reached[i]] = -1
+        own_dual[reached[i]] = part[PRICE, i]
+    for k in range(cols):
+        row = reached[partners[COL, k]]
+        own_mates[row] = between[k]
+        other_mates[between[k]] = row
+        other_dual[between[k]] = nearest(part, k, np.inf)
+
+
+@vector_kernel
+def _reached(table, nrows, ncols, rows, cols, own_mates, other_mates, own_marks, other_marks):
+    """List the rows that free rows reach, and the columns between them; how many of each.
+
+    The cover is then the other rows and these columns.
+    """
+    tail = between = head = 0
+    for row in range(nrows):
+        if own_mates[row] < 0:
+            own_marks[row] = False
+            rows[tail] = row
+            tail += 1
+    while head < tail:
+        row = rows[head]
+        head += 1
+        for col in range(ncols):
+            if table[row, col] < np.inf and not other_marks[col]:
+                other_marks[col] = True
+                cols[between] = col
+                between += 1
+                own_marks[other_mates[col]] = False
+                rows[tail] = other_mates[col]
+                tail += 1
+    return tail, between
+
+
+@vector_kernel
+def _match(table, links, found, ncols, reduces, limit):
+    return match_rows(table, links, found, ncols, reduces, limit, np.inf)
+
+
+@vector_kernel
+def _add_up(values, start, across, sign, limit, row_to_col, numbers, most_rows, cols, totals):
+    """What each row pays, what all pay, and what the duals leave of it; how many pairs."""
+    size = 0
+    total = rest = gap = gap_rest = 0.0
+    base = limit if limit < np.inf else 0.0
+    begin = numbers.size - most_rows
+    for row in range(row_to_col.size):
+        col = row_to_col[row]
+        if col >= 0:
+            cost = values[start + row * across + col]
+            numbers[begin + row] = cost
+            total, rest = _plus(total, rest, cost)
+            gap, gap_rest = _plus(gap, gap_rest, sign * cost)
+            gap, gap_rest = _plus(gap, gap_rest, -base)
+            size += 1
+        gap, gap_rest = _plus(gap, gap_rest, -numbers[row])
+    for col in range(cols):
+        gap, gap_rest = _plus(gap, gap_rest, -numbers[most_rows + col])
+    totals[OBJECTIVE], totals[OBJECTIVE + 1] = total, rest
+    totals[GAP], totals[GAP + 1] = gap, gap_rest
+    return size
+
+
+@inlined
+def _plus(high, low, term):
+    """Add a term to a sum of two floats (Neumaier)."""
+    total = high + term
+    back = total - high
+    return total, low + ((high - (total - back)) + (term - back))

@@ -1,0 +1,211 @@
+"""Many problems at once: the same answers as one by one, proven, whatever becomes of some."""
+
+from __future__ import annotations
+
+import math
+import pickle
+
+import numpy as np
+import pytest
+from scipy.optimize import linear_sum_assignment
+from scipy.sparse import csr_array
+
+import gpumatch as gm
+from gpumatch.cpu.assignment import batched
+
+WISHES = [
+    {},
+    {"cost_limit": 0.3},
+    {"cost_limit": 2},
+    {"cardinality": "any"},
+    {"cardinality": "maximum"},
+    {"cardinality": "maximum", "cost_limit": 0.4},
+]
+
+
+def random_problem(rng):
+    """A small problem of any kind: ties, negative costs, forbidden pairs, more rows or columns."""
+    shape = tuple(rng.integers(0, 12, 2))
+    kind = rng.integers(4)
+    if kind == 0:
+        return rng.integers(-3, 4, shape)
+    costs = rng.random(shape) if kind == 1 else rng.integers(0, 4, shape).astype(float)
+    if kind == 3:
+        costs = (costs - 1.5).astype(np.float32)
+        costs[rng.random(shape) < rng.random()] = math.inf
+    return costs
+
+
+def one_by_one(matrix, **wish):
+    """The same by the algorithm for large problems."""
+    try:
+        return gm.assign(matrix, algorithm="shortest-augmenting-path", **wish)
+    except gm.InfeasibleError as exc:
+        return exc
+
+
+def paid(a):
+    """What is minimised: with a limit, that of the vertices left out as well."""
+    return a.objective - (a.cost_limit or 0) * a.size
+
+
+@pytest.mark.parametrize("maximize", [False, True])
+@pytest.mark.parametrize("wish", WISHES, ids=str)
+def test_a_list_of_any_problems_is_solved_as_one_by_one(wish, maximize):
+    rng = np.random.default_rng(5)
+    problems = [random_problem(rng) for _ in range(150)]
+    if maximize:
+        problems = [-matrix for matrix in problems]
+        wish = {**wish, **({"cost_limit": -wish["cost_limit"]} if "cost_limit" in wish else {})}
+    batch = gm.assign(problems, maximize=maximize, on_error="mark", **wish)
+    assert len(batch) == len(problems)
+    for k, matrix in enumerate(problems):
+        alone = one_by_one(matrix, maximize=maximize, **wish)
+        if isinstance(alone, Exception):
+            assert str(batch.errors[k]) == f"problem {k}: {alone}"
+            assert (batch[k].size, batch.proven[k], batch.gap[k]) == (0, False, math.inf)
+            continue
+        assert k not in batch.errors
+        gm.verify(matrix, batch[k])
+        assert math.isclose(paid(batch[k]), paid(alone), abs_tol=1e-12)
+        if wish.get("cardinality") == "maximum":
+            assert batch.size[k] == alone.size
+
+
+@pytest.mark.parametrize("wish", WISHES, ids=str)
+@pytest.mark.parametrize("kind", ["float", "integer", "gated"])
+def test_a_small_matrix_is_solved_as_a_large_one(kind, wish):
+    """The call for small problems, and the algorithm for large ones."""
+    rng = np.random.default_rng(6)
+    for _ in range(20):
+        matrix = rng.random(tuple(rng.integers(1, 30, 2)))
+        if kind == "integer":
+            matrix = (10 * matrix).astype(np.int32)
+        if kind == "gated":
+            matrix[matrix > rng.random()] = math.inf
+        alone = one_by_one(matrix, **wish)
+        if isinstance(alone, Exception):
+            with pytest.raises(gm.InfeasibleError, match="are infeasible") as caught:
+                gm.assign(matrix, **wish)
+            assert caught.value.problem is None
+            continue
+        a = gm.assign(matrix, **wish)
+        gm.verify(matrix, a)
+        assert math.isclose(paid(a), paid(alone), abs_tol=1e-12)
+        for name in ("row_to_col", "row_dual", "col_dual", "pair_costs"):
+            one, other = getattr(a, name), getattr(alone, name)
+            assert (one.dtype, one.shape) == (other.dtype, other.shape) or (
+                name == "pair_costs" and one.dtype == other.dtype
+            )
+        assert type(a.objective) is type(alone.objective)
+        assert a.pair_costs.tolist() == matrix[a.row_ind, a.col_ind].tolist()
+        assert a.proven
+        assert a.stats.keys() == alone.stats.keys()
+
+
+@pytest.mark.parametrize("dtype", ["?", "i1", "u2", "i4", "i8", "f2", "f4", "f8", ">f8", ">i4"])
+@pytest.mark.parametrize("threads", [1, 3])
+def test_an_array_of_any_dtype_has_the_optima_of_scipy(dtype, threads):
+    costs = np.random.default_rng(7).integers(0, 90, (60, 40, 50)).astype(dtype)
+    batch = gm.assign(costs, threads=threads)
+    assert batch.row_to_col.shape == (60, 40)
+    assert batch.col_dual.shape == (60, 50)
+    assert batch.objective.dtype.kind == batch.row_dual.dtype.kind == ("f" if "f" in dtype else "i")
+    wide = costs.astype(float)
+    best = [matrix[linear_sum_assignment(matrix)].sum() for matrix in wide]
+    assert batch.objective.tolist() == best
+    assert batch.proven.all()
+    assert not batch.gap.any()
+
+
+def test_sizes_tell_which_part_of_an_array_counts():
+    costs = np.random.default_rng(8).random((30, 9, 7))
+    cols = np.arange(30) % 8
+    padded = costs.copy()
+    padded[np.arange(7) >= cols[:, None, None] + np.zeros((9, 1), int)] = math.nan
+    batch = gm.assign(padded, sizes=(9, cols))
+    for k, (rows, own) in enumerate(batch):
+        expected = linear_sum_assignment(costs[k, :, : cols[k]])
+        assert (rows.tolist(), own.tolist()) == tuple(part.tolist() for part in expected)
+    assert (batch.col_to_row[np.arange(7) >= cols[:, None]] == -1).all()
+
+
+@pytest.mark.parametrize(
+    ("sizes", "error"),
+    [((9, 8), ValueError), ((-1, 3), ValueError), ((9, [1, 2]), TypeError), ((9, 0.5), TypeError)],
+    ids=str,
+)
+def test_wrong_sizes_are_refused(sizes, error):
+    with pytest.raises(error, match="sizes"):
+        gm.assign(np.zeros((30, 9, 7)), sizes=sizes)
+
+
+def test_an_error_names_the_problem():
+    costs = np.random.default_rng(9).random((20, 5, 6))
+    costs[13, 2] = math.inf
+    costs[17, 1, 1] = math.nan
+    with pytest.raises(gm.InfeasibleError, match="problem 13: the costs are infeasible") as caught:
+        gm.assign(costs)
+    assert caught.value.problem == pickle.loads(pickle.dumps(caught.value)).problem == 13
+    assert caught.value.rows.tolist() == [2]
+    batch = gm.assign(costs, on_error="mark")
+    assert batch.errors.keys() == {13, 17}
+    assert "problem 17: the costs hold NaN, first at row 1" in str(batch.errors[17])
+    assert np.flatnonzero(~batch.proven).tolist() == [13, 17]
+    gm.verify(costs[16], batch[16])
+    with pytest.raises(ValueError, match="on_error"):
+        gm.assign(costs, on_error="ignore")
+
+
+def test_large_integers_stay_exact():
+    costs = np.random.default_rng(10).integers(2**50, 2**55, (4, 6, 6))
+    batch = gm.assign(costs)
+    for k in range(4):
+        assert batch.objective[k] == gm.assign(costs[k], algorithm="hungarian-tree").objective
+        gm.verify(costs[k], batch[k])
+
+
+def test_sparse_matrices_and_named_algorithms_are_solved_one_by_one():
+    sparse = [csr_array(np.random.default_rng(k).random((4, 5 + k))) for k in range(3)]
+    batch = gm.assign(sparse)
+    for k in range(3):
+        gm.verify(sparse[k], batch[k])
+    costs = np.random.default_rng(1).random((3, 4, 5))
+    assert np.allclose(
+        gm.assign(costs, algorithm="hungarian-classical").objective, gm.assign(costs).objective
+    )
+
+
+def test_a_time_limit_leaves_the_rest_unsolved():
+    costs = np.random.default_rng(2).random((5, 4, 4))
+    batch = gm.assign(costs, time_limit=0)
+    assert not batch.proven.any()
+    assert (batch.row_to_col == -1).all()
+    assert (batch.gap == math.inf).all()
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_an_interrupt_keeps_what_is_solved(threads, monkeypatch):
+    costs = np.random.default_rng(3).random((50, 30, 30))
+    monkeypatch.setattr(batched, "RANGE", 5 * 900)
+    calls = []
+
+    def interrupt(progress):
+        calls.append(progress)
+        if len(calls) == 4:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt) as caught:
+        gm.assign(costs, threads=threads, callback=interrupt)
+    best = caught.value.result
+    assert 15 <= best.proven.sum() <= 50
+    for k in np.flatnonzero(best.proven):
+        gm.verify(costs[k], best[k])
+    assert (best.row_to_col[~best.proven] == -1).all()
+
+
+def test_an_empty_batch_and_empty_problems():
+    assert len(gm.assign(np.zeros((0, 3, 4)))) == 0
+    batch = gm.assign(np.zeros((2, 0, 4)))
+    assert batch.row_to_col.shape == (2, 0)
+    assert batch.objective.tolist() == [0, 0]
