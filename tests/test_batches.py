@@ -209,3 +209,17 @@ def test_an_empty_batch_and_empty_problems():
     batch = gm.assign(np.zeros((2, 0, 4)))
     assert batch.row_to_col.shape == (2, 0)
     assert batch.objective.tolist() == [0, 0]
+
+
+def test_verify_takes_a_batch_and_names_the_problem_that_is_wrong():
+    costs = np.random.default_rng(4).random((5, 4, 6))
+    batch = gm.assign(costs, sizes=(4, [6, 5, 4, 6, 4]))
+    certificate = gm.verify(costs, batch)
+    assert certificate.size == 20
+    assert str(certificate) == "optimal: 5 problems with 20 pairs, checked on 100 pairs"
+    assert math.isclose(certificate.bound, batch.objective.sum())
+    with pytest.raises(gm.CertificateError, match="there are 4 problems, but 5 results"):
+        gm.verify(list(costs[:4]), batch)
+    batch.row_dual[3, 1] += 1
+    with pytest.raises(gm.CertificateError, match="problem 3: "):
+        gm.verify(costs, batch)

@@ -3,7 +3,7 @@
 The checkers share the conversion of the input with the algorithms, and nothing else. That is:
 
 - `gpumatch.bipartite`: `BipartiteGraph` and `as_bipartite`, with the arrays of the edges;
-- `gpumatch.costs`: `Costs` and `as_costs`, with the costs of pairs and of ranges of rows;
+- `gpumatch.costs`: `Costs`, `as_costs` and `CostBatch`, with the costs of pairs and of row ranges;
 - `gpumatch.arrays`: `array_of`, `any_true` and `first_true`, which the conversion uses too.
 
 They count, add and compare by code of their own. No algorithm and no front door imports a checker.
@@ -15,12 +15,14 @@ from typing import Any
 
 from gpumatch.certificates.assignment import AssignmentCertificate, verify_assignment
 from gpumatch.certificates.base import Certificate, CertificateError
+from gpumatch.certificates.batch import BatchCertificate, verify_batch
 from gpumatch.certificates.blocks import BlocksCertificate, verify_blocks
 from gpumatch.certificates.bottleneck import BottleneckCertificate, verify_bottleneck
 from gpumatch.certificates.matching import check_matching, verify_matching
 
 __all__ = [
     "AssignmentCertificate",
+    "BatchCertificate",
     "BlocksCertificate",
     "BottleneckCertificate",
     "Certificate",
@@ -46,6 +48,7 @@ def verify(A: Any, result: Any) -> Certificate:
     Returns
     -------
     Certificate
+        Of a batch, it has those of all problems.
 
     Raises
     ------
@@ -68,6 +71,8 @@ def verify(A: Any, result: Any) -> Certificate:
     >>> print(gm.verify(A, gm.maximum_matching(A)))
     maximum: a matching of 1 edges and a cover of 1 vertices, checked on 2 edges
     """
+    if hasattr(result, "errors"):
+        return verify_batch(A, result)
     if hasattr(result, "row_dual"):
         return verify_assignment(A, result)
     if hasattr(result, "threshold_cover"):

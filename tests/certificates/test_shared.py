@@ -11,7 +11,7 @@ PACKAGE = Path(gpumatch.__file__).parent
 CHECKERS = PACKAGE / "certificates"
 SHARED = {
     "gpumatch.bipartite": {"BipartiteGraph", "as_bipartite"},
-    "gpumatch.costs": {"Costs", "as_costs"},
+    "gpumatch.costs": {"CostBatch", "Costs", "as_costs"},
     "gpumatch.arrays": {"any_true", "array_of", "first_true"},
 }
 WITHOUT_ALGORITHMS = {"__init__.py", "__main__.py", "cli", "certificates"}
