@@ -92,8 +92,9 @@ def assign(
     algorithm : str
         ``"auto"`` or a name that `algorithms` lists for assignment. ``"auto"`` is ``"engine"`` on
         the CPU and on a GPU, and ``"hungarian-tree"`` on the reference. On a GPU it is
-        ``"auction"`` for costs that are neither a matrix nor sparse, and do not fit as a matrix. A
-        bottleneck is found by matchings, with ``"auto"`` only.
+        ``"auction"`` for sparse costs that do not fit as a dense matrix, and for integers if less
+        than one pair in a hundred is stored. A bottleneck is found by matchings, with ``"auto"``
+        only.
     backend : {"auto", "cpu", "cuda", "reference"}
         Where to run. ``"auto"``: data on a device stays there; a matrix on the host goes to the GPU
         if there is one with room for it and the matrix is large enough to repay the copy.

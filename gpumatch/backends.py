@@ -28,6 +28,8 @@ from gpumatch.registry import (
 # says how this was measured).
 GPU_PAYS_FROM = 100_000
 GPU_PAYS_FROM_PAIRS = 2_000_000  # the same for the pairs of a dense matrix of costs
+# Share of the pairs that sparse costs must allow for a GPU to make them dense.
+DENSE_PAYS_FROM = 1 / 100
 
 _DEFAULT_MATCHING = {"cpu": "engine", "cuda": "engine", "reference": "apfb-gpubfs-wr"}
 _DEFAULT_ASSIGNMENT = {"cpu": "engine", "reference": "hungarian-tree"}
@@ -215,11 +217,16 @@ def _pays_on_gpu(algorithm: Algorithm, costs: Costs) -> bool:
 def _best_assignment(backend: str, costs: Costs) -> str:
     """The fastest algorithm for an assignment, of those that have room.
 
-    On a GPU, the engine takes matrices and CSR as they are, and makes a matrix of all else.
+    On a GPU, the auction alone takes sparse costs as they are, unless the engine is asked to; but
+    where they are no integers, it makes them dense in the end, if there is room, to close the gap.
     """
     if backend != "cuda":
         return _DEFAULT_ASSIGNMENT[backend]
-    return "engine" if costs.has_matrix or costs.is_sparse or _fits(costs, 1) else "auction"
+    if not costs.has_matrix:
+        few = costs.nnz < DENSE_PAYS_FROM * math.prod(costs.shape)
+        if (few and costs.is_integer) or not _fits(costs, 1):
+            return "auction"
+    return "engine"
 
 
 def _fits(costs: Costs, matrices: int) -> bool:

@@ -73,7 +73,6 @@ class Costs(NamedTuple):
     shape: tuple[int, int] = (30_000, 50_000)
     on_device: bool = False
     has_matrix: bool = True
-    is_sparse: bool = False
     nnz: int = 30_000 * 50_000
     is_integer: bool = True
     itemsize: int = 4
@@ -142,24 +141,24 @@ def test_a_transposed_matrix_needs_room_too(algorithm, monkeypatch):
         assert chosen_for_costs(algorithm, "auto", Costs())[1] == expected
 
 
-SPARSE = Costs((1000, 1000), on_device=True, has_matrix=False, is_sparse=True, nnz=10_000)
-COMPUTED = SPARSE._replace(is_sparse=False, itemsize=8)
+SPARSE = Costs(shape=(1000, 1000), on_device=True, has_matrix=False, nnz=10_000, itemsize=8)
 
 
 @pytest.mark.parametrize(
     ("data", "room", "expected"),
     [
-        (SPARSE, 0, ENGINE),
-        (SPARSE._replace(nnz=999_999, is_integer=False), 0, ENGINE),
-        (COMPUTED, 10**7, ENGINE),
-        (COMPUTED, 10**7 - 1, "auction"),
-        (COMPUTED._replace(nnz=200_000), 144 * 10**5, ENGINE),
-        (COMPUTED._replace(nnz=200_000), 144 * 10**5 - 1, "auction"),
-        (COMPUTED._replace(shape=(0, 9), nnz=0), 0, ENGINE),
+        (SPARSE, 10**7, ENGINE),
+        (SPARSE, 10**7 - 1, "auction"),
+        (SPARSE._replace(nnz=9_999), 10**7, "auction"),
+        (SPARSE._replace(nnz=9_999, is_integer=False), 10**7, ENGINE),
+        (SPARSE._replace(nnz=9_999, is_integer=False), 10**7 - 1, "auction"),
+        (SPARSE._replace(nnz=200_000), 144 * 10**5, ENGINE),
+        (SPARSE._replace(nnz=200_000), 144 * 10**5 - 1, "auction"),
+        (SPARSE._replace(shape=(0, 9), nnz=0), 0, ENGINE),
     ],
 )
 @pytest.mark.usefixtures("gpu")
-def test_the_engine_needs_a_matrix_or_csr_or_room_to_make_a_matrix(
+def test_sparse_costs_are_made_dense_where_that_pays_and_there_is_room(
     data, room, expected, monkeypatch
 ):
     room_for(room, monkeypatch)
@@ -301,6 +300,7 @@ def test_algorithms_for_no_known_problem_are_refused(problem):
         ("hungarian-tree", {"search": "levels"}, Costs(), "cuda"),
         ("hungarian-tree", {"search": "stack"}, Costs(), "cpu"),
         ("hungarian-tree", {"search": "paper"}, SMALL, "cuda"),
+        ("engine", {"sparse": "csr"}, SMALL._replace(has_matrix=False), "cuda"),
         ("dgs", {"evaluation": "cpu"}, Costs(), "cpu"),
         ("dgs", {"evaluation": "block"}, SMALL, "cuda"),
         ("dgs", {"start": "greedy", "switching": "parallel"}, SMALL, "cuda"),
@@ -391,6 +391,7 @@ def test_public_options_are_those_of_all_homes_the_default_first():
         "host_loop": ("batch", "round"),
     }
     assert options["hungarian-tree"] == {"search": ("levels", "stack", "paper")}
+    assert options["engine"] == {"sparse": ("unfold", "csr")}
     stepped = {"launch": ("ct", "mt"), "host_loop": ("batch", "level")}
     assert options["apfb-gpubfs-wr"] == {**stepped, "frontier": ("scan", "queue")}
     assert options["apsb-gpubfs"] == stepped
