@@ -198,7 +198,8 @@ def test_every_wish_is_proven(run, matrix, maximize, cardinality, cost_limit):
             r"^assign got an unexpected argument 'maximise'; did you mean 'maximize'\?$",
         ),
         ({"cost_limt": 3}, TypeError, r"argument 'cost_limt'; did you mean 'cost_limit'\?$"),
-        ({"row_labels": []}, TypeError, "^assign got an unexpected argument 'row_labels'$"),
+        ({"row_labels": []}, TypeError, r"argument 'row_labels'; did you mean 'row_nodes'\?$"),
+        ({"colour": 1}, TypeError, "^assign got an unexpected argument 'colour'$"),
         ({"finsh": "exact"}, TypeError, r"argument 'finsh'; did you mean 'finish'\?$"),
         (
             {"finish": "epsilon"},
