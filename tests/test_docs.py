@@ -339,11 +339,16 @@ def home_of(name):
 
 def peak_memory(run, graph):
     """Bytes that a run from no matching takes at most, beside the graph and the mates."""
-    mates = np.full(graph.nrows, -1, np.int32), np.full(graph.ncols, -1, np.int32)
-    run(MatchingTask(BipartiteGraph(np.eye(3)), *np.full((2, 3), -1, np.int32), Control()))
+
+    def task():
+        mates = np.full(graph.nrows, -1, np.int32), np.full(graph.ncols, -1, np.int32)
+        return MatchingTask(graph, *mates, Control())
+
+    run(task())  # compiling takes memory, too
+    measured = task()
     tracemalloc.start()
     try:
-        run(MatchingTask(graph, *mates, Control()))
+        run(measured)
         return tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
