@@ -12,12 +12,13 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 
 import gpumatch as gm
 import gpumatch.assignment
 import gpumatch.matching
 import graphs
-from gpumatch import control, registry
+from gpumatch import batches, control, registry
 from gpumatch.certificates import check_matching
 from gpumatch.control import Control, Progress
 from gpumatch.interrupts import InterruptsHeld
@@ -171,7 +172,7 @@ def test_ctrl_c_before_there_is_a_result(solve, monkeypatch):
     for module in (gpumatch.matching, gpumatch.assignment):
         monkeypatch.setattr(module, "Control", interrupted)
     with pytest.raises(KeyboardInterrupt) as caught:
-        solve(np.ones((4, 3)))
+        solve(csr_array(np.ones((4, 3))))
     assert caught.value.result is None
 
 
@@ -202,6 +203,7 @@ def test_ctrl_c_in_an_import_that_does_not_bear_it(solve, code, tmp_path, monkey
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(sys.modules, "imports_much", raising=False)
     monkeypatch.setattr(registry.Home, "run_with", lambda *_: registry.load("imports_much:run"))
+    monkeypatch.setattr(batches, "ONE_OF_A_BATCH", "imports_much:run")
     handler = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         with pytest.raises(KeyboardInterrupt) as caught:

@@ -148,7 +148,7 @@ def test_a_wrong_cover_is_turned_down(cover, message):
     cover = [np.array(part, int) for part in cover]
     zeros = {"row_dual": np.zeros(4), "col_dual": np.zeros(4)}
     with pytest.raises(gm.CertificateError, match=message):
-        gm.verify(MAXIMUM, changed(a, vertex_cover=lambda: cover, **zeros))
+        gm.verify(MAXIMUM, changed(a, cover_ind=lambda: cover, **zeros))
 
 
 def test_a_dearer_maximum_is_turned_down():
