@@ -11,7 +11,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -23,6 +23,7 @@ from bench.peers import Peer
 from gpumatch.contracts import MatchingTask
 from gpumatch.control import Control
 from gpumatch.cpu.matching import cheap
+from gpumatch.registry import BackendName
 
 THREADS = 8
 THRESHOLD = 1.0  # seconds of a sequential algorithm that put a graph into the sets S1
@@ -87,7 +88,7 @@ class Search:
 
     name: str
     algorithm: str
-    backend: str
+    backend: BackendName
     threads: int = 1
     options: Mapping[str, Any] = field(default_factory=dict)
 
@@ -116,11 +117,11 @@ def contenders(device: str, threads: int) -> list[Contender]:
     """All contenders; those for the GPU run on `device`, ``"cuda"`` or ``"reference"``, if any."""
     on_cpu = [Search(name, name, "cpu", threads) for name in MULTICORE]
     on_cpu += [Search(name, name, "cpu") for name in (*SEQUENTIAL, "hkdw")]
-    on_gpu = [] if device == "cpu" else list(_on_gpu(device))
+    on_gpu = [] if device == "cpu" else list(_on_gpu(cast(BackendName, device)))
     return [*on_gpu, *on_cpu, Peer("scipy")]
 
 
-def _on_gpu(backend: str) -> Iterator[Search]:
+def _on_gpu(backend: BackendName) -> Iterator[Search]:
     """The paper's eight; two of them driven by a queue, and with the paper's host loop."""
     for algorithm in GPU_ALGORITHMS:
         for launch in ("ct", "mt"):

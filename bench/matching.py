@@ -32,6 +32,7 @@ from bench.tables import (
     time_of,
     times_as_long,
 )
+from gpumatch.registry import BackendName
 
 THREADS = 1
 THRESHOLD = 1.0  # seconds of SciPy from which a graph counts in its mean
@@ -96,7 +97,7 @@ class StartAndSearch:
 
     def measure(self, problem: Resident, limits: Limits) -> Result:
         graph = problem.rows if self.rows_only else problem.graph
-        backend = "cuda" if graph.on_device else "cpu"
+        backend: BackendName = "cuda" if graph.on_device else "cpu"
 
         def sample() -> Sample:
             matching = gm.maximum_matching(

@@ -36,6 +36,7 @@ import gpumatch as gm
 from bench.costs import Matrices, stack
 from bench.harness import Limits, Overrun, Result, Sample, repeat
 from bench.peers import in_process
+from gpumatch.registry import BackendName
 
 _LOADING = 60.0  # seconds a program has to start and read the costs
 _EPSILON = 1e-6  # slack below which RAFT takes an edge for tight
@@ -70,7 +71,7 @@ class Assign:
 
     name: str
     algorithm: str
-    backend: str
+    backend: BackendName
     threads: int = 1
     options: Mapping[str, Any] = field(default_factory=dict)
     is_exact: bool = True

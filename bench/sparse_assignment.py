@@ -48,6 +48,7 @@ from bench.tables import (
     time_of,
     times_as_long,
 )
+from gpumatch.cardinality import Cardinality
 from graphs import costs
 
 THREADS = 2
@@ -79,7 +80,7 @@ class SparseInstance:
     name: str
     family: str
     source: tuple[Any, ...]
-    cardinality: str = "full"
+    cardinality: Cardinality = "full"
     seed: int = 1
     suits_spral: bool = True  # which may take many minutes if there is no full assignment
 
@@ -353,7 +354,7 @@ def instances(quick: bool, data: str | None) -> list[SparseInstance]:
     ]
 
 
-def _made(family: str, *parameters: Any, cardinality: str = "full") -> SparseInstance:
+def _made(family: str, *parameters: Any, cardinality: Cardinality = "full") -> SparseInstance:
     named = [str(value) for value in parameters if value is not None]
     name = "-".join([family, *named])
     suits_spral = family != "linkage" and name not in SLOW

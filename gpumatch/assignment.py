@@ -17,6 +17,7 @@ from gpumatch.batches import assign_batch, assign_small
 from gpumatch.bottleneck import BottleneckAssignment, assign_bottleneck
 from gpumatch.cardinality import (
     CARDINALITIES,
+    Cardinality,
     Goal,
     InfeasibleError,
     begin_with_pairs,
@@ -28,6 +29,7 @@ from gpumatch.contracts import AssignmentTask, Solution
 from gpumatch.control import Callback, Control, with_interrupts_result
 from gpumatch.costs import CostBatch, Costs, as_costs, is_batch
 from gpumatch.homes import count_matched
+from gpumatch.registry import BackendName
 from gpumatch.sums import summands
 
 __all__ = ["Assignment", "BottleneckAssignment", "InfeasibleError", "assign"]
@@ -41,20 +43,32 @@ SMALL = 2**16
 
 @overload
 def assign(
-    C: Any, *, objective: Literal["bottleneck"], **arguments: Any
+    C: Any,
+    *,
+    objective: Literal["bottleneck"],
+    cardinality: Literal["full", "maximum"] = ...,
+    backend: BackendName = ...,
+    **arguments: Any,
 ) -> BottleneckAssignment: ...
 @overload
-def assign(C: Any, *, objective: Literal["sum"] = "sum", **arguments: Any) -> Assignment: ...
+def assign(
+    C: Any,
+    *,
+    objective: Literal["sum"] = ...,
+    cardinality: Cardinality = ...,
+    backend: BackendName = ...,
+    **arguments: Any,
+) -> Assignment: ...
 @with_interrupts_result
 def assign(
     C: Any,
     *,
-    objective: str = "sum",
+    objective: Literal["sum", "bottleneck"] = "sum",
     maximize: bool = False,
-    cardinality: str = "full",
+    cardinality: Cardinality = "full",
     cost_limit: float | None = None,
     algorithm: str = "auto",
-    backend: str = "auto",
+    backend: BackendName = "auto",
     initial: Any = None,
     weight: Hashable | None = "weight",
     row_nodes: Iterable[Hashable] | None = None,
@@ -88,7 +102,8 @@ def assign(
         Leave out a pair that costs more (to be maximised: that gains less). Every vertex of the
         smaller side that is left unmatched then costs as much as the limit, and ``"full"`` and
         ``"any"`` mean the same. With ``"maximum"``, pairs above the limit are forbidden. A
-        fractional limit makes integer costs float64. Not for a bottleneck.
+        fractional limit makes integer costs float64; inf (-inf to be maximised) is no limit. Not
+        for a bottleneck.
     algorithm : str
         ``"auto"`` or a name that `algorithms` lists for assignment. ``"auto"`` is ``"engine"`` on
         the CPU and on a GPU, and ``"hungarian-tree"`` on the reference. On a GPU it is

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from gpumatch.contracts import AssignmentTask, Components, Costs, Graph
 from gpumatch.devices import why_no_cuda
@@ -18,6 +18,7 @@ from gpumatch.registry import (
     COMPONENTS,
     STARTS,
     Algorithm,
+    BackendName,
     Home,
     load,
     table,
@@ -96,12 +97,12 @@ def choose_assignment(
     return _choice(table("assignment")[algorithm], where, options)
 
 
-def choose_components(backend: str, graph: Graph) -> tuple[str, Components]:
+def choose_components(backend: BackendName, graph: Graph) -> tuple[BackendName, Components]:
     """The backend that serves a search for strong components in a graph, and the search."""
     _check_name("backend", backend, BACKENDS)
     asks = [_Ask("the search for strong components", tuple(COMPONENTS))]
     where = _where(asks, backend, graph.on_device, lambda: graph.nnz >= GPU_PAYS_FROM)
-    return where, load(COMPONENTS[where])
+    return cast(BackendName, where), load(COMPONENTS[where])
 
 
 # -- what a call asks for --------------------------------------------------------------------------

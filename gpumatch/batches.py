@@ -63,7 +63,7 @@ def assign_small(
     costs = native(values)
     if costs is None:
         return None
-    limit = None if cost_limit is None else checked_limit(cost_limit, is_integer)
+    limit = None if cost_limit is None else checked_limit(cost_limit, is_integer, maximize)
     is_integer &= cardinality == "maximum" or not isinstance(limit, float)
     largest = LARGEST_INTEGER if is_integer else LARGEST
     if limit is not None and abs(limit) > largest:
@@ -146,7 +146,7 @@ def assign_batch(
         return solved.result(control)
     values, places = packed
     is_integer = problems.is_integer
-    limit = checked_limit(cost_limit, is_integer)
+    limit = checked_limit(cost_limit, is_integer, maximize)
     is_integer &= cardinality == "maximum" or not isinstance(limit, float)
     largest = LARGEST_INTEGER if is_integer else LARGEST
     solved.cost_limit, solved.is_integer = limit, is_integer

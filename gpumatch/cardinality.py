@@ -28,7 +28,7 @@ import dataclasses
 import math
 from collections.abc import Callable
 from numbers import Integral, Real
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 from gpumatch import contracts
 from gpumatch.contracts import AssignmentTask, Solution
@@ -37,7 +37,8 @@ from gpumatch.homes import count_matched, cover_for
 from gpumatch.initial import initial_pairs
 from gpumatch.registry import STARTS, table
 
-CARDINALITIES = ("full", "maximum", "any")
+Cardinality = Literal["full", "maximum", "any"]
+CARDINALITIES = get_args(Cardinality)
 
 Run = Callable[[AssignmentTask], bool]
 
@@ -57,7 +58,7 @@ class Goal(NamedTuple):
         if cardinality not in CARDINALITIES:
             raise ValueError(f"cardinality must be one of {CARDINALITIES}; got {cardinality!r}")
         nrows, ncols = costs.shape
-        limit = checked_limit(cost_limit, costs.is_integer)
+        limit = checked_limit(cost_limit, costs.is_integer, maximize)
         return cls(bool(maximize), cardinality, limit, nrows > ncols)
 
     @property
@@ -95,14 +96,16 @@ class Goal(NamedTuple):
         return problem
 
 
-def checked_limit(cost_limit: Any, is_integer: bool) -> float | None:
-    """The limit: for integer costs an int if it is integral, else a float."""
+def checked_limit(cost_limit: Any, is_integer: bool, maximize: bool) -> float | None:
+    """The limit: for integer costs an int if it is integral, else a float; None: there is none."""
     if cost_limit is None:
         return None
     if type(cost_limit) is float and not is_integer and math.isfinite(cost_limit):
         return cost_limit  # a tracker's: this is asked thousands of times a second
     if isinstance(cost_limit, bool) or not isinstance(cost_limit, Real):
         raise TypeError(f"cost_limit must be None or a number; got {cost_limit!r}")
+    if cost_limit == (-math.inf if maximize else math.inf):
+        return None  # it leaves no pair out
     if is_integer and isinstance(cost_limit, Integral):
         return int(cost_limit)
     try:

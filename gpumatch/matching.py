@@ -14,7 +14,7 @@ from gpumatch.control import Callback, Control, with_interrupts_result
 from gpumatch.homes import count_matched, cover_for, no_mates
 from gpumatch.initial import initial_pairs
 from gpumatch.pairs import Pairs
-from gpumatch.registry import STARTS
+from gpumatch.registry import STARTS, BackendName, StartName
 
 
 @with_interrupts_result
@@ -22,8 +22,8 @@ def maximum_matching(
     A: Any,
     *,
     algorithm: str = "auto",
-    init: str = "auto",
-    backend: str = "auto",
+    init: StartName = "auto",
+    backend: BackendName = "auto",
     initial: Any = None,
     row_nodes: Iterable[Hashable] | None = None,
     seed: int = 0,
@@ -110,16 +110,16 @@ def maximum_matching(
     threads, seed = checked_threads(threads), checked_seed(seed)
     with control.part("graph"):
         given = as_bipartite(A, row_nodes)
-    choice, init = choose_matching(
+    choice, start_name = choose_matching(
         algorithm, init, backend, options, on_device=given.on_device, nnz=given.nnz
     )
-    start, search = STARTS[init][choice.backend].run_with({}), choice.search()
+    start, search = STARTS[start_name][choice.backend].run_with({}), choice.search()
     with control.part("transfer"):
         graph = given.to_device() if choice.backend == "cuda" else given.to_host()
     mates = _initial_mates(initial, graph)
     task = MatchingTask(graph, *mates, control, threads, seed)
     control.total = min(graph.shape)
-    stats: dict[str, Any] = {**choice.names(), "init": init, **choice.options}
+    stats: dict[str, Any] = {**choice.names(), "init": start_name, **choice.options}
     stats["start_size"] = 0 if initial is None else count_matched(mates[0])
 
     proven = False

@@ -10,13 +10,24 @@ import functools
 import importlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal, get_args
 
 from gpumatch.interrupts import InterruptsHeld
 
-__all__ = ["BACKENDS", "PROBLEMS", "STARTS", "Algorithm", "Home", "algorithms"]
+__all__ = [
+    "BACKENDS",
+    "PROBLEMS",
+    "STARTS",
+    "Algorithm",
+    "BackendName",
+    "Home",
+    "StartName",
+    "algorithms",
+]
 
-BACKENDS = ("cpu", "cuda", "reference")
+BackendName = Literal["auto", "cpu", "cuda", "reference"]
+StartName = Literal["auto", "cheap", "karp-sipser", "min-degree", "none"]
+BACKENDS = get_args(BackendName)[1:]
 PROBLEMS = ("matching", "assignment")
 
 Options = Mapping[str, tuple[str, ...]]

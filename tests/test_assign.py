@@ -182,7 +182,7 @@ def test_every_wish_is_proven(run, matrix, maximize, cardinality, cost_limit):
         ({"cardinality": "most"}, ValueError, "cardinality must be one of"),
         ({"cost_limit": "1"}, TypeError, "cost_limit"),
         ({"cost_limit": True}, TypeError, "cost_limit"),
-        ({"cost_limit": math.inf}, ValueError, "cost_limit must be None or finite"),
+        ({"cost_limit": -math.inf}, ValueError, "cost_limit must be None or finite"),
         ({"cost_limit": 2**61}, ValueError, "too large"),
         ({"C": [[0.5]], "cost_limit": 10**400}, ValueError, "cost_limit must be None or finite"),
         ({"algorithm": "hk"}, ValueError, "algorithm must be 'auto' or one of"),

@@ -71,6 +71,15 @@ def test_a_limit_leaves_dearer_pairs(cardinality):
     assert (a.objective, a.row_to_col.tolist()) == (2, [-1, 1, 0])
 
 
+@pytest.mark.parametrize("cardinality", ["full", "maximum", "any"])
+def test_an_infinite_limit_is_none(cardinality):
+    for maximize, limit in ((False, np.inf), (True, -np.inf)):
+        a = gm.assign(C, maximize=maximize, cardinality=cardinality, cost_limit=limit)
+        free = gm.assign(C, maximize=maximize, cardinality=cardinality)
+        assert (a.objective, a.cost_limit) == (free.objective, None)
+        assert gm.verify(C, a).bound == free.objective
+
+
 def test_a_limit_between_two_integers():
     assert gm.assign([[2]], cost_limit=2.5).size == 1
     assert gm.assign([[3]], cost_limit=2.5).size == 0

@@ -298,9 +298,9 @@ def test_an_initial_matching_may_be_unsigned_or_empty():
         ({"launch": "ct", "backend": "cpu"}, TypeError, "'engine' takes no option 'launch'"),
         ({"fast": "yes"}, TypeError, "^maximum_matching got an unexpected argument 'fast'$"),
         (
-            {"row_labels": [1]},
+            {"labels": [1]},
             TypeError,
-            "^maximum_matching got an unexpected argument 'row_labels'$",
+            "^maximum_matching got an unexpected argument 'labels'$",
         ),
         ({"thread": 2}, TypeError, r"argument 'thread'; did you mean 'threads'\?$"),
         ({"lanch": "ct"}, TypeError, r"argument 'lanch'; did you mean 'launch'\?$"),

@@ -27,6 +27,7 @@ from networkx.algorithms.matching import matching_dict_to_set
 
 from gpumatch.assignment import assign
 from gpumatch.bipartite import BipartiteGraph
+from gpumatch.cardinality import Cardinality
 from gpumatch.costs import SparseCosts
 from gpumatch.interop.networkx import BACKEND, NodeGraph
 from gpumatch.matching import maximum_matching
@@ -145,7 +146,7 @@ def max_weight_matching(
     G: NodeGraph, maxcardinality: bool = False, weight: Hashable = "weight"
 ) -> set[tuple[Hashable, Hashable]]:
     costs = SparseCosts.from_networkx(G.without_loops(), weight)
-    wanted = "maximum" if maxcardinality else "any"
+    wanted: Cardinality = "maximum" if maxcardinality else "any"
     return set(assign(costs, maximize=True, cardinality=wanted).edges())
 
 

@@ -20,12 +20,13 @@ from gpumatch.linalg.dulmage_mendelsohn import dmperm
 from gpumatch.linalg.entries import usable_csr
 from gpumatch.linalg.lu import SingularMatrixError, checked_sides, splu
 from gpumatch.linalg.ordering import check_square
+from gpumatch.registry import BackendName
 
 __all__ = ["solve_btf"]
 
 
 def solve_btf(
-    A: Any, b: Any, *, backend: str = "auto", seed: int = 0, threads: int | None = None
+    A: Any, b: Any, *, backend: BackendName = "auto", seed: int = 0, threads: int | None = None
 ) -> Any:
     """Solve ``A @ x == b`` by the blocks of A's block triangular form.
 

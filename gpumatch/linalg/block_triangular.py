@@ -17,6 +17,7 @@ from gpumatch.bipartite import BipartiteGraph, as_bipartite
 from gpumatch.contracts import Components
 from gpumatch.linalg.ordering import by_block, check_square, moved_to
 from gpumatch.matching import maximum_matching
+from gpumatch.registry import BackendName
 
 __all__ = ["BlockTriangularForm", "btf", "strongcomp"]
 
@@ -38,7 +39,7 @@ class BlockTriangularForm(NamedTuple):
 
 
 def btf(
-    A: Any, *, backend: str = "auto", seed: int = 0, threads: int | None = None
+    A: Any, *, backend: BackendName = "auto", seed: int = 0, threads: int | None = None
 ) -> BlockTriangularForm:
     """Permute a square matrix to block upper triangular form, by its pattern alone.
 
@@ -87,7 +88,7 @@ def btf(
     return BlockTriangularForm(*_in_arrays_of(given, _form(graph, components, q, col_to_row)))
 
 
-def strongcomp(A: Any, q: Any = None, *, backend: str = "auto") -> tuple[Any, ...]:
+def strongcomp(A: Any, q: Any = None, *, backend: BackendName = "auto") -> tuple[Any, ...]:
     """Permute a square matrix to block upper triangular form by its strong components.
 
     Parameters
@@ -136,7 +137,9 @@ def strongcomp(A: Any, q: Any = None, *, backend: str = "auto") -> tuple[Any, ..
     return _in_arrays_of(given, _form(graph, components, row_to_col, col_to_row))
 
 
-def _square(A: Any, backend: str) -> tuple[BipartiteGraph, BipartiteGraph, str, Components]:
+def _square(
+    A: Any, backend: BackendName
+) -> tuple[BipartiteGraph, BipartiteGraph, BackendName, Components]:
     """The graph as given, the same where it is searched, that backend, and the search."""
     given = as_bipartite(A)
     check_square(given)

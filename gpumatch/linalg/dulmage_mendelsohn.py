@@ -33,6 +33,7 @@ from gpumatch.bipartite import as_bipartite
 from gpumatch.homes import cover_for
 from gpumatch.linalg.ordering import by_block, moved_to
 from gpumatch.matching import maximum_matching
+from gpumatch.registry import BackendName
 
 __all__ = ["DulmageMendelsohn", "dmperm"]
 
@@ -62,7 +63,7 @@ class DulmageMendelsohn(NamedTuple):
 
 
 def dmperm(
-    A: Any, *, backend: str = "auto", seed: int = 0, threads: int | None = None
+    A: Any, *, backend: BackendName = "auto", seed: int = 0, threads: int | None = None
 ) -> DulmageMendelsohn:
     """Permute any matrix to block upper triangular form, by its pattern alone.
 

@@ -25,6 +25,7 @@ from gpumatch.homes import cover_for
 from gpumatch.linalg.entries import usable_csr
 from gpumatch.linalg.ordering import check_square
 from gpumatch.linalg.product_matching import ProductMatching, maximum_product_matching
+from gpumatch.registry import BackendName
 
 __all__ = ["LU", "SingularMatrixError", "checked_sides", "factorized", "splu"]
 
@@ -201,7 +202,7 @@ def splu(
     panel_size: int | None = None,
     options: dict[str, Any] | None = None,
     *,
-    backend: str = "auto",
+    backend: BackendName = "auto",
     seed: int = 0,
     threads: int | None = None,
 ) -> LU:

@@ -15,6 +15,7 @@ from gpumatch.linalg.ordering import diagonal_permutations
 from gpumatch.linalg.product_matching import maximum_product_matching
 from gpumatch.matching import maximum_matching
 from gpumatch.pairs import Pairs
+from gpumatch.registry import BackendName
 
 __all__ = ["MC64", "mc64"]
 
@@ -41,7 +42,12 @@ class MC64(NamedTuple):
 
 
 def mc64(
-    A: Any, job: int = 5, *, backend: str = "auto", seed: int = 0, threads: int | None = None
+    A: Any,
+    job: int = 5,
+    *,
+    backend: BackendName = "auto",
+    seed: int = 0,
+    threads: int | None = None,
 ) -> MC64:
     """Permute large entries of a matrix to its diagonal, by one of MC64's jobs.
 

@@ -42,6 +42,7 @@ from gpumatch.linalg.entries import log_magnitudes, usable_csr
 from gpumatch.linalg.ordering import diagonal_permutations
 from gpumatch.matching import maximum_matching
 from gpumatch.pairs import Pairs
+from gpumatch.registry import BackendName
 
 __all__ = ["ProductMatching", "maximum_product_matching"]
 
@@ -142,7 +143,7 @@ def maximum_product_matching(
     A: Any,
     *,
     scaling: bool = True,
-    backend: str = "auto",
+    backend: BackendName = "auto",
     seed: int = 0,
     threads: int | None = None,
 ) -> ProductMatching:

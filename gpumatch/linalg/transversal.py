@@ -5,11 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from gpumatch.matching import maximum_matching
+from gpumatch.registry import BackendName
 
 __all__ = ["maxtrans", "sprank"]
 
 
-def maxtrans(A: Any, *, backend: str = "auto", seed: int = 0, threads: int | None = None) -> Any:
+def maxtrans(
+    A: Any, *, backend: BackendName = "auto", seed: int = 0, threads: int | None = None
+) -> Any:
     """Find a maximum transversal: for each row the column of an entry, no column twice.
 
     Parameters
@@ -39,7 +42,9 @@ def maxtrans(A: Any, *, backend: str = "auto", seed: int = 0, threads: int | Non
     return maximum_matching(A, backend=backend, seed=seed, threads=threads).row_to_col
 
 
-def sprank(A: Any, *, backend: str = "auto", seed: int = 0, threads: int | None = None) -> int:
+def sprank(
+    A: Any, *, backend: BackendName = "auto", seed: int = 0, threads: int | None = None
+) -> int:
     """Count the entries of a maximum transversal: the structural rank.
 
     It is the largest rank that a matrix with entries in these places can have.
