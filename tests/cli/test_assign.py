@@ -265,7 +265,7 @@ def test_an_array_of_another_dimension(gpumatch_cli, tmp_path):
         (["--algorithm", "hk"], ["algorithm", "hk"]),
         (["--cardinality", "most"], ["cardinality", "most"]),
         (["--cost-limit", "low"], ["--cost-limit", "'low' is no number"]),
-        (["--cost-limit", "inf"], ["cost_limit", "finite"]),
+        (["--cost-limit", "nan"], ["cost_limit", "finite"]),
         (["--launch", "ct"], ["--launch"]),
         (["--search", "stack", "--algorithm", "dgs"], ["dgs", "search"]),
         (["--initial", "nowhere.npy"], ["nowhere.npy"]),
