@@ -26,7 +26,7 @@ from gpumatch.cardinality import (
     solve,
 )
 from gpumatch.contracts import AssignmentTask, Solution
-from gpumatch.control import Callback, Control, with_interrupts_result
+from gpumatch.control import Callback, Control, attach_result, with_interrupts_result
 from gpumatch.costs import CostBatch, Costs, as_costs, is_batch
 from gpumatch.homes import count_matched
 from gpumatch.registry import BackendName
@@ -242,8 +242,7 @@ def assign(
                     raise InfeasibleError(*(array_of(np, part) for part in violator))
                 ended = False
     except KeyboardInterrupt as exc:
-        best = _result(given, goal, problem, solution, False, stats, control)
-        exc.result = best  # type: ignore[attr-defined]  # an attribute we add, and document
+        attach_result(exc, _result(given, goal, problem, solution, False, stats, control))
         raise
     finally:
         if progress:

@@ -14,7 +14,7 @@ from gpumatch.arrays import array_of
 from gpumatch.assigned import Assignment, BatchAssignment
 from gpumatch.cardinality import CARDINALITIES, InfeasibleError, checked_limit
 from gpumatch.contracts import SOLVED, UNSOLVED, BatchTask
-from gpumatch.control import Control
+from gpumatch.control import Control, attach_result
 from gpumatch.costs import CostBatch, native
 from gpumatch.registry import BATCHES, ONE_OF_A_BATCH, load
 
@@ -168,7 +168,7 @@ def assign_batch(
             ended = load(BATCHES["cpu"])(task)
     except KeyboardInterrupt as exc:
         solved.take(small, task)
-        exc.result = solved.result(control)  # type: ignore[attr-defined]  # documented
+        attach_result(exc, solved.result(control))
         raise
     solved.take(small, task)
     if ended:

@@ -28,7 +28,7 @@ from gpumatch.arrays import array_of
 from gpumatch.backends import choose_matching
 from gpumatch.cardinality import Goal, InfeasibleError, begin_with_pairs, violator_of
 from gpumatch.contracts import Graph, MatchingTask
-from gpumatch.control import Control
+from gpumatch.control import Control, attach_result
 from gpumatch.costs import Costs
 from gpumatch.homes import count_matched, cover_for, no_mates
 from gpumatch.pairs import Labels, Pairs
@@ -153,7 +153,7 @@ def assign_bottleneck(
     except _Stopped:
         return result(False)
     except KeyboardInterrupt as exc:
-        exc.result = result(False)  # type: ignore[attr-defined]  # an attribute we add, and document
+        attach_result(exc, result(False))
         raise
     finally:
         control.close(count_matched(thresholds.mates[0]))

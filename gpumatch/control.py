@@ -33,10 +33,15 @@ def with_interrupts_result(run: Callable[_Arguments, _Result]) -> Callable[_Argu
             return run(*args, **kwargs)
         except KeyboardInterrupt as exc:
             if not hasattr(exc, "result"):
-                exc.result = None  # type: ignore[attr-defined]  # an attribute we add, and document
+                attach_result(exc, None)
             raise
 
     return running
+
+
+def attach_result(exc: KeyboardInterrupt, result: Any) -> None:
+    """Let a Ctrl-C bring the best result so far, as its ``result``."""
+    exc.result = result  # type: ignore[attr-defined]  # an attribute we add, and document
 
 
 class _Part(AbstractContextManager[None]):

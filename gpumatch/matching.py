@@ -10,7 +10,7 @@ from gpumatch.arrays import array_of, first_true
 from gpumatch.backends import choose_matching
 from gpumatch.bipartite import BipartiteGraph, as_bipartite
 from gpumatch.contracts import MatchingTask
-from gpumatch.control import Callback, Control, with_interrupts_result
+from gpumatch.control import Callback, Control, attach_result, with_interrupts_result
 from gpumatch.homes import count_matched, cover_for, no_mates
 from gpumatch.initial import initial_pairs
 from gpumatch.pairs import Pairs
@@ -131,8 +131,7 @@ def maximum_matching(
             with control.part("search"):
                 proven = search(task)
     except KeyboardInterrupt as exc:
-        best = _result(given, mates, False, stats, control)
-        exc.result = best  # type: ignore[attr-defined]  # an attribute we add, and document
+        attach_result(exc, _result(given, mates, False, stats, control))
         raise
     finally:
         if progress:

@@ -64,7 +64,6 @@ class AssignmentCertificate(Certificate):
         Total cost of the pairs.
     """
 
-    bound: float  # type: ignore[assignment]  # a matching's bound is a count, this one a cost
     objective: float
 
     def __str__(self) -> str:

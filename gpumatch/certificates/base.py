@@ -28,7 +28,7 @@ class Certificate:
         ``"matching"``.
     size : int
         Edges of the matching.
-    bound : int
+    bound : int; a float for the costs of an assignment
         Vertices of the cover: no matching has more edges.
     edges : int
         Edges of the graph that were checked.
@@ -36,7 +36,7 @@ class Certificate:
 
     problem: str
     size: int
-    bound: int
+    bound: float
     edges: int
 
     def __str__(self) -> str:

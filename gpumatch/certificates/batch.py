@@ -28,7 +28,6 @@ class BatchCertificate(Certificate):
         Those of the problems.
     """
 
-    bound: float  # type: ignore[assignment]  # a matching's bound is a count, this one a cost
     certificates: tuple[AssignmentCertificate, ...]
 
     def __str__(self) -> str:

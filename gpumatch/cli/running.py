@@ -136,7 +136,7 @@ def run(
 
 def certificate(
     source: Any, result: Matching | Assignment, clock: Control
-) -> dict[str, int] | None:
+) -> dict[str, float] | None:
     """What the certificate of a proven result says, checked and timed; else None."""
     import gpumatch
 

@@ -22,6 +22,7 @@ column (levels), 4 more a column for the roots of GPUBFS-WR, and 8 a column for 
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
@@ -141,7 +142,7 @@ def run(
     return True
 
 
-class _Phases:
+class _Phases(ABC):
     """The arrays of a search and the kernels that end a phase, for both drivers."""
 
     source: Source
@@ -174,9 +175,9 @@ class _Phases:
     def extra_bytes(ncols: int) -> int:
         return 0
 
+    @abstractmethod
     def bfs(self, should_stop: Callable[[], bool]) -> bool:
         """Run levels until one inserts nothing or, with APsB, finds a path; whether any was."""
-        raise NotImplementedError
 
     def launch(self, kernel: str, grid: tuple[int], *arguments: Any) -> None:
         self.kernels[kernel](grid, (BLOCK,), arguments)
