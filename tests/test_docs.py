@@ -14,10 +14,12 @@ import io
 import json
 import re
 import shlex
+import sys
 import tracemalloc
 from itertools import takewhile
 from pathlib import Path
 from typing import NamedTuple
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -140,11 +142,22 @@ def test_sessions(document, desk, as_installed):
 
 
 def output_of(line):
-    """What a command prints, and its exit code where the line ends in `; echo $?`."""
+    """What a command prints, and its exit code where the line ends in `; echo $?`.
+
+    What `printf` gives to the command is its standard input.
+    """
     command, asks, _ = line.partition("; echo $?")
+    given = b""
+    if command.startswith("printf "):
+        text, _, command = command.partition(" | ")
+        given = shlex.split(text)[1].encode().decode("unicode_escape").encode()
     name = next(name for name in COMMANDS if command.startswith(name + " "))
     printed = io.StringIO()
-    with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
+    with (
+        mock.patch.object(sys, "stdin", io.TextIOWrapper(io.BytesIO(given))),
+        contextlib.redirect_stdout(printed),
+        contextlib.redirect_stderr(printed),
+    ):
         code = COMMANDS[name](shlex.split(command.removeprefix(name)))
     assert asks or code == 0, f"{command}: exit code {code}\n{printed.getvalue()}"
     return printed.getvalue() + (f"{code}\n" if asks else "")

@@ -17,6 +17,7 @@ has closed it.
     phases, levels, start_size       as in `Matching.stats`
     seconds                          by part: read, graph, transfer, start, search, certificate
     output                           the file written, or null
+    pairs                            with ``--pairs``, [row, column] of each matched edge, else null
 
 Of ``assign``, if they differ from those of ``match``:
 
@@ -26,6 +27,7 @@ Of ``assign``, if they differ from those of ``match``:
     objective                        their total cost; an integer if the costs are
     gap                              how far that may be from the optimum; null if nothing is known
     seconds                          by part: read, costs, search and its own, certificate
+    pairs                            with ``--pairs``, [row, column, cost] of each pair, else null
 
 Of ``dmperm``, if they differ from those of ``match``:
 

@@ -22,7 +22,7 @@ def add_to(commands: Any) -> None:
     description = text.capitalize() + "."
     assign = commands.add_parser("assign", help=text, description=description, allow_abbrev=False)
     add = assign.add_argument
-    text = "costs: .npy, .csv, or .mtx, which forbids what it does not store"
+    text = "costs: .npy, .csv, or sparse (.mtx, .npz, ...), which forbids what is not stored; or -"
     add("source", metavar="FILE", help=text)
     add("--maximize", action="store_true", help="look for the greatest total")
     add("--cardinality", default="full", help="full, maximum or any (default: full)")
@@ -51,7 +51,7 @@ def _assign(options: argparse.Namespace) -> int:
     running.refuse_to_overwrite(options.source, options.output)
     clock = Control()
     with clock.part("read"):
-        costs = as_costs(gpumatch.io.read_costs(options.source))
+        costs = as_costs(gpumatch.io.read_costs(running.opened(options.source)))
     wish = {name: getattr(options, name) for name in ("maximize", "cardinality", "cost_limit")}
     solve = functools.partial(gpumatch.assign, costs)
     assignment = running.run(solve, options, costs.shape, wish, option_names("assignment"))
@@ -88,6 +88,7 @@ def _report(
         "levels": stats["levels"],
         "seconds": {"read": clock.seconds.pop("read"), **stats["seconds"], **clock.seconds},
         "output": options.output,
+        "pairs": running.pairs(assignment, options),
     }
 
 

@@ -66,6 +66,7 @@ def _report(
         **{key: stats[key] for key in ("phases", "levels", "start_size")},
         "seconds": {"read": clock.seconds.pop("read"), **stats["seconds"], **clock.seconds},
         "output": options.output,
+        "pairs": running.pairs(matching, options),
     }
 
 

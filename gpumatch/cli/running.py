@@ -7,7 +7,7 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from gpumatch.registry import algorithms, option_names
 
@@ -24,21 +24,33 @@ _STEPS = ("read", "graph", "costs", "transfer", "start", "search", "certificate"
 
 def add_matrix(command: argparse.ArgumentParser) -> None:
     """The argument that names a matrix."""
-    text = "a matrix (.mtx, .npz, ...), a list of edges (.txt, .csv), or a SuiteSparse matrix"
+    text = (
+        "a matrix (.mtx, .npz, .mat, ...), a list of edges (.txt, .csv), a SuiteSparse matrix, or -"
+    )
     command.add_argument("source", metavar="FILE|Group/Name", help=text)
 
 
+STANDARD_INPUT = "-"
+
+
 def read_matrix(source: str) -> csr_array:
-    """The matrix in a file, or else of that name in the SuiteSparse collection."""
+    """The matrix in a file or standard input, or else the one of that name in the collection."""
     from gpumatch import io
 
-    return io.suitesparse(source) if _is_of_the_collection(source) else io.read(source)
+    return io.suitesparse(source) if _is_of_the_collection(source) else io.read(opened(source))
+
+
+def opened(source: str) -> str | BinaryIO:
+    """Standard input for a dash, else the path itself."""
+    return sys.stdin.buffer if source == STANDARD_INPUT else source
 
 
 def file_of(source: str) -> str | os.PathLike[str] | None:
-    """The file that is read, None where it is still to be downloaded."""
+    """The file that is read, None for standard input and what is still to be downloaded."""
     from gpumatch.io import collection
 
+    if source == STANDARD_INPUT:
+        return None
     return collection.found(source) if _is_of_the_collection(source) else source
 
 
@@ -54,9 +66,10 @@ def add_run_options(command: argparse.ArgumentParser, what: str) -> None:
     add("--backend", default="auto", help="auto, cpu, cuda or reference")
     add("--threads", type=int, help="CPU threads (default: all)")
     add("--seed", type=int, default=0, help="fixes free choices (default: 0)")
-    add("--initial", metavar="FILE", help=f"{what} to begin from, .npy or .mtx")
-    text = f"write the {what.split()[-1]}: columns by row (.npy) or edges (.mtx)"
+    add("--initial", metavar="FILE", help=f"{what} to begin from, as --output writes it")
+    text = f"write the {what.split()[-1]}: columns by row (.npy, .npz) or edges (.csv, .mtx)"
     add("--output", metavar="FILE", type=_output, help=text)
+    add("--pairs", action="store_true", help="print each pair of row and column, too")
     add("--json", action="store_true", help="print JSON")
     add("--progress", action="store_true", help="show a progress bar on stderr")
     add("--time-limit", type=float, metavar="SECONDS", help="stop with the best so far")
@@ -73,10 +86,13 @@ def add_own_options(command: argparse.ArgumentParser, problem: str) -> None:
         command.add_argument(f"--{name}", help="; ".join(takers))
 
 
+_ENDINGS = (".npy", ".npz", ".csv", ".mtx")
+
+
 def _output(path: str) -> str:
     """A path that a matching can be written to; wrong ones are refused before the work begins."""
-    if not path.lower().endswith((".npy", ".mtx")):
-        raise argparse.ArgumentTypeError(f"{path} must end in .npy or .mtx")
+    if not path.lower().endswith(_ENDINGS):
+        raise argparse.ArgumentTypeError(f"{path} must end in {', '.join(_ENDINGS)}")
     folder = os.path.dirname(path) or "."
     if not os.path.isdir(folder):
         raise argparse.ArgumentTypeError(f"there is no folder {folder}")
@@ -91,6 +107,10 @@ def refuse_to_overwrite(source: str | os.PathLike[str] | None, output: str | Non
         return
     if os.path.samefile(source, output):
         raise ValueError(f"--output {output} would overwrite the input {source}")
+
+
+_ARRAYS = ("col_to_row", "row_dual", "col_dual", "objective")
+"""What a .npz holds beside `row_to_col`, as far as the result has it."""
 
 
 def run(
@@ -109,7 +129,11 @@ def run(
 
     def write(result: Matching | Assignment) -> None:
         if options.output:
-            io.write_matching(options.output, result.row_to_col, shape)
+            io.write_matching(
+                *(options.output, result.row_to_col, shape),
+                values=getattr(result, "pair_costs", None),
+                arrays={name: getattr(result, name) for name in _ARRAYS if hasattr(result, name)},
+            )
 
     own = {name: value for name in own_options if (value := getattr(options, name)) is not None}
     try:
@@ -154,6 +178,19 @@ def tell(report: Mapping[str, Any], lines: Mapping[str, Any], *, as_json: bool) 
         return
     written = {"written": report["output"]} if report["output"] else {}
     print(aligned({**lines, **_times(report["seconds"]), **written}.items()))
+    if report.get("pairs"):
+        header = ("row", "column", "cost")[: len(report["pairs"][0])]
+        print("", aligned([header, *report["pairs"]]), sep="\n")
+
+
+def pairs(result: Matching | Assignment, options: argparse.Namespace) -> list[list[Any]] | None:
+    """Row and column of each pair, and what it costs, where it costs something; if asked for."""
+    if not options.pairs:
+        return None
+    found = [result.row_ind.tolist(), result.col_ind.tolist()]
+    if hasattr(result, "pair_costs"):
+        found.append(result.pair_costs.tolist())
+    return [list(pair) for pair in zip(*found)]
 
 
 def _times(seconds: Mapping[str, float]) -> dict[str, str]:

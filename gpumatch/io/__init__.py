@@ -1,7 +1,9 @@
 """Sparse matrices, costs and matchings from files and from the SuiteSparse Matrix Collection."""
 
 from gpumatch.io.collection import manifest, suitesparse
-from gpumatch.io.files import MAX_BYTES, read, read_costs, read_matching, write_matching
+from gpumatch.io.contents import MAX_BYTES
+from gpumatch.io.files import read, read_costs
+from gpumatch.io.matchings import read_matching, write_matching
 
 __all__ = [
     "MAX_BYTES",

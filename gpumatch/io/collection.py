@@ -7,6 +7,7 @@ T. Davis, Y. Hu: The University of Florida sparse matrix collection. ACM TOMS 38
 
 from __future__ import annotations
 
+import difflib
 import functools
 import os
 import re
@@ -16,7 +17,8 @@ from typing import Any
 
 from scipy.sparse import csr_array
 
-from gpumatch.io.files import MAX_BYTES, read
+from gpumatch.io.contents import MAX_BYTES
+from gpumatch.io.files import read
 
 __all__ = ["manifest", "suitesparse"]
 
@@ -112,8 +114,15 @@ def _download(name: str) -> Path:
         folder = os.environ.get("GPUMATCH_DATA") or _cache() / name.split("/")[0]
         raise FileNotFoundError(
             f"{name} is not on this machine and could not be downloaded ({error}): "
-            f"put {COLLECTION_URL}{archive} into {folder}"
+            f"put {COLLECTION_URL}{archive} into {folder}{_similar(name)}"
         ) from error
+
+
+def _similar(name: str) -> str:
+    """A question after the name that may have been meant, if this one is not known."""
+    known = manifest()
+    close = [] if name in known else difflib.get_close_matches(name, known, 1)
+    return f"; did you mean {close[0]}?" if close else ""
 
 
 def _check_published(name: str, path: Path, matrix: csr_array) -> None:

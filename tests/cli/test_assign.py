@@ -24,7 +24,7 @@ FORBIDDEN = [[1, X, X], [2, X, X], [5, 6, 7]]
 ASSIGN_KEYS = {
     *("source", "rows", "columns", "entries", "maximize", "cardinality", "cost_limit"),
     *("size", "objective", "gap", "rows_left", "columns_left", "proven", "certificate"),
-    *("algorithm", "backend", "phases", "levels", "seconds", "output"),
+    *("algorithm", "backend", "phases", "levels", "seconds", "output", "pairs"),
 }
 
 
@@ -232,7 +232,7 @@ def test_times_of_the_parts_are_not_added_to_that_of_the_search(capsys):
             b"%%MatrixMarket matrix coordinate complex general\n1 1 1\n1 1 1 2\n",
             ["costs must be real numbers"],
         ),
-        ("costs.txt", b"1,2\n", ["unknown format"]),
+        ("costs.dat", b"1,2\n", ["unknown format"]),
         ("costs.csv", str(2**62).encode(), ["too large"]),
     ],
     ids=[

@@ -20,7 +20,7 @@ from tests.cli.outcomes import MATRIX, assert_rejected
 MATCH_KEYS = {
     *("source", "rows", "columns", "entries", "size", "structural_rank"),
     *("rows_left", "columns_left", "proven", "certificate", "algorithm", "backend", "init"),
-    *("phases", "levels", "start_size", "seconds", "output"),
+    *("phases", "levels", "start_size", "seconds", "output", "pairs"),
 }
 
 

@@ -67,8 +67,10 @@ def test_costs_as_an_array_of_matrix_market_keep_zeros(tmp_path):
 
 OBJECT = np.array([[{}]], object)
 WRONG_COSTS = {
-    "another format": ("costs.txt", "1,2", "unknown format '.txt' of costs"),
-    "an archive": ("costs.tar.gz", gzip.compress(b"1"), "unknown format '.tar'"),
+    "another format": ("costs.dat", "1,2", "unknown format '.dat' of costs"),
+    "no values": ("costs.txt", "0,1\n", "its lines have no value"),
+    "no values below a header": ("costs.txt", "u v\n0 1\n", "its lines have no value"),
+    "an archive": ("costs.tar.gz", gzip.compress(b"1"), "unknown format '.tar.gz'"),
     "nothing": ("costs.csv", "", "the file is empty"),
     "comments only": ("costs.csv", "# 1,2\n\n", "has no numbers"),
     "a header": ("costs.csv", "a,b\n1,2\n", "line 1, field 1: 'a' is no number"),

@@ -27,7 +27,7 @@ def matchings(draw):
 
 
 @UNHURRIED
-@given(matchings(), st.sampled_from([".npy", ".mtx"]))
+@given(matchings(), st.sampled_from([".npy", ".npz", ".csv", ".mtx"]))
 def test_matching_round_trip(matching, suffix):
     row_to_col, shape = matching
     with tempfile.TemporaryDirectory() as folder:
@@ -81,15 +81,26 @@ def npy_promising(shape):
     return file.getvalue() + b"\0" * 16
 
 
+def archive(**arrays):
+    file = bytesio.BytesIO()
+    np.savez(file, **arrays)
+    return file.getvalue()
+
+
 WRONG_MATCHING_FILES = {
     "row twice": ("m.mtx", PATTERN + "2 3 2\n1 1\n1 2\n", "row 0 is matched 2 times"),
     "column twice": ("m.mtx", PATTERN + "2 3 2\n1 2\n2 2\n", "column 1 is matched 2 times"),
     "other shape": ("m.mtx", PATTERN + "3 2 1\n1 1\n", r"shape \(3, 2\), but the graph's is"),
     "malformed": ("m.mtx", PATTERN, "Premature EOF"),
     "promises 1e15": ("m.npy", npy_promising((10**15,)), "mmap length"),
+    "list of another shape": ("m.csv", "row,column\n2,0\n", r"a 3 by 1 graph"),
+    "row twice in a list": ("m.csv", "0,1\n0,2\n", "row 0 is matched 2 times"),
+    "archive without it": ("m.npz", archive(mates=np.arange(2)), "no array 'row_to_col'"),
+    "archive of floats": ("m.npz", archive(row_to_col=np.ones(2)), "type float64"),
+    "archive of objects": ("m.npz", archive(row_to_col=np.array([None])), "does not belong"),
     "empty": ("m.npy", b"", "EOF"),
     "not npy": ("m.npy", b"0 1 2\n", "magic string"),
-    "other ending": ("m.txt", "0 1\n", "a matching is a .npy or a .mtx file"),
+    "other ending": ("m.txt", "0 1\n", "a matching is a file of .npy, .npz, .csv, .mtx"),
 }
 
 

@@ -1,0 +1,164 @@
+"""Matchings in files.
+
+By the ending of the name, a matching is its `row_to_col` (.npy; -1 = unmatched), the same beside
+other arrays (.npz), a list of its edges (.csv), or the pattern matrix of its edges (.mtx).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import scipy.io
+from scipy.sparse import coo_array, csr_array
+
+from gpumatch.io.contents import MAX_BYTES, content_of, naming
+from gpumatch.io.formats import canonical_csr, parse_arrays, parse_matrix_market
+from gpumatch.io.tables import parse_edges
+
+__all__ = ["MATCHING_SUFFIXES", "read_matching", "write_matching"]
+
+_NO_ARRAYS: Mapping[str, Any] = MappingProxyType({})
+
+
+def write_matching(
+    path: str | os.PathLike[str],
+    row_to_col: np.ndarray,
+    shape: tuple[int, int],
+    *,
+    values: np.ndarray | None = None,
+    arrays: Mapping[str, Any] = _NO_ARRAYS,
+) -> None:
+    """Write a matching of a `shape` graph.
+
+    Parameters
+    ----------
+    path
+        Its ending says what is written: .npy (`row_to_col`), .npz (`row_to_col` and `arrays`), .csv
+        (lines of row, column and perhaps value, below a header), .mtx (the pattern of the edges).
+    row_to_col
+        Column of each row, -1 = unmatched.
+    shape
+        Rows and columns of the graph.
+    values
+        What each edge costs, in the order of the rows; for .csv.
+    arrays
+        What a .npz holds besides.
+
+    Raises
+    ------
+    ValueError
+        `row_to_col` is not a matching of such a graph, or the name has another ending.
+    """
+    path = Path(path)
+    with naming(path):
+        suffix = _matching_suffix(path)
+        row_to_col = _checked_matching(np.asarray(row_to_col), shape)
+    rows = np.flatnonzero(row_to_col >= 0)
+    with open(path, "wb") as file:
+        if suffix == ".npy":
+            np.save(file, row_to_col)
+        elif suffix == ".npz":
+            np.savez(file, row_to_col=row_to_col, **arrays)
+        elif suffix == ".csv":
+            file.write(_list_of_edges(rows, row_to_col[rows], values).encode())
+        else:
+            edges = coo_array((np.ones(len(rows)), (rows, row_to_col[rows])), shape=shape)
+            scipy.io.mmwrite(file, edges, field="pattern", symmetry="general")
+
+
+def _list_of_edges(rows: np.ndarray, cols: np.ndarray, values: np.ndarray | None) -> str:
+    header, fields = "row,column", [rows.tolist(), cols.tolist()]
+    if values is not None:
+        header, fields = header + ",cost", [*fields, values.tolist()]
+    return "\n".join([header, *(",".join(map(repr, edge)) for edge in zip(*fields)), ""])
+
+
+def read_matching(path: str | os.PathLike[str], shape: tuple[int, int]) -> np.ndarray:
+    """Read a matching of a `shape` graph that `write_matching` wrote.
+
+    Returns
+    -------
+    ndarray of int32
+        Column of each row, -1 = unmatched.
+
+    Raises
+    ------
+    ValueError
+        The file is malformed, or holds no matching of a graph of this shape. The front door of
+        matching checks whether its edges are edges of the graph.
+    FileNotFoundError
+        There is no such file.
+    """
+    path = Path(path)
+    with naming(path):
+        row_to_col = _READERS[_matching_suffix(path)](path, shape)
+        return _checked_matching(row_to_col, shape)
+
+
+def _from_npy(path: Path, shape: tuple[int, int]) -> np.ndarray:
+    return np.lib.format.open_memmap(path, mode="r")
+
+
+def _from_npz(path: Path, shape: tuple[int, int]) -> np.ndarray:
+    arrays = parse_arrays(content_of(path, MAX_BYTES), MAX_BYTES)
+    if "row_to_col" not in arrays:
+        raise ValueError("has no array 'row_to_col'")
+    return arrays["row_to_col"]
+
+
+def _from_csv(path: Path, shape: tuple[int, int]) -> np.ndarray:
+    edges = canonical_csr(parse_edges(content_of(path, MAX_BYTES)), MAX_BYTES)
+    rows, columns = edges.shape
+    if rows > shape[0] or columns > shape[1]:
+        raise ValueError(f"edge of a {rows} by {columns} graph, but the graph's is {tuple(shape)}")
+    edges.resize(shape)
+    return _row_to_col(edges)
+
+
+def _from_mtx(path: Path, shape: tuple[int, int]) -> np.ndarray:
+    edges = canonical_csr(parse_matrix_market(content_of(path, MAX_BYTES), MAX_BYTES), MAX_BYTES)
+    if edges.shape != tuple(shape):
+        raise ValueError(f"shape {edges.shape}, but the graph's is {tuple(shape)}")
+    return _row_to_col(edges)
+
+
+_READERS = {".npy": _from_npy, ".npz": _from_npz, ".csv": _from_csv, ".mtx": _from_mtx}
+MATCHING_SUFFIXES = tuple(_READERS)
+
+
+def _matching_suffix(path: Path) -> str:
+    suffix = path.suffix.lower()
+    if suffix not in _READERS:
+        raise ValueError(f"a matching is a file of {', '.join(_READERS)}")
+    return suffix
+
+
+def _row_to_col(edges: csr_array) -> np.ndarray:
+    degree = np.diff(edges.indptr)
+    if degree.max(initial=0) > 1:
+        raise ValueError(f"row {degree.argmax()} is matched {degree.max()} times")
+    row_to_col = np.full(edges.shape[0], -1)
+    row_to_col[degree == 1] = edges.indices
+    return row_to_col
+
+
+def _checked_matching(row_to_col: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
+    rows, columns = shape
+    if row_to_col.dtype.kind not in "iu":
+        raise ValueError(f"row_to_col has type {row_to_col.dtype}, expected integers")
+    if row_to_col.shape != (rows,):
+        raise ValueError(f"row_to_col has shape {row_to_col.shape}, expected ({rows},)")
+    wrong = (row_to_col < -1) | (row_to_col >= columns)
+    if wrong.any():
+        row = wrong.argmax()
+        raise ValueError(f"row {row} is matched to column {row_to_col[row]} of {columns}")
+    checked = row_to_col.astype(np.int32)
+    times = np.bincount(checked[checked >= 0])
+    if times.max(initial=0) > 1:
+        raise ValueError(f"column {times.argmax()} is matched {times.max()} times")
+    return checked

@@ -1,0 +1,180 @@
+"""Edge lists with headers, MATLAB files, dense arrays, and files that are open already."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io as bytesio
+import lzma
+import struct
+import zlib
+
+import numpy as np
+import pytest
+import scipy.io
+import scipy.sparse as sp
+
+from gpumatch import io
+from tests.io.stored_files import SMALL, npy, same, stored
+
+EDGES = sp.coo_array(([7, 8, 9], ([0, 1, 2], [1, 0, 3])))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "0 1 7\n1 0 8\n2 3 9\n",
+        "0,1,7\n1, 0, 8\n2,3,9\n",
+        "a b c\n0 1 7\n1 0 8\n2 3 9\n",
+        "# who likes whom\n\nrow,column,value\n0,1,7\n1,0,8\n2,3,9\n",
+        '"Source"\t"Target"\t"Weight"\n0\t1\t7\n1\t0\t8\n2\t3\t9\n',
+        "weight,name,to,from\n7,ann,1,0\n8,bob,0,1\n9,cat,3,2\n",
+    ],
+    ids=["blanks", "commas", "unknown names", "comment", "quotes and tabs", "other order"],
+)
+def test_edge_lists(tmp_path, text):
+    for name in ("edges.txt", "edges.csv"):
+        path = stored(tmp_path / name, text)
+        same(io.read(path), EDGES)
+        assert io.read(path).dtype == np.int64
+    same(io.read_costs(stored(tmp_path / "costs.tsv", text)), EDGES)
+
+
+def test_edges_without_values_below_a_header_are_ones(tmp_path):
+    same(io.read(stored(tmp_path / "e.csv", "u,v\n0,1\n")), sp.coo_array(([1], ([0], [1]))))
+
+
+def test_values_stay_floats_unless_all_are_integers(tmp_path):
+    matrix = io.read(stored(tmp_path / "e.txt", "0 0 1\n0 1 0.5\n"))
+    assert matrix.toarray().tolist() == [[1.0, 0.5]]
+
+
+def test_a_csv_of_costs_is_a_table_unless_a_header_names_edges(tmp_path):
+    table = stored(tmp_path / "table.csv", "0,1,7\n1,0,8\n")
+    assert io.read_costs(table).tolist() == [[0, 1, 7], [1, 0, 8]]
+    same(io.read_costs(stored(tmp_path / "list.csv", "row,col,cost\n0,1,7\n1,0,8\n2,3,9\n")), EDGES)
+    with pytest.raises(ValueError, match="line 1, field 1: 'row' is no number"):
+        io.read_costs(stored(tmp_path / "pairs.csv", "row,col\n0,1\n"))
+
+
+# Dense arrays and MATLAB ------------------------------------------------------------------------
+
+
+def test_nonzeros_of_a_dense_array_are_the_edges(tmp_path):
+    path = stored(tmp_path / "a.npy", npy(EDGES.toarray()))
+    same(io.read(path), EDGES)
+
+
+def mat(variables, **options):
+    file = bytesio.BytesIO()
+    scipy.io.savemat(file, variables, **options)
+    return file.getvalue()
+
+
+NOTES = np.array(["a note", "another"], dtype=object)
+MATRIX = sp.csc_array(EDGES.astype(float))
+PROBLEM = {"Problem": {"title": "small", "A": MATRIX, "notes": NOTES, "b": np.ones(3)}}
+
+
+@pytest.mark.parametrize("compressed", [False, True], ids=["plain", "compressed"])
+@pytest.mark.parametrize(
+    "variables",
+    [
+        PROBLEM,
+        {"M": MATRIX},
+        {"dense": MATRIX.toarray(), "said": "so"},
+        {"dense": EDGES.toarray().astype("i2")},
+        {"M": MATRIX * (1 + 2j)},
+    ],
+    ids=["collection", "sparse", "dense", "integers", "complex"],
+)
+def test_matlab(tmp_path, variables, compressed):
+    path = stored(tmp_path / "m.mat", mat(variables, do_compression=compressed))
+    factor = 1 + 2j if "M" in variables and variables["M"].dtype.kind == "c" else 1
+    same(io.read(path), MATRIX * factor)
+    costs = io.read_costs(path)
+    assert sp.issparse(costs) == ("dense" not in variables)
+
+
+def compressed_variable(content):
+    packed = zlib.compress(content)
+    return mat({})[:128] + struct.pack("<II", 15, len(packed)) + packed
+
+
+WRONG_MATLAB = {
+    "text": (b"%!PS\n" * 40, "is no MATLAB file"),
+    "version 7.3": (b"\x89HDF\r\n\x1a\n" + b"\0" * 200, "save it with -v7"),
+    "header alone": (mat({}), "has 0 matrices"),
+    "two matrices": (mat({"a": np.ones((2, 2)), "b": np.ones((2, 2))}), "has 2 matrices"),
+    "problem without A": (mat({"Problem": {"name": "x"}}), "has no matrix A"),
+    "problem of text": (mat({"Problem": "A"}), "has no matrix A"),
+    "three dimensions": (mat({"a": np.ones((2, 2, 2))}), "3 dimensions"),
+    "cut": (mat({"a": np.ones((9, 9))})[:-9], "promises 696 bytes in 687"),
+    "no size": (compressed_variable(struct.pack("<II", 14, 0)), "no size or no name"),
+    "not a matrix": (compressed_variable(struct.pack("<IIQ", 9, 8, 0)), "variable of type 9"),
+    "bomb": (compressed_variable(bytes(2**22)), "more than max_bytes = 1048576 bytes"),
+    "cells alone": (mat({"c": NOTES}), "has 0 matrices"),
+    "A is text": (mat({"Problem": {"A": "x"}}), "A is no matrix of numbers"),
+}
+
+
+@pytest.mark.parametrize(("content", "says"), WRONG_MATLAB.values(), ids=WRONG_MATLAB)
+def test_malformed_matlab(tmp_path, content, says):
+    path = stored(tmp_path / "m.mat", content)
+    with pytest.raises(ValueError, match=says) as caught:
+        io.read(path, max_bytes=2**20)
+    assert str(caught.value).startswith(f"{path}: ")
+
+
+def test_any_byte_of_a_matlab_file_may_be_wrong(tmp_path):
+    content = mat(PROBLEM)
+    random = np.random.default_rng(0)
+    read = 0
+    for at in random.integers(0, len(content), 300):
+        broken = bytearray(content)
+        broken[at] ^= 1 << random.integers(8)
+        try:
+            io.read(stored(tmp_path / "m.mat", bytes(broken)), max_bytes=2**20)
+            read += 1
+        except ValueError:
+            pass
+    assert 0 < read < 300
+
+
+# Open files -------------------------------------------------------------------------------------
+
+
+def zipped_matrix():
+    file = bytesio.BytesIO()
+    sp.save_npz(file, EDGES.tocsr())
+    return file.getvalue()
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress, bz2.compress, lzma.compress])
+def test_an_open_file_says_its_format_itself(pack):
+    for content in (
+        b"0 1 7\n1 0 8\n2 3 9\n",
+        b"row,column,value\n0,1,7\n1,0,8\n2,3,9\n",
+        npy(EDGES.toarray()),
+        mat({"M": MATRIX}),
+        zipped_matrix(),
+    ):
+        same(io.read(bytesio.BytesIO(pack(content))), EDGES)
+        assert (io.read_costs(bytesio.BytesIO(pack(content))) != EDGES.tocsr()).sum() == 0
+    assert io.read(bytesio.BytesIO(pack(SMALL))).shape == (2, 3)
+
+
+def test_an_open_file_is_read_up_to_the_limit():
+    with pytest.raises(ValueError, match="the open file: more than max_bytes = 1000 bytes"):
+        io.read(bytesio.BytesIO(gzip.compress(b"0 1\n" * 1000)), max_bytes=1000)
+    with pytest.raises(ValueError, match="the open file: it is empty"):
+        io.read(bytesio.BytesIO())
+
+
+def test_an_open_file_is_named(tmp_path):
+    path = stored(tmp_path / "wrong.txt", "0 1\n0 x\n")
+    with (
+        open(path, "rb") as file,
+        pytest.raises(ValueError, match=r"wrong\.txt: could not convert"),
+    ):
+        io.read(file)
