@@ -181,3 +181,7 @@ def _without_zeros(matrix: Any) -> Any:
         matrix = matrix.copy()
         matrix.eliminate_zeros()
     return matrix
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -135,3 +135,7 @@ def _checked(values: Any, maximize: bool) -> DenseCosts:
     if (costs.high if maximize else -costs.low) == np.inf:
         raise ValueError("matrix contains invalid numeric entries")
     return costs
+
+
+def __dir__() -> list[str]:
+    return __all__

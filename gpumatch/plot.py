@@ -119,3 +119,7 @@ def _new_axes() -> Any:
     from matplotlib.figure import Figure
 
     return Figure(figsize=(5, 5), layout="constrained").subplots()
+
+
+def __dir__() -> list[str]:
+    return __all__

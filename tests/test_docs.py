@@ -34,7 +34,11 @@ from gpumatch.io import collection
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
-DOCUMENTS = [README, ROOT / "datasets" / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+DOCUMENTS = [
+    README,
+    *(ROOT / name for name in ("CHANGELOG.md", "CONTRIBUTING.md", "datasets/README.md")),
+    *sorted((ROOT / "docs").rglob("*.md")),
+]
 EVERY_DOCUMENT = pytest.mark.parametrize(
     "document", DOCUMENTS, ids=[str(path.relative_to(ROOT)) for path in DOCUMENTS]
 )

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
 import json
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -62,5 +65,23 @@ def test_every_public_name_is_there_and_listed():
     for name in gpumatch.__all__:
         assert name in dir(gpumatch)
         assert getattr(gpumatch, name) is getattr(gpumatch, name)
+    assert set(dir(gpumatch)) == {*gpumatch.__all__, "__version__"}
     with pytest.raises(AttributeError, match="module 'gpumatch' has no attribute 'nonsense'"):
         gpumatch.nonsense  # noqa: B018
+
+
+@pytest.mark.parametrize(
+    "name", ["certificates", "costs", "csgraph", "io", "linalg", "optimize", "plot"]
+)
+def test_completion_shows_public_names_only(name):
+    module = importlib.import_module(f"gpumatch.{name}")
+    assert dir(module) == sorted(module.__all__)
+    assert all(hasattr(module, public) for public in module.__all__)
+
+
+def test_all_files_say_the_same_version():
+    root = Path(__file__).parents[1]
+    for file in ("pyproject.toml", "CITATION.cff"):
+        text = (root / file).read_text(encoding="utf-8")
+        assert re.findall(r"^version\W+([\d.]+)", text, re.M) == [gpumatch.__version__], file
+    assert f"## {gpumatch.__version__}" in (root / "CHANGELOG.md").read_text(encoding="utf-8")

@@ -85,3 +85,7 @@ def verify(A: Any, result: Any) -> Certificate:
             f"got {type(result).__name__}"
         )
     return verify_matching(A, result)
+
+
+def __dir__() -> list[str]:
+    return __all__

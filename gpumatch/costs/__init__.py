@@ -71,3 +71,7 @@ def as_costs(
         raise TypeError("a BipartiteGraph has no costs: pass a sparse matrix or a tuple with data")
     has_entries = isinstance(source, tuple) or is_sparse(source) or is_sparse_csr(source)
     return SparseCosts(source) if has_entries else DenseCosts(source)
+
+
+def __dir__() -> list[str]:
+    return __all__

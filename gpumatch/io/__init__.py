@@ -14,3 +14,7 @@ __all__ = [
     "suitesparse",
     "write_matching",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__
