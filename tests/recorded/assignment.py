@@ -1,6 +1,6 @@
 """The runs of assignment algorithms that are recorded: every one that needs no GPU, on one thread.
 
-So are the largest problems that SciPy's names solve in one compiled call, and bottlenecks.
+So are what `assign` and SciPy's names solve in one compiled call, and bottlenecks.
 """
 
 from __future__ import annotations
@@ -185,8 +185,36 @@ def _run_under_scipys_names() -> dict[str, Fields]:
     return found
 
 
+def _run_small() -> dict[str, Fields]:
+    """Dense problems by `assign` as it is: each in one compiled call, and all in a batch."""
+    dense = {name: p for name, p in problems().items() if isinstance(p[0], np.ndarray)}
+    found = {}
+    for cardinality in ("full", "maximum", "any"):
+        for name, (matrix, told) in dense.items():
+            told = {**told, "cardinality": cardinality}
+            if "initial" not in told:
+                found[f"{name}, {cardinality}"] = _of_small(assign(matrix, **told))
+        batch = assign([matrix for matrix, _ in dense.values()], cardinality=cardinality)
+        for name, k in zip(dense, range(len(batch))):
+            found[f"{name}, {cardinality}, in a batch"] = _of_small(batch[k])
+    return found
+
+
+def _of_small(found: Any) -> Fields:
+    cover = found.vertex_cover() if found.cardinality == "maximum" else ()
+    return {
+        "size": found.size,
+        "objective": found.objective,
+        "gap": found.gap,
+        "mates": hash_of(found.row_to_col, found.col_to_row),
+        "duals": hash_of(found.row_dual, found.col_dual, found.pair_costs, *cover),
+        "trace": work_of(found.stats)["trace"],
+    }
+
+
 GROUPS: dict[str, Group] = {
     **_by_name(),
+    "small": _run_small,
     "bottleneck": _run_bottleneck,
     "SciPy's names": _run_under_scipys_names,
 }
