@@ -286,13 +286,16 @@ class Bar:
 
     def __init__(self, total):
         self.total, self.n, self.closed = total, 0, False
+        self.phases = []
 
     def update(self, step):
         assert not self.closed
         self.n += step
 
-    def set_postfix(self, **_):
+    def set_postfix(self, *, phase, refresh):
         assert not self.closed
+        assert refresh is False  # `update` does that
+        self.phases.append(phase)
 
     def close(self):
         self.closed = True
@@ -303,7 +306,8 @@ def bars(monkeypatch):
     """All bars made."""
     made = []
 
-    def tqdm(total, **_):
+    def tqdm(*, total, **words):
+        assert words == {"unit": "row", "unit_scale": True, "desc": "matched"}
         made.append(Bar(total))
         return made[-1]
 
@@ -313,9 +317,12 @@ def bars(monkeypatch):
 
 @pytest.mark.parametrize(("run", "init"), EVERY_START)
 def test_the_bar_shows_the_final_size(run, init, bars):
-    gm.maximum_matching(GRAPH, init=init, progress=True, **run.arguments)
+    m = gm.maximum_matching(GRAPH, init=init, progress=True, **run.arguments)
     (bar,) = bars
     assert (bar.n, bar.total, bar.closed) == (MAXIMUM, ROWS, True)
+    assert bar.phases[0] == 0
+    assert bar.phases == sorted(bar.phases)
+    assert bar.phases[-1] == m.stats["phases"]
 
 
 @pytest.mark.parametrize("graph", [np.ones((7, 4)), np.ones((4, 7))], ids=["tall", "wide"])
