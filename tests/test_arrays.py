@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import sys
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
-from gpumatch.arrays import any_true, first_true
+from gpumatch.arrays import any_true, array_of, as_array, first_true, from_dlpack
 from gpumatch.homes import count_matched
 
 HOMES = [pytest.param("numpy", id="host"), pytest.param("cupy", id="device", marks=pytest.mark.gpu)]
@@ -56,3 +59,31 @@ def test_counting_on_a_device_takes_no_memory_to_speak_of():
         assert count_matched(mates) == 1_000_000
     finally:
         pool.set_limit(size=limit)
+
+
+class OnDevice:
+    """An array of a device, as far as its protocols tell, and what a library makes of it."""
+
+    __cuda_array_interface__: dict[str, int] = {}  # noqa: RUF012
+
+    def __dlpack__(self, **_):
+        raise AssertionError("NumPy reads no device")
+
+    def __dlpack_device__(self):
+        return 2, 0
+
+
+def test_arrays_of_a_device_go_by_way_of_cupy(monkeypatch):
+    taken = SimpleNamespace(asarray=id, asnumpy=repr, from_dlpack=hash)
+    monkeypatch.setitem(sys.modules, "cupy", taken)
+    array = OnDevice()
+    assert as_array(array, "it") == id(array)
+    assert array_of(np, array) == repr(array)
+    assert array_of(taken, array) == id(array)
+    for kind, by_cupy in ((2, True), (13, True), (1, False)):
+        array.__class__.__dlpack_device__ = lambda self, kind=kind: (kind, 0)
+        if by_cupy:
+            assert from_dlpack(array) == hash(array)
+        else:
+            with pytest.raises(AssertionError, match="NumPy"):
+                from_dlpack(array)

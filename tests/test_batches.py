@@ -223,3 +223,48 @@ def test_verify_takes_a_batch_and_names_the_problem_that_is_wrong():
     batch.row_dual[3, 1] += 1
     with pytest.raises(gm.CertificateError, match="problem 3: "):
         gm.verify(costs, batch)
+
+
+@pytest.mark.parametrize("kind", [int, float])
+@pytest.mark.parametrize("maximize", [False, True])
+@pytest.mark.parametrize("wish", WISHES, ids=str)
+def test_each_problem_of_a_batch_says_all_that_it_says_alone(wish, maximize, kind):
+    rng = np.random.default_rng(12)
+    wish = {"maximize": maximize, **wish}
+    problems = [rng.integers(-3, 9, tuple(rng.integers(1, 9, 2))).astype(kind) for _ in range(40)]
+    for given in (problems, [*problems, np.ones((40, 45), kind)]):
+        batch = gm.assign(given, **wish)
+        for k, matrix in enumerate(given):
+            alone, own = gm.assign(matrix, **wish), batch[k]
+            for name in ("objective", "gap", "proven", "cost_limit", "size"):
+                one, other = getattr(own, name), getattr(alone, name)
+                assert (type(one), one) == (type(other), other)
+            assert (own.maximize, own.cardinality) == (maximize, wish.get("cardinality", "full"))
+            for name in ("row_to_col", "col_to_row", "row_dual", "col_dual", "pair_costs"):
+                one, other = getattr(own, name), getattr(alone, name)
+                assert (one.dtype, one.tolist()) == (other.dtype, other.tolist())
+            if own.cardinality == "maximum":
+                for one, other in zip(own.vertex_cover(), alone.vertex_cover()):
+                    assert one.tolist() == other.tolist()
+            else:
+                with pytest.raises(ValueError, match="has a vertex cover"):
+                    own.vertex_cover()
+
+
+@pytest.mark.parametrize("kind", [int, float])
+def test_a_problem_that_fails_leaves_a_gap_without_end(kind):
+    costs = np.ones((3, 2, 2), kind)
+    batch = gm.assign(costs, time_limit=0)
+    assert batch[1].gap == math.inf
+    assert (batch[1].size, batch[1].objective, batch[1].proven) == (0, 0, False)
+    with pytest.raises(ValueError, match="only a proven assignment"):
+        gm.assign(costs, time_limit=0, cardinality="maximum")[1].vertex_cover()
+
+
+def test_problems_are_numbered_from_either_end():
+    batch = gm.assign(np.arange(12.0).reshape(3, 2, 2))
+    assert [batch[k].objective for k in (0, 2, -1, -3)] == [3, 19, 19, 3]
+    for k in (3, -4):
+        with pytest.raises(IndexError, match=f"problem {k} of 3"):
+            batch[k]
+    assert repr(batch) == "BatchAssignment(3 problems, 3 proven optimal)"
