@@ -54,6 +54,28 @@ def test_many_entries_share_dots():
     assert 0.3 < image.max() < 1
 
 
+@pytest.mark.parametrize(("side", "cell"), [(600, 1), (601, 2), (1200, 2), (1201, 3)])
+def test_a_dot_is_as_dark_as_its_share_of_entries(side, cell):
+    """From 0.3 on, by the logarithm; as dark as can be if all have an entry."""
+    pattern = np.zeros((side, 5))
+    pattern[0, 0] = pattern[-1, -1] = 1
+    pattern[cell : 2 * cell, :cell] = 1
+    image = plot.spy(pattern).images[0].get_array()
+    assert image.shape == (-(-side // cell), -(-5 // cell))
+    alone = 0.3 + 0.7 * np.log(2) / np.log(1 + cell**2)
+    assert image[0, 0] == image[-1, -1] == pytest.approx(alone)
+    assert image[1, 0] == 1
+    assert np.count_nonzero(image) == 3
+
+
+def test_a_picture_is_drawn_in_grey_from_the_upper_left_corner():
+    axes = plot.spy(np.ones((3, 7)))
+    (image,) = axes.images
+    assert image.get_extent() == [0, 7, 3, 0]
+    assert (image.get_clim(), image.get_cmap().name) == ((0, 1), "Greys")
+    assert image.get_interpolation() == "nearest"
+
+
 def test_only_the_largest_blocks_are_framed():
     diagonal = eye_array(5000, format="csr")
     assert len(frames(plot.spy(diagonal, btf(diagonal)))) == 2000

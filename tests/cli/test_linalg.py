@@ -47,6 +47,13 @@ def test_json_of_dmperm(gpumatch_cli):
     assert report["certificate"] == {"size": 67, "bound": 67, "edges": 294}
 
 
+def test_dmperm_of_what_has_no_square_block(gpumatch_cli, tmp_path):
+    path = tmp_path / "row.mtx"
+    path.write_text("%%MatrixMarket matrix coordinate pattern general\n1 2 2\n1 1\n1 2\n")
+    report = json.loads(gpumatch_cli("dmperm", path, "--json")[1])
+    assert (report["blocks"], report["largest_block"]) == (0, 0)
+
+
 def test_files_of_dmperm(gpumatch_cli, file, tmp_path):
     output, plot = tmp_path / "d.npz", tmp_path / "d.png"
     code, out, _ = gpumatch_cli("dmperm", file, "--output", output, "--plot", plot)

@@ -1,0 +1,35 @@
+"""What each command takes, and what it takes if it is not told."""
+
+from __future__ import annotations
+
+import pytest
+
+from gpumatch.cli import _parser
+from gpumatch.registry import option_names
+
+RUN = {
+    "algorithm": "auto", "backend": "auto", "threads": None, "seed": 0, "initial": None,
+    "output": None, "pairs": False, "json": False, "progress": False, "time_limit": None,
+}  # fmt: skip
+ORDER = {name: RUN[name] for name in ("backend", "threads", "seed", "output", "json")}
+SOURCE = {"source": "here.mtx"}
+DEFAULTS = {
+    "match": {**SOURCE, **RUN, "init": "auto", **dict.fromkeys(option_names("matching"))},
+    "assign": {
+        **SOURCE, **RUN, "maximize": False, "cardinality": "full", "cost_limit": None,
+        **dict.fromkeys(option_names("assignment")),
+    },
+    "dmperm": {**SOURCE, **ORDER, "plot": None},
+    "scale": {**SOURCE, **ORDER},
+    "algorithms": {"json": False},
+    "info": {"json": False},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("command", DEFAULTS)
+def test_what_a_command_takes_by_default(command):
+    given = [command, *(["here.mtx"] if "source" in DEFAULTS[command] else [])]
+    taken = vars(_parser().parse_args(given))
+    assert callable(taken.pop("command"))
+    assert taken.pop("version") is None
+    assert taken == DEFAULTS[command]
