@@ -316,3 +316,17 @@ def test_integers_have_a_far_of_their_own():
     far = 2**63 - 1
     assert costs.dense().tolist() == [[5, far, far, 0], [far] * 4, [far, -2, far, far]]
     assert costs.dense().dtype == np.int64
+
+
+@pytest.mark.parametrize(
+    ("shape", "rows"),
+    [((5, 4), [4, 1]), ((4, 8), [2, 2]), ((3, 9), [1, 1, 1]), ((2, 16), [1, 1]), ((2, 99), [1, 1])],
+)
+def test_a_tile_holds_as_many_rows_as_have_room(shape, rows, monkeypatch):
+    monkeypatch.setattr(gpumatch.costs.base, "HOST_TILE", 16)
+    values = np.zeros(shape)
+    for tiles in (DenseCosts(values).tiles(), gpumatch.costs.base.row_tiles(values)):
+        assert [tile.stop - tile.start for tile in tiles] == rows
+    empty = np.zeros((20, 0))
+    for tiles in (DenseCosts(empty).tiles(), gpumatch.costs.base.row_tiles(empty)):
+        assert [(tile.start, tile.stop) for tile in tiles] == [(0, 16), (16, 20)]
