@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpumatch.cli import _parser
+from gpumatch.cli import _parser, running
 from gpumatch.registry import option_names
 
 RUN = {
@@ -33,3 +33,22 @@ def test_what_a_command_takes_by_default(command):
     assert callable(taken.pop("command"))
     assert taken.pop("version") is None
     assert taken == DEFAULTS[command]
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("HB/ash219", True),
+        ("a/b.mtx", False),
+        ("plain", False),
+        ("plain.mtx", False),
+        ("a/b/c", False),
+        ("here/there", False),
+    ],
+)
+def test_what_names_a_matrix_of_the_collection(source, expected, tmp_path, monkeypatch):
+    """One slash, no ending, and no such file."""
+    (tmp_path / "here").mkdir()
+    (tmp_path / "here" / "there").touch()
+    monkeypatch.chdir(tmp_path)
+    assert running._is_of_the_collection(source) is expected
