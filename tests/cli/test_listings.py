@@ -54,11 +54,13 @@ def test_algorithms_json(gpumatch_cli):
     }
 
 
-def test_versions_of_cuda_have_their_points(monkeypatch):
-    runtime = SimpleNamespace(runtimeGetVersion=lambda: 13020, driverGetVersion=lambda: 12000)
+@pytest.mark.parametrize(("driver", "expected"), [(12000, "12.0"), (0, None)])
+def test_versions_of_cuda_have_their_points(driver, expected, monkeypatch):
+    """The driver's is 0 if there is none."""
+    runtime = SimpleNamespace(runtimeGetVersion=lambda: 13020, driverGetVersion=lambda: driver)
     cupy = SimpleNamespace(__version__="14.0.1", cuda=SimpleNamespace(runtime=runtime))
     monkeypatch.setitem(sys.modules, "cupy", cupy)
-    versions = {"cupy": "14.0.1", "cuda": "13.2", "cuda driver": "12.0"}
+    versions = {"cupy": "14.0.1", "cuda": "13.2", "cuda driver": expected}
     assert listings._cuda_versions() == versions
 
 

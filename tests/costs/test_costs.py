@@ -249,6 +249,7 @@ def forms():
         DenseCosts(MATRIX),
         SparseCosts(coo_array((entries, (rows, cols)), shape=MATRIX.shape)),
         SparseCosts(csc_array(MATRIX)).problem(False, False),
+        SparseCosts(csc_array(MATRIX)),  # stores inf where a pair is forbidden
     ]
 
 
@@ -278,6 +279,39 @@ def test_pairs(costs):
     assert np.array_equal(costs.allows(rows, cols), expected)
     there = rows[expected], cols[expected]
     assert np.array_equal(costs.at(*there), MATRIX[there])
+
+
+FEW = csr_array(np.array([[0, 2, 0], [3, 0, 4]], np.int32))  # 12 + 12 bytes of graph, 12 of data
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        (np.ones((2, 3), np.int8), (6, 6, 4, True, True, True, False, 0)),
+        (np.ones((2, 3)), (6, 48, 8, True, True, True, False, 0)),
+        (np.array([[1, X]], np.float32), (2, 8, 4, False, False, True, False, 0)),
+        (np.array([[1, -X]]), (2, 16, 8, False, False, True, False, 0)),
+        (FEW, (3, 36, 8, True, False, False, True, 96)),
+        (csr_array([[1.0, X]]), (2, 32, 8, False, False, False, True, 64)),
+        (csr_array(np.ones((2, 2))), (4, 60, 8, True, True, False, True, 128)),
+    ],
+)
+def test_what_costs_say_of_themselves(source, expected):
+    costs = as_costs(source)
+    assert expected == (
+        costs.nnz,
+        costs.nbytes,
+        costs.itemsize,
+        costs.is_finite,
+        costs.is_complete,
+        costs.has_matrix,
+        costs.is_sparse,
+        costs.unfolding_bytes,
+    )
+    assert not costs.on_device
+    assert costs.labels == (None, None)
+    assert costs.to_host() is costs
+    assert costs.stored() is costs
 
 
 def test_pairs_whose_numbers_are_beyond_int32():
