@@ -145,12 +145,18 @@ def test_ctrl_c_carries_the_best_so_far(run, init):
         assert pickle.loads(pickle.dumps(m)).size == m.size
 
 
-def test_ctrl_c_in_the_middle_of_an_augmentation_leaves_a_matching(monkeypatch):
+@pytest.mark.parametrize(
+    ("half_done", "left"),
+    [
+        (([0, 1, -2, 1], [0, 3, 2]), ([0, -1, -1, 1], [0, 3, -1])),
+        (([-1, 0, 0, -3], [2, 0, 0]), ([-1, -1, 0, -1], [2, -1, -1])),
+    ],
+)
+def test_ctrl_c_in_the_middle_of_an_augmentation_leaves_a_matching(half_done, left, monkeypatch):
     """Whatever half-done state the arrays are in, the result is valid."""
 
     def broken_off(task):
-        task.row_to_col[:] = [0, 1, -2, 1]
-        task.col_to_row[:] = [0, 3, 2]
+        task.row_to_col[:], task.col_to_row[:] = half_done
         raise KeyboardInterrupt
 
     monkeypatch.setitem(registry.STARTS, "none", {"cpu": registry.Home("start")})
@@ -160,8 +166,7 @@ def test_ctrl_c_in_the_middle_of_an_augmentation_leaves_a_matching(monkeypatch):
     with pytest.raises(KeyboardInterrupt) as caught:
         gm.maximum_matching(np.ones((4, 3)), init="none")
     m = caught.value.result
-    assert m.row_to_col.tolist() == [0, -1, -1, 1]
-    assert m.col_to_row.tolist() == [0, 3, -1]
+    assert (m.row_to_col.tolist(), m.col_to_row.tolist()) == left
 
 
 @pytest.mark.parametrize("solve", [gm.maximum_matching, gm.assign])
