@@ -33,7 +33,17 @@ from gpumatch.contracts import AssignmentTask, Control, Costs
 from gpumatch.cpu.numba_tools.compiled import vector_kernel
 from gpumatch.cpu.numba_tools.workers import Workers
 
-__all__ = ["BUDGET", "Problem", "dense_matrix", "tight_at"]
+__all__ = [
+    "BUDGET",
+    "Problem",
+    "col_minima",
+    "dense_matrix",
+    "far_of",
+    "low_of",
+    "match_tight",
+    "row_minima",
+    "tight_at",
+]
 
 BUDGET = 2**26
 """Entries looked at between two returns to Python: at a nanosecond or two each, about 0.1 s."""
@@ -59,8 +69,14 @@ def tight_at(cost, row_dual, col_dual, since, far):
     return slack + since if cost < far and slack < far - since else far
 
 
-def _far(number: np.dtype) -> Any:
+def far_of(number: np.dtype) -> Any:
+    """What is above all numbers."""
     return number.type(np.iinfo(number).max if number.kind == "i" else np.inf)
+
+
+def low_of(number: np.dtype) -> Any:
+    """What is below all numbers."""
+    return number.type(np.iinfo(number).min if number.kind == "i" else -np.inf)
 
 
 class Problem:
@@ -99,8 +115,8 @@ class Problem:
         self.row_dual = np.zeros(nrows, number)
         self.col_dual = np.zeros(ncols, number)
         self.col_dual[: self.real] = col_dual
-        self.far = _far(number)
-        self.low = number.type(np.iinfo(number).min if number.kind == "i" else -np.inf)
+        self.far = far_of(number)
+        self.low = low_of(number)
         self.workers = Workers(threads, self.values.size)
 
     def __enter__(self) -> Problem:
@@ -117,7 +133,7 @@ class Problem:
         if self.is_square and col_dual.size:
             self.col_dual -= self.col_dual.max()
         col_dual[:] = self.col_dual[: self.real]
-        _row_minima(
+        row_minima(
             self.values, self.col_dual, self.far,  # IN
             row_dual,  # OUT
             0, row_dual.size,  # IN
@@ -151,7 +167,7 @@ class Problem:
         before = self.matched
         state = self.values, self.row_dual, self.col_dual, self.far
         for rows in self.blocks():
-            _match_tight(
+            match_tight(
                 *state,  # IN
                 self.row_to_col, self.col_to_row,  # OUT
                 *rows,  # IN
@@ -172,7 +188,7 @@ class Problem:
     def _reduce_rows(self, control: Control) -> bool:
         state = self.values, self.col_dual, self.far, self.row_dual  # the last is OUT
         for first, last in self.blocks():
-            self.share(partial(_row_minima, *state), first, last)
+            self.share(partial(row_minima, *state), first, last)
             if control.tick(self.matched):
                 return False
         return True
@@ -191,7 +207,7 @@ class Problem:
         least = np.full_like(self.col_dual, self.far)
         state = self.values, self.row_dual, self.col_dual, self.far, least  # the last is OUT
         for rows in self.blocks():
-            self.share(partial(_col_minima, *state, *rows), 0, least.size)
+            self.share(partial(col_minima, *state, *rows), 0, least.size)
             if control.tick(self.matched):
                 return False
         np.add(self.col_dual, least, out=self.col_dual, where=least < self.far)
@@ -216,7 +232,7 @@ class Problem:
 
 
 @vector_kernel
-def _row_minima(values, col_dual, far, least, first, last):
+def row_minima(values, col_dual, far, least, first, last):
     """The least of c_ij - col_dual[j] in rows first to last."""
     for row in range(first, last):
         line = values[row]
@@ -228,7 +244,7 @@ def _row_minima(values, col_dual, far, least, first, last):
 
 
 @vector_kernel
-def _col_minima(values, row_dual, col_dual, far, least, first, last, begin, end):
+def col_minima(values, row_dual, col_dual, far, least, first, last, begin, end):
     """Lower ``least`` to the least slack in columns begin to end of rows first to last."""
     for row in range(first, last):
         line, dual = values[row], row_dual[row]
@@ -238,7 +254,7 @@ def _col_minima(values, row_dual, col_dual, far, least, first, last, begin, end)
 
 
 @vector_kernel
-def _match_tight(values, row_dual, col_dual, far, row_to_col, col_to_row, first, last):
+def match_tight(values, row_dual, col_dual, far, row_to_col, col_to_row, first, last):
     """Give rows first to last, where free, the first free column that is tight."""
     for row in range(first, last):
         if row_to_col[row] >= 0:

@@ -57,7 +57,7 @@ from gpumatch.contracts import AssignmentTask, Control
 from gpumatch.cpu.assignment.hungarian_problem import BUDGET, Problem, tight_at
 from gpumatch.cpu.numba_tools.compiled import vector_kernel
 
-__all__ = ["run"]
+__all__ = ["augment", "join", "nearest_time", "offer", "reverse", "run", "write_duals"]
 
 FIRST, LAST, TAIL, TOP, ENDS, LEVELS = range(6)
 BLOCK = 2048
@@ -161,7 +161,7 @@ class _Trees(ABC):
         problem = self.problem
         rows = self.rows[: self.spot[TAIL]]
         duals = problem.row_dual, problem.col_dual
-        _write_duals(
+        write_duals(
             rows, self.time, self.mark[0], problem.row_to_col,  # IN
             *duals,  # OUT
         )  # fmt: skip
@@ -169,11 +169,11 @@ class _Trees(ABC):
     def _augment(self, roots: np.ndarray) -> None:
         problem = self.problem
         self.end[roots] = -1
-        _reverse(
+        reverse(
             self.ends[: self.spot[ENDS]], self.pred, self.root,  # IN
             self.end,  # OUT
         )  # fmt: skip
-        _augment(
+        augment(
             roots, self.end, self.pred,  # IN
             problem.row_to_col, problem.col_to_row,  # OUT
         )  # fmt: skip
@@ -189,10 +189,10 @@ class _Levels(_Trees):
             count = _next_rows(spot, ncols, BUDGET)
             if count * ncols >= wide:
                 rows = self.rows[spot[FIRST] : spot[FIRST] + count]
-                self.problem.share(partial(_offer, self._scanned, rows), 0, ncols)
+                self.problem.share(partial(offer, self._scanned, rows), 0, ncols)
                 spot[FIRST] += count
                 if spot[FIRST] == spot[LAST]:
-                    _join(self._joined)
+                    join(self._joined)
             if control.tick(self.problem.matched):
                 return False
         return True
@@ -224,11 +224,11 @@ def _grow_levels(scanned, joined, wide, budget):
         count = _next_rows(spot, slack.size, budget)
         if budget <= 0 or count * slack.size >= wide:
             return False
-        _offer(scanned, rows[spot[FIRST] : spot[FIRST] + count], 0, slack.size)
+        offer(scanned, rows[spot[FIRST] : spot[FIRST] + count], 0, slack.size)
         spot[FIRST] += count
         budget -= count * slack.size
         if spot[FIRST] == spot[LAST]:
-            _join(joined)
+            join(joined)
     return True
 
 
@@ -254,12 +254,12 @@ def _grow_stack(scanned, joined, stack, budget):
         spot[TOP] -= 1
         top = stack[spot[TOP] : spot[TOP] + 1]
         budget -= slack.size
-        _offer(scanned, top, 0, slack.size)
-        _join(joined)
+        offer(scanned, top, 0, slack.size)
+        join(joined)
 
 
 @vector_kernel
-def _offer(scanned, rows, begin, end):
+def offer(scanned, rows, begin, end):
     """Offer columns begin to end the way through each of ``rows``."""
     values, row_dual, col_dual, time, slack, pred, far = scanned
     for left in range(begin, end, BLOCK):
@@ -277,7 +277,7 @@ def _offer(scanned, rows, begin, end):
 
 
 @vector_kernel
-def _join(joined):
+def join(joined):
     """Let columns whose pair is tight join with their mates; put unmatched ones among the ends."""
     col_to_row, slack, pred, time, root, rows, ends, spot, mark, low = joined
     delta = mark[0]
@@ -300,19 +300,26 @@ def _join(joined):
 def _update(joined, far):
     """Raise delta by theta, and let columns join (Algorithm 9); False if none ever can."""
     _, slack, _, _, _, _, _, _, mark, low = joined
-    nearest = far
-    for col in range(slack.size):
-        known = slack[col] if slack[col] > low else far
-        nearest = known if known < nearest else nearest
+    nearest = nearest_time(slack, low, far)
     if nearest == far:
         return False
     mark[0] = nearest
-    _join(joined)
+    join(joined)
     return True
 
 
 @vector_kernel
-def _write_duals(rows, time, delta, row_to_col, row_dual, col_dual):
+def nearest_time(slack, low, far):
+    """The least ``slack`` of a column outside the trees, or ``far``."""
+    nearest = far
+    for col in range(slack.size):
+        known = slack[col] if slack[col] > low else far
+        nearest = known if known < nearest else nearest
+    return nearest
+
+
+@vector_kernel
+def write_duals(rows, time, delta, row_to_col, row_dual, col_dual):
     """Raise the duals of rows in trees, and lower those of their mates, by delta since joining."""
     for k in range(rows.size):
         row = rows[k]
@@ -323,14 +330,14 @@ def _write_duals(rows, time, delta, row_to_col, row_dual, col_dual):
 
 
 @vector_kernel
-def _reverse(ends, pred, root, end):
+def reverse(ends, pred, root, end):
     """Choose one end for each tree: as among the paper's threads, the last wins (Algorithm 5)."""
     for k in range(ends.size):
         end[root[pred[ends[k]]]] = ends[k]
 
 
 @vector_kernel
-def _augment(roots, end, pred, row_to_col, col_to_row):
+def augment(roots, end, pred, row_to_col, col_to_row):
     """Augment along the chosen paths (Algorithm 6), from their ends."""
     for k in range(roots.size):
         col = end[roots[k]]
