@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import gpumatch.csgraph as csgraph
+    import gpumatch.distributed as distributed
     import gpumatch.io as io
     import gpumatch.linalg as linalg
     import gpumatch.optimize as optimize
@@ -36,6 +37,7 @@ __all__ = [
     "algorithms",
     "assign",
     "csgraph",
+    "distributed",
     "io",
     "linalg",
     "maximum_matching",
@@ -59,7 +61,7 @@ _HOME = {
     "maximum_matching": "matching",
     "verify": "certificates",
 }
-_MODULES = ("csgraph", "io", "linalg", "optimize", "plot")
+_MODULES = ("csgraph", "distributed", "io", "linalg", "optimize", "plot")
 
 
 def __getattr__(name: str) -> Any:

@@ -22,7 +22,7 @@ FLOORS = [
     {"contracts", "sums"},
     {"auction_schedule", "dgs_start"},
     {"cpu", "cuda"},  # their CSR, covers and launches
-    {"cpu.matching", "cpu.assignment", "cuda.matching", "cuda.assignment"},
+    {"cpu.matching", "cpu.assignment", "cpu.distributed", "cuda.matching", "cuda.assignment"},
     {"homes", "mixed_dgs", "reference"},
     {"interop"},
     {"bipartite"},
@@ -32,13 +32,17 @@ FLOORS = [
     {"cardinality"},
     {"batches", "bottleneck"},
     {"assignment", "matching"},
-    {"csgraph", "interop.networkx_backend", "linalg", "optimize", "plot"},
+    {"csgraph", "distributed", "interop.networkx_backend", "linalg", "optimize", "plot"},
     {""},  # gpumatch itself: the public names
     {"cli"},
     {"__main__"},
 ]
 FLOOR_OF = {name: number for number, names in enumerate(FLOORS) for name in names}
-IMPORTS_BY_NAME = {"gpumatch", "gpumatch.registry"}  # all else says in its import what it imports
+IMPORTS_BY_NAME = {
+    "gpumatch",
+    "gpumatch.distributed",
+    "gpumatch.registry",
+}  # all else says in its import what it imports
 
 PATH = re.compile(r"gpumatch(?:\.\w+)+")
 

@@ -1,0 +1,259 @@
+"""The front door to assignment with costs that are divided among ranks."""
+
+from __future__ import annotations
+
+import math
+from types import ModuleType
+from typing import Any, Literal
+
+import numpy as np
+
+from gpumatch.arguments import checked_flag
+from gpumatch.cardinality import Goal, InfeasibleError, checked_limit
+from gpumatch.control import Callback, Control, with_interrupts_result
+from gpumatch.costs import Costs, DenseCosts, SparseCosts, as_costs, check_sums
+from gpumatch.distributed.blocks import Split, agree_on_columns, split_of, taken
+from gpumatch.distributed.communicator import Communicator
+from gpumatch.distributed.problem import Problem
+from gpumatch.distributed.results import DistributedAssignment
+from gpumatch.distributed.trees import Trees
+from gpumatch.interrupts import InterruptsHeld
+from gpumatch.sums import summands
+
+__all__ = ["assign", "costs_of"]
+
+CARDINALITIES = ("full", "any")
+ALGORITHMS = ("auto", "engine")
+
+
+@with_interrupts_result
+def assign(
+    block: Any,
+    *,
+    comm: Any = None,
+    maximize: bool = False,
+    cardinality: Literal["full", "any"] = "full",
+    cost_limit: float | None = None,
+    algorithm: str = "auto",
+    time_limit: float | None = None,
+    progress: bool = False,
+    callback: Callback | None = None,
+) -> DistributedAssignment:
+    """Assign rows to columns at least total cost, each rank holding the costs of some of the rows.
+
+    All ranks of the communicator call it together, each with its own block and otherwise the same
+    arguments.
+
+    Parameters
+    ----------
+    block : array, sparse matrix, tuple of CSR arrays, ``(function, shape)``, or path of a .npy file
+        The costs of this rank's rows, with all columns, as `gpumatch.assign` takes costs, on the
+        host. The blocks of all ranks are dense, or all are sparse. Otherwise as for
+        `gpumatch.distributed.maximum_matching`.
+    comm : mpi4py communicator, optional
+        By default ``MPI.COMM_WORLD``.
+    maximize, cost_limit
+        As for `gpumatch.assign`.
+    cardinality : {"full", "any"}
+        As for `gpumatch.assign`, which also has ``"maximum"``.
+    algorithm : {"auto", "engine"}
+        Both are `gpumatch.distributed.trees`.
+    time_limit, progress, callback
+        As for `gpumatch.distributed.maximum_matching`.
+
+    Returns
+    -------
+    DistributedAssignment
+        This rank's share, in NumPy arrays.
+
+    Raises
+    ------
+    ValueError, TypeError
+        On all ranks, if any rank's block or argument is wrong; the message names the rank.
+    InfeasibleError
+        A ValueError, on all ranks: no full assignment exists. It has the rows and columns that
+        show it.
+    ImportError
+        If mpi4py is missing.
+    KeyboardInterrupt
+        On all ranks, after a Ctrl-C on any, with its share so far as attribute ``result``.
+
+    Notes
+    -----
+    A rank holds its rows' costs, and some 40 bytes for each row and each column of the whole
+    problem. If there are more rows than columns, the costs are divided anew, by columns: then it
+    has its share of them twice.
+
+    Examples
+    --------
+    >>> import numpy as np, gpumatch as gm  # doctest: +SKIP
+    >>> a = gm.distributed.assign(np.array([[4, 1], [2, 0]]))  # doctest: +SKIP
+    >>> a.objective, a.row_to_col.tolist()  # on one rank  # doctest: +SKIP
+    (3, [1, 0])
+    """
+    with Communicator(comm) as world:
+        shows = checked_flag(progress, "progress") and world.rank == 0
+        world.control = Control(time_limit=time_limit, progress=shows, callback=callback)
+        _check_one_of("cardinality", cardinality, CARDINALITIES)
+        _check_one_of("algorithm", algorithm, ALGORITHMS)
+        with world.step("costs"):
+            given = costs_of(block, world)
+            rows, cols = split_of(given.shape[0], world), Split.even(given.shape[1], world)
+            goal = _goal(checked_flag(maximize, "maximize"), cardinality, cost_limit, given, rows)
+            costs, split = _problem(given, rows, cols, goal, world)
+            problem = Problem(costs, split, goal.limit, world, _kernels())
+        world.control.total = split.total
+        ended = _run(problem, goal, world)
+        world.settle()
+        if shows:
+            world.control.close(problem.matched)
+        result = _result(given, rows, goal, problem, ended, world)
+    return world.outcome(result)
+
+
+def costs_of(block: Any, world: Communicator) -> Costs:
+    """The costs of this rank's rows as given, of one kind on all ranks."""
+    costs = as_costs(taken(block, world))
+    if costs.on_device:
+        raise ValueError("block: it is on a GPU, but must be on the host")
+    agree_on_columns(costs.shape[1], world)
+    is_float, is_sparse = world.allreduce(
+        np.array([not costs.is_integer, costs.is_sparse], np.int64), "sum"
+    ).tolist()
+    if is_sparse not in (0, world.size):
+        raise world.agreed(
+            ValueError(
+                f"block: {is_sparse} of {world.size} ranks have sparse costs, the others dense ones"
+            )
+        )
+    return costs.as_float() if is_float and costs.is_integer else costs
+
+
+# -- the problem -----------------------------------------------------------------------------------
+
+
+def _check_one_of(name: str, value: Any, known: tuple[str, ...]) -> None:
+    if value not in known:
+        raise ValueError(f"{name} must be one of {known}; got {value!r}")
+
+
+def _goal(
+    maximize: bool, cardinality: str, cost_limit: float | None, costs: Costs, rows: Split
+) -> Goal:
+    limit = checked_limit(cost_limit, costs.is_integer, maximize)
+    return Goal(maximize, cardinality, limit, rows.total > costs.shape[1])
+
+
+def _problem(
+    given: Costs, rows: Split, cols: Split, goal: Goal, world: Communicator
+) -> tuple[Costs, Split]:
+    """The costs to be minimised of this rank's rows of the problem, and how those are divided."""
+    costs = given.problem(goal.maximize, False)
+    limit = goal.limit
+    if costs.is_integer and isinstance(limit, float):
+        costs = costs.as_float()
+    check_sums(max(costs.largest, abs(limit or 0)), min(rows.total, cols.total))
+    if not goal.transposed:
+        return costs, rows
+    turn = _turned_sparse if costs.is_sparse else _turned_dense
+    return turn(costs, rows, cols, world), cols
+
+
+def _turned_dense(costs: Costs, rows: Split, cols: Split, world: Communicator) -> Costs:
+    """The costs of this rank's columns, as rows."""
+    dtype = np.result_type(*world.share(costs.dense().dtype))
+    values = costs.dense().astype(dtype, copy=False)
+    parts = [
+        np.ascontiguousarray(values[:, begin:end]).ravel()
+        for begin, end in zip(cols.starts[:-1], cols.starts[1:])
+    ]
+    whole = np.concatenate(world.exchange(parts)).reshape(rows.total, cols.own)
+    return DenseCosts(np.ascontiguousarray(whole.T))
+
+
+def _turned_sparse(costs: Costs, rows: Split, cols: Split, world: Communicator) -> Costs:
+    """The same of costs in CSR."""
+    indptr, indices, weights = costs.entries()
+    own = np.repeat(np.arange(rows.own, dtype=np.int64), np.diff(indptr)) + rows.first
+    owners = cols.owners(indices)
+    order = np.argsort(owners, kind="stable")
+    bounds = np.searchsorted(owners[order], np.arange(1, world.size))
+    places = np.column_stack([indices, own]).astype(np.int32)[order]
+    place = np.concatenate(world.exchange(np.split(places, bounds)))
+    weight = np.concatenate(world.exchange(np.split(weights[order], bounds)))
+    lines = place[:, 0] - cols.first
+    by_line = np.lexsort((place[:, 1], lines))
+    starts = np.append(0, np.bincount(lines, minlength=cols.own).cumsum())
+    return SparseCosts((starts, place[by_line, 1], weight[by_line], (cols.own, rows.total)))
+
+
+# -- the search ------------------------------------------------------------------------------------
+
+
+def _run(problem: Problem, goal: Goal, world: Communicator) -> bool:
+    """Solve the problem; False when stopped."""
+    with world.step("initial reduction"):
+        problem.reduce()
+    with world.step("first assignments"):
+        problem.match_tight()
+    trees = Trees(problem, _kernels())
+    with world.step("search"):
+        ended = trees.solve()
+    if ended and (problem.row_to_col < 0).any():
+        raise world.agreed(InfeasibleError(*_turned(trees.violator(), goal)))
+    problem.finish()
+    return ended
+
+
+def _turned(pair: tuple[Any, Any], goal: Goal) -> tuple[Any, Any]:
+    return pair[::-1] if goal.transposed else pair
+
+
+def _kernels() -> ModuleType:
+    with InterruptsHeld():
+        from gpumatch.cpu.distributed import trees
+    return trees
+
+
+def _result(
+    given: Costs, rows: Split, goal: Goal, problem: Problem, proven: bool, world: Communicator
+) -> DistributedAssignment:
+    """This rank's share, with the caller's rows, columns and signs."""
+    limit = 0 if goal.limit is None else goal.limit
+    if goal.limit is not None:
+        problem.row_dual = problem.row_dual - limit
+    number = problem.row_dual.dtype
+    size = int(np.count_nonzero(problem.row_to_col >= 0))
+    row_to_col, col_to_row = _turned((problem.row_to_col, problem.col_to_row), goal)
+    row_dual, col_dual = _turned((problem.row_dual, problem.col_dual), goal)
+    own = row_to_col[rows.slice]
+    matched = np.flatnonzero(own >= 0)
+    costs = given.at(matched, own[matched]).astype(number)
+    add = sum if number.kind == "i" else math.fsum
+    paid = [part for parts in world.share(summands(costs)) for part in parts]
+    duals = summands(row_dual) + summands(col_dual)
+    sign = -1 if goal.maximize else 1
+    is_bounded = not goal.is_full or size == min(len(row_to_col), len(col_to_row))
+    gap = math.inf
+    if is_bounded:
+        gap = add([*(sign * cost for cost in paid), -limit * size, *(-dual for dual in duals)])
+        gap = gap if number.kind == "i" else max(gap, 0.0)
+    stats = {"algorithm": "engine", **world.statistics(), **world.control.statistics()}
+    return DistributedAssignment(
+        (rows.total, given.shape[1]),
+        range(rows.slice.start, rows.slice.stop),
+        range(given.shape[1]),
+        own.copy(),
+        col_to_row,
+        size,
+        row_dual=row_dual[rows.slice] * sign,
+        col_dual=col_dual * sign,
+        pair_costs=costs,
+        objective=add(paid),
+        gap=gap,
+        proven=proven or gap == 0,
+        maximize=goal.maximize,
+        cardinality=goal.cardinality,
+        cost_limit=goal.cost_limit,
+        stats=stats,
+    )

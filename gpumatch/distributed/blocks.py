@@ -1,0 +1,128 @@
+"""The rows that each rank holds, in rank order: as given, made by a function, or from a file."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gpumatch.distributed.communicator import Communicator, even_starts
+
+__all__ = ["Split", "agree_on_columns", "split_of", "taken"]
+
+
+class Split(NamedTuple):
+    """How the things of one side, rows or columns, are divided among the ranks, in rank order."""
+
+    starts: np.ndarray  # ``starts[r]`` is the first of rank r's; the last is how many there are
+    rank: int
+
+    @property
+    def total(self) -> int:
+        """How many there are."""
+        return int(self.starts[-1])
+
+    @property
+    def first(self) -> int:
+        """The first of this rank's."""
+        return int(self.starts[self.rank])
+
+    @property
+    def own(self) -> int:
+        """How many this rank has."""
+        return int(self.starts[self.rank + 1]) - self.first
+
+    @property
+    def slice(self) -> slice:
+        """This rank's."""
+        return slice(self.first, self.first + self.own)
+
+    def owners(self, numbers: Any) -> Any:
+        """The rank that has each of these."""
+        return np.searchsorted(self.starts, numbers, side="right") - 1
+
+    def sorted_out(self, numbers: np.ndarray, *columns: np.ndarray) -> list[np.ndarray]:
+        """One array for each rank: the numbers that it has, and beside each what stands beside it.
+
+        In int32, in which all numbers of vertices are.
+        """
+        table = np.column_stack([numbers, *columns]).astype(np.int32)
+        owners = self.owners(numbers)
+        order = np.argsort(owners, kind="stable")
+        bounds = np.searchsorted(owners[order], np.arange(1, self.starts.size - 1))
+        return np.split(table[order], bounds)
+
+    @classmethod
+    def even(cls, total: int, world: Communicator) -> Split:
+        return cls(even_starts(total, world.size), world.rank)
+
+
+def taken(block: Any, world: Communicator) -> Any:
+    """This rank's rows as an array or a matrix, whichever way the block gives them.
+
+    Parameters
+    ----------
+    block : array, sparse matrix or tuple of CSR arrays; ``(function, shape)``; path of a .npy file
+        The function is called as ``function(begin, end)``, and gives these rows of a matrix of the
+        shape. The file is mapped into memory. Both are divided evenly.
+    world : Communicator
+    """
+    if isinstance(block, (str, os.PathLike)):
+        path = Path(block)
+        if path.suffix != ".npy":
+            raise ValueError(f"block: a path must be that of a .npy file; got {path.name!r}")
+        whole = np.load(path, mmap_mode="r", allow_pickle=False)
+        if whole.ndim != 2:
+            raise ValueError(f"block: {path.name} must have 2 dimensions; got {whole.ndim}")
+        return np.asarray(whole[Split.even(whole.shape[0], world).slice])
+    if isinstance(block, tuple) and len(block) == 2 and callable(block[0]):
+        function, shape = block
+        nrows, ncols = _checked_shape(shape)
+        own = Split.even(nrows, world)
+        rows = function(own.first, own.first + own.own)
+        given = getattr(rows, "shape", None)
+        if given is None and isinstance(rows, tuple):
+            given = rows[-1]
+        if given is None:
+            rows = np.asarray(rows)
+            given = rows.shape
+        if tuple(given) != (own.own, ncols):
+            raise ValueError(
+                f"block: for rows {own.first} to {own.first + own.own} the function must give "
+                f"shape {(own.own, ncols)}; got {tuple(given)}"
+            )
+        return rows
+    return block
+
+
+def split_of(nrows: int, world: Communicator) -> Split:
+    """How the rows are divided, if this rank has so many."""
+    counts = [int(part[0]) for part in world.allgather(np.array([nrows], np.int64))]
+    return Split(np.concatenate([[0], np.cumsum(counts)]).astype(np.int64), world.rank)
+
+
+def agree_on_columns(ncols: int, world: Communicator) -> None:
+    """Raise ValueError on all ranks unless their blocks have as many columns."""
+    every = [int(part[0]) for part in world.allgather(np.array([ncols], np.int64))]
+    for rank, other in enumerate(every):
+        if other != every[0]:
+            raise world.agreed(
+                ValueError(
+                    f"block: rank {rank} has {other} columns, but rank 0 has {every[0]}: "
+                    "each block must have all columns of its rows"
+                )
+            )
+
+
+def _checked_shape(shape: Any) -> tuple[int, int]:
+    try:
+        nrows, ncols = (int(length) for length in shape)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"block: beside a function must be a shape (rows, columns); got {shape!r}"
+        ) from None
+    if nrows < 0 or ncols < 0:
+        raise ValueError(f"block: a shape cannot be negative; got {shape!r}")
+    return nrows, ncols

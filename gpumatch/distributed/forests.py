@@ -1,0 +1,243 @@
+"""Maximum matching of a graph whose rows and columns are divided among ranks.
+
+A rank has the edges of its rows, and the state of its rows and of an even share of the columns
+(`gpumatch.cpu.distributed.forests` lists the arrays). A *start* matches rows by proposals: each
+free row wants the first column that its rank believes free, and the column's rank lets the first
+row have it. Then come *phases*. Trees grow breadth first from all free rows. A level is:
+
+1. each rank offers the unseen neighbours of its frontier to the columns' ranks,
+2. these let a column join by its first offer, and tell the rank of its mate,
+3. all ranks hear which trees have reached a free column; one path a tree, the first, counts, and
+   the tree grows no further.
+
+Then the paths are augmented, one step of all paths at a time. Trees with a path release their
+vertices. The others stay, and all their rows are the first level of the next phase. That grafts the
+released vertices onto them: it reads no edge that growing them again would not read, and takes one
+level where that takes many. The levels are what costs time between ranks.
+
+A phase that finds no path ends it. Then every column next to a row of a tree is in a tree itself,
+because rows of trees are read in each phase. So no alternating path leaves the trees, and they hold
+no free column: there is no augmenting path (Berge). The rows outside the trees and the columns
+inside are a vertex cover of the matching's size (König).
+
+Before a phase, ranks tell each other which columns are in trees: as a list, or as a bitmap if that
+is shorter. In a phase no rank offers a column twice.
+
+References
+----------
+Azad, Buluç, Pothen, *Computing maximum cardinality matchings in parallel on bipartite graphs via
+tree-grafting*, IEEE TPDS 28(1), 2017.
+Azad, Buluç, *Distributed-memory algorithms for maximum cardinality matching in bipartite graphs*,
+IPDPS 2016.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gpumatch.distributed.blocks import Split
+from gpumatch.distributed.communicator import Communicator
+
+__all__ = ["Forests"]
+
+BUDGET = 2**24
+"""Edges read between two returns to Python: a tenth of a second."""
+ROUNDS = 64
+"""Rounds of the start, at most. Few rows want in vain more than some times."""
+
+
+class Forests:
+    """The state of this rank, and what all ranks do with it.
+
+    Parameters
+    ----------
+    graph : BipartiteGraph
+        Of this rank's rows and all columns, on the host.
+    rows, cols : Split
+        How both sides are divided.
+    world : Communicator
+    kernels : module
+        What a rank computes by itself: `gpumatch.cpu.distributed.forests`.
+    """
+
+    def __init__(
+        self, graph: Any, rows: Split, cols: Split, world: Communicator, kernels: Any
+    ) -> None:
+        self.graph, self.rows, self.cols = graph, rows, cols
+        self.world, self.kernels = world, kernels
+        self.row_to_col, self.row_root = _none(rows.own), _none(rows.own)
+        self.col_to_row, self.col_root = _none(cols.own), _none(cols.own)
+        self.parent = _none(cols.own)
+        self.done = np.zeros(rows.total, bool)
+        self.seen = np.zeros(cols.total, bool)
+        self.edges = world.total(graph.nnz)
+        self.matched = 0
+        self.start_size = 0
+
+    def start(self) -> None:
+        """Match rows to columns that nobody else has, as far as `ROUNDS` go."""
+        graph, world = self.graph, self.world
+        waiting = np.flatnonzero(np.diff(graph.indptr)).astype(np.int32)
+        taken = np.zeros(self.cols.total, bool)
+        for _ in range(ROUNDS):
+            wanted = np.empty_like(waiting)
+            self.kernels.claim_free(
+                waiting, graph.indptr, graph.indices,  # IN
+                taken, wanted,  # OUT
+            )  # fmt: skip
+            waiting, wanted = waiting[wanted >= 0], wanted[wanted >= 0]
+            proposals = world.exchange(self.cols.sorted_out(wanted, waiting + self.rows.first))
+            granted = world.exchange([self._grant(part) for part in proposals])
+            pairs = np.concatenate(granted)
+            self.row_to_col[pairs[:, 1] - self.rows.first] = pairs[:, 0]
+            waiting = waiting[self.row_to_col[waiting] < 0]
+            found, left = world.allreduce(np.array([len(pairs), waiting.size]), "sum").tolist()
+            self.matched += found
+            world.tick(self.matched)
+            if not left or world.stopped:
+                break
+        self.start_size = self.matched
+
+    def _grant(self, proposals: np.ndarray) -> np.ndarray:
+        """Those of one rank's proposals (column, row) that come first for a free column."""
+        own = proposals[:, 0] - self.cols.first
+        proposals = proposals[self.col_to_row[own] < 0]  # a rank proposes for a column once
+        self.col_to_row[proposals[:, 0] - self.cols.first] = proposals[:, 1]
+        return proposals
+
+    def search(self) -> bool:
+        """Augment until the matching is maximum; False when stopped."""
+        free = np.flatnonzero(self.row_to_col < 0).astype(np.int32)
+        self.row_root[free] = free + self.rows.first
+        most = min(self.rows.total, self.cols.total)
+        while self.matched < most:
+            if self.world.stopped:
+                return False
+            with self.world.step("forward pass"):
+                ends, levels, read = self._grow()
+            if ends is None:
+                return False
+            with self.world.step("augmentation"):
+                self._augment(ends)
+                self._release()
+            self.matched += len(ends)
+            self.world.control.phase(
+                levels=levels, found=len(ends), matched=self.matched, edges=read
+            )
+            self.world.tick(self.matched)
+            if not len(ends):
+                break
+        return True
+
+    def cover(self) -> tuple[np.ndarray, np.ndarray]:
+        """Which own rows and own columns are in the vertex cover of the maximum matching."""
+        if self.matched == self.rows.total:
+            return np.ones(self.rows.own, bool), np.zeros(self.cols.own, bool)
+        if self.matched == self.cols.total:
+            return np.zeros(self.rows.own, bool), np.ones(self.cols.own, bool)
+        return self.row_root < 0, self.col_root >= 0
+
+    # -- growing ---------------------------------------------------------------------------------
+
+    def _grow(self) -> tuple[Any, int, int]:
+        """Grow the trees as far as they go: the ends (root, column) of their paths, and the work.
+
+        No ends, but None, if a rank wants to stop.
+        """
+        self._see()
+        frontier = np.flatnonzero(self.row_root >= 0).astype(np.int32)
+        ends, levels, read = [np.empty((0, 2), np.int32)], 0, 0
+        while True:
+            offers, more = self._expand(frontier)
+            taken = self.world.exchange(self.cols.sorted_out(offers[:, 0], *offers[:, 1:].T))
+            followers, own_ends = self._join(np.concatenate(taken))
+            given = self.world.exchange(self.rows.sorted_out(followers[:, 0], followers[:, 1]))
+            left = self.world.brought
+            follow = np.concatenate(given)
+            frontier = follow[:, 0] - self.rows.first
+            self.row_root[frontier] = follow[:, 1]
+            reached = _first_of_each(np.concatenate(self.world.allgather(own_ends)))
+            self.done[reached[:, 0]] = True
+            ends.append(reached)
+            levels, read = levels + 1, read + more
+            self.world.tick(self.matched)
+            if self.world.stopped:
+                return None, levels, read
+            if not left:
+                return np.concatenate(ends), levels, self.world.total(read)
+
+    def _see(self) -> None:
+        """Tell each other which columns are in trees, in the shorter way."""
+        inside = self.col_root >= 0
+        own = (np.flatnonzero(inside) + self.cols.first).astype(np.int32)
+        self.seen[:] = False
+        if self.world.total(own.size) * own.itemsize * 8 < self.cols.total:
+            self.seen[np.concatenate(self.world.allgather(own))] = True
+        else:
+            every = self.world.allgather(np.packbits(inside))
+            counts = np.diff(self.cols.starts).tolist()
+            parts = [np.unpackbits(bits, count=count) for bits, count in zip(every, counts)]
+            self.seen[:] = np.concatenate(parts)
+
+    def _expand(self, frontier: np.ndarray) -> tuple[np.ndarray, int]:
+        """What the frontier offers, and the edges that it has read."""
+        graph = self.graph
+        edges = int((graph.indptr[frontier + 1] - graph.indptr[frontier]).sum(dtype=np.int64))
+        offers = np.empty((min(edges, self.cols.total), 3), np.int32)
+        at = count = read = 0
+        while at < frontier.size:
+            at, count, more = self.kernels.expand(
+                frontier, at, BUDGET, self.rows.first, graph.indptr, graph.indices,  # IN
+                self.row_root, self.done,  # IN
+                self.seen, offers, count,  # OUT
+            )  # fmt: skip
+            read += more
+            self.world.tick(self.matched)
+        return offers[:count], read
+
+    def _join(self, offers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The mates that follow and their roots, and the roots and free columns that end paths."""
+        followers, ends = np.empty((2, len(offers), 2), np.int32)
+        count, count_ends = self.kernels.join(
+            offers, self.cols.first, self.col_to_row,  # IN
+            self.col_root, self.parent,  # OUT
+            self.done,  # IN
+            followers, ends,  # OUT
+        )  # fmt: skip
+        return followers[:count], ends[:count_ends]
+
+    # -- augmenting ------------------------------------------------------------------------------
+
+    def _augment(self, ends: np.ndarray) -> None:
+        """Augment along the path to each end, all of them one step at a time."""
+        is_own = self.cols.owners(ends[:, 1]) == self.cols.rank
+        cols = ends[is_own, 1] - self.cols.first
+        left = len(ends)
+        while left:
+            rows = self.parent[cols]
+            self.col_to_row[cols] = rows
+            pairs = self.rows.sorted_out(rows, cols + self.cols.first)
+            steps = np.concatenate(self.world.exchange(pairs))
+            own = steps[:, 0] - self.rows.first
+            before = self.row_to_col[own]
+            self.row_to_col[own] = steps[:, 1]
+            onward = self.world.exchange(self.cols.sorted_out(before[before >= 0]))
+            left = self.world.brought
+            cols = np.concatenate(onward)[:, 0] - self.cols.first
+
+    def _release(self) -> None:
+        """Let the vertices of trees that had a path go."""
+        for root in (self.row_root, self.col_root):
+            inside = np.flatnonzero(root >= 0)
+            root[inside[self.done[root[inside]]]] = -1
+
+
+def _none(count: int) -> np.ndarray:
+    return np.full(count, -1, np.int32)
+
+
+def _first_of_each(ends: np.ndarray) -> np.ndarray:
+    """The first end (root, column) of each root."""
+    return ends[np.unique(ends[:, 0], return_index=True)[1]]

@@ -1,0 +1,123 @@
+"""The front door to maximum matching of a graph that is divided among ranks."""
+
+from __future__ import annotations
+
+from types import ModuleType
+from typing import Any
+
+from gpumatch.arguments import checked_flag
+from gpumatch.bipartite import BipartiteGraph, as_bipartite
+from gpumatch.control import Callback, Control, with_interrupts_result
+from gpumatch.distributed.blocks import Split, agree_on_columns, split_of, taken
+from gpumatch.distributed.communicator import Communicator
+from gpumatch.distributed.forests import Forests
+from gpumatch.distributed.results import DistributedMatching
+from gpumatch.interrupts import InterruptsHeld
+
+__all__ = ["maximum_matching"]
+
+
+@with_interrupts_result
+def maximum_matching(
+    block: Any,
+    *,
+    comm: Any = None,
+    time_limit: float | None = None,
+    progress: bool = False,
+    callback: Callback | None = None,
+) -> DistributedMatching:
+    """Match as many rows to columns as possible, each rank holding some of the rows.
+
+    All ranks of the communicator call it together, each with its own block.
+
+    Parameters
+    ----------
+    block : matrix, tuple of CSR arrays, ``(function, shape)``, or path of a .npy file
+        This rank's rows, with all columns, in rank order: rank 0 has the first rows. Anything that
+        `gpumatch.BipartiteGraph` is made from, on the host. Or, the same on all ranks, a function
+        that gives rows ``begin`` to ``end`` of a matrix of the shape, called as
+        ``function(begin, end)``; or a file of a dense matrix, which is mapped into memory. Then the
+        rows are divided evenly.
+    comm : mpi4py communicator, optional
+        By default ``MPI.COMM_WORLD``.
+    time_limit : float, optional
+        Seconds after which all ranks return the best matching so far, with ``proven=False``. The
+        first rank whose time is up decides.
+    progress : bool
+        Show a progress bar, on rank 0.
+    callback : callable, optional
+        As for `gpumatch.maximum_matching`, on each rank. If that of any rank returns anything true,
+        all ranks stop.
+
+    Returns
+    -------
+    DistributedMatching
+        This rank's share, in NumPy arrays.
+
+    Raises
+    ------
+    ValueError, TypeError
+        On all ranks, if any rank's block is wrong; the message names the rank.
+    ImportError
+        If mpi4py is missing.
+    KeyboardInterrupt
+        On all ranks, after a Ctrl-C on any, with its share so far as attribute ``result``.
+
+    Notes
+    -----
+    A rank holds its rows' edges, five numbers for each of its rows and of its share of the columns,
+    and a byte for each row and each column of the whole graph.
+
+    Examples
+    --------
+    >>> import numpy as np, gpumatch as gm  # doctest: +SKIP
+    >>> m = gm.distributed.maximum_matching(np.array([[1, 1], [1, 0]]))  # doctest: +SKIP
+    >>> m.size, m.row_to_col.tolist()  # on one rank  # doctest: +SKIP
+    (2, [1, 0])
+    """
+    with Communicator(comm) as world:
+        shows = checked_flag(progress, "progress") and world.rank == 0
+        world.control = Control(time_limit=time_limit, progress=shows, callback=callback)
+        with world.step("graph"):
+            graph, rows, cols = graph_of(block, world)
+        world.control.total = min(rows.total, cols.total)
+        forests = Forests(graph, rows, cols, world, _kernels())
+        with world.step("start"):
+            forests.start()
+        with world.step("search"):
+            proven = forests.search()
+        world.settle()
+        if shows:
+            world.control.close(forests.matched)
+    return world.outcome(_result(forests, proven))
+
+
+def graph_of(block: Any, world: Communicator) -> tuple[BipartiteGraph, Split, Split]:
+    """The graph of this rank's rows and all columns, and how both sides are divided."""
+    graph = as_bipartite(taken(block, world))
+    if graph.on_device:
+        raise ValueError("block: it is on a GPU, but must be on the host")
+    agree_on_columns(graph.ncols, world)
+    return graph, split_of(graph.nrows, world), Split.even(graph.ncols, world)
+
+
+def _kernels() -> ModuleType:
+    with InterruptsHeld():
+        from gpumatch.cpu.distributed import forests
+    return forests
+
+
+def _result(forests: Forests, proven: bool) -> DistributedMatching:
+    rows, cols, world = forests.rows, forests.cols, forests.world
+    stats = {"start_size": forests.start_size, **world.statistics(), **world.control.statistics()}
+    return DistributedMatching(
+        (rows.total, cols.total),
+        range(rows.slice.start, rows.slice.stop),
+        range(cols.slice.start, cols.slice.stop),
+        forests.row_to_col,
+        forests.col_to_row,
+        forests.matched,
+        proven=proven,
+        cover=forests.cover() if proven else None,
+        stats=stats,
+    )

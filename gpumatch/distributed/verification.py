@@ -1,0 +1,53 @@
+"""The front door to the checks of results that are divided among ranks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gpumatch.certificates import Certificate
+from gpumatch.certificates.distributed import verify_share_of_assignment, verify_share_of_matching
+from gpumatch.distributed.assignment import costs_of
+from gpumatch.distributed.communicator import Communicator
+from gpumatch.distributed.matching import graph_of
+
+__all__ = ["verify"]
+
+
+def verify(block: Any, result: Any, *, comm: Any = None) -> Certificate:
+    """Check a matching or an assignment, and what proves it; the matrix stays where it is.
+
+    All ranks of the communicator call it together.
+
+    Parameters
+    ----------
+    block : as for `maximum_matching` and `assign`
+        This rank's rows.
+    result : DistributedMatching or DistributedAssignment
+        This rank's share.
+    comm : mpi4py communicator, optional
+        By default ``MPI.COMM_WORLD``.
+
+    Returns
+    -------
+    Certificate
+        The same on all ranks.
+
+    Raises
+    ------
+    CertificateError
+        On all ranks, if any rank finds a fault; the message names the rank, and the edge or vertex.
+
+    Notes
+    -----
+    Time for its own edges on each rank, and 8 bytes for each of its rows to be sent; for a matching
+    a bit for each column to be received, for an assignment 24 bytes.
+    """
+    with Communicator(comm) as world:
+        if hasattr(result, "row_dual"):
+            return verify_share_of_assignment(costs_of(block, world), result, world)
+        if not hasattr(result, "cover"):
+            raise TypeError(
+                "result must be a DistributedMatching or a DistributedAssignment; "
+                f"got {type(result).__name__}"
+            )
+        return verify_share_of_matching(graph_of(block, world)[0], result, world)

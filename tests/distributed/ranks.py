@@ -1,0 +1,435 @@
+"""What the tests run on several ranks: `mpiexec -n 4 python -m tests.distributed.ranks GROUP ...`.
+
+A group is a function of the communicator. It yields the name of each case before it runs it, and
+fails by AssertionError. Rank 0 prints the number of cases as JSON. A rank that fails prints why,
+and aborts all.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import time
+import traceback
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from mpi4py import MPI
+from scipy.optimize import linear_sum_assignment
+from scipy.sparse import csr_array
+
+import gpumatch
+import graphs
+from gpumatch import distributed
+from gpumatch.distributed.communicator import Communicator
+from graphs import costs as families
+from tests import assignment_cases, cases
+from tests.distributed.shares import FEW_ROWS, starts_of
+
+SMALL_GRAPH = 150  # vertices and edges
+
+
+def share(matrix, comm, seed=0):
+    """This rank's rows; how many differs from rank to rank, and may be none."""
+    starts = starts_of(matrix.shape[0], comm.size, seed)
+    return matrix[starts[comm.rank] : starts[comm.rank + 1]]
+
+
+# -- results ---------------------------------------------------------------------------------------
+
+
+def check_matching(graph, size, comm):
+    block = share(graph, comm)
+    matching = distributed.maximum_matching(block, comm=comm)
+    assert (matching.size, matching.proven) == (size, True)
+    certificate = distributed.verify(block, matching, comm=comm)
+    assert (certificate.size, certificate.edges) == (size, graph.nnz)
+    rows, cols = (
+        np.concatenate(comm.allgather(part)) for part in (matching.row_ind, matching.col_ind)
+    )
+    assert rows.size == size == np.unique(rows).size == np.unique(cols).size
+    assert matching.shape == graph.shape
+
+
+def check_assignment(costs, comm, **wish):
+    block = share(costs, comm)
+    given = gpumatch.assign(costs, **wish)
+    a = distributed.assign(block, comm=comm, **wish)
+    assert a.proven
+    assert a.size == given.size
+    assert type(a.objective) is type(given.objective)
+    exact = isinstance(given.objective, int)
+    assert a.objective == (given.objective if exact else pytest.approx(given.objective, rel=1e-9))
+    certificate = distributed.verify(block, a, comm=comm)
+    assert certificate.objective == a.objective
+    whole = SimpleNamespace(
+        row_to_col=np.concatenate(comm.allgather(a.row_to_col)),
+        row_dual=np.concatenate(comm.allgather(a.row_dual)),
+        **{name: getattr(a, name) for name in SHARED},
+    )
+    whole.row_ind = np.flatnonzero(whole.row_to_col >= 0)
+    whole.col_ind = whole.row_to_col[whole.row_ind]
+    assert gpumatch.verify(costs, whole).objective == a.objective  # the checker for one place
+    assert sum(comm.allgather(a.pair_costs.sum())) == pytest.approx(float(a.objective))
+
+
+SHARED = ("col_to_row", "col_dual", "objective", "gap", "maximize", "cardinality", "cost_limit")
+
+
+def matching(comm):
+    for case in cases.CASES:
+        if sum(case.graph.shape) + case.graph.nnz <= SMALL_GRAPH:
+            yield case.name
+            check_matching(case.graph, case.size, comm)
+
+
+def every_matching(comm):
+    for case in cases.CASES:
+        if not case.name.startswith(
+            ("rope(12000", "chain(5000", "ladder(2000", "dead_end_ladder(2")
+        ):
+            yield case.name
+            check_matching(case.graph, case.size, comm)
+
+
+def assignment(comm):
+    for case in assignment_cases.CASES:
+        if max(case.shape) <= FEW_ROWS:
+            yield str(case)
+            check_assignment(case.costs, comm, maximize=case.maximize)
+
+
+def every_assignment(comm):
+    for case in assignment_cases.CASES:
+        limit = {"easy": 500, "chained": 100, "hard": 40}[case.difficulty]
+        if max(case.shape) <= limit:
+            yield str(case)
+            check_assignment(case.costs, comm, maximize=case.maximize)
+
+
+def few(comm):
+    """One of each kind, for many ranks on few cores."""
+    yield "matching"
+    check_matching(cases.matrix(7, 6, [(i, j) for i in range(7) for j in (0, i % 6)]), 6, comm)
+    for shape in ((5, 5), (6, 3)):
+        yield f"assignment {shape}"
+        whole = families.make("uniform_integer", *shape, seed=3)
+        check_assignment(whole, comm)
+        check_assignment(csr_array(whole + 1), comm)
+
+
+def wishes(comm):
+    """Sparse costs, either side longer, forbidden pairs, limits, dtypes, and every sign."""
+    rng = np.random.default_rng(3)
+    for shape in ((9, 9), (7, 12), (12, 7), (1, 5), (0, 4), (4, 0)):
+        full = rng.integers(-20, 60, shape)
+        holed = np.where(rng.random(shape) < 0.5, full.astype(float), np.inf)
+        sparse = csr_array(np.where(np.isfinite(holed), full, 0))
+        for maximize in (False, True):
+            for wish in ({}, {"cardinality": "any"}, {"cost_limit": 15}, {"cost_limit": 15.5}):
+                yield f"{shape} {maximize} {wish}"
+                check_assignment(full, comm, maximize=maximize, **wish)
+                if wish:
+                    allowed = -holed if maximize else holed
+                    check_assignment(allowed.astype(np.float32), comm, maximize=maximize, **wish)
+                    check_assignment(sparse, comm, maximize=maximize, **wish)
+    yield "sparse and full"
+    costs = families.make("uniform_integer", 30, 40, seed=1)
+    costs[rng.random(costs.shape) < 0.7] = 0
+    costs[:, :30] += np.eye(30, dtype=costs.dtype)
+    check_assignment(csr_array(costs), comm)
+    check_assignment(csr_array(costs.T), comm)
+
+
+def blocks(comm):
+    """Blocks by a function and from a file, and of several dtypes."""
+    whole = families.make("uniform_integer", 12, 15, seed=2)
+    best = whole[linear_sum_assignment(whole)].sum()
+
+    yield "a function"
+    asked = []
+
+    def rows(begin, end):
+        asked.append((begin, end))
+        return whole[begin:end]
+
+    a = distributed.assign((rows, whole.shape), comm=comm)
+    assert a.objective == best
+    assert asked == [(a.rows.start, a.rows.stop)]
+    assert distributed.verify((rows, whole.shape), a, comm=comm).objective == best
+    m = distributed.maximum_matching((lambda b, e: csr_array(whole[b:e]), whole.shape), comm=comm)
+    assert m.size == 12
+
+    yield "a file"
+    path = os.environ["GPUMATCH_TEST_FILE"]
+    if comm.rank == 0:
+        np.save(path, whole)
+    comm.Barrier()
+    assert distributed.assign(path, comm=comm).objective == best
+    assert distributed.maximum_matching(path, comm=comm).size == 12
+
+    yield "dtypes that differ"
+    block = share(whole, comm).astype((np.int16, np.float32, np.int64)[comm.rank % 3])
+    assert distributed.assign(block, comm=comm).objective == best
+
+
+# -- what goes wrong -------------------------------------------------------------------------------
+
+
+def raises_everywhere(comm, kind, pattern, run):
+    """All ranks raise the same, and then work together again."""
+    with pytest.raises(kind, match=pattern) as caught:
+        run()
+    texts = comm.allgather(str(caught.value))
+    assert len(set(texts)) == 1, texts
+
+
+def faults(comm):
+    last, is_last = comm.size - 1, comm.rank == comm.size - 1
+    good = np.arange(12.0).reshape(3, 4)
+    bad = good.copy()
+    bad[1, 2] = np.nan
+
+    yield "NaN on one rank"
+    mine = bad if is_last else good
+    where = "" if comm.size == 1 else f"rank {last}: "
+    message = f"^{where}the costs hold NaN, first at row 1, column 2"
+    raises_everywhere(comm, ValueError, message, lambda: distributed.assign(mine, comm=comm))
+
+    yield "no matrix on one rank"
+    mine = "costs.txt" if is_last else good
+    message = "a path must be that of a .npy file"
+    raises_everywhere(comm, ValueError, message, lambda: distributed.assign(mine, comm=comm))
+
+    yield "a function that fails on one rank"
+
+    def rows(begin, end):
+        if is_last:
+            raise OSError("the disk is gone")
+        return good[: end - begin]
+
+    run = lambda: distributed.assign((rows, (3 * comm.size, 4)), comm=comm)  # noqa: E731
+    raises_everywhere(comm, OSError, "the disk is gone", run)
+
+    yield "an argument that is wrong on one rank"
+    limit = -1 if is_last else None
+    run = lambda: distributed.assign(good, comm=comm, time_limit=limit)  # noqa: E731
+    raises_everywhere(comm, ValueError, "time_limit", run)
+
+    if comm.size > 1:
+        yield "columns that differ"
+        mine = good[:, :3] if is_last else good
+        message = f"rank {last} has 3 columns, but rank 0 has 4"
+        raises_everywhere(comm, ValueError, message, lambda: distributed.assign(mine, comm=comm))
+        yield "dense and sparse"
+        mine = csr_array(good) if is_last else good
+        message = "1 of . ranks have sparse costs"
+        raises_everywhere(comm, ValueError, message, lambda: distributed.assign(mine, comm=comm))
+
+    for shape in ((2, 3 * comm.size), (5, 3)):
+        yield f"no full assignment, {shape}"
+        block = np.full(shape, np.inf)
+        block[:, 0] = 1
+        with pytest.raises(gpumatch.InfeasibleError) as caught:
+            distributed.assign(block, comm=comm)
+        own, cols = caught.value.rows, caught.value.cols
+        has_pair = np.zeros(shape[1], bool)
+        has_pair[0] = True
+        assert len(set(comm.allgather((*own, -1, *cols)))) == 1
+        if own.size > cols.size:
+            assert set(np.flatnonzero(has_pair)) <= set(cols)  # all that any row may have
+        else:
+            assert own.size < cols.size
+            assert not has_pair[cols].any() or own.size == shape[0] * comm.size
+
+    yield "a callback that fails on one rank"
+
+    def fail(_):
+        if is_last:
+            raise ZeroDivisionError("here")
+
+    costs = share(families.make("machol_wien", 12, 12), comm)
+    run = lambda: distributed.assign(costs, comm=comm, callback=fail)  # noqa: E731
+    raises_everywhere(comm, ZeroDivisionError, "here", run)
+
+    yield "no communicator"
+    run = lambda: distributed.assign(good, comm="world")  # noqa: E731
+    raises_everywhere(comm, TypeError, "comm must be an intracommunicator", run)
+
+
+def certificates(comm):
+    """Results that are wrong on one rank are refused on all."""
+    is_last = comm.rank == comm.size - 1
+    costs = families.make("uniform_integer", 4 * comm.size, 20, seed=4)
+    block = costs[4 * comm.rank : 4 * comm.rank + 4]
+
+    def refuse(name, pattern, result, block):
+        with pytest.raises(gpumatch.CertificateError, match=pattern):
+            distributed.verify(block, result, comm=comm)
+
+    for name, pattern in (
+        ("row_dual", "costs less than its duals"),
+        ("col_dual", "differ among ranks" if comm.size > 1 else "dual"),
+        ("row_to_col", "is matched to"),
+    ):
+        yield f"assignment: {name}"
+        a = distributed.assign(block, comm=comm)
+        if is_last:
+            values = getattr(a, name).copy()
+            values[0] += 1 if name != "row_to_col" else 0
+            if name == "row_to_col":
+                values[0] = values[1]
+            setattr(a, name, values)
+        refuse(name, pattern, a, block)
+    yield "assignment: objective"
+    a = distributed.assign(block, comm=comm)
+    a.objective += 1
+    refuse("objective", "but the objective is", a, block)
+
+    graph = csr_array(costs % 3 == 0)[4 * comm.rank : 4 * comm.rank + 4]
+    for name in ("cover", "row_to_col", "edge", "size"):
+        yield f"matching: {name}"
+        m = distributed.maximum_matching(graph, comm=comm)
+        assert distributed.verify(graph, m, comm=comm).size == m.size
+        pattern = "no proof|misses the edge"
+        if name == "size":
+            m.size += 1
+        elif is_last and name == "cover":
+            m.cover = (~m.cover[0], m.cover[1])
+        elif is_last and name == "row_to_col":
+            m.row_to_col = m.row_to_col[[1, 1, *range(2, 4)]]
+        seen = graph
+        if name == "edge" and is_last:
+            seen = csr_array(graph.shape, dtype=bool)
+        if name in ("row_to_col", "edge"):
+            pattern = "is matched to|are matched to them"
+        refuse(name, pattern, m, seen)
+
+
+def limits(comm):
+    """Time limits, callbacks and Ctrl-C on one rank stop all, with what there is."""
+    is_last = comm.rank == comm.size - 1
+    costs = share(families.make("machol_wien", 16, 16), comm)
+    graph = share(graphs.make("ladder", 25, seed=1), comm)  # no start matches all of it
+
+    def interrupt(_):
+        if is_last and not sent:
+            sent.append(True)
+            os.kill(os.getpid(), signal.SIGINT)
+
+    def stop(_):
+        return is_last
+
+    sent: list[bool] = []
+
+    for name, run, block in (
+        ("assign", distributed.assign, costs),
+        ("match", distributed.maximum_matching, graph),
+    ):
+        yield f"{name}: time is up on one rank"
+        result = run(block, comm=comm, time_limit=0 if is_last else None)
+        assert not result.proven
+        yield f"{name}: a callback"
+        assert not run(block, comm=comm, callback=stop).proven
+        yield f"{name}: Ctrl-C"
+        sent = []
+        before = signal.getsignal(signal.SIGINT)
+        with pytest.raises(KeyboardInterrupt) as caught:
+            run(block, comm=comm, callback=interrupt)
+        result = caught.value.result
+        assert len(result.row_to_col) == block.shape[0]
+        assert signal.getsignal(signal.SIGINT) is before
+        matched = comm.allreduce(int(np.count_nonzero(result.row_to_col >= 0)))
+        assert matched == result.size
+        yield f"{name}: and again"
+        assert run(block, comm=comm).proven
+
+
+def collectives(comm):
+    """The communicator alone."""
+    rank, size = comm.rank, comm.size
+    with Communicator(comm) as world:
+        yield "allgather and gather"
+        own = np.arange(2 * rank, dtype=np.int32).reshape(rank, 2)
+        every = world.allgather(own)
+        assert [len(part) for part in every] == list(range(size))
+        assert world.brought == sum(range(size))
+        at_root = world.gather(own, root=size - 1)
+        assert (at_root is None) == (rank != size - 1)
+        if at_root is not None:
+            assert all((a == b).all() for a, b in zip(at_root, every))
+        yield "allreduce"
+        numbers = np.array([rank, -rank], np.int64)
+        for how, want in (("min", [0, 1 - size]), ("max", [size - 1, 0])):
+            assert world.allreduce(numbers, how).tolist() == want
+        assert world.total(0.5) == 0.5 * size
+        yield "broadcast"
+        flags = world.broadcast(np.array([True, False, True]) if rank == 0 else np.empty(0, bool))
+        assert flags.tolist() == [True, False, True]
+        yield "exchange"
+        parts = [np.full(other + 1, rank, np.int64) for other in range(size)]
+        taken = world.exchange(parts)
+        assert [part.tolist() for part in taken] == [[other] * (rank + 1) for other in range(size)]
+        assert world.volume > 0
+        assert world.calls >= 6
+
+
+# -- what ends the program -------------------------------------------------------------------------
+
+
+def killed(comm):
+    """The last rank dies at once in the middle of a search."""
+    costs = share(families.make("machol_wien", 16, 16), comm)
+
+    def die(progress):
+        if comm.rank == comm.size - 1 and progress.matched > 1:
+            print("rank is dead", flush=True)
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    yield "killed"
+    distributed.assign(costs, comm=comm, callback=die)
+    print("survived")
+
+
+def endless(comm):
+    """A search that goes on for ever, once it has begun."""
+    costs = share(families.make("machol_wien", 16, 16), comm)
+
+    def wait(_):
+        Path(os.environ["GPUMATCH_TEST_FILE"]).touch()
+        time.sleep(0.1)
+
+    yield "endless"
+    while True:
+        distributed.assign(costs, comm=comm, callback=wait)
+
+
+GROUPS = {
+    group.__name__: group
+    for group in (
+        collectives, matching, every_matching, assignment, every_assignment, wishes, blocks,
+        faults, certificates, limits, few, killed, endless,
+    )
+}  # fmt: skip
+
+
+def main() -> None:
+    comm = MPI.COMM_WORLD
+    begun: list[str] = []
+    try:
+        for group in sys.argv[1:]:
+            for case in GROUPS[group](comm):
+                begun.append(case)  # its name is wanted when it fails
+    except BaseException:
+        print(f"rank {comm.rank}, case {begun[-1:]}:\n{traceback.format_exc()}", flush=True)
+        comm.Abort(1)
+    if comm.rank == 0:
+        print(json.dumps({"cases": len(begun)}))
+
+
+if __name__ == "__main__":
+    main()

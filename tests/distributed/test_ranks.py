@@ -1,0 +1,99 @@
+"""Matching and assignment on several ranks, started by mpiexec; `ranks.py` has what they do.
+
+Starting ranks takes seconds, so one start does many things.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+MPIEXEC = shutil.which("mpiexec", path=f"{Path(sys.executable).parent}:{os.environ['PATH']}")
+SECONDS = 300  # for a start, and compiling on a busy machine
+
+
+def run(ranks, *arguments, module="tests.distributed.ranks", **environment):
+    """What the ranks print, and how they end."""
+    assert MPIEXEC, "the tests need mpiexec: pip install mpich"
+    return subprocess.run(
+        [MPIEXEC, "-n", str(ranks), sys.executable, "-m", module, *arguments],
+        env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        cwd=ROOT,
+    )
+
+
+def cases_of(done):
+    assert done.returncode == 0, done.stdout + done.stderr
+    return json.loads(done.stdout)["cases"]
+
+
+GROUPS = ["collectives", "faults", "limits", "certificates", "blocks", "matching", "assignment"]
+QUICK = {1: ([*GROUPS, "wishes"], 150), 2: (GROUPS, 90), 4: (["collectives", "faults", "few"], 15)}
+
+
+@pytest.mark.parametrize("ranks", QUICK)
+def test_ranks(ranks, tmp_path):
+    groups, least = QUICK[ranks]
+    done = run(ranks, *groups, GPUMATCH_TEST_FILE=str(tmp_path / "costs.npy"))
+    assert cases_of(done) >= least
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("ranks", [1, 2, 3, 4])
+@pytest.mark.parametrize("group", ["every_matching", "every_assignment", "wishes", "blocks"])
+def test_every_case(ranks, group, tmp_path):
+    assert cases_of(run(ranks, group, GPUMATCH_TEST_FILE=str(tmp_path / "costs.npy"))) > 0
+
+
+def test_a_rank_that_is_killed_ends_all():
+    begin = time.perf_counter()
+    done = run(2, "killed")
+    assert done.returncode != 0
+    assert "is dead" in done.stdout
+    assert "survived" not in done.stdout
+    assert time.perf_counter() - begin < 60
+
+
+def test_ctrl_c_ends_all(tmp_path):
+    """Of mpiexec itself, as a terminal sends it."""
+    ready = tmp_path / "ready"
+    assert MPIEXEC
+    job = subprocess.Popen(
+        [MPIEXEC, "-n", "2", sys.executable, "-m", "tests.distributed.ranks", "endless"],
+        env={**os.environ, "PYTHONPATH": str(ROOT), "GPUMATCH_TEST_FILE": str(ready)},
+        cwd=ROOT,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        limit = time.monotonic() + SECONDS
+        while not ready.exists() and job.poll() is None and time.monotonic() < limit:
+            time.sleep(0.05)
+        assert ready.exists()
+        job.send_signal(signal.SIGINT)
+        assert job.wait(30) != 0
+    finally:
+        job.kill()
+
+
+def test_without_mpi4py_the_error_says_what_to_install():
+    code = (
+        "import sys; sys.modules['mpi4py'] = None\n"
+        "import gpumatch\n"
+        "gpumatch.distributed.assign([[1]])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
+    assert "ImportError: gpumatch.distributed needs mpi4py" in done.stderr
+    assert "gpumatch[mpi]" in done.stderr
