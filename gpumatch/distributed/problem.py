@@ -13,6 +13,7 @@ The initial reduction and the first assignments are those of
 from __future__ import annotations
 
 from types import ModuleType
+from typing import Any
 
 import numpy as np
 
