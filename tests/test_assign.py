@@ -15,6 +15,7 @@ from hypothesis.extra import numpy as hnp
 from scipy.sparse import block_diag, coo_array, csr_array, random_array
 
 import gpumatch as gm
+import gpumatch.assignment
 import gpumatch.cardinality
 from graphs import costs
 from tests.assignment_cases import (
@@ -440,3 +441,35 @@ def test_objective_and_gap_of_many_pairs_are_rounded_once():
     whole = gm.assign(csr_array((np.arange(n) - 2**48, *diagonal), shape=(n, n)))
     assert whole.objective == n * (n - 1) // 2 - n * 2**48
     assert whole.gap == 0
+
+
+# -- the short way ---------------------------------------------------------------------------------
+
+PLAIN = np.array([[4.0, 1.0], [2.0, 3.0]])
+
+
+@pytest.mark.parametrize(
+    ("matrix", "told", "is_short"),
+    [
+        (PLAIN, {}, True),
+        (PLAIN, {"maximize": True, "cardinality": "any", "cost_limit": 3}, True),
+        (PLAIN, {"backend": "cpu", "seed": 3, "threads": 2}, True),
+        (np.zeros((1, gpumatch.assignment.SMALL)), {}, True),
+        (np.zeros((1, gpumatch.assignment.SMALL + 1)), {}, False),
+        (csr_array(PLAIN), {}, False),
+        (PLAIN.tolist(), {}, False),
+        (PLAIN, {"backend": "reference"}, False),
+        (PLAIN, {"algorithm": "engine"}, False),
+        (PLAIN, {"initial": [1, 0]}, False),
+        (PLAIN, {"time_limit": 9}, False),
+        (PLAIN, {"callback": lambda progress: None}, False),
+        (PLAIN, {"objective": "bottleneck"}, False),
+    ],
+)
+def test_what_is_assigned_in_one_compiled_call(matrix, told, is_short, monkeypatch):
+    asked, short = [], gpumatch.assignment.assign_small
+    monkeypatch.setattr(
+        gpumatch.assignment, "assign_small", lambda *wish: asked.append(wish) or short(*wish)
+    )
+    assert gm.assign(matrix, **told).proven
+    assert len(asked) == is_short

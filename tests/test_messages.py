@@ -352,6 +352,14 @@ def test_why_networkx_keeps_a_call():
         assert backend.can_run(name, args, {}) == says
 
 
+def test_a_graph_that_is_converted_already_is_served():
+    graph = nx.path_graph(3)
+    assert backend.should_run("is_bipartite", (graph,), {}) is not True
+    graph.__networkx_cache__ = {"backends": {"gpumatch": {"key": nodes(graph)}}}
+    assert backend.should_run("is_bipartite", (graph,), {}) is True
+    assert backend.should_run("hopcroft_karp_matching", (graph,), {}) is True
+
+
 def test_numbers_that_are_not_floats_are_weights():
     G = nx.Graph([(0, 1, {"weight": Fraction(1, 4)})])
     assert SparseCosts.from_networkx(G).weights.tolist() == [0.25]
