@@ -76,5 +76,5 @@ def _cover_on_host() -> Cover:
 @functools.cache
 def _cover_on_device() -> Cover:
     with InterruptsHeld():
-        from gpumatch.cuda.vertex_cover import cover
+        from gpumatch.cuda.matching.vertex_cover import cover
     return cover

@@ -302,7 +302,10 @@ STARTS = {
 }
 """The starts of a matching: name -> backend -> home."""
 
-COMPONENTS = {"cpu": _CPU + "components:strong_components"}
+COMPONENTS = {
+    "cpu": _CPU + "components:strong_components",
+    "cuda": _CUDA + "components:strong_components",
+}
 """What finds strong components: backend -> function."""
 
 BATCHES = {"cpu": _CPU + "assignment.batched:run"}

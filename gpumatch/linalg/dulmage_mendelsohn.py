@@ -27,9 +27,9 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from gpumatch.arrays import array_of
+from gpumatch.arrays import any_true, array_of
 from gpumatch.backends import choose_components
-from gpumatch.bipartite import as_bipartite
+from gpumatch.bipartite import BipartiteGraph, as_bipartite
 from gpumatch.homes import cover_for
 from gpumatch.linalg.ordering import by_block, moved_to
 from gpumatch.matching import maximum_matching
@@ -111,9 +111,8 @@ def dmperm(
     graph = moved_to(where, given)
     matching = maximum_matching(graph, backend=where, seed=seed, threads=threads)
     row_to_col, col_to_row = matching.row_to_col, matching.col_to_row
-    cover = cover_for(graph)
-    in_rows, _ = cover(graph, row_to_col, col_to_row)  # all but R3 and R0
-    _, is_r1 = cover(graph.transpose(), col_to_row, row_to_col)
+    in_rows = _cover_from(graph, row_to_col, col_to_row)[0]  # all but R3 and R0
+    is_r1 = _cover_from(graph.transpose(), col_to_row, row_to_col)[1]
     fine, count = components(graph, col_to_row, in_rows & ~is_r1)
 
     block = fine + 1  # 0: R1; 1 to count: the fine blocks of R2; then R3; then R0
@@ -135,3 +134,10 @@ def dmperm(
     kept = slice(0 if has_first else 1, r.size if has_last else r.size - 1)
     fields = p, q, r[kept], s[kept], cc, parts
     return DulmageMendelsohn(*(array_of(given.xp, field) for field in fields))
+
+
+def _cover_from(graph: BipartiteGraph, row_to_col: Any, col_to_row: Any) -> tuple[Any, Any]:
+    """The vertex cover found from the free rows: all rows if there are none."""
+    if any_true(row_to_col < 0):
+        return cover_for(graph)(graph, row_to_col, col_to_row)
+    return graph.xp.ones(graph.nrows, bool), graph.xp.zeros(graph.ncols, bool)

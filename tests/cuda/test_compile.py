@@ -76,7 +76,7 @@ def test_a_mirror_that_does_not_fit_is_seen(wrong):
         "a type": "int sizes[3]; long long level; int found[3]; ",
         "a length": "int sizes[2]; int level; int found[3]; ",
     }[wrong]
-    source = next(s for s in sources() if s.file == "vertex_cover.cu")
+    source = next(s for s in sources() if s.file == "matching/vertex_cover.cu")
     assertions = "\n".join(source.struct("SearchState").layout_assertions())
     with pytest.raises(pytest.fail.Exception, match="static assertion failed"):
         compiled(f"struct SearchState {{ {members} }};\n{assertions}", (), "sm_90")

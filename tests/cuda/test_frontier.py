@@ -289,7 +289,7 @@ def test_first_frontier_is_the_free_vertices_in_order(length, level):
     import cupy as cp
 
     from gpumatch.cuda.frontier import DeviceFrontier
-    from gpumatch.cuda.vertex_cover import SOURCE
+    from gpumatch.cuda.matching.vertex_cover import SOURCE
 
     mates = np.random.default_rng(length).integers(-1, 3, length).astype(np.int32)
     kernels = module.kernels_for(SOURCE, Offset=np.dtype(np.int32))

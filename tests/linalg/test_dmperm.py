@@ -150,10 +150,9 @@ def test_every_kind_of_input(form):
     assert of_result(dmperm(form(EXAMPLE))) == of_result(dmperm(EXAMPLE))
 
 
-@pytest.mark.parametrize("backend", ["cuda", "reference"])
-def test_a_backend_without_the_search_is_refused(backend):
-    with pytest.raises(ValueError, match=f"components runs on 'cpu', not on '{backend}'"):
-        dmperm(EXAMPLE, backend=backend)
+def test_a_backend_without_the_search_is_refused():
+    with pytest.raises(ValueError, match="runs on 'cpu' and 'cuda', not on 'reference'"):
+        dmperm(EXAMPLE, backend="reference")
 
 
 @pytest.mark.parametrize("wrong", [{"backend": "gpu"}, {"threads": 0}, {"seed": -1}])

@@ -17,7 +17,7 @@ from gpumatch.cuda.kernels import OFFSETS, Source, kernels_for
 
 _KERNEL = "search_cover<{Offset}>"
 SOURCE = Source(
-    "vertex_cover.cu",
+    "matching/vertex_cover.cu",
     (*frontier.KERNELS, _KERNEL),
     {"Offset": OFFSETS},
     structs=frontier.STRUCTS,
