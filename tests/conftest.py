@@ -13,10 +13,12 @@ import pytest
 from hypothesis import settings
 
 from gpumatch.devices import why_no_cuda
+from tests import entry_points
 from tests.gpu_record import GpuRecord
 from tests.numba_cache import use_folder
 
 use_folder()
+entry_points.show()  # before any test imports networkx, which looks for them then
 settings.register_profile("gpumatch", deadline=None, derandomize=True, max_examples=60)
 settings.load_profile("gpumatch")
 

@@ -22,7 +22,7 @@ def require_memory(nbytes: int, purpose: str) -> None:
         return
     free = device.mem_info[0] + pool.free_bytes()
     if pool.get_limit() > 0:
-        free = min(free, pool.get_limit() - pool.used_bytes())
+        free = max(0, min(free, pool.get_limit() - pool.used_bytes()))
     pieces = " in pieces" if nbytes <= free else ""
     raise MemoryError(f"{purpose} needs {nbytes} bytes on GPU {device.id}; {free} are free{pieces}")
 

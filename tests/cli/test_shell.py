@@ -59,7 +59,9 @@ def test_no_pairs_are_no_lines(gpumatch_cli, standard_input):
     assert "column\n" not in out
 
 
-@pytest.mark.parametrize("content", [b"", b"x y\nz w\n", b"\x93NUMPY"])
+@pytest.mark.parametrize(
+    "content", [b"", b"x y\nz w\n", b"\x93NUMPY"], ids=["empty", "names", "cut"]
+)
 def test_wrong_standard_input_is_named(gpumatch_cli, standard_input, content):
     standard_input(content)
     assert_rejected(gpumatch_cli("match", "-"), "the open file: ")

@@ -12,7 +12,6 @@ import json
 import os
 import subprocess
 import sys
-import tomllib
 import tracemalloc
 from fractions import Fraction
 from pathlib import Path
@@ -27,6 +26,7 @@ from networkx.algorithms import bipartite
 from _gpumatch_networkx import get_info
 from gpumatch.interop import networkx_backend as backend
 from gpumatch.interop.networkx import NodeGraph
+from tests import entry_points
 
 ROOT = Path(__file__).parents[2]
 PEERS = {
@@ -41,14 +41,7 @@ PEERS = {
 @pytest.fixture
 def dispatching(tmp_path):
     """Run a command of Python where networkx finds the backend of this tree."""
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    info = tmp_path / f"gpumatch-{project['version']}.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text(f"Name: gpumatch\nVersion: {project['version']}\n")
-    lines = []
-    for group, points in project["entry-points"].items():
-        lines += [f"[{group}]", *(f"{name} = {value}" for name, value in points.items())]
-    (info / "entry_points.txt").write_text("\n".join(lines) + "\n")
+    entry_points.write_to(tmp_path)
 
     def run(*arguments, **environment):
         env = {**os.environ, **environment, "PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}"}

@@ -150,7 +150,11 @@ def zipped_matrix():
     return file.getvalue()
 
 
-@pytest.mark.parametrize("pack", [bytes, gzip.compress, bz2.compress, lzma.compress])
+@pytest.mark.parametrize(
+    "pack",
+    [bytes, gzip.compress, bz2.compress, lzma.compress],
+    ids=["plain", "gzip", "bzip2", "xz"],
+)
 def test_an_open_file_says_its_format_itself(pack):
     for content in (
         b"0 1 7\n1 0 8\n2 3 9\n",

@@ -16,6 +16,7 @@ from scipy.optimize import linear_sum_assignment
 import gpumatch as gm
 from gpumatch.costs import as_costs
 from graphs import costs
+from tests.cuda.pools import fresh_pool, room_left
 
 pytestmark = pytest.mark.gpu
 
@@ -569,19 +570,13 @@ def test_costs_on_the_device_stay_there(switching):
 
 @pytest.mark.parametrize("dtype", ["float32", "int32"])
 def test_the_matrix_of_differences_must_fit(dtype):
-    import cupy as cp
-
     matrix = costs.make("uniform_integer", 1000).astype(dtype)
-    problem = problem_on_device(matrix)
-    pool = cp.get_default_memory_pool()
-    pool.free_all_blocks()
-    try:
-        pool.set_limit(pool.used_bytes() + 6_000_000)
-        with pytest.raises(MemoryError, match="the matrix of differences needs 8000000 bytes"):
-            evaluator_for(problem, "shared")
-        evaluator_for(problem, "block")
-    finally:
-        pool.set_limit(0)
+    with fresh_pool() as pool:
+        problem = problem_on_device(matrix)
+        with room_left(pool, 6_000_000):
+            with pytest.raises(MemoryError, match="the matrix of differences needs 8000000 bytes"):
+                evaluator_for(problem, "shared")
+            evaluator_for(problem, "block")
 
 
 def test_runs_are_alike():

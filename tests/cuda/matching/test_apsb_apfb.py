@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 from itertools import product
 
 import numpy as np
@@ -13,6 +12,7 @@ from gpumatch import BipartiteGraph, maximum_matching, verify
 from gpumatch.contracts import MatchingTask
 from gpumatch.reference import deveci2013 as reference
 from tests.bfs_levels import BfsState, check_bfs_level
+from tests.cuda.pools import fresh_pool, room_left
 
 pytestmark = pytest.mark.gpu
 
@@ -260,20 +260,13 @@ def test_device_input_gives_device_output_on_the_callers_stream(kind):
 
 @pytest.mark.parametrize("room", [0, 900_000, 2_500_000], ids=["nothing", "half a matching", "it"])
 def test_too_little_memory_is_said_before_anything_is_launched(room):
-    import cupy as cp
-
-    pool = cp.get_default_memory_pool()
-    graph = BipartiteGraph(uniform(200_000, 200_000, 2, 1)).to_device()
-    graph.col_indptr  # noqa: B018  made now, so that it is not what is short
-    gc.collect()  # what other tests have left counts as used, and may be freed at any time
-    pool.free_all_blocks()
-    try:
-        pool.set_limit(pool.used_bytes() + room)
-        with pytest.raises(MemoryError, match=r"needs \d+ bytes on GPU 0; \d+ are free"):
+    with fresh_pool() as pool:
+        graph = BipartiteGraph(uniform(200_000, 200_000, 2, 1)).to_device()
+        graph.col_indptr  # noqa: B018  made now, so that it is not what is short
+        said = pytest.raises(MemoryError, match=r"needs \d+ bytes on GPU 0; \d+ are free")
+        with room_left(pool, room), said:
             maximum_matching(graph)
-    finally:
-        pool.set_limit(0)
-    assert maximum_matching(graph).proven
+        assert maximum_matching(graph).proven
 
 
 @pytest.mark.parametrize(("variant", "launch"), list(product(VARIANTS, ["ct", "mt"])))
