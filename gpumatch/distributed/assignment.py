@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import math
-from types import ModuleType
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 import numpy as np
 
 from gpumatch.arguments import checked_flag
 from gpumatch.cardinality import Goal, InfeasibleError, checked_limit
+from gpumatch.contracts import Solution
 from gpumatch.control import Callback, Control, with_interrupts_result
 from gpumatch.costs import Costs, DenseCosts, SparseCosts, as_costs, check_sums
-from gpumatch.distributed.blocks import Split, agree_on_columns, split_of, taken
+from gpumatch.distributed.blocks import Split, agree_on_columns, columns_of, split_of, taken
 from gpumatch.distributed.communicator import Communicator
+from gpumatch.distributed.date2016 import Classical, Tree
 from gpumatch.distributed.problem import Problem
 from gpumatch.distributed.results import DistributedAssignment
 from gpumatch.distributed.trees import Trees
@@ -23,7 +24,6 @@ from gpumatch.sums import summands
 __all__ = ["assign", "costs_of"]
 
 CARDINALITIES = ("full", "any")
-ALGORITHMS = ("auto", "engine")
 
 
 @with_interrupts_result
@@ -56,8 +56,10 @@ def assign(
         As for `gpumatch.assign`.
     cardinality : {"full", "any"}
         As for `gpumatch.assign`, which also has ``"maximum"``.
-    algorithm : {"auto", "engine"}
-        Both are `gpumatch.distributed.trees`.
+    algorithm : {"auto", "engine", "hungarian-classical", "hungarian-tree"}
+        ``"auto"`` is ``"engine"``: see `gpumatch.distributed.trees`. The others are those of Date
+        and Nagi (2016), section 5; they take no limit and no ``"any"``, and make sparse costs
+        dense.
     time_limit, progress, callback
         As for `gpumatch.distributed.maximum_matching`.
 
@@ -95,19 +97,29 @@ def assign(
         shows = checked_flag(progress, "progress") and world.rank == 0
         world.control = Control(time_limit=time_limit, progress=shows, callback=callback)
         _check_one_of("cardinality", cardinality, CARDINALITIES)
-        _check_one_of("algorithm", algorithm, ALGORITHMS)
+        _check_one_of("algorithm", algorithm, ("auto", *ALGORITHMS))
+        name = "engine" if algorithm == "auto" else algorithm
         with world.step("costs"):
             given = costs_of(block, world)
             rows, cols = split_of(given.shape[0], world), Split.even(given.shape[1], world)
             goal = _goal(checked_flag(maximize, "maximize"), cardinality, cost_limit, given, rows)
-            costs, split = _problem(given, rows, cols, goal, world)
-            problem = Problem(costs, split, goal.limit, world, _kernels())
-        world.control.total = split.total
-        ended = _run(problem, goal, world)
+            if name != "engine" and not goal.is_full:
+                raise ValueError(f"algorithm {name!r} matches the whole smaller side: no limit")
+            costs = _minimised(given, rows, cols, goal)
+            search = ALGORITHMS[name](costs, rows, cols, goal, world)
+        world.control.total = min(rows.total, cols.total)
+        with world.step("search"):
+            ended = search.solve()
+            solution = search.solution()
+        size = int(np.count_nonzero(solution.row_to_col >= 0))
+        if ended and goal.is_full and size < world.control.total:
+            own, other = search.violator()
+            violator = (other, own) if goal.transposed else (own, other)
+            raise world.agreed(InfeasibleError(*violator))
         world.settle()
         if shows:
-            world.control.close(problem.matched)
-        result = _result(given, rows, goal, problem, ended, world)
+            world.control.close(size)
+        result = _result(given, rows, goal, solution, ended, name, world)
     return world.outcome(result)
 
 
@@ -144,31 +156,19 @@ def _goal(
     return Goal(maximize, cardinality, limit, rows.total > costs.shape[1])
 
 
-def _problem(
-    given: Costs, rows: Split, cols: Split, goal: Goal, world: Communicator
-) -> tuple[Costs, Split]:
-    """The costs to be minimised of this rank's rows of the problem, and how those are divided."""
+def _minimised(given: Costs, rows: Split, cols: Split, goal: Goal) -> Costs:
+    """The costs of this rank's rows, to be minimised, checked as those of the whole problem."""
     costs = given.problem(goal.maximize, False)
     limit = goal.limit
     if costs.is_integer and isinstance(limit, float):
         costs = costs.as_float()
     check_sums(max(costs.largest, abs(limit or 0)), min(rows.total, cols.total))
-    if not goal.transposed:
-        return costs, rows
-    turn = _turned_sparse if costs.is_sparse else _turned_dense
-    return turn(costs, rows, cols, world), cols
+    return costs
 
 
 def _turned_dense(costs: Costs, rows: Split, cols: Split, world: Communicator) -> Costs:
     """The costs of this rank's columns, as rows."""
-    dtype = np.result_type(*world.share(costs.dense().dtype))
-    values = costs.dense().astype(dtype, copy=False)
-    parts = [
-        np.ascontiguousarray(values[:, begin:end]).ravel()
-        for begin, end in zip(cols.starts[:-1], cols.starts[1:])
-    ]
-    whole = np.concatenate(world.exchange(parts)).reshape(rows.total, cols.own)
-    return DenseCosts(np.ascontiguousarray(whole.T))
+    return DenseCosts(np.ascontiguousarray(columns_of(costs, rows, cols, world).T))
 
 
 def _turned_sparse(costs: Costs, rows: Split, cols: Split, world: Communicator) -> Costs:
@@ -190,64 +190,88 @@ def _turned_sparse(costs: Costs, rows: Split, cols: Split, world: Communicator) 
 # -- the search ------------------------------------------------------------------------------------
 
 
-def _run(problem: Problem, goal: Goal, world: Communicator) -> bool:
-    """Solve the problem; False when stopped."""
-    with world.step("initial reduction"):
-        problem.reduce()
-    with world.step("first assignments"):
-        problem.match_tight()
-    trees = Trees(problem, _kernels())
-    with world.step("search"):
-        ended = trees.solve()
-    if ended and (problem.row_to_col < 0).any():
-        raise world.agreed(InfeasibleError(*_turned(trees.violator(), goal)))
-    problem.finish()
-    return ended
+class _Search(Protocol):
+    """An algorithm with its problem; each method is called by all ranks together."""
+
+    def solve(self) -> bool: ...
+    def violator(self) -> tuple[Any, Any]: ...
+    def solution(self) -> Solution: ...
 
 
-def _turned(pair: tuple[Any, Any], goal: Goal) -> tuple[Any, Any]:
-    return pair[::-1] if goal.transposed else pair
-
-
-def _kernels() -> ModuleType:
+def _engine(costs: Costs, rows: Split, cols: Split, goal: Goal, world: Communicator) -> _Search:
+    if goal.transposed:
+        turn = _turned_sparse if costs.is_sparse else _turned_dense
+        costs, rows = turn(costs, rows, cols, world), cols
     with InterruptsHeld():
-        from gpumatch.cpu.distributed import trees
-    return trees
+        from gpumatch.cpu.distributed import trees as kernels
+    return Trees(Problem(costs, rows, goal.limit, world, kernels), kernels)
+
+
+def _classical(costs: Costs, rows: Split, cols: Split, goal: Goal, world: Communicator) -> _Search:
+    values = costs.dense()
+    if goal.transposed:
+        values = np.ascontiguousarray(columns_of(costs, rows, cols, world).T)
+        rows, cols = cols, rows
+    with InterruptsHeld():
+        from gpumatch.cpu.distributed import date2016 as kernels
+    return Classical(values, rows, cols, costs.is_integer, world, kernels)
+
+
+def _tree(costs: Costs, rows: Split, cols: Split, goal: Goal, world: Communicator) -> _Search:
+    if goal.transposed:
+        values = np.ascontiguousarray(costs.dense().T)
+        rows, cols = cols, rows
+    else:
+        values = columns_of(costs, rows, cols, world)
+    with InterruptsHeld():
+        from gpumatch.cpu.distributed import date2016 as kernels
+    return Tree(values, rows, cols, costs.is_integer, world, kernels)
+
+
+ALGORITHMS = {
+    "engine": _engine,
+    "hungarian-classical": _classical,
+    "hungarian-tree": _tree,
+}
 
 
 def _result(
-    given: Costs, rows: Split, goal: Goal, problem: Problem, proven: bool, world: Communicator
+    given: Costs,
+    rows: Split,
+    goal: Goal,
+    solution: Solution,
+    proven: bool,
+    algorithm: str,
+    world: Communicator,
 ) -> DistributedAssignment:
     """This rank's share, with the caller's rows, columns and signs."""
     limit = 0 if goal.limit is None else goal.limit
     if goal.limit is not None:
-        problem.row_dual = problem.row_dual - limit
-    number = problem.row_dual.dtype
-    size = int(np.count_nonzero(problem.row_to_col >= 0))
-    row_to_col, col_to_row = _turned((problem.row_to_col, problem.col_to_row), goal)
-    row_dual, col_dual = _turned((problem.row_dual, problem.col_dual), goal)
-    own = row_to_col[rows.slice]
+        solution.row_dual = solution.row_dual - limit
+    size = int(np.count_nonzero(solution.row_to_col >= 0))
+    duals = summands(solution.row_dual) + summands(solution.col_dual)
+    is_bounded = size >= goal.least_pairs(solution)
+    seen = solution.transpose() if goal.transposed else solution
+    number = seen.row_dual.dtype
+    own = seen.row_to_col[rows.slice].copy()
     matched = np.flatnonzero(own >= 0)
     costs = given.at(matched, own[matched]).astype(number)
     add = sum if number.kind == "i" else math.fsum
     paid = [part for parts in world.share(summands(costs)) for part in parts]
-    duals = summands(row_dual) + summands(col_dual)
     sign = -1 if goal.maximize else 1
-    is_bounded = not goal.is_full or size == min(len(row_to_col), len(col_to_row))
     gap = math.inf
     if is_bounded:
         gap = add([*(sign * cost for cost in paid), -limit * size, *(-dual for dual in duals)])
-        gap = gap if number.kind == "i" else max(gap, 0.0)
-    stats = {"algorithm": "engine", **world.statistics(), **world.control.statistics()}
+        gap = gap if number.kind == "i" else max(gap, 0.0)  # below 0 by rounding only
     return DistributedAssignment(
         (rows.total, given.shape[1]),
         range(rows.slice.start, rows.slice.stop),
         range(given.shape[1]),
-        own.copy(),
-        col_to_row,
+        own,
+        seen.col_to_row,
         size,
-        row_dual=row_dual[rows.slice] * sign,
-        col_dual=col_dual * sign,
+        row_dual=seen.row_dual[rows.slice] * sign,
+        col_dual=seen.col_dual * sign,
         pair_costs=costs,
         objective=add(paid),
         gap=gap,
@@ -255,5 +279,5 @@ def _result(
         maximize=goal.maximize,
         cardinality=goal.cardinality,
         cost_limit=goal.cost_limit,
-        stats=stats,
+        stats={"algorithm": algorithm, **world.statistics(), **world.control.statistics()},
     )

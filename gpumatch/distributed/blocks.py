@@ -8,9 +8,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gpumatch.contracts import Costs
 from gpumatch.distributed.communicator import Communicator, even_starts
 
-__all__ = ["Split", "agree_on_columns", "split_of", "taken"]
+__all__ = ["Split", "agree_on_columns", "columns_of", "split_of", "taken"]
 
 
 class Split(NamedTuple):
@@ -114,6 +115,16 @@ def agree_on_columns(ncols: int, world: Communicator) -> None:
                     "each block must have all columns of its rows"
                 )
             )
+
+
+def columns_of(costs: Costs, rows: Split, cols: Split, world: Communicator) -> np.ndarray:
+    """This rank's columns of a dense matrix of which each rank has rows, all rows of them."""
+    values = costs.dense()
+    dtype = np.result_type(*world.share(values.dtype))
+    values = values.astype(dtype, copy=False)
+    bounds = zip(cols.starts[:-1], cols.starts[1:])
+    parts = [np.ascontiguousarray(values[:, begin:end]).ravel() for begin, end in bounds]
+    return np.concatenate(world.exchange(parts)).reshape(rows.total, cols.own)
 
 
 def _checked_shape(shape: Any) -> tuple[int, int]:

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from gpumatch.contracts import Costs
+from gpumatch.contracts import Costs, Solution
 from gpumatch.distributed.blocks import Split
 from gpumatch.distributed.communicator import Communicator
 
@@ -119,10 +119,14 @@ class Problem:
                 break
         self.world.control.phase(found=self.matched, matched=self.matched, updates=0)
 
-    def finish(self) -> None:
-        """Give up the rows' own columns, and let the row duals hold up to one rounding."""
+    def solution(self) -> Solution:
+        """The mates and duals without the rows' own columns; row duals hold up to one rounding."""
         if self.is_square and self.col_dual.size:
             self.col_dual -= self.col_dual.max()
-        self.row_dual = self.least_of_rows()
-        self.row_to_col[self.row_to_col >= self.real] = -1
-        self.col_to_row, self.col_dual = self.col_to_row[: self.real], self.col_dual[: self.real]
+        row_to_col = np.where(self.row_to_col < self.real, self.row_to_col, -1).astype(np.int32)
+        return Solution(
+            row_to_col,
+            self.col_to_row[: self.real],
+            self.least_of_rows(),
+            self.col_dual[: self.real],
+        )

@@ -29,6 +29,7 @@ from types import ModuleType
 
 import numpy as np
 
+from gpumatch.contracts import Solution
 from gpumatch.distributed.problem import Problem
 
 __all__ = ["Trees"]
@@ -60,6 +61,18 @@ class Trees:
         )  # fmt: skip
 
     def solve(self) -> bool:
+        """Match until every row is matched or cannot be; False when stopped."""
+        with self.world.step("initial reduction"):
+            self.problem.reduce()
+        with self.world.step("first assignments"):
+            self.problem.match_tight()
+        return self._search()
+
+    def solution(self) -> Solution:
+        """All mates and duals, on all ranks."""
+        return self.problem.solution()
+
+    def _search(self) -> bool:
         """Search and augment until every row is matched or cannot be; False when stopped."""
         problem, world = self.problem, self.world
         while True:

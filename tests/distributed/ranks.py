@@ -55,10 +55,10 @@ def check_matching(graph, size, comm):
     assert matching.shape == graph.shape
 
 
-def check_assignment(costs, comm, **wish):
+def check_assignment(costs, comm, algorithm="auto", **wish):
     block = share(costs, comm)
     given = gpumatch.assign(costs, **wish)
-    a = distributed.assign(block, comm=comm, **wish)
+    a = distributed.assign(block, comm=comm, algorithm=algorithm, **wish)
     assert a.proven
     assert a.size == given.size
     assert type(a.objective) is type(given.objective)
@@ -75,6 +75,7 @@ def check_assignment(costs, comm, **wish):
     whole.col_ind = whole.row_to_col[whole.row_ind]
     assert gpumatch.verify(costs, whole).objective == a.objective  # the checker for one place
     assert sum(comm.allgather(a.pair_costs.sum())) == pytest.approx(float(a.objective))
+    return a
 
 
 SHARED = ("col_to_row", "col_dual", "objective", "gap", "maximize", "cardinality", "cost_limit")
@@ -120,6 +121,52 @@ def few(comm):
         whole = families.make("uniform_integer", *shape, seed=3)
         check_assignment(whole, comm)
         check_assignment(csr_array(whole + 1), comm)
+
+
+def papers(comm):
+    """Both algorithms of Date and Nagi, and the steps of their Tables 4 and 5."""
+    rng = np.random.default_rng(5)
+    for algorithm, steps in PAPER_STEPS.items():
+        for shape in ((1, 1), (8, 8), (6, 9), (9, 6), (0, 3)):
+            yield f"{algorithm} {shape}"
+            costs = rng.integers(0, 30, shape)
+            a = check_assignment(costs, comm, algorithm)
+            assert a.stats["algorithm"] == algorithm
+            for seconds in (a.stats["seconds"], a.stats["communication"]["seconds"]):
+                assert {"initial reduction", "optimality check"} <= set(seconds)
+                assert not a.size or steps <= set(seconds)
+            holed = np.where(rng.random(shape) < 0.3, np.inf, costs)
+            np.fill_diagonal(holed, 7.5)
+            check_assignment(holed, comm, algorithm)
+        yield f"{algorithm}, costs to be maximised, and sparse"
+        check_assignment(csr_array(rng.integers(1, 9, (7, 7))), comm, algorithm, maximize=True)
+        for family, size in (("machol_wien", 9), ("low_rank", 8)):
+            yield f"{algorithm} {family}"
+            check_assignment(families.make(family, size, size, seed=1), comm, algorithm)
+        yield f"{algorithm}, no full assignment"
+        lonely = np.full((3, 4), np.inf)
+        lonely[:, 0] = 1
+        with pytest.raises(gpumatch.InfeasibleError):
+            distributed.assign(share(lonely, comm), comm=comm, algorithm=algorithm)
+        yield f"{algorithm} takes no limit"
+        with pytest.raises(ValueError, match="matches the whole smaller side"):
+            distributed.assign(lonely, comm=comm, algorithm=algorithm, cost_limit=3)
+        yield f"{algorithm}, no time"
+        costs = share(families.make("machol_wien", 9, 9), comm)
+        assert not distributed.assign(costs, comm=comm, algorithm=algorithm, time_limit=0).proven
+
+
+STEPS = {"forward pass", "reverse and augmentation", "dual update"}
+PAPER_STEPS = {"hungarian-classical": {*STEPS, "matrix compression"}, "hungarian-tree": STEPS}
+
+
+def every_paper(comm):
+    for case in assignment_cases.CASES:
+        limit = {"easy": 100, "chained": 17, "hard": 17}[case.difficulty]
+        for algorithm in PAPER_STEPS:
+            if max(case.shape) <= limit:
+                yield f"{algorithm} {case}"
+                check_assignment(case.costs, comm, algorithm, maximize=case.maximize)
 
 
 def wishes(comm):
@@ -291,7 +338,7 @@ def certificates(comm):
     refuse("objective", "but the objective is", a, block)
 
     graph = csr_array(costs % 3 == 0)[4 * comm.rank : 4 * comm.rank + 4]
-    for name in ("cover", "row_to_col", "edge", "size"):
+    for name in ("cover", "row_to_col", "col_to_row", "edge", "size"):
         yield f"matching: {name}"
         m = distributed.maximum_matching(graph, comm=comm)
         assert distributed.verify(graph, m, comm=comm).size == m.size
@@ -302,6 +349,11 @@ def certificates(comm):
             m.cover = (~m.cover[0], m.cover[1])
         elif is_last and name == "row_to_col":
             m.row_to_col = m.row_to_col[[1, 1, *range(2, 4)]]
+        elif is_last and name == "col_to_row":
+            m.col_to_row = m.col_to_row.copy()
+            m.col_to_row[np.flatnonzero(m.col_to_row < 0)[0]] = 0
+        if name == "col_to_row":
+            pattern = "columns of this rank are matched"
         seen = graph
         if name == "edge" and is_last:
             seen = csr_array(graph.shape, dtype=bool)
@@ -412,6 +464,7 @@ GROUPS = {
     group.__name__: group
     for group in (
         collectives, matching, every_matching, assignment, every_assignment, wishes, blocks,
+        papers, every_paper,
         faults, certificates, limits, few, killed, endless,
     )
 }  # fmt: skip

@@ -39,8 +39,13 @@ def cases_of(done):
     return json.loads(done.stdout)["cases"]
 
 
-GROUPS = ["collectives", "faults", "limits", "certificates", "blocks", "matching", "assignment"]
-QUICK = {1: ([*GROUPS, "wishes"], 150), 2: (GROUPS, 90), 4: (["collectives", "faults", "few"], 15)}
+SEVERAL = ["collectives", "faults", "limits", "certificates", "blocks", "matching", "papers"]
+QUICK = {
+    1: ([*SEVERAL, "assignment", "wishes"], 170),
+    2: (SEVERAL, 70),
+    4: (["collectives", "faults", "few"], 15),
+}
+EVERY = ["every_matching", "every_assignment", "every_paper", "wishes", "blocks"]
 
 
 @pytest.mark.parametrize("ranks", QUICK)
@@ -52,7 +57,9 @@ def test_ranks(ranks, tmp_path):
 
 @pytest.mark.long
 @pytest.mark.parametrize("ranks", [1, 2, 3, 4])
-@pytest.mark.parametrize("group", ["every_matching", "every_assignment", "wishes", "blocks"])
+@pytest.mark.parametrize(
+    "group", ["every_matching", "every_assignment", "every_paper", "wishes", "blocks"]
+)
 def test_every_case(ranks, group, tmp_path):
     assert cases_of(run(ranks, group, GPUMATCH_TEST_FILE=str(tmp_path / "costs.npy"))) > 0
 
