@@ -16,9 +16,10 @@ from typing import Any
 from gpumatch.certificates.assignment import AssignmentCertificate, verify_assignment
 from gpumatch.certificates.base import Certificate, CertificateError
 from gpumatch.certificates.batch import BatchCertificate, verify_batch
-from gpumatch.certificates.blocks import BlocksCertificate, verify_blocks
+from gpumatch.certificates.blocks import BlocksCertificate, verify_blocks, verify_form
 from gpumatch.certificates.bottleneck import BottleneckCertificate, verify_bottleneck
 from gpumatch.certificates.matching import check_matching, verify_matching
+from gpumatch.certificates.product import ProductCertificate, verify_product
 
 __all__ = [
     "AssignmentCertificate",
@@ -27,23 +28,25 @@ __all__ = [
     "BottleneckCertificate",
     "Certificate",
     "CertificateError",
+    "ProductCertificate",
     "check_matching",
     "verify",
 ]
 
 
 def verify(A: Any, result: Any) -> Certificate:
-    """Check a matching, an assignment or a Dulmage–Mendelsohn decomposition, and what proves it.
+    """Check a matching, an assignment or a form of a matrix, and what proves it.
 
     Parameters
     ----------
     A : what was matched or decomposed, or the costs of what was assigned
         Anything `BipartiteGraph` is made from; anything `assign` takes.
-    result : Matching, Assignment, BottleneckAssignment or DulmageMendelsohn
+    result : Matching, Assignment, BottleneckAssignment, DulmageMendelsohn, BlockTriangularForm \
+            or ProductMatching
         Or any object with ``row_to_col``, ``col_to_row`` and ``vertex_cover()``, or with what one
         of the others holds. `gpumatch.cardinality` states what proves an assignment,
-        `gpumatch.bottleneck` what proves a bottleneck, and `gpumatch.certificates.blocks` what
-        proves a decomposition.
+        `gpumatch.bottleneck` what proves a bottleneck, `gpumatch.certificates.blocks` what proves
+        a decomposition or a form, and `gpumatch.certificates.product` what proves a product.
 
     Returns
     -------
@@ -62,7 +65,8 @@ def verify(A: Any, result: Any) -> Certificate:
     Notes
     -----
     O(nrows + ncols + nnz) on the device that holds the graph, in tiles of 2**24 edges. The strong
-    components of a decomposition are found on the host, with memory for all edges.
+    components of a decomposition or form are found on the host, with memory for all edges, and a
+    product is checked there.
 
     Examples
     --------
@@ -79,10 +83,14 @@ def verify(A: Any, result: Any) -> Certificate:
         return verify_bottleneck(A, result)
     if hasattr(result, "rr"):
         return verify_blocks(A, result)
+    if hasattr(result, "row_log_scale"):
+        return verify_product(A, result)
+    if hasattr(result, "p") and hasattr(result, "q"):
+        return verify_form(A, result)
     if not hasattr(result, "row_to_col"):
         raise TypeError(
-            "result must be a Matching, an Assignment or a DulmageMendelsohn; "
-            f"got {type(result).__name__}"
+            "result must be a Matching, an Assignment, a DulmageMendelsohn, a BlockTriangularForm "
+            f"or a ProductMatching; got {type(result).__name__}"
         )
     return verify_matching(A, result)
 

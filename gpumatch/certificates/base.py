@@ -78,6 +78,30 @@ class ClaimedBlocks(Protocol):
     def rr(self) -> Any: ...
 
 
+class ClaimedForm(Protocol):
+    """What the checker of block triangular forms looks at in a result."""
+
+    @property
+    def p(self) -> Any: ...
+    @property
+    def q(self) -> Any: ...
+    @property
+    def r(self) -> Any: ...
+
+
+class ClaimedProduct(Protocol):
+    """What the checker of maximum product matchings looks at in a result."""
+
+    @property
+    def row_to_col(self) -> Any: ...
+    @property
+    def col_to_row(self) -> Any: ...
+    @property
+    def row_log_scale(self) -> Any: ...
+    @property
+    def col_log_scale(self) -> Any: ...
+
+
 class ClaimedBottleneck(ClaimedMatching, Protocol):
     """What the checker of bottleneck assignments looks at in a result."""
 

@@ -1,4 +1,4 @@
-"""Check a Dulmage–Mendelsohn decomposition, by code that algorithms do not share.
+"""Check Dulmage–Mendelsohn decompositions and block triangular forms, by code of its own.
 
 Names are those of `gpumatch.linalg.dulmage_mendelsohn`. These are checked, for every entry of the
 input:
@@ -16,10 +16,15 @@ maximum. By 4 the parts and the blocks are the finest ones, which are unique. Fo
 is a vertex, an entry leads from its row's pair to its column's pair, and only entries inside blocks
 count. C0 is one vertex more, which leads to all of R1, and R0 another, which all of R3 lead to.
 Then 4 asks that the vertices of each block are strongly connected. SciPy finds these components.
+
+A block triangular form is checked as the middle part of a decomposition that has no other. If its
+diagonal lacks entries, the matrix may be structurally singular; that there are no more pairs is not
+checked then.
 """
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,6 +36,8 @@ from gpumatch.certificates.base import (
     Certificate,
     CertificateError,
     ClaimedBlocks,
+    ClaimedForm,
+    count_of,
     edge_tiles,
 )
 
@@ -42,11 +49,11 @@ class BlocksCertificate(Certificate):
     Attributes
     ----------
     problem : str
-        ``"blocks"``.
+        ``"blocks"``, or ``"form"`` for a block triangular form.
     size : int
         Entries on the diagonal: the structural rank.
     bound : int
-        Vertices of the cover R1, R2, C3.
+        Vertices of the cover R1, R2, C3; of a form, all rows.
     edges : int
         Entries that were checked.
     blocks : int
@@ -69,9 +76,37 @@ def verify_blocks(A: Any, result: ClaimedBlocks) -> BlocksCertificate:
     claim.check_parts()
     claim.check_blocks()
     claim.check_entries()
+    unpaired = first_true(claim.missing_pairs())
+    if unpaired is not None:
+        raise CertificateError(
+            f"row {unpaired} lies on the diagonal with column {int(claim.mate[unpaired])}, "
+            "but there is no entry"
+        )
     claim.check_components()
     size, bound = claim.rr[3], claim.rr[2] + graph.ncols - claim.cc[3]
     return BlocksCertificate("blocks", size, bound, graph.nnz, len(claim.r) - 1)
+
+
+def verify_form(A: Any, result: ClaimedForm) -> BlocksCertificate:
+    """Check a block triangular form; see `gpumatch.verify`."""
+    graph = as_bipartite(A)
+    n = graph.nrows
+    if graph.ncols != n:
+        raise CertificateError(f"A must be square; got {n} rows and {graph.ncols} columns")
+    claim = _Claim(graph, _Parts(result, cc=[0, 0, 0, n, n], rr=[0, 0, n, n, n]))
+    claim.check_blocks()
+    claim.check_entries()
+    claim.check_components()
+    size = n - count_of(claim.missing_pairs())
+    return BlocksCertificate("form", size, n, graph.nnz, len(claim.r) - 1)
+
+
+class _Parts:
+    """A block triangular form as a decomposition."""
+
+    def __init__(self, form: ClaimedForm, cc: list[int], rr: list[int]) -> None:
+        self.p, self.q, self.r, self.s = form.p, form.q, form.r, form.r
+        self.cc, self.rr = np.array(cc), np.array(rr)
 
 
 class _Claim:
@@ -117,27 +152,31 @@ class _Claim:
                 )
 
     def check_entries(self) -> None:
-        """Points 2 and 3."""
-        xp, graph, size = self.graph.xp, self.graph, self.rr[3]
+        """Point 2."""
+        xp = self.graph.xp
         row_block = array_of(xp, _block_of(_places(array_of(np, self.p)), self.r))
         col_block = array_of(xp, _block_of(_places(array_of(np, self.q)), self.s))
-        mate = xp.full(graph.nrows, -1, np.int64)
-        mate[self.p[:size]] = self.q[self.cc[1] :]
-        is_paired = mate < 0
-        for rows, cols in edge_tiles(graph):
+        for rows, cols in edge_tiles(self.graph):
             below = first_true(row_block[rows] > col_block[cols])
             if below is not None:
                 raise CertificateError(
                     f"the entry of row {int(rows[below])} and column {int(cols[below])} lies "
                     "below the diagonal blocks"
                 )
-            is_paired[rows[mate[rows] == cols]] = True
-        row = first_true(~is_paired)
-        if row is not None:
-            raise CertificateError(
-                f"row {row} lies on the diagonal with column {int(mate[row])}, "
-                "but there is no entry"
-            )
+
+    @functools.cached_property
+    def mate(self) -> Any:
+        """The column that lies on the diagonal with each row, -1 for none."""
+        mate = self.graph.xp.full(self.graph.nrows, -1, np.int64)
+        mate[self.p[: self.rr[3]]] = self.q[self.cc[1] :]
+        return mate
+
+    def missing_pairs(self) -> Any:
+        """Marks of the rows without the entry on the diagonal, which point 3 asks for."""
+        is_missing = self.mate >= 0
+        for rows, cols in edge_tiles(self.graph):
+            is_missing[rows[self.mate[rows] == cols]] = False
+        return is_missing
 
     def check_components(self) -> None:
         """Point 4."""

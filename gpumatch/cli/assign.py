@@ -13,24 +13,30 @@ from gpumatch.registry import option_names
 
 if TYPE_CHECKING:
     from gpumatch.assignment import Assignment
+    from gpumatch.bottleneck import BottleneckAssignment
     from gpumatch.control import Control
     from gpumatch.costs import Costs
 
 
 def add_to(commands: Any) -> None:
     text = "assign rows to columns at least total cost"
-    description = text.capitalize() + "."
+    description = "Assign rows to columns at least total cost, or at the least largest cost."
     assign = commands.add_parser("assign", help=text, description=description, allow_abbrev=False)
     add = assign.add_argument
     text = "costs: .npy, .csv, or sparse (.mtx, .npz, ...), which forbids what is not stored; or -"
     add("source", metavar="FILE", help=text)
-    add("--maximize", action="store_true", help="look for the greatest total")
+    text = "what is to be least: sum, or bottleneck: the largest cost of a pair (default: sum)"
+    add("--objective", default="sum", help=text)
+    add("--maximize", action="store_true", help="look for the greatest total, or least cost")
     add("--cardinality", default="full", help="full, maximum or any (default: full)")
     text = "leave out a pair that costs more (with --maximize: that gains less)"
     add("--cost-limit", type=_number, metavar="COST", help=text)
     running.add_own_options(assign, "assignment")
     running.add_run_options(assign, "an assignment")
     assign.set_defaults(command=_assign)
+
+
+_WISHES = ("objective", "maximize", "cardinality", "cost_limit")
 
 
 def _number(text: str) -> float:
@@ -52,21 +58,25 @@ def _assign(options: argparse.Namespace) -> int:
     clock = Control()
     with clock.part("read"):
         costs = as_costs(gpumatch.io.read_costs(running.opened(options.source)))
-    wish = {name: getattr(options, name) for name in ("maximize", "cardinality", "cost_limit")}
+    wish = {name: getattr(options, name) for name in _WISHES}
     solve = functools.partial(gpumatch.assign, costs)
     assignment = running.run(solve, options, costs.shape, wish, option_names("assignment"))
     report = _report(options, costs, assignment, clock)
-    running.tell(report, _lines(report), as_json=options.json)
+    running.tell(report, _lines(report, options.objective), as_json=options.json)
     return running.PROVEN if assignment.proven else running.NOT_PROVEN
 
 
 def _report(
-    options: argparse.Namespace, costs: Costs, assignment: Assignment, clock: Control
+    options: argparse.Namespace,
+    costs: Costs,
+    assignment: Assignment | BottleneckAssignment,
+    clock: Control,
 ) -> dict[str, Any]:
     """What ``--json`` prints."""
     certificate = running.certificate(costs, assignment, clock)
     rows, columns = costs.shape
     stats = assignment.stats
+    gap = getattr(assignment, "gap", math.inf)
     return {
         "source": options.source,
         "rows": rows,
@@ -74,10 +84,10 @@ def _report(
         "entries": costs.nnz,
         "maximize": assignment.maximize,
         "cardinality": assignment.cardinality,
-        "cost_limit": assignment.cost_limit,
+        "cost_limit": options.cost_limit,
         "size": assignment.size,
         "objective": assignment.objective,
-        "gap": assignment.gap if math.isfinite(assignment.gap) else None,
+        "gap": gap if math.isfinite(gap) else None,
         "rows_left": rows - assignment.size,
         "columns_left": columns - assignment.size,
         "proven": assignment.proven,
@@ -92,19 +102,24 @@ def _report(
     }
 
 
-def _lines(report: dict[str, Any]) -> dict[str, Any]:
+_CERTIFICATES = {
+    "sum": "dual prices of total {bound}, checked on {edges} pairs",
+    "bottleneck": "a cover of {bound} vertices of all better pairs, checked on {edges} pairs",
+}
+
+
+def _lines(report: dict[str, Any], objective: str) -> dict[str, Any]:
     proven, gap = report["proven"], report["gap"]
+    gaps = {"gap": "unknown" if gap is None else gap} if objective == "sum" else {}
     return {
         "source": report["source"],
         "costs": "{rows} rows, {columns} columns, {entries} entries".format_map(report),
         "assignment": f"{report['size']} pairs, {'optimal' if proven else 'not proven optimal'}",
-        "objective": report["objective"],
-        "gap": "unknown" if gap is None else gap,
+        "objective" if objective == "sum" else objective: report["objective"],
+        **gaps,
         "left": "{rows_left} rows, {columns_left} columns".format_map(report),
         "algorithm": "{algorithm} on {backend}".format_map(report),
-        "certificate": "dual prices of total {bound}, checked on {edges} pairs".format_map(
-            report["certificate"]
-        )
+        "certificate": _CERTIFICATES[objective].format_map(report["certificate"])
         if proven
         else "none",
     }

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
     from gpumatch.assignment import Assignment
+    from gpumatch.bottleneck import BottleneckAssignment
     from gpumatch.control import Control
     from gpumatch.matching import Matching
 
@@ -127,7 +128,7 @@ def run(
     """
     from gpumatch import io
 
-    def write(result: Matching | Assignment) -> None:
+    def write(result: Matching | Assignment | BottleneckAssignment) -> None:
         if options.output:
             io.write_matching(
                 *(options.output, result.row_to_col, shape),
@@ -159,7 +160,7 @@ def run(
 
 
 def certificate(
-    source: Any, result: Matching | Assignment, clock: Control
+    source: Any, result: Matching | Assignment | BottleneckAssignment, clock: Control
 ) -> dict[str, float] | None:
     """What the certificate of a proven result says, checked and timed; else None."""
     import gpumatch
@@ -183,7 +184,9 @@ def tell(report: Mapping[str, Any], lines: Mapping[str, Any], *, as_json: bool) 
         print("", aligned([header, *report["pairs"]]), sep="\n")
 
 
-def pairs(result: Matching | Assignment, options: argparse.Namespace) -> list[list[Any]] | None:
+def pairs(
+    result: Matching | Assignment | BottleneckAssignment, options: argparse.Namespace
+) -> list[list[Any]] | None:
     """Row and column of each pair, and what it costs, where it costs something; if asked for."""
     if not options.pairs:
         return None

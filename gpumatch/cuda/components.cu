@@ -56,14 +56,9 @@ struct Search {
 };
 
 constexpr int kLeastSlice = 4096;  // arcs of a block: fewer blocks meet at barriers
-constexpr int kPasses = 16;        // of a block over its arcs, before it meets the others
+constexpr int kPasses = 4;         // of a block over its arcs, before it meets the others
 
 __device__ inline bool is_resolved(Reach reach) { return reach.ancestor == reach.descendant; }
-
-__device__ inline Reach reach_now(const Reach* reach) {
-  const auto bits = now(*reinterpret_cast<const unsigned long long*>(reach));
-  return {static_cast<int>(bits), static_cast<int>(bits >> 32)};
-}
 
 __device__ inline bool raise(int* place, int known, int number) {
   if (known >= number) return false;
@@ -107,11 +102,13 @@ __global__ void begin(const int* owners, const int* indices, const int* col_to_r
 // -- a round --------------------------------------------------------------------------------------
 
 // What an arc tells of its ends, and of the vertices that stand for them: whether anything is new.
+// What is read may be in a cache, and older than what others have written. It only rises, so that is
+// no error. After a barrier it is new, so a sweep that finds nothing new has missed nothing.
 __device__ inline bool relax(Arc arc, Reach* reach) {
-  const Reach tail = reach_now(reach + arc.tail), head = reach_now(reach + arc.head);
+  const Reach tail = reach[arc.tail], head = reach[arc.head];
   int ancestor = tail.ancestor, descendant = head.descendant;
-  const Reach above = ancestor == arc.tail ? tail : reach_now(reach + ancestor);
-  const Reach below = descendant == arc.head ? head : reach_now(reach + descendant);
+  const Reach above = ancestor == arc.tail ? tail : reach[ancestor];
+  const Reach below = descendant == arc.head ? head : reach[descendant];
   ancestor = max(ancestor, above.ancestor);
   descendant = max(descendant, below.descendant);
   bool is_new = raise(&reach[arc.tail].ancestor, tail.ancestor, ancestor);

@@ -8,8 +8,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import gpumatch as gm
-from gpumatch.linalg import dmperm
-from tests.linalg.oracle import PATTERNS, of_result
+from gpumatch.linalg import btf, dmperm
+from tests.linalg.oracle import PATTERNS, SQUARES, of_result
 from tests.linalg.test_dmperm import EXAMPLE
 
 
@@ -94,3 +94,36 @@ def test_any_change_is_caught_unless_it_says_the_same(A, data):
     except gm.CertificateError:
         return
     assert of_result(changed) == of_result(d)
+
+
+# -- block triangular forms ------------------------------------------------------------------------
+
+SQUARE = np.array([[1, 0, 1, 0], [1, 1, 0, 0], [1, 0, 1, 0], [0, 1, 0, 1]])
+
+
+@given(A=SQUARES)
+def test_forms_that_are_found_are_accepted(A):
+    proof = gm.verify(A, btf(A))
+    assert proof.problem == "form"
+    assert proof.size == gm.linalg.sprank(A)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"p": [0, 0, 1, 2]}, "p is no permutation"),
+        ({"r": [0, 4]}, "block 0 is not strongly connected"),
+        ({"r": [0, 2, 3]}, "r must rise from 0 to 4"),
+        ({"r": [0, 1, 2, 3, 4]}, "lies below the diagonal blocks"),
+        ({"r": [0, 0, 4]}, "block 0 has 0 rows"),
+    ],
+)
+def test_wrong_forms_are_refused(changes, message):
+    form = btf(SQUARE)._replace(**{name: np.array(value) for name, value in changes.items()})
+    with pytest.raises(gm.CertificateError, match=message):
+        gm.verify(SQUARE, form)
+
+
+def test_a_form_of_a_matrix_that_is_not_square():
+    with pytest.raises(gm.CertificateError, match="A must be square; got 2 rows and 4 columns"):
+        gm.verify(SQUARE[:2], btf(SQUARE))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import math
+import re
 
 import numpy as np
 import pytest
@@ -152,6 +153,7 @@ def test_options_of_assign_reach_the_library(gpumatch_cli, table, monkeypatch):
     assert seen == {
         "algorithm": "dgs",
         "backend": "reference",
+        "objective": "sum",
         "maximize": True,
         "cardinality": "any",
         "cost_limit": 10.0,
@@ -274,3 +276,25 @@ def test_an_array_of_another_dimension(gpumatch_cli, tmp_path):
 )
 def test_wrong_options_of_assign_are_named(gpumatch_cli, table, arguments, words):
     assert_rejected(gpumatch_cli("assign", table(COSTS), *arguments), *words)
+
+
+@pytest.mark.parametrize("more", [[], ["--maximize"]])
+def test_bottleneck(gpumatch_cli, table, more):
+    code, out, err = gpumatch_cli("assign", table(COSTS[:2]), "--objective", "bottleneck", *more)
+    costs = np.array(COSTS[:2])
+    best = gpumatch.assign(costs, objective="bottleneck", maximize=bool(more))
+    assert (code, err) == (0, "")
+    assert re.search(rf"\nbottleneck +{best.objective}\n", out)
+    assert "vertices of all better pairs, checked on 8 pairs" in out
+    assert "\ngap" not in out
+
+
+def test_bottleneck_as_json(gpumatch_cli, table):
+    code, out, _ = gpumatch_cli("assign", table(COSTS), "--objective", "bottleneck", "--json")
+    report = json.loads(out)
+    assert (code, set(report)) == (0, ASSIGN_KEYS)
+    assert (report["objective"], report["gap"], report["proven"]) == (2, None, True)
+
+
+def test_an_unknown_objective_is_bad_usage(gpumatch_cli, table):
+    assert_rejected(gpumatch_cli("assign", table(COSTS), "--objective", "mean"), "objective")

@@ -82,7 +82,7 @@ def test_json_of_scale(gpumatch_cli):
     code, out, _ = gpumatch_cli("scale", WEST, "--json")
     report = json.loads(out)
     assert code == 0
-    assert set(report) == COMMON | {"log_product", "row_log_scale", "col_log_scale"}
+    assert set(report) == COMMON | {"log_product", "row_log_scale", "col_log_scale", "certificate"}
     assert all(key in cli.__doc__ for key in report)
     assert report["row_log_scale"][0] < report["row_log_scale"][1]
 
