@@ -220,13 +220,14 @@ def test_ctrl_c_in_an_import_that_does_not_bear_it(solve, code, tmp_path, monkey
 
 def test_interrupts_are_held_as_long_as_the_block_and_by_the_main_thread_alone():
     came = []
-    before = signal.signal(signal.SIGINT, lambda *_: came.append(True))
+    before = signal.signal(signal.SIGINT, lambda number, frame: came.append((number, frame.f_code)))
+    told = signal.SIGINT, sys._getframe().f_code  # where Ctrl-C came
     own = signal.getsignal(signal.SIGINT)
     try:
         with InterruptsHeld():
             signal.raise_signal(signal.SIGINT)
             assert not came
-        assert came == [True]
+        assert came == [told]
         assert signal.getsignal(signal.SIGINT) is own
         with ThreadPoolExecutor(1) as pool:
             pool.submit(InterruptsHeld().__enter__).result()
@@ -234,7 +235,7 @@ def test_interrupts_are_held_as_long_as_the_block_and_by_the_main_thread_alone()
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         with InterruptsHeld():
             signal.raise_signal(signal.SIGINT)
-        assert came == [True]
+        assert came == [told]
     finally:
         signal.signal(signal.SIGINT, before)
 

@@ -289,6 +289,10 @@ NETWORKX = [
          SparseCosts.from_networkx, nx.Graph([(0, 1, {"weight": {}})])),
 ]  # fmt: skip
 SOLVERS = [
+    case("the search for strong components runs on 'cpu' and 'cuda', not on 'reference'",
+         linalg.btf, ONES, backend="reference"),
+    case("backend must be 'auto' or one of ('cpu', 'cuda', 'reference'); got 'gpu'",
+         linalg.strongcomp, ONES, backend="gpu"),
     case("A must be square; got 2 rows and 3 columns", linalg.btf, WIDE),
     case("A must be square; got 2 rows and 3 columns", linalg.splu, WIDE),
     case("q must have n = 2 entries; got 3", linalg.strongcomp, ONES, [0, 1, 2]),

@@ -364,3 +364,14 @@ def test_a_tile_holds_as_many_rows_as_have_room(shape, rows, monkeypatch):
     empty = np.zeros((20, 0))
     for tiles in (DenseCosts(empty).tiles(), gpumatch.costs.base.row_tiles(empty)):
         assert [(tile.start, tile.stop) for tile in tiles] == [(0, 16), (16, 20)]
+
+
+def test_edges_without_weights_cost_an_integer():
+    G = networkx.Graph([("a", "x", {"weight": 2.5}), ("b", "x")])
+    for weight, kind, weights in (
+        (None, np.int64, [1, 1]),
+        ("size", np.int64, [1, 1]),
+        ("weight", np.float64, [2.5, 1]),
+    ):
+        costs = SparseCosts.from_networkx(G, weight, ["a", "b"])
+        assert (costs.dtype, costs.weights.tolist()) == (kind, weights)

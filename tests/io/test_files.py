@@ -370,3 +370,12 @@ def test_unpacking_stops_at_max_bytes(tmp_path):
     assert (tmp_path / "a.npz").stat().st_size < 10**5
     with pytest.raises(ValueError, match="more than max_bytes = 100000 bytes"):
         io.read(tmp_path / "a.npz", max_bytes=10**5)
+
+
+def test_the_shape_of_an_edge_list_is_bounded_too(tmp_path):
+    path = tmp_path / "far.el"
+    path.write_text("0 1998\n")
+    assert io.read(path, max_bytes=16_000).shape == (1, 1999)
+    says = "index pointers of 1 x 1999 take more than max_bytes = 15999"
+    with pytest.raises(ValueError, match=says):
+        io.read(path, max_bytes=15_999)
