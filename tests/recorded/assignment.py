@@ -5,10 +5,12 @@ So are what `assign` and SciPy's names solve in one compiled call, and bottlenec
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import math
 from collections.abc import Mapping
 from typing import Any
+from unittest import mock
 
 import numpy as np
 from scipy.sparse import block_diag, csr_array
@@ -23,6 +25,14 @@ Problem = tuple[Any, dict[str, Any]]
 """Costs, and what `assign` is told besides."""
 MOST_PAIRS = {("dgs", "reference"): 2000}
 """Rows times columns of the problems that are not too slow."""
+
+
+SMALL_BUDGET = 500
+"""Entries between two returns to Python, so that small problems take many."""
+WITH_BUDGETS = (
+    "auction", "dense_paths", "dgs", "engine", "hungarian_classical", "hungarian_problem",
+    "hungarian_tree", "sparse_paths",
+)  # fmt: skip
 
 
 def _rng(seed: int) -> np.random.Generator:
@@ -185,6 +195,24 @@ def _run_under_scipys_names() -> dict[str, Fields]:
     return found
 
 
+def _run_in_small_steps() -> dict[str, Fields]:
+    """Every search that returns to Python on its way, every few entries: how often that is."""
+    found = {}
+    with contextlib.ExitStack() as patched:
+        for module in WITH_BUDGETS:
+            name = f"gpumatch.cpu.assignment.{module}.BUDGET"
+            patched.enter_context(mock.patch(name, SMALL_BUDGET))
+        for algorithm in algorithms("assignment"):
+            if "cpu" not in algorithm.homes:
+                continue
+            for wish in _wishes(algorithm.homes["cpu"].options):
+                told = {"algorithm": algorithm.name, "backend": "cpu", **wish}
+                key = "-".join(told.values())
+                for name, problem in list(problems().items())[::2]:
+                    found[f"{key}, {name}"] = _solve(name, problem, **told)
+    return found
+
+
 def _run_small() -> dict[str, Fields]:
     """Dense problems by `assign` as it is: each in one compiled call, and all in a batch."""
     dense = {name: p for name, p in problems().items() if isinstance(p[0], np.ndarray)}
@@ -215,6 +243,7 @@ def _of_small(found: Any) -> Fields:
 GROUPS: dict[str, Group] = {
     **_by_name(),
     "small": _run_small,
+    "small steps": _run_in_small_steps,
     "bottleneck": _run_bottleneck,
     "SciPy's names": _run_under_scipys_names,
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from typing import Any, NamedTuple
 from unittest import mock
@@ -16,6 +17,9 @@ from gpumatch.control import Control
 from gpumatch.homes import count_matched, no_mates
 from tests.cases import RUNS, Run, arrow, bow_tie, cycle
 from tests.recorded.record import Fields, Group, hash_of, work_of
+
+SMALL_BUDGET = 64
+"""Edges between two returns to Python, so that small graphs take many."""
 
 
 class Problem(NamedTuple):
@@ -110,6 +114,20 @@ def _run_by_forests() -> dict[str, Fields]:
         return _run(Run("engine", "cpu", {}))
 
 
+def _run_in_small_steps() -> dict[str, Fields]:
+    """Every search that returns to Python on its way, every few edges: how often that is."""
+    found = {}
+    with contextlib.ExitStack() as patched:
+        patched.enter_context(mock.patch("gpumatch.cpu.matching.engine._FEW_EDGES", -1))
+        for module in ("level_search", "lookahead_search", "p_dbfs", "forests"):
+            name = f"gpumatch.cpu.matching.{module}.BUDGET"
+            patched.enter_context(mock.patch(name, SMALL_BUDGET))
+        for algorithm in ("engine", "hk", "hkdw", "pfp", "p-hk", "p-pfp", "p-dbfs"):
+            run = Run(algorithm, "cpu", {})
+            found |= {f"{algorithm}, {name}": fields for name, fields in _run(run).items()}
+    return found
+
+
 def _run_start(start: str, backend: str) -> dict[str, Fields]:
     """A start alone, with two seeds."""
     run, found = registry.STARTS[start][backend].run_with({}), {}
@@ -139,6 +157,7 @@ def _decompose() -> dict[str, Fields]:
 GROUPS: dict[str, Group] = {
     **{str(run): functools.partial(_run, run) for run in RUNS if run.backend != "cuda"},
     "engine-cpu by forests": _run_by_forests,
+    "small steps": _run_in_small_steps,
     "linalg": _decompose,
     **{
         f"start {start}-{backend}": functools.partial(_run_start, start, backend)
