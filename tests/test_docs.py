@@ -89,6 +89,15 @@ def table(document, header):
     return [cells(line) for line in takewhile(lambda line: line[:1] == "|", lines)]
 
 
+@EVERY_DOCUMENT
+def test_fences_are_closed(document):
+    """They open with a language, so that the next bare one closes."""
+    fences = re.findall(r"^```(.*)$", document.read_text(encoding="utf-8"), re.MULTILINE)
+    assert all(fences[::2]), "a fence opens without a language"
+    assert not any(fences[1::2]), "a fence is not closed before the next"
+    assert len(fences) % 2 == 0
+
+
 # -- examples ------------------------------------------------------------------------------------
 
 
