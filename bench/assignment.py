@@ -69,8 +69,8 @@ def instances(quick: bool, data: str | None) -> list[CostInstance]:
 
 def of_size(n: int) -> list[CostInstance]:
     """The problems with this many rows."""
-    everybody = (ENGINE, *RIVALS) if n <= MOST_ON_CPU else ON_GPU
-    others = tuple(name for name in everybody if name != RAFT)
+    every = (ENGINE, *RIVALS) if n <= MOST_ON_CPU else ON_GPU
+    others = tuple(name for name in every if name != RAFT)
     oblong = n, n + n // 4
 
     def drawn(family: str, dtype: str, only: tuple[str, ...], rank: int = 0) -> CostInstance:
@@ -78,8 +78,8 @@ def of_size(n: int) -> list[CostInstance]:
         return CostInstance(f"{name}-{n}", name, (family, n, *more), dtype=dtype, only=only)
 
     return [
-        *(uniform(n, factor, only=everybody) for factor in FACTORS),
-        *(drawn(family, "int32", everybody) for family in INTEGERS),
+        *(uniform(n, factor, only=every) for factor in FACTORS),
+        *(drawn(family, "int32", every) for family in INTEGERS),
         *(drawn(family, "float64", others) for family in FLOATS),
         *(drawn("low_rank", "float64", others, rank) for rank in RANKS),
         geom(n, only=others),

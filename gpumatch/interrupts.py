@@ -1,4 +1,4 @@
-"""Ctrl-C while something is imported that does not bear it."""
+"""Hold Ctrl-C back while something is imported that would break."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 
 class InterruptsHeld:
-    """While the block runs, Ctrl-C waits; then it takes its course.
+    """While the block runs, Ctrl-C waits; after it, the signal is handled.
 
     Numba and SciPy import much, and some of that catches whatever is raised. A KeyboardInterrupt is
     swallowed there, or turned into another error, or leaves half a module behind. Signals reach the

@@ -312,7 +312,7 @@ BATCHES = {"cpu": _CPU + "assignment.batched:run"}
 """What solves batches of small dense problems: backend -> function."""
 
 ONE_OF_A_BATCH = _CPU + "assignment.batched:solve_range"
-"""The kernel behind it on the CPU, for one problem without further ado."""
+"""The kernel behind it on the CPU, called for one problem at once."""
 
 
 # -- asking it -------------------------------------------------------------------------------------

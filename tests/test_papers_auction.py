@@ -50,7 +50,7 @@ def steps(a):
 
 
 def sparse_matrix(shape, seed=5):
-    """Integers at random places, and on the diagonal dear ones."""
+    """Integers at random places, and large ones on the diagonal."""
     rng = np.random.default_rng(seed)
     matrix = random_array(shape, density=4 / shape[1], rng=rng, format="csr")
     matrix.data = np.ceil(matrix.data * 100)

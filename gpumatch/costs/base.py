@@ -20,7 +20,7 @@ from gpumatch.homes import require_device_memory
 __all__ = ["TOO_LARGE", "Costs", "check_sums", "extent_of", "row_tiles", "sum_dtype"]
 
 TOO_LARGE = 2**62
-HOST_TILE, DEVICE_TILE = 2**20, 2**22  # entries looked at at a time
+HOST_TILE, DEVICE_TILE = 2**20, 2**22  # entries of a tile
 
 
 class Costs(ABC):
@@ -318,7 +318,7 @@ def sum_dtype(dtype: Any) -> Any:
 
 
 def tile_size(*, on_device: bool) -> int:
-    """Entries looked at at a time."""
+    """Entries of a tile."""
     return DEVICE_TILE if on_device else HOST_TILE
 
 

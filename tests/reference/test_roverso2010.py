@@ -98,7 +98,7 @@ def check_conflicts(exchanges, mates, seed):
 @SEEDS
 def test_the_better_one_of_two_in_conflict_is_made(seed):
     mates = assigned([0, 1, 2, 3], 4)
-    pairs = np.array([0, 1, 2]), np.array([1, 2, 3])  # each shares somebody with the next
+    pairs = np.array([0, 1, 2]), np.array([1, 2, 3])  # each shares a vertex with the next
     assert check_conflicts(Exchanges(np.array([5.0, 9, 7]), *pairs), mates, seed) == [0, 1, 0]
     assert check_conflicts(Exchanges(np.array([9.0, 5, 7]), *pairs), mates, seed) == [1, 0, 1]
     assert check_conflicts(Exchanges(np.array([7.0, 7, 7]), *pairs), mates, seed) == [1, 0, 0]

@@ -71,7 +71,7 @@ def test_objects_go_to_the_highest_bidders(seed):
     assert price.tolist() == [5, 3, 0]
     assert row_to_col.tolist() == [-1, 0, 1, -1]
     assert col_to_row.tolist() == [1, 2, -1]
-    assert counter[0] == 2  # object 1 had somebody before
+    assert counter[0] == 2  # object 1 was assigned before
 
 
 @SEEDS

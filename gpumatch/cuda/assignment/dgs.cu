@@ -176,13 +176,13 @@ __device__ unsigned long long key_of(Number gain, int number) {
   return (bits & 0xffffffff00000000ull) | (0xffffffffu - static_cast<unsigned>(number));
 }
 
-// Claim all parties for v's exchange; its key. Conflict check (Algorithm 4), first half.
+// Claim all vertices of v's exchange; its key. Conflict check (Algorithm 4), first half.
 template <typename Cost>
 __device__ unsigned long long claim(const Side<Cost>& own, const Side<Cost>& other, int vertex,
                                     int number, unsigned long long* own_claim,
                                     unsigned long long* other_claim) {
   if (own.gain[vertex] <= 0) return 0;
-  const Parties p = parties_of(own, other, vertex);
+  const Exchange p = exchange_of(own, other, vertex);
   const Number<Cost> gain = difference(own, other, p);
   if (gain <= 0) return 0;
   const unsigned long long key = key_of(gain, number);
@@ -193,16 +193,16 @@ __device__ unsigned long long claim(const Side<Cost>& own, const Side<Cost>& oth
   return key;
 }
 
-// Make v's exchange if it holds all parties; return whether it did. Second half, and the switch. A
-// thread that does not hold all parties may read mates that others are changing. But then it does
-// not find all claims its own either, because the exchange that holds v's parties holds their mates
-// too.
+// Make v's exchange if it holds all its vertices; return whether it did. Second half, and the
+// switch. A thread that does not hold them all may read mates that others are changing. But then it
+// does not find all claims its own either, because the exchange that holds v's vertices holds their
+// mates too.
 template <typename Cost>
 __device__ bool switch_if_unrivalled(const Side<Cost>& own, const Side<Cost>& other, int vertex,
                                      unsigned long long key, const unsigned long long* own_claim,
                                      const unsigned long long* other_claim, Queue<int> own_changed,
                                      Queue<int> other_changed) {
-  const Parties p = parties_of(own, other, vertex);
+  const Exchange p = exchange_of(own, other, vertex);
   const bool is_selected = own_claim[p.vertex] == key &&
                            (p.loser < 0 || own_claim[p.loser] == key) &&
                            (p.mate < 0 || other_claim[p.mate] == key) &&

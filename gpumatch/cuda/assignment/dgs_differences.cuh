@@ -215,15 +215,19 @@ __device__ void copy_to_block(const Cost* from, int length, Cost* to) {
   for (int first = threadIdx.x; first < length; first += kBatch * blockDim.x) {
     Cost value[kBatch];
 #pragma unroll
-    for (int k = 0; k < kBatch; ++k) value[k] = from[min(static_cast<int>(first + k * blockDim.x), length - 1)];
+    for (int k = 0; k < kBatch; ++k) {
+      value[k] = from[min(static_cast<int>(first + k * blockDim.x), length - 1)];
+    }
 #pragma unroll
-    for (int k = 0; k < kBatch; ++k) to[min(static_cast<int>(first + k * blockDim.x), length - 1)] = value[k];
+    for (int k = 0; k < kBatch; ++k) {
+      to[min(static_cast<int>(first + k * blockDim.x), length - 1)] = value[k];
+    }
   }
 }
 
-// Not in the paper: a block a vertex. All its exchanges give the losers the same mate. The block copies that mate's
-// costs into shared memory as a whole, if they fit. So all reads from global memory are of
-// neighbours.
+// Not in the paper: a block a vertex. All its exchanges give the losers the same mate. The block
+// copies that mate's costs into shared memory as a whole, if they fit. So all reads from global
+// memory are of neighbours.
 template <typename Cost>
 __device__ void evaluate_by_block(const Side<Cost>& own, const Side<Cost>& other, const int* list,
                                   int size, const Evaluation<Cost>& evaluation) {
@@ -280,20 +284,20 @@ __device__ void evaluate_listed(const Side<Cost>& own, const Side<Cost>& other, 
 // -- exchanges ------------------------------------------------------------------------------------
 
 // The vertices whose mates an exchange changes, -1 if there is none.
-struct Parties {
+struct Exchange {
   int vertex, wanted;  // of one side and the other
   int mate, loser;     // of the other side and the one
 };
 
 template <typename Cost>
-__device__ Parties parties_of(const Side<Cost>& own, const Side<Cost>& other, int vertex) {
+__device__ Exchange exchange_of(const Side<Cost>& own, const Side<Cost>& other, int vertex) {
   const int wanted = own.choice[vertex];
   return {vertex, wanted, own.mate[vertex], wanted < 0 ? -1 : other.mate[wanted]};
 }
 
 // The current gain of the exchange.
 template <typename Cost>
-__device__ Number<Cost> difference(const Side<Cost>& own, const Side<Cost>& other, Parties p) {
+__device__ Number<Cost> difference(const Side<Cost>& own, const Side<Cost>& other, Exchange p) {
   if (p.wanted < 0) return saving_without(own, other, p.vertex);
   const Number<Cost> together = own.cost(max(p.loser, 0), max(p.mate, 0));
   const Number<Cost> rest = rest_of(own, other, p.mate, p.loser, together);
@@ -314,7 +318,7 @@ __device__ void leave(const Side<Cost>& side, int vertex) {
 }
 
 template <typename Cost>
-__device__ void exchange(const Side<Cost>& own, const Side<Cost>& other, Parties p) {
+__device__ void exchange(const Side<Cost>& own, const Side<Cost>& other, Exchange p) {
   if (p.wanted >= 0) {
     join(own, other, p.vertex, p.wanted);
   } else {

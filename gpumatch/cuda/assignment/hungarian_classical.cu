@@ -247,7 +247,7 @@ __global__ void __launch_bounds__(kBlock)
           if (is_stale) at.stage = kFull;
           at.members = at.roots;
         } else if (adjacent > z.room) {
-          at.stage = kCheck;        // the lists of old take the room: begin with fresh ones,
+          at.stage = kCheck;        // outdated lists take the room: begin with fresh ones,
           grid_barrier(t.barrier);  // once all blocks have read how many there are
         }
         part = kCompression;

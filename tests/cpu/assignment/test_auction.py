@@ -69,7 +69,7 @@ def test_integers_too_large_to_be_scaled_are_exact_nonetheless():
 
 
 def sparse_matrix(nrows, ncols, degree, seed):
-    """Integers at random places, and on the diagonal dear ones."""
+    """Integers at random places, and large ones on the diagonal."""
     rng = np.random.default_rng(seed)
     matrix = random_array((nrows, ncols), density=degree / ncols, rng=rng, format="csr")
     matrix.data = np.ceil(matrix.data * 100)

@@ -35,7 +35,7 @@ def auctions(a):
 
 
 def sparse_matrix(nrows, ncols, degree, seed):
-    """Integers at random places, and on the diagonal dear ones."""
+    """Integers at random places, and large ones on the diagonal."""
     rng = np.random.default_rng(seed)
     matrix = random_array((nrows, ncols), density=degree / ncols, rng=rng, format="csr")
     matrix.data = np.ceil(matrix.data * 100)
