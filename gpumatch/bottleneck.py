@@ -27,7 +27,7 @@ import numpy as np
 from gpumatch.arrays import array_of
 from gpumatch.backends import choose_matching
 from gpumatch.cardinality import Goal, InfeasibleError, begin_with_pairs, violator_of
-from gpumatch.contracts import Graph, MatchingTask
+from gpumatch.contracts import Graph, MatchingTask, Stopped
 from gpumatch.control import Control, attach_result
 from gpumatch.costs import Costs
 from gpumatch.homes import count_matched, cover_for, no_mates
@@ -139,7 +139,7 @@ def assign_bottleneck(
     def extend(graph: Graph, mates: Mates) -> None:
         task = MatchingTask(graph, *mates, control, threads, seed)
         if control.tick(count_matched(mates[0])) or not (start(task) and search(task)):
-            raise _Stopped
+            raise Stopped
 
     thresholds = _Thresholds(problem, extend)
     begin_with_pairs(initial, goal, given.shape, problem, thresholds.mates)
@@ -150,7 +150,7 @@ def assign_bottleneck(
         with control.part("search"):
             thresholds.find_most(goal)
             thresholds.find_least()
-    except _Stopped:
+    except Stopped:
         return result(False)
     except KeyboardInterrupt as exc:
         attach_result(exc, result(False))
@@ -158,10 +158,6 @@ def assign_bottleneck(
     finally:
         control.close(count_matched(thresholds.mates[0]))
     return result(True)
-
-
-class _Stopped(Exception):
-    """The control has stopped a matching."""
 
 
 class _Thresholds:

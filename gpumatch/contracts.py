@@ -52,7 +52,12 @@ __all__ = [
     "Graph",
     "MatchingTask",
     "Solution",
+    "Stopped",
 ]
+
+
+class Stopped(Exception):
+    """The control asked the algorithm to stop."""
 
 
 class Control(Protocol):

@@ -4,13 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from gpumatch.contracts import Control
+from gpumatch.contracts import Control, Stopped
 
-__all__ = ["Stopped", "heartbeat"]
-
-
-class Stopped(Exception):
-    """The control asked the algorithm to stop."""
+__all__ = ["heartbeat"]
 
 
 def heartbeat(control: Control, matched: Callable[[], int]) -> Callable[[], None]:

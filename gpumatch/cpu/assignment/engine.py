@@ -40,12 +40,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpumatch.contracts import AssignmentTask
+from gpumatch.contracts import AssignmentTask, Stopped
 from gpumatch.cpu.assignment import bidding, shortest_augmenting_path, sparse_paths
 from gpumatch.cpu.assignment.dense_paths import FOUND, HEAD, NEXT, SCANS, SPENT
 from gpumatch.cpu.assignment.feasibility import complete
 from gpumatch.cpu.assignment.shortest_augmenting_path import SparsePaths
-from gpumatch.cpu.heartbeat import Stopped, heartbeat
+from gpumatch.cpu.heartbeat import heartbeat
 from gpumatch.cpu.numba_tools.workers import Workers
 
 __all__ = ["run"]

@@ -44,9 +44,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from gpumatch.contracts import AssignmentTask, Control
+from gpumatch.contracts import AssignmentTask, Control, Stopped
 from gpumatch.cpu.assignment.hungarian_problem import BUDGET, Problem, tight_at
-from gpumatch.cpu.heartbeat import Stopped, heartbeat
+from gpumatch.cpu.heartbeat import heartbeat
 from gpumatch.cpu.numba_tools.compiled import vector_kernel
 
 __all__ = ["run"]
