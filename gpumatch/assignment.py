@@ -108,7 +108,8 @@ def assign(
         ``"auto"`` or a name that `algorithms` lists for assignment. ``"auto"`` is ``"engine"`` on
         the CPU and on a GPU, and ``"hungarian-tree"`` on the reference. On a GPU it is
         ``"auction"`` for sparse costs that do not fit as a dense matrix, and for integers if less
-        than one pair in a hundred is stored. A bottleneck is found by matchings, with ``"auto"``
+        than one pair in a hundred is stored. With options that these do not take, it is the first
+        exact algorithm that takes them. A bottleneck is found by matchings, with ``"auto"``
         only.
     backend : {"auto", "cpu", "cuda", "reference"}
         Where to run. ``"auto"``: data on a device stays there; a matrix on the host goes to the GPU

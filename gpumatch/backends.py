@@ -1,7 +1,8 @@
 """Where a call runs: which algorithm, on which backend, with which options and start.
 
 Each home of an algorithm declares the options it takes (see `gpumatch.registry`). The arguments of
-a call narrow the homes down. If several are left, the size of the data decides.
+a call narrow the homes down, its options too where no algorithm is named. If several are left, the
+size of the data decides.
 """
 
 from __future__ import annotations
@@ -78,11 +79,10 @@ def choose_matching(
     if init != "auto":
         asks.append(_Ask(f"init={init!r}", tuple(STARTS[init])))
     where = _where(asks, backend, on_device, lambda: nnz >= GPU_PAYS_FROM)
-    if algorithm == "auto":
-        algorithm = _DEFAULT_MATCHING[where]
+    chosen = _chosen("matching", algorithm, where, options, _DEFAULT_MATCHING[where])
     if init == "auto":
-        init = _BEST_START.get((algorithm, where), "cheap")
-    return _choice(table("matching")[algorithm], where, options), init
+        init = _BEST_START.get((chosen.name, where), "cheap")
+    return _choice(chosen, where, options), init
 
 
 def choose_assignment(
@@ -90,11 +90,13 @@ def choose_assignment(
 ) -> Choice:
     """What serves an assignment of these costs."""
     asks = _asks("assignment", algorithm, backend, options)
-    wanted = table("assignment")["engine" if algorithm == "auto" else algorithm]
-    where = _where(asks, backend, costs.on_device, lambda: _pays_on_gpu(wanted, costs))
-    if algorithm == "auto":
-        algorithm = _best_assignment(where, costs)
-    return _choice(table("assignment")[algorithm], where, options)
+
+    def pays_on_gpu() -> bool:
+        return _pays_on_gpu(_chosen("assignment", algorithm, "cuda", options, "engine"), costs)
+
+    where = _where(asks, backend, costs.on_device, pays_on_gpu)
+    best = _best_assignment(where, costs)
+    return _choice(_chosen("assignment", algorithm, where, options, best), where, options)
 
 
 def choose_components(backend: BackendName, graph: Graph) -> tuple[BackendName, Components]:
@@ -119,22 +121,61 @@ class _Ask(NamedTuple):
 
 
 def _asks(problem: str, algorithm: str, backend: str, options: Mapping[str, Any]) -> list[_Ask]:
-    """What a named algorithm and its options ask for."""
+    """What a named algorithm and its options ask for, or the options by themselves."""
     _check_name("backend", backend, BACKENDS)
     _check_name("algorithm", algorithm, table(problem))
     if algorithm == "auto":
-        return []
+        return _asks_of_options(problem, options) if options else []
     wanted = table(problem)[algorithm]
-    _check_options(wanted, options)
+    for name, value in options.items():
+        _check_option(problem, [wanted], name, value, f"algorithm {algorithm!r}")
     return [
         _Ask(f"algorithm {algorithm!r}", wanted.backends),
-        *(_ask_for(wanted, name, value) for name, value in options.items()),
+        *(
+            _Ask(f"{name}={value!r}", tuple(_serving([wanted], {name: value})))
+            for name, value in options.items()
+        ),
     ]
 
 
-def _ask_for(algorithm: Algorithm, name: str, value: str) -> _Ask:
-    backends = (b for b, home in algorithm.homes.items() if home.takes({name: value}))
-    return _Ask(f"{name}={value!r}", tuple(backends))
+def _asks_of_options(problem: str, options: Mapping[str, Any]) -> list[_Ask]:
+    """What options ask for that no algorithm was named with."""
+    for name, value in options.items():
+        _check_option(problem, _exact(problem), name, value, "algorithm 'auto'")
+    what = " with ".join(f"{name}={value!r}" for name, value in options.items())
+    serving = _serving(_exact(problem), options)
+    if not serving:
+        raise ValueError(f"no algorithm takes {what}")
+    return [_Ask(what, tuple(serving))]
+
+
+def _exact(problem: str) -> list[Algorithm]:
+    return [algorithm for algorithm in table(problem).values() if algorithm.exact]
+
+
+def _serving(
+    algorithms: Iterable[Algorithm], options: Mapping[str, Any]
+) -> dict[str, list[Algorithm]]:
+    """Backend -> those of the algorithms that take all these options there."""
+    found: dict[str, list[Algorithm]] = {}
+    for algorithm in algorithms:
+        for backend, home in algorithm.homes.items():
+            if home.takes(options):
+                found.setdefault(backend, []).append(algorithm)
+    return found
+
+
+def _chosen(
+    problem: str, algorithm: str, backend: str, options: Mapping[str, Any], best: str
+) -> Algorithm:
+    """The algorithm that is named; else the best one there if it takes the options, else another.
+
+    The others are tried in the order of the table. Only exact ones are.
+    """
+    if algorithm != "auto":
+        return table(problem)[algorithm]
+    able = _serving(_exact(problem), options)[backend]
+    return next((a for a in able if a.name == best), able[0])
 
 
 def _check_name(argument: str, value: str, known: Iterable[str]) -> None:
@@ -142,17 +183,16 @@ def _check_name(argument: str, value: str, known: Iterable[str]) -> None:
         raise ValueError(f"{argument} must be 'auto' or one of {tuple(known)}; got {value!r}")
 
 
-def _check_options(algorithm: Algorithm, given: Mapping[str, Any]) -> None:
-    """Check that some home of the algorithm takes each option."""
-    for name, value in given.items():
-        known = algorithm.options.get(name)
-        if known is None:
-            others = ", ".join(map(repr, takers(algorithm.problem, name)))
-            raise TypeError(
-                f"algorithm {algorithm.name!r} takes no option {name!r}; these do: {others}"
-            )
-        if not isinstance(value, str) or value not in known:
-            raise ValueError(f"{name} must be one of {known}; got {value!r}")
+def _check_option(
+    problem: str, algorithms: Iterable[Algorithm], name: str, value: object, what: str
+) -> None:
+    """Check that some home of some of the algorithms takes an option."""
+    known = tuple(dict.fromkeys(v for a in algorithms for v in a.options.get(name, ())))
+    if not known:
+        others = ", ".join(map(repr, takers(problem, name)))
+        raise TypeError(f"{what} takes no option {name!r}; these do: {others}")
+    if not isinstance(value, str) or value not in known:
+        raise ValueError(f"{name} must be one of {known}; got {value!r}")
 
 
 # -- where it runs ---------------------------------------------------------------------------------
@@ -196,12 +236,7 @@ def _check_cuda(backend: str, needs: str) -> None:
 
 
 def _choice(algorithm: Algorithm, backend: str, options: Mapping[str, Any]) -> Choice:
-    """The algorithm there, with its options: those of one chosen by itself are checked now."""
-    _check_options(algorithm, options)
-    for name, value in options.items():
-        ask = _ask_for(algorithm, name, value)
-        if backend not in ask.backends:
-            raise ValueError(f"{ask}, not on {backend!r}")
+    """The algorithm there, with its options, the defaults of the others included."""
     return Choice(algorithm, backend, algorithm.homes[backend].completed(options))
 
 

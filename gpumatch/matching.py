@@ -42,7 +42,8 @@ def maximum_matching(
         are not looked at.
     algorithm : str
         ``"auto"`` or a name that `algorithms` lists. ``"auto"`` is ``"engine"``, and with
-        ``backend="reference"`` it is ``"apfb-gpubfs-wr"``.
+        ``backend="reference"`` it is ``"apfb-gpubfs-wr"``. With options that these do not take, it
+        is the first algorithm that takes them.
     init : {"auto", "cheap", "karp-sipser", "min-degree", "none"}
         The start that is extended to a maximum matching.
     backend : {"auto", "cpu", "cuda", "reference"}

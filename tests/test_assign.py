@@ -203,7 +203,7 @@ def test_every_wish_is_proven(run, matrix, maximize, cardinality, cost_limit):
         ({"colour": 1}, TypeError, "^assign got an unexpected argument 'colour'$"),
         ({"finsh": "exact"}, TypeError, r"argument 'finsh'; did you mean 'finish'\?$"),
         (
-            {"finish": "epsilon"},
+            {"algorithm": "engine", "finish": "epsilon"},
             TypeError,
             "'engine' takes no option 'finish'; these do: 'auction'$",
         ),

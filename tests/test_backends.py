@@ -312,12 +312,81 @@ def test_options_choose_where_an_assignment_runs(algorithm, options, costs, back
     assert chosen_for_costs(algorithm, "auto", costs, options) == (algorithm, backend)
 
 
+SPARSE_ON_HOST = SPARSE._replace(on_device=False)
+
+
+@pytest.mark.parametrize(
+    ("options", "costs", "expected"),
+    [
+        ({"sparse": "csr"}, SPARSE_ON_HOST, (ENGINE, "cuda")),
+        ({"sparse": "csr"}, SPARSE_ON_HOST._replace(nnz=9_999), (ENGINE, "cuda")),
+        ({"sparse": "csr"}, SPARSE, (ENGINE, "cuda")),
+        ({"search": "stack"}, Costs(), (TREE, "cpu")),
+        ({"search": "paper"}, SMALL, (TREE, "cuda")),
+        ({"search": "levels"}, SMALL, (TREE, "cpu")),
+        ({"search": "levels"}, Costs(), (TREE, "cuda")),
+        ({"finish": "epsilon"}, SMALL, ("auction", "cpu")),
+        ({"finish": "epsilon", "convergence": "reduction"}, SMALL, ("auction", "cuda")),
+    ],
+)
+@pytest.mark.usefixtures("gpu")
+def test_options_choose_the_algorithm_too(options, costs, expected, monkeypatch):
+    room_for(10 * MATRIX, monkeypatch)
+    assert chosen_for_costs("auto", "auto", costs, options) == expected
+
+
+@pytest.mark.usefixtures("gpu")
+def test_room_is_asked_for_the_algorithm_that_options_choose(monkeypatch):
+    for matrices, expected in ((2, "cpu"), (3, "cuda")):
+        room_for(matrices * MATRIX, monkeypatch)
+        chosen = chosen_for_costs("auto", "auto", Costs(), {"finish": "epsilon"})
+        assert chosen == ("auction", expected)
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({"launch": "mt"}, "apfb-gpubfs-wr"),
+        ({"frontier": "queue", "host_loop": "level"}, "apfb-gpubfs-wr"),
+    ],
+)
+@pytest.mark.usefixtures("gpu")
+def test_options_choose_the_algorithm_of_a_matching(options, expected):
+    chosen = chosen_for_graph("auto", "auto", "auto", options, **TINY)
+    assert chosen == (expected, "cheap", "cuda")
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"start": "greedy"}, TypeError, "algorithm 'auto' takes no option 'start'; .*: 'dgs'$"),
+        ({"search": "deep"}, ValueError, r"^search must be one of .*'paper'\); got 'deep'$"),
+        (
+            {"search": "paper", "finish": "exact"},
+            ValueError,
+            "^no algorithm takes search='paper' with finish='exact'$",
+        ),
+        (
+            {"search": "paper", "backend": "cpu"},
+            ValueError,
+            "^search='paper' runs on 'cuda' and 'reference', not on 'cpu'$",
+        ),
+    ],
+)
+@pytest.mark.usefixtures("gpu")
+def test_options_that_no_algorithm_takes_are_refused(options, error, message):
+    with pytest.raises(error, match=message):
+        gm.assign([[1]], **options)
+
+
 @pytest.mark.usefixtures("no_gpu")
 def test_an_option_that_needs_a_gpu_says_so():
     with pytest.raises(RuntimeError, match=r"^convergence='reduction' needs a GPU: backend 'cuda'"):
         gm.assign([[1]], algorithm="auction", convergence="reduction")
     with pytest.raises(RuntimeError, match=r"^search='paper' needs a GPU: backend 'cuda'"):
         gm.assign([[1]], algorithm="hungarian-tree", search="paper")
+    with pytest.raises(RuntimeError, match=r"^sparse='csr' needs a GPU: backend 'cuda'"):
+        gm.assign([[1]], sparse="csr")
 
 
 @pytest.mark.parametrize(
@@ -352,7 +421,7 @@ def test_options_of_an_algorithm_that_is_chosen_by_itself_are_checked_too():
     assert choice.options == {"launch": "mt", "host_loop": "level", "frontier": "scan"}
     with pytest.raises(ValueError, match="frontier='queue' runs on 'cuda', not on 'reference'"):
         choose_matching("auto", "auto", "reference", {"frontier": "queue"}, **TINY)
-    with pytest.raises(TypeError, match="algorithm 'engine' takes no option 'launch'"):
+    with pytest.raises(ValueError, match="launch='mt' runs on 'cuda' and 'reference', not on 'cp"):
         choose_matching("auto", "auto", "cpu", {"launch": "mt"}, **TINY)
 
 

@@ -295,7 +295,7 @@ def test_an_initial_matching_may_be_unsigned_or_empty():
             TypeError,
             "'hk' takes no option 'launch'; these do: 'apfb-gpubfs-wr', .* 'apsb-gpubfs'$",
         ),
-        ({"launch": "ct", "backend": "cpu"}, TypeError, "'engine' takes no option 'launch'"),
+        ({"launch": "ct", "backend": "cpu"}, ValueError, "launch='ct' runs on 'cuda' and .*'cpu'$"),
         ({"fast": "yes"}, TypeError, "^maximum_matching got an unexpected argument 'fast'$"),
         (
             {"labels": [1]},
