@@ -56,7 +56,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from gpumatch.cli import assign, linalg, listings, match
+from gpumatch.cli import assign, distributed, linalg, listings, match
 from gpumatch.cli.running import BAD_INPUT, INTERRUPTED, UNREAD
 
 __all__ = ["main"]
@@ -76,11 +76,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # the interpreter flushes again at its end
         return UNREAD
     except KeyboardInterrupt:
-        print("gpumatch: interrupted", file=sys.stderr)
+        _say("interrupted")
         return INTERRUPTED
     except (ValueError, TypeError, RuntimeError, MemoryError, ImportError, OSError) as exc:
-        print(f"gpumatch: error: {_one_line(exc)}", file=sys.stderr)
+        _say(f"error: {_one_line(exc)}")
         return BAD_INPUT
+
+
+def _say(text: str) -> None:
+    """Print a message on stderr, of several ranks once."""
+    if not distributed.is_silent():
+        print(f"gpumatch: {text}", file=sys.stderr)
 
 
 def _one_line(exc: Exception) -> str:

@@ -8,14 +8,11 @@ import functools
 import math
 from typing import TYPE_CHECKING, Any
 
-from gpumatch.cli import running
+from gpumatch.cli import distributed, running
 from gpumatch.registry import option_names
 
 if TYPE_CHECKING:
-    from gpumatch.assignment import Assignment
-    from gpumatch.bottleneck import BottleneckAssignment
     from gpumatch.control import Control
-    from gpumatch.costs import Costs
 
 
 def add_to(commands: Any) -> None:
@@ -33,6 +30,7 @@ def add_to(commands: Any) -> None:
     add("--cost-limit", type=_number, metavar="COST", help=text)
     running.add_own_options(assign, "assignment")
     running.add_run_options(assign, "an assignment")
+    distributed.add_to(assign)
     assign.set_defaults(command=_assign)
 
 
@@ -56,32 +54,69 @@ def _assign(options: argparse.Namespace) -> int:
 
     running.refuse_to_overwrite(options.source, options.output)
     clock = Control()
+    wish = {name: getattr(options, name) for name in _WISHES}
+    if options.distributed:
+        del wish["objective"]
+        return _assign_on_ranks(options, wish, clock)
     with clock.part("read"):
         costs = as_costs(gpumatch.io.read_costs(running.opened(options.source)))
-    wish = {name: getattr(options, name) for name in _WISHES}
     solve = functools.partial(gpumatch.assign, costs)
     assignment = running.run(solve, options, costs.shape, wish, option_names("assignment"))
-    report = _report(options, costs, assignment, clock)
+    certificate = running.certificate(costs, assignment, clock)
+    return _tell(options, (costs.shape, costs.nnz), assignment, certificate, clock)
+
+
+def _assign_on_ranks(options: argparse.Namespace, wish: dict[str, Any], clock: Control) -> int:
+    import numpy as np
+
+    import gpumatch
+    from gpumatch.distributed import assign
+
+    def load() -> Any:
+        if options.source.lower().endswith(".npy"):
+            return np.load(options.source, mmap_mode="r", allow_pickle=False)
+        return gpumatch.io.read_costs(options.source)
+
+    with clock.part("read"):
+        block, shape, entries = distributed.read(options, option_names("assignment"), load)
+    how = {name: getattr(options, name) for name in ("algorithm", "time_limit", "progress")}
+    solve = functools.partial(assign, block, **how, **wish)
+    assignment, certificate, proven = distributed.run(solve, block, options, clock)
+    if assignment is not None:
+        return _tell(options, (shape, entries), assignment, certificate, clock)
+    return running.code_of(proven)
+
+
+def _tell(
+    options: argparse.Namespace,
+    size: tuple[tuple[int, int], int],
+    assignment: Any,
+    certificate: dict[str, float] | None,
+    clock: Control,
+) -> int:
+    """Print the report; the exit code."""
+    report = _report(options, *size, assignment, certificate, clock)
     running.tell(report, _lines(report, options.objective), as_json=options.json)
-    return running.PROVEN if assignment.proven else running.NOT_PROVEN
+    return running.code_of(assignment.proven)
 
 
 def _report(
     options: argparse.Namespace,
-    costs: Costs,
-    assignment: Assignment | BottleneckAssignment,
+    shape: tuple[int, int],
+    entries: int,
+    assignment: Any,
+    certificate: dict[str, float] | None,
     clock: Control,
 ) -> dict[str, Any]:
     """What ``--json`` prints."""
-    certificate = running.certificate(costs, assignment, clock)
-    rows, columns = costs.shape
+    rows, columns = shape
     stats = assignment.stats
     gap = getattr(assignment, "gap", math.inf)
     return {
         "source": options.source,
         "rows": rows,
         "columns": columns,
-        "entries": costs.nnz,
+        "entries": entries,
         "maximize": assignment.maximize,
         "cardinality": assignment.cardinality,
         "cost_limit": options.cost_limit,

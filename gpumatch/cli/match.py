@@ -6,14 +6,11 @@ import argparse
 import functools
 from typing import TYPE_CHECKING, Any
 
-from gpumatch.cli import running
+from gpumatch.cli import distributed, running
 from gpumatch.registry import option_names
 
 if TYPE_CHECKING:
-    from scipy.sparse import csr_array
-
     from gpumatch.control import Control
-    from gpumatch.matching import Matching
 
 
 def add_to(commands: Any) -> None:
@@ -25,6 +22,7 @@ def add_to(commands: Any) -> None:
     add("--init", default="auto", help="auto, cheap, karp-sipser, min-degree or none: the start")
     running.add_own_options(match, "matching")
     running.add_run_options(match, "a matching")
+    distributed.add_to(match)
     match.set_defaults(command=_match)
 
 
@@ -34,28 +32,63 @@ def _match(options: argparse.Namespace) -> int:
 
     running.refuse_to_overwrite(running.file_of(options.source), options.output)
     clock = Control()
+    if options.distributed:
+        return _match_on_ranks(options, clock)
     with clock.part("read"):
         matrix = running.read_matrix(options.source)
     solve = functools.partial(gpumatch.maximum_matching, matrix)
     wish = {"init": options.init}
     matching = running.run(solve, options, matrix.shape, wish, option_names("matching"))
-    report = _report(options, matrix, matching, clock)
+    certificate = running.certificate(matrix, matching, clock)
+    return _tell(options, (matrix.shape, matrix.nnz), matching, certificate, clock)
+
+
+def _match_on_ranks(options: argparse.Namespace, clock: Control) -> int:
+    from gpumatch.distributed import maximum_matching
+
+    if options.algorithm not in ("auto", "engine"):
+        raise ValueError(f"--distributed has no algorithm {options.algorithm!r} for matchings")
+    with clock.part("read"):
+        block, shape, entries = distributed.read(
+            options, option_names("matching"), lambda: running.read_matrix(options.source)
+        )
+    wish = {"time_limit": options.time_limit, "progress": options.progress}
+    solve = functools.partial(maximum_matching, block, **wish)
+    matching, certificate, proven = distributed.run(solve, block, options, clock)
+    if matching is not None:
+        return _tell(options, (shape, entries), matching, certificate, clock)
+    return running.code_of(proven)
+
+
+def _tell(
+    options: argparse.Namespace,
+    size: tuple[tuple[int, int], int],
+    matching: Any,
+    certificate: dict[str, float] | None,
+    clock: Control,
+) -> int:
+    """Print the report; the exit code."""
+    report = _report(options, *size, matching, certificate, clock)
     running.tell(report, _lines(report), as_json=options.json)
-    return running.PROVEN if matching.proven else running.NOT_PROVEN
+    return running.code_of(matching.proven)
 
 
 def _report(
-    options: argparse.Namespace, matrix: csr_array, matching: Matching, clock: Control
+    options: argparse.Namespace,
+    shape: tuple[int, int],
+    entries: int,
+    matching: Any,
+    certificate: dict[str, float] | None,
+    clock: Control,
 ) -> dict[str, Any]:
     """What ``--json`` prints."""
-    certificate = running.certificate(matrix, matching, clock)
-    rows, columns = matrix.shape
+    rows, columns = shape
     stats = matching.stats
     return {
         "source": options.source,
         "rows": rows,
         "columns": columns,
-        "entries": matrix.nnz,
+        "entries": entries,
         "size": matching.size,
         "structural_rank": matching.size if matching.proven else None,
         "rows_left": rows - matching.size,

@@ -128,14 +128,6 @@ def run(
     """
     from gpumatch import io
 
-    def write(result: Matching | Assignment | BottleneckAssignment) -> None:
-        if options.output:
-            io.write_matching(
-                *(options.output, result.row_to_col, shape),
-                values=getattr(result, "pair_costs", None),
-                arrays={name: getattr(result, name) for name in _ARRAYS if hasattr(result, name)},
-            )
-
     own = {name: value for name in own_options if (value := getattr(options, name)) is not None}
     try:
         result = solve(
@@ -152,11 +144,28 @@ def run(
     except KeyboardInterrupt as exc:
         best = getattr(exc, "result", None)
         if options.output and best is not None:
-            write(best)
+            write(options, best, shape)
             print(f"gpumatch: wrote {best.size} edges so far", file=sys.stderr)
         raise
-    write(result)
+    write(options, result, shape)
     return result
+
+
+def write(options: argparse.Namespace, result: Any, shape: tuple[int, int]) -> None:
+    """Write the result to the file that is asked for, if any."""
+    from gpumatch import io
+
+    if options.output:
+        io.write_matching(
+            *(options.output, result.row_to_col, shape),
+            values=getattr(result, "pair_costs", None),
+            arrays={name: getattr(result, name) for name in _ARRAYS if hasattr(result, name)},
+        )
+
+
+def code_of(proven: bool) -> int:
+    """The exit code of a run that has ended."""
+    return PROVEN if proven else NOT_PROVEN
 
 
 def certificate(

@@ -279,5 +279,10 @@ def _result(
         maximize=goal.maximize,
         cardinality=goal.cardinality,
         cost_limit=goal.cost_limit,
-        stats={"algorithm": algorithm, **world.statistics(), **world.control.statistics()},
+        stats={
+            "algorithm": algorithm,
+            "backend": "cpu",
+            **world.statistics(),
+            **world.control.statistics(),
+        },
     )

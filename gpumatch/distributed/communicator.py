@@ -326,6 +326,8 @@ def _in_words(error: BaseException, size: int) -> tuple[type, str]:
     kind = type(error)
     is_known = kind.__module__ == "builtins" or kind.__module__.startswith("gpumatch.")
     text = str(error)
+    if isinstance(error, OSError) and error.filename and error.strerror:
+        text = f"{error.filename}: {error.strerror}"
     if not is_known or isinstance(error, KeyError):
         text = f"{kind.__name__}: {error}"
     return (kind if is_known and issubclass(kind, Exception) else RuntimeError), text

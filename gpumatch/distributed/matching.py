@@ -109,7 +109,14 @@ def _kernels() -> ModuleType:
 
 def _result(forests: Forests, proven: bool) -> DistributedMatching:
     rows, cols, world = forests.rows, forests.cols, forests.world
-    stats = {"start_size": forests.start_size, **world.statistics(), **world.control.statistics()}
+    stats = {
+        "algorithm": "engine",
+        "backend": "cpu",
+        "init": "cheap",
+        "start_size": forests.start_size,
+        **world.statistics(),
+        **world.control.statistics(),
+    }
     return DistributedMatching(
         (rows.total, cols.total),
         range(rows.slice.start, rows.slice.stop),

@@ -65,9 +65,9 @@ class DistributedMatching(_Share):
     cover : pair of bool arrays, optional
         Which of `rows` and of `cols` are in the vertex cover that proves it; None if not proven.
     stats : dict
-        ``ranks``, ``start_size``, ``phases``, ``levels``, ``seconds`` by step, ``trace``, and
-        ``communication``: ``waiting`` and ``moving`` seconds, ``bytes`` given by this rank,
-        ``calls``, and ``seconds`` by step.
+        ``algorithm``, ``backend``, ``ranks``, ``start_size``, ``phases``, ``levels``, ``seconds``
+        by step, ``trace``, and ``communication``: ``waiting`` and ``moving`` seconds, ``bytes``
+        given by this rank, ``calls``, and ``seconds`` by step.
     """
 
     def __init__(
@@ -110,7 +110,7 @@ class DistributedAssignment(_Share):
     maximize, cardinality, cost_limit
         What was asked for.
     stats : dict
-        As of a `DistributedMatching`, with ``algorithm``.
+        As of a `DistributedMatching`.
     """
 
     def __init__(

@@ -12,11 +12,12 @@ RUN = {
     "output": None, "pairs": False, "json": False, "progress": False, "time_limit": None,
 }  # fmt: skip
 ORDER = {name: RUN[name] for name in ("backend", "threads", "seed", "output", "json")}
+RANKS = {"distributed": False}
 SOURCE = {"source": "here.mtx"}
 DEFAULTS = {
-    "match": {**SOURCE, **RUN, "init": "auto", **dict.fromkeys(option_names("matching"))},
+    "match": {**SOURCE, **RUN, **RANKS, "init": "auto", **dict.fromkeys(option_names("matching"))},
     "assign": {
-        **SOURCE, **RUN, "maximize": False, "cardinality": "full", "cost_limit": None,
+        **SOURCE, **RUN, **RANKS, "maximize": False, "cardinality": "full", "cost_limit": None,
         **dict.fromkeys(option_names("assignment")),
     },
     "dmperm": {**SOURCE, **ORDER, "plot": None},

@@ -7,6 +7,8 @@ and aborts all.
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import os
 import signal
@@ -19,12 +21,13 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from mpi4py import MPI
+from scipy.io import mmwrite
 from scipy.optimize import linear_sum_assignment
-from scipy.sparse import csr_array
+from scipy.sparse import coo_array, csr_array
 
 import gpumatch
 import graphs
-from gpumatch import distributed
+from gpumatch import cli, distributed
 from gpumatch.distributed.communicator import Communicator
 from graphs import costs as families
 from tests import assignment_cases, cases
@@ -222,6 +225,59 @@ def blocks(comm):
     yield "dtypes that differ"
     block = share(whole, comm).astype((np.int16, np.float32, np.int64)[comm.rank % 3])
     assert distributed.assign(block, comm=comm).objective == best
+
+
+def commands(comm):
+    """The command line, of which rank 0 alone speaks."""
+    folder = Path(os.environ["GPUMATCH_TEST_FILE"]).parent
+    costs = families.make("uniform_integer", 9, 12, seed=6)
+    npy, mtx, out = (str(folder / name) for name in ("c.npy", "c.mtx", "out.npz"))
+    if comm.rank == 0:
+        np.save(npy, costs)
+        mmwrite(mtx, coo_array(costs + 1))
+    comm.Barrier()
+    best = gpumatch.assign(costs).objective
+
+    def run(*arguments):
+        said, warned = io.StringIO(), io.StringIO()
+        with contextlib.redirect_stdout(said), contextlib.redirect_stderr(warned):
+            code = cli.main([*arguments, "--distributed"])
+        assert len(set(comm.allgather(code))) == 1
+        assert comm.rank == 0 or not said.getvalue() + warned.getvalue()
+        return code, *(comm.bcast(text.getvalue(), root=0) for text in (said, warned))
+
+    for source, objective in ((npy, best), (mtx, best + 9)):
+        yield f"assign {source[-3:]}"
+        code, said, _ = run("assign", source, "--json", "--output", out)
+        report = json.loads(said)
+        assert (code, report["objective"], report["certificate"]["bound"]) == (0, *[objective] * 2)
+        assert report["backend"] == f"cpu, {comm.size} ranks"
+        assert (report["rows"], report["columns"], report["entries"]) == (9, 12, 108)
+        with np.load(out) as written:
+            rows = np.arange(9)
+            assert costs[rows, written["row_to_col"]].sum() == best
+            assert written["col_dual"].size == 12
+        comm.Barrier()
+    yield "match"
+    code, said, _ = run("match", "datasets/karate.mtx.gz")
+    assert code == 0
+    assert "27 edges, maximum" in said
+    assert "a cover of 27 vertices, checked on 156 edges" in said
+    yield "no time"
+    assert run("assign", npy, "--time-limit", "0")[0] == 3
+    yield "refused"
+    for arguments, error in (
+        (["assign", npy, "--seed", "3"], "--seed is not for --distributed"),
+        (["match", mtx, "--launch", "mt"], "--launch is not for --distributed"),
+        (["match", mtx, "--algorithm", "pfp"], "no algorithm 'pfp' for matchings"),
+        (["assign", npy, "--objective", "bottleneck"], "--objective is not for --distributed"),
+        (["match", "-"], "standard input is not for --distributed"),
+        (["match", str(folder / "none.mtx")], "none.mtx: No such file"),
+    ):
+        code, _, warned = run(*arguments)
+        assert code == 2
+        assert error in warned
+        assert warned.count("gpumatch: error") == 1
 
 
 # -- what goes wrong -------------------------------------------------------------------------------
@@ -464,7 +520,7 @@ GROUPS = {
     group.__name__: group
     for group in (
         collectives, matching, every_matching, assignment, every_assignment, wishes, blocks,
-        papers, every_paper,
+        papers, every_paper, commands,
         faults, certificates, limits, few, killed, endless,
     )
 }  # fmt: skip

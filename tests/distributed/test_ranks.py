@@ -39,7 +39,16 @@ def cases_of(done):
     return json.loads(done.stdout)["cases"]
 
 
-SEVERAL = ["collectives", "faults", "limits", "certificates", "blocks", "matching", "papers"]
+SEVERAL = [
+    "collectives",
+    "faults",
+    "limits",
+    "certificates",
+    "blocks",
+    "matching",
+    "papers",
+    "commands",
+]
 QUICK = {
     1: ([*SEVERAL, "assignment", "wishes"], 170),
     2: (SEVERAL, 70),

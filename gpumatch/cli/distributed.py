@@ -1,0 +1,125 @@
+"""``--distributed``: the same commands on the ranks that mpiexec has started.
+
+Each rank keeps its rows: a .npy file of costs is mapped into memory, any other file is read whole
+by every rank. Rank 0 gets the pairs of all, writes them and prints the report.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+from gpumatch.cli import running
+
+if TYPE_CHECKING:
+    from gpumatch.control import Control
+    from gpumatch.distributed import DistributedAssignment, DistributedMatching
+    from gpumatch.pairs import Pairs
+
+__all__ = ["add_to", "is_silent", "read", "run"]
+
+_DEFAULTS = {"threads": None, "seed": 0, "initial": None, "init": "auto", "objective": "sum"}
+_GATHERED = ("row_to_col", "row_dual", "pair_costs")
+
+
+def add_to(command: argparse.ArgumentParser) -> None:
+    """The option that asks for it."""
+    text = "use all ranks that mpiexec has started, each with some of the rows"
+    command.add_argument("--distributed", action="store_true", help=text)
+
+
+def is_silent() -> bool:
+    """Whether this is a rank that leaves messages to rank 0."""
+    mpi = sys.modules.get("mpi4py.MPI")
+    return mpi is not None and mpi.COMM_WORLD.rank > 0
+
+
+def read(
+    options: argparse.Namespace, own: Iterable[str], load: Callable[[], Any]
+) -> tuple[Any, tuple[int, int], int]:
+    """This rank's rows of what `load` gives, the shape of the whole, and its entries.
+
+    If any rank cannot read, all raise its error.
+    """
+    from gpumatch.distributed.blocks import Split
+    from gpumatch.distributed.communicator import Communicator
+
+    with Communicator() as world:
+        _refuse(options, own)
+        whole = load()
+        block = whole[Split.even(whole.shape[0], world).slice]
+        entries = world.total(int(getattr(block, "nnz", block.size)))
+    return block, whole.shape, entries
+
+
+def _refuse(options: argparse.Namespace, own: Iterable[str]) -> None:
+    """Raise ValueError for an option that has no meaning here."""
+    given = [name for name in own if getattr(options, name) is not None]
+    given += [
+        name for name, default in _DEFAULTS.items() if getattr(options, name, default) != default
+    ]
+    if options.backend not in ("auto", "cpu"):
+        given.append("backend")
+    if options.source == running.STANDARD_INPUT:
+        raise ValueError("standard input is not for --distributed: only rank 0 has it")
+    if given:
+        raise ValueError(f"--{given[0]} is not for --distributed")
+
+
+def run(
+    solve: Callable[[], DistributedMatching | DistributedAssignment],
+    block: Any,
+    options: argparse.Namespace,
+    clock: Control,
+) -> tuple[Any, dict[str, float] | None, bool]:
+    """The pairs of all ranks on rank 0, which has written them, None elsewhere; what proves them.
+
+    If Ctrl-C ends the search, what there is is written, too.
+    """
+    from gpumatch import distributed
+
+    try:
+        share = solve()
+    except KeyboardInterrupt as exc:
+        if exc.result is not None:  # type: ignore[attr-defined]  # as `assign` documents it
+            _written(exc.result, options)  # type: ignore[attr-defined]
+        raise
+    certificate = None
+    if share.proven:
+        with clock.part("certificate"):
+            proof = distributed.verify(block, share)
+        certificate = {"size": proof.size, "bound": proof.bound, "edges": proof.edges}
+    return _written(share, options), certificate, share.proven
+
+
+def _written(share: Any, options: argparse.Namespace) -> Any:
+    """The pairs of all ranks, on rank 0, which writes them if that is asked for."""
+    import numpy as np
+
+    from gpumatch.distributed.communicator import Communicator
+
+    with Communicator() as world:
+        names = [name for name in (*_GATHERED, "col_to_row") if hasattr(share, name)]
+        whole = None
+        parts = {name: world.gather(getattr(share, name)) for name in names}
+        if world.rank == 0:
+            whole = _whole(
+                share, {name: np.concatenate(part or []) for name, part in parts.items()}
+            )
+            running.write(options, whole, share.shape)
+        world.settle()
+    return whole
+
+
+def _whole(share: Any, arrays: dict[str, Any]) -> Pairs:
+    """A result like that of one rank alone."""
+    from gpumatch.pairs import Pairs
+
+    arrays["col_to_row"] = arrays["col_to_row"][: share.shape[1]]  # if each rank has all columns
+    whole = Pairs(arrays["row_to_col"], arrays["col_to_row"])
+    stats = {**share.stats, "backend": f"{share.stats['backend']}, {share.stats['ranks']} ranks"}
+    kept = {name: value for name, value in vars(share).items() if name not in ("rows", "cols")}
+    vars(whole).update({**kept, **arrays, "stats": stats})
+    return whole
