@@ -17,7 +17,8 @@ SOURCE = {"source": "here.mtx"}
 DEFAULTS = {
     "match": {**SOURCE, **RUN, **RANKS, "init": "auto", **dict.fromkeys(option_names("matching"))},
     "assign": {
-        **SOURCE, **RUN, **RANKS, "objective": "sum", "maximize": False, "cardinality": "full", "cost_limit": None,
+        **SOURCE, **RUN, **RANKS, "objective": "sum", "maximize": False, "cardinality": "full",
+        "cost_limit": None,
         **dict.fromkeys(option_names("assignment")),
     },
     "dmperm": {**SOURCE, **ORDER, "plot": None},
