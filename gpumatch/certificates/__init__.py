@@ -4,7 +4,8 @@ The checkers share the conversion of the input with the algorithms, and nothing 
 
 - `gpumatch.bipartite`: `BipartiteGraph` and `as_bipartite`, with the arrays of the edges;
 - `gpumatch.costs`: `Costs`, `as_costs` and `CostBatch`, with the costs of pairs and of row ranges;
-- `gpumatch.arrays`: `array_of`, `any_true` and `first_true`, which the conversion uses too.
+- `gpumatch.arrays`: `array_module`, `array_of`, `any_true` and `first_true`, which the conversion
+  uses too.
 
 They count, add and compare by code of their own. No algorithm and no front door imports a checker.
 """

@@ -39,6 +39,7 @@ from gpumatch.certificates.base import (
     cover_of,
     first_pair,
     marks_of,
+    total_of,
 )
 from gpumatch.costs import Costs, as_costs
 
@@ -182,7 +183,7 @@ class _Claim:
                 f"row {int(rows[stray])} is assigned to column {int(cols[stray])}, "
                 "but that pair is forbidden"
             )
-        total = _total(paid)
+        total = total_of(paid)
         if not abs(total - self.result.objective) <= self.allowance * self.size:
             raise CertificateError(
                 f"the pairs cost {total} in all, but the objective is {self.result.objective}"
@@ -258,7 +259,7 @@ class _Claim:
 
     def check_totals(self) -> float:
         """Point 6; the bound."""
-        duals = _total(self.row_dual), _total(self.col_dual)
+        duals = total_of(self.row_dual), total_of(self.col_dual)
         base = self.limit * self.size if self.is_free and not self.is_largest else 0
         bound = (duals[0] + duals[1] + base) * self.sign
         allowed = self.allowance * max(self.size, 1)
@@ -269,12 +270,6 @@ class _Claim:
         if not abs(self.result.gap) <= allowed:
             raise CertificateError(f"the gap is {self.result.gap}, but the duals leave none")
         return bound
-
-
-def _total(values: Any) -> Any:
-    """The sum of an array: an int for integers, else rounded once."""
-    add = math.fsum if values.dtype.kind == "f" else sum
-    return add(values.tolist())
 
 
 def _tiles(costs: Costs, dtype: Any) -> Iterator[tuple[Any, Any, Any]]:

@@ -8,10 +8,11 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from gpumatch.arrays import first_true
+from gpumatch.arrays import array_module, first_true
 from gpumatch.bipartite import BipartiteGraph
 
 TILE = 2**24  # edges checked at a time
+ADDED = 2**25  # floats added at a time: their halves of 27 bits sum up to less than 2**53
 
 
 class CertificateError(Exception):
@@ -221,3 +222,44 @@ def _owners(xp: Any, indptr: Any, begin: int, count: int) -> Any:
 
 
 _OTHER = {"row": "column", "column": "row"}
+
+
+def total_of(values: Any) -> Any:
+    """The exact sum of an array: an int for integers, else rounded once.
+
+    It is added by operations on whole arrays, where they are.
+    """
+    if values.size == 0:
+        return 0.0 if values.dtype.kind == "f" else 0
+    if values.dtype.kind == "O":
+        return int(values.sum())
+    if values.dtype.kind != "f":
+        return _whole_total(values.astype(np.int64, copy=False))
+    if not abs(values).max() < np.inf:
+        return float(values.sum())
+    steps = range(0, values.size, ADDED)
+    parts = [part for begin in steps for part in _parts(values[begin : begin + ADDED])]
+    least = min(exponent for _, exponent in parts)
+    total = sum(number << (exponent - least) for number, exponent in parts)
+    return float(total << least) if least > 0 else total / (1 << -least)
+
+
+def _whole_total(values: Any) -> int:
+    """The sum of int64 numbers; their halves do not overflow."""
+    return (int((values >> 32).sum()) << 32) + int((values & (2**32 - 1)).sum())
+
+
+def _parts(values: Any) -> list[tuple[int, int]]:
+    """The exact sum of floats, as numbers times powers of two: (number, exponent).
+
+    Each float is an integer of 53 bits times a power of two. Those with the same power are added,
+    in halves.
+    """
+    xp = array_module(values)
+    mantissas, exponents = xp.frexp(values.astype(np.float64))
+    least = int(exponents.min())
+    whole, places = (mantissas * 2.0**53).astype(np.int64), exponents - least
+    high = xp.bincount(places, weights=(whole >> 26).astype(np.float64)).tolist()
+    low = xp.bincount(places, weights=(whole & (2**26 - 1)).astype(np.float64)).tolist()
+    sums = [(int(above) << 26) + int(below) for above, below in zip(high, low)]
+    return [(number, least + k - 53) for k, number in enumerate(sums)]

@@ -17,7 +17,13 @@ import numpy as np
 from gpumatch.arrays import first_true
 from gpumatch.bipartite import BipartiteGraph
 from gpumatch.certificates.assignment import ULPS, AssignmentCertificate
-from gpumatch.certificates.base import Certificate, CertificateError, check_mates, edge_tiles
+from gpumatch.certificates.base import (
+    Certificate,
+    CertificateError,
+    check_mates,
+    edge_tiles,
+    total_of,
+)
 from gpumatch.costs import Costs
 
 __all__ = ["Ranks", "verify_share_of_assignment", "verify_share_of_matching"]
@@ -259,7 +265,7 @@ class _Claim:
                 f"the pairs cost {paid} in all, but the objective is {objective}"
             )
         base = self.limit * self.size if self.is_free else 0
-        bound = self._sum(self.row_dual) + _total(self.col_dual) + base
+        bound = self._sum(self.row_dual) + total_of(self.col_dual) + base
         bound *= self.sign
         if not abs(bound - objective) <= allowed or not abs(self.result.gap) <= allowed:
             raise CertificateError(
@@ -270,9 +276,4 @@ class _Claim:
 
     def _sum(self, own: Any) -> Any:
         """The sum of all ranks' numbers."""
-        return self.world.total(_total(own.astype(self.row_dual.dtype)))
-
-
-def _total(values: Any) -> Any:
-    add = math.fsum if values.dtype.kind == "f" else sum
-    return add(values.tolist())
+        return self.world.total(total_of(own.astype(self.row_dual.dtype)))
