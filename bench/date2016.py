@@ -45,17 +45,17 @@ AIMED = (5000, 10_000, 20_000)  # where the variants are to be no slower than RA
 BINS = 7  # columns of Table 2, five iterations each
 
 # The paper's: seconds on a K20X (CU) and an Opteron 6276 (OMP).
-TABLE1 = {
-    500: (0.07, 0.13, 0.51, 0.45),
-    1000: (0.31, 0.34, 0.60, 0.50),
-    1500: (0.79, 0.66, 0.68, 0.70),
-    2000: (1.55, 1.03, 0.84, 0.82),
-    2500: (2.35, 1.36, 0.86, 0.87),
-    3000: (3.92, 1.93, 0.98, 1.32),
-    3500: (5.41, 2.50, 1.11, 1.48),
-    4000: (7.48, 3.21, 1.19, 1.56),
-    4500: (9.27, 3.79, 1.24, 1.59),
-    5000: (11.64, 4.35, 1.39, 1.70),
+TABLE1 = {  # the optimum; seconds of the four
+    500: (568.0, 0.07, 0.13, 0.51, 0.45),
+    1000: (1161.0, 0.31, 0.34, 0.60, 0.50),
+    1500: (1730.3, 0.79, 0.66, 0.68, 0.70),
+    2000: (2352.3, 1.55, 1.03, 0.84, 0.82),
+    2500: (2861.0, 2.35, 1.36, 0.86, 0.87),
+    3000: (3467.3, 3.92, 1.93, 0.98, 1.32),
+    3500: (4066.0, 5.41, 2.50, 1.11, 1.48),
+    4000: (4715.7, 7.48, 3.21, 1.19, 1.56),
+    4500: (5291.7, 9.27, 3.79, 1.24, 1.59),
+    5000: (5812.0, 11.64, 4.35, 1.39, 1.70),
 }
 TABLE2 = {
     1000: (866, 96, 26, 6, 6),
@@ -64,24 +64,41 @@ TABLE2 = {
     4000: (3473, 254, 184, 52, 21, 11, 4, 1),
     5000: (4316, 354, 231, 61, 10, 22, 4, 2),
 }
-TABLE3 = {  # initial assignments; totals of OMP-8, CU-CLASS, CU-TREE
-    (0.1, 5000): (5000, 1.87, 0.44, 0.51),
-    (0.1, 10_000): (10_000, 6.18, 0.63, 1.15),
-    (0.1, 15_000): (15_000, 13.99, 0.97, 1.55),
-    (0.1, 20_000): (20_000, 26.42, 1.41, 2.05),
-    (1.0, 5000): (4326.7, 4.92, 1.43, 1.39),
-    (1.0, 10_000): (8653.3, 15.83, 2.44, 2.17),
-    (1.0, 15_000): (13032.7, 36.61, 3.85, 3.21),
-    (1.0, 20_000): (17350.0, 65.77, 5.69, 4.22),
-    (10.0, 5000): (4049.3, 9.00, 4.40, 3.86),
-    (10.0, 10_000): (8140.3, 33.90, 9.74, 6.67),
-    (10.0, 15_000): (12193.7, 77.11, 20.78, 9.81),
-    (10.0, 20_000): (16268.7, 137.98, 30.05, 12.81),
+COMPRESSION, FORWARD, UPDATE, TOTAL = STEPS = (
+    "matrix compression",
+    "forward pass",
+    "dual update",
+    "total",
+)
+TABLE3_HAS = {  # the columns that it has for each code
+    OMP8: (FORWARD, UPDATE, TOTAL),
+    CLASSICAL: STEPS,
+    TREE: (FORWARD, UPDATE, TOTAL),
 }
+_NO, _NONE = (None,), (None, None)  # steps that were not needed
+# fmt: off
+TABLE3 = {  # the optimum, initial assignments; seconds by step of OMP-8, CU-CLASS and CU-TREE
+    (0.1, 5000): (1.0, 5000.0, *_NONE, 1.87, *_NO, *_NONE, 0.44, *_NONE, 0.51),
+    (0.1, 10_000): (0.7, 10_000.0, *_NONE, 6.18, *_NO, *_NONE, 0.63, *_NONE, 1.15),
+    (0.1, 15_000): (0.7, 15_000.0, *_NONE, 13.99, *_NO, *_NONE, 0.97, *_NONE, 1.55),
+    (0.1, 20_000): (0.3, 20_000.0, *_NONE, 26.42, *_NO, *_NONE, 1.41, *_NONE, 2.05),
+    (1.0, 5000): (5795.3, 4326.7, 3.91, 0.00, 4.92, 0.08, 0.81, 0.08, 1.43, 0.90, 0.03, 1.39),
+    (1.0, 10_000): (11748.3, 8653.3, 12.35, 0.00, 15.83, 0.32, 1.25, 0.22, 2.44, 1.48, 0.05, 2.17),
+    (1.0, 15_000): (17439.0, 13032.7, 27.98, 0.00, 36.61, 0.69, 1.65, 0.51, 3.85, 2.18, 0.07, 3.21),
+    (1.0, 20_000): (23393.3, 17350.0, 49.03, 0.00, 65.77, 1.34, 2.03, 0.87, 5.69, 2.75, 0.11, 4.22),
+    (10.0, 5000): (5795.3, 4049.3, 8.11, 0.01, 9.00, 0.72, 2.52, 0.66, 4.40, 3.14, 0.22, 3.86),
+    (10.0, 10_000): (11748.3, 8140.3, 30.59, 0.02, 33.90,
+        2.81, 4.28, 1.95, 9.74, 5.52, 0.46, 6.67),
+    (10.0, 15_000): (17439.0, 12193.7, 68.80, 0.03, 77.11,
+        8.01, 5.79, 5.92, 20.78, 7.96, 0.83, 9.81),
+    (10.0, 20_000): (23393.3, 16268.7, 121.88, 0.04, 137.98,
+        12.99, 7.18, 8.36, 30.05, 10.34, 1.06, 12.81),
+}
+# fmt: on
 PARTS = {  # the paper's steps: names that the algorithms have for them
-    "matrix compression": ("compression", "matrix compression"),
-    "forward pass": ("forward", "forward pass"),
-    "dual update": ("dual update",),
+    COMPRESSION: ("compression", COMPRESSION),
+    FORWARD: ("forward", FORWARD),
+    UPDATE: (UPDATE,),
 }
 
 
@@ -215,9 +232,9 @@ def initial(result: dict[str, Any]) -> tuple[int, list[int]]:
     return sum(found[:first]), found[first:]
 
 
-def initial_mean(graphs: Sequence[Graph]) -> str | None:
-    """The mean of the initial assignments, by the paper's tree variant."""
-    counts = [before for before, _ in _split(graphs, TREE)]
+def initial_mean(graphs: Sequence[Graph], contender: str) -> str | None:
+    """The mean of the initial assignments."""
+    counts = [before for before, _ in _split(graphs, contender)]
     return f"{statistics.fmean(counts):.1f}" if counts else None
 
 
@@ -233,12 +250,13 @@ def table1(groups: Groups) -> str:
     for (factor, n), graphs in groups.items():
         if factor != 1.0 or n > SMALL[-1]:
             continue
-        row: list[Any] = [n, objective(graphs)]
-        for name, printed in zip(PUBLISHED, TABLE1.get(n, (None,) * len(PUBLISHED))):
+        optimum, *seconds = TABLE1.get(n, (None,) * (1 + len(PUBLISHED)))
+        row: list[Any] = [n, objective(graphs), optimum]
+        for name, printed in zip(PUBLISHED, seconds):
             row += [mean_time(graphs, name), printed]
         rows.append([*row, *(mean_time(graphs, name) for name in (OURS, *RIVALS))])
     beside = (title for name in PUBLISHED for title in (name, f"paper's {name}"))
-    return markdown(["n", "optimum", *beside, OURS, *RIVALS], rows)
+    return markdown(["n", "optimum", "paper's optimum", *beside, OURS, *RIVALS], rows)
 
 
 def table2(groups: Groups) -> str:
@@ -268,29 +286,32 @@ def _binned(split: Sequence[tuple[int, list[int]]]) -> list[float]:
 
 
 def table3(groups: Groups, factor: float) -> str:
-    """Seconds on the large instances, by step; totals beside the paper's."""
-    steps = {
-        OMP8: ("forward pass", "dual update"),
-        CLASSICAL: ("matrix compression", "forward pass", "dual update"),
-        TREE: ("forward pass", "dual update"),
-        OURS: ("forward pass", "dual update"),
-    }
-    header = ["n", "optimum", "initial", "paper's initial"]
-    for name, parts in steps.items():
-        header += [f"{name} {part}" for part in (*parts, "total")]
-        header += [f"paper's {name}"] if name in PUBLISHED else []
-    rows = []
+    """Seconds on the large instances, by code and step; the paper's below each of its codes."""
+    rows: list[list[Any]] = []
     for (of, n), graphs in groups.items():
         if of != factor or (n in SMALL and n not in LARGE):
             continue
-        initially, *totals = TABLE3.get((of, n), (None,) * 4)
-        printed = dict(zip(steps, totals))
-        row: list[Any] = [n, objective(graphs), initial_mean(graphs), initially]
-        for name, parts in steps.items():
-            row += [*(part_of(graphs, name, part) for part in parts), mean_time(graphs, name)]
-            row += [printed[name]] if name in printed else []
-        rows.append([*row, *(mean_time(graphs, name) for name in RIVALS)])
-    return markdown([*header, *RIVALS], rows)
+        published = _published(of, n)
+        for name in (*TABLE3_HAS, OURS, *RIVALS):
+            total = mean_time(graphs, name)
+            if total is not None:
+                has = TABLE3_HAS.get(name, (FORWARD, UPDATE))
+                parts = (part_of(graphs, name, s) if s in has else None for s in STEPS[:-1])
+                counts = objective(graphs), initial_mean(graphs, name)
+                rows.append([n, name, *counts, *parts, total])
+            if name in published:
+                rows.append([n, f"*paper's {name}*", *published[name]])
+    return markdown(["n", "by", "optimum", "initial", *STEPS], rows)
+
+
+def _published(factor: float, n: int) -> dict[str, list[float | None]]:
+    """What Table 3 prints for each of its codes: optimum, initial assignments, seconds by step."""
+    if (factor, n) not in TABLE3:
+        return {}
+    optimum, initially, *seconds = TABLE3[factor, n]
+    left = iter(seconds)
+    printed = {name: dict(zip(steps, left)) for name, steps in TABLE3_HAS.items()}
+    return {name: [optimum, initially, *map(steps.get, STEPS)] for name, steps in printed.items()}
 
 
 def ratios(groups: Groups, contender: str, rival: str) -> dict[str, Time]:
