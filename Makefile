@@ -2,13 +2,14 @@
 # make test   the tests that need no GPU, except those marked long
 # make lint   ruff and mypy
 # make test-long   the tests marked long
+# make docs   the documentation site, in .venv/site
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 # CuPy for the driver's CUDA, only where there is an NVIDIA driver at all.
 CUDA   := $(shell nvidia-smi 2>/dev/null | sed -n 's/.*CUDA Version: \([0-9]*\).*/,cuda\1/p')
 
-.PHONY: demo test test-long lint clean
+.PHONY: demo test test-long lint docs clean
 
 demo: $(VENV)/.demo
 	$(BIN)/gpumatch match datasets/west0067.mtx.gz
@@ -26,6 +27,9 @@ lint: $(VENV)/.lint
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+docs: $(VENV)/.docs
+	$(BIN)/sphinx-build --quiet --fail-on-warning --keep-going docs $(VENV)/site
+
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
@@ -39,6 +43,10 @@ $(VENV)/.test: pyproject.toml | $(BIN)/python
 
 $(VENV)/.lint: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet -e '.[lint]'
+	touch $@
+
+$(VENV)/.docs: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet -e '.[docs]'
 	touch $@
 
 clean:

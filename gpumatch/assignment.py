@@ -141,7 +141,7 @@ def assign(
     ------
     ValueError, TypeError
         If an argument is wrong, the costs hold NaN or an infinity of the wrong sign, or integers
-        are so large that (n + 1) · max |cost| >= 2**62.
+        are so large that ``(n + 1) * max|cost| >= 2**62``.
     InfeasibleError
         A ValueError: no full assignment exists. It has the rows and columns that show it.
     RuntimeError, MemoryError

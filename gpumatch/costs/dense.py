@@ -42,7 +42,7 @@ class DenseCosts(Costs):
         If the values are not real numbers.
     ValueError
         If there is a NaN, there are not two dimensions, or numbers are so large that sums of them
-        overflow: integers from (n + 1) · max |c| = 2**62, for n vertices of the smaller side.
+        overflow: integers from ``(n + 1) * max|c| = 2**62``, for n vertices of the smaller side.
 
     Examples
     --------

@@ -138,7 +138,7 @@ class LU:
         Returns
         -------
         array like b
-            Refined until its backward error, the greatest |b - A x| / (|A| |x| + |b|) of an
+            Refined until its backward error, the greatest ``|b - A x| / (|A| |x| + |b|)`` of an
             equation, does not get smaller.
 
         Raises
