@@ -99,6 +99,15 @@ def test_a_callback_is_told_how_far_the_run_is(run, init):
     assert told[-1].matched <= MAXIMUM
 
 
+def test_the_first_tick_is_told_of_the_matching_to_begin_from():
+    whole = gm.maximum_matching(GRAPH)
+    part = np.where(np.arange(ROWS) < 40, whole.row_to_col, -1)
+    size = int((part >= 0).sum())
+    told = []
+    gm.maximum_matching(GRAPH, initial=part, callback=told.append)
+    assert told[0].matched == size > 30
+
+
 @pytest.mark.parametrize(("run", "init"), EVERY_START)
 def test_no_time_leaves_what_there_was(run, init):
     m = gm.maximum_matching(GRAPH, init=init, time_limit=0, **run.arguments)

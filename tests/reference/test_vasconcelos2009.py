@@ -52,6 +52,18 @@ def test_persons_without_an_object_bid_for_the_best(seed):
 
 
 @SEEDS
+def test_of_equal_bids_the_first_persons_wins(seed):
+    price, row_to_col, col_to_row, counter = np.zeros(2), free(4), free(2), np.zeros(1, np.int64)
+    bids, target = np.array([2.0, 3.0, 3.0, 1.0]), np.array([0, 0, 0, 1], np.int32)
+    grid = Grid("mt", seed)
+    assignment(price, row_to_col, col_to_row, bids, target, counter, grid=grid)
+    assert col_to_row.tolist() == [1, 3]
+    assert row_to_col.tolist() == [-1, 0, -1, 1]
+    assert price.tolist() == [3, 1]
+    assert counter[0] == 2
+
+
+@SEEDS
 def test_a_person_who_may_have_one_object_bids_by_the_jump(seed):
     benefit = np.array([[-np.inf, 4.0]])
     value, target = np.zeros(1), free(1)

@@ -28,6 +28,7 @@ from tests.assignment_cases import (
     or_library,
 )
 from tests.cpu.assignment.solved import Solved, Trace, optimum, rounding, tight_pairs
+from tests.cpu.matching.cases import FreeRun
 
 RUNS = {
     "classical": hungarian_classical.run,
@@ -409,3 +410,34 @@ def test_the_initial_reduction(shape):
         assert reduced.reduce(Trace())
         tight = matrix - reduced.row_dual[:, None] == reduced.col_dual
         assert np.array_equal(tight, tight_pairs(matrix))
+
+
+# -- the parts -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("covered", "since", "expected"),
+    [([], 0, (3, 1)), ([1], 0, (3, 2)), ([1, 2, 3], 0, (5, 0)), ([], 4, (7, 1))],
+)
+def test_the_soonest_pair_is_the_first_of_those_that_are_tight_then(covered, since, expected):
+    far = np.int64(2**62)
+    cover = np.zeros(5, bool)
+    cover[covered] = True
+    duals = np.array([0]), np.zeros(5, np.int64)
+    slacks = np.array([[5, 3, 3, 3, far]]), *duals, np.array([since]), cover, far
+    assert hungarian_classical._soonest_pair(slacks, 0) == expected
+    cover[:] = True
+    assert hungarian_classical._soonest_pair(slacks, 0) == (far, -1)
+
+
+@pytest.mark.parametrize(("most", "expected"), [(2**60 - 1, False), (2**60, True)])
+def test_limits_count_when_sums_might_overflow(most, expected):
+    """(n + 1) times the limit, and a dual, from 2**62 on."""
+    given = DenseCosts(np.ones((2, 2), np.int64))
+    for sign in (1, -1):
+        solution = Solution.empty((2, 2), is_integer=True)
+        solution.col_dual[1] = sign * most
+        task = AssignmentTask(given, solution, FreeRun(), limit=2**60)
+        assert hungarian_problem.Problem(task, threads=1)._may_overflow() is expected
+        task = AssignmentTask(given, solution, FreeRun())
+        assert not hungarian_problem.Problem(task, threads=1)._may_overflow()
