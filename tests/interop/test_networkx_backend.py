@@ -412,3 +412,12 @@ def test_a_sparse_full_matching_makes_no_dense_matrix():
     assert peak < 50e6
     assert len(matching) == 2 * n
     assert weight_of(G, ((v, matching[v]) for v in range(n))) <= 50 * n
+
+
+@pytest.mark.parametrize("name", ["min_edge_cover", "max_weight_matching", "min_weight_matching"])
+def test_loops_are_in_no_matching(name):
+    G = nx.path_graph(4)
+    G.add_edge(1, 1)
+    G.add_edge(3, 3)
+    found = backend.FUNCTIONS[name](converted(G, "weight"))
+    assert {frozenset(edge) for edge in found} == {frozenset((0, 1)), frozenset((2, 3))}
