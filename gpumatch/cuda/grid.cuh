@@ -33,6 +33,12 @@ __device__ T now(const T& shared) {
   return *static_cast<const volatile T*>(&shared);
 }
 
+// Write what other threads may read in the meantime.
+template <typename T>
+__device__ void set_now(T& shared, T value) {
+  *static_cast<volatile T*>(&shared) = value;
+}
+
 __device__ inline long long nanoseconds() {
   long long time;
   asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(time));

@@ -33,6 +33,8 @@
 #include "assignment/auction_bids.cuh"
 #include "frontier.cuh"
 
+// Not measured. A round of one block saves the grid's barriers, but reads with one multiprocessor
+// only: chosen so that it reads for about as long as a few barriers take.
 constexpr int kAloneBidders = 2;             // one block alone, however long their rows are
 constexpr long long kAloneEntries = 1 << 15;  // or with this many entries to look at
 

@@ -18,6 +18,8 @@
 #include "grid.cuh"
 #include "numbers.cuh"
 
+// Not measured here. The matching engine's block of 512 was, against 256 to 1,024 threads
+// (docs/algorithms/gpu_engine_trials.md). Eight loads in flight are few enough for registers.
 constexpr int kBlock = 512;
 constexpr int kRowsAtOnce = 8;  // loaded by a thread before it looks at one
 

@@ -58,7 +58,9 @@ SOURCE = Source(
     cooperative=True,
 )
 
-ROUNDS_A_LAUNCH = 32  # the host looks in between: progress, time limit, Ctrl-C
+# The host looks in between: progress, time limit, Ctrl-C. Not measured; chosen so that a launch is
+# long beside a look and short beside half a second.
+ROUNDS_A_LAUNCH = 32
 WINDOWS_A_LAUNCH = 16
 SWEEPS_A_LAUNCH = 10
 SWEEPS = 20  # at most, as on the CPU

@@ -19,9 +19,9 @@
 #include "grid.cuh"
 #include "numbers.cuh"
 
-constexpr int kTile = 16;
-constexpr int kBatch = 8;       // costs that a thread reads at a time
-constexpr int kMostWarps = 32;  // of a block
+constexpr int kTile = 16;       // the paper's t (docs/reproduction/roverso2010.md)
+constexpr int kBatch = 8;       // costs that a thread reads at a time; not measured: loads in flight
+constexpr int kMostWarps = 32;  // of a block: CUDA's most
 
 template <typename Cost>
 struct Side {

@@ -80,6 +80,8 @@ _PARTS = ("compression", "forward", "reverse and augmentation", "dual update")
 _UNIT_BITS = 57  # of the largest cost: finer than float64 is there, and leaves room for duals
 _ROOM_BITS = 60  # of duals that do not have to be watched closely: sums of a few fit 64 bits
 _MOST_BITS = 1000  # 2.0**bits is finite
+# Neither is measured. Prices that take more repairs are worth little. Few pairs of a row are tight,
+# and room for 64 is little beside a row of thousands of costs; more is made when it is needed.
 _ADOPTIONS = 4  # times that given prices are repaired before they are given up
 _EDGES_A_ROW = 64  # that the adjacency has room for at first
 

@@ -9,7 +9,8 @@
 //   kCheck       Algorithm 2, the optimality check; the roots are queued, the arrays reset
 //   kCompress    Z by stream compaction (section 3.3). The predicate is that the slack is 0. A warp
 //                compacts a row. The place of the row in Z comes from one counter, because the
-//                order of rows does not matter; a prefix sum would read the matrix twice
+//                order of rows does not matter. A prefix sum over rows would need their
+//                counts first, and so a second read of the matrix; it was not tried
 //   kForward     Algorithm 3: a level's expansion and contraction, by expand() and a visitor. After
 //                the last, the free columns in trees are F_rev
 //   kDualUpdate  Algorithms 7 and 8: the least slack between rows and columns that are uncovered.
@@ -27,6 +28,10 @@
 // look in between. At each of these points the pairs are a matching, and tight.
 #include "assignment/hungarian_paths.cuh"
 
+// None of these is measured here. In the matching engine, frontiers of 128 to 512 for one block are
+// alike (docs/algorithms/gpu_engine_trials.md). 64 levels are many beside the two barriers around
+// them. Rows of Z are short where costs are distinct, and 64 edges of each of a block's warps take
+// 4 KiB of shared memory. Four packs are 64 bytes in flight for each lane.
 constexpr int kAlone = 256;         // a frontier that one block expands alone
 constexpr int kAloneLevels = 64;    // and for how many levels at a time
 constexpr int kGathered = 64;       // edges of a row that a warp gathers while it counts

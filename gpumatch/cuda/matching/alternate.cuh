@@ -12,24 +12,22 @@
 #include "grid.cuh"
 
 // With kPaths only the end that its root's entry in levels[] names is walked from. Returns the
-// number of ends this thread saw.
+// number of ends this thread saw. Other threads write both mates in the meantime.
 template <bool kPaths>
-__device__ int alternate(int nrows, int* row_to_col_, int* col_to_row_, const int* predecessor,
+__device__ int alternate(int nrows, int* row_to_col, int* col_to_row, const int* predecessor,
                          const int* levels, const int* root) {
-  volatile int* row_to_col = row_to_col_;  // other threads write them in the meantime
-  volatile int* col_to_row = col_to_row_;
   int ends = 0;
   for (int end = thread_index(); end < nrows; end += thread_count()) {
-    if (row_to_col[end] != -2) continue;
+    if (now(row_to_col[end]) != -2) continue;
     ++ends;
     if (kPaths && levels[root[predecessor[end]]] != -end) continue;
     int row = end;
     while (row != -1) {
       const int matched_col = predecessor[row];
-      const int matched_row = col_to_row[matched_col];
+      const int matched_row = now(col_to_row[matched_col]);
       if (matched_row != -1 && predecessor[matched_row] == matched_col) break;
-      col_to_row[matched_col] = row;
-      row_to_col[row] = matched_col;
+      set_now(col_to_row[matched_col], row);
+      set_now(row_to_col[row], matched_col);
       row = matched_row;
     }
   }

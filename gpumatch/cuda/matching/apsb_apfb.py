@@ -249,7 +249,13 @@ class SteppedPhases(_Phases):
             flags["inserted"][0] = flags["found"][0] = 0
             flags["level"] = bfs_level
             self.board.tell()
-            self.launch(kernel, self.col_grid, search, self.board.state, np.int32(0))
+            self.launch(
+                kernel,
+                self.col_grid,
+                search,
+                self.board.state,  # IN, OUT
+                np.int32(0),  # IN
+            )
             self.board.look()
             self.levels_run += 1
             bfs_level += 1
@@ -298,9 +304,17 @@ class ScannedPhases(_Phases):
         level, next_batch = self.kernels[kernel], self.kernels["next_batch"]
         with cp.cuda.Stream(non_blocking=True) as stream:
             stream.begin_capture()
-            next_batch((1,), (BLOCK,), (self.board.state,))
+            next_batch((1,), (BLOCK,), (self.board.state,))  # IN, OUT
             for step in range(_BATCH):
-                level(self.col_grid, (BLOCK,), (search, self.board.state, np.int32(step)))
+                level(
+                    self.col_grid,
+                    (BLOCK,),
+                    (
+                        search,
+                        self.board.state,  # IN, OUT
+                        np.int32(step),  # IN
+                    ),
+                )
             return stream.end_capture()
 
 

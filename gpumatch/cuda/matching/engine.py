@@ -150,7 +150,10 @@ class _Search:
 
     def go_on(self) -> None:
         """Make a bounded number of steps."""
-        self._kernel(self._engine, np.int32(_STEPS_A_LAUNCH))
+        self._kernel(
+            self._engine,  # IN, OUT
+            np.int32(_STEPS_A_LAUNCH),  # IN
+        )
         self._is_begun = True
         self.board.look()
 

@@ -16,9 +16,13 @@
 
 constexpr unsigned char kTaken = 255;
 constexpr unsigned char kLeast = 0;  // the class of degree 1: none is better
-constexpr int kLongList = 32;        // neighbours from which the warp looks through them together
-constexpr int kHub = 1024;           // neighbours from which a whole block does, after all others
-constexpr int kLooks = 4;            // neighbours that a thread looks at before all ask for an end
+
+// That hubs have blocks and that looks end early is measured (docs/algorithms/gpu_engine_trials.md).
+// These values are not. They are chosen so that a long list has a neighbour for each lane of a warp,
+// a hub several for each thread of a block, and that a vote comes after several looks.
+constexpr int kLongList = 32;  // neighbours from which the warp looks through them together
+constexpr int kHub = 1024;     // neighbours from which a whole block does, after all others
+constexpr int kLooks = 4;      // neighbours that a thread looks at before all ask for an end
 
 template <typename Offset>
 struct Choosers {
@@ -70,7 +74,7 @@ template <typename Offset>
 __device__ bool take(const Choosers<Offset>& side, int chooser, int v) {
   const bool is_first = atomicCAS(side.chosen_mate + v, -1, chooser) == -1;
   if (is_first) side.mate[chooser] = v;
-  *static_cast<volatile unsigned char*>(side.standing + v) = kTaken;
+  set_now(side.standing[v], kTaken);
   return is_first;
 }
 

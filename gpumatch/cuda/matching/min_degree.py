@@ -67,13 +67,13 @@ def run(task: MatchingTask) -> bool:
             (blocks_for(mate.size),),
             (BLOCK,),
             (
-                choosers,
+                choosers,  # IN, OUT
                 np.int32(most),  # IN
             ),
         )
     if most_hubs != 0:
         grid = (blocks_for(most_hubs * BLOCK),)
-        kernels["choose_for_hubs<{Offset}>"](grid, (BLOCK,), (choosers,))
+        kernels["choose_for_hubs<{Offset}>"](grid, (BLOCK,), (choosers,))  # IN, OUT
     return True
 
 
