@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, NamedTuple, cast
 
-from gpumatch.contracts import AssignmentTask, Components, Costs, Graph
+from gpumatch.contracts import AssignmentTask, Components, Costs, Graph, Task
 from gpumatch.devices import why_no_cuda
 from gpumatch.homes import require_device_memory
 from gpumatch.registry import (
@@ -50,7 +50,7 @@ class Choice(NamedTuple):
         """The algorithm and the backend, for the statistics of the call."""
         return {"algorithm": self.algorithm.name, "backend": self.backend}
 
-    def search(self) -> Callable[[Any], bool]:
+    def search(self) -> Callable[[Task], bool]:
         """The algorithm with its options."""
         return self._home.run_with(self.options)
 

@@ -27,7 +27,7 @@ import numpy as np
 from gpumatch.arrays import array_of
 from gpumatch.backends import choose_matching
 from gpumatch.cardinality import Goal, InfeasibleError, begin_with_pairs, violator_of
-from gpumatch.contracts import Graph, MatchingTask, Stopped
+from gpumatch.contracts import Graph, MatchingTask, Mates, Stopped
 from gpumatch.control import Control, attach_result
 from gpumatch.costs import Costs
 from gpumatch.homes import count_matched, cover_for, no_mates
@@ -36,8 +36,7 @@ from gpumatch.registry import STARTS
 
 __all__ = ["BottleneckAssignment", "assign_bottleneck"]
 
-Mates = tuple[Any, Any]
-Cover = tuple[Any, Any]
+Cover = tuple[np.ndarray, np.ndarray]  # rows and columns
 
 # Of thresholds, in pairs, until one suffices. Not measured: the last one has at most four times the
 # pairs that are needed, and so has the matching that takes longest.
@@ -112,7 +111,7 @@ class BottleneckAssignment(Pairs):
             raise ValueError("only a proven assignment has a threshold cover")
         return self._threshold_cover
 
-    def cover_ind(self) -> tuple[Any, Any]:
+    def cover_ind(self) -> Cover:
         if self._cover is None:
             raise ValueError("only a proven assignment of cardinality 'maximum' has a vertex cover")
         return self._cover
@@ -255,7 +254,7 @@ class _Thresholds:
             return math.inf
         return self.costs.at(rows, cols).max().item() if rows.size else -math.inf
 
-    def _pairs(self) -> tuple[Any, Any]:
+    def _pairs(self) -> tuple[np.ndarray, np.ndarray]:
         rows = (self.mates[0] >= 0).nonzero()[0]
         return rows, self.mates[0][rows]
 

@@ -31,7 +31,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
@@ -49,11 +49,23 @@ __all__ = [
     "Costs",
     "Cover",
     "CsrTools",
+    "Entries",
     "Graph",
     "MatchingTask",
+    "Mates",
     "Solution",
     "Stopped",
+    "Task",
+    "Tile",
 ]
+
+# Arrays are NumPy's here. Those of a device are CuPy's, which can do the same.
+Mates = tuple[np.ndarray, np.ndarray]
+"""The column of each row and the row of each column, -1 for none."""
+Entries = np.ndarray | tuple[np.ndarray, np.ndarray, np.ndarray]
+"""Costs as kernels read them: a matrix, or CSR as (indptr, indices, weights)."""
+Tile = tuple[np.ndarray, np.ndarray, np.ndarray]
+"""Rows, columns and costs of pairs, in arrays that broadcast."""
 
 
 class Stopped(Exception):
@@ -162,9 +174,9 @@ class Costs(Protocol):
     @property
     def is_complete(self) -> bool: ...
     def tiles(self) -> Iterator[slice]: ...
-    def tile(self, rows: slice) -> tuple[Any, Any, Any]: ...
+    def tile(self, rows: slice) -> Tile: ...
     def dense(self, out: Any = None) -> Any: ...
-    def entries(self) -> Any: ...
+    def entries(self) -> Entries: ...
     def pattern(self) -> Graph: ...
     def restricted(self, rows: Any, cols: Any) -> Costs: ...
     def transpose(self) -> Costs: ...
@@ -342,6 +354,9 @@ class AssignmentTask:
         """The task to extend a matching of the pairs in `graph`, whatever they cost."""
         return MatchingTask(graph, row_to_col, col_to_row, self.control, self.threads, self.seed)
 
+
+Task = TypeVar("Task", MatchingTask, AssignmentTask)
+"""What an algorithm is given."""
 
 SOLVED, INFEASIBLE, UNFIT, UNSOLVED = range(4)  # how a problem of a batch may end
 

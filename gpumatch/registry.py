@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
+from gpumatch.contracts import MatchingTask, Task
 from gpumatch.interrupts import InterruptsHeld
 
 __all__ = [
@@ -74,7 +75,7 @@ class Home:
         """The options given, and the defaults of the others."""
         return {name: given.get(name, values[0]) for name, values in self.values.items()}
 
-    def run_with(self, options: Mapping[str, Any]) -> Callable[[Any], bool]:
+    def run_with(self, options: Mapping[str, Any]) -> Callable[[Task], bool]:
         """The function, told these options as far as it knows them."""
         told = {name: value for name, value in options.items() if name in self.options}
         return functools.partial(load(self.function), **self.fixed, **told)
@@ -373,6 +374,6 @@ def load(function: str) -> Callable[..., Any]:
         return getattr(importlib.import_module(module), name)
 
 
-def no_start(_task: Any) -> bool:
+def no_start(_task: MatchingTask) -> bool:
     """Begin from the matching as it is."""
     return True

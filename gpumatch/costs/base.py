@@ -15,6 +15,7 @@ import numpy as np
 
 from gpumatch.arrays import first_true
 from gpumatch.bipartite import BipartiteGraph
+from gpumatch.contracts import Entries, Tile
 from gpumatch.homes import require_device_memory
 
 __all__ = ["TOO_LARGE", "Costs", "check_sums", "extent_of", "row_tiles", "sum_dtype"]
@@ -56,7 +57,7 @@ class Costs(ABC):
         """The library of the arrays: NumPy or CuPy."""
 
     @abstractmethod
-    def tile(self, rows: slice) -> tuple[Any, Any, Any]:
+    def tile(self, rows: slice) -> Tile:
         """Rows, columns and costs of the pairs in a range of rows, in arrays that broadcast.
 
         A pair that is left out is forbidden, and a pair of cost inf too.
@@ -173,7 +174,7 @@ class Costs(ABC):
             out[rows, cols] = costs
         return out
 
-    def entries(self) -> Any:
+    def entries(self) -> Entries:
         """The costs as kernels read them: a matrix, or CSR as (indptr, indices, weights)."""
         return self.dense()
 

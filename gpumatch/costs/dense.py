@@ -10,6 +10,7 @@ import numpy as np
 
 from gpumatch.arrays import array_module, array_of, as_array, exactly
 from gpumatch.bipartite import BipartiteGraph
+from gpumatch.contracts import Tile
 from gpumatch.costs.base import Costs, extent_of, row_tiles, sum_dtype
 from gpumatch.costs.sparse import SparseCosts
 
@@ -93,7 +94,7 @@ class DenseCosts(Costs):
     def has_matrix(self) -> bool:
         return True
 
-    def tile(self, rows: slice) -> tuple[Any, Any, Any]:
+    def tile(self, rows: slice) -> Tile:
         own, cols = self.xp.arange(rows.start, rows.stop), self.xp.arange(self.shape[1])
         return own[:, None], cols[None, :], self.values[rows]
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from gpumatch.arrays import any_true, array_of, as_array, exactly
 from gpumatch.bipartite import BipartiteGraph
+from gpumatch.contracts import Entries, Tile
 from gpumatch.costs.base import (
     TOO_LARGE,
     Costs,
@@ -155,7 +156,7 @@ class SparseCosts(Costs):
         bounds = sorted({0, *(end - 1 for end in ends), self.shape[0]})
         return map(slice, bounds, bounds[1:])
 
-    def tile(self, rows: slice) -> tuple[Any, Any, Any]:
+    def tile(self, rows: slice) -> Tile:
         begin, end = int(self.indptr[rows.start]), int(self.indptr[rows.stop])
         indptr, cols = self.indptr[rows.start : rows.stop + 1] - begin, self.indices[begin:end]
         own = csr_for(cols).owners(indptr, cols) + rows.start
@@ -172,7 +173,7 @@ class SparseCosts(Costs):
         out[self.graph.edges()] = self.weights
         return out
 
-    def entries(self) -> Any:
+    def entries(self) -> Entries:
         return self.indptr, self.indices, self.weights
 
     def stored(self) -> SparseCosts:

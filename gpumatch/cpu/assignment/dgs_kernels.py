@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpumatch.cpu.assignment.entries import Entries, by_entries
+from gpumatch.contracts import Entries
+from gpumatch.cpu.assignment.entries import by_entries
 from gpumatch.cpu.numba_tools.compiled import inlined, kernel
 from gpumatch.cpu.numba_tools.vector_min import lesser
 

@@ -14,10 +14,9 @@ import numpy as np
 from numba import types
 from numba.extending import overload
 
-__all__ = ["Entries", "by_entries", "count_entries"]
+from gpumatch.contracts import Entries
 
-Entries = np.ndarray | tuple[np.ndarray, np.ndarray, np.ndarray]
-"""What `gpumatch.contracts.Costs.entries` gives on the host."""
+__all__ = ["by_entries", "count_entries"]
 
 
 def count_entries(entries: Entries) -> int:

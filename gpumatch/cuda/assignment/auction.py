@@ -328,7 +328,7 @@ class _Entries(NamedTuple):
     def of(cls, costs: Costs, shift: int) -> _Entries:
         """Costs in units of ``2**-shift``."""
         nrows, ncols = costs.shape
-        entries = costs.entries()
+        entries: Any = costs.entries()  # CuPy's
         if isinstance(entries, tuple):
             indptr, indices, weights = entries[0].astype(np.int64), *entries[1:]
             kernels = kernels_for(SOURCE, Cost=weights.dtype)

@@ -26,7 +26,7 @@ import numpy as np
 
 from gpumatch.arrays import any_true
 from gpumatch.auction_schedule import close_gaps
-from gpumatch.contracts import AssignmentTask, Control, Costs
+from gpumatch.contracts import AssignmentTask, Control, Costs, Entries
 from gpumatch.cuda import memory
 from gpumatch.cuda.assignment.sparse.square import Square
 from gpumatch.cuda.kernels import BLOCK, Source, blocks_for, kernels_for
@@ -162,7 +162,7 @@ def _write(problem: _Problem, task: AssignmentTask) -> None:
 class _Rows:
     """Costs as the kernels take them, and the launches that look through them row by row."""
 
-    def __init__(self, entries: tuple[cp.ndarray, cp.ndarray, cp.ndarray], ncols: int) -> None:
+    def __init__(self, entries: Entries, ncols: int) -> None:
         indptr, indices, weights = entries
         indptr = indptr.astype(np.int64, copy=False)
         self.indptr, self.indices, self.weights = indptr, indices, weights
