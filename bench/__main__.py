@@ -37,6 +37,7 @@ from bench import (
     harness,
     machine,
     matching,
+    ranks,
     roverso2010,
     sparse_assignment,
     tiny,
@@ -56,6 +57,7 @@ SUITES = {
 }
 REPORTS = {name: suite.report for name, suite in SUITES.items() if name != "deveci2013"}
 REPORTS["deveci2013"] = analysis.report
+REPORTS["ranks"] = ranks.report  # measured by mpiexec: see there
 PEERS = (Peer, EclMm, SolverPeer, Raft)
 DONE, BAD_USAGE, CUT = 0, 2, 3
 

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from gpumatch.arrays import first_true
+from gpumatch.arrays import array_of, first_true
 from gpumatch.bipartite import BipartiteGraph
 from gpumatch.certificates.assignment import ULPS, AssignmentCertificate
 from gpumatch.certificates.base import (
@@ -206,7 +206,7 @@ class _Claim:
         named = int(np.count_nonzero(result.col_to_row >= 0))
         if named != self.size:
             raise CertificateError(f"{named} columns are matched, but {self.size} rows")
-        stray = first_true(~self.costs.allows(self.rows, cols))
+        stray = first_true(~array_of(np, self.costs.allows(self.rows, cols)))
         if stray is not None:
             row, col = int(self.rows[stray]) + first, int(cols[stray])
             raise CertificateError(f"row {row} is assigned to column {col}, which is forbidden")
@@ -240,7 +240,7 @@ class _Claim:
         count = 0
         base = self.limit if self.is_free else 0
         for tile in self.costs.tiles():
-            rows, cols, values = self.costs.tile(tile)
+            rows, cols, values = (array_of(np, part) for part in self.costs.tile(tile))
             values = values.astype(self.row_dual.dtype) * self.sign
             allowed = values < math.inf
             count += int(np.count_nonzero(allowed))
@@ -257,7 +257,7 @@ class _Claim:
     def check_totals(self) -> float:
         """The pairs cost the objective, and the duals prove it; the bound."""
         cols = self.result.row_to_col[self.rows]
-        paid = self._sum(self.costs.at(self.rows, cols))
+        paid = self._sum(array_of(np, self.costs.at(self.rows, cols)))
         allowed = self.allowance * max(self.size, 1)
         objective = self.result.objective
         if not abs(paid - objective) <= allowed:

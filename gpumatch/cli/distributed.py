@@ -15,7 +15,6 @@ from gpumatch.cli import running
 
 if TYPE_CHECKING:
     from gpumatch.control import Control
-    from gpumatch.distributed import DistributedAssignment, DistributedMatching
     from gpumatch.pairs import Pairs
 
 __all__ = ["add_to", "is_silent", "read", "run"]
@@ -69,7 +68,7 @@ def _refuse(options: argparse.Namespace, own: Iterable[str]) -> None:
 
 
 def run(
-    solve: Callable[[], DistributedMatching | DistributedAssignment],
+    solve: Callable[[], Any],
     block: Any,
     options: argparse.Namespace,
     clock: Control,

@@ -8,10 +8,14 @@ from typing import Any, Literal, Protocol
 import numpy as np
 
 from gpumatch.arguments import checked_flag
+from gpumatch.arrays import array_of
+from gpumatch.assigned import BatchAssignment
+from gpumatch.assignment import assign as assign_here
 from gpumatch.cardinality import Goal, InfeasibleError, checked_limit
 from gpumatch.contracts import Solution
 from gpumatch.control import Callback, Control, with_interrupts_result
-from gpumatch.costs import Costs, DenseCosts, SparseCosts, as_costs, check_sums
+from gpumatch.costs import Costs, DenseCosts, SparseCosts, as_costs, check_sums, is_batch
+from gpumatch.devices import why_no_cuda
 from gpumatch.distributed.blocks import Split, agree_on_columns, columns_of, split_of, taken
 from gpumatch.distributed.communicator import Communicator
 from gpumatch.distributed.date2016 import Classical, Tree
@@ -35,10 +39,11 @@ def assign(
     cardinality: Literal["full", "any"] = "full",
     cost_limit: float | None = None,
     algorithm: str = "auto",
+    backend: Literal["cpu", "cuda"] = "cpu",
     time_limit: float | None = None,
     progress: bool = False,
     callback: Callback | None = None,
-) -> DistributedAssignment:
+) -> DistributedAssignment | BatchAssignment:
     """Assign rows to columns at least total cost, each rank holding the costs of some of the rows.
 
     All ranks of the communicator call it together, each with its own block and otherwise the same
@@ -48,8 +53,9 @@ def assign(
     ----------
     block : array, sparse matrix, tuple of CSR arrays, ``(function, shape)``, or path of a .npy file
         The costs of this rank's rows, with all columns, as `gpumatch.assign` takes costs, on the
-        host. The blocks of all ranks are dense, or all are sparse. Otherwise as for
-        `gpumatch.distributed.maximum_matching`.
+        host or, with ``backend="cuda"``, on a GPU. The blocks of all ranks are dense, or all are
+        sparse. Otherwise as for `gpumatch.distributed.maximum_matching`. Or a batch of problems, as
+        `gpumatch.assign` takes it: this rank solves its own, and no rank needs another.
     comm : mpi4py communicator, optional
         By default ``MPI.COMM_WORLD``.
     maximize, cost_limit
@@ -60,12 +66,16 @@ def assign(
         ``"auto"`` is ``"engine"``: see `gpumatch.distributed.trees`. The others are those of Date
         and Nagi (2016), section 5; they take no limit and no ``"any"``, and make sparse costs
         dense.
+    backend : {"cpu", "cuda"}
+        Where a rank has the costs of its rows. ``"cuda"`` is experimental, for dense costs and the
+        engine: on a GPU each, that with the number of the rank among those of its machine. All else
+        stays on the host.
     time_limit, progress, callback
         As for `gpumatch.distributed.maximum_matching`.
 
     Returns
     -------
-    DistributedAssignment
+    DistributedAssignment, or BatchAssignment for a batch
         This rank's share, in NumPy arrays.
 
     Raises
@@ -98,36 +108,91 @@ def assign(
         world.control = Control(time_limit=time_limit, progress=shows, callback=callback)
         _check_one_of("cardinality", cardinality, CARDINALITIES)
         _check_one_of("algorithm", algorithm, ("auto", *ALGORITHMS))
+        _check_one_of("backend", backend, BACKENDS)
         name = "engine" if algorithm == "auto" else algorithm
-        with world.step("costs"):
-            given = costs_of(block, world)
-            rows, cols = split_of(given.shape[0], world), Split.even(given.shape[1], world)
-            goal = _goal(checked_flag(maximize, "maximize"), cardinality, cost_limit, given, rows)
-            if name != "engine" and not goal.is_full:
-                raise ValueError(f"algorithm {name!r} matches the whole smaller side: no limit")
-            costs = _minimised(given, rows, cols, goal)
-            search = ALGORITHMS[name](costs, rows, cols, goal, world)
-        world.control.total = min(rows.total, cols.total)
-        with world.step("search"):
-            ended = search.solve()
-            solution = search.solution()
-        size = int(np.count_nonzero(solution.row_to_col >= 0))
-        if ended and goal.is_full and size < world.control.total:
-            own, other = search.violator()
-            violator = (other, own) if goal.transposed else (own, other)
-            raise world.agreed(InfeasibleError(*violator))
+        wish: dict[str, Any] = {
+            "maximize": checked_flag(maximize, "maximize"),
+            "cardinality": cardinality,
+            "cost_limit": cost_limit,
+        }
+        if backend not in ALGORITHMS[name]:
+            raise ValueError(f"algorithm {name!r} runs on the CPU only, not on {backend!r}")
+        own = _assign_own if _agree_on_batch(block, world) else _assign_together
+        if backend == "cuda":
+            _take_device(world)
+        result = own(block, wish, (name, backend), world)
         world.settle()
         if shows:
-            world.control.close(size)
-        result = _result(given, rows, goal, solution, ended, name, world)
+            world.control.close(int(np.sum(result.size)))
     return world.outcome(result)
 
 
-def costs_of(block: Any, world: Communicator) -> Costs:
+def _take_device(world: Communicator) -> None:
+    """Let this rank use a GPU of its own, if there is one."""
+    reason = why_no_cuda()
+    if reason is not None:
+        raise RuntimeError(f"backend 'cuda' can't run: {reason}")
+    from gpumatch.cuda.assignment.divided_rows import use_own_device
+
+    use_own_device(world.local_rank())
+
+
+def _agree_on_batch(block: Any, world: Communicator) -> bool:
+    """Whether each rank has problems of its own."""
+    batches = world.total(int(is_batch(block)))
+    if batches not in (0, world.size):
+        raise world.agreed(
+            ValueError(f"block: {batches} of {world.size} ranks have a batch, the others do not")
+        )
+    return batches > 0
+
+
+def _assign_own(block: Any, wish: dict[str, Any], how: tuple[str, str], world: Communicator) -> Any:
+    """Solve this rank's problems."""
+    name, backend = how
+    with world.step("search"):
+        how_here: dict[str, Any] = {
+            "algorithm": "auto" if name == "engine" else name,
+            "backend": backend,
+            "threads": 1,
+        }
+        return assign_here(
+            block,
+            **wish,
+            **how_here,
+            callback=lambda progress: world.wants_to_stop(progress.matched),
+        )
+
+
+def _assign_together(
+    block: Any, wish: dict[str, Any], how: tuple[str, str], world: Communicator
+) -> DistributedAssignment:
+    """Solve the one problem of which each rank has some rows."""
+    name, backend = how
+    with world.step("costs"):
+        given = costs_of(block, world, backend)
+        rows, cols = split_of(given.shape[0], world), Split.even(given.shape[1], world)
+        goal = _goal(**wish, costs=given, rows=rows)
+        if name != "engine" and not goal.is_full:
+            raise ValueError(f"algorithm {name!r} matches the whole smaller side: no limit")
+        costs = _minimised(given, rows, cols, goal)
+        search = ALGORITHMS[name][backend](costs, rows, cols, goal, world)
+    world.control.total = min(rows.total, cols.total)
+    with world.step("search"):
+        ended = search.solve()
+        solution = search.solution()
+    size = int(np.count_nonzero(solution.row_to_col >= 0))
+    if ended and goal.is_full and size < world.control.total:
+        own, other = search.violator()
+        raise world.agreed(InfeasibleError(*((other, own) if goal.transposed else (own, other))))
+    return _result(given, rows, goal, solution, ended, how, world)
+
+
+def costs_of(block: Any, world: Communicator, backend: str = "cuda") -> Costs:
     """The costs of this rank's rows as given, of one kind on all ranks."""
     costs = as_costs(taken(block, world))
-    if costs.on_device:
-        raise ValueError("block: it is on a GPU, but must be on the host")
+    if costs.on_device and backend == "cpu":
+        raise ValueError("block: it is on a GPU: pass backend='cuda', or copy it to the host")
     agree_on_columns(costs.shape[1], world)
     is_float, is_sparse = world.allreduce(
         np.array([not costs.is_integer, costs.is_sparse], np.int64), "sum"
@@ -204,7 +269,21 @@ def _engine(costs: Costs, rows: Split, cols: Split, goal: Goal, world: Communica
         costs, rows = turn(costs, rows, cols, world), cols
     with InterruptsHeld():
         from gpumatch.cpu.distributed import trees as kernels
-    return Trees(Problem(costs, rows, goal.limit, world, kernels), kernels)
+        from gpumatch.cpu.distributed.rows import rows_of
+    return Trees(Problem(costs, rows, goal.limit, world, kernels, rows_of), kernels)
+
+
+def _engine_on_device(
+    costs: Costs, rows: Split, cols: Split, goal: Goal, world: Communicator
+) -> _Search:
+    if not costs.has_matrix:
+        raise ValueError("backend 'cuda' takes dense costs only")
+    if goal.transposed:
+        costs, rows = _turned_dense(costs.to_host(), rows, cols, world), cols
+    with InterruptsHeld():
+        from gpumatch.cpu.distributed import trees as kernels
+        from gpumatch.cuda.assignment.divided_rows import rows_of
+    return Trees(Problem(costs.to_device(), rows, goal.limit, world, kernels, rows_of), kernels)
 
 
 def _classical(costs: Costs, rows: Split, cols: Split, goal: Goal, world: Communicator) -> _Search:
@@ -229,10 +308,11 @@ def _tree(costs: Costs, rows: Split, cols: Split, goal: Goal, world: Communicato
 
 
 ALGORITHMS = {
-    "engine": _engine,
-    "hungarian-classical": _classical,
-    "hungarian-tree": _tree,
+    "engine": {"cpu": _engine, "cuda": _engine_on_device},
+    "hungarian-classical": {"cpu": _classical},
+    "hungarian-tree": {"cpu": _tree},
 }
+BACKENDS = ("cpu", "cuda")
 
 
 def _result(
@@ -241,7 +321,7 @@ def _result(
     goal: Goal,
     solution: Solution,
     proven: bool,
-    algorithm: str,
+    how: tuple[str, str],
     world: Communicator,
 ) -> DistributedAssignment:
     """This rank's share, with the caller's rows, columns and signs."""
@@ -255,7 +335,7 @@ def _result(
     number = seen.row_dual.dtype
     own = seen.row_to_col[rows.slice].copy()
     matched = np.flatnonzero(own >= 0)
-    costs = given.at(matched, own[matched]).astype(number)
+    costs = array_of(np, given.at(matched, own[matched])).astype(number)
     add = sum if number.kind == "i" else math.fsum
     paid = [part for parts in world.share(summands(costs)) for part in parts]
     sign = -1 if goal.maximize else 1
@@ -280,8 +360,8 @@ def _result(
         cardinality=goal.cardinality,
         cost_limit=goal.cost_limit,
         stats={
-            "algorithm": algorithm,
-            "backend": "cpu",
+            "algorithm": how[0],
+            "backend": how[1],
             **world.statistics(),
             **world.control.statistics(),
         },

@@ -130,6 +130,11 @@ class Communicator:
         if self.control.tick(matched):
             self._wish = max(self._wish, STOP)
 
+    def wants_to_stop(self, matched: int) -> bool:
+        """The same, and whether this rank wants to stop: for work that it does alone."""
+        self.tick(matched)
+        return self._wish >= STOP
+
     def settle(self) -> None:
         """Hear each other once, so that no word of a rank is missed."""
         self._agree(0)
@@ -162,6 +167,14 @@ class Communicator:
             yield
         spent = self.waiting + self.moving - before
         self.communication[name] = self.communication.get(name, 0.0) + spent
+
+    def local_rank(self) -> int:
+        """This rank's number among those of its machine."""
+        self._agree(0)
+        node = self._comm.Split_type(self._mpi.COMM_TYPE_SHARED)
+        rank = node.rank
+        node.Free()
+        return rank
 
     def statistics(self) -> dict[str, Any]:
         """What communication there was, for the statistics of a result."""

@@ -12,6 +12,7 @@ The initial reduction and the first assignments are those of
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
@@ -30,11 +31,14 @@ ROUNDS = 8
 class Problem:
     """The costs of this rank's rows, and the state of all rows and columns.
 
+    `rows_of` makes of the costs what this rank computes from them: `gpumatch.cpu.distributed.rows`
+    and `gpumatch.cuda.assignment.divided_rows` have one each.
+
     Attributes
     ----------
     rows : Split
         How the rows are divided.
-    own : DenseRows or SparseRows
+    own : DenseRows, SparseRows or ArrayRows
         What this rank computes from its rows' costs.
     real : int
         Columns that are not a row's own.
@@ -51,11 +55,12 @@ class Problem:
         limit: float | None,
         world: Communicator,
         kernels: ModuleType,
+        rows_of: Callable[[Any, Any, Callable[[], object]], Any],
     ) -> None:
         self.rows, self.limit, self.world = rows, limit, world
         number = np.dtype(np.int64 if costs.is_integer else np.float64)
         self.far, self.low = kernels.far_of(number), kernels.low_of(number)
-        self.own = kernels.rows_of(costs.entries(), self.far, self.beat)
+        self.own = rows_of(costs.entries(), self.far, self.beat)
         self.real = costs.shape[1]
         ncols = self.real + (0 if limit is None else rows.total)
         self.is_square = ncols == rows.total

@@ -51,6 +51,7 @@ class Trees:
         self.near = np.empty(problem.real, number)
         self.before = np.empty(problem.real, np.int32)
         self.has_pred = np.zeros(problem.real, bool)
+        self.whole = 0  # reductions of all columns
         self.spot, self.mark = np.zeros(6, np.int64), np.zeros(1, number)
         self._joined = (
             problem.col_to_row,  # IN
@@ -105,6 +106,8 @@ class Trees:
                 found=matched - before,
                 matched=matched,
                 updates=updates,
+                rows=int(self.spot[self.kernels.TAIL]),
+                whole=self.whole,
             )
             world.tick(matched)
 
@@ -122,7 +125,7 @@ class Trees:
         self.rows[: roots.size] = roots
         self.spot[:] = 0
         self.spot[kernels.TAIL] = roots.size
-        self.mark[0] = 0
+        self.mark[0] = self.whole = 0
 
     def _grow(self) -> None:
         """Scan level after level, until no row waits or a rank wants to stop."""
@@ -156,6 +159,7 @@ class Trees:
         lower = np.flatnonzero(self.near < self.slack[:real])
         counts = world.counts(lower.size)
         if 2 * counts.sum() >= real:
+            self.whole += 1
             least = world.allreduce(self.near, "min", counts)
             self.has_pred[least < self.slack[:real]] = False
             self.slack[:real] = least

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from gpumatch.certificates import Certificate
+from gpumatch.certificates import verify as verify_here
 from gpumatch.certificates.distributed import verify_share_of_assignment, verify_share_of_matching
 from gpumatch.distributed.assignment import costs_of
 from gpumatch.distributed.communicator import Communicator
@@ -30,7 +31,7 @@ def verify(block: Any, result: Any, *, comm: Any = None) -> Certificate:
     Returns
     -------
     Certificate
-        The same on all ranks.
+        The same on all ranks; of a batch, that of this rank's problems.
 
     Raises
     ------
@@ -43,6 +44,10 @@ def verify(block: Any, result: Any, *, comm: Any = None) -> Certificate:
     a bit for each column to be received, for an assignment 24 bytes.
     """
     with Communicator(comm) as world:
+        if hasattr(result, "errors"):
+            certificate = verify_here(block, result)
+            world.settle()
+            return certificate
         if hasattr(result, "row_dual"):
             return verify_share_of_assignment(costs_of(block, world), result, world)
         if not hasattr(result, "cover"):

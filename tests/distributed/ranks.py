@@ -17,6 +17,7 @@ import time
 import traceback
 from pathlib import Path
 from types import SimpleNamespace
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -28,11 +29,17 @@ from scipy.sparse import coo_array, csr_array
 import gpumatch
 import graphs
 from gpumatch import cli, distributed
+from gpumatch.cpu.distributed import rows as cpu_rows
+from gpumatch.cuda.assignment import divided_rows
 from gpumatch.distributed.communicator import Communicator
 from graphs import costs as families
-from tests import assignment_cases, cases
+from tests import assignment_cases, cases, test_real_matrices
 from tests.distributed.shares import FEW_ROWS, starts_of
 
+LONG_PATHS = {
+    "chain(5000)", "dead_end_ladder(2000)", "ladder(2000)", "rope(12000)", "luxembourg_osm",
+}  # fmt: skip
+"""On these a search has so many levels that ranks with no core to themselves take minutes."""
 SMALL_GRAPH = 150  # vertices and edges
 
 
@@ -58,10 +65,10 @@ def check_matching(graph, size, comm):
     assert matching.shape == graph.shape
 
 
-def check_assignment(costs, comm, algorithm="auto", **wish):
+def check_assignment(costs, comm, algorithm="auto", backend="cpu", **wish):
     block = share(costs, comm)
     given = gpumatch.assign(costs, **wish)
-    a = distributed.assign(block, comm=comm, algorithm=algorithm, **wish)
+    a = distributed.assign(block, comm=comm, algorithm=algorithm, backend=backend, **wish)
     assert a.proven
     assert a.size == given.size
     assert type(a.objective) is type(given.objective)
@@ -93,9 +100,7 @@ def matching(comm):
 
 def every_matching(comm):
     for case in cases.CASES:
-        if not case.name.startswith(
-            ("rope(12000", "chain(5000", "ladder(2000", "dead_end_ladder(2")
-        ):
+        if case.name not in LONG_PATHS:
             yield case.name
             check_matching(case.graph, case.size, comm)
 
@@ -280,6 +285,73 @@ def commands(comm):
         assert warned.count("gpumatch: error") == 1
 
 
+def batches(comm):
+    """Each rank has problems of its own."""
+    rng = np.random.default_rng(comm.rank)
+    costs = rng.integers(0, 50, (3 + comm.rank, 6, 7))
+    for wish in ({}, {"maximize": True}, {"cost_limit": 9}):
+        yield f"{wish}"
+        a = distributed.assign(costs, comm=comm, **wish)
+        assert a.objective.tolist() == gpumatch.assign(costs, **wish).objective.tolist()
+        assert distributed.verify(costs, a, comm=comm).size == a.size.sum()
+    yield "one problem is wrong"
+    wrong = costs.astype(float)
+    if comm.rank == comm.size - 1:
+        wrong[2, 0, 0] = np.nan
+    run = lambda: distributed.assign(wrong, comm=comm)  # noqa: E731
+    raises_everywhere(comm, ValueError, "problem 2: the costs hold NaN", run)
+    if comm.size > 1:
+        yield "not all have a batch"
+        block = costs if comm.rank else costs[0]
+        run = lambda: distributed.assign(block, comm=comm)  # noqa: E731
+        raises_everywhere(comm, ValueError, "ranks have a batch", run)
+
+
+def whole_arrays(comm):
+    """The engine with what a rank has on a GPU, in arrays of NumPy."""
+    with mock.patch.object(cpu_rows, "rows_of", divided_rows.rows_of):
+        yield from wishes_of_matrices(comm)
+
+
+def devices(comm):
+    """The engine with a GPU a rank; blocks come from the host and from the GPU."""
+    import cupy
+
+    yield from wishes_of_matrices(comm, backend="cuda")
+    costs = families.make("uniform_float", 300, 400, seed=1).astype(np.float32)
+    block = share(costs, comm)
+    best = gpumatch.assign(costs, backend="cpu").objective
+    for given in (block, cupy.asarray(block)):
+        yield f"a block of {type(given)}"
+        a = distributed.assign(given, comm=comm, backend="cuda")
+        assert a.stats["backend"] == "cuda"
+        assert a.objective == pytest.approx(best, rel=1e-6)
+        assert distributed.verify(given, a, comm=comm).objective == a.objective
+
+
+def wishes_of_matrices(comm, **how):
+    for dtype in (np.int32, np.int64, np.float32, np.float64):
+        for shape in ((8, 8), (5, 9), (9, 5)):
+            yield f"{np.dtype(dtype)} {shape}"
+            costs = np.random.default_rng(7).integers(-20, 60, shape).astype(dtype)
+            check_assignment(costs, comm, **how)
+            check_assignment(costs, comm, cost_limit=10, maximize=True, **how)
+    yield "forbidden pairs"
+    costs = np.where(np.random.default_rng(1).random((9, 9)) < 0.5, np.inf, 3.0)
+    np.fill_diagonal(costs, 5.5)
+    check_assignment(costs, comm, **how)
+    yield "many searches"
+    check_assignment(families.make("low_rank", 12, 12, seed=1), comm, **how)
+
+
+def real(comm):
+    """The real matrices, but for those with long paths."""
+    for name, rank in test_real_matrices.RANKS.items():
+        if name not in LONG_PATHS:
+            yield name
+            check_matching(test_real_matrices.graph_of(name).to_csr(bool), rank, comm)
+
+
 # -- what goes wrong -------------------------------------------------------------------------------
 
 
@@ -358,6 +430,12 @@ def faults(comm):
     costs = share(families.make("machol_wien", 12, 12), comm)
     run = lambda: distributed.assign(costs, comm=comm, callback=fail)  # noqa: E731
     raises_everywhere(comm, ZeroDivisionError, "here", run)
+
+    yield "no GPU for this algorithm"
+    run = lambda: distributed.assign(  # noqa: E731
+        good, comm=comm, algorithm="hungarian-tree", backend="cuda"
+    )
+    raises_everywhere(comm, ValueError, "'hungarian-tree' runs on the CPU only", run)
 
     yield "no communicator"
     run = lambda: distributed.assign(good, comm="world")  # noqa: E731
@@ -520,7 +598,7 @@ GROUPS = {
     group.__name__: group
     for group in (
         collectives, matching, every_matching, assignment, every_assignment, wishes, blocks,
-        papers, every_paper, commands,
+        papers, every_paper, commands, batches, real, whole_arrays, devices,
         faults, certificates, limits, few, killed, endless,
     )
 }  # fmt: skip

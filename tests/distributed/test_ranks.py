@@ -40,21 +40,15 @@ def cases_of(done):
 
 
 SEVERAL = [
-    "collectives",
-    "faults",
-    "limits",
-    "certificates",
-    "blocks",
-    "matching",
-    "papers",
-    "commands",
+    *("collectives", "faults", "limits", "certificates", "blocks", "matching"),
+    *("papers", "commands", "batches", "whole_arrays"),
 ]
 QUICK = {
     1: ([*SEVERAL, "assignment", "wishes"], 170),
     2: (SEVERAL, 70),
     4: (["collectives", "faults", "few"], 15),
 }
-EVERY = ["every_matching", "every_assignment", "every_paper", "wishes", "blocks"]
+EVERY = ["real", "every_matching", "every_assignment", "every_paper", "wishes", "blocks"]
 
 
 @pytest.mark.parametrize("ranks", QUICK)
@@ -71,6 +65,13 @@ def test_ranks(ranks, tmp_path):
 )
 def test_every_case(ranks, group, tmp_path):
     assert cases_of(run(ranks, group, GPUMATCH_TEST_FILE=str(tmp_path / "costs.npy"))) > 0
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_a_gpu_a_rank(ranks):
+    """Two ranks share a GPU if there is but one."""
+    assert cases_of(run(ranks, "devices")) > 10
 
 
 def test_a_rank_that_is_killed_ends_all():

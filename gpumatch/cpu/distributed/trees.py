@@ -14,7 +14,6 @@ from gpumatch.cpu.assignment.hungarian_tree import (
     reverse,
     write_duals,
 )
-from gpumatch.cpu.distributed.rows import rows_of
 
 __all__ = [
     "ENDS",
@@ -27,6 +26,5 @@ __all__ = [
     "low_of",
     "nearest_time",
     "reverse",
-    "rows_of",
     "write_duals",
 ]

@@ -1,0 +1,71 @@
+"""What a rank computes from its rows on a GPU is what it computes on the CPU."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from gpumatch.cpu.assignment.hungarian_problem import far_of
+from gpumatch.cpu.distributed.rows import DenseRows
+from gpumatch.cuda.assignment import divided_rows as device_rows
+from gpumatch.cuda.assignment.divided_rows import ArrayRows
+
+LIBRARIES = ["numpy", pytest.param("cupy", marks=pytest.mark.gpu)]
+DTYPES = [np.int32, np.int64, np.float32, np.float64]
+
+
+@pytest.fixture(params=[1, 2**25], ids=["row by row", "at once"])
+def tile(request, monkeypatch):
+    monkeypatch.setattr(device_rows, "TILE", request.param)
+
+
+@pytest.mark.usefixtures("tile")
+@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", [(6, 9), (1, 1), (0, 3), (30, 5)])
+def test_both_kinds_of_rows_agree(shape, dtype, library):
+    xp = pytest.importorskip(library)
+    rng = np.random.default_rng(shape[0])
+    values = rng.integers(-9, 9, shape).astype(dtype)
+    if values.dtype.kind == "f":
+        values[rng.random(shape) < 0.2] = np.inf
+    number = np.dtype(np.int64 if values.dtype.kind == "i" else np.float64)
+    far = far_of(number)
+    beats: list[int] = []
+    ours = ArrayRows(xp.asarray(values), far, lambda: beats.append(1))
+    theirs = DenseRows(values, far, lambda: None)
+    nrows, ncols = shape
+    col_dual = rng.integers(-5, 1, ncols).astype(number)
+
+    def compare(name, *given, outs):
+        """Call the method of both with copies of the arrays that it writes."""
+        written = [[out.copy() for out in outs] for _ in range(2)]
+        for rows, arrays in zip((ours, theirs), written):
+            getattr(rows, name)(*given, *arrays)
+        for one, other in zip(*written):
+            np.testing.assert_array_equal(one, other)
+            assert one.dtype == other.dtype
+        return written[0]
+
+    (row_dual,) = compare("least", col_dual, outs=[np.empty(nrows, number)])
+    row_dual[row_dual == far] = 0
+    compare("least_slacks", row_dual, col_dual, outs=[np.full(ncols, far)])
+    time = rng.integers(0, 4, nrows).astype(number)
+    near, before = np.full(ncols, far), np.full(ncols, -1, np.int32)
+    for rows in (np.arange(nrows), rng.permutation(nrows)[: nrows // 2]):
+        near, before = compare(
+            "offer", rows.astype(np.int32), (row_dual, col_dual), time, outs=[near, before]
+        )
+    assert beats or 0 in shape
+
+    row_to_col, col_to_row = np.full(nrows, -1, np.int32), np.full(ncols, -1, np.int32)
+    ours.match_tight(row_dual, col_dual, row_to_col, col_to_row)
+    matched = np.flatnonzero(row_to_col >= 0)
+    assert (col_to_row[row_to_col[matched]] == matched).all()
+    assert matched.size == np.count_nonzero(col_to_row >= 0)
+    slack = values[matched, row_to_col[matched]] - row_dual[matched] - col_dual[row_to_col[matched]]
+    assert (slack <= 0).all()
+    if matched.size < min(shape):
+        again = row_to_col.copy(), col_to_row.copy()
+        theirs.match_tight(row_dual, col_dual, *again)
+        assert np.count_nonzero(again[0] >= 0) - matched.size <= max(0, nrows - device_rows.ROUNDS)
