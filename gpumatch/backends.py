@@ -107,6 +107,12 @@ def choose_components(backend: BackendName, graph: Graph) -> tuple[BackendName, 
     return cast(BackendName, where), load(COMPONENTS[where])
 
 
+def check_backend(backend: str) -> None:
+    """Raise ValueError if there is no such backend, RuntimeError if it can't run."""
+    _check_name("backend", backend, BACKENDS)
+    _check_cuda(backend, "")
+
+
 # -- what a call asks for --------------------------------------------------------------------------
 
 

@@ -2,13 +2,75 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpumatch.arrays import as_array, first_true, is_sparse
+from gpumatch.arrays import any_true, array_module, array_of, as_array, first_true, is_sparse
+from gpumatch.backends import check_backend
+from gpumatch.registry import BackendName
 
-__all__ = ["log_magnitudes", "magnitudes", "usable_csr"]
+__all__ = [
+    "Entries",
+    "entries_of",
+    "exactly_on",
+    "log_magnitudes",
+    "magnitudes",
+    "placed",
+    "usable_csr",
+]
+
+
+class Entries(NamedTuple):
+    """A matrix in canonical CSR without zeros, in arrays of NumPy or of CuPy."""
+
+    indptr: Any
+    indices: Any
+    data: Any
+    shape: tuple[int, int]
+
+    @property
+    def on_device(self) -> bool:
+        return not isinstance(self.data, np.ndarray)
+
+    def moved_to(self, xp: Any) -> Entries:
+        """The same in arrays of this module."""
+        indptr, indices, data = (array_of(xp, part) for part in self[:3])
+        return Entries(indptr, indices, data, self.shape)
+
+
+def entries_of(A: Any) -> Entries:
+    """The entries of a matrix, where they are; the caller's are left as they are.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As for `usable_csr`, but for a matrix on a device.
+    """
+    if _lies_on_device(A):
+        return _entries_on_device(A)
+    matrix = usable_csr(A)
+    return Entries(matrix.indptr, matrix.indices, matrix.data, matrix.shape)
+
+
+def placed(entries: Entries, backend: BackendName) -> tuple[Entries, BackendName]:
+    """The entries where a call runs, and that backend: where they are, unless one is asked for."""
+    check_backend(backend)
+    if backend == "auto":
+        backend = "cuda" if entries.on_device else "cpu"
+    if backend != "cuda":
+        return entries.moved_to(np), backend
+    import cupy
+
+    return entries.moved_to(cupy), backend
+
+
+def exactly_on(backend: BackendName) -> dict[str, Any]:
+    """Options of `assign` for sparse costs that are no integers, as exact as floats allow.
+
+    On a GPU the default may be an auction, whose result has a gap.
+    """
+    return {"algorithm": "engine", "sparse": "csr"} if backend == "cuda" else {}
 
 
 def usable_csr(A: Any) -> Any:
@@ -23,60 +85,109 @@ def usable_csr(A: Any) -> Any:
     """
     from scipy.sparse import csr_array
 
+    if _lies_on_device(A):
+        raise ValueError("A is on a device: this runs on 'cpu' only, so pass a copy on the host")
     if isinstance(A, tuple):
-        if len(A) != 4:
-            raise TypeError(f"a tuple must be (indptr, indices, data, shape); got {len(A)} parts")
-        indptr, indices, data = (_on_host(part) for part in A[:3])
+        indptr, indices, data = map(np.asarray, _parts(A))
         matrix = csr_array((data, indices, indptr), shape=A[3], copy=True)
     elif is_sparse(A):
-        _on_host(A.data if hasattr(A, "data") else A)
         matrix = csr_array(A, copy=True)
     else:
-        dense = _on_host(as_array(A, "A"))
-        if dense.dtype.kind not in "biufc":
-            raise TypeError(f"the values of A must be numbers; got dtype {dense.dtype}")
-        if dense.ndim != 2:
-            raise ValueError(f"A must have 2 dimensions; got {dense.ndim}")
-        matrix = csr_array(dense)
+        matrix = csr_array(_checked(as_array(A, "A")))
     if matrix.ndim != 2:
         raise ValueError(f"A must have 2 dimensions; got {matrix.ndim}")
     matrix.sum_duplicates()
-    stray = first_true(~np.isfinite(matrix.data))
-    if stray is not None:
-        row = int(np.searchsorted(matrix.indptr, stray, side="right")) - 1
-        raise ValueError(
-            f"the values of A must be finite; that of row {row} and column "
-            f"{int(matrix.indices[stray])} is {matrix.data[stray]}"
-        )
+    _check_finite(matrix.indptr, matrix.indices, matrix.data)
     matrix.eliminate_zeros()
     return matrix
 
 
-def magnitudes(values: np.ndarray) -> np.ndarray:
+def _entries_on_device(A: Any) -> Entries:
+    import cupy
+    from cupyx.scipy.sparse import csr_matrix
+
+    if isinstance(A, tuple):
+        indptr, indices, data = map(cupy.asarray, _parts(A))
+        matrix = csr_matrix((_floating(data), indices, indptr), shape=A[3], copy=True)
+    elif is_sparse(A):
+        matrix = A.tocsr(copy=True)
+    else:
+        matrix = csr_matrix(_floating(_checked(as_array(A, "A"))))
+    matrix.sum_duplicates()
+    indptr, indices, data = matrix.indptr, matrix.indices, matrix.data
+    _check_finite(indptr, indices, data)
+    kept = data != 0
+    if any_true(~kept):
+        before = cupy.zeros(data.size + 1, indptr.dtype)
+        cupy.cumsum(kept, out=before[1:])
+        indptr, indices, data = before[indptr], indices[kept], data[kept]
+    nrows, ncols = map(int, matrix.shape)
+    return Entries(indptr, indices, data, (nrows, ncols))
+
+
+def _lies_on_device(A: Any) -> bool:
+    """Whether the values of a matrix are on a GPU."""
+    if isinstance(A, tuple):
+        parts = A[:3]
+    else:
+        parts = (A.data,) if is_sparse(A) and hasattr(A, "data") else (A,)
+    return any(
+        not isinstance(part, np.ndarray) and hasattr(part, "__cuda_array_interface__")
+        for part in parts
+    )
+
+
+def _parts(A: tuple[Any, ...]) -> tuple[Any, ...]:
+    if len(A) != 4:
+        raise TypeError(f"a tuple must be (indptr, indices, data, shape); got {len(A)} parts")
+    return A[:3]
+
+
+def _checked(dense: Any) -> Any:
+    """A dense matrix of numbers."""
+    if dense.dtype.kind not in "biufc":
+        raise TypeError(f"the values of A must be numbers; got dtype {dense.dtype}")
+    if dense.ndim != 2:
+        raise ValueError(f"A must have 2 dimensions; got {dense.ndim}")
+    return dense
+
+
+def _floating(values: Any) -> Any:
+    """Numbers of a type that cupyx has matrices of."""
+    return values if values.dtype.char in "fdFD" else values.astype(np.float64)
+
+
+def _check_finite(indptr: Any, indices: Any, data: Any) -> None:
+    xp = array_module(data)
+    stray = first_true(~xp.isfinite(data))
+    if stray is not None:
+        row = int(xp.searchsorted(indptr, xp.asarray([stray]), side="right")[0]) - 1
+        raise ValueError(
+            f"the values of A must be finite; that of row {row} and column "
+            f"{int(indices[stray])} is {data[stray]}"
+        )
+
+
+def magnitudes(values: Any) -> Any:
     """The absolute values in float64, or exactly in int64 if they are integers that fit."""
     if values.dtype.kind == "b" or (values.dtype.kind in "iu" and values.dtype.itemsize < 8):
         return abs(values.astype(np.int64))
     return abs(values).astype(np.float64)
 
 
-def log_magnitudes(values: np.ndarray) -> np.ndarray:
+def log_magnitudes(values: Any) -> Any:
     """The logarithms of the absolute values, none of which is 0, in float64.
 
     Those of complex numbers too large or too small for an absolute value are found as well.
     """
+    xp = array_module(values)
     if values.dtype.kind == "c":
         parts = abs(values.real), abs(values.imag)
-        large, small = np.maximum(*parts), np.minimum(*parts)
-        logs = np.log(large) + np.log1p((small / large) ** 2) / 2
+        large, small = xp.maximum(*parts), xp.minimum(*parts)
+        logs = xp.log(large) + xp.log1p((small / large) ** 2) / 2
     else:
         as_float = values if values.dtype.kind == "f" else values.astype(np.float64)
         if as_float.dtype.itemsize < 8:
             as_float = as_float.astype(np.float64)
-        logs = np.log(abs(as_float))
+        logs = xp.log(abs(as_float))
     return logs.astype(np.float64)
-
-
-def _on_host(array: Any) -> np.ndarray:
-    if not isinstance(array, np.ndarray) and hasattr(array, "__cuda_array_interface__"):
-        raise ValueError("A is on a device: this runs on 'cpu' only, so pass a copy on the host")
-    return np.asarray(array)

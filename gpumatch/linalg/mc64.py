@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import numpy as np
-
+from gpumatch.arrays import array_module, array_of
 from gpumatch.assignment import assign
-from gpumatch.linalg.entries import magnitudes, usable_csr
+from gpumatch.bipartite import BipartiteGraph
+from gpumatch.linalg.entries import entries_of, exactly_on, magnitudes, placed
 from gpumatch.linalg.ordering import diagonal_permutations
 from gpumatch.linalg.product_matching import maximum_product_matching
 from gpumatch.matching import maximum_matching
@@ -86,16 +86,18 @@ def mc64(
     if job == 5:
         s = maximum_product_matching(A, **run)
         return _permutations(s, s.row_log_scale, s.col_log_scale)
-    matrix = usable_csr(A)
-    matching = maximum_matching(matrix, **run)
+    given = entries_of(A)
+    (indptr, indices, data, shape), where = placed(given, backend)
+    run["backend"] = where
+    matching = maximum_matching(BipartiteGraph((indptr, indices, shape)), **run)
     pairs: Pairs = matching
     if job > 1:
-        matrix.data = magnitudes(matrix.data)
-        run["cardinality"] = "full" if matching.size == min(matrix.shape) else "maximum"
-        run["objective"] = "sum" if job == 4 else "bottleneck"
-        pairs = assign(matrix, maximize=True, **run)
-    nrows, ncols = matrix.shape
-    return _permutations(pairs, np.zeros(nrows), np.zeros(ncols))
+        run["cardinality"] = "full" if matching.size == min(shape) else "maximum"
+        run |= exactly_on(where) if job == 4 else {"objective": "bottleneck"}
+        pairs = assign((indptr, indices, magnitudes(data), shape), maximize=True, **run)
+    xp = array_module(given.data)
+    mates = (array_of(xp, part) for part in (pairs.row_to_col, pairs.col_to_row))
+    return _permutations(Pairs(*mates), xp.zeros(shape[0]), xp.zeros(shape[1]))
 
 
 def _permutations(pairs: Pairs, row_log_scale: Any, col_log_scale: Any) -> MC64:

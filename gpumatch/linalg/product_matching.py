@@ -34,11 +34,12 @@ from typing import Any
 
 import numpy as np
 
+from gpumatch.arrays import array_module, array_of
 from gpumatch.assignment import Assignment, assign
 from gpumatch.bipartite import BipartiteGraph
 from gpumatch.costs import SparseCosts
 from gpumatch.homes import csr_for
-from gpumatch.linalg.entries import log_magnitudes, usable_csr
+from gpumatch.linalg.entries import Entries, entries_of, exactly_on, log_magnitudes, placed
 from gpumatch.linalg.ordering import diagonal_permutations
 from gpumatch.matching import maximum_matching
 from gpumatch.pairs import Pairs
@@ -76,18 +77,17 @@ class ProductMatching(Pairs):
 
     def __init__(
         self,
-        assignment: Assignment,
-        log_scales: tuple[np.ndarray, np.ndarray] | None,
+        row_to_col: Any,
+        col_to_row: Any,
+        log_scales: tuple[Any, ...],
         log_product: float,
+        stats: dict[str, Any],
     ) -> None:
-        super().__init__(assignment.row_to_col, assignment.col_to_row)
+        super().__init__(row_to_col, col_to_row)
         self.row_perm, self.col_perm = diagonal_permutations(self)
-        self.row_log_scale: Any = None
-        self.col_log_scale: Any = None
-        if log_scales is not None:
-            self.row_log_scale, self.col_log_scale = log_scales
+        self.row_log_scale, self.col_log_scale = log_scales
         self.log_product = log_product
-        self.stats = assignment.stats
+        self.stats = stats
 
     def __repr__(self) -> str:
         return f"ProductMatching({self.size} pairs, log_product {self.log_product:.6g})"
@@ -136,7 +136,8 @@ class ProductMatching(Pairs):
         """
         if self.row_to_col.size != self.col_to_row.size:
             raise ValueError("only a square matrix has symmetric pivots")
-        return _cut_into_pairs(self.row_to_col)
+        partner = _cut_into_pairs(array_of(np, self.row_to_col))
+        return array_of(array_module(self.row_to_col), partner)
 
 
 def maximum_product_matching(
@@ -157,13 +158,14 @@ def maximum_product_matching(
     scaling : bool
         Whether to find the scaling, too.
     backend, seed, threads
-        As for `gpumatch.assign`, which does the work on the host's matrix of costs.
+        As for `gpumatch.assign`, which does the work. On a GPU that is the engine for sparse costs.
 
     Returns
     -------
     ProductMatching
-        In NumPy arrays. If the matrix is structurally singular, it has fewer pairs than rows, and
-        `gpumatch.linalg.product_matching` tells what it has.
+        In CuPy arrays if the matrix is on a device, else in NumPy arrays. If the matrix is
+        structurally singular, it has fewer pairs than rows, and `gpumatch.linalg.product_matching`
+        tells what it has.
 
     Raises
     ------
@@ -181,57 +183,67 @@ def maximum_product_matching(
     >>> bool(np.abs(scaled).max() <= 1 + 1e-12)
     True
     """
-    matrix = usable_csr(A)
-    nrows, ncols = matrix.shape
-    rows, cols = csr_for(matrix.indices).owners(matrix.indptr, matrix.indices), matrix.indices
-    logs = log_magnitudes(matrix.data)
-    run: dict[str, Any] = {"backend": backend, "seed": seed, "threads": threads}
-    graph = BipartiteGraph((matrix.indptr, cols, matrix.shape))
-    rank = maximum_matching(graph, **run).size
-    row_base, col_base = np.zeros(nrows), np.zeros(ncols)
+    given = entries_of(A)
+    entries, where = placed(given, backend)
+    logs = log_magnitudes(entries.data)
+    rows = csr_for(entries.indices).owners(entries.indptr, entries.indices)
+    triples = rows, entries.indices, logs
+    run: dict[str, Any] = {"backend": where, "seed": seed, "threads": threads}
+    assignment, duals = _cheapest(entries, triples, run, scaling=scaling)
+    paid = logs[assignment.row_to_col[rows] == entries.indices]  # by row
+    log_scales = _log_scales(triples, assignment, paid, *duals) if scaling else (None, None)
+    xp = array_module(given.data)
+    return ProductMatching(
+        array_of(xp, assignment.row_to_col),
+        array_of(xp, assignment.col_to_row),
+        tuple(scale if scale is None else array_of(xp, scale) for scale in log_scales),
+        float(paid.sum()),
+        assignment.stats,
+    )
+
+
+def _cheapest(
+    entries: Entries, triples: tuple[Any, Any, Any], run: dict[str, Any], *, scaling: bool
+) -> tuple[Assignment, tuple[Any, Any]]:
+    """The assignment of the costs above, and what its duals give as logarithms of factors."""
+    rows, cols, logs = triples
+    xp, (nrows, ncols) = array_module(logs), entries.shape
+    rank = maximum_matching(BipartiteGraph((entries.indptr, cols, entries.shape)), **run).size
+    row_base, col_base = xp.zeros(nrows), xp.zeros(ncols)
     if rank == ncols:
         col_base = _greatest(cols, logs, ncols)
     elif rank == nrows:
         row_base = _greatest(rows, logs, nrows)
     weights = row_base[rows] + col_base[cols] - logs
-    costs = SparseCosts((matrix.indptr, cols, weights, matrix.shape))
+    costs = SparseCosts((entries.indptr, cols, weights, entries.shape))
+    run = run | exactly_on(run["backend"])
     if rank == min(nrows, ncols):
         assignment = assign(costs, **run)
-        duals = assignment.row_dual, assignment.col_dual
-    else:
-        assignment = assign(costs, cardinality="maximum", **run)
-        duals = _duals_of_matched(costs, assignment, run) if scaling else (None, None)
-    places, _ = costs.graph.find(assignment.row_ind, assignment.col_ind)
-    paid = logs[places]  # by row
-    log_product = float(paid.sum())
-    if not scaling:
-        return ProductMatching(assignment, None, log_product)
-    log_scales = _log_scales(
-        (rows, cols, logs), assignment, paid, duals[0] - row_base, duals[1] - col_base
-    )
-    return ProductMatching(assignment, log_scales, log_product)
+        return assignment, (assignment.row_dual - row_base, assignment.col_dual - col_base)
+    assignment = assign(costs, cardinality="maximum", **run)
+    return assignment, _duals_of_matched(costs, assignment, run) if scaling else (None, None)
 
 
 def _duals_of_matched(
     costs: SparseCosts, assignment: Assignment, run: dict[str, Any]
-) -> tuple[np.ndarray, np.ndarray]:
+) -> tuple[Any, Any]:
     """Duals of the rows and columns that are matched, as a problem of their own; 0 elsewhere."""
-    rows, cols = assignment.row_ind, np.sort(assignment.col_ind)
+    xp, rows, cols = costs.xp, assignment.row_ind, costs.xp.sort(assignment.col_ind)
     part = costs.restricted(rows, cols)
-    same_pairs = np.searchsorted(cols, assignment.col_ind)
-    row_dual, col_dual = np.zeros(costs.shape[0]), np.zeros(costs.shape[1])
+    same_pairs = xp.searchsorted(cols, assignment.col_ind)
+    row_dual, col_dual = xp.zeros(costs.shape[0]), xp.zeros(costs.shape[1])
     again = assign(part, initial=same_pairs, **run)
     row_dual[rows], col_dual[cols] = again.row_dual, again.col_dual
     return row_dual, col_dual
 
 
 def _log_scales(
-    entries: tuple[np.ndarray, np.ndarray, np.ndarray],
+    entries: tuple[Any, Any, Any],
     assignment: Assignment,
-    paid: np.ndarray,
-    row_log_scale: np.ndarray,
-    col_log_scale: np.ndarray,
-) -> tuple[np.ndarray, np.ndarray]:
+    paid: Any,
+    row_log_scale: Any,
+    col_log_scale: Any,
+) -> tuple[Any, Any]:
     """The scales of matched rows and columns, and from these the scales of the others.
 
     ``paid`` has the logarithms of the matched entries, by row. A common factor is moved from the
@@ -242,33 +254,35 @@ def _log_scales(
     row_ind, col_ind = assignment.row_ind, assignment.col_ind
     shift = (_middle(col_log_scale[col_ind]) - _middle(row_log_scale[row_ind])) / 2
     col_log_scale = col_log_scale - shift
-    row_log_scale = np.zeros(assignment.row_to_col.size)
+    row_log_scale = array_module(logs).zeros(row_log_scale.size)
     row_log_scale[row_ind] = -(paid + col_log_scale[col_ind])
     for own, others, scale, of_others, free in (
         (rows, cols, row_log_scale, col_log_scale, assignment.unmatched_rows),
         (cols, rows, col_log_scale, row_log_scale, assignment.unmatched_cols),
     ):
-        scale[free] = -_greatest(own, logs + of_others[others], scale.size)[free]
+        if free.size:
+            scale[free] = -_greatest(own, logs + of_others[others], scale.size)[free]
     return row_log_scale, col_log_scale
 
 
-def _greatest(vertices: np.ndarray, logs: np.ndarray, count: int) -> np.ndarray:
+def _greatest(vertices: Any, logs: Any, count: int) -> Any:
     """The greatest logarithm of each vertex; 0 if it has none."""
-    greatest = np.full(count, -np.inf)
-    np.maximum.at(greatest, vertices, logs)
+    xp = array_module(logs)
+    greatest = xp.full(count, -np.inf)
+    xp.maximum.at(greatest, vertices, logs)
     greatest[greatest == -np.inf] = 0
     return greatest
 
 
-def _middle(values: np.ndarray) -> float:
+def _middle(values: Any) -> float:
     return float(values.min() + values.max()) / 2 if values.size else 0.0
 
 
-def _exp(log_scale: np.ndarray | None) -> np.ndarray | None:
+def _exp(log_scale: Any) -> Any:
     if log_scale is None:
         return None
     with np.errstate(over="ignore"):
-        return np.exp(log_scale)
+        return array_module(log_scale).exp(log_scale)
 
 
 def _cut_into_pairs(row_to_col: np.ndarray) -> np.ndarray:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
@@ -12,11 +14,14 @@ from gpumatch.linalg import (
     DulmageMendelsohn,
     btf,
     dmperm,
+    maximum_product_matching,
     maxtrans,
+    mc64,
+    splu,
     sprank,
     strongcomp,
 )
-from graphs import grid, uniform
+from graphs import grid, matrices, uniform
 from tests.cases import CASES
 from tests.linalg.oracle import of_result
 
@@ -82,3 +87,70 @@ def test_data_on_the_host_comes_back_to_the_host():
     d = dmperm(pattern, backend="cuda")
     assert all(isinstance(part, np.ndarray) for part in d)
     assert of_result(d) == of_result(dmperm(pattern, backend="cpu"))
+
+
+# -- values ----------------------------------------------------------------------------------------
+
+
+def with_values(cp, matrix):
+    return (*map(cp.asarray, (matrix.indptr, matrix.indices, matrix.data)), matrix.shape)
+
+
+def singular(rng):
+    """A matrix with too few columns in use, and a row too many."""
+    matrix = csr_array(rng.random((40, 30)) * (rng.random((40, 30)) < 0.1))
+    matrix.data[::7] = 0
+    return matrix
+
+
+MATRICES = {
+    **{name: matrices.make(name, 600, seed=1) for name in matrices.FAMILIES},
+    "singular": singular(np.random.default_rng(1)),
+    "wide": singular(np.random.default_rng(2)).T.tocsr(),
+    "complex": csr_array(np.array([[1e-200j, 3 + 4j], [2.0, 1e200]])),
+}
+
+
+@pytest.mark.parametrize("name", MATRICES)
+def test_maximum_product_matchings(no_copy, name):
+    matrix = MATRICES[name]
+    s = maximum_product_matching(with_values(no_copy, matrix))
+    assert all(isinstance(part, no_copy.ndarray) for part in (s.row_perm, s.row_scale, s.col_ind))
+    assert gm.verify(matrix, s).size == s.size
+    assert math.isclose(
+        s.log_product, maximum_product_matching(matrix).log_product, rel_tol=1e-10, abs_tol=1e-8
+    )
+    if matrix.shape[0] == matrix.shape[1]:
+        assert sorted(no_copy.asnumpy(s.symmetric_pivots())) == list(range(matrix.shape[0]))
+
+
+def test_dense_and_cupyx_matrices_and_repeated_entries():
+    cp = pytest.importorskip("cupy")
+    sparse = pytest.importorskip("cupyx.scipy.sparse")
+    A = np.array([[0.0, 2.0], [3.0, 1.0]])
+    repeated = cp.asarray([0, 2, 4]), cp.asarray([1, 1, 0, 1]), cp.asarray([1.0, 1, 3, 1]), (2, 2)
+    for given in (cp.asarray(A), sparse.csr_matrix(cp.asarray(A)), repeated):
+        assert maximum_product_matching(given).row_to_col.tolist() == [1, 0]
+
+
+@pytest.mark.parametrize("job", [1, 2, 3, 4, 5])
+def test_mc64(job):
+    cp = pytest.importorskip("cupy")
+    matrix = MATRICES["circuit"]
+    found = mc64(with_values(cp, matrix), job)
+    diagonal = abs(matrix[found.row_perm.get()].diagonal())
+    want = abs(matrix[mc64(matrix, job, backend="cpu").row_perm].diagonal())
+    measure = [np.count_nonzero, np.min, np.min, np.sum, lambda d: np.log(d).sum()][job - 1]
+    assert math.isclose(measure(diagonal), measure(want), rel_tol=1e-10)
+
+
+def test_what_is_not_finite_is_named():
+    cp = pytest.importorskip("cupy")
+    with pytest.raises(ValueError, match="that of row 1 and column 0 is nan"):
+        maximum_product_matching(cp.asarray([[1.0, 2.0], [np.nan, 0.0]]))
+
+
+def test_solves_ask_for_a_copy_on_the_host():
+    cp = pytest.importorskip("cupy")
+    with pytest.raises(ValueError, match="A is on a device"):
+        splu(cp.eye(3))
