@@ -7,6 +7,7 @@ python -m bench matching --out matching.json      the GPU's engine against every
 python -m bench tiny --out tiny.json              a call with little to match
 python -m bench assignment --out assignment.json  the GPU's engine for assignment, on all costs
 python -m bench sparse-assignment --out sparse.json  sparse costs on the CPU against its rivals
+python -m bench linear-solvers --out solvers.json  what linear solvers ask for, against their rivals
 python -m bench date2016 --out date.json          the Hungarian variants, RAFT, SciPy, lapx
 python -m bench roverso2010 --out roverso.json    the forms of Deep Greedy Switching
 python -m bench vasconcelos2009 --out auction.json  auctions between frames of moving points
@@ -35,6 +36,7 @@ from bench import (
     dense,
     deveci2013,
     harness,
+    linear_solvers,
     machine,
     matching,
     ranks,
@@ -51,7 +53,7 @@ from gpumatch.devices import why_no_cuda
 SUITES = {
     suite.__name__.removeprefix("bench.").replace("_", "-"): suite
     for suite in (
-        *(deveci2013, cpu, dense, matching, tiny, assignment, sparse_assignment),
+        *(deveci2013, cpu, dense, matching, tiny, assignment, sparse_assignment, linear_solvers),
         *(date2016, roverso2010, vasconcelos2009),
     )
 }

@@ -1,0 +1,428 @@
+"""What solvers of sparse linear systems ask for: decompositions, scalings, and solves with them.
+
+Contenders and what their seconds are of:
+
+    dmperm      the Dulmage–Mendelsohn decomposition, the whole call; "blocks" are kept
+    pyomo       Pyomo's `dulmage_mendelsohn`, which stands on networkx; coarse only
+    components  the strong components of the pattern as it is (on a GPU: in CuPy arrays)
+    product     `maximum_product_matching` with its scaling, the whole call
+    spral       SPRAL's Hungarian scaling, on one thread, in turns with ``product``: "ours", "work"
+    natural     SciPy's SuperLU with pivots from the diagonal (diag_pivot_thresh=0), and a solve
+    partial     the same with its default, partial pivoting
+    splu        `gpumatch.linalg.splu` with diag_pivot_thresh=0, and a solve
+
+Of solves, "residual" is ||b - A x|| / ||b|| with b = A 1 in 2-norms (None if it is not finite), and
+"fill" the entries of L and U. On a GPU, matrices are on the device.
+
+Pyomo is the wheel `pyomo`. SPRAL is as for `bench.sparse_assignment`.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import operator
+import os
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property, partial
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy.sparse import csr_array, load_npz, save_npz
+
+import gpumatch as gm
+from bench.harness import Contender, Limits, Result, Sample, repeat
+from bench.sparse_assignment import (
+    InTurns,
+    SparseInstance,
+    SparseProblem,
+    logarithms,
+    spral,
+    work_of,
+)
+from bench.tables import (
+    Graph,
+    Time,
+    describe_run,
+    failures,
+    geometric_mean,
+    markdown,
+    milliseconds,
+    section,
+    time_of,
+    times_as_long,
+)
+from graphs import delaunay, grid, matrices
+from graphs.sweeps import sweep
+
+Told = tuple[int, dict[str, Any]]  # the size of a result, and what else is kept
+
+THREADS = 2
+THRESHOLD = 0.02  # seconds of SPRAL that make a matrix count
+PATTERN = "dmperm", "pyomo"
+SCALING = "product", "spral"
+SOLVES = "natural", "partial", "splu"
+
+
+# -- matrices ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class MatrixInstance:
+    """One matrix of the suite, kept as .npz.
+
+    Attributes
+    ----------
+    name, family : str
+    make : callable
+        Gives the matrix.
+    contenders : tuple of str
+        What is measured on it.
+    """
+
+    name: str
+    family: str
+    make: Callable[[], csr_array]
+    contenders: tuple[str, ...]
+
+    suffix: ClassVar[str] = ".npz"
+
+    @property
+    def base(self) -> str:
+        """The same: each matrix is an original."""
+        return self.name
+
+    def takes(self, contender: str) -> bool:
+        """Whether a contender is to be measured on it."""
+        return contender in self.contenders
+
+    def original(self) -> csr_array:
+        """The matrix, generated or read."""
+        return csr_array(self.make())
+
+    def of(self, original: csr_array) -> csr_array:
+        """The matrix, from its original: the same."""
+        return original
+
+    @staticmethod
+    def save(matrix: csr_array, file: Path) -> None:
+        save_npz(file, matrix)
+
+    @staticmethod
+    def load(file: Path) -> csr_array:
+        return csr_array(load_npz(file))
+
+
+class MatrixProblem:
+    """A matrix as contenders take it."""
+
+    def __init__(self, instance: MatrixInstance, matrix: csr_array, device: str) -> None:
+        self.matrix, self._device = matrix, device
+        rows, cols = matrix.shape
+        self.facts = {
+            "family": instance.family, "rows": rows, "cols": cols, "entries": matrix.nnz
+        }  # fmt: skip
+
+    @cached_property
+    def given(self) -> Any:
+        """CSR arrays with the values, on the device or the host."""
+        arrays = self.matrix.indptr, self.matrix.indices, self.matrix.data.astype(float)
+        if self._device == "cuda":
+            import cupy
+
+            arrays = tuple(map(cupy.asarray, arrays))
+        return (*arrays, self.matrix.shape)
+
+    @cached_property
+    def pattern(self) -> Any:
+        """CSR arrays of the pattern, there."""
+        indptr, indices, _, shape = self.given
+        return indptr, indices, shape
+
+    @cached_property
+    def costs(self) -> SparseProblem:
+        """Minus the logarithms of the entries, for SPRAL."""
+        instance = SparseInstance("", "", (), "full")
+        return SparseProblem(instance, logarithms(self.matrix), "cpu")
+
+
+problem = MatrixProblem
+
+
+# -- contenders ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Call:
+    """A function of a problem: it gives the size of its result, and what else is kept."""
+
+    name: str
+    call: Callable[[MatrixProblem, int], Told]
+    threads: int
+    device: str = "cpu"
+
+    def measure(self, problem: MatrixProblem, limits: Limits) -> Result:
+        return repeat(lambda: self._sample(problem), limits)
+
+    def _sample(self, problem: MatrixProblem) -> Sample:
+        problem.given  # noqa: B018  on the device before the clock starts
+        begin = time.perf_counter()
+        size, more = self.call(problem, self.threads)
+        if self.device == "cuda":
+            import cupy
+
+            cupy.cuda.get_current_stream().synchronize()
+        seconds = time.perf_counter() - begin
+        return Sample(seconds, size, more={"of": self.name, **more})
+
+
+def _dmperm(problem: MatrixProblem, threads: int) -> Told:
+    d = gm.linalg.dmperm(problem.pattern, threads=threads)
+    return int(d.rr[3]), {"blocks": len(d.r) - 1}
+
+
+def _components(problem: MatrixProblem, threads: int) -> Told:
+    _, r = gm.linalg.strongcomp(problem.pattern)
+    return problem.matrix.shape[0], {"blocks": len(r) - 1}
+
+
+def _pyomo(problem: MatrixProblem, threads: int) -> Told:
+    from pyomo.contrib.incidence_analysis.dulmage_mendelsohn import dulmage_mendelsohn
+
+    rows, _ = dulmage_mendelsohn(problem.matrix.tocoo())
+    return problem.matrix.shape[0] - len(rows.unmatched), {}
+
+
+def _product(problem: MatrixProblem, threads: int) -> Told:
+    s = gm.linalg.maximum_product_matching(problem.given, threads=threads)
+    return s.size, {"log_product": s.log_product}
+
+
+def _solve(problem: MatrixProblem, factor: Callable[[csr_array], Any]) -> Told:
+    """Factor and solve; SuperLU's overflows are part of the result."""
+    matrix = problem.matrix.astype(float)
+    right = matrix @ np.ones(matrix.shape[0])
+    with np.errstate(all="ignore"):
+        lu = factor(matrix)
+        rest = np.linalg.norm(right - matrix @ lu.solve(right)) / np.linalg.norm(right)
+    residual = float(rest) if np.isfinite(rest) else None
+    return matrix.shape[0], {"residual": residual, "fill": int(lu.nnz)}
+
+
+def _natural(problem: MatrixProblem, threads: int) -> Told:
+    from scipy.sparse.linalg import splu
+
+    return _solve(problem, lambda matrix: splu(matrix.tocsc(), diag_pivot_thresh=0.0))
+
+
+def _partial(problem: MatrixProblem, threads: int) -> Told:
+    from scipy.sparse.linalg import splu
+
+    return _solve(problem, lambda matrix: splu(matrix.tocsc()))
+
+
+def _splu(problem: MatrixProblem, threads: int) -> Told:
+    def factor(matrix: csr_array) -> Any:
+        return gm.linalg.splu(matrix, diag_pivot_thresh=0.0, threads=threads)
+
+    return _solve(problem, factor)
+
+
+@dataclass(frozen=True)
+class _Product:
+    """``product`` as SPRAL's turns need it: it solves the matrix, not its logarithms."""
+
+    threads: int
+
+    def solve(self, problem: MatrixProblem, limits: Limits) -> tuple[Any, float]:
+        begin = time.perf_counter()
+        s = gm.linalg.maximum_product_matching(problem.given, threads=self.threads)
+        return s, time.perf_counter() - begin
+
+
+def _spral(problem: MatrixProblem) -> Callable[[], tuple[int, float]]:
+    return spral(problem.costs)
+
+
+def contenders(device: str, threads: int) -> list[Contender]:
+    """The library's functions, and the rivals that are installed."""
+    on_device = [("dmperm", _dmperm), ("components", _components), ("product", _product)]
+    known: list[Contender] = [Call(name, call, threads, device) for name, call in on_device]
+    if device == "cuda":
+        return known
+    if importlib.util.find_spec("pyomo") is not None:
+        known.append(Call("pyomo", _pyomo, 1))
+    if "SPRAL" in os.environ:
+        known.append(InTurns("spral", _spral, _Product(threads)))  # type: ignore[arg-type]
+    solves = [("natural", _natural), ("partial", _partial), ("splu", _splu)]
+    return [*known, *(Call(name, call, threads) for name, call in solves)]
+
+
+# -- instances -----------------------------------------------------------------------------------
+
+REAL = ("bayer10", "teko_szdMat", "cage10")
+
+
+def instances(quick: bool, data: str | None) -> list[MatrixInstance]:
+    """Patterns, matrices by family and size, and real ones."""
+    if quick:
+        return [
+            _made("circuit", 300, (*PATTERN, "components", *SCALING, *SOLVES)),
+            MatrixInstance("grid-12", "pattern", partial(grid, 12, 0.65, seed=1), PATTERN),
+        ]
+    large = ("dmperm", *SCALING)
+    return [
+        MatrixInstance("grid-224", "pattern", partial(grid, 224, 0.65, seed=1), PATTERN),
+        MatrixInstance("grid-1024", "pattern", partial(grid, 1024, 0.65, seed=1), ("dmperm",)),
+        MatrixInstance("delaunay-20", "pattern", partial(delaunay, 20, seed=1), ("dmperm",)),
+        *_sweeps(),
+        *_real(data),
+        *(_made(family, 5_000, (*PATTERN, *SCALING, *SOLVES)) for family in matrices.FAMILIES),
+        MatrixInstance("random-100", "nvmath-python#56", _random, SOLVES),
+        *(_made(family, 200_000, large) for family in matrices.FAMILIES),
+        _made("kkt", 1_000_000, large),
+        _made("kkt", 2_800_000, ("product",)),
+    ]
+
+
+def _made(family: str, n: int, contenders: tuple[str, ...]) -> MatrixInstance:
+    make = partial(matrices.make, family, n, seed=1)
+    return MatrixInstance(f"{family}-{n}", family, make, contenders)
+
+
+def _sweeps() -> list[MatrixInstance]:
+    """Meshes as ECL-SCC was measured on: of the sizes of its examples, and a swirl."""
+    shapes: dict[str, dict[str, Any]] = {
+        "sweep-star": {"nx": 512, "ny": 640},
+        "sweep-toroid": {"nx": 64, "ny": 64, "nz": 48},
+        "sweep-cold-flow": {"nx": 128, "ny": 128, "nz": 128, "bend": 0.02},
+        "sweep-bent": {"nx": 512, "ny": 640, "bend": 0.2},
+        "sweep-swirl": {"nx": 128, "ny": 128, "nz": 128, "swirl": 3.0},
+    }
+    return [
+        MatrixInstance(name, "sweep", partial(sweep, **given), ("components",))
+        for name, given in shapes.items()
+    ]
+
+
+def _random() -> csr_array:
+    """Random values without a large diagonal, n = 100."""
+    rng = np.random.default_rng(0)
+    return csr_array(rng.random((100, 100)) * (rng.random((100, 100)) < 0.3))
+
+
+def _real(data: str | None) -> list[MatrixInstance]:
+    folder = Path(data or ".") / "matrices"
+    files = {name: folder / f"{name}.mtx.gz" for name in REAL}
+    files["west0067"] = Path(__file__).parents[1] / "datasets" / "west0067.mtx.gz"
+    return [
+        MatrixInstance(name, "real", partial(gm.io.read, file), (*PATTERN, *SCALING, *SOLVES))
+        for name, file in files.items()
+        if file.exists()
+    ]
+
+
+def warming(quick: bool) -> list[MatrixInstance]:
+    """One matrix and one singular pattern, small, for all functions."""
+    return [
+        _made("kkt", 3_000, ("dmperm", "components", *SCALING, *SOLVES)),
+        MatrixInstance("grid-40", "pattern", partial(grid, 40, 0.65, seed=1), PATTERN),
+    ]
+
+
+# -- report --------------------------------------------------------------------------------------
+
+
+def report(data: dict[str, Any], threshold: float) -> str:
+    """Times, ratios to the rivals, and residuals before and after."""
+    graphs = data["graphs"]
+    parts = [*(describe_run(run) for run in data["runs"])]
+    parts += _table("Decompositions", graphs, _decomposition, PATTERN_HEADER)
+    parts += _table("Scalings", graphs, _scaling, SCALING_HEADER)
+    parts += _table("Solves", graphs, _solves, SOLVES_HEADER)
+    return "\n\n".join([*parts, *_mean(graphs, threshold), *failures(data)])
+
+
+PATTERN_HEADER = ["matrix", "rows", "entries", "blocks", "ms", "Pyomo ms", "Pyomo / ours"]
+SCALING_HEADER = [
+    "matrix",
+    "rows",
+    "entries",
+    "ms",
+    "SPRAL ms",
+    "SPRAL / ours",
+    "by processor time",
+]
+SOLVES_HEADER = ["matrix", "rows"]
+SOLVES_HEADER += [f"{what} {name}" for name in SOLVES for what in ("residual", "fill", "ms")]
+
+
+def _table(
+    title: str,
+    graphs: dict[str, Graph],
+    row: Callable[[Graph], list[Any] | None],
+    header: list[str],
+) -> list[str]:
+    rows = [
+        [name, graph["rows"], *cells]
+        for name, graph in graphs.items()
+        if (cells := row(graph)) is not None
+    ]
+    return section(title, markdown(header, rows)) if rows else []
+
+
+def _decomposition(graph: Graph) -> list[Any] | None:
+    name = "dmperm" if "dmperm" in graph["results"] else "components"
+    if name not in graph["results"]:
+        return None
+    pyomo = milliseconds(time_of(graph, "pyomo"))
+    return [
+        graph["entries"], graph["results"][name].get("blocks"), milliseconds(time_of(graph, name)),
+        pyomo, times_as_long(graph, "pyomo", name),
+    ]  # fmt: skip
+
+
+def _scaling(graph: Graph) -> list[Any] | None:
+    if "product" not in graph["results"]:
+        return None
+    ours, theirs = (milliseconds(time_of(graph, name)) for name in SCALING)
+    return [graph["entries"], ours, theirs, ratio_of(graph), work_of(graph, "spral")]
+
+
+def ratio_of(graph: Graph) -> Time | None:
+    """How many times longer SPRAL takes, run by run."""
+    result = graph["results"].get("spral", {})
+    if "ours" not in result:
+        return None
+    return Time(statistics.median(map(operator.truediv, result["seconds"], result["ours"])))
+
+
+def _solves(graph: Graph) -> list[Any] | None:
+    if "splu" not in graph["results"]:
+        return None
+    cells: list[Any] = []
+    for name in SOLVES:
+        result = graph["results"].get(name, {})
+        residual = result.get("residual")
+        cells += [
+            f"{residual:.1e}" if residual is not None else result.get("failed", "not finite"),
+            result.get("fill"),
+            milliseconds(time_of(graph, name)),
+        ]
+    return cells
+
+
+def _mean(graphs: dict[str, Graph], threshold: float) -> list[str]:
+    times = {name: time_of(graph, "spral") for name, graph in graphs.items()}
+    long = [graphs[name] for name, taken in times.items() if taken and taken.seconds >= threshold]
+    ratios = [ratio for graph in long if (ratio := ratio_of(graph)) is not None]
+    if not ratios:
+        return []
+    return [
+        f"Where SPRAL takes {threshold:g} s or more, it takes {geometric_mean(ratios)} times as "
+        f"long as `maximum_product_matching` (geometric mean, {len(ratios)} matrices; "
+        f"{geometric_mean(work_of(graph, 'spral') for graph in long)} of processor time)."
+    ]

@@ -1,0 +1,65 @@
+"""The suite of what linear solvers ask for: instances, the report, and a run of all of it."""
+
+from __future__ import annotations
+
+import pytest
+
+from bench import harness, linear_solvers
+from bench.__main__ import main
+
+
+def graph(**results):
+    return {"rows": 9, "entries": 30, "results": results}
+
+
+def reported(threshold, **graphs):
+    return linear_solvers.report({"runs": [], "graphs": graphs}, threshold)
+
+
+def test_instances_have_names_of_their_own_and_known_contenders():
+    given = linear_solvers.instances(quick=False, data="nowhere")
+    known = {"components", *linear_solvers.PATTERN, *linear_solvers.SCALING, *linear_solvers.SOLVES}
+    assert len({one.name for one in given}) == len(given) >= 20
+    assert {name for one in given for name in one.contenders} == known
+
+
+def test_ratios_are_those_of_turns():
+    spral = {"seconds": [6.0], "ours": [2.0], "work": [5.0], "size": 9}
+    one = graph(product={"seconds": [1.0], "size": 9}, spral=spral)
+    text = reported(0.02, a=one)
+    assert "| a | 9 | 30 | 1e+03 | 6e+03 | 3 | 5 |" in text
+    assert "it takes 3 times as long as `max" in text
+    assert "5 of processor time" in text
+    assert "times as long" not in reported(7.0, a=one)
+
+
+def test_residuals_before_and_after():
+    bad = {"seconds": [0.1], "residual": None, "fill": 70, "size": 9}
+    good = {"seconds": [0.2], "residual": 2e-16, "fill": 40, "size": 9}
+    text = reported(0.02, a=graph(natural=bad, splu=good))
+    assert "| a | 9 | not finite | 70 | 100 |" in text
+    assert "2.0e-16 | 40 | 200 |" in text
+
+
+def test_a_run_of_all_of_it(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(linear_solvers, "warming", lambda quick: [])
+    out = tmp_path / "solvers.json"
+    options = ["--out", str(out), "--quick", "--repeats", "1", "--budget", "0", "--device", "cpu"]
+    assert main(["linear-solvers", *options, "--cache", str(tmp_path)]) == 0
+    graphs = harness.read(out)["graphs"]
+    results = graphs["circuit-300"]["results"]
+    assert results["dmperm"]["size"] == results["product"]["size"] == 300
+    assert results["splu"]["residual"] < 1e-10
+    assert graphs["grid-12"]["results"]["dmperm"]["blocks"] > 1
+    main(["report", str(out)])
+    assert "### Solves" in capsys.readouterr().out
+
+
+@pytest.mark.gpu
+def test_on_a_device(tmp_path):
+    out = tmp_path / "solvers.json"
+    options = ["--out", str(out), "--quick", "--repeats", "1", "--device", "cuda"]
+    assert main(["linear-solvers", *options, "--cache", str(tmp_path)]) == 0
+    results = harness.read(out)["graphs"]["circuit-300"]["results"]
+    assert results["dmperm"]["size"] == results["product"]["size"] == 300
+    assert "splu" not in results
