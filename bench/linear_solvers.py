@@ -4,7 +4,8 @@ Contenders and what their seconds are of:
 
     dmperm      the Dulmage–Mendelsohn decomposition, the whole call; "blocks" are kept
     pyomo       Pyomo's `dulmage_mendelsohn`, which stands on networkx; coarse only
-    components  the strong components of the pattern as it is (on a GPU: in CuPy arrays)
+    components  `strongcomp`: the strong components of the pattern as it is, in order
+    ecl-scc     ECL-SCC's components on a GPU, in no order: the time that it prints, of its kernels
     product     `maximum_product_matching` with its scaling, the whole call
     spral       SPRAL's Hungarian scaling, on one thread, in turns with ``product``: "ours", "work"
     natural     SciPy's SuperLU with pivots from the diagonal (diag_pivot_thresh=0), and a solve
@@ -14,7 +15,8 @@ Contenders and what their seconds are of:
 Of solves, "residual" is ||b - A x|| / ||b|| with b = A 1 in 2-norms (None if it is not finite), and
 "fill" the entries of L and U. On a GPU, matrices are on the device.
 
-Pyomo is the wheel `pyomo`. SPRAL is as for `bench.sparse_assignment`.
+Pyomo is the wheel `pyomo`. SPRAL is as for `bench.sparse_assignment`. The environment variable
+ECL_SCC names ECL-SCC's program (github.com/burtscher/ECL-SCC).
 """
 
 from __future__ import annotations
@@ -22,7 +24,10 @@ from __future__ import annotations
 import importlib.util
 import operator
 import os
+import re
 import statistics
+import subprocess
+import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -247,12 +252,40 @@ def _spral(problem: MatrixProblem) -> Callable[[], tuple[int, float]]:
     return spral(problem.costs)
 
 
+@dataclass(frozen=True)
+class EclScc:
+    """ECL-SCC's program on a file of the pattern; each run is a process."""
+
+    name: str = "ecl-scc"
+
+    def measure(self, problem: MatrixProblem, limits: Limits) -> Result:
+        matrix = problem.matrix
+        with tempfile.NamedTemporaryFile(suffix=".egr") as file:
+            for part in ([matrix.shape[0], matrix.nnz], matrix.indptr, matrix.indices):
+                file.write(np.asarray(part, np.int32).tobytes())
+            file.flush()
+            return repeat(lambda: self._sample(file.name, matrix.shape[0], limits), limits)
+
+    def _sample(self, file: str, rows: int, limits: Limits) -> Sample:
+        printed = subprocess.run(
+            [os.environ["ECL_SCC"], file],
+            env=os.environ | {"CUDA_MODULE_LOADING": "EAGER"},
+            timeout=limits.cap,
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        (seconds,) = re.findall(r"compute time: (\S+) s", printed)
+        (blocks,) = re.findall(r"number of SCCs: (\d+)", printed)
+        return Sample(float(seconds), rows, more={"blocks": int(blocks)})
+
+
 def contenders(device: str, threads: int) -> list[Contender]:
     """The library's functions, and the rivals that are installed."""
     on_device = [("dmperm", _dmperm), ("components", _components), ("product", _product)]
     known: list[Contender] = [Call(name, call, threads, device) for name, call in on_device]
     if device == "cuda":
-        return known
+        return [*known, EclScc()] if "ECL_SCC" in os.environ else known
     if importlib.util.find_spec("pyomo") is not None:
         known.append(Call("pyomo", _pyomo, 1))
     if "SPRAL" in os.environ:
@@ -303,7 +336,7 @@ def _sweeps() -> list[MatrixInstance]:
         "sweep-swirl": {"nx": 128, "ny": 128, "nz": 128, "swirl": 3.0},
     }
     return [
-        MatrixInstance(name, "sweep", partial(sweep, **given), ("components",))
+        MatrixInstance(name, "sweep", partial(sweep, **given), ("components", "ecl-scc"))
         for name, given in shapes.items()
     ]
 
@@ -347,6 +380,7 @@ def report(data: dict[str, Any], threshold: float) -> str:
 
 
 PATTERN_HEADER = ["matrix", "rows", "entries", "blocks", "ms", "Pyomo ms", "Pyomo / ours"]
+PATTERN_HEADER += ["ECL-SCC ms", "ECL-SCC / ours"]
 SCALING_HEADER = [
     "matrix",
     "rows",
@@ -378,11 +412,11 @@ def _decomposition(graph: Graph) -> list[Any] | None:
     name = "dmperm" if "dmperm" in graph["results"] else "components"
     if name not in graph["results"]:
         return None
-    pyomo = milliseconds(time_of(graph, "pyomo"))
-    return [
-        graph["entries"], graph["results"][name].get("blocks"), milliseconds(time_of(graph, name)),
-        pyomo, times_as_long(graph, "pyomo", name),
-    ]  # fmt: skip
+    cells = [graph["entries"], graph["results"][name].get("blocks")]
+    cells.append(milliseconds(time_of(graph, name)))
+    for rival in ("pyomo", "ecl-scc"):
+        cells += [milliseconds(time_of(graph, rival)), times_as_long(graph, rival, name)]
+    return cells
 
 
 def _scaling(graph: Graph) -> list[Any] | None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 
 from bench import harness, linear_solvers
 from bench.__main__ import main
+from bench.harness import Limits
 
 
 def graph(**results):
@@ -18,7 +21,13 @@ def reported(threshold, **graphs):
 
 def test_instances_have_names_of_their_own_and_known_contenders():
     given = linear_solvers.instances(quick=False, data="nowhere")
-    known = {"components", *linear_solvers.PATTERN, *linear_solvers.SCALING, *linear_solvers.SOLVES}
+    known = {
+        "components",
+        "ecl-scc",
+        *linear_solvers.PATTERN,
+        *linear_solvers.SCALING,
+        *linear_solvers.SOLVES,
+    }
     assert len({one.name for one in given}) == len(given) >= 20
     assert {name for one in given for name in one.contenders} == known
 
@@ -63,3 +72,21 @@ def test_on_a_device(tmp_path):
     results = harness.read(out)["graphs"]["circuit-300"]["results"]
     assert results["dmperm"]["size"] == results["product"]["size"] == 300
     assert "splu" not in results
+
+
+def test_ecl_scc_is_called_with_its_file(tmp_path, monkeypatch):
+    """A program in its place: it reads the file, and counts the arcs as components."""
+    program = tmp_path / "ecl"
+    program.write_text(
+        f"#!{sys.executable}\nimport sys, numpy as np\n"
+        "n, m, *rest = np.fromfile(sys.argv[1], np.int32).tolist()\n"
+        "assert len(rest) == n + 1 + m\n"
+        "print(f'compute time: 0.25 s\\n\\nresult:\\nnumber of SCCs: {m}')\n"
+    )
+    program.chmod(0o755)
+    monkeypatch.setenv("ECL_SCC", str(program))
+    instance = linear_solvers.instances(quick=True, data=None)[0]
+    problem = linear_solvers.problem(instance, instance.original(), "cpu")
+    result = linear_solvers.EclScc().measure(problem, Limits(1, 0.0, 60.0))
+    assert result["seconds"] == [0.25]
+    assert result["blocks"] == problem.matrix.nnz
