@@ -14,7 +14,7 @@ from gpumatch.arrays import array_of
 from gpumatch.assigned import Assignment
 from gpumatch.backends import choose_assignment
 from gpumatch.batches import assign_batch, assign_small
-from gpumatch.bottleneck import BottleneckAssignment, assign_bottleneck
+from gpumatch.bottleneck import METHODS, BottleneckAssignment, assign_bottleneck
 from gpumatch.cardinality import (
     CARDINALITIES,
     Cardinality,
@@ -109,8 +109,8 @@ def assign(
         the CPU and on a GPU, and ``"hungarian-tree"`` on the reference. On a GPU it is
         ``"auction"`` for sparse costs that do not fit as a dense matrix, and for integers if less
         than one pair in a hundred is stored. With options that these do not take, it is the first
-        exact algorithm that takes them. A bottleneck is found by matchings, with ``"auto"``
-        only.
+        exact algorithm that takes them. A bottleneck is found by matchings up to ``"thresholds"``,
+        which is ``"auto"``, or by ``"paths"``: full assignments of sparse costs, on the CPU.
     backend : {"auto", "cpu", "cuda", "reference"}
         Where to run. ``"auto"``: data on a device stays there; a matrix on the host goes to the GPU
         if there is one with room for it and the matrix is large enough to repay the copy.
@@ -220,6 +220,7 @@ def assign(
             seed=seed,
             threads=threads,
             control=control,
+            method=algorithm,
         )
     choice = choose_assignment(algorithm, backend, options, given)
     goal = Goal.of(maximize, cardinality, cost_limit, given)
@@ -255,6 +256,9 @@ def assign(
 # -- arguments -----------------------------------------------------------------------------------
 
 
+_METHODS = " or ".join(map(repr, METHODS))
+
+
 def _refuse_for_bottleneck(
     cardinality: str, cost_limit: float | None, algorithm: str, options: Mapping[str, Any]
 ) -> None:
@@ -263,8 +267,8 @@ def _refuse_for_bottleneck(
         raise ValueError("cardinality 'any' has no bottleneck: no pair at all would be best")
     if cost_limit is not None:
         raise ValueError("a bottleneck takes no cost_limit: pass a limit's pairs as forbidden")
-    if algorithm != "auto" or options:
-        raise ValueError("a bottleneck is found by matchings: algorithm must be 'auto'")
+    if algorithm not in METHODS or options:
+        raise ValueError(f"a bottleneck is found by matchings: algorithm must be {_METHODS}")
 
 
 def _begin_from(

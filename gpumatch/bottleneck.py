@@ -7,6 +7,10 @@ tried until one suffices. Then the costs between one that suffices and one that 
 until none is left. Each matching begins from that of the last threshold that did not suffice,
 because its pairs are still allowed, or from what a lower threshold leaves of the best one.
 
+For a full assignment of sparse costs there is another method, on the CPU. It begins with the least
+threshold that leaves each vertex a pair, and from then on raises it by paths whose largest cost is
+least (`gpumatch.cpu.assignment.bottleneck_paths`). These are MC64's jobs 3 and 2.
+
 Proof: k pairs, none above the bottleneck; and, from the last threshold that did not suffice, a
 vertex cover of all cheaper pairs, with fewer than k vertices (König). Cheaper pairs alone can't
 make an assignment, because each of k pairs would need a vertex of its own in the cover. With
@@ -32,7 +36,7 @@ from gpumatch.control import Control, attach_result
 from gpumatch.costs import Costs
 from gpumatch.homes import count_matched, cover_for, no_mates
 from gpumatch.pairs import Labels, Pairs
-from gpumatch.registry import STARTS
+from gpumatch.registry import BOTTLENECK_PATHS, STARTS, load
 
 __all__ = ["BottleneckAssignment", "assign_bottleneck"]
 
@@ -126,8 +130,11 @@ def assign_bottleneck(
     seed: int,
     threads: int,
     control: Control,
+    method: str = "auto",
 ) -> BottleneckAssignment:
     """Find an assignment with the least largest cost; see `gpumatch.assign`."""
+    if method == "paths":
+        backend = _backend_of_paths(given, goal, backend)
     choice, init = choose_matching(
         "auto", "auto", backend, {}, on_device=given.on_device, nnz=given.nnz
     )
@@ -142,7 +149,7 @@ def assign_bottleneck(
         if control.tick(count_matched(mates[0])) or not (start(task) and search(task)):
             raise Stopped
 
-    thresholds = _Thresholds(problem, extend)
+    thresholds = METHODS[method](problem, extend, control)
     begin_with_pairs(initial, goal, given.shape, problem, thresholds.mates)
     control.total = problem.shape[0]
     stats = {**choice.names(), "objective": "bottleneck", "init": init}
@@ -161,6 +168,16 @@ def assign_bottleneck(
     return result(True)
 
 
+def _backend_of_paths(given: Costs, goal: Goal, backend: str) -> str:
+    """The backend of the method by paths, checked."""
+    if not given.is_sparse or not goal.is_full:
+        raise ValueError("algorithm 'paths' finds full assignments of sparse costs only")
+    if backend not in ("auto", "cpu") or (given.on_device and backend == "auto"):
+        where = "cuda" if backend == "auto" else backend
+        raise ValueError(f"algorithm 'paths' runs on 'cpu', not on {where!r}")
+    return "cpu"
+
+
 class _Thresholds:
     """The search among thresholds, in matchings that have ended.
 
@@ -169,8 +186,10 @@ class _Thresholds:
     ``cover`` is one of all pairs if that had to be found.
     """
 
-    def __init__(self, costs: Costs, extend: Callable[[Graph, Mates], None]) -> None:
-        self.costs, self._extend = costs, extend
+    def __init__(
+        self, costs: Costs, extend: Callable[[Graph, Mates], None], control: Control
+    ) -> None:
+        self.costs, self._extend, self._control = costs, extend, control
         self.mates = no_mates(costs)
         self.needed = costs.shape[0]
         self.below: tuple[Graph, Mates] | None = None
@@ -257,6 +276,54 @@ class _Thresholds:
     def _pairs(self) -> tuple[np.ndarray, np.ndarray]:
         rows = (self.mates[0] >= 0).nonzero()[0]
         return rows, self.mates[0][rows]
+
+
+class _Paths(_Thresholds):
+    """The search by paths, for full assignments of sparse costs on the host."""
+
+    def find_least(self) -> None:
+        """Find the least threshold up to which there are as many pairs as are wanted."""
+        if not self.needed:
+            return
+        costs = self.costs
+        (nrows, ncols), (rows, cols) = costs.shape, costs.pattern().edges()
+        *pattern, weights = costs.entries()
+        least = _least_of(rows, weights, nrows)
+        if nrows == ncols:
+            least = max(least, _least_of(cols, weights, ncols))
+        if self._suffices(least) or self.below is None:
+            self._prove(least)
+            return
+        mates = _copied(self.below[1])  # as many pairs as this threshold allows
+
+        def stopped() -> bool:
+            return self._control.tick(count_matched(mates[0]))
+
+        raise_threshold = load(BOTTLENECK_PATHS)
+        least = raise_threshold((*pattern, weights), mates, least, stopped)
+        if count_matched(mates[0]) < self.needed:
+            raise Stopped
+        self.mates = mates
+        self._prove(least)
+
+    def _prove(self, least: float) -> None:
+        """Find the cover of all pairs that cost less than the least threshold."""
+        weights = self.costs.entries()[-1]
+        cheaper = weights[weights < least]
+        self.below = None
+        if cheaper.size:
+            self._suffices(cheaper.max().item())
+
+
+def _least_of(vertices: np.ndarray, weights: np.ndarray, count: int) -> Any:
+    """The greatest of all vertices' least costs: no full assignment is cheaper."""
+    least = np.full(count, weights.max())
+    np.minimum.at(least, vertices, weights)
+    return least.max().item()
+
+
+METHODS = {"auto": _Thresholds, "thresholds": _Thresholds, "paths": _Paths}
+"""The algorithms of bottlenecks, by their names."""
 
 
 def _copied(mates: Mates) -> Mates:

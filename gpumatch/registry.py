@@ -309,6 +309,9 @@ COMPONENTS = {
 }
 """What finds strong components: backend -> function."""
 
+BOTTLENECK_PATHS = _CPU + "assignment.bottleneck_paths:raise_threshold"
+"""What finds bottlenecks by paths."""
+
 BATCHES = {"cpu": _CPU + "assignment.batched:run"}
 """What solves batches of small dense problems: backend -> function."""
 

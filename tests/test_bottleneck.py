@@ -77,6 +77,57 @@ def test_full(C):
 
 
 @given(C=COSTS)
+def test_paths(C):
+    sparse = gm.costs.SparseCosts(csr_of(C))
+    arguments = {"objective": "bottleneck", "algorithm": "paths"}
+    try:
+        best = gm.assign(C, objective="bottleneck").objective
+    except gm.InfeasibleError:
+        with pytest.raises(gm.InfeasibleError):
+            gm.assign(sparse, **arguments)
+        return
+    a = gm.assign(sparse, **arguments)
+    assert (a.size, a.objective, a.proven) == (min(C.shape), best, True)
+    assert gm.verify(sparse, a).objective == best
+
+
+@pytest.mark.parametrize("family", ["spread", "mesh", "circuit", "kkt"])
+@pytest.mark.parametrize("maximize", [False, True])
+def test_paths_on_larger_problems(family, maximize):
+    C = costs.make(family, 6 if family == "mesh" else 400, seed=3)
+    wish = {"objective": "bottleneck", "maximize": maximize}
+    a = gm.assign(C, algorithm="paths", **wish)
+    assert gm.verify(C, a).objective == gm.assign(C, **wish).objective
+
+
+def test_a_search_by_paths_goes_on_where_its_budget_ended(monkeypatch):
+    from gpumatch.cpu.assignment import bottleneck_paths
+
+    monkeypatch.setattr(bottleneck_paths, "_BUDGET", 1)
+    C = costs.make("spread", 300, seed=4)
+    assert gm.verify(C, gm.assign(C, objective="bottleneck", algorithm="paths")).size == 300
+
+
+def test_a_search_by_paths_can_be_stopped():
+    C = costs.make("spread", 3000, seed=4)
+    a = gm.assign(C, objective="bottleneck", algorithm="paths", callback=lambda _: True)
+    assert not a.proven
+
+
+@pytest.mark.parametrize(
+    ("given", "wish", "message"),
+    [
+        (np.eye(3), {}, "finds full assignments of sparse costs only"),
+        (csr_array(np.eye(3)), {"cardinality": "maximum"}, "finds full assignments of sparse"),
+        (csr_array(np.eye(3)), {"backend": "cuda"}, "'paths' runs on 'cpu', not on 'cuda'"),
+    ],
+)
+def test_what_paths_do_not_take(given, wish, message):
+    with pytest.raises(ValueError, match=message):
+        gm.assign(given, objective="bottleneck", algorithm="paths", **wish)
+
+
+@given(C=COSTS)
 def test_maximum(C):
     a = gm.assign(C, objective="bottleneck", cardinality="maximum")
     assert a.size == gm.maximum_matching(abs(C) < np.inf).size

@@ -58,11 +58,13 @@ WRONG_ARGUMENTS = [
         gm.assign, ONES, objective="bottleneck", cost_limit=1,
     ),
     case(
-        "a bottleneck is found by matchings: algorithm must be 'auto'",
+        "a bottleneck is found by matchings: algorithm must be 'auto' or 'thresholds' or "
+        "'paths'",
         gm.assign, ONES, objective="bottleneck", algorithm="engine",
     ),
     case(
-        "a bottleneck is found by matchings: algorithm must be 'auto'",
+        "a bottleneck is found by matchings: algorithm must be 'auto' or 'thresholds' or "
+        "'paths'",
         gm.assign, ONES, objective="bottleneck", search="stack",
     ),
     case(
@@ -306,7 +308,7 @@ SOLVERS = [
     case("a tuple must be (indptr, indices, data, shape); got 3 parts",
          linalg.mc64, ([0, 1], [0], (1, 1))),
     case("A is on a device: this runs on 'cpu' only, so pass a copy on the host",
-         linalg.mc64, ([0, 1], [0], SimpleNamespace(__cuda_array_interface__={}), (1, 1))),
+         linalg.splu, ([0, 1], [0], SimpleNamespace(__cuda_array_interface__={}), (1, 1))),
     case("the matrix is singular whatever its values: 2 rows have entries in 1 columns only",
          linalg.splu, [[1, 0], [1, 0]]),
     case("the matrix is singular whatever its values: 2 rows have entries in 1 columns only",

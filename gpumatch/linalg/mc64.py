@@ -57,9 +57,10 @@ def mc64(
         As for `maximum_product_matching`. Zeros are no entries.
     job : {1, 2, 3, 4, 5}
         What is greatest on the diagonal: 1, the number of entries; 2 and 3, the least magnitude; 4,
-        the sum of magnitudes; 5, their product, with the scaling of `maximum_product_matching`. In
-        MC64, jobs 2 and 3 are two methods; here they are one. If the matrix is structurally
-        singular, jobs 2 to 5 choose among the matchings with most entries.
+        the sum of magnitudes; 5, their product, with the scaling of `maximum_product_matching`. Job
+        2 raises a threshold by augmenting paths, and job 3 halves the thresholds between two. They
+        find the same least magnitude; on a GPU, and if the matrix is structurally singular, both
+        halve. If it is, jobs 2 to 5 choose among the matchings with most entries.
     backend, seed, threads
         As for `gpumatch.assign`.
 
@@ -93,7 +94,11 @@ def mc64(
     pairs: Pairs = matching
     if job > 1:
         run["cardinality"] = "full" if matching.size == min(shape) else "maximum"
-        run |= exactly_on(where) if job == 4 else {"objective": "bottleneck"}
+        if job == 4:
+            run |= exactly_on(where)
+        else:
+            by_paths = job == 2 and where == "cpu" and run["cardinality"] == "full"
+            run |= {"objective": "bottleneck", "algorithm": "paths" if by_paths else "thresholds"}
         pairs = assign((indptr, indices, magnitudes(data), shape), maximize=True, **run)
     xp = array_module(given.data)
     mates = (array_of(xp, part) for part in (pairs.row_to_col, pairs.col_to_row))
