@@ -1,7 +1,8 @@
 """The paper's tree kernel has each rule of the reference, checked where there is no GPU.
 
-test_tree_paper.py compares their states on a device. A rule that is changed on one side has to be
-changed on the other too, and tried there.
+test_date2016.py compares their states on a device, test_date2016_emulated.py on the CPU, which
+takes longer. A rule that is changed on one side has to be changed on the other too, and tried
+there.
 """
 
 from __future__ import annotations

@@ -85,7 +85,7 @@ class _Struct:
     """A struct whose pointers are given as arrays of NumPy."""
 
     def __init__(self, struct: Struct) -> None:
-        self._struct, self.dtype = struct, struct.dtype
+        self._struct, self.dtype, self.nbytes = struct, struct.dtype, struct.nbytes
         self._lengths = {field.name: field.length for field in struct.fields}
 
     def __call__(self, **values: Any) -> np.ndarray:
