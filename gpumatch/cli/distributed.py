@@ -50,7 +50,7 @@ def read(
         whole = load()
         block = whole[Split.even(whole.shape[0], world).slice]
         entries = world.total(int(getattr(block, "nnz", block.size)))
-    return block, whole.shape, entries
+    return world.outcome((block, whole.shape, entries))
 
 
 def _refuse(options: argparse.Namespace, own: Iterable[str]) -> None:
@@ -109,7 +109,7 @@ def _written(share: Any, options: argparse.Namespace) -> Any:
             )
             running.write(options, whole, share.shape)
         world.settle()
-    return whole
+    return world.outcome(whole)
 
 
 def _whole(share: Any, arrays: dict[str, Any]) -> Pairs:

@@ -13,6 +13,9 @@ from gpumatch.distributed.communicator import Communicator, even_starts
 
 __all__ = ["Split", "agree_on_columns", "columns_of", "split_of", "taken"]
 
+MAX_VERTICES = 2**31 - 2**20
+"""Rows or columns of all ranks: their numbers are int32, as those of one rank."""
+
 
 class Split(NamedTuple):
     """How the things of one side, rows or columns, are divided among the ranks, in rank order."""
@@ -101,6 +104,8 @@ def taken(block: Any, world: Communicator) -> Any:
 def split_of(nrows: int, world: Communicator) -> Split:
     """How the rows are divided, if this rank has so many."""
     counts = [int(part[0]) for part in world.allgather(np.array([nrows], np.int64))]
+    if sum(counts) > MAX_VERTICES:
+        raise world.agreed(ValueError(_too_many(sum(counts))))
     return Split(np.concatenate([[0], np.cumsum(counts)]).astype(np.int64), world.rank)
 
 
@@ -136,4 +141,10 @@ def _checked_shape(shape: Any) -> tuple[int, int]:
         ) from None
     if nrows < 0 or ncols < 0:
         raise ValueError(f"block: a shape cannot be negative; got {shape!r}")
+    if max(nrows, ncols) > MAX_VERTICES:
+        raise ValueError(_too_many(max(nrows, ncols)))
     return nrows, ncols
+
+
+def _too_many(count: int) -> str:
+    return f"block: {count} rows or columns are more than {MAX_VERTICES}"

@@ -44,15 +44,16 @@ def verify(block: Any, result: Any, *, comm: Any = None) -> Certificate:
     a bit for each column to be received, for an assignment 24 bytes.
     """
     with Communicator(comm) as world:
-        if hasattr(result, "errors"):
-            certificate = verify_here(block, result)
-            world.settle()
-            return certificate
-        if hasattr(result, "row_dual"):
-            return verify_share_of_assignment(costs_of(block, world), result, world)
-        if not hasattr(result, "cover"):
-            raise TypeError(
-                "result must be a DistributedMatching or a DistributedAssignment; "
-                f"got {type(result).__name__}"
-            )
+        certificate = _checked(block, result, world)
+        world.settle()
+    return world.outcome(certificate)
+
+
+def _checked(block: Any, result: Any, world: Communicator) -> Certificate:
+    if hasattr(result, "errors"):
+        return verify_here(block, result)
+    if hasattr(result, "row_dual"):
+        return verify_share_of_assignment(costs_of(block, world), result, world)
+    if hasattr(result, "cover"):
         return verify_share_of_matching(graph_of(block, world)[0], result, world)
+    raise TypeError("result must be what gpumatch.distributed gave; got a " + type(result).__name__)

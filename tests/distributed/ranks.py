@@ -431,6 +431,15 @@ def faults(comm):
     run = lambda: distributed.assign(costs, comm=comm, callback=fail)  # noqa: E731
     raises_everywhere(comm, ZeroDivisionError, "here", run)
 
+    yield "too many rows"
+    for run in (distributed.assign, distributed.maximum_matching):
+        with pytest.raises(ValueError, match="2147483648 rows or columns are more than"):
+            run((lambda begin, end: good, (2**31, 4)), comm=comm)
+
+    yield "no result"
+    with pytest.raises(TypeError, match="result must be what"):
+        distributed.verify(good, None, comm=comm)
+
     yield "no GPU for this algorithm"
     run = lambda: distributed.assign(  # noqa: E731
         good, comm=comm, algorithm="hungarian-tree", backend="cuda"

@@ -41,14 +41,17 @@ def cases_of(done):
 
 SEVERAL = [
     *("collectives", "faults", "limits", "certificates", "blocks", "matching"),
-    *("papers", "commands", "batches", "whole_arrays"),
+    *("papers", "commands", "batches"),
 ]
 QUICK = {
-    1: ([*SEVERAL, "assignment", "wishes"], 170),
+    1: ([*SEVERAL, "assignment", "wishes", "whole_arrays"], 180),
     2: (SEVERAL, 70),
-    4: (["collectives", "faults", "few"], 15),
+    4: (["collectives", "few"], 7),
 }
-EVERY = ["real", "every_matching", "every_assignment", "every_paper", "wishes", "blocks"]
+EVERY = [
+    *("real", "every_matching", "every_assignment", "every_paper"),
+    *("wishes", "blocks", "faults", "limits", "whole_arrays"),
+]
 
 
 @pytest.mark.parametrize("ranks", QUICK)
