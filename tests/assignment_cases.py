@@ -6,6 +6,7 @@ Optima come from the sources named, or from SciPy in the tests themselves.
 from __future__ import annotations
 
 import gzip
+import itertools
 import lzma
 import math
 import os
@@ -84,21 +85,31 @@ def _cases() -> Iterator[Case]:
 
 
 class Run(NamedTuple):
-    """An algorithm on one of its backends."""
+    """An algorithm on one of its backends, with some of its options; the others have defaults."""
 
     algorithm: str
     backend: str
+    options: tuple[tuple[str, str], ...] = ()
 
     @property
     def arguments(self) -> dict[str, str]:
-        return self._asdict()
+        return {"algorithm": self.algorithm, "backend": self.backend, **dict(self.options)}
 
     def __str__(self) -> str:
-        return "-".join(self)
+        return "-".join((self.algorithm, self.backend, *(value for _, value in self.options)))
 
 
 CASES = list(_cases())
 RUNS = [Run(a.name, b) for a in algorithms("assignment") if a.exact for b in a.backends]
+
+
+def _runs_with_options() -> Iterator[Run]:
+    """Every algorithm on every backend with every combination of its options there."""
+    for algorithm in algorithms("assignment"):
+        for backend, home in algorithm.homes.items():
+            for chosen in itertools.product(*home.values.values()):
+                if chosen:
+                    yield Run(algorithm.name, backend, tuple(zip(home.values, chosen)))
 
 
 def _param(run: Run, *others, name: str = "", long: bool = False):
@@ -134,12 +145,38 @@ EVERY_CASE = [
 
 
 def _factors(param) -> dict[str, Hashable]:
-    run, case = param.values
+    run, case, *_ = param.values
     return {"run": run, "family": (case.family, *case.parameters.values()), "shape": case.shape}
 
 
 PROVEN = pairwise(EVERY_CASE, _factors)
 """Of all runs, families and shapes, so many that any two of them meet."""
+
+
+def _factors_with_options(param) -> dict[str, Hashable]:
+    run, _, form = param.values
+    home = run.algorithm, run.backend
+    options = {name: (home, value) for name, value in run.options}
+    return {**_factors(param), "run": home, "form": (home, form), **options}
+
+
+def _longest_with_options(run: Run) -> int:
+    """The longer side up to which a run is quick; each round is a launch, or there are many."""
+    slow = run.backend == "reference" or {"round", "none"} & set(dict(run.options).values())
+    return 40 if slow else 100
+
+
+WITH_OPTIONS = pairwise(
+    [
+        _param(run, case, form, name=f"-{case}-{form}")
+        for run in _runs_with_options()
+        for case in CASES
+        if max(case.shape) <= _longest_with_options(run)
+        for form in ("dense", "sparse")
+    ],
+    _factors_with_options,
+)
+"""The same of all options, families, shapes and forms, of small costs."""
 SPARSE = pairwise([param for param in EVERY_CASE if max(param.values[1].shape) <= 100], _factors)
 """The same of small costs."""
 FLOATS = {"uniform_float", "geom", "geom2", "low_rank"}

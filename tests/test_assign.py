@@ -25,6 +25,7 @@ from tests.assignment_cases import (
     FLOAT_AUCTIONS,
     PROVEN,
     SPARSE,
+    WITH_OPTIONS,
     check_violator,
     close,
     optimum,
@@ -66,6 +67,24 @@ def test_every_algorithm_proves_the_optimum(run, case):
     assert close(a.objective, optimum_of_case(str(case)))
     assert close(certificate.bound, a.objective)
     assert isinstance(a.objective, int if matrix.dtype.kind == "i" else float)
+
+
+@pytest.mark.parametrize(("run", "case", "form"), WITH_OPTIONS)
+def test_every_option(run, case, form):
+    """Exact algorithms prove the optimum, but for auctions that end early; others bound it."""
+    matrix = case.costs + 1
+    given = csr_array(matrix) if form == "sparse" else matrix
+    a = gm.assign(given, maximize=case.maximize, **run.arguments)
+    assert a.size == min(matrix.shape)
+    assert close(a.objective, matrix[a.row_ind, a.col_ind].sum())
+    assert a.proven or run.algorithm == "dgs" or ("finish", "epsilon") in run.options
+    sign = -1 if case.maximize else 1
+    least = sign * optimum(matrix, case.maximize)
+    rounding = 1e-9 * abs(least)
+    assert least - rounding <= sign * a.objective <= least + a.gap + rounding
+    if a.proven:
+        gm.verify(matrix, a)
+    assert run.options == tuple((name, a.stats[name]) for name, _ in run.options)
 
 
 @pytest.mark.parametrize(("run", "case"), FLOAT_AUCTIONS)
