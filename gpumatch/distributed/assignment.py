@@ -98,9 +98,9 @@ def assign(
 
     Examples
     --------
-    >>> import numpy as np, gpumatch as gm  # doctest: +SKIP
-    >>> a = gm.distributed.assign(np.array([[4, 1], [2, 0]]))  # doctest: +SKIP
-    >>> a.objective, a.row_to_col.tolist()  # on one rank  # doctest: +SKIP
+    >>> import numpy as np, gpumatch as gm
+    >>> a = gm.distributed.assign(np.array([[4, 1], [2, 0]]))
+    >>> a.objective, a.row_to_col.tolist()  # on one rank
     (3, [1, 0])
     """
     with Communicator(comm) as world:

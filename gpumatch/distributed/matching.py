@@ -65,14 +65,14 @@ def maximum_matching(
 
     Notes
     -----
-    A rank holds its rows' edges, five numbers for each of its rows and of its share of the columns,
-    and a byte for each row and each column of the whole graph.
+    A rank holds its rows' edges, two numbers for each of its rows, three for each column of its
+    share, and a byte for each row and each column of the whole graph.
 
     Examples
     --------
-    >>> import numpy as np, gpumatch as gm  # doctest: +SKIP
-    >>> m = gm.distributed.maximum_matching(np.array([[1, 1], [1, 0]]))  # doctest: +SKIP
-    >>> m.size, m.row_to_col.tolist()  # on one rank  # doctest: +SKIP
+    >>> import numpy as np, gpumatch as gm
+    >>> m = gm.distributed.maximum_matching(np.array([[1, 1], [1, 0]]))
+    >>> m.size, m.row_to_col.tolist()  # on one rank
     (2, [1, 0])
     """
     with Communicator(comm) as world:
