@@ -123,8 +123,9 @@ class _Variant(ABC):
     def solution(self) -> Solution:
         """All mates and duals, on all ranks; the duals of rows hold up to one rounding."""
 
-    def beat(self) -> None:
-        self.world.tick(self.matched)
+    def beat(self) -> bool:
+        """Report progress; whether this rank wants to stop."""
+        return self.world.wants_to_stop(self.matched)
 
     def _free_rows(self) -> np.ndarray:
         roots = np.flatnonzero(self.row_to_col < 0).astype(np.int32)

@@ -194,7 +194,8 @@ class Forests:
                 self.seen, offers, count,  # OUT
             )  # fmt: skip
             read += more
-            self.world.tick(self.matched)
+            if self.world.wants_to_stop(self.matched):
+                break
         return offers[:count], read
 
     def _join(self, offers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

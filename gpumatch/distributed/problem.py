@@ -55,7 +55,7 @@ class Problem:
         limit: float | None,
         world: Communicator,
         kernels: ModuleType,
-        rows_of: Callable[[Any, Any, Callable[[], object]], Any],
+        rows_of: Callable[[Any, Any, Callable[[], bool]], Any],
     ) -> None:
         self.rows, self.limit, self.world = rows, limit, world
         number = np.dtype(np.int64 if costs.is_integer else np.float64)
@@ -70,8 +70,9 @@ class Problem:
         self.col_dual: Any = np.zeros(ncols, number)
         self.matched = 0
 
-    def beat(self) -> None:
-        self.world.tick(self.matched)
+    def beat(self) -> bool:
+        """Report progress; whether this rank wants to stop."""
+        return self.world.wants_to_stop(self.matched)
 
     def count(self) -> int:
         """Count the rows that are matched to real columns, for `matched`."""

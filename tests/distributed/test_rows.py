@@ -4,11 +4,49 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 
 from gpumatch.cpu.assignment.hungarian_problem import far_of
-from gpumatch.cpu.distributed.rows import DenseRows
+from gpumatch.cpu.distributed import rows as cpu_rows
+from gpumatch.cpu.distributed.rows import DenseRows, SparseRows
 from gpumatch.cuda.assignment import divided_rows as device_rows
 from gpumatch.cuda.assignment.divided_rows import ArrayRows
+
+
+def dense(values, beat):
+    return DenseRows(values, far_of(np.dtype(np.int64)), beat)
+
+
+def sparse(values, beat):
+    matrix = csr_array(values)
+    entries = matrix.indptr, matrix.indices, matrix.data
+    return SparseRows(entries, far_of(np.dtype(np.int64)), beat)
+
+
+def array(values, beat):
+    return ArrayRows(values, far_of(np.dtype(np.int64)), beat)
+
+
+@pytest.mark.parametrize("make", [dense, sparse, array])
+def test_a_call_that_is_to_stop_leaves_out_what_is_left(make, monkeypatch):
+    """All but the least of the rows, which the duals of an unfinished result are made of."""
+    monkeypatch.setattr(cpu_rows, "BUDGET", 1)
+    monkeypatch.setattr(device_rows, "TILE", 1)
+    values = np.array([[5, 6], [1, 2], [3, 4]])
+    none, far = np.zeros(2, int), far_of(np.dtype(np.int64))
+    for stops, near_then in ((True, [5, 6]), (False, [1, 2])):
+        rows = make(values, lambda stops=stops: stops)
+        least = np.empty(3, int)
+        rows.least(none, least)
+        assert least.tolist() == [5, 1, 3]
+        near, before = np.full(2, far), np.full(2, -1, np.int32)
+        duals = np.zeros(3, int), none
+        rows.offer(np.arange(3, dtype=np.int32), duals, np.zeros(3, int), near, before)
+        assert near.tolist() == near_then
+        out = np.full(2, far)
+        rows.least_slacks(*duals, out)
+        assert out.tolist() == near_then
+
 
 LIBRARIES = ["numpy", pytest.param("cupy", marks=pytest.mark.gpu)]
 DTYPES = [np.int32, np.int64, np.float32, np.float64]
@@ -32,8 +70,8 @@ def test_both_kinds_of_rows_agree(shape, dtype, library):
     number = np.dtype(np.int64 if values.dtype.kind == "i" else np.float64)
     far = far_of(number)
     beats: list[int] = []
-    ours = ArrayRows(xp.asarray(values), far, lambda: beats.append(1))
-    theirs = DenseRows(values, far, lambda: None)
+    ours = ArrayRows(xp.asarray(values), far, lambda: bool(beats.append(1)))
+    theirs = DenseRows(values, far, lambda: False)
     nrows, ncols = shape
     col_dual = rng.integers(-5, 1, ncols).astype(number)
 

@@ -44,7 +44,7 @@ __all__ = [
 class CompressedRows(DenseRows):
     """Rows of a matrix whose tight pairs are compressed into lists."""
 
-    def __init__(self, values: np.ndarray, far: Any, beat: Callable[[], object]) -> None:
+    def __init__(self, values: np.ndarray, far: Any, beat: Callable[[], bool]) -> None:
         super().__init__(values, far, beat)
         self._indices = np.empty(4 * values.shape[1], np.int32)
 
@@ -62,7 +62,8 @@ class CompressedRows(DenseRows):
             )  # fmt: skip
             if self._indices.size < pairs + self.values.shape[1]:
                 self._indices = np.concatenate([self._indices, np.empty_like(self._indices)])
-            self.beat()
+            if self.beat():
+                break
         return counts, self._indices[:pairs]
 
     def soonest(

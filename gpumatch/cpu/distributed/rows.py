@@ -2,8 +2,10 @@
 
 `DenseRows` has a matrix, `SparseRows` CSR. They do the same. Rows have local numbers here. Arrays
 of rows are this rank's, arrays of columns are of all real columns. `tight_at` and its times are
-those of `gpumatch.cpu.assignment.hungarian_tree`. Each call returns to ``beat`` at least every
-`BUDGET` entries.
+those of `gpumatch.cpu.assignment.hungarian_tree`. Each call asks ``beat`` at least every `BUDGET`
+entries, and ends before its time if that says stop: then this rank tells the others so in the next
+collective, and what was left out does not matter. Only `least` goes on, because the duals of what
+there is are made by it.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ from gpumatch.cpu.numba_tools.compiled import vector_kernel
 __all__ = ["DenseRows", "SparseRows", "rows_of"]
 
 
-def rows_of(entries: Any, far: Any, beat: Callable[[], object]) -> DenseRows | SparseRows:
+def rows_of(entries: Any, far: Any, beat: Callable[[], bool]) -> DenseRows | SparseRows:
     """The rows of what `Costs.entries` gives: a matrix, or CSR with weights."""
     kind = SparseRows if isinstance(entries, tuple) else DenseRows
     return kind(entries, far, beat)
@@ -35,13 +37,13 @@ def rows_of(entries: Any, far: Any, beat: Callable[[], object]) -> DenseRows | S
 class DenseRows:
     """Rows of a matrix, with ``far`` for forbidden pairs."""
 
-    def __init__(self, values: np.ndarray, far: Any, beat: Callable[[], object]) -> None:
+    def __init__(self, values: np.ndarray, far: Any, beat: Callable[[], bool]) -> None:
         self.values, self.far, self.beat = values, far, beat
         self.count = len(values)
 
     def least(self, col_dual: np.ndarray, out: np.ndarray) -> None:
         """The least of c_ij - col_dual[j] of each row."""
-        for first, last in self._blocks(self.count):
+        for first, last in self._blocks(self.count, to_the_end=True):
             row_minima(
                 self.values, col_dual, self.far,  # IN
                 out,  # OUT
@@ -85,11 +87,12 @@ class DenseRows:
         for first, last in self._blocks(rows.size):
             offer(scanned, rows[first:last], 0, near.size)
 
-    def _blocks(self, count: int) -> Iterator[tuple[int, int]]:
+    def _blocks(self, count: int, to_the_end: bool = False) -> Iterator[tuple[int, int]]:
         step = max(1, BUDGET // max(1, self.values.shape[1]))
         for first in range(0, count, step):
             yield first, min(first + step, count)
-            self.beat()
+            if self.beat() and not to_the_end:
+                break
 
 
 class SparseRows:
@@ -99,14 +102,14 @@ class SparseRows:
         self,
         entries: tuple[np.ndarray, np.ndarray, np.ndarray],
         far: Any,
-        beat: Callable[[], object],
+        beat: Callable[[], bool],
     ) -> None:
         self.entries, self.far, self.beat = entries, far, beat
         self.count = len(entries[0]) - 1
 
     def least(self, col_dual: np.ndarray, out: np.ndarray) -> None:
         """As of `DenseRows`."""
-        for first, last in self._blocks(np.arange(self.count)):
+        for first, last in self._blocks(np.arange(self.count), to_the_end=True):
             _row_minima(*self.entries, col_dual, self.far, out, first, last)
 
     def least_slacks(self, row_dual: np.ndarray, col_dual: np.ndarray, out: np.ndarray) -> None:
@@ -145,7 +148,7 @@ class SparseRows:
                 self.far, rows[first:last],  # IN
             )  # fmt: skip
 
-    def _blocks(self, rows: np.ndarray) -> Iterator[tuple[int, int]]:
+    def _blocks(self, rows: np.ndarray, to_the_end: bool = False) -> Iterator[tuple[int, int]]:
         """Ranges of these rows with about `BUDGET` entries, and one row at least."""
         indptr = self.entries[0]
         ends = np.cumsum(indptr[rows + 1] - indptr[rows], dtype=np.int64)
@@ -154,7 +157,8 @@ class SparseRows:
             last = max(first + 1, int(np.searchsorted(ends, before + BUDGET, side="right")))
             yield first, last
             first, before = last, int(ends[last - 1])
-            self.beat()
+            if self.beat() and not to_the_end:
+                break
 
 
 @vector_kernel

@@ -1,10 +1,9 @@
 """What one rank computes from the costs of its rows, for `gpumatch.distributed`, on a GPU.
 
-All of it are operations on whole arrays.
-
-`ArrayRows` does what the rows of a rank on the CPU do. The numbers of rows and
-columns stay on the host: a call sends those of its rows and the prices of the columns, and takes a
-number and a row for each column back. With a matrix of NumPy it runs on the CPU, for tests.
+`ArrayRows` does what the rows of a rank on the CPU do, by operations on whole arrays. The numbers
+of rows and columns stay on the host: a call sends those of its rows and the prices of the columns,
+and takes a number and a row for each column back. With a matrix of NumPy it runs on the CPU, for
+tests. A call that ``beat`` tells to stop leaves out what is left.
 
 Rows are looked at in tiles of `TILE` entries, each of which takes 32 bytes while that lasts.
 """
@@ -33,7 +32,7 @@ def use_own_device(rank: int) -> None:
     cupy.cuda.Device(rank % cupy.cuda.runtime.getDeviceCount()).use()
 
 
-def rows_of(entries: Any, far: Any, beat: Callable[[], object]) -> ArrayRows:
+def rows_of(entries: Any, far: Any, beat: Callable[[], bool]) -> ArrayRows:
     """The rows of a matrix."""
     return ArrayRows(entries, far, beat)
 
@@ -47,7 +46,7 @@ class ArrayRows:
     All other arrays are on the host.
     """
 
-    def __init__(self, values: Any, far: Any, beat: Callable[[], object]) -> None:
+    def __init__(self, values: Any, far: Any, beat: Callable[[], bool]) -> None:
         self.values, self.far, self.beat = values, far, beat
         self.count, self.ncols = values.shape
         self.xp = array_module(values)
@@ -55,7 +54,8 @@ class ArrayRows:
     def least(self, col_dual: np.ndarray, out: np.ndarray) -> None:
         """The least of c_ij - col_dual[j] of each row."""
         out[:] = self.far
-        for rows, times in self._tiles(np.arange(self.count), np.zeros_like(out), col_dual):
+        every = np.arange(self.count)
+        for rows, times in self._tiles(every, np.zeros_like(out), col_dual, to_the_end=True):
             out[rows] = array_of(np, times.min(axis=1))
 
     def least_slacks(self, row_dual: np.ndarray, col_dual: np.ndarray, out: np.ndarray) -> None:
@@ -106,6 +106,7 @@ class ArrayRows:
         row_dual: np.ndarray,
         col_dual: np.ndarray,
         time: np.ndarray | None = None,
+        to_the_end: bool = False,
     ) -> Iterator[tuple[np.ndarray, Any]]:
         """Some of the rows at a time, and when their pairs are tight."""
         if not self.ncols:
@@ -120,4 +121,5 @@ class ArrayRows:
             since = array_of(xp, np.zeros_like(row_dual[part]) if time is None else time[part])
             is_near = (costs < far) & (slack < far - since[:, None])
             yield part, xp.where(is_near, slack + since[:, None], far)
-            self.beat()
+            if self.beat() and not to_the_end:
+                break
