@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import sys
-from typing import NamedTuple
+from typing import NamedTuple, get_args
 
 import pytest
 
@@ -263,6 +263,10 @@ def test_the_table_lists_every_algorithm_where_it_runs():
     assert {name for name, a in table.items() if "cpu" in a.backends} == on_cpu
     assert {name for name, a in table.items() if {"cuda", "reference"} <= {*a.backends}} == deveci
     assert all(a.problem == "matching" and a.exact and a.reference for a in table.values())
+
+
+def test_the_type_of_starts_has_the_names_in_the_table():
+    assert get_args(registry.StartName) == ("auto", *registry.STARTS)
 
 
 def functions():
