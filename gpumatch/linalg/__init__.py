@@ -13,7 +13,8 @@ Of its values, where zeros are no entries:
     maximum_product_matching  large entries to the diagonal, and a scaling that makes them 1
     mc64                      the same and MC64's other jobs, by their numbers
     splu, factorized          SuperLU, after these
-    solve_btf                 the same for each block of the block triangular form
+    cudss                     cuDSS on a GPU, after these
+    solve_btf                 SuperLU for each block of the block triangular form
 
 Names are those of MATLAB, CSparse, scikit-sparse and HSL. Indices count from 0.
 """
@@ -22,6 +23,7 @@ from __future__ import annotations
 
 from gpumatch.linalg.block_solve import solve_btf
 from gpumatch.linalg.block_triangular import BlockTriangularForm, btf, strongcomp
+from gpumatch.linalg.cudss import CuDSS, cudss
 from gpumatch.linalg.dulmage_mendelsohn import DulmageMendelsohn, dmperm
 from gpumatch.linalg.lu import LU, SingularMatrixError, factorized, splu
 from gpumatch.linalg.mc64 import MC64, mc64
@@ -32,10 +34,12 @@ __all__ = [
     "LU",
     "MC64",
     "BlockTriangularForm",
+    "CuDSS",
     "DulmageMendelsohn",
     "ProductMatching",
     "SingularMatrixError",
     "btf",
+    "cudss",
     "dmperm",
     "factorized",
     "maximum_product_matching",

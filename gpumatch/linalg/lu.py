@@ -27,7 +27,15 @@ from gpumatch.linalg.ordering import check_square
 from gpumatch.linalg.product_matching import ProductMatching, maximum_product_matching
 from gpumatch.registry import BackendName
 
-__all__ = ["LU", "SingularMatrixError", "checked_sides", "factorized", "splu"]
+__all__ = [
+    "LU",
+    "ScaledSystem",
+    "SingularMatrixError",
+    "checked_sides",
+    "factorized",
+    "matched_system",
+    "splu",
+]
 
 _STEPS = 5  # of refinement, at most; the second seldom changes anything
 _PIVOT_THRESHOLD = 0.01  # of the largest entry of its column, from which the diagonal is a pivot
@@ -53,58 +61,42 @@ class SingularMatrixError(RuntimeError):
         return type(self), (self.rows, self.cols)
 
 
-class LU:
-    """An LU factorization, with the interface of SciPy's `SuperLU`.
-
-    With the permutations ``Pr`` and ``Pc`` that SciPy makes of `perm_r` and `perm_c`, and the
-    diagonal matrices ``Dr`` and ``Dc`` of the scaling, ``Pr @ Dr @ A @ Dc @ Pc`` is ``L @ U``.
+class ScaledSystem:
+    """A matrix that some solver has factored, permuted and scaled beforehand, with refinement.
 
     Attributes
     ----------
     shape : (int, int)
-    nnz : int
-        Entries that SuperLU stores of ``L`` and ``U``.
-    perm_r, perm_c : int arrays of length n
-        The place of each row and of each column.
     row_scale, col_scale : float64 arrays of length n
-        The diagonals of ``Dr`` and ``Dc``: powers of 2.
-    L, U : csc_array
-        Lower triangular with ones on the diagonal, and upper triangular.
+        The factors of rows and columns: powers of 2.
     matching : ProductMatching
+        It puts row ``matching.row_perm[k]`` of the scaled matrix at place k.
     """
 
-    def __init__(self, matrix: Any, matching: ProductMatching, **superlu: Any) -> None:
-        from scipy.sparse.linalg import splu
-
+    def __init__(self, matrix: Any, matching: ProductMatching) -> None:
         self.matching = matching
         self._matrix = matrix
         self._row_power, self._col_power = (
             np.rint(scale / np.log(2)).astype(np.int32)
             for scale in (matching.row_log_scale, matching.col_log_scale)
         )
+        self._order = matching.row_perm
+
+    def _scaled(self) -> Any:
+        """The matrix to be factored, in CSR."""
+        matrix = self._matrix
         scaled = matrix.copy()
         power = np.repeat(self._row_power, np.diff(matrix.indptr)) + self._col_power[matrix.indices]
         scaled.data = _times_power(matrix.data, power)
-        self._order = matching.row_perm
-        self._lu = splu(scaled[self._order].tocsc(), **superlu)
+        return scaled[self._order]
+
+    def _solve_scaled(self, right: np.ndarray, trans: str) -> np.ndarray:
+        """The solver's solution of a system with that matrix; sides are of its type."""
+        raise NotImplementedError
 
     @property
     def shape(self) -> tuple[int, int]:
         return self._matrix.shape
-
-    @property
-    def nnz(self) -> int:
-        return int(self._lu.nnz)
-
-    @property
-    def perm_r(self) -> Any:
-        places = np.empty_like(self._lu.perm_r)
-        places[self._order] = self._lu.perm_r
-        return places
-
-    @property
-    def perm_c(self) -> Any:
-        return self._lu.perm_c
 
     @property
     def row_scale(self) -> Any:
@@ -113,17 +105,6 @@ class LU:
     @property
     def col_scale(self) -> Any:
         return np.ldexp(1.0, self._col_power)
-
-    @property
-    def L(self) -> Any:
-        return self._lu.L
-
-    @property
-    def U(self) -> Any:
-        return self._lu.U
-
-    def __repr__(self) -> str:
-        return f"LU({self.shape[0]} rows, {self.nnz} entries in L and U)"
 
     def solve(self, b: Any, trans: str = "N") -> Any:
         """Solve a system with the matrix.
@@ -172,19 +153,18 @@ class LU:
         dtype = np.result_type(right, self._matrix.dtype)
         if trans == "N":
             scaled = _times_power(right, row_power)[self._order].astype(dtype)
-            return _times_power(self._lu_solve(scaled, trans), col_power)
+            return _times_power(self._solve_parts(scaled, trans), col_power)
         scaled = _times_power(right, col_power).astype(dtype)
         x = np.empty(right.shape, dtype)
-        x[self._order] = self._lu_solve(scaled, trans)
+        x[self._order] = self._solve_parts(scaled, trans)
         return _times_power(x, row_power)
 
-    def _lu_solve(self, right: np.ndarray, trans: str) -> np.ndarray:
-        """SuperLU's solution; the parts of complex sides of a real matrix one after the other."""
+    def _solve_parts(self, right: np.ndarray, trans: str) -> np.ndarray:
+        """The solution; the parts of complex sides of a real matrix one after the other."""
         if right.dtype.kind == "c" and self._matrix.dtype.kind != "c":
-            return self._lu.solve(right.real.copy(), trans) + 1j * self._lu.solve(
-                right.imag.copy(), trans
-            )
-        return self._lu.solve(right, trans)
+            real, imaginary = right.real.copy(), right.imag.copy()
+            return self._solve_scaled(real, trans) + 1j * self._solve_scaled(imaginary, trans)
+        return self._solve_scaled(right, trans)
 
     def _backward_error(
         self, magnitudes: Any, x: np.ndarray, right: np.ndarray, rest: np.ndarray
@@ -192,6 +172,61 @@ class LU:
         """The greatest |b - A x| / (|A| |x| + |b|) of an equation."""
         size = magnitudes @ abs(x) + abs(right)
         return float((abs(rest) / np.where(size > 0, size, 1)).max(initial=0))
+
+
+class LU(ScaledSystem):
+    """An LU factorization, with the interface of SciPy's `SuperLU`.
+
+    With the permutations ``Pr`` and ``Pc`` that SciPy makes of `perm_r` and `perm_c`, and the
+    diagonal matrices ``Dr`` and ``Dc`` of the scaling, ``Pr @ Dr @ A @ Dc @ Pc`` is ``L @ U``.
+
+    Attributes
+    ----------
+    shape : (int, int)
+    nnz : int
+        Entries that SuperLU stores of ``L`` and ``U``.
+    perm_r, perm_c : int arrays of length n
+        The place of each row and of each column.
+    row_scale, col_scale : float64 arrays of length n
+        The diagonals of ``Dr`` and ``Dc``: powers of 2.
+    L, U : csc_array
+        Lower triangular with ones on the diagonal, and upper triangular.
+    matching : ProductMatching
+    """
+
+    def __init__(self, matrix: Any, matching: ProductMatching, **superlu: Any) -> None:
+        from scipy.sparse.linalg import splu
+
+        super().__init__(matrix, matching)
+        self._lu = splu(self._scaled().tocsc(), **superlu)
+
+    @property
+    def nnz(self) -> int:
+        return int(self._lu.nnz)
+
+    @property
+    def perm_r(self) -> Any:
+        places = np.empty_like(self._lu.perm_r)
+        places[self._order] = self._lu.perm_r
+        return places
+
+    @property
+    def perm_c(self) -> Any:
+        return self._lu.perm_c
+
+    @property
+    def L(self) -> Any:
+        return self._lu.L
+
+    @property
+    def U(self) -> Any:
+        return self._lu.U
+
+    def __repr__(self) -> str:
+        return f"LU({self.shape[0]} rows, {self.nnz} entries in L and U)"
+
+    def _solve_scaled(self, right: np.ndarray, trans: str) -> np.ndarray:
+        return self._lu.solve(right, trans)
 
 
 def splu(
@@ -241,12 +276,7 @@ def splu(
     >>> splu(A, diag_pivot_thresh=0.0).solve(np.array([1.0, 2.0]))
     array([1., 1.])
     """
-    matrix = usable_csr(A)
-    check_square(BipartiteGraph((matrix.indptr, matrix.indices, matrix.shape)))
-    matrix = matrix.astype(np.result_type(matrix.dtype, np.float64))
-    matching = maximum_product_matching(matrix, backend=backend, seed=seed, threads=threads)
-    if matching.size < matrix.shape[0]:
-        raise SingularMatrixError(*_violator(matrix, matching))
+    matrix, matching = matched_system(A, backend=backend, seed=seed, threads=threads)
     threshold = _PIVOT_THRESHOLD if diag_pivot_thresh is None else diag_pivot_thresh
     return LU(
         matrix,
@@ -275,6 +305,25 @@ def factorized(A: Any) -> Callable[[Any], Any]:
     array([1., 1.])
     """
     return splu(A).solve
+
+
+def matched_system(
+    A: Any, *, backend: BackendName, seed: int, threads: int | None
+) -> tuple[Any, ProductMatching]:
+    """A square matrix in double precision, and its maximum product matching with all rows.
+
+    Raises
+    ------
+    ValueError, TypeError, SingularMatrixError
+        As for `splu`.
+    """
+    matrix = usable_csr(A)
+    check_square(BipartiteGraph((matrix.indptr, matrix.indices, matrix.shape)))
+    matrix = matrix.astype(np.result_type(matrix.dtype, np.float64))
+    matching = maximum_product_matching(matrix, backend=backend, seed=seed, threads=threads)
+    if matching.size < matrix.shape[0]:
+        raise SingularMatrixError(*_violator(matrix, matching))
+    return matrix, matching
 
 
 def checked_sides(b: Any, matrix: Any) -> np.ndarray:

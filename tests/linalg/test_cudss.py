@@ -1,0 +1,78 @@
+"""Solves by cuDSS: what it is given, with SciPy in its place."""
+
+from __future__ import annotations
+
+import sys
+from types import ModuleType
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+from scipy.sparse.linalg import splu
+
+from gpumatch.linalg import SingularMatrixError, cudss
+from graphs import matrices
+
+
+class StaticPivots:
+    """What is used of nvmath's `DirectSolver`, with SuperLU that must not leave the diagonal."""
+
+    def __init__(self, a, b, *, options):
+        assert isinstance(a, csr_array)
+        assert a.dtype == b.dtype
+        self.a, self.b, self.options, self.freed = a, b, options, False
+
+    def plan(self):
+        self.planned = True
+
+    def factorize(self):
+        assert self.planned
+        self.lu = splu(self.a.tocsc(), diag_pivot_thresh=0.0)
+
+    def reset_operands(self, *, b):
+        assert (b.dtype, b.shape) == (self.b.dtype, self.b.shape)
+        assert b.flags.c_contiguous
+        self.b = b
+
+    def solve(self):
+        return self.lu.solve(self.b)
+
+    def free(self):
+        self.freed = True
+
+
+@pytest.fixture
+def nvmath(monkeypatch):
+    for name in ("nvmath", "nvmath.sparse", "nvmath.sparse.advanced"):
+        monkeypatch.setitem(sys.modules, name, ModuleType(name))
+    sys.modules["nvmath.sparse.advanced"].DirectSolver = StaticPivots
+
+
+@pytest.mark.usefixtures("nvmath")
+@pytest.mark.parametrize("family", matrices.FAMILIES)
+def test_static_pivots_suffice(family):
+    matrix = matrices.make(family, 400, seed=1)
+    x = np.random.default_rng(0).random((400, 3))
+    with cudss(matrix, options={"blocking": True}) as system:
+        for wanted in (x, x[:, 0], x + 1j):
+            right = matrix @ wanted
+            rest = np.linalg.norm(right - matrix @ system.solve(right))
+            assert rest <= 1e-10 * np.linalg.norm(right)
+        assert system.solver.options == {"blocking": True}
+    assert system.solver.freed
+
+
+@pytest.mark.usefixtures("nvmath")
+def test_what_it_does_not_solve():
+    with pytest.raises(SingularMatrixError, match="2 rows have entries in 1 columns only"):
+        cudss(np.array([[1.0, 0.0], [1.0, 0.0]]))
+    with pytest.raises(ValueError, match="A must be square"):
+        cudss(np.ones((2, 3)))
+    with pytest.raises(ValueError, match="trans must be 'N'; got 'T'"):
+        cudss(np.eye(2)).solve(np.ones(2), "T")
+
+
+def test_nvmath_is_asked_for(monkeypatch):
+    monkeypatch.setitem(sys.modules, "nvmath", None)
+    with pytest.raises(ImportError, match="pip install 'nvmath-python"):
+        cudss(np.eye(2))
