@@ -11,6 +11,7 @@ from scipy.optimize import linear_sum_assignment
 from scipy.sparse import csr_array
 
 import gpumatch as gm
+from gpumatch import batches, registry
 from gpumatch.cpu.assignment import batched
 
 WISHES = [
@@ -268,3 +269,20 @@ def test_problems_are_numbered_from_either_end():
         with pytest.raises(IndexError, match=f"problem {k} of 3"):
             batch[k]
     assert repr(batch) == "BatchAssignment(3 problems, 3 proven optimal)"
+
+
+def test_many_problems_are_solved_in_compiled_calls_unless_one_algorithm_is_asked_for(monkeypatch):
+    asked = []
+    monkeypatch.setattr(batches, "load", lambda name: asked.append(name) or registry.load(name))
+    costs = np.random.default_rng(13).random((3, 4, 4))
+    for told, is_compiled in (
+        ({}, True),
+        ({"backend": "cpu"}, True),
+        ({"cardinality": "maximum", "cost_limit": 3, "maximize": True}, True),
+        ({"backend": "reference"}, False),
+        ({"algorithm": "engine"}, False),
+        ({"algorithm": "hungarian-tree", "search": "stack"}, False),
+    ):
+        asked.clear()
+        assert gm.assign(costs, **told).proven.all()
+        assert asked == [registry.BATCHES["cpu"]] * is_compiled

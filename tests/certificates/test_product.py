@@ -98,3 +98,17 @@ def test_the_wrong_rows_are_refused():
 def test_errors_are_named(changes, message):
     with pytest.raises(CertificateError, match=message):
         gm.verify(A, changed(maximum_product_matching(A), **changes))
+
+
+@pytest.mark.parametrize("col", [0, 1])
+def test_a_pair_without_an_entry_is_refused_in_every_column(col):
+    lonely = np.array([[0.0, 1.0], [1.0, 0.0]])
+    claim = SimpleNamespace(
+        row_to_col=np.where(np.arange(2) == col, col, -1),
+        col_to_row=np.where(np.arange(2) == col, col, -1),
+        row_log_scale=np.zeros(2),
+        col_log_scale=np.zeros(2),
+    )
+    says = f"row {col} is matched to column {col}, but there is no entry"
+    with pytest.raises(CertificateError, match=says):
+        gm.verify(lonely, claim)

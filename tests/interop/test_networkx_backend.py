@@ -421,3 +421,11 @@ def test_loops_are_in_no_matching(name):
     G.add_edge(3, 3)
     found = backend.FUNCTIONS[name](converted(G, "weight"))
     assert {frozenset(edge) for edge in found} == {frozenset((0, 1)), frozenset((2, 3))}
+
+
+def test_what_cannot_be_a_node_is_none():
+    graph = converted(nx.path_graph(3))
+    assert 2 in graph
+    assert 3 not in graph
+    assert [2] not in graph  # not hashable
+    assert not backend.is_matching(converted(nx.path_graph(2)), {(0, 1), (1, 0)})
