@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -100,7 +100,7 @@ class BatchAssignment(Assignment):
         The rows and columns of each problem.
     errors : dict
         Why a problem has no assignment, by its number, with ``on_error="mark"``. It is then not
-        proven, and has no pairs.
+        proven, and has no pairs. On a device, this waits for the result, and asks why.
     maximize, cardinality, cost_limit, stats
         As for one problem.
 
@@ -120,11 +120,22 @@ class BatchAssignment(Assignment):
     proven: Any
 
     def __init__(
-        self, *arrays: Any, sizes: Any, marks: Any, errors: dict[int, Exception], **others: Any
+        self,
+        *arrays: Any,
+        sizes: Any,
+        marks: Any,
+        errors: dict[int, Exception] | Callable[[], dict[int, Exception]],
+        **others: Any,
     ) -> None:
         super().__init__(*arrays, **others)
-        self.sizes, self.errors = sizes, errors
+        self.sizes, self._errors = sizes, errors
         self._marks = marks
+
+    @property
+    def errors(self) -> dict[int, Exception]:
+        if callable(self._errors):
+            self._errors = self._errors()
+        return self._errors
 
     def __repr__(self) -> str:
         count = len(self)

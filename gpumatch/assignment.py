@@ -13,10 +13,9 @@ from gpumatch.arguments import checked_flag, checked_seed, checked_threads, refu
 from gpumatch.arrays import array_of
 from gpumatch.assigned import Assignment
 from gpumatch.backends import choose_assignment
-from gpumatch.batches import assign_batch, assign_small
+from gpumatch.batches import Asked, assign_batch, assign_small
 from gpumatch.bottleneck import METHODS, BottleneckAssignment, assign_bottleneck
 from gpumatch.cardinality import (
-    CARDINALITIES,
     Cardinality,
     Goal,
     InfeasibleError,
@@ -35,7 +34,6 @@ from gpumatch.sums import summands
 __all__ = ["Assignment", "BottleneckAssignment", "InfeasibleError", "assign"]
 
 OBJECTIVES = ("sum", "bottleneck")
-ON_ERROR = ("raise", "mark")
 SMALL = 2**16
 """Costs up to which one compiled call answers: it ends within milliseconds, and tells of no phase.
 """
@@ -184,25 +182,16 @@ def assign(
     if sizes is not None or is_batch(C):
         if initial is not None or objective != "sum":
             raise ValueError("a batch takes no initial, and the objective 'sum' only")
-        if on_error not in ON_ERROR:
-            raise ValueError(f"on_error must be one of {ON_ERROR}; got {on_error!r}")
-        if cardinality not in CARDINALITIES:
-            raise ValueError(f"cardinality must be one of {CARDINALITIES}; got {cardinality!r}")
-        wish: dict[str, Any] = {
-            "maximize": maximize, "cardinality": cardinality, "cost_limit": cost_limit
-        }  # fmt: skip
-        how: dict[str, Any] = {
-            "algorithm": algorithm,
-            "backend": backend,
-            "seed": seed,
-            "threads": threads,
-        }
+        general: Any = functools.partial(
+            assign, maximize=maximize, cardinality=cardinality, cost_limit=cost_limit,
+            algorithm=algorithm, backend=backend, seed=seed, threads=threads, **options,
+        )  # fmt: skip
         return assign_batch(
             CostBatch(C, sizes),
-            lambda part: assign(part, **wish, **how, **options),
-            **wish,
-            on_error=on_error,
-            is_compiled=algorithm == "auto" and backend in ("auto", "cpu") and not options,
+            lambda problem, callback: general(problem, callback=callback),
+            Asked(maximize, cardinality, cost_limit, on_error),
+            backend=backend,
+            is_compiled=algorithm == "auto" and not options,
             control=control,
             threads=threads,
         )

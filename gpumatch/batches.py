@@ -1,25 +1,32 @@
-"""Small dense problems on the host: one, or many at once, in compiled calls."""
+"""Small dense problems: one, or many at once, in compiled calls on the host or on a device.
+
+Results of a device stay there. Nothing waits for them, unless an error is to be raised at once, or
+a problem may be one that the kernels do not take: integers of 64 bits, cardinality "maximum", and
+long sides. Then the problems that the kernels left are solved one by one.
+"""
 
 from __future__ import annotations
 
 import functools
 import math
 import time
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from gpumatch.arrays import array_of
 from gpumatch.assigned import Assignment, BatchAssignment
+from gpumatch.backends import check_backend
 from gpumatch.cardinality import CARDINALITIES, InfeasibleError, checked_limit
-from gpumatch.contracts import SOLVED, UNSOLVED, BatchTask
-from gpumatch.control import Control, attach_result
+from gpumatch.contracts import SOLVED, UNSOLVED, BatchTask, DeviceBatch, DeviceResults
+from gpumatch.control import Callback, Control, Progress, attach_result
 from gpumatch.costs import CostBatch, native
 from gpumatch.registry import BATCHES, ONE_OF_A_BATCH, load
 
-__all__ = ["assign_batch", "assign_small"]
+__all__ = ["Asked", "assign_batch", "assign_small"]
 
+ON_ERROR = ("raise", "mark")
 LARGEST, LARGEST_INTEGER = 2.0**1000, 2.0**47
 """Magnitudes up to which floats hold a few times the sum, and all of an integer."""
 MOST = 2**18
@@ -48,6 +55,12 @@ class Wish(NamedTuple):
         return cls(sign, 0.0 if cardinality == "any" else math.inf, math.inf, False)
 
 
+def _numbers_for(is_integer: bool, cardinality: str, limit: float | None) -> tuple[bool, float]:
+    """Whether results are integers, and the greatest magnitude that is taken."""
+    is_integer = is_integer and (cardinality == "maximum" or not isinstance(limit, float))
+    return is_integer, LARGEST_INTEGER if is_integer else LARGEST
+
+
 def assign_small(
     values: np.ndarray, maximize: bool, cardinality: str, cost_limit: Any
 ) -> Assignment | None:
@@ -64,8 +77,7 @@ def assign_small(
     if costs is None:
         return None
     limit = None if cost_limit is None else checked_limit(cost_limit, is_integer, maximize)
-    is_integer &= cardinality == "maximum" or not isinstance(limit, float)
-    largest = LARGEST_INTEGER if is_integer else LARGEST
+    is_integer, largest = _numbers_for(is_integer, cardinality, limit)
     if limit is not None and abs(limit) > largest:
         return None
     wish = Wish.of(maximize, cardinality, limit)
@@ -122,14 +134,35 @@ def _place(nrows: int, ncols: int) -> np.ndarray:
     return np.array(((0, ncols, nrows, ncols),), np.int64)
 
 
+class Alone(Protocol):
+    """Solves one problem by the general way, with a callback."""
+
+    def __call__(self, problem: Any, callback: Callback) -> Assignment: ...
+
+
+class Asked(NamedTuple):
+    """What a caller asks of a batch."""
+
+    maximize: bool
+    cardinality: str
+    cost_limit: Any
+    on_error: str
+
+    def check(self) -> None:
+        if self.on_error not in ON_ERROR:
+            raise ValueError(f"on_error must be one of {ON_ERROR}; got {self.on_error!r}")
+        if self.cardinality not in CARDINALITIES:
+            raise ValueError(
+                f"cardinality must be one of {CARDINALITIES}; got {self.cardinality!r}"
+            )
+
+
 def assign_batch(
     problems: CostBatch,
-    alone: Callable[[Any], Assignment],
+    alone: Alone,
+    asked: Asked,
     *,
-    maximize: bool,
-    cardinality: str,
-    cost_limit: Any,
-    on_error: str,
+    backend: str,
     is_compiled: bool,
     control: Control,
     threads: int,
@@ -138,145 +171,294 @@ def assign_batch(
 
     With ``is_compiled`` False, all are solved alone.
     """
-    packed = problems.packed() if is_compiled and len(problems) else None
-    solved = _Solved(problems, maximize, cardinality, packed is not None)
-    if packed is None:
-        solved.cost_limit = cost_limit
-        solved.serve_alone(range(len(problems)), alone, on_error)
-        return solved.result(control)
-    values, places = packed
-    is_integer = problems.is_integer
-    limit = checked_limit(cost_limit, is_integer, maximize)
-    is_integer &= cardinality == "maximum" or not isinstance(limit, float)
-    largest = LARGEST_INTEGER if is_integer else LARGEST
-    solved.cost_limit, solved.is_integer = limit, is_integer
-    is_small = problems.sizes.prod(axis=1) <= MOST
-    if limit is not None and abs(limit) > largest:
-        is_small[:] = False
-    small = is_small.nonzero()[0]
-    task = BatchTask(
-        values,
-        places[small],
-        Wish.of(maximize, cardinality, limit),
-        largest,
-        solved.arrays(small),
-        control,
-        threads,
-    )
-    try:
-        with control.part("search"):
-            ended = load(BATCHES["cpu"])(task)
-    except KeyboardInterrupt as exc:
-        solved.take(small, task)
-        attach_result(exc, solved.result(control))
-        raise
-    solved.take(small, task)
-    if ended:
-        left = (solved.ends[:, 0] != SOLVED).nonzero()[0].tolist()
-        solved.serve_alone(left, alone, on_error)
-    return solved.result(control)
+    asked.check()
+    on_device = problems.on_device
+    if backend != "auto":
+        check_backend(backend)
+    batch = _Batch(problems, alone, asked, control)
+    if is_compiled and len(problems):
+        if backend == "cuda" or (backend == "auto" and on_device):
+            dense = problems.on_one_device()
+            if dense is not None:
+                return batch.solve_on_device(*dense)
+        elif not on_device:
+            packed = problems.packed()
+            if packed is not None:
+                return batch.solve_on_host(*packed, threads)
+    return batch.solve_alone()
 
 
-class _Solved:
-    """The arrays of a batch's result while it is worked on."""
+class _Batch:
+    """A batch while it is worked on: its problems, what is asked, and the arrays of the result."""
 
-    def __init__(
-        self, problems: CostBatch, maximize: bool, cardinality: str, is_compiled: bool
-    ) -> None:
-        self.problems, self.maximize, self.cardinality = problems, maximize, cardinality
-        self.cost_limit: float | None = None
-        self.is_integer = False
-        self.errors: dict[int, Exception] = {}
+    def __init__(self, problems: CostBatch, alone: Alone, asked: Asked, control: Control) -> None:
+        self.problems, self.alone, self.asked, self.control = problems, alone, asked, control
+        self.xp = problems.xp
+        self.cost_limit: float | None = asked.cost_limit
+        self.errors: dict[int, Exception] | Callable[[], dict[int, Exception]] = {}
+        self.names: dict[str, str] = {"algorithm": "engine", "backend": "cpu"}
         count, (nrows, ncols) = len(problems), problems.shape
-        both = nrows + ncols
-        self.mates = np.full((count, both), -1, np.int32)
-        self.numbers = np.zeros((count, both + nrows))
-        self.totals = np.zeros((count, 4))
-        self.marks = np.zeros((count, both if cardinality == "maximum" else 0), bool)
-        self.ends = np.zeros((count, 2), np.int64)
-        self.ends[:, 0] = UNSOLVED
+        self.nrows, self.both = nrows, nrows + ncols
+        self.mates: Any = None
+        self.numbers: Any = None
         self.objective: Any = None
         self.gap: Any = None
+        self.size: Any = None
+        self.proven: Any = None
+        self.marks: Any = np.zeros(
+            (count, self.both if asked.cardinality == "maximum" else 0), bool
+        )
 
-    def arrays(self, small: Any) -> tuple[Any, ...]:
-        """Those of some problems: the arrays themselves if these are all."""
-        whole = self.mates, self.numbers, self.totals, self.marks, self.ends
-        return whole if small.size == len(self.problems) else tuple(a[small] for a in whole)
+    # -- on the host -----------------------------------------------------------------------------
 
-    def take(self, small: Any, task: BatchTask) -> None:
-        """Take the results of these problems, as numbers of their kind."""
-        if small.size < len(self.problems):
-            whole: tuple[Any, ...] = (
-                self.mates, self.numbers, self.totals, self.marks, self.ends
-            )  # fmt: skip
-            for array, part in zip(whole, task.results):
-                array[small] = part
-        number = np.int64 if self.is_integer else np.float64
-        self.numbers = self.numbers.astype(number, copy=False)
-        totals = self.totals.astype(number)
-        self.objective = totals[:, 0] + totals[:, 1]
-        self.gap = np.maximum(totals[:, 2] + totals[:, 3], 0).astype(np.float64)
-        self.gap[self.ends[:, 0] != SOLVED] = np.inf
+    def solve_on_host(
+        self, values: np.ndarray, places: np.ndarray, threads: int
+    ) -> BatchAssignment:
+        asked, count = self.asked, len(self.problems)
+        is_integer = self.problems.is_integer
+        limit = checked_limit(asked.cost_limit, is_integer, asked.maximize)
+        is_integer, largest = _numbers_for(is_integer, asked.cardinality, limit)
+        self.cost_limit = limit
+        is_small = self.problems.sizes.prod(axis=1) <= MOST
+        if limit is not None and abs(limit) > largest:
+            is_small[:] = False
+        small = is_small.nonzero()[0]
+        self._begin()
+        totals, ends = np.zeros((count, 4)), np.zeros((count, 2), np.int64)
+        ends[:, 0] = UNSOLVED
+        whole = self.mates, self.numbers, totals, self.marks, ends
+        is_whole = small.size == count
+        task = BatchTask(
+            values,
+            places[small],
+            Wish.of(asked.maximize, asked.cardinality, limit),
+            largest,
+            whole if is_whole else tuple(array[small] for array in whole),
+            self.control,
+            threads,
+        )
 
-    def serve_alone(self, numbers: Any, alone: Callable[[Any], Assignment], on_error: str) -> None:
-        """Solve these problems one by one, or find why they cannot be solved."""
-        found: dict[int, Assignment] = {}
+        def take() -> None:
+            if not is_whole:
+                for array, part in zip(whole, task.results):
+                    array[small] = part
+            number = np.int64 if is_integer else np.float64
+            self.numbers = self.numbers.astype(number, copy=False)
+            sums = totals.astype(number)
+            self.objective = sums[:, 0] + sums[:, 1]
+            self.proven = ends[:, 0] == SOLVED
+            self.gap = np.maximum(sums[:, 2] + sums[:, 3], 0).astype(np.float64)
+            self.gap[~self.proven] = np.inf
+            self.size = ends[:, 1].copy()
+
+        try:
+            with self.control.part("search"):
+                ended = load(BATCHES["cpu"])(task)
+        except KeyboardInterrupt as exc:
+            take()
+            attach_result(exc, self.result())
+            raise
+        take()
+        if ended:
+            self._serve((~self.proven).nonzero()[0].tolist())
+        return self.result()
+
+    # -- on a device -----------------------------------------------------------------------------
+
+    def solve_on_device(self, arrays: Any, dtype: np.dtype) -> BatchAssignment:
+        """With dense problems of this dtype: one array, or one for each."""
+        import cupy
+
+        asked, problems = self.asked, self.problems
+        count, nrows, both = len(problems), self.nrows, self.both
+        limit = checked_limit(asked.cost_limit, problems.is_integer, asked.maximize)
+        is_integer, largest = _numbers_for(problems.is_integer, asked.cardinality, limit)
+        if limit is not None and abs(limit) > largest:
+            return self.solve_alone()
+        self.cost_limit, self.xp = limit, cupy
+        number = np.int64 if is_integer else np.float64
+        results = DeviceResults(
+            cupy.empty((count, both), np.int32),
+            cupy.empty((count, both + nrows), number),
+            cupy.empty(count, number),
+            cupy.empty(count, np.float64),
+            cupy.empty(count, np.int64),
+            cupy.empty(count, np.int64),
+            cupy.empty(count, bool),
+            nrows,
+            both - nrows,
+        )
+        self.mates, self.numbers, self.objective, self.gap = results[:4]
+        self.size, self.proven = results.pairs, results.proven
+        self.names["backend"] = "cuda"
+        task = DeviceBatch(
+            dtype,
+            *_places(arrays, problems.sizes, dtype),
+            Wish.of(asked.maximize, asked.cardinality, limit),
+            largest,
+            is_integer,
+            results,
+        )
+        with self.control.part("search"):
+            waits = not load(BATCHES["cuda"])(task)
+        waits |= asked.on_error == "raise" or asked.cardinality == "maximum"
+        waits |= problems.is_integer and dtype.itemsize == 8
+
+        def left() -> list[int]:
+            return (results.states.get() != SOLVED).nonzero()[0].tolist()
+
+        if asked.cardinality == "maximum":
+            self._mark_shorter_sides()
+        if waits:
+            self._serve(left())
+        else:
+            self.errors = lambda: self._errors_of(left())
+        return self.result()
+
+    def _mark_shorter_sides(self) -> None:
+        """The covers of assignments of all of a side."""
+        for k, (rows, cols) in enumerate(self.problems.sizes.tolist()):
+            if rows <= cols:
+                self.marks[k, :rows] = True
+            else:
+                self.marks[k, self.nrows : self.nrows + cols] = True
+
+    def _errors_of(self, numbers: list[int]) -> dict[int, Exception]:
+        """Why the kernels have not solved these problems."""
+        found: dict[int, Exception] = {}
         for k in numbers:
             try:
-                found[k] = alone(self.problems[k])
+                self.alone(self.problems[k], _go_on)
+            except (ValueError, TypeError) as exc:
+                found[k] = _named(exc, k)
+            else:
+                found[k] = ValueError(f"problem {k}: its numbers are too large for a batch")
+        return found
+
+    # -- one by one ------------------------------------------------------------------------------
+
+    def solve_alone(self) -> BatchAssignment:
+        self._begin()
+        count = len(self.problems)
+        self.objective, self.gap = np.zeros(count), np.full(count, np.inf)
+        self.size, self.proven = np.zeros(count, np.int64), np.zeros(count, bool)
+        self._serve(range(count), is_all=True)
+        return self.result()
+
+    def _begin(self) -> None:
+        """No pairs, on the host."""
+        count = len(self.problems)
+        self.mates = np.full((count, self.both), -1, np.int32)
+        self.numbers = np.zeros((count, self.both + self.nrows))
+
+    def _serve(self, numbers: Iterable[int], is_all: bool = False) -> None:
+        """Solve these problems one by one, or find why they cannot be solved."""
+        errors: dict[int, Exception] = {}
+        self.errors = errors
+        done = 0 if is_all else int(self.size.sum())
+        integers = True
+
+        def tell(progress: Progress) -> bool:
+            return self.control.tick(done + progress.matched)
+
+        for k in numbers:
+            if self.control.tick(done):
+                break
+            try:
+                a = self.alone(self.problems[k], tell)
             except (ValueError, TypeError) as exc:
                 error = _named(exc, k)
-                if on_error == "raise":
+                if self.asked.on_error == "raise":
                     raise error from None
-                self.errors[k] = error
-        if self.objective is None:
-            self.is_integer = all(isinstance(a.objective, int) for a in found.values())
-            count, number = len(self.problems), np.int64 if self.is_integer else np.float64
-            self.numbers = self.numbers.astype(number)
-            self.objective, self.gap = np.zeros(count, number), np.full(count, np.inf)
-        nrows = self.problems.shape[0]
-        both = sum(self.problems.shape)
-        for k, a in found.items():
-            rows, cols = self.problems.sizes[k].tolist()
-            row_to_col = _on_host(a.row_to_col)
-            self.mates[k, :rows] = row_to_col
-            self.mates[k, nrows : nrows + cols] = _on_host(a.col_to_row)
-            self.numbers[k, :rows] = _on_host(a.row_dual)
-            self.numbers[k, nrows : nrows + cols] = _on_host(a.col_dual)
-            self.numbers[k, both : both + rows][row_to_col >= 0] = _on_host(a.pair_costs)
-            self.objective[k], self.gap[k] = a.objective, a.gap
-            self.ends[k] = SOLVED if a.proven else UNSOLVED, a.size
-            if self.marks.size and a.proven:
-                in_rows, in_cols = map(_on_host, a.vertex_cover())
-                self.marks[k, in_rows] = True
-                self.marks[k, nrows + in_cols] = True
+                errors[k] = error
+                continue
+            except KeyboardInterrupt as exc:
+                attach_result(exc, self.result())
+                raise
+            if is_all:
+                integers &= isinstance(a.objective, int)
+                if integers and self.numbers.dtype.kind == "f":
+                    self._count_in(np.int64)
+                elif not integers and self.numbers.dtype.kind == "i":
+                    self._count_in(np.float64)
+                self.names = {name: a.stats[name] for name in self.names}
+            self._put(k, a)
+            done += a.size
+        if is_all and self.problems.is_integer and not len(self.problems):
+            self._count_in(np.int64)
 
-    def result(self, control: Control) -> BatchAssignment:
-        nrows, ncols = self.problems.shape
-        both = nrows + ncols
-        names = {"algorithm": "engine", "backend": "cpu"}
+    def _count_in(self, number: type) -> None:
+        self.numbers = self.numbers.astype(number)
+        self.objective = self.objective.astype(number)
+
+    def _put(self, k: int, a: Assignment) -> None:
+        """Write what one problem has given."""
+        xp = np if isinstance(self.mates, np.ndarray) else self.xp
+        nrows, both = self.nrows, self.both
+        rows, cols = self.problems.sizes[k].tolist()
+        row_to_col = array_of(xp, a.row_to_col)
+        self.mates[k, :rows] = row_to_col
+        self.mates[k, nrows : nrows + cols] = array_of(xp, a.col_to_row)
+        self.numbers[k, :rows] = array_of(xp, a.row_dual)
+        self.numbers[k, nrows : nrows + cols] = array_of(xp, a.col_dual)
+        self.numbers[k, both : both + rows][row_to_col >= 0] = array_of(xp, a.pair_costs)
+        self.objective[k], self.gap[k] = a.objective, a.gap
+        self.size[k], self.proven[k] = a.size, a.proven
+        if self.marks.size and a.proven:
+            in_rows, in_cols = (array_of(np, part) for part in a.vertex_cover())
+            self.marks[k] = False
+            self.marks[k, in_rows] = True
+            self.marks[k, nrows + in_cols] = True
+
+    def result(self) -> BatchAssignment:
+        nrows, both = self.nrows, self.both
+        home = self.problems.xp
+        mates, numbers, objective, gap, proven, size = (
+            array_of(home, array)
+            for array in (
+                *(self.mates, self.numbers, self.objective),
+                *(self.gap, self.proven, self.size),
+            )
+        )
+        marks = array_of(home, self.marks) if self.marks.size else self.marks
         return BatchAssignment(
-            self.mates[:, :nrows],
-            self.mates[:, nrows:],
-            self.numbers[:, :nrows],
-            self.numbers[:, nrows:both],
-            pair_costs=self.numbers[:, both:],
-            objective=self.objective,
-            gap=self.gap,
-            proven=self.ends[:, 0] == SOLVED,
-            maximize=self.maximize,
-            cardinality=self.cardinality,
+            mates[:, :nrows],
+            mates[:, nrows:],
+            numbers[:, :nrows],
+            numbers[:, nrows:both],
+            pair_costs=numbers[:, both:],
+            objective=objective,
+            gap=gap,
+            proven=proven,
+            maximize=self.asked.maximize,
+            cardinality=self.asked.cardinality,
             cost_limit=self.cost_limit,
-            size=self.ends[:, 1].copy(),
-            stats={**names, **control.statistics()},
+            size=size,
+            stats={**self.names, **self.control.statistics()},
             sizes=self.problems.sizes,
-            marks=(self.marks[:, :nrows], self.marks[:, nrows:]),
+            marks=(marks[:, :nrows], marks[:, nrows:]),
             errors=self.errors,
         )
 
 
-def _on_host(values: Any) -> np.ndarray:
-    return array_of(np, values)
+def _places(
+    arrays: Any, sizes: np.ndarray, dtype: np.dtype
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, int | None]:
+    """Addresses, steps and sizes of problems, and how far they are apart if all are of one size."""
+    count = len(sizes)
+    if isinstance(arrays, list):
+        addresses = np.array([part.data.ptr for part in arrays], np.int64)
+        steps = np.array([part.strides[0] // dtype.itemsize for part in arrays], np.int64)
+        return addresses, steps, sizes, None
+    _, nrows, ncols = arrays.shape
+    apart = nrows * ncols
+    addresses = arrays.data.ptr + np.arange(count, dtype=np.int64) * (apart * dtype.itemsize)
+    is_uniform = bool((sizes == (nrows, ncols)).all())
+    return addresses, np.full(count, ncols), sizes, apart if is_uniform else None
+
+
+def _go_on(_: Progress) -> bool:
+    return False
 
 
 def _named(error: Exception, k: int) -> Exception:

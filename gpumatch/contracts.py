@@ -31,7 +31,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
-from typing import Any, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
@@ -49,6 +49,8 @@ __all__ = [
     "Costs",
     "Cover",
     "CsrTools",
+    "DeviceBatch",
+    "DeviceResults",
     "Entries",
     "Graph",
     "MatchingTask",
@@ -392,3 +394,63 @@ class BatchTask:
     results: tuple[Any, ...]
     control: Control
     threads: int = 1
+
+
+class DeviceResults(NamedTuple):
+    """What is found of each problem of a batch, on the device.
+
+    Attributes
+    ----------
+    mates : int32 array of shape (B, most_rows + most_cols)
+        The columns of rows, then the rows of columns; -1 for none.
+    numbers : int64 or float64 array of shape (B, 2 * most_rows + most_cols)
+        Duals of rows and of columns, then what each row pays.
+    objective : int64 or float64 array of length B
+    gap : float64 array of length B
+    pairs, states : int64 arrays of length B
+        The number of pairs, and SOLVED, INFEASIBLE, UNFIT or UNSOLVED.
+    proven : bool array of length B
+    most_rows, most_cols : int
+    """
+
+    mates: Any
+    numbers: Any
+    objective: Any
+    gap: Any
+    pairs: Any
+    states: Any
+    proven: Any
+    most_rows: int
+    most_cols: int
+
+
+@dataclasses.dataclass
+class DeviceBatch:
+    """Many dense problems on a device, what is wanted of each, and the arrays for the results.
+
+    Attributes
+    ----------
+    dtype : dtype
+        Of all costs.
+    addresses, steps : int64 arrays of length B, on the host
+        Where the costs of each problem begin, and the step from row to row.
+    sizes : int64 array of shape (B, 2), on the host
+        Rows and columns.
+    apart : int, optional
+        If all problems are of one size: the step from one to the next.
+    wish, largest
+        As of a `BatchTask`.
+    is_integer : bool
+        Whether results are int64.
+    results : DeviceResults
+    """
+
+    dtype: np.dtype
+    addresses: np.ndarray
+    steps: np.ndarray
+    sizes: np.ndarray
+    apart: int | None
+    wish: tuple[float, float, float, bool]
+    largest: float
+    is_integer: bool
+    results: DeviceResults

@@ -312,7 +312,10 @@ COMPONENTS = {
 BOTTLENECK_PATHS = _CPU + "assignment.bottleneck_paths:raise_threshold"
 """What finds bottlenecks by paths."""
 
-BATCHES = {"cpu": _CPU + "assignment.batched:run"}
+BATCHES = {
+    "cpu": _CPU + "assignment.batched:run",
+    "cuda": _CUDA + "assignment.batched:run",
+}
 """What solves batches of small dense problems: backend -> function."""
 
 ONE_OF_A_BATCH = _CPU + "assignment.batched:solve_range"

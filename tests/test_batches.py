@@ -205,6 +205,45 @@ def test_an_interrupt_keeps_what_is_solved(threads, monkeypatch):
     assert (best.row_to_col[~best.proven] == -1).all()
 
 
+NAMED = {"algorithm": "hungarian-classical"}  # so that problems are solved one by one
+
+
+def test_an_interrupt_between_problems_alone_keeps_those_before():
+    costs = np.random.default_rng(3).random((6, 30, 30))
+    calls = []
+
+    def interrupt(progress):
+        calls.append(progress.matched)
+        if progress.matched > 70:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt) as caught:
+        gm.assign(costs, callback=interrupt, **NAMED)
+    best = caught.value.result
+    assert len(best) == 6
+    assert best.proven[:2].all()
+    assert not best.proven[3:].any()
+    assert calls == sorted(calls)
+    for k in range(2):
+        gm.verify(costs[k], best[k])
+
+
+def test_a_limit_and_a_callback_reach_problems_alone():
+    costs = np.random.default_rng(2).random((5, 20, 20))
+    assert not gm.assign(costs, time_limit=0, **NAMED).proven.any()
+    batch = gm.assign(costs, callback=lambda progress: progress.matched >= 40, **NAMED)
+    assert batch.proven[:2].all()
+    assert not batch.proven[2:].any()
+    assert batch.size[2:].tolist() == [0, 0, 0]
+
+
+def test_statistics_name_what_has_solved_it():
+    costs = np.random.default_rng(1).random((3, 4, 5))
+    named = gm.assign(costs, **NAMED).stats
+    assert (named["algorithm"], named["backend"]) == ("hungarian-classical", "cpu")
+    assert gm.assign(costs).stats["algorithm"] == "engine"
+
+
 def test_an_empty_batch_and_empty_problems():
     assert len(gm.assign(np.zeros((0, 3, 4)))) == 0
     batch = gm.assign(np.zeros((2, 0, 4)))

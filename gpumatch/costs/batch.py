@@ -12,6 +12,11 @@ from gpumatch.arrays import as_array
 __all__ = ["CostBatch", "is_batch", "native"]
 
 _FLOAT64 = np.dtype(np.float64)
+_READ_ON_DEVICE = {
+    np.dtype(kind): np.dtype(read)
+    for read, kinds in {"i4": "?bBhHi", "i8": "Ilq", "f4": "ef", "f8": "d"}.items()
+    for kind in kinds
+}
 _READ = {np.dtype(order + kind) for kind in "?bBhHiIlqefd" for order in "<>"}
 
 
@@ -21,6 +26,13 @@ def native(values: np.ndarray) -> np.ndarray | None:
     Integers of 64 bits are rounded, but not below 2**53.
     """
     return np.ascontiguousarray(values, _FLOAT64) if values.dtype in _READ else None
+
+
+def _is_on_device(part: Any) -> bool:
+    """Whether an array or a sparse matrix is on a device."""
+    return hasattr(getattr(part, "data", part), "__cuda_array_interface__") or hasattr(
+        part, "__cuda_array_interface__"
+    )
 
 
 def is_batch(source: Any) -> bool:
@@ -104,10 +116,52 @@ class CostBatch(Sequence[Any]):
         return (self[k] for k in range(len(self)))
 
     @property
+    def _parts(self) -> list[Any]:
+        return self._list if self._array is None else [self._array]
+
+    @property
+    def on_device(self) -> bool:
+        """Whether any costs are on a device."""
+        return any(map(_is_on_device, self._parts))
+
+    @property
+    def xp(self) -> Any:
+        """The module of arrays like the costs."""
+        if not self.on_device:
+            return np
+        import cupy
+
+        return cupy
+
+    @property
     def is_integer(self) -> bool:
         """Whether all costs are integers."""
-        parts = self._list if self._array is None else [self._array]
-        return all(part.dtype.kind in "biu" for part in parts)
+        return all(part.dtype.kind in "biu" for part in self._parts)
+
+    def on_one_device(self) -> tuple[Any, np.dtype] | None:
+        """All costs on the current device, in one dtype that kernels read, which is also returned.
+
+        They are an array without gaps, or a list of arrays whose rows have none. None if some costs
+        are not dense, or of a dtype that no kernel reads.
+        """
+        import cupy
+
+        parts = self._parts
+        if not all(isinstance(part, (np.ndarray, cupy.ndarray)) for part in parts):
+            return None
+        dtype = _READ_ON_DEVICE.get(
+            np.result_type(*(part.dtype for part in parts)).newbyteorder("=")
+        )
+        if dtype is None:
+            return None
+        if self._array is not None:
+            return cupy.ascontiguousarray(cupy.asarray(self._array), dtype), dtype
+        there = [cupy.asarray(part, dtype) for part in parts]
+        step = dtype.itemsize
+        return [
+            part if part.strides[1] == step <= part.strides[0] else cupy.ascontiguousarray(part)
+            for part in there
+        ], dtype
 
     def packed(self) -> tuple[np.ndarray, np.ndarray] | None:
         """All costs in one array of float64 on the host, and each problem's place there.

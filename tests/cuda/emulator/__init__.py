@@ -39,10 +39,13 @@ class Emulator:
         Integer constants of the source to be changed, so that small problems go everywhere.
     odds : int
         One access to memory in so many lets another thread go on.
+    one_by_one : bool
+        Whether blocks run one after the other, as their memory of a size that launches set asks.
     """
 
     def __init__(self, source: Source, folder: Path, constants: Mapping[str, int]) -> None:
         self._source = source
+        self.one_by_one = "extern __shared__" in source.text()
         self._library = _compiled(source, folder, constants)
         self.seed, self.odds, self.blocks = 0, 4, 2
 
@@ -75,10 +78,12 @@ class _Kernels:
     def _launch(self, symbol: str, grid: Any, block: Any, arguments: Any, **_: Any) -> None:
         held = [_by_value(argument) for argument in arguments]
         pointers = (ctypes.c_void_p * len(held))(*(array.ctypes.data for array in held))
-        self._emulator.seed += 1
-        getattr(self._library, symbol)(
-            grid[0], block[0], self._emulator.seed, self._emulator.odds, pointers
-        )
+        emulator, kernel = self._emulator, getattr(self._library, symbol)
+        together = 1 if emulator.one_by_one else grid[0]
+        for first in range(0, grid[0], together):
+            emulator.seed += 1
+            self._library.begin_with_block(first)
+            kernel(together, block[0], emulator.seed, emulator.odds, pointers)
 
 
 class _Struct:
@@ -109,6 +114,7 @@ def _by_value(argument: Any) -> np.ndarray:
 def _compiled(source: Source, folder: Path, constants: Mapping[str, int]) -> ctypes.CDLL:
     text = re.sub(r"asm volatile\(.*\);", "", source.text())
     text = text.replace("  long long time;\n", "  long long time = 0;\n")
+    text = re.sub(r"extern __shared__ (\w+ \w+)\[\];", r"static \1[1 << 14];", text)
     for name, value in constants.items():
         text, count = re.subn(rf"(constexpr int {name} =) [^;]+;", rf"\1 {value};", text)
         assert count == 1, name

@@ -1,7 +1,8 @@
 // What kernels need of CUDA, on the CPU: threads.cpp runs their threads one at a time.
 //
 // A warp's lanes do not run in step. Those of a collective operation wait for each other. Static
-// variables stand for shared memory, so only one block of a kernel may use it.
+// variables stand for shared memory, so only one block of a kernel may use it, or its blocks run one
+// after the other.
 #pragma once
 
 #include <algorithm>
@@ -12,6 +13,7 @@
 
 #define __global__
 #define __device__
+#define __forceinline__ inline
 #define __shared__ static
 #define __launch_bounds__(...)
 #define __align__(bytes) alignas(bytes)
@@ -74,6 +76,22 @@ template <typename T>
 T __shfl_down_sync(unsigned mask, T own, int step) {
   const int lane = own_thread().x % 32;
   return __shfl_sync(mask, own, lane + step < 32 ? lane + step : lane);
+}
+
+inline unsigned __reduce_min_sync(unsigned mask, unsigned own) {
+  long long all[32];
+  exchange(mask, own, all);
+  for (int lane = 0; lane < 32; ++lane) {
+    if (mask >> lane & 1) own = min(own, static_cast<unsigned>(all[lane]));
+  }
+  return own;
+}
+inline unsigned __match_any_sync(unsigned mask, int own) {
+  long long all[32];
+  exchange(mask, own, all);
+  unsigned same = 0;
+  for (int lane = 0; lane < 32; ++lane) same |= ((mask >> lane & 1) && all[lane] == own) << lane;
+  return same;
 }
 
 inline int __popc(unsigned bits) { return __builtin_popcount(bits); }

@@ -49,6 +49,7 @@ std::function<void()> body;
 ucontext_t host;
 Thread* self = nullptr;
 unsigned random_state, odds;
+unsigned first_block = 0;
 unsigned long long turns;
 
 unsigned draw() {
@@ -84,7 +85,9 @@ void run_thread() {
 Size gridDim, blockDim;
 
 Size own_thread() { return {self->index}; }
-Size own_block_index() { return {self->block}; }
+Size own_block_index() { return {first_block + self->block}; }
+
+extern "C" void begin_with_block(unsigned number) { first_block = number; }
 
 void yield() {
   Thread* const next = live[draw() % live.size()];

@@ -1,0 +1,733 @@
+// Many dense problems at once, a block each, from the first read to the proof.
+//
+// A problem is n rows that each want one of m >= n columns, or none at `limit`. The kernel `turn`
+// first copies a problem with more rows than columns, so that its rows become the columns. Numbers
+// are double, in which integers up to 2^47 and a few times their sums are exact.
+//
+// `solve` makes three steps:
+//   bids      Square problems price each column at its least cost (column reduction). Then each
+//             warp takes a free row, which bids for its nearest column: it lowers the price until
+//             the second nearest is as near (augmenting row reduction). The lowest price gets the
+//             column, and the row that had it is free again. Of equally near columns a row prefers
+//             free ones, and of these the first after its own place, so that rows with equal costs
+//             choose different columns. A row whose nearest columns are all taken at equal prices
+//             bids no more.
+//   paths     Each row that is left gets a shortest augmenting path. In a step, each warp names the
+//             nearest of its columns that is not scanned, and the block scans the rows matched to
+//             them, at most `rows_at_once`. A column whose distance becomes less is scanned again.
+//             The search ends when no column is nearer than the nearest free one, so columns at the
+//             same distance end it together.
+//   proof     The duals of the rows are their least reduced costs, read off the matrix once more.
+//
+// Jonker, Volgenant, "A shortest augmenting path algorithm for dense and sparse linear assignment
+// problems", Computing 38, 1987.
+//
+// Encodings
+//   price[j], dual[i]   duals of a column and of a matched row, in shared memory
+//   mate[j], held[i]    row of a column, column of a row; -1 for none
+//   pred[j]             row from which the search reaches column j
+//   ring                free rows that still bid, `count` from `head` on, in n places
+//   left                rows that are left for paths
+//   states[k]           SOLVED, INFEASIBLE, UNFIT, UNSOLVED as in contracts.py; pairs[k], how many
+#include "grid.cuh"
+#include "numbers.cuh"
+
+constexpr int kMostWarps = 32;
+constexpr int kMostThreads = 1024;
+constexpr int kTile = 32;
+
+enum State { kSolved, kInfeasible, kUnfit, kUnsolved };
+
+struct Wish {
+  double sign;
+  double limit;    // infinite if each row must have a column
+  double most;     // pairs that cost more are forbidden
+  double largest;  // a greater magnitude makes a problem unfit
+  int may_lack;    // a row may stay without a column for want of one: the problem is then unsolved
+  int whole;       // numbers are written as integers
+  int bids;        // a row, on average, besides the first
+  int rows_at_once;
+};
+
+// Where the problems are. If `places` is not null, each has there the addresses of its costs and of
+// its turned copy (0: it is not turned), the step from row to row, and its rows and columns. If
+// not, all are of one size, and `apart` from each other.
+template <typename Cost>
+struct Batch {
+  const Cost* costs;
+  Cost* turned;
+  const long long* places;
+  const int* order;  // null: as they are numbered
+  long long apart;
+  long long step;
+  int rows;
+  int cols;
+};
+
+struct Results {
+  int* mates;  // of most_rows rows, then of most_cols columns
+  double* numbers;  // duals of the same, then what the rows pay
+  double* objective;
+  double* gap;
+  long long* pairs;
+  long long* states;
+  bool* proven;
+  int most_rows;
+  int most_cols;
+};
+
+template <typename Cost>
+struct Place {
+  const Cost* costs;
+  Cost* turned;
+  long long step;
+  int rows;
+  int cols;
+};
+
+template <typename Cost>
+__device__ Place<Cost> place_of(const Batch<Cost>& batch, int k) {
+  if (batch.places == nullptr) {
+    const long long size = static_cast<long long>(batch.rows) * batch.cols;
+    return {batch.costs + k * batch.apart,
+            batch.turned == nullptr ? nullptr : batch.turned + k * size, batch.step, batch.rows,
+            batch.cols};
+  }
+  const long long* own = batch.places + 5ll * k;
+  return {reinterpret_cast<const Cost*>(own[0]), reinterpret_cast<Cost*>(own[1]), own[2],
+          static_cast<int>(own[3]), static_cast<int>(own[4])};
+}
+
+// Copy the problems that are to be turned, each with `parts` blocks of kTile * 8 threads.
+template <typename Cost>
+__global__ void turn(Batch<Cost> batch, int parts) {
+  __shared__ Cost tile[kTile][kTile + 1];
+  const int number = blockIdx.x / parts;
+  const Place<Cost> place = place_of(batch, batch.order ? batch.order[number] : number);
+  if (place.turned == nullptr) return;
+  const int across = (place.cols + kTile - 1) / kTile;
+  const int tiles = across * ((place.rows + kTile - 1) / kTile);
+  const int x = threadIdx.x % kTile, y = threadIdx.x / kTile, height = blockDim.x / kTile;
+  for (int k = blockIdx.x % parts; k < tiles; k += parts) {
+    const int row = k / across * kTile, col = k % across * kTile;
+    for (int r = y; r < kTile; r += height) {
+      if (row + r < place.rows && col + x < place.cols) {
+        tile[r][x] = place.costs[(row + r) * place.step + col + x];
+      }
+    }
+    __syncthreads();
+    for (int c = y; c < kTile; c += height) {
+      if (col + c < place.cols && row + x < place.rows) {
+        place.turned[static_cast<long long>(col + c) * place.rows + row + x] = tile[x][c];
+      }
+    }
+    __syncthreads();
+  }
+}
+
+// -- together -------------------------------------------------------------------------------------
+
+// The least number of a warp. Numbers compare as their bits do once those of negative ones are
+// turned over.
+__device__ __forceinline__ double least_of_warp(double own) {
+  constexpr unsigned long long kSign = 1ull << 63;
+  const unsigned long long bits = __double_as_longlong(own + 0.0);  // no zero has a sign
+  const unsigned long long key = bits & kSign ? ~bits : bits | kSign;
+  const unsigned high = static_cast<unsigned>(key >> 32);
+  const unsigned least = __reduce_min_sync(kWholeWarp, high);
+  const unsigned low =
+      __reduce_min_sync(kWholeWarp, high == least ? static_cast<unsigned>(key) : 0xffffffffu);
+  const unsigned long long found = static_cast<unsigned long long>(least) << 32 | low;
+  return __longlong_as_double(found & kSign ? found ^ kSign : ~found);
+}
+
+__device__ inline double no_less(double number, double bound) {
+  return number < bound ? bound : number;
+}
+
+struct Bid {
+  double price;
+  double dual;
+  int row;
+  int col;  // or kStays, kLeaves
+};
+constexpr int kStays = -1;   // it bids no more
+constexpr int kLeaves = -2;  // it goes without
+
+// The nearest column of a warp that is not scanned.
+struct Named {
+  double distance;  // infinite if there is none
+  double dual;      // of the row
+  int col;
+  int row;  // matched to it; -1 if it is free
+};
+
+// What a block shares.
+struct Shared {
+  double* price;
+  double* dual;
+  int* mate;
+  int* pred;
+  int* held;
+  int* ring;
+  int* left;
+  Bid* bids;
+  Named* named;  // two for each warp
+  int* head;
+  int* count;
+  int* waiting;  // of the rows that are left
+};
+
+// The problem of a block, in the orientation in which it is solved.
+template <typename Cost>
+struct Problem {
+  const Cost* costs;
+  long long step;
+  int rows;
+  int cols;
+  Wish wish;
+
+  // What a row pays for a column that has this cost.
+  __device__ __forceinline__ double paid(Cost cost) const {
+    const double paid = wish.sign * static_cast<double>(cost);
+    return paid <= wish.most ? paid : far<double>();
+  }
+
+  __device__ __forceinline__ double cost(int row, int col) const {
+    return paid(costs[row * step + col]);
+  }
+};
+
+// Visit the columns of a row, by a warp: visit(col, what the row pays). Many costs are loaded before
+// the first is used.
+template <typename Cost, typename Visit>
+__device__ __forceinline__ void for_row(const Problem<Cost>& problem, int row, Visit visit) {
+  constexpr int kLoaded = 8;
+  const Cost* const costs = problem.costs + row * problem.step;
+  for (int begin = lane_index(); begin < problem.cols; begin += kLoaded * kWarp) {
+    Cost loaded[kLoaded];
+#pragma unroll
+    for (int k = 0; k < kLoaded; ++k) {
+      const int col = begin + k * kWarp;
+      loaded[k] = costs[col < problem.cols ? col : begin];
+    }
+#pragma unroll
+    for (int k = 0; k < kLoaded; ++k) {
+      const int col = begin + k * kWarp;
+      if (col < problem.cols) visit(col, problem.paid(loaded[k]));
+    }
+  }
+}
+
+// -- bids -----------------------------------------------------------------------------------------
+
+// Price each column of a square problem at its least cost, others at 0; whether all costs are valid.
+template <typename Cost>
+__device__ __forceinline__ bool price_columns(const Problem<Cost>& problem, const Shared& shared, bool reduces) {
+  const Wish& wish = problem.wish;
+  bool fit = true;
+  for (int col = threadIdx.x; col < problem.cols; col += blockDim.x) {
+    double least = far<double>();
+#pragma unroll 16
+    for (int row = 0; row < problem.rows; ++row) {
+      const double paid =
+          wish.sign * static_cast<double>(problem.costs[row * problem.step + col]);
+      fit &= paid >= -wish.largest && (paid <= wish.largest || paid == far<double>());
+      if (paid <= wish.most && paid < least) least = paid;
+    }
+    shared.price[col] = reduces && least < far<double>() ? least : 0.0;
+    shared.mate[col] = -1;
+  }
+  for (int row = threadIdx.x; row < problem.rows; row += blockDim.x) {
+    shared.held[row] = -1;
+    shared.dual[row] = 0.0;
+    shared.ring[row] = row;
+  }
+  if (threadIdx.x == 0) {
+    *shared.head = *shared.waiting = 0;
+    *shared.count = problem.rows;
+  }
+  return __syncthreads_count(!fit) == 0;
+}
+
+// What a row bids, by a warp.
+template <typename Cost>
+__device__ __forceinline__ Bid bid_of(const Problem<Cost>& problem, const Shared& shared, int row) {
+  const int cols = problem.cols, begin = static_cast<int>(1ll * row * cols / problem.rows);
+  double least = far<double>(), second = far<double>();
+  unsigned rank = 0xffffffffu;  // of equally near columns, free ones come first
+  for_row(problem, row, [&](int col, double paid) {
+    const double there = paid - shared.price[col];
+    if (there <= least && there < far<double>()) {
+      const unsigned own = (shared.mate[col] < 0 ? 0 : cols) + col - begin + (col < begin ? cols : 0);
+      second = least;
+      rank = there < least ? own : min(rank, own);
+      least = there;
+    } else if (there < second) {
+      second = there;
+    }
+  });
+  const double nearest = least_of_warp(least);
+  const bool is_nearest = least == nearest;
+  const bool is_tied = __popc(__ballot_sync(kWholeWarp, is_nearest)) > 1;
+  second = least_of_warp(is_nearest && !is_tied ? second : least);
+  rank = __reduce_min_sync(kWholeWarp, is_nearest ? rank : 0xffffffffu);
+  if (nearest >= problem.wish.limit) {
+    return {0.0, 0.0, row, problem.wish.limit < far<double>() ? kLeaves : kStays};
+  }
+  const bool is_taken = rank >= static_cast<unsigned>(cols);
+  int col = static_cast<int>(is_taken ? rank - cols : rank) + begin;
+  if (col >= cols) col -= cols;
+  second = min(second, problem.wish.limit);
+  if (second == far<double>()) second = nearest;  // it has one column only
+  const double before = shared.price[col], price = before - (second - nearest);
+  if (is_taken && !(price < before)) return {0.0, 0.0, row, kStays};
+  return {price, second, row, col};
+}
+
+// Append the rows of some lanes, in their order, to `items`, a ring of `room`; how many.
+__device__ inline int append(bool wanted, int row, int* items, int from, int room) {
+  const unsigned all = __ballot_sync(kWholeWarp, wanted);
+  if (wanted) items[(from + __popc(all & ((1u << lane_index()) - 1))) % room] = row;
+  return __popc(all);
+}
+
+// Give columns to the bidders with the lowest prices, by one warp with a bid a lane.
+__device__ inline void decide(const Shared& shared, int bidders, int rows) {
+  const int lane = lane_index();
+  Bid own = {0.0, 0.0, -1, -kMostThreads - lane};
+  if (lane < bidders) own = shared.bids[lane];
+  const bool bids = own.col >= 0;
+  const int key = bids ? own.col : -kMostThreads - lane;  // equal to no other
+  bool wins = bids;
+  for (unsigned others = __match_any_sync(kWholeWarp, key) & ~(1u << lane); others != 0;
+       others &= others - 1) {
+    const int other = __ffs(others) - 1;
+    const double price = shared.bids[other].price;
+    wins &= own.price < price || (own.price == price && lane < other);
+  }
+  int again = bids && !wins ? own.row : -1;
+  if (wins) {
+    again = shared.mate[own.col];
+    if (again >= 0) shared.held[again] = -1;
+    shared.mate[own.col] = own.row;
+    shared.price[own.col] = own.price;
+    shared.held[own.row] = own.col;
+    shared.dual[own.row] = own.dual;
+  }
+  __syncwarp();
+  const int head = *shared.head, count = *shared.count, waiting = *shared.waiting;
+  const int more = append(again >= 0, again, shared.ring, head + count, rows);
+  const bool stays = lane < bidders && own.col == kStays;
+  const int stay = append(stays, own.row, shared.left, waiting, rows);
+  __syncwarp();
+  if (lane == 0) {
+    *shared.head = (head + bidders) % rows;
+    *shared.count = count - bidders + more;
+    *shared.waiting = waiting + stay;
+  }
+}
+
+// Let rows bid; how many are left for paths.
+template <typename Cost>
+__device__ __forceinline__ int hold_bids(const Problem<Cost>& problem, const Shared& shared) {
+  const int warp = threadIdx.x / kWarp, warps = blockDim.x / kWarp, rows = problem.rows;
+  const int most = rows * (1 + problem.wish.bids);
+  for (int spent = 0; *shared.count > 0 && spent < most;) {
+    const int bidders = min(warps, *shared.count);
+    if (warp < bidders) {
+      const Bid own = bid_of(problem, shared, shared.ring[(*shared.head + warp) % rows]);
+      if (lane_index() == 0) shared.bids[warp] = own;
+    }
+    __syncthreads();
+    if (warp == 0) decide(shared, bidders, rows);
+    spent += bidders;
+    __syncthreads();
+  }
+  const int count = *shared.count, waiting = *shared.waiting;
+  for (int k = threadIdx.x; k < count; k += blockDim.x) {
+    shared.left[waiting + k] = shared.ring[(*shared.head + k) % rows];
+  }
+  __syncthreads();
+  return waiting + count;
+}
+
+// -- paths ----------------------------------------------------------------------------------------
+
+// How a search has ended.
+struct Ending {
+  double distance;  // infinite if there is no path
+  int col;          // free; -1 if a row leaves instead
+  int row;          // that leaves
+};
+
+// The columns of a thread: threadIdx.x, and so on by blockDim.x.
+template <int kColumns>
+struct Columns {
+  double price[kColumns];
+  double distance[kColumns];
+  int mate[kColumns];
+  int pred[kColumns];
+  unsigned scanned;  // a bit each
+};
+
+// Of the lanes of a mask, those with the nearest `most` columns.
+__device__ __forceinline__ unsigned nearest_lanes(unsigned lanes, double distance, int most) {
+  const int lane = lane_index();
+  const float own = static_cast<float>(distance);  // near enough
+  int before = 0;
+#pragma unroll
+  for (int step = 1; step < static_cast<int>(kWarp); ++step) {
+    const int other = (lane + step) % kWarp;
+    const float its = __shfl_sync(kWholeWarp, own, other);
+    before += (lanes >> other & 1) != 0 && (its < own || (its == own && other < lane));
+  }
+  return lanes & __ballot_sync(kWholeWarp, before < most);
+}
+
+// The rows whose costs a thread loads before it uses the first.
+template <int kColumns>
+__device__ constexpr int rows_together() {
+  return kColumns == 1 ? 8 : kColumns == 8 ? 2 : 4;
+}
+
+// Offer the columns of this thread the ways through some of the rows that are named.
+template <int kColumns, typename Cost>
+__device__ __forceinline__ void relax(const Problem<Cost>& problem, const Named* named,
+                                      unsigned& lanes, Columns<kColumns>& own, Ending& leave) {
+  constexpr int kRows = rows_together<kColumns>();
+  Cost there[kRows][kColumns];
+  unsigned rest = lanes;
+#pragma unroll
+  for (int r = 0; r < kRows; ++r) {
+    if (rest == 0) break;
+    const Cost* const costs = problem.costs + named[__ffs(rest) - 1].row * problem.step;
+    rest &= rest - 1;
+#pragma unroll
+    for (int c = 0; c < kColumns; ++c) {
+      const int col = threadIdx.x + c * blockDim.x;
+      there[r][c] = costs[col < problem.cols ? col : 0];
+    }
+  }
+#pragma unroll
+  for (int r = 0; r < kRows; ++r) {
+    if (lanes == 0) break;
+    const Named via = named[__ffs(lanes) - 1];
+    lanes &= lanes - 1;
+    const double base = via.distance - via.dual;
+    const double going = no_less(base + problem.wish.limit, via.distance);
+    const bool is_first = going < leave.distance;
+    leave.distance = is_first ? going : leave.distance;
+    leave.row = is_first ? via.row : leave.row;
+#pragma unroll
+    for (int c = 0; c < kColumns; ++c) {
+      const double through =
+          no_less(base + (problem.paid(there[r][c]) - own.price[c]), via.distance);
+      const bool is_nearer = through < own.distance[c];
+      own.distance[c] = is_nearer ? through : own.distance[c];
+      own.pred[c] = is_nearer ? via.row : own.pred[c];
+      own.scanned &= ~(static_cast<unsigned>(is_nearer) << c);
+    }
+  }
+}
+
+// Name the nearest column of this warp that is not scanned; the lane and the place of it.
+template <int kColumns>
+__device__ __forceinline__ int name_nearest(const Shared& shared, const Columns<kColumns>& own, Named* named,
+                            int& lane) {
+  double nearest = far<double>();
+  int at = 0, mate = 0;
+#pragma unroll
+  for (int c = 0; c < kColumns; ++c) {
+    const bool is_scanned = own.scanned >> c & 1;
+    const double there = is_scanned ? far<double>() : own.distance[c];
+    if (there < nearest || (there == nearest && own.mate[c] < 0)) {
+      nearest = there;
+      at = c;
+      mate = own.mate[c];
+    }
+  }
+  const double least = least_of_warp(nearest);
+  const bool has_it = nearest == least;
+  const unsigned votes = __ballot_sync(kWholeWarp, has_it);
+  const unsigned free = __ballot_sync(kWholeWarp, has_it && mate < 0);
+  lane = __ffs(free != 0 ? free : votes) - 1;
+  if (lane_index() == lane) {
+    const int col = threadIdx.x + at * blockDim.x;
+    *named = {least, mate < 0 || least == far<double>() ? 0.0 : shared.dual[mate], col, mate};
+  }
+  return at;
+}
+
+// The nearest free column of a root, with the distances of those that are nearer.
+template <int kColumns, typename Cost>
+__device__ __forceinline__ Ending search(const Problem<Cost>& problem, const Shared& shared, int root,
+                         Columns<kColumns>& own, int& parity) {
+  const int warp = threadIdx.x / kWarp, warps = blockDim.x / kWarp;
+  own.scanned = 0;
+#pragma unroll
+  for (int c = 0; c < kColumns; ++c) {
+    const int col = threadIdx.x + c * blockDim.x;
+    own.distance[c] = far<double>();
+    own.mate[c] = 0;
+    own.pred[c] = root;
+    if (col >= problem.cols) continue;
+    own.distance[c] = problem.cost(root, col) - own.price[c];
+    own.mate[c] = shared.mate[col];
+  }
+  Ending leave = {problem.wish.limit, -1, root};
+  for (;;) {
+    Named* const named = shared.named + (parity ^= 1) * kMostWarps;
+    int chosen;
+    const int at = name_nearest(shared, own, named + warp, chosen);
+    __syncthreads();
+    Named seen = {far<double>(), 0.0, -1, -1};
+    if (lane_index() < warps) seen = named[lane_index()];
+    const double free = least_of_warp(seen.row < 0 ? seen.distance : far<double>());
+    const double end = min(free, leave.distance);
+    unsigned lanes = __ballot_sync(kWholeWarp, seen.row >= 0 && seen.distance < end);
+    if (lanes == 0) {
+      if (leave.distance < free || free == far<double>()) return leave;
+      const unsigned ends = __ballot_sync(kWholeWarp, seen.row < 0 && seen.distance == free);
+      return {free, __shfl_sync(kWholeWarp, seen.col, __ffs(ends) - 1), -1};
+    }
+    if (__popc(lanes) > problem.wish.rows_at_once) {
+      lanes = nearest_lanes(lanes, seen.distance, problem.wish.rows_at_once);
+    }
+    if ((lanes >> warp & 1) != 0 && lane_index() == chosen) own.scanned |= 1u << at;
+    while (lanes != 0) relax(problem, named, lanes, own, leave);
+  }
+}
+
+// Match the rows along the path to where the search has ended, by one thread.
+__device__ inline void augment(const Shared& shared, int root, Ending ending) {
+  int col = ending.col;
+  if (col < 0) {
+    col = shared.held[ending.row];
+    shared.held[ending.row] = -1;
+    if (ending.row == root) return;
+  }
+  for (;;) {
+    const int row = shared.pred[col], next = shared.held[row];
+    shared.mate[col] = row;
+    shared.held[row] = col;
+    if (row == root) return;
+    col = next;
+  }
+}
+
+// Match the rows that are left by shortest paths; how many have none.
+template <int kColumns, typename Cost>
+__device__ __forceinline__ int find_paths(const Problem<Cost>& problem, const Shared& shared, int waiting) {
+  Columns<kColumns> own;
+  int stuck = 0, parity = 0;
+#pragma unroll
+  for (int c = 0; c < kColumns; ++c) {
+    const int col = threadIdx.x + c * blockDim.x;
+    own.price[c] = col < problem.cols ? shared.price[col] : -far<double>();  // never reached
+  }
+  for (int k = 0; k < waiting; ++k) {
+    const int root = shared.left[k];
+    const Ending ending = search(problem, shared, root, own, parity);
+    if (ending.distance == far<double>()) {
+      ++stuck;
+      if (!problem.wish.may_lack) break;
+      continue;
+    }
+#pragma unroll
+    for (int c = 0; c < kColumns; ++c) {
+      if (own.distance[c] > ending.distance) continue;
+      shared.pred[threadIdx.x + c * blockDim.x] = own.pred[c];
+      if (own.distance[c] == ending.distance) continue;
+      const double nearer = ending.distance - own.distance[c];
+      own.price[c] -= nearer;
+      shared.dual[own.mate[c]] += nearer;
+    }
+    if (threadIdx.x == 0) shared.dual[root] = ending.distance;
+    __syncthreads();
+    if (threadIdx.x == 0) augment(shared, root, ending);
+    __syncthreads();
+  }
+  __syncthreads();
+#pragma unroll
+  for (int c = 0; c < kColumns; ++c) {
+    const int col = threadIdx.x + c * blockDim.x;
+    if (col < problem.cols) shared.price[col] = own.price[c];
+  }
+  __syncthreads();
+  return stuck;
+}
+
+// -- proof ----------------------------------------------------------------------------------------
+
+// A sum of two doubles.
+struct Sum {
+  double high;
+  double low;
+};
+
+__device__ inline Sum plus(Sum sum, double term) {
+  const double total = sum.high + term, back = total - sum.high;
+  return {total, sum.low + ((sum.high - (total - back)) + (term - back))};
+}
+
+__device__ inline void put(double* place, double number, bool whole) {
+  if (whole) *reinterpret_cast<long long*>(place) = __double2ll_rn(number);
+  else *place = number;
+}
+
+// A caller's side of the results.
+struct Side {
+  int* mates;
+  double* duals;
+};
+
+// Lower the prices of a square problem so that none is above 0.
+__device__ inline void lower_to_zero(const Shared& shared, int cols) {
+  double greatest = far<double>();
+  for (int col = lane_index(); col < cols; col += kWarp) {
+    greatest = min(greatest, -shared.price[col]);
+  }
+  greatest = -least_of_warp(greatest);
+  __syncthreads();
+  for (int col = threadIdx.x; col < cols; col += blockDim.x) shared.price[col] -= greatest;
+  __syncthreads();
+}
+
+// Write the pairs and the duals. Then `dual` has what the rows pay, and `price` of a warp's number
+// what its rows' duals leave of that: the prices are written already.
+template <typename Cost>
+__device__ __forceinline__ void write(const Problem<Cost>& problem, const Shared& shared, Side rows, Side cols,
+                      double* paid, bool turned) {
+  const Wish& wish = problem.wish;
+  const int warp = threadIdx.x / kWarp, warps = blockDim.x / kWarp;
+  const double base = wish.limit < far<double>() ? wish.limit : 0.0;
+  double gap = 0.0;
+  for (int row = warp; row < problem.rows; row += warps) {
+    double nearest = wish.limit;
+    for_row(problem, row, [&](int col, double paid) {
+      nearest = min(nearest, paid - shared.price[col]);
+    });
+    const double dual = least_of_warp(nearest) - base;
+    const int col = shared.held[row];
+    const double cost = col < 0 ? 0.0 : problem.cost(row, col);
+    gap += col < 0 ? -dual : (cost - shared.price[col]) - base - dual;
+    __syncwarp();
+    if (lane_index() == 0) {
+      rows.mates[row] = col;
+      put(rows.duals + row, wish.sign * dual, wish.whole);
+      if (col >= 0) put(paid + (turned ? col : row), wish.sign * cost, wish.whole);
+      shared.dual[row] = wish.sign * cost;
+    }
+  }
+  for (int col = threadIdx.x; col < problem.cols; col += blockDim.x) {
+    cols.mates[col] = shared.mate[col];
+    put(cols.duals + col, wish.sign * shared.price[col], wish.whole);
+  }
+  if (lane_index() == 0) shared.bids[warp].price = gap;
+  __syncthreads();
+}
+
+// Add up what the rows pay, and what the duals leave of it, by one warp.
+template <typename Cost>
+__device__ __forceinline__ void add_up(const Problem<Cost>& problem, const Shared& shared, Results& results,
+                       int k) {
+  Sum sum = {0.0, 0.0};
+  long long whole = 0;
+  int pairs = 0;
+  for (int row = lane_index(); row < problem.rows; row += kWarp) {
+    if (problem.wish.whole) whole += __double2ll_rn(shared.dual[row]);
+    else sum = plus(sum, shared.dual[row]);
+    pairs += shared.held[row] >= 0;
+  }
+  for (int step = kWarp / 2; step > 0; step /= 2) {
+    whole += __shfl_xor_sync(kWholeWarp, whole, step);
+    pairs += __shfl_xor_sync(kWholeWarp, pairs, step);
+    const double high = __shfl_xor_sync(kWholeWarp, sum.high, step);
+    const double low = __shfl_xor_sync(kWholeWarp, sum.low, step);
+    sum = plus(sum, high);
+    sum.low += low;
+  }
+  if (lane_index() != 0) return;
+  double gap = 0.0;
+  for (int warp = 0; warp < static_cast<int>(blockDim.x / kWarp); ++warp) {
+    gap += shared.bids[warp].price;
+  }
+  if (problem.wish.whole) *reinterpret_cast<long long*>(results.objective + k) = whole;
+  else results.objective[k] = sum.high + sum.low;
+  results.gap[k] = no_less(gap, 0.0);
+  results.pairs[k] = pairs;
+  results.states[k] = kSolved;
+  results.proven[k] = true;
+}
+
+// -- the kernel -----------------------------------------------------------------------------------
+
+extern __shared__ double block_numbers[];
+
+// The arrays in a block's memory: 16 bytes a column, 20 a row.
+__device__ inline Shared shared_for(int rows, int cols) {
+  __shared__ Bid bids[kMostWarps];
+  __shared__ Named named[2 * kMostWarps];
+  __shared__ int counts[3];
+  Shared shared;
+  shared.price = block_numbers;
+  shared.dual = shared.price + cols;
+  shared.mate = reinterpret_cast<int*>(shared.dual + rows);
+  shared.pred = shared.mate + cols;
+  shared.held = shared.pred + cols;
+  shared.ring = shared.held + rows;
+  shared.left = shared.ring + rows;
+  shared.bids = bids;
+  shared.named = named;
+  shared.head = counts;
+  shared.count = counts + 1;
+  shared.waiting = counts + 2;
+  return shared;
+}
+
+// No pairs, and zeros.
+__device__ inline void clear(Results& results, int k, int* mates, double* numbers) {
+  const int both = results.most_rows + results.most_cols;
+  for (int i = threadIdx.x; i < both; i += blockDim.x) mates[i] = -1;
+  for (int i = threadIdx.x; i < both + results.most_rows; i += blockDim.x) numbers[i] = 0.0;
+  if (threadIdx.x == 0) {
+    results.objective[k] = 0.0;
+    results.gap[k] = far<double>();
+    results.pairs[k] = 0;
+    results.proven[k] = false;
+  }
+}
+
+// Solve a problem with each block, of blockDim.x * kColumns >= its columns.
+template <typename Cost, int kColumns>
+__global__ void __launch_bounds__(kMostThreads, 1)
+    solve(Batch<Cost> batch, Wish wish, Results results) {
+  const int k = batch.order ? batch.order[blockIdx.x] : blockIdx.x;
+  const Place<Cost> place = place_of(batch, k);
+  const bool turned = place.turned != nullptr;
+  const Problem<Cost> problem = {
+      turned ? place.turned : place.costs, turned ? place.rows : place.step,
+      turned ? place.cols : place.rows, turned ? place.rows : place.cols, wish};
+  const Shared shared = shared_for(problem.rows, problem.cols);
+  int* const mates = results.mates + 1ll * k * (results.most_rows + results.most_cols);
+  double* const numbers =
+      results.numbers + 1ll * k * (2ll * results.most_rows + results.most_cols);
+  clear(results, k, mates, numbers);
+  const bool reduces = problem.rows == problem.cols && wish.limit == far<double>();
+  if (!price_columns(problem, shared, reduces)) {
+    if (threadIdx.x == 0) results.states[k] = kUnfit;
+    return;
+  }
+  const int waiting = hold_bids(problem, shared);
+  if (waiting > 0 && find_paths<kColumns>(problem, shared, waiting) > 0) {
+    if (threadIdx.x == 0) results.states[k] = wish.may_lack ? kUnsolved : kInfeasible;
+    return;
+  }
+  if (reduces) lower_to_zero(shared, problem.cols);
+  const Side rows = {mates, numbers};
+  const Side cols = {mates + results.most_rows, numbers + results.most_rows};
+  double* const paid = numbers + results.most_rows + results.most_cols;
+  write(problem, shared, turned ? cols : rows, turned ? rows : cols, paid, turned);
+  if (threadIdx.x < kWarp) add_up(problem, shared, results, k);
+}

@@ -1,0 +1,178 @@
+"""Many dense problems at once, a block of threads each: see batched.cu.
+
+Nothing here waits for the device. The problems of a size are one launch, whose blocks begin with
+the largest.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any, NamedTuple
+
+import cupy as cp
+import numpy as np
+
+from gpumatch.contracts import UNFIT, DeviceBatch, DeviceResults
+from gpumatch.cuda.kernels import COSTS, Kernels, Source, kernels_for
+from gpumatch.cuda.memory import require_memory
+
+__all__ = ["largest_side", "run"]
+
+SOURCE = Source(
+    "assignment/batched.cu",
+    ("turn<{Cost}>", *(f"solve<{{Cost}}, {columns}>" for columns in (1, 2, 4, 8))),
+    {"Cost": COSTS},
+    ("Wish", "Batch<{Cost}>", "Results"),
+)
+_WARP = 32
+_MOST_COLUMNS = 8  # of a thread
+_MOST_THREADS = SOURCE.constant("kMostThreads")
+_FIXED = 4096  # bytes that a block has besides its arrays, and more
+_A_ROW, _A_COLUMN = 20, 16  # bytes of the arrays
+_FEW = 64  # columns
+_TILE = SOURCE.constant("kTile")
+_MOST_PARTS = 16  # blocks that turn a problem
+_SHARED_AT_ONCE = 40 * 1024  # bytes that a launch may ask for without more
+_BIDS = 2
+_ROWS_AT_ONCE = 16
+
+
+class _Shape(NamedTuple):
+    """A block: its threads, the columns of each, and bytes of shared memory."""
+
+    threads: int
+    columns: int
+    shared: int
+
+
+def shape_for(short: int, long: int) -> _Shape:
+    """The block for a problem of so many rows and at least as many columns."""
+    columns = 1
+    while columns * _MOST_THREADS < long:
+        columns *= 2
+    threads = max(1, -(-long // (columns * _WARP))) * _WARP
+    if long <= _FEW:
+        threads *= 2  # the rows that bid at once are as many as the warps
+    return _Shape(threads, columns, _A_ROW * short + _A_COLUMN * long)
+
+
+def largest_side() -> int:
+    """The most rows and columns of a problem for which a block has room."""
+    return _largest_side(cp.cuda.Device().id)
+
+
+@functools.cache
+def _largest_side(device: int) -> int:
+    attributes = cp.cuda.Device(device).attributes
+    room = attributes["MaxSharedMemoryPerBlockOptin"] - _FIXED
+    return int(min(room // (_A_ROW + _A_COLUMN), _MOST_THREADS * _MOST_COLUMNS))
+
+
+def run(task: DeviceBatch) -> bool:
+    """Launch what solves the problems; whether that is all of them.
+
+    The others have too long sides. They are cleared, and UNFIT.
+    """
+    kernels = kernels_for(SOURCE, Cost=task.dtype)
+    wish = kernels.struct("Wish")(
+        sign=task.wish[0], limit=task.wish[1], most=task.wish[2], largest=task.largest,
+        may_lack=task.wish[3], whole=task.is_integer, bids=_BIDS, rows_at_once=_ROWS_AT_ONCE,
+    )  # fmt: skip
+    results = kernels.struct("Results")(**task.results._asdict())
+    solve = _solve_equal if task.apart is not None else _solve_mixed
+    return solve(kernels, task, wish, results)
+
+
+def _solve_equal(
+    kernels: Kernels, task: DeviceBatch, wish: np.ndarray, results: np.ndarray
+) -> bool:
+    """Solve problems of one size."""
+    count = len(task.sizes)
+    rows, cols = task.sizes[0].tolist()
+    if max(rows, cols) > largest_side():
+        _clear(task.results, np.arange(count))
+        return False
+    turned = _room(count * rows * cols, task.dtype) if rows > cols else None
+    batch = _batch(
+        kernels,
+        costs=np.uintp(task.addresses[0]), turned=turned,
+        apart=task.apart, step=int(task.steps[0]), rows=rows, cols=cols,
+    )  # fmt: skip
+    _launch(kernels, (batch, wish, results), count, (rows, cols), rows > cols)
+    return True
+
+
+def _solve_mixed(
+    kernels: Kernels, task: DeviceBatch, wish: np.ndarray, results: np.ndarray
+) -> bool:
+    """Solve problems of several sizes, those of about one size by one launch."""
+    sizes = task.sizes
+    fits = sizes.max(axis=1) <= largest_side()
+    _clear(task.results, (~fits).nonzero()[0])
+    turns = fits & (sizes[:, 0] > sizes[:, 1])
+    copied = np.where(turns, sizes.prod(axis=1), 0).cumsum()
+    room = _room(int(copied[-1]), task.dtype)
+    places = np.zeros((len(sizes), 5), np.int64)
+    places[:, 0] = task.addresses
+    places[1:, 1] = copied[:-1]
+    places[:, 1] = np.where(turns, room.data.ptr + places[:, 1] * task.dtype.itemsize, 0)
+    places[:, 2] = task.steps
+    places[:, 3:] = sizes
+    on_device = cp.asarray(places)
+    for order, largest in _classes(sizes, fits.nonzero()[0]):
+        batch = _batch(kernels, places=on_device, order=cp.asarray(order))
+        _launch(kernels, (batch, wish, results), len(order), largest, bool(turns[order].any()))
+    return bool(fits.all())
+
+
+def _room(count: int, dtype: np.dtype) -> cp.ndarray:
+    """Room for so many costs that are turned."""
+    require_memory(count * dtype.itemsize, "turning the problems")
+    return cp.empty(count, dtype)
+
+
+def _clear(results: DeviceResults, left_out: np.ndarray) -> None:
+    """No pairs, and zeros, for the problems that are left out."""
+    for k in left_out.tolist():
+        results.mates[k], results.numbers[k], results.objective[k] = -1, 0, 0
+        results.gap[k], results.pairs[k], results.proven[k] = np.inf, 0, False
+        results.states[k] = UNFIT
+
+
+def _classes(sizes: np.ndarray, numbers: np.ndarray) -> list[tuple[np.ndarray, tuple[int, int]]]:
+    """These problems by the powers of two of their longer sides, largest first; and their most."""
+    longest = np.maximum(sizes[numbers].max(axis=1), _WARP)
+    power = np.ceil(np.log2(longest)).astype(int)
+    found = []
+    for one in np.unique(power)[::-1]:
+        own = numbers[power == one]
+        work = sizes[own].prod(axis=1)
+        rows, cols = sizes[own].max(axis=0).tolist()
+        found.append((own[np.argsort(-work, kind="stable")].astype(np.int32), (rows, cols)))
+    return found
+
+
+def _batch(kernels: Kernels, **known: Any) -> np.ndarray:
+    others = dict.fromkeys(("costs", "turned", "places", "order"))
+    numbers = dict.fromkeys(("apart", "step", "rows", "cols"), 0)
+    return kernels.struct("Batch")(**{**others, **numbers, **known})
+
+
+def _launch(
+    kernels: Kernels,
+    structs: tuple[np.ndarray, ...],
+    count: int,
+    largest: tuple[int, int],
+    turns: bool,
+) -> None:
+    """Solve so many problems, none of which has more rows or columns than the largest."""
+    batch, wish, results = structs
+    if turns:
+        tiles = -(-largest[0] // _TILE) * -(-largest[1] // _TILE)
+        parts = min(tiles, _MOST_PARTS)
+        kernels["turn<{Cost}>"]((count * parts,), (_TILE * 8,), (batch, np.int32(parts)))
+    threads, columns, shared = shape_for(min(largest), max(largest))
+    solve = kernels[f"solve<{{Cost}}, {columns}>"]
+    if shared > _SHARED_AT_ONCE:
+        solve.max_dynamic_shared_size_bytes = shared
+    solve((count,), (threads,), (batch, wish, results), shared_mem=shared)

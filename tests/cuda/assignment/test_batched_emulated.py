@@ -1,0 +1,224 @@
+"""The kernels for batches on the CPU, threads in any order: right answers, and no race shows."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy.optimize import linear_sum_assignment
+
+pytest.importorskip("cupy")
+
+from gpumatch.contracts import INFEASIBLE, SOLVED, UNFIT, UNSOLVED, DeviceBatch, DeviceResults
+from gpumatch.cuda.assignment import batched
+from tests.cuda.emulator import COMPILER, ArraysOfDevice, Emulator
+
+pytestmark = pytest.mark.skipif(COMPILER is None, reason="there is no g++")
+
+INF = math.inf
+
+
+@pytest.fixture(scope="module")
+def emulator(tmp_path_factory):
+    return Emulator(batched.SOURCE, tmp_path_factory.mktemp("emulator"), {})
+
+
+@pytest.fixture
+def solve(emulator, monkeypatch):
+    """The results for some problems of one dtype: a list, or an array."""
+    cp = ArraysOfDevice()
+    names = batched.SOURCE.types["Cost"]
+    monkeypatch.setattr(batched, "cp", cp)
+    monkeypatch.setattr(batched, "require_memory", lambda *_: None)
+    monkeypatch.setattr(
+        batched, "kernels_for", lambda _, Cost: emulator.bound_to({"Cost": names[Cost.name]})
+    )
+
+    monkeypatch.setattr(batched, "largest_side", lambda: 200)
+
+    def solve(problems, *, sign=1.0, limit=INF, most=INF, wants_maximum=False, columns=1):
+        monkeypatch.setattr(batched, "shape_for", lambda *sides: shape(columns, *sides))
+        is_array = isinstance(problems, np.ndarray)
+        count, dtype = len(problems), problems[0].dtype
+        sizes = np.array([part.shape for part in problems]).reshape(-1, 2)
+        rows, cols = sizes.max(axis=0).tolist()
+        is_integer = dtype.kind == "i"
+        number = np.int64 if is_integer else np.float64
+        results = DeviceResults(
+            cp.full((count, rows + cols), 77, np.int32),
+            cp.full((count, 2 * rows + cols), 77, number),
+            cp.full(count, 77, number),
+            cp.full(count, 77.0),
+            cp.full(count, 77, np.int64),
+            cp.full(count, UNSOLVED, np.int64),
+            cp.full(count, True),
+            rows,
+            cols,
+        )
+        task = DeviceBatch(
+            dtype,
+            np.array([part.ctypes.data for part in problems]),
+            np.array([part.strides[0] // dtype.itemsize for part in problems]),
+            sizes,
+            rows * cols if is_array else None,
+            (sign, limit, most, wants_maximum),
+            2.0**47 if is_integer else 2.0**1000,
+            is_integer,
+            results,
+        )
+        assert batched.run(task)
+        return results
+
+    return solve
+
+
+def shape(columns, short, long):
+    return batched._Shape(-(-long // (32 * columns)) * 32, columns, 0)
+
+
+def random_problem(rng, dtype, most=70):
+    nrows, ncols = rng.integers(1, most, 2)
+    ncols = nrows if rng.random() < 0.4 else ncols
+    costs = rng.random((nrows, ncols)) * rng.choice([1, 1e3])
+    if dtype.kind == "i" or rng.random() < 0.4:
+        costs = rng.integers(-2, rng.choice([3, 50]), (nrows, ncols))
+    costs = costs.astype(dtype)
+    if dtype.kind == "f":
+        costs[rng.random(costs.shape) < rng.choice([0, 0, 0.5])] = INF
+    return costs
+
+
+def least(costs, sign, limit, wants_maximum):
+    """The least total, less the limit for each pair if there is one; None if it is infeasible."""
+    costs = sign * costs.astype(float)
+    nrows, ncols = costs.shape
+    if limit < INF:
+        gates = np.full((nrows, nrows), INF)
+        np.fill_diagonal(gates, limit)
+        padded = np.hstack([costs, gates]) if nrows <= ncols else None
+        if padded is None:
+            return least(costs.T, 1, limit, False)
+        rows, cols = linear_sum_assignment(padded)
+        return padded[rows, cols].sum() - limit * nrows
+    try:
+        rows, cols = linear_sum_assignment(costs)
+    except ValueError:
+        return None
+    return costs[rows, cols].sum()
+
+
+def check(results, k, costs, *, sign=1.0, limit=INF, wants_maximum=False):
+    nrows, ncols = costs.shape
+    best = least(costs, sign, limit, wants_maximum)
+    mates, numbers = results.mates[k], results.numbers[k]
+    row_to_col, col_to_row = mates[:nrows], mates[results.most_rows :][:ncols]
+    if best is None:
+        assert results.states[k] == (UNSOLVED if wants_maximum else INFEASIBLE)
+        assert not results.proven[k]
+        assert (mates == -1).all()
+        assert results.gap[k] == INF
+        return
+    assert results.states[k] == SOLVED
+    assert results.proven[k]
+    rows = np.flatnonzero(row_to_col >= 0)
+    assert (col_to_row[row_to_col[rows]] == rows).all()
+    assert (col_to_row >= 0).sum() == len(rows) == results.pairs[k]
+    paid = costs[rows, row_to_col[rows]].astype(float)
+    tolerance = 1e-12 * max(1.0, np.abs(costs[np.isfinite(costs)]).max(initial=0)) * nrows
+    base = limit if limit < INF else 0.0
+    assert math.isclose(results.objective[k], paid.sum(), rel_tol=1e-12, abs_tol=tolerance)
+    assert math.isclose(sign * paid.sum() - base * len(rows), best, abs_tol=tolerance)
+    u, v = sign * numbers[:nrows], sign * numbers[results.most_rows :][:ncols]
+    slack = sign * costs.astype(float) - base - u[:, None] - v
+    assert slack.min() >= -tolerance
+    assert abs(slack[rows, row_to_col[rows]]).max(initial=0) <= tolerance
+    assert 0 <= results.gap[k] <= tolerance
+    if limit < INF:
+        assert max(u.max(), v.max()) <= tolerance
+        assert abs(u[row_to_col < 0]).max(initial=0) <= tolerance
+    if limit < INF or nrows < ncols:
+        assert abs(v[col_to_row < 0]).max(initial=0) <= tolerance
+    if nrows <= ncols:
+        assert v.max() <= tolerance
+    pays = numbers[results.most_rows + results.most_cols :][:nrows]
+    assert pays[rows].tolist() == paid.tolist()
+    assert not pays[row_to_col < 0].any()
+
+
+WISHES = [{}, {"sign": -1.0}, {"limit": 0.4}, {"limit": 3.0}, {"wants_maximum": True}]
+
+
+@pytest.mark.parametrize("wish", WISHES, ids=str)
+@pytest.mark.parametrize("dtype", ["i4", "i8", "f4", "f8"])
+def test_lists_of_random_problems(solve, emulator, wish, dtype, monkeypatch):
+    rng = np.random.default_rng(3)
+    dtype = np.dtype(dtype)
+    for columns, most, count in ((1, 70, 4), (2, 70, 4), (1, 160, 2)):
+        emulator.odds = int(rng.choice([3, 30]))
+        monkeypatch.setattr(batched, "_ROWS_AT_ONCE", int(rng.choice([1, 2, 8])))
+        problems = [random_problem(rng, dtype, most) for _ in range(count)]
+        if wish.get("sign") == -1:
+            problems = [-part for part in problems]
+        if dtype.kind == "i" and wish.get("limit") == 0.4:
+            continue  # fractions are for floats
+        results = solve(problems, columns=columns, **wish)
+        for k, costs in enumerate(problems):
+            check(results, k, costs, **wish)
+
+
+@pytest.mark.parametrize("shape", [(7, 40), (40, 7), (33, 33)], ids=str)
+@pytest.mark.parametrize("kind", ["random", "ties", "constant", "points", "product"])
+def test_arrays_of_problems(solve, emulator, kind, shape):
+    rng = np.random.default_rng(4)
+    emulator.odds = 10
+    problems = {
+        "random": lambda: rng.random((3, *shape), np.float32),
+        "ties": lambda: rng.integers(0, 4, (3, *shape)),
+        "constant": lambda: np.ones((3, *shape)),
+        "points": lambda: (rng.random((3, shape[0], 1)) - rng.random((3, 1, shape[1]))) ** 2,
+        "product": lambda: np.broadcast_to(np.outer(*map(np.arange, shape)), (3, *shape)).copy(),
+    }[kind]()
+    results = solve(problems)
+    for k in range(3):
+        check(results, k, problems[k])
+
+
+def test_what_is_not_valid_is_marked(solve, emulator):
+    emulator.odds = 10
+    problems = np.random.default_rng(5).random((5, 6, 6))
+    problems[1, 2, 3] = math.nan
+    problems[2, :, 4] = INF
+    problems[3, 0, 0] = -INF
+    results = solve(problems)
+    assert results.states.tolist() == [SOLVED, UNFIT, INFEASIBLE, UNFIT, SOLVED]
+    assert results.proven.tolist() == [True, False, False, False, True]
+    assert (results.mates[1:4] == -1).all()
+    assert not results.numbers[1:4].any()
+    check(results, 4, problems[4])
+
+
+def test_forbidden_by_a_limit(solve, emulator):
+    emulator.odds = 10
+    problems = np.random.default_rng(6).random((2, 20, 24))
+    results = solve(problems, most=0.7, wants_maximum=True)
+    for k in range(2):
+        check(results, k, np.where(problems[k] > 0.7, INF, problems[k]), wants_maximum=True)
+
+
+@pytest.mark.parametrize(
+    ("sides", "threads", "columns"),
+    [
+        ((1, 1), 64, 1),
+        ((300, 300), 320, 1),
+        ((512, 512), 512, 1),
+        ((9, 513), 544, 1),
+        ((100, 1024), 1024, 1),
+        ((9, 1025), 544, 2),
+        ((4096, 4096), 1024, 4),
+    ],
+)
+def test_blocks_have_room(sides, threads, columns):
+    made = batched.shape_for(*sides)
+    assert made[:2] == (threads, columns)
+    assert made.threads * made.columns >= max(sides)

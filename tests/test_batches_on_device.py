@@ -1,0 +1,109 @@
+"""Batches on a device: the same answers as on the host, in arrays of the device."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+
+import gpumatch as gm
+from tests.test_batches import WISHES, paid, random_problem
+
+pytestmark = pytest.mark.gpu
+cp = pytest.importorskip("cupy")
+
+
+def on_host(values):
+    return values.get() if isinstance(values, cp.ndarray) else values
+
+
+def check(problems, batch, expected, **wish):
+    assert (on_host(batch.proven) == expected.proven).all()
+    assert {k: str(e) for k, e in batch.errors.items()} == {
+        k: str(e) for k, e in expected.errors.items()
+    }
+    assert isinstance(batch.row_to_col, cp.ndarray)
+    for k, matrix in enumerate(problems):
+        if k in expected.errors:
+            continue
+        one = batch[k]
+        gm.verify(matrix, one)
+        assert math.isclose(paid(one), paid(expected[k]), abs_tol=1e-11)
+        assert one.size == expected[k].size
+        assert type(one.objective) is type(expected[k].objective)
+        pairs = matrix.get()[on_host(one.row_ind), on_host(one.col_ind)]
+        assert on_host(one.pair_costs).tolist() == pairs.tolist()
+
+
+@pytest.mark.parametrize("maximize", [False, True])
+@pytest.mark.parametrize("wish", WISHES, ids=str)
+def test_a_list_of_any_problems(wish, maximize):
+    rng = np.random.default_rng(15)
+    sign = -1 if maximize else 1
+    problems = [sign * random_problem(rng) for _ in range(60)]
+    if "cost_limit" in wish:
+        wish = {**wish, "cost_limit": sign * wish["cost_limit"]}
+    wish = {**wish, "maximize": maximize, "on_error": "mark"}
+    there = [cp.asarray(matrix) for matrix in problems]
+    check(there, gm.assign(there, **wish), gm.assign(problems, **wish))
+
+
+@pytest.mark.parametrize("dtype", ["?", "i1", "u2", "i4", "u4", "i8", "f2", "f4", "f8"])
+@pytest.mark.parametrize("shape", [(40, 50), (50, 40), (64, 64), (300, 20)], ids=str)
+def test_an_array_of_any_dtype(dtype, shape):
+    costs = np.random.default_rng(16).integers(0, 90, (6, *shape)).astype(dtype)
+    batch, expected = gm.assign(cp.asarray(costs)), gm.assign(costs)
+    assert batch.objective.tolist() == expected.objective.tolist()
+    assert batch.stats["backend"] == "cuda"
+    check([*cp.asarray(costs)], batch, expected)
+
+
+@pytest.mark.parametrize("n", [150, 700, 1030, 2050, 4100])
+def test_blocks_of_all_sizes(n):
+    costs = cp.random.default_rng(1).random((2, n, n), np.float32)
+    batch = gm.assign(costs)
+    gm.verify(costs[1], batch[1])
+    one = gm.assign(costs[0], algorithm="hungarian-tree")
+    assert math.isclose(float(batch.objective[0]), one.objective, rel_tol=1e-9)
+
+
+def test_sizes_and_what_is_too_large_for_a_block():
+    costs = np.random.default_rng(17).random((20, 9, 7))
+    sizes = 9, np.arange(20) % 8
+    batch = gm.assign(cp.asarray(costs), sizes=sizes)
+    expected = gm.assign(costs, sizes=sizes)
+    assert (batch.row_to_col.get() == expected.row_to_col).all()
+    long = [cp.asarray(costs[0]), cp.ones((3, 9000)), cp.asarray(costs[1])]
+    batch = gm.assign(long, on_error="mark")
+    for k in range(3):
+        gm.verify(long[k], batch[k])
+
+
+def test_errors_are_raised_at_once_or_asked_for():
+    costs = cp.random.default_rng(2).random((6, 5, 6))
+    costs[3, 2] = math.inf
+    costs[4, 1, 1] = math.nan
+    with pytest.raises(gm.InfeasibleError, match="problem 3: "):
+        gm.assign(costs)
+    assert gm.assign(costs, on_error="mark").errors.keys() == {3, 4}
+
+
+def test_large_integers_and_sparse_matrices_are_solved_one_by_one():
+    large = cp.asarray(np.random.default_rng(18).integers(2**50, 2**55, (3, 6, 6)))
+    batch = gm.assign(large, on_error="mark")
+    for k in range(3):
+        gm.verify(large[k], batch[k])
+    sparse = [csr_array(np.random.default_rng(k).random((4, 5))) for k in range(2)]
+    there = [(*map(cp.asarray, (one.indptr, one.indices, one.data)), one.shape) for one in sparse]
+    for k in range(2):
+        assert math.isclose(gm.assign(there[k]).objective, gm.assign(sparse)[k].objective)
+
+
+def test_costs_of_the_host_go_to_the_device_when_asked():
+    costs = np.random.default_rng(19).random((4, 8, 9))
+    batch = gm.assign(costs, backend="cuda")
+    assert isinstance(batch.row_to_col, np.ndarray)
+    assert batch.stats["backend"] == "cuda"
+    gm.verify(costs, batch)
