@@ -35,7 +35,7 @@ from gpumatch.interop.networkx import (
     networkx_graph,
 )
 from gpumatch.interop.sparse import csr_of
-from gpumatch.interop.torch import csr_pattern, is_sparse_csr
+from gpumatch.interop.torch_sparse import csr_pattern, is_sparse_csr
 
 Csr = tuple[Any, Any]  # (indptr, indices)
 

@@ -1,15 +1,17 @@
 """The documents say what is so: examples run, files exist, tables are those of the code.
 
-In a document, a `python` block is a doctest; one that names cupy or cuda needs a GPU. A `console`
-block is a session: commands after `$`, each followed by what it prints. A `sh` block is not run;
-what it asks of `python -m bench` is parsed. Between `<!-- bench FILE -->` and `<!-- end -->` stands
-what `python -m bench report FILE` prints, after `<!-- from FILE -->` some of its lines.
+In a document, a `python` block is a doctest; one that names cupy or cuda needs a GPU, and one that
+names torch needs torch. A `console` block is a session: commands after `$`, each followed by what
+it prints. A `sh` block is not run; what it asks of `python -m bench` is parsed. Between `<!-- bench
+FILE -->` and `<!-- end -->` stands what `python -m bench report FILE` prints, after `<!-- from FILE
+-->` some of its lines.
 """
 
 from __future__ import annotations
 
 import contextlib
 import doctest
+import importlib.util
 import io
 import json
 import re
@@ -126,6 +128,8 @@ def run_python(document, *, on_device):
     said = io.StringIO()
     for block in blocks(document, "python"):
         if re.search("cupy|cuda", block.text) and not on_device:
+            continue
+        if "torch" in block.text and importlib.util.find_spec("torch") is None:
             continue
         test = parser.get_doctest(block.text, names, document.name, str(document), block.line)
         assert test.examples, f"{document.name}:{block.line}: a python block without >>>"

@@ -32,7 +32,10 @@ FLOORS = [
     {"cardinality"},
     {"batches", "bottleneck"},
     {"assignment", "matching"},
-    {"csgraph", "distributed", "interop.networkx_backend", "linalg", "optimize", "plot"},
+    {
+        *("csgraph", "distributed", "interop.networkx_backend", "interop.torch", "linalg"),
+        *("optimize", "plot"),
+    },
     {""},  # gpumatch itself: the public names
     {"cli"},
     {"__main__"},

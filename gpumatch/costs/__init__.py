@@ -36,7 +36,7 @@ from gpumatch.costs.batch import CostBatch, is_batch, native
 from gpumatch.costs.dense import DenseCosts
 from gpumatch.costs.sparse import SparseCosts
 from gpumatch.interop.networkx import is_networkx
-from gpumatch.interop.torch import is_sparse_csr
+from gpumatch.interop.torch_sparse import is_sparse_csr
 
 __all__ = [
     "TOO_LARGE",

@@ -21,7 +21,7 @@ from gpumatch.costs.base import (
 )
 from gpumatch.homes import csr_for
 from gpumatch.interop.networkx import labelled_edges
-from gpumatch.interop.torch import csr_pattern, is_sparse_csr
+from gpumatch.interop.torch_sparse import csr_pattern, is_sparse_csr
 
 __all__ = ["SparseCosts"]
 

@@ -1,21 +1,166 @@
-"""Sparse torch tensors."""
+"""Assignment of batches for torch: tensors in, tensors out, on their device and current stream.
+
+Nothing waits for the device, and nothing is copied through the host if the costs are on a device.
+Assignments have no gradient. Each call is one custom operator, so `torch.compile` keeps its graph.
+
+What is done with several rows of a search at once has no order, so where several assignments are
+optimal, another one may be found than SciPy finds. To give SciPy's would take its one row after the
+other.
+"""
 
 from __future__ import annotations
 
-import sys
+import contextlib
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-from gpumatch.arrays import from_dlpack, is_instance
+import torch
+
+from gpumatch.assignment import assign
+
+__all__ = ["batch_linear_assignment", "linear_sum_assignment"]
 
 
-def is_sparse_csr(source: Any) -> bool:
-    """Whether `source` is a torch tensor in CSR."""
-    return is_instance(source, "torch", "Tensor") and (
-        source.layout == sys.modules["torch"].sparse_csr
-    )
+def batch_linear_assignment(cost: torch.Tensor) -> torch.Tensor:
+    """The column of each row of many problems, as torch-linear-assignment's function gives it.
+
+    Parameters
+    ----------
+    cost : tensor of shape (B, n, m)
+        The costs, to be minimised; on the CPU or a GPU. ``inf`` forbids a pair.
+
+    Returns
+    -------
+    int64 tensor of shape (B, n), on the same device
+        -1 for rows without a column. All rows of a problem that has no full assignment, or NaN,
+        have -1.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from gpumatch.interop.torch import batch_linear_assignment
+    >>> batch_linear_assignment(torch.tensor([[[8, 4, 7], [5, 2, 3], [9, 6, 7], [9, 4, 8]]]))
+    tensor([[ 0,  2, -1,  1]])
+    """
+    if cost.ndim != 3:
+        raise ValueError(f"the costs must have 3 dimensions; got {cost.ndim}")
+    return _columns_of_rows(cost.detach())
 
 
-def csr_pattern(tensor: Any) -> tuple[Any, Any, tuple[int, int]]:
-    """Offsets and columns as arrays where the tensor lives, and its shape."""
-    indptr, indices = from_dlpack(tensor.crow_indices()), from_dlpack(tensor.col_indices())
-    return indptr, indices, tuple(tensor.shape)
+def linear_sum_assignment(
+    C: torch.Tensor, sizes: Sequence[int]
+) -> list[tuple[torch.Tensor, torch.Tensor]]:
+    """The pairs of many problems that stand side by side, as matchers of DETR have them.
+
+    Parameters
+    ----------
+    C : tensor of shape (B, n, sum(sizes))
+        Problem k is ``C.split(sizes, -1)[k][k]``: the queries of image k, and its targets.
+    sizes : sequence of B ints
+        The targets of each.
+
+    Returns
+    -------
+    list of B pairs of int64 tensors
+        Rows in ascending order and their columns, on the device of C. There are min(n, sizes[k])
+        of each, whatever the costs are; -1 among them if problem k has no full assignment, or NaN.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from gpumatch.interop.torch import linear_sum_assignment
+    >>> C = torch.tensor([[[3, 1, 9], [2, 4, 9]], [[9, 9, 5], [9, 9, 4]]])
+    >>> linear_sum_assignment(C, [2, 1])
+    [(tensor([0, 1]), tensor([1, 0])), (tensor([1]), tensor([0]))]
+    """
+    sizes = [int(size) for size in sizes]
+    if C.ndim != 3 or C.shape[0] != len(sizes) or C.shape[2] != sum(sizes):
+        raise ValueError(
+            f"C must have the shape ({len(sizes)}, n, {sum(sizes)}) for these sizes; "
+            f"got {tuple(C.shape)}"
+        )
+    if not sizes:
+        return []
+    rows, cols = _pairs_side_by_side(C.detach(), sizes)
+    count = C.shape[1]
+    return [
+        (rows[k, : min(count, size)], cols[k, : min(count, size)]) for k, size in enumerate(sizes)
+    ]
+
+
+@torch.library.custom_op("gpumatch::batch_linear_assignment", mutates_args=())
+def _columns_of_rows(cost: torch.Tensor) -> torch.Tensor:
+    with _on_current_stream(cost):
+        batch = assign(_as_costs(cost), on_error="mark")
+        return torch.from_dlpack(batch.row_to_col).long()
+
+
+@_columns_of_rows.register_fake
+def _(cost: torch.Tensor) -> torch.Tensor:
+    return cost.new_empty(cost.shape[:2], dtype=torch.int64)
+
+
+@torch.library.custom_op("gpumatch::pairs_side_by_side", mutates_args=())
+def _pairs_side_by_side(C: torch.Tensor, sizes: list[int]) -> tuple[torch.Tensor, torch.Tensor]:
+    with _on_current_stream(C):
+        costs, count = _as_costs(C), C.shape[1]
+        ends = torch.tensor(sizes).cumsum(0).tolist()
+        parts = [costs[k, :, end - size : end] for k, (end, size) in enumerate(zip(ends, sizes))]
+        batch = assign(parts, on_error="mark")
+        by_row = torch.from_dlpack(batch.row_to_col).long()
+        by_col = torch.from_dlpack(batch.col_to_row).long()
+    most = by_row.shape[1] if by_row.shape[1] > by_col.shape[1] else by_col.shape[1]
+    # Of problems with no more columns than rows: the columns by their rows. Unused ones come last.
+    key = torch.where(by_col < 0, count, by_col)
+    found, order = key.sort(dim=1)
+    is_found = found < count
+    rows = torch.where(is_found, found, -1)
+    cols = torch.where(is_found, order, -1)
+    if max(sizes) > count:
+        # Of the others: all rows.
+        is_wide = _like(torch.tensor(sizes) > count, C)[:, None]
+        every = torch.arange(most, device=C.device).expand(len(sizes), most)
+        wide = torch.nn.functional.pad(by_row, (0, most - count), value=-1)
+        rows = torch.where(is_wide, torch.where(wide < 0, -1, every), rows)
+        cols = torch.where(is_wide, wide, cols)
+    return rows, cols
+
+
+@_pairs_side_by_side.register_fake
+def _(C: torch.Tensor, sizes: list[int]) -> tuple[torch.Tensor, torch.Tensor]:
+    shape = (C.shape[0], max(sizes))
+    return C.new_empty(shape, dtype=torch.int64), C.new_empty(shape, dtype=torch.int64)
+
+
+def _like(small: torch.Tensor, tensor: torch.Tensor) -> torch.Tensor:
+    """A small tensor of the host where another one is, without waiting for its stream."""
+    if not tensor.is_cuda:
+        return small
+    return small.pin_memory().to(tensor.device, non_blocking=True)
+
+
+def _as_costs(tensor: torch.Tensor) -> Any:
+    """An array that shares the tensor's memory; a new one for a dtype that arrays do not have."""
+    if tensor.dtype == torch.bfloat16:
+        tensor = tensor.float()
+    if not tensor.is_cuda:
+        return tensor.numpy()
+    import cupy
+
+    return cupy.from_dlpack(tensor)
+
+
+@contextlib.contextmanager
+def _on_current_stream(tensor: torch.Tensor) -> Iterator[None]:
+    """Let CuPy work on the device of a tensor, and on torch's current stream there."""
+    if not tensor.is_cuda:
+        yield
+        return
+    import cupy
+
+    stream = torch.cuda.current_stream(tensor.device)
+    with (
+        cupy.cuda.Device(tensor.device.index),
+        cupy.cuda.ExternalStream(stream.cuda_stream, tensor.device.index),
+    ):
+        yield

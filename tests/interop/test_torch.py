@@ -1,0 +1,114 @@
+"""Batches of torch: tensors in and out, inside a training loop, without waiting for the device."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy.optimize import linear_sum_assignment as one_by_one
+
+torch = pytest.importorskip("torch", reason="torch is not installed")
+
+from gpumatch.interop.torch import batch_linear_assignment, linear_sum_assignment  # noqa: E402
+
+DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)]
+devices = pytest.mark.parametrize("device", DEVICES)
+
+
+def totals(costs, columns):
+    """What each problem's rows pay."""
+    paid = torch.gather(costs, 2, columns.clamp(min=0)[:, :, None])[:, :, 0]
+    return torch.where(columns >= 0, paid, 0).sum(dim=1).cpu().numpy()
+
+
+@devices
+@pytest.mark.parametrize("shape", [(5, 12, 12), (4, 6, 30), (4, 30, 6), (0, 3, 4), (2, 0, 3)])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16", "int64"])
+def test_the_columns_are_optimal(device, shape, dtype):
+    costs = (torch.rand(shape, generator=torch.manual_seed(1)) * 50).to(getattr(torch, dtype))
+    found = batch_linear_assignment(costs.to(device))
+    assert (found.shape, found.dtype) == (shape[:2], torch.int64)
+    assert found.device.type == device
+    wide = costs.double()
+    assert ((found >= 0).sum(dim=1) == min(shape[1:])).all()
+    best = [c[one_by_one(c)].sum() for c in wide.numpy()]
+    assert np.allclose(totals(wide, found.cpu()), best)
+
+
+@devices
+def test_a_problem_without_an_answer_has_no_columns(device):
+    costs = torch.rand((3, 4, 5), generator=torch.manual_seed(2))
+    costs[1, 2] = math.inf
+    costs[2, 0, 0] = math.nan
+    found = batch_linear_assignment(costs.to(device)).cpu()
+    assert (found[1:] == -1).all()
+    assert (found[0] >= 0).all()
+
+
+@devices
+def test_targets_side_by_side_as_in_detr(device):
+    sizes = [3, 20, 1, 0, 7]
+    costs = torch.rand((5, 12, sum(sizes)), generator=torch.manual_seed(3))
+    found = linear_sum_assignment(costs.to(device), sizes)
+    parts = [c[k] for k, c in enumerate(costs.split(sizes, -1))]
+    for (rows, cols), part in zip(found, parts, strict=True):
+        assert rows.device.type == device
+        expected = one_by_one(part.numpy())
+        assert (rows.tolist(), cols.tolist()) == tuple(side.tolist() for side in expected)
+
+
+def test_wrong_shapes_are_refused():
+    with pytest.raises(ValueError, match="3 dimensions"):
+        batch_linear_assignment(torch.rand(3, 4))
+    with pytest.raises(ValueError, match="for these sizes"):
+        linear_sum_assignment(torch.rand(2, 3, 4), [1, 2])
+
+
+@devices
+def test_compile_keeps_the_graph(device):
+    def loss(x, y):
+        costs = torch.cdist(x, y)
+        columns = batch_linear_assignment(costs)
+        return torch.gather(costs, 2, columns[:, :, None]).mean()
+
+    x, y = torch.rand((2, 3, 8, 2), generator=torch.manual_seed(4)).to(device)
+    compiled = torch.compile(loss, fullgraph=True, backend="eager")
+    assert torch.equal(compiled(x, y), loss(x, y))
+    torch.library.opcheck(torch.ops.gpumatch.batch_linear_assignment.default, (torch.cdist(x, y),))
+
+
+@devices
+def test_a_training_loop(device):
+    """Points come near their targets; on a GPU, on a stream of its own, and nothing waits."""
+    generator = torch.manual_seed(5)
+    targets = torch.rand((4, 16, 2), generator=generator).to(device)
+    points = torch.rand((4, 16, 2), generator=generator).to(device).requires_grad_()
+    optimizer = torch.optim.SGD([points], lr=2.0)
+
+    def step():
+        costs = torch.cdist(points, targets) ** 2
+        columns = batch_linear_assignment(costs)
+        loss = torch.gather(costs, 2, columns[:, :, None]).mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        return loss.detach()
+
+    if device == "cpu":
+        losses = [step() for _ in range(30)]
+    else:
+        step()  # compiles
+        stream = torch.cuda.Stream()
+        stream.wait_stream(torch.cuda.current_stream())
+        torch.cuda.synchronize()
+        torch.cuda.set_sync_debug_mode("error")
+        try:
+            with torch.cuda.stream(stream):
+                losses = [step() for _ in range(30)]
+                pairs = linear_sum_assignment(torch.rand((4, 9, 20), device=device), [2, 3, 12, 3])
+        finally:
+            torch.cuda.set_sync_debug_mode("default")
+        stream.synchronize()
+        assert [len(rows) for rows, _ in pairs] == [2, 3, 9, 3]
+    assert losses[-1] < losses[0] / 10
