@@ -8,6 +8,7 @@ python -m bench tiny --out tiny.json              a call with little to match
 python -m bench assignment --out assignment.json  the GPU's engine for assignment, on all costs
 python -m bench sparse-assignment --out sparse.json  sparse costs on the CPU against its rivals
 python -m bench linear-solvers --out solvers.json  what linear solvers ask for, against their rivals
+python -m bench batches --out batches.json        many dense problems at once
 python -m bench date2016 --out date.json          the Hungarian variants, RAFT, SciPy, lapx
 python -m bench roverso2010 --out roverso.json    the forms of Deep Greedy Switching
 python -m bench vasconcelos2009 --out auction.json  auctions between frames of moving points
@@ -31,6 +32,7 @@ from typing import Any
 from bench import (
     analysis,
     assignment,
+    batches,
     cpu,
     date2016,
     dense,
@@ -54,7 +56,7 @@ SUITES = {
     suite.__name__.removeprefix("bench.").replace("_", "-"): suite
     for suite in (
         *(deveci2013, cpu, dense, matching, tiny, assignment, sparse_assignment, linear_solvers),
-        *(date2016, roverso2010, vasconcelos2009),
+        *(batches, date2016, roverso2010, vasconcelos2009),
     )
 }
 REPORTS = {name: suite.report for name, suite in SUITES.items() if name != "deveci2013"}

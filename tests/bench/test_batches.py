@@ -1,0 +1,44 @@
+"""The suite of batches: what it measures, and that all of it works."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from bench import batches
+from bench.__main__ import main
+
+
+@pytest.mark.parametrize("kind", batches.KINDS)
+def test_a_batch_has_its_shape_and_is_drawn_again(kind):
+    batch = batches.Batch(kind, (2, 5, 7))
+    costs = batch.draw(np, 3)
+    assert (costs.shape, costs.dtype) == ((2, 5, 7), np.float32)
+    assert (costs == batch.draw(np, 3)).all()
+    assert costs.min() >= 0
+
+
+def test_costs_of_images_have_a_matrix_each():
+    costs = batches.Batch("detr", (4, 30, 0)).draw(np, 3)
+    assert len(costs) == 4
+    assert all(part.shape[0] == 30 and 1 <= part.shape[1] <= 100 for part in costs)
+    assert all(np.isfinite(part).all() for part in costs)
+
+
+def test_a_wrong_total_is_a_failure():
+    problem = batches.Drawn(batches.Batch("uniform", (2, 4, 4)), np.array([1]), "cpu")
+    batches.Solver("one", batches.ours).measure(problem, batches.Limits(repeats=1))
+    worst = batches.Solver("other", lambda _: lambda: np.tile(np.arange(4), (2, 1)))
+    with pytest.raises(ValueError, match="the total is"):
+        worst.measure(problem, batches.Limits(repeats=1))
+
+
+def test_the_quick_suite_measures_and_reports(tmp_path, capsys):
+    out = str(tmp_path / "out.json")
+    arguments = ["batches", "--out", out, "--cache", str(tmp_path), "--quick", "--device", "cpu"]
+    assert main([*arguments, "--repeats", "1"]) == 0
+    assert main(["report", out]) == 0
+    printed = capsys.readouterr().out
+    assert "detr-3x30x0" in printed
+    assert "scipy takes" in printed
+    assert "**" not in printed
