@@ -153,3 +153,12 @@ def test_the_hall_violator_is_on_the_exception(run, shape):
         assert sorted([rows, cols], key=len) == [[0, 1, 2], [*range(5, 12)]]
         again = pickle.loads(pickle.dumps(caught.value))
         assert (str(again), again.rows.tolist()) == (str(caught.value), rows)
+
+
+@pytest.mark.parametrize("limit", [2.0**62, 1e30])
+def test_a_limit_that_no_integer_of_64_bits_is_makes_floats_of_the_costs(limit):
+    """Any smaller one that is integral stays an integer, and is refused if sums might overflow."""
+    a = gm.assign([[1, 2], [4, 3]], cost_limit=limit)
+    assert (type(a.objective), a.objective, a.cost_limit) == (float, 4.0, limit)
+    assert type(a.cost_limit) is float
+    assert type(gm.assign([[1, 2], [4, 3]], cost_limit=2.0**50).cost_limit) is int

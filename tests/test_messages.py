@@ -164,6 +164,13 @@ WRONG_INPUT = [
         "(n + 1) * max |cost| must be below 2**62",
         DenseCosts, [[2**61]],
     ),
+    case(
+        f"integer costs up to {2**61} are too large for 2 rows or columns: "
+        "(n + 1) * max |cost| must be below 2**62",
+        gm.assign, [[1, 2], [3, 4]], cost_limit=2**61,
+    ),
+    case("costs up to 1e+308 overflow when 2 of them are summed",
+         gm.assign, [[1.0, 2.0], [3.0, 4.0]], cost_limit=1e308),
     case("costs up to 1.5e+308 overflow when 1 of them are summed", DenseCosts, [[1.5e308]]),
     case("data must have 1 dimension; got 2", SparseCosts, ([0, 1], [0], [[1]], (1, 1))),
     case("data must have 2 entries; got 1", SparseCosts, ([0, 2], [0, 1], [1], (1, 2))),
