@@ -119,7 +119,7 @@ def _entries_on_device(A: Any) -> Entries:
     kept = data != 0
     if any_true(~kept):
         before = cupy.zeros(data.size + 1, indptr.dtype)
-        cupy.cumsum(kept, out=before[1:])
+        cupy.cumsum(kept, dtype=indptr.dtype, out=before[1:])
         indptr, indices, data = before[indptr], indices[kept], data[kept]
     nrows, ncols = map(int, matrix.shape)
     return Entries(indptr, indices, data, (nrows, ncols))
