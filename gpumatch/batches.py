@@ -181,7 +181,7 @@ def assign_batch(
             dense = problems.on_one_device()
             if dense is not None:
                 return batch.solve_on_device(*dense)
-        elif not on_device:
+        elif backend in ("auto", "cpu") and not on_device:
             packed = problems.packed()
             if packed is not None:
                 return batch.solve_on_host(*packed, threads)
