@@ -19,13 +19,16 @@ pytest.importorskip("cupy")
 from gpumatch import backends
 from gpumatch.cpu import csr as cpu_csr
 from gpumatch.cuda import launches
-from gpumatch.cuda.assignment.sparse import engine, square
+from gpumatch.cuda.assignment.sparse import engine, full
 from tests.cuda.emulator import COMPILER, ArraysOfDevice, Emulator
 
 pytestmark = pytest.mark.skipif(COMPILER is None, reason="there is no g++")
 
 BLOCK = 64  # two warps
-TREES = {"kBlock": BLOCK, "kAlone": 6, "kAloneMost": 12, "kLongRow": 4}
+TREES = {
+    **{"kBlock": BLOCK, "kAlone": 12, "kAloneMost": 24},
+    **{"kLongRow": 4, "kHugeRow": 16, "kHugeRows": 2},
+}
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +52,7 @@ def solve(emulators, monkeypatch):
     def unmatched(count):
         return cp.full(count, -1, np.int32)
 
-    for module in (engine, square, launches):
+    for module in (engine, full, launches):
         monkeypatch.setattr(module, "cp", cp)
     monkeypatch.setattr(launches, "cupyx", SimpleNamespace(zeros_pinned=np.zeros))
     monkeypatch.setattr(engine, "kernels_for", kernels_for)
@@ -59,8 +62,8 @@ def solve(emulators, monkeypatch):
     monkeypatch.setattr(engine, "_LEFT", (4, 1024))
     monkeypatch.setattr(engine, "unmatched", unmatched)
     monkeypatch.setattr(engine.memory, "require_memory", lambda *_: None)
-    monkeypatch.setattr(square, "unmatched", unmatched)
-    monkeypatch.setattr(square, "csr", cpu_csr)
+    monkeypatch.setattr(full, "unmatched", unmatched)
+    monkeypatch.setattr(full, "csr", cpu_csr)
 
     def solve(matrix, **wish):
         with monkeypatch.context() as patch:

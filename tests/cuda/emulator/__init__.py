@@ -26,6 +26,8 @@ HERE = Path(__file__).parent
 COMPILER = shutil.which("g++")
 _COMMAND = (COMPILER or "g++", "-std=c++17", "-O1", "-fPIC", "-w", f"-I{HERE}")
 
+_SHARED = re.compile(r"__shared__ ([^;]+) (\w+)((?:\[[^\]]*\])*);")
+
 
 class Emulator:
     """The kernels of a source on the CPU, in the place of `gpumatch.cuda.kernels.Kernels`.
@@ -114,7 +116,10 @@ def _by_value(argument: Any) -> np.ndarray:
 def _compiled(source: Source, folder: Path, constants: Mapping[str, int]) -> ctypes.CDLL:
     text = re.sub(r"asm volatile\(.*\);", "", source.text())
     text = text.replace("  long long time;\n", "  long long time = 0;\n")
-    text = re.sub(r"extern __shared__ (\w+ \w+)\[\];", r"static \1[1 << 14];", text)
+    if "extern __shared__" in text:
+        text = re.sub(r"extern __shared__ (\w+ \w+)\[\];", r"static \1[1 << 14];", text)
+    else:
+        text = _SHARED.sub(r"static PerBlock<\1\3> \2_of_all; auto& \2 = \2_of_all.own();", text)
     for name, value in constants.items():
         text, count = re.subn(rf"(constexpr int {name} =) [^;]+;", rf"\1 {value};", text)
         assert count == 1, name

@@ -1,8 +1,8 @@
 // What kernels need of CUDA, on the CPU: threads.cpp runs their threads one at a time.
 //
 // A warp's lanes do not run in step. Those of a collective operation wait for each other. Static
-// variables stand for shared memory, so only one block of a kernel may use it, or its blocks run one
-// after the other.
+// variables stand for shared memory, one for each block. If its size is set by launches, there is one
+// for all, and blocks run one after the other.
 #pragma once
 
 #include <algorithm>
@@ -134,6 +134,13 @@ __attribute__((no_sanitize_thread)) T atomicCAS(T* place, U expected, V number) 
   if (before == static_cast<T>(expected)) *place = static_cast<T>(number);
   return before;
 }
+
+// What __shared__ declares: one for each block.
+template <typename T>
+struct PerBlock {
+  T all[64];
+  T& own() { return all[own_block_index().x]; }
+};
 
 // -- launches -------------------------------------------------------------------------------------
 

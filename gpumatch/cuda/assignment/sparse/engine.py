@@ -7,13 +7,14 @@ Three steps, each on the device as a whole:
    optimal for nearly all rows.
 2. Each row's dual becomes its least reduced cost. Rows take columns that are tight. From here on
    everything is exact: integers are int64, other costs are rounded as float64 is.
-3. `trees.cu` grows alternating trees from all rows that are left.
+3. `trees.cu` grows alternating trees from all rows that are left, and then, if there are more
+   columns than rows, from those that may stay free.
 
-The trees need as many rows as columns. `square.py` makes other problems, and those with a limit,
-square. Prices to begin from take the place of the auctions.
+`full.py` gives each row a column of its own if it may go without. Prices to begin from take the
+place of the auctions.
 
-Device memory in addition to the costs: 260 bytes a row of the square problem, its column included,
-if the auctions leave all rows; and the square problem itself, unless the costs are it.
+Device memory in addition to the costs: 110 bytes a row and 150 a column if the auctions leave all
+rows; and if there is a limit, 64 bytes a row and 48 an entry, with a column more for each row.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from gpumatch.arrays import any_true
 from gpumatch.auction_schedule import close_gaps
 from gpumatch.contracts import AssignmentTask, Control, Costs, Entries
 from gpumatch.cuda import memory
-from gpumatch.cuda.assignment.sparse.square import Square
+from gpumatch.cuda.assignment.sparse.full import FullProblem
 from gpumatch.cuda.kernels import BLOCK, Source, blocks_for, kernels_for
 from gpumatch.cuda.launches import Board, Cooperative, record_seconds
 from gpumatch.cuda.memory import unmatched
@@ -67,6 +68,7 @@ _ROWS_A_LAUNCH = 2**27  # some hundredths of a second
 _BLOCK = TREES.constant("kBlock")
 _NEVER = np.int64(TREES.constant("kNever"))
 _DONE = TREES.constant("kDone")
+_HELD = TREES.constant("kHeld")
 _TRACE = TREES.constant("kTraceLength"), TREES.constant("kTraceWidth")
 
 _PARTS = "collection", "levels of one block", "levels of all blocks", "augmentation"
@@ -78,7 +80,7 @@ _MOST_EXPONENT = 1000  # 2.0**1000 is finite
 _HEADROOM = 12  # bits: how much further than by the range prices may fall
 _LONGEST_CHAIN = 4096  # bids of a group before it gives its row up
 _OFFER = 32  # bytes of an Offer
-_BYTES_A_VERTEX = 260  # of the square problem: row and column, if the auctions leave all rows
+_BYTES_A_ROW, _BYTES_A_COLUMN = 110, 150  # if the auctions leave all rows
 _LEFT = 32, 1024  # rows that an auction leaves, at least and at most: one in 1024
 
 
@@ -104,7 +106,7 @@ def run(task: AssignmentTask) -> bool:
         task.solution.col_dual[:] = 0
         return True
     memory.require_memory(_bytes_needed(costs, task.limit), "the engine for sparse costs")
-    problem = _Problem(Square.of(costs, task.limit))
+    problem = _Problem(FullProblem.of(costs, task.limit))
     try:
         return _solve(problem, task)
     finally:
@@ -114,7 +116,7 @@ def run(task: AssignmentTask) -> bool:
 def _solve(problem: _Problem, task: AssignmentTask) -> bool:
     solution, control = task.solution, task.control
     if any_true(solution.col_dual != 0):
-        problem.col_dual[:] = problem.square.prices_of(solution.col_dual)
+        problem.col_dual[:] = problem.full.prices_of(solution.col_dual)
     else:
         with control.part("auctions"):
             _hold_auctions(problem, control)
@@ -122,20 +124,29 @@ def _solve(problem: _Problem, task: AssignmentTask) -> bool:
         problem.take_tight_pairs(solution.row_to_col)
     if control.stopped:
         return False
-    trees = _Trees(problem)
+    with control.part("trees"):
+        if not _grow(_Trees.of_rows(problem), control):
+            return False
+        nrows, ncols = problem.full.shape
+        if nrows == ncols or any_true(problem.mates[0] < 0):
+            return True
+        return _grow(_Trees.of_spares(problem), control)
+
+
+def _grow(trees: _Trees, control: Control) -> bool:
     try:
-        with control.part("trees"):
-            return trees.grow(control)
+        return trees.grow(control)
     finally:
-        trees.write_duals()
+        trees.write_back()
 
 
 def _bytes_needed(costs: Costs, limit: float | None) -> int:
     """Device memory at most, in addition to the costs."""
-    n = costs.shape[0]
-    if limit is not None or costs.shape[1] > n:
-        n += costs.shape[1]
-    return Square.bytes_needed(costs, limit) + _BYTES_A_VERTEX * n
+    nrows, ncols = costs.shape
+    if limit is not None:
+        ncols += nrows
+    vertices = _BYTES_A_ROW * nrows + _BYTES_A_COLUMN * ncols
+    return FullProblem.bytes_needed(costs, limit) + vertices
 
 
 def _write(problem: _Problem, task: AssignmentTask) -> None:
@@ -144,7 +155,7 @@ def _write(problem: _Problem, task: AssignmentTask) -> None:
     The duals of the rows are made anew from those of the columns, so that no pair undercuts them.
     """
     costs, solution = task.costs, task.solution
-    problem.square.write_back(solution, problem.mates, (problem.row_dual, problem.col_dual))
+    problem.full.write_back(solution, problem.mates, problem.col_dual)
     largest = max(costs.largest, 0 if task.limit is None else abs(task.limit))
     farthest = 2 * (costs.shape[0] + 1) * largest
     if costs.shape[1] and -solution.col_dual.min() > farthest:
@@ -156,7 +167,7 @@ def _write(problem: _Problem, task: AssignmentTask) -> None:
         cp.minimum(solution.row_dual, task.limit, out=solution.row_dual, casting="unsafe")
 
 
-# -- the square problem on the device --------------------------------------------------------------
+# -- the problem on the device ---------------------------------------------------------------------
 
 
 class _Rows:
@@ -186,14 +197,15 @@ class _Rows:
 
 
 class _Problem:
-    """A square problem, its pairs and its duals."""
+    """A problem all rows of which must be matched, its pairs and its duals."""
 
-    def __init__(self, square: Square) -> None:
-        self.square, n = square, square.size
-        self.rows = _Rows((square.indptr, square.indices, square.weights), n)
-        self.row_dual = cp.zeros(n, square.weights.dtype)
-        self.col_dual = cp.zeros(n, square.weights.dtype)
-        self.mates = unmatched(n), unmatched(n)
+    def __init__(self, full: FullProblem) -> None:
+        self.full = full
+        nrows, ncols = full.shape
+        self.rows = _Rows((full.indptr, full.indices, full.weights), ncols)
+        number = np.int64 if full.weights.dtype.kind == "i" else np.float64
+        self.row_dual, self.col_dual = cp.zeros(nrows, number), cp.zeros(ncols, number)
+        self.mates = unmatched(nrows), unmatched(ncols)
 
     def take_tight_pairs(self, given: cp.ndarray) -> None:
         """Give the rows their duals, and columns that are tight: first those of given pairs."""
@@ -204,7 +216,7 @@ class _Problem:
             self.row_dual,  # OUT
         )
         if any_true(given >= 0):
-            self.mates = self.square.pairs_of(given)
+            self.mates = self.full.pairs_of(given)
         for kernel in ("keep_tight_pairs<{Cost}>", "match_tight<{Cost}>"):
             rows.launch(
                 kernel,
@@ -222,13 +234,13 @@ class _Units:
     They are powers of two, so that a cost less a price is not rounded more than need be.
     """
 
-    def __init__(self, square: Square) -> None:
-        self.row_bits = square.size.bit_length()
+    def __init__(self, full: FullProblem) -> None:
+        self.row_bits = full.shape[0].bit_length()
         self.bits = min(_FINEST, 64 - self.row_bits - _HEADROOM)
         self.most = 2 ** (64 - self.row_bits) - 1
-        spread = float(square.high) - float(square.low)
+        spread = float(full.high) - float(full.low)
         exponent = self.bits - math.frexp(spread)[1]
-        if square.weights.dtype.kind == "i":
+        if full.weights.dtype.kind == "i":
             exponent = min(exponent, _INTEGER_EXPONENT)
         has_prices = spread > 0 and exponent <= _MOST_EXPONENT
         self.of_one = math.ldexp(1.0, exponent) if has_prices else 0.0
@@ -244,30 +256,31 @@ class _Units:
 
 def _hold_auctions(problem: _Problem, control: Control) -> None:
     """Find the duals of the columns by auctions with falling epsilon."""
-    square, rows, n = problem.square, problem.rows, problem.square.size
-    units = _Units(square)
+    full, rows = problem.full, problem.rows
+    nrows, ncols = full.shape
+    units = _Units(full)
     if units.of_one == 0:
         return  # all costs are equal, or so close that units would underflow
-    left = min(max(n >> 10, _LEFT[0]), _LEFT[1], n // 4)
-    offers, served = cp.zeros(n, np.uint64), cp.zeros(1, np.int32)
-    by_column = ((blocks_for(n),), (BLOCK,))
+    left = min(max(nrows >> 10, _LEFT[0]), _LEFT[1], nrows // 4)
+    offers, served = cp.zeros(ncols, np.uint64), cp.zeros(1, np.int32)
+    by_column = ((blocks_for(ncols),), (BLOCK,))
     for epsilon in units.epsilons():
         served.fill(0)
         rows.kernels["free_columns"](
             *by_column,
             (
                 offers,  # IN, OUT
-                *(np.int32(n), np.int32(units.row_bits)),  # IN
+                *(np.int32(ncols), np.int32(units.row_bits)),  # IN
             ),
         )
         terms = rows.kernels.struct("Terms")(
-            low=square.low,
+            low=full.low,
             scale=units.of_one,
             epsilon=epsilon,
             jump=units.spread,
             most=units.most,
             row_bits=units.row_bits,
-            goal=n - left,
+            goal=nrows - left,
             longest=_LONGEST_CHAIN,
         )
         rows.launch(
@@ -282,7 +295,8 @@ def _hold_auctions(problem: _Problem, control: Control) -> None:
     rows.kernels["write_prices<{Cost}>"](
         *by_column,
         (
-            *(offers, np.int32(n), np.int32(units.row_bits), np.float64(1 / units.of_one)),  # IN
+            *(offers, np.int32(ncols), np.int32(units.row_bits)),  # IN
+            np.float64(1 / units.of_one),
             problem.col_dual,  # OUT
         ),
     )
@@ -292,52 +306,87 @@ def _hold_auctions(problem: _Problem, control: Control) -> None:
 
 
 class _Trees:
-    """Alternating trees from the rows that are free, and the launches that grow them."""
+    """Alternating trees, and the launches that grow them.
 
-    def __init__(self, problem: _Problem) -> None:
-        self.problem, n = problem, problem.square.size
-        row_to_col, col_to_row = problem.mates
-        free = cp.flatnonzero(row_to_col < 0)
-        self.rows = n
-        self.nfree = int(free.size)
+    Parameters
+    ----------
+    problem : _Problem
+    roots : array
+        The rows from which they grow; none if they grow from columns.
+    wanted : int
+        Paths that are wanted.
+    spare : number of the duals, optional
+        Minus the dual of the rows that are spare, from which all columns may be reached.
+    """
+
+    def __init__(
+        self, problem: _Problem, roots: cp.ndarray, wanted: int, spare: Any = None
+    ) -> None:
+        self.problem, self.wanted = problem, wanted
+        nrows, ncols = problem.full.shape
+        self.nrows = nrows
         self.kernels = kernels_for(TREES, Cost=problem.col_dual.dtype)
         self._grow = Cooperative(self.kernels, "grow_trees<{Cost}>", block=_BLOCK)
         self.board = Board(self.kernels.struct("State"), _TRACE)
-        self.columns = cp.empty((n, 2), np.int64)
+        self.columns = cp.empty((ncols, 2), np.int64)
         self.columns[:, 0] = problem.col_dual.view(np.int64)
-        self.columns[:, 1] = _NEVER
-        roots = cp.empty((2, self.nfree), np.int32)
-        roots[0] = free
+        ways = cp.full((ncols, 4), -1, np.int32)
+        if spare is None:
+            self.columns[:, 1] = _NEVER
+        else:
+            self.columns[:, 1] = (spare - problem.col_dual).view(np.int64)
+            ways[:, 2] = cp.arange(ncols)
+        both = cp.empty((2, roots.size), np.int32)
+        both[0] = roots
         self.arrays = {
-            "ways": cp.empty((n, 4), np.int32),
-            "claimed": cp.zeros(n, np.int32),
-            "queue": cp.empty((2, n + self.nfree, _OFFER), np.uint8),
-            "found": cp.empty(n, np.int32),
-            "roots": roots,
-            "nearest": cp.full(n, _NEVER),
-            "leaf": unmatched(n),
+            "ways": ways,
+            "claimed": cp.zeros(ncols, np.int32),
+            "queue": cp.empty((2, ncols + roots.size, _OFFER), np.uint8),
+            "roots": both,
+            "nearest": cp.full(ncols, _NEVER),
+            "leaf": unmatched(ncols),
         }
         self._struct = self.kernels.struct("Trees")(
             row_dual=problem.row_dual,  # IN, OUT
-            row_to_col=row_to_col,
-            col_to_row=col_to_row,
+            row_to_col=problem.mates[0],
+            col_to_row=problem.mates[1],
             columns=self.columns,
             **self.arrays,
             state=self.board.state,
             trace=self.board.trace,  # OUT
             barrier=self.board.barrier,
         )
-        spread = float(problem.square.high) - float(problem.square.low)
-        least = math.ldexp(spread, -_FINEST)
+        range_of_costs = float(problem.full.high) - float(problem.full.low)
+        least = math.ldexp(range_of_costs, -_FINEST)
         is_integer = problem.col_dual.dtype.kind == "i"
         self.least_bound = np.int64(1) if is_integer else np.float64(least).view(np.int64)
         seen = self.board.seen
         seen["level"] = 1
-        seen["nroots"][0] = self.nfree
+        seen["nroots"][0] = roots.size
+        seen["wanted"][0] = wanted
         seen["bound"] = self.least_bound
         seen["beyond"][:] = _NEVER
-        seen["stage"] = TREES.constant("kCollect") if self.nfree else _DONE
+        if spare is not None:
+            seen["has_spares"] = 1
+            seen["spare_dual"] = (-spare).view(np.int64)
+        seen["stage"] = TREES.constant("kCollect") if wanted else _DONE
         self.board.tell()
+
+    @classmethod
+    def of_rows(cls, problem: _Problem) -> _Trees:
+        """From the rows that are free."""
+        roots = cp.flatnonzero(problem.mates[0] < 0)
+        return cls(problem, roots, int(roots.size))
+
+    @classmethod
+    def of_spares(cls, problem: _Problem) -> _Trees:
+        """From spare rows, which take the columns that stay free; all other rows have mates."""
+        col_to_row, col_dual = problem.mates[1], problem.col_dual
+        dearest = col_dual.max()
+        is_free = col_to_row < 0
+        col_to_row[is_free & (col_dual == dearest)] = _HELD
+        wanted = int(cp.count_nonzero(is_free & (col_dual < dearest)))
+        return cls(problem, cp.empty(0, np.int32), wanted, dearest.get()[()])
 
     def grow(self, control: Control) -> bool:
         """Grow and augment until no free column can be reached; False when stopped."""
@@ -348,16 +397,23 @@ class _Trees:
                 *(self.least_bound, np.int32(_LEVELS_A_LAUNCH), np.int64(_ROWS_A_LAUNCH)),  # IN
             )
             self.board.look()
-            matched = self.rows - int(self.board.seen["nroots"][self.board.seen["round"] & 1])
-            if control.tick(matched) and self.board.seen["stage"] != _DONE:
+            if control.tick(self.matched(self._left())) and self.board.seen["stage"] != _DONE:
                 break
         record_seconds(control, _PARTS, self.board.seen["nanoseconds"])
-        matched = self.rows - self.nfree
+        left = self.wanted
         for levels, found in self.board.records(int(self.board.seen["round"])):
-            matched += found
-            control.phase(found=found, matched=matched, levels=levels, step="trees")
+            left -= found
+            control.phase(found=found, matched=self.matched(left), levels=levels, step="trees")
         return bool(self.board.seen["stage"] == _DONE)
 
-    def write_duals(self) -> None:
-        """Put the duals of the columns back into the problem."""
+    def matched(self, left: int) -> int:
+        """Rows that are matched when so many paths are still wanted."""
+        return self.nrows if self.board.seen["has_spares"] else self.nrows - left
+
+    def _left(self) -> int:
+        return int(self.board.seen["wanted"][self.board.seen["round"] & 1])
+
+    def write_back(self) -> None:
+        """Put the duals of the columns back into the problem, and let spare rows go."""
         self.problem.col_dual[:] = self.columns[:, 0].view(self.problem.col_dual.dtype)
+        cp.maximum(self.problem.mates[1], -1, out=self.problem.mates[1])

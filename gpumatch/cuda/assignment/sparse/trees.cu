@@ -1,15 +1,15 @@
 // The exact end of an assignment of sparse costs: alternating trees grown from all free rows at
 // once, in the order of distance.
 //
-// The problem is square. The distance of a column is the least sum of reduced costs on an
-// alternating path from any free row. A round grows the trees, and ends with augmenting paths:
+// The distance of a column is the least sum of reduced costs on an alternating path from any free
+// row. A round grows the trees, and ends with augmenting paths:
 //
 //   collect   all rows in the trees go into the frontier.
 //   grow      level after level, each row of the frontier offers labels to its columns. A label
 //             holds the distance by way of this row. Columns beyond the bound get none. The row of a
 //             column with a new label is in the next frontier. This ends when no label is better.
-//   survey    counts the trees that have reached a free column. If they are too few, the bound is
-//             raised, and the rows are collected again.
+//   survey    counts the trees that have reached a free column. If they are too few of the paths that
+//             are wanted, the bound is raised, and the rows are collected again.
 //   accept    each such tree takes its nearest free column. The greatest distance of these is D.
 //   update    A column at distance d < D gets the dual v - (D - d), and its row u + (D - d). Then
 //             all paths to accepted columns are tight, no reduced cost is negative, and distances
@@ -21,6 +21,12 @@
 // distances in place of slacks: the label of a column is the distance at which it would become
 // tight.
 //
+// If there are more columns than rows, those that stay free must not be cheaper than any other. So
+// once all rows are matched, trees grow a second time: from spare rows, as many as columns are free.
+// A spare row may take any column at no cost. So it is not stored: its label is on each column from
+// the first, the dual of all of them is one number, and a column that it holds is where paths end
+// that need not be followed. A root is then the column that a spare row takes.
+//
 // In one level at most one row may offer a label to a column, so nothing of a label is ever written
 // by two. Another row with a better one for the column comes again in the next level. Offers travel
 // in the queue, and the group that takes an offer from it writes the label. A row may see an older
@@ -31,26 +37,31 @@
 // Encodings
 //   columns[j]    the dual of column j, and its distance; kNever: it has no label. Distances are
 //                 kept as 64-bit integers in the same order, because none is negative.
-//   ways[j]       the rest of the label: the row by which the column is reached, the column of that
-//                 row (-1: it is a root), and the root of the tree
+//   col_to_row[j] the row of column j, -1 if it is free, kHeld if a spare row holds it
+//   ways[j]       the rest of the label: the row by which the column is reached (-1: a spare one),
+//                 the column of that row (-1: it is a root), and the root of the tree
 //   claimed[j]    the last level in which column j was offered a label, or its row sent again
 //   queue[l & 1]  the frontier of level l
 //   sizes[t % 3]  lengths of the queues that all blocks fill, as in frontier.cuh, by turns: a turn
 //                 is a collection, or a level that all blocks grow
-//   found[]       the free columns that have a label
-//   roots[r & 1]  the free rows in round r, as many as nroots[r & 1]
+//   roots[r & 1]  the free rows in round r, as many as nroots[r & 1]; none if the rows are spare
+//   wanted[r & 1] paths that are wanted from round r on
 //   nearest[i]    of a root: the least distance of a free column in its tree, kNever: has none
-//   leaf[i]       the free column that it gets, -1: none
+//   leaf[i]       the free column that it gets, or has got, -1: none
 //   beyond[c & 1] the least distance above the bound that was seen in collection c
 //   trace         of each round: levels, and paths found
 #include "assignment/sparse/rows.cuh"
 #include "frontier.cuh"
 
 constexpr int kBlock = 512;
-constexpr int kAlone = 384;         // a frontier up to this length is for one block
-constexpr int kAloneMost = 768;     // until it is longer than this
+constexpr int kAlone = 512;         // a frontier with up to so many lanes is for one block
+constexpr int kAloneMost = 1024;    // until it has more than this
 constexpr int kBatch = 4;           // entries that a lane looks at together
+constexpr int kShare = 8;           // of paths wanted, one in so many makes a round at least
+constexpr int kHeld = -2;
 constexpr int kLongRow = 64;        // entries of each lane from which on a warp takes the row
+constexpr int kHugeRow = 1024;      // entries from which on a block takes it
+constexpr int kHugeRows = 32;       // that a block keeps; warps take what is more
 constexpr int kTraceLength = 4096;  // rounds recorded
 constexpr int kTraceWidth = 2;
 
@@ -73,7 +84,7 @@ struct __align__(16) Column {
 // What travels in the queue: a row for the frontier, with the label that its column gets.
 struct __align__(16) Offer {
   long long distance;
-  int to_row;  // -1 if the column is free
+  int to_row;  // negative if the column is free or held
   int to_col;  // -1 if the row is a root
   Way way;     // its row is -1 if the column has the label already
 };
@@ -86,16 +97,17 @@ struct State {
   int round;
   int collection;
   int check;
-  int surveyed;  // of the columns found
   int levels;    // before this round
   int alone_level;
   int alone_size;
-  int nfound;
+  int has_spares;  // whether rows that are spare grow the trees
   int satisfied;  // trees that have reached a free column
   int sizes[3];
   int nroots[2];
+  int wanted[2];
   int changed[3];  // roots of labels that were set right
   long long bound;
+  long long spare_dual;  // a number of the duals
   long long farthest;
   long long beyond[2];
   long long nanoseconds[kParts];
@@ -125,7 +137,6 @@ struct Trees {
   Way* ways;
   int* claimed;
   Offer* queue[2];
-  int* found;
   int* roots[2];
   long long* nearest;
   int* leaf;
@@ -136,7 +147,7 @@ struct Trees {
 
 // -- distances ------------------------------------------------------------------------------------
 
-// Distances as integers in the same order, and back.
+// Numbers as integers, which are in the same order if they are not negative, and back.
 __device__ inline long long ordered(long long number) { return number; }
 __device__ inline long long ordered(double number) { return __double_as_longlong(number); }
 __device__ inline long long number_of(long long distance, const long long*) { return distance; }
@@ -149,6 +160,10 @@ __device__ Number as_number(long long distance) {
   return number_of(distance, static_cast<const Number*>(nullptr));
 }
 
+// Of the paths wanted, one in so many makes a round: where rows are long, trees are not grown far for
+// those that are hard to find, because a round looks through each row several times.
+__device__ inline int share_of_round(int lanes) { return min(max(lanes / 2, 2), kShare); }
+
 // By how much the bound is raised: it doubles at least.
 template <typename Number>
 __device__ long long raised(long long bound, long long beyond) {
@@ -157,6 +172,15 @@ __device__ long long raised(long long bound, long long beyond) {
 }
 
 // -- one level ------------------------------------------------------------------------------------
+
+// A row of the frontier that a block has put off until all its threads can take it.
+template <typename Number>
+struct HugeRow {
+  Offer it;
+  Number row_dual;
+  long long begin;
+  long long end;
+};
 
 // What a row of the frontier offers to its columns, and what the level has in common.
 template <typename Cost>
@@ -227,9 +251,6 @@ struct Level {
     } else {
       distance = it.distance;
       trees.ways[it.to_col] = it.way;
-      if (before == kNever && it.to_row < 0) {
-        push(Queue<int>{trees.found, &trees.state->nfound}, it.to_col);
-      }
     }
   }
 
@@ -239,12 +260,34 @@ struct Level {
     push(out, Offer{it.distance, it.to_row, it.to_col, {-1, -1, it.way.root, 0}});
   }
 
+  // Keep a row for the block. False: there is no room.
+  __device__ static bool keep(HugeRow<Number<Cost>>* kept, int* count,
+                              const HugeRow<Number<Cost>>& row) {
+    const int place = atomicAdd(count, 1);
+    if (place < kHugeRows) kept[place] = row;
+    return place < kHugeRows;
+  }
+
+  // Offers of the rows that the block has kept.
+  __device__ void relax_kept(const HugeRow<Number<Cost>>* kept, int count) const {
+    for (int k = 0; k < count; ++k) {
+      const HugeRow<Number<Cost>> row = kept[k];
+      const bool lost =
+          !offer_all(row.it, row.row_dual, row.begin + threadIdx.x, row.end, blockDim.x);
+      if (__syncthreads_count(lost) > 0 && threadIdx.x == 0) repeat(row.it);
+    }
+  }
+
   // All offers of a frontier, by the threads of a team.
   __device__ void relax(Team team, const Offer* frontier, int size) const {
     const int lanes = lanes_for(size, team.count, min(2 * rows.lanes, static_cast<int>(kWarp)));
     const int slot = lane_index() / lanes, member = lane_index() % lanes;
     const int leader = lane_index() - member;
     const int first = (team.index - lane_index()) / lanes, stride = team.count / lanes;
+    __shared__ HugeRow<Number<Cost>> kept[kHugeRows];
+    __shared__ int count;
+    if (threadIdx.x == 0) count = 0;
+    __syncthreads();
     for (int base = first; base < size; base += stride) {
       const int at = base + slot;
       Offer it = {kNever, -1, -1, {-1, -1, -1, 0}};
@@ -259,6 +302,10 @@ struct Level {
       if (at < size && member == 0) accept(it);
       it.distance = __shfl_sync(kWholeWarp, it.distance, leader);
       it.way.root = __shfl_sync(kWholeWarp, it.way.root, leader);
+      int is_kept = end - begin >= kHugeRow && member == 0 &&
+                    keep(kept, &count, {it, row_dual, begin, end});
+      is_kept = __shfl_sync(kWholeWarp, is_kept, leader);
+      if (is_kept) end = begin;
       const bool is_long = end - begin >= kLongRow * lanes;
       bool has_lost = false;
       for (unsigned todo = __ballot_sync(kWholeWarp, is_long && member == 0); todo != 0;
@@ -277,6 +324,8 @@ struct Level {
       const unsigned own = lanes < static_cast<int>(kWarp) ? (1u << lanes) - 1 : kWholeWarp;
       if (member == 0 && (lost & own) != 0) repeat(it);
     }
+    __syncthreads();
+    relax_kept(kept, min(count, kHugeRows));
   }
 
   __device__ static Offer offer_of_lane(const Offer& own, int lane) {
@@ -303,7 +352,7 @@ __device__ void grow_alone(const Rows<Cost>& rows, const Trees<Number<Cost>>& tr
     __syncthreads();
     size = *next;
     ++level;
-  } while (size != 0 && size <= kAloneMost && level < last);
+  } while (size != 0 && size * rows.lanes <= kAloneMost && level < last);
   if (threadIdx.x == 0) {
     trees.state->alone_level = level;
     trees.state->alone_size = size;
@@ -320,10 +369,10 @@ __device__ void collect(const Trees<Number>& t, Queue<Offer> out, int ncols, con
     const long long distance = t.columns[j].distance;
     if (distance == kNever) continue;
     const int mate = t.col_to_row[j];
-    if (mate < 0) continue;
+    if (mate == kHeld) continue;
     if (distance > bound) {
       beyond = min(beyond, distance);
-    } else {
+    } else if (mate >= 0) {
       push(out, Offer{distance, mate, j, {-1, -1, t.ways[j].root, 0}});
     }
   }
@@ -350,31 +399,36 @@ __device__ bool set_roots_right(const Trees<Number>& t, int ncols) {
   return has_changed;
 }
 
-// Count the trees that have reached one of the columns found[begin .. end) as their first.
+// Count the trees that have reached a free column for the first time.
 template <typename Number>
-__device__ void survey(const Trees<Number>& t, int begin, int end) {
-  for (int f = begin + thread_index(); f < end; f += thread_count()) {
-    const int j = t.found[f];
-    const long long before = atomicMin(t.nearest + t.ways[j].root, t.columns[j].distance);
+__device__ void survey(const Trees<Number>& t, int ncols, long long bound) {
+  for (int j = thread_index(); j < ncols; j += thread_count()) {
+    if (t.col_to_row[j] != -1) continue;
+    const long long distance = t.columns[j].distance;
+    if (distance > bound) continue;
+    const long long before = atomicMin(t.nearest + t.ways[j].root, distance);
     if (before == kNever) atomicAdd(&t.state->satisfied, 1);
   }
 }
 
 // Give each tree its nearest free column.
 template <typename Number>
-__device__ void accept_leaves(const Trees<Number>& t, int nfound) {
-  for (int f = thread_index(); f < nfound; f += thread_count()) {
-    const int j = t.found[f], root = t.ways[j].root;
+__device__ void accept_leaves(const Trees<Number>& t, int ncols, long long bound) {
+  for (int j = thread_index(); j < ncols; j += thread_count()) {
+    if (t.col_to_row[j] != -1) continue;
     const long long distance = t.columns[j].distance;
+    if (distance > bound) continue;
+    const int root = t.ways[j].root;
     if (distance != t.nearest[root]) continue;
     if (atomicCAS(t.leaf + root, -1, j) == -1) atomicMax(&t.state->farthest, distance);
   }
 }
 
-// Change the duals by distances up to `farthest`, and take the trees apart that have a leaf.
+// Change the duals by distances up to `farthest`, and take the trees apart that have a leaf. Their
+// columns get the distance of spare rows, whose dual was `spare`, if these grow the trees.
 template <typename Number>
 __device__ void update_duals(const Trees<Number>& t, int ncols, const int* roots, int nroots,
-                             Number farthest) {
+                             Number farthest, bool has_spares, Number spare) {
   for (int j = thread_index(); j < ncols; j += thread_count()) {
     Column<Number> column = t.columns[j];
     if (column.distance == kNever) continue;
@@ -387,24 +441,54 @@ __device__ void update_duals(const Trees<Number>& t, int ncols, const int* roots
     } else {
       column.distance = ordered(distance - farthest);
     }
-    if (t.leaf[t.ways[j].root] >= 0) column.distance = kNever;
+    if (t.leaf[t.ways[j].root] >= 0) {
+      column.distance = kNever;
+      if (has_spares) {
+        const Number slack = -column.dual - (spare + farthest);
+        column.distance = slack > 0 ? ordered(slack) : 0;
+      }
+    }
     t.columns[j] = column;
   }
   for (int k = thread_index(); k < nroots; k += thread_count()) t.row_dual[roots[k]] += farthest;
+}
+
+// Flip the path of a tree that ends at a column.
+template <typename Number>
+__device__ void flip(const Trees<Number>& t, int leaf) {
+  for (int j = leaf; j >= 0;) {
+    const Way way = t.ways[j];
+    if (way.row >= 0) t.row_to_col[way.row] = j;
+    t.col_to_row[j] = way.row >= 0 ? way.row : kHeld;
+    j = way.col;
+  }
 }
 
 // Flip the path of each tree that has a leaf, and keep the other roots.
 template <typename Number>
 __device__ void augment(const Trees<Number>& t, const int* roots, int nroots, Queue<int> left) {
   for (int k = thread_index(); k < nroots; k += thread_count()) {
-    int j = t.leaf[roots[k]];
-    if (j < 0) push(left, roots[k]);
-    while (j >= 0) {
-      const Way way = t.ways[j];
-      t.row_to_col[way.row] = j;
-      t.col_to_row[j] = way.row;
-      j = way.col;
-    }
+    const int leaf = t.leaf[roots[k]];
+    if (leaf < 0) push(left, roots[k]);
+    else flip(t, leaf);
+  }
+}
+
+// The same for spare rows: their trees are known by the columns that they take.
+template <typename Number>
+__device__ void augment_spares(const Trees<Number>& t, int ncols, int* wanted) {
+  for (int j = thread_index(); j < ncols; j += thread_count()) {
+    if (t.leaf[j] < 0 || t.col_to_row[j] == kHeld) continue;
+    flip(t, t.leaf[j]);
+    atomicAdd(wanted, -1);
+  }
+}
+
+// Let the columns of trees that were taken apart be reached by spare rows.
+template <typename Number>
+__device__ void plant_again(const Trees<Number>& t, int ncols) {
+  for (int j = thread_index(); j < ncols; j += thread_count()) {
+    if (t.leaf[t.ways[j].root] >= 0) t.ways[j] = {-1, -1, j, 0};
   }
 }
 
@@ -422,9 +506,11 @@ __global__ void __launch_bounds__(kBlock, 1)
   // The same in all blocks:
   int stage = state.stage, level = state.level, turn = state.turn, size = state.size;
   int round = state.round, collection = state.collection, check = state.check;
-  int surveyed = state.surveyed, levels = state.levels;
-  int nroots = state.nroots[round & 1];
+  int levels = state.levels, nroots = state.nroots[round & 1], wanted = state.wanted[round & 1];
   long long bound = state.bound;
+  Number spare = as_number<Number>(state.spare_dual);
+  const bool has_spares = state.has_spares != 0;
+  const long long share = share_of_round(rows.lanes);
   const int last = level + max_levels;
   long long beyond = kNever;
   grid_barrier(trees.barrier);  // all have read the state
@@ -444,7 +530,7 @@ __global__ void __launch_bounds__(kBlock, 1)
     }
     while (size != 0 && level < last && budget > 0) {
       budget -= size;
-      if (size <= kAlone) {
+      if (size * rows.lanes <= kAlone) {
         if (blockIdx.x == 0) grow_alone(rows, trees, level, size, last, bound, beyond);
         grid_barrier(trees.barrier);
         clock.add_to(kByOneBlock, now(state.alone_level) - level);
@@ -473,10 +559,8 @@ __global__ void __launch_bounds__(kBlock, 1)
       grid_barrier(trees.barrier);
       has_changed = now(state.changed[check++ % 3]) != 0;
     }
-    const int nfound = now(state.nfound);
-    survey(trees, surveyed, nfound);
+    survey(trees, rows.ncols, bound);
     grid_barrier(trees.barrier);
-    surveyed = nfound;
     const int satisfied = now(state.satisfied);
     const long long next = now(state.beyond[collection & 1]);
     if (next == kNever && satisfied == 0) {
@@ -485,34 +569,44 @@ __global__ void __launch_bounds__(kBlock, 1)
     }
     stage = kCollect;
     ++collection;
-    if (next != kNever && 2ll * satisfied < nroots) {
+    if (next != kNever && share * satisfied < wanted) {
       bound = raised<Number>(bound, next);
       clock.add_to(kBetween, 1);
       continue;
     }
 
-    accept_leaves(trees, nfound);
-    if (is_first) state.nroots[(round + 1) & 1] = 0;
+    accept_leaves(trees, rows.ncols, bound);
+    const int following = (round + 1) & 1;
+    if (is_first) {
+      state.nroots[following] = 0;
+      state.wanted[following] = wanted;
+    }
     grid_barrier(trees.barrier);
     const long long farthest = now(state.farthest);
-    update_duals(trees, rows.ncols, roots, nroots, as_number<Number>(farthest));
+    const Number risen = as_number<Number>(farthest);
+    update_duals(trees, rows.ncols, roots, nroots, risen, has_spares, spare);
+    spare += risen;
     grid_barrier(trees.barrier);
-    augment(trees, roots, nroots, {trees.roots[(round + 1) & 1], state.nroots + ((round + 1) & 1)});
+    if (has_spares) augment_spares(trees, rows.ncols, state.wanted + following);
+    else augment(trees, roots, nroots, {trees.roots[following], state.nroots + following});
+    grid_barrier(trees.barrier);
+    if (has_spares) plant_again(trees, rows.ncols);
+    nroots = now(state.nroots[following]);
+    const int left = has_spares ? now(state.wanted[following]) : nroots;
     if (is_first) {
-      state.nfound = state.satisfied = 0;
+      state.wanted[following] = left;
+      state.satisfied = 0;
       state.farthest = 0;
       if (round < kTraceLength) {
         trees.trace[kTraceWidth * round] = level - levels;
-        trees.trace[kTraceWidth * round + 1] = satisfied;
+        trees.trace[kTraceWidth * round + 1] = wanted - left;
       }
     }
-    grid_barrier(trees.barrier);
     ++round;
-    surveyed = 0;
+    wanted = left;
     levels = level;
-    nroots = now(state.nroots[round & 1]);
     bound = max(farthest, least_bound);
-    if (nroots == 0) stage = kDone;
+    if (wanted == 0) stage = kDone;
     clock.add_to(kBetween, 1);
   }
   if (!is_first) return;
@@ -523,7 +617,7 @@ __global__ void __launch_bounds__(kBlock, 1)
   state.round = round;
   state.collection = collection;
   state.check = check;
-  state.surveyed = surveyed;
   state.levels = levels;
   state.bound = bound;
+  state.spare_dual = ordered(spare);
 }

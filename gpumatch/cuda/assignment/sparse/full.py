@@ -1,0 +1,100 @@
+"""A problem of sparse costs as one in which every row must be matched.
+
+If there is no limit, it is that already. Otherwise each row gets a column of its own, at the limit:
+a row that is matched to it goes without. Row i of n has the column m + i.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import cupy as cp
+import numpy as np
+
+from gpumatch.arrays import any_true
+from gpumatch.contracts import Costs, Solution
+from gpumatch.cuda import csr
+from gpumatch.cuda.memory import unmatched
+
+__all__ = ["FullProblem"]
+
+
+class FullProblem(NamedTuple):
+    """A problem in CSR on the device, all rows of which must be matched.
+
+    Attributes
+    ----------
+    indptr, indices, weights : arrays
+        The columns of each row, in any order, and their costs; `indptr` is int64.
+    low, high : int or float
+        The least and the greatest cost.
+    shape : (int, int)
+        Its rows and columns, no fewer columns than rows.
+    given : int
+        How many of the columns are those of the problem that it was made from: the first ones.
+    """
+
+    indptr: cp.ndarray
+    indices: cp.ndarray
+    weights: cp.ndarray
+    low: float
+    high: float
+    shape: tuple[int, int]
+    given: int
+
+    @classmethod
+    def of(cls, costs: Costs, limit: float | None) -> FullProblem:
+        """The problem with these costs and this limit."""
+        indptr, indices, weights = costs.entries()
+        indptr = indptr.astype(np.int64, copy=False)
+        nrows, ncols = costs.shape
+        if limit is None:
+            return cls(indptr, indices, weights, costs.low, costs.high, costs.shape, ncols)
+        rows = cp.arange(nrows + 1)
+        all_indptr = indptr + rows
+        last = all_indptr[1:] - 1
+        all_indices = cp.empty(indices.size + nrows, np.int32)
+        all_weights = cp.empty(indices.size + nrows, weights.dtype)
+        all_indices[last], all_weights[last] = ncols + rows[:-1], limit
+        places = cp.arange(indices.size) + csr.owners(indptr, indices)
+        all_indices[places], all_weights[places] = indices, weights
+        low, high = min(costs.low, limit), max(costs.high, limit)
+        shape = nrows, ncols + nrows
+        return cls(all_indptr, all_indices, all_weights, low, high, shape, ncols)
+
+    @staticmethod
+    def bytes_needed(costs: Costs, limit: float | None) -> int:
+        """Device memory while it is made."""
+        nrows = costs.shape[0]
+        return 8 * nrows if limit is None else 48 * costs.nnz + 64 * nrows
+
+    def prices_of(self, col_dual: cp.ndarray) -> cp.ndarray:
+        """Duals of the columns from those of the given ones: rows' own columns are at 0."""
+        prices = cp.zeros(self.shape[1], col_dual.dtype)
+        prices[: self.given] = col_dual
+        return prices
+
+    def pairs_of(self, row_to_col: cp.ndarray) -> tuple[cp.ndarray, cp.ndarray]:
+        """The mates of these pairs, which need not be complete."""
+        nrows, ncols = self.shape
+        mates = unmatched(nrows), unmatched(ncols)
+        rows = cp.flatnonzero(row_to_col >= 0)
+        mates[0][rows] = row_to_col[rows]
+        mates[1][row_to_col[rows]] = rows
+        return mates
+
+    def write_back(
+        self, solution: Solution, mates: tuple[cp.ndarray, cp.ndarray], col_dual: cp.ndarray
+    ) -> None:
+        """Put the pairs with given columns, and the duals of these, into the solution.
+
+        No dual is above 0. If all rows have mates, the columns that are free here are equally dear,
+        up to rounding, and their duals become 0.
+        """
+        row_to_col, col_to_row = mates[0], mates[1][: self.given]
+        solution.row_to_col[:] = cp.where(row_to_col < self.given, row_to_col, -1)
+        solution.col_to_row[:] = col_to_row
+        price = col_dual[: self.given] - col_dual.max()
+        if not any_true(row_to_col < 0):
+            price[col_to_row < 0] = 0
+        solution.col_dual[:] = price
