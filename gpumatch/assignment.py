@@ -105,13 +105,14 @@ def assign(
     algorithm : str
         ``"auto"`` or a name that `algorithms` lists for assignment. ``"auto"`` is ``"engine"`` on
         the CPU and on a GPU, and ``"hungarian-tree"`` on the reference. On a GPU it is
-        ``"auction"`` for sparse costs that do not fit as a dense matrix, and for integers if less
-        than one pair in a hundred is stored. With options that these do not take, it is the first
-        exact algorithm that takes them. A bottleneck is found by matchings up to ``"thresholds"``,
-        which is ``"auto"``, or by ``"paths"``: full assignments of sparse costs, on the CPU.
+        ``"auction"`` for costs that are neither a matrix nor sparse, and do not fit as a matrix.
+        With options that these do not take, it is the first exact algorithm that takes them. A
+        bottleneck is found by matchings up to ``"thresholds"``, which is ``"auto"``, or by
+        ``"paths"``: full assignments of sparse costs, on the CPU.
     backend : {"auto", "cpu", "cuda", "reference"}
-        Where to run. ``"auto"``: data on a device stays there; a matrix on the host goes to the GPU
-        if there is one with room for it and the matrix is large enough to repay the copy.
+        Where to run. ``"auto"``: data on a device stays there; a matrix on the host, or sparse
+        costs for the engine, go to the GPU if there is one with room for them and they are large
+        enough to repay the copy.
     initial : Assignment, Matching, or integer array of length nrows, optional
         An assignment for similar costs, to begin from: its duals and pairs, as far as they still
         fit together. Or only pairs: the column of each row, -1 for none.

@@ -26,12 +26,13 @@ from gpumatch.registry import (
     takers,
 )
 
-# Edges from which a graph on the host repays its copy to the GPU (docs/algorithms/cpu_or_gpu.md
-# says how this was measured).
+# Edges from which a graph on the host, or sparse costs, repay their copy to the GPU
+# (docs/algorithms/cpu_or_gpu.md says how this was measured).
 GPU_PAYS_FROM = 100_000
 GPU_PAYS_FROM_PAIRS = 2_000_000  # the same for the pairs of a dense matrix of costs
-# Share of the pairs that sparse costs must allow for a GPU to make them dense.
-DENSE_PAYS_FROM = 1 / 100
+# What the GPU's engine takes for sparse costs at most, the costs themselves included.
+_SPARSE_BYTES_A_VERTEX, _SPARSE_BYTES_AN_ENTRY = 400, 100
+_SPARSE_SUMS = 16  # it adds up to so many costs for each vertex
 
 _DEFAULT_MATCHING = {"cpu": "engine", "cuda": "engine", "reference": "apfb-gpubfs-wr"}
 _DEFAULT_ASSIGNMENT = {"cpu": "engine", "reference": "hungarian-tree"}
@@ -250,33 +251,45 @@ def _choice(algorithm: Algorithm, backend: str, options: Mapping[str, Any]) -> C
 
 
 def _pays_on_gpu(algorithm: Algorithm, costs: Costs) -> bool:
-    """Whether costs on the host repay their copy to the GPU: dense ones, where there is room."""
-    if not costs.has_matrix or costs.nnz < GPU_PAYS_FROM_PAIRS or why_no_cuda() is not None:
+    """Whether costs on the host repay their copy to the GPU, and it has room for them.
+
+    Dense ones may, and sparse ones for the engine, which takes them as they are.
+    """
+    least = GPU_PAYS_FROM_PAIRS if costs.has_matrix else GPU_PAYS_FROM
+    if costs.nnz < least or why_no_cuda() is not None:
         return False
-    return _fits(costs, algorithm.homes["cuda"].matrices)
+    if costs.has_matrix:
+        return _fits(costs, algorithm.homes["cuda"].matrices)
+    return costs.is_sparse and algorithm.name == "engine" and _fits_as_csr(costs)
 
 
 def _best_assignment(backend: str, costs: Costs) -> str:
     """The fastest algorithm for an assignment, of those that have room.
 
-    On a GPU, the auction alone takes sparse costs as they are, unless the engine is asked to; but
-    where they are no integers, it makes them dense in the end, if there is room, to close the gap.
+    On a GPU, the engine takes matrices and CSR as they are, and makes a matrix of all else.
     """
     if backend != "cuda":
         return _DEFAULT_ASSIGNMENT[backend]
-    if not costs.has_matrix:
-        few = costs.nnz < DENSE_PAYS_FROM * math.prod(costs.shape)
-        if (few and costs.is_integer) or not _fits(costs, 1):
-            return "auction"
-    return "engine"
+    return "engine" if costs.has_matrix or costs.is_sparse or _fits(costs, 1) else "auction"
 
 
 def _fits(costs: Costs, matrices: int) -> bool:
     """Whether the GPU has memory for so many dense matrices of the costs, and all else."""
     matrix = math.prod(costs.shape) * costs.itemsize
-    needed = matrices * matrix + max(matrix // 4, costs.unfolding_bytes)
+    return _has_room(matrices * matrix + max(matrix // 4, costs.unfolding_bytes))
+
+
+def _fits_as_csr(costs: Costs) -> bool:
+    """Whether the GPU has memory for sparse costs, and 64 bits room for the sums of integers."""
+    vertices = sum(costs.shape)
+    if costs.is_integer and _SPARSE_SUMS * (vertices + 1) * costs.largest >= 2**62:
+        return False
+    return _has_room(_SPARSE_BYTES_A_VERTEX * vertices + _SPARSE_BYTES_AN_ENTRY * costs.nnz)
+
+
+def _has_room(nbytes: int) -> bool:
     try:
-        require_device_memory(needed, "the costs")
+        require_device_memory(nbytes, "the costs")
     except MemoryError:
         return False
     return True

@@ -181,14 +181,10 @@ _ASSIGNMENT = (
         "engine",
         "assignment",
         True,
-        "ours; cpu: paths, for sparse costs after an auction; cuda: trees, else auction",
+        "ours; sparse: auction for prices, then paths or trees; dense: trees, else auction",
         {
             "cpu": Home(_CPU + "assignment.engine:run"),
-            "cuda": Home(
-                _CUDA + "assignment.engine:run",
-                {"sparse": ("unfold", "csr")},
-                fallback=_PATHS,
-            ),
+            "cuda": Home(_CUDA + "assignment.engine:run", fallback=_PATHS),
         },
     ),
     Algorithm(

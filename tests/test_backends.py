@@ -73,8 +73,10 @@ class Costs(NamedTuple):
     shape: tuple[int, int] = (30_000, 50_000)
     on_device: bool = False
     has_matrix: bool = True
+    is_sparse: bool = False
     nnz: int = 30_000 * 50_000
     is_integer: bool = True
+    largest: int = 1000
     itemsize: int = 4
 
     @property
@@ -141,24 +143,24 @@ def test_a_transposed_matrix_needs_room_too(algorithm, monkeypatch):
         assert chosen_for_costs(algorithm, "auto", Costs())[1] == expected
 
 
-SPARSE = Costs(shape=(1000, 1000), on_device=True, has_matrix=False, nnz=10_000, itemsize=8)
+SPARSE = Costs((1000, 1000), on_device=True, has_matrix=False, is_sparse=True, nnz=10_000)
+COMPUTED = SPARSE._replace(is_sparse=False, itemsize=8)
 
 
 @pytest.mark.parametrize(
     ("data", "room", "expected"),
     [
-        (SPARSE, 10**7, ENGINE),
-        (SPARSE, 10**7 - 1, "auction"),
-        (SPARSE._replace(nnz=9_999), 10**7, "auction"),
-        (SPARSE._replace(nnz=9_999, is_integer=False), 10**7, ENGINE),
-        (SPARSE._replace(nnz=9_999, is_integer=False), 10**7 - 1, "auction"),
-        (SPARSE._replace(nnz=200_000), 144 * 10**5, ENGINE),
-        (SPARSE._replace(nnz=200_000), 144 * 10**5 - 1, "auction"),
-        (SPARSE._replace(shape=(0, 9), nnz=0), 0, ENGINE),
+        (SPARSE, 0, ENGINE),
+        (SPARSE._replace(nnz=999_999, is_integer=False), 0, ENGINE),
+        (COMPUTED, 10**7, ENGINE),
+        (COMPUTED, 10**7 - 1, "auction"),
+        (COMPUTED._replace(nnz=200_000), 144 * 10**5, ENGINE),
+        (COMPUTED._replace(nnz=200_000), 144 * 10**5 - 1, "auction"),
+        (COMPUTED._replace(shape=(0, 9), nnz=0), 0, ENGINE),
     ],
 )
 @pytest.mark.usefixtures("gpu")
-def test_sparse_costs_are_made_dense_where_that_pays_and_there_is_room(
+def test_the_engine_needs_a_matrix_or_csr_or_room_to_make_a_matrix(
     data, room, expected, monkeypatch
 ):
     room_for(room, monkeypatch)
@@ -291,6 +293,28 @@ def test_algorithms_for_no_known_problem_are_refused(problem):
         gm.algorithms(problem)
 
 
+ON_HOST = SPARSE._replace(on_device=False, shape=(20_000, 20_000), nnz=backends.GPU_PAYS_FROM)
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "costs", "expected"),
+    [
+        ("auto", ON_HOST, (ENGINE, "cuda")),
+        ("auto", ON_HOST._replace(nnz=backends.GPU_PAYS_FROM - 1), (ENGINE, "cpu")),
+        ("auto", ON_HOST._replace(is_sparse=False), (ENGINE, "cpu")),
+        ("auto", ON_HOST._replace(largest=2**43), (ENGINE, "cpu")),
+        ("auto", ON_HOST._replace(largest=2**43, is_integer=False), (ENGINE, "cuda")),
+        ("auction", ON_HOST, ("auction", "cpu")),
+    ],
+)
+@pytest.mark.usefixtures("gpu")
+def test_large_sparse_costs_go_to_the_gpu_for_the_engine(algorithm, costs, expected, monkeypatch):
+    room_for(10**9, monkeypatch)
+    assert chosen_for_costs(algorithm, "auto", costs) == expected
+    room_for(10**6, monkeypatch)
+    assert chosen_for_costs(algorithm, "auto", costs)[1] == "cpu"
+
+
 # -- options ---------------------------------------------------------------------------------------
 
 
@@ -304,7 +328,6 @@ def test_algorithms_for_no_known_problem_are_refused(problem):
         ("hungarian-tree", {"search": "levels"}, Costs(), "cuda"),
         ("hungarian-tree", {"search": "stack"}, Costs(), "cpu"),
         ("hungarian-tree", {"search": "paper"}, SMALL, "cuda"),
-        ("engine", {"sparse": "csr"}, SMALL._replace(has_matrix=False), "cuda"),
         ("dgs", {"evaluation": "cpu"}, Costs(), "cpu"),
         ("dgs", {"evaluation": "block"}, SMALL, "cuda"),
         ("dgs", {"start": "greedy", "switching": "parallel"}, SMALL, "cuda"),
@@ -316,15 +339,9 @@ def test_options_choose_where_an_assignment_runs(algorithm, options, costs, back
     assert chosen_for_costs(algorithm, "auto", costs, options) == (algorithm, backend)
 
 
-SPARSE_ON_HOST = SPARSE._replace(on_device=False)
-
-
 @pytest.mark.parametrize(
     ("options", "costs", "expected"),
     [
-        ({"sparse": "csr"}, SPARSE_ON_HOST, (ENGINE, "cuda")),
-        ({"sparse": "csr"}, SPARSE_ON_HOST._replace(nnz=9_999), (ENGINE, "cuda")),
-        ({"sparse": "csr"}, SPARSE, (ENGINE, "cuda")),
         ({"search": "stack"}, Costs(), (TREE, "cpu")),
         ({"search": "paper"}, SMALL, (TREE, "cuda")),
         ({"search": "levels"}, SMALL, (TREE, "cpu")),
@@ -389,8 +406,6 @@ def test_an_option_that_needs_a_gpu_says_so():
         gm.assign([[1]], algorithm="auction", convergence="reduction")
     with pytest.raises(RuntimeError, match=r"^search='paper' needs a GPU: backend 'cuda'"):
         gm.assign([[1]], algorithm="hungarian-tree", search="paper")
-    with pytest.raises(RuntimeError, match=r"^sparse='csr' needs a GPU: backend 'cuda'"):
-        gm.assign([[1]], sparse="csr")
 
 
 @pytest.mark.parametrize(
@@ -464,7 +479,6 @@ def test_public_options_are_those_of_all_homes_the_default_first():
         "host_loop": ("batch", "round"),
     }
     assert options["hungarian-tree"] == {"search": ("levels", "stack", "paper")}
-    assert options["engine"] == {"sparse": ("unfold", "csr")}
     stepped = {"launch": ("ct", "mt"), "host_loop": ("batch", "level")}
     assert options["apfb-gpubfs-wr"] == {**stepped, "frontier": ("scan", "queue")}
     assert options["apsb-gpubfs"] == stepped

@@ -344,6 +344,18 @@ def test_table_of_where_the_gpu_pays_for_assignment():
     assert all(cuda < cpu for cpu, cuda in large)
 
 
+def test_table_of_sparse_costs_on_the_gpu():
+    record = json.loads((ROOT / "bench/results/sparse-engine-h200.json").read_text())
+    problems = record["problems"]
+    names = ("rows", "entries", "cpu", "ortools", "cuda")
+    page = ROOT / "docs" / "reproduction" / "sparse_assignment.md"
+    shown = table(page, "| costs | rows | entries | cpu | or-tools | cuda |")
+    assert [row[0] for row in shown] == [p["costs"] for p in problems]
+    numbers = [[float(x) if x else None for x in row[1:]] for row in shown]
+    assert numbers == [[p[name] for name in names] for p in problems]
+    assert all(p["cuda"] < p["cpu"] for p in problems)
+
+
 COMPLEXITY = ROOT / "docs" / "algorithms" / "complexity.md"
 MEMORY = table(COMPLEXITY, "| on the CPU | bytes a vertex, at most |")
 SHAPES = {"square": ("uniform", 40_000, 3), "wide": ("lopsided", 20_000, 80_000, 3)}

@@ -1,7 +1,6 @@
 """The GPU's assignment engine: alternating trees while they find columns, else the auction.
 
-With `sparse="csr"` sparse costs go to an engine of their own, `sparse`. Otherwise they are
-unfolded.
+Sparse costs have an engine of their own, `sparse`. This is for all others.
 
 It depends on the costs which of the two is fast. If most rows have a good column of their own,
 trees match nine rows in ten within a few searches, and were up to 24 times as fast as the auction.
@@ -24,7 +23,7 @@ import contextlib
 from gpumatch.contracts import AssignmentTask, Solution
 from gpumatch.cuda.assignment import auction, hungarian
 from gpumatch.cuda.assignment.hungarian import Patience
-from gpumatch.cuda.assignment.sparse import engine as csr_engine
+from gpumatch.cuda.assignment.sparse import engine as sparse
 from gpumatch.cuda.counting import count_matched
 
 __all__ = ["run"]
@@ -33,18 +32,10 @@ _STEPS_FOR_MOST = 2048  # or one a row, if that is more
 _STEPS_A_ROW = 16
 
 
-def run(task: AssignmentTask, *, sparse: str = "unfold") -> bool:
-    """Match the rows at least cost, as `gpumatch.contracts` states; True unless stopped.
-
-    Parameters
-    ----------
-    task : AssignmentTask
-    sparse : {"unfold", "csr"}
-        ``"unfold"``: trees make a matrix of sparse costs if there is room, else the auction takes
-        them as they are. ``"csr"``: the engine for sparse costs takes those that it can.
-    """
-    if sparse == "csr" and csr_engine.takes(task.costs, task.limit):
-        return csr_engine.run(task)
+def run(task: AssignmentTask) -> bool:
+    """Match the rows at least cost, as `gpumatch.contracts` states; True unless stopped."""
+    if sparse.takes(task.costs, task.limit):
+        return sparse.run(task)
     if _grow_trees(task):
         return True
     if task.control.stopped:

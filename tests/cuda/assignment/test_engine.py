@@ -9,7 +9,6 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from scipy.optimize import linear_sum_assignment
-from scipy.sparse import csr_array
 
 import gpumatch as gm
 from graphs import costs
@@ -67,10 +66,17 @@ def calls(monkeypatch):
     return made, orders
 
 
-def drive(*, stopped=False, has_matrix=True, **options):
+@pytest.fixture(autouse=True)
+def no_sparse_engine(request, monkeypatch):
+    """Costs without a device are not sparse."""
+    if "gpu" not in request.keywords:
+        monkeypatch.setattr(engine.sparse, "takes", lambda *_: False)
+
+
+def drive(*, stopped=False, has_matrix=True):
     """The engine's answer, and what it leaves."""
     task = task_of_three(stopped=stopped, has_matrix=has_matrix)
-    ended = engine.run(task, **options)
+    ended = engine.run(task)
     return ended, [part.tolist() for part in (*task.mates, *task.duals)]
 
 
@@ -97,24 +103,12 @@ def test_trees_that_end_are_all_there_is(calls):
     assert made == [("tree", NOTHING, IMPATIENT, 0)]
 
 
-@pytest.mark.parametrize(
-    ("options", "taken", "is_csr"),
-    [
-        ({"sparse": "csr"}, True, True),
-        ({"sparse": "csr"}, False, False),
-        ({"sparse": "unfold"}, True, False),
-        ({}, True, False),
-    ],
-)
-def test_sparse_costs_stay_in_csr_where_asked_for_and_taken(
-    calls, options, taken, is_csr, monkeypatch
-):
-    made, orders = calls
-    orders["tree"] = [(True, 3)]
-    monkeypatch.setattr(engine.csr_engine, "takes", lambda *_: taken)
-    monkeypatch.setattr(engine.csr_engine, "run", lambda task: "in CSR")
-    assert drive(has_matrix=False, **options)[0] == ("in CSR" if is_csr else True)
-    assert len(made) == (not is_csr)
+def test_sparse_costs_have_an_engine_of_their_own(calls, monkeypatch):
+    made, _ = calls
+    monkeypatch.setattr(engine.sparse, "takes", lambda *_: True)
+    monkeypatch.setattr(engine.sparse, "run", lambda task: "its answer")
+    assert drive(has_matrix=False)[0] == "its answer"
+    assert made == []
 
 
 def test_a_stopped_search_is_not_handed_over(calls):
@@ -261,10 +255,9 @@ WISHES = [
 
 @pytest.mark.gpu
 @pytest.mark.usefixtures("hasty")
-@pytest.mark.parametrize("form", ["dense", "sparse"])
 @pytest.mark.parametrize("dtype", [np.int32, np.float64])
 @pytest.mark.parametrize("wish", WISHES, ids=str)
-def test_whatever_is_asked_for_may_be_handed_over(wish, dtype, form):
+def test_whatever_is_asked_for_may_be_handed_over(wish, dtype):
     rng = np.random.default_rng(6)
     for shape in ((40, 40), (30, 50), (50, 30), (3, 200)):
         matrix = rng.integers(-20, 100, shape).astype(dtype)
@@ -272,12 +265,11 @@ def test_whatever_is_asked_for_may_be_handed_over(wish, dtype, form):
             matrix += rng.random(shape)
             matrix[rng.random(shape) < 0.3] = -math.inf if wish.get("maximize") else math.inf
             np.fill_diagonal(matrix, 99)
-        source = csr_array(matrix) if form == "sparse" else matrix
-        a = solve(source, **wish)
-        assert gm.verify(source, a)
+        a = solve(matrix, **wish)
+        assert gm.verify(matrix, a)
         if min(shape) > 3:
             assert was_handed_over(a)
-        b = gm.assign(source, backend="cpu", **wish)
+        b = gm.assign(matrix, backend="cpu", **wish)
         limit = wish.get("cost_limit", 0)
         ours, theirs = (x.objective - limit * x.size for x in (a, b))
         assert math.isclose(ours, theirs, rel_tol=1e-9)

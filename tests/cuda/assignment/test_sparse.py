@@ -32,7 +32,7 @@ WISHES = [
 
 
 def solve(matrix, **wish):
-    return gm.assign(matrix, algorithm="engine", sparse="csr", backend="cuda", **wish)
+    return gm.assign(matrix, algorithm="engine", backend="cuda", **wish)
 
 
 def random_costs(rng, shape, degree, high, dtype):
