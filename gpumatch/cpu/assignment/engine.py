@@ -2,12 +2,15 @@
 
 Sparse costs go through four steps. Each leaves what the next needs:
 
-1. *Trial*: shortest augmenting paths from the least costs, as `sparse_paths` makes them, if
-   these leave few rows. If they read no more than ``TRIAL`` times the entries, that is all.
-2. *Auction*, from prices of 0: free rows bid one after the other, with an epsilon that falls from a
-   part of the range of costs (`bidding`). A phase ends when few rows wait, and what is left goes on
-   into the next, because the last rows of a phase take as many bids as all others. At the end
-   nearly all rows have a column, at prices within the last epsilon of optimal ones.
+1. *Trial*: the least costs, and the pairs that they make, as `sparse_paths` finds them. If the rows
+   that are left may choose among several cheapest columns each, as many as can be are matched to
+   such columns, by the searches of matchings. If few rows are left then, they get shortest
+   augmenting paths. If these read no more than ``TRIAL`` times the entries, that is all.
+2. *Auction*, from the trial's prices and pairs: free rows bid one after the other, with an epsilon
+   that falls from what a row typically pays more for another column than its cheapest (`bidding`).
+   A phase ends when few rows wait, and what is left goes on into the next, because the last rows of
+   a phase take as many bids as all others. At the end nearly all rows have a column, at prices
+   within the last epsilon of optimal ones.
 3. *Repair*: pairs that are not exactly tight are parted. These are few, because a bid
    higher than epsilon leaves the bidder's pair tight.
 4. *Paths*: exact shortest augmenting paths for the rows that are left. They are short, since the
@@ -21,8 +24,9 @@ of two, so that bids may differ by less than 1, which breaks most ties. After th
 prices are rounded down to units again. If v_k <= v_j + y for an integer y, that holds for the
 rounded ones, too: tight pairs stay tight. Pairs within epsilon of it mostly become so.
 
-Memory beside the costs: 12 bytes an entry, 20 if costs are integers, and 40 a vertex; with the
-transposed matrix of step 4, 24 more an entry.
+Memory beside the costs: 12 bytes an entry, 20 if costs are integers, and 40 a vertex; while all
+tight pairs are matched, 4 more an entry and 28 a vertex, and with the transposed matrix of step 4,
+24 more an entry.
 
 References
 ----------
@@ -61,7 +65,7 @@ SMALL = 2**11
 STEP = 1 / 4
 """The share of the entries that the trial reads before it is asked."""
 FIRST = 4
-"""The first epsilon is the range of costs divided by this."""
+"""The first epsilon is at most the range of costs divided by this."""
 FACTOR = 5
 """From one epsilon to the next; Bertsekas advises 4 to 10."""
 CALM = 1 / 200
@@ -77,7 +81,14 @@ MOST = 32
 FINE = 2**12
 """What integers are multiplied by, at most."""
 SAMPLE = 2**10
-"""Costs whose common divisor is found first, because it mostly is 1."""
+"""Costs whose common divisor is found first, because it mostly is 1; rows that are a sample."""
+CHOICE = 2
+"""Tight columns of a free row, on average, from which on all tight pairs are searched."""
+GENTLE = 0.7
+"""The first epsilon is at most the lower quartile of what a row could save, times this.
+
+No simple fraction: costs that are small integers would tie.
+"""
 ROUNDING = 2.0**-50
 """The share of costs and prices by which a float's pair may miss being tight."""
 
@@ -106,17 +117,18 @@ class _Engine:
         self.workers = workers
         col_dual, limit = task.solution.col_dual, task.limit
         self.is_given = bool(col_dual.any())
-        if not self.is_given:
-            task.solution.clear()
         indptr, indices, weights = entries
         self.is_integer = col_dual.dtype.kind == "i"
         self.units = _Units.of(weights, limit, self.nrows) if self.is_integer else _Units()
         weights, col_dual, limit = self.units.scaled(weights, col_dual, limit)
+        low, high = _extent(weights, limit)
+        self.is_even = low == high and limit is None  # whatever the pairs are
+        if not (self.is_given or self.is_even):
+            task.solution.clear()
         self.paths = SparsePaths(
             (indptr, indices, weights), task.costs, *task.mates, col_dual, limit
         )
         self.number = self.paths.price.dtype.type
-        low, high = _extent(weights, limit)
         self.spread = self.number(high - low)
         self.task = task
         self.floor = -(self.nrows + 1) * max(-low, high)
@@ -135,8 +147,8 @@ class _Engine:
             self.is_settled = False
             if not self.paths.all_match:
                 np.minimum(self.paths.price, 0, out=self.paths.price)
-        elif self.spread == 0 and not self.paths.leaves:
-            if not complete(self.task, *self.task.mates):  # whatever the pairs are
+        elif self.is_even:
+            if not complete(self.task, *self.task.mates):
                 raise Stopped
             return
         elif self._try_paths():
@@ -160,11 +172,15 @@ class _Engine:
     # -- the trial ---------------------------------------------------------------------------------
 
     def _try_paths(self) -> bool:
-        """Paths from the least costs; whether they are enough, else nothing is kept of them."""
+        """Pairs and paths from the least costs, while these are cheap; whether that was all."""
         paths, control = self.paths, self.control
         if not paths.begin(control):
             raise Stopped
         free = paths.start_with_free_rows()
+        if free.size and self._have_choice(free):
+            if not paths.match_all_tight(control, self.workers):
+                raise Stopped
+            free = paths.start_with_free_rows()
         few = LEFT_OVER * self.nrows if self.costs.nnz > SMALL else free.size
         needs_paths = self.units.is_crude or self.spread == 0
         is_promising = free.size <= few or needs_paths
@@ -180,9 +196,15 @@ class _Engine:
         paths.record("trial", free, paths.matched, control)
         if outcome != SPENT:
             return True
-        self.solution.clear()
-        paths.clear()
+        paths.leave_search()
+        if paths.all_match:
+            paths.price -= paths.price.max()
         return False
+
+    def _have_choice(self, rows: np.ndarray) -> bool:
+        """Whether these rows have several tight columns each, by a sample of them."""
+        own, excess = self.paths.excess(rows[:: rows.size // SAMPLE + 1])
+        return bool(np.count_nonzero(excess == 0) >= CHOICE * own)
 
     # -- the auction -------------------------------------------------------------------------------
 
@@ -190,13 +212,19 @@ class _Engine:
         """Auctions of falling epsilon, until few rows are parted for the next."""
         self.is_settled = False
         finest = max(self.spread * FINEST, 1 if self.is_integer else 0)
-        epsilon = max(self.spread / FIRST, finest)
-        bidders = self.nrows
+        epsilon = max(min(self.spread / FIRST, GENTLE * self._typical_excess()), finest)
+        bidders = self.nrows - self.paths.matched
         while bidders > FEW and self._hold_phase(self.number(epsilon)) and epsilon > finest:
             factor = FACTOR if bidders > CALM * self.nrows else FACTOR**3
             epsilon = max(epsilon / factor, finest)
             self._part_slack_pairs(epsilon)
             bidders = self.nrows - self.paths.matched
+
+    def _typical_excess(self) -> float:
+        """The lower quartile of what other columns cost rows more than their cheapest."""
+        _, excess = self.paths.excess(np.arange(0, self.nrows, self.nrows // SAMPLE + 1))
+        dearer = excess[excess > 0]
+        return float(np.quantile(dearer, 1 / 4)) if dearer.size else math.inf
 
     def _hold_phase(self, epsilon: Any) -> bool:
         """Let the free rows bid until few are left; False if that is not worth it any more."""

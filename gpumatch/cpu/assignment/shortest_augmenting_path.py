@@ -27,6 +27,9 @@ from gpumatch.contracts import AssignmentTask, Control, Costs
 from gpumatch.cpu.assignment import dense_paths, sparse_paths
 from gpumatch.cpu.assignment.dense_paths import HEAD, LANES, SCANS, SPENT
 from gpumatch.cpu.assignment.entries import Entries
+from gpumatch.cpu.matching.lookahead_search import LookaheadSearch
+from gpumatch.cpu.matching.sides import Side
+from gpumatch.cpu.numba_tools.workers import Workers
 
 __all__ = ["SparsePaths", "run"]
 
@@ -334,11 +337,20 @@ class SparsePaths(_Paths):
     def _start(self, control: Control) -> bool:
         return super()._start(control) and self.match_tight(control)
 
-    def clear(self) -> None:
-        """Give up all pairs, prices and searches."""
-        self.row_to_col[:] = self.col_to_row[:] = -1
-        self.price[:] = 0
+    def leave_search(self) -> None:
+        """Give up the search that has not ended."""
         self.dist[:] = self.far
+
+    def excess(self, rows: np.ndarray) -> tuple[int, np.ndarray]:
+        """What each entry costs these rows more than their cheapest; how many rows have entries."""
+        indptr, indices, weights = self.entries
+        begin, count = indptr[rows], indptr[rows + 1] - indptr[rows]
+        begin, count = begin[count > 0], count[count > 0]
+        starts = np.cumsum(count) - count
+        places = np.repeat(begin - starts, count) + np.arange(count.sum())
+        reduced = weights[places] - self.price[indices[places]]
+        least = np.minimum.reduceat(reduced, starts) if count.size else reduced
+        return count.size, reduced - np.repeat(least, count)
 
     def match_tight(self, control: Control) -> bool:
         """Match free rows to tight columns, as far as one step ahead shows; False when stopped."""
@@ -350,6 +362,26 @@ class SparsePaths(_Paths):
             )  # fmt: skip
             if control.tick(self.matched):
                 return False
+        return True
+
+    def match_all_tight(self, control: Control, workers: Workers) -> bool:
+        """As many free rows as tight pairs allow, by the matching's searches; False when stopped.
+
+        They go on as long as a phase of them serves rows.
+        """
+        tight_indptr, tight_indices = np.empty_like(self.entries[0]), np.empty_like(self.entries[1])
+        count = sparse_paths.tight_pairs(
+            *self.entries, self.price, self.limit, self.leaves, self.far,  # IN
+            tight_indptr, tight_indices,  # OUT
+        )  # fmt: skip
+        side = Side(tight_indptr, tight_indices[:count], self.row_to_col, self.col_to_row)
+        search = LookaheadSearch(side, workers)
+        found, matched = -1, self.matched
+        while found:
+            found = search.phase(control, matched)
+            if found < 0:
+                return False
+            matched += found
         return True
 
     def _reduce_rows(self, free: np.ndarray) -> bool:

@@ -7,12 +7,14 @@ Before the searches, free rows take free columns that are tight, or send the mat
 to another tight one (Duff and Koster's start with one step of look-ahead). One row's search is
 Dijkstra's, pruned: once a free column is reached, or going without is possible, no column that is
 as far or farther is kept (Duff and Koster). Columns no farther than the front need no heap, and
-wait on a stack. So ties are searched depth first.
+wait in a queue. So ties are searched breadth first, and the rows of the queue are fetched into the
+caches ahead. (Of 65,536 rows with 16 entries each, of two costs drawn at random, the paths so read
+all entries 3.2 times; depth first 17.3 times.)
 
     dist[j]      distance of column j from the root; ``far`` if not reached
     pred[j]      row from which column j is reached
-    tree         columns that are nearest, those of tree[:TAIL] by order of joining
-    near         columns at the front that wait to be scanned: near[:NEAR]
+    tree         columns that are nearest: tree[:TAIL] by order of joining
+    near         columns at the front: near[:HEAD] are scanned, near[HEAD:NEAR] wait
     keys, heap   distances and columns beyond the front, the nearest on top; WAITING of them. A
                  column may be there several times, and only its least distance counts.
     reached      columns that have a distance, whose ``dist`` is to be made ``far`` again
@@ -49,7 +51,8 @@ from gpumatch.cpu.assignment.dense_paths import (
     bid,
     turn,
 )
-from gpumatch.cpu.numba_tools.compiled import kernel
+from gpumatch.cpu.numba_tools.compiled import inlined, kernel
+from gpumatch.cpu.numba_tools.prefetch import prefetch
 
 __all__ = [
     "BUDGET",
@@ -92,6 +95,16 @@ def least_two(indptr, indices, costs, price, row, far):
     return one, first, two, second
 
 
+@inlined
+def _least(indptr, indices, costs, price, row, far):
+    """The least reduced cost of a row."""
+    least = far
+    for entry in range(indptr[row], indptr[row + 1]):
+        there = costs[entry] - price[indices[entry]]
+        least = there if there < least else least
+    return least
+
+
 @kernel
 def reduce_rows(
     indptr, indices, costs, price, row_to_col, col_to_row, free, spot,
@@ -118,7 +131,7 @@ def reduce_rows(
 def row_minima(indptr, indices, costs, price, far, minima, first, last):
     """The least reduced costs of rows first to last."""
     for row in range(first, last):
-        minima[row] = least_two(indptr, indices, costs, price, row, far)[0]
+        minima[row] = _least(indptr, indices, costs, price, row, far)
 
 
 @kernel
@@ -129,7 +142,7 @@ def match_tight(
     for row in range(first, last):
         if row_to_col[row] >= 0:
             continue
-        least = least_two(indptr, indices, costs, price, row, far)[0]
+        least = _least(indptr, indices, costs, price, row, far)
         if leaves and limit <= least:
             continue
         for entry in range(indptr[row], indptr[row + 1]):
@@ -202,87 +215,88 @@ def _reduced_cost(indptr, indices, costs, price, row, col):
     return costs[entry] - price[col]
 
 
-@kernel
-def _scan(
-    indptr, indices, costs, price, col_to_row, row, offset, spot, mark,
-    dist, pred, near, keys, heap, reached, far,
-):  # fmt: skip
-    """Offer the row's columns the way through it, as far as it is shorter than what they have."""
-    front, leave = mark[FRONT], mark[LEAVE]
-    waiting, nears, count = spot[WAITING], spot[NEAR], spot[REACHED]
-    wraps = far < np.inf
-    for entry in range(indptr[row], indptr[row + 1]):
-        col = indices[entry]
-        there = (costs[entry] - price[col]) + offset
-        if there < front:
-            if wraps:
-                continue
-            there = front  # but for rounding
-        if there >= leave or there >= dist[col]:
-            continue
-        if dist[col] == far:
-            reached[count] = col
-            count += 1
-        dist[col] = there
-        pred[col] = row
-        if col_to_row[col] < 0:
-            leave = there
-            spot[SINK], spot[LEAVER] = col, -1
-        elif there <= front:
-            near[nears] = col
-            nears += 1
-        else:
-            push(keys, heap, waiting, there, col)
-            waiting += 1
-    mark[LEAVE] = leave
-    spot[WAITING], spot[NEAR], spot[REACHED] = waiting, nears, count
-
-
-@kernel
+@inlined
 def _grow(
     indptr, indices, costs, price, col_to_row, root, spot, mark,
     dist, pred, near, keys, heap, tree, reached, limit, leaves, low, far, budget,
 ):  # fmt: skip
     """Grow the tree of ``root`` until no shorter path is left or the budget is spent.
 
-    Returns what ended it, and the work.
+    A row that is scanned offers its columns the way through it, as far as that is shorter than what
+    they have and than the bound. Returns what ended the search, and the work.
     """
-    state = (spot, mark, dist, pred, near, keys, heap, reached, far)
-    work = 0
-    if spot[HEAD] < 0:
-        spot[HEAD] = spot[TAIL] = spot[WAITING] = spot[NEAR] = spot[REACHED] = 0
-        spot[SINK] = spot[LEAVER] = -1
-        mark[FRONT], mark[LEAVE] = low, far
-        if leaves:
-            mark[LEAVE], spot[LEAVER] = limit, root
-        zero = costs.dtype.type(0)
-        _scan(indptr, indices, costs, price, col_to_row, root, zero, *state)
-        work = 1 + indptr[root + 1] - indptr[root]
-    while work < budget:
-        if spot[NEAR] > 0 and mark[FRONT] < mark[LEAVE]:
-            spot[NEAR] -= 1
-            col = near[spot[NEAR]]
+    front, leave = mark[FRONT], mark[LEAVE]
+    head, tail, nears = spot[HEAD], spot[TAIL], spot[NEAR]
+    waiting, count = spot[WAITING], spot[REACHED]
+    sink, leaver = spot[SINK], spot[LEAVER]
+    row, offset = -1, costs.dtype.type(0)
+    if head < 0:
+        head = tail = nears = waiting = count = 0
+        row, sink, leaver = root, -1, root if leaves else -1
+        front, leave = low, limit if leaves else far
+    wraps = far < np.inf
+    outcome, work = SPENT, 0
+    while True:
+        if row >= 0:
+            begin, end = indptr[row], indptr[row + 1]
+            work += 1 + end - begin
+            for entry in range(begin, end):
+                col = indices[entry]
+                there = (costs[entry] - price[col]) + offset
+                if there >= leave:
+                    continue
+                if there < front:
+                    if wraps:
+                        continue
+                    there = front  # but for rounding
+                known = dist[col]
+                if there >= known:
+                    continue
+                if known == far:
+                    reached[count] = col
+                    count += 1
+                dist[col] = there
+                pred[col] = row
+                mate = col_to_row[col]
+                if mate < 0:
+                    leave, sink, leaver = there, col, -1
+                elif there <= front:
+                    soon = indptr[mate]
+                    prefetch(indices, soon)
+                    prefetch(costs, soon)
+                    near[nears] = col
+                    nears += 1
+                else:
+                    push(keys, heap, waiting, there, col)
+                    waiting += 1
+        if work >= budget:
+            break
+        if head < nears and front < leave:
+            col = near[head]
+            head += 1
         else:
-            if spot[WAITING] == 0 or keys[0] >= mark[LEAVE]:
-                if mark[LEAVE] == far:
-                    return STUCK, work
-                mark[FRONT] = mark[LEAVE]
-                return (LEFT if spot[LEAVER] >= 0 else FOUND), work
+            if waiting == 0 or keys[0] >= leave:
+                front = leave
+                outcome = STUCK if leave == far else LEFT if leaver >= 0 else FOUND
+                break
             key, col = keys[0], heap[0]
-            spot[WAITING] -= 1
-            drop_top(keys, heap, spot[WAITING])
+            waiting -= 1
+            drop_top(keys, heap, waiting)
+            row = -1
             if key > dist[col]:
                 continue
-            mark[FRONT] = key
-        tree[spot[TAIL]] = col
-        spot[TAIL] += 1
+            front = key
+        tree[tail] = col
+        tail += 1
         row = col_to_row[col]
-        offset = mark[FRONT] - _reduced_cost(indptr, indices, costs, price, row, col)
-        if leaves and limit + offset < mark[LEAVE]:
-            mark[LEAVE], spot[LEAVER] = limit + offset, row
-        _scan(indptr, indices, costs, price, col_to_row, row, offset, *state)
-        work += 1 + indptr[row + 1] - indptr[row]
-    return SPENT, work
+        offset = front - _reduced_cost(indptr, indices, costs, price, row, col)
+        if leaves and limit + offset < leave:
+            leave, leaver = limit + offset, row
+    mark[FRONT], mark[LEAVE] = front, leave
+    spot[HEAD], spot[TAIL], spot[NEAR] = head, tail, nears
+    spot[WAITING], spot[REACHED] = waiting, count
+    spot[SINK], spot[LEAVER] = sink, leaver
+    return outcome, work
 
 
 @kernel
@@ -317,6 +331,22 @@ def augment(
             return STUCK
         spot[NEXT] += 1
     return FOUND
+
+
+@kernel
+def tight_pairs(indptr, indices, costs, price, limit, leaves, far, tight_indptr, tight_indices):
+    """The pairs that cost their rows the least, in CSR."""
+    count = 0
+    tight_indptr[0] = 0
+    for row in range(indptr.size - 1):
+        least = _least(indptr, indices, costs, price, row, far)
+        if not leaves or least < limit:
+            for entry in range(indptr[row], indptr[row + 1]):
+                if costs[entry] - price[indices[entry]] <= least:
+                    tight_indices[count] = indices[entry]
+                    count += 1
+        tight_indptr[row + 1] = count
+    return count
 
 
 @kernel
