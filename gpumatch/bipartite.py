@@ -127,6 +127,52 @@ class BipartiteGraph:
         return cls._from_parts(_parts_of_edges(rows, cols, _checked_shape(shape)))
 
     @classmethod
+    def batch(cls, sources: Iterable[Any]) -> BipartiteGraph:
+        """Put many graphs side by side, as the blocks of one, so that one call matches them all.
+
+        Parameters
+        ----------
+        sources : iterable of BipartiteGraph, or of what it is made from
+            All on the host, or all on one device.
+
+        Returns
+        -------
+        BipartiteGraph
+            With the graphs as `blocks`. `Matching.split` of its matching gives theirs.
+
+        Raises
+        ------
+        ValueError
+            If there are none, or some are on the host and others on a device.
+
+        Examples
+        --------
+        >>> import gpumatch as gm
+        >>> graph = gm.BipartiteGraph.batch([[[1, 1], [1, 0]], [[0, 1, 1]]])
+        >>> graph
+        BipartiteGraph(3 rows, 5 columns, 5 edges, host)
+        >>> [m.row_to_col.tolist() for m in gm.maximum_matching(graph).split()]
+        [[1, 0], [1]]
+        """
+        blocks = [as_bipartite(source) for source in sources]
+        if not blocks:
+            raise ValueError("a batch needs at least one graph")
+        for other in blocks[1:]:
+            _check_one_home(blocks[0].indices, other.indices, "the graphs of a batch")
+        xp, shapes = blocks[0].xp, [block.shape for block in blocks]
+        shape = sum(nrows for nrows, _ in shapes), sum(ncols for _, ncols in shapes)
+        indptrs, indices, edges, first = [blocks[0].indptr[:1].astype(np.int64)], [], 0, 0
+        for block in blocks:
+            indptrs.append(block.indptr[1:].astype(np.int64) + edges)
+            indices.append(block.indices.astype(np.int64) + first)
+            edges, first = edges + block.nnz, first + block.ncols
+        graph = cls._from_parts(
+            _parts_of_csr(xp.concatenate(indptrs), xp.concatenate(indices), shape)
+        )
+        graph.blocks = blocks
+        return graph
+
+    @classmethod
     def from_networkx(cls, G: Any, row_nodes: Iterable[Hashable] | None = None) -> BipartiteGraph:
         """Make a graph from a networkx graph.
 
@@ -363,6 +409,7 @@ class BipartiteGraph:
         return graph
 
     def _hold(self, parts: _Parts) -> None:
+        self.blocks: list[BipartiteGraph] = []
         self.nrows, self.ncols = parts.shape
         self._rows, self._cols = parts.rows, parts.cols
         self.row_labels, self.col_labels = parts.row_labels, parts.col_labels

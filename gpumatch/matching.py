@@ -205,6 +205,31 @@ class Matching(Pairs):
         in_rows, in_cols = self._cover_marks()
         return self._in_nodes((~in_rows).nonzero()[0], (~in_cols).nonzero()[0])
 
+    def split(self) -> list[Matching]:
+        """The matchings of the graphs that `BipartiteGraph.batch` has put side by side.
+
+        Their rows and columns have the numbers that they have in their own graph.
+
+        Raises
+        ------
+        ValueError
+            If the graph is no batch.
+        """
+        blocks = [] if self._graph is None else self._graph.blocks
+        if not blocks:
+            raise ValueError("only the matching of a batch can be split")
+        found, row, col = [], 0, 0
+        for block in blocks:
+            row_to_col = self.row_to_col[row : row + block.nrows].copy()
+            col_to_row = self.col_to_row[col : col + block.ncols].copy()
+            row_to_col[row_to_col >= 0] -= col
+            col_to_row[col_to_row >= 0] -= row
+            found.append(
+                Matching(block, row_to_col, col_to_row, proven=self.proven, stats=self.stats)
+            )
+            row, col = row + block.nrows, col + block.ncols
+        return found
+
     def _cover_marks(self) -> tuple[Any, Any]:
         """The vertex cover as two bool arrays, found once."""
         if self._cover is None:

@@ -467,3 +467,25 @@ def test_device_data_stays_on_the_device(form, dtype):
         gm.maximum_matching(graph, initial=host).row_to_col.get(), host.row_to_col
     )
     assert sorted(m.row_permutation().get().tolist()) == list(range(m.row_to_col.size))
+
+
+def test_graphs_side_by_side_are_matched_as_one_by_one():
+    rng = np.random.default_rng(12)
+    shapes = [(5, 9), (0, 3), (30, 20), (4, 0), (12, 12)]
+    sources = [csr_array(rng.random(shape) < 0.2) for shape in shapes]
+    graph = gm.BipartiteGraph.batch([sources[0], gm.BipartiteGraph(sources[1]), *sources[2:]])
+    whole = gm.maximum_matching(graph)
+    found = whole.split()
+    assert whole.size == sum(m.size for m in found)
+    for m, source in zip(found, sources, strict=True):
+        assert m.row_to_col.shape == (source.shape[0],)
+        assert m.proven
+        gm.verify(source, m)
+        assert m.size == gm.maximum_matching(source).size
+
+
+def test_what_is_no_batch_is_not_split():
+    with pytest.raises(ValueError, match="at least one graph"):
+        gm.BipartiteGraph.batch([])
+    with pytest.raises(ValueError, match="only the matching of a batch"):
+        gm.maximum_matching(csr_array(np.eye(3))).split()
