@@ -64,6 +64,8 @@ class BipartiteGraph:
         Number of rows, columns and edges.
     row_labels, col_labels : list or None
         The networkx nodes behind the rows and columns.
+    blocks : list of BipartiteGraph
+        The graphs that `batch` has put side by side; empty otherwise.
 
     Raises
     ------

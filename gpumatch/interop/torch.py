@@ -109,7 +109,6 @@ def _pairs_side_by_side(C: torch.Tensor, sizes: list[int]) -> tuple[torch.Tensor
         batch = assign(parts, on_error="mark")
         by_row = torch.from_dlpack(batch.row_to_col).long()
         by_col = torch.from_dlpack(batch.col_to_row).long()
-    most = by_row.shape[1] if by_row.shape[1] > by_col.shape[1] else by_col.shape[1]
     # Of problems with no more columns than rows: the columns by their rows. Unused ones come last.
     key = torch.where(by_col < 0, count, by_col)
     found, order = key.sort(dim=1)
@@ -119,6 +118,7 @@ def _pairs_side_by_side(C: torch.Tensor, sizes: list[int]) -> tuple[torch.Tensor
     if max(sizes) > count:
         # Of the others: all rows.
         is_wide = _like(torch.tensor(sizes) > count, C)[:, None]
+        most = by_col.shape[1]
         every = torch.arange(most, device=C.device).expand(len(sizes), most)
         wide = torch.nn.functional.pad(by_row, (0, most - count), value=-1)
         rows = torch.where(is_wide, torch.where(wide < 0, -1, every), rows)
