@@ -258,3 +258,24 @@ def test_a_ladder_with_exponentially_many_walks(threads):
     assert check_maximum(graph, *mates) == graph.nrows
     assert sum(phase["found"] for phase in control.phases) == 1
     assert sum(phase.get("edges", 0) for phase in control.phases) <= 2 * graph.nnz
+
+
+@pytest.mark.parametrize(
+    ("released", "limit", "expected"),
+    [
+        ([0], 5.0, False),
+        ([0], 4.9, True),
+        ([0, 1], 8.0, False),
+        ([0, 1], 7.9, True),
+        ([], 0, False),
+    ],
+)
+def test_edges_of_released_pairs_are_counted_on_both_sides(released, limit, expected):
+    """Row 0 has three edges, row 1 two, column 0 two and column 1 one."""
+    graph = graph_of(2, 4, [(0, 0), (0, 2), (0, 3), (1, 0), (1, 1)])
+    mates = unmatched(graph)
+    mates[0][:], mates[1][:2] = [0, 1], [0, 1]
+    with workers.Workers(1, graph.nnz) as crew:
+        pair = forests.Forests(graph, *mates, crew)
+        rows = np.array(released, np.int32)
+        assert forests._have_more_edges(rows, pair._rows, pair._cols, float(limit)) is expected
