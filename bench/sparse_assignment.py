@@ -1,9 +1,10 @@
-"""Sparse assignment on the CPU: the engine against OR-tools, SPRAL's MC64 and SciPy.
+"""Sparse assignment: the engine on CPU and GPU against OR-tools, SPRAL's MC64 and SciPy.
 
-What is timed is the whole call of ours, from a SciPy matrix to the assignment, and of a rival its
-solver alone, from the arrays that it wants. OR-tools and SPRAL are called in turns with ours, and
-both are kept, because processors change their pace from second to second. So is the processor time
-of both, in all threads: on a machine that others share, it tells more than the clock.
+What is timed is the whole call of ours, from a SciPy matrix to the assignment, or on a GPU from
+arrays there; and of a rival its solver alone, from the arrays that it wants. OR-tools and SPRAL are
+called in turns with ours, and both are kept, because processors change their pace from second to
+second. So is the processor time of both, in all threads: on a machine that others share, it tells
+more than the clock.
 
 OR-tools takes square problems of integers; other costs are scaled to as large ones as it can take.
 SPRAL takes the product of exp(-cost), scaled into what a double can hold, and gives some largest
@@ -28,7 +29,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from scipy.sparse import csr_array, load_npz, save_npz
@@ -54,7 +55,9 @@ from graphs import costs
 THREADS = 2
 THRESHOLD = 0.05  # seconds of the best rival that make a problem count
 OURS, ORTOOLS, SPRAL, SCIPY = "engine", "or-tools", "spral", "scipy"
+ON_GPU = "engine on the GPU"
 PEERS = (ORTOOLS, SPRAL, SCIPY)
+LARGE = 200_000  # rows from which a GPU must be far ahead
 _ROOM = 600.0  # of the exponents that a double can hold
 
 
@@ -96,7 +99,7 @@ class SparseInstance:
         is_singular = self.cardinality != "full"
         if contender == SPRAL:
             return self.suits_spral
-        return not is_singular or contender == OURS
+        return not is_singular or contender in (OURS, ON_GPU)
 
     def facts(self, matrix: csr_array) -> dict[str, Any]:
         """What is kept of the problem in addition to its results."""
@@ -149,6 +152,14 @@ class SparseProblem:
         return self.matrix.dtype.kind == "i"
 
     @cached_property
+    def on_gpu(self) -> tuple[Any, ...]:
+        """The costs on a GPU."""
+        import cupy
+
+        arrays = self.matrix.indptr, self.matrix.indices, self.matrix.data
+        return (*map(cupy.asarray, arrays), self.matrix.shape)
+
+    @cached_property
     def owners(self) -> np.ndarray:
         """The row of each entry."""
         return np.repeat(np.arange(self.matrix.shape[0]), np.diff(self.matrix.indptr))
@@ -166,6 +177,10 @@ class Engine:
 
     name: str
     threads: int
+    backend: Literal["cpu", "cuda"] = "cpu"
+
+    def costs(self, problem: SparseProblem) -> Any:
+        return problem.on_gpu if self.backend == "cuda" else problem.matrix
 
     def measure(self, problem: SparseProblem, limits: Limits) -> Result:
         answer = None
@@ -178,15 +193,16 @@ class Engine:
             return Sample(seconds, answer.size, more={"objective": answer.objective})
 
         result = repeat(sample, limits)
-        gm.verify(problem.matrix, answer)
+        gm.verify(self.costs(problem), answer)
         return result
 
     def solve(self, problem: SparseProblem, limits: Limits) -> tuple[gm.Assignment, float]:
+        costs = self.costs(problem)
         begin = time.perf_counter()
         answer = gm.assign(
-            problem.matrix,
+            costs,
             cardinality=problem.cardinality,
-            backend="cpu",
+            backend=self.backend,
             threads=self.threads,
             time_limit=limits.cap,
         )
@@ -303,6 +319,8 @@ def contenders(device: str, threads: int) -> list[Contender]:
     """The engine, and the rivals that are installed."""
     engine = Engine(OURS, threads)
     known: list[Contender] = [engine]
+    if device == "cuda":
+        known.append(Engine(ON_GPU, threads, "cuda"))
     if importlib.util.find_spec("ortools") is not None:
         known.append(InTurns(ORTOOLS, ortools, engine))
     if "SPRAL" in os.environ:
@@ -388,28 +406,33 @@ def warming(quick: bool) -> list[SparseInstance]:
 def report(data: dict[str, Any], threshold: float) -> str:
     """Times and ratios problem by problem, and their means where the best rival takes long."""
     graphs = data["graphs"]
+    has_gpu = any(ON_GPU in graph["results"] for graph in graphs.values())
+    codes = (OURS, ON_GPU, *PEERS) if has_gpu else (OURS, *PEERS)
     rows = [
         [
             name,
             graph["rows"],
             graph["entries"],
             graph["cardinality"],
-            *(milliseconds(time_of(graph, code)) for code in (OURS, *PEERS)),
+            *(milliseconds(time_of(graph, code)) for code in codes),
             best_ratio(graph),
             best_ratio(graph, work_of),
         ]
         for name, graph in graphs.items()
     ]
     header = ["costs", "rows", "entries", "cardinality"]
-    header += [f"{code} ms" for code in (OURS, *PEERS)] + [
+    header += [f"{code} ms" for code in codes] + [
         "best rival / engine",
         "by processor time",
     ]
     return "\n\n".join(
         [
             *(describe_run(run) for run in data["runs"]),
-            *section("Sparse costs on the CPU", markdown(header, rows)),
+            *section(
+                "Sparse costs" if has_gpu else "Sparse costs on the CPU", markdown(header, rows)
+            ),
             *_means(graphs, threshold),
+            *_means_on_gpu(graphs),
             *failures(data),
         ]
     )
@@ -441,6 +464,29 @@ def best_seconds(graph: Graph) -> float:
     """The seconds of the fastest rival."""
     times = [time_of(graph, peer) for peer in PEERS]
     return min((taken.seconds for taken in times if taken is not None), default=math.nan)
+
+
+def _means_on_gpu(graphs: dict[str, Graph]) -> list[str]:
+    """How the engine on the GPU compares with the fastest rival, and with itself on the CPU."""
+    large = {name: graph for name, graph in graphs.items() if graph["rows"] >= LARGE}
+    lines = []
+    for names, what in (
+        (PEERS, "the fastest rival takes"),
+        ((OURS,), "the engine on the CPU takes"),
+    ):
+        ratios = {}
+        for name, graph in large.items():
+            known = [times_as_long(graph, other, ON_GPU) for other in names]
+            if any(known):
+                ratios[name] = min(filter(None, known), key=lambda ratio: ratio.seconds)
+        if ratios:
+            worst = min(ratios, key=lambda name: ratios[name].seconds)
+            lines.append(
+                f"With {LARGE} rows or more, {what} {geometric_mean([*ratios.values()])} times as "
+                f"long as the engine on the GPU (geometric mean, {len(ratios)} problems), "
+                f"{ratios[worst]} times at least, on {worst}."
+            )
+    return lines
 
 
 def _means(graphs: dict[str, Graph], threshold: float) -> list[str]:

@@ -1,4 +1,4 @@
-"""The suite of sparse assignment on the CPU: instances, ratios, and a run of all of it."""
+"""The suite of sparse assignment: instances, ratios, and a run of all of it."""
 
 from __future__ import annotations
 
@@ -43,6 +43,18 @@ def test_the_best_rival_counts_by_its_turns_with_ours():
     assert "3 times at least, on a." in text
     assert "it takes 5 times as long as the engine of processor time" in text
     assert "times as long" not in reported(5.0, a=one)
+
+
+def test_a_gpu_has_a_column_and_is_compared_on_large_problems():
+    one = graph(**{"engine": 0.3, "or-tools": 0.8, "spral": 0.6, sparse_assignment.ON_GPU: 0.02})
+    small = {**one, "rows": 9}
+    text = reported(0.05, a={**one, "rows": sparse_assignment.LARGE}, b=small)
+    assert "| engine ms | engine on the GPU ms | or-tools ms |" in text
+    assert "| b | 9 | 30 | full | 300 | 20 | 800 | 600 |" in text
+    assert "the fastest rival takes 30 times as long as the engine on the GPU" in text
+    assert "the engine on the CPU takes 15 times as long" in text
+    assert "(geometric mean, 1 problems), 15 times at least, on a." in text
+    assert "on the GPU" not in reported(0.05, a=graph(engine=0.3, spral=0.6))
 
 
 def test_rivals_that_want_full_assignments_get_no_others():
