@@ -10,10 +10,12 @@ import functools
 import importlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from gpumatch.contracts import MatchingTask, Task
 from gpumatch.interrupts import InterruptsHeld
+
+if TYPE_CHECKING:
+    from gpumatch.contracts import MatchingTask, Task
 
 __all__ = [
     "BACKENDS",
