@@ -70,7 +70,7 @@ def exactly_on(backend: BackendName) -> dict[str, Any]:
 
     On a GPU the default may be an auction, whose result has a gap.
     """
-    return {"algorithm": "engine", "sparse": "csr"} if backend == "cuda" else {}
+    return {"algorithm": "engine"} if backend == "cuda" else {}
 
 
 def usable_csr(A: Any) -> Any:

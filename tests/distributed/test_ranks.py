@@ -18,6 +18,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 MPIEXEC = shutil.which("mpiexec", path=f"{Path(sys.executable).parent}:{os.environ['PATH']}")
+AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 SECONDS = 300  # for a start, and compiling on a busy machine
 
 
@@ -26,7 +27,7 @@ def run(ranks, *arguments, module="tests.distributed.ranks", **environment):
     assert MPIEXEC, "the tests need mpiexec: pip install mpich"
     return subprocess.run(
         [MPIEXEC, "-n", str(ranks), sys.executable, "-m", module, *arguments],
-        env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
+        env={**os.environ, **AS_ROOT, "PYTHONPATH": str(ROOT), **environment},
         capture_output=True,
         text=True,
         timeout=SECONDS,

@@ -267,8 +267,8 @@ def test_whatever_is_asked_for_may_be_handed_over(wish, dtype):
             np.fill_diagonal(matrix, 99)
         a = solve(matrix, **wish)
         assert gm.verify(matrix, a)
-        if min(shape) > 3:
-            assert was_handed_over(a)
+        if min(shape) > 3:  # a limit among the largest forbids pairs, which leaves sparse costs
+            assert was_handed_over(a) == (wish != WISHES[-1])
         b = gm.assign(matrix, backend="cpu", **wish)
         limit = wish.get("cost_limit", 0)
         ours, theirs = (x.objective - limit * x.size for x in (a, b))
