@@ -17,6 +17,7 @@ suppress_warnings = ["myst.header"]  # the reports of bench begin with their own
 myst_enable_extensions = ["colon_fence"]
 
 autodoc_member_order = "bysource"
+autodoc_mock_imports = ["torch"]  # whoever builds the site may not have it
 autodoc_typehints = "none"  # the docstrings say more than the annotations
 napoleon_google_docstring = False
 napoleon_use_rtype = False

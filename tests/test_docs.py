@@ -190,6 +190,15 @@ def test_commands_that_take_long_are_parsed(document):
             assert callable(options.command)
 
 
+def test_every_page_is_in_the_contents_of_the_site():
+    listed = set()
+    for index in (ROOT / "docs" / "index.md", ROOT / "docs" / "api" / "index.md"):
+        for block in re.findall(r"^:::\{toctree\}\n(.*?)^:::", index.read_text(), re.M | re.S):
+            names = [line for line in block.split("\n") if line and not line.startswith(":")]
+            listed |= {index.parent / f"{name}.md" for name in names}
+    assert listed == set((ROOT / "docs").rglob("*.md")) - {ROOT / "docs" / "index.md"}
+
+
 # -- links and names -----------------------------------------------------------------------------
 
 

@@ -71,7 +71,8 @@ def test_every_public_name_is_there_and_listed():
 
 
 @pytest.mark.parametrize(
-    "name", ["certificates", "costs", "csgraph", "io", "linalg", "optimize", "plot"]
+    "name",
+    ["certificates", "costs", "csgraph", "distributed", "io", "linalg", "optimize", "plot"],
 )
 def test_completion_shows_public_names_only(name):
     module = importlib.import_module(f"gpumatch.{name}")

@@ -38,3 +38,7 @@ def __getattr__(name: str) -> Any:
         globals()[name] = value
         return value
     raise AttributeError(f"module 'gpumatch.distributed' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return __all__
