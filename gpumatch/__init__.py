@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from gpumatch.assignment import Assignment, BottleneckAssignment, InfeasibleError, assign
     from gpumatch.bipartite import BipartiteGraph
     from gpumatch.certificates import Certificate, CertificateError, verify
+    from gpumatch.compiling import warmup
     from gpumatch.costs import DenseCosts, SparseCosts
     from gpumatch.matching import Matching, maximum_matching
     from gpumatch.registry import algorithms
@@ -44,6 +45,7 @@ __all__ = [
     "optimize",
     "plot",
     "verify",
+    "warmup",
 ]
 
 _HOME = {
@@ -60,6 +62,7 @@ _HOME = {
     "assign": "assignment",
     "maximum_matching": "matching",
     "verify": "certificates",
+    "warmup": "compiling",
 }
 _MODULES = ("csgraph", "distributed", "io", "linalg", "optimize", "plot")
 

@@ -36,6 +36,7 @@ FLOORS = [
         *("csgraph", "distributed", "interop.networkx_backend", "interop.torch", "linalg"),
         *("optimize", "plot"),
     },
+    {"compiling"},
     {""},  # gpumatch itself: the public names
     {"cli"},
     {"__main__"},

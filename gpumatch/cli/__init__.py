@@ -1,4 +1,4 @@
-"""The command line: ``match``, ``assign``, ``dmperm``, ``scale``, ``algorithms``, ``info``.
+"""The command line: ``match``, ``assign``, ``dmperm``, ``scale`` and some about the installation.
 
 Exit codes: 0 the result is proven maximum or optimal; 2 bad input or usage, and costs that allow no
 full assignment; 3 not proven, because the time was up or the algorithm is a heuristic; 130 on
@@ -45,7 +45,7 @@ Of ``scale``, if they differ from those of ``match``:
 
 Of ``algorithms``: a list of {name, problem, backends, exact, reference, options}. Of ``info``:
 {versions, python, platform, threads, devices: [{name, memory_bytes, free_bytes}], cuda_off}, where
-``cuda_off`` says why no GPU can be used, or is null.
+``cuda_off`` says why no GPU can be used, or is null. Of ``warmup``: {seconds: {step: seconds}}.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""``gpumatch algorithms`` and ``gpumatch info``: what there is, and what it runs on."""
+"""``gpumatch algorithms``, ``info`` and ``warmup``: what there is, and what it runs on."""
 
 from __future__ import annotations
 
@@ -23,6 +23,12 @@ def add_to(commands: Any) -> None:
         listing = commands.add_parser(name, help=text, description=text.capitalize() + ".")
         listing.add_argument("--json", action="store_true", help="print JSON")
         listing.set_defaults(command=command)
+    text = "compile what later calls need, so that none of them waits"
+    warmup = commands.add_parser("warmup", help=text, description=text.capitalize() + ".")
+    add = warmup.add_argument
+    add("--backend", default="auto", help="auto, cpu or cuda (default: all there are)")
+    add("--json", action="store_true", help="print JSON")
+    warmup.set_defaults(command=_warmup)
 
 
 def _algorithms(options: argparse.Namespace) -> int:
@@ -57,6 +63,19 @@ def _algorithms_text(known: list[dict[str, Any]]) -> str:
         for algorithm in known
     ]
     return aligned([header, *rows])
+
+
+def _warmup(options: argparse.Namespace) -> int:
+    from gpumatch import warmup
+
+    def tell(name: str, taken: float) -> None:
+        if not options.json:
+            print(f"{taken:8.2f} s  {name}", flush=True)
+
+    seconds = warmup(backend=options.backend, tell=tell)
+    total = sum(seconds.values())
+    print(json.dumps({"seconds": seconds}, indent=2) if options.json else f"{total:8.2f} s in all")
+    return 0
 
 
 def _info(options: argparse.Namespace) -> int:

@@ -1,0 +1,183 @@
+"""Compiling ahead: what a fresh installation would otherwise do in its first calls."""
+
+from __future__ import annotations
+
+import functools
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from gpumatch import csgraph, linalg, optimize
+from gpumatch.assignment import assign
+from gpumatch.backends import check_backend
+from gpumatch.certificates import verify
+from gpumatch.devices import why_no_cuda
+from gpumatch.matching import maximum_matching
+from gpumatch.registry import PROBLEMS, STARTS, Algorithm, BackendName, algorithms
+
+__all__ = ["warmup"]
+
+DTYPES = ("int32", "int64", "float32", "float64")
+SIDE, DEGREE = 600, 4
+"""Of costs: every stage of every algorithm has work, and each takes milliseconds."""
+GRID, KEPT = 150, 0.65
+"""Of a graph, on which searches take several phases, and trees are grafted."""
+
+Step = tuple[str, Callable[[], Any]]
+
+
+def warmup(
+    *, backend: BackendName = "auto", tell: Callable[[str, float], Any] | None = None
+) -> dict[str, float]:
+    """Compile what later calls need, for an image or before a measurement.
+
+    Every algorithm runs on small problems of each type of numbers. What Numba and CuPy compile for
+    it stays in their folders, which `gpumatch info` names, so that other processes load it.
+
+    Parameters
+    ----------
+    backend : {"auto", "cpu", "cuda"}
+        For which algorithms. ``"auto"``: those of the CPU, and of CUDA if there is a GPU.
+    tell : callable, optional
+        Called as ``tell(name, seconds)`` after each step.
+
+    Returns
+    -------
+    dict
+        Seconds by step. A step takes milliseconds if nothing was left to compile.
+
+    Raises
+    ------
+    ValueError
+        For another backend.
+    RuntimeError
+        For ``"cuda"`` without a GPU.
+
+    Examples
+    --------
+    >>> import gpumatch as gm
+    >>> seconds = gm.warmup(backend="cpu")  # doctest: +SKIP
+    """
+    if backend == "reference":
+        raise ValueError("backend must be 'auto', 'cpu' or 'cuda': the reference compiles nothing")
+    if backend != "auto":
+        check_backend(backend)
+    wanted = [backend] if backend != "auto" else ["cpu", *(["cuda"] if not why_no_cuda() else [])]
+    seconds = {}
+    for place in wanted:
+        for name, step in _steps(place):
+            began = time.perf_counter()
+            step()
+            seconds[name] = time.perf_counter() - began
+            if tell is not None:
+                tell(name, seconds[name])
+    return seconds
+
+
+def _steps(backend: str) -> Iterator[Step]:
+    """What is called, each with a name."""
+    run = functools.partial
+    graph = _grid()
+    for init in (name for name, homes in STARTS.items() if backend in homes):
+        how: Any = {"init": init, "backend": backend}
+        yield f"{backend}: start {init}", run(maximum_matching, graph, **how)
+    for problem in PROBLEMS:
+        for algorithm in algorithms(problem):
+            if backend not in algorithm.backends:
+                continue
+            name = f"{backend}: {problem}, {algorithm.name}"
+            if problem == "matching":
+                yield name, run(_match, graph, algorithm, backend)
+            else:
+                yield name, run(_assign, algorithm, backend)
+    if backend == "cpu":
+        yield "cpu: batches and small problems", _small
+        yield "cpu: SciPy's names", _named_as_scipys
+        yield "cpu: linear solvers", _for_solvers
+
+
+def _match(graph: Any, algorithm: Algorithm, backend: str) -> None:
+    how: Any = {"algorithm": algorithm.name, "backend": backend}
+    starts: list[Any] = [{"threads": 1, "init": "none"}, {"threads": 2}]
+    for start in starts:
+        m = maximum_matching(graph, **start, **how)
+        verify(graph, m)
+
+
+def _assign(algorithm: Algorithm, backend: str) -> None:
+    how: Any = {"algorithm": algorithm.name, "backend": backend}
+    for dtype in DTYPES:
+        dense, sparse = _dense(dtype), _sparse(dtype)
+        for costs in (dense, sparse):
+            a = assign(costs, **how)
+            if algorithm.exact:
+                verify(costs, a)
+            assign(costs, cost_limit=500, **how)
+            assign(costs, cardinality="maximum", maximize=True, **how)
+
+
+def _small() -> None:
+    wishes: list[Any] = [{}, {"cost_limit": 5}, {"cardinality": "maximum"}]
+    for dtype in ("bool", "uint8", "int16", *DTYPES):
+        costs = _dense(dtype)[:30, :40]
+        for wish in wishes:
+            assign(costs, **wish)
+            assign(np.stack([costs, costs]), **wish)
+
+
+def _named_as_scipys() -> None:
+    for dtype in ("bool", "int8", "uint8", "int16", *DTYPES):
+        costs = _dense(dtype)
+        for given in (costs, costs[:20, :30], np.asfortranarray(costs), costs[:200, :300]):
+            optimize.linear_sum_assignment(given)
+            optimize.linear_sum_assignment(given, maximize=True)
+    graph = _sparse("float64")
+    csgraph.maximum_bipartite_matching(graph)
+    csgraph.structural_rank(graph)
+    csgraph.min_weight_full_bipartite_matching(graph)
+
+
+def _for_solvers() -> None:
+    matrix = _sparse("float64")
+    linalg.dmperm(matrix)
+    linalg.dmperm(matrix[:, : SIDE // 2])
+    linalg.btf(matrix)
+    for job in (1, 2, 3, 4, 5):
+        linalg.mc64(matrix, job=job)
+    linalg.splu(matrix).solve(np.ones(SIDE))
+
+
+@functools.cache
+def _grid() -> Any:
+    """The symmetric graph of a grid with some edges left out, in random order."""
+    from scipy.sparse import csr_array
+
+    random = np.random.default_rng(0)
+    own = np.arange(GRID * GRID).reshape(GRID, GRID)
+    ends = np.concatenate([own[:, :-1].ravel(), own[:-1].ravel()])
+    others = np.concatenate([own[:, 1:].ravel(), own[1:].ravel()])
+    kept = random.random(ends.size) < KEPT
+    ends, others = ends[kept], others[kept]
+    rows = random.permutation(own.size)[np.concatenate([ends, others])]
+    cols = random.permutation(own.size)[np.concatenate([others, ends])]
+    return csr_array((np.ones(rows.size), (rows, cols)), shape=(own.size, own.size))
+
+
+def _dense(dtype: str) -> np.ndarray:
+    values = np.random.default_rng(0).integers(0, 1000, (SIDE, SIDE))
+    return values.astype(dtype)
+
+
+@functools.lru_cache(maxsize=len(DTYPES))
+def _sparse(dtype: str) -> Any:
+    """Random entries and a diagonal, so that there is a full assignment."""
+    from scipy.sparse import csr_array
+
+    random = np.random.default_rng(0)
+    rows = np.arange(SIDE).repeat(DEGREE)
+    cols = random.integers(0, SIDE, rows.size)
+    cols[::DEGREE] = random.permutation(SIDE)
+    values = random.integers(1, 1000, rows.size).astype(dtype)
+    return csr_array((values, (rows, cols)), shape=(SIDE, SIDE))

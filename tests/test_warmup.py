@@ -1,0 +1,94 @@
+"""Compiling ahead: every home is called, and later calls have nothing left to compile."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import gpumatch as gm
+from gpumatch import compiling as module
+from gpumatch.registry import STARTS
+
+ROOT = Path(__file__).parents[1]
+
+
+@pytest.mark.parametrize("backend", ["cpu", "cuda"])
+def test_every_algorithm_and_start_is_called(backend):
+    names = [name for name, _ in module._steps(backend)]
+    for algorithm in gm.algorithms():
+        is_there = f"{backend}: {algorithm.problem}, {algorithm.name}" in names
+        assert is_there == (backend in algorithm.backends)
+    for start, homes in STARTS.items():
+        assert (f"{backend}: start {start}" in names) == (backend in homes)
+    assert len(set(names)) == len(names)
+
+
+def two_steps(backend):
+    yield f"{backend}: one", list
+    yield f"{backend}: two", list
+
+
+def test_seconds_are_told_by_step(monkeypatch):
+    monkeypatch.setattr(module, "_steps", two_steps)
+    monkeypatch.setattr(module, "why_no_cuda", lambda: "none here")
+    told = []
+    seconds = gm.warmup(tell=lambda name, taken: told.append((name, taken)))
+    assert list(seconds) == ["cpu: one", "cpu: two"]
+    assert told == list(seconds.items())
+    assert all(taken >= 0 for taken in seconds.values())
+    monkeypatch.setattr(module, "why_no_cuda", lambda: None)
+    assert list(gm.warmup()) == ["cpu: one", "cpu: two", "cuda: one", "cuda: two"]
+    assert list(gm.warmup(backend="cpu")) == ["cpu: one", "cpu: two"]
+
+
+def test_wrong_backends_are_refused():
+    with pytest.raises(ValueError, match="the reference compiles nothing"):
+        gm.warmup(backend="reference")
+    with pytest.raises(ValueError, match="abacus"):
+        gm.warmup(backend="abacus")
+
+
+def test_on_the_command_line(monkeypatch, capsys):
+    from gpumatch import cli
+
+    monkeypatch.setattr(module, "_steps", two_steps)
+    assert cli.main(["warmup", "--backend", "cpu"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split("  ")[-1] for line in lines[:2]] == ["cpu: one", "cpu: two"]
+    assert lines[2].endswith("s in all")
+    assert cli.main(["warmup", "--backend", "cpu", "--json"]) == 0
+    assert list(json.loads(capsys.readouterr().out)["seconds"]) == ["cpu: one", "cpu: two"]
+
+
+CALLS = """
+import numpy as np, gpumatch as gm
+from graphs import make, costs
+for graph in (make("delaunay", 14, seed=1), make("kron", 11, seed=1)):
+    for init in ("cheap", "karp-sipser"):
+        gm.maximum_matching(graph, init=init).vertex_cover()
+for family, size in (("mesh", 12), ("spread", 5000), ("kkt", 3000)):
+    C = costs.make(family, size)
+    gm.assign(C)
+    gm.assign(C, cardinality="any")
+for dtype in ("int32", "int64", "float32", "float64"):
+    C = costs.make("uniform_integer", 900).astype(dtype)
+    gm.assign(C, cost_limit=100)
+    gm.optimize.linear_sum_assignment(C)
+"""
+
+
+@pytest.mark.long
+def test_nothing_is_left_to_compile(tmp_path):
+    def run(code):
+        env = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path), "PYTHONPATH": str(ROOT)}
+        subprocess.run([sys.executable, "-c", code], env=env, cwd=ROOT, check=True)
+        return {path.name for path in tmp_path.rglob("*.nbc")}
+
+    compiled = run("import gpumatch; gpumatch.warmup(backend='cpu')")
+    assert len(compiled) > 200
+    assert run(CALLS) == compiled
