@@ -10,7 +10,8 @@
 //   kCompress    Z by stream compaction (section 3.3). The predicate is that the slack is 0. A warp
 //                compacts a row. The place of the row in Z comes from one counter, because the
 //                order of rows does not matter. A prefix sum over rows would need their
-//                counts first, and so a second read of the matrix; it was not tried
+//                counts first, and so a second read of the matrix: the call takes 12 to
+//                23 % longer (docs/develop.md)
 //   kForward     Algorithm 3: a level's expansion and contraction, by expand() and a visitor. After
 //                the last, the free columns in trees are F_rev
 //   kDualUpdate  Algorithms 7 and 8: the least slack between rows and columns that are uncovered.
