@@ -88,7 +88,7 @@ def assign_small(
     marks = np.empty((1, both), _BOOL) if wish.wants_maximum else _NO_MARKS
     load(ONE_OF_A_BATCH)(
         costs.reshape(-1), _place(nrows, ncols),  # IN
-        *wish, largest, 0, 1,  # IN
+        wish.sign, wish.limit, wish.most, wish.wants_maximum or None, largest, 0, 1,  # IN
         mates, numbers, totals, marks, ends,  # OUT
     )  # fmt: skip
     ((end, size),) = ends.tolist()

@@ -88,7 +88,7 @@ def _otherwise(cost_matrix: Any, values: Any, maximize: bool) -> tuple[Any, Any]
     small_dense = _small_dense()
     if small_dense is None:
         return _by_assign(values, maximize)
-    if values.dtype not in _SOLVERS:
+    if values.dtype not in _SOLVERS and small_dense.takes(values):
         solve = small_dense.solver(values.dtype)
         if solve is not None:
             _SOLVERS[values.dtype] = solve

@@ -17,7 +17,8 @@ What comes in, for problem k of B:
     sign              -1 if costs are to be maximised, else 1
     limit             what it costs a row to go without a column; inf if it must have one
     most              pairs that cost more are forbidden
-    wants_maximum     whether as many pairs as can be are wanted, instead of all
+    wants_maximum     True if as many pairs as can be are wanted, None if all are; with None, what only
+                      True needs is not compiled
     largest           a greater magnitude makes a problem unfit
 
 What comes out, in the orientation and with the sign of the values, for at most N rows and M columns
@@ -66,6 +67,7 @@ OBJECTIVE, GAP = 0, 2
 def run(task: BatchTask) -> bool:
     """Solve the problems of a batch; False if the control has stopped it."""
     control, (*_, ends) = task.control, task.results
+    wish = *task.wish[:3], task.wish[3] or None
     sums = task.places[:, 2:].prod(axis=1).cumsum()
     total = int(sums[-1]) if sums.size else 0
     cuts = np.searchsorted(sums, np.arange(0, total, RANGE), side="right")
@@ -82,7 +84,7 @@ def run(task: BatchTask) -> bool:
                 if halted:
                     return False
                 solve_range(
-                    task.values, task.places, *task.wish, task.largest, first, last,  # IN
+                    task.values, task.places, *wish, task.largest, first, last,  # IN
                     *task.results,  # OUT
                 )  # fmt: skip
         except BaseException:
@@ -108,7 +110,7 @@ def solve_range(
     for k in range(first, last):
         rows, cols = places[k, ROWS], places[k, COLS]
         short, longest = max(short, min(rows, cols)), max(longest, max(rows, cols))
-    extra = (VECTORS + short) * width_for(short) if wants_maximum else 0
+    extra = 0 if wants_maximum is None else (VECTORS + short) * width_for(short)
     room = np.empty((VECTORS + short) * width_for(longest) + extra, np.float64)
     joints = np.empty((2 * LINKS + 1) * width_for(longest), np.int32)
     columns = np.empty(5 * short, np.int64)
@@ -129,9 +131,9 @@ def solve_range(
         fit, complete = _take(values, start, across, turned, sign, largest, most, table, ncols)
         if not fit:
             continue
-        reduces = nrows == ncols and limit == np.inf and (complete or not wants_maximum)
-        stuck = _match(table, links, found, ncols, reduces, limit)
-        if stuck > 0 and not wants_maximum:
+        reduces = nrows == ncols and limit == np.inf and (complete or wants_maximum is None)
+        stuck = match_rows(table, links, found, ncols, reduces, limit, np.inf)
+        if wants_maximum is None and stuck > 0:
             ends[k, 0] = INFEASIBLE
             continue
         if reduces:
@@ -141,13 +143,13 @@ def solve_range(
         own_dual, other_dual = numbers[k, row:], numbers[k, col:]
         own_marks, other_marks = marks[k, row:], marks[k, col:]
         _write(table, links, found, ncols, limit, own_mates, other_mates, own_dual, other_dual)
-        if wants_maximum:
+        if wants_maximum is not None:
             own_marks[:nrows] = True
-        if stuck > 0:
-            _solve_reached(
-                table, found, ncols, room[used:], joints[LINKS * width :], columns[2 * nrows :],
-                own_mates, other_mates, own_dual, other_dual, own_marks, other_marks,
-            )  # fmt: skip
+            if stuck > 0:
+                _solve_reached(
+                    table, found, ncols, room[used:], joints[LINKS * width :], columns[2 * nrows :],
+                    own_mates, other_mates, own_dual, other_dual, own_marks, other_marks,
+                )  # fmt: skip
         ends[k, 0] = SOLVED
         ends[k, 1] = _add_up(
             values, start, across, sign, limit, mates[k, :rows], numbers[k], most_rows, cols,
@@ -238,7 +240,7 @@ def _solve_reached(
             part[k, i] = np.inf
     links = joints[cols : cols + LINKS * width].reshape((LINKS, width))
     partners = columns[rows : rows + 2 * cols].reshape((2, cols))
-    _match(part, links, partners, rows, rows == cols, np.inf)  # there are fewer columns than rows
+    match_rows(part, links, partners, rows, rows == cols, np.inf, np.inf)  # columns are fewer
     for i in range(rows):
         own_mates[reached[i]] = -1
         own_dual[reached[i]] = part[PRICE, i]
@@ -273,11 +275,6 @@ def _reached(table, nrows, ncols, rows, cols, own_mates, other_mates, own_marks,
                 rows[tail] = other_mates[col]
                 tail += 1
     return tail, between
-
-
-@vector_kernel
-def _match(table, links, found, ncols, reduces, limit):
-    return match_rows(table, links, found, ncols, reduces, limit, np.inf)
 
 
 @vector_kernel

@@ -36,7 +36,7 @@ from gpumatch.cpu.numba_tools.short_calls import (
     take_gil,
 )
 
-__all__ = ["MOST", "MOST_FLOATS", "pairs", "solver"]
+__all__ = ["MOST", "MOST_FLOATS", "pairs", "solver", "takes"]
 
 MOST, MOST_FLOATS = 2**18, 2**20
 """Costs up to which a call ends within a fraction of a second, and before `assign` would.
@@ -58,16 +58,21 @@ def pairs(values: np.ndarray, maximize: bool) -> tuple[np.ndarray, np.ndarray] |
     They are not if they are too many or too large for exact sums, if there is NaN or an infinity of
     the wrong sign, or if there is no full assignment.
     """
+    if not takes(values) or solver(values.dtype) is None:
+        return None
+    if values.dtype.kind == "u" and _is_beyond_int64(values):
+        return None
     is_float = values.dtype.kind == "f"
-    if values.ndim != 2 or values.size > (MOST_FLOATS if is_float else MOST):
-        return None
-    if solver(values.dtype) is None or (values.dtype.kind == "u" and _is_beyond_int64(values)):
-        return None
     values = values.astype(np.float64 if is_float else np.int64, "C")
     found = solver(values.dtype)(values, maximize)
     if found is None and not is_float:
         found = _compiled(_large_integers, values.dtype)(values, maximize)
     return found
+
+
+def takes(values: np.ndarray) -> bool:
+    """Whether it is a matrix, and not too large."""
+    return values.ndim == 2 and values.size <= (MOST_FLOATS if values.dtype.kind == "f" else MOST)
 
 
 def _is_beyond_int64(values: np.ndarray) -> bool:

@@ -41,7 +41,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gpumatch.cpu.numba_tools.compiled import inlined
+from gpumatch.cpu.numba_tools.compiled import fused, inlined, short_kernel
 from gpumatch.cpu.numba_tools.vector_min import lesser
 
 __all__ = ["COL", "LINKS", "MATE", "PRICE", "VECTORS", "match_rows", "nearest", "width_for"]
@@ -65,7 +65,7 @@ def width_for(ncols):
     return ncols if ncols <= FEW else -(-ncols // PAD) * PAD
 
 
-@inlined
+@short_kernel
 def match_rows(table, links, found, ncols, reduces, limit, far):
     """Match the rows at least cost; how many have no path.
 
@@ -149,7 +149,7 @@ def _augment(table, links, found, listed, limit, far):
     return stuck
 
 
-@inlined
+@fused
 def _search_one_by_one(table, links, root, ncols, far):
     """Search from ``root``; return the nearest free column, or _STUCK."""
     left, at, front = ncols, 0, far
@@ -189,7 +189,7 @@ def _search_one_by_one(table, links, root, ncols, far):
     return _STUCK
 
 
-@inlined
+@fused
 def _search(table, links, found, root, limit, far):
     """The same by vectors. A row of the tree may take none: _LEAVES less its number."""
     size, leave, leaver = 0, limit, root

@@ -97,7 +97,8 @@ def _close(u, v, root, far_root, near, far, totals):
 def _append(batch, count, edges, near, mark):
     """Put ``batch[:count]``, which have ``edges`` edges, at the end of the queue."""
     tail = fetch_add(mark, _TAIL, count)
-    near.queue[tail : tail + count] = batch[:count]
+    for k in range(count):  # a slice would have Numba compile its error, too
+        near.queue[tail + k] = batch[k]
     fetch_add(mark, _EDGES, edges)
 
 

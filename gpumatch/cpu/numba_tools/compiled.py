@@ -5,7 +5,12 @@
                    -0.0 is as good as 0.0
     short_kernel   such a kernel that keeps the GIL: its calls are so short that this matters
     strict_kernel  a kernel in which NaN is NaN, even if its caller is a vector_kernel
-    inlined        becomes part of each kernel that calls it
+    inlined        becomes part of each kernel that calls it, before types are known
+    fused          becomes part of each vector_kernel or short_kernel that calls it, but is compiled
+                   by itself first
+
+To inline takes Numba a time that grows with the square of a function's variables, and at each level
+of calls again. So a function that is long, or inlines others, is better fused.
 
 Indices are not checked. Numba keeps what it has compiled in files. If it can write none, each
 process compiles again, and one warning says so.
@@ -22,7 +27,15 @@ from typing import Any
 from numba import njit
 from numba.core.caching import FunctionCache
 
-__all__ = ["cache_folder", "inlined", "kernel", "short_kernel", "strict_kernel", "vector_kernel"]
+__all__ = [
+    "cache_folder",
+    "fused",
+    "inlined",
+    "kernel",
+    "short_kernel",
+    "strict_kernel",
+    "vector_kernel",
+]
 
 _VECTORS = {"nnan", "nsz"}  # what LLVM must know of floats to keep the least of many in a vector
 
@@ -69,6 +82,7 @@ kernel = compiled(nogil=True)
 vector_kernel = compiled(nogil=True, fastmath=_VECTORS)
 short_kernel = compiled(fastmath=_VECTORS)
 strict_kernel = compiled(nogil=True, fastmath=False)
+fused = compiled(fastmath=_VECTORS, forceinline=True)
 inlined = njit(inline="always")
 
 
