@@ -113,6 +113,6 @@ def _search(indptr, indices, col_to_row, number, entry, own, path, state, budget
             waiting += 1
             fresh -= 1
         component -= 1
-    # One by one: for a slice, Numba would compile the error of another length, which takes a second.
+    # One by one: for a slice, Numba would compile the error of another length, for a second.
     state[0], state[1], state[2], state[3], state[4] = depth, waiting, fresh, component, root
     return root == 0 and depth == 0

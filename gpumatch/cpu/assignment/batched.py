@@ -17,8 +17,8 @@ What comes in, for problem k of B:
     sign              -1 if costs are to be maximised, else 1
     limit             what it costs a row to go without a column; inf if it must have one
     most              pairs that cost more are forbidden
-    wants_maximum     True if as many pairs as can be are wanted, None if all are; with None, what only
-                      True needs is not compiled
+    wants_maximum     True if as many pairs as can be are wanted, None if all are: then nothing is
+                      compiled that only True needs
     largest           a greater magnitude makes a problem unfit
 
 What comes out, in the orientation and with the sign of the values, for at most N rows and M columns
