@@ -40,7 +40,8 @@ class Assignment(Pairs):
     maximize, cardinality, cost_limit
         What was asked for.
     stats : dict
-        ``algorithm``, ``backend``, ``seconds`` by part and ``trace``: one dict a phase.
+        ``algorithm``, ``backend``, ``seconds`` by part, ``compilation`` among them, and ``trace``:
+        one dict a phase.
     """
 
     def __init__(

@@ -9,16 +9,29 @@ from contextlib import AbstractContextManager
 from numbers import Real
 from typing import Any, NamedTuple, ParamSpec, TypeVar
 
+from gpumatch import compile_time
+
 _Arguments = ParamSpec("_Arguments")
 _Result = TypeVar("_Result")
 
 
 class Progress(NamedTuple):
-    """What a callback is told: matched rows, finished phases, seconds since the start."""
+    """What a callback is told.
+
+    Attributes
+    ----------
+    matched, phase : int
+        Matched rows, and finished phases.
+    seconds : float
+        Since the start.
+    compiling : float
+        Those of them in which code was compiled.
+    """
 
     matched: int
     phase: int
     seconds: float
+    compiling: float = 0.0
 
 
 Callback = Callable[[Progress], Any]
@@ -44,18 +57,32 @@ def attach_result(exc: KeyboardInterrupt, result: Any) -> None:
     exc.result = result  # type: ignore[attr-defined]  # an attribute we add, and document
 
 
-class _Part(AbstractContextManager[None]):
-    """Times a block. No generator, because a Ctrl-C that comes in between must stay what it is."""
+COMPILATION = "compilation"
+SHOWN = 0.05  # seconds of compiling from which the bar says so
 
-    def __init__(self, seconds: dict[str, float], name: str) -> None:
-        self._seconds, self._name = seconds, name
+
+class _Part(AbstractContextManager[None]):
+    """Times a block, without what is compiled in it; that counts once, in the outermost block.
+
+    No generator, because a Ctrl-C that comes in between must stay what it is.
+    """
+
+    def __init__(self, control: Control, name: str) -> None:
+        self._control, self._name = control, name
 
     def __enter__(self) -> None:
+        self._control._open += 1
+        self._compiled = compile_time.spent()
         self._begin = time.perf_counter()
 
     def __exit__(self, *_: object) -> None:
         taken = time.perf_counter() - self._begin
-        self._seconds[self._name] = self._seconds.get(self._name, 0.0) + taken
+        compiled = min(compile_time.spent() - self._compiled, taken)
+        seconds = self._control.seconds
+        seconds[self._name] = seconds.get(self._name, 0.0) + taken - compiled
+        self._control._open -= 1
+        if not self._control._open:
+            seconds[COMPILATION] += compiled
 
 
 class Control:
@@ -102,7 +129,9 @@ class Control:
         self._bar: Any = None
         self.total = 0
         self.stopped = False
-        self.seconds: dict[str, float] = {}
+        self._compiled_before = compile_time.spent()
+        self._open = 0  # parts that are being timed, one inside the other
+        self.seconds: dict[str, float] = {COMPILATION: 0.0}
         self.trace: list[dict[str, Any]] = []
 
     def tick(self, matched: int) -> bool:
@@ -111,7 +140,8 @@ class Control:
         if self._shows:
             self._show(matched)
         if self._callback is not None:
-            self.stopped |= bool(self._callback(Progress(matched, len(self.trace), elapsed)))
+            progress = Progress(matched, len(self.trace), elapsed, self._compiled())
+            self.stopped |= bool(self._callback(progress))
         if self._limit is not None and elapsed >= self._limit:
             self.stopped = True
         return self.stopped
@@ -124,8 +154,8 @@ class Control:
         self.trace.append({"levels": levels, "found": found, "matched": matched, **more})
 
     def part(self, name: str) -> AbstractContextManager[None]:
-        """Add the time spent inside to ``seconds[name]``."""
-        return _Part(self.seconds, name)
+        """Add the time spent inside to ``seconds[name]``, what is compiled to its own part."""
+        return _Part(self, name)
 
     def close(self, matched: int) -> None:
         """Leave the progress bar's line at the final number of matched rows."""
@@ -138,8 +168,14 @@ class Control:
             from tqdm.auto import tqdm
 
             self._bar = tqdm(total=self.total, unit="row", unit_scale=True, desc="matched")
-        self._bar.set_postfix(phase=len(self.trace), refresh=False)
+        compiled = self._compiled()
+        more = {"compiling": f"{compiled:.1f}s"} if compiled >= SHOWN else {}
+        self._bar.set_postfix(phase=len(self.trace), refresh=False, **more)
         self._bar.update(matched - self._bar.n)
+
+    def _compiled(self) -> float:
+        """Seconds since the start in which code was compiled."""
+        return compile_time.spent() - self._compiled_before
 
     def statistics(self) -> dict[str, Any]:
         """Phases, levels, the trace of phases and seconds by part."""

@@ -64,8 +64,8 @@ def maximum_matching(
         Show a progress bar.
     callback : callable, optional
         Called as ``callback(progress)`` between pieces of work, with ``progress.matched``,
-        ``progress.phase`` and ``progress.seconds``. If it returns anything true, the run ends as
-        with `time_limit`.
+        ``progress.phase``, ``progress.seconds``, and ``progress.compiling``: those of the seconds
+        in which code was compiled. If it returns anything true, the run ends as with `time_limit`.
     **options
         The algorithm's own: ``launch="ct"|"mt"`` and ``host_loop="batch"|"level"`` for the GPU
         algorithms of Deveci et al., ``frontier="scan"|"queue"`` for those of them with GPUBFS-WR.
@@ -159,7 +159,7 @@ class Matching(Pairs):
         Whether the algorithm ran to its end, so that the matching is maximum.
     stats : dict
         ``algorithm``, ``backend``, ``init``, ``start_size``, ``phases``, ``levels``, ``seconds``
-        by part, and ``trace``: one dict a phase.
+        by part, ``compilation`` among them, and ``trace``: one dict a phase.
 
     Notes
     -----

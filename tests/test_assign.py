@@ -427,7 +427,7 @@ def test_what_an_assignment_holds():
     assert (a.maximize, a.cardinality, a.cost_limit) == (False, "full", None)
     assert repr(a) == "Assignment(2 pairs, objective 3, optimal, engine)"
     assert a.stats["backend"] == "cpu"
-    assert a.stats["seconds"].keys() == {"costs", "search"}
+    assert a.stats["seconds"].keys() == {"compilation", "costs", "search"}
     with pytest.raises(ValueError, match="only a proven assignment"):
         a.vertex_cover()
 

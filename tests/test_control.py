@@ -307,7 +307,7 @@ class Bar:
         assert not self.closed
         self.n += step
 
-    def set_postfix(self, *, phase, refresh):
+    def set_postfix(self, *, phase, refresh, compiling=None):
         assert not self.closed
         assert refresh is False  # `update` does that
         self.phases.append(phase)
@@ -399,7 +399,7 @@ def test_progress_counts_phases_and_seconds(clock):
     watched.phase(levels=4, found=2, matched=5)
     clock[0] += 1.5
     watched.tick(5)
-    assert told == [(3, 0, 0.0), (5, 1, 1.5)]
+    assert told == [(3, 0, 0.0, 0.0), (5, 1, 1.5, 0.0)]
     assert told[1].phase == 1
 
 
@@ -414,7 +414,7 @@ def test_statistics_add_up_parts_and_phases(clock):
     assert counted.statistics() == {
         "phases": 2,
         "levels": 4,
-        "seconds": {"search": 3.0},
+        "seconds": {"compilation": 0.0, "search": 3.0},
         "trace": [
             {"levels": 4, "found": 2, "matched": 5, "launches": 7},
             {"levels": 0, "found": 0, "matched": 5},

@@ -15,7 +15,8 @@ has closed it.
     certificate                      {size, bound, edges} as checked, or null
     algorithm, backend, init         what ran
     phases, levels, start_size       as in `Matching.stats`
-    seconds                          by part: read, graph, transfer, start, search, certificate
+    seconds                          by part: read, graph, transfer, compilation, start, search,
+                                     certificate
     output                           the file written, or null
     pairs                            with ``--pairs``, [row, column] of each matched edge, else null
 
@@ -26,7 +27,8 @@ Of ``assign``, if they differ from those of ``match``:
     size                             assigned pairs
     objective                        their total cost; an integer if the costs are
     gap                              how far that may be from the optimum; null if nothing is known
-    seconds                          by part: read, costs, search and its own, certificate
+    seconds                          by part: read, costs, compilation, search and its own,
+                                     certificate
     pairs                            with ``--pairs``, [row, column, cost] of each pair, else null
 
 Of ``dmperm``, if they differ from those of ``match``:
@@ -34,14 +36,14 @@ Of ``dmperm``, if they differ from those of ``match``:
     parts                            underdetermined, well_determined, overdetermined: each with the
                                      numbers of its rows and of its columns
     blocks, largest_block            of the well-determined part: how many, and rows of the largest
-    seconds                          by part: read, search, certificate, plot
+    seconds                          by part: read, compilation, search, certificate, plot
     plot                             the picture written, or null
 
 Of ``scale``, if they differ from those of ``match``:
 
     log_product                      sum of the logarithms of the matched entries' magnitudes
     row_log_scale, col_log_scale     [least, greatest] logarithm of the factors
-    seconds                          by part: read, search
+    seconds                          by part: read, compilation, search
 
 Of ``algorithms``: a list of {name, problem, backends, exact, reference, options}. Of ``info``:
 {versions, python, platform, threads, devices: [{name, memory_bytes, free_bytes}], cuda_off}, where

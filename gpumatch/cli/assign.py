@@ -131,7 +131,7 @@ def _report(
         "backend": stats["backend"],
         "phases": stats["phases"],
         "levels": stats["levels"],
-        "seconds": {"read": clock.seconds.pop("read"), **stats["seconds"], **clock.seconds},
+        "seconds": running.seconds_of(stats, clock),
         "output": options.output,
         "pairs": running.pairs(assignment, options),
     }

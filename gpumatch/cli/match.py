@@ -97,7 +97,7 @@ def _report(
         "certificate": certificate,
         **{key: stats[key] for key in ("algorithm", "backend", "init")},
         **{key: stats[key] for key in ("phases", "levels", "start_size")},
-        "seconds": {"read": clock.seconds.pop("read"), **stats["seconds"], **clock.seconds},
+        "seconds": running.seconds_of(stats, clock),
         "output": options.output,
         "pairs": running.pairs(matching, options),
     }

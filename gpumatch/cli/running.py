@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, BinaryIO
 
+from gpumatch.control import COMPILATION
 from gpumatch.registry import algorithms, option_names
 
 if TYPE_CHECKING:
@@ -20,7 +21,17 @@ if TYPE_CHECKING:
     from gpumatch.matching import Matching
 
 PROVEN, BAD_INPUT, NOT_PROVEN, INTERRUPTED, UNREAD = 0, 2, 3, 130, 141
-_STEPS = ("read", "graph", "costs", "transfer", "start", "search", "certificate", "plot")
+_STEPS = (
+    "read",
+    "graph",
+    "costs",
+    "transfer",
+    "compilation",
+    "start",
+    "search",
+    "certificate",
+    "plot",
+)
 
 
 def add_matrix(command: argparse.ArgumentParser) -> None:
@@ -179,6 +190,13 @@ def certificate(
     with clock.part("certificate"):
         proof = gpumatch.verify(source, result)
     return {"size": proof.size, "bound": proof.bound, "edges": proof.edges}
+
+
+def seconds_of(stats: Mapping[str, Any], clock: Control) -> dict[str, float]:
+    """Seconds of each step: those of the run, between what the command did before and after it."""
+    of_run, own = stats["seconds"], clock.seconds
+    compiled = of_run[COMPILATION] + own[COMPILATION]
+    return {"read": own["read"], **of_run, **own, COMPILATION: compiled}
 
 
 def tell(report: Mapping[str, Any], lines: Mapping[str, Any], *, as_json: bool) -> None:

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from gpumatch.compile_time import compiling
 from gpumatch.cuda.structs import Declarations, Struct
 
 __all__ = ["BLOCK", "COSTS", "OFFSETS", "Kernels", "Source", "blocks_for", "kernels_for"]
@@ -106,7 +107,9 @@ class Kernels:
 
     def __getitem__(self, name: str) -> Any:
         if name not in self._functions:
-            self._functions[name] = self._module.get_function(name.format(**self._arguments))
+            with compiling():  # the module, with its first function
+                function = self._module.get_function(name.format(**self._arguments))
+            self._functions[name] = function
         return self._functions[name]
 
     def struct(self, name: str) -> Struct:

@@ -60,7 +60,7 @@ def test_json_has_the_documented_keys(gpumatch_cli, file):
     assert (report["rows_left"], report["columns_left"]) == (1, 2)
     assert report["proven"] is True
     assert report["certificate"] == {"size": 2, "bound": 2, "edges": 4}
-    parts = ["read", "graph", "transfer", "start", "search", "certificate"]
+    parts = ["read", "compilation", "graph", "transfer", "start", "search", "certificate"]
     assert list(report["seconds"]) == parts
     assert all(taken >= 0 for taken in report["seconds"].values())
 

@@ -25,7 +25,10 @@ from pathlib import Path
 from typing import Any
 
 from numba import njit
+from numba.core import event
 from numba.core.caching import FunctionCache
+
+from gpumatch import compile_time
 
 __all__ = [
     "cache_folder",
@@ -76,6 +79,19 @@ def _warn_of_no_cache() -> None:
         UserWarning,
         stacklevel=4,
     )
+
+
+class _Compilation(event.Listener):
+    """Tells `gpumatch.compile_time` when Numba compiles."""
+
+    def on_start(self, event: Any) -> None:
+        compile_time.begin()
+
+    def on_end(self, event: Any) -> None:
+        compile_time.end()
+
+
+event.register("numba:compile", _Compilation())
 
 
 kernel = compiled(nogil=True)

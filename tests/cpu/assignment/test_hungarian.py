@@ -390,6 +390,7 @@ def test_seconds_of_every_step_are_recorded(name, own):
     a = gm.assign(costs.uniform_integer(100, 100, 10, seed=1), algorithm=name)
     steps = {"initial reduction", "first assignments", "forward pass", "dual update"}
     assert a.stats["seconds"].keys() == steps | own | {
+        "compilation",
         "costs",
         "search",
         "reverse and augmentation",

@@ -1,0 +1,102 @@
+"""What compiles is a part of its own in the seconds of a call."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import gpumatch as gm
+from gpumatch import compile_time
+from gpumatch.control import Control
+
+LONG = 0.02
+
+
+def compile_something():
+    with compile_time.compiling():
+        time.sleep(LONG)
+
+
+def test_compiling_inside_of_compiling_counts_once():
+    before, began = compile_time.spent(), time.perf_counter()
+    with compile_time.compiling():
+        compile_something()
+        within = compile_time.spent() - before
+    assert LONG <= within <= compile_time.spent() - before <= time.perf_counter() - began
+
+
+def test_threads_that_compile_together_count_once():
+    before, began = compile_time.spent(), time.perf_counter()
+    threads = [threading.Thread(target=compile_something) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert LONG <= compile_time.spent() - before <= time.perf_counter() - began
+
+
+def test_a_failed_compilation_ends():
+    with pytest.raises(ZeroDivisionError), compile_time.compiling():
+        _ = 1 / 0
+    before = compile_time.spent()
+    time.sleep(LONG)
+    assert compile_time.spent() == before
+
+
+def test_parts_leave_it_out_and_count_it_once():
+    control = Control()
+    with control.part("search"):
+        compile_something()
+        with control.part("inner"):
+            compile_something()
+    assert control.seconds["compilation"] >= 2 * LONG
+    assert 0 <= control.seconds["inner"] < LONG
+    assert 0 <= control.seconds["search"] < LONG
+
+
+def test_a_callback_hears_of_it():
+    told = []
+    control = Control(callback=told.append)
+    control.tick(0)
+    compile_something()
+    control.tick(1)
+    assert told[0].compiling == 0.0
+    assert told[1].seconds >= told[1].compiling >= LONG
+
+
+def test_the_bar_shows_it(capsys):
+    control = Control(progress=True)
+    control.total = 2
+    control.tick(1)
+    assert "compiling" not in capsys.readouterr().err
+    with compile_time.compiling():
+        time.sleep(0.06)
+    control.close(2)
+    assert "compiling=0.1s" in capsys.readouterr().err
+
+
+def test_what_numba_compiles_is_counted():
+    from numba import njit
+
+    from gpumatch.cpu.numba_tools import compiled
+
+    assert compiled.kernel  # its import begins to listen
+    before = compile_time.spent()
+    njit(lambda x: x + 1)(1)
+    assert compile_time.spent() > before
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_every_result_tells_of_it(threads):
+    big = np.random.default_rng(0).random((300, 300))
+    for result in (
+        gm.assign(np.eye(3)),
+        gm.assign(big, threads=threads),
+        gm.assign(np.stack([np.eye(3)] * 2)),
+        gm.assign(np.eye(3), objective="bottleneck"),
+        gm.maximum_matching(np.eye(3), threads=threads),
+    ):
+        assert 0 <= result.stats["seconds"]["compilation"] < 60
