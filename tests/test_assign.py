@@ -432,6 +432,17 @@ def test_what_an_assignment_holds():
         a.vertex_cover()
 
 
+@pytest.mark.parametrize("maximize", [False, True])
+@pytest.mark.parametrize("form", [np.asarray, csr_array])
+@pytest.mark.parametrize("shape", [(4, 7), (7, 4)])
+def test_pair_costs_are_those_of_the_matrix(shape, form, maximize):
+    matrix = costs.uniform_integer(*shape, seed=5) + 1
+    for dtype in (np.int64, np.float64):
+        a = gm.assign(form(matrix.astype(dtype)), maximize=maximize)
+        assert a.pair_costs.tolist() == matrix[a.row_ind, a.col_ind].tolist()
+        assert a.pair_costs.dtype == a.row_dual.dtype
+
+
 @pytest.mark.parametrize("wish", [{}, {"cardinality": "maximum"}], ids=str)
 def test_an_assignment_pickles(wish):
     matrix = np.random.default_rng(3).random((20, 30))

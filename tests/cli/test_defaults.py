@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpumatch.cli import _parser, running
+from gpumatch.cli import _parser, distributed, running
 from gpumatch.registry import option_names
 
 RUN = {
@@ -54,3 +54,40 @@ def test_what_names_a_matrix_of_the_collection(source, expected, tmp_path, monke
     (tmp_path / "here" / "there").touch()
     monkeypatch.chdir(tmp_path)
     assert running._is_of_the_collection(source) is expected
+
+
+@pytest.mark.parametrize(
+    ("given", "named"),
+    [
+        (["--backend", "auto"], None),
+        (["--backend", "cpu"], None),
+        (["--backend", "cuda"], "backend"),
+        (["--backend", "reference"], "backend"),
+        (["--threads", "2"], "threads"),
+        (["--seed", "1"], "seed"),
+        (["--initial", "pairs.npz"], "initial"),
+        (["--init", "cheap"], "init"),
+        (["--frontier", "queue"], "frontier"),
+    ],
+)
+def test_what_several_ranks_refuse(given, named):
+    options = _parser().parse_args(["match", "here.mtx", "--distributed", *given])
+    if named is None:
+        distributed._refuse(options, option_names("matching"))
+        return
+    with pytest.raises(ValueError, match=f"^--{named} is not for --distributed$"):
+        distributed._refuse(options, option_names("matching"))
+
+
+@pytest.mark.parametrize(
+    ("command", "text"),
+    [
+        ("dmperm", "Permute a sparse matrix to block triangular form"),
+        ("scale", "Permute and scale a sparse matrix so that its diagonal is large."),
+    ],
+)
+def test_a_commands_help_begins_with_what_it_does(command, text, capsys):
+    with pytest.raises(SystemExit):
+        _parser().parse_args([command, "--help"])
+    paragraphs = [" ".join(part.split()) for part in capsys.readouterr().out.split("\n\n")]
+    assert paragraphs[1].startswith(text)

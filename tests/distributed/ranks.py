@@ -475,6 +475,13 @@ def certificates(comm):
                 values[0] = values[1]
             setattr(a, name, values)
         refuse(name, pattern, a, block)
+    yield "assignment: a dual of floats beyond rounding"
+    floats = block / 7
+    a = distributed.assign(floats, comm=comm)
+    distributed.verify(floats, a, comm=comm)
+    if is_last:
+        a.row_dual = a.row_dual + 1e-11
+    refuse("row_dual", "costs less than its duals", a, floats)
     yield "assignment: objective"
     a = distributed.assign(block, comm=comm)
     a.objective += 1

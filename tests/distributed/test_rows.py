@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
@@ -11,6 +13,7 @@ from gpumatch.cpu.distributed import rows as cpu_rows
 from gpumatch.cpu.distributed.rows import DenseRows, SparseRows
 from gpumatch.cuda.assignment import divided_rows as device_rows
 from gpumatch.cuda.assignment.divided_rows import ArrayRows
+from gpumatch.distributed.blocks import split_of
 
 
 def dense(values, beat):
@@ -107,3 +110,14 @@ def test_both_kinds_of_rows_agree(shape, dtype, library):
         again = row_to_col.copy(), col_to_row.copy()
         theirs.match_tight(row_dual, col_dual, *again)
         assert np.count_nonzero(again[0] >= 0) - matched.size <= max(0, nrows - device_rows.ROUNDS)
+
+
+def test_all_ranks_together_may_have_as_many_rows_as_a_graph():
+    def ranks_with(*counts):
+        parts = [np.array([count]) for count in counts]
+        return SimpleNamespace(rank=1, allgather=lambda _: parts, agreed=lambda error: error)
+
+    most = 2**31 - 2**20
+    assert split_of(5, ranks_with(most - 5, 5)).starts.tolist() == [0, most - 5, most]
+    with pytest.raises(ValueError, match=f"{most + 1:,}|{most + 1}"):
+        split_of(6, ranks_with(most - 5, 6))
