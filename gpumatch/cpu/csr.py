@@ -47,6 +47,13 @@ def owners(indptr: np.ndarray, indices: np.ndarray) -> np.ndarray:
     return np.repeat(np.arange(indptr.size - 1, dtype=np.int32), np.diff(indptr))
 
 
+def greatest(vertices: np.ndarray, values: np.ndarray, count: int) -> np.ndarray:
+    """The greatest float64 that is with each of so many vertices; -inf if none is."""
+    found = np.full(count, -np.inf)
+    np.maximum.at(found, vertices, values)
+    return found
+
+
 def _pattern(
     indptr: np.ndarray, indices: np.ndarray, shape: tuple[int, int], *, copy: bool
 ) -> sp.csr_array:

@@ -17,6 +17,7 @@ from gpumatch.arrays import any_true
 from gpumatch.cuda import memory
 
 _BYTES_AN_EDGE = 28  # keys, the sort's double buffer, and one index array to read or write
+_SIGN = cp.uint64(2**63)  # of a float64
 _PIECE = 2**30  # entries that CuPy scans, scatters or selects at a time
 
 Csr = tuple[cp.ndarray, cp.ndarray]
@@ -74,6 +75,18 @@ def owners(indptr: cp.ndarray, indices: cp.ndarray) -> cp.ndarray:
         cp.add.at(marks, cp.clip(starts, begin, end) - begin, 1)
         cp.cumsum(marks[:-1], dtype=cp.int32, out=rows[begin:end])
     return rows
+
+
+def greatest(vertices: cp.ndarray, values: cp.ndarray, count: int) -> cp.ndarray:
+    """The greatest float64 that is with each of so many vertices; -inf if none is.
+
+    They are compared as integers in the same order: `cupy.maximum.at` rounds float64 to float32.
+    """
+    found = cp.full(count, -cp.inf).view(cp.uint64)
+    cp.invert(found, out=found)
+    bits = values.view(cp.uint64)
+    cp.maximum.at(found, vertices, cp.where(bits >= _SIGN, ~bits, bits | _SIGN))
+    return cp.where(found >= _SIGN, found ^ _SIGN, ~found).view(cp.float64)
 
 
 def _keys(major: cp.ndarray, minor: cp.ndarray) -> cp.ndarray:

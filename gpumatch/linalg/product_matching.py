@@ -267,9 +267,7 @@ def _log_scales(
 
 def _greatest(vertices: Any, logs: Any, count: int) -> Any:
     """The greatest logarithm of each vertex; 0 if it has none."""
-    xp = array_module(logs)
-    greatest = xp.full(count, -np.inf)
-    xp.maximum.at(greatest, vertices, logs)
+    greatest = csr_for(logs).greatest(vertices, logs, count)
     greatest[greatest == -np.inf] = 0
     return greatest
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -49,6 +51,31 @@ def test_pieces_make_the_hosts_csr(nrows, ncols, nnz):
         assert all(map(np.array_equal, listed, wanted))
         transposed = csr.transpose(*canonical, ncols)
         assert all(map(np.array_equal, transposed, on_host.transpose(*wanted, ncols)))
+
+
+def roundly(found, vertices, values):
+    """`maximum.at` as CuPy has it: by way of float32, for float64."""
+    values = values.astype(np.float32) if values.dtype == np.float64 else values
+    np.maximum.at(found, vertices, values.astype(found.dtype))
+
+
+def test_the_greatest_numbers_lose_no_digit(monkeypatch):
+    names = {**vars(np), "maximum": SimpleNamespace(at=roundly)}
+    monkeypatch.setattr(csr, "cp", SimpleNamespace(**names))
+    rng = np.random.default_rng(1)
+    extremes = [0.0, -0.0, 5e-324, -5e-324, 1e308, -1e308, -np.inf, 1 + 2**-40, 1.0]
+    for values in (rng.normal(size=500), rng.normal(size=500) * 1e200, np.array(extremes)):
+        vertices = rng.integers(0, 100, values.size)
+        wanted = on_host.greatest(vertices, values, 100)
+        assert np.array_equal(csr.greatest(vertices, values, 100), wanted)
+
+
+@pytest.mark.gpu
+def test_the_greatest_numbers_on_the_device():
+    rng = np.random.default_rng(2)
+    vertices, values = rng.integers(0, 1000, 20_000), rng.normal(size=20_000)
+    found = csr.greatest(cp.asarray(vertices), cp.asarray(values), 1100)
+    assert np.array_equal(found.get(), on_host.greatest(vertices, values, 1100))
 
 
 @pytest.mark.usefixtures("in_pieces")
