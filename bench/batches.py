@@ -199,6 +199,7 @@ class Solver:
             return Sample(seconds, 0)
 
         found: list[Any] = []
+        call()  # torch-linear-assignment compiles for each shape
         result = repeat(sample, limits)
         total, size = problem.total(found[-1])
         if problem.known is None:

@@ -34,6 +34,7 @@ MOST = 2**18
 """Costs of a problem up to which a compiled call ends soon enough for Ctrl-C."""
 
 _INT32, _INT64, _FLOAT64, _BOOL = map(np.dtype, ("i4", "i8", "f8", "?"))
+_ALIGNED = 256  # bytes: as far as memory of its own would be
 _NO_MARKS = np.empty((1, 0), _BOOL)
 
 
@@ -282,24 +283,14 @@ class _Batch:
         if limit is not None and abs(limit) > largest:
             return self.solve_alone()
         self.cost_limit, self.xp = limit, cupy
-        number = np.int64 if is_integer else np.float64
-        results = DeviceResults(
-            cupy.empty((count, both), np.int32),
-            cupy.empty((count, both + nrows), number),
-            cupy.empty(count, number),
-            cupy.empty(count, np.float64),
-            cupy.empty(count, np.int64),
-            cupy.empty(count, np.int64),
-            cupy.empty(count, bool),
-            nrows,
-            both - nrows,
-        )
+        number = _INT64 if is_integer else _FLOAT64
+        results = _room(count, nrows, both - nrows, number)
         self.mates, self.numbers, self.objective, self.gap = results[:4]
         self.size, self.proven = results.pairs, results.proven
         self.names["backend"] = "cuda"
         task = DeviceBatch(
             dtype,
-            *_places(arrays, problems.sizes, dtype),
+            *_places(arrays, problems, dtype),
             Wish.of(asked.maximize, asked.cardinality, limit),
             largest,
             is_integer,
@@ -419,13 +410,10 @@ class _Batch:
     def result(self) -> BatchAssignment:
         nrows, both = self.nrows, self.both
         home = self.problems.xp
-        mates, numbers, objective, gap, proven, size = (
-            array_of(home, array)
-            for array in (
-                *(self.mates, self.numbers, self.objective),
-                *(self.gap, self.proven, self.size),
-            )
-        )
+        arrays = self.mates, self.numbers, self.objective, self.gap, self.proven, self.size
+        if home is not self.xp or isinstance(self.mates, np.ndarray):
+            arrays = tuple(array_of(home, array) for array in arrays)
+        mates, numbers, objective, gap, proven, size = arrays
         marks = array_of(home, self.marks) if self.marks.size else self.marks
         return BatchAssignment(
             mates[:, :nrows],
@@ -447,20 +435,47 @@ class _Batch:
         )
 
 
+def _room(count: int, nrows: int, ncols: int, number: np.dtype) -> DeviceResults:
+    """Arrays for the results on a device: parts of one, because it takes time to ask for one."""
+    import cupy
+
+    parts, nbytes = _layout(count, nrows, ncols, number)
+    memory = cupy.cuda.alloc(nbytes)
+    arrays = [cupy.ndarray(shape, dtype, memory + start) for shape, dtype, start in parts]
+    return DeviceResults(*arrays, most_rows=nrows, most_cols=ncols)
+
+
+@functools.lru_cache(maxsize=64)
+def _layout(
+    count: int, nrows: int, ncols: int, number: np.dtype
+) -> tuple[list[tuple[tuple[int, ...], np.dtype, int]], int]:
+    """Shapes, dtypes and first bytes of the arrays of `DeviceResults`, and their bytes in all."""
+    both, parts, end = nrows + ncols, [], 0
+    for *shape, dtype in (
+        (count, both, _INT32), (count, both + nrows, number), (count, number), (count, _FLOAT64),
+        (count, _INT64), (count, _INT64), (count, _BOOL),
+    ):  # fmt: skip
+        begin = -(-end // _ALIGNED) * _ALIGNED
+        parts.append((tuple(shape), dtype, begin))
+        end = begin + math.prod(shape) * dtype.itemsize
+    return parts, end
+
+
 def _places(
-    arrays: Any, sizes: np.ndarray, dtype: np.dtype
+    arrays: Any, problems: CostBatch, dtype: np.dtype
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, int | None]:
     """Addresses, steps and sizes of problems, and how far they are apart if all are of one size."""
-    count = len(sizes)
+    count, sizes = len(problems), problems.sizes
     if isinstance(arrays, list):
         addresses = np.array([part.data.ptr for part in arrays], np.int64)
         steps = np.array([part.strides[0] // dtype.itemsize for part in arrays], np.int64)
         return addresses, steps, sizes, None
     _, nrows, ncols = arrays.shape
-    apart = nrows * ncols
-    addresses = arrays.data.ptr + np.arange(count, dtype=np.int64) * (apart * dtype.itemsize)
-    is_uniform = bool((sizes == (nrows, ncols)).all())
-    return addresses, np.full(count, ncols), sizes, apart if is_uniform else None
+    apart, first = nrows * ncols, arrays.data.ptr
+    if problems.is_even:
+        return np.array([first]), np.array([ncols]), sizes, apart
+    addresses = first + np.arange(count, dtype=np.int64) * (apart * dtype.itemsize)
+    return addresses, np.full(count, ncols), sizes, None
 
 
 def _go_on(_: Progress) -> bool:

@@ -434,7 +434,8 @@ class DeviceBatch:
     dtype : dtype
         Of all costs.
     addresses, steps : int64 arrays of length B, on the host
-        Where the costs of each problem begin, and the step from row to row.
+        Where the costs of each problem begin, and the step from row to row. If all problems are of
+        one size, those of the first are enough.
     sizes : int64 array of shape (B, 2), on the host
         Rows and columns.
     apart : int, optional

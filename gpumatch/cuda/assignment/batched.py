@@ -45,6 +45,7 @@ class _Shape(NamedTuple):
     shared: int
 
 
+@functools.lru_cache(maxsize=1024)
 def shape_for(short: int, long: int) -> _Shape:
     """The block for a problem of so many rows and at least as many columns."""
     columns = 1
@@ -74,13 +75,21 @@ def run(task: DeviceBatch) -> bool:
     The others have too long sides. They are cleared, and UNFIT.
     """
     kernels = kernels_for(SOURCE, Cost=task.dtype)
-    wish = kernels.struct("Wish")(
-        sign=task.wish[0], limit=task.wish[1], most=task.wish[2], largest=task.largest,
-        may_lack=task.wish[3], whole=task.is_integer, bids=_BIDS, rows_at_once=_ROWS_AT_ONCE,
-    )  # fmt: skip
+    wish = _wish(kernels, task.wish, task.largest, task.is_integer)
     results = kernels.struct("Results")(**task.results._asdict())
     solve = _solve_equal if task.apart is not None else _solve_mixed
     return solve(kernels, task, wish, results)
+
+
+@functools.lru_cache(maxsize=64)
+def _wish(
+    kernels: Kernels, wish: tuple[float, float, float, bool], largest: float, is_integer: bool
+) -> np.ndarray:
+    sign, limit, most, may_lack = wish
+    return kernels.struct("Wish")(
+        sign=sign, limit=limit, most=most, largest=largest, may_lack=may_lack, whole=is_integer,
+        bids=_BIDS, rows_at_once=_ROWS_AT_ONCE,
+    )  # fmt: skip
 
 
 def _solve_equal(
