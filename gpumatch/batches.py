@@ -442,7 +442,7 @@ def _room(count: int, nrows: int, ncols: int, number: np.dtype) -> DeviceResults
     parts, nbytes = _layout(count, nrows, ncols, number)
     memory = cupy.cuda.alloc(nbytes)
     arrays = [cupy.ndarray(shape, dtype, memory + start) for shape, dtype, start in parts]
-    return DeviceResults(*arrays, most_rows=nrows, most_cols=ncols)
+    return DeviceResults._make([*arrays, nrows, ncols])
 
 
 @functools.lru_cache(maxsize=64)
