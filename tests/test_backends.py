@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import sys
 from typing import NamedTuple, get_args
 
+import numpy as np
 import pytest
+from scipy.sparse import csr_array
 
 import gpumatch as gm
 from gpumatch import backends, registry
 from gpumatch.backends import choose_assignment, choose_matching
+from gpumatch.costs import SparseCosts
 from gpumatch.devices import why_no_cuda
 
 LARGE = {"on_device": False, "nnz": 10**9}
@@ -504,3 +508,19 @@ def test_a_fallback_is_loaded_when_it_is_called(algorithm, backend, function, mo
     else:
         assert fallback("the task") == "the task"
         assert loaded == [function]
+
+
+def test_sparse_costs_need_room_for_vertices_and_entries(monkeypatch):
+    """Just as many bytes as the device has, and one more."""
+    costs = SparseCosts(csr_array(np.eye(3, 5)))
+    needed = 400 * 8 + 100 * 3
+
+    def require(nbytes, _, free):
+        if nbytes > free:
+            raise MemoryError
+
+    for free, fits in ((needed, True), (needed - 1, False)):
+        monkeypatch.setattr(
+            backends, "require_device_memory", functools.partial(require, free=free)
+        )
+        assert backends._fits_as_csr(costs) == fits

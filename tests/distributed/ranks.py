@@ -528,6 +528,14 @@ def limits(comm):
 
     sent: list[bool] = []
 
+    for algorithm in ("hungarian-classical", "hungarian-tree"):
+        yield f"{algorithm}: time is up on one rank"
+        result = distributed.assign(
+            costs, comm=comm, algorithm=algorithm, time_limit=0 if is_last else None
+        )
+        assert not result.proven
+        assert result.size < 16
+
     for name, run, block in (
         ("assign", distributed.assign, costs),
         ("match", distributed.maximum_matching, graph),
