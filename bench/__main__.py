@@ -6,6 +6,7 @@ python -m bench dense --out dense.json            SciPy's name for dense assignm
 python -m bench matching --out matching.json      the GPU's engine against everything else
 python -m bench tiny --out tiny.json              a call with little to match
 python -m bench assignment --out assignment.json  the GPU's engine for assignment, on all costs
+python -m bench first-calls --out calls.json   what a first call compiles, and a new process loads
 python -m bench frontier --out frontier.json      GPU calls on the frontier, to compare two trees
 python -m bench sparse-assignment --out sparse.json  sparse costs on the CPU against its rivals
 python -m bench linear-solvers --out solvers.json  what linear solvers ask for, against their rivals
@@ -38,6 +39,7 @@ from bench import (
     date2016,
     dense,
     deveci2013,
+    first_calls,
     frontier,
     harness,
     linear_solvers,
@@ -58,7 +60,7 @@ SUITES = {
     suite.__name__.removeprefix("bench.").replace("_", "-"): suite
     for suite in (
         *(deveci2013, cpu, dense, matching, tiny, assignment, sparse_assignment, linear_solvers),
-        *(frontier, batches, date2016, roverso2010, vasconcelos2009),
+        *(first_calls, frontier, batches, date2016, roverso2010, vasconcelos2009),
     )
 }
 REPORTS = {name: suite.report for name, suite in SUITES.items() if name != "deveci2013"}
