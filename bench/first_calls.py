@@ -11,6 +11,7 @@ seconds of the clock are kept as ``"wall"``.
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import statistics
@@ -68,6 +69,10 @@ def _sparse(rows: int, dtype: np.dtype) -> Any:
     return csr_array((values, (np.arange(rows).repeat(DEGREE), cols)), shape=(rows, rows))
 
 
+def _mc64(job: int, gm: Any, on: Given) -> Any:
+    return gm.linalg.mc64(on.sparse, job=job)
+
+
 Call = Callable[[Any, Given], Any]
 CALLS: dict[str, Call] = {
     "maximum_matching": lambda gm, on: gm.maximum_matching(on.sparse),
@@ -99,10 +104,7 @@ CALLS: dict[str, Call] = {
     "linalg.factorized": lambda gm, on: gm.linalg.factorized(on.sparse)(on.ones),
     "linalg.maximum_product_matching": lambda gm, on: gm.linalg.maximum_product_matching(on.sparse),
     "linalg.maxtrans": lambda gm, on: gm.linalg.maxtrans(on.sparse),
-    **{
-        f"linalg.mc64, job {job}": lambda gm, on, job=job: gm.linalg.mc64(on.sparse, job=job)
-        for job in (1, 2, 3, 4, 5)
-    },
+    **{f"linalg.mc64, job {job}": functools.partial(_mc64, job) for job in (1, 2, 3, 4, 5)},
     "linalg.solve_btf": lambda gm, on: gm.linalg.solve_btf(on.sparse, on.ones),
     "linalg.splu": lambda gm, on: gm.linalg.splu(on.sparse).solve(on.ones),
     "linalg.sprank": lambda gm, on: gm.linalg.sprank(on.sparse),
@@ -168,7 +170,7 @@ def warming(quick: bool) -> list[CostInstance]:
 def report(data: dict[str, Any], threshold: float) -> str:
     """Seconds by call and dtype; what a new process pays is for all dtypes together."""
     graphs = {graph["dtype"]: graph for graph in data["graphs"].values()}
-    rows = [
+    rows: list[list[Any]] = [
         [name, *(time_of(graph, name) for graph in graphs.values()), *_of_new_processes(data, name)]
         for name in (NUMBA, *CALLS)
     ]

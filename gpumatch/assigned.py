@@ -38,7 +38,7 @@ class Assignment(Pairs):
         Whether the assignment is optimal: an exact algorithm ran to its end, or the duals leave no
         gap.
     maximize, cardinality, cost_limit
-        What was asked for.
+        What was asked for; limits of the rows are in an array where the costs are.
     stats : dict
         ``algorithm``, ``backend``, ``seconds`` by part, ``compilation`` among them, and ``trace``:
         one dict a phase.
@@ -57,7 +57,7 @@ class Assignment(Pairs):
         proven: bool,
         maximize: bool = False,
         cardinality: str = "full",
-        cost_limit: float | None = None,
+        cost_limit: Any = None,
         cover: tuple[Any, Any] | None = None,
         labels: Labels = (None, None),
         size: int | None = None,

@@ -29,6 +29,7 @@ from gpumatch.control import Callback, Control, attach_result, with_interrupts_r
 from gpumatch.costs import CostBatch, Costs, as_costs, is_batch
 from gpumatch.homes import count_matched
 from gpumatch.registry import BackendName
+from gpumatch.row_limits import assign_by_row_limits, checked_row_limits
 from gpumatch.sums import summands
 
 __all__ = ["Assignment", "BottleneckAssignment", "InfeasibleError", "assign"]
@@ -64,7 +65,7 @@ def assign(
     objective: Literal["sum", "bottleneck"] = "sum",
     maximize: bool = False,
     cardinality: Cardinality = "full",
-    cost_limit: float | None = None,
+    cost_limit: Any = None,
     algorithm: str = "auto",
     backend: BackendName = "auto",
     initial: Any = None,
@@ -96,12 +97,13 @@ def assign(
         ``"full"``: every vertex of the smaller side. ``"maximum"``: the cheapest among the largest
         assignments. ``"any"``: the best total; a pair is taken only if it pays. Not for a
         bottleneck.
-    cost_limit : float, optional
+    cost_limit : float, or array of length nrows, optional
         Leave out a pair that costs more (to be maximised: that gains less). Every vertex of the
         smaller side that is left unmatched then costs as much as the limit, and ``"full"`` and
         ``"any"`` mean the same. With ``"maximum"``, pairs above the limit are forbidden. A
-        fractional limit makes integer costs float64; inf (-inf to be maximised) is no limit. Not
-        for a bottleneck.
+        fractional limit makes integer costs float64; inf (-inf to be maximised) is no limit. An
+        array has a limit for each row: a row that is left unmatched costs as much as its own. Not
+        for a bottleneck, and a batch takes one number.
     algorithm : str
         ``"auto"`` or a name that `algorithms` lists for assignment. ``"auto"`` is ``"engine"`` on
         the CPU and on a GPU, and ``"hungarian-tree"`` on the reference. On a GPU it is
@@ -180,6 +182,19 @@ def assign(
     maximize, progress = checked_flag(maximize, "maximize"), checked_flag(progress, "progress")
     control = Control(time_limit=time_limit, progress=progress, callback=callback)
     threads, seed = checked_threads(threads), checked_seed(seed)
+    if hasattr(cost_limit, "__len__") and not isinstance(cost_limit, str) and objective == "sum":
+        if sizes is not None or is_batch(C):
+            raise TypeError("a batch takes one number as its cost_limit")
+        alone: Any = functools.partial(
+            assign, maximize=maximize, cardinality=cardinality, algorithm=algorithm,
+            backend=backend, initial=initial, seed=seed, threads=threads, time_limit=time_limit,
+            progress=progress, callback=callback, **options,
+        )  # fmt: skip
+        given = as_costs(C, weight, row_nodes)
+        limits = checked_row_limits(cost_limit, given, maximize, cardinality)
+        if limits is None:
+            return alone(given)
+        return assign_by_row_limits(given, limits, alone, maximize, cardinality)
     if sizes is not None or is_batch(C):
         if initial is not None or objective != "sum":
             raise ValueError("a batch takes no initial, and the objective 'sum' only")

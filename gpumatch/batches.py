@@ -76,7 +76,7 @@ def assign_small(
         return None
     is_integer = values.dtype.kind != "f"
     costs = native(values)
-    if costs is None:
+    if costs is None or hasattr(cost_limit, "__len__"):
         return None
     limit = None if cost_limit is None else checked_limit(cost_limit, is_integer, maximize)
     is_integer, largest = _numbers_for(is_integer, cardinality, limit)

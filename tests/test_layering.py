@@ -30,7 +30,7 @@ FLOORS = [
     {"certificates", "control", "devices", "initial", "io", "pairs", "registry"},
     {"arguments", "assigned", "backends"},
     {"cardinality"},
-    {"batches", "bottleneck"},
+    {"batches", "bottleneck", "row_limits"},
     {"assignment", "matching"},
     {
         *("csgraph", "distributed", "interop.networkx_backend", "interop.torch", "linalg"),

@@ -1,7 +1,8 @@
 """Check that an assignment is optimal, by code that algorithms do not share.
 
 `gpumatch.cardinality` states the conditions, and why they prove it. With the signs turned for costs
-to be maximised, and L the cost limit (0 if there is none), these are checked:
+to be maximised, and L the cost limit (0 if there is none; of a row if each has its
+own), these are checked:
 
 1. the mate arrays name each other, and the pairs are theirs,
 2. every pair is allowed, and the objective is what the pairs cost,
@@ -107,12 +108,10 @@ class _Claim:
         self.col_dual = array_of(xp, result.col_dual)
         self.is_largest = result.cardinality == "maximum"
         self.is_free = result.cardinality == "any" or result.cost_limit is not None
-        given = 0 if result.cost_limit is None else result.cost_limit
-        self.limit = given * self.sign
-        self.exact = (
-            costs.is_integer
-            and isinstance(self.limit, int)
-            and all(dual.dtype.kind in "iu" for dual in (self.row_dual, self.col_dual))
+        self.limits = _limits_of(result.cost_limit, costs) * self.sign
+        self.most_limit = _largest(self.limits)
+        self.exact = costs.is_integer and all(
+            numbers.dtype.kind in "iu" for numbers in (self.row_dual, self.col_dual, self.limits)
         )
         self.number = np.int64 if self.exact else np.float64
         self._turn_duals()
@@ -128,12 +127,12 @@ class _Claim:
                     f"the duals of the {side}s must be {length} numbers; "
                     f"got {dual.dtype} of shape {dual.shape}"
                 )
-        most = 4 * (min(nrows, ncols) + 1) * max(self.costs.largest, abs(self.limit))
+        most = 4 * (min(nrows, ncols) + 1) * max(self.costs.largest, self.most_limit)
         self.row_dual, self.col_dual = (
             self._bounded(side, dual, most)
             for side, dual in (("row", self.row_dual), ("column", self.col_dual))
         )
-        largest = [self.costs.largest, abs(self.limit)]
+        largest = [self.costs.largest, self.most_limit]
         largest += [float(abs(d).max()) for d in (self.row_dual, self.col_dual) if d.size]
         self.allowance = 0 if self.exact else ULPS * math.ulp(1.0) * max(largest)
 
@@ -177,7 +176,7 @@ class _Claim:
         if stray is None:
             paid = self.costs.at(rows, cols)
             if self.is_largest and self.result.cost_limit is not None:
-                stray = first_true(paid.astype(self.number) * self.sign > self.limit)
+                stray = first_true(paid.astype(self.number) * self.sign > self.limits[rows])
         if stray is not None:
             raise CertificateError(
                 f"row {int(rows[stray])} is assigned to column {int(cols[stray])}, "
@@ -236,18 +235,20 @@ class _Claim:
     def check_edges(self) -> int:
         """Point 4, and that a cover touches every pair; the number of allowed pairs."""
         count = 0
-        base = self.limit if self.is_free and not self.is_largest else 0
+        has_base = self.is_free and not self.is_largest
+        limits = array_of(np, self.limits) if self.row_dual.dtype.kind == "O" else self.limits
         for rows, cols, costs in _tiles(self.costs, self.row_dual.dtype):
             costs = costs * self.sign
             allowed = costs < math.inf
             if self.is_largest and self.result.cost_limit is not None:
-                allowed &= costs <= self.limit
+                allowed &= costs <= limits[rows]
             count += count_of(allowed)
             in_rows, in_cols = self.in_rows[rows], self.in_cols[cols]
             if self.is_largest:
                 self._report(rows, cols, allowed & ~(in_rows | in_cols), "is not in the cover")
+            base = limits[rows] if has_base else 0
             short = costs - self.row_dual[rows] < self.col_dual[cols] + (base - self.allowance)
-            text = "costs less than its duals" + (" and the limit" if base else "")
+            text = "costs less than its duals" + (" and the limit" if self.most_limit else "")
             self._report(rows, cols, allowed & short & ~(in_rows & in_cols), text)
         return count
 
@@ -260,7 +261,8 @@ class _Claim:
     def check_totals(self) -> float:
         """Point 6; the bound."""
         duals = total_of(self.row_dual), total_of(self.col_dual)
-        base = self.limit * self.size if self.is_free and not self.is_largest else 0
+        has_base = self.is_free and not self.is_largest
+        base = total_of(self.limits[self.row_to_col >= 0]) if has_base else 0
         bound = (duals[0] + duals[1] + base) * self.sign
         allowed = self.allowance * max(self.size, 1)
         if not abs(bound - self.result.objective) <= allowed:
@@ -270,6 +272,28 @@ class _Claim:
         if not abs(self.result.gap) <= allowed:
             raise CertificateError(f"the gap is {self.result.gap}, but the duals leave none")
         return bound
+
+
+def _limits_of(cost_limit: Any, costs: Costs) -> Any:
+    """The limit of each row, as an array where the costs are; 0 without one."""
+    xp, nrows = costs.xp, costs.shape[0]
+    if hasattr(cost_limit, "__len__"):
+        limits = array_of(xp, cost_limit)
+        if limits.shape != (nrows,) or limits.dtype.kind not in "iuf":
+            raise CertificateError(
+                f"the limits of the rows must be {nrows} numbers; "
+                f"got {limits.dtype} of shape {limits.shape}"
+            )
+        return limits
+    given = 0 if cost_limit is None else cost_limit
+    return xp.full(nrows, given, np.int64 if isinstance(given, int) else np.float64)
+
+
+def _largest(limits: Any) -> Any:
+    """The greatest finite magnitude, as a number of Python."""
+    number = float if limits.dtype.kind == "f" else int
+    finite = limits[abs(limits) < math.inf]
+    return number(abs(finite).max()) if finite.size else number(0)
 
 
 def _tiles(costs: Costs, dtype: Any) -> Iterator[tuple[Any, Any, Any]]:

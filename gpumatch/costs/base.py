@@ -223,6 +223,14 @@ class Costs(ABC):
         """The pairs that cost no more than `limit`, as a problem."""
         return self.stored().up_to(limit)
 
+    def below(self, limits: Any) -> Costs:
+        """By how much each pair costs more than the limit of its row."""
+        return self.stored().below(limits)
+
+    def within(self, limits: Any, maximize: bool) -> Costs:
+        """The pairs that cost no more than the limit of their row; to be maximised, no less."""
+        return self.stored().within(limits, maximize)
+
     def pattern(self) -> BipartiteGraph:
         """The graph of the pairs that are not forbidden."""
         return self.stored().pattern()

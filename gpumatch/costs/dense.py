@@ -154,6 +154,26 @@ class DenseCosts(Costs):
         weights = self.values[graph.edges()].astype(sum_dtype(self.values.dtype))
         return SparseCosts._of(graph, weights)
 
+    def below(self, limits: Any) -> DenseCosts:
+        dtype = self.xp.result_type(sum_dtype(self.values.dtype), limits.dtype)
+        self._require_room(self.shape, dtype)
+        values = self.values.astype(dtype)
+        values -= limits[:, None]
+        return DenseCosts(values)
+
+    def within(self, limits: Any, maximize: bool) -> Costs:
+        self._check_sign(maximize)
+        if self.is_integer:  # which no number can forbid
+            return self.stored_sparse().within(limits, maximize)
+        xp, values = self.xp, _unrounding(self.values)
+        is_within = values >= limits[:, None] if maximize else values <= limits[:, None]
+        return DenseCosts(xp.where(is_within, self.values, -math.inf if maximize else math.inf))
+
+    def stored_sparse(self) -> SparseCosts:
+        """The same costs in CSR, as they are given."""
+        graph = self.pattern()
+        return SparseCosts._of(graph, self.values[graph.edges()])
+
     def pattern(self) -> BipartiteGraph:
         return self._graph_of(lambda values: abs(values) < math.inf)
 

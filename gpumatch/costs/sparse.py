@@ -225,6 +225,16 @@ class SparseCosts(Costs):
     def up_to(self, limit: float) -> SparseCosts:
         return self._kept(self.weights <= limit)
 
+    def below(self, limits: Any) -> SparseCosts:
+        rows, _ = self.graph.edges()
+        weights = self.weights.astype(sum_dtype(self.weights.dtype)) - limits[rows]
+        extent_of(weights, min(self.shape))
+        return self._of(self.graph, weights)
+
+    def within(self, limits: Any, maximize: bool) -> SparseCosts:
+        own = limits[self.graph.edges()[0]]
+        return self._kept(self.weights >= own if maximize else self.weights <= own)
+
     def pattern(self) -> BipartiteGraph:
         return self.graph if self.is_finite else self._kept(abs(self.weights) < math.inf).graph
 

@@ -1,0 +1,107 @@
+"""A limit for each row: the problem that has one limit for all, and what becomes of its result.
+
+With limits L_i, row i left unmatched costs L_i. So a pair is worth taking if it costs no more, and
+for k pairs of costs to be minimised
+
+    sum(c x) + sum of L over unmatched rows  =  sum((c - L) x) + sum(L)
+
+Costs c_ij - L_i with limit 0 have the same best assignments, and their duals prove them:
+u_i + v_j <= c_ij - L_i, which is what `gpumatch.cardinality` states with L_i instead of L. With
+"maximum", pairs above their row's limit are left out, as for one limit.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from gpumatch.arrays import any_true, array_of, as_array
+from gpumatch.assigned import Assignment
+from gpumatch.control import attach_result
+from gpumatch.costs import Costs, DenseCosts, check_sums
+from gpumatch.sums import summands
+
+__all__ = ["assign_by_row_limits", "checked_row_limits"]
+
+
+def checked_row_limits(cost_limit: Any, costs: Costs, maximize: bool, cardinality: str) -> Any:
+    """The limits as an array where the costs are; None if none leaves a pair out.
+
+    They are int64 if they and the costs are integers, else float64.
+    """
+    limits = as_array(cost_limit, "cost_limit")
+    nrows = costs.shape[0]
+    if limits.dtype.kind not in "biuf":
+        raise TypeError(f"cost_limit must be real numbers; got dtype {limits.dtype}")
+    if limits.shape != (nrows,):
+        raise ValueError(
+            f"cost_limit must be a number, or {nrows} numbers, one for each row; "
+            f"got the shape {limits.shape}"
+        )
+    limits = array_of(costs.xp, limits)
+    if limits.dtype.kind == "f":
+        limits = limits.astype(np.float64)
+        none = -math.inf if maximize else math.inf
+        is_none = limits == none
+        if nrows and not any_true(~is_none):
+            return None
+        stray = ~(abs(limits) < math.inf)
+        if cardinality == "maximum":
+            stray &= ~is_none
+        if any_true(stray):
+            raise ValueError(
+                f"cost_limit[{int(stray.argmax())}] is {limits[stray.argmax()]}: the limits of the "
+                f"rows must be finite, or all be {none}"
+            )
+        if costs.is_integer and not any_true((limits != costs.xp.rint(limits)) | is_none):
+            limits = limits.astype(np.int64)
+    return limits if costs.is_integer and limits.dtype.kind != "f" else limits.astype(np.float64)
+
+
+def assign_by_row_limits(
+    given: Costs,
+    limits: Any,
+    solve: Callable[..., Assignment],
+    maximize: bool,
+    cardinality: str,
+) -> Assignment:
+    """What `solve` finds for costs without limits, or with the limit 0, as the caller's result."""
+    if cardinality == "maximum":
+        problem, base = given.within(limits, maximize), None
+    else:
+        sizes = abs(limits[abs(limits) < math.inf])
+        most = (int if limits.dtype.kind == "i" else float)(sizes.max()) if sizes.size else 0
+        check_sums(given.largest + most, min(given.shape))
+        problem, base = given.below(limits), limits
+    plain = isinstance(problem, DenseCosts) and not problem.on_device
+    try:
+        a = solve(problem.values if plain else problem, cost_limit=None if base is None else 0)
+    except KeyboardInterrupt as exc:
+        best = getattr(exc, "result", None)
+        attach_result(exc, best and _as_callers(best, given, limits, base))
+        raise
+    return _as_callers(a, given, limits, base)
+
+
+def _as_callers(a: Assignment, given: Costs, limits: Any, base: Any) -> Assignment:
+    """The result of the problem with the caller's costs and limits."""
+    rows, cols = a.row_ind, a.col_ind
+    paid = given.at(rows, cols).astype(a.row_dual.dtype)
+    sign = -1 if a.maximize else 1
+    terms = summands(paid)
+    add = sum if a.row_dual.dtype.kind == "i" else math.fsum
+    gap = a.gap
+    if base is not None and gap < math.inf:
+        duals = [-sign * d for d in (*summands(a.row_dual), *summands(a.col_dual))]
+        gap = add([*(sign * p for p in terms), *(-sign * b for b in summands(base[rows])), *duals])
+        gap = gap if add is sum else max(gap, 0.0)
+    cover = a.cover_ind() if a.cardinality == "maximum" and a.proven else None
+    return Assignment(
+        a.row_to_col, a.col_to_row, a.row_dual, a.col_dual,
+        pair_costs=paid, objective=add(terms), gap=gap, proven=a.proven,
+        maximize=a.maximize, cardinality=a.cardinality, cost_limit=limits, cover=cover,
+        labels=given.labels, size=a.size, stats=a.stats,
+    )  # fmt: skip

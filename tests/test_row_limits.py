@@ -1,0 +1,183 @@
+"""A limit for each row: against SciPy with a column more for each row, and the certificate."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy.optimize import linear_sum_assignment
+from scipy.sparse import coo_array, csr_array
+
+import gpumatch as gm
+from gpumatch import CertificateError
+from gpumatch.costs import DenseCosts
+from tests.assignment_cases import EVERY_ALGORITHM
+
+RNG = np.random.default_rng(19)
+SHAPES = ((1, 1), (4, 4), (3, 6), (6, 3), (0, 3), (9, 8))
+
+
+def problem(shape, dtype, sign):
+    low = -20 if np.dtype(dtype).kind != "u" else 0
+    costs = RNG.integers(low, 20, shape).astype(dtype) * sign
+    return costs, RNG.integers(-10, 15, shape[0])
+
+
+def least(costs, limits):
+    """The least total of pairs and of the limits of unmatched rows."""
+    rows, cols = costs.shape
+    own = np.full((rows, rows), 1e6)
+    np.fill_diagonal(own, limits)
+    wide = np.hstack([np.where(np.isfinite(costs), costs, 1e6), own])
+    return wide[linear_sum_assignment(wide)].sum() if rows else 0
+
+
+def paid(a, limits):
+    return a.objective + np.asarray(limits)[a.row_to_col < 0].sum()
+
+
+@pytest.mark.parametrize("dtype", ["int64", "float64", "float32", "int8"])
+@pytest.mark.parametrize("sign", [1, -1])
+def test_as_good_as_with_a_column_for_each_row(dtype, sign):
+    for shape in SHAPES:
+        costs, limits = problem(shape, dtype, sign)
+        a = gm.assign(costs, maximize=sign < 0, cost_limit=limits * sign)
+        assert paid(a, limits * sign) * sign == least(costs * sign, limits)
+        assert gm.verify(costs, a).size == a.size
+        assert a.cost_limit.tolist() == (limits * sign).tolist()
+        assert (a.proven, a.gap) == (True, 0)
+        assert a.pair_costs.tolist() == costs[a.row_ind, a.col_ind].tolist()
+        assert type(a.objective) is (int if costs.dtype.kind == "i" else float)
+
+
+@pytest.mark.parametrize("shape", [(40, 30), (300, 320)])
+def test_floats_up_to_rounding(shape):
+    costs, limits = RNG.random(shape), RNG.random(shape[0]) * 0.05
+    for given in (costs, csr_array(np.where(costs < 0.1, costs, 0))):
+        a = gm.assign(given, cost_limit=limits)
+        known = costs if given is costs else np.where(costs < 0.1, costs, math.inf)
+        assert paid(a, limits) == pytest.approx(least(known, limits), rel=1e-12)
+        assert 0 <= a.gap < 1e-12
+        assert a.objective == math.fsum(costs[a.row_ind, a.col_ind])
+        gm.verify(given, a)
+
+
+@EVERY_ALGORITHM
+def test_with_every_algorithm(run):
+    costs, limits = problem((9, 12), "float64", 1)
+    for given in (costs, csr_array(costs), costs.T.copy()):
+        own = limits if given.shape[0] == 9 else RNG.integers(-10, 15, 12)
+        a = gm.assign(given, cost_limit=own, **run.arguments)
+        if a.proven:
+            gm.verify(given, a)
+            dense = given if isinstance(given, np.ndarray) else given.toarray()
+            known = np.where(dense == 0, math.inf, dense) if dense is not given else dense
+            assert paid(a, own) == least(known, own)
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+@pytest.mark.parametrize("dtype", ["int64", "float64"])
+@pytest.mark.parametrize("form", [np.asarray, csr_array])
+def test_maximum_leaves_out_what_costs_more(form, dtype, sign):
+    costs = np.array([[1, 5, 9], [2, 6, 9], [3, 7, 9]]).astype(dtype) * sign
+    a = gm.assign(
+        form(costs), maximize=sign < 0, cardinality="maximum", cost_limit=np.array([1, 6, 2]) * sign
+    )
+    assert a.row_to_col.tolist() == [0, 1, -1]
+    assert a.objective == 7 * sign
+    gm.verify(form(costs), a)
+    rows, cols = a.vertex_cover()
+    assert len(rows) + len(cols) == 2
+
+
+def test_fractions_make_integers_floats_and_whole_floats_do_not():
+    costs = np.array([[1, 4], [3, 2]])
+    a = gm.assign(costs, cost_limit=[0.5, 2.5])
+    assert (a.row_to_col.tolist(), type(a.objective), a.objective) == ([-1, 1], float, 2.0)
+    assert a.row_dual.dtype == np.float64
+    a = gm.assign(costs, cost_limit=[0.0, 3.0])
+    assert (a.row_to_col.tolist(), type(a.objective), a.objective) == ([-1, 1], int, 2)
+    gm.verify(costs, a)
+
+
+def test_infinity_everywhere_is_no_limit():
+    costs = np.array([[1, 4], [3, 2]])
+    assert gm.assign(costs, cost_limit=[math.inf] * 2).cost_limit is None
+    assert gm.assign(-costs, maximize=True, cost_limit=[-math.inf] * 2).objective == -3
+    a = gm.assign(costs, cardinality="maximum", cost_limit=[math.inf, 2])
+    assert a.row_to_col.tolist() == [0, 1]
+
+
+def test_the_nodes_of_a_graph_stay():
+    nx = pytest.importorskip("networkx")
+    G = nx.Graph()
+    G.add_weighted_edges_from([("a", "x", 3), ("a", "y", 1), ("b", "y", 2)])
+    a = gm.assign(G, cost_limit=[5, 1], row_nodes=["a", "b"])
+    assert (a.edges(), a.unmatched_rows) == ([("a", "y")], ["b"])
+    a = gm.assign(G, cardinality="maximum", cost_limit=[2, 2], row_nodes=["a", "b"])
+    assert a.vertex_cover() in ((["a"], []), ([], ["y"]))
+
+
+def test_begin_from_the_last_frame():
+    costs, limits = problem((30, 40), "float64", 1)
+    a = gm.assign(costs, cost_limit=limits)
+    again = gm.assign(costs, cost_limit=limits, initial=a)
+    assert again.objective == a.objective
+    gm.verify(costs, again)
+
+
+def test_ctrl_c_brings_the_callers_costs():
+    costs, limits = DenseCosts(RNG.random((60, 60))), np.full(60, 0.9)
+
+    def interrupt(progress):
+        if progress.matched > 30:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt) as caught:
+        gm.assign(costs, cost_limit=limits, algorithm="hungarian-tree", callback=interrupt)
+    best = caught.value.result
+    assert best.objective == pytest.approx(costs.values[best.row_ind, best.col_ind].sum())
+
+
+@pytest.mark.parametrize(
+    ("limits", "error", "text"),
+    [
+        ([1, 2, 3], ValueError, r"or 2 numbers, one for each row; got the shape \(3,\)"),
+        ([[1, 2]], ValueError, r"got the shape \(1, 2\)"),
+        (["a", "b"], TypeError, "cost_limit must be real numbers"),
+        ([1.0, math.nan], ValueError, r"cost_limit\[1\] is nan"),
+        ([math.inf, 1.0], ValueError, r"cost_limit\[0\] is inf: the limits of the rows must be"),
+        ([2**61, 1], ValueError, "too large"),
+    ],
+)
+def test_wrong_limits_are_refused(limits, error, text):
+    with pytest.raises(error, match=text):
+        gm.assign(np.array([[1, 2], [3, 4]]), cost_limit=limits)
+
+
+def test_a_batch_and_a_bottleneck_take_none():
+    with pytest.raises(TypeError, match="a batch takes one number"):
+        gm.assign(np.ones((2, 2, 2)), cost_limit=[1, 2])
+    with pytest.raises(ValueError, match="a bottleneck takes no cost_limit"):
+        gm.assign(np.ones((2, 2)), objective="bottleneck", cost_limit=[1, 2])
+
+
+@pytest.mark.parametrize("cardinality", ["full", "maximum"])
+def test_a_wrong_result_is_found(cardinality):
+    costs, limits = np.array([[1, 4], [3, 2]]), np.array([3, 3])
+    a = gm.assign(costs, cardinality=cardinality, cost_limit=limits)
+    gm.verify(costs, a)
+    a.cost_limit = np.array([0, 3])
+    with pytest.raises(CertificateError):
+        gm.verify(costs, a)
+    a.cost_limit = np.array([3])
+    with pytest.raises(CertificateError, match="the limits of the rows must be 2 numbers"):
+        gm.verify(costs, a)
+
+
+def test_stored_zeros_and_missing_pairs_of_sparse_costs():
+    costs = coo_array(([0, 5, 2], ([0, 0, 1], [0, 1, 1])), shape=(2, 3)).tocsr()
+    a = gm.assign(costs, cost_limit=[1, 1])
+    assert a.row_to_col.tolist() == [0, -1]
+    gm.verify(costs, a)
