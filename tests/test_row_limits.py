@@ -26,7 +26,7 @@ def problem(shape, dtype, sign):
 
 def least(costs, limits):
     """The least total of pairs and of the limits of unmatched rows."""
-    rows, cols = costs.shape
+    rows = costs.shape[0]
     own = np.full((rows, rows), 1e6)
     np.fill_diagonal(own, limits)
     wide = np.hstack([np.where(np.isfinite(costs), costs, 1e6), own])
