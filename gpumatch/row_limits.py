@@ -76,9 +76,11 @@ def assign_by_row_limits(
         most = (int if limits.dtype.kind == "i" else float)(sizes.max()) if sizes.size else 0
         check_sums(given.largest + most, min(given.shape))
         problem, base = given.below(limits), limits
-    plain = isinstance(problem, DenseCosts) and not problem.on_device
+    source: Any = problem
+    if isinstance(problem, DenseCosts) and not problem.on_device:
+        source = problem.values  # which is quicker if they are few
     try:
-        a = solve(problem.values if plain else problem, cost_limit=None if base is None else 0)
+        a = solve(source, cost_limit=None if base is None else 0)
     except KeyboardInterrupt as exc:
         best = getattr(exc, "result", None)
         attach_result(exc, best and _as_callers(best, given, limits, base))
