@@ -11,12 +11,13 @@
 //             column, and the row that had it is free again. Of equally near columns a row prefers
 //             free ones, and of these the first after its own place, so that rows with equal costs
 //             choose different columns. A row whose nearest columns are all taken at equal prices
-//             bids no more.
+//             bids no more. Nor do the last rows, as many as warps: one after the other they would
+//             take longer than their paths.
 //   paths     Each row that is left gets a shortest augmenting path. In a step, each warp names the
 //             nearest of its columns that is not scanned, and the block scans the rows matched to
-//             them, at most `rows_at_once`. A column whose distance becomes less is scanned again.
-//             The search ends when no column is nearer than the nearest free one, so columns at the
-//             same distance end it together.
+//             them, some `rows_at_once` at most. A column whose distance becomes less is scanned
+//             again. The search ends when no column is nearer than the nearest free one, so columns
+//             at the same distance end it together.
 //   proof     The duals of the rows are their least reduced costs, read off the matrix once more.
 //
 // Jonker, Volgenant, "A shortest augmenting path algorithm for dense and sparse linear assignment
@@ -333,7 +334,7 @@ template <typename Cost>
 __device__ __forceinline__ int hold_bids(const Problem<Cost>& problem, const Shared& shared) {
   const int warp = threadIdx.x / kWarp, warps = blockDim.x / kWarp, rows = problem.rows;
   const int most = rows * (1 + problem.wish.bids);
-  for (int spent = 0; *shared.count > 0 && spent < most;) {
+  for (int spent = 0; *shared.count > warps && spent < most;) {
     const int bidders = min(warps, *shared.count);
     if (warp < bidders) {
       const Bid own = bid_of(problem, shared, shared.ring[(*shared.head + warp) % rows]);
@@ -371,18 +372,19 @@ struct Columns {
   unsigned scanned;  // a bit each
 };
 
-// Of the lanes of a mask, those with the nearest `most` columns.
+// Of the lanes of a mask, the nearer ones: about `most`, by halves at the mean distance.
 __device__ __forceinline__ unsigned nearest_lanes(unsigned lanes, double distance, int most) {
-  const int lane = lane_index();
   const float own = static_cast<float>(distance);  // near enough
-  int before = 0;
+  while (__popc(lanes) > most) {
+    const bool counts = (lanes >> lane_index() & 1) != 0;
+    float sum = counts ? own : 0.0f;
 #pragma unroll
-  for (int step = 1; step < static_cast<int>(kWarp); ++step) {
-    const int other = (lane + step) % kWarp;
-    const float its = __shfl_sync(kWholeWarp, own, other);
-    before += (lanes >> other & 1) != 0 && (its < own || (its == own && other < lane));
+    for (int step = kWarp / 2; step > 0; step /= 2) sum += __shfl_xor_sync(kWholeWarp, sum, step);
+    const unsigned nearer = __ballot_sync(kWholeWarp, counts && own * __popc(lanes) <= sum);
+    if (nearer == 0 || nearer == lanes) break;
+    lanes = nearer;
   }
-  return lanes & __ballot_sync(kWholeWarp, before < most);
+  return lanes;
 }
 
 // The rows whose costs a thread loads before it uses the first.
