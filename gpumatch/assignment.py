@@ -28,9 +28,11 @@ from gpumatch.contracts import AssignmentTask, Solution
 from gpumatch.control import Callback, Control, attach_result, with_interrupts_result
 from gpumatch.costs import CostBatch, Costs, as_costs, is_batch
 from gpumatch.homes import count_matched
+from gpumatch.interop.tensors import is_tensor
 from gpumatch.registry import BackendName
 from gpumatch.row_limits import assign_by_row_limits, checked_row_limits
 from gpumatch.sums import summands
+from gpumatch.tensors import solve_tensors
 
 __all__ = ["Assignment", "BottleneckAssignment", "InfeasibleError", "assign"]
 
@@ -136,7 +138,8 @@ def assign(
     Returns
     -------
     Assignment, BottleneckAssignment for a bottleneck, or BatchAssignment for a batch
-        In arrays like the caller's. The objective depends only on C, up to rounding.
+        In arrays like the caller's, or in torch tensors where the caller's tensor is. The objective
+        depends only on C, up to rounding.
 
     Raises
     ------
@@ -182,14 +185,19 @@ def assign(
     maximize, progress = checked_flag(maximize, "maximize"), checked_flag(progress, "progress")
     control = Control(time_limit=time_limit, progress=progress, callback=callback)
     threads, seed = checked_threads(threads), checked_seed(seed)
+    alone: Any = functools.partial(
+        assign, maximize=maximize, cardinality=cardinality, algorithm=algorithm, backend=backend,
+        initial=initial, seed=seed, threads=threads, time_limit=time_limit, progress=progress,
+        callback=callback, **options,
+    )  # fmt: skip
+    if is_tensor(C):
+        return solve_tensors(
+            functools.partial(alone, objective=objective, weight=weight, row_nodes=row_nodes),
+            C, cost_limit=cost_limit, initial=initial, sizes=sizes, on_error=on_error,
+        )  # fmt: skip
     if hasattr(cost_limit, "__len__") and not isinstance(cost_limit, str) and objective == "sum":
         if sizes is not None or is_batch(C):
             raise TypeError("a batch takes one number as its cost_limit")
-        alone: Any = functools.partial(
-            assign, maximize=maximize, cardinality=cardinality, algorithm=algorithm,
-            backend=backend, initial=initial, seed=seed, threads=threads, time_limit=time_limit,
-            progress=progress, callback=callback, **options,
-        )  # fmt: skip
         given = as_costs(C, weight, row_nodes)
         limits = checked_row_limits(cost_limit, given, maximize, cardinality)
         if limits is None:
@@ -198,13 +206,12 @@ def assign(
     if sizes is not None or is_batch(C):
         if initial is not None or objective != "sum":
             raise ValueError("a batch takes no initial, and the objective 'sum' only")
-        general: Any = functools.partial(
-            assign, maximize=maximize, cardinality=cardinality, cost_limit=cost_limit,
-            algorithm=algorithm, backend=backend, seed=seed, threads=threads, **options,
-        )  # fmt: skip
+        quietly: Any = functools.partial(
+            alone, cost_limit=cost_limit, time_limit=None, progress=False
+        )
         return assign_batch(
             CostBatch(C, sizes),
-            lambda problem, callback: general(problem, callback=callback),
+            lambda problem, callback: quietly(problem, callback=callback),
             Asked(maximize, cardinality, cost_limit, on_error),
             backend=backend,
             is_compiled=algorithm == "auto" and not options,

@@ -35,7 +35,7 @@ from gpumatch.interop.networkx import (
     networkx_graph,
 )
 from gpumatch.interop.sparse import csr_of
-from gpumatch.interop.torch_sparse import csr_pattern, is_sparse_csr
+from gpumatch.interop.tensors import is_tensor, source_of
 
 Csr = tuple[Any, Any]  # (indptr, indices)
 
@@ -54,7 +54,7 @@ class BipartiteGraph:
         - ``(indptr, indices, shape)`` or ``(indptr, indices, data, shape)``: CSR arrays of NumPy,
           CuPy or anything that speaks ``__cuda_array_interface__`` or DLPack; indices may be
           unsorted and repeated, ``data`` is not looked at;
-        - a torch sparse CSR tensor;
+        - a torch tensor, dense or sparse;
         - a two-dimensional dense array: nonzero entries are edges, NaN too;
         - a networkx graph; `from_networkx` says which nodes are rows.
 
@@ -471,14 +471,14 @@ class _Parts(NamedTuple):
 def _parts_of(source: Any) -> _Parts:
     if isinstance(source, BipartiteGraph):
         return source._parts()
+    if is_tensor(source):
+        source = source_of(source)
     if isinstance(source, tuple):
         return _parts_of_tuple(source)
     if is_sparse(source):
         return _parts_of_sparse(source)
     if is_networkx(source):
         return _parts_of_networkx(labelled_edges(source))
-    if is_sparse_csr(source):
-        return _parts_of_csr(*csr_pattern(source))
     return _parts_of_dense(source)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Hashable, Iterable
 from typing import Any
 
@@ -13,8 +14,10 @@ from gpumatch.contracts import MatchingTask
 from gpumatch.control import Callback, Control, attach_result, with_interrupts_result
 from gpumatch.homes import count_matched, cover_for, no_mates
 from gpumatch.initial import initial_pairs
+from gpumatch.interop.tensors import is_tensor
 from gpumatch.pairs import Pairs
 from gpumatch.registry import STARTS, BackendName, StartName
+from gpumatch.tensors import solve_tensors
 
 
 @with_interrupts_result
@@ -37,7 +40,7 @@ def maximum_matching(
 
     Parameters
     ----------
-    A : BipartiteGraph, sparse or dense matrix, tuple of CSR arrays, or networkx graph
+    A : BipartiteGraph, sparse or dense matrix or tensor, tuple of CSR arrays, or networkx graph
         Anything `BipartiteGraph` is made from. Stored entries are edges, stored zeros too; values
         are not looked at.
     algorithm : str
@@ -73,7 +76,8 @@ def maximum_matching(
     Returns
     -------
     Matching
-        In NumPy arrays for a graph on the host, in CuPy arrays for one on a device. Its size never
+        In NumPy arrays for a graph on the host, in CuPy arrays for one on a device, and in torch
+        tensors for a tensor. Its size never
         depends on algorithm, backend or seed. Which of several maximum matchings it is may depend
         on them.
 
@@ -109,6 +113,12 @@ def maximum_matching(
     progress = checked_flag(progress, "progress")
     control = Control(time_limit=time_limit, progress=progress, callback=callback)
     threads, seed = checked_threads(threads), checked_seed(seed)
+    if is_tensor(A):
+        again = functools.partial(
+            maximum_matching, algorithm=algorithm, init=init, backend=backend, seed=seed,
+            threads=threads, time_limit=time_limit, progress=progress, callback=callback, **options,
+        )  # fmt: skip
+        return solve_tensors(again, A, initial=initial, row_nodes=row_nodes)
     with control.part("graph"):
         given = as_bipartite(A, row_nodes)
     choice, start_name = choose_matching(

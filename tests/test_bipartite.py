@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import sys
-from types import SimpleNamespace
 
 import networkx as nx
 import numpy as np
@@ -143,25 +141,6 @@ def test_torch_tensors():
     torch = pytest.importorskip("torch")
     assert_is_the_graph(BipartiteGraph(torch.tensor(DENSE, dtype=torch.float32).to_sparse_csr()))
     assert_is_the_graph(BipartiteGraph(torch.tensor(DENSE)))
-
-
-class SparseTensor:
-    """As much of a torch sparse CSR tensor as is asked for, where torch is not installed."""
-
-    layout = "torch.sparse_csr"
-    shape = SHAPE
-
-    def crow_indices(self):
-        return DLPackOnly(np.array(INDPTR))
-
-    def col_indices(self):
-        return DLPackOnly(np.array(INDICES))
-
-
-def test_a_sparse_tensor_is_read_by_its_indices(monkeypatch):
-    torch = SimpleNamespace(Tensor=SparseTensor, sparse_csr=SparseTensor.layout)
-    monkeypatch.setitem(sys.modules, "torch", torch)
-    assert_is_the_graph(BipartiteGraph(SparseTensor()))
 
 
 @pytest.mark.parametrize("order", [[0, 1, 2, 3], [3, 1, 0, 2], [0, 0, 1, 1, 2, 3, 3]])

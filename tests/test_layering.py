@@ -30,7 +30,7 @@ FLOORS = [
     {"certificates", "control", "devices", "initial", "io", "pairs", "registry"},
     {"arguments", "assigned", "backends"},
     {"cardinality"},
-    {"batches", "bottleneck", "row_limits"},
+    {"batches", "bottleneck", "row_limits", "tensors"},
     {"assignment", "matching"},
     {
         *("csgraph", "distributed", "interop.networkx_backend", "interop.torch", "linalg"),

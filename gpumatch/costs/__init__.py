@@ -36,7 +36,7 @@ from gpumatch.costs.batch import CostBatch, is_batch, native
 from gpumatch.costs.dense import DenseCosts
 from gpumatch.costs.sparse import SparseCosts
 from gpumatch.interop.networkx import is_networkx
-from gpumatch.interop.torch_sparse import is_sparse_csr
+from gpumatch.interop.tensors import is_tensor, source_of
 
 __all__ = [
     "TOO_LARGE",
@@ -69,7 +69,9 @@ def as_costs(
         return source
     if isinstance(source, BipartiteGraph):
         raise TypeError("a BipartiteGraph has no costs: pass a sparse matrix or a tuple with data")
-    has_entries = isinstance(source, tuple) or is_sparse(source) or is_sparse_csr(source)
+    if is_tensor(source):
+        source = source_of(source)
+    has_entries = isinstance(source, tuple) or is_sparse(source)
     return SparseCosts(source) if has_entries else DenseCosts(source)
 
 

@@ -13,6 +13,7 @@ from gpumatch.bipartite import BipartiteGraph
 from gpumatch.contracts import Tile
 from gpumatch.costs.base import Costs, extent_of, row_tiles, sum_dtype
 from gpumatch.costs.sparse import SparseCosts
+from gpumatch.interop.tensors import is_tensor, source_of
 
 __all__ = ["DenseCosts"]
 
@@ -53,7 +54,8 @@ class DenseCosts(Costs):
     """
 
     def __init__(self, source: Any) -> None:
-        values = as_array(source, "the costs")
+        given = source_of(source) if is_tensor(source) else source
+        values = as_array(given, "the costs")
         if isinstance(values, np.ma.MaskedArray):
             raise TypeError("the costs are a masked array: fill it, with inf to forbid a pair")
         if values.ndim != 2 and values.dtype.kind not in "biuf":

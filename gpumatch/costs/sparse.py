@@ -21,7 +21,7 @@ from gpumatch.costs.base import (
 )
 from gpumatch.homes import csr_for
 from gpumatch.interop.networkx import labelled_edges
-from gpumatch.interop.torch_sparse import csr_pattern, is_sparse_csr
+from gpumatch.interop.tensors import is_tensor, source_of
 
 __all__ = ["SparseCosts"]
 
@@ -35,7 +35,7 @@ class SparseCosts(Costs):
     ----------
     source : sparse matrix or tuple
         A SciPy or cupyx sparse matrix, ``(indptr, indices, data, shape)`` as CSR, or a torch sparse
-        CSR tensor; boolean, integer or floating. Stored zeros are edges of cost 0. DIA fills its
+        tensor; boolean, integer or floating. Stored zeros are edges of cost 0. DIA fills its
         diagonals with zeros, so it must have none. Repeated entries are summed, as everywhere
         in SciPy. Arrays in canonical form are shared, not copied.
 
@@ -270,15 +270,14 @@ class SparseCosts(Costs):
 
 
 def _csr_of(source: Any) -> tuple[Any, Any, Any, Any]:
+    if is_tensor(source):
+        source = source_of(source)
     if isinstance(source, tuple):
         if len(source) != 4:
             raise TypeError(
                 f"a tuple must be (indptr, indices, data, shape); got {len(source)} parts"
             )
         return source
-    if is_sparse_csr(source):
-        indptr, indices, shape = csr_pattern(source)
-        return indptr, indices, source.values(), shape
     if source.ndim != 2:
         raise ValueError(f"the sparse array must have 2 dimensions; got {source.ndim}")
     matrix = source.tocsr()

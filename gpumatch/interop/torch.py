@@ -10,13 +10,12 @@ other.
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import torch
 
 from gpumatch.assignment import assign
+from gpumatch.interop.tensors import on_its_stream, source_of
 
 __all__ = ["batch_linear_assignment", "linear_sum_assignment"]
 
@@ -90,8 +89,8 @@ def linear_sum_assignment(
 
 @torch.library.custom_op("gpumatch::batch_linear_assignment", mutates_args=())
 def _columns_of_rows(cost: torch.Tensor) -> torch.Tensor:
-    with _on_current_stream(cost):
-        batch = assign(_as_costs(cost), on_error="mark")
+    with on_its_stream(cost):
+        batch = assign(source_of(cost), on_error="mark")
         return torch.from_dlpack(batch.row_to_col).long()
 
 
@@ -102,8 +101,8 @@ def _(cost: torch.Tensor) -> torch.Tensor:
 
 @torch.library.custom_op("gpumatch::pairs_side_by_side", mutates_args=())
 def _pairs_side_by_side(C: torch.Tensor, sizes: list[int]) -> tuple[torch.Tensor, torch.Tensor]:
-    with _on_current_stream(C):
-        costs, count = _as_costs(C), C.shape[1]
+    with on_its_stream(C):
+        costs, count = source_of(C), C.shape[1]
         ends = torch.tensor(sizes).cumsum(0).tolist()
         parts = [costs[k, :, end - size : end] for k, (end, size) in enumerate(zip(ends, sizes))]
         batch = assign(parts, on_error="mark")
@@ -137,30 +136,3 @@ def _like(small: torch.Tensor, tensor: torch.Tensor) -> torch.Tensor:
     if not tensor.is_cuda:
         return small
     return small.pin_memory().to(tensor.device, non_blocking=True)
-
-
-def _as_costs(tensor: torch.Tensor) -> Any:
-    """An array that shares the tensor's memory; a new one for a dtype that arrays do not have."""
-    if tensor.dtype == torch.bfloat16:
-        tensor = tensor.float()
-    if not tensor.is_cuda:
-        return tensor.numpy()
-    import cupy
-
-    return cupy.from_dlpack(tensor)
-
-
-@contextlib.contextmanager
-def _on_current_stream(tensor: torch.Tensor) -> Iterator[None]:
-    """Let CuPy work on the device of a tensor, and on torch's current stream there."""
-    if not tensor.is_cuda:
-        yield
-        return
-    import cupy
-
-    stream = torch.cuda.current_stream(tensor.device)
-    with (
-        cupy.cuda.Device(tensor.device.index),
-        cupy.cuda.ExternalStream(stream.cuda_stream, tensor.device.index),
-    ):
-        yield

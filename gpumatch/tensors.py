@@ -1,0 +1,99 @@
+"""Front doors for torch tensors: tensors in, and a result whose arrays are tensors."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from gpumatch.control import attach_result
+from gpumatch.interop.tensors import is_tensor, on_its_stream, source_of, tensor_of
+
+__all__ = ["solve_tensors"]
+
+_ARRAYS = (
+    *("row_to_col", "col_to_row", "row_ind", "col_ind", "unmatched_rows", "unmatched_cols"),
+    *("row_dual", "col_dual", "pair_costs"),
+)
+_OF_A_BATCH = ("objective", "gap", "size", "proven")
+_CALLS = (
+    "edges",
+    "cover_ind",
+    "vertex_cover",
+    "independent_set",
+    "row_permutation",
+    "col_permutation",
+)
+_AS_THEY_ARE = ("to_dict", "to_matrix")
+
+
+def solve_tensors(solve: Callable[..., Any], source: Any, **arguments: Any) -> Any:
+    """The result of ``solve(source, **arguments)``, in tensors on the device of the source."""
+    with on_its_stream(source):
+        arguments = {
+            name: source_of(value) if is_tensor(value) else getattr(value, "_in_arrays", value)
+            for name, value in arguments.items()
+        }
+        try:
+            return _as_tensors(solve(source_of(source), **arguments))
+        except KeyboardInterrupt as exc:
+            best = getattr(exc, "result", None)
+            attach_result(exc, None if best is None else _as_tensors(best))
+            raise
+
+
+def _as_tensors(result: Any) -> Any:
+    made = object.__new__(_class_of(type(result)))
+    made.__dict__.update(vars(result), _in_arrays=result)
+    return made
+
+
+class _InTensors:
+    """The arrays of a result as tensors. What it is made of stays in arrays."""
+
+    _in_arrays: Any
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _as_tensors, (self._in_arrays,)
+
+    def __getitem__(self, k: int) -> Any:
+        return _as_tensors(self._in_arrays[k])
+
+    def split(self) -> list[Any]:
+        return [_as_tensors(one) for one in self._in_arrays.split()]
+
+
+class _BatchInTensors(_InTensors):
+    def __iter__(self) -> Iterator[Any]:
+        return (self[k] for k in range(len(self._in_arrays)))
+
+
+@functools.cache
+def _class_of(kind: type) -> type:
+    """A class of results like `kind`, in tensors."""
+    is_batch = hasattr(kind, "__getitem__")
+    names = (*_ARRAYS, *_OF_A_BATCH) if is_batch else _ARRAYS
+    own: dict[str, Any] = {name: property(functools.partial(_array, name)) for name in names}
+    own |= {name: _call(name, _in_tensors) for name in _CALLS if hasattr(kind, name)}
+    own |= {name: _call(name, lambda given: given) for name in _AS_THEY_ARE}
+    bases = (_BatchInTensors if is_batch else _InTensors, kind)
+    return type(
+        kind.__name__, bases, {**own, "__doc__": kind.__doc__, "__module__": kind.__module__}
+    )
+
+
+def _array(name: str, result: Any) -> Any:
+    return _in_tensors(getattr(result._in_arrays, name))
+
+
+def _call(name: str, convert: Callable[[Any], Any]) -> Callable[..., Any]:
+    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return convert(getattr(self._in_arrays, name)(*args, **kwargs))
+
+    return call
+
+
+def _in_tensors(given: Any) -> Any:
+    if isinstance(given, tuple):
+        return tuple(map(_in_tensors, given))
+    return tensor_of(given) if hasattr(given, "dtype") else given

@@ -1,0 +1,162 @@
+"""Torch tensors in, torch tensors out: by torch where it is installed, and by a stand-in."""
+
+from __future__ import annotations
+
+import importlib.util
+import pickle
+import sys
+import warnings
+
+import numpy as np
+import pytest
+
+import gpumatch as gm
+from tests.interop import torch_stand_in
+
+HAS_TORCH = importlib.util.find_spec("torch") is not None
+COSTS = np.array([[4.0, 1.0, 3.0], [2.0, 0.0, 5.0], [3.0, 2.0, 2.0]])
+
+
+@pytest.fixture(params=["stand-in", "torch"])
+def torch(request, monkeypatch):
+    if request.param == "torch":
+        return pytest.importorskip("torch", reason="torch is not installed")
+    monkeypatch.setitem(sys.modules, "torch", torch_stand_in.torch)
+    return torch_stand_in.torch
+
+
+def all_of(result):
+    """Every array of a result."""
+    names = ("row_to_col", "col_to_row", "row_ind", "col_ind", "unmatched_rows", "unmatched_cols")
+    own = [name for name in ("row_dual", "col_dual", "pair_costs") if hasattr(result, name)]
+    arrays = [getattr(result, name) for name in (*names, *own)]
+    return [*arrays, result.row_permutation(), result.col_permutation(), *result]
+
+
+def is_tensors(torch, arrays):
+    return all(isinstance(array, torch.Tensor) for array in arrays)
+
+
+def test_an_assignment(torch):
+    costs = torch.tensor(COSTS)
+    a = gm.assign(costs)
+    assert isinstance(a, gm.Assignment)
+    assert (a.objective, a.gap, a.proven, a.size) == (5.0, 0.0, True, 3)
+    assert a.col_ind.tolist() == [1, 0, 2]
+    assert {a.row_to_col.dtype, a.row_ind.dtype, a.col_ind.dtype} == {torch.int64}
+    assert [a.row_to_col.device.type, a.row_dual.device.type] == ["cpu", "cpu"]
+    rows, cols = a
+    assert (rows.tolist(), cols.tolist()) == ([0, 1, 2], [1, 0, 2])
+    assert a.edges().tolist() == [[0, 1], [1, 0], [2, 2]]
+    assert isinstance(a.edges(), torch.Tensor)
+    assert a.to_dict() == {0: 1, 1: 0, 2: 2}
+    assert a.to_matrix().shape == (3, 3)
+    assert repr(a) == repr(gm.assign(COSTS))
+    assert gm.verify(costs, a).bound == gm.verify(COSTS, a).bound == 5.0
+
+
+def test_a_matching(torch):
+    graph = torch.tensor(np.array([[1, 1, 0], [1, 0, 0], [1, 0, 0]]))
+    m = gm.maximum_matching(graph)
+    assert isinstance(m, gm.Matching)
+    assert (m.size, m.proven) == (2, True)
+    assert is_tensors(torch, [*m.vertex_cover(), *m.independent_set(), *m.cover_ind()])
+    assert m.row_to_col.dtype == torch.int64
+    assert gm.verify(graph, m).size == 2
+    again = gm.maximum_matching(graph, initial=m)
+    assert again.stats["start_size"] == 2
+
+
+@pytest.mark.parametrize("source", ["matching", "assign", "bottleneck", "limits"])
+def test_all_arrays_are_tensors(torch, source):
+    costs = torch.tensor(COSTS)
+    made = {
+        "matching": lambda: gm.maximum_matching(costs),
+        "assign": lambda: gm.assign(costs),
+        "bottleneck": lambda: gm.assign(costs, objective="bottleneck"),
+        "limits": lambda: gm.assign(costs, cost_limit=torch.tensor(np.array([2.5, 2.5, 1.0]))),
+    }
+    assert is_tensors(torch, all_of(made[source]()))
+
+
+def test_a_batch(torch):
+    batch = gm.assign(torch.tensor(np.stack([COSTS, COSTS.T])))
+    assert is_tensors(torch, [batch.row_to_col, batch.objective, batch.proven, batch.size])
+    assert batch.objective.tolist() == [5.0, 5.0]
+    assert len(batch) == 2
+    assert is_tensors(torch, [batch[0].row_to_col, *(a.col_dual for a in batch)])
+    assert batch.errors == {}
+
+
+@pytest.mark.parametrize("limited", [False, True])
+def test_gradients_and_short_floats(torch, limited):
+    costs = torch.tensor(COSTS)
+    wish = {"cost_limit": 100} if limited else {}
+    for given in (costs.requires_grad_(), costs.bfloat16(), costs.bfloat16().requires_grad_()):
+        assert gm.assign(given, **wish).objective == 5.0
+        assert gm.maximum_matching(given).size == 3
+        assert gm.verify(given, gm.assign(given)).bound == 5.0
+
+
+def test_sparse_layouts(torch):
+    dense = torch.tensor(COSTS)
+    with warnings.catch_warnings(action="ignore"):  # torch's are in beta state
+        layouts = [dense.to_sparse_csr(), as_coo(torch, dense)]
+    for sparse in layouts:
+        a = gm.assign(sparse)
+        assert (a.objective, a.row_to_col.tolist()) == (6.0, [1, 0, 2]) or a.objective <= 6.0
+        assert gm.verify(sparse, a).edges == 8
+        m = gm.maximum_matching(sparse)
+        assert (m.size, is_tensors(torch, [m.row_to_col])) == (3, True)
+        gm.verify(sparse, m)
+
+
+def as_coo(torch, dense):
+    return dense.to_sparse_coo() if torch is torch_stand_in.torch else dense.to_sparse()
+
+
+def test_what_is_not_taken_is_told(torch):
+    with pytest.raises(TypeError, match=r"must be CSR, CSC or COO; got .*bsr"):
+        gm.assign(torch.tensor(np.eye(4)).to_sparse_bsr((2, 2)))
+    if torch is torch_stand_in.torch:
+        elsewhere = torch_stand_in.Tensor(COSTS, device="mps")
+    else:
+        elsewhere = torch.ones((2, 2), device="meta")
+    with pytest.raises(TypeError, match="tensors of the CPU and of CUDA are taken; got one on m"):
+        gm.assign(elsewhere)
+    with pytest.raises(TypeError, match="got one on m"):
+        gm.maximum_matching(elsewhere)
+
+
+def test_a_pickle_keeps_tensors(torch):
+    a = gm.assign(torch.tensor(COSTS))
+    again = pickle.loads(pickle.dumps(a))
+    assert again.row_to_col.tolist() == a.row_to_col.tolist()
+    assert isinstance(again.row_to_col, torch.Tensor)
+
+
+def test_ctrl_c_brings_tensors(torch):
+    def interrupt(progress):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt) as caught:
+        gm.assign(torch.tensor(np.random.default_rng(0).random((50, 50))), callback=interrupt)
+    assert isinstance(caught.value.result.row_to_col, torch.Tensor)
+
+
+def test_an_infeasible_tensor(torch):
+    costs = np.full((2, 2), np.inf)
+    with pytest.raises(gm.InfeasibleError):
+        gm.assign(torch.tensor(costs))
+    assert gm.assign(torch.tensor(np.stack([costs])), on_error="mark").errors.keys() == {0}
+
+
+@pytest.mark.skipif(not HAS_TORCH, reason="torch is not installed")
+@pytest.mark.gpu
+def test_on_a_device():
+    import torch
+
+    costs = torch.tensor(COSTS, device="cuda", requires_grad=True)
+    for result in (gm.assign(costs), gm.maximum_matching(costs), gm.assign(costs.bfloat16())):
+        assert {array.device for array in all_of(result)} == {costs.device}
+        gm.verify(costs, result)

@@ -1,0 +1,88 @@
+"""As much of torch as is asked for, where torch is not installed: tensors that hold an array."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_array
+
+
+class Tensor:
+    """A dense tensor, or a sparse one that holds a CSR array."""
+
+    def __init__(self, values: Any, layout="strided", dtype=None, device="cpu", grad=False):
+        self.values_, self.layout, self.grad = values, layout, grad
+        self.dtype = str(values.dtype) if dtype is None else dtype
+        self.device, self.is_cuda = SimpleNamespace(type=device), device == "cuda"
+        self.shape, self.ndim = values.shape, len(values.shape)
+
+    def _with(self, values=None, **changes):
+        kept = {"layout": self.layout, "dtype": self.dtype, "grad": self.grad}
+        return Tensor(self.values_ if values is None else values, **{**kept, **changes})
+
+    def detach(self):
+        return self._with(grad=False)
+
+    def float(self):
+        return self._with(self.values_.astype(np.float32), dtype="float32")
+
+    def long(self):
+        return self._with(self.values_.astype(np.int64), dtype="int64")
+
+    def resolve_conj(self):
+        return self
+
+    resolve_neg = resolve_conj
+
+    def numpy(self):
+        if self.grad or self.dtype == "bfloat16" or self.layout != "strided":
+            raise RuntimeError(f"no array of {self.dtype}, {self.layout}, {self.grad}")
+        return self.values_
+
+    def tolist(self):
+        return self.values_.tolist()
+
+    def __array__(self, dtype=None, copy=None):
+        return self.numpy()
+
+    def requires_grad_(self):
+        return self._with(grad=True)
+
+    def bfloat16(self):
+        return self._with(dtype="bfloat16")
+
+    # -- sparse ----------------------------------------------------------------------------------
+
+    def to_sparse_coo(self):
+        return self._with(csr_array(self.values_), layout="sparse_coo")
+
+    def to_sparse_csr(self):
+        assert self.layout != "sparse_coo" or self.dtype.endswith("coalesced")
+        kind = self.dtype.removesuffix(" coalesced")
+        return self._with(csr_array(self.values_), layout="sparse_csr", dtype=kind)
+
+    def to_sparse_bsr(self, _):
+        return self._with(csr_array(self.values_), layout="sparse_bsr")
+
+    def coalesce(self):
+        return self._with(dtype=f"{self.dtype} coalesced")
+
+    def crow_indices(self):
+        return Tensor(self.values_.indptr)
+
+    def col_indices(self):
+        return Tensor(self.values_.indices)
+
+    def values(self):
+        return Tensor(self.values_.data, dtype=self.dtype, grad=self.grad)
+
+
+NAMES = ("strided", "sparse_csr", "sparse_coo", "sparse_csc", "bfloat16", "int32", "int64")
+torch = SimpleNamespace(
+    Tensor=Tensor,
+    **{name: name for name in NAMES},
+    from_numpy=Tensor,
+    tensor=lambda values, dtype=None: Tensor(np.asarray(values)),
+)
