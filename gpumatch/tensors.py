@@ -43,7 +43,8 @@ def solve_tensors(solve: Callable[..., Any], source: Any, **arguments: Any) -> A
 
 
 def _as_tensors(result: Any) -> Any:
-    made = object.__new__(_class_of(type(result)))
+    kind: Any = _class_of(type(result))
+    made = object.__new__(kind)
     made.__dict__.update(vars(result), _in_arrays=result)
     return made
 
@@ -69,7 +70,7 @@ class _BatchInTensors(_InTensors):
 
 
 @functools.cache
-def _class_of(kind: type) -> type:
+def _class_of(kind: Any) -> type:
     """A class of results like `kind`, in tensors."""
     is_batch = hasattr(kind, "__getitem__")
     names = (*_ARRAYS, *_OF_A_BATCH) if is_batch else _ARRAYS
