@@ -29,6 +29,7 @@ from gpumatch.control import Callback, Control, attach_result, with_interrupts_r
 from gpumatch.costs import CostBatch, Costs, as_costs, is_batch
 from gpumatch.homes import count_matched
 from gpumatch.interop.tensors import is_tensor
+from gpumatch.pairs import in_nodes
 from gpumatch.registry import BackendName
 from gpumatch.row_limits import assign_by_row_limits, checked_row_limits
 from gpumatch.sums import summands
@@ -253,7 +254,7 @@ def assign(
             if ended and goal.is_full and count_matched(solution.row_to_col) < problem.shape[0]:
                 violator = hall_violator(task, goal)
                 if violator is not None:
-                    raise InfeasibleError(*(array_of(np, part) for part in violator))
+                    raise InfeasibleError(*in_nodes(violator, given.labels))
                 ended = False
     except KeyboardInterrupt as exc:
         attach_result(exc, _result(given, goal, problem, solution, False, stats, control))

@@ -35,7 +35,7 @@ from gpumatch.contracts import Graph, MatchingTask, Mates, Stopped
 from gpumatch.control import Control, attach_result
 from gpumatch.costs import Costs
 from gpumatch.homes import count_matched, cover_for, no_mates
-from gpumatch.pairs import Labels, Pairs
+from gpumatch.pairs import Labels, Pairs, in_nodes
 from gpumatch.registry import BOTTLENECK_PATHS, STARTS, load
 
 __all__ = ["BottleneckAssignment", "assign_bottleneck"]
@@ -158,6 +158,8 @@ def assign_bottleneck(
         with control.part("search"):
             thresholds.find_most(goal)
             thresholds.find_least()
+    except InfeasibleError as exc:
+        raise InfeasibleError(*in_nodes((exc.rows, exc.cols), given.labels)) from None
     except Stopped:
         return result(False)
     except KeyboardInterrupt as exc:

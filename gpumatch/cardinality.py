@@ -39,6 +39,7 @@ from gpumatch.registry import STARTS, table
 
 Cardinality = Literal["full", "maximum", "any"]
 CARDINALITIES = get_args(Cardinality)
+NODES_NAMED = 5  # of each side, in an error
 
 Run = Callable[[AssignmentTask], bool]
 
@@ -124,7 +125,7 @@ class InfeasibleError(ValueError):
 
     Attributes
     ----------
-    rows, cols : int arrays
+    rows, cols : int arrays, or lists of nodes for a networkx graph
         A Hall violator and its neighbours. If there are no more rows than columns, `rows` may be
         assigned to `cols` only, and `cols` are fewer; otherwise the other way round.
     problem : int, optional
@@ -132,17 +133,24 @@ class InfeasibleError(ValueError):
     """
 
     def __init__(self, rows: Any, cols: Any, problem: int | None = None) -> None:
-        many, few = ("rows", "columns") if rows.size > cols.size else ("columns", "rows")
-        most, least = max(rows.size, cols.size), min(rows.size, cols.size)
+        sides = [("rows", rows), ("columns", cols)]
+        (few, least), (many, most) = sorted(sides, key=lambda side: len(side[1]))
+        which = f": {_names(most)} to {_names(least)}" if isinstance(rows, list) else ""
         super().__init__(
             ("" if problem is None else f"problem {problem}: ")
-            + f"the costs are infeasible: {most} {many} may be assigned to {least} {few} only, "
-            "so no full assignment exists"
+            + f"the costs are infeasible: {len(most)} {many} may be assigned to {len(least)} {few} "
+            f"only, so no full assignment exists{which}"
         )
         self.rows, self.cols, self.problem = rows, cols, problem
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.rows, self.cols, self.problem)
+
+
+def _names(nodes: list[Any]) -> str:
+    """The first nodes of a list."""
+    shown = ", ".join(map(repr, nodes[:NODES_NAMED])) or "none"
+    return shown + ", …" * (len(nodes) > NODES_NAMED)
 
 
 # -- what it begins from ---------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from gpumatch.arrays import array_module, array_of, as_array
 from gpumatch.homes import count_matched
 from gpumatch.interop.sparse import csr_of
 
-__all__ = ["Labels", "Pairs"]
+__all__ = ["Labels", "Pairs", "in_nodes"]
 
 Labels = tuple[list[Hashable] | None, list[Hashable] | None]  # of the rows, of the columns
 
@@ -221,6 +221,12 @@ class Pairs:
     def _in_nodes(self, rows: Any, cols: Any) -> tuple[Any, Any]:
         """Rows and columns by their labels, if they have some."""
         return _named(rows, self._labels[0]), _named(cols, self._labels[1])
+
+
+def in_nodes(sides: tuple[Any, Any], labels: Labels) -> tuple[Any, Any]:
+    """Numbers of rows and of columns as arrays on the host, or as nodes where these are known."""
+    rows, cols = (array_of(np, numbers) for numbers in sides)
+    return _named(rows, labels[0]), _named(cols, labels[1])
 
 
 def _named(numbers: Any, labels: list[Hashable] | None) -> Any:

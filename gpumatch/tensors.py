@@ -43,7 +43,8 @@ def solve_tensors(solve: Callable[..., Any], source: Any, **arguments: Any) -> A
 
 
 def _as_tensors(result: Any) -> Any:
-    kind: Any = _class_of(type(result))
+    given: Any = type(result)
+    kind: Any = _class_of(given)
     made = object.__new__(kind)
     made.__dict__.update(vars(result), _in_arrays=result)
     return made

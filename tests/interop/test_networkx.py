@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import networkx as nx
 import numpy as np
 import pytest
@@ -95,3 +97,23 @@ def test_a_graph_on_the_device_goes_to_networkx():
     assert without_directions(G) == without_directions(of_device)
     named = BipartiteGraph.from_networkx(nx.Graph(["ax", "by"]), "ab").to_device()
     assert set(named.to_networkx()) == set("abxy")
+
+
+@pytest.mark.parametrize("objective", ["sum", "bottleneck"])
+@pytest.mark.parametrize("turned", [False, True])
+def test_an_infeasible_graph_names_its_nodes(objective, turned):
+    G = nx.Graph([("ann", "web"), ("bob", "web"), ("cy", "docs"), ("cy", "tests"), ("cy", "web")])
+    rows = ["web", "docs", "tests"] if turned else ["ann", "bob", "cy"]
+    text = "'docs', 'tests' to 'cy'" if turned else "'ann', 'bob' to 'web'"
+    with pytest.raises(gm.InfeasibleError, match=text) as caught:
+        gm.assign(G, row_nodes=rows, objective=objective)
+    error = pickle.loads(pickle.dumps(caught.value))
+    sides = (["docs", "tests"], ["cy"]) if turned else (["ann", "bob"], ["web"])
+    assert (error.rows, error.cols) == sides
+
+
+def test_an_infeasible_graph_names_few_nodes():
+    G = nx.Graph([(k, "hub") for k in range(9)])
+    G.add_nodes_from("abcdefgh")
+    with pytest.raises(gm.InfeasibleError, match=r"0, 1, 2, 3, 4, … to 'hub'|to none"):
+        gm.assign(G, row_nodes=range(9))
