@@ -12,6 +12,8 @@ Contenders and what their seconds are of:
     partial     the same with its default, partial pivoting
     splu        `gpumatch.linalg.splu` with diag_pivot_thresh=0, and a solve
 
+On a GPU, ``dmperm`` and ``product`` are also measured on the host's processor.
+
 Of solves, "residual" is ||b - A x|| / ||b|| with b = A 1 in 2-norms (None if it is not finite), and
 "fill" the entries of L and U. On a GPU, matrices are on the device.
 
@@ -33,7 +35,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from scipy.sparse import csr_array, load_npz, save_npz
@@ -70,6 +72,9 @@ THRESHOLD = 0.02  # seconds of SPRAL that make a matrix count
 PATTERN = "dmperm", "pyomo"
 SCALING = "product", "spral"
 SOLVES = "natural", "partial", "splu"
+ON_CPU = " on the CPU"
+BOTH = "dmperm", "product"  # measured there, too, if there is a GPU
+LARGE = 200_000  # rows from which a GPU must be far ahead
 
 
 # -- matrices ------------------------------------------------------------------------------------
@@ -102,7 +107,7 @@ class MatrixInstance:
 
     def takes(self, contender: str) -> bool:
         """Whether a contender is to be measured on it."""
-        return contender in self.contenders
+        return contender.removesuffix(ON_CPU) in self.contenders
 
     def original(self) -> csr_array:
         """The matrix, generated or read."""
@@ -125,7 +130,7 @@ class MatrixProblem:
     """A matrix as contenders take it."""
 
     def __init__(self, instance: MatrixInstance, matrix: csr_array, device: str) -> None:
-        self.matrix, self._device = matrix, device
+        self.instance, self.matrix, self.device = instance, matrix, device
         rows, cols = matrix.shape
         self.facts = {
             "family": instance.family, "rows": rows, "cols": cols, "entries": matrix.nnz
@@ -135,11 +140,20 @@ class MatrixProblem:
     def given(self) -> Any:
         """CSR arrays with the values, on the device or the host."""
         arrays = self.matrix.indptr, self.matrix.indices, self.matrix.data.astype(float)
-        if self._device == "cuda":
+        if self.device == "cuda":
             import cupy
 
             arrays = tuple(map(cupy.asarray, arrays))
         return (*arrays, self.matrix.shape)
+
+    @property
+    def backend(self) -> Literal["cpu", "cuda"]:
+        return "cuda" if self.device == "cuda" else "cpu"
+
+    @cached_property
+    def on_host(self) -> MatrixProblem:
+        """The same, given on the host."""
+        return self if self.device == "cpu" else MatrixProblem(self.instance, self.matrix, "cpu")
 
     @cached_property
     def pattern(self) -> Any:
@@ -173,6 +187,8 @@ class Call:
         return repeat(lambda: self._sample(problem), limits)
 
     def _sample(self, problem: MatrixProblem) -> Sample:
+        if self.device == "cpu":
+            problem = problem.on_host
         problem.given  # noqa: B018  on the device before the clock starts
         begin = time.perf_counter()
         size, more = self.call(problem, self.threads)
@@ -185,12 +201,12 @@ class Call:
 
 
 def _dmperm(problem: MatrixProblem, threads: int) -> Told:
-    d = gm.linalg.dmperm(problem.pattern, threads=threads)
+    d = gm.linalg.dmperm(problem.pattern, backend=problem.backend, threads=threads)
     return int(d.rr[3]), {"blocks": len(d.r) - 1}
 
 
 def _components(problem: MatrixProblem, threads: int) -> Told:
-    _, r = gm.linalg.strongcomp(problem.pattern)
+    _, r = gm.linalg.strongcomp(problem.pattern, backend=problem.backend)
     return problem.matrix.shape[0], {"blocks": len(r) - 1}
 
 
@@ -202,7 +218,7 @@ def _pyomo(problem: MatrixProblem, threads: int) -> Told:
 
 
 def _product(problem: MatrixProblem, threads: int) -> Told:
-    s = gm.linalg.maximum_product_matching(problem.given, threads=threads)
+    s = gm.linalg.maximum_product_matching(problem.given, backend=problem.backend, threads=threads)
     return s.size, {"log_product": s.log_product}
 
 
@@ -285,6 +301,7 @@ def contenders(device: str, threads: int) -> list[Contender]:
     on_device = [("dmperm", _dmperm), ("components", _components), ("product", _product)]
     known: list[Contender] = [Call(name, call, threads, device) for name, call in on_device]
     if device == "cuda":
+        known += [Call(name + ON_CPU, call, threads) for name, call in on_device if name in BOTH]
         return [*known, EclScc()] if "ECL_SCC" in os.environ else known
     if importlib.util.find_spec("pyomo") is not None:
         known.append(Call("pyomo", _pyomo, 1))
@@ -376,7 +393,9 @@ def report(data: dict[str, Any], threshold: float) -> str:
     parts += _table("Decompositions", graphs, _decomposition, PATTERN_HEADER)
     parts += _table("Scalings", graphs, _scaling, SCALING_HEADER)
     parts += _table("Solves", graphs, _solves, SOLVES_HEADER)
-    return "\n\n".join([*parts, *_mean(graphs, threshold), *failures(data)])
+    parts += _table("GPU and CPU", graphs, _on_both, BOTH_HEADER)
+    means = [*_mean(graphs, threshold), *_means_on_gpu(graphs)]
+    return "\n\n".join([*parts, *means, *failures(data)])
 
 
 PATTERN_HEADER = ["matrix", "rows", "entries", "blocks", "ms", "Pyomo ms", "Pyomo / ours"]
@@ -392,6 +411,8 @@ SCALING_HEADER = [
 ]
 SOLVES_HEADER = ["matrix", "rows"]
 SOLVES_HEADER += [f"{what} {name}" for name in SOLVES for what in ("residual", "fill", "ms")]
+BOTH_HEADER = ["matrix", "rows", "entries"]
+BOTH_HEADER += [f"{name} {what}" for name in BOTH for what in ("GPU ms", "CPU ms", "CPU / GPU")]
 
 
 def _table(
@@ -447,6 +468,36 @@ def _solves(graph: Graph) -> list[Any] | None:
             milliseconds(time_of(graph, name)),
         ]
     return cells
+
+
+def _on_both(graph: Graph) -> list[Any] | None:
+    if not any(name + ON_CPU in graph["results"] for name in BOTH):
+        return None
+    cells: list[Any] = [graph["entries"]]
+    for name in BOTH:
+        cells += [milliseconds(time_of(graph, where)) for where in (name, name + ON_CPU)]
+        cells.append(times_as_long(graph, name + ON_CPU, name))
+    return cells
+
+
+def _means_on_gpu(graphs: dict[str, Graph]) -> list[str]:
+    """How much longer the CPU takes for what is large."""
+    lines = []
+    for name in BOTH:
+        ratios = {
+            matrix: ratio
+            for matrix, graph in graphs.items()
+            if graph["rows"] >= LARGE
+            and (ratio := times_as_long(graph, name + ON_CPU, name)) is not None
+        }
+        if ratios:
+            worst = min(ratios, key=lambda matrix: ratios[matrix].seconds)
+            lines.append(
+                f"With {LARGE} rows or more, `{name}` takes {geometric_mean(ratios.values())} "
+                f"times as long on the CPU as on the GPU (geometric mean, {len(ratios)} "
+                f"matrices), {ratios[worst]} times at least, on {worst}."
+            )
+    return lines
 
 
 def _mean(graphs: dict[str, Graph], threshold: float) -> list[str]:

@@ -359,6 +359,7 @@ def instances(quick: bool, data: str | None) -> list[SparseInstance]:
         _made("kkt", 1_000_000),
         *(_made("mesh", 16, high) for high in (10, 10**6)),
         *(_made("power_law", 16, 8, high) for high in (10, 10**6)),
+        _made("power_law", 18, 8, 10**6),
         _made("nearest", 30_000, None, 16, 3, cardinality="maximum"),
         _made("nearest", 5_000, None, 16, 64),
         _made("sparse_uniform", 100_000, 120_000, 8.0, 10**6, cardinality="maximum"),
@@ -367,6 +368,7 @@ def instances(quick: bool, data: str | None) -> list[SparseInstance]:
         _made("linkage", 3_000, cardinality="any"),
         *(_made("goldberg_kennedy", 65_536, 16, kind) for kind in ("high_cost", "low_cost")),
         _made("goldberg_kennedy", 65_536, 16, "two_cost"),
+        _made("goldberg_kennedy", 262_144, 16, "low_cost"),
         _made("goldberg_kennedy", 16_384, 16, "geometric"),
         _made("goldberg_kennedy", 4_096, 16, "fixed_cost"),
     ]

@@ -42,6 +42,16 @@ def test_ratios_are_those_of_turns():
     assert "times as long" not in reported(7.0, a=one)
 
 
+def test_what_a_gpu_brings():
+    one = graph(**{"product": {"seconds": [0.1], "size": 9}})
+    one["results"]["product on the CPU"] = {"seconds": [0.9], "size": 9}
+    one["rows"] = 200_000
+    text = reported(0.02, a=one)
+    assert "| a | 200000 | 30 | 100 | 900 | 9 |" in text
+    assert "`product` takes 9 times as long on the CPU as on the GPU" in text
+    assert "on the GPU" not in reported(0.02, a=graph(product={"seconds": [0.1], "size": 9}))
+
+
 def test_residuals_before_and_after():
     bad = {"seconds": [0.1], "residual": None, "fill": 70, "size": 9}
     good = {"seconds": [0.2], "residual": 2e-16, "fill": 40, "size": 9}
@@ -70,7 +80,8 @@ def test_on_a_device(tmp_path):
     options = ["--out", str(out), "--quick", "--repeats", "1", "--device", "cuda"]
     assert main(["linear-solvers", *options, "--cache", str(tmp_path)]) == 0
     results = harness.read(out)["graphs"]["circuit-300"]["results"]
-    assert results["dmperm"]["size"] == results["product"]["size"] == 300
+    for where in ("", linear_solvers.ON_CPU):
+        assert results["dmperm" + where]["size"] == results["product" + where]["size"] == 300
     assert "splu" not in results
 
 
