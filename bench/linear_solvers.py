@@ -82,7 +82,7 @@ LARGE = 200_000  # rows from which a GPU must be far ahead
 
 @dataclass(frozen=True)
 class MatrixInstance:
-    """One matrix of the suite, kept as .npz.
+    """One matrix of the suite, kept as .matrix.npz.
 
     Attributes
     ----------
@@ -98,7 +98,7 @@ class MatrixInstance:
     make: Callable[[], csr_array]
     contenders: tuple[str, ...]
 
-    suffix: ClassVar[str] = ".npz"
+    suffix: ClassVar[str] = ".matrix.npz"  # other suites keep costs of the same names
 
     @property
     def base(self) -> str:

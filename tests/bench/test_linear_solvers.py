@@ -6,9 +6,10 @@ import sys
 
 import pytest
 
-from bench import harness, linear_solvers
+from bench import harness, linear_solvers, sparse_assignment
 from bench.__main__ import main
 from bench.harness import Limits
+from bench.instances import Folder
 
 
 def graph(**results):
@@ -40,6 +41,15 @@ def test_ratios_are_those_of_turns():
     assert "it takes 3 times as long as `max" in text
     assert "5 of processor time" in text
     assert "times as long" not in reported(7.0, a=one)
+
+
+def test_other_suites_have_other_files_in_the_same_folder(tmp_path):
+    """Two of them call a problem kkt-200000, and mean matrices and costs."""
+    suites = (linear_solvers, sparse_assignment)
+    given = [one for suite in suites for one in suite.instances(quick=False, data=None)]
+    folder = Folder(tmp_path, processes=1)
+    assert len({one.name for one in given}) < len(given)
+    assert len({folder._file(one) for one in given}) == len(given)
 
 
 def test_what_a_gpu_brings():
