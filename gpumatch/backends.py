@@ -31,7 +31,7 @@ from gpumatch.registry import (
 GPU_PAYS_FROM = 100_000
 GPU_PAYS_FROM_PAIRS = 2_000_000  # the same for the pairs of a dense matrix of costs
 # What the GPU's engine takes for sparse costs at most, the costs themselves included.
-_SPARSE_BYTES_A_VERTEX, _SPARSE_BYTES_AN_ENTRY = 400, 100
+_SPARSE_BYTES_A_VERTEX, _SPARSE_BYTES_AN_ENTRY = 400, 120
 _SPARSE_SUMS = 16  # it adds up to so many costs for each vertex
 
 _DEFAULT_MATCHING = {"cpu": "engine", "cuda": "engine", "reference": "apfb-gpubfs-wr"}

@@ -513,7 +513,7 @@ def test_a_fallback_is_loaded_when_it_is_called(algorithm, backend, function, mo
 def test_sparse_costs_need_room_for_vertices_and_entries(monkeypatch):
     """Just as many bytes as the device has, and one more."""
     costs = SparseCosts(csr_array(np.eye(3, 5)))
-    needed = 400 * 8 + 100 * 3
+    needed = 400 * 8 + 120 * 3
 
     def require(nbytes, _, free):
         if nbytes > free:

@@ -355,6 +355,26 @@ def test_table_of_where_the_gpu_pays_for_assignment():
     assert all(cuda < cpu for cpu, cuda in large)
 
 
+def test_table_of_where_the_gpu_pays_for_sparse_costs():
+    record = json.loads((ROOT / "bench/results/gpu-pays-sparse-h200.json").read_text())
+    names = ("rows", "entries", "cuda", "cpu", "cpu1")
+    shown = table(CPU_OR_GPU, "| costs | rows | pairs | cuda | cpu | cpu, one thread |")
+    assert [row[0] for row in shown] == [p["costs"] for p in record["problems"]]
+    for row, problem in zip(shown, record["problems"]):
+        known = [problem[name] for name in names]
+        assert np.allclose([float(cell) for cell in row[1:]], known, rtol=1e-3)
+    large = [p for p in record["problems"] if p["entries"] >= backends.GPU_PAYS_FROM]
+    assert all(p["cuda"] < p["cpu"] for p in large)
+
+
+def test_what_auto_asks_for_sparse_costs_is_what_was_held():
+    record = json.loads((ROOT / "bench/results/gpu-pays-sparse-h200.json").read_text())
+    a_vertex, an_entry = backends._SPARSE_BYTES_A_VERTEX, backends._SPARSE_BYTES_AN_ENTRY
+    for p in record["memory"]:
+        asked = a_vertex * (p["rows"] + p["cols"]) + an_entry * p["entries"]
+        assert p["held"] + 12 * p["entries"] <= asked
+
+
 def test_table_of_sparse_costs_on_the_gpu():
     record = json.loads((ROOT / "bench/results/sparse-engine-h200.json").read_text())
     problems = record["problems"]
@@ -364,7 +384,7 @@ def test_table_of_sparse_costs_on_the_gpu():
     assert [row[0] for row in shown] == [p["costs"] for p in problems]
     numbers = [[float(x) if x else None for x in row[1:]] for row in shown]
     assert numbers == [[p[name] for name in names] for p in problems]
-    assert all(p["cuda"] < p["cpu"] for p in problems)
+    assert all(p["cuda"] < p["cpu"] for p in problems if p["entries"] >= backends.GPU_PAYS_FROM)
 
 
 COMPLEXITY = ROOT / "docs" / "algorithms" / "complexity.md"

@@ -13,7 +13,7 @@ Three steps, each on the device as a whole:
 `full.py` gives each row a column of its own if it may go without. Prices to begin from take the
 place of the auctions.
 
-Device memory in addition to the costs: 110 bytes a row and 150 a column if the auctions leave all
+Device memory in addition to the costs: 130 bytes a row and 180 a column if the auctions leave all
 rows; and if there is a limit, 64 bytes a row and 48 an entry, with a column more for each row.
 """
 
@@ -80,7 +80,7 @@ _MOST_EXPONENT = 1000  # 2.0**1000 is finite
 _HEADROOM = 12  # bits: how much further than by the range prices may fall
 _LONGEST_CHAIN = 4096  # bids of a group before it gives its row up
 _OFFER = 32  # bytes of an Offer
-_BYTES_A_ROW, _BYTES_A_COLUMN = 110, 150  # if the auctions leave all rows
+_BYTES_A_ROW, _BYTES_A_COLUMN = 130, 180  # if the auctions leave all rows
 _LEFT = 32, 1024  # rows that an auction leaves, at least and at most: one in 1024
 
 
