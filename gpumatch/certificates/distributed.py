@@ -237,22 +237,25 @@ class _Claim:
 
     def check_edges(self) -> int:
         """No pair costs less than its duals and the limit; the number of allowed pairs."""
-        count = 0
+        xp = self.costs.xp
+        count = xp.zeros(1, np.int64)
         base = self.limit if self.is_free else 0
+        row_dual = array_of(xp, self.row_dual)
+        price = array_of(xp, self.col_dual + (base - self.allowance))
         for tile in self.costs.tiles():
-            rows, cols, values = (array_of(np, part) for part in self.costs.tile(tile))
-            values = values.astype(self.row_dual.dtype) * self.sign
+            rows, cols, values = self.costs.tile(tile)
+            values = values.astype(row_dual.dtype) * self.sign
             allowed = values < math.inf
-            count += int(np.count_nonzero(allowed))
-            short = values - self.row_dual[rows] < self.col_dual[cols] + (base - self.allowance)
+            count += xp.count_nonzero(allowed)
+            short = values - row_dual[rows] < price[cols]
             at = first_true((allowed & short).ravel())
             if at is not None:
-                row, col = (np.broadcast_to(part, short.shape).ravel()[at] for part in (rows, cols))
+                row, col = (xp.broadcast_to(part, short.shape).ravel()[at] for part in (rows, cols))
                 raise CertificateError(
                     f"the pair of row {self.result.rows.start + int(row)} and column {int(col)} "
                     "costs less than its duals" + (" and the limit" if base else "")
                 )
-        return count
+        return int(count[0])
 
     def check_totals(self) -> float:
         """The pairs cost the objective, and the duals prove it; the bound."""

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from functools import partial
+from types import ModuleType, SimpleNamespace
 from typing import Any, Literal, Protocol
 
 import numpy as np
@@ -12,12 +15,13 @@ from gpumatch.arrays import array_of
 from gpumatch.assigned import BatchAssignment
 from gpumatch.assignment import assign as assign_here
 from gpumatch.cardinality import Goal, InfeasibleError, checked_limit
-from gpumatch.contracts import Solution
+from gpumatch.contracts import AssignmentTask, Solution
 from gpumatch.control import Callback, Control, with_interrupts_result
 from gpumatch.costs import Costs, DenseCosts, SparseCosts, as_costs, check_sums, is_batch
 from gpumatch.devices import why_no_cuda
 from gpumatch.distributed.blocks import Split, agree_on_columns, columns_of, split_of, taken
 from gpumatch.distributed.communicator import Communicator
+from gpumatch.distributed.core import FEW_ROWS, Core
 from gpumatch.distributed.date2016 import Classical, Tree
 from gpumatch.distributed.problem import Problem
 from gpumatch.distributed.results import DistributedAssignment
@@ -67,9 +71,9 @@ def assign(
         and Nagi (2016), section 5; they take no limit and no ``"any"``, and make sparse costs
         dense.
     backend : {"cpu", "cuda"}
-        Where a rank has the costs of its rows. ``"cuda"`` is experimental, for dense costs and the
-        engine: on a GPU each, that with the number of the rank among those of its machine. All else
-        stays on the host.
+        Where a rank has the costs of its rows. ``"cuda"``, for dense costs: on a GPU each, that
+        with the number of the rank among those of its machine. If each rank has its own, arrays go
+        from GPU to GPU, by NCCL. Otherwise they go by way of the host.
     time_limit, progress, callback
         As for `gpumatch.distributed.maximum_matching`.
 
@@ -115,8 +119,6 @@ def assign(
             "cardinality": cardinality,
             "cost_limit": cost_limit,
         }
-        if backend not in ALGORITHMS[name]:
-            raise ValueError(f"algorithm {name!r} runs on the CPU only, not on {backend!r}")
         own = _assign_own if _agree_on_batch(block, world) else _assign_together
         if backend == "cuda":
             _take_device(world)
@@ -135,6 +137,7 @@ def _take_device(world: Communicator) -> None:
     from gpumatch.cuda.assignment.divided_rows import use_own_device
 
     use_own_device(world.local_rank())
+    world.link_devices()
 
 
 def _agree_on_batch(block: Any, world: Communicator) -> bool:
@@ -283,34 +286,69 @@ def _engine_on_device(
     with InterruptsHeld():
         from gpumatch.cpu.distributed import trees as kernels
         from gpumatch.cuda.assignment.divided_rows import rows_of
-    return Trees(Problem(costs.to_device(), rows, goal.limit, world, kernels, rows_of), kernels)
+        from gpumatch.cuda.assignment.engine import run
+    problem = Problem(costs.to_device(), rows, goal.limit, world, kernels, rows_of)
+    return _core(problem, run, kernels)
 
 
-def _classical(costs: Costs, rows: Split, cols: Split, goal: Goal, world: Communicator) -> _Search:
-    values = costs.dense()
+def _core(
+    problem: Problem, solve_sparse: Callable[[AssignmentTask], bool], kernels: ModuleType
+) -> _Search:
+    """A sparse core, with trees where that does not do."""
+    trees = partial(Trees, problem, kernels)
+    if problem.rows.total <= FEW_ROWS:
+        return trees()
+    return Core(problem, solve_sparse, trees)
+
+
+def _classical(
+    costs: Costs, rows: Split, cols: Split, goal: Goal, world: Communicator, backend: str = "cpu"
+) -> _Search:
     if goal.transposed:
-        values = np.ascontiguousarray(columns_of(costs, rows, cols, world).T)
-        rows, cols = cols, rows
-    with InterruptsHeld():
-        from gpumatch.cpu.distributed import date2016 as kernels
-    return Classical(values, rows, cols, costs.is_integer, world, kernels)
-
-
-def _tree(costs: Costs, rows: Split, cols: Split, goal: Goal, world: Communicator) -> _Search:
-    if goal.transposed:
-        values = np.ascontiguousarray(costs.dense().T)
+        values = np.ascontiguousarray(columns_of(costs.to_host(), rows, cols, world).T)
         rows, cols = cols, rows
     else:
-        values = columns_of(costs, rows, cols, world)
+        values = costs.dense()
+    return Classical(
+        *(_placed(values, backend), rows, cols, costs.is_integer, world), _papers(backend)
+    )
+
+
+def _tree(
+    costs: Costs, rows: Split, cols: Split, goal: Goal, world: Communicator, backend: str = "cpu"
+) -> _Search:
+    if goal.transposed:
+        values = np.ascontiguousarray(array_of(np, costs.dense()).T)
+        rows, cols = cols, rows
+    else:
+        values = columns_of(costs.to_host(), rows, cols, world)
+    return Tree(*(_placed(values, backend), rows, cols, costs.is_integer, world), _papers(backend))
+
+
+def _placed(values: Any, backend: str) -> Any:
+    """The costs where the backend has them."""
+    if backend == "cpu":
+        return array_of(np, values)
+    import cupy
+
+    return cupy.ascontiguousarray(cupy.asarray(values))
+
+
+def _papers(backend: str) -> Any:
+    """What a rank computes by itself for Date and Nagi's algorithms."""
     with InterruptsHeld():
         from gpumatch.cpu.distributed import date2016 as kernels
-    return Tree(values, rows, cols, costs.is_integer, world, kernels)
+
+        if backend == "cpu":
+            return kernels
+        from gpumatch.cuda.assignment.divided_rows import rows_of
+    return SimpleNamespace(**{**vars(kernels), "CompressedRows": rows_of, "DenseRows": rows_of})
 
 
-ALGORITHMS = {
+ALGORITHMS: dict[str, dict[str, Callable[..., _Search]]] = {
     "engine": {"cpu": _engine, "cuda": _engine_on_device},
-    "hungarian-classical": {"cpu": _classical},
-    "hungarian-tree": {"cpu": _tree},
+    "hungarian-classical": {"cpu": _classical, "cuda": partial(_classical, backend="cuda")},
+    "hungarian-tree": {"cpu": _tree, "cuda": partial(_tree, backend="cuda")},
 }
 BACKENDS = ("cpu", "cuda")
 

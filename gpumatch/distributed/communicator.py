@@ -15,8 +15,9 @@ A Ctrl-C raises nothing while a `Communicator` is entered: it becomes the status
 no rank leaves a collective that others are in. A second Ctrl-C aborts all ranks. If a rank dies, or
 MPI itself fails, MPI ends all others.
 
-Arrays are NumPy arrays. Those of CuPy are taken, too. They go by way of the host, and so do the
-results, which are CuPy arrays again.
+Arrays are NumPy arrays, or CuPy arrays, and so are the results. After `link_devices`, arrays of
+CuPy go from GPU to GPU (`gpumatch.distributed.nccl`), in its current stream, if each rank has a GPU
+of its own. Otherwise they go by way of the host.
 
 Reference: *MPI: A Message-Passing Interface Standard*, version 4.1, 2023, chapter 6.
 """
@@ -36,6 +37,7 @@ import numpy as np
 
 from gpumatch.arrays import array_module, array_of
 from gpumatch.control import Control, attach_result
+from gpumatch.distributed.nccl import Links, links_of
 
 __all__ = ["Communicator", "even_starts"]
 
@@ -86,6 +88,7 @@ class Communicator:
         self.volume = self.calls = self.brought = 0
         self.communication: dict[str, float] = {}
         self._wish = GO
+        self._links: Links | None = None
         self._has_ended = False
         self._word = np.zeros(2, np.int64)
         self._words = np.zeros((self.size, 2), np.int64)
@@ -121,6 +124,8 @@ class Communicator:
     def _abort(self, why: str, code: int) -> None:
         print(f"gpumatch: rank {self.rank}: {why}: all ranks are aborted", file=sys.stderr)
         sys.stderr.flush()
+        if self._links is not None:
+            self._links.abort()
         self._comm.Abort(code)
 
     # -- agreement -------------------------------------------------------------------------------
@@ -176,11 +181,17 @@ class Communicator:
         node.Free()
         return rank
 
+    def link_devices(self) -> None:
+        """Let arrays of CuPy go from GPU to GPU, if each rank now uses another one."""
+        self._agree(0)
+        self._links = links_of(self._mpi, self._given)
+
     def statistics(self) -> dict[str, Any]:
         """What communication there was, for the statistics of a result."""
         return {
             "ranks": self.size,
             "communication": {
+                "by": "MPI" if self._links is None else "MPI and NCCL",
                 "waiting": self.waiting,
                 "moving": self.moving,
                 "bytes": self.volume,
@@ -226,10 +237,14 @@ class Communicator:
 
     def allgather(self, array: Any, counts: np.ndarray | None = None) -> list[Any]:
         """The arrays of all ranks, which agree in dtype and in all but their length."""
-        given, back = _to_host(array)
-        counts = self._agree(given.shape[0]) if counts is None else counts
+        counts = self._agree(array.shape[0]) if counts is None else counts
         if not counts.any():
             return [array] * self.size
+        links = self._links_for(array)
+        if links is not None:
+            with self._moving_on_device(array.nbytes):
+                return links.allgather(_contiguous(array), counts)
+        given, back = _to_host(array)
         width = _width(given)
         with self._moving(given.nbytes):
             every = np.empty((int(counts.sum()), *given.shape[1:]), given.dtype)
@@ -238,11 +253,15 @@ class Communicator:
 
     def gather(self, array: Any, root: int = 0) -> list[Any] | None:
         """The arrays of all ranks on the root, as by `allgather`; None elsewhere."""
-        given, back = _to_host(array)
-        counts = self._agree(given.shape[0])
+        counts = self._agree(array.shape[0])
         is_root = self.rank == root
         if not counts.any():
             return [array] * self.size if is_root else None
+        links = self._links_for(array)
+        if links is not None:
+            with self._moving_on_device(array.nbytes):
+                return links.gather(_contiguous(array), counts, root)
+        given, back = _to_host(array)
         width = _width(given)
         with self._moving(given.nbytes):
             every = None
@@ -253,11 +272,15 @@ class Communicator:
 
     def allreduce(self, array: Any, how: str, counts: np.ndarray | None = None) -> Any:
         """The ``"min"``, ``"max"`` or ``"sum"``, element by element, of arrays of one shape."""
-        given, back = _to_host(array)
-        if counts is None and (self._agree(given.size) != given.size).any():
+        if counts is None and (self._agree(array.size) != array.size).any():
             raise AssertionError("ranks reduce arrays of different sizes")
-        if not given.size:
+        if not array.size:
             return array
+        links = self._links_for(array)
+        if links is not None:
+            with self._moving_on_device(array.nbytes):
+                return links.allreduce(_contiguous(array), how)
+        given, back = _to_host(array)
         with self._moving(given.nbytes):
             result = np.empty_like(given)
             self._comm.Allreduce(given, result, getattr(self._mpi, how.upper()))
@@ -269,9 +292,16 @@ class Communicator:
 
     def broadcast(self, array: Any, root: int = 0) -> Any:
         """The root's array, on all ranks; what the others give only says its dtype and kind."""
-        given, back = _to_host(array)
-        self._agree(given.size)
+        self._agree(array.size)
         is_root = self.rank == root
+        links = self._links_for(array)
+        if links is not None:
+            with self._moving_on_device(array.nbytes if is_root else 0):
+                shape = self._comm.bcast(array.shape if is_root else None, root)
+                result = _contiguous(array) if is_root else type(array)(shape, array.dtype)
+                links.broadcast(result, root)
+                return result
+        given, back = _to_host(array)
         with self._moving(given.nbytes if is_root else 0):
             shape = self._comm.bcast(given.shape if is_root else None, root)
             result = given if is_root else np.empty(shape, given.dtype)
@@ -283,14 +313,19 @@ class Communicator:
 
         All parts of all ranks agree in dtype and in all but their length.
         """
+        out = np.array([part.shape[0] for part in parts], np.int64)
+        if not self._agree(int(out.sum())).any():
+            return list(parts)
+        into = np.empty_like(out)
+        links = self._links_for(parts[0])
+        if links is not None:
+            with self._moving_on_device(sum(part.nbytes for part in parts)):
+                self._comm.Alltoall(out, into)
+                return links.exchange([_contiguous(part) for part in parts], into)
         pairs = [_to_host(part) for part in parts]
         own, back = [given for given, _ in pairs], pairs[0][1]
-        if not self._agree(sum(given.shape[0] for given in own)).any():
-            return list(parts)
         width = _width(own[0])
         with self._moving(sum(given.nbytes for given in own)):
-            out = np.array([given.shape[0] for given in own], np.int64)
-            into = np.empty_like(out)
             self._comm.Alltoall(out, into)
             given = np.concatenate(own)
             taken = np.empty((int(into.sum()), *given.shape[1:]), given.dtype)
@@ -302,6 +337,18 @@ class Communicator:
         self._agree(0)
         with self._moving(0):
             return self._comm.allgather(value)
+
+    def _links_for(self, array: Any) -> Links | None:
+        """What takes the array from GPU to GPU, if it is on one. The same on all ranks."""
+        is_here = isinstance(array, np.ndarray)
+        return None if is_here or array.dtype == bool else self._links
+
+    @contextlib.contextmanager
+    def _moving_on_device(self, nbytes: int) -> Iterator[None]:
+        """Add the seconds inside to `moving`, those of what the GPU does there, too."""
+        with self._moving(nbytes):
+            yield
+            _wait_for_device()
 
     @contextlib.contextmanager
     def _moving(self, nbytes: int) -> Iterator[None]:
@@ -344,6 +391,16 @@ def _in_words(error: BaseException, size: int) -> tuple[type, str]:
     if not is_known or isinstance(error, KeyError):
         text = f"{kind.__name__}: {error}"
     return (kind if is_known and issubclass(kind, Exception) else RuntimeError), text
+
+
+def _wait_for_device() -> None:
+    import cupy
+
+    cupy.cuda.get_current_stream().synchronize()
+
+
+def _contiguous(array: Any) -> Any:
+    return array_module(array).ascontiguousarray(array)
 
 
 def _to_host(array: Any) -> tuple[np.ndarray, Any]:

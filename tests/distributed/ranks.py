@@ -29,9 +29,13 @@ from scipy.sparse import coo_array, csr_array
 import gpumatch
 import graphs
 from gpumatch import cli, distributed
+from gpumatch.cpu.distributed import date2016 as paper_kernels
 from gpumatch.cpu.distributed import rows as cpu_rows
 from gpumatch.cuda.assignment import divided_rows
+from gpumatch.distributed import assignment as door
+from gpumatch.distributed import core
 from gpumatch.distributed.communicator import Communicator
+from gpumatch.distributed.problem import Problem
 from graphs import costs as families
 from tests import assignment_cases, cases, test_real_matrices
 from tests.distributed.shares import FEW_ROWS, starts_of
@@ -313,11 +317,77 @@ def whole_arrays(comm):
         yield from wishes_of_matrices(comm)
 
 
+def cores(comm):
+    """A sparse core in place of trees, with what a rank has on a GPU, in arrays of NumPy."""
+    from gpumatch.cpu.assignment.engine import run
+    from gpumatch.cpu.distributed import trees
+
+    def engine(costs, rows, cols, goal, world):
+        if goal.transposed:
+            costs, rows = door._turned_dense(costs, rows, cols, world), cols
+        problem = Problem(costs, rows, goal.limit, world, trees, divided_rows.rows_of)
+        return door._core(problem, run, trees)
+
+    arrays = SimpleNamespace(
+        **{
+            **vars(paper_kernels),
+            "CompressedRows": divided_rows.rows_of,
+            "DenseRows": divided_rows.rows_of,
+        }
+    )
+    few = {"FIRST": 2, "MORE": 1}  # many rounds
+    with (
+        mock.patch.dict(door.ALGORITHMS["engine"], cpu=engine),
+        mock.patch.multiple(core, **few),
+        mock.patch.object(door, "FEW_ROWS", 0),
+    ):
+        yield from wishes_of_matrices(comm)
+        yield from cores_of_matrices(comm)
+    with mock.patch.object(door, "_papers", return_value=arrays):
+        for algorithm in PAPER_STEPS:
+            for shape in ((9, 9), (6, 9), (9, 6)):
+                yield f"{algorithm} {shape}"
+                costs = np.random.default_rng(2).integers(0, 30, shape)
+                check_assignment(costs, comm, algorithm)
+
+
+def cores_of_matrices(comm, **how):
+    """Costs on which cores are small, grow, or do not suffice."""
+    for family in ("uniform_float", "low_rank", "machol_wien", "two_cost", "constant"):
+        for shape in ((40, 40), (40, 50), (50, 40)):
+            yield f"{family} {shape}"
+            check_assignment(families.make(family, *shape, seed=4), comm, **how)
+    yield "limits"
+    costs = families.make("uniform_integer", 40, 40, seed=5)
+    for wish in ({"cardinality": "any"}, {"cost_limit": 3}, {"cost_limit": int(costs.max())}):
+        check_assignment(costs, comm, **wish, **how)
+    yield "no full assignment"
+    lonely = np.full((12, 12), np.inf)
+    lonely[:, 0] = 1
+    with pytest.raises(gpumatch.InfeasibleError):
+        distributed.assign(share(lonely, comm), comm=comm, **how)
+    yield "time"
+    result = distributed.assign(share(costs, comm), comm=comm, time_limit=0, **how)
+    assert not result.proven
+
+
 def devices(comm):
     """The engine with a GPU a rank; blocks come from the host and from the GPU."""
     import cupy
 
+    yield "collectives"
+    yield from device_collectives(comm, cupy)
     yield from wishes_of_matrices(comm, backend="cuda")
+    with mock.patch.object(door, "FEW_ROWS", 0):
+        yield from wishes_of_matrices(comm, backend="cuda")
+        with mock.patch.multiple(core, FIRST=2, MORE=1):
+            yield from cores_of_matrices(comm, backend="cuda")
+    for algorithm in PAPER_STEPS:
+        for dtype in (np.int32, np.float32):
+            for shape in ((20, 20), (15, 20), (20, 15)):
+                yield f"{algorithm} {dtype} {shape}"
+                costs = np.random.default_rng(2).integers(0, 99, shape).astype(dtype)
+                check_assignment(costs, comm, algorithm, backend="cuda")
     costs = families.make("uniform_float", 300, 400, seed=1).astype(np.float32)
     block = share(costs, comm)
     best = gpumatch.assign(costs, backend="cpu").objective
@@ -440,12 +510,6 @@ def faults(comm):
     with pytest.raises(TypeError, match="result must be what"):
         distributed.verify(good, None, comm=comm)
 
-    yield "no GPU for this algorithm"
-    run = lambda: distributed.assign(  # noqa: E731
-        good, comm=comm, algorithm="hungarian-tree", backend="cuda"
-    )
-    raises_everywhere(comm, ValueError, "'hungarian-tree' runs on the CPU only", run)
-
     yield "no communicator"
     run = lambda: distributed.assign(good, comm="world")  # noqa: E731
     raises_everywhere(comm, TypeError, "comm must be an intracommunicator", run)
@@ -559,12 +623,22 @@ def limits(comm):
         assert run(block, comm=comm).proven
 
 
-def collectives(comm):
+def device_collectives(comm, cupy):
+    """The communicator with arrays of CuPy, each on a GPU of its own if there are as many."""
+    divided_rows.use_own_device(comm.rank)
+    yield from collectives(comm, cupy)
+
+
+def collectives(comm, xp=np):
     """The communicator alone."""
     rank, size = comm.rank, comm.size
     with Communicator(comm) as world:
+        if xp is not np:
+            world.link_devices()
+            by = "MPI and NCCL" if xp.cuda.runtime.getDeviceCount() >= size else "MPI"
+            assert world.statistics()["communication"]["by"] == by
         yield "allgather and gather"
-        own = np.arange(2 * rank, dtype=np.int32).reshape(rank, 2)
+        own = xp.arange(2 * rank, dtype=np.int32).reshape(rank, 2)
         every = world.allgather(own)
         assert [len(part) for part in every] == list(range(size))
         assert world.brought == sum(range(size))
@@ -573,15 +647,17 @@ def collectives(comm):
         if at_root is not None:
             assert all((a == b).all() for a, b in zip(at_root, every))
         yield "allreduce"
-        numbers = np.array([rank, -rank], np.int64)
+        numbers = xp.array([rank, -rank], np.int64)
         for how, want in (("min", [0, 1 - size]), ("max", [size - 1, 0])):
             assert world.allreduce(numbers, how).tolist() == want
         assert world.total(0.5) == 0.5 * size
         yield "broadcast"
-        flags = world.broadcast(np.array([True, False, True]) if rank == 0 else np.empty(0, bool))
+        flags = world.broadcast(xp.array([True, False, True]) if rank == 0 else xp.empty(0, bool))
         assert flags.tolist() == [True, False, True]
+        floats = world.broadcast(xp.array([[0.5, rank]]) if rank == 0 else xp.empty(0))
+        assert floats.tolist() == [[0.5, 0]]
         yield "exchange"
-        parts = [np.full(other + 1, rank, np.int64) for other in range(size)]
+        parts = [xp.full(other + 1, rank, np.int64) for other in range(size)]
         taken = world.exchange(parts)
         assert [part.tolist() for part in taken] == [[other] * (rank + 1) for other in range(size)]
         assert world.volume > 0
@@ -622,7 +698,7 @@ GROUPS = {
     group.__name__: group
     for group in (
         collectives, matching, every_matching, assignment, every_assignment, wishes, blocks,
-        papers, every_paper, commands, batches, real, whole_arrays, devices,
+        papers, every_paper, commands, batches, real, whole_arrays, cores, devices,
         faults, certificates, limits, few, killed, endless,
     )
 }  # fmt: skip

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
+from gpumatch.arrays import array_of
 from gpumatch.cpu.assignment.hungarian_problem import far_of
 from gpumatch.cpu.distributed import rows as cpu_rows
 from gpumatch.cpu.distributed.rows import DenseRows, SparseRows
@@ -88,9 +89,19 @@ def test_both_kinds_of_rows_agree(shape, dtype, library):
             assert one.dtype == other.dtype
         return written[0]
 
+    bound = xp.asarray(rng.integers(-12, 9, nrows).astype(number))
+    price = xp.asarray(col_dual)
+    found = [array_of(np, part) for part in ours.nearest(price, bound, 3)]
+    host = ArrayRows(values, far, lambda: False)
+    for one, other in zip(found, host.nearest(col_dual, array_of(np, bound), 3)):
+        np.testing.assert_array_equal(one, other)
     (row_dual,) = compare("least", col_dual, outs=[np.empty(nrows, number)])
     row_dual[row_dual == far] = 0
     compare("least_slacks", row_dual, col_dual, outs=[np.full(ncols, far)])
+    least = np.where(values < far, values, 0).min(axis=1, initial=0).astype(number)
+    np.testing.assert_array_equal(
+        array_of(np, ours.least_of_columns(xp.asarray(least))), host.least_of_columns(least)
+    )
     time = rng.integers(0, 4, nrows).astype(number)
     near, before = np.full(ncols, far), np.full(ncols, -1, np.int32)
     for rows in (np.arange(nrows), rng.permutation(nrows)[: nrows // 2]):

@@ -1,11 +1,11 @@
 """What one rank computes from the costs of its rows, for `gpumatch.distributed`, on a GPU.
 
-`ArrayRows` does what the rows of a rank on the CPU do, by operations on whole arrays. The numbers
-of rows and columns stay on the host: a call sends those of its rows and the prices of the columns,
-and takes a number and a row for each column back. With a matrix of NumPy it runs on the CPU, for
-tests. A call that ``beat`` tells to stop leaves out what is left.
+`ArrayRows` does what the rows of a rank on the CPU do, by operations on whole arrays, and
+by the kernels of nearest_columns.cu what `gpumatch.distributed.core` asks often. With a matrix of
+NumPy it runs on the CPU, for tests. A call that ``beat`` tells to stop leaves out what is left.
 
-Rows are looked at in tiles of `TILE` entries, each of which takes 32 bytes while that lasts.
+Operations on whole arrays look at tiles of `TILE` entries, each of which takes 32 bytes while that
+lasts.
 """
 
 from __future__ import annotations
@@ -16,13 +16,23 @@ from typing import Any
 import numpy as np
 
 from gpumatch.arrays import array_module, array_of
+from gpumatch.cuda.kernels import COSTS, Source, blocks_for, kernels_for
 
 __all__ = ["TILE", "ArrayRows", "rows_of", "use_own_device"]
+
+NEAREST = Source(
+    "assignment/nearest_columns.cu",
+    ("nearest_columns<{Cost}>", "least_of_columns<{Cost}>"),
+    {"Cost": COSTS},
+)
 
 TILE = 2**25
 """Entries looked at at a time: 1 GiB."""
 ROUNDS = 3
 """Rounds in which rows of this rank that want one column try again."""
+SHARES = 64
+"""In which rows are divided among blocks that look at columns."""
+_BLOCK, MOST = NEAREST.constant("kBlock"), NEAREST.constant("kMost")
 
 
 def use_own_device(rank: int) -> None:
@@ -43,8 +53,16 @@ class ArrayRows:
     A row that joined a tree at time t has a pair with slack s, which is tight from the time s + t
     on: not above ``far``, and `far` for a forbidden pair.
 
-    All other arrays are on the host.
+    What levels ask is about few rows: `least_slacks`, `match_tight` and `offer` have all other
+    arrays on the host. The other methods have theirs where the matrix is.
+
+    Attributes
+    ----------
+    most : int
+        Pairs of a row that `nearest` finds, at most.
     """
+
+    most = MOST
 
     def __init__(self, values: Any, far: Any, beat: Callable[[], bool]) -> None:
         self.values, self.far, self.beat = values, far, beat
@@ -53,10 +71,63 @@ class ArrayRows:
 
     def least(self, col_dual: np.ndarray, out: np.ndarray) -> None:
         """The least of c_ij - col_dual[j] of each row."""
+        price = array_of(self.xp, col_dual)
+        rows, cols, costs = self.nearest(price, self.xp.full(self.count, self.far), 1)
         out[:] = self.far
-        every = np.arange(self.count)
-        for rows, times in self._tiles(every, np.zeros_like(out), col_dual, to_the_end=True):
-            out[rows] = array_of(np, times.min(axis=1))
+        out[array_of(np, rows)] = array_of(np, costs - price[cols])
+
+    def nearest(self, col_dual: Any, bound: Any, most: int) -> tuple[Any, Any, Any]:
+        """The pairs with the least c_ij - col_dual[j] below bound[i] of each row, at most `most`.
+
+        Their rows, columns and costs, by rows, and in a row the least first.
+        """
+        if not self.count or not self.ncols:
+            none = self.xp.empty(0, np.int32)
+            return none, none, self.xp.empty(0, self.values.dtype)
+        most = min(most, self.ncols, self.most)
+        look = self._nearest_here if self.xp is np else self._nearest_on_device
+        cols, costs = look(col_dual, bound, most)
+        found = self.xp.flatnonzero(cols.ravel() >= 0)
+        return (found // most).astype(np.int32), cols.ravel()[found], costs.ravel()[found]
+
+    def _nearest_on_device(self, col_dual: Any, bound: Any, most: int) -> tuple[Any, Any]:
+        xp, values = self.xp, self.values
+        kernels = kernels_for(NEAREST, Cost=values.dtype)
+        cols = xp.empty((self.count, most), np.int32)
+        costs = xp.empty((self.count, most), values.dtype)
+        kernels["nearest_columns<{Cost}>"](
+            (min(self.count, blocks_for(_BLOCK * self.count)),),
+            (_BLOCK,),
+            (
+                *(values, np.int32(self.count), np.int32(self.ncols)),  # IN
+                *(col_dual, bound, np.int32(most)),
+                *(cols, costs),  # OUT
+            ),
+        )
+        return cols, costs
+
+    def _nearest_here(self, col_dual: Any, bound: Any, most: int) -> tuple[Any, Any]:
+        reduced = np.where(self.values < self.far, self.values - col_dual, self.far)
+        cols = np.argsort(reduced, axis=1, kind="stable")[:, :most].astype(np.int32)
+        costs = np.take_along_axis(self.values, cols, 1)
+        cols[np.take_along_axis(reduced, cols, 1) >= bound[:, None]] = -1
+        return cols, costs
+
+    def least_of_columns(self, row_dual: Any) -> Any:
+        """The least c_ij - row_dual[i] of each column, none of which is below 0."""
+        xp, values = self.xp, self.values
+        if xp is np:
+            slack = np.where(values < self.far, values - row_dual[:, None], self.far)
+            return slack.min(axis=0, initial=self.far)
+        least = xp.full(self.ncols, self.far)
+        if self.count and self.ncols:
+            kernels = kernels_for(NEAREST, Cost=values.dtype)
+            kernels["least_of_columns<{Cost}>"](
+                (-(-self.ncols // _BLOCK) * min(self.count, SHARES),),
+                (_BLOCK,),
+                (values, np.int32(self.count), np.int32(self.ncols), row_dual, least),
+            )
+        return least
 
     def least_slacks(self, row_dual: np.ndarray, col_dual: np.ndarray, out: np.ndarray) -> None:
         """Lower ``out`` to the least slack of each column."""
@@ -99,6 +170,31 @@ class ArrayRows:
             least, nearest = array_of(np, times.min(axis=0)), array_of(np, times.argmin(axis=0))
             closer = least < near
             near[closer], before[closer] = least[closer], part[nearest[closer]]
+
+    def compress(
+        self, duals: tuple[np.ndarray, np.ndarray], time: np.ndarray, delta: Any
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """How many pairs of each row are tight at `delta`, and their columns, on the host."""
+        counts, lists = np.zeros(self.count, np.int64), [np.empty(0, np.int32)]
+        for rows, times in self._tiles(np.arange(self.count), *duals, time):
+            places = self.xp.flatnonzero(times <= delta)
+            which, cols = places // self.ncols, places % self.ncols
+            counts[rows] = array_of(np, self.xp.bincount(which, minlength=rows.size))
+            lists.append(array_of(np, cols).astype(np.int32))
+        return counts, np.concatenate(lists)
+
+    def soonest(
+        self,
+        duals: tuple[np.ndarray, np.ndarray],
+        time: np.ndarray,
+        row_cover: np.ndarray,
+        col_cover: np.ndarray,
+    ) -> Any:
+        """The least time of a pair of an uncovered row and an uncovered column."""
+        least, is_open = self.far, array_of(self.xp, ~col_cover)
+        for _, times in self._tiles(np.flatnonzero(~row_cover), *duals, time):
+            least = min(least, array_of(np, self.xp.where(is_open, times, self.far).min())[()])
+        return least
 
     def _tiles(
         self,
