@@ -31,7 +31,10 @@ def check(problems, batch, expected, **wish):
         one = batch[k]
         gm.verify(matrix, one)
         assert math.isclose(paid(one), paid(expected[k]), abs_tol=1e-11)
-        assert one.size == expected[k].size
+        if (
+            batch.cost_limit is None and batch.cardinality != "any"
+        ):  # else pairs may be worth nothing
+            assert one.size == expected[k].size
         assert type(one.objective) is type(expected[k].objective)
         pairs = matrix.get()[on_host(one.row_ind), on_host(one.col_ind)]
         assert on_host(one.pair_costs).tolist() == pairs.tolist()

@@ -489,7 +489,7 @@ __device__ __forceinline__ Ending search(const Problem<Cost>& problem, const Sha
     const double end = min(free, leave.distance);
     unsigned lanes = __ballot_sync(kWholeWarp, seen.row >= 0 && seen.distance < end);
     if (lanes == 0) {
-      if (leave.distance < free || free == far<double>()) return leave;
+      if (leave.distance <= free || free == far<double>()) return leave;
       const unsigned ends = __ballot_sync(kWholeWarp, seen.row < 0 && seen.distance == free);
       return {free, __shfl_sync(kWholeWarp, seen.col, __ffs(ends) - 1), -1};
     }

@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 from scipy.optimize import linear_sum_assignment
 
+import gpumatch as gm
+
 pytest.importorskip("cupy")
 
 from gpumatch.contracts import INFEASIBLE, SOLVED, UNFIT, UNSOLVED, DeviceBatch, DeviceResults
@@ -182,6 +184,20 @@ def test_arrays_of_problems(solve, emulator, kind, shape):
     results = solve(problems)
     for k in range(3):
         check(results, k, problems[k])
+
+
+@pytest.mark.parametrize("limit", [0.0, 2.0])
+def test_a_row_leaves_rather_than_pay_its_limit(solve, emulator, limit):
+    """Whether it bids last or begins a path, as on the CPU."""
+    rng = np.random.default_rng(8)
+    emulator.odds = 10
+    alike = [np.full(sides, limit) for sides in ((1, 1), (2, 2), (2, 5), (40, 40), (44, 40))]
+    problems = alike + [rng.integers(0, 4, (9, 9)).astype(float) for _ in range(4)]
+    results = solve(problems, limit=limit)
+    assert results.pairs[: len(alike)].tolist() == [0] * len(alike)
+    assert gm.assign(alike, cost_limit=limit).size.tolist() == [0] * len(alike)
+    for k, costs in enumerate(problems):
+        check(results, k, costs, limit=limit)
 
 
 def test_what_is_not_valid_is_marked(solve, emulator):
