@@ -29,6 +29,7 @@ lint: $(VENV)/.lint
 
 docs: $(VENV)/.docs
 	$(BIN)/sphinx-build --quiet --fail-on-warning --keep-going docs $(VENV)/site
+	$(BIN)/python -m bench report --out $(VENV)/site/benchmarks.html
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)

@@ -15,6 +15,7 @@ python -m bench date2016 --out date.json          the Hungarian variants, RAFT, 
 python -m bench roverso2010 --out roverso.json    the forms of Deep Greedy Switching
 python -m bench vasconcelos2009 --out auction.json  auctions between frames of moving points
 python -m bench report results.json --plots DIR   tables as Markdown, figures as PNG
+python -m bench report --out benchmarks.html      all of bench/results as one page
 """
 
 from __future__ import annotations
@@ -45,6 +46,7 @@ from bench import (
     linear_solvers,
     machine,
     matching,
+    page,
     ranks,
     roverso2010,
     sparse_assignment,
@@ -67,6 +69,7 @@ REPORTS = {name: suite.report for name, suite in SUITES.items() if name != "deve
 REPORTS["deveci2013"] = analysis.report
 REPORTS["ranks"] = ranks.report  # measured by mpiexec: see there
 PEERS = (Peer, EclMm, SolverPeer, Raft)
+RESULTS = Path(__file__).parent / "results"
 DONE, BAD_USAGE, CUT = 0, 2, 3
 
 
@@ -93,7 +96,8 @@ def _parser() -> argparse.ArgumentParser:
     for name in SUITES:
         _add_suite(commands, name)
     report = commands.add_parser("report", help="print tables and draw figures of results")
-    report.add_argument("results", type=Path)
+    report.add_argument("results", type=Path, nargs="*", help="default: all of bench/results")
+    report.add_argument("--out", type=Path, metavar="FILE.html", help="one page of all results")
     report.add_argument("--plots", type=Path, metavar="FOLDER", help="draw the figures there")
     report.add_argument("--threshold", type=float, help="instead of the one in the results")
     report.set_defaults(command=_report)
@@ -174,7 +178,14 @@ def _running(contenders: Sequence[harness.Contender], patterns: Sequence[str]) -
 
 
 def _report(options: argparse.Namespace) -> int:
-    data = harness.read(options.results)
+    if options.out:
+        files = options.results or sorted(RESULTS.glob("*.json"))
+        options.out.write_text(page.page(files, REPORTS), encoding="utf-8")
+        print(options.out)
+        return DONE
+    if len(options.results) != 1:
+        raise ValueError("report prints one file of results; --out makes a page of several")
+    data = harness.read(options.results[0])
     threshold = data["settings"]["threshold"] if options.threshold is None else options.threshold
     print(REPORTS[data["suite"]](data, threshold))
     if options.plots:
