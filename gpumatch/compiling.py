@@ -93,6 +93,7 @@ def _steps(backend: str) -> Iterator[Step]:
             else:
                 yield name, run(_assign, algorithm, backend)
     if backend == "cpu":
+        yield "cpu: dense costs for which rows compete", _contested
         yield "cpu: batches and small problems", _small
         yield "cpu: SciPy's names", _named_as_scipys
         yield "cpu: linear solvers", _for_solvers
@@ -116,6 +117,13 @@ def _assign(algorithm: Algorithm, backend: str) -> None:
                 verify(costs, a)
             assign(costs, cost_limit=500, **how)
             assign(costs, cardinality="maximum", maximize=True, **how)
+
+
+def _contested() -> None:
+    """All rows prefer the columns in one order, so the engine takes all of its steps."""
+    order = np.arange(1, SIDE + 1)
+    for dtype in DTYPES:
+        assign(np.multiply.outer(order, order).astype(dtype), backend="cpu")
 
 
 def _small() -> None:

@@ -183,7 +183,7 @@ _ASSIGNMENT = (
         "engine",
         "assignment",
         True,
-        "ours; sparse: auction for prices, then paths or trees; dense: trees, else auction",
+        "ours; auction for prices, then paths or trees; dense on a GPU: trees, else auction",
         {
             "cpu": Home(_CPU + "assignment.engine:run"),
             "cuda": Home(_CUDA + "assignment.engine:run", fallback=_PATHS),

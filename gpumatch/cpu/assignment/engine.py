@@ -45,9 +45,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpumatch.contracts import AssignmentTask, Stopped
-from gpumatch.cpu.assignment import bidding, shortest_augmenting_path, sparse_paths
+from gpumatch.cpu.assignment import bidding, dense_engine, sparse_paths
 from gpumatch.cpu.assignment.dense_paths import FOUND, HEAD, NEXT, SCANS, SPENT
 from gpumatch.cpu.assignment.feasibility import complete
+from gpumatch.cpu.assignment.queues import Queue
 from gpumatch.cpu.assignment.shortest_augmenting_path import SparsePaths
 from gpumatch.cpu.heartbeat import heartbeat
 from gpumatch.cpu.numba_tools.workers import Workers
@@ -97,7 +98,7 @@ def run(task: AssignmentTask) -> bool:
     """Match the rows at least cost, as `gpumatch.contracts` states; True unless stopped."""
     entries = task.costs.entries()
     if not isinstance(entries, tuple):
-        return shortest_augmenting_path.run(task)
+        return dense_engine.run(task)
     with Workers(task.threads, task.costs.nnz) as workers:
         engine = _Engine(task, entries, workers)
         try:
@@ -233,7 +234,7 @@ class _Engine:
         waiting, scans = free, 0
         while waiting.size > FEW:
             threads = max(1, min(self.workers.threads, waiting.size // EACH))
-            queues = [_Queue(share) for share in np.array_split(waiting, threads)]
+            queues = [Queue(share) for share in np.array_split(waiting, threads)]
             few = FEW if threads == 1 else EACH // 2
             is_peaceful = self.workers.run(partial(self._hold, queues, epsilon, few), threads)
             waiting = np.concatenate([queue.waiting for queue in queues])
@@ -245,7 +246,7 @@ class _Engine:
         paths.record("auction", free, paths.matched, self.control)
         return True
 
-    def _hold(self, queues: list[_Queue], epsilon: Any, few: int, worker: int) -> bool:
+    def _hold(self, queues: list[Queue], epsilon: Any, few: int, worker: int) -> bool:
         """Let the rows of the worker's queue bid; False if a price is too low."""
         paths, queue = self.paths, queues[worker]
         outcome = bidding.hold(
@@ -369,21 +370,6 @@ def _extent(weights: np.ndarray, limit: Any) -> tuple[Any, Any]:
     if weights.size:
         ends += [weights.min(), weights.max()]
     return (min(ends), max(ends)) if ends else (0, 0)
-
-
-class _Queue:
-    """A ring of rows that wait to bid, and its state."""
-
-    def __init__(self, rows: np.ndarray) -> None:
-        self.rows = np.zeros(1 << int(rows.size).bit_length(), np.int32)
-        self.rows[: rows.size] = rows
-        self.state = np.array([0, rows.size, 0])
-
-    @property
-    def waiting(self) -> np.ndarray:
-        """The rows that still wait."""
-        places = self.state[bidding.HEAD] + np.arange(self.state[bidding.COUNT])
-        return self.rows[places & (self.rows.size - 1)]
 
 
 def _transpose(entries: Any, ncols: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

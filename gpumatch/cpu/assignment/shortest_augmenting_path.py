@@ -31,7 +31,7 @@ from gpumatch.cpu.matching.lookahead_search import LookaheadSearch
 from gpumatch.cpu.matching.sides import Side
 from gpumatch.cpu.numba_tools.workers import Workers
 
-__all__ = ["SparsePaths", "run"]
+__all__ = ["DensePaths", "Paths", "SparsePaths", "run"]
 
 BIDS = 5
 """Scans in a round of bids for each free row, if costs are dense.
@@ -64,7 +64,7 @@ def run(task: AssignmentTask) -> bool:
     """Match the rows at least cost, as `gpumatch.contracts` states; True unless stopped."""
     control = task.control
     entries = task.costs.entries()
-    kind = SparsePaths if isinstance(entries, tuple) else _DensePaths
+    kind = SparsePaths if isinstance(entries, tuple) else DensePaths
     paths = kind(entries, task.costs, *task.mates, task.solution.col_dual, task.limit)
     try:
         return paths.begin(control) and paths.bid(control) and paths.augment(control)
@@ -72,7 +72,7 @@ def run(task: AssignmentTask) -> bool:
         paths.write_duals(*task.duals)
 
 
-class _Paths(ABC):
+class Paths(ABC):
     """The common part for dense and sparse costs; subclasses have the kernels."""
 
     bids: int  # scans in a round of bids, for each free row
@@ -238,7 +238,7 @@ class _Paths(ABC):
         """The least reduced cost of each row."""
 
 
-class _DensePaths(_Paths):
+class DensePaths(Paths):
     """By the kernels of `dense_paths`."""
 
     bids = BIDS
@@ -313,7 +313,7 @@ class _DensePaths(_Paths):
             )  # fmt: skip
 
 
-class SparsePaths(_Paths):
+class SparsePaths(Paths):
     """By the kernels of `sparse_paths`."""
 
     entries: tuple[np.ndarray, np.ndarray, np.ndarray]

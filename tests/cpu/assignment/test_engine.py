@@ -13,6 +13,7 @@ from scipy.sparse import csr_array
 
 import gpumatch as gm
 from gpumatch.cpu.assignment import bidding, engine, sparse_paths
+from gpumatch.cpu.assignment.queues import Queue
 from graphs import costs
 from tests.cpu.assignment.solved import Solved, Trace, rounding
 
@@ -336,7 +337,7 @@ def held(matrix, epsilon, few=0, threads=1, limit=None, budget=10**9):
     indices = np.tile(np.arange(ncols, dtype=np.int32), nrows)
     price = np.zeros(ncols, np.int64)
     mates = np.full(nrows, -1, np.int32), np.full(ncols, -1, np.int32)
-    queue = engine._Queue(np.arange(nrows, dtype=np.int32))
+    queue = Queue(np.arange(nrows, dtype=np.int32))
     far, floor = np.iinfo(np.int64).max, -(10**9)
     entries = indptr, indices, matrix.ravel()
     outcome = bidding.hold(

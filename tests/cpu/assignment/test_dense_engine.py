@@ -1,0 +1,321 @@
+"""The engine for dense costs: the contract, what rows know, each of its steps, stops, threads."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.optimize import linear_sum_assignment
+
+import gpumatch as gm
+from gpumatch.cpu.assignment import dense_engine, known_columns
+from gpumatch.cpu.assignment.known_columns import KNOWN
+from graphs import costs
+from tests.cpu.assignment.solved import Solved, Trace, rounding
+
+FORBIDDEN = 1e12  # more than all pairs together
+
+
+@pytest.fixture(params=["lines", "trial", "auction"], autouse=True)
+def path(request, monkeypatch):
+    """With paths in whole lines first, as middling problems have it; without; with the auction."""
+    monkeypatch.setattr(dense_engine, "SMALL", -1)
+    monkeypatch.setattr(dense_engine, "FEW", 1)
+    if request.param == "lines":
+        monkeypatch.setattr(dense_engine, "PATIENCE", 30)
+    else:
+        monkeypatch.setattr(dense_engine, "MIDDLE", -1)
+    if request.param == "auction":
+        monkeypatch.setattr(dense_engine, "TRIAL", -1)
+    return request.param
+
+
+def solve(matrix, **given):
+    return Solved(dense_engine.run, matrix, **given)
+
+
+def least(matrix, limit=None):
+    """The optimum by SciPy; a column of its own at the limit for each row."""
+    if limit is not None:
+        nrows = matrix.shape[0]
+        own = np.full((nrows, nrows), np.inf)
+        np.fill_diagonal(own, limit)
+        matrix = np.hstack([matrix, own])
+    filled = np.where(np.isfinite(matrix), matrix, FORBIDDEN)
+    return matrix[linear_sum_assignment(filled)].sum()
+
+
+def points(n, far=False, seed=0, rest=0):
+    """Distances in the plane, or how near they are."""
+    rng = np.random.default_rng(seed)
+    distance = np.hypot(*np.subtract(rng.random((n, 1, 2)), rng.random((1, n + rest, 2))).T).T
+    return -distance if far else distance**2
+
+
+SHAPES = [(1, 2), (5, 5), (60, 60), (60, 61), (30, 90), (150, 150), (100, 190)]
+FAMILIES = {
+    "uniform": lambda shape, rng: rng.random(shape) * 1000,
+    "integers": lambda shape, rng: rng.integers(-1000, 1000, shape),
+    "narrow": lambda shape, rng: rng.integers(0, 4, shape),
+    "rank 2": lambda shape, rng: rng.random((shape[0], 2)) @ rng.random((2, shape[1])),
+    "products": lambda shape, rng: costs.machol_wien(*shape),
+    "float32": lambda shape, rng: rng.random(shape).astype(np.float32),
+}
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("limit", [None, 0.3, 0])
+def test_optimal(shape, family, limit):
+    matrix = FAMILIES[family](shape, np.random.default_rng(1))
+    is_integer = matrix.dtype.kind == "i"
+    limit = limit if limit is None or not is_integer else int(limit * 1000)
+    solved = solve(matrix, limit=limit, threads=2)
+    solved.matrix = matrix if is_integer else matrix.astype(float)
+    solved.check_optimal(rounding(solved.matrix) * 8)
+    best = least(matrix.astype(float), limit)
+    assert math.isclose(solved.total, best, rel_tol=0 if is_integer else 1e-12, abs_tol=1e-12)
+
+
+@pytest.mark.parametrize("wish", [{}, {"cost_limit": 3}, {"cardinality": "any"}], ids=str)
+@pytest.mark.parametrize("shape", [(300, 300), (280, 300), (300, 280)], ids=str)
+@pytest.mark.parametrize("maximize", [False, True])
+def test_through_the_front_door(wish, shape, maximize):
+    matrix = np.random.default_rng(2).integers(-20, 50, shape)
+    a = gm.assign(matrix, maximize=maximize, algorithm="engine", backend="cpu", **wish)
+    gm.verify(matrix, a)
+    assert (a.gap, a.proven) == (0, True)
+
+
+def test_forbidden_pairs():
+    rng = np.random.default_rng(3)
+    for share in (0.1, 0.3, 0.9):
+        matrix = np.where(rng.random((150, 150)) < share, rng.random((150, 150)), np.inf)
+        np.fill_diagonal(matrix, 2.0)
+        solved = solve(matrix)
+        solved.check_optimal(1e-12)
+        assert math.isclose(solved.total, least(matrix))
+
+
+def test_infeasible_costs_end():
+    matrix = np.full((90, 90), np.inf)
+    matrix[:, :30] = np.random.default_rng(4).random((90, 30))  # 90 rows want 30 columns
+    matrix[0] = 1.0
+    solved = solve(matrix)
+    solved.check_matching()
+    assert solved.ended
+    assert solved.rows.size < 90
+
+
+def test_a_row_that_may_take_none():
+    matrix = np.array([[1.0, 2.0, np.inf], [np.inf] * 3])
+    assert solve(matrix).rows.size < 2
+    solved = solve(matrix, limit=1.5)
+    solved.check_optimal()
+    assert solved.row_to_col.tolist() == [0, -1]
+
+
+@pytest.mark.parametrize("rest", [0, 30])
+def test_rows_that_all_know_the_same_columns(rest):
+    """There is no matching in what they know first."""
+    nrows = 3 * KNOWN
+    rng = np.random.default_rng(5)
+    order = np.arange(nrows + rest) * 10.0
+    matrix = order + rng.random((nrows, nrows + rest))
+    solved = solve(matrix)
+    solved.check_optimal(1e-10)
+    assert math.isclose(solved.total, least(matrix))
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.float64])
+def test_equal_costs(dtype):
+    """Nearly all pairs cost the same, or all."""
+    matrix = np.full((200, 200), 7, dtype)
+    assert solve(matrix).total == 1400
+    matrix[:, 3] = 6
+    matrix[5] = 9
+    solved = solve(matrix)
+    solved.check_optimal()
+    assert solved.total == 198 * 7 + 6 + 9
+
+
+@pytest.mark.parametrize("high", [2**24, 2**36, 2**60 // 400])
+def test_large_integers_are_exact(high):
+    """Beyond float64 they go to the paths that count in int64."""
+    matrix = np.random.default_rng(6).integers(-high, high, (120, 120))
+    a = gm.assign(matrix, algorithm="engine", backend="cpu")
+    gm.verify(matrix, a)
+    assert a.gap == 0
+    solve(matrix).check_optimal()
+
+
+@given(
+    seed=st.integers(0, 2**32),
+    shape=st.tuples(st.integers(1, 12), st.integers(0, 6)),
+    top=st.sampled_from([1, 4, 10**6]),
+    limit=st.none() | st.integers(-2, 6),
+    is_given=st.booleans(),
+)
+def test_any_small_problem(seed, shape, top, limit, is_given):
+    rng = np.random.default_rng(seed)
+    nrows, ncols = shape[0], sum(shape)
+    matrix = rng.integers(-top, top, (nrows, ncols), endpoint=True)
+    start = {}
+    if is_given:
+        count = rng.integers(0, nrows, endpoint=True)
+        start["mates"] = [*zip(rng.permutation(nrows)[:count], rng.permutation(ncols)[:count])]
+        start["price"] = rng.integers(-top, top, ncols)
+    solved = solve(matrix, limit=limit, **start)
+    solved.check_optimal()
+    assert solved.total == least(matrix.astype(float), limit)
+
+
+# -- what rows know --------------------------------------------------------------------------------
+
+
+def look(line, price, start=0, way=None):
+    cols, known = np.full(KNOWN, -1, np.int32), np.full(KNOWN, -1.0)
+    scratch = np.empty(line.size + 1), np.empty(line.size + 1, np.int32)
+    way = way or (np.empty(0), 0.0, 0.0)
+    bound = known_columns.look(line, price, way, start, scratch, cols, known)
+    count = np.count_nonzero(np.isfinite(known))
+    assert np.unique(cols[:count]).size == count
+    assert np.array_equal(known[:count], line[cols[:count]])
+    return set(cols[:count].tolist()), bound
+
+
+@pytest.mark.parametrize("ncols", [1, 30, 41, 500, 5000])
+@pytest.mark.parametrize("dtype", [np.float64, np.int32])
+@pytest.mark.parametrize("top", [0, 1, 9, 10**5])
+def test_the_cheapest_columns_are_known(ncols, dtype, top):
+    rng = np.random.default_rng(ncols + top)
+    line = (rng.random(ncols) * (top + 0.9)).astype(dtype)
+    price = -rng.integers(0, top, ncols, endpoint=True).astype(float)
+    cols, bound = look(line, price, start=ncols // 3)
+    reduced = line.astype(float) - price
+    rest = np.delete(reduced, [*cols])
+    assert rest.size == 0 or bound <= rest.min()
+    assert reduced[[*cols]].min() <= bound
+    assert len(cols) >= min(ncols, KNOWN // 4)
+
+
+def test_forbidden_columns_are_not_known():
+    line = np.full(800, np.inf)
+    assert look(line, np.zeros(800)) == (set(), math.inf)
+    line[[5, 700]] = 1.0, 2.0
+    cols, bound = look(line, np.zeros(800))
+    assert 5 in cols
+    assert cols == {5, 700} or bound <= 2
+
+
+def test_rows_choose_different_ones_among_equals():
+    line, price = np.zeros(1000), np.zeros(1000)
+    one, other = (look(line, price, start)[0] for start in (100, 600))
+    assert (one, other) == (set(range(100, 100 + KNOWN)), set(range(600, 600 + KNOWN)))
+    assert look(line, price, 980)[0] == {*range(980, 1000), *range(KNOWN - 20)}
+
+
+def test_a_search_finds_only_columns_that_it_does_not_reach_as_well():
+    rng = np.random.default_rng(7)
+    line, price = rng.random(2000), np.zeros(2000)
+    dist = np.where(rng.random(2000) < 0.9, 0.4, np.inf)
+    dist[line < 0.05] = np.inf
+    cols, bound = look(line, price, way=(dist, 0.1, 0.3))
+    offers = np.maximum(line + 0.1, 0.3) < dist
+    assert offers[[*cols]].all()
+    offers[[*cols]] = False
+    assert bound <= line[offers].min()
+
+
+# -- what a run does -------------------------------------------------------------------------------
+
+
+def steps(solved):
+    return [phase["step"] for phase in solved.control.phases]
+
+
+def test_each_step_runs(path):
+    """The trial is enough for costs drawn at random, and not for distances that are maximised."""
+    for matrix, is_easy in ((costs.uniform_float(200), True), (points(200, far=True), False)):
+        solved = solve(matrix)
+        solved.check_optimal(1e-12)
+        is_tried = is_easy and path != "auction"
+        assert ("auction" in steps(solved)) == (not is_tried)
+        assert steps(solved)[-1] == ("trial" if is_tried else "paths")
+
+
+def test_few_lines_are_read(monkeypatch):
+    """Paths in the whole matrix read 111 and 202 times as much as it has."""
+    monkeypatch.undo()
+    monkeypatch.setattr(dense_engine, "MIDDLE", -1)
+    for matrix, most in ((points(800, far=True), 25), (costs.low_rank(800, rank=4), 10)):
+        trace = gm.assign(matrix, backend="cpu", threads=1).stats["trace"]
+        assert 0 < sum(phase["scans"] for phase in trace) < most * matrix.size
+
+
+def test_most_pairs_of_the_auction_are_kept(path):
+    for matrix in (points(300), costs.uniform_integer(300, factor=1000.0)):
+        solved = solve(matrix)
+        if path == "auction":
+            assert steps(solved)[-1] == "paths"
+            assert solved.control.phases[-1]["found"] <= 12
+
+
+def test_a_war_of_prices_is_left_early(path, monkeypatch):
+    monkeypatch.setattr(dense_engine, "MOST", 0)
+    solved = solve(points(80, far=True))
+    solved.check_optimal(1e-12)
+    if path == "auction":
+        assert "auction" not in steps(solved)
+
+
+def test_stops_at_every_tick_leave_a_matching_and_a_bound(monkeypatch):
+    monkeypatch.setattr(dense_engine, "BUDGET", 3000)
+    monkeypatch.setattr(dense_engine.KnownPaths, "budget", 3000)
+    for rest, limit in ((0, None), (9, None), (9, -0.3)):
+        matrix = points(50, far=True, rest=rest)
+        best = solve(matrix, limit=limit)
+        for tick in range(1, len(best.control.ticks)):
+            solved = solve(matrix, limit=limit, control=Trace(stop_at=tick))
+            solved.check_matching()
+            solved.check_duals(1e-12)
+            assert solved.bound <= best.bound + 1e-9
+        assert len(best.control.ticks) > 5
+
+
+def test_given_prices_leave_little_to_do():
+    matrix = np.random.default_rng(8).integers(0, 10**5, (300, 300))
+    first = gm.assign(matrix, algorithm="engine", backend="cpu")
+    changed = matrix.copy()
+    changed[::50] += 700
+    warm = gm.assign(changed, algorithm="engine", backend="cpu", initial=first)
+    gm.verify(changed, warm)
+    assert warm.objective == gm.assign(changed, algorithm="engine", backend="cpu").objective
+    assert sum(phase["found"] for phase in warm.stats["trace"]) <= 12
+
+
+def test_one_thread_always_finds_the_same():
+    matrix = points(200)
+    one, other = (solve(matrix) for _ in range(2))
+    assert np.array_equal(one.row_to_col, other.row_to_col)
+    assert np.array_equal(one.col_dual, other.col_dual)
+
+
+def test_threads_share_the_work(monkeypatch):
+    """Columns change hands between threads while rows look at their lines."""
+    monkeypatch.setattr(dense_engine, "TRIAL", -1)
+    for seed in range(3):
+        matrix = points(700, far=True, seed=seed)
+        a = gm.assign(matrix, algorithm="engine", backend="cpu", threads=4)
+        gm.verify(matrix, a)
+
+
+def test_a_full_heap_is_tidied():
+    """Of what is out of date, nothing stays; rows always do."""
+    keys, heap = np.array([1.0, 2.0, 2.5, 3.0, 9.0]), np.array([0, 1, 2, 0, 3], np.int32)
+    dist = np.array([1.0, 1.5, 2.5])
+    assert known_columns._tidy(keys, heap, 5, dist) == 3
+    assert sorted(zip(keys[:3], heap[:3])) == [(1.0, 0), (2.5, 2), (9.0, 3)]
