@@ -84,6 +84,7 @@ def test_what_several_ranks_refuse(given, named):
     [
         ("dmperm", "Permute a sparse matrix to block triangular form"),
         ("scale", "Permute and scale a sparse matrix so that its diagonal is large."),
+        ("info", "Show versions, devices, threads, why CUDA is off,"),
     ],
 )
 def test_a_commands_help_begins_with_what_it_does(command, text, capsys):

@@ -1,0 +1,59 @@
+"""What public functions take if they are not told: a change of it is a change for every caller."""
+
+from __future__ import annotations
+
+import inspect
+
+import numpy as np
+import pytest
+
+import gpumatch as gm
+from gpumatch import csgraph, io, linalg, optimize, plot
+
+RUN = {"backend": "auto", "seed": 0, "threads": None}
+CALL = {"time_limit": None, "progress": False, "callback": None}
+READ = {"max_bytes": 2**32}
+DEFAULTS = {
+    gm.maximum_matching: {
+        **RUN, **CALL, "algorithm": "auto", "init": "auto", "initial": None, "row_nodes": None,
+    },
+    gm.assign: {
+        **RUN, **CALL, "algorithm": "auto", "objective": "sum", "maximize": False,
+        "cardinality": "full", "cost_limit": None, "initial": None, "weight": "weight",
+        "row_nodes": None, "sizes": None, "on_error": "raise",
+    },
+    gm.verify: {},
+    gm.algorithms: {"problem": None},
+    gm.warmup: {"backend": "auto", "tell": None},
+    gm.BipartiteGraph.from_edges: {"shape": None},
+    gm.BipartiteGraph.from_networkx: {"row_nodes": None},
+    gm.BipartiteGraph.to_csr: {"dtype": np.float64, "copy": False},
+    csgraph.maximum_bipartite_matching: {"perm_type": "row"},
+    csgraph.min_weight_full_bipartite_matching: {"maximize": False},
+    optimize.linear_sum_assignment: {"maximize": False},
+    linalg.btf: RUN,
+    linalg.cudss: {**RUN, "options": None},
+    linalg.dmperm: RUN,
+    linalg.maximum_product_matching: {**RUN, "scaling": True},
+    linalg.maxtrans: RUN,
+    linalg.mc64: {**RUN, "job": 5},
+    linalg.solve_btf: RUN,
+    linalg.splu: {
+        **RUN, "permc_spec": None, "diag_pivot_thresh": None, "relax": None, "panel_size": None,
+        "options": None,
+    },
+    linalg.sprank: RUN,
+    linalg.strongcomp: {"q": None, "backend": "auto"},
+    io.read: READ,
+    io.read_costs: READ,
+    io.suitesparse: READ,
+    plot.spy: {"order": None, "axes": None},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("function", DEFAULTS, ids=lambda function: function.__qualname__)
+def test_defaults(function):
+    parameters = inspect.signature(function).parameters.values()
+    given = {p.name: p.default for p in parameters if p.default is not p.empty}
+    assert given == DEFAULTS[function]
+    assert all(type(value) is type(DEFAULTS[function][name]) for name, value in given.items())
