@@ -10,6 +10,7 @@ python -m bench first-calls --out calls.json   what a first call compiles, and a
 python -m bench frontier --out frontier.json      GPU calls on the frontier, to compare two trees
 python -m bench sparse-assignment --out sparse.json  sparse costs on the CPU against its rivals
 python -m bench linear-solvers --out solvers.json  what linear solvers ask for, against their rivals
+python -m bench networkx-backend --out nx.json    networkx's functions on the backend
 python -m bench batches --out batches.json        many dense problems at once
 python -m bench date2016 --out date.json          the Hungarian variants, RAFT, SciPy, lapx
 python -m bench roverso2010 --out roverso.json    the forms of Deep Greedy Switching
@@ -46,6 +47,7 @@ from bench import (
     linear_solvers,
     machine,
     matching,
+    networkx_backend,
     page,
     ranks,
     roverso2010,
@@ -62,7 +64,7 @@ SUITES = {
     suite.__name__.removeprefix("bench.").replace("_", "-"): suite
     for suite in (
         *(deveci2013, cpu, dense, matching, tiny, assignment, sparse_assignment, linear_solvers),
-        *(first_calls, frontier, batches, date2016, roverso2010, vasconcelos2009),
+        *(networkx_backend, first_calls, frontier, batches, date2016, roverso2010, vasconcelos2009),
     )
 }
 REPORTS = {name: suite.report for name, suite in SUITES.items() if name != "deveci2013"}
