@@ -50,6 +50,7 @@ from bench import (
     networkx_backend,
     page,
     ranks,
+    ranks_gpu,
     roverso2010,
     sparse_assignment,
     tiny,
@@ -70,6 +71,7 @@ SUITES = {
 REPORTS = {name: suite.report for name, suite in SUITES.items() if name != "deveci2013"}
 REPORTS["deveci2013"] = analysis.report
 REPORTS["ranks"] = ranks.report  # measured by mpiexec: see there
+REPORTS["ranks-gpu"] = ranks_gpu.report
 PEERS = (Peer, EclMm, SolverPeer, Raft)
 RESULTS = Path(__file__).parent / "results"
 DONE, BAD_USAGE, CUT = 0, 2, 3
