@@ -3,6 +3,7 @@
 python -m bench deveci2013 --out results.json     measure, or go on where an earlier run was cut
 python -m bench cpu --out cpu.json                the whole call on the CPU against SciPy and igraph
 python -m bench dense --out dense.json            SciPy's name for dense assignment on the CPU
+python -m bench large-dense --out large.json      large dense costs on the CPU against lapx and POT
 python -m bench matching --out matching.json      the GPU's engine against everything else
 python -m bench tiny --out tiny.json              a call with little to match
 python -m bench assignment --out assignment.json  the GPU's engine for assignment, on all costs
@@ -44,6 +45,7 @@ from bench import (
     first_calls,
     frontier,
     harness,
+    large_dense,
     linear_solvers,
     machine,
     matching,
@@ -64,8 +66,9 @@ from gpumatch.devices import why_no_cuda
 SUITES = {
     suite.__name__.removeprefix("bench.").replace("_", "-"): suite
     for suite in (
-        *(deveci2013, cpu, dense, matching, tiny, assignment, sparse_assignment, linear_solvers),
-        *(networkx_backend, first_calls, frontier, batches, date2016, roverso2010, vasconcelos2009),
+        *(deveci2013, cpu, dense, large_dense, matching, tiny, assignment, sparse_assignment),
+        *(linear_solvers, networkx_backend, first_calls, frontier, batches),
+        *(date2016, roverso2010, vasconcelos2009),
     )
 }
 REPORTS = {name: suite.report for name, suite in SUITES.items() if name != "deveci2013"}

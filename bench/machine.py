@@ -13,7 +13,7 @@ from typing import Any
 from gpumatch.cli.listings import environment
 
 _ROOT = Path(__file__).parents[1]
-PEERS = ("igraph", "lapx")
+PEERS = ("igraph", "lapx", "pot")
 _SOURCES = (".py", ".cu", ".cuh")
 
 

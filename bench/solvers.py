@@ -156,13 +156,26 @@ def lapx(file: Path, maximize: bool) -> list[Callable[[], np.ndarray]]:
     return [call(costs) for costs in stack(np.load(file))]
 
 
+def pot(file: Path, maximize: bool) -> list[Callable[[], np.ndarray]]:
+    """POT's `ot.emd`, a network simplex, between uniform weights."""
+    import ot
+
+    def call(costs: np.ndarray) -> Callable[[], np.ndarray]:
+        given = -costs.astype(float) if maximize else costs.astype(float)
+        weights = np.full(len(given), 1 / len(given))
+        return lambda: ot.emd(weights, weights, given, numItermax=10**9).argmax(axis=1)
+
+    return [call(costs) for costs in stack(np.load(file))]
+
+
 PEERS = {"scipy": scipy, "lapx": lapx}
-_MODULES = {"scipy": "scipy", "lapx": "lap"}
+CODES = {**PEERS, "pot": pot}  # for transport: a peer where it is asked for by name
+_MODULES = {"scipy": "scipy", "lapx": "lap", "pot": "ot"}
 
 
 @dataclass(frozen=True)
 class SolverPeer:
-    """A peer by its name in `PEERS`."""
+    """A peer by its name in `CODES`."""
 
     name: str
 
@@ -178,7 +191,7 @@ class SolverPeer:
 def _calls(given: tuple[str, Path, bool]) -> Callable[[], Sample]:
     """In the peer's process: a call that solves the next matrix, and times itself."""
     name, file, maximize = given
-    calls = PEERS[name](file, maximize)
+    calls = CODES[name](file, maximize)
     matrices = stack(np.load(file, mmap_mode="r"))
     sums = Sums(len(calls))
     turn = itertools.cycle(range(len(calls)))

@@ -44,6 +44,7 @@ __all__ = [
     "make",
     "mesh",
     "nearest",
+    "points",
     "power_law",
     "sparse_uniform",
     "spread",
@@ -116,6 +117,25 @@ def geom2(
     rng = np.random.default_rng(seed)
     nrows, ncols = _shape(nrows, ncols)
     return _distances(side * rng.random((nrows, 2)), side * rng.random((ncols, 2)))
+
+
+def points(nrows: int, ncols: int | None = None, dim: int = 2, *, seed: int = 0) -> np.ndarray:
+    """Return the squared distances between two sets of random points of a unit cube.
+
+    Parameters
+    ----------
+    nrows, ncols : int
+        The points in each set.
+    dim : int
+        The dimension of the cube: the more, the less do distances differ.
+    """
+    rng = np.random.default_rng(seed)
+    nrows, ncols = _shape(nrows, ncols)
+    ours, others = rng.random((nrows, dim)), rng.random((ncols, dim))
+    squared = np.zeros((nrows, ncols))
+    for axis in range(dim):
+        squared += np.square(np.subtract.outer(ours[:, axis], others[:, axis]))
+    return squared
 
 
 def low_rank(nrows: int, ncols: int | None = None, rank: int = 3, *, seed: int = 0) -> np.ndarray:
@@ -416,6 +436,7 @@ FAMILIES: dict[str, Callable[..., np.ndarray]] = {
     "geom": geom,
     "geom2": geom2,
     "low_rank": low_rank,
+    "points": points,
     "machol_wien": machol_wien,
     "two_cost": two_cost,
     "constant": constant,

@@ -81,6 +81,13 @@ def test_geom2_measures_between_two_point_sets():
     assert np.linalg.matrix_rank(matrix**2 - matrix[:1] ** 2, tol=1e-6) == 3
 
 
+def test_points_are_squared_distances():
+    rng = np.random.default_rng(5)
+    ours, others = rng.random((6, 3)), rng.random((8, 3))
+    squared = ((ours[:, None] - others) ** 2).sum(axis=2)
+    assert np.allclose(costs.points(6, 8, 3, seed=5), squared)
+
+
 def test_low_rank_has_its_rank():
     assert np.linalg.matrix_rank(costs.low_rank(30, 20, 4, seed=5)) == 4
 

@@ -40,6 +40,7 @@ DENSE: dict[str, list[dict[str, Any]]] = {
     "geom2": [{"nrows": 5}, {"nrows": 20, "ncols": 30, "side": 7}],
     "low_rank": [{"nrows": 5}, {"nrows": 20, "ncols": 30, "rank": 2}],
     "machol_wien": [{"nrows": 5}, {"nrows": 20, "ncols": 30}],
+    "points": [{"nrows": 5}, {"nrows": 20, "ncols": 30, "dim": 3}],
     "two_cost": [{"nrows": 5}, {"nrows": 20, "ncols": 30, "p": 0.2}],
     "uniform_float": [{"nrows": 5}, {"nrows": 20, "ncols": 30}],
     "uniform_integer": [{"nrows": 5}, {"nrows": 20, "ncols": 30, "factor": 0.3}],
