@@ -1,7 +1,8 @@
 """``--distributed``: the same commands on the ranks that mpiexec has started.
 
-Each rank keeps its rows: a .npy file of costs is mapped into memory, any other file is read whole
-by every rank. Rank 0 gets the pairs of all, writes them and prints the report.
+Each rank keeps its rows: a .npy file of costs is mapped into memory, a Matrix Market file read a
+piece at a time, and any other file read whole by every rank. Rank 0 gets the pairs of all, writes
+them and prints the report.
 """
 
 from __future__ import annotations
@@ -42,15 +43,21 @@ def read(
 
     If any rank cannot read, all raise its error.
     """
-    from gpumatch.distributed.blocks import Split
+    from gpumatch.distributed.blocks import Split, taken
     from gpumatch.distributed.communicator import Communicator
+    from gpumatch.io.slices import has_coordinates
 
     with Communicator() as world:
         _refuse(options, own)
-        whole = load()
-        block = whole[Split.even(whole.shape[0], world).slice]
-        entries = world.total(int(getattr(block, "nnz", block.size)))
-    return world.outcome((block, whole.shape, entries))
+        if has_coordinates(options.source):
+            block = taken(options.source, world)
+        else:
+            whole = load()
+            block = whole[Split.even(whole.shape[0], world).slice]
+        nrows, entries = (
+            world.total(int(count)) for count in (block.shape[0], getattr(block, "nnz", block.size))
+        )
+    return world.outcome((block, (nrows, block.shape[1]), entries))
 
 
 def _refuse(options: argparse.Namespace, own: Iterable[str]) -> None:

@@ -55,7 +55,7 @@ def assign(
 
     Parameters
     ----------
-    block : array, sparse matrix, tuple of CSR arrays, ``(function, shape)``, or path of a .npy file
+    block : array, sparse matrix, tuple of CSR arrays, ``(function, shape)``, or path of a file
         The costs of this rank's rows, with all columns, as `gpumatch.assign` takes costs, on the
         host or, with ``backend="cuda"``, on a GPU. The blocks of all ranks are dense, or all are
         sparse. Otherwise as for `gpumatch.distributed.maximum_matching`. Or a batch of problems, as

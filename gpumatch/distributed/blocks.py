@@ -10,6 +10,7 @@ import numpy as np
 
 from gpumatch.contracts import Costs
 from gpumatch.distributed.communicator import Communicator, even_starts
+from gpumatch.io.slices import is_matrix_market, matrix_market_rows
 
 __all__ = ["Split", "agree_on_columns", "columns_of", "split_of", "taken"]
 
@@ -68,15 +69,20 @@ def taken(block: Any, world: Communicator) -> Any:
 
     Parameters
     ----------
-    block : array, sparse matrix or tuple of CSR arrays; ``(function, shape)``; path of a .npy file
+    block : array, sparse matrix or tuple of CSR arrays; ``(function, shape)``; path of a file
         The function is called as ``function(begin, end)``, and gives these rows of a matrix of the
-        shape. The file is mapped into memory. Both are divided evenly.
+        shape. A .npy file is mapped into memory. Of a Matrix Market file in coordinates, only the
+        rows that this rank has are kept. Rows are divided evenly.
     world : Communicator
     """
     if isinstance(block, (str, os.PathLike)):
         path = Path(block)
+        if is_matrix_market(path):
+            return matrix_market_rows(path, lambda nrows: Split.even(nrows, world).slice)
         if path.suffix != ".npy":
-            raise ValueError(f"block: a path must be that of a .npy file; got {path.name!r}")
+            raise ValueError(
+                f"block: a path must be that of a .npy or .mtx file; got {path.name!r}"
+            )
         whole = np.load(path, mmap_mode="r", allow_pickle=False)
         if whole.ndim != 2:
             raise ValueError(f"block: {path.name} must have 2 dimensions; got {whole.ndim}")

@@ -32,12 +32,12 @@ def maximum_matching(
 
     Parameters
     ----------
-    block : matrix, tuple of CSR arrays, ``(function, shape)``, or path of a .npy file
+    block : matrix, tuple of CSR arrays, ``(function, shape)``, or path of a file
         This rank's rows, with all columns, in rank order: rank 0 has the first rows. Anything that
         `gpumatch.BipartiteGraph` is made from, on the host. Or, the same on all ranks, a function
         that gives rows ``begin`` to ``end`` of a matrix of the shape, called as
-        ``function(begin, end)``; or a file of a dense matrix, which is mapped into memory. Then the
-        rows are divided evenly.
+        ``function(begin, end)``; or a .npy file of a dense matrix, which is mapped into memory, or
+        a Matrix Market file, of which this rank keeps its rows. Then the rows are divided evenly.
     comm : mpi4py communicator, optional
         By default ``MPI.COMM_WORLD``.
     time_limit : float, optional

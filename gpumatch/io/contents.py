@@ -16,7 +16,15 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
-__all__ = ["MAX_BYTES", "compression", "content_of", "content_of_stream", "naming", "suffix_of"]
+__all__ = [
+    "MAX_BYTES",
+    "compression",
+    "content_of",
+    "content_of_stream",
+    "naming",
+    "opened",
+    "suffix_of",
+]
 
 MAX_BYTES = 2**32
 
@@ -63,9 +71,14 @@ def suffix_of(path: Path) -> str:
     return Path(name.removesuffix(compression(path))).suffix
 
 
+def opened(path: Path) -> Any:
+    """The file, open for reading what it holds, decompressed."""
+    return _OPEN[compression(path)](path, "rb")
+
+
 def content_of(path: Path, max_bytes: int) -> bytes:
     """What the file holds, decompressed; of an archive NAME.tar.gz, its NAME/NAME.mtx."""
-    with _OPEN[compression(path)](path, "rb") as file:
+    with opened(path) as file:
         content = _read_all(file, max_bytes)
     if suffix_of(path) == ".tar.gz":
         content = _archived_matrix(content, path.name[: -len(".tar.gz")])

@@ -231,6 +231,16 @@ def blocks(comm):
     assert distributed.assign(path, comm=comm).objective == best
     assert distributed.maximum_matching(path, comm=comm).size == 12
 
+    yield "a Matrix Market file"
+    path = str(Path(path).with_suffix(".mtx"))
+    if comm.rank == 0:
+        mmwrite(path, coo_array(whole + 1))
+    comm.Barrier()
+    a = distributed.assign(path, comm=comm)
+    assert a.objective == best + 12
+    assert distributed.verify(path, a, comm=comm).edges == whole.size
+    assert distributed.maximum_matching(path, comm=comm).size == 12
+
     yield "dtypes that differ"
     block = share(whole, comm).astype((np.int16, np.float32, np.int64)[comm.rank % 3])
     assert distributed.assign(block, comm=comm).objective == best
@@ -447,7 +457,7 @@ def faults(comm):
 
     yield "no matrix on one rank"
     mine = "costs.txt" if is_last else good
-    message = "a path must be that of a .npy file"
+    message = "a path must be that of a .npy or .mtx file"
     raises_everywhere(comm, ValueError, message, lambda: distributed.assign(mine, comm=comm))
 
     yield "a function that fails on one rank"
