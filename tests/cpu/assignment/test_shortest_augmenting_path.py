@@ -216,13 +216,13 @@ def test_bids_are_counted(kind):
 )
 def test_prices_are_narrow_where_sums_of_costs_and_limit_stay_so(monkeypatch, limit, number):
     chosen = []
-    choose = shortest_augmenting_path._DensePaths._number
+    choose = shortest_augmenting_path.DensePaths._number
 
     def recorded(self, *arguments):
         chosen.append(choose(self, *arguments))
         return chosen[-1]
 
-    monkeypatch.setattr(shortest_augmenting_path._DensePaths, "_number", recorded)
+    monkeypatch.setattr(shortest_augmenting_path.DensePaths, "_number", recorded)
     Solved("dense", np.array([[2**25 - 1, 0]]), limit)
     assert chosen == [number]
 
