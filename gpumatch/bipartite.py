@@ -27,7 +27,7 @@ from gpumatch.arrays import (
     index_array,
     is_sparse,
 )
-from gpumatch.homes import csr_for, require_device_memory
+from gpumatch.homes import csr_for, find_on_host, require_device_memory
 from gpumatch.interop.networkx import (
     LabelledEdges,
     is_networkx,
@@ -291,6 +291,8 @@ class BipartiteGraph:
         """
         indptr, indices = self._either()
         major, minor = (rows, cols) if self.has_rows else (cols, rows)
+        if not self.on_device and self.nnz:
+            return find_on_host(indptr, indices, major, minor)
         before, end = indptr[major].astype(np.int64) - 1, indptr[major + 1]
         if self.nnz == 0 or major.size == 0:
             return before, end < 0

@@ -25,6 +25,11 @@ def cover_for(graph: Graph) -> Cover:
     return _cover_on_device() if graph.on_device else _cover_on_host()
 
 
+def find_on_host(indptr: Any, indices: Any, major: Any, minor: Any) -> tuple[Any, Any]:
+    """The places of pairs in a CSR pattern on the host, and which of the pairs are there."""
+    return _find_on_host()(indptr, indices, major, minor)
+
+
 def no_mates(graph: Graph | Costs) -> tuple[Any, Any]:
     """The columns of the rows and the rows of the columns, all -1, on the graph's side."""
     nrows, ncols = graph.shape
@@ -78,3 +83,10 @@ def _cover_on_device() -> Cover:
     with InterruptsHeld():
         from gpumatch.cuda.matching.vertex_cover import cover
     return cover
+
+
+@functools.cache
+def _find_on_host() -> Any:
+    with InterruptsHeld():
+        from gpumatch.cpu.search import find
+    return find

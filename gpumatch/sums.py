@@ -29,6 +29,8 @@ __all__ = ["summands"]
 
 FEW = 1024
 """Numbers on the host up to which a list of them all is made faster than whole arrays are added."""
+MANY = 2**15
+"""Floats on the host that are added at a time: what is made of them stays in a cache."""
 FEW_ON_DEVICE = 2**15
 """Numbers on a GPU up to which a copy of them takes less time than the launches of some 50 kernels.
 """
@@ -48,7 +50,14 @@ def summands(values: Any) -> list[Any]:
         return values.tolist()
     if values.size == 0:
         return []
-    return _halves(values) if values.dtype.kind in "iu" else _extracted(values)
+    if values.dtype.kind in "iu":
+        return _halves(values)
+    if not isinstance(values, np.ndarray) or values.size <= MANY:
+        return _extracted(values)
+    values = values.ravel()
+    blocks = (values[begin : begin + MANY] for begin in range(0, values.size, MANY))
+    parts = [part for block in blocks for part in _extracted(block)]
+    return _extracted(np.array(parts)) if parts else []
 
 
 def _halves(values: Any) -> list[int]:

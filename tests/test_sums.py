@@ -66,6 +66,7 @@ def test_arrays_are_added_in_few_numbers():
     parts = [*summands(values), *summands(-values), 2.0**-80]
     assert math.fsum(parts) == 2.0**-80
     assert len(summands(np.arange(100_000))) == 2
+    assert summands(np.zeros(100_000)) == []
 
 
 @pytest.mark.parametrize("few", [0, sums.FEW], ids=["arrays", "lists"])

@@ -72,11 +72,12 @@ class SparseCosts(Costs):
         if weights.size < count:
             raise ValueError(f"data must have {count} entries; got {weights.size}")
         weights = weights[:count]
-        extent_of(weights, min(graph.shape))
+        extent = extent_of(weights, min(graph.shape))
         indices = as_array(indices, "indices")[:count]
-        if graph.nnz < count or any_true(graph.indices != indices):
+        if graph.nnz < count or not _are_same(graph.indices, indices):
             weights = _summed(graph, as_array(indptr, "indptr"), indices, weights)
-        self._hold(graph, weights)
+            extent = extent_of(weights, min(graph.shape))
+        self._hold(graph, weights, extent)
 
     @classmethod
     def from_networkx(
@@ -194,8 +195,9 @@ class SparseCosts(Costs):
 
     def problem(self, maximize: bool, transposed: bool) -> SparseCosts:
         self._check_sign(maximize)
-        weights = exactly(self.weights, sum_dtype(self.weights.dtype))
-        costs = self._of(self.graph, -weights if maximize else weights)
+        costs = self._as_sums()
+        if maximize:
+            costs = self._of(self.graph, -costs.weights)
         if not self.is_finite:
             costs = costs._kept(costs.weights < math.inf)
         return costs.transpose() if transposed else costs
@@ -244,6 +246,11 @@ class SparseCosts(Costs):
             return are_edges
         return are_edges & (abs(self.weights[places]) < math.inf)
 
+    def _as_sums(self) -> SparseCosts:
+        """The same costs in the type of their sums; themselves if that is theirs."""
+        weights = exactly(self.weights, sum_dtype(self.weights.dtype))
+        return self if weights is self.weights else self._of(self.graph, weights)
+
     def _what_is_held(self) -> str:
         return f"{self.nnz} edges, {self.dtype}"
 
@@ -253,16 +260,16 @@ class SparseCosts(Costs):
         graph = BipartiteGraph.from_edges(rows[marks], cols[marks], self.shape)
         return self._of(graph, self.weights[marks])
 
-    def _hold(self, graph: BipartiteGraph, weights: Any) -> None:
+    def _hold(self, graph: BipartiteGraph, weights: Any, extent: tuple[Any, Any, Any]) -> None:
         self.graph, self.weights = graph, weights
         self.indptr, self.indices = graph.indptr, graph.indices
-        self.low, self.high, self.largest = extent_of(weights, min(graph.shape))
+        self.low, self.high, self.largest = extent
 
     @classmethod
     def _of(cls, graph: BipartiteGraph, weights: Any) -> SparseCosts:
         """Costs of a graph whose rows -> columns are there, in the order of its edges."""
         costs = cls.__new__(cls)
-        costs._hold(graph, weights)
+        costs._hold(graph, weights, extent_of(weights, min(graph.shape)))
         return costs
 
 
@@ -287,6 +294,15 @@ def _csr_of(source: Any) -> tuple[Any, Any, Any, Any]:
             "no entry: pass them in another format"
         )
     return matrix.indptr, matrix.indices, matrix.data, matrix.shape
+
+
+def _are_same(one: Any, other: Any) -> bool:
+    """Whether two index arrays of one length hold the same, which those of one memory do."""
+    if isinstance(one, np.ndarray) and one.dtype == other.dtype:
+        place, of_other = (array.__array_interface__["data"][0] for array in (one, other))
+        if place == of_other and one.strides == other.strides:
+            return True
+    return not any_true(one != other)
 
 
 def _summed(graph: BipartiteGraph, indptr: Any, indices: Any, weights: Any) -> Any:

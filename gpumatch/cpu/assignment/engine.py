@@ -8,9 +8,10 @@ Sparse costs go through four steps. Each leaves what the next needs:
    augmenting paths. If these read no more than ``TRIAL`` times the entries, that is all.
 2. *Auction*, from the trial's prices and pairs: free rows bid one after the other, with an epsilon
    that falls from what a row typically pays more for another column than its cheapest (`bidding`).
-   A phase ends when few rows wait, and what is left goes on into the next, because the last rows of
-   a phase take as many bids as all others. At the end nearly all rows have a column, at prices
-   within the last epsilon of optimal ones.
+   If all rows and columns must be matched, the free columns bid in turns with the rows once few
+   rows wait: else the last rows of a phase would take as many bids as all others. A phase ends when
+   hardly any wait, and what is left goes on into the next. At the end nearly all rows have a
+   column, at prices within the last epsilon of optimal ones.
 3. *Repair*: pairs that are not exactly tight are parted. These are few, because a bid
    higher than epsilon leaves the bidder's pair tight.
 4. *Paths*: exact shortest augmenting paths for the rows that are left. They are short, since the
@@ -24,9 +25,9 @@ of two, so that bids may differ by less than 1, which breaks most ties. After th
 prices are rounded down to units again. If v_k <= v_j + y for an integer y, that holds for the
 rounded ones, too: tight pairs stay tight. Pairs within epsilon of it mostly become so.
 
-Memory beside the costs: 12 bytes an entry, 20 if costs are integers, and 40 a vertex; while all
-tight pairs are matched, 4 more an entry and 28 a vertex, and with the transposed matrix of step 4,
-24 more an entry.
+Memory beside the costs: 12 bytes an entry, 20 if costs are integers, and 48 a vertex; while all
+tight pairs are matched, 4 more an entry and 28 a vertex; with the transposed matrix of bids in
+turns, 12 more an entry, and with that of step 4, 24.
 
 References
 ----------
@@ -40,16 +41,17 @@ from __future__ import annotations
 
 import math
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from gpumatch.contracts import AssignmentTask, Stopped
+from gpumatch.contracts import AssignmentTask, Costs, Stopped
 from gpumatch.cpu.assignment import bidding, dense_engine, sparse_paths
 from gpumatch.cpu.assignment.dense_paths import FOUND, HEAD, NEXT, SCANS, SPENT
 from gpumatch.cpu.assignment.feasibility import complete
 from gpumatch.cpu.assignment.queues import Queue
 from gpumatch.cpu.assignment.shortest_augmenting_path import SparsePaths
+from gpumatch.cpu.assignment.units import Units
 from gpumatch.cpu.heartbeat import heartbeat
 from gpumatch.cpu.numba_tools.workers import Workers
 
@@ -67,22 +69,24 @@ STEP = 1 / 4
 """The share of the entries that the trial reads before it is asked."""
 FIRST = 4
 """The first epsilon is at most the range of costs divided by this."""
-FACTOR = 5
+FACTOR = 8
 """From one epsilon to the next; Bertsekas advises 4 to 10."""
 CALM = 1 / 200
 """The share of rows from which on a phase is so short that the next may be three factors finer."""
-FINEST = 2.0**-24
+FINEST = 2.0**-20
 """The last epsilon, as a share of the range of costs."""
 FEW = 16
 """Rows that may wait at the end of a phase."""
-EACH = 256
-"""Rows that must wait for each thread beyond the first; half as many end its share."""
+TAIL = 1 / 128
+"""The share of the rows from which on free columns bid, too."""
+EACH = 32
+"""Rows that must wait for each thread beyond the first."""
+SHRINK = 8
+"""Threads share what waits anew when each has only so little of its share left."""
 MOST = 32
 """Times the entries that a phase may read. One that takes more is a war of prices."""
-FINE = 2**12
-"""What integers are multiplied by, at most."""
 SAMPLE = 2**10
-"""Costs whose common divisor is found first, because it mostly is 1; rows that are a sample."""
+"""Rows that are a sample."""
 CHOICE = 2
 """Tight columns of a free row, on average, from which on all tight pairs are searched."""
 GENTLE = 0.7
@@ -120,19 +124,24 @@ class _Engine:
         self.is_given = bool(col_dual.any())
         indptr, indices, weights = entries
         self.is_integer = col_dual.dtype.kind == "i"
-        self.units = _Units.of(weights, limit, self.nrows) if self.is_integer else _Units()
+        low, high = _extent(task.costs, limit)
+        self.units = Units()
+        if self.is_integer:
+            self.units = Units.of(weights, (low, high), limit, self.nrows)
+        (low, high), _, _ = self.units.scaled(np.array([low, high]), col_dual, limit)
         weights, col_dual, limit = self.units.scaled(weights, col_dual, limit)
-        low, high = _extent(weights, limit)
         self.is_even = low == high and limit is None  # whatever the pairs are
         if not (self.is_given or self.is_even):
             task.solution.clear()
         self.paths = SparsePaths(
-            (indptr, indices, weights), task.costs, *task.mates, col_dual, limit
+            (indptr, indices, weights), task.costs, *task.mates, col_dual, limit, workers=workers
         )
         self.number = self.paths.price.dtype.type
         self.spread = self.number(high - low)
         self.task = task
         self.floor = -(self.nrows + 1) * max(-low, high)
+        self.turned: Any = None  # the entries by columns, once there are bids in turns
+        self.row_price = np.empty(self.nrows, self.number)
         self.budget = min(BUDGET, MOST * (task.costs.nnz + self.nrows))
         self.rounding = 0.0 if self.is_integer else ROUNDING
         self.beat = heartbeat(self.control, lambda: self.paths.matched)
@@ -212,6 +221,9 @@ class _Engine:
     def _hold_auction(self) -> None:
         """Auctions of falling epsilon, until few rows are parted for the next."""
         self.is_settled = False
+        if self.paths.all_match:
+            self.turned = _transpose(self.paths.entries, self.paths.price.size)
+            self._part_slack_pairs(self.spread)  # none: this gives rows their prices
         finest = max(self.spread * FINEST, 1 if self.is_integer else 0)
         epsilon = max(min(self.spread / FIRST, GENTLE * self._typical_excess()), finest)
         bidders = self.nrows - self.paths.matched
@@ -231,27 +243,57 @@ class _Engine:
         """Let the free rows bid until few are left; False if that is not worth it any more."""
         paths = self.paths
         free = paths.start_with_free_rows()
-        waiting, scans = free, 0
-        while waiting.size > FEW:
+        many = FEW if self.turned is None else max(FEW, int(TAIL * self.nrows))
+        is_peaceful = self._bid_by_rows(free, epsilon, many)
+        if is_peaceful and self.turned is not None:
+            is_peaceful = self._bid_in_turns(epsilon)
+        if is_peaceful:
+            paths.record("auction", free, paths.matched, self.control)
+        return is_peaceful
+
+    def _bid_by_rows(self, waiting: np.ndarray, epsilon: Any, many: int) -> bool:
+        """Let rows bid until no more than so many are left."""
+        while waiting.size > many:
             threads = max(1, min(self.workers.threads, waiting.size // EACH))
             queues = [Queue(share) for share in np.array_split(waiting, threads)]
-            few = FEW if threads == 1 else EACH // 2
+            few = max(many // threads, 0 if threads == 1 else waiting.size // (SHRINK * threads))
             is_peaceful = self.workers.run(partial(self._hold, queues, epsilon, few), threads)
             waiting = np.concatenate([queue.waiting for queue in queues])
-            scans += sum(int(queue.state[bidding.SCANS]) for queue in queues)
-            self.beat()
-            if not is_peaceful or scans > MOST * self.costs.nnz:
+            if not self._is_worth_it(is_peaceful, *queues):
                 return False
-        paths.spot[SCANS] = scans
-        paths.record("auction", free, paths.matched, self.control)
         return True
+
+    def _bid_in_turns(self, epsilon: Any) -> bool:
+        """Let the free rows and the free columns bid until few are left."""
+        paths, outcome = self.paths, bidding.SPENT
+        rows, cols = (Queue(np.flatnonzero(mates < 0)) for mates in self.solution.mates)
+        while outcome == bidding.SPENT:
+            outcome = bidding.alternate(
+                *paths.entries, *self.turned,  # IN
+                self.row_price, paths.price, paths.row_to_col, paths.col_to_row,  # OUT
+                rows.rows, rows.state, cols.rows, cols.state,  # OUT
+                epsilon, self.spread, paths.far, self.floor, FEW, self.budget,  # IN
+            )  # fmt: skip
+            if not self._is_worth_it(outcome != bidding.LOW, rows, cols):
+                return False
+        return True
+
+    def _is_worth_it(self, is_peaceful: bool, *queues: Queue) -> bool:
+        """Whether the auction may go on, by its prices and the entries looked at in this phase."""
+        spot = self.paths.spot
+        for queue in queues:
+            spot[SCANS] += queue.state[bidding.SCANS]
+            queue.state[bidding.SCANS] = 0
+        self.beat()
+        return is_peaceful and int(spot[SCANS]) <= MOST * self.costs.nnz
 
     def _hold(self, queues: list[Queue], epsilon: Any, few: int, worker: int) -> bool:
         """Let the rows of the worker's queue bid; False if a price is too low."""
         paths, queue = self.paths, queues[worker]
         outcome = bidding.hold(
             *paths.entries,  # IN
-            paths.price, paths.row_to_col, paths.col_to_row, queue.rows, queue.state,  # OUT
+            self.row_price, paths.price, paths.row_to_col, paths.col_to_row,  # OUT
+            queue.rows, queue.state,  # OUT
             epsilon, self.spread, paths.limit, paths.leaves,  # IN
             paths.far, self.floor, few, self.budget,  # IN
         )  # fmt: skip
@@ -259,19 +301,19 @@ class _Engine:
 
     def _part_slack_pairs(self, epsilon: Any) -> None:
         """Part the pairs that cost their rows over epsilon more than they must."""
-        paths, count = self.paths, self.workers.threads
-        bounds = [self.nrows * share // count for share in range(count + 1)]
+        paths = self.paths
+        shares = paths.shares(0, self.nrows)
 
         def part(worker: int) -> bool:
             bidding.drop_slack(
                 *paths.entries, paths.price,  # IN
-                paths.row_to_col, paths.col_to_row,  # OUT
-                paths.limit, paths.leaves, self.number(epsilon), self.rounding,  # IN
-                *bounds[worker : worker + 2],  # IN
+                self.row_price, paths.row_to_col, paths.col_to_row,  # OUT
+                paths.limit, paths.leaves, paths.far, self.number(epsilon), self.rounding,  # IN
+                *shares[worker],  # IN
             )  # fmt: skip
             return True
 
-        self.workers.run(part, count)
+        self.workers.run(part, len(shares))
         self.beat()
 
     def _round_prices(self) -> None:
@@ -322,53 +364,11 @@ class _Engine:
         self.is_settled = True
 
 
-class _Units(NamedTuple):
-    """Integer costs as they are counted here: from `origin` on, in units, each `scale` steps.
-
-    `is_crude` if that is not possible, because they are so large that steps would overflow.
-    """
-
-    origin: int = 0
-    unit: int = 1
-    scale: int = 1
-    is_crude: bool = False
-
-    @classmethod
-    def of(cls, weights: np.ndarray, limit: Any, nrows: int) -> _Units:
-        """The largest common unit, and as many steps as there is room for."""
-        low, high = (int(end) for end in _extent(weights, limit))
-        unit = 0 if limit is None else int(limit) - low
-        for part in weights[:SAMPLE], weights:
-            if unit != 1:
-                unit = math.gcd(unit, int(np.gcd.reduce(part - low, initial=0)))
-        unit = max(unit, 1)
-        room = 2**60 // (8 * (nrows + 1) * max((high - low) // unit, 1))
-        if room == 0:
-            return cls(is_crude=True)
-        return cls(low, unit, min(FINE, 2 ** (room.bit_length() - 1)))
-
-    def scaled(self, weights: Any, price: Any, limit: Any) -> tuple[Any, Any, Any]:
-        """Costs, prices and the limit in these units."""
-        if self == _Units() or self.is_crude:
-            return weights, price, limit
-        costs = (weights - self.origin) // self.unit * self.scale
-        if limit is not None:
-            limit = (limit - self.origin) // self.unit * self.scale
-        return costs, price // self.unit * self.scale, limit
-
-    def restore(self, row_dual: np.ndarray, col_dual: np.ndarray) -> None:
-        """Make the duals those of the costs, rounded to whole units."""
-        if self == _Units() or self.is_crude:
-            return
-        col_dual[:] = col_dual // self.scale * self.unit
-        row_dual[:] = self.origin - (-row_dual // self.scale) * self.unit
-
-
-def _extent(weights: np.ndarray, limit: Any) -> tuple[Any, Any]:
+def _extent(costs: Costs, limit: Any) -> tuple[Any, Any]:
     """The least and the greatest of costs and limit."""
     ends = [] if limit is None else [limit]
-    if weights.size:
-        ends += [weights.min(), weights.max()]
+    if costs.nnz:
+        ends += [costs.low, costs.high]
     return (min(ends), max(ends)) if ends else (0, 0)
 
 

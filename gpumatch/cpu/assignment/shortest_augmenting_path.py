@@ -17,7 +17,8 @@ problems*, Computing 38, 1987.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -206,11 +207,15 @@ class Paths(ABC):
                 return False
         if (lowest < self.far).all():
             self.price[:] = lowest
-            dense_paths.take_nearest(
-                nearest,  # IN
-                self.row_to_col, self.col_to_row,  # OUT
-            )  # fmt: skip
+            self._take_cheapest(nearest)
         return True
+
+    def _take_cheapest(self, nearest: np.ndarray) -> None:
+        """Match rows to columns whose least costs are theirs."""
+        dense_paths.take_nearest(
+            nearest,  # IN
+            self.row_to_col, self.col_to_row,  # OUT
+        )  # fmt: skip
 
     def _blocks(self) -> Iterator[tuple[int, int]]:
         """Ranges of rows with about the budget's entries."""
@@ -223,7 +228,7 @@ class Paths(ABC):
     def _lower_to_minima(
         self, lowest: np.ndarray, nearest: np.ndarray, first: int, last: int
     ) -> None:
-        """Lower the columns' least costs to those of rows first to last."""
+        """Lower the columns' least costs to those of rows first to last, the ``nearest`` ones."""
 
     @abstractmethod
     def _reduce_rows(self, free: np.ndarray) -> bool:
@@ -318,8 +323,11 @@ class SparsePaths(Paths):
 
     entries: tuple[np.ndarray, np.ndarray, np.ndarray]
 
-    def __init__(self, entries: Entries, costs: Costs, *others: Any) -> None:
+    def __init__(
+        self, entries: Entries, costs: Costs, *others: Any, workers: Workers | None = None
+    ) -> None:
         super().__init__(entries, costs, *others)
+        self.workers = workers
         # A bid lowers a price below all others by the range of costs at most.
         most = 4 * SPARSE_BIDS * self.row_to_col.size * costs.largest
         self.bids = SPARSE_BIDS if most < self.far else 1
@@ -405,16 +413,52 @@ class SparsePaths(Paths):
     def _lower_to_minima(
         self, lowest: np.ndarray, nearest: np.ndarray, first: int, last: int
     ) -> None:
-        sparse_paths.lower_to_minima(
-            *self.entries,  # IN
-            lowest, nearest,  # OUT
-            first, last,  # IN
-        )  # fmt: skip
+        """The rows are not asked for: `_take_cheapest` finds them."""
+        shares = self.shares(first, last)
+        found = [lowest, *(np.full_like(lowest, self.far) for _ in shares[1:])]
+
+        def lower(worker: int) -> bool:
+            sparse_paths.lower_to_minima(
+                *self.entries,  # IN
+                found[worker],  # OUT
+                *shares[worker],  # IN
+            )  # fmt: skip
+            return True
+
+        self._run(lower, len(shares))
+        for others in found[1:]:
+            np.minimum(lowest, others, out=lowest)
+
+    def _take_cheapest(self, nearest: np.ndarray) -> None:
+        for rows in self._blocks():
+            sparse_paths.take_cheapest(
+                *self.entries, self.price,  # IN
+                self.row_to_col, self.col_to_row,  # OUT
+                *rows,  # IN
+            )  # fmt: skip
 
     def _row_minima(self, minima: np.ndarray) -> None:
-        for first, last in self._blocks():
-            sparse_paths.row_minima(
-                *self.entries, self.price, self.far,  # IN
-                minima,  # OUT
-                first, last,  # IN
-            )  # fmt: skip
+        for rows in self._blocks():
+            shares = self.shares(*rows)
+
+            def find(worker: int, shares: list[tuple[int, int]] = shares) -> bool:
+                sparse_paths.row_minima(
+                    *self.entries, self.price, self.far,  # IN
+                    minima,  # OUT
+                    *shares[worker],  # IN
+                )  # fmt: skip
+                return True
+
+            self._run(find, len(shares))
+
+    def shares(self, first: int, last: int) -> list[tuple[int, int]]:
+        """Rows first to last, in a range for each worker."""
+        count = self.workers.threads if self.workers else 1
+        bounds = [first + (last - first) * share // count for share in range(count + 1)]
+        return [*pairwise(bounds)]
+
+    def _run(self, work: Callable[[int], bool], shares: int) -> None:
+        if shares > 1 and self.workers:
+            self.workers.run(work, shares)
+        else:
+            work(0)

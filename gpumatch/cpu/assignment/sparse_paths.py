@@ -51,7 +51,7 @@ from gpumatch.cpu.assignment.dense_paths import (
     bid,
     turn,
 )
-from gpumatch.cpu.numba_tools.compiled import inlined, kernel
+from gpumatch.cpu.numba_tools.compiled import inlined, kernel, vector_kernel
 from gpumatch.cpu.numba_tools.prefetch import prefetch
 
 __all__ = [
@@ -61,6 +61,7 @@ __all__ = [
     "match_tight",
     "reduce_rows",
     "row_minima",
+    "take_cheapest",
     "transpose",
 ]
 
@@ -70,14 +71,24 @@ BUDGET = 2**22
 WAITING, NEAR, REACHED, SINK, SPOTS = range(6, 11)
 
 
+@vector_kernel
+def lower_to_minima(indptr, indices, costs, price, first, last):
+    """Lower prices to the least costs in rows first to last."""
+    for entry in range(indptr[first], indptr[last]):
+        col = indices[entry]
+        price[col] = min(price[col], costs[entry])  # a branch would take five times as long
+
+
 @kernel
-def lower_to_minima(indptr, indices, costs, price, nearest, first, last):
-    """Lower prices to the least costs in rows first to last, and name the ``nearest`` rows."""
+def take_cheapest(indptr, indices, costs, price, row_to_col, col_to_row, first, last):
+    """Match rows first to last to the first free columns whose prices are their costs."""
     for row in range(first, last):
         for entry in range(indptr[row], indptr[row + 1]):
-            if costs[entry] < price[indices[entry]]:
-                price[indices[entry]] = costs[entry]
-                nearest[indices[entry]] = row
+            col = indices[entry]
+            if costs[entry] == price[col] and col_to_row[col] < 0:
+                row_to_col[row] = col
+                col_to_row[col] = row
+                break
 
 
 @kernel

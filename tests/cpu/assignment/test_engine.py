@@ -14,19 +14,23 @@ from scipy.sparse import csr_array
 import gpumatch as gm
 from gpumatch.cpu.assignment import bidding, engine, sparse_paths
 from gpumatch.cpu.assignment.queues import Queue
+from gpumatch.cpu.assignment.units import FINE, Units
 from graphs import costs
 from tests.cpu.assignment.solved import Solved, Trace, rounding
 
 FORBIDDEN = 1e12  # more than all pairs together
 
 
-@pytest.fixture(params=["trial", "auction"], autouse=True)
+@pytest.fixture(params=["trial", "auction", "turns"], autouse=True)
 def path(request, monkeypatch):
-    """With the trial that mostly serves small problems, and with the auction alone."""
-    if request.param == "auction":
+    """With the trial that mostly serves small problems, or the auction alone; columns bid, too."""
+    if request.param != "trial":
         monkeypatch.setattr(engine, "LEFT_OVER", -1)
         monkeypatch.setattr(engine, "SMALL", 0)
         monkeypatch.setattr(engine, "FEW", 1)
+    if request.param == "turns":
+        monkeypatch.setattr(engine, "TAIL", 1)
+        monkeypatch.setattr(engine, "FEW", 0)
     return request.param
 
 
@@ -103,7 +107,8 @@ def test_integers_are_exact(shape, top, limit, turned):
 def test_integers_too_large_to_be_scaled(top):
     """There is room for prices of some times the largest cost only, so paths alone are found."""
     entries = Entries((40, 40), top, seed=1)
-    assert engine._Units.of(entries.matrix.data, None, 40).is_crude
+    weights = entries.matrix.data
+    assert Units.of(weights, (weights.min(), weights.max()), None, 40).is_crude
     a = entries.assign()
     gm.verify(entries.matrix, a)
     assert a.gap == 0
@@ -315,16 +320,16 @@ def test_dense_costs_are_served(path):
 
 
 def test_integers_lose_their_common_divisor():
-    units = engine._Units.of(np.array([100, 10**8]), None, 1000)
-    assert (units.origin, units.unit, units.scale) == (100, 10**8 - 100, engine.FINE)
-    assert engine._Units.of(np.array([4, 10, 16]), 7, 9)[:2] == (4, 3)
-    assert engine._Units.of(np.array([4, 10, 16]), 6, 9)[:2] == (4, 2)
+    units = Units.of(np.array([100, 10**8]), (100, 10**8), None, 1000)
+    assert (units.origin, units.unit, units.scale) == (100, 10**8 - 100, FINE)
+    assert Units.of(np.array([4, 10, 16]), (4, 16), 7, 9)[:2] == (4, 3)
+    assert Units.of(np.array([4, 10, 16]), (4, 16), 6, 9)[:2] == (4, 2)
 
 
 def test_the_divisor_is_that_of_all_costs():
     weights = np.full(5000, 8)
     weights[-1] = 11
-    assert engine._Units.of(weights, None, 9)[:2] == (8, 3)
+    assert Units.of(weights, (8, 11), None, 9)[:2] == (8, 3)
 
 
 # -- bids ------------------------------------------------------------------------------------------
@@ -341,7 +346,7 @@ def held(matrix, epsilon, few=0, threads=1, limit=None, budget=10**9):
     far, floor = np.iinfo(np.int64).max, -(10**9)
     entries = indptr, indices, matrix.ravel()
     outcome = bidding.hold(
-        *entries, price, *mates, queue.rows, queue.state,
+        *entries, np.zeros(nrows, np.int64), price, *mates, queue.rows, queue.state,
         epsilon, 100, 0 if limit is None else limit, limit is not None, far, floor, few, budget,
     )  # fmt: skip
     return entries, price, mates, queue, outcome
@@ -383,11 +388,65 @@ def test_slack_pairs_are_parted():
     slack = reduced[np.arange(40), row_to_col] - reduced.min(axis=1)
     assert 0 < (slack > 0).sum() < 40  # a bid above epsilon leaves the pair tight
     for epsilon in (9, 3, 0):
+        row_price = np.zeros(40, np.int64)
         bidding.drop_slack(
-            *entries, price, row_to_col, col_to_row, 0, False, epsilon, 0.0, 0, 40
+            *entries, price, row_price, row_to_col, col_to_row,
+            0, False, np.iinfo(np.int64).max, epsilon, 0.0, 0, 40,
         )  # fmt: skip
         assert np.array_equal(row_to_col < 0, slack > epsilon)
+        is_kept = row_to_col >= 0
+        assert np.array_equal(row_price - reduced.min(axis=1), np.where(is_kept, slack, 0))
         assert (col_to_row >= 0).sum() == (row_to_col >= 0).sum()
+
+
+def in_turns(matrix, epsilon, few=0, budget=10**9):
+    """Bids of rows and columns on a sparse square of integers: the prices, mates and outcome."""
+    by_rows, by_cols = csr_array(matrix), csr_array(matrix.T)
+    number = np.iinfo(np.int64)
+    row_price = np.where(matrix > 0, matrix, number.max).min(axis=1)
+    price = np.zeros(len(matrix), np.int64)
+    mates = np.full((2, len(matrix)), -1, np.int32)
+    queues = [Queue(np.arange(len(matrix))) for _ in mates]
+    places = [part for queue in queues for part in (queue.rows, queue.state)]
+    entries = [
+        part for side in (by_rows, by_cols) for part in (side.indptr, side.indices, side.data)
+    ]
+    outcome = bidding.SPENT
+    while outcome == bidding.SPENT:
+        for queue in queues:
+            queue.state[bidding.SCANS] = 0
+        outcome = bidding.alternate(
+            *entries, row_price, price, *mates, *places,
+            epsilon, 100, number.max, -(10**6), few, budget,
+        )  # fmt: skip
+    return row_price, price, mates, outcome
+
+
+@pytest.mark.parametrize("epsilon", [1, 3, 50])
+@pytest.mark.parametrize("budget", [1, 10**9])
+def test_bids_in_turns_are_within_epsilon(epsilon, budget):
+    rng = np.random.default_rng(3)
+    matrix = rng.integers(1, 100, (60, 60)) * (rng.random((60, 60)) < 0.2)
+    np.fill_diagonal(matrix, 100)
+    row_price, price, (row_to_col, col_to_row), outcome = in_turns(matrix, epsilon, budget=budget)
+    assert outcome == bidding.DONE
+    assert np.array_equal(col_to_row[row_to_col], np.arange(60))
+    over = row_price[:, None] + price - matrix
+    assert (over[matrix > 0] <= epsilon).all()
+    assert (over[np.arange(60), row_to_col] == 0).all()
+
+
+def test_bids_in_turns_end_when_few_are_left_or_prices_fall_for_ever():
+    matrix = np.random.default_rng(4).integers(1, 100, (30, 30))
+    *_, mates, outcome = in_turns(matrix, 1, few=7)
+    assert outcome == bidding.DONE
+    assert [np.count_nonzero(mate < 0) for mate in mates] == [7, 7]
+    matrix[:20, 19:] = 0  # 20 rows for 19 columns
+    *_, outcome = in_turns(matrix, 1)
+    assert outcome == bidding.LOW
+    matrix[5] = 0
+    *_, outcome = in_turns(matrix, 1)
+    assert outcome == bidding.LOW
 
 
 def test_threads_share_the_bids(monkeypatch):

@@ -1,0 +1,85 @@
+"""Integer costs in steps of which a unit has several, so that bids may differ by less than 1."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gpumatch.cpu.numba_tools.compiled import kernel
+
+__all__ = ["FINE", "Units"]
+
+FINE = 2**12
+"""What integers are multiplied by, at most."""
+SAMPLE = 2**10
+"""Costs whose common divisor is found first, because it mostly is 1."""
+
+
+class Units(NamedTuple):
+    """Integer costs as they are counted here: from `origin` on, in units, each `scale` steps.
+
+    `is_crude` if that is not possible, because they are so large that steps would overflow.
+    """
+
+    origin: int = 0
+    unit: int = 1
+    scale: int = 1
+    is_crude: bool = False
+
+    @classmethod
+    def of(cls, weights: np.ndarray, extent: tuple[int, int], limit: Any, nrows: int) -> Units:
+        """The largest common unit, and as many steps as there is room for."""
+        low, high = map(int, extent)
+        unit = 0 if limit is None else int(limit) - low
+        unit = math.gcd(unit, int(np.gcd.reduce(weights[:SAMPLE] - low, initial=0)))
+        unit = max(int(_common_divisor(weights, low, unit)), 1)
+        room = 2**60 // (8 * (nrows + 1) * max((high - low) // unit, 1))
+        if room == 0:
+            return cls(is_crude=True)
+        return cls(low, unit, min(FINE, 2 ** (room.bit_length() - 1)))
+
+    def scaled(self, weights: Any, price: Any, limit: Any) -> tuple[Any, Any, Any]:
+        """Costs, prices and the limit in these units."""
+        if self == Units() or self.is_crude:
+            return weights, price, limit
+        costs = np.empty_like(weights)
+        _scale(weights, self.origin, self.unit, self.scale, costs)
+        if limit is not None:
+            limit = (limit - self.origin) // self.unit * self.scale
+        return costs, price // self.unit * self.scale, limit
+
+    def restore(self, row_dual: np.ndarray, col_dual: np.ndarray) -> None:
+        """Make the duals those of the costs, rounded to whole units."""
+        if self == Units() or self.is_crude:
+            return
+        col_dual[:] = col_dual // self.scale * self.unit
+        row_dual[:] = self.origin - (-row_dual // self.scale) * self.unit
+
+
+@kernel
+def _common_divisor(weights, low, unit):
+    """The greatest common divisor of ``unit`` and of all weights from ``low`` on."""
+    last = low
+    for entry in range(weights.size):
+        if unit == 1:
+            break
+        if weights[entry] != last:
+            last = weights[entry]
+            one, other = unit, last - low
+            while one != 0:
+                one, other = other % one, one
+            unit = other
+    return unit
+
+
+@kernel
+def _scale(weights, origin, unit, scale, costs):
+    """The weights from ``origin`` on, in units of ``scale`` steps each."""
+    if unit == 1:
+        for entry in range(weights.size):
+            costs[entry] = (weights[entry] - origin) * scale
+    else:
+        for entry in range(weights.size):
+            costs[entry] = (weights[entry] - origin) // unit * scale
