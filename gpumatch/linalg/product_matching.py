@@ -35,13 +35,11 @@ from typing import Any
 import numpy as np
 
 from gpumatch.arrays import array_module, array_of
-from gpumatch.assignment import Assignment, assign
-from gpumatch.bipartite import BipartiteGraph
+from gpumatch.assignment import Assignment, InfeasibleError, assign
 from gpumatch.costs import SparseCosts
 from gpumatch.homes import csr_for
 from gpumatch.linalg.entries import Entries, entries_of, exactly_on, log_magnitudes, placed
 from gpumatch.linalg.ordering import diagonal_permutations
-from gpumatch.matching import maximum_matching
 from gpumatch.pairs import Pairs
 from gpumatch.registry import BackendName
 
@@ -186,12 +184,10 @@ def maximum_product_matching(
     given = entries_of(A)
     entries, where = placed(given, backend)
     logs = log_magnitudes(entries.data)
-    rows = csr_for(entries.indices).owners(entries.indptr, entries.indices)
-    triples = rows, entries.indices, logs
     run: dict[str, Any] = {"backend": where, "seed": seed, "threads": threads}
-    assignment, duals = _cheapest(entries, triples, run, scaling=scaling)
-    paid = logs[assignment.row_to_col[rows] == entries.indices]  # by row
-    log_scales = _log_scales(triples, assignment, paid, *duals) if scaling else (None, None)
+    costs, assignment, duals = _cheapest(entries, logs, run, scaling=scaling)
+    paid = logs[costs.graph.find(assignment.row_ind, assignment.col_ind)[0]]
+    log_scales = _log_scales(entries, logs, assignment, paid, *duals) if scaling else (None, None)
     xp = array_module(given.data)
     return ProductMatching(
         array_of(xp, assignment.row_to_col),
@@ -203,25 +199,35 @@ def maximum_product_matching(
 
 
 def _cheapest(
-    entries: Entries, triples: tuple[Any, Any, Any], run: dict[str, Any], *, scaling: bool
-) -> tuple[Assignment, tuple[Any, Any]]:
-    """The assignment of the costs above, and what its duals give as logarithms of factors."""
-    rows, cols, logs = triples
-    xp, (nrows, ncols) = array_module(logs), entries.shape
-    rank = maximum_matching(BipartiteGraph((entries.indptr, cols, entries.shape)), **run).size
-    row_base, col_base = xp.zeros(nrows), xp.zeros(ncols)
-    if rank == ncols:
-        col_base = _greatest(cols, logs, ncols)
-    elif rank == nrows:
-        row_base = _greatest(rows, logs, nrows)
-    weights = row_base[rows] + col_base[cols] - logs
-    costs = SparseCosts((entries.indptr, cols, weights, entries.shape))
+    entries: Entries, logs: Any, run: dict[str, Any], *, scaling: bool
+) -> tuple[SparseCosts, Assignment, tuple[Any, Any]]:
+    """The costs above, their assignment, and its duals as logarithms of factors."""
     run = run | exactly_on(run["backend"])
-    if rank == min(nrows, ncols):
+    nrows, ncols = entries.shape
+    by_cols = ncols <= nrows
+    smaller = entries.indices if by_cols else _owners(entries)
+    base = _greatest(smaller, logs, min(nrows, ncols))
+    costs = _costs(entries, base[smaller] - logs)
+    try:
         assignment = assign(costs, **run)
-        return assignment, (assignment.row_dual - row_base, assignment.col_dual - col_base)
-    assignment = assign(costs, cardinality="maximum", **run)
-    return assignment, _duals_of_matched(costs, assignment, run) if scaling else (None, None)
+    except InfeasibleError:
+        costs = _costs(entries, -logs)
+        assignment = assign(costs, cardinality="maximum", **run)
+        duals = _duals_of_matched(costs, assignment, run) if scaling else (None, None)
+        return costs, assignment, duals
+    row_dual, col_dual = assignment.row_dual, assignment.col_dual
+    if by_cols:
+        return costs, assignment, (row_dual, col_dual - base)
+    return costs, assignment, (row_dual - base, col_dual)
+
+
+def _costs(entries: Entries, weights: Any) -> SparseCosts:
+    return SparseCosts((entries.indptr, entries.indices, weights, entries.shape))
+
+
+def _owners(entries: Entries) -> Any:
+    """The row of each entry."""
+    return csr_for(entries.indices).owners(entries.indptr, entries.indices)
 
 
 def _duals_of_matched(
@@ -238,7 +244,8 @@ def _duals_of_matched(
 
 
 def _log_scales(
-    entries: tuple[Any, Any, Any],
+    entries: Entries,
+    logs: Any,
     assignment: Assignment,
     paid: Any,
     row_log_scale: Any,
@@ -250,18 +257,19 @@ def _log_scales(
     rows to the columns, or back, so that both are in the same range. What rounding has left of
     matched entries is taken off their rows.
     """
-    rows, cols, logs = entries
     row_ind, col_ind = assignment.row_ind, assignment.col_ind
     shift = (_middle(col_log_scale[col_ind]) - _middle(row_log_scale[row_ind])) / 2
     col_log_scale = col_log_scale - shift
     row_log_scale = array_module(logs).zeros(row_log_scale.size)
     row_log_scale[row_ind] = -(paid + col_log_scale[col_ind])
-    for own, others, scale, of_others, free in (
-        (rows, cols, row_log_scale, col_log_scale, assignment.unmatched_rows),
-        (cols, rows, col_log_scale, row_log_scale, assignment.unmatched_cols),
-    ):
-        if free.size:
-            scale[free] = -_greatest(own, logs + of_others[others], scale.size)[free]
+    free_rows, free_cols = assignment.unmatched_rows, assignment.unmatched_cols
+    cols = entries.indices
+    if free_rows.size:
+        greatest = _greatest(_owners(entries), logs + col_log_scale[cols], row_log_scale.size)
+        row_log_scale[free_rows] = -greatest[free_rows]
+    if free_cols.size:
+        greatest = _greatest(cols, logs + row_log_scale[_owners(entries)], col_log_scale.size)
+        col_log_scale[free_cols] = -greatest[free_cols]
     return row_log_scale, col_log_scale
 
 
