@@ -7,9 +7,9 @@ Each row knows its cheapest columns, and a bound of all others that holds while 
    columns for which they are cheapest. Then each row looks at its line. Rows bid for columns, a
    limited number of times. So far these are Jonker and Volgenant's steps, and two readings of the
    matrix.
-2. *Trial*: shortest augmenting paths, as long as they are short. If all rows can be served within
-   TRIAL readings of the matrix, as far as those served tell, that is all. Costs that are drawn at
-   random end here, and those with many ties.
+2. *Trial*: shortest augmenting paths, as long as they are short: those served tell that the others
+   will read no more than TRIAL of the matrix. Costs that are drawn at random end here, and those
+   with many ties.
 3. *Auction*: else free rows bid, with an epsilon that falls from what a row typically pays more for
    another column than its cheapest. As in `engine`, a phase ends when few rows wait, and these go
    on into the next. At the end nearly all rows have a column, at prices within the last epsilon of
@@ -28,7 +28,7 @@ milliseconds. Up to MIDDLE entries, paths in the whole matrix are tried before s
 rows want the same columns. They give way, with prices and pairs kept, when those served tell that
 the others will read more than the other steps would.
 
-Memory beside the costs: 490 bytes a row, and 50 bytes a column and 12 more for each thread.
+Memory beside the costs: 510 bytes a row, and 50 bytes a column and 24 more for each thread.
 
 References
 ----------
@@ -72,10 +72,14 @@ BUDGET = 2**23
 """Entries looked at between two returns to Python: less than a tenth of a second."""
 BIDS = 8
 """Bids in a round, for each free row."""
-TRIAL = 4
-"""Times the entries that the trial's paths may read, and may be expected to by its first ones."""
+TRIAL = 1 / 2
+"""The share of the entries that the trial's paths may still be expected to read.
+
+With 4, 1/2 and 1/4, 2,000 rows read 18, 11 and 8 matrices' worth for distances in the plane, 14, 4
+and 4 for costs of rank 16, 4.8, 4.8 and 7 for points in space, and 1.1 for costs drawn at random.
+"""
 STEP = 1 / 8
-"""The share of the entries that the trial reads before it is asked."""
+"""The share of the entries that paths read before they are asked."""
 FIRST = 4
 """The first epsilon is at most the range of costs divided by this."""
 GENTLE = 0.7
