@@ -109,3 +109,17 @@ def test_maxtrans(A):
     assert col.shape == (A.shape[0],)
     assert np.all(A[matched, col[matched]])
     assert np.unique(col[matched]).size == matched.size == gm.linalg.sprank(A)
+
+
+def test_the_search_charges_each_entry_once(monkeypatch):
+    """A row that comes back to its entries for each child has its budget back for what is left."""
+    calls = []
+    search, budget = components._search, 50
+    monkeypatch.setattr(components, "_BUDGET", budget)
+    monkeypatch.setattr(components, "_search", lambda *state: calls.append(1) or search(*state))
+    arrow = np.eye(400)
+    arrow[-1] = 1
+    _, r = strongcomp(csr_array(arrow))
+    assert len(r) == 401
+    entries_and_rows = 2 * 400 - 1 + 2 * 400
+    assert 400 // budget < len(calls) <= 1.5 * entries_and_rows / budget
