@@ -169,7 +169,11 @@ class _Claim:
         self.costs, self.result, self.world = costs, result, world
         self.sign = -1 if result.maximize else 1
         self.nrows, self.ncols = nrows, costs.shape[1]
-        self.is_free = result.cardinality == "any" or result.cost_limit is not None
+        self.is_largest = result.cardinality == "maximum"
+        self.is_free = not self.is_largest and (
+            result.cardinality == "any" or result.cost_limit is not None
+        )
+        self.in_rows, self.in_cols = self._cover()
         self.limit = (0 if result.cost_limit is None else result.cost_limit) * self.sign
         duals = result.row_dual, result.col_dual
         is_float = not (costs.is_integer and isinstance(self.limit, int))
@@ -192,6 +196,29 @@ class _Claim:
         self.rows = np.flatnonzero(result.row_to_col >= 0)
         self.size = world.total(self.rows.size)
 
+    def _cover(self) -> tuple[np.ndarray, np.ndarray]:
+        """Which rows and columns may have a dual of any sign: those that any optimum matches."""
+        lengths = self.costs.shape
+        if self.is_largest:
+            if self.result.cover is None:
+                raise CertificateError("the assignment has no vertex cover: it is not proven")
+            for side, marks, length in zip(("rows", "columns"), self.result.cover, lengths):
+                if marks.shape != (length,) or marks.dtype != bool:
+                    raise CertificateError(f"the cover's {side} must be {length} bools")
+            _check_one(self.result.cover[1].astype(np.uint8), "the cover's columns", self.world)
+            return self.result.cover
+        marks = (self.nrows <= self.ncols, self.nrows > self.ncols)
+        rows, cols = (
+            np.full(length, mark and not self.is_free) for length, mark in zip(lengths, marks)
+        )
+        return rows, cols
+
+    def _is_within(self, values: Any) -> Any:
+        """Which costs, to be minimised, a pair may have."""
+        if self.is_largest and self.result.cost_limit is not None:
+            return values <= self.limit
+        return values < math.inf
+
     def check_partners(self) -> None:
         """The mates name each other, the pairs are allowed, and as many as asked for."""
         result, first = self.result, self.result.rows.start
@@ -206,27 +233,28 @@ class _Claim:
         named = int(np.count_nonzero(result.col_to_row >= 0))
         if named != self.size:
             raise CertificateError(f"{named} columns are matched, but {self.size} rows")
-        stray = first_true(~array_of(np, self.costs.allows(self.rows, cols)))
+        allowed = array_of(np, self.costs.allows(self.rows, cols))
+        paid = array_of(np, self.costs.at(self.rows[allowed], cols[allowed])) * self.sign
+        allowed[allowed] = self._is_within(paid)
+        stray = first_true(~allowed)
         if stray is not None:
             row, col = int(self.rows[stray]) + first, int(cols[stray])
             raise CertificateError(f"row {row} is assigned to column {col}, which is forbidden")
-        needed = min(self.nrows, self.ncols)
+        needed = self.world.total(int(np.count_nonzero(self.in_rows)))
+        needed += int(np.count_nonzero(self.in_cols))
         if not self.is_free and self.size != needed:
             raise CertificateError(
-                f"{self.size} pairs are assigned, not {needed}, the smaller side"
+                f"{self.size} pairs are assigned, not {needed}, "
+                + ("as the cover has vertices" if self.is_largest else "the smaller side")
             )
 
     def check_signs(self) -> None:
-        """Duals are at most 0, and 0 for unmatched vertices; those of the full side may be any."""
-        full_rows = not self.is_free and self.nrows <= self.ncols
-        full_cols = not self.is_free and self.nrows > self.ncols
-        for side, dual, mates, is_full in (
-            ("row", self.row_dual, self.result.row_to_col, full_rows),
-            ("column", self.col_dual, self.result.col_to_row, full_cols),
+        """Duals are at most 0, and 0 for unmatched vertices; those of the cover may be any."""
+        for side, dual, mates, in_cover in (
+            ("row", self.row_dual, self.result.row_to_col, self.in_rows),
+            ("column", self.col_dual, self.result.col_to_row, self.in_cols),
         ):
-            if is_full:
-                continue
-            above = first_true(dual > self.allowance)
+            above = first_true(~in_cover & (dual > self.allowance))
             loose = first_true((mates < 0) & (abs(dual) > self.allowance))
             if above is not None or loose is not None:
                 at = above if above is not None else loose
@@ -236,7 +264,10 @@ class _Claim:
                 )
 
     def check_edges(self) -> int:
-        """No pair costs less than its duals and the limit; the number of allowed pairs."""
+        """No pair costs less than its duals and the limit; the number of allowed pairs.
+
+        A cover of the largest assignments touches every pair, and those inside it may cost less.
+        """
         xp = self.costs.xp
         count = xp.zeros(1, np.int64)
         base = self.limit if self.is_free else 0
@@ -245,17 +276,26 @@ class _Claim:
         for tile in self.costs.tiles():
             rows, cols, values = self.costs.tile(tile)
             values = values.astype(row_dual.dtype) * self.sign
-            allowed = values < math.inf
+            allowed = self._is_within(values)
             count += xp.count_nonzero(allowed)
             short = values - row_dual[rows] < price[cols]
-            at = first_true((allowed & short).ravel())
-            if at is not None:
-                row, col = (xp.broadcast_to(part, short.shape).ravel()[at] for part in (rows, cols))
-                raise CertificateError(
-                    f"the pair of row {self.result.rows.start + int(row)} and column {int(col)} "
-                    "costs less than its duals" + (" and the limit" if base else "")
-                )
+            text = "costs less than its duals" + (" and the limit" if base else "")
+            if self.is_largest:
+                of_row, of_col = self.in_rows[rows], self.in_cols[cols]
+                self._report(rows, cols, allowed & ~(of_row | of_col), "is not in the cover")
+                short &= ~(of_row & of_col)
+            self._report(rows, cols, allowed & short, text)
         return int(count[0])
+
+    def _report(self, rows: Any, cols: Any, marks: Any, what: str) -> None:
+        """Raise an error about the first pair that is marked."""
+        at = first_true(marks.ravel())
+        if at is not None:
+            whole = (self.costs.xp.broadcast_to(part, marks.shape).ravel() for part in (rows, cols))
+            row, col = (int(numbers[at]) for numbers in whole)
+            raise CertificateError(
+                f"the pair of row {self.result.rows.start + row} and column {col} {what}"
+            )
 
     def check_totals(self) -> float:
         """The pairs cost the objective, and the duals prove it; the bound."""

@@ -14,7 +14,7 @@ from gpumatch.arguments import checked_flag
 from gpumatch.arrays import array_of
 from gpumatch.assigned import BatchAssignment
 from gpumatch.assignment import assign as assign_here
-from gpumatch.cardinality import Goal, InfeasibleError, checked_limit
+from gpumatch.cardinality import CARDINALITIES, Goal, InfeasibleError, checked_limit
 from gpumatch.contracts import AssignmentTask, Solution
 from gpumatch.control import Callback, Control, with_interrupts_result
 from gpumatch.costs import Costs, DenseCosts, SparseCosts, as_costs, check_sums, is_batch
@@ -23,6 +23,8 @@ from gpumatch.distributed.blocks import Split, agree_on_columns, columns_of, spl
 from gpumatch.distributed.communicator import Communicator
 from gpumatch.distributed.core import FEW_ROWS, Core
 from gpumatch.distributed.date2016 import Classical, Tree
+from gpumatch.distributed.largest import solve_largest
+from gpumatch.distributed.matching import forest_kernels
 from gpumatch.distributed.problem import Problem
 from gpumatch.distributed.results import DistributedAssignment
 from gpumatch.distributed.trees import Trees
@@ -31,8 +33,6 @@ from gpumatch.sums import summands
 
 __all__ = ["assign", "costs_of"]
 
-CARDINALITIES = ("full", "any")
-
 
 @with_interrupts_result
 def assign(
@@ -40,7 +40,7 @@ def assign(
     *,
     comm: Any = None,
     maximize: bool = False,
-    cardinality: Literal["full", "any"] = "full",
+    cardinality: Literal["full", "maximum", "any"] = "full",
     cost_limit: float | None = None,
     algorithm: str = "auto",
     backend: Literal["cpu", "cuda"] = "cpu",
@@ -64,11 +64,11 @@ def assign(
         By default ``MPI.COMM_WORLD``.
     maximize, cost_limit
         As for `gpumatch.assign`.
-    cardinality : {"full", "any"}
-        As for `gpumatch.assign`, which also has ``"maximum"``.
+    cardinality : {"full", "maximum", "any"}
+        As for `gpumatch.assign`. ``"maximum"`` takes costs on the host only.
     algorithm : {"auto", "engine", "hungarian-classical", "hungarian-tree"}
         ``"auto"`` is ``"engine"``: see `gpumatch.distributed.trees`. The others are those of Date
-        and Nagi (2016), section 5; they take no limit and no ``"any"``, and make sparse costs
+        and Nagi (2016), section 5; they take no limit and ``"full"`` only, and make sparse costs
         dense.
     backend : {"cpu", "cuda"}
         Where a rank has the costs of its rows. ``"cuda"``, for dense costs: on a GPU each, that
@@ -178,7 +178,14 @@ def _assign_together(
         goal = _goal(**wish, costs=given, rows=rows)
         if name != "engine" and not goal.is_full:
             raise ValueError(f"algorithm {name!r} matches the whole smaller side: no limit")
+        if goal.cardinality == "maximum" and backend != "cpu":
+            raise ValueError(f"cardinality 'maximum' runs on the CPU only, not on {backend!r}")
         costs = _minimised(given, rows, cols, goal)
+    if goal.cardinality == "maximum":
+        with world.step("search"):
+            solution, ended = solve_largest(costs, rows, cols, _engine, forest_kernels(), world)
+        return _result(given, rows, goal, solution, ended, how, world)
+    with world.step("costs"):
         search = ALGORITHMS[name][backend](costs, rows, cols, goal, world)
     world.control.total = min(rows.total, cols.total)
     with world.step("search"):
@@ -221,12 +228,15 @@ def _goal(
     maximize: bool, cardinality: str, cost_limit: float | None, costs: Costs, rows: Split
 ) -> Goal:
     limit = checked_limit(cost_limit, costs.is_integer, maximize)
-    return Goal(maximize, cardinality, limit, rows.total > costs.shape[1])
+    is_turned = cardinality != "maximum" and rows.total > costs.shape[1]
+    return Goal(maximize, cardinality, limit, is_turned)
 
 
 def _minimised(given: Costs, rows: Split, cols: Split, goal: Goal) -> Costs:
     """The costs of this rank's rows, to be minimised, checked as those of the whole problem."""
     costs = given.problem(goal.maximize, False)
+    if goal.cardinality == "maximum" and goal.cost_limit is not None:
+        return costs.up_to(-goal.cost_limit if goal.maximize else goal.cost_limit)
     limit = goal.limit
     if costs.is_integer and isinstance(limit, float):
         costs = costs.as_float()
@@ -372,6 +382,13 @@ def _result(
     seen = solution.transpose() if goal.transposed else solution
     number = seen.row_dual.dtype
     own = seen.row_to_col[rows.slice].copy()
+    cover = (
+        None
+        if seen.cover is None
+        else tuple(
+            np.isin(np.arange(mates.size), side) for mates, side in zip(seen.mates, seen.cover)
+        )
+    )
     matched = np.flatnonzero(own >= 0)
     costs = array_of(np, given.at(matched, own[matched])).astype(number)
     add = sum if number.kind == "i" else math.fsum
@@ -397,6 +414,7 @@ def _result(
         maximize=goal.maximize,
         cardinality=goal.cardinality,
         cost_limit=goal.cost_limit,
+        cover=None if cover is None else (cover[0][rows.slice], cover[1]),
         stats={
             "algorithm": how[0],
             "backend": how[1],

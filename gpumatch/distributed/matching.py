@@ -14,7 +14,7 @@ from gpumatch.distributed.forests import Forests
 from gpumatch.distributed.results import DistributedMatching
 from gpumatch.interrupts import InterruptsHeld
 
-__all__ = ["maximum_matching"]
+__all__ = ["forest_kernels", "graph_of", "maximum_matching"]
 
 
 @with_interrupts_result
@@ -81,7 +81,7 @@ def maximum_matching(
         with world.step("graph"):
             graph, rows, cols = graph_of(block, world)
         world.control.total = min(rows.total, cols.total)
-        forests = Forests(graph, rows, cols, world, _kernels())
+        forests = Forests(graph, rows, cols, world, forest_kernels())
         with world.step("start"):
             forests.start()
         with world.step("search"):
@@ -101,7 +101,8 @@ def graph_of(block: Any, world: Communicator) -> tuple[BipartiteGraph, Split, Sp
     return graph, split_of(graph.nrows, world), Split.even(graph.ncols, world)
 
 
-def _kernels() -> ModuleType:
+def forest_kernels() -> ModuleType:
+    """What a rank computes by itself for `Forests`."""
     with InterruptsHeld():
         from gpumatch.cpu.distributed import forests
     return forests

@@ -109,6 +109,9 @@ class DistributedAssignment(_Share):
         Whether the assignment is optimal.
     maximize, cardinality, cost_limit
         What was asked for.
+    cover : pair of bool arrays, optional
+        For cardinality ``"maximum"``, which of `rows` and of `cols` are in the vertex cover that
+        proves that there are no more pairs; None if not proven.
     stats : dict
         As of a `DistributedMatching`.
     """
@@ -125,9 +128,11 @@ class DistributedAssignment(_Share):
         maximize: bool,
         cardinality: str,
         cost_limit: float | None,
+        cover: tuple[np.ndarray, np.ndarray] | None,
         stats: dict[str, Any],
     ) -> None:
         super().__init__(*share)
+        self.cover = cover
         self.row_dual, self.col_dual, self.pair_costs = row_dual, col_dual, pair_costs
         self.objective, self.gap, self.proven = objective, gap, proven
         self.maximize, self.cardinality, self.cost_limit = maximize, cardinality, cost_limit

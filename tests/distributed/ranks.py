@@ -85,6 +85,9 @@ def check_assignment(costs, comm, algorithm="auto", backend="cpu", **wish):
         row_dual=np.concatenate(comm.allgather(a.row_dual)),
         **{name: getattr(a, name) for name in SHARED},
     )
+    if a.cover is not None:
+        rows = np.concatenate(comm.allgather(a.cover[0]))
+        whole.vertex_cover = lambda: (np.flatnonzero(rows), np.flatnonzero(a.cover[1]))
     whole.row_ind = np.flatnonzero(whole.row_to_col >= 0)
     whole.col_ind = whole.row_to_col[whole.row_ind]
     assert gpumatch.verify(costs, whole).objective == a.objective  # the checker for one place
@@ -204,6 +207,35 @@ def wishes(comm):
     check_assignment(csr_array(costs.T), comm)
 
 
+def largest(comm):
+    """The cheapest among the largest assignments, with rows, columns or both in the cover."""
+    rng = np.random.default_rng(8)
+    for shape in ((9, 9), (7, 12), (12, 7), (0, 4)):
+        for density in (0.2, 1.0):
+            full = rng.integers(-20, 60, shape)
+            holed = np.where(rng.random(shape) < density, full.astype(float), np.inf)
+            for maximize in (False, True):
+                allowed = -holed if maximize else holed
+                stored = np.where(np.isfinite(holed), full + 100, 0)
+                for limit in (None, 20):
+                    yield f"{shape} {density} {maximize} {limit}"
+                    how = {"cardinality": "maximum", "maximize": maximize}
+                    check_assignment(allowed, comm, cost_limit=limit, **how)
+                    how["cost_limit"] = None if limit is None else 100 + limit
+                    check_assignment(csr_array(stored), comm, **how)
+    yield "no time"
+    result = distributed.assign(share(holed, comm), comm=comm, cardinality="maximum", time_limit=0)
+    assert result.size == comm.allreduce(int(np.count_nonzero(result.row_to_col >= 0)))
+    yield "a cover that is wrong on one rank"
+    costs = np.where(np.eye(8, 5) > 0, 2.0, np.inf)
+    block = share(costs, comm)
+    a = distributed.assign(block, comm=comm, cardinality="maximum")
+    assert a.size == 5
+    a.cover = ~a.cover[0], a.cover[1]
+    with pytest.raises(gpumatch.CertificateError, match="cover"):
+        distributed.verify(block, a, comm=comm)
+
+
 def blocks(comm):
     """Blocks by a function and from a file, and of several dtypes."""
     whole = families.make("uniform_integer", 12, 15, seed=2)
@@ -277,6 +309,9 @@ def commands(comm):
             assert costs[rows, written["row_to_col"]].sum() == best
             assert written["col_dual"].size == 12
         comm.Barrier()
+    yield "assign, maximum"
+    code, said, _ = run("assign", mtx, "--cardinality", "maximum", "--json")
+    assert (code, json.loads(said)["objective"]) == (0, best + 9)
     yield "match"
     code, said, _ = run("match", "datasets/karate.mtx.gz")
     assert code == 0
@@ -708,7 +743,7 @@ GROUPS = {
     group.__name__: group
     for group in (
         collectives, matching, every_matching, assignment, every_assignment, wishes, blocks,
-        papers, every_paper, commands, batches, real, whole_arrays, cores, devices,
+        largest, papers, every_paper, commands, batches, real, whole_arrays, cores, devices,
         faults, certificates, limits, few, killed, endless,
     )
 }  # fmt: skip

@@ -43,7 +43,7 @@ def cases_of(done):
 
 SEVERAL = [
     *("collectives", "faults", "limits", "certificates", "blocks", "matching"),
-    *("papers", "commands", "batches", "cores"),
+    *("papers", "commands", "batches", "cores", "largest"),
 ]
 QUICK = {
     1: ([*SEVERAL, "assignment", "wishes", "whole_arrays"], 180),
