@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import inspect
 import os
 from collections.abc import Callable, Iterable
@@ -11,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from gpumatch.registry import option_names
+from gpumatch.registry import did_you_mean, option_names
 
 
 def refuse_unknown(front_door: Callable[..., Any], problem: str, given: Iterable[str]) -> None:
@@ -20,9 +19,8 @@ def refuse_unknown(front_door: Callable[..., Any], problem: str, given: Iterable
     for name in given:
         if name not in options:
             known = [*inspect.signature(front_door).parameters, *options]
-            close = difflib.get_close_matches(name, known, 1)
-            hint = f"; did you mean {close[0]!r}?" if close else ""
-            raise TypeError(f"{front_door.__name__} got an unexpected argument {name!r}{hint}")
+            text = f"{front_door.__name__} got an unexpected argument {name!r}"
+            raise TypeError(text + did_you_mean(name, known))
 
 
 def checked_flag(value: Any, name: str) -> bool:

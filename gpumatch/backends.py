@@ -21,6 +21,7 @@ from gpumatch.registry import (
     Algorithm,
     BackendName,
     Home,
+    did_you_mean,
     load,
     table,
     takers,
@@ -187,7 +188,9 @@ def _chosen(
 
 def _check_name(argument: str, value: str, known: Iterable[str]) -> None:
     if value not in ("auto", *known):
-        raise ValueError(f"{argument} must be 'auto' or one of {tuple(known)}; got {value!r}")
+        text = f"{argument} must be 'auto' or one of {tuple(known)}; got {value!r}"
+        hint = did_you_mean(value, known) if argument != "backend" else ""  # gpu is not cpu
+        raise ValueError(text + hint)
 
 
 def _check_option(

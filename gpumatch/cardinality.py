@@ -104,7 +104,9 @@ def checked_limit(cost_limit: Any, is_integer: bool, maximize: bool) -> float | 
     if type(cost_limit) is float and not is_integer and math.isfinite(cost_limit):
         return cost_limit  # a tracker's: this is asked thousands of times a second
     if isinstance(cost_limit, bool) or not isinstance(cost_limit, Real):
-        raise TypeError(f"cost_limit must be None or a number; got {cost_limit!r}")
+        raise TypeError(
+            f"cost_limit must be None, a number, or one for each row; got {cost_limit!r}"
+        )
     if cost_limit == (-math.inf if maximize else math.inf):
         return None  # it leaves no pair out
     if is_integer and isinstance(cost_limit, Integral):

@@ -16,6 +16,7 @@ from numpy import asarray, ndarray
 from gpumatch.arrays import as_array
 from gpumatch.assignment import InfeasibleError, assign
 from gpumatch.costs import DenseCosts
+from gpumatch.interop.tensors import is_tensor, source_of
 from gpumatch.interrupts import InterruptsHeld
 
 __all__ = ["linear_sum_assignment"]
@@ -74,6 +75,8 @@ def linear_sum_assignment(cost_matrix: Any, maximize: bool = False) -> tuple[Any
 
 def _array(cost_matrix: Any) -> Any:
     """The costs as an array on their device."""
+    if is_tensor(cost_matrix):
+        cost_matrix = source_of(cost_matrix)
     on_device = hasattr(cost_matrix, "__cuda_array_interface__")
     return as_array(cost_matrix, "cost_matrix") if on_device else asarray(cost_matrix)
 

@@ -6,6 +6,7 @@ To add an algorithm, write its file and add its line to the table below. A home 
 
 from __future__ import annotations
 
+import difflib
 import functools
 import importlib
 from collections.abc import Callable, Iterable, Mapping
@@ -381,3 +382,9 @@ def load(function: str) -> Callable[..., Any]:
 def no_start(_task: MatchingTask) -> bool:
     """Begin from the matching as it is."""
     return True
+
+
+def did_you_mean(name: Any, known: Iterable[str]) -> str:
+    """A question after the known name that is nearest to this one, if one is near."""
+    close = difflib.get_close_matches(str(name), known, 1)
+    return f"; did you mean {close[0]!r}?" if close else ""

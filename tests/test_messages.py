@@ -46,7 +46,8 @@ WRONG_ARGUMENTS = [
         "cardinality must be one of ('full', 'maximum', 'any'); got 'all'",
         gm.assign, ONES, cardinality="all",
     ),
-    case("cost_limit must be None or a number; got '3'", gm.assign, ONES, cost_limit="3"),
+    case("cost_limit must be None, a number, or one for each row; got '3'",
+         gm.assign, ONES, cost_limit="3"),
     case("cost_limit must be None or finite; got -inf", gm.assign, ONES, cost_limit=-math.inf),
     case("objective must be one of ('sum', 'bottleneck'); got 'x'", gm.assign, ONES, objective="x"),
     case(

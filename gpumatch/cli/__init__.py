@@ -54,12 +54,14 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import sys
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 from gpumatch.cli import assign, distributed, linalg, listings, match
 from gpumatch.cli.running import BAD_INPUT, INTERRUPTED, UNREAD
+from gpumatch.registry import did_you_mean
 
 __all__ = ["main"]
 
@@ -98,7 +100,7 @@ def _one_line(exc: Exception) -> str:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="gpumatch",
         description="Matching and assignment of the rows and columns of a matrix, with a proof.",
         epilog="Exit codes: 0 proven, 2 bad input or infeasible, 3 not proven, 130 interrupted.",
@@ -108,6 +110,18 @@ def _parser() -> argparse.ArgumentParser:
     for module in (match, assign, linalg, listings):
         module.add_to(commands)
     return parser
+
+
+class _Parser(argparse.ArgumentParser):
+    """Asks what command was meant if it knows none of that name."""
+
+    def error(self, message: str) -> NoReturn:
+        unknown = re.match(
+            r"argument COMMAND: invalid choice: '(.*?)' \(choose from (.*)\)", message
+        )
+        if unknown:
+            message += did_you_mean(unknown[1], re.findall(r"[\w-]+", unknown[2]))
+        super().error(message)
 
 
 class _Version(argparse.Action):

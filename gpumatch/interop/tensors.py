@@ -26,8 +26,9 @@ def is_tensor(source: Any) -> bool:
 def source_of(tensor: Any) -> Any:
     """An array with the tensor's memory, or ``(indptr, indices, data, shape)`` if it is sparse.
 
-    A tensor that requires a gradient is taken by its values. bfloat16, which arrays do not have,
-    becomes float32. A sparse tensor of another layout than CSR is converted where it is.
+    A tensor that requires a gradient is taken by its values. bfloat16 and shorter floats, which
+    arrays do not have, become float32. A sparse tensor of another layout than CSR is converted
+    where it is.
 
     Raises
     ------
@@ -57,8 +58,8 @@ def source_of(tensor: Any) -> Any:
 
 
 def _array(tensor: Any) -> Any:
-    torch = sys.modules["torch"]
-    if tensor.dtype == torch.bfloat16:
+    kind = str(tensor.dtype).removeprefix("torch.")
+    if "float" in kind and kind not in ("float16", "float32", "float64"):
         tensor = tensor.float()
     if tensor.is_cuda:
         return from_dlpack(tensor.contiguous())

@@ -110,12 +110,13 @@ def _download(name: str) -> Path:
         hashes = {archive: manifest().get(name, {}).get("sha256")}
         store = pooch.create(_cache(), COLLECTION_URL, registry=hashes)
         return Path(store.fetch(archive))
-    except (ImportError, OSError) as error:  # the errors of requests are OSErrors
+    except (ImportError, OSError) as exc:  # the errors of requests are OSErrors
+        error = f"{exc}: pip install 'gpumatch[data]'" if isinstance(exc, ImportError) else exc
         folder = os.environ.get("GPUMATCH_DATA") or _cache() / name.split("/")[0]
         raise FileNotFoundError(
             f"{name} is not on this machine and could not be downloaded ({error}): "
             f"put {COLLECTION_URL}{archive} into {folder}{_similar(name)}"
-        ) from error
+        ) from exc
 
 
 def _similar(name: str) -> str:

@@ -83,7 +83,12 @@ def _edge_table(content: bytes, layout: _Layout) -> np.ndarray:
         try:
             return parsed(np.int64)
         except (ValueError, DeprecationWarning):
+            pass
+        try:
             return parsed(np.float64)
+        except ValueError as exc:
+            hint = "rows and columns are numbers from 0 on; for names, read the list with networkx"
+            raise ValueError(f"{str(exc).rstrip('.')}: {hint}") from None
 
 
 def _layout(content: bytes) -> _Layout:

@@ -104,3 +104,19 @@ def test_a_wrong_name_of_the_collection_is_corrected(gpumatch_cli, tmp_path, mon
     monkeypatch.setattr("pooch.create", unreachable)
     outcome = gpumatch_cli("match", "HB/west0670")
     assert_rejected(outcome, "HB/west0670", "did you mean HB/west0067?")
+
+
+@pytest.mark.parametrize(
+    ("command", "text"),
+    [
+        (["mach", "x.mtx"], "; did you mean 'match'?"),
+        (["match", "x.csv", "--algorithm", "hkd"], "; did you mean 'hkdw'?"),
+        (["match", "x.csv", "--init", "chaep"], "; did you mean 'cheap'?"),
+        (["assign", "names.txt"], "rows and columns are numbers from 0 on; for names"),
+    ],
+)
+def test_slips_of_the_pen_are_answered(gpumatch_cli, tmp_path, monkeypatch, command, text):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "x.csv").write_text("0,1\n")
+    (tmp_path / "names.txt").write_text("ann web 4\nbob docs 2\n")
+    assert_rejected(gpumatch_cli(*command), text)
