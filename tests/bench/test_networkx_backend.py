@@ -15,6 +15,7 @@ from bench import networkx_backend
 RECORD = bench.RESULTS / "networkx-2cores.json"
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore:Note. conversions to backend graphs")
 def test_a_quick_run(tmp_path, capsys):
     out = tmp_path / "out.json"
