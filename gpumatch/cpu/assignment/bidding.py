@@ -59,7 +59,9 @@ HEAD, COUNT, SCANS, FREE = range(4)
 DONE, SPENT, LOW = range(3)  # few enough wait; budget spent; a price is below the floor
 LOCKED = -2
 AHEAD = 12
-"""Rows by which the bidder's row pointer is fetched ahead; half for its entries."""
+"""Rows by which the bidder's row pointer is fetched ahead; half for its entries, then prices."""
+FETCHED = 8
+"""Prices fetched ahead for a bidder, at most."""
 
 
 @vector_kernel
@@ -80,6 +82,10 @@ def hold(
             later = indptr[queue[(head + AHEAD // 2) & mask]]
             prefetch(costs, later)
             prefetch(indices, later)
+            later = queue[(head + AHEAD // 4) & mask]
+            begin = indptr[later]
+            for entry in range(begin, min(begin + FETCHED, indptr[later + 1])):
+                prefetch(price, indices[entry])
         row = queue[head]
         col, one, two, seen = -1, limit if leaves else far, far, far
         for entry in range(indptr[row], indptr[row + 1]):
