@@ -373,9 +373,10 @@ def _extent(costs: Costs, limit: Any) -> tuple[Any, Any]:
 
 
 def _transpose(entries: Any, ncols: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The entries by columns."""
-    _, indices, weights = entries
-    turned = np.empty(ncols + 1, np.int64), np.empty_like(indices), np.empty_like(weights)
+    """The entries by columns, in arrays of the same types, so that a kernel is compiled once."""
+    indptr, indices, weights = entries
+    offsets = np.empty(ncols + 1, indptr.dtype)
+    turned = offsets, np.empty_like(indices), np.empty_like(weights)
     sparse_paths.transpose(
         *entries,  # IN
         *turned,  # OUT
