@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -81,11 +81,23 @@ class Assignment(Pairs):
         return self._cover
 
 
+def _of_each(name: str, brackets: str) -> Any:
+    """An attribute that only the problems of a batch have."""
+
+    def refuse(self: Any) -> NoReturn:
+        raise AttributeError(
+            f"a batch has no {name} of its own; each problem has one: a[k].{name}{brackets}"
+        )
+
+    return property(refuse, doc=f"Only each problem has this: ``a[k].{name}{brackets}``.")
+
+
 class BatchAssignment(Assignment):
     """The assignments of many problems. ``a[k]`` is problem k's, and iterating gives each.
 
     Its arrays have a row for each of the B problems. Rows and columns that a problem does not have
-    are -1 among mates, and 0 among duals and costs.
+    are -1 among mates, and 0 among duals and costs. Pairs, matrices, permutations and covers are of
+    one problem each: ``a[k].to_matrix()``.
 
     Attributes
     ----------
@@ -119,6 +131,17 @@ class BatchAssignment(Assignment):
     objective: Any
     gap: Any
     proven: Any
+
+    row_ind, col_ind, unmatched_rows, unmatched_cols = (
+        _of_each(name, "") for name in ("row_ind", "col_ind", "unmatched_rows", "unmatched_cols")
+    )
+    cover_ind, vertex_cover, edges, to_dict, to_matrix, row_permutation, col_permutation = (
+        _of_each(name, "()")
+        for name in (
+            *("cover_ind", "vertex_cover", "edges", "to_dict", "to_matrix"),
+            *("row_permutation", "col_permutation"),
+        )
+    )
 
     def __init__(
         self,

@@ -325,3 +325,44 @@ def test_many_problems_are_solved_in_compiled_calls_unless_one_algorithm_is_aske
         asked.clear()
         assert gm.assign(costs, **told).proven.all()
         assert asked == [registry.BATCHES["cpu"]] * is_compiled
+
+
+@pytest.mark.parametrize("name", ["row_ind", "unmatched_cols", "edges", "to_matrix", "cover_ind"])
+def test_what_one_problem_has_is_not_a_batchs(name):
+    batch = gm.assign(np.ones((3, 2, 4)))
+    with pytest.raises(AttributeError, match=rf"a batch has no {name} of its own.*a\[k\]\.{name}"):
+        getattr(batch, name)
+    assert not hasattr(batch, name)
+    assert pickle.loads(pickle.dumps(batch))[1].to_dict() == batch[1].to_dict()
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_ranges_of_problems_are_read_from_arrays_of_any_form(dtype, threads, monkeypatch):
+    monkeypatch.setattr(batched, "RANGE", 100)
+    costs = np.random.default_rng(14).random((40, 9, 14)).astype(dtype)
+    turned = np.asfortranarray(costs)
+    padded = costs.copy()
+    padded[:, 7:], padded[:, :, 8:] = math.nan, math.nan
+    for given, told, used in (
+        (costs, {}, costs),
+        (turned, {}, costs),
+        (costs[::-2], {}, costs[::-2]),
+        (padded, {"sizes": (7, 8)}, costs[:, :7, :8]),
+        ([*turned], {}, costs),
+        ([costs[0].astype(int), *costs[1:].astype(">f4")], {}, [np.zeros((9, 14)), *costs[1:]]),
+    ):
+        batch = gm.assign(given, threads=threads, **told)
+        best = [matrix[linear_sum_assignment(matrix)].sum(dtype=float) for matrix in used]
+        assert np.allclose(batch.objective, best, rtol=1e-6)
+
+
+@pytest.mark.parametrize("kind", [float, np.int32])
+def test_large_problems_between_small_ones_are_solved_alone(kind, monkeypatch):
+    monkeypatch.setattr(batches, "MOST", 100)
+    rng = np.random.default_rng(15)
+    problems = [rng.integers(0, 50, (n, n)).astype(kind) for n in (4, 12, 5, 6, 20, 11, 3, 15)]
+    batch = gm.assign(problems)
+    assert batch.proven.all()
+    best = [matrix[linear_sum_assignment(matrix)].sum() for matrix in problems]
+    assert batch.objective.tolist() == best
