@@ -189,9 +189,9 @@ def assign_batch(
             if dense is not None:
                 return batch.solve_on_device(*dense)
         elif backend in ("auto", "cpu") and not on_device:
-            packed = problems.packed()
-            if packed is not None:
-                return batch.solve_on_host(*packed, threads)
+            places = problems.places()
+            if places is not None:
+                return batch.solve_on_host(*places, threads)
     return batch.solve_alone()
 
 
@@ -218,9 +218,7 @@ class _Batch:
 
     # -- on the host -----------------------------------------------------------------------------
 
-    def solve_on_host(
-        self, values: np.ndarray, places: np.ndarray, threads: int
-    ) -> BatchAssignment:
+    def solve_on_host(self, places: np.ndarray, total: int, threads: int) -> BatchAssignment:
         asked, count = self.asked, len(self.problems)
         is_integer = self.problems.is_integer
         limit = checked_limit(asked.cost_limit, is_integer, asked.maximize)
@@ -229,26 +227,22 @@ class _Batch:
         is_small = self.problems.sizes.prod(axis=1) <= MOST
         if limit is not None and abs(limit) > largest:
             is_small[:] = False
-        small = is_small.nonzero()[0]
         self._begin()
         totals, ends = np.zeros((count, 4)), np.zeros((count, 2), np.int64)
         ends[:, 0] = UNSOLVED
-        whole = self.mates, self.numbers, totals, self.marks, ends
-        is_whole = small.size == count
         task = BatchTask(
-            values,
-            places[small],
+            self.problems.read,
+            places,
+            total,
+            is_small,
             Wish.of(asked.maximize, asked.cardinality, limit),
             largest,
-            whole if is_whole else tuple(array[small] for array in whole),
+            (self.mates, self.numbers, totals, self.marks, ends),
             self.control,
             threads,
         )
 
         def take() -> None:
-            if not is_whole:
-                for array, part in zip(whole, task.results):
-                    array[small] = part
             number = np.int64 if is_integer else np.float64
             self.numbers = self.numbers.astype(number, copy=False)
             sums = totals.astype(number)

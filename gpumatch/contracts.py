@@ -370,10 +370,16 @@ class BatchTask:
 
     Attributes
     ----------
-    values : float64 array
-        All costs.
+    read : function
+        ``read(first, last, room)`` gives the costs of a range of problems, one after the other in
+        float64. It may copy them into ``room``, an array of float64.
     places : int64 array of shape (B, 4)
-        Where each problem's costs start, the step from row to row, the rows and the columns.
+        Where each problem's costs start if all were in one array, the step from row to row, the
+        rows and the columns.
+    total : int
+        The length of that array.
+    takes : bool array of length B
+        Which problems are to be solved.
     wish : (float, float, float, bool)
         Sign, -1 if costs are to be maximised, else 1. What it costs a row to go without a column,
         inf if it must have one. What forbidden pairs cost more than. Whether as many pairs as can
@@ -388,8 +394,10 @@ class BatchTask:
         CPU threads.
     """
 
-    values: Any
+    read: Callable[[int, int, Any], Any]
     places: Any
+    total: int
+    takes: Any
     wish: tuple[float, float, float, bool]
     largest: float
     results: tuple[Any, ...]

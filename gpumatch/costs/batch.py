@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -83,7 +84,9 @@ class CostBatch(Sequence[Any]):
             for k, part in enumerate(self._list):
                 if len(part.shape) != 2:
                     raise ValueError(f"problem {k}: the costs must have 2 dimensions")
-            self.sizes = np.array([part.shape for part in self._list], np.int64).reshape(-1, 2)
+            # Tuples that are kept would have Python's garbage collector look at them.
+            lengths = itertools.chain.from_iterable(part.shape for part in self._list)
+            self.sizes = np.fromiter(lengths, np.int64).reshape(-1, 2)
             nrows, ncols = self.sizes.max(axis=0, initial=0).tolist()
             self.shape: tuple[int, int] = (nrows, ncols)
             return
@@ -128,7 +131,16 @@ class CostBatch(Sequence[Any]):
     @functools.cached_property
     def on_device(self) -> bool:
         """Whether any costs are on a device."""
-        return any(map(_is_on_device, self._parts))
+        return not self._all_arrays and any(map(_is_on_device, self._parts))
+
+    @functools.cached_property
+    def _all_arrays(self) -> bool:
+        """Whether all costs are arrays of NumPy."""
+        return set(map(type, self._parts)) <= {np.ndarray}
+
+    @functools.cached_property
+    def _dtypes(self) -> set[np.dtype]:
+        return {part.dtype for part in self._parts}
 
     @property
     def xp(self) -> Any:
@@ -142,7 +154,7 @@ class CostBatch(Sequence[Any]):
     @property
     def is_integer(self) -> bool:
         """Whether all costs are integers."""
-        return all(part.dtype.kind in "biu" for part in self._parts)
+        return all(dtype.kind in "biu" for dtype in self._dtypes)
 
     def on_one_device(self) -> tuple[Any, np.dtype] | None:
         """All costs on the current device, in one dtype that kernels read, which is also returned.
@@ -174,31 +186,41 @@ class CostBatch(Sequence[Any]):
             for part in there
         ], dtype
 
-    def packed(self) -> tuple[np.ndarray, np.ndarray] | None:
-        """All costs in one array of float64 on the host, and each problem's place there.
+    def places(self) -> tuple[np.ndarray, int] | None:
+        """Where each problem is if all costs are in one array, and the length of that.
 
-        A place is the start, the step to the next row, the rows and the columns. None if some
-        costs are not dense, not on the host, or of a dtype that kernels do not read.
+        A place is the start, the step to the next row, the rows and the columns. None if `read`
+        cannot read some costs: they are not dense, not on the host, or not numbers that float64
+        may hold.
         """
+        if not (self._all_arrays and self._dtypes <= _READ):
+            return None
         places = np.empty((len(self), 4), np.int64)
         places[:, 2:] = self.sizes
         if self._array is not None:
-            if type(self._array) is not np.ndarray:
-                return None
-            values = native(self._array)
-            if values is None:
-                return None
             nrows, ncols = self.shape
             places[:, 0] = np.arange(len(self)) * (nrows * ncols)
             places[:, 1] = ncols
-            return values.reshape(-1), places
-        if not all(type(part) is np.ndarray for part in self._list):
-            return None
-        parts = [native(part) for part in self._list]
-        known = [part.reshape(-1) for part in parts if part is not None]
-        if len(known) < len(parts):
-            return None
-        ends = self.sizes.prod(axis=1).cumsum()
-        places[:, 0] = ends - self.sizes.prod(axis=1)
+            return places, self._array.size
+        entries = self.sizes.prod(axis=1)
+        places[:, 0] = entries.cumsum() - entries
         places[:, 1] = self.sizes[:, 1]
-        return np.concatenate(known), places
+        return places, int(entries.sum())
+
+    def read(self, first: int, last: int, room: np.ndarray) -> np.ndarray:
+        """The costs of the problems from ``first`` to ``last`` as float64, one after the other.
+
+        They are read where they are if they are there in this form, and else copied into ``room``.
+        """
+        if self._array is not None:
+            part = self._array[first:last]
+        elif last - first == 1:
+            part = self._list[first]
+        else:
+            entries = int(self.sizes[first:last].prod(axis=1).sum())
+            return np.concatenate(self._list[first:last], axis=None, out=room[:entries])
+        if part.dtype == _FLOAT64 and part.flags.c_contiguous:
+            return part.reshape(-1)
+        values = room[: part.size]
+        values.reshape(part.shape)[...] = part
+        return values

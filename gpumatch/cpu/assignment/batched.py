@@ -58,8 +58,8 @@ from gpumatch.cpu.numba_tools.workers import Workers
 
 __all__ = ["run", "solve_range"]
 
-RANGE = 2**18
-"""Costs of a range, or one problem's: it ends within a tenth of a second."""
+RANGE = 2**16
+"""Costs of a range, or one problem's: copies of them stay in the cache."""
 START, ACROSS, ROWS, COLS = range(4)
 OBJECTIVE, GAP = 0, 2
 
@@ -68,36 +68,50 @@ def run(task: BatchTask) -> bool:
     """Solve the problems of a batch; False if the control has stopped it."""
     control, (*_, ends) = task.control, task.results
     wish = *task.wish[:3], task.wish[3] or None
-    sums = task.places[:, 2:].prod(axis=1).cumsum()
-    total = int(sums[-1]) if sums.size else 0
-    cuts = np.searchsorted(sums, np.arange(0, total, RANGE), side="right")
-    bounds = np.unique([0, *cuts, len(sums)]).tolist()
-    ranges = iter([*itertools.pairwise(bounds)])
+    places, ranges, most = _ranges(task)
+    work = int(places[:, ROWS:].prod(axis=1).sum())
+    ahead, solved = iter(ranges), [0] * task.threads
     halted = False
 
     def serve(worker: int) -> bool:
         nonlocal halted
         try:
-            for first, last in ranges:
-                if worker == 0 and control.tick(int(ends[:, 1].sum())):
+            room = np.empty(most)
+            for first, last in ahead:
+                if worker == 0 and control.tick(sum(solved)):
                     halted = True
                 if halted:
                     return False
                 solve_range(
-                    task.values, task.places, *wish, task.largest, first, last,  # IN
+                    task.read(first, last, room), places, *wish, task.largest, first, last,  # IN
                     *task.results,  # OUT
                 )  # fmt: skip
+                solved[worker] += int(ends[first:last, 1].sum())
         except BaseException:
             halted = True
             raise
         return True
 
-    with Workers(task.threads, total) as workers:
+    with Workers(task.threads, work) as workers:
         try:
-            return workers.run(serve, len(bounds) - 1)
+            return workers.run(serve, len(ranges))
         except BaseException:
             halted = True  # a Ctrl-C while this thread waits for the others
             raise
+
+
+def _ranges(task: BatchTask) -> tuple[np.ndarray, list[tuple[int, int]], int]:
+    """Ranges of problems to be solved, the problems' places in them, and the most costs of one."""
+    places, takes = task.places.copy(), task.takes
+    starts = places[:, START]
+    is_first = np.ones(len(places), bool)
+    is_first[1:] = (starts[1:] // RANGE > starts[:-1] // RANGE) | (takes[1:] != takes[:-1])
+    firsts = is_first.nonzero()[0]
+    costs = np.diff(starts[firsts], append=task.total)
+    starts -= starts[firsts].repeat(np.diff(firsts, append=len(places)))
+    bounds = itertools.pairwise([*firsts.tolist(), len(places)])
+    most = int(costs[takes[firsts]].max(initial=0))
+    return places, [part for part in bounds if takes[part[0]]], most
 
 
 @vector_kernel
@@ -128,7 +142,9 @@ def solve_range(
         found = columns[: 2 * nrows].reshape((2, nrows))
         mates[k], numbers[k], totals[k], marks[k], ends[k] = -1, 0, 0, False, UNFIT
         ends[k, 1] = 0
-        fit, complete = _take(values, start, across, turned, sign, largest, most, table, ncols)
+        fit, complete = _take(
+            values, start, across, turned, sign, largest, most, wants_maximum, table, ncols
+        )
         if not fit:
             continue
         reduces = nrows == ncols and limit == np.inf and (complete or wants_maximum is None)
@@ -161,8 +177,11 @@ def solve_range(
 
 
 @strict_kernel  # else the caller's is inherited, and NaN passes
-def _take(values, start, across, turned, sign, largest, most, table, ncols):
-    """Copy the costs to be minimised, and pad them; whether all are valid, and all allowed."""
+def _take(values, start, across, turned, sign, largest, most, wants_maximum, table, ncols):
+    """Copy the costs to be minimised, and pad them; whether all are valid, and all allowed.
+
+    The second is True unless as many pairs as can be are wanted.
+    """
     nrows = table.shape[0] - VECTORS
     fit = complete = True
     if turned:
@@ -172,8 +191,9 @@ def _take(values, start, across, turned, sign, largest, most, table, ncols):
             for row in range(nrows):
                 cost = sign * line[row]
                 fit &= (-largest <= cost) & ((cost <= largest) | (cost == np.inf))
-                cost = cost if cost <= most else np.inf
-                complete &= cost < np.inf
+                if wants_maximum is not None:
+                    cost = cost if cost <= most else np.inf
+                    complete &= cost < np.inf
                 table[row, col] = cost
     else:
         for row in range(nrows):
@@ -182,8 +202,9 @@ def _take(values, start, across, turned, sign, largest, most, table, ncols):
             for col in range(ncols):
                 cost = sign * line[col]
                 fit &= (-largest <= cost) & ((cost <= largest) | (cost == np.inf))
-                cost = cost if cost <= most else np.inf
-                complete &= cost < np.inf
+                if wants_maximum is not None:
+                    cost = cost if cost <= most else np.inf
+                    complete &= cost < np.inf
                 costs[col] = cost
     for row in range(nrows):
         for col in range(ncols, table.shape[1]):
