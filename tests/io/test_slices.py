@@ -23,7 +23,9 @@ def piece(request, monkeypatch):
 
 
 @pytest.mark.parametrize("field", ["real", "pattern", "integer"])
-@pytest.mark.parametrize("matrix", [SQUARE, SYMMETRIC, coo_array((4, 3))], ids=str)
+@pytest.mark.parametrize(
+    "matrix", [SQUARE, SYMMETRIC, coo_array((4, 3))], ids=["general", "symmetric", "empty"]
+)
 def test_rows_are_those_of_the_whole(matrix, field, tmp_path):
     path = tmp_path / "matrix.mtx"
     mmwrite(path, coo_array(matrix * 9).astype(int) if field == "integer" else matrix, field=field)
