@@ -6,12 +6,15 @@ Every result is proven maximum by a vertex cover (`cases.check_maximum`), not by
 from __future__ import annotations
 
 import itertools
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from gpumatch.control import Control
+from gpumatch.cpu.matching import hkdw
 from tests.cpu.matching.cases import (
     CASES,
     FreeRun,
@@ -183,3 +186,13 @@ def test_a_ladder_with_exponentially_many_walks(match, threads):
     _, mates = match(graph, rungs(graph), control, threads=threads)
     assert check_maximum(graph, *mates) == graph.nrows
     assert sum(found for found, _ in control.phases) == 1
+
+
+@pytest.mark.parametrize(
+    ("shortest", "others", "whole"), [(1, -1, -1), (3, -1, -1), (1, 0, 1), (2, 5, 7), (0, 9, 0)]
+)
+def test_a_phase_of_hkdw_that_is_stopped_in_its_second_part_says_so(shortest, others, whole):
+    phases = object.__new__(hkdw._ShortestThenOthers)
+    phases._shortest = SimpleNamespace(phase=lambda *_: shortest)
+    phases._others = SimpleNamespace(phase=lambda *_: others)
+    assert phases.phase(Control(), 0) == whole
