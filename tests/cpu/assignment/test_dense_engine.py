@@ -8,15 +8,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.optimize import linear_sum_assignment
 
 import gpumatch as gm
 from gpumatch.cpu.assignment import dense_engine, known_columns
 from gpumatch.cpu.assignment.known_columns import KNOWN
 from graphs import costs
-from tests.cpu.assignment.solved import Solved, Trace, rounding
-
-FORBIDDEN = 1e12  # more than all pairs together
+from tests.cpu.assignment.solved import Solved, Trace, least, rounding
 
 
 @pytest.fixture(params=["lines", "trial", "auction"], autouse=True)
@@ -35,17 +32,6 @@ def path(request, monkeypatch):
 
 def solve(matrix, **given):
     return Solved(dense_engine.run, matrix, **given)
-
-
-def least(matrix, limit=None):
-    """The optimum by SciPy; a column of its own at the limit for each row."""
-    if limit is not None:
-        nrows = matrix.shape[0]
-        own = np.full((nrows, nrows), np.inf)
-        np.fill_diagonal(own, limit)
-        matrix = np.hstack([matrix, own])
-    filled = np.where(np.isfinite(matrix), matrix, FORBIDDEN)
-    return matrix[linear_sum_assignment(filled)].sum()
 
 
 def points(n, far=False, seed=0, rest=0):

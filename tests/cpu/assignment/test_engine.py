@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.optimize import linear_sum_assignment
 from scipy.sparse import csr_array
 
 import gpumatch as gm
@@ -16,9 +15,7 @@ from gpumatch.cpu.assignment import bidding, engine, sparse_paths
 from gpumatch.cpu.assignment.queues import Queue
 from gpumatch.cpu.assignment.units import FINE, Units
 from graphs import costs
-from tests.cpu.assignment.solved import Solved, Trace, rounding
-
-FORBIDDEN = 1e12  # more than all pairs together
+from tests.cpu.assignment.solved import Solved, Trace, least, rounding
 
 
 @pytest.fixture(params=["trial", "auction", "turns"], autouse=True)
@@ -44,17 +41,6 @@ def thinned(matrix, share, rng):
     allowed = rng.random(matrix.shape) < share
     np.fill_diagonal(allowed, True)
     return np.where(allowed, matrix, np.inf)
-
-
-def least(matrix, limit=None):
-    """The optimum by SciPy; a column of its own at the limit for each row."""
-    if limit is not None:
-        nrows = matrix.shape[0]
-        own = np.full((nrows, nrows), np.inf)
-        np.fill_diagonal(own, limit)
-        matrix = np.hstack([matrix, own])
-    filled = np.where(np.isfinite(matrix), matrix, FORBIDDEN)
-    return matrix[linear_sum_assignment(filled)].sum()
 
 
 SHAPES = [(1, 1), (1, 6), (5, 5), (40, 40), (40, 41), (30, 90), (200, 200), (150, 220)]
