@@ -136,13 +136,20 @@ warming = small
 
 @dataclass(frozen=True)
 class AskedInstance(Instance):
-    """A graph, and by its family the function that is asked of it."""
+    """A graph, and by its family the function that is asked of it.
+
+    Attributes
+    ----------
+    is_filled : bool
+        Whether networkx would make a dense matrix of it that is too large to wait for.
+    """
+
+    is_filled: bool = False
 
     def takes(self, contender: str) -> bool:
         if (contender == IMPORT) != (self.family == LOADING):
             return False
-        is_filled = self.family == FULL and self.source[1] > FILLED  # type: ignore[index]
-        return not (is_filled and contender == NETWORKX)
+        return not (self.is_filled and contender == NETWORKX)
 
 
 def instances(quick: bool, data: str | None) -> list[Instance]:
@@ -151,7 +158,12 @@ def instances(quick: bool, data: str | None) -> list[Instance]:
     if quick:
         sizes = {MATCHING: (50,), FULL: (50,)}
     asked = [(function, n) for function, counts in sizes.items() for n in counts]
-    graphs = [AskedInstance(f"{f}, {2 * n} nodes", f, ("uniform", n, 3)) for f, n in asked]
+    graphs = [
+        AskedInstance(
+            f"{f}, {2 * n} nodes", f, ("uniform", n, 3), is_filled=f == FULL and n > FILLED
+        )
+        for f, n in asked
+    ]
     return [*graphs, AskedInstance(LOADING, LOADING, ("uniform", 1, 1))]
 
 
