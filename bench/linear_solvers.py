@@ -57,6 +57,7 @@ from bench.tables import (
     failures,
     geometric_mean,
     markdown,
+    mean_and_least,
     milliseconds,
     section,
     time_of,
@@ -484,19 +485,15 @@ def _means_on_gpu(graphs: dict[str, Graph]) -> list[str]:
     """How much longer the CPU takes for what is large."""
     lines = []
     for name in BOTH:
-        ratios = {
-            matrix: ratio
+        ratios = [
+            (ratio, matrix)
             for matrix, graph in graphs.items()
             if graph["rows"] >= LARGE
             and (ratio := times_as_long(graph, name + ON_CPU, name)) is not None
-        }
+        ]
         if ratios:
-            worst = min(ratios, key=lambda matrix: ratios[matrix].seconds)
-            lines.append(
-                f"With {LARGE} rows or more, `{name}` takes {geometric_mean(ratios.values())} "
-                f"times as long on the CPU as on the GPU (geometric mean, {len(ratios)} "
-                f"matrices), {ratios[worst]} times at least, on {worst}."
-            )
+            mean = mean_and_least(ratios, " on the CPU as on the GPU", "matrices")
+            lines.append(f"With {LARGE} rows or more, `{name}` takes {mean}.")
     return lines
 
 

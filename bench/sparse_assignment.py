@@ -42,8 +42,8 @@ from bench.tables import (
     Time,
     describe_run,
     failures,
-    geometric_mean,
     markdown,
+    mean_and_least,
     milliseconds,
     section,
     time_of,
@@ -476,18 +476,15 @@ def _means_on_gpu(graphs: dict[str, Graph]) -> list[str]:
         (PEERS, "the fastest rival takes"),
         ((OURS,), "the engine on the CPU takes"),
     ):
-        ratios = {}
+        ratios = []
         for name, graph in large.items():
             known = [times_as_long(graph, other, ON_GPU) for other in names]
             if any(known):
-                ratios[name] = min(filter(None, known), key=lambda ratio: ratio.seconds)
+                least = min(filter(None, known), key=lambda ratio: ratio.seconds)
+                ratios.append((least, name))
         if ratios:
-            worst = min(ratios, key=lambda name: ratios[name].seconds)
-            lines.append(
-                f"With {LARGE} rows or more, {what} {geometric_mean([*ratios.values()])} times as "
-                f"long as the engine on the GPU (geometric mean, {len(ratios)} problems), "
-                f"{ratios[worst]} times at least, on {worst}."
-            )
+            mean = mean_and_least(ratios, " as the engine on the GPU")
+            lines.append(f"With {LARGE} rows or more, {what} {mean}.")
     return lines
 
 
@@ -495,14 +492,9 @@ def _means(graphs: dict[str, Graph], threshold: float) -> list[str]:
     long = {name: graph for name, graph in graphs.items() if best_seconds(graph) >= threshold}
     lines = []
     for ratio_of, how in ((ratio_to, ""), (work_of, " of processor time")):
-        known = {name: best_ratio(graph, ratio_of) for name, graph in long.items()}
-        ratios = {name: ratio for name, ratio in known.items() if ratio is not None}
+        known = [(best_ratio(graph, ratio_of), name) for name, graph in long.items()]
+        ratios = [(ratio, name) for ratio, name in known if ratio is not None]
         if ratios:
-            worst = min(ratios, key=lambda name: ratios[name].seconds)
-            lines.append(
-                f"Where the best rival takes {threshold:g} s or more, it takes "
-                f"{geometric_mean([*ratios.values()])} times as long as the engine{how} "
-                f"(geometric mean, {len(ratios)} problems), {ratios[worst]} times at least, "
-                f"on {worst}."
-            )
+            mean = mean_and_least(ratios, f" as the engine{how}")
+            lines.append(f"Where the best rival takes {threshold:g} s or more, it takes {mean}.")
     return lines

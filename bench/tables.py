@@ -84,13 +84,19 @@ def means(
         ratios = [(ratio(graph, rival, ours), graph["group"]) for graph in graphs]
         known = [(times, group) for times, group in ratios if times is not None]
         if known:
-            least, where = min(known, key=lambda pair: pair[0].seconds)
-            mean = geometric_mean(times for times, _ in known)
-            lines.append(
-                f"{rival} takes {mean} times as long{than} (geometric mean, {len(known)} "
-                f"problems), {least} times at least, on {where}."
-            )
+            lines.append(f"{rival} takes {mean_and_least(known, than)}.")
     return lines
+
+
+def mean_and_least(ratios: Iterable[tuple[Time, str]], than: str, counted: str = "problems") -> str:
+    """How many times as long, in the mean, and where least: of ratios and what they are of."""
+    known = list(ratios)
+    least, where = min(known, key=lambda pair: pair[0].seconds)
+    mean = geometric_mean(times for times, _ in known)
+    return (
+        f"{mean} times as long{than} (geometric mean, {len(known)} {counted}), "
+        f"{least} times at least, on {where}"
+    )
 
 
 def by_size(data: dict[str, Any]) -> dict[int, list[Graph]]:
