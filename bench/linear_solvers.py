@@ -11,8 +11,11 @@ Contenders and what their seconds are of:
     natural     SciPy's SuperLU with pivots from the diagonal (diag_pivot_thresh=0), and a solve
     partial     the same with its default, partial pivoting
     splu        `gpumatch.linalg.splu` with diag_pivot_thresh=0, and a solve
+    static      cuDSS on the matrix as it is, with its defaults, and a solve
+    cudss       `gpumatch.linalg.cudss`, and a solve
 
-On a GPU, ``dmperm`` and ``product`` are also measured on the host's processor.
+On a GPU, ``dmperm`` and ``product`` are also measured on the host's processor, and cuDSS takes the
+place of SuperLU if nvmath-python is installed. Its matrices come from the host.
 
 Of solves, "residual" is ||b - A x|| / ||b|| with b = A 1 in 2-norms (None if it is not finite), and
 "fill" the entries of L and U. On a GPU, matrices are on the device.
@@ -23,6 +26,7 @@ ECL_SCC names ECL-SCC's program (github.com/burtscher/ECL-SCC).
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import operator
 import os
@@ -31,7 +35,7 @@ import statistics
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
@@ -73,6 +77,8 @@ THRESHOLD = 0.02  # seconds of SPRAL that make a matrix count
 PATTERN = "dmperm", "pyomo"
 SCALING = "product", "spral"
 SOLVES = "natural", "partial", "splu"
+SOLVES_ON_GPU = "static", "cudss"
+EVERY_SOLVE = *SOLVES, *SOLVES_ON_GPU
 ON_CPU = " on the CPU"
 BOTH = "dmperm", "product"  # measured there, too, if there is a GPU
 LARGE = 200_000  # rows from which a GPU must be far ahead
@@ -223,15 +229,19 @@ def _product(problem: MatrixProblem, threads: int) -> Told:
     return s.size, {"log_product": s.log_product}
 
 
-def _solve(problem: MatrixProblem, factor: Callable[[csr_array], Any]) -> Told:
-    """Factor and solve; SuperLU's overflows are part of the result."""
+def _solve(
+    problem: MatrixProblem,
+    factor: Callable[[csr_array], Any],
+    fill_of: Callable[[Any], int] = operator.attrgetter("nnz"),
+) -> Told:
+    """Factor and solve; a solver's overflows are part of the result."""
     matrix = problem.matrix.astype(float)
     right = matrix @ np.ones(matrix.shape[0])
     with np.errstate(all="ignore"):
         lu = factor(matrix)
         rest = np.linalg.norm(right - matrix @ lu.solve(right)) / np.linalg.norm(right)
     residual = float(rest) if np.isfinite(rest) else None
-    return matrix.shape[0], {"residual": residual, "fill": int(lu.nnz)}
+    return matrix.shape[0], {"residual": residual, "fill": int(fill_of(lu))}
 
 
 def _natural(problem: MatrixProblem, threads: int) -> Told:
@@ -251,6 +261,37 @@ def _splu(problem: MatrixProblem, threads: int) -> Told:
         return gm.linalg.splu(matrix, diag_pivot_thresh=0.0, threads=threads)
 
     return _solve(problem, factor)
+
+
+class _Static:
+    """cuDSS's factors of a matrix as it is."""
+
+    def __init__(self, matrix: csr_array) -> None:
+        from nvmath.sparse.advanced import DirectSolver
+
+        self.solver = DirectSolver(matrix, np.zeros(matrix.shape[0]))
+        self.solver.plan()
+        self.solver.factorize()
+
+    def solve(self, right: np.ndarray) -> np.ndarray:
+        self.solver.reset_operands(b=right)
+        return self.solver.solve()
+
+
+def _of_cudss(factor: Callable[[csr_array], Any]) -> Callable[[MatrixProblem, int], Told]:
+    """Factor and solve by cuDSS, and give the GPU's memory back."""
+
+    def call(problem: MatrixProblem, threads: int) -> Told:
+        with contextlib.ExitStack() as until_end:
+
+            def factored(matrix: csr_array) -> Any:
+                system = factor(matrix)
+                until_end.callback(system.solver.free)
+                return system
+
+            return _solve(problem, factored, lambda it: it.solver.factorization_info.lu_nnz)
+
+    return call
 
 
 @dataclass(frozen=True)
@@ -303,6 +344,12 @@ def contenders(device: str, threads: int) -> list[Contender]:
     known: list[Contender] = [Call(name, call, threads, device) for name, call in on_device]
     if device == "cuda":
         known += [Call(name + ON_CPU, call, threads) for name, call in on_device if name in BOTH]
+        if importlib.util.find_spec("nvmath") is not None:
+            factors: tuple[Callable[[csr_array], Any], ...] = _Static, gm.linalg.cudss
+            known += [
+                Call(name, _of_cudss(factor), threads)
+                for name, factor in zip(SOLVES_ON_GPU, factors)
+            ]
         return [*known, EclScc()] if "ECL_SCC" in os.environ else known
     if importlib.util.find_spec("pyomo") is not None:
         known.append(Call("pyomo", _pyomo, 1))
@@ -321,20 +368,20 @@ def instances(quick: bool, data: str | None) -> list[MatrixInstance]:
     """Patterns, matrices by family and size, and real ones."""
     if quick:
         return [
-            _made("circuit", 300, (*PATTERN, "components", *SCALING, *SOLVES)),
+            _made("circuit", 300, (*PATTERN, "components", *SCALING, *EVERY_SOLVE)),
             MatrixInstance("grid-12", "pattern", partial(grid, 12, 0.65, seed=1), PATTERN),
         ]
-    large = ("dmperm", *SCALING)
+    large = ("dmperm", *SCALING, *SOLVES_ON_GPU)
     return [
         MatrixInstance("grid-224", "pattern", partial(grid, 224, 0.65, seed=1), PATTERN),
         MatrixInstance("grid-1024", "pattern", partial(grid, 1024, 0.65, seed=1), ("dmperm",)),
         MatrixInstance("delaunay-20", "pattern", partial(delaunay, 20, seed=1), ("dmperm",)),
         *_sweeps(),
         *_real(data),
-        *(_made(family, 5_000, (*PATTERN, *SCALING, *SOLVES)) for family in matrices.FAMILIES),
-        MatrixInstance("random-100", "nvmath-python#56", _random, SOLVES),
+        *(_made(family, 5_000, (*PATTERN, *SCALING, *EVERY_SOLVE)) for family in matrices.FAMILIES),
+        MatrixInstance("random-100", "nvmath-python#56", _random, EVERY_SOLVE),
         *(_made(family, 200_000, large) for family in matrices.FAMILIES),
-        _made("kkt", 1_000_000, large),
+        _made("kkt", 1_000_000, ("dmperm", *SCALING)),
         _made("kkt", 2_800_000, ("product",)),
     ]
 
@@ -370,7 +417,7 @@ def _real(data: str | None) -> list[MatrixInstance]:
     files = {name: folder / f"{name}.mtx.gz" for name in REAL}
     files["west0067"] = Path(__file__).parents[1] / "datasets" / "west0067.mtx.gz"
     return [
-        MatrixInstance(name, "real", partial(gm.io.read, file), (*PATTERN, *SCALING, *SOLVES))
+        MatrixInstance(name, "real", partial(gm.io.read, file), (*PATTERN, *SCALING, *EVERY_SOLVE))
         for name, file in files.items()
         if file.exists()
     ]
@@ -379,7 +426,7 @@ def _real(data: str | None) -> list[MatrixInstance]:
 def warming(quick: bool) -> list[MatrixInstance]:
     """One matrix and one singular pattern, small, for all functions."""
     return [
-        _made("kkt", 3_000, ("dmperm", "components", *SCALING, *SOLVES)),
+        _made("kkt", 3_000, ("dmperm", "components", *SCALING, *EVERY_SOLVE)),
         MatrixInstance("grid-40", "pattern", partial(grid, 40, 0.65, seed=1), PATTERN),
     ]
 
@@ -393,7 +440,8 @@ def report(data: dict[str, Any], threshold: float) -> str:
     parts = [*(describe_run(run) for run in data["runs"])]
     parts += _table("Decompositions", graphs, _decomposition, PATTERN_HEADER)
     parts += _table("Scalings", graphs, _scaling, SCALING_HEADER)
-    parts += _table("Solves", graphs, _solves, SOLVES_HEADER)
+    for title, names in (("Solves", SOLVES), ("Solves on a GPU", SOLVES_ON_GPU)):
+        parts += _table(title, graphs, partial(_solves, names), _solves_header(names))
     parts += _table("GPU and CPU", graphs, _on_both, BOTH_HEADER)
     means = [*_mean(graphs, threshold), *_means_on_gpu(graphs)]
     return "\n\n".join([*parts, *means, *failures(data)])
@@ -410,8 +458,6 @@ SCALING_HEADER = [
     "SPRAL / ours",
     "by processor time",
 ]
-SOLVES_HEADER = ["matrix", "rows"]
-SOLVES_HEADER += [f"{what} {name}" for name in SOLVES for what in ("residual", "fill", "ms")]
 BOTH_HEADER = ["matrix", "rows", "entries"]
 BOTH_HEADER += [f"{name} {what}" for name in BOTH for what in ("GPU ms", "CPU ms", "CPU / GPU")]
 
@@ -456,11 +502,16 @@ def ratio_of(graph: Graph) -> Time | None:
     return Time(statistics.median(map(operator.truediv, result["seconds"], result["ours"])))
 
 
-def _solves(graph: Graph) -> list[Any] | None:
-    if "splu" not in graph["results"]:
+def _solves_header(names: Sequence[str]) -> list[str]:
+    whats = "residual", "fill", "ms"
+    return ["matrix", "rows", *(f"{what} {name}" for name in names for what in whats)]
+
+
+def _solves(names: Sequence[str], graph: Graph) -> list[Any] | None:
+    if names[-1] not in graph["results"]:
         return None
     cells: list[Any] = []
-    for name in SOLVES:
+    for name in names:
         result = graph["results"].get(name, {})
         residual = result.get("residual")
         cells += [

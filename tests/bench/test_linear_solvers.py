@@ -10,6 +10,7 @@ from bench import harness, linear_solvers, sparse_assignment
 from bench.__main__ import main
 from bench.harness import Limits
 from bench.instances import Folder
+from tests import nvmath_stand_in
 
 
 def graph(**results):
@@ -27,7 +28,7 @@ def test_instances_have_names_of_their_own_and_known_contenders():
         "ecl-scc",
         *linear_solvers.PATTERN,
         *linear_solvers.SCALING,
-        *linear_solvers.SOLVES,
+        *linear_solvers.EVERY_SOLVE,
     }
     assert len({one.name for one in given}) == len(given) >= 20
     assert {name for one in given for name in one.contenders} == known
@@ -50,6 +51,24 @@ def test_other_suites_have_other_files_in_the_same_folder(tmp_path):
     folder = Folder(tmp_path, processes=1)
     assert len({one.name for one in given}) < len(given)
     assert len({folder._file(one) for one in given}) == len(given)
+
+
+def test_cudss_before_and_after(monkeypatch):
+    """With SuperLU in its place, which takes the diagonal for pivots as well."""
+    nvmath_stand_in.install(monkeypatch)
+    monkeypatch.setattr("importlib.util.find_spec", sys.modules.get)
+    known = {one.name: one for one in linear_solvers.contenders("cuda", 2)}
+    instance = linear_solvers.instances(quick=True, data=None)[0]
+    problem = linear_solvers.problem(instance, instance.original(), "cpu")
+    told = {
+        name: known[name].call(problem, 2)[1] | {"seconds": [0.5], "size": 300}
+        for name in linear_solvers.SOLVES_ON_GPU
+    }
+    assert told["static"]["residual"] > 1e-6 > 1e-10 > told["cudss"]["residual"]
+    assert told["cudss"]["fill"] > problem.matrix.nnz / 2
+    text = reported(0.02, a=graph(**told))
+    assert "## Solves on a GPU" in text
+    assert f"| {told['cudss']['residual']:.1e} | {told['cudss']['fill']} | 500 |" in text
 
 
 def test_what_a_gpu_brings():

@@ -3,49 +3,18 @@
 from __future__ import annotations
 
 import sys
-from types import ModuleType
 
 import numpy as np
 import pytest
-from scipy.sparse import csr_array
-from scipy.sparse.linalg import splu
 
 from gpumatch.linalg import SingularMatrixError, cudss
 from graphs import matrices
-
-
-class StaticPivots:
-    """What is used of nvmath's `DirectSolver`, with SuperLU that must not leave the diagonal."""
-
-    def __init__(self, a, b, *, options):
-        assert isinstance(a, csr_array)
-        assert a.dtype == b.dtype
-        self.a, self.b, self.options, self.freed = a, b, options, False
-
-    def plan(self):
-        self.planned = True
-
-    def factorize(self):
-        assert self.planned
-        self.lu = splu(self.a.tocsc(), diag_pivot_thresh=0.0)
-
-    def reset_operands(self, *, b):
-        assert (b.dtype, b.shape) == (self.b.dtype, self.b.shape)
-        assert b.flags.c_contiguous
-        self.b = b
-
-    def solve(self):
-        return self.lu.solve(self.b)
-
-    def free(self):
-        self.freed = True
+from tests import nvmath_stand_in
 
 
 @pytest.fixture
 def nvmath(monkeypatch):
-    for name in ("nvmath", "nvmath.sparse", "nvmath.sparse.advanced"):
-        monkeypatch.setitem(sys.modules, name, ModuleType(name))
-    sys.modules["nvmath.sparse.advanced"].DirectSolver = StaticPivots
+    nvmath_stand_in.install(monkeypatch)
 
 
 @pytest.mark.usefixtures("nvmath")
