@@ -79,6 +79,13 @@ def test_what_several_ranks_refuse(given, named):
         distributed._refuse(options, option_names("matching"))
 
 
+def test_every_command_is_in_the_list_with_what_it_does():
+    (commands,) = (action for action in _parser()._actions if action.choices)
+    told = {entry.dest: entry.help for entry in commands._choices_actions}
+    assert told.keys() == commands.choices.keys() >= {"match", "assign", "info", "warmup"}
+    assert all(len(text) > 10 for text in told.values())
+
+
 @pytest.mark.parametrize(
     ("command", "text"),
     [

@@ -67,6 +67,8 @@ def check_matching(graph, size, comm):
     )
     assert rows.size == size == np.unique(rows).size == np.unique(cols).size
     assert matching.shape == graph.shape
+    found = sum(phase["found"] for phase in matching.stats["trace"])
+    assert matching.stats["start_size"] + found == size
 
 
 def check_assignment(costs, comm, algorithm="auto", backend="cpu", **wish):

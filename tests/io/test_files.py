@@ -223,6 +223,20 @@ def harwell_boeing(change=lambda text: text):
     return change(text.getvalue())
 
 
+def test_comments_of_integers_may_have_points(tmp_path):
+    text = REAL.replace("real", "integer") + "% v. 1.5\n% made by E. E.\n1 2 1\n1 2 7\n"
+    assert io.read(stored(tmp_path / "a.mtx", text)).toarray().tolist() == [[0, 7]]
+
+
+def test_no_memory_is_no_fault_of_the_file(tmp_path, monkeypatch):
+    def read(*_, **__):
+        raise MemoryError
+
+    monkeypatch.setattr(scipy.io, "mmread", read)
+    with pytest.raises(MemoryError):
+        io.read(stored(tmp_path / "a.mtx", REAL + "1 1 1\n1 1 7\n"))
+
+
 MALFORMED = {
     "empty": ("a.mtx", "", "the file is empty"),
     "blank": ("a.mtx", "\n\n", "Missing banner"),

@@ -101,7 +101,12 @@ def compressed_variable(content):
     return mat({})[:128] + struct.pack("<II", 15, len(packed)) + packed
 
 
+FULL = sp.csc_array(np.ones((2, 2)))
+"""Its four row numbers take 16 bytes, to which also three are padded."""
+ROWS_OF_FULL = [struct.pack("<II", 5, size) for size in (16, 12)]
+
 WRONG_MATLAB = {
+    "fewer rows": (mat({"M": FULL}).replace(*ROWS_OF_FULL, 1), "M promises more entries than it"),
     "text": (b"%!PS\n" * 40, "is no MATLAB file"),
     "version 7.3": (b"\x89HDF\r\n\x1a\n" + b"\0" * 200, "save it with -v7"),
     "header alone": (mat({}), "has 0 matrices"),

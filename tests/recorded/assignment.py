@@ -104,7 +104,17 @@ def larger_problems() -> Mapping[str, Problem]:
             costs.make("sparse_uniform", 900, degree=4, seed=1),
             {"cardinality": "maximum"},
         ),
+        "larger sparse, limit": (_with_empty_rows(), {"cost_limit": 250}),
     }
+
+
+def _with_empty_rows() -> csr_array:
+    """Sparse costs; every seventh row has none."""
+    matrix = costs.make("sparse_uniform", 900, degree=4, seed=2)
+    rows = np.repeat(np.arange(900), np.diff(matrix.indptr))
+    kept = rows % 7 != 0
+    pairs = rows[kept], matrix.indices[kept]
+    return csr_array((matrix.data[kept], pairs), shape=matrix.shape)
 
 
 @functools.cache

@@ -31,15 +31,16 @@ class FreeRun:
 
 
 class StopAt(FreeRun):
-    """Stop at the given tick, counted from 1."""
+    """Stop at the given tick, counted from 1, which must be the last."""
 
     def __init__(self, tick):
         super().__init__()
         self.left = tick
 
     def tick(self, matched):
+        assert self.left > 0, "it went on although it was told to stop"
         self.left -= 1
-        return self.left <= 0
+        return self.left == 0
 
 
 def graph(nrows, ncols, edges):

@@ -92,6 +92,22 @@ def test_a_stopped_start_leaves_a_valid_matching_that_can_be_extended(monkeypatc
 
 
 @pytest.mark.parametrize("name", STARTS)
+def test_ticks_see_valid_matchings_of_the_size_they_are_told(monkeypatch, name):
+    class Watch(FreeRun):
+        def tick(self, matched):
+            sizes.add(matched)
+            assert check_valid(it, *mates) == matched
+            return False
+
+    sizes = set()
+    it = random(2000, 2000, 6000, 7)
+    mates = part_of_a_matching(it, 0)
+    with_small_budget(monkeypatch)
+    start(name, it, mates, Watch())
+    assert len(sizes) > 3
+
+
+@pytest.mark.parametrize("name", STARTS)
 def test_the_budget_does_not_change_the_matching(monkeypatch, name):
     it = random(2000, 2000, 6000, 8)
     _, whole = start(name, it)
