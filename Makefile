@@ -2,6 +2,7 @@
 # make test   the tests that need no GPU, except those marked long
 # make lint   ruff and mypy
 # make test-long   the tests marked long
+# make test-bounds   the tests of the CPU's kernels, which then check every index
 # make docs   the documentation site, in .venv/site
 PYTHON ?= python3
 VENV   := .venv
@@ -9,7 +10,7 @@ BIN    := $(VENV)/bin
 # CuPy for the driver's CUDA, only where there is an NVIDIA driver at all.
 CUDA   := $(shell nvidia-smi 2>/dev/null | sed -n 's/.*CUDA Version: \([0-9]*\).*/,cuda\1/p')
 
-.PHONY: demo test test-long lint docs clean
+.PHONY: demo test test-long test-bounds lint docs clean
 
 demo: $(VENV)/.demo
 	$(BIN)/gpumatch match datasets/west0067.mtx.gz
@@ -21,6 +22,11 @@ test: $(VENV)/.test
 
 test-long: $(VENV)/.test
 	$(BIN)/python -m pytest -n auto --maxprocesses 4 -m long
+
+# Numba does not notice the switch, so what it compiles here is kept apart.
+test-bounds: $(VENV)/.test
+	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(abspath $(VENV))/checked-kernels $(BIN)/python -m pytest \
+	    -n auto --maxprocesses 4 -m "not long" tests/cpu tests/linalg tests/test_batches.py
 
 lint: $(VENV)/.lint
 	$(BIN)/ruff check .

@@ -83,6 +83,16 @@ def test_the_least_two_reduced_costs(dtype, top, ncols):
         assert [found[:2], found[2:]] == expected
 
 
+def test_excess_counts_the_rows_that_have_entries():
+    paths = object.__new__(shortest_augmenting_path.SparsePaths)
+    indptr, indices = np.array([0, 2, 2, 3, 3]), np.array([0, 1, 1], np.int32)
+    paths.entries, paths.price = (indptr, indices, np.array([5, 7, 9])), np.array([1, 0])
+    count, excess = paths.excess(np.arange(4))
+    assert (count, excess.tolist()) == (2, [0, 3, 0])
+    count, excess = paths.excess(np.array([1, 3]))
+    assert (count, excess.size) == (0, 0)
+
+
 @pytest.mark.parametrize("budget", [1, 100, 5000])
 @pytest.mark.parametrize("shape", [(60, 60), (60, 100)], ids=str)
 @pytest.mark.parametrize("limit", [None, 20])
