@@ -220,6 +220,7 @@ def test_what_comes_back():
         a.vertex_cover()
     again = pickle.loads(pickle.dumps(a))
     assert gm.verify(C, again) == gm.verify(C, a)
+    assert len(gm.assign(C[:, :2], objective="bottleneck")) == 2
 
 
 def test_a_time_limit_leaves_no_proof():

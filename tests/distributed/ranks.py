@@ -621,6 +621,9 @@ def certificates(comm):
         if name in ("row_to_col", "edge"):
             pattern = "is matched to|are matched to them"
         refuse(name, pattern, m, seen)
+    yield "matching: of a graph with other columns"
+    m = distributed.maximum_matching(graph, comm=comm)
+    refuse("shape", "the result is for .* columns here", m, graph[:, :-1])
 
 
 def limits(comm):

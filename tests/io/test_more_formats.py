@@ -105,7 +105,11 @@ FULL = sp.csc_array(np.ones((2, 2)))
 """Its four row numbers take 16 bytes, to which also three are padded."""
 ROWS_OF_FULL = [struct.pack("<II", 5, size) for size in (16, 12)]
 
+FLAGS = [struct.pack("<III", 6, 8, 5 | flags) for flags in (0, 0x800)]
+"""Of a sparse matrix of real numbers, and of complex ones."""
+
 WRONG_MATLAB = {
+    "no imaginary part": (mat({"M": FULL}).replace(*FLAGS), "M is no matrix of numbers"),
     "fewer rows": (mat({"M": FULL}).replace(*ROWS_OF_FULL, 1), "M promises more entries than it"),
     "text": (b"%!PS\n" * 40, "is no MATLAB file"),
     "version 7.3": (b"\x89HDF\r\n\x1a\n" + b"\0" * 200, "save it with -v7"),
