@@ -251,6 +251,11 @@ def test_wrong_arguments_are_named(arguments, error, message):
         gm.assign(**{"C": [[1, 2], [3, 4]]} | arguments)
 
 
+def test_two_rows_of_an_initial_matching_that_share_a_column_are_named():
+    with pytest.raises(ValueError, match=r"row (1|2) is matched to column 0, .* to row (?!\1)[12]"):
+        gm.assign(np.ones((3, 3)), initial=[-1, 0, 0])
+
+
 def test_all_but_the_costs_is_given_by_name():
     with pytest.raises(TypeError, match="positional argument"):
         gm.assign([[1, 2], [3, 4]], 0.1)

@@ -246,6 +246,8 @@ def test_statistics_name_what_has_solved_it():
 
 def test_an_empty_batch_and_empty_problems():
     assert len(gm.assign(np.zeros((0, 3, 4)))) == 0
+    with pytest.raises(ValueError, match="backend"):
+        gm.assign(np.zeros((0, 3, 4)), backend="gpu")
     batch = gm.assign(np.zeros((2, 0, 4)))
     assert batch.row_to_col.shape == (2, 0)
     assert batch.objective.tolist() == [0, 0]

@@ -11,6 +11,7 @@ import contextlib
 import io
 import json
 import os
+import pickle
 import signal
 import sys
 import time
@@ -319,6 +320,16 @@ def commands(comm):
     assert code == 0
     assert "27 edges, maximum" in said
     assert "a cover of 27 vertices, checked on 156 edges" in said
+    yield "a pickle"
+    if comm.rank == 0:
+        with open(npy, "wb") as file:
+            pickle.dump([[1, 2]], file)
+    comm.Barrier()
+    code, _, warned = run("assign", npy)
+    assert (code, "allow_pickle" in warned) == (2, True)
+    if comm.rank == 0:
+        np.save(npy, costs)
+    comm.Barrier()
     yield "no time"
     assert run("assign", npy, "--time-limit", "0")[0] == 3
     yield "refused"
@@ -593,6 +604,10 @@ def certificates(comm):
     if is_last:
         a.row_dual = a.row_dual + 1e-11
     refuse("row_dual", "costs less than its duals", a, floats)
+    yield "assignment: duals of integers that are too great by half"
+    a = distributed.assign(block, comm=comm)
+    a.row_dual = a.row_dual + 0.5 * is_last
+    refuse("row_dual", "costs less than its duals", a, block)
     yield "assignment: objective"
     a = distributed.assign(block, comm=comm)
     a.objective += 1

@@ -248,6 +248,11 @@ MALFORMED = {
     "negative rows": ("a.mtx", REAL + "-3 3 1\n1 1 1\n", "negative"),
     "negative entries": ("a.mtx", REAL + "3 3 -1\n", "negative"),
     "no integer": ("a.mtx", REAL.replace("real", "integer") + "2 2 1\n1 1 1.9\n", "has '1.9'"),
+    "no integer in an array": (
+        "a.mtx",
+        "%%MatrixMarket matrix array integer general\n1 2\n1\n2.5\n",
+        "has '2.5'",
+    ),
     "exponent": ("a.mtx", REAL.replace("real", "integer") + "2 2 1\n1 1 1e2\n", "has '1e2'"),
     "large exponent": ("a.mtx", REAL.replace("real", "integer") + "2 2 1\n1 1 3E2\n", "has '3E2'"),
     "float size": ("a.mtx", REAL + "3.0 3 1\n1 1 1\n", "Invalid integer"),

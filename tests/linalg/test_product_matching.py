@@ -143,6 +143,12 @@ def test_logarithms_of_complex_numbers_are_those_of_their_absolute_values(real, 
     assert math.isclose(log, math.log(math.hypot(real, imaginary)), rel_tol=1e-14, abs_tol=1e-14)
 
 
+@pytest.mark.parametrize("dtype", ["f2", "f4"])
+def test_logarithms_of_short_floats_are_long(dtype):
+    values = np.array([3, 1e-3, 777], dtype)
+    assert log_magnitudes(values).tolist() == np.log(values.astype(np.float64)).tolist()
+
+
 def test_without_scaling_there_are_no_factors():
     s = maximum_product_matching(np.eye(3), scaling=False)
     assert (s.row_scale, s.col_scale, s.row_log_scale, s.col_log_scale) == (None,) * 4

@@ -205,3 +205,12 @@ def test_one_seed_makes_one_run():
     traces = [solve(matrix, seed=3).stats["trace"] for _ in range(2)]
     assert traces[0] == traces[1]
     assert traces[0][-1]["matched"] == 17
+
+
+def test_the_first_row_goes_without():
+    """Its own place to go without is the first after all columns."""
+    for scaling in ({}, {"scaling": "none"}):
+        how = {"algorithm": "auction", "backend": "reference", **scaling}
+        a = gm.assign(np.array([[9, 9], [1, 2]]), cost_limit=3, **how)
+        assert a.row_to_col.tolist() == [-1, 0]
+        assert a.col_to_row.tolist() == [1, -1]

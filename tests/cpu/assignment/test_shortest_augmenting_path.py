@@ -81,6 +81,10 @@ def test_the_least_two_reduced_costs(dtype, top, ncols):
         expected = [(reduced[col], col) for col in nearest] + [(far, -1)] * (2 - len(nearest))
         found = dense_paths.least_two(line, price, np.empty(dense_paths.LANES, dtype), far)
         assert [found[:2], found[2:]] == expected
+        cols = np.flatnonzero(line < far).astype(np.int32)
+        row = np.array([0, cols.size]), cols, line[cols]
+        found = sparse_paths.least_two(*row, price, 0, far)
+        assert [found[:2], found[2:]] == expected
 
 
 def test_excess_counts_the_rows_that_have_entries():
