@@ -22,7 +22,7 @@ __all__ = ["TILE", "ArrayRows", "rows_of", "use_own_device"]
 
 NEAREST = Source(
     "assignment/nearest_columns.cu",
-    ("nearest_columns<{Cost}>", "least_of_columns<{Cost}>"),
+    ("nearest_columns<{Cost}>", "least_of_rows<{Cost}>", "least_of_columns<{Cost}>"),
     {"Cost": COSTS},
 )
 
@@ -60,6 +60,8 @@ class ArrayRows:
     ----------
     most : int
         Pairs of a row that `nearest` finds, at most.
+    first, total : int
+        These are the rows from `first` on of so many.
     """
 
     most = MOST
@@ -67,6 +69,7 @@ class ArrayRows:
     def __init__(self, values: Any, far: Any, beat: Callable[[], bool]) -> None:
         self.values, self.far, self.beat = values, far, beat
         self.count, self.ncols = values.shape
+        self.first, self.total = 0, self.count
         self.xp = array_module(values)
 
     def least(self, col_dual: np.ndarray, out: np.ndarray) -> None:
@@ -79,7 +82,8 @@ class ArrayRows:
     def nearest(self, col_dual: Any, bound: Any, most: int) -> tuple[Any, Any, Any]:
         """The pairs with the least c_ij - col_dual[j] below bound[i] of each row, at most `most`.
 
-        Their rows, columns and costs, by rows, and in a row the least first.
+        Their rows, columns and costs, by rows, and in a row the least first. Of several that are
+        equal, a row takes those first that follow its own place among all rows.
         """
         if not self.count or not self.ncols:
             none = self.xp.empty(0, np.int32)
@@ -92,26 +96,36 @@ class ArrayRows:
 
     def _nearest_on_device(self, col_dual: Any, bound: Any, most: int) -> tuple[Any, Any]:
         xp, values = self.xp, self.values
-        kernels = kernels_for(NEAREST, Cost=values.dtype)
         cols = xp.empty((self.count, most), np.int32)
         costs = xp.empty((self.count, most), values.dtype)
-        kernels["nearest_columns<{Cost}>"](
-            (min(self.count, blocks_for(_BLOCK * self.count)),),
-            (_BLOCK,),
-            (
-                *(values, np.int32(self.count), np.int32(self.ncols)),  # IN
-                *(col_dual, bound, np.int32(most)),
-                *(cols, costs),  # OUT
-            ),
+        self._launch(
+            "nearest_columns<{Cost}>",
+            *(np.int64(self.first), np.int64(self.total)),  # IN
+            *(col_dual, bound, np.int32(most)),
+            *(cols, costs),  # OUT
         )
         return cols, costs
 
     def _nearest_here(self, col_dual: Any, bound: Any, most: int) -> tuple[Any, Any]:
         reduced = np.where(self.values < self.far, self.values - col_dual, self.far)
-        cols = np.argsort(reduced, axis=1, kind="stable")[:, :most].astype(np.int32)
+        starts = (self.first + np.arange(self.count)) * self.ncols // self.total
+        turned = (starts[:, None] + np.arange(self.ncols)) % self.ncols
+        order = np.argsort(np.take_along_axis(reduced, turned, 1), axis=1, kind="stable")
+        cols = np.take_along_axis(turned, order[:, :most], 1).astype(np.int32)
         costs = np.take_along_axis(self.values, cols, 1)
         cols[np.take_along_axis(reduced, cols, 1) >= bound[:, None]] = -1
         return cols, costs
+
+    def least_of_rows(self, col_dual: Any) -> Any:
+        """The least c_ij - col_dual[j] of each row; `far` if all its pairs are forbidden."""
+        xp, values = self.xp, self.values
+        if xp is np:
+            reduced = np.where(values < self.far, values - col_dual, self.far)
+            return reduced.min(axis=1, initial=self.far)
+        least = xp.full(self.count, self.far)
+        if self.count and self.ncols:
+            self._launch("least_of_rows<{Cost}>", col_dual, least)
+        return least
 
     def least_of_columns(self, row_dual: Any) -> Any:
         """The least c_ij - row_dual[i] of each column, none of which is below 0."""
@@ -128,6 +142,14 @@ class ArrayRows:
                 (values, np.int32(self.count), np.int32(self.ncols), row_dual, least),
             )
         return least
+
+    def _launch(self, kernel: str, *arguments: Any) -> None:
+        """A kernel with a block for each row, as far as the device has room for them."""
+        kernels_for(NEAREST, Cost=self.values.dtype)[kernel](
+            (min(self.count, blocks_for(_BLOCK * self.count)),),
+            (_BLOCK,),
+            (self.values, np.int32(self.count), np.int32(self.ncols), *arguments),
+        )
 
     def least_slacks(self, row_dual: np.ndarray, col_dual: np.ndarray, out: np.ndarray) -> None:
         """Lower ``out`` to the least slack of each column."""

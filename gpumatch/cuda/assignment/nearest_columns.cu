@@ -1,33 +1,56 @@
 // Of each row of a dense matrix, the few columns with the least reduced costs below a bound; and the
-// least slack of each column.
+// least reduced cost of each row, and the least slack of each column.
 //
-// A block reads a row. It keeps the columns below the bound in shared memory. Before they can run
-// out of room it sorts them, drops all but the best, and lowers the bound to the worst of these. So
-// the costs are read once, however many columns are wanted, and from most rows few columns are kept.
+// Each row is read from a column of its own on, and then from the first. Of columns that are equally
+// good it takes those that it meets first. So rows with many ties do not all choose the same few.
+//
+// A block reads a row, a batch at a time. It keeps the columns below the bound in shared memory. The
+// first batch lowers the bound: if k columns are wanted, k threads have found one that is no worse
+// than the k-th best of the threads' bests. Before the columns kept can run out of room, the block
+// sorts them, drops all but the best, and lowers the bound to the worst of these. So the costs are
+// read once, however many columns are wanted, and from most rows few columns are kept.
 //
 // Encodings
 //   values[i * ncols + j]   cost of row i and column j; infinity, or the greatest 64-bit integer,
 //                           forbids the pair
 //   bound[i]                columns are wanted whose cost less their dual is below this
+//   place                   of a column, in the order in which its row is read
+//   first, total            row i here is row first + i of so many: rows begin evenly spread
 //   cols[i * most + k]      the k-th best of them, -1 if there are not as many
 //   costs[i * most + k]     its cost
 #include "grid.cuh"
 #include "numbers.cuh"
 
 constexpr int kBlock = 256;
-constexpr int kEach = 8;     // costs that a thread loads at once
-constexpr int kPlaces = 3072;  // columns that a block keeps
-constexpr int kMost = 1024;  // columns wanted of a row, at most: beside them is room for a batch
+constexpr int kEach = 4;       // costs that a thread loads at once
+constexpr int kPlaces = 2048;  // columns that a block keeps: a power of two, since it sorts them
+constexpr int kMost = 1024;    // columns wanted of a row, at most: beside them is room for a batch
+static_assert((kPlaces & (kPlaces - 1)) == 0 && kPlaces >= kMost + kEach * kBlock, "no room");
 
 template <typename Cost>
 struct Found {
   Number<Cost> numbers[kPlaces];
-  int cols[kPlaces];
+  int places[kPlaces];
   int count;
 
   __device__ bool is_before(int i, int k) const {
-    return numbers[i] != numbers[k] ? numbers[i] < numbers[k] : cols[i] < cols[k];
+    return numbers[i] != numbers[k] ? numbers[i] < numbers[k] : places[i] < places[k];
   }
+};
+
+// A row, from its own first column on.
+template <typename Cost>
+struct Turned {
+  const Cost* row;
+  int ncols;
+  int start;
+
+  __device__ int col(int place) const {
+    const int last = ncols - start;  // places before the first column's
+    return place < last ? place + start : place - last;
+  }
+
+  __device__ Cost cost(int place) const { return row[col(place)]; }
 };
 
 // Sort what is found, by a bitonic network. All threads of the block take part, here and below.
@@ -38,7 +61,7 @@ __device__ void sort(Found<Cost>& found) {
   while (size < count) size *= 2;
   for (int i = count + self; i < size; i += kBlock) {
     found.numbers[i] = far<Number<Cost>>();
-    found.cols[i] = 0x7fffffff;
+    found.places[i] = 0x7fffffff;
   }
   __syncthreads();
   for (int run = 2; run <= size; run *= 2) {
@@ -47,11 +70,11 @@ __device__ void sort(Found<Cost>& found) {
         const int other = i ^ step;
         if (other < i || found.is_before(other, i) != ((i & run) == 0)) continue;
         const Number<Cost> number = found.numbers[i];
-        const int col = found.cols[i];
+        const int place = found.places[i];
         found.numbers[i] = found.numbers[other];
-        found.cols[i] = found.cols[other];
+        found.places[i] = found.places[other];
         found.numbers[other] = number;
-        found.cols[other] = col;
+        found.places[other] = place;
       }
       __syncthreads();
     }
@@ -70,46 +93,89 @@ __device__ Number<Cost> keep_best(Found<Cost>& found, int most, Number<Cost> bou
   return bound;
 }
 
+// The number that only those up to this one are below.
+__device__ inline long long just_above(long long number) { return number + 1; }
+__device__ inline double just_above(double number) { return nextafter(number, far<double>()); }
+
+// What the columns wanted have to be below, from the best that each thread has seen.
+template <typename Cost>
+__device__ Number<Cost> lowered(Found<Cost>& found, Number<Cost> best, int most,
+                                Number<Cost> bound) {
+  const int self = threadIdx.x;
+  found.numbers[self] = best;
+  found.places[self] = self;
+  __syncthreads();
+  int rank = 0;
+  for (int k = 0; k < kBlock; ++k) rank += found.is_before(k, self);
+  __syncthreads();
+  if (rank == most - 1) found.numbers[0] = best < bound ? just_above(best) : bound;
+  __syncthreads();
+  const Number<Cost> below = found.numbers[0];
+  __syncthreads();
+  return below < bound ? below : bound;
+}
+
 template <typename Cost>
 struct Batch {
   Cost costs[kEach];
 
-  __device__ void load(const Cost* row, int begin, int ncols) {
+  // The least reduced cost, of the places from `begin` on.
+  __device__ Number<Cost> least(const Turned<Cost>& row, int begin,
+                                const Number<Cost>* col_dual) const {
+    Number<Cost> best = far<Number<Cost>>();
 #pragma unroll
     for (int e = 0; e < kEach; ++e) {
-      const int col = begin + e * kBlock + threadIdx.x;
-      if (col < ncols) costs[e] = row[col];
+      const int place = begin + e * kBlock + threadIdx.x;
+      if (place >= row.ncols) continue;
+      const Number<Cost> cost = counted(costs[e], 0);
+      if (cost == far<Number<Cost>>()) continue;
+      const Number<Cost> here = cost - col_dual[row.col(place)];
+      if (here < best) best = here;
+    }
+    return best;
+  }
+
+  __device__ void load(const Turned<Cost>& row, int begin) {
+#pragma unroll
+    for (int e = 0; e < kEach; ++e) {
+      const int place = begin + e * kBlock + threadIdx.x;
+      if (place < row.ncols) costs[e] = row.cost(place);
     }
   }
 };
 
 template <typename Cost>
 __global__ void __launch_bounds__(kBlock)
-    nearest_columns(const Cost* values, int nrows, int ncols, const Number<Cost>* col_dual,
-                    const Number<Cost>* bound, int most, int* cols, Cost* costs) {
+    nearest_columns(const Cost* values, int nrows, int ncols, long long first, long long total,
+                    const Number<Cost>* col_dual, const Number<Cost>* bound, int most, int* cols,
+                    Cost* costs) {
   constexpr int kBatch = kEach * kBlock;
   __shared__ Found<Cost> found;
   for (int i = blockIdx.x; i < nrows; i += gridDim.x) {
-    const Cost* row = values + static_cast<long long>(i) * ncols;
+    const Turned<Cost> row = {values + static_cast<long long>(i) * ncols, ncols,
+                              static_cast<int>((first + i) * ncols / total)};
     Number<Cost> below = bound[i];
     Batch<Cost> next, own;
-    next.load(row, 0, ncols);
+    next.load(row, 0);
     if (threadIdx.x == 0) found.count = 0;
     __syncthreads();
     for (int begin = 0; begin < ncols; begin += kBatch) {
       own = next;
-      next.load(row, begin + kBatch, ncols);
+      next.load(row, begin + kBatch);
+      if (begin == 0 && most <= kBlock) {
+        below = lowered(found, own.least(row, begin, col_dual), most, below);
+      }
 #pragma unroll
       for (int e = 0; e < kEach; ++e) {
-        const int col = begin + e * kBlock + threadIdx.x;
-        if (col >= ncols) continue;
+        const int place = begin + e * kBlock + threadIdx.x;
+        if (place >= ncols) continue;
         const Number<Cost> cost = counted(own.costs[e], 0);
         if (cost == far<Number<Cost>>()) continue;
-        const Number<Cost> here = cost - col_dual[col];
+        const Number<Cost> here = cost - col_dual[row.col(place)];
         if (!(here < below)) continue;
-        const int place = take_place(&found.count);
-        found.numbers[place] = here;
-        found.cols[place] = col;
+        const int at = take_place(&found.count);
+        found.numbers[at] = here;
+        found.places[at] = place;
       }
       __syncthreads();
       const int count = found.count;
@@ -118,9 +184,41 @@ __global__ void __launch_bounds__(kBlock)
     }
     sort(found);
     for (int k = threadIdx.x; k < most; k += kBlock) {
-      const long long place = static_cast<long long>(i) * most + k;
-      cols[place] = k < found.count ? found.cols[k] : -1;
-      if (k < found.count) costs[place] = row[found.cols[k]];
+      const long long at = static_cast<long long>(i) * most + k;
+      cols[at] = k < found.count ? row.col(found.places[k]) : -1;
+      if (k < found.count) costs[at] = row.cost(found.places[k]);
+    }
+    __syncthreads();
+  }
+}
+
+// The least reduced cost of each row; infinity, or the greatest integer, if all its pairs are
+// forbidden. A block a row.
+template <typename Cost>
+__global__ void __launch_bounds__(kBlock)
+    least_of_rows(const Cost* values, int nrows, int ncols, const Number<Cost>* col_dual,
+                  Number<Cost>* least) {
+  constexpr int kWarps = kBlock / kWarp;
+  __shared__ Number<Cost> of_warp[kWarps];
+  for (int i = blockIdx.x; i < nrows; i += gridDim.x) {
+    const Cost* row = values + static_cast<long long>(i) * ncols;
+    Number<Cost> best = far<Number<Cost>>();
+#pragma unroll 8
+    for (int col = threadIdx.x; col < ncols; col += kBlock) {
+      const Number<Cost> cost = counted(row[col], 0);
+      if (cost == far<Number<Cost>>()) continue;
+      const Number<Cost> here = cost - col_dual[col];
+      if (here < best) best = here;
+    }
+    for (int step = kWarp / 2; step > 0; step /= 2) {
+      const Number<Cost> other = __shfl_xor_sync(kWholeWarp, best, step);
+      if (other < best) best = other;
+    }
+    if (lane_index() == 0) of_warp[threadIdx.x / kWarp] = best;
+    __syncthreads();
+    if (threadIdx.x == 0) {
+      for (int w = 1; w < kWarps; ++w) best = of_warp[w] < best ? of_warp[w] : best;
+      least[i] = best;
     }
     __syncthreads();
   }

@@ -18,7 +18,7 @@ BLOCK, MOST = 64, 16
 
 @pytest.fixture(scope="module")
 def emulator(tmp_path_factory):
-    constants = {"kBlock": BLOCK, "kEach": 2, "kPlaces": 2 * BLOCK + MOST, "kMost": MOST}
+    constants = {"kBlock": BLOCK, "kEach": 2, "kPlaces": 4 * BLOCK, "kMost": MOST}
     return Emulator(NEAREST, tmp_path_factory.mktemp("emulator"), constants)
 
 
@@ -58,6 +58,17 @@ def test_the_kernel_finds_what_sorting_finds(shape, dtype, device_rows):
                 np.testing.assert_array_equal(found, wanted)
 
 
+def test_the_kernel_has_room_for_rows_whose_costs_fall(device_rows):
+    """Each batch is better than all before it."""
+    values = np.arange(2 * 900, dtype=np.int32)[::-1].reshape(2, 900).copy()
+    price, bound = np.zeros(900, np.int64), np.full(2, 2**63 - 1)
+    for most in (1, MOST):
+        ours = device_rows(values, np.int64(2**63 - 1)).nearest(price, bound, most)
+        theirs = ArrayRows(values, np.int64(2**63 - 1), lambda: False).nearest(price, bound, most)
+        for found, wanted in zip(ours, theirs):
+            np.testing.assert_array_equal(found, wanted)
+
+
 @pytest.mark.parametrize("dtype", [np.int32, np.int64, np.float32, np.float64])
 @pytest.mark.parametrize("shape", [(3, 5), (70, 130), (2, 1)])
 def test_the_kernel_finds_the_columns_least_slacks(shape, dtype, device_rows):
@@ -68,6 +79,11 @@ def test_the_kernel_finds_the_columns_least_slacks(shape, dtype, device_rows):
     least = values.min(axis=1).astype(number)
     if dtype != np.int32:
         values[:, 0] = far
+    price = rng.integers(-9, 9, shape[1]).astype(number)
+    np.testing.assert_array_equal(
+        device_rows(values, far).least_of_rows(price),
+        ArrayRows(values, far, lambda: False).least_of_rows(price),
+    )
     found = device_rows(values, far).least_of_columns(least)
     wanted = ArrayRows(values, far, lambda: False).least_of_columns(least)
     np.testing.assert_array_equal(found, wanted)
