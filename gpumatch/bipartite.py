@@ -204,6 +204,11 @@ class BipartiteGraph:
         return cls.of_labelled(labelled_edges(G, row_nodes))
 
     @classmethod
+    def of_rows(cls, indptr: Any, indices: Any, shape: tuple[int, int]) -> BipartiteGraph:
+        """A graph of CSR arrays that are known to be right, each row's columns in order."""
+        return cls._from_parts(_Parts(shape, (indptr, indices)))
+
+    @classmethod
     def of_labelled(cls, edges: LabelledEdges) -> BipartiteGraph:
         """Make a graph from what `gpumatch.interop.networkx.labelled_edges` gives."""
         return cls._from_parts(_parts_of_networkx(edges))

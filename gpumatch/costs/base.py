@@ -219,6 +219,10 @@ class Costs(ABC):
         """The costs between some rows and some columns."""
         return self.stored().restricted(rows, cols)
 
+    def of_pairs(self, indptr: Any, indices: Any, weights: Any) -> Costs:
+        """The costs of some pairs only, which are given in CSR, their columns in order."""
+        return self.stored().of_pairs(indptr, indices, weights)
+
     def up_to(self, limit: float) -> Costs:
         """The pairs that cost no more than `limit`, as a problem."""
         return self.stored().up_to(limit)

@@ -224,6 +224,9 @@ class SparseCosts(Costs):
         graph = BipartiteGraph.from_edges(of_rows, of_cols, (rows.size, cols.size))
         return self._of(graph, weights)
 
+    def of_pairs(self, indptr: Any, indices: Any, weights: Any) -> SparseCosts:
+        return self._of(BipartiteGraph.of_rows(indptr, indices, self.shape), weights)
+
     def up_to(self, limit: float) -> SparseCosts:
         return self._kept(self.weights <= limit)
 

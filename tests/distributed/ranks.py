@@ -32,9 +32,8 @@ import graphs
 from gpumatch import cli, distributed
 from gpumatch.cpu.distributed import date2016 as paper_kernels
 from gpumatch.cpu.distributed import rows as cpu_rows
-from gpumatch.cuda.assignment import divided_rows
+from gpumatch.cuda.assignment import core, divided_rows
 from gpumatch.distributed import assignment as door
-from gpumatch.distributed import core
 from gpumatch.distributed.communicator import Communicator
 from gpumatch.distributed.problem import Problem
 from graphs import costs as families

@@ -21,13 +21,24 @@ from __future__ import annotations
 import contextlib
 
 from gpumatch.contracts import AssignmentTask, Solution
-from gpumatch.cuda.assignment import auction, hungarian
+from gpumatch.cuda import memory
+from gpumatch.cuda.assignment import auction, dense_prices, hungarian
+from gpumatch.cuda.assignment.core import BYTES_A_PAIR, Alone, Core, Share
+from gpumatch.cuda.assignment.dense_prices import DenseAuction
+from gpumatch.cuda.assignment.divided_rows import ArrayRows
 from gpumatch.cuda.assignment.hungarian import Patience
 from gpumatch.cuda.assignment.sparse import engine as sparse
+from gpumatch.cuda.assignment.sparse.engine import fits
 from gpumatch.cuda.counting import count_matched
 
 __all__ = ["run"]
 
+_FIRST = 64  # pairs of each row that a core begins with
+_LEAST_FOR_CORE = 500  # rows from which on a core pays
+# Trees are tried first up to so many rows: until nine rows in ten have a column, and in all, steps.
+_MOST_FOR_TREES, _MOST_WITH_TIES = 3000, 20_000
+_TIES = 4  # columns of equal cost that a row has, on average
+_TRIAL = 256, 2048
 _STEPS_FOR_MOST = 2048  # or one a row, if that is more
 _STEPS_A_ROW = 16
 
@@ -36,10 +47,16 @@ def run(task: AssignmentTask) -> bool:
     """Match the rows at least cost, as `gpumatch.contracts` states; True unless stopped."""
     if sparse.takes(task.costs, task.limit):
         return sparse.run(task)
-    if _grow_trees(task):
-        return True
-    if task.control.stopped:
-        return False
+    attempts = [_grow_trees]
+    if _has_core(task):
+        attempts.insert(0, _solve_by_core)
+        if _begins_with_trees(task):
+            attempts.insert(0, _solve_by_trees)
+    for attempt in attempts:
+        if attempt(task):
+            return True
+        if task.control.stopped:
+            return False
     trees = task.solution.copy()
     task.solution.clear()
     ended, has_room = False, False
@@ -51,6 +68,53 @@ def run(task: AssignmentTask) -> bool:
         if not ended and _pairs(task.solution) < _pairs(trees):
             task.solution.assign_from(trees)
     return ended if has_room else hungarian.run_tree(task)
+
+
+def _has_core(task: AssignmentTask) -> bool:
+    """Whether a few pairs of each row are little beside the matrix, and all sums of them fit."""
+    costs = task.costs
+    return costs.has_matrix and costs.shape[0] >= _LEAST_FOR_CORE and fits(costs, task.limit)
+
+
+def _begins_with_trees(task: AssignmentTask) -> bool:
+    """Whether trees that find columns soon would end before a core does.
+
+    They do if the rows are few, and so are searches, since costs are integers or columns may stay
+    free; or if integers have many ties.
+    """
+    costs = task.costs
+    nrows, ncols = costs.shape
+    if costs.is_integer and _TIES * (costs.high - costs.low) <= ncols:
+        return nrows < _MOST_WITH_TIES
+    is_easy = costs.is_integer or task.limit is not None or nrows < ncols
+    return is_easy and nrows < _MOST_FOR_TREES
+
+
+def _solve_by_trees(task: AssignmentTask) -> bool:
+    """Whether trees end soon. If not, what was given is in the solution again."""
+    given = task.solution.copy()
+    ended = hungarian.run_tree(task, patience=Patience(*_TRIAL))
+    if not ended and not task.control.stopped:
+        task.solution.assign_from(given)
+    return ended
+
+
+def _solve_by_core(task: AssignmentTask) -> bool:
+    """Whether a sparse core and prices for it prove an assignment, and there is room for them."""
+    costs, solution, control = task.costs, task.solution, task.control
+    nrows, ncols = costs.shape
+    must_match_all = task.limit is None and nrows == ncols
+    with contextlib.suppress(MemoryError):
+        needed = BYTES_A_PAIR * nrows * min(_FIRST, ncols)
+        if must_match_all:
+            needed += dense_prices.bytes_needed(nrows, ncols)
+        memory.require_memory(needed, "the engine's core")
+        rows = ArrayRows(costs.dense(), costs.far, lambda: False)
+        share = Share(rows, task.limit, costs.of_pairs)
+        others = [lambda: DenseAuction(costs).improve(solution, control)] if must_match_all else []
+        core = Core(share, solution, Alone(control), sparse.run, control, others, _FIRST)
+        return core.solve()
+    return False
 
 
 def patience_for(nrows: int) -> Patience:

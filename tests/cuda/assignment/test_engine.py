@@ -1,4 +1,4 @@
-"""When the engine's trees are given up, and that the auction ends what they began."""
+"""What the engine tries first, when it is given up, and that the auction ends what trees began."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ cupy = pytest.importorskip("cupy")
 from gpumatch.contracts import AssignmentTask, Solution  # noqa: E402
 from gpumatch.cuda.assignment import (  # noqa: E402  they import cupy
     auction,
+    core,
     engine,
     hungarian,
 )
@@ -164,7 +165,7 @@ class SparseCosts(SimpleNamespace):
         return "costs on the host"
 
 
-def no_room(task):
+def no_room(*_):
     raise MemoryError("the matrix of sparse costs")
 
 
@@ -209,10 +210,128 @@ def test_patience_is_a_step_a_row_at_least():
     assert many.in_all > 10 * many.for_most
 
 
+# -- the core, without a device --------------------------------------------------------------------
+
+
+@pytest.fixture
+def with_core(calls, monkeypatch):
+    """The engine's calls, the core's with the solution that it begins from; how each is to end."""
+    made, orders = calls
+    told = SimpleNamespace(made=made, orders=orders, begins_with_trees=False)
+
+    def solve_by_core(task):
+        made.append(("core", [part.tolist() for part in (*task.mates, *task.duals)]))
+        answer = orders["core"].pop(0)
+        task.solution.col_dual[:] = 7
+        return answer
+
+    monkeypatch.setattr(engine, "_has_core", lambda _: True)
+    monkeypatch.setattr(engine, "_begins_with_trees", lambda _: told.begins_with_trees)
+    monkeypatch.setattr(engine, "_solve_by_core", solve_by_core)
+    return told
+
+
+TRIAL = {"patience": hungarian.Patience(*engine._TRIAL)}
+
+
+def test_a_core_that_is_solved_is_all_there_is(with_core):
+    with_core.orders["core"] = [True]
+    assert drive()[0]
+    assert with_core.made == [("core", NOTHING)]
+
+
+def test_trees_go_on_from_a_core_that_is_given_up(with_core):
+    with_core.orders.update(core=[False], tree=[(True, 3)])
+    assert drive() == (True, left(3, call=2))
+    assert with_core.made[1] == ("tree", [*NOTHING[:3], [7] * 3], IMPATIENT, 0)
+
+
+def test_a_core_that_is_stopped_is_all_there_is(with_core):
+    with_core.orders["core"] = [False]
+    assert not drive(stopped=True)[0]
+    assert len(with_core.made) == 1
+
+
+def test_a_trial_of_trees_may_be_all_there_is(with_core):
+    with_core.begins_with_trees = True
+    with_core.orders["tree"] = [(True, 3)]
+    assert drive() == (True, left(3, call=1))
+    assert with_core.made == [("tree", NOTHING, TRIAL, 0)]
+
+
+def test_a_core_begins_from_what_was_given_and_not_from_a_trial(with_core):
+    with_core.begins_with_trees = True
+    with_core.orders.update(tree=[(False, 2)], core=[True])
+    task = task_of_three(stopped=False)
+    task.solution.col_dual[:] = -4
+    assert engine.run(task)
+    assert with_core.made[1] == ("core", [*NOTHING[:3], [-4] * 3])
+
+
+def test_a_trial_that_is_stopped_keeps_its_pairs(with_core):
+    with_core.begins_with_trees = True
+    with_core.orders["tree"] = [(False, 2)]
+    assert drive(stopped=True) == (False, left(2, call=1))
+
+
+MANY, FEW = 5000, 1000
+
+
+@pytest.mark.parametrize(
+    ("shape", "values", "limit", "wanted"),
+    [
+        ((FEW, FEW), (0.0, 1.0), None, False),
+        ((FEW, FEW), (0, 10 * FEW), None, True),
+        ((FEW, FEW + 1), (0.0, 1.0), None, True),
+        ((FEW, FEW), (0.0, 1.0), 0.5, True),
+        ((MANY, MANY), (0, MANY), None, False),
+        ((MANY, MANY), (0, MANY // 10), None, True),
+        ((MANY, MANY + 1), (0.0, 1.0), None, False),
+        ((10 * MANY, 10 * MANY), (0, 1), None, False),
+    ],
+)
+def test_trees_begin_where_they_end_soon(shape, values, limit, wanted):
+    low, high = values
+    costs = SimpleNamespace(shape=shape, low=low, high=high, is_integer=isinstance(high, int))
+    assert engine._begins_with_trees(SimpleNamespace(costs=costs, limit=limit)) is wanted
+
+
+@pytest.mark.parametrize(
+    ("nrows", "largest", "has_matrix", "wanted"),
+    [
+        (600, 1, True, True),
+        (400, 1, True, False),
+        (600, 1, False, False),
+        (600, 2**50, True, False),
+    ],
+)
+def test_a_core_is_of_many_rows_of_a_matrix(nrows, largest, has_matrix, wanted):
+    costs = SimpleNamespace(
+        shape=(nrows, nrows), has_matrix=has_matrix, is_integer=True, largest=largest
+    )
+    assert engine._has_core(SimpleNamespace(costs=costs, limit=None)) is wanted
+
+
+def test_a_core_that_has_no_room_is_left_out(calls, monkeypatch):
+    made, orders = calls
+    monkeypatch.setattr(engine, "_has_core", lambda _: True)
+    monkeypatch.setattr(engine, "_begins_with_trees", lambda _: False)
+    monkeypatch.setattr(engine.memory, "require_memory", no_room)
+    orders["tree"] = [(True, 3)]
+    assert drive() == (True, left(3, call=1))
+    assert made == [("tree", NOTHING, IMPATIENT, 0)]
+
+
 # -- on a device -----------------------------------------------------------------------------------
 
 
+@pytest.fixture
+def no_core(monkeypatch):
+    monkeypatch.setattr(engine, "_has_core", lambda _: False)
+
+
 @pytest.mark.gpu
+@pytest.mark.usefixtures("no_core")
 @pytest.mark.parametrize(
     ("matrix", "is_hard"),
     [
@@ -286,6 +405,7 @@ def test_infeasible_costs_are_refused():
 
 
 @pytest.mark.gpu
+@pytest.mark.usefixtures("no_core")
 @pytest.mark.parametrize(("at", "is_later"), [(1, False), (5, False), (12, True)])
 def test_it_stops_on_either_side_of_the_handing_over(at, is_later):
     matrix, ticks = costs.low_rank(900, rank=1), iter(range(10_000))
@@ -295,3 +415,85 @@ def test_it_stops_on_either_side_of_the_handing_over(at, is_later):
     cols = a.row_to_col[a.row_to_col >= 0]
     assert len(set(cols.tolist())) == cols.size >= 1
     assert solve(matrix, initial=a).proven
+
+
+CORE_FAMILIES = {
+    "uniform": costs.uniform_float,
+    "integers": costs.uniform_integer,
+    "plane": costs.points,
+    "rank 1": lambda n: costs.low_rank(n, rank=1),
+    "rank 4": lambda n: costs.low_rank(n, rank=4),
+    "machol-wien": costs.machol_wien,
+    "far": lambda n: -costs.geom(n),
+    "two-cost": costs.two_cost,
+    "constant": costs.constant,
+}
+
+
+@pytest.fixture(params=[(64, 32, 16), (4, 3, 1)], ids=["many pairs", "few pairs"])
+def only_core(request, monkeypatch):
+    """The engine has nothing but its core, of few pairs a row and in many rounds."""
+    first, again, more = request.param
+    monkeypatch.setattr(engine, "_begins_with_trees", lambda _: False)
+    monkeypatch.setattr(engine, "_FIRST", first)
+    monkeypatch.setattr(core, "FIRST", again)
+    monkeypatch.setattr(core, "MORE", more)
+    return monkeypatch
+
+
+@pytest.mark.gpu
+@pytest.mark.usefixtures("only_core")
+@pytest.mark.parametrize("dtype", [np.int32, np.float32])
+@pytest.mark.parametrize("family", CORE_FAMILIES)
+def test_a_core_finds_the_optimum(family, dtype):
+    matrix = CORE_FAMILIES[family](700)
+    matrix = (matrix if abs(matrix).max() > 2 else 1000 * matrix).astype(dtype)
+    a = solve(matrix)
+    gm.verify(matrix, a)
+    assert a.proven
+    rows, cols = linear_sum_assignment(matrix)
+    wanted = matrix[rows, cols].astype(np.float64).sum()
+    assert math.isclose(a.objective, wanted, rel_tol=1e-9)
+    assert any("added" in phase for phase in a.stats["trace"])
+
+
+@pytest.mark.gpu
+@pytest.mark.usefixtures("only_core")
+@pytest.mark.parametrize("wish", WISHES, ids=str)
+@pytest.mark.parametrize("shape", [(600, 600), (600, 900), (900, 600)], ids=str)
+def test_a_core_does_whatever_is_asked_for(wish, shape):
+    rng = np.random.default_rng(6)
+    for matrix in (rng.integers(-20, 400, shape), rng.random(shape) * 100 - 20):
+        a = solve(matrix, **wish)
+        assert gm.verify(matrix, a)
+        assert a.proven
+        b = gm.assign(matrix, backend="cpu", **wish)
+        limit = wish.get("cost_limit", 0)
+        ours, theirs = (x.objective - limit * x.size for x in (a, b))
+        assert math.isclose(ours, theirs, rel_tol=1e-9, abs_tol=1e-9)
+
+
+@pytest.mark.gpu
+@pytest.mark.usefixtures("only_core")
+@pytest.mark.parametrize("family", ["uniform", "far"])
+def test_a_core_stops_at_any_tick(family):
+    matrix, ticks = CORE_FAMILIES[family](700), []
+    best = solve(matrix, callback=ticks.append)
+    for last in range(1, len(ticks), max(1, len(ticks) // 5)):
+        left = iter(range(10_000))
+        a = solve(matrix, callback=lambda _, left=left, last=last: next(left) >= last)
+        assert not a.proven or a.gap == 0
+        assert a.gap == math.inf or a.objective - a.gap <= best.objective + 1e-9
+        rows = np.flatnonzero(a.row_to_col >= 0)
+        assert (a.col_to_row[a.row_to_col[rows]] == rows).all()
+    assert solve(matrix, initial=a).proven
+
+
+@pytest.mark.gpu
+@pytest.mark.usefixtures("only_core")
+def test_a_core_of_an_infeasible_problem_is_given_up():
+    matrix = np.random.default_rng(2).random((600, 600))
+    matrix[5:12, 3:] = math.inf
+    with pytest.raises(gm.InfeasibleError) as caught:
+        solve(matrix)
+    assert caught.value.rows.size > caught.value.cols.size

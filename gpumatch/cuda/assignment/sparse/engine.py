@@ -29,6 +29,7 @@ from gpumatch.arrays import any_true
 from gpumatch.auction_schedule import close_gaps
 from gpumatch.contracts import AssignmentTask, Control, Costs, Entries
 from gpumatch.cuda import memory
+from gpumatch.cuda.assignment.offers import HEADROOM, Units
 from gpumatch.cuda.assignment.sparse.full import FullProblem
 from gpumatch.cuda.kernels import BLOCK, Source, blocks_for, kernels_for
 from gpumatch.cuda.launches import Board, Cooperative, record_seconds
@@ -73,11 +74,7 @@ _TRACE = TREES.constant("kTraceLength"), TREES.constant("kTraceWidth")
 
 _PARTS = "collection", "levels of one block", "levels of all blocks", "augmentation"
 
-_FACTOR = 8  # from one epsilon to the next
 _FINEST = 24  # bits: the last epsilon is the range of the costs divided by two to this
-_INTEGER_EXPONENT = 3  # units of an eighth: integers need no finer prices
-_MOST_EXPONENT = 1000  # 2.0**1000 is finite
-_HEADROOM = 12  # bits: how much further than by the range prices may fall
 _LONGEST_CHAIN = 4096  # bids of a group before it gives its row up
 _OFFER = 32  # bytes of an Offer
 _BYTES_A_ROW, _BYTES_A_COLUMN = 130, 180  # if the auctions leave all rows
@@ -86,11 +83,14 @@ _LEFT = 32, 1024  # rows that an auction leaves, at least and at most: one in 10
 
 def takes(costs: Costs, limit: float | None) -> bool:
     """Whether the costs are sparse, and all sums of them fit 64 bits if they are integers."""
-    if not costs.is_sparse:
-        return False
+    return costs.is_sparse and fits(costs, limit)
+
+
+def fits(costs: Costs, limit: float | None) -> bool:
+    """Whether all sums of the costs fit 64 bits if they are integers."""
     if not costs.is_integer:
         return True
-    n = max(sum(costs.shape), 2**_HEADROOM)
+    n = max(sum(costs.shape), 2**HEADROOM)
     largest = max(int(costs.largest), 0 if limit is None else abs(int(limit)))
     return 16 * (n + 1) * largest < 2**62
 
@@ -228,37 +228,12 @@ class _Problem:
 # -- prices ----------------------------------------------------------------------------------------
 
 
-class _Units:
-    """The units of prices in auctions: how many there are in a cost of 1, and how far they go.
-
-    They are powers of two, so that a cost less a price is not rounded more than need be.
-    """
-
-    def __init__(self, full: FullProblem) -> None:
-        self.row_bits = full.shape[0].bit_length()
-        self.bits = min(_FINEST, 64 - self.row_bits - _HEADROOM)
-        self.most = 2 ** (64 - self.row_bits) - 1
-        spread = float(full.high) - float(full.low)
-        exponent = self.bits - math.frexp(spread)[1]
-        if full.weights.dtype.kind == "i":
-            exponent = min(exponent, _INTEGER_EXPONENT)
-        has_prices = spread > 0 and exponent <= _MOST_EXPONENT
-        self.of_one = math.ldexp(1.0, exponent) if has_prices else 0.0
-        self.spread = max(1, round(spread * self.of_one))
-
-    def epsilons(self) -> list[int]:
-        """Falling, down to one unit."""
-        epsilons = [1]
-        while epsilons[-1] * _FACTOR < self.spread / 2:
-            epsilons.append(epsilons[-1] * _FACTOR)
-        return epsilons[::-1]
-
-
 def _hold_auctions(problem: _Problem, control: Control) -> None:
     """Find the duals of the columns by auctions with falling epsilon."""
     full, rows = problem.full, problem.rows
     nrows, ncols = full.shape
-    units = _Units(full)
+    is_integer = full.weights.dtype.kind == "i"
+    units = Units(full.low, full.high, nrows, finest=_FINEST, is_integer=is_integer)
     if units.of_one == 0:
         return  # all costs are equal, or so close that units would underflow
     left = min(max(nrows >> 10, _LEFT[0]), _LEFT[1], nrows // 4)

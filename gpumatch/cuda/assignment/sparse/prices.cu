@@ -11,62 +11,9 @@
 // rows take columns that are tight.
 //
 // Encodings
-//   offers[j]   how far the price of column j has fallen, in units, shifted left by row_bits; below
-//               that the row that offered it, plus 1, or 0 if column j is free
 //   chain       the rows that a group takes one after the other: each was evicted by the one before
+#include "assignment/offers.cuh"
 #include "assignment/sparse/rows.cuh"
-
-struct Terms {
-  double low;   // the least cost
-  double scale;  // units in a cost of 1
-  long long epsilon;  // in units
-  long long jump;     // the increment of a row with one choice
-  long long most;     // a price falls no further than this
-  int row_bits;
-  int goal;
-  int longest;  // chain
-};
-
-// What a row sees of its columns: the best and the second best reduced cost, in units.
-struct Choice {
-  double least;
-  double second;
-  long long fallen;  // of the best column
-  int col;           // -1 if there is none
-
-  __device__ void consider(double here, long long its, int j) {
-    if (here < least) {
-      second = least;
-      least = here;
-      fallen = its;
-      col = j;
-    } else if (here < second) {
-      second = here;
-    }
-  }
-};
-
-// The choice of a group, from those of its lanes. All lanes of the warp take part.
-__device__ inline Choice choice_of_group(Choice own, int lanes) {
-  for (int step = lanes / 2; step > 0; step /= 2) {
-    const Choice other = {__shfl_xor_sync(kWholeWarp, own.least, step),
-                          __shfl_xor_sync(kWholeWarp, own.second, step),
-                          __shfl_xor_sync(kWholeWarp, own.fallen, step),
-                          __shfl_xor_sync(kWholeWarp, own.col, step)};
-    const bool is_other = other.least < own.least || (other.least == own.least && other.col < own.col);
-    const double second = fmin(fmax(own.least, other.least), fmin(own.second, other.second));
-    if (is_other) own = other;
-    own.second = second;
-  }
-  return own;
-}
-
-// Give up the columns, and keep the prices.
-__global__ void free_columns(unsigned long long* offers, int ncols, int row_bits) {
-  for (int j = thread_index(); j < ncols; j += thread_count()) {
-    offers[j] = offers[j] >> row_bits << row_bits;
-  }
-}
 
 template <typename Cost>
 __global__ void hold_auction(Rows<Cost> rows, Terms t, unsigned long long* offers, int* served) {
@@ -116,19 +63,6 @@ __global__ void hold_auction(Rows<Cost> rows, Terms t, unsigned long long* offer
 }
 
 // -- duals that fit, and the first pairs ----------------------------------------------------------
-
-__device__ inline long long in_numbers(double number, long long*) { return __double2ll_rn(number); }
-__device__ inline double in_numbers(double number, double*) { return number; }
-
-// The duals of the columns, from how far their prices have fallen.
-template <typename Cost>
-__global__ void write_prices(const unsigned long long* offers, int ncols, int row_bits, double unit,
-                             Number<Cost>* col_dual) {
-  for (int j = thread_index(); j < ncols; j += thread_count()) {
-    const double fallen = static_cast<double>(offers[j] >> row_bits);
-    col_dual[j] = -in_numbers(fallen * unit, col_dual);
-  }
-}
 
 // The dual of each row: the least of its reduced costs, 0 if it has no column.
 template <typename Cost>

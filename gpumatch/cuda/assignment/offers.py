@@ -1,0 +1,50 @@
+"""The units and the schedule of auctions whose prices are 64-bit offers: see offers.cuh."""
+
+from __future__ import annotations
+
+import math
+
+__all__ = ["HEADROOM", "Units"]
+
+HEADROOM = 12
+"""Bits: how much further than by the range prices may fall."""
+_FACTOR = 8  # from one epsilon to the next
+_INTEGER_EXPONENT = 3  # units of an eighth: integers need no finer prices
+_MOST_EXPONENT = 1000  # 2.0**1000 is finite
+
+
+class Units:
+    """The units of prices in auctions: how many there are in a cost of 1, and how far they go.
+
+    They are powers of two, so that a cost less a price is not rounded more than need be.
+
+    Parameters
+    ----------
+    low, high : int or float
+        The least and the greatest cost.
+    nrows : int
+        The rows that bid.
+    finest : int
+        Bits: the last epsilon is the range of the costs divided by two to this.
+    """
+
+    def __init__(
+        self, low: float, high: float, nrows: int, *, finest: int, is_integer: bool
+    ) -> None:
+        self.row_bits = nrows.bit_length()
+        bits = min(finest, 64 - self.row_bits - HEADROOM)
+        self.most = 2 ** (64 - self.row_bits) - 1
+        spread = float(high) - float(low)
+        exponent = bits - math.frexp(spread)[1]
+        if is_integer:
+            exponent = min(exponent, _INTEGER_EXPONENT)
+        has_prices = spread > 0 and exponent <= _MOST_EXPONENT
+        self.of_one = math.ldexp(1.0, exponent) if has_prices else 0.0
+        self.spread = max(1, round(spread * self.of_one))
+
+    def epsilons(self) -> list[int]:
+        """Falling, down to one unit."""
+        epsilons = [1]
+        while epsilons[-1] * _FACTOR < self.spread / 2:
+            epsilons.append(epsilons[-1] * _FACTOR)
+        return epsilons[::-1]
