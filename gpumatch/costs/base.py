@@ -22,6 +22,7 @@ __all__ = ["TOO_LARGE", "Costs", "check_sums", "extent_of", "row_tiles", "sum_dt
 
 TOO_LARGE = 2**62
 HOST_TILE, DEVICE_TILE = 2**20, 2**22  # entries of a tile
+DEVICE_EXTENT = 2**28  # of one of which nothing but a few numbers is kept
 
 
 class Costs(ABC):
@@ -280,7 +281,7 @@ def extent_of(values: Any, n: int) -> tuple[Any, Any, Any]:
     number = float if kind == "f" else int
     if values.size == 0:
         return number(0), number(0), number(0)
-    tiles = list(row_tiles(values))
+    tiles = list(row_tiles(values, DEVICE_EXTENT))
     lows = [number(values[tile].min()) for tile in tiles]
     highs = [number(values[tile].max()) for tile in tiles]
     if any(map(math.isnan, lows)):
@@ -288,7 +289,7 @@ def extent_of(values: Any, n: int) -> tuple[Any, Any, Any]:
     low, high = min(lows), max(highs)
     largest = max(abs(low), abs(high))
     if kind == "f" and math.isinf(largest):
-        largest = max(_largest_finite(values[tile]) for tile in tiles)
+        largest = max(_largest_finite(values[tile]) for tile in row_tiles(values))
     check_sums(largest, n)
     return low, high, largest
 
@@ -335,9 +336,12 @@ def tile_size(*, on_device: bool) -> int:
     return DEVICE_TILE if on_device else HOST_TILE
 
 
-def row_tiles(values: Any) -> Iterator[slice]:
-    """Ranges of an array's rows, each of so few entries that they may be copied several times."""
-    entries = tile_size(on_device=not isinstance(values, np.ndarray))
+def row_tiles(values: Any, on_device: int = DEVICE_TILE) -> Iterator[slice]:
+    """Ranges of an array's rows, each of so few entries that they may be copied several times.
+
+    `on_device` is how many there may be on a GPU.
+    """
+    entries = HOST_TILE if isinstance(values, np.ndarray) else on_device
     step = max(1, entries // max(1, math.prod(values.shape[1:])))
     for begin in range(0, values.shape[0], step):
         yield slice(begin, min(begin + step, values.shape[0]))
