@@ -3,7 +3,7 @@
 python -m bench deveci2013 --out results.json     measure, or go on where an earlier run was cut
 python -m bench cpu --out cpu.json                the whole call on the CPU against SciPy and igraph
 python -m bench dense --out dense.json            SciPy's name for dense assignment on the CPU
-python -m bench large-dense --out large.json      large dense costs on the CPU against lapx and POT
+python -m bench large-dense --out large.json      large dense costs, against lapx and POT on the CPU
 python -m bench matching --out matching.json      the GPU's engine against everything else
 python -m bench tiny --out tiny.json              a call with little to match
 python -m bench assignment --out assignment.json  the GPU's engine for assignment, on all costs

@@ -1,7 +1,9 @@
-"""Large dense assignment on the CPU: the default against our own algorithms, lapx and POT.
+"""Large dense assignment: the default against our own algorithms, lapx and POT.
 
-What is timed is the whole call from a NumPy matrix. Two families are easy for shortest augmenting
-paths (uniform, two costs), the others are not. POT solves transport, with uniform weights.
+What is timed is the whole call from a matrix that is where the code wants it: in NumPy, or on the
+device. Two families are easy for shortest augmenting paths (uniform, two costs), the others are
+not. POT solves transport, with uniform weights. On a GPU the others are what its default was made
+of before it had a core, and the CPU's default.
 """
 
 from __future__ import annotations
@@ -28,7 +30,10 @@ THREADS = 2
 THRESHOLD = 0.0  # every problem counts
 OURS = "engine"
 OTHERS = ("shortest-augmenting-path", "auction")
+OTHERS_ON_GPU = ("hungarian-tree", "auction")
+CPU_ENGINE = "engine on the CPU"
 PEERS = ("lapx", "pot")
+EVERY = (OURS, OTHERS_ON_GPU[0], *OTHERS, CPU_ENGINE, *PEERS)
 SIZES = (1000, 2000, 5000, 10_000)
 FACTORS = (0.1, 1.0, 10.0)
 
@@ -36,7 +41,11 @@ problem = Matrices
 
 
 def contenders(device: str, threads: int) -> list[Contender]:
-    """The default, what else the library has, and the peers that are installed."""
+    """The default, what else the library has, and the peers that are installed, or the CPU."""
+    if device == "cuda":
+        on_gpu = [Assign(name, name, "cuda") for name in OTHERS_ON_GPU]
+        on_cpu = Assign(CPU_ENGINE, OURS, "cpu", threads)
+        return [Assign(OURS, OURS, "cuda", is_verified=True), *on_gpu, on_cpu]
     own = [Assign(name, name, "cpu", threads) for name in OTHERS]
     peers = [peer for peer in map(solvers.SolverPeer, PEERS) if peer.installed]
     return [Assign(OURS, OURS, "cpu", threads, is_verified=True), *own, *peers]
@@ -77,7 +86,8 @@ def warming(quick: bool) -> list[CostInstance]:
 def report(data: dict[str, Any], threshold: float) -> str:
     """Times problem by problem, and how much longer the best of the others takes."""
     graphs = data["graphs"].values()
-    every = (OURS, *OTHERS, *PEERS)
+    every = [code for code in EVERY if any(code in graph["results"] for graph in graphs)]
+    on_gpu = CPU_ENGINE in every
     rows = [
         [graph["group"], *(milliseconds(time_of(graph, code)) for code in every), to_best(graph)]
         for graph in graphs
@@ -86,17 +96,21 @@ def report(data: dict[str, Any], threshold: float) -> str:
     return "\n\n".join(
         [
             *(describe_run(run) for run in data["runs"]),
-            *section("The whole call on the CPU, large matrices", markdown(header, rows)),
-            *means(graphs, (*OTHERS, *PEERS), OURS),
+            *section(
+                f"The whole call on the {'GPU' if on_gpu else 'CPU'}, large matrices",
+                markdown(header, rows),
+            ),
+            *means(graphs, [code for code in every if code != OURS], OURS),
             *failures(data),
         ]
     )
 
 
 def to_best(graph: Graph) -> Time | None:
-    """How many times longer the best of the others takes, POT left out."""
+    """How many times longer the best of the others takes; POT and another machine left out."""
     own = time_of(graph, OURS)
-    others = [taken for name in (*OTHERS, "lapx") if (taken := time_of(graph, name)) is not None]
+    names = {*OTHERS, *OTHERS_ON_GPU, "lapx"}
+    others = [taken for name in names if (taken := time_of(graph, name)) is not None]
     if own is None or not others:
         return None
     best = min(others, key=lambda taken: taken.seconds)

@@ -28,3 +28,14 @@ def test_the_quick_suite_measures_and_reports(tmp_path, capsys):
     capsys.readouterr()
     assert main(["report", str(out)]) == 0
     assert "best of the others / engine" in capsys.readouterr().out
+
+
+def test_on_a_gpu_the_default_is_beside_its_parts_and_the_cpu():
+    names = [contender.name for contender in large_dense.contenders("cuda", 4)]
+    assert names == ["engine", "hungarian-tree", "auction", "engine on the CPU"]
+    results = {name: {"seconds": [seconds]} for seconds, name in enumerate(names, start=1)}
+    graph = {"group": "plane-9", "results": results}
+    assert large_dense.to_best(graph).seconds == 2.0
+    text = large_dense.report({"graphs": {"plane-9-s0": graph}, "runs": []}, 0.0)
+    assert "The whole call on the GPU" in text
+    assert "| plane-9 | 1e+03 | 2e+03 | 3e+03 | 4e+03 | 2 |" in text
