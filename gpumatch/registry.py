@@ -184,7 +184,7 @@ _ASSIGNMENT = (
         "engine",
         "assignment",
         True,
-        "ours; auction for prices, then paths or trees; dense on a GPU: trees, else auction",
+        "ours; auction for prices, then paths or trees; dense on a GPU: few pairs a row first",
         {
             "cpu": Home(_CPU + "assignment.engine:run"),
             "cuda": Home(_CUDA + "assignment.engine:run", fallback=_PATHS),

@@ -387,6 +387,16 @@ def test_table_of_sparse_costs_on_the_gpu():
     assert all(p["cuda"] < p["cpu"] for p in problems if p["entries"] >= backends.GPU_PAYS_FROM)
 
 
+def test_table_of_dense_costs_on_the_gpu():
+    problems = json.loads((ROOT / "bench/results/dense-core-h200.json").read_text())["problems"]
+    large = {p["costs"]: p for p in problems if p["rows"] == 10_000}
+    shown = table(ROOT / "docs" / "algorithms" / "assignment.md", "| costs | before | now |")
+    assert {row[0] for row in shown} == large.keys()
+    for costs, before, now in shown:
+        known = large[costs]["before"] or f"over {large[costs]['before_at_least']:g}"
+        assert [before, now] == [str(known), str(large[costs]["now"])]
+
+
 COMPLEXITY = ROOT / "docs" / "algorithms" / "complexity.md"
 MEMORY = table(COMPLEXITY, "| on the CPU | bytes a vertex, at most |")
 SHAPES = {"square": ("uniform", 40_000, 3), "wide": ("lopsided", 20_000, 80_000, 3)}

@@ -3,7 +3,7 @@
 dense_prices.cu says how it works. Epsilon falls as for sparse costs (`offers`). An auction ends
 when all but a few rows have a column.
 
-Device memory: 400 bytes a row and 8 a column.
+Device memory: 408 bytes a row and 8 a column.
 """
 
 from __future__ import annotations

@@ -1,19 +1,23 @@
-"""The GPU's assignment engine: alternating trees while they find columns, else the auction.
+"""The GPU's assignment engine: a core of dense costs, else alternating trees, or the auction.
 
 Sparse costs have an engine of their own, `sparse`. This is for all others.
 
-It depends on the costs which of the two is fast. If most rows have a good column of their own,
-trees match nine rows in ten within a few searches, and were up to 24 times as fast as the auction.
-If all rows want the same few columns, or any that are far away, nearly every row needs its own
-search, with n² levels in all, and the auction is up to fifty times as fast. This is not known
-beforehand, but growing trees for a short time shows it (bench/results/assignment-h200.json).
+A matrix of many rows has a core: a few pairs of each row, which `sparse` solves, and pricing, which
+proves that no other pair matters (`core`). If its first pairs do not do, an auction finds better
+ones (`dense_prices`). Trees are tried before it where they end sooner: `_begins_with_trees`.
+
+If there is no core, or it is given up, trees grow, from the duals that it has found. Else there is
+the auction. It depends on the costs which of the two is fast. If most rows have a good column of
+their own, trees match nine rows in ten within a few searches, and were up to 24 times as fast as
+the auction. If all rows want the same few columns, or any that are far away, nearly every row needs
+its own search, with n² levels in all, and the auction is up to fifty times as fast. This is not
+known beforehand, but growing trees for a short time shows it (bench/results/assignment-h200.json).
 
 The auction then begins from no prices, because its scaling depends on starting coarse. Trees from
 its prices close the gap that it may leave. If the auction is stopped before it has as many pairs as
 the trees had, the result has the pairs of the trees.
 
-The engine has no kernels and no device memory of its own. It uses those of hungarian.py and
-auction.py.
+The engine has no kernels of its own. It uses those of the modules that it imports.
 """
 
 from __future__ import annotations
@@ -37,7 +41,7 @@ _FIRST = 64  # pairs of each row that a core begins with
 _LEAST_FOR_CORE = 500  # rows from which on a core pays
 # Trees are tried first up to so many rows: until nine rows in ten have a column, and in all, steps.
 _MOST_FOR_TREES, _MOST_WITH_TIES = 3000, 20_000
-_TIES = 4  # columns of equal cost that a row has, on average
+_TIES = 4, 32  # columns of equal cost that a row has, on average
 _TRIAL = 256, 2048
 _STEPS_FOR_MOST = 2048  # or one a row, if that is more
 _STEPS_A_ROW = 16
@@ -80,11 +84,13 @@ def _begins_with_trees(task: AssignmentTask) -> bool:
     """Whether trees that find columns soon would end before a core does.
 
     They do if the rows are few, and so are searches, since costs are integers or columns may stay
-    free; or if integers have many ties.
+    free; or if integers have ties, but not so many that levels are as wide as the matrix.
     """
     costs = task.costs
     nrows, ncols = costs.shape
-    if costs.is_integer and _TIES * (costs.high - costs.low) <= ncols:
+    if costs.low == costs.high:
+        return False
+    if costs.is_integer and _TIES[0] <= ncols / (costs.high - costs.low) <= _TIES[1]:
         return nrows < _MOST_WITH_TIES
     is_easy = costs.is_integer or task.limit is not None or nrows < ncols
     return is_easy and nrows < _MOST_FOR_TREES

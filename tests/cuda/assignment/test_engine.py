@@ -287,7 +287,9 @@ MANY, FEW = 5000, 1000
         ((MANY, MANY), (0, MANY), None, False),
         ((MANY, MANY), (0, MANY // 10), None, True),
         ((MANY, MANY + 1), (0.0, 1.0), None, False),
-        ((10 * MANY, 10 * MANY), (0, 1), None, False),
+        ((MANY, MANY), (0, 1), None, False),
+        ((FEW, FEW), (7, 7), None, False),
+        ((10 * MANY, 10 * MANY), (0, MANY), None, False),
     ],
 )
 def test_trees_begin_where_they_end_soon(shape, values, limit, wanted):
