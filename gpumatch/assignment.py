@@ -333,17 +333,21 @@ def _result(
         gap = max(gap, 0.0)  # below 0 by rounding only
     if not is_bounded:
         solution.cover = None
-    sign = -1 if goal.maximize else 1
-    seen = solution
+    seen, costs = solution, costs.astype(solution.row_dual.dtype, copy=False)
     if goal.transposed:
         seen, costs = solution.transpose(), costs[cols.argsort()]
+    sign = -1 if goal.maximize else 1
     array = functools.partial(array_of, given.xp)
+
+    def signed(values: Any) -> Any:
+        return array(-values if goal.maximize else values)
+
     return Assignment(
         array(seen.row_to_col),
         array(seen.col_to_row),
-        array(seen.row_dual * sign),
-        array(seen.col_dual * sign),
-        pair_costs=array(costs.astype(solution.row_dual.dtype) * sign),
+        signed(seen.row_dual),
+        signed(seen.col_dual),
+        pair_costs=signed(costs),
         objective=sign * add(paid),
         gap=gap,
         proven=proven or gap == 0,

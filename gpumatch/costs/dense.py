@@ -154,7 +154,7 @@ class DenseCosts(Costs):
     def up_to(self, limit: float) -> SparseCosts:
         graph = self._graph_of(lambda values: _unrounding(values) <= limit)
         weights = self.values[graph.edges()].astype(sum_dtype(self.values.dtype))
-        return SparseCosts._of(graph, weights)
+        return SparseCosts.of(graph, weights)
 
     def below(self, limits: Any) -> DenseCosts:
         dtype = self.xp.result_type(sum_dtype(self.values.dtype), limits.dtype)
@@ -174,7 +174,7 @@ class DenseCosts(Costs):
     def stored_sparse(self) -> SparseCosts:
         """The same costs in CSR, as they are given."""
         graph = self.pattern()
-        return SparseCosts._of(graph, self.values[graph.edges()])
+        return SparseCosts.of(graph, self.values[graph.edges()])
 
     def of_pairs(self, indptr: Any, indices: Any, weights: Any) -> SparseCosts:
         return SparseCosts._of(BipartiteGraph.of_rows(indptr, indices, self.shape), weights)

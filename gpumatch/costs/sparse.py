@@ -112,11 +112,11 @@ class SparseCosts(Costs):
         edges = labelled_edges(G, row_nodes, weight)
         graph = BipartiteGraph.of_labelled(edges)
         if edges.weights is None:
-            return cls._of(graph, np.ones(graph.nnz, np.int64))
+            return cls.of(graph, np.ones(graph.nnz, np.int64))
         if graph.nnz < edges.rows.size:
             raise ValueError("the directed graph has an edge in both directions, with two costs")
         extent_of(edges.weights, min(graph.shape))
-        return cls._of(graph, edges.weights[_order(np, edges.rows, edges.cols)])
+        return cls.of(graph, edges.weights[_order(np, edges.rows, edges.cols)])
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -183,7 +183,7 @@ class SparseCosts(Costs):
     def to_host(self) -> SparseCosts:
         if not self.on_device:
             return self
-        return self._of(self.graph.to_host(), array_of(np, self.weights))
+        return self.of(self.graph.to_host(), array_of(np, self.weights))
 
     def to_device(self) -> SparseCosts:
         if self.on_device:
@@ -191,23 +191,23 @@ class SparseCosts(Costs):
         import cupy
 
         self._check_room_for_copy()
-        return self._of(self.graph.to_device(), cupy.asarray(self.weights))
+        return self.of(self.graph.to_device(), cupy.asarray(self.weights))
 
     def problem(self, maximize: bool, transposed: bool) -> SparseCosts:
         self._check_sign(maximize)
         costs = self._as_sums()
         if maximize:
-            costs = self._of(self.graph, -costs.weights)
+            costs = self.of(self.graph, -costs.weights)
         if not self.is_finite:
             costs = costs._kept(costs.weights < math.inf)
         return costs.transpose() if transposed else costs
 
     def as_float(self) -> SparseCosts:
-        return self._of(self.graph, self.weights.astype(np.float64))
+        return self.of(self.graph, self.weights.astype(np.float64))
 
     def transpose(self) -> SparseCosts:
         rows, cols = self.graph.edges()
-        return self._of(self.graph.transpose(), self.weights[_order(self.xp, cols, rows)])
+        return self.of(self.graph.transpose(), self.weights[_order(self.xp, cols, rows)])
 
     def restricted(self, rows: Any, cols: Any) -> SparseCosts:
         xp = self.xp
@@ -222,7 +222,7 @@ class SparseCosts(Costs):
         of_rows, of_cols = of_rows[inside], of_cols[inside]
         weights = self.weights[inside][_order(xp, of_rows, of_cols)]
         graph = BipartiteGraph.from_edges(of_rows, of_cols, (rows.size, cols.size))
-        return self._of(graph, weights)
+        return self.of(graph, weights)
 
     def of_pairs(self, indptr: Any, indices: Any, weights: Any) -> SparseCosts:
         return self._of(BipartiteGraph.of_rows(indptr, indices, self.shape), weights)
@@ -234,7 +234,7 @@ class SparseCosts(Costs):
         rows, _ = self.graph.edges()
         weights = self.weights.astype(sum_dtype(self.weights.dtype)) - limits[rows]
         extent_of(weights, min(self.shape))
-        return self._of(self.graph, weights)
+        return self.of(self.graph, weights)
 
     def within(self, limits: Any, maximize: bool) -> SparseCosts:
         own = limits[self.graph.edges()[0]]
@@ -252,7 +252,7 @@ class SparseCosts(Costs):
     def _as_sums(self) -> SparseCosts:
         """The same costs in the type of their sums; themselves if that is theirs."""
         weights = exactly(self.weights, sum_dtype(self.weights.dtype))
-        return self if weights is self.weights else self._of(self.graph, weights)
+        return self if weights is self.weights else self.of(self.graph, weights)
 
     def _what_is_held(self) -> str:
         return f"{self.nnz} edges, {self.dtype}"
@@ -261,7 +261,7 @@ class SparseCosts(Costs):
         """The costs of the marked edges only."""
         rows, cols = self.graph.edges()
         graph = BipartiteGraph.from_edges(rows[marks], cols[marks], self.shape)
-        return self._of(graph, self.weights[marks])
+        return self.of(graph, self.weights[marks])
 
     def _hold(self, graph: BipartiteGraph, weights: Any, extent: tuple[Any, Any, Any]) -> None:
         self.graph, self.weights = graph, weights
@@ -269,8 +269,8 @@ class SparseCosts(Costs):
         self.low, self.high, self.largest = extent
 
     @classmethod
-    def _of(cls, graph: BipartiteGraph, weights: Any) -> SparseCosts:
-        """Costs of a graph whose rows -> columns are there, in the order of its edges."""
+    def of(cls, graph: BipartiteGraph, weights: Any) -> SparseCosts:
+        """The costs of a graph that has its rows -> columns, in the order of its edges."""
         costs = cls.__new__(cls)
         costs._hold(graph, weights, extent_of(weights, min(graph.shape)))
         return costs

@@ -24,13 +24,11 @@ def find(
 @kernel
 def _find(indptr, indices, major, minor, places, are_there):
     for pair in range(major.size):
-        low, high = indptr[major[pair]], indptr[major[pair] + 1]
-        end = high
-        while low < high:
-            middle = (low + high) >> 1
-            if indices[middle] < minor[pair]:
-                low = middle + 1
-            else:
-                high = middle
+        low, end = indptr[major[pair]], indptr[major[pair] + 1]
+        count, sought = end - low, minor[pair]
+        while count > 0:  # without a branch, which would be foretold wrongly half the time
+            half = (count + 1) >> 1
+            low += half if indices[low + half - 1] < sought else 0
+            count -= half
         are_there[pair] = low < end and indices[low] == minor[pair]
         places[pair] = min(low, indices.size - 1)

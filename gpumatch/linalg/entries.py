@@ -8,6 +8,7 @@ import numpy as np
 
 from gpumatch.arrays import any_true, array_module, array_of, as_array, first_true, is_sparse
 from gpumatch.backends import check_backend
+from gpumatch.bipartite import BipartiteGraph
 from gpumatch.registry import BackendName
 
 __all__ = [
@@ -24,10 +25,20 @@ __all__ = [
 class Entries(NamedTuple):
     """A matrix in canonical CSR without zeros, in arrays of NumPy or of CuPy."""
 
-    indptr: Any
-    indices: Any
+    graph: BipartiteGraph
     data: Any
-    shape: tuple[int, int]
+
+    @property
+    def indptr(self) -> Any:
+        return self.graph.indptr
+
+    @property
+    def indices(self) -> Any:
+        return self.graph.indices
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.graph.shape
 
     @property
     def on_device(self) -> bool:
@@ -35,8 +46,8 @@ class Entries(NamedTuple):
 
     def moved_to(self, xp: Any) -> Entries:
         """The same in arrays of this module."""
-        indptr, indices, data = (array_of(xp, part) for part in self[:3])
-        return Entries(indptr, indices, data, self.shape)
+        graph = self.graph.to_host() if xp is np else self.graph.to_device()
+        return Entries(graph, array_of(xp, self.data))
 
 
 def entries_of(A: Any) -> Entries:
@@ -49,8 +60,17 @@ def entries_of(A: Any) -> Entries:
     """
     if _lies_on_device(A):
         return _entries_on_device(A)
+    if is_sparse(A) and A.format == "csr" and A.ndim == 2 and A.nnz == A.data.size:
+        graph = BipartiteGraph((A.indptr, A.indices, A.shape))
+        if np.may_share_memory(graph.indices, A.indices) and _are_plain(A.data):
+            return Entries(graph, A.data)
     matrix = usable_csr(A)
-    return Entries(matrix.indptr, matrix.indices, matrix.data, matrix.shape)
+    return Entries(BipartiteGraph((matrix.indptr, matrix.indices, matrix.shape)), matrix.data)
+
+
+def _are_plain(values: np.ndarray) -> bool:
+    """Whether all values are finite, and none is 0."""
+    return bool(values.all() and np.isfinite(values).all())
 
 
 def placed(entries: Entries, backend: BackendName) -> tuple[Entries, BackendName]:
@@ -121,8 +141,7 @@ def _entries_on_device(A: Any) -> Entries:
         before = cupy.zeros(data.size + 1, indptr.dtype)
         cupy.cumsum(kept, dtype=indptr.dtype, out=before[1:])
         indptr, indices, data = before[indptr], indices[kept], data[kept]
-    nrows, ncols = map(int, matrix.shape)
-    return Entries(indptr, indices, data, (nrows, ncols))
+    return Entries(BipartiteGraph((indptr, indices, matrix.shape)), data)
 
 
 def _lies_on_device(A: Any) -> bool:
@@ -189,5 +208,6 @@ def log_magnitudes(values: Any) -> Any:
         as_float = values if values.dtype.kind == "f" else values.astype(np.float64)
         if as_float.dtype.itemsize < 8:
             as_float = as_float.astype(np.float64)
-        logs = xp.log(abs(as_float))
-    return logs.astype(np.float64)
+        logs = abs(as_float)
+        xp.log(logs, out=logs)
+    return logs.astype(np.float64, copy=False)

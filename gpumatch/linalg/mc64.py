@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from gpumatch.arrays import array_module, array_of
 from gpumatch.assignment import assign
-from gpumatch.bipartite import BipartiteGraph
+from gpumatch.costs import SparseCosts
 from gpumatch.linalg.entries import entries_of, exactly_on, magnitudes, placed
 from gpumatch.linalg.ordering import diagonal_permutations
 from gpumatch.linalg.product_matching import maximum_product_matching
@@ -88,21 +88,22 @@ def mc64(
         s = maximum_product_matching(A, **run)
         return _permutations(s, s.row_log_scale, s.col_log_scale)
     given = entries_of(A)
-    (indptr, indices, data, shape), where = placed(given, backend)
+    entries, where = placed(given, backend)
     run["backend"] = where
-    matching = maximum_matching(BipartiteGraph((indptr, indices, shape)), **run)
+    matching = maximum_matching(entries.graph, **run)
     pairs: Pairs = matching
     if job > 1:
-        run["cardinality"] = "full" if matching.size == min(shape) else "maximum"
+        run["cardinality"] = "full" if matching.size == min(entries.shape) else "maximum"
         if job == 4:
             run |= exactly_on(where)
         else:
             by_paths = job == 2 and where == "cpu" and run["cardinality"] == "full"
             run |= {"objective": "bottleneck", "algorithm": "paths" if by_paths else "thresholds"}
-        pairs = assign((indptr, indices, magnitudes(data), shape), maximize=True, **run)
+        costs = SparseCosts.of(entries.graph, magnitudes(entries.data))
+        pairs = assign(costs, maximize=True, **run)
     xp = array_module(given.data)
     mates = (array_of(xp, part) for part in (pairs.row_to_col, pairs.col_to_row))
-    return _permutations(Pairs(*mates), xp.zeros(shape[0]), xp.zeros(shape[1]))
+    return _permutations(Pairs(*mates), *map(xp.zeros, entries.shape))
 
 
 def _permutations(pairs: Pairs, row_log_scale: Any, col_log_scale: Any) -> MC64:

@@ -1,15 +1,17 @@
 """Permutations and scalings that make the diagonal of a sparse matrix large.
 
 A maximum product matching has the greatest product of magnitudes |a_ij| among all matchings of the
-whole smaller side. With the costs
+whole smaller side. With the weights
 
-    c_ij = log max_k |a_kj| - log |a_ij|
+    w_ij = -log |a_ij|
 
-it is a cheapest assignment, if all columns are matched. (If all rows are, but not all columns, the
-greatest of the row stands in place of that of the column.) Its dual prices, u_i + v_j <= c_ij with
-equality on matched pairs, scale the matrix: for d_i = exp(u_i) and e_j = exp(v_j) / max_k |a_kj|,
+as costs it is a cheapest assignment. Its dual prices, u_i + v_j <= w_ij with equality on matched
+pairs, scale the matrix: for d_i = exp(u_i) and e_j = exp(v_j),
 
     |d_i a_ij e_j| <= 1,    = 1 for matched pairs.
+
+On a GPU, whose auctions begin at the range of the costs, they are counted from the least of their
+column, or of their row if not all columns are matched.
 
 Only logarithms are added, so values from the least to the greatest float are treated alike.
 
@@ -183,46 +185,51 @@ def maximum_product_matching(
     """
     given = entries_of(A)
     entries, where = placed(given, backend)
-    logs = log_magnitudes(entries.data)
+    weights = log_magnitudes(entries.data)
+    weights *= -1
     run: dict[str, Any] = {"backend": where, "seed": seed, "threads": threads}
-    costs, assignment, duals = _cheapest(entries, logs, run, scaling=scaling)
-    paid = logs[costs.graph.find(assignment.row_ind, assignment.col_ind)[0]]
-    log_scales = _log_scales(entries, logs, assignment, paid, *duals) if scaling else (None, None)
+    assignment, paid, duals = _cheapest(entries, weights, run, scaling=scaling)
+    log_scales = _log_scales(entries, weights, assignment, paid, *duals) if scaling else (None,) * 2
     xp = array_module(given.data)
     return ProductMatching(
         array_of(xp, assignment.row_to_col),
         array_of(xp, assignment.col_to_row),
         tuple(scale if scale is None else array_of(xp, scale) for scale in log_scales),
-        float(paid.sum()),
+        -float(paid.sum()),
         assignment.stats,
     )
 
 
 def _cheapest(
-    entries: Entries, logs: Any, run: dict[str, Any], *, scaling: bool
-) -> tuple[SparseCosts, Assignment, tuple[Any, Any]]:
-    """The costs above, their assignment, and its duals as logarithms of factors."""
+    entries: Entries, weights: Any, run: dict[str, Any], *, scaling: bool
+) -> tuple[Assignment, Any, tuple[Any, Any]]:
+    """The cheapest assignment, the weights of its pairs, and duals: the factors' logarithms."""
     run = run | exactly_on(run["backend"])
-    nrows, ncols = entries.shape
-    by_cols = ncols <= nrows
-    smaller = entries.indices if by_cols else _owners(entries)
-    base = _greatest(smaller, logs, min(nrows, ncols))
-    costs = _costs(entries, base[smaller] - logs)
+    graph, base = entries.graph, None
+    costs = SparseCosts.of(graph, weights)
     try:
+        if graph.on_device:
+            smaller, base = _from_least(entries, weights)
+            costs = SparseCosts.of(graph, weights - base[smaller])
         assignment = assign(costs, **run)
+        row_dual, col_dual = assignment.row_dual, assignment.col_dual
     except InfeasibleError:
-        costs = _costs(entries, -logs)
+        base, costs = None, SparseCosts.of(graph, weights)
         assignment = assign(costs, cardinality="maximum", **run)
-        duals = _duals_of_matched(costs, assignment, run) if scaling else (None, None)
-        return costs, assignment, duals
-    row_dual, col_dual = assignment.row_dual, assignment.col_dual
-    if by_cols:
-        return costs, assignment, (row_dual, col_dual - base)
-    return costs, assignment, (row_dual - base, col_dual)
+        row_dual, col_dual = _duals_of_matched(costs, assignment, run) if scaling else (None, None)
+    if base is None:
+        return assignment, assignment.pair_costs, (row_dual, col_dual)
+    paid = weights[graph.find(assignment.row_ind, assignment.col_ind)[0]]
+    if graph.ncols <= graph.nrows:
+        return assignment, paid, (row_dual, col_dual + base)
+    return assignment, paid, (row_dual + base, col_dual)
 
 
-def _costs(entries: Entries, weights: Any) -> SparseCosts:
-    return SparseCosts((entries.indptr, entries.indices, weights, entries.shape))
+def _from_least(entries: Entries, weights: Any) -> tuple[Any, Any]:
+    """The vertices of the smaller side, entry by entry, and the least weight of each."""
+    nrows, ncols = entries.shape
+    smaller = entries.indices if ncols <= nrows else _owners(entries)
+    return smaller, _least(smaller, weights, min(nrows, ncols))
 
 
 def _owners(entries: Entries) -> Any:
@@ -245,7 +252,7 @@ def _duals_of_matched(
 
 def _log_scales(
     entries: Entries,
-    logs: Any,
+    weights: Any,
     assignment: Assignment,
     paid: Any,
     row_log_scale: Any,
@@ -253,31 +260,34 @@ def _log_scales(
 ) -> tuple[Any, Any]:
     """The scales of matched rows and columns, and from these the scales of the others.
 
-    ``paid`` has the logarithms of the matched entries, by row. A common factor is moved from the
-    rows to the columns, or back, so that both are in the same range. What rounding has left of
-    matched entries is taken off their rows.
+    ``paid`` has the weights of the matched entries, by row. A common factor is moved from the rows
+    to the columns, or back, so that both are in the same range. What rounding has left of matched
+    entries is taken off their rows.
     """
-    row_ind, col_ind = assignment.row_ind, assignment.col_ind
-    shift = (_middle(col_log_scale[col_ind]) - _middle(row_log_scale[row_ind])) / 2
+    nrows = row_log_scale.size
+    row_ind: Any = slice(None) if assignment.size == nrows else assignment.row_ind
+    of_mates = col_log_scale[assignment.row_to_col[row_ind]]
+    shift = (_middle(of_mates) - _middle(row_log_scale[row_ind])) / 2
+    of_mates -= shift
     col_log_scale = col_log_scale - shift
-    row_log_scale = array_module(logs).zeros(row_log_scale.size)
-    row_log_scale[row_ind] = -(paid + col_log_scale[col_ind])
+    row_log_scale = array_module(weights).zeros(nrows)
+    row_log_scale[row_ind] = paid - of_mates
     free_rows, free_cols = assignment.unmatched_rows, assignment.unmatched_cols
     cols = entries.indices
     if free_rows.size:
-        greatest = _greatest(_owners(entries), logs + col_log_scale[cols], row_log_scale.size)
-        row_log_scale[free_rows] = -greatest[free_rows]
+        least = _least(_owners(entries), weights - col_log_scale[cols], nrows)
+        row_log_scale[free_rows] = least[free_rows]
     if free_cols.size:
-        greatest = _greatest(cols, logs + row_log_scale[_owners(entries)], col_log_scale.size)
-        col_log_scale[free_cols] = -greatest[free_cols]
+        least = _least(cols, weights - row_log_scale[_owners(entries)], col_log_scale.size)
+        col_log_scale[free_cols] = least[free_cols]
     return row_log_scale, col_log_scale
 
 
-def _greatest(vertices: Any, logs: Any, count: int) -> Any:
-    """The greatest logarithm of each vertex; 0 if it has none."""
-    greatest = csr_for(logs).greatest(vertices, logs, count)
+def _least(vertices: Any, weights: Any, count: int) -> Any:
+    """The least weight of each vertex; 0 if it has none."""
+    greatest = csr_for(weights).greatest(vertices, -weights, count)
     greatest[greatest == -np.inf] = 0
-    return greatest
+    return -greatest
 
 
 def _middle(values: Any) -> float:

@@ -132,7 +132,8 @@ class _Engine:
         weights, col_dual, limit = self.units.scaled(weights, col_dual, limit)
         self.is_even = low == high and limit is None  # whatever the pairs are
         if not (self.is_given or self.is_even):
-            task.solution.clear()
+            for mates in task.mates:
+                mates.fill(-1)
         self.paths = SparsePaths(
             (indptr, indices, weights), task.costs, *task.mates, col_dual, limit, workers=workers
         )

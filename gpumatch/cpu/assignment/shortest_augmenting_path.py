@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
+from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
@@ -331,12 +332,7 @@ class SparsePaths(Paths):
         # A bid lowers a price below all others by the range of costs at most.
         most = 4 * SPARSE_BIDS * self.row_to_col.size * costs.largest
         self.bids = SPARSE_BIDS if most < self.far else 1
-        number, ncols = self.price.dtype, self.price.size
         self.spot = np.zeros(sparse_paths.SPOTS, np.int64)
-        self.dist = np.full(ncols, self.far, number)
-        self.pred, self.near, self.tree, self.reached = np.empty((4, ncols), np.int32)
-        room = costs.nnz + 1  # a column may be there once an entry
-        self.keys, self.heap = np.empty(room, number), np.empty(room, np.int32)
 
     @property
     def budget(self) -> int:
@@ -345,9 +341,21 @@ class SparsePaths(Paths):
     def _start(self, control: Control) -> bool:
         return super()._start(control) and self.match_tight(control)
 
+    @cached_property
+    def room(self) -> sparse_paths.Room:
+        """What searches need, made for the first."""
+        number, ncols = self.price.dtype, self.price.size
+        pred, near, tree, reached = np.empty((4, ncols), np.int32)
+        most = self.costs.nnz + 1  # a column may be in the heap once an entry
+        keys, heap = np.empty(most, number), np.empty(most, np.int32)
+        dist = np.full(ncols, self.far, number)
+        return sparse_paths.Room(dist, pred, near, keys, heap, tree, reached)
+
     def leave_search(self) -> None:
         """Give up the search that has not ended."""
-        self.dist[:] = self.far
+        if self.spot[HEAD] >= 0:
+            reached = self.room.reached[: self.spot[sparse_paths.REACHED]]
+            self.room.dist[reached] = self.far
 
     def excess(self, rows: np.ndarray) -> tuple[int, np.ndarray]:
         """What each entry costs these rows more than their cheapest; how many rows have entries."""
@@ -405,8 +413,7 @@ class SparsePaths(Paths):
             self.price, self.row_to_col, self.col_to_row,  # OUT
             free,  # IN
             self.spot, self.mark,  # OUT
-            self.dist, self.pred, self.near, self.keys, self.heap,  # OUT
-            self.tree, self.reached,  # OUT
+            *self.room,  # OUT
             self.limit, self.leaves, self.low, self.far, budget,  # IN
         )  # fmt: skip
 

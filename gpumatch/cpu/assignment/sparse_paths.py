@@ -34,6 +34,8 @@ J. Matrix Analysis 22, 2001.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from gpumatch.cpu.assignment.dense_paths import (
@@ -56,6 +58,8 @@ from gpumatch.cpu.numba_tools.prefetch import prefetch
 
 __all__ = [
     "BUDGET",
+    "REACHED",
+    "Room",
     "augment",
     "lower_to_minima",
     "match_tight",
@@ -69,6 +73,18 @@ BUDGET = 2**22
 """Entries scanned between two returns to Python: under half a second even with the heap."""
 
 WAITING, NEAR, REACHED, SINK, SPOTS = range(6, 11)
+
+
+class Room(NamedTuple):
+    """The arrays of a search, as named above."""
+
+    dist: np.ndarray
+    pred: np.ndarray
+    near: np.ndarray
+    keys: np.ndarray
+    heap: np.ndarray
+    tree: np.ndarray
+    reached: np.ndarray
 
 
 @vector_kernel
