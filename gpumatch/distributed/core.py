@@ -50,7 +50,6 @@ class Core:
     ) -> None:
         self.problem, self.world, self.fallback = problem, problem.world, fallback
         self.other: Search | None = None
-        self.is_priced = False
         own, is_integer = problem.own, problem.row_dual.dtype.kind == "i"
         own.first, own.total = problem.rows.first, problem.rows.total
         shape = problem.rows.total, problem.real
@@ -69,10 +68,10 @@ class Core:
 
     def solve(self) -> bool:
         """Match until every row is matched or cannot be; False when stopped."""
-        self.is_priced = self.core.solve()
+        is_priced = self.core.solve()
         self.problem.matched = self.core.matched
-        if self.is_priced or self.world.stopped:
-            return self.is_priced
+        if is_priced or self.world.stopped:
+            return is_priced
         self.other = self.fallback()
         return self.other.solve()
 
@@ -81,7 +80,7 @@ class Core:
         if self.other is not None:
             return self.other.solution()
         solution = self.core.best.to_host()
-        if not self.is_priced:
+        if not self.core.is_priced:
             self.problem.col_dual[: self.problem.real] = solution.col_dual
             solution.row_dual = self.problem.least_of_rows()
         return solution

@@ -152,6 +152,7 @@ class Core:
         self.nrows, self.ncols = best.row_to_col.size, best.col_to_row.size
         self.must_match = share.limit is None
         self.is_square = self.must_match and self.nrows == self.ncols
+        self.is_priced = False
         self._keys: Any = None  # of the core's pairs, on the root
         self._weights: Any = None
 
@@ -201,10 +202,26 @@ class Core:
                 found = ranks.total(len(chosen[0]))
             ranks.control.phase(found=0, matched=self.matched, step="pricing", added=found)
             if not found:
+                self.is_priced = True
                 return True
             if found > TOO_MANY * self.nrows and not is_last:
                 return False
         return False
+
+    def settle(self) -> None:
+        """Lower the duals of this rank's rows until no pair undercuts them, if they are not proven.
+
+        Those of a core that is not priced bound nothing but its own pairs.
+        """
+        if self.is_priced:
+            return
+        xp, best, limit = self.xp, self.best, self.share.limit
+        if self.is_square:
+            best.col_dual -= best.col_dual.max()
+        least = self.own.least_of_rows(best.col_dual)
+        if limit is not None:
+            least = xp.minimum(least, best.row_dual.dtype.type(limit))
+        best.row_dual[self.rows] = xp.where(least < self.own.far, least, 0)
 
     @property
     def matched(self) -> int:

@@ -119,7 +119,10 @@ def _solve_by_core(task: AssignmentTask) -> bool:
         share = Share(rows, task.limit, costs.of_pairs)
         others = [lambda: DenseAuction(costs).improve(solution, control)] if must_match_all else []
         core = Core(share, solution, Alone(control), sparse.run, control, others, _FIRST)
-        return core.solve()
+        try:
+            return core.solve()
+        finally:
+            core.settle()
     return False
 
 
