@@ -336,12 +336,13 @@ def tile_size(*, on_device: bool) -> int:
     return DEVICE_TILE if on_device else HOST_TILE
 
 
-def row_tiles(values: Any, on_device: int = DEVICE_TILE) -> Iterator[slice]:
+def row_tiles(values: Any, on_device: int | None = None) -> Iterator[slice]:
     """Ranges of an array's rows, each of so few entries that they may be copied several times.
 
-    `on_device` is how many there may be on a GPU.
+    `on_device` is how many there may be on a GPU instead.
     """
-    entries = HOST_TILE if isinstance(values, np.ndarray) else on_device
+    is_there = not isinstance(values, np.ndarray)
+    entries = on_device if is_there and on_device else tile_size(on_device=is_there)
     step = max(1, entries // max(1, math.prod(values.shape[1:])))
     for begin in range(0, values.shape[0], step):
         yield slice(begin, min(begin + step, values.shape[0]))
