@@ -177,7 +177,7 @@ class DenseCosts(Costs):
         return SparseCosts.of(graph, self.values[graph.edges()])
 
     def of_pairs(self, indptr: Any, indices: Any, weights: Any) -> SparseCosts:
-        return SparseCosts._of(BipartiteGraph.of_rows(indptr, indices, self.shape), weights)
+        return SparseCosts.of(BipartiteGraph.of_rows(indptr, indices, self.shape), weights)
 
     def pattern(self) -> BipartiteGraph:
         return self._graph_of(lambda values: abs(values) < math.inf)

@@ -225,7 +225,7 @@ class SparseCosts(Costs):
         return self.of(graph, weights)
 
     def of_pairs(self, indptr: Any, indices: Any, weights: Any) -> SparseCosts:
-        return self._of(BipartiteGraph.of_rows(indptr, indices, self.shape), weights)
+        return self.of(BipartiteGraph.of_rows(indptr, indices, self.shape), weights)
 
     def up_to(self, limit: float) -> SparseCosts:
         return self._kept(self.weights <= limit)
