@@ -9,7 +9,8 @@ than it must, as long as prices only fall. That is why most pairs of a fine auct
 Threads may bid at once, each for the rows of its own queue. A column is locked while it changes
 hands. A thread that finds the price changed since it looked bids again. Prices of other columns may
 fall meanwhile, which makes them dearer, so the bid remains within epsilon of what the row must pay.
-With one thread the result is always the same.
+With one thread the result is always the same. A lock waits for all stores before it. So a row that
+loses its column is marked as free at the end only, and what a bid stores into is fetched ahead.
 
     queue        rows that wait: ``state[COUNT]`` of them from queue[state[HEAD]] on, in a ring
                  whose length is a power of two
@@ -29,6 +30,12 @@ What is bidded for soon is fetched into the caches ahead: rows wait in a known o
     row_price    what each row pays
     FREE         in the state of `alternate`: the rows that are free
 
+Between auctions, rows are parted from columns that cost them too much. A vertex can have an entry
+whose cost is below the prices of its ends only if its own last bid, or one of a neighbour on the
+other side, went epsilon beyond what it had to. So only rows near such bids are looked at.
+
+    is_slack, is_slack_col   rows, and columns, whose last bid did, or that nothing is known of
+
 References
 ----------
 Bertsekas, *Auction algorithms for network flow problems*, Computational Optimization and
@@ -38,7 +45,7 @@ Applications 1, 1992; section 4 for the alternation.
 from __future__ import annotations
 
 from gpumatch.cpu.numba_tools.atomics import cas, load, store
-from gpumatch.cpu.numba_tools.compiled import vector_kernel
+from gpumatch.cpu.numba_tools.compiled import kernel, vector_kernel
 from gpumatch.cpu.numba_tools.prefetch import prefetch
 
 __all__ = [
@@ -53,6 +60,7 @@ __all__ = [
     "alternate",
     "drop_slack",
     "hold",
+    "mark_neighbours",
 ]
 
 HEAD, COUNT, SCANS, FREE = range(4)
@@ -66,7 +74,7 @@ FETCHED = 8
 
 @vector_kernel
 def hold(
-    indptr, indices, costs, row_price, price, row_to_col, col_to_row, queue, state,
+    indptr, indices, costs, row_price, price, row_to_col, col_to_row, is_slack, queue, state,
     epsilon, jump, limit, leaves, far, floor, few, budget,
 ):  # fmt: skip
     """Let the rows of a queue bid until ``few`` are left; why it ended."""
@@ -83,9 +91,13 @@ def hold(
             prefetch(costs, later)
             prefetch(indices, later)
             later = queue[(head + AHEAD // 4) & mask]
+            prefetch(row_price, later)
+            prefetch(row_to_col, later)
+            prefetch(is_slack, later)
             begin = indptr[later]
             for entry in range(begin, min(begin + FETCHED, indptr[later + 1])):
                 prefetch(price, indices[entry])
+                prefetch(col_to_row, indices[entry])
         row = queue[head]
         col, one, two, seen = -1, limit if leaves else far, far, far
         for entry in range(indptr[row], indptr[row + 1]):
@@ -99,10 +111,12 @@ def hold(
             one = min(one, there)
         scans += 1 + indptr[row + 1] - indptr[row]
         if col < 0:
-            head = (head + 1) & mask  # goes without
+            row_to_col[row] = -1  # goes without
+            head = (head + 1) & mask
             count -= 1
             continue
-        gap = max(two - one if two < far else jump, epsilon)
+        honest = two - one if two < far else jump
+        gap = max(honest, epsilon)
         loser = load(col_to_row, col)
         if loser == LOCKED or not cas(col_to_row, col, loser, LOCKED):
             continue
@@ -112,9 +126,8 @@ def hold(
         lowered = seen - gap
         price[col] = lowered
         row_price[row] = one + gap
+        is_slack[row] = honest < epsilon
         row_to_col[row] = col
-        if loser >= 0:
-            row_to_col[loser] = -1
         store(col_to_row, col, row)
         head = (head + 1) & mask
         if loser >= 0:
@@ -124,6 +137,8 @@ def hold(
         if lowered < floor:
             outcome = LOW
             break
+    for place in range(head, head + count):
+        row_to_col[queue[place & mask]] = -1
     state[HEAD], state[COUNT] = head, count
     state[SCANS] += scans
     return outcome
@@ -132,21 +147,22 @@ def hold(
 @vector_kernel
 def alternate(
     indptr, indices, costs, col_indptr, rows_of_cols, costs_by_col,
-    row_price, price, row_to_col, col_to_row, rows, row_state, cols, col_state,
+    row_price, price, row_to_col, col_to_row, is_slack, is_slack_col,
+    rows, row_state, cols, col_state,
     epsilon, jump, far, floor, few, budget,
 ):  # fmt: skip
     """Let rows and columns bid in turns until ``few`` are left; why it ended."""
     outcome = DONE
     while row_state[FREE] > few and outcome == DONE:
         outcome = _take_turn(
-            indptr, indices, costs, row_price, price, row_to_col, col_to_row, rows, row_state,
-            epsilon, jump, far, floor, budget,
+            indptr, indices, costs, row_price, price, row_to_col, col_to_row, is_slack,
+            rows, row_state, epsilon, jump, far, floor, budget,
         )  # fmt: skip
         col_state[FREE] = row_state[FREE]
         if row_state[FREE] > few and outcome == DONE:
             outcome = _take_turn(
                 col_indptr, rows_of_cols, costs_by_col, price, row_price, col_to_row, row_to_col,
-                cols, col_state, epsilon, jump, far, floor, budget,
+                is_slack_col, cols, col_state, epsilon, jump, far, floor, budget,
             )  # fmt: skip
         row_state[FREE] = col_state[FREE]
     return outcome
@@ -154,7 +170,7 @@ def alternate(
 
 @vector_kernel
 def _take_turn(
-    indptr, indices, costs, own, others, mate, mate_of_other, queue, state,
+    indptr, indices, costs, own, others, mate, mate_of_other, is_slack, queue, state,
     epsilon, jump, far, floor, budget,
 ):  # fmt: skip
     """Let the vertices of one side bid until one has got a free one of the other."""
@@ -184,7 +200,9 @@ def _take_turn(
         if other < 0:
             outcome = LOW
             break
-        pays = max(two if two < far else one + jump, one + epsilon)
+        honest = two if two < far else one + jump
+        pays = max(honest, one + epsilon)
+        is_slack[bidder] = honest < pays
         own[bidder] = pays
         others[other] = paid - pays
         loser = mate_of_other[other]
@@ -206,9 +224,19 @@ def _take_turn(
     return outcome
 
 
+@kernel
+def mark_neighbours(col_indptr, rows_of_cols, is_slack_col, is_slack):
+    """Mark the rows of the columns that are marked, and these no more."""
+    for col in range(is_slack_col.size):
+        if is_slack_col[col]:
+            is_slack_col[col] = False
+            for entry in range(col_indptr[col], col_indptr[col + 1]):
+                is_slack[rows_of_cols[entry]] = True
+
+
 @vector_kernel
 def drop_slack(
-    indptr, indices, costs, price, row_price, row_to_col, col_to_row, limit, leaves, far,
+    indptr, indices, costs, price, row_price, row_to_col, col_to_row, is_slack, limit, leaves, far,
     epsilon, rounding, first, last,
 ):  # fmt: skip
     """Part the rows first to last from columns that cost them over epsilon more than they must.
@@ -218,13 +246,18 @@ def drop_slack(
     """
     for row in range(first, last):
         mate = row_to_col[row]
+        if mate >= 0 and not is_slack[row]:
+            continue
         paid = least = limit if leaves else far
         for entry in range(indptr[row], indptr[row + 1]):
             there = costs[entry] - price[indices[entry]]
             least = min(least, there)
             paid = there if indices[entry] == mate else paid
-        if mate >= 0 and paid - least > epsilon + rounding * (abs(paid) + abs(price[mate])):
-            row_to_col[row] = -1
-            col_to_row[mate] = -1
-            mate = -1
+        if mate >= 0:
+            slack = paid - least - rounding * (abs(paid) + abs(price[mate]))
+            is_slack[row] = slack > 0
+            if slack > epsilon:
+                row_to_col[row] = -1
+                col_to_row[mate] = -1
+                paid = least
         row_price[row] = paid if mate >= 0 else least

@@ -10,8 +10,10 @@ Sparse costs go through four steps. Each leaves what the next needs:
    that falls from what a row typically pays more for another column than its cheapest (`bidding`).
    If all rows and columns must be matched, the free columns bid in turns with the rows once few
    rows wait: else the last rows of a phase would take as many bids as all others. A phase ends when
-   hardly any wait, and what is left goes on into the next. At the end nearly all rows have a
-   column, at prices within the last epsilon of optimal ones.
+   hardly any wait, and what is left goes on into the next, with the rows whose columns cost them
+   more than the next epsilon too much. Only rows near a bid that had to go epsilon further are
+   asked. At the end nearly all rows have a column, at prices within the last epsilon of optimal
+   ones.
 3. *Repair*: pairs that are not exactly tight are parted. These are few, because a bid
    higher than epsilon leaves the bidder's pair tight.
 4. *Paths*: exact shortest augmenting paths for the rows that are left. They are short, since the
@@ -25,7 +27,7 @@ of two, so that bids may differ by less than 1, which breaks most ties. After th
 prices are rounded down to units again. If v_k <= v_j + y for an integer y, that holds for the
 rounded ones, too: tight pairs stay tight. Pairs within epsilon of it mostly become so.
 
-Memory beside the costs: 12 bytes an entry, 20 if costs are integers, and 48 a vertex; while all
+Memory beside the costs: 12 bytes an entry, 20 if costs are integers, and 49 a vertex; while all
 tight pairs are matched, 4 more an entry and 28 a vertex; with the transposed matrix of bids in
 turns, 12 more an entry, and with that of step 4, 24.
 
@@ -143,6 +145,8 @@ class _Engine:
         self.floor = -(self.nrows + 1) * max(-low, high)
         self.turned: Any = None  # the entries by columns, once there are bids in turns
         self.row_price = np.empty(self.nrows, self.number)
+        self.is_slack = np.ones(self.nrows, bool)
+        self.is_slack_col = np.zeros(self.paths.price.size, bool)
         self.budget = min(BUDGET, MOST * (task.costs.nnz + self.nrows))
         self.rounding = 0.0 if self.is_integer else ROUNDING
         self.beat = heartbeat(self.control, lambda: self.paths.matched)
@@ -272,6 +276,7 @@ class _Engine:
             outcome = bidding.alternate(
                 *paths.entries, *self.turned,  # IN
                 self.row_price, paths.price, paths.row_to_col, paths.col_to_row,  # OUT
+                self.is_slack, self.is_slack_col,  # OUT
                 rows.rows, rows.state, cols.rows, cols.state,  # OUT
                 epsilon, self.spread, paths.far, self.floor, FEW, self.budget,  # IN
             )  # fmt: skip
@@ -293,7 +298,7 @@ class _Engine:
         paths, queue = self.paths, queues[worker]
         outcome = bidding.hold(
             *paths.entries,  # IN
-            self.row_price, paths.price, paths.row_to_col, paths.col_to_row,  # OUT
+            self.row_price, paths.price, paths.row_to_col, paths.col_to_row, self.is_slack,  # OUT
             queue.rows, queue.state,  # OUT
             epsilon, self.spread, paths.limit, paths.leaves,  # IN
             paths.far, self.floor, few, self.budget,  # IN
@@ -303,12 +308,18 @@ class _Engine:
     def _part_slack_pairs(self, epsilon: Any) -> None:
         """Part the pairs that cost their rows over epsilon more than they must."""
         paths = self.paths
+        if self.turned is not None:
+            col_indptr, rows_of_cols, _ = self.turned
+            bidding.mark_neighbours(
+                col_indptr, rows_of_cols,  # IN
+                self.is_slack_col, self.is_slack,  # OUT
+            )  # fmt: skip
         shares = paths.shares(0, self.nrows)
 
         def part(worker: int) -> bool:
             bidding.drop_slack(
                 *paths.entries, paths.price,  # IN
-                self.row_price, paths.row_to_col, paths.col_to_row,  # OUT
+                self.row_price, paths.row_to_col, paths.col_to_row, self.is_slack,  # OUT
                 paths.limit, paths.leaves, paths.far, self.number(epsilon), self.rounding,  # IN
                 *shares[worker],  # IN
             )  # fmt: skip
@@ -332,6 +343,7 @@ class _Engine:
         first = fractions[(gaps.argmax() + 1) % fractions.size]
         rise = (scale - first) % scale
         price[:] = np.minimum((price + rise) // scale * scale, 0)
+        self.is_slack.fill(True)
 
     # -- exact paths -------------------------------------------------------------------------------
 

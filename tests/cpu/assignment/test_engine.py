@@ -321,8 +321,9 @@ def test_the_divisor_is_that_of_all_costs():
 # -- bids ------------------------------------------------------------------------------------------
 
 
-def held(matrix, epsilon, few=0, threads=1, limit=None, budget=10**9):
+def held(matrix, epsilon, few=0, limit=None, budget=10**9, is_slack=None):
     """One queue's auction on a full matrix of integers: mates, prices and how it ended."""
+    is_slack = np.ones(len(matrix), bool) if is_slack is None else is_slack
     nrows, ncols = matrix.shape
     indptr = np.arange(0, matrix.size + 1, ncols)
     indices = np.tile(np.arange(ncols, dtype=np.int32), nrows)
@@ -332,7 +333,7 @@ def held(matrix, epsilon, few=0, threads=1, limit=None, budget=10**9):
     far, floor = np.iinfo(np.int64).max, -(10**9)
     entries = indptr, indices, matrix.ravel()
     outcome = bidding.hold(
-        *entries, np.zeros(nrows, np.int64), price, *mates, queue.rows, queue.state,
+        *entries, np.zeros(nrows, np.int64), price, *mates, is_slack, queue.rows, queue.state,
         epsilon, 100, 0 if limit is None else limit, limit is not None, far, floor, few, budget,
     )  # fmt: skip
     return entries, price, mates, queue, outcome
@@ -369,19 +370,21 @@ def test_a_queue_ends_when_few_wait_or_the_budget_is_spent():
 
 def test_slack_pairs_are_parted():
     matrix = np.random.default_rng(8).integers(0, 100, (40, 40))
-    entries, price, (row_to_col, col_to_row), *_ = held(matrix, 9)
+    is_slack = np.ones(40, bool)
+    entries, price, (row_to_col, col_to_row), *_ = held(matrix, 9, is_slack=is_slack)
     reduced = matrix - price
     slack = reduced[np.arange(40), row_to_col] - reduced.min(axis=1)
-    assert 0 < (slack > 0).sum() < 40  # a bid above epsilon leaves the pair tight
+    assert 0 < (slack > 0).sum() < is_slack.sum() < 40  # a bid above epsilon leaves the pair tight
+    row_price = reduced[np.arange(40), row_to_col]
     for epsilon in (9, 3, 0):
-        row_price = np.zeros(40, np.int64)
         bidding.drop_slack(
-            *entries, price, row_price, row_to_col, col_to_row,
+            *entries, price, row_price, row_to_col, col_to_row, is_slack,
             0, False, np.iinfo(np.int64).max, epsilon, 0.0, 0, 40,
         )  # fmt: skip
         assert np.array_equal(row_to_col < 0, slack > epsilon)
         is_kept = row_to_col >= 0
         assert np.array_equal(row_price - reduced.min(axis=1), np.where(is_kept, slack, 0))
+        assert np.array_equal(is_slack, slack > 0)
         assert (col_to_row >= 0).sum() == (row_to_col >= 0).sum()
 
 
@@ -397,15 +400,15 @@ def in_turns(matrix, epsilon, few=0, budget=10**9):
     entries = [
         part for side in (by_rows, by_cols) for part in (side.indptr, side.indices, side.data)
     ]
-    outcome = bidding.SPENT
+    outcome, slacks = bidding.SPENT, np.zeros((2, len(matrix)), bool)
     while outcome == bidding.SPENT:
         for queue in queues:
             queue.state[bidding.SCANS] = 0
         outcome = bidding.alternate(
-            *entries, row_price, price, *mates, *places,
+            *entries, row_price, price, *mates, *slacks, *places,
             epsilon, 100, number.max, -(10**6), few, budget,
         )  # fmt: skip
-    return row_price, price, mates, outcome
+    return row_price, price, mates, slacks, outcome
 
 
 @pytest.mark.parametrize("epsilon", [1, 3, 50])
@@ -414,17 +417,25 @@ def test_bids_in_turns_are_within_epsilon(epsilon, budget):
     rng = np.random.default_rng(3)
     matrix = rng.integers(1, 100, (60, 60)) * (rng.random((60, 60)) < 0.2)
     np.fill_diagonal(matrix, 100)
-    row_price, price, (row_to_col, col_to_row), outcome = in_turns(matrix, epsilon, budget=budget)
+    row_price, price, (row_to_col, col_to_row), (is_slack, is_slack_col), outcome = in_turns(
+        matrix, epsilon, budget=budget
+    )
     assert outcome == bidding.DONE
     assert np.array_equal(col_to_row[row_to_col], np.arange(60))
-    over = row_price[:, None] + price - matrix
-    assert (over[matrix > 0] <= epsilon).all()
+    over = np.where(matrix > 0, row_price[:, None] + price - matrix, -1)
+    assert over.max() <= epsilon
     assert (over[np.arange(60), row_to_col] == 0).all()
+    assert is_slack_col.any()
+    by_cols = csr_array(matrix.T)
+    bidding.mark_neighbours(by_cols.indptr, by_cols.indices, is_slack_col, is_slack)
+    assert not is_slack_col.any()
+    assert (over > 0).any()
+    assert is_slack[(over > 0).any(axis=1)].all()
 
 
 def test_bids_in_turns_end_when_few_are_left_or_prices_fall_for_ever():
     matrix = np.random.default_rng(4).integers(1, 100, (30, 30))
-    *_, mates, outcome = in_turns(matrix, 1, few=7)
+    *_, mates, _, outcome = in_turns(matrix, 1, few=7)
     assert outcome == bidding.DONE
     assert [np.count_nonzero(mate < 0) for mate in mates] == [7, 7]
     matrix[:20, 19:] = 0  # 20 rows for 19 columns
