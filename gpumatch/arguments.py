@@ -23,6 +23,12 @@ def refuse_unknown(front_door: Callable[..., Any], problem: str, given: Iterable
             raise TypeError(text + did_you_mean(name, known))
 
 
+def check_one_of(name: str, value: Any, known: tuple[str, ...]) -> None:
+    """Raise ValueError for a value that is none of those known."""
+    if value not in known:
+        raise ValueError(f"{name} must be one of {known}; got {value!r}")
+
+
 def checked_flag(value: Any, name: str) -> bool:
     """A bool; anything else that is true or false is more likely a mistake."""
     if not isinstance(value, (bool, np.bool_)):

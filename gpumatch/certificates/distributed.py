@@ -63,8 +63,9 @@ def verify_share_of_matching(graph: BipartiteGraph, result: Any, world: Ranks) -
     counts = np.diff(col_starts).tolist()
     bits = world.allgather(np.packbits(in_cols.astype(bool)))
     every = np.concatenate([np.unpackbits(b, count=n) for b, n in zip(bits, counts)]).astype(bool)
+    row_marks, col_marks = array_of(graph.xp, in_rows), array_of(graph.xp, every)
     for rows, cols in edge_tiles(graph):
-        bare = first_true(~(in_rows[rows] | every[cols]))
+        bare = first_true(~(row_marks[rows] | col_marks[cols]))
         if bare is not None:
             raise CertificateError(
                 f"the cover misses the edge of row {result.rows.start + int(rows[bare])} and "
@@ -118,9 +119,10 @@ def _check_pairs(result: Any, col_starts: np.ndarray, world: Ranks) -> None:
 
 
 def _check_edges(graph: BipartiteGraph, row_to_col: np.ndarray, first: int) -> None:
-    is_paired = row_to_col < 0
+    mates = array_of(graph.xp, row_to_col)
+    is_paired = mates < 0
     for rows, cols in edge_tiles(graph):
-        is_paired[rows[row_to_col[rows] == cols]] = True
+        is_paired[rows[mates[rows] == cols]] = True
     row = first_true(~is_paired)
     if row is not None:
         raise CertificateError(

@@ -10,7 +10,7 @@ from typing import Any, Literal, Protocol
 
 import numpy as np
 
-from gpumatch.arguments import checked_flag
+from gpumatch.arguments import check_one_of, checked_flag
 from gpumatch.arrays import array_of
 from gpumatch.assigned import BatchAssignment
 from gpumatch.assignment import assign as assign_here
@@ -18,11 +18,11 @@ from gpumatch.cardinality import CARDINALITIES, Goal, InfeasibleError, checked_l
 from gpumatch.contracts import AssignmentTask, Solution
 from gpumatch.control import Callback, Control, with_interrupts_result
 from gpumatch.costs import Costs, DenseCosts, SparseCosts, as_costs, check_sums, is_batch
-from gpumatch.devices import why_no_cuda
 from gpumatch.distributed.blocks import Split, agree_on_columns, columns_of, split_of, taken
 from gpumatch.distributed.communicator import Communicator
 from gpumatch.distributed.core import FEW_ROWS, Core
 from gpumatch.distributed.date2016 import Classical, Tree
+from gpumatch.distributed.devices import BACKENDS, take_device
 from gpumatch.distributed.largest import solve_largest
 from gpumatch.distributed.matching import forest_kernels
 from gpumatch.distributed.problem import Problem
@@ -110,9 +110,9 @@ def assign(
     with Communicator(comm) as world:
         shows = checked_flag(progress, "progress") and world.rank == 0
         world.control = Control(time_limit=time_limit, progress=shows, callback=callback)
-        _check_one_of("cardinality", cardinality, CARDINALITIES)
-        _check_one_of("algorithm", algorithm, ("auto", *ALGORITHMS))
-        _check_one_of("backend", backend, BACKENDS)
+        check_one_of("cardinality", cardinality, CARDINALITIES)
+        check_one_of("algorithm", algorithm, ("auto", *ALGORITHMS))
+        check_one_of("backend", backend, BACKENDS)
         name = "engine" if algorithm == "auto" else algorithm
         wish: dict[str, Any] = {
             "maximize": checked_flag(maximize, "maximize"),
@@ -121,23 +121,12 @@ def assign(
         }
         own = _assign_own if _agree_on_batch(block, world) else _assign_together
         if backend == "cuda":
-            _take_device(world)
+            take_device(world)
         result = own(block, wish, (name, backend), world)
         world.settle()
         if shows:
             world.control.close(int(np.sum(result.size)))
     return world.outcome(result)
-
-
-def _take_device(world: Communicator) -> None:
-    """Let this rank use a GPU of its own, if there is one."""
-    reason = why_no_cuda()
-    if reason is not None:
-        raise RuntimeError(f"backend 'cuda' can't run: {reason}")
-    from gpumatch.cuda.assignment.divided_rows import use_own_device
-
-    use_own_device(world.local_rank())
-    world.link_devices()
 
 
 def _agree_on_batch(block: Any, world: Communicator) -> bool:
@@ -217,11 +206,6 @@ def costs_of(block: Any, world: Communicator, backend: str = "cuda") -> Costs:
 
 
 # -- the problem -----------------------------------------------------------------------------------
-
-
-def _check_one_of(name: str, value: Any, known: tuple[str, ...]) -> None:
-    if value not in known:
-        raise ValueError(f"{name} must be one of {known}; got {value!r}")
 
 
 def _goal(
@@ -360,7 +344,6 @@ ALGORITHMS: dict[str, dict[str, Callable[..., _Search]]] = {
     "hungarian-classical": {"cpu": _classical, "cuda": partial(_classical, backend="cuda")},
     "hungarian-tree": {"cpu": _tree, "cuda": partial(_tree, backend="cuda")},
 }
-BACKENDS = ("cpu", "cuda")
 
 
 def _result(

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gpumatch.arrays import array_module, array_of
 from gpumatch.contracts import Costs
 from gpumatch.distributed.communicator import Communicator, even_starts
 from gpumatch.io.slices import is_matrix_market, matrix_market_rows
@@ -45,19 +46,23 @@ class Split(NamedTuple):
         return slice(self.first, self.first + self.own)
 
     def owners(self, numbers: Any) -> Any:
-        """The rank that has each of these."""
-        return np.searchsorted(self.starts, numbers, side="right") - 1
+        """The rank that has each of these, where they are."""
+        xp = array_module(numbers)
+        return xp.searchsorted(array_of(xp, self.starts), numbers, side="right") - 1
 
-    def sorted_out(self, numbers: np.ndarray, *columns: np.ndarray) -> list[np.ndarray]:
+    def sorted_out(self, numbers: Any, *columns: Any) -> list[Any]:
         """One array for each rank: the numbers that it has, and beside each what stands beside it.
 
-        In int32, in which all numbers of vertices are.
+        In int32, in which all numbers of vertices are, and where the numbers are.
         """
-        table = np.column_stack([numbers, *columns]).astype(np.int32)
+        xp = array_module(numbers)
+        table = xp.column_stack([numbers, *columns]).astype(np.int32)
+        if self.starts.size == 2:
+            return [table]
         owners = self.owners(numbers)
-        order = np.argsort(owners, kind="stable")
-        bounds = np.searchsorted(owners[order], np.arange(1, self.starts.size - 1))
-        return np.split(table[order], bounds)
+        order = xp.argsort(owners, kind="stable")
+        bounds = xp.searchsorted(owners[order], xp.arange(1, self.starts.size - 1))
+        return list(xp.split(table[order], bounds.tolist()))
 
     @classmethod
     def even(cls, total: int, world: Communicator) -> Split:

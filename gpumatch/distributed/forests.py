@@ -37,6 +37,7 @@ from typing import Any
 
 import numpy as np
 
+from gpumatch.arrays import array_of
 from gpumatch.distributed.blocks import Split
 from gpumatch.distributed.communicator import Communicator
 
@@ -54,35 +55,37 @@ class Forests:
     Parameters
     ----------
     graph : BipartiteGraph
-        Of this rank's rows and all columns, on the host.
+        Of this rank's rows and all columns, on the host or on this rank's GPU. All arrays are
+        there, too.
     rows, cols : Split
         How both sides are divided.
     world : Communicator
     kernels : module
-        What a rank computes by itself: `gpumatch.cpu.distributed.forests`.
+        What a rank computes by itself: `gpumatch.cpu.distributed.forests`, or for a GPU
+        `gpumatch.cuda.matching.divided_forests`.
     """
 
     def __init__(
         self, graph: Any, rows: Split, cols: Split, world: Communicator, kernels: Any
     ) -> None:
         self.graph, self.rows, self.cols = graph, rows, cols
-        self.world, self.kernels = world, kernels
-        self.row_to_col, self.row_root = _none(rows.own), _none(rows.own)
-        self.col_to_row, self.col_root = _none(cols.own), _none(cols.own)
-        self.parent = _none(cols.own)
-        self.done = np.zeros(rows.total, bool)
-        self.seen = np.zeros(cols.total, bool)
+        self.world, self.kernels, self.xp = world, kernels, graph.xp
+        self.row_to_col, self.row_root = self._none(rows.own), self._none(rows.own)
+        self.col_to_row, self.col_root = self._none(cols.own), self._none(cols.own)
+        self.parent = self._none(cols.own)
+        self.done = self._marks(rows.total)
+        self.seen = self._marks(cols.total)
         self.edges = world.total(graph.nnz)
         self.matched = 0
         self.start_size = 0
 
     def start(self) -> None:
         """Match rows to columns that nobody else has, as far as `ROUNDS` go."""
-        graph, world = self.graph, self.world
-        waiting = np.flatnonzero(np.diff(graph.indptr)).astype(np.int32)
-        taken = np.zeros(self.cols.total, bool)
+        graph, world, xp = self.graph, self.world, self.xp
+        waiting = xp.flatnonzero(xp.diff(graph.indptr)).astype(np.int32)
+        taken = self._marks(self.cols.total)
         for _ in range(ROUNDS):
-            wanted = np.empty_like(waiting)
+            wanted = xp.empty_like(waiting)
             self.kernels.claim_free(
                 waiting, graph.indptr, graph.indices,  # IN
                 taken, wanted,  # OUT
@@ -90,7 +93,7 @@ class Forests:
             waiting, wanted = waiting[wanted >= 0], wanted[wanted >= 0]
             proposals = world.exchange(self.cols.sorted_out(wanted, waiting + self.rows.first))
             granted = world.exchange([self._grant(part) for part in proposals])
-            pairs = np.concatenate(granted)
+            pairs = xp.concatenate(granted)
             self.row_to_col[pairs[:, 1] - self.rows.first] = pairs[:, 0]
             waiting = waiting[self.row_to_col[waiting] < 0]
             found, left = world.allreduce(np.array([len(pairs), waiting.size]), "sum").tolist()
@@ -100,7 +103,7 @@ class Forests:
                 break
         self.start_size = self.matched
 
-    def _grant(self, proposals: np.ndarray) -> np.ndarray:
+    def _grant(self, proposals: Any) -> Any:
         """Those of one rank's proposals (column, row) that come first for a free column."""
         own = proposals[:, 0] - self.cols.first
         proposals = proposals[self.col_to_row[own] < 0]  # a rank proposes for a column once
@@ -109,7 +112,7 @@ class Forests:
 
     def search(self) -> bool:
         """Augment until the matching is maximum; False when stopped."""
-        free = np.flatnonzero(self.row_to_col < 0).astype(np.int32)
+        free = self.xp.flatnonzero(self.row_to_col < 0).astype(np.int32)
         self.row_root[free] = free + self.rows.first
         most = min(self.rows.total, self.cols.total)
         while self.matched < most:
@@ -131,13 +134,17 @@ class Forests:
                 break
         return True
 
+    def mates(self) -> tuple[np.ndarray, np.ndarray]:
+        """The mates of own rows and own columns, on the host."""
+        return array_of(np, self.row_to_col), array_of(np, self.col_to_row)
+
     def cover(self) -> tuple[np.ndarray, np.ndarray]:
-        """Which own rows and own columns are in the vertex cover of the maximum matching."""
+        """Which own rows and own columns the vertex cover of the maximum matching has, there."""
         if self.matched == self.rows.total:
             return np.ones(self.rows.own, bool), np.zeros(self.cols.own, bool)
         if self.matched == self.cols.total:
             return np.zeros(self.rows.own, bool), np.ones(self.cols.own, bool)
-        return self.row_root < 0, self.col_root >= 0
+        return array_of(np, self.row_root < 0), array_of(np, self.col_root >= 0)
 
     # -- growing ---------------------------------------------------------------------------------
 
@@ -146,19 +153,20 @@ class Forests:
 
         No ends, but None, if a rank wants to stop.
         """
+        xp = self.xp
         self._see()
-        frontier = np.flatnonzero(self.row_root >= 0).astype(np.int32)
-        ends, levels, read = [np.empty((0, 2), np.int32)], 0, 0
+        frontier = xp.flatnonzero(self.row_root >= 0).astype(np.int32)
+        ends, levels, read = [xp.empty((0, 2), np.int32)], 0, 0
         while True:
             offers, more = self._expand(frontier)
             taken = self.world.exchange(self.cols.sorted_out(offers[:, 0], *offers[:, 1:].T))
-            followers, own_ends = self._join(np.concatenate(taken))
+            followers, own_ends = self._join(xp.concatenate(taken))
             given = self.world.exchange(self.rows.sorted_out(followers[:, 0], followers[:, 1]))
             left = self.world.brought
-            follow = np.concatenate(given)
+            follow = xp.concatenate(given)
             frontier = follow[:, 0] - self.rows.first
             self.row_root[frontier] = follow[:, 1]
-            reached = _first_of_each(np.concatenate(self.world.allgather(own_ends)))
+            reached = _first_of_each(xp, xp.concatenate(self.world.allgather(own_ends)))
             self.done[reached[:, 0]] = True
             ends.append(reached)
             levels, read = levels + 1, read + more
@@ -166,26 +174,27 @@ class Forests:
             if self.world.stopped:
                 return None, levels, read
             if not left:
-                return np.concatenate(ends), levels, self.world.total(read)
+                return xp.concatenate(ends), levels, self.world.total(read)
 
     def _see(self) -> None:
         """Tell each other which columns are in trees, in the shorter way."""
+        xp = self.xp
         inside = self.col_root >= 0
-        own = (np.flatnonzero(inside) + self.cols.first).astype(np.int32)
+        own = (xp.flatnonzero(inside) + self.cols.first).astype(np.int32)
         self.seen[:] = False
         if self.world.total(own.size) * own.itemsize * 8 < self.cols.total:
-            self.seen[np.concatenate(self.world.allgather(own))] = True
+            self.seen[xp.concatenate(self.world.allgather(own))] = True
         else:
-            every = self.world.allgather(np.packbits(inside))
+            every = self.world.allgather(xp.packbits(inside))
             counts = np.diff(self.cols.starts).tolist()
-            parts = [np.unpackbits(bits, count=count) for bits, count in zip(every, counts)]
-            self.seen[:] = np.concatenate(parts)
+            parts = [xp.unpackbits(bits)[:count] for bits, count in zip(every, counts)]
+            self.seen[:] = xp.concatenate(parts)
 
-    def _expand(self, frontier: np.ndarray) -> tuple[np.ndarray, int]:
+    def _expand(self, frontier: Any) -> tuple[Any, int]:
         """What the frontier offers, and the edges that it has read."""
         graph = self.graph
         edges = int((graph.indptr[frontier + 1] - graph.indptr[frontier]).sum(dtype=np.int64))
-        offers = np.empty((min(edges, self.cols.total), 3), np.int32)
+        offers = self.xp.empty((min(edges, self.cols.total), 3), np.int32)
         at = count = read = 0
         while at < frontier.size:
             at, count, more = self.kernels.expand(
@@ -198,9 +207,9 @@ class Forests:
                 break
         return offers[:count], read
 
-    def _join(self, offers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _join(self, offers: Any) -> tuple[Any, Any]:
         """The mates that follow and their roots, and the roots and free columns that end paths."""
-        followers, ends = np.empty((2, len(offers), 2), np.int32)
+        followers, ends = self.xp.empty((2, len(offers), 2), np.int32)
         count, count_ends = self.kernels.join(
             offers, self.cols.first, self.col_to_row,  # IN
             self.col_root, self.parent,  # OUT
@@ -211,8 +220,9 @@ class Forests:
 
     # -- augmenting ------------------------------------------------------------------------------
 
-    def _augment(self, ends: np.ndarray) -> None:
+    def _augment(self, ends: Any) -> None:
         """Augment along the path to each end, all of them one step at a time."""
+        xp = self.xp
         is_own = self.cols.owners(ends[:, 1]) == self.cols.rank
         cols = ends[is_own, 1] - self.cols.first
         left = len(ends)
@@ -220,25 +230,30 @@ class Forests:
             rows = self.parent[cols]
             self.col_to_row[cols] = rows
             pairs = self.rows.sorted_out(rows, cols + self.cols.first)
-            steps = np.concatenate(self.world.exchange(pairs))
+            steps = xp.concatenate(self.world.exchange(pairs))
             own = steps[:, 0] - self.rows.first
             before = self.row_to_col[own]
             self.row_to_col[own] = steps[:, 1]
             onward = self.world.exchange(self.cols.sorted_out(before[before >= 0]))
             left = self.world.brought
-            cols = np.concatenate(onward)[:, 0] - self.cols.first
+            cols = xp.concatenate(onward)[:, 0] - self.cols.first
 
     def _release(self) -> None:
         """Let the vertices of trees that had a path go."""
         for root in (self.row_root, self.col_root):
-            inside = np.flatnonzero(root >= 0)
+            inside = self.xp.flatnonzero(root >= 0)
             root[inside[self.done[root[inside]]]] = -1
 
+    # -- arrays ------------------------------------------------------------------------------------
 
-def _none(count: int) -> np.ndarray:
-    return np.full(count, -1, np.int32)
+    def _none(self, count: int) -> Any:
+        return self.xp.full(count, -1, np.int32)
+
+    def _marks(self, count: int) -> Any:
+        """Marks that are not set, in whole words of four, which the kernels of a GPU set."""
+        return self.xp.zeros(-(-count // 4) * 4, bool)[:count]
 
 
-def _first_of_each(ends: np.ndarray) -> np.ndarray:
+def _first_of_each(xp: Any, ends: Any) -> Any:
     """The first end (root, column) of each root."""
-    return ends[np.unique(ends[:, 0], return_index=True)[1]]
+    return ends[xp.unique(ends[:, 0], return_index=True)[1]]

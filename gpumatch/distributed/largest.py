@@ -92,5 +92,6 @@ def _solve_part(
 
 def _take_matching(whole: Solution, forests: Forests, world: Communicator) -> None:
     """The pairs of a matching that was stopped."""
-    whole.row_to_col[:] = np.concatenate(world.allgather(forests.row_to_col))
-    whole.col_to_row[:] = np.concatenate(world.allgather(forests.col_to_row))
+    row_to_col, col_to_row = forests.mates()
+    whole.row_to_col[:] = np.concatenate(world.allgather(row_to_col))
+    whole.col_to_row[:] = np.concatenate(world.allgather(col_to_row))

@@ -5,11 +5,12 @@ from __future__ import annotations
 from types import ModuleType
 from typing import Any
 
-from gpumatch.arguments import checked_flag
+from gpumatch.arguments import check_one_of, checked_flag
 from gpumatch.bipartite import BipartiteGraph, as_bipartite
 from gpumatch.control import Callback, Control, with_interrupts_result
 from gpumatch.distributed.blocks import Split, agree_on_columns, split_of, taken
 from gpumatch.distributed.communicator import Communicator
+from gpumatch.distributed.devices import BACKENDS, take_device
 from gpumatch.distributed.forests import Forests
 from gpumatch.distributed.results import DistributedMatching
 from gpumatch.interrupts import InterruptsHeld
@@ -22,6 +23,7 @@ def maximum_matching(
     block: Any,
     *,
     comm: Any = None,
+    backend: str = "cpu",
     time_limit: float | None = None,
     progress: bool = False,
     callback: Callback | None = None,
@@ -34,12 +36,15 @@ def maximum_matching(
     ----------
     block : matrix, tuple of CSR arrays, ``(function, shape)``, or path of a file
         This rank's rows, with all columns, in rank order: rank 0 has the first rows. Anything that
-        `gpumatch.BipartiteGraph` is made from, on the host. Or, the same on all ranks, a function
-        that gives rows ``begin`` to ``end`` of a matrix of the shape, called as
-        ``function(begin, end)``; or a .npy file of a dense matrix, which is mapped into memory, or
-        a Matrix Market file, of which this rank keeps its rows. Then the rows are divided evenly.
+        `gpumatch.BipartiteGraph` is made from, on the host or, with ``backend="cuda"``, on a GPU.
+        Or, the same on all ranks, a function that gives rows ``begin`` to ``end`` of a matrix of
+        the shape, called as ``function(begin, end)``; or a .npy file of a dense matrix, which is
+        mapped into memory, or a Matrix Market file, of which this rank keeps its rows. Then the
+        rows are divided evenly.
     comm : mpi4py communicator, optional
         By default ``MPI.COMM_WORLD``.
+    backend : {"cpu", "cuda"}
+        Where a rank has its rows: ``"cuda"`` is on a GPU each, as for `assign`.
     time_limit : float, optional
         Seconds after which all ranks return the best matching so far, with ``proven=False``. The
         first rank whose time is up decides.
@@ -63,6 +68,9 @@ def maximum_matching(
     KeyboardInterrupt
         On all ranks, after a Ctrl-C on any, with its share so far as attribute ``result``.
 
+    RuntimeError
+        On all ranks, if one has no GPU for ``"cuda"``.
+
     Notes
     -----
     A rank holds its rows' edges, two numbers for each of its rows, three for each column of its
@@ -78,10 +86,13 @@ def maximum_matching(
     with Communicator(comm) as world:
         shows = checked_flag(progress, "progress") and world.rank == 0
         world.control = Control(time_limit=time_limit, progress=shows, callback=callback)
+        check_one_of("backend", backend, BACKENDS)
+        if backend == "cuda":
+            take_device(world)
         with world.step("graph"):
-            graph, rows, cols = graph_of(block, world)
+            graph, rows, cols = graph_of(block, world, backend)
         world.control.total = min(rows.total, cols.total)
-        forests = Forests(graph, rows, cols, world, forest_kernels())
+        forests = Forests(graph, rows, cols, world, forest_kernels(backend))
         with world.step("start"):
             forests.start()
         with world.step("search"):
@@ -89,30 +100,41 @@ def maximum_matching(
         world.settle()
         if shows:
             world.control.close(forests.matched)
-    return world.outcome(_result(forests, proven))
+    return world.outcome(_result(forests, backend, proven))
 
 
-def graph_of(block: Any, world: Communicator) -> tuple[BipartiteGraph, Split, Split]:
-    """The graph of this rank's rows and all columns, and how both sides are divided."""
+def graph_of(
+    block: Any, world: Communicator, backend: str | None = None
+) -> tuple[BipartiteGraph, Split, Split]:
+    """The graph of this rank's rows and all columns, and how both sides are divided.
+
+    Where the backend has it; without one, where it is given.
+    """
     graph = as_bipartite(taken(block, world))
-    if graph.on_device:
-        raise ValueError("block: it is on a GPU, but must be on the host")
+    if graph.on_device and backend == "cpu":
+        raise ValueError("block: it is on a GPU: pass backend='cuda', or copy it to the host")
+    if backend == "cuda":
+        graph = graph.to_device()
     agree_on_columns(graph.ncols, world)
     return graph, split_of(graph.nrows, world), Split.even(graph.ncols, world)
 
 
-def forest_kernels() -> ModuleType:
+def forest_kernels(backend: str = "cpu") -> ModuleType:
     """What a rank computes by itself for `Forests`."""
     with InterruptsHeld():
+        if backend == "cuda":
+            from gpumatch.cuda.matching import divided_forests
+
+            return divided_forests
         from gpumatch.cpu.distributed import forests
     return forests
 
 
-def _result(forests: Forests, proven: bool) -> DistributedMatching:
+def _result(forests: Forests, backend: str, proven: bool) -> DistributedMatching:
     rows, cols, world = forests.rows, forests.cols, forests.world
     stats = {
         "algorithm": "engine",
-        "backend": "cpu",
+        "backend": backend,
         "init": "cheap",
         "start_size": forests.start_size,
         **world.statistics(),
@@ -122,8 +144,7 @@ def _result(forests: Forests, proven: bool) -> DistributedMatching:
         (rows.total, cols.total),
         range(rows.slice.start, rows.slice.stop),
         range(cols.slice.start, cols.slice.stop),
-        forests.row_to_col,
-        forests.col_to_row,
+        *forests.mates(),
         forests.matched,
         proven=proven,
         cover=forests.cover() if proven else None,

@@ -25,7 +25,7 @@ import pytest
 from mpi4py import MPI
 from scipy.io import mmwrite
 from scipy.optimize import linear_sum_assignment
-from scipy.sparse import coo_array, csr_array
+from scipy.sparse import coo_array, csr_array, random_array
 
 import gpumatch
 import graphs
@@ -34,7 +34,7 @@ from gpumatch.cpu.distributed import date2016 as paper_kernels
 from gpumatch.cpu.distributed import rows as cpu_rows
 from gpumatch.cuda.assignment import core, divided_rows
 from gpumatch.distributed import assignment as door
-from gpumatch.distributed.communicator import Communicator
+from gpumatch.distributed.communicator import Communicator, even_starts
 from gpumatch.distributed.problem import Problem
 from graphs import costs as families
 from tests import assignment_cases, cases, test_real_matrices
@@ -56,10 +56,11 @@ def share(matrix, comm, seed=0):
 # -- results ---------------------------------------------------------------------------------------
 
 
-def check_matching(graph, size, comm):
-    block = share(graph, comm)
-    matching = distributed.maximum_matching(block, comm=comm)
+def check_matching(graph, size, comm, backend="cpu", block=None):
+    block = share(graph, comm) if block is None else block
+    matching = distributed.maximum_matching(block, comm=comm, backend=backend)
     assert (matching.size, matching.proven) == (size, True)
+    assert matching.stats["backend"] == backend
     certificate = distributed.verify(block, matching, comm=comm)
     assert (certificate.size, certificate.edges) == (size, graph.nnz)
     rows, cols = (
@@ -455,6 +456,73 @@ def devices(comm):
         assert a.objective == pytest.approx(best, rel=1e-6)
         assert distributed.verify(given, a, comm=comm).objective == a.objective
 
+    yield from graphs_on_devices(comm, cupy)
+
+
+def graphs_on_devices(comm, cupy):
+    """Matchings with a GPU a rank, of blocks on the host and there."""
+    from cupyx.scipy.sparse import csr_matrix
+
+    for name, size in (
+        ("ladder", 90),
+        ("rope", 200),
+        ("trace", 60),
+        ("hexa", 300),
+        ("delaunay", 9),
+    ):
+        yield f"matching of {name}"
+        graph = csr_array(graphs.make(name, size, seed=2))
+        size = gpumatch.maximum_matching(graph, backend="cpu").size
+        check_matching(graph, size, comm, "cuda")
+    for seed in range(20):
+        yield f"matching of a random graph, {seed}"
+        shape = np.random.default_rng(seed).integers(1, 400, 2).tolist()
+        graph = csr_array(random_array(shape, density=1.5 / max(shape), rng=seed))
+        size = gpumatch.maximum_matching(graph, backend="cpu").size
+        check_matching(graph, size, comm, "cuda")
+        own = csr_array(share(graph, comm)).astype(np.float32)
+        arrays = [cupy.asarray(part) for part in (own.data, own.indices, own.indptr)]
+        check_matching(graph, size, comm, "cuda", csr_matrix(tuple(arrays), shape=own.shape))
+        with pytest.raises(ValueError, match="block: it is on a GPU: pass backend='cuda'"):
+            distributed.maximum_matching(csr_matrix(tuple(arrays), shape=own.shape), comm=comm)
+    yield "matching in no time"
+    found = distributed.maximum_matching(
+        share(graph, comm), comm=comm, backend="cuda", time_limit=0
+    )
+    assert not found.proven
+
+
+def more_than_two_to_the_32(comm):
+    """A graph of 4.4 billion edges, made where it is matched, and its proof."""
+    import cupy
+
+    degree, rows = 33, 2**27
+    stride = rows // degree
+
+    def made(begin, end):
+        row = cupy.arange(begin, end, dtype=np.uint64)
+        indices = cupy.empty((end - begin, degree), np.int32)
+        for k in range(degree):
+            mixed = (row * np.uint64(degree) + np.uint64(k)) * np.uint64(0x9E3779B97F4A7C15)
+            mixed ^= mixed >> np.uint64(29)
+            mixed *= np.uint64(0xBF58476D1CE4E5B9)
+            indices[:, k] = k * stride + ((mixed >> np.uint64(32)) % np.uint64(stride)).astype(
+                np.int32
+            )
+        indptr = cupy.arange(end - begin + 1, dtype=np.int64) * degree
+        return indptr, indices.ravel(), (end - begin, rows)
+
+    yield "a matching"
+    first, last = even_starts(rows, comm.size)[[comm.rank, comm.rank + 1]].tolist()
+    cupy.cuda.Device(comm.rank % cupy.cuda.runtime.getDeviceCount()).use()
+    block = made(first, last)
+    m = distributed.maximum_matching(block, comm=comm, backend="cuda")
+    certificate = distributed.verify(block, m, comm=comm)
+    assert certificate.edges == rows * degree > 2**32
+    assert certificate.size == m.size > 0.999 * rows
+    if comm.rank == 0:
+        print(m, m.stats["seconds"], m.stats["start_size"], len(m.stats["trace"]))
+
 
 def wishes_of_matrices(comm, **how):
     for dtype in (np.int32, np.int64, np.float32, np.float64):
@@ -745,6 +813,20 @@ def killed(comm):
     print("survived")
 
 
+def killed_on_devices(comm):
+    """The same with a GPU a rank."""
+    graph = share(csr_array(graphs.make("rope", 4000, seed=1)), comm)
+
+    def die(progress):
+        if comm.rank == comm.size - 1 and progress.phase > 1:
+            print("rank is dead", flush=True)
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    yield "killed"
+    distributed.maximum_matching(graph, comm=comm, backend="cuda", callback=die)
+    print("survived")
+
+
 def endless(comm):
     """A search that goes on for ever, once it has begun."""
     costs = share(families.make("machol_wien", 16, 16), comm)
@@ -763,7 +845,8 @@ GROUPS = {
     for group in (
         collectives, matching, every_matching, assignment, every_assignment, wishes, blocks,
         largest, papers, every_paper, commands, batches, real, whole_arrays, cores, devices,
-        faults, certificates, limits, few, killed, endless,
+        faults, certificates, limits, few, killed, endless, killed_on_devices,
+        more_than_two_to_the_32,
     )
 }  # fmt: skip
 

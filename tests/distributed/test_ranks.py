@@ -80,9 +80,21 @@ def test_a_gpu_a_rank(ranks):
     assert cases_of(run(ranks, "devices")) > 10
 
 
-def test_a_rank_that_is_killed_ends_all():
+@pytest.mark.gpu
+def test_more_than_two_to_the_32_edges():
+    """On GPUs that have room for half of them each."""
+    cupy = pytest.importorskip("cupy")
+    if cupy.cuda.runtime.getDeviceCount() < 2:
+        pytest.skip("there is but one GPU")
+    assert cases_of(run(2, "more_than_two_to_the_32")) == 1
+
+
+@pytest.mark.parametrize(
+    "group", ["killed", pytest.param("killed_on_devices", marks=pytest.mark.gpu)]
+)
+def test_a_rank_that_is_killed_ends_all(group):
     begin = time.perf_counter()
-    done = run(2, "killed")
+    done = run(2, group)
     assert done.returncode != 0
     assert "is dead" in done.stdout
     assert "survived" not in done.stdout

@@ -126,6 +126,7 @@ ATOMIC(atomicAdd, before + number)
 ATOMIC(atomicMin, before < number ? before : number)
 ATOMIC(atomicMax, before > number ? before : number)
 ATOMIC(atomicExch, number)
+ATOMIC(atomicOr, before | number)
 
 template <typename T, typename U, typename V>
 __attribute__((no_sanitize_thread)) T atomicCAS(T* place, U expected, V number) {
