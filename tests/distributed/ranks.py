@@ -456,11 +456,10 @@ def devices(comm):
         assert a.objective == pytest.approx(best, rel=1e-6)
         assert distributed.verify(given, a, comm=comm).objective == a.objective
 
-    yield from graphs_on_devices(comm, cupy)
 
-
-def graphs_on_devices(comm, cupy):
+def graphs_on_devices(comm):
     """Matchings with a GPU a rank, of blocks on the host and there."""
+    import cupy
     from cupyx.scipy.sparse import csr_matrix
 
     for name, size in (
@@ -474,7 +473,7 @@ def graphs_on_devices(comm, cupy):
         graph = csr_array(graphs.make(name, size, seed=2))
         size = gpumatch.maximum_matching(graph, backend="cpu").size
         check_matching(graph, size, comm, "cuda")
-    for seed in range(20):
+    for seed in range(12):
         yield f"matching of a random graph, {seed}"
         shape = np.random.default_rng(seed).integers(1, 400, 2).tolist()
         graph = csr_array(random_array(shape, density=1.5 / max(shape), rng=seed))
@@ -845,6 +844,7 @@ GROUPS = {
     for group in (
         collectives, matching, every_matching, assignment, every_assignment, wishes, blocks,
         largest, papers, every_paper, commands, batches, real, whole_arrays, cores, devices,
+        graphs_on_devices,
         faults, certificates, limits, few, killed, endless, killed_on_devices,
         more_than_two_to_the_32,
     )

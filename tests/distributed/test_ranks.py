@@ -74,10 +74,11 @@ def test_every_case(ranks, group, tmp_path):
 
 
 @pytest.mark.gpu
+@pytest.mark.parametrize("group", ["devices", "graphs_on_devices"])
 @pytest.mark.parametrize("ranks", [1, 2])
-def test_a_gpu_a_rank(ranks):
+def test_a_gpu_a_rank(ranks, group):
     """Two ranks share a GPU if there is but one."""
-    assert cases_of(run(ranks, "devices")) > 10
+    assert cases_of(run(ranks, group)) > 10
 
 
 @pytest.mark.gpu
