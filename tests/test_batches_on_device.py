@@ -14,6 +14,8 @@ from tests.test_batches import WISHES, paid, random_problem
 pytestmark = pytest.mark.gpu
 cp = pytest.importorskip("cupy")
 
+from gpumatch.cuda.assignment import batched  # noqa: E402  it imports cupy
+
 
 def on_host(values):
     return values.get() if isinstance(values, cp.ndarray) else values
@@ -70,6 +72,24 @@ def test_blocks_of_all_sizes(n):
     gm.verify(costs[1], batch[1])
     one = gm.assign(costs[0], algorithm="hungarian-tree")
     assert math.isclose(float(batch.objective[0]), one.objective, rel_tol=1e-9)
+
+
+@pytest.mark.parametrize("blocks", [2, 3, 8])
+@pytest.mark.parametrize("wish", WISHES, ids=str)
+def test_teams_of_blocks(wish, blocks, monkeypatch):
+    """Small problems, each by a cluster of blocks."""
+    if int(cp.cuda.Device().compute_capability) < 90:
+        pytest.skip("the device has no clusters of blocks")
+    batched.shape_for.cache_clear()
+    monkeypatch.setattr(batched, "_ALONE", 2)
+    monkeypatch.setattr(batched, "most_blocks", lambda _: blocks)
+    rng = np.random.default_rng(21)
+    problems = [random_problem(rng) for _ in range(30)]
+    problems += [rng.integers(0, 5, (70, 90)), rng.random((300, 200)), np.ones((130, 130))]
+    there = [cp.asarray(matrix) for matrix in problems]
+    wish = {**wish, "on_error": "mark"}
+    check(there, gm.assign(there, **wish), gm.assign(problems, **wish))
+    batched.shape_for.cache_clear()
 
 
 def test_sizes_and_what_is_too_large_for_a_block():

@@ -42,11 +42,11 @@ def optimum(costs):
         return None
 
 
-def check(seed, count):
+def check(seed, count, home=np):
     """Solve so many problems in one batch, and compare; how many had no full assignment."""
     rng = np.random.default_rng(seed)
     problems = [drawn(rng) for _ in range(count)]
-    batch = gm.assign(problems, on_error="mark")
+    batch = gm.assign(list(map(home.asarray, problems)), on_error="mark")
     errors, objective, proven = batch.errors, batch.objective.tolist(), batch.proven.tolist()
     for k, costs in enumerate(problems):
         expected = optimum(costs)
@@ -58,7 +58,7 @@ def check(seed, count):
             assert math.isclose(objective[k], expected, rel_tol=1e-12, abs_tol=1e-12)
     for k in range(0, count, 100):
         if proven[k]:
-            gm.verify(problems[k], batch[k])
+            gm.verify(home.asarray(problems[k]), batch[k])
     return len(errors)
 
 
@@ -70,3 +70,9 @@ def test_random_problems_have_the_optima_of_scipy():
 @pytest.mark.parametrize("seed", range(1, PARTS + 1))
 def test_many_random_problems_have_the_optima_of_scipy(seed):
     check(seed, EACH)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("seed", range(1, PARTS + 1))
+def test_many_random_problems_on_a_device_have_the_optima_of_scipy(seed):
+    check(seed, EACH, pytest.importorskip("cupy"))

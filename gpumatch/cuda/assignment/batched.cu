@@ -1,4 +1,5 @@
-// Many dense problems at once, a block each, from the first read to the proof.
+// Many dense problems at once, a block each, from the first read to the proof. If they are fewer
+// than the multiprocessors, and large, a cluster of blocks solves each: a team.
 //
 // A problem is n rows that each want one of m >= n columns, or none at `limit`. The kernel `turn`
 // first copies a problem with more rows than columns, so that its rows become the columns. Numbers
@@ -20,6 +21,10 @@
 //             at the same distance end it together.
 //   proof     The duals of the rows are their least reduced costs, read off the matrix once more.
 //
+// Each block of a team has a copy of all arrays. What a thread finds, it puts into all copies. What
+// one warp decides, a warp of each block decides for its own copy. The columns are divided among the
+// threads of the team.
+//
 // Jonker, Volgenant, "A shortest augmenting path algorithm for dense and sparse linear assignment
 // problems", Computing 38, 1987.
 //
@@ -33,9 +38,11 @@
 #include "grid.cuh"
 #include "numbers.cuh"
 
-constexpr int kMostWarps = 32;
+constexpr int kMostWarps = 64;    // of a team: two for each lane
+constexpr int kMostBidders = 32;  // one for each lane of the warp that decides
 constexpr int kMostThreads = 1024;
 constexpr int kTile = 32;
+constexpr int kMostBlocks = 8;    // of a team: a device need not have larger clusters
 
 enum State { kSolved, kInfeasible, kUnfit, kUnsolved };
 
@@ -146,6 +153,28 @@ __device__ inline double no_less(double number, double bound) {
   return number < bound ? bound : number;
 }
 
+// -- a team of blocks -----------------------------------------------------------------------------
+
+// Wait for all blocks of a cluster, and see what they have written.
+__device__ __forceinline__ void wait_for_cluster() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("barrier.cluster.arrive.release;" ::: "memory");
+  asm volatile("barrier.cluster.wait.acquire;" ::: "memory");
+#endif
+}
+
+// A place in the shared memory of another block of the cluster.
+template <typename T>
+__device__ __forceinline__ T* of_block(T* place, int block) {
+#if __CUDA_ARCH__ >= 900
+  T* there;
+  asm("mapa.u64 %0, %1, %2;" : "=l"(there) : "l"(place), "r"(block));
+  return there;
+#else
+  return place;
+#endif
+}
+
 struct Bid {
   double price;
   double dual;
@@ -163,7 +192,7 @@ struct Named {
   int row;  // matched to it; -1 if it is free
 };
 
-// What a block shares.
+// What a team shares.
 struct Shared {
   double* price;
   double* dual;
@@ -172,11 +201,54 @@ struct Shared {
   int* held;
   int* ring;
   int* left;
-  Bid* bids;
+  Bid* bids;     // two for each bidder
+  double* gaps;  // one for each warp
   Named* named;  // two for each warp
+  int* votes;
   int* head;
   int* count;
   int* waiting;  // of the rows that are left
+
+  int blocks;    // of the team
+  int block;     // this one
+
+  __device__ int thread() const { return block * blockDim.x + threadIdx.x; }
+  __device__ int threads() const { return blocks * blockDim.x; }
+  __device__ int warp() const { return thread() / kWarp; }
+  __device__ int warps() const { return threads() / kWarp; }
+
+  // Wait for the team.
+  __device__ void wait() const {
+    if (blocks == 1) __syncthreads();
+    else wait_for_cluster();
+  }
+
+  // Write to all copies.
+  template <typename T>
+  __device__ void put(T* place, T value) const {
+    if (blocks == 1) {
+      *place = value;
+    } else {
+      for (int other = 0; other < blocks; ++other) *of_block(place, other) = value;
+    }
+  }
+
+  // Likewise, by a warp that has the value in each lane.
+  template <typename T>
+  __device__ void put_together(T* place, T value) const {
+    if (lane_index() < blocks) *(blocks == 1 ? place : of_block(place, lane_index())) = value;
+  }
+
+  // How many threads of the team vote; once a launch.
+  __device__ int count_votes(bool vote) const {
+    const int own = __syncthreads_count(vote);
+    if (blocks == 1) return own;
+    if (threadIdx.x == 0) put(votes + block, own);
+    wait();
+    int all = 0;
+    for (int other = 0; other < blocks; ++other) all += votes[other];
+    return all;
+  }
 };
 
 // The problem of a block, in the orientation in which it is solved.
@@ -199,24 +271,31 @@ struct Problem {
   }
 };
 
-// Visit the columns of a row, by a warp: visit(col, what the row pays). Many costs are loaded before
-// the first is used.
-template <typename Cost, typename Visit>
-__device__ __forceinline__ void for_row(const Problem<Cost>& problem, int row, Visit visit) {
-  constexpr int kLoaded = 8;
-  const Cost* const costs = problem.costs + row * problem.step;
-  for (int begin = lane_index(); begin < problem.cols; begin += kLoaded * kWarp) {
+// Visit columns of a row from `begin` on, by a warp, so many a lane at once while there are as many;
+// where the rest begins. All costs are loaded before the first is used.
+template <int kLoaded, typename Cost, typename Visit>
+__device__ __forceinline__ int for_columns(const Problem<Cost>& problem, int row, int begin,
+                                           Visit visit) {
+  const Cost* const costs = problem.costs + row * problem.step + lane_index();
+  for (; begin + kLoaded * static_cast<int>(kWarp) <= problem.cols; begin += kLoaded * kWarp) {
     Cost loaded[kLoaded];
 #pragma unroll
-    for (int k = 0; k < kLoaded; ++k) {
-      const int col = begin + k * kWarp;
-      loaded[k] = costs[col < problem.cols ? col : begin];
-    }
+    for (int k = 0; k < kLoaded; ++k) loaded[k] = costs[begin + k * kWarp];
 #pragma unroll
     for (int k = 0; k < kLoaded; ++k) {
-      const int col = begin + k * kWarp;
-      if (col < problem.cols) visit(col, problem.paid(loaded[k]));
+      visit(begin + k * static_cast<int>(kWarp) + lane_index(), problem.paid(loaded[k]));
     }
+  }
+  return begin;
+}
+
+// Visit the columns of a row, by a warp: visit(col, what the row pays).
+template <typename Cost, typename Visit>
+__device__ __forceinline__ void for_row(const Problem<Cost>& problem, int row, Visit visit) {
+  int begin = for_columns<8>(problem, row, 0, visit);
+  begin = for_columns<2>(problem, row, begin, visit);
+  for (int col = begin + lane_index(); col < problem.cols; col += kWarp) {
+    visit(col, problem.cost(row, col));
   }
 }
 
@@ -224,10 +303,11 @@ __device__ __forceinline__ void for_row(const Problem<Cost>& problem, int row, V
 
 // Price each column of a square problem at its least cost, others at 0; whether all costs are valid.
 template <typename Cost>
-__device__ __forceinline__ bool price_columns(const Problem<Cost>& problem, const Shared& shared, bool reduces) {
+__device__ __forceinline__ bool price_columns(const Problem<Cost>& problem,
+                                              const Shared& shared, bool reduces) {
   const Wish& wish = problem.wish;
   bool fit = true;
-  for (int col = threadIdx.x; col < problem.cols; col += blockDim.x) {
+  for (int col = shared.thread(); col < problem.cols; col += shared.threads()) {
     double least = far<double>();
 #pragma unroll 16
     for (int row = 0; row < problem.rows; ++row) {
@@ -236,9 +316,9 @@ __device__ __forceinline__ bool price_columns(const Problem<Cost>& problem, cons
       fit &= paid >= -wish.largest && (paid <= wish.largest || paid == far<double>());
       if (paid <= wish.most && paid < least) least = paid;
     }
-    shared.price[col] = reduces && least < far<double>() ? least : 0.0;
-    shared.mate[col] = -1;
+    shared.put(shared.price + col, reduces && least < far<double>() ? least : 0.0);
   }
+  for (int col = threadIdx.x; col < problem.cols; col += blockDim.x) shared.mate[col] = -1;
   for (int row = threadIdx.x; row < problem.rows; row += blockDim.x) {
     shared.held[row] = -1;
     shared.dual[row] = 0.0;
@@ -248,12 +328,13 @@ __device__ __forceinline__ bool price_columns(const Problem<Cost>& problem, cons
     *shared.head = *shared.waiting = 0;
     *shared.count = problem.rows;
   }
-  return __syncthreads_count(!fit) == 0;
+  return shared.count_votes(!fit) == 0;
 }
 
 // What a row bids, by a warp.
 template <typename Cost>
-__device__ __forceinline__ Bid bid_of(const Problem<Cost>& problem, const Shared& shared, int row) {
+__device__ __forceinline__ Bid bid_of(const Problem<Cost>& problem, const Shared& shared,
+                                      int row) {
   const int cols = problem.cols, begin = static_cast<int>(1ll * row * cols / problem.rows);
   double least = far<double>(), second = far<double>();
   unsigned rank = 0xffffffffu;  // of equally near columns, free ones come first
@@ -294,20 +375,21 @@ __device__ inline int append(bool wanted, int row, int* items, int from, int roo
 }
 
 // Give columns to the bidders with the lowest prices, by one warp with a bid a lane.
-__device__ inline void decide(const Shared& shared, int bidders, int rows) {
+__device__ inline void decide(const Shared& shared, const Bid* bids, int bidders,
+                              int rows) {
   const int lane = lane_index();
   Bid own = {0.0, 0.0, -1, -kMostThreads - lane};
-  if (lane < bidders) own = shared.bids[lane];
-  const bool bids = own.col >= 0;
-  const int key = bids ? own.col : -kMostThreads - lane;  // equal to no other
-  bool wins = bids;
+  if (lane < bidders) own = bids[lane];
+  const bool wants = own.col >= 0;
+  const int key = wants ? own.col : -kMostThreads - lane;  // equal to no other
+  bool wins = wants;
   for (unsigned others = __match_any_sync(kWholeWarp, key) & ~(1u << lane); others != 0;
        others &= others - 1) {
     const int other = __ffs(others) - 1;
-    const double price = shared.bids[other].price;
+    const double price = bids[other].price;
     wins &= own.price < price || (own.price == price && lane < other);
   }
-  int again = bids && !wins ? own.row : -1;
+  int again = wants && !wins ? own.row : -1;
   if (wins) {
     again = shared.mate[own.col];
     if (again >= 0) shared.held[again] = -1;
@@ -331,18 +413,22 @@ __device__ inline void decide(const Shared& shared, int bidders, int rows) {
 
 // Let rows bid; how many are left for paths.
 template <typename Cost>
-__device__ __forceinline__ int hold_bids(const Problem<Cost>& problem, const Shared& shared) {
-  const int warp = threadIdx.x / kWarp, warps = blockDim.x / kWarp, rows = problem.rows;
+__device__ __forceinline__ int hold_bids(const Problem<Cost>& problem,
+                                         const Shared& shared) {
+  const int warp = shared.warp(), warps = min(shared.warps(), kMostBidders);
+  const int rows = problem.rows;
   const int most = rows * (1 + problem.wish.bids);
+  Bid* bids = shared.bids;
   for (int spent = 0; *shared.count > warps && spent < most;) {
     const int bidders = min(warps, *shared.count);
     if (warp < bidders) {
       const Bid own = bid_of(problem, shared, shared.ring[(*shared.head + warp) % rows]);
-      if (lane_index() == 0) shared.bids[warp] = own;
+      if (lane_index() == 0) shared.put(bids + warp, own);
     }
-    __syncthreads();
-    if (warp == 0) decide(shared, bidders, rows);
+    shared.wait();
+    if (threadIdx.x < kWarp) decide(shared, bids, bidders, rows);
     spent += bidders;
+    bids = shared.bids + (bids == shared.bids ? kMostBidders : 0);  // others may still decide
     __syncthreads();
   }
   const int count = *shared.count, waiting = *shared.waiting;
@@ -387,6 +473,36 @@ __device__ __forceinline__ unsigned nearest_lanes(unsigned lanes, double distanc
   return lanes;
 }
 
+// Warps whose columns are chosen: those with the numbers of some lanes, or `later` ones, kWarp on.
+struct Choice {
+  unsigned lanes;
+  unsigned later;
+
+  __device__ int next() {
+    const int lane = __ffs(lanes) - 1;
+    lanes &= lanes - 1;
+    return lane + (later >> lane & 1) * kWarp;
+  }
+
+  __device__ bool has(int warp) const {
+    const int lane = warp % kWarp;
+    return (lanes >> lane & 1) != 0 && static_cast<int>(later >> lane & 1) == warp / kWarp;
+  }
+};
+
+// See the nearer of the columns that the lane's warp and the later one name; where it is the later.
+__device__ __forceinline__ unsigned see_later(const Named* named, int warps, Named& seen) {
+  const int later = lane_index() + kWarp;
+  bool is_nearer = false;
+  if (later < warps) {
+    const Named other = named[later];
+    is_nearer =
+        other.distance < seen.distance || (other.distance == seen.distance && other.row < 0);
+    if (is_nearer) seen = other;
+  }
+  return __ballot_sync(kWholeWarp, is_nearer);
+}
+
 // The rows whose costs a thread loads before it uses the first.
 template <int kColumns>
 __device__ constexpr int rows_together() {
@@ -395,27 +511,26 @@ __device__ constexpr int rows_together() {
 
 // Offer the columns of this thread the ways through some of the rows that are named.
 template <int kColumns, typename Cost>
-__device__ __forceinline__ void relax(const Problem<Cost>& problem, const Named* named,
-                                      unsigned& lanes, Columns<kColumns>& own, Ending& leave) {
+__device__ __forceinline__ void relax(const Problem<Cost>& problem, const Shared& shared,
+                                      const Named* named, Choice& choice, Columns<kColumns>& own,
+                                      Ending& leave) {
   constexpr int kRows = rows_together<kColumns>();
   Cost there[kRows][kColumns];
-  unsigned rest = lanes;
+  Choice rest = choice;
 #pragma unroll
   for (int r = 0; r < kRows; ++r) {
-    if (rest == 0) break;
-    const Cost* const costs = problem.costs + named[__ffs(rest) - 1].row * problem.step;
-    rest &= rest - 1;
+    if (rest.lanes == 0) break;
+    const Cost* const costs = problem.costs + named[rest.next()].row * problem.step;
 #pragma unroll
     for (int c = 0; c < kColumns; ++c) {
-      const int col = threadIdx.x + c * blockDim.x;
+      const int col = shared.thread() + c * shared.threads();
       there[r][c] = costs[col < problem.cols ? col : 0];
     }
   }
 #pragma unroll
   for (int r = 0; r < kRows; ++r) {
-    if (lanes == 0) break;
-    const Named via = named[__ffs(lanes) - 1];
-    lanes &= lanes - 1;
+    if (choice.lanes == 0) break;
+    const Named via = named[choice.next()];
     const double base = via.distance - via.dual;
     const double going = no_less(base + problem.wish.limit, via.distance);
     const bool is_first = going < leave.distance;
@@ -435,8 +550,8 @@ __device__ __forceinline__ void relax(const Problem<Cost>& problem, const Named*
 
 // Name the nearest column of this warp that is not scanned; the lane and the place of it.
 template <int kColumns>
-__device__ __forceinline__ int name_nearest(const Shared& shared, const Columns<kColumns>& own, Named* named,
-                            int& lane) {
+__device__ __forceinline__ int name_nearest(const Shared& shared, const Columns<kColumns>& own,
+                                            Named* named, int& lane) {
   double nearest = far<double>();
   int at = 0, mate = 0;
 #pragma unroll
@@ -454,22 +569,23 @@ __device__ __forceinline__ int name_nearest(const Shared& shared, const Columns<
   const unsigned votes = __ballot_sync(kWholeWarp, has_it);
   const unsigned free = __ballot_sync(kWholeWarp, has_it && mate < 0);
   lane = __ffs(free != 0 ? free : votes) - 1;
-  if (lane_index() == lane) {
-    const int col = threadIdx.x + at * blockDim.x;
-    *named = {least, mate < 0 || least == far<double>() ? 0.0 : shared.dual[mate], col, mate};
-  }
+  const int col = __shfl_sync(kWholeWarp, shared.thread() + at * shared.threads(), lane);
+  const int row = __shfl_sync(kWholeWarp, mate, lane);
+  const double dual = row < 0 || least == far<double>() ? 0.0 : shared.dual[row];
+  shared.put_together(named, {least, dual, col, row});
   return at;
 }
 
 // The nearest free column of a root, with the distances of those that are nearer.
 template <int kColumns, typename Cost>
-__device__ __forceinline__ Ending search(const Problem<Cost>& problem, const Shared& shared, int root,
-                         Columns<kColumns>& own, int& parity) {
-  const int warp = threadIdx.x / kWarp, warps = blockDim.x / kWarp;
+__device__ __forceinline__ Ending search(const Problem<Cost>& problem,
+                                         const Shared& shared, int root,
+                                         Columns<kColumns>& own, int& parity) {
+  const int warp = shared.warp(), warps = shared.warps();
   own.scanned = 0;
 #pragma unroll
   for (int c = 0; c < kColumns; ++c) {
-    const int col = threadIdx.x + c * blockDim.x;
+    const int col = shared.thread() + c * shared.threads();
     own.distance[c] = far<double>();
     own.mate[c] = 0;
     own.pred[c] = root;
@@ -482,22 +598,24 @@ __device__ __forceinline__ Ending search(const Problem<Cost>& problem, const Sha
     Named* const named = shared.named + (parity ^= 1) * kMostWarps;
     int chosen;
     const int at = name_nearest(shared, own, named + warp, chosen);
-    __syncthreads();
+    shared.wait();
     Named seen = {far<double>(), 0.0, -1, -1};
     if (lane_index() < warps) seen = named[lane_index()];
+    Choice choice = {0, 0};
+    if (warps > static_cast<int>(kWarp)) choice.later = see_later(named, warps, seen);
     const double free = least_of_warp(seen.row < 0 ? seen.distance : far<double>());
     const double end = min(free, leave.distance);
-    unsigned lanes = __ballot_sync(kWholeWarp, seen.row >= 0 && seen.distance < end);
-    if (lanes == 0) {
+    choice.lanes = __ballot_sync(kWholeWarp, seen.row >= 0 && seen.distance < end);
+    if (choice.lanes == 0) {
       if (leave.distance <= free || free == far<double>()) return leave;
       const unsigned ends = __ballot_sync(kWholeWarp, seen.row < 0 && seen.distance == free);
       return {free, __shfl_sync(kWholeWarp, seen.col, __ffs(ends) - 1), -1};
     }
-    if (__popc(lanes) > problem.wish.rows_at_once) {
-      lanes = nearest_lanes(lanes, seen.distance, problem.wish.rows_at_once);
+    if (__popc(choice.lanes) > problem.wish.rows_at_once) {
+      choice.lanes = nearest_lanes(choice.lanes, seen.distance, problem.wish.rows_at_once);
     }
-    if ((lanes >> warp & 1) != 0 && lane_index() == chosen) own.scanned |= 1u << at;
-    while (lanes != 0) relax(problem, named, lanes, own, leave);
+    if (choice.has(warp) && lane_index() == chosen) own.scanned |= 1u << at;
+    while (choice.lanes != 0) relax(problem, shared, named, choice, own, leave);
   }
 }
 
@@ -520,12 +638,14 @@ __device__ inline void augment(const Shared& shared, int root, Ending ending) {
 
 // Match the rows that are left by shortest paths; how many have none.
 template <int kColumns, typename Cost>
-__device__ __forceinline__ int find_paths(const Problem<Cost>& problem, const Shared& shared, int waiting) {
+__device__ __forceinline__ int find_paths(const Problem<Cost>& problem,
+                                          const Shared& shared, int waiting) {
+  const int thread = shared.thread(), threads = shared.threads();
   Columns<kColumns> own;
   int stuck = 0, parity = 0;
 #pragma unroll
   for (int c = 0; c < kColumns; ++c) {
-    const int col = threadIdx.x + c * blockDim.x;
+    const int col = thread + c * threads;
     own.price[c] = col < problem.cols ? shared.price[col] : -far<double>();  // never reached
   }
   for (int k = 0; k < waiting; ++k) {
@@ -539,24 +659,23 @@ __device__ __forceinline__ int find_paths(const Problem<Cost>& problem, const Sh
 #pragma unroll
     for (int c = 0; c < kColumns; ++c) {
       if (own.distance[c] > ending.distance) continue;
-      shared.pred[threadIdx.x + c * blockDim.x] = own.pred[c];
+      shared.put(shared.pred + thread + c * threads, own.pred[c]);
       if (own.distance[c] == ending.distance) continue;
       const double nearer = ending.distance - own.distance[c];
       own.price[c] -= nearer;
-      shared.dual[own.mate[c]] += nearer;
+      shared.put(shared.dual + own.mate[c], shared.dual[own.mate[c]] + nearer);
     }
     if (threadIdx.x == 0) shared.dual[root] = ending.distance;
-    __syncthreads();
+    shared.wait();
     if (threadIdx.x == 0) augment(shared, root, ending);
     __syncthreads();
   }
-  __syncthreads();
 #pragma unroll
   for (int c = 0; c < kColumns; ++c) {
-    const int col = threadIdx.x + c * blockDim.x;
-    if (col < problem.cols) shared.price[col] = own.price[c];
+    const int col = thread + c * threads;
+    if (col < problem.cols) shared.put(shared.price + col, own.price[c]);
   }
-  __syncthreads();
+  shared.wait();
   return stuck;
 }
 
@@ -599,10 +718,10 @@ __device__ inline void lower_to_zero(const Shared& shared, int cols) {
 // Write the pairs and the duals. Then `dual` has what the rows pay, and `price` of a warp's number
 // what its rows' duals leave of that: the prices are written already.
 template <typename Cost>
-__device__ __forceinline__ void write(const Problem<Cost>& problem, const Shared& shared, Side rows, Side cols,
-                      double* paid, bool turned) {
+__device__ __forceinline__ void write(const Problem<Cost>& problem, const Shared& shared,
+                                      Side rows, Side cols, double* paid, bool turned) {
   const Wish& wish = problem.wish;
-  const int warp = threadIdx.x / kWarp, warps = blockDim.x / kWarp;
+  const int warp = shared.warp(), warps = shared.warps();
   const double base = wish.limit < far<double>() ? wish.limit : 0.0;
   double gap = 0.0;
   for (int row = warp; row < problem.rows; row += warps) {
@@ -619,21 +738,21 @@ __device__ __forceinline__ void write(const Problem<Cost>& problem, const Shared
       rows.mates[row] = col;
       put(rows.duals + row, wish.sign * dual, wish.whole);
       if (col >= 0) put(paid + (turned ? col : row), wish.sign * cost, wish.whole);
-      shared.dual[row] = wish.sign * cost;
+      shared.put(shared.dual + row, wish.sign * cost);
     }
   }
-  for (int col = threadIdx.x; col < problem.cols; col += blockDim.x) {
+  for (int col = shared.thread(); col < problem.cols; col += shared.threads()) {
     cols.mates[col] = shared.mate[col];
     put(cols.duals + col, wish.sign * shared.price[col], wish.whole);
   }
-  if (lane_index() == 0) shared.bids[warp].price = gap;
-  __syncthreads();
+  if (lane_index() == 0) shared.put(shared.gaps + warp, gap);
+  shared.wait();
 }
 
 // Add up what the rows pay, and what the duals leave of it, by one warp.
 template <typename Cost>
-__device__ __forceinline__ void add_up(const Problem<Cost>& problem, const Shared& shared, Results& results,
-                       int k) {
+__device__ __forceinline__ void add_up(const Problem<Cost>& problem,
+                                       const Shared& shared, Results& results, int k) {
   Sum sum = {0.0, 0.0};
   long long whole = 0;
   int pairs = 0;
@@ -652,9 +771,7 @@ __device__ __forceinline__ void add_up(const Problem<Cost>& problem, const Share
   }
   if (lane_index() != 0) return;
   double gap = 0.0;
-  for (int warp = 0; warp < static_cast<int>(blockDim.x / kWarp); ++warp) {
-    gap += shared.bids[warp].price;
-  }
+  for (int warp = 0; warp < shared.warps(); ++warp) gap += shared.gaps[warp];
   if (problem.wish.whole) *reinterpret_cast<long long*>(results.objective + k) = whole;
   else results.objective[k] = sum.high + sum.low;
   results.gap[k] = no_less(gap, 0.0);
@@ -668,9 +785,11 @@ __device__ __forceinline__ void add_up(const Problem<Cost>& problem, const Share
 extern __shared__ double block_numbers[];
 
 // The arrays in a block's memory: 16 bytes a column, 20 a row.
-__device__ inline Shared shared_for(int rows, int cols) {
-  __shared__ Bid bids[kMostWarps];
+__device__ inline Shared shared_for(int rows, int cols, int blocks) {
+  __shared__ Bid bids[2 * kMostBidders];
+  __shared__ double gaps[kMostWarps];
   __shared__ Named named[2 * kMostWarps];
+  __shared__ int votes[kMostBlocks];
   __shared__ int counts[3];
   Shared shared;
   shared.price = block_numbers;
@@ -681,19 +800,24 @@ __device__ inline Shared shared_for(int rows, int cols) {
   shared.ring = shared.held + rows;
   shared.left = shared.ring + rows;
   shared.bids = bids;
+  shared.gaps = gaps;
   shared.named = named;
+  shared.votes = votes;
   shared.head = counts;
   shared.count = counts + 1;
   shared.waiting = counts + 2;
+  shared.blocks = blocks;
+  shared.block = blockIdx.x % blocks;
   return shared;
 }
 
-// No pairs, and zeros.
-__device__ inline void clear(Results& results, int k, int* mates, double* numbers) {
+// No pairs, and zeros, by so many threads.
+__device__ inline void clear(Results& results, int k, int* mates, double* numbers, int thread,
+                             int threads) {
   const int both = results.most_rows + results.most_cols;
-  for (int i = threadIdx.x; i < both; i += blockDim.x) mates[i] = -1;
-  for (int i = threadIdx.x; i < both + results.most_rows; i += blockDim.x) numbers[i] = 0.0;
-  if (threadIdx.x == 0) {
+  for (int i = thread; i < both; i += threads) mates[i] = -1;
+  for (int i = thread; i < both + results.most_rows; i += threads) numbers[i] = 0.0;
+  if (thread == 0) {
     results.objective[k] = 0.0;
     results.gap[k] = far<double>();
     results.pairs[k] = 0;
@@ -701,29 +825,32 @@ __device__ inline void clear(Results& results, int k, int* mates, double* number
   }
 }
 
-// Solve a problem with each block, of blockDim.x * kColumns >= its columns.
+// Solve a problem with each team of so many blocks, whose threads have kColumns each. The launch
+// makes a cluster of these blocks if they are more than one.
 template <typename Cost, int kColumns>
 __global__ void __launch_bounds__(kMostThreads, 1)
-    solve(Batch<Cost> batch, Wish wish, Results results) {
-  const int k = batch.order ? batch.order[blockIdx.x] : blockIdx.x;
+    solve(Batch<Cost> batch, Wish wish, Results results, int blocks) {
+  const int number = blockIdx.x / blocks, k = batch.order ? batch.order[number] : number;
   const Place<Cost> place = place_of(batch, k);
   const bool turned = place.turned != nullptr;
   const Problem<Cost> problem = {
       turned ? place.turned : place.costs, turned ? place.rows : place.step,
       turned ? place.cols : place.rows, turned ? place.rows : place.cols, wish};
-  const Shared shared = shared_for(problem.rows, problem.cols);
+  const Shared shared = shared_for(problem.rows, problem.cols, blocks);
+  const int thread = shared.thread();
   int* const mates = results.mates + 1ll * k * (results.most_rows + results.most_cols);
   double* const numbers =
       results.numbers + 1ll * k * (2ll * results.most_rows + results.most_cols);
-  clear(results, k, mates, numbers);
+  clear(results, k, mates, numbers, thread, shared.threads());
+  if (blocks > 1) shared.wait();  // until all blocks of the team are there
   const bool reduces = problem.rows == problem.cols && wish.limit == far<double>();
   if (!price_columns(problem, shared, reduces)) {
-    if (threadIdx.x == 0) results.states[k] = kUnfit;
+    if (thread == 0) results.states[k] = kUnfit;
     return;
   }
   const int waiting = hold_bids(problem, shared);
   if (waiting > 0 && find_paths<kColumns>(problem, shared, waiting) > 0) {
-    if (threadIdx.x == 0) results.states[k] = wish.may_lack ? kUnsolved : kInfeasible;
+    if (thread == 0) results.states[k] = wish.may_lack ? kUnsolved : kInfeasible;
     return;
   }
   if (reduces) lower_to_zero(shared, problem.cols);
@@ -731,5 +858,5 @@ __global__ void __launch_bounds__(kMostThreads, 1)
   const Side cols = {mates + results.most_rows, numbers + results.most_rows};
   double* const paid = numbers + results.most_rows + results.most_cols;
   write(problem, shared, turned ? cols : rows, turned ? rows : cols, paid, turned);
-  if (threadIdx.x < kWarp) add_up(problem, shared, results, k);
+  if (thread < static_cast<int>(kWarp)) add_up(problem, shared, results, k);
 }

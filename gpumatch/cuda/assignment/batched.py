@@ -1,4 +1,4 @@
-"""Many dense problems at once, a block of threads each: see batched.cu.
+"""Many dense problems at once, a block of threads each, or a cluster of blocks: see batched.cu.
 
 Nothing here waits for the device. The problems of a size are one launch, whose blocks begin with
 the largest.
@@ -7,10 +7,12 @@ the largest.
 from __future__ import annotations
 
 import functools
+import threading
 from typing import Any, NamedTuple
 
 import cupy as cp
 import numpy as np
+from cupy.cuda import driver
 
 from gpumatch.contracts import UNFIT, DeviceBatch, DeviceResults
 from gpumatch.cuda.kernels import COSTS, Kernels, Source, kernels_for
@@ -27,7 +29,7 @@ SOURCE = Source(
 _WARP = 32
 _MOST_COLUMNS = 8  # of a thread
 _MOST_THREADS = SOURCE.constant("kMostThreads")
-_FIXED = 4096  # bytes that a block has besides its arrays, and more
+_FIXED = 8192  # bytes that a block has besides its arrays, and more
 _A_ROW, _A_COLUMN = 20, 16  # bytes of the arrays
 _FEW = 64  # columns
 _TILE = SOURCE.constant("kTile")
@@ -35,26 +37,47 @@ _MOST_PARTS = 16  # blocks that turn a problem
 _SHARED_AT_ONCE = 40 * 1024  # bytes that a launch may ask for without more
 _BIDS = 2  # four are slower on points in the plane, none on uniform costs
 _ROWS_AT_ONCE = 8  # with 16, points take up to 40 % longer
+_MOST_WARPS = SOURCE.constant("kMostWarps")
+_MOST_BLOCKS = SOURCE.constant("kMostBlocks")
+_ALONE = 512  # columns up to which a block works alone
+_CLUSTERS = 90  # from this compute capability on
+_CLUSTER_DIMENSIONS = 11, 12, 13  # CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH, and so on
 
 
 class _Shape(NamedTuple):
-    """A block: its threads, the columns of each, and bytes of shared memory."""
+    """A team: the threads of a block, their columns, bytes of memory, and how many blocks."""
 
     threads: int
     columns: int
     shared: int
+    blocks: int = 1
 
 
 @functools.lru_cache(maxsize=1024)
-def shape_for(short: int, long: int) -> _Shape:
-    """The block for a problem of so many rows and at least as many columns."""
-    columns = 1
-    while columns * _MOST_THREADS < long:
+def shape_for(short: int, long: int, most_blocks: int) -> _Shape:
+    """The team for a problem of so many rows and at least as many columns."""
+    columns, blocks = 1, most_blocks if long > _ALONE else 1
+    most_threads = min(_MOST_THREADS * blocks, _WARP * _MOST_WARPS)
+    while columns * most_threads < long:
         columns *= 2
-    threads = max(1, -(-long // (columns * _WARP))) * _WARP
+    threads = max(1, -(-long // (columns * blocks * _WARP))) * _WARP
     if long <= _FEW:
         threads *= 2  # the rows that bid at once are as many as the warps
-    return _Shape(threads, columns, _A_ROW * short + _A_COLUMN * long)
+    return _Shape(threads, columns, _A_ROW * short + _A_COLUMN * long, blocks)
+
+
+def most_blocks(count: int) -> int:
+    """The blocks that each of so many problems may have so that all are solved at once."""
+    return _most_blocks(count, cp.cuda.Device().id)
+
+
+@functools.lru_cache(maxsize=1024)
+def _most_blocks(count: int, device: int) -> int:
+    chosen = cp.cuda.Device(device)
+    if int(chosen.compute_capability) < _CLUSTERS:
+        return 1
+    blocks = min(chosen.attributes["MultiProcessorCount"] // count, _MOST_BLOCKS)
+    return 1 << max(0, blocks.bit_length() - 1)  # any other number may need more than kMostWarps
 
 
 def largest_side() -> int:
@@ -75,15 +98,17 @@ def run(task: DeviceBatch) -> bool:
     The others have too long sides. They are cleared, and UNFIT.
     """
     kernels = kernels_for(SOURCE, Cost=task.dtype)
-    wish = _wish(kernels, task.wish, task.largest, task.is_integer)
     results = kernels.struct("Results")(**task.results._asdict())
     solve = _solve_equal if task.apart is not None else _solve_mixed
-    return solve(kernels, task, wish, results)
+    return solve(kernels, task, results)
 
 
 @functools.lru_cache(maxsize=64)
 def _wish(
-    kernels: Kernels, wish: tuple[float, float, float, bool], largest: float, is_integer: bool
+    kernels: Kernels,
+    wish: tuple[float, float, float, bool],
+    largest: float,
+    is_integer: bool,
 ) -> np.ndarray:
     sign, limit, most, may_lack = wish
     return kernels.struct("Wish")(
@@ -92,9 +117,7 @@ def _wish(
     )  # fmt: skip
 
 
-def _solve_equal(
-    kernels: Kernels, task: DeviceBatch, wish: np.ndarray, results: np.ndarray
-) -> bool:
+def _solve_equal(kernels: Kernels, task: DeviceBatch, results: np.ndarray) -> bool:
     """Solve problems of one size."""
     count = len(task.sizes)
     rows, cols = task.sizes[0].tolist()
@@ -107,13 +130,11 @@ def _solve_equal(
         costs=np.uintp(task.addresses[0]), turned=turned,
         apart=task.apart, step=int(task.steps[0]), rows=rows, cols=cols,
     )  # fmt: skip
-    _launch(kernels, (batch, wish, results), count, (rows, cols), rows > cols)
+    _launch(kernels, task, (batch, results), count, (rows, cols), rows > cols)
     return True
 
 
-def _solve_mixed(
-    kernels: Kernels, task: DeviceBatch, wish: np.ndarray, results: np.ndarray
-) -> bool:
+def _solve_mixed(kernels: Kernels, task: DeviceBatch, results: np.ndarray) -> bool:
     """Solve problems of several sizes, those of about one size by one launch."""
     sizes = task.sizes
     fits = sizes.max(axis=1) <= largest_side()
@@ -130,7 +151,8 @@ def _solve_mixed(
     on_device = cp.asarray(places)
     for order, largest in _classes(sizes, fits.nonzero()[0]):
         batch = _batch(kernels, places=on_device, order=cp.asarray(order))
-        _launch(kernels, (batch, wish, results), len(order), largest, bool(turns[order].any()))
+        turns_any = bool(turns[order].any())
+        _launch(kernels, task, (batch, results), len(order), largest, turns_any)
     return bool(fits.all())
 
 
@@ -169,19 +191,31 @@ def _batch(kernels: Kernels, **known: Any) -> np.ndarray:
 
 def _launch(
     kernels: Kernels,
-    structs: tuple[np.ndarray, ...],
+    task: DeviceBatch,
+    structs: tuple[np.ndarray, np.ndarray],
     count: int,
     largest: tuple[int, int],
     turns: bool,
 ) -> None:
     """Solve so many problems, none of which has more rows or columns than the largest."""
-    batch, wish, results = structs
+    batch, results = structs
     if turns:
         tiles = -(-largest[0] // _TILE) * -(-largest[1] // _TILE)
         parts = min(tiles, _MOST_PARTS)
         kernels["turn<{Cost}>"]((count * parts,), (_TILE * 8,), (batch, np.int32(parts)))
-    threads, columns, shared = shape_for(min(largest), max(largest))
-    solve = kernels[f"solve<{{Cost}}, {columns}>"]
-    if shared > _SHARED_AT_ONCE:
-        solve.max_dynamic_shared_size_bytes = shared
-    solve((count,), (threads,), (batch, wish, results), shared_mem=shared)
+    shape = shape_for(min(largest), max(largest), most_blocks(count))
+    wish = _wish(kernels, task.wish, task.largest, task.is_integer)
+    solve = kernels[f"solve<{{Cost}}, {shape.columns}>"]
+    arguments = batch, wish, results, np.int32(shape.blocks)
+    with _one_launch:
+        if shape.shared > _SHARED_AT_ONCE:
+            solve.max_dynamic_shared_size_bytes = shape.shared
+        if _clusters.get(solve, 1) != shape.blocks:
+            _clusters[solve] = shape.blocks
+            for dimension, blocks in zip(_CLUSTER_DIMENSIONS, (shape.blocks, 1, 1)):
+                driver.funcSetAttribute(solve.kernel.ptr, dimension, blocks)
+        solve((count * shape.blocks,), (shape.threads,), arguments, shared_mem=shape.shared)
+
+
+_one_launch = threading.Lock()  # what a kernel needs is set for all its launches
+_clusters: dict[Any, int] = {}  # the blocks of a cluster that are set

@@ -37,7 +37,8 @@ def solve(emulator, monkeypatch):
         batched, "kernels_for", lambda _, Cost: emulator.bound_to({"Cost": names[Cost.name]})
     )
 
-    monkeypatch.setattr(batched, "largest_side", lambda: 200)
+    monkeypatch.setattr(batched, "largest_side", lambda: 1200)
+    monkeypatch.setattr(batched, "most_blocks", lambda _: 1)
 
     def solve(problems, *, sign=1.0, limit=INF, most=INF, wants_maximum=False, columns=1):
         monkeypatch.setattr(batched, "shape_for", lambda *sides: shape(columns, *sides))
@@ -75,7 +76,7 @@ def solve(emulator, monkeypatch):
     return solve
 
 
-def shape(columns, short, long):
+def shape(columns, short, long, _):
     return batched._Shape(-(-long // (32 * columns)) * 32, columns, 0)
 
 
@@ -223,18 +224,34 @@ def test_forbidden_by_a_limit(solve, emulator):
 
 
 @pytest.mark.parametrize(
-    ("sides", "threads", "columns"),
+    ("sides", "most", "blocks", "threads", "columns"),
     [
-        ((1, 1), 64, 1),
-        ((300, 300), 320, 1),
-        ((512, 512), 512, 1),
-        ((9, 513), 544, 1),
-        ((100, 1024), 1024, 1),
-        ((9, 1025), 544, 2),
-        ((4096, 4096), 1024, 4),
+        ((1, 1), 8, 1, 64, 1),
+        ((32, 33), 8, 1, 128, 1),
+        ((300, 300), 8, 1, 320, 1),
+        ((512, 512), 8, 1, 512, 1),
+        ((9, 513), 1, 1, 544, 1),
+        ((9, 513), 2, 2, 288, 1),
+        ((100, 1024), 8, 8, 128, 1),
+        ((9, 1025), 1, 1, 544, 2),
+        ((9, 1025), 4, 4, 288, 1),
+        ((4096, 4096), 4, 4, 512, 2),
     ],
 )
-def test_blocks_have_room(sides, threads, columns):
-    made = batched.shape_for(*sides)
-    assert made[:2] == (threads, columns)
-    assert made.threads * made.columns >= max(sides)
+def test_teams_have_room(sides, most, blocks, threads, columns):
+    made = batched.shape_for(*sides, most)
+    assert (made.blocks, made.threads, made.columns) == (blocks, threads, columns)
+    assert made.blocks * made.threads * made.columns >= max(sides)
+    assert made.threads <= 1024
+    assert made.blocks * made.threads <= 32 * batched.SOURCE.constant("kMostWarps")
+
+
+def test_more_warps_than_lanes(solve, emulator):
+    """Then a lane sees the columns that two warps name."""
+    emulator.odds = 100
+    rng = np.random.default_rng(9)
+    problems = [np.hstack([rng.random((9, 1020)) + 1, rng.random((9, 130))]), rng.random((5, 9))]
+    problems[0][:, 1100:1104] = rng.integers(0, 2, (9, 4)) / 10
+    results = solve(problems)
+    for k in range(2):
+        check(results, k, problems[k])
