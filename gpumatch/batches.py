@@ -224,7 +224,8 @@ class _Batch:
         limit = checked_limit(asked.cost_limit, is_integer, asked.maximize)
         is_integer, largest = _numbers_for(is_integer, asked.cardinality, limit)
         self.cost_limit = limit
-        is_small = self.problems.sizes.prod(axis=1) <= MOST
+        rows, cols = self.problems.sizes.T
+        is_small = rows * cols <= MOST
         if limit is not None and abs(limit) > largest:
             is_small[:] = False
         self._begin()

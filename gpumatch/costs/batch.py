@@ -95,10 +95,11 @@ class CostBatch(Sequence[Any]):
             raise ValueError(f"sizes need costs of 3 dimensions; got {self._array.ndim}")
         count, *shape = self._array.shape
         self.shape = (shape[0], shape[1])
-        self.sizes = np.empty((count, 2), np.int64)
-        self.sizes[:] = self.shape
         self.is_even = sizes is None
+        # To write ten thousand pairs would take longer than to solve as many problems on a device.
+        self.sizes = np.broadcast_to(np.array(self.shape, np.int64), (count, 2))
         if sizes is not None:
+            self.sizes = self.sizes.copy()
             self._set_sizes(sizes)
 
     def _set_sizes(self, sizes: Any) -> None:
@@ -196,13 +197,14 @@ class CostBatch(Sequence[Any]):
         if not (self._all_arrays and self._dtypes <= _READ):
             return None
         places = np.empty((len(self), 4), np.int64)
-        places[:, 2:] = self.sizes
+        for side in range(2):  # pairs would be written one by one
+            places[:, 2 + side] = self.sizes[:, side]
         if self._array is not None:
             nrows, ncols = self.shape
             places[:, 0] = np.arange(len(self)) * (nrows * ncols)
             places[:, 1] = ncols
             return places, self._array.size
-        entries = self.sizes.prod(axis=1)
+        entries = self.sizes[:, 0] * self.sizes[:, 1]
         places[:, 0] = entries.cumsum() - entries
         places[:, 1] = self.sizes[:, 1]
         return places, int(entries.sum())
