@@ -33,6 +33,13 @@ def test_a_wrong_total_is_a_failure():
         worst.measure(problem, batches.Limits(repeats=1))
 
 
+def test_rows_without_a_column_are_a_failure():
+    problem = batches.Drawn(batches.Batch("uniform", (2, 4, 4)), np.array([1]), "cpu")
+    lacking = batches.Solver("one", lambda _: lambda: np.full((2, 4), -1))
+    with pytest.raises(ValueError, match="0 rows have a column; 8 can"):
+        lacking.measure(problem, batches.Limits(repeats=1))
+
+
 def test_the_quick_suite_measures_and_reports(tmp_path, capsys):
     out = str(tmp_path / "out.json")
     arguments = ["batches", "--out", out, "--cache", str(tmp_path), "--quick", "--device", "cpu"]
