@@ -18,7 +18,7 @@ from scipy.sparse import coo_array, csc_array, csr_array, csr_matrix
 
 import gpumatch as gm
 from gpumatch.linalg import maximum_product_matching, mc64
-from gpumatch.linalg.entries import log_magnitudes, usable_csr
+from gpumatch.linalg.entries import entries_of, log_magnitudes, usable_csr
 
 SHAPES = st.tuples(st.integers(0, 6), st.integers(0, 6))
 MAGNITUDES = st.floats(-300, 300).map(lambda power: 10.0**power) | st.integers(1, 3)
@@ -340,3 +340,32 @@ def test_job_5_scales():
 def test_other_jobs_are_refused(job):
     with pytest.raises(ValueError, match=f"job must be 1, 2, 3, 4 or 5; got {job!r}"):
         mc64(EXAMPLE, job)
+
+
+def test_a_matrix_in_canonical_form_is_shared_and_any_other_left_as_it_is():
+    dense = np.array([[2.0, 0, 5], [0, 3, 1], [4, 0, 7]])
+    plain = csr_array(dense)
+    assert np.shares_memory(entries_of(plain).data, plain.data)
+    parts = [2.0, 0.0, 5.0, 1.0, 3.0, 7.0, 1.0, 3.0], [0, 1, 2, 2, 1, 2, 0, 0], [0, 3, 5, 8]
+    other = csr_array(tuple(map(np.array, parts)), shape=(3, 3))
+    entries = entries_of(other)
+    assert np.array_equal(
+        csr_array((entries.data, entries.indices, entries.indptr)).todense(), dense
+    )
+    assert entries.data.size == plain.nnz
+    assert [part.tolist() for part in _parts(other)] == [*parts]
+    zeros = csr_array(dense + 1)
+    zeros.data -= 1
+    assert entries_of(zeros).data.size == plain.nnz < zeros.nnz
+    with pytest.raises(ValueError, match="row 1 and column 2 is inf"):
+        entries_of(csr_array(np.where(dense == 1, np.inf, dense)))
+    for matrix in (plain, other, zeros):
+        before = matrix.copy()
+        s = maximum_product_matching(matrix)
+        check(matrix, s)
+        assert s.log_product == pytest.approx(np.log(5 * 3 * 4))
+        assert all(np.array_equal(a, b) for a, b in zip(_parts(matrix), _parts(before)))
+
+
+def _parts(matrix):
+    return matrix.data, matrix.indices, matrix.indptr
