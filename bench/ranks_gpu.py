@@ -12,6 +12,10 @@ For more GPUs than were measured there is a model. The steps in `SCALING` read c
 seconds on one GPU divided by p; all others take what they take on two:
 
     t(p) = scaling(1) / p + rest(2)
+
+For the trees, whose levels both read costs and meet, it is the curve through both measurements:
+
+    t(p) = a + b / p
 """
 
 from __future__ import annotations
@@ -34,7 +38,7 @@ SCALING = (
 MEASURED, MODELLED = (1, 2), (4, 8, 16)
 TABLE5 = (10_000, 14_142, 20_000)
 TABLE4 = {1: 10_000, 2: 14_142}  # GPUs: rows
-PAPER = "hungarian-classical"
+PAPER, TREE = "hungarian-classical", "hungarian-tree"
 PUBLISHED = {
     (10_000, 1): 11.07, (10_000, 2): 8.15, (10_000, 4): 7.84, (10_000, 8): 7.39, (10_000, 16): 7.17,
     (14_142, 1): 18.25, (14_142, 2): 12.94, (14_142, 4): 11.03, (14_142, 8): 9.98,
@@ -45,6 +49,16 @@ PUBLISHED = {
 """Seconds of CU-CLASS by rows and GPUs, Table 5."""
 PUBLISHED_WEAK = {1: 1.00, 2: 0.83, 4: 0.69, 8: 0.56, 16: 0.44}
 """Efficiencies of CU-CLASS by GPUs, Table 4."""
+PUBLISHED_TREE = {
+    (10_000, 1): 16.52, (10_000, 2): 15.12, (10_000, 4): 15.78, (10_000, 8): 16.61,
+    (10_000, 16): 18.30,
+    (14_142, 1): 24.19, (14_142, 2): 20.65, (14_142, 4): 20.55, (14_142, 8): 21.59,
+    (14_142, 16): 23.50,
+    (20_000, 1): 38.30, (20_000, 2): 29.21, (20_000, 4): 26.22, (20_000, 8): 27.47,
+    (20_000, 16): 30.21,
+}  # fmt: skip
+"""The same of CU-TREE."""
+PUBLISHED_TREE_WEAK = {1: 1.00, 2: 0.80, 4: 0.61, 8: 0.44, 16: 0.28}
 
 _UNIFORM = """
     unsigned long long x = first + static_cast<unsigned long long>(i);
@@ -73,7 +87,7 @@ def rows_on_device(n: int, dtype: str, begin: int, end: int) -> Any:
     return costs
 
 
-def measure(n: int, dtype: str, algorithm: str) -> dict[str, Any]:
+def measure(n: int, dtype: str, algorithm: str, time_limit: float | None = None) -> dict[str, Any]:
     """One run on all ranks; the same on each."""
     import cupy
     from mpi4py import MPI
@@ -91,8 +105,10 @@ def measure(n: int, dtype: str, algorithm: str) -> dict[str, Any]:
         comm.Barrier()
         start = time.perf_counter()
         if run == "assign":
-            a = gpumatch.distributed.assign(block, backend="cuda", algorithm=algorithm)
-        else:
+            a = gpumatch.distributed.assign(
+                block, backend="cuda", algorithm=algorithm, time_limit=time_limit
+            )
+        elif a.proven:
             gpumatch.distributed.verify(block, a)
         seconds.append(comm.allreduce(time.perf_counter() - start, MPI.MAX))
     del block
@@ -106,6 +122,9 @@ def measure(n: int, dtype: str, algorithm: str) -> dict[str, Any]:
         "verify": seconds[1],
         "objective": a.objective,
         "gap": a.gap,
+        "proven": a.proven,
+        "matched": a.size,
+        "levels": a.stats["levels"],
         "steps": a.stats["seconds"],
         "communication": a.stats["communication"],
     }
@@ -117,6 +136,7 @@ def main() -> None:
     parser.add_argument("--costs", nargs="+", default=["10000:int32"], metavar="ROWS:DTYPE")
     parser.add_argument("--algorithm", default="engine")
     parser.add_argument("--repeats", type=int, default=2)
+    parser.add_argument("--time-limit", type=float, metavar="SECONDS", help="for a problem")
     options = parser.parse_args()
     from mpi4py import MPI
 
@@ -132,10 +152,11 @@ def main() -> None:
         measure(300, dtype, options.algorithm)  # compiles and loads
     for n, dtype in costs:
         for _ in range(options.repeats):
-            run = measure(int(n), dtype, options.algorithm)
+            run = measure(int(n), dtype, options.algorithm, options.time_limit)
             data["measured"].append({**run, "run": len(data["runs"]) - 1})
             if MPI.COMM_WORLD.rank == 0:
-                print(f"{n} {dtype}, {run['ranks']} GPUs: {run['seconds']:.4f} s", flush=True)
+                told = f"{n} {dtype}, {run['ranks']} GPUs: {run['seconds']:.4f} s"
+                print(f"{told}, {run['matched']} rows", flush=True)
                 if options.out:
                     options.out.write_text(json.dumps(data, indent=1) + "\n")
 
@@ -150,7 +171,7 @@ class Results:
         self._runs = [
             run
             for run in data["measured"]
-            if (run["algorithm"], run["dtype"]) == (algorithm, dtype)
+            if (run["algorithm"], run["dtype"]) == (algorithm, dtype) and run.get("proven", True)
         ]
 
     def sizes(self) -> list[int]:
@@ -163,7 +184,10 @@ class Results:
             return None
         if names:
             return statistics.median(sum(run["steps"].get(s, 0.0) for s in names) for run in runs)
-        return statistics.median(run["seconds"] for run in runs)
+        return statistics.median(self._seconds(run) for run in runs)
+
+    def _seconds(self, run: dict[str, Any]) -> float:
+        return float(run["seconds"])
 
     def verify(self, n: int, ranks: int) -> float | None:
         runs = [run["verify"] for run in self._runs if (run["n"], run["ranks"]) == (n, ranks)]
@@ -182,6 +206,20 @@ class Results:
         """The paper's efficiency, t_1 / (p t_p)."""
         one, several = self.median(n, 1), self.modelled(n, ranks)
         return one / (ranks * several) if one and several else None
+
+
+class Trees(Results):
+    """Those of the tree variant, without the division of rows into columns before it."""
+
+    def _seconds(self, run: dict[str, Any]) -> float:
+        return float(run["seconds"] - run["steps"].get("division of columns", 0.0))
+
+    def modelled(self, n: int, ranks: int) -> float | None:
+        one, two = self.median(n, 1), self.median(n, 2)
+        if ranks in MEASURED or one is None or two is None:
+            return self.median(n, ranks)
+        scaling = 2 * (one - two)
+        return one - scaling + scaling / ranks
 
 
 def report(data: dict[str, Any], threshold: float = 0.0) -> str:
@@ -213,15 +251,41 @@ def report(data: dict[str, Any], threshold: float = 0.0) -> str:
         for p in MEASURED
         if large.median(n, p)
     ]  # fmt: skip
+    trees = Trees(data, TREE, "int32")
     return "\n\n".join(
         [
             *(_machine_of(run) for run in data["runs"]),
             "### Table 5: strong scaling, costs from [0, 10n]\n\n" + markdown(names, strong),
             "### Table 4: weak scaling efficiency\n\n"
             + markdown(["n", "GPUs", "engine", "classical", "paper"], weak),
+            *(_tables_of_trees(trees) if trees.sizes() else ()),
             "### The engine on float32 costs from [0, 1): seconds\n\n"
             + markdown(["n", "GB", "GPUs", "in all", *STEPS, "certificate"], rows),
         ]
+    )
+
+
+def _tables_of_trees(trees: Results) -> tuple[str, str]:
+    """Tables 5 and 4 of the tree variant beside the paper's."""
+    strong = [
+        [
+            f"{n:,}", p, "measured" if p in MEASURED else "model",
+            _text(trees.modelled(n, p)), _text(trees.strong(n, p)),
+            _text(trees.median(n, p, "forward pass")),
+            f"{PUBLISHED_TREE[n, p]:.2f}",
+            _text(PUBLISHED_TREE[n, 1] / (p * PUBLISHED_TREE[n, p])),
+        ]
+        for n in TABLE5
+        for p in (*MEASURED, *MODELLED)
+    ]  # fmt: skip
+    weak = [
+        [f"{n:,}", p, _text(_weak(trees, p)), f"{PUBLISHED_TREE_WEAK[p]:.2f}"]
+        for p, n in TABLE4.items()
+    ]
+    names = ["n", "GPUs", "", "trees, s", "E", "of which forward pass", "paper, s", "E"]
+    return (
+        "### Table 5, alternating trees\n\n" + markdown(names, strong),
+        "### Table 4, alternating trees\n\n" + markdown(["n", "GPUs", "trees", "paper"], weak),
     )
 
 

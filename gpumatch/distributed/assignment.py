@@ -315,7 +315,8 @@ def _tree(
         values = np.ascontiguousarray(array_of(np, costs.dense()).T)
         rows, cols = cols, rows
     else:
-        values = columns_of(costs.to_host(), rows, cols, world)
+        with world.step("division of columns"):
+            values = columns_of(costs.to_host(), rows, cols, world)
     return Tree(*(_placed(values, backend), rows, cols, costs.is_integer, world), _papers(backend))
 
 

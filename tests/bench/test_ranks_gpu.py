@@ -11,11 +11,11 @@ from bench import ranks_gpu
 from bench.__main__ import main
 
 
-def run(n, ranks, seconds, pricing, dtype="int32"):
+def run(n, ranks, seconds, pricing, dtype="int32", algorithm="engine"):
     steps = {"pricing": pricing, "core": seconds - pricing}
     return {
         "n": n, "ranks": ranks, "seconds": seconds, "steps": steps, "verify": 1.0,
-        "algorithm": "engine", "dtype": dtype,
+        "algorithm": algorithm, "dtype": dtype,
     }  # fmt: skip
 
 
@@ -32,6 +32,28 @@ def test_the_model_divides_what_reads_costs_and_nothing_else():
 def test_repeated_runs_count_with_their_median():
     data = {"measured": [run(10_000, 1, seconds, 1.0) for seconds in (3.0, 9.0, 4.0)]}
     assert ranks_gpu.Results(data, "engine", "int32").median(10_000, 1) == 4
+
+
+def tree(n, ranks, search, proven=True):
+    """A run whose columns took a second to divide."""
+    one = run(n, ranks, search + 1, 0.0, algorithm="hungarian-tree")
+    return {**one, "steps": {"division of columns": 1.0, "forward pass": search}, "proven": proven}
+
+
+def test_the_model_of_trees_goes_through_both_measurements():
+    data = {"measured": [tree(10_000, 1, 10.0), tree(10_000, 2, 7.0)]}
+    results = ranks_gpu.Trees(data, "hungarian-tree", "int32")
+    assert [results.modelled(10_000, p) for p in (1, 2, 4)] == pytest.approx([10, 7, 5.5])
+    assert results.modelled(14_142, 4) is None
+
+
+def test_trees_have_tables_once_they_were_measured_to_the_end():
+    data = {"runs": [], "measured": [tree(10_000, 1, 10.0, proven=False)]}
+    assert "trees" not in ranks_gpu.report(data)
+    data["measured"] = [tree(10_000, 1, 9.0), tree(14_142, 2, 12.0)]
+    report = ranks_gpu.report(data)
+    assert "| 10,000 | 1 | measured | 9.00 | 1.00 | 9.00 | 16.52 | 1.00 |" in report
+    assert "| 14,142 | 2 | 0.75 | 0.80 |" in report
 
 
 def test_a_report_without_any_run_has_the_papers_figures(tmp_path, capsys):
