@@ -34,6 +34,7 @@ from gpumatch.cpu.distributed import date2016 as paper_kernels
 from gpumatch.cpu.distributed import rows as cpu_rows
 from gpumatch.cuda.assignment import core, divided_rows
 from gpumatch.distributed import assignment as door
+from gpumatch.distributed import nccl
 from gpumatch.distributed.communicator import Communicator, even_starts
 from gpumatch.distributed.problem import Problem
 from graphs import costs as families
@@ -557,7 +558,8 @@ def raises_everywhere(comm, kind, pattern, run):
     assert len(set(texts)) == 1, texts
 
 
-def faults(comm):
+def faults(comm, **how):
+    """What is wrong on one rank is said by all."""
     last, is_last = comm.size - 1, comm.rank == comm.size - 1
     good = np.arange(12.0).reshape(3, 4)
     bad = good.copy()
@@ -567,12 +569,12 @@ def faults(comm):
     mine = bad if is_last else good
     where = "" if comm.size == 1 else f"rank {last}: "
     message = f"^{where}the costs hold NaN, first at row 1, column 2"
-    raises_everywhere(comm, ValueError, message, lambda: distributed.assign(mine, comm=comm))
+    raises_everywhere(comm, ValueError, message, lambda: distributed.assign(mine, comm=comm, **how))
 
     yield "no matrix on one rank"
     mine = "costs.txt" if is_last else good
     message = "a path must be that of a .npy or .mtx file"
-    raises_everywhere(comm, ValueError, message, lambda: distributed.assign(mine, comm=comm))
+    raises_everywhere(comm, ValueError, message, lambda: distributed.assign(mine, comm=comm, **how))
 
     yield "a function that fails on one rank"
 
@@ -581,30 +583,34 @@ def faults(comm):
             raise OSError("the disk is gone")
         return good[: end - begin]
 
-    run = lambda: distributed.assign((rows, (3 * comm.size, 4)), comm=comm)  # noqa: E731
+    run = lambda: distributed.assign((rows, (3 * comm.size, 4)), comm=comm, **how)  # noqa: E731
     raises_everywhere(comm, OSError, "the disk is gone", run)
 
     yield "an argument that is wrong on one rank"
     limit = -1 if is_last else None
-    run = lambda: distributed.assign(good, comm=comm, time_limit=limit)  # noqa: E731
+    run = lambda: distributed.assign(good, comm=comm, **how, time_limit=limit)  # noqa: E731
     raises_everywhere(comm, ValueError, "time_limit", run)
 
     if comm.size > 1:
         yield "columns that differ"
         mine = good[:, :3] if is_last else good
         message = f"rank {last} has 3 columns, but rank 0 has 4"
-        raises_everywhere(comm, ValueError, message, lambda: distributed.assign(mine, comm=comm))
+        raises_everywhere(
+            comm, ValueError, message, lambda: distributed.assign(mine, comm=comm, **how)
+        )
         yield "dense and sparse"
         mine = csr_array(good) if is_last else good
         message = "1 of . ranks have sparse costs"
-        raises_everywhere(comm, ValueError, message, lambda: distributed.assign(mine, comm=comm))
+        raises_everywhere(
+            comm, ValueError, message, lambda: distributed.assign(mine, comm=comm, **how)
+        )
 
     for shape in ((2, 3 * comm.size), (5, 3)):
         yield f"no full assignment, {shape}"
         block = np.full(shape, np.inf)
         block[:, 0] = 1
         with pytest.raises(gpumatch.InfeasibleError) as caught:
-            distributed.assign(block, comm=comm)
+            distributed.assign(block, comm=comm, **how)
         own, cols = caught.value.rows, caught.value.cols
         has_pair = np.zeros(shape[1], bool)
         has_pair[0] = True
@@ -622,7 +628,7 @@ def faults(comm):
             raise ZeroDivisionError("here")
 
     costs = share(families.make("machol_wien", 12, 12), comm)
-    run = lambda: distributed.assign(costs, comm=comm, callback=fail)  # noqa: E731
+    run = lambda: distributed.assign(costs, comm=comm, **how, callback=fail)  # noqa: E731
     raises_everywhere(comm, ZeroDivisionError, "here", run)
 
     yield "too many rows"
@@ -707,7 +713,7 @@ def certificates(comm):
     refuse("shape", "the result is for .* columns here", m, graph[:, :-1])
 
 
-def limits(comm):
+def limits(comm, **how):
     """Time limits, callbacks and Ctrl-C on one rank stop all, with what there is."""
     is_last = comm.rank == comm.size - 1
     costs = share(families.make("machol_wien", 16, 16), comm)
@@ -726,7 +732,7 @@ def limits(comm):
     for algorithm in ("hungarian-classical", "hungarian-tree"):
         yield f"{algorithm}: time is up on one rank"
         result = distributed.assign(
-            costs, comm=comm, algorithm=algorithm, time_limit=0 if is_last else None
+            costs, comm=comm, **how, algorithm=algorithm, time_limit=0 if is_last else None
         )
         assert not result.proven
         assert result.size < 16
@@ -736,22 +742,28 @@ def limits(comm):
         ("match", distributed.maximum_matching, graph),
     ):
         yield f"{name}: time is up on one rank"
-        result = run(block, comm=comm, time_limit=0 if is_last else None)
+        result = run(block, comm=comm, **how, time_limit=0 if is_last else None)
         assert not result.proven
         yield f"{name}: a callback"
-        assert not run(block, comm=comm, callback=stop).proven
+        assert not run(block, comm=comm, **how, callback=stop).proven
         yield f"{name}: Ctrl-C"
         sent = []
         before = signal.getsignal(signal.SIGINT)
         with pytest.raises(KeyboardInterrupt) as caught:
-            run(block, comm=comm, callback=interrupt)
+            run(block, comm=comm, **how, callback=interrupt)
         result = caught.value.result
         assert len(result.row_to_col) == block.shape[0]
         assert signal.getsignal(signal.SIGINT) is before
         matched = comm.allreduce(int(np.count_nonzero(result.row_to_col >= 0)))
         assert matched == result.size
         yield f"{name}: and again"
-        assert run(block, comm=comm).proven
+        assert run(block, comm=comm, **how).proven
+
+
+def ends_on_devices(comm):
+    """Both with a GPU a rank."""
+    yield from faults(comm, backend="cuda")
+    yield from limits(comm, backend="cuda")
 
 
 def device_collectives(comm, cupy):
@@ -826,7 +838,32 @@ def killed_on_devices(comm):
     print("survived")
 
 
-def endless(comm):
+def killed_in_nccl(comm):
+    """The last rank dies before a collective of NCCL in which all others are by then."""
+    costs = share(families.make("uniform_float", 400, 400, seed=1).astype(np.float32), comm)
+
+    def die(*_):
+        time.sleep(1)
+        print("rank is dead", flush=True)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    names = ("allreduce", "broadcast", "gather", "exchange") if comm.rank == comm.size - 1 else ()
+    yield "killed"
+    with (
+        mock.patch.multiple(nccl.Links, **dict.fromkeys(names, die))
+        if names
+        else contextlib.nullcontext()
+    ):
+        distributed.assign(costs, comm=comm, backend="cuda")
+    print("survived")
+
+
+def endless_on_devices(comm):
+    """The same with a GPU a rank."""
+    yield from endless(comm, backend="cuda")
+
+
+def endless(comm, **how):
     """A search that goes on for ever, once it has begun."""
     costs = share(families.make("machol_wien", 16, 16), comm)
 
@@ -836,7 +873,7 @@ def endless(comm):
 
     yield "endless"
     while True:
-        distributed.assign(costs, comm=comm, callback=wait)
+        distributed.assign(costs, comm=comm, callback=wait, **how)
 
 
 GROUPS = {
@@ -846,6 +883,7 @@ GROUPS = {
         largest, papers, every_paper, commands, batches, real, whole_arrays, cores, devices,
         graphs_on_devices,
         faults, certificates, limits, few, killed, endless, killed_on_devices,
+        killed_in_nccl, endless_on_devices, ends_on_devices,
         more_than_two_to_the_32,
     )
 }  # fmt: skip

@@ -42,6 +42,13 @@ def cases_of(done):
     return told["cases"]
 
 
+def two_gpus():
+    """Skip a test where there are not so many."""
+    cupy = pytest.importorskip("cupy")
+    if cupy.cuda.runtime.getDeviceCount() < 2:
+        pytest.skip("there is but one GPU")
+
+
 SEVERAL = [
     *("collectives", "faults", "limits", "certificates", "blocks", "matching"),
     *("papers", "commands", "batches", "cores", "largest"),
@@ -74,7 +81,7 @@ def test_every_case(ranks, group, tmp_path):
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("group", ["devices", "graphs_on_devices"])
+@pytest.mark.parametrize("group", ["devices", "graphs_on_devices", "ends_on_devices"])
 @pytest.mark.parametrize("ranks", [1, 2])
 def test_a_gpu_a_rank(ranks, group):
     """Two ranks share a GPU if there is but one."""
@@ -84,16 +91,23 @@ def test_a_gpu_a_rank(ranks, group):
 @pytest.mark.gpu
 def test_more_than_two_to_the_32_edges():
     """On GPUs that have room for half of them each."""
-    cupy = pytest.importorskip("cupy")
-    if cupy.cuda.runtime.getDeviceCount() < 2:
-        pytest.skip("there is but one GPU")
+    two_gpus()
     assert cases_of(run(2, "more_than_two_to_the_32")) == 1
 
 
 @pytest.mark.parametrize(
-    "group", ["killed", pytest.param("killed_on_devices", marks=pytest.mark.gpu)]
+    "group",
+    [
+        "killed",
+        *(
+            pytest.param(f"killed_{how}", marks=pytest.mark.gpu)
+            for how in ("on_devices", "in_nccl")
+        ),
+    ],
 )
 def test_a_rank_that_is_killed_ends_all(group):
+    if group == "killed_in_nccl":
+        two_gpus()
     begin = time.perf_counter()
     done = run(2, group)
     assert done.returncode != 0
@@ -102,13 +116,16 @@ def test_a_rank_that_is_killed_ends_all(group):
     assert time.perf_counter() - begin < 60
 
 
-def test_ctrl_c_ends_all(tmp_path):
+@pytest.mark.parametrize(
+    "group", ["endless", pytest.param("endless_on_devices", marks=pytest.mark.gpu)]
+)
+def test_ctrl_c_ends_all(group, tmp_path):
     """Of mpiexec itself, as a terminal sends it."""
     ready = tmp_path / "ready"
     assert MPIEXEC
     job = subprocess.Popen(
-        [MPIEXEC, "-n", "2", sys.executable, "-m", "tests.distributed.ranks", "endless"],
-        env={**os.environ, "PYTHONPATH": str(ROOT), "GPUMATCH_TEST_FILE": str(ready)},
+        [MPIEXEC, "-n", "2", sys.executable, "-m", "tests.distributed.ranks", group],
+        env={**os.environ, **AS_ROOT, "PYTHONPATH": str(ROOT), "GPUMATCH_TEST_FILE": str(ready)},
         cwd=ROOT,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
