@@ -276,11 +276,13 @@ def _tables_of_trees(trees: Results) -> tuple[str, str]:
             _text(PUBLISHED_TREE[n, 1] / (p * PUBLISHED_TREE[n, p])),
         ]
         for n in TABLE5
+        if trees.median(n, 1)
         for p in (*MEASURED, *MODELLED)
     ]  # fmt: skip
     weak = [
         [f"{n:,}", p, _text(_weak(trees, p)), f"{PUBLISHED_TREE_WEAK[p]:.2f}"]
         for p, n in TABLE4.items()
+        if _weak(trees, p)
     ]
     names = ["n", "GPUs", "", "trees, s", "E", "of which forward pass", "paper, s", "E"]
     return (
@@ -331,7 +333,9 @@ def _text(number: float | None, digits: int = 2) -> str:
 
 
 def _machine_of(run: dict[str, Any]) -> str:
-    device = run.get("device") or "no GPU"
+    names = [device["name"] for device in run.get("devices", ())]
+    counted = [f"{names.count(name)} × {name}" for name in dict.fromkeys(names)]
+    device = run.get("device") or ", ".join(counted) or "no GPU"
     return f"{run['date']}: {device}; sources {run['sources_sha256'][:12]}. {run.get('made', '')}"
 
 
