@@ -60,12 +60,31 @@ def entries_of(A: Any) -> Entries:
     """
     if _lies_on_device(A):
         return _entries_on_device(A)
-    if is_sparse(A) and A.format == "csr" and A.ndim == 2 and A.nnz == A.data.size:
-        graph = BipartiteGraph((A.indptr, A.indices, A.shape))
-        if np.may_share_memory(graph.indices, A.indices) and _are_plain(A.data):
-            return Entries(graph, A.data)
+    shared = _shared(A)
+    if shared is not None:
+        return shared
     matrix = usable_csr(A)
     return Entries(BipartiteGraph((matrix.indptr, matrix.indices, matrix.shape)), matrix.data)
+
+
+def _shared(A: Any) -> Entries | None:
+    """The entries of canonical CSR on the host, in its own arrays; None if it is anything else."""
+    if isinstance(A, tuple) and len(A) == 4:
+        parts = A
+    elif is_sparse(A) and A.format == "csr" and A.ndim == 2:
+        parts = A.indptr, A.indices, A.data, A.shape
+    else:
+        return None
+    indptr, indices, data, shape = parts
+    arrays = indptr, indices, data
+    if not all(isinstance(array, np.ndarray) and array.ndim == 1 for array in arrays):
+        return None
+    is_whole = indptr.size and indices.size == data.size == indptr[-1]
+    if not is_whole or data.dtype.kind not in "biufc":
+        return None
+    graph = BipartiteGraph((indptr, indices, shape))
+    is_shared = np.may_share_memory(graph.indices, indices) and _are_plain(data)
+    return Entries(graph, data) if is_shared else None
 
 
 def _are_plain(values: np.ndarray) -> bool:

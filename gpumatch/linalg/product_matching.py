@@ -32,14 +32,19 @@ Matrix Anal. Appl. 27(2), 2005.
 from __future__ import annotations
 
 import functools
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from gpumatch.arguments import checked_seed, checked_threads
 from gpumatch.arrays import array_module, array_of
 from gpumatch.assignment import Assignment, InfeasibleError, assign
+from gpumatch.cardinality import Goal, empty_solution
+from gpumatch.contracts import AssignmentTask
+from gpumatch.control import Control, with_interrupts_result
 from gpumatch.costs import SparseCosts
-from gpumatch.homes import csr_for
+from gpumatch.homes import count_matched, csr_for, values_of_mates_on_host
+from gpumatch.interrupts import InterruptsHeld
 from gpumatch.linalg.entries import Entries, entries_of, exactly_on, log_magnitudes, placed
 from gpumatch.linalg.ordering import diagonal_permutations
 from gpumatch.pairs import Pairs
@@ -84,13 +89,24 @@ class ProductMatching(Pairs):
         stats: dict[str, Any],
     ) -> None:
         super().__init__(row_to_col, col_to_row)
-        self.row_perm, self.col_perm = diagonal_permutations(self)
         self.row_log_scale, self.col_log_scale = log_scales
         self.log_product = log_product
         self.stats = stats
 
     def __repr__(self) -> str:
         return f"ProductMatching({self.size} pairs, log_product {self.log_product:.6g})"
+
+    @functools.cached_property
+    def row_perm(self) -> Any:
+        return self._permutations[0]
+
+    @functools.cached_property
+    def col_perm(self) -> Any:
+        return self._permutations[1]
+
+    @functools.cached_property
+    def _permutations(self) -> tuple[Any, Any]:
+        return diagonal_permutations(self)
 
     @functools.cached_property
     def row_scale(self) -> Any:
@@ -187,42 +203,101 @@ def maximum_product_matching(
     entries, where = placed(given, backend)
     weights = log_magnitudes(entries.data)
     weights *= -1
-    run: dict[str, Any] = {"backend": where, "seed": seed, "threads": threads}
-    assignment, paid, duals = _cheapest(entries, weights, run, scaling=scaling)
-    log_scales = _log_scales(entries, weights, assignment, paid, *duals) if scaling else (None,) * 2
+    run: dict[str, Any] = {
+        "backend": where, "seed": checked_seed(seed), "threads": checked_threads(threads)
+    }  # fmt: skip
+    found = _cheapest(entries, weights, run, scaling=scaling)
+    log_scales = _log_scales(entries, weights, found) if scaling else (None,) * 2
     xp = array_module(given.data)
     return ProductMatching(
-        array_of(xp, assignment.row_to_col),
-        array_of(xp, assignment.col_to_row),
+        array_of(xp, found.pairs.row_to_col),
+        array_of(xp, found.pairs.col_to_row),
         tuple(scale if scale is None else array_of(xp, scale) for scale in log_scales),
-        -float(paid.sum()),
-        assignment.stats,
+        -float(found.paid.sum()),
+        found.stats,
     )
 
 
-def _cheapest(
-    entries: Entries, weights: Any, run: dict[str, Any], *, scaling: bool
-) -> tuple[Assignment, Any, tuple[Any, Any]]:
-    """The cheapest assignment, the weights of its pairs, and duals: the factors' logarithms."""
-    run = run | exactly_on(run["backend"])
-    graph, base = entries.graph, None
-    costs = SparseCosts.of(graph, weights)
+class _Cheapest(NamedTuple):
+    """A cheapest assignment.
+
+    ``paid`` has the weights of its pairs, by row. The duals are the factors' logarithms, None if
+    they are not asked for.
+    """
+
+    pairs: Pairs
+    paid: Any
+    row_dual: Any
+    col_dual: Any
+    stats: dict[str, Any]
+
+    @classmethod
+    def of(cls, assignment: Assignment, paid: Any, row_dual: Any, col_dual: Any) -> _Cheapest:
+        return cls(assignment, paid, row_dual, col_dual, assignment.stats)
+
+
+def _cheapest(entries: Entries, weights: Any, run: dict[str, Any], *, scaling: bool) -> _Cheapest:
+    costs = SparseCosts.of(entries.graph, weights)
+    is_on_cpu = run["backend"] == "cpu"
+    full = _full_on_cpu(costs, run) if is_on_cpu else _full_elsewhere(entries, costs, run)
+    return full or _largest(costs, run, scaling=scaling)
+
+
+@with_interrupts_result
+def _full_on_cpu(costs: SparseCosts, run: dict[str, Any]) -> _Cheapest | None:
+    """The full assignment that the engine finds; None if there is none."""
+    goal = Goal.of(False, "full", None, costs)
+    problem, control = goal.problem(costs), Control()
+    solution = empty_solution(problem)
+    solve, trial = _engine_on_host()
+    with control.part("search"):
+        solve(AssignmentTask(problem, solution, control, None, run["threads"], run["seed"]), trial)
+    if count_matched(solution.row_to_col) < problem.shape[0]:
+        return None
+    seen = solution.transpose() if goal.transposed else solution
+    pairs = Pairs(*seen.mates, size=problem.shape[0])
+    paid = values_of_mates_on_host(costs.indptr, costs.indices, costs.weights, seen.row_to_col)
+    if goal.transposed:
+        paid = paid[pairs.row_ind]
+    stats = {"algorithm": "engine", "backend": "cpu", **control.statistics()}
+    return _Cheapest(pairs, paid, *seen.duals, stats)
+
+
+@functools.cache
+def _engine_on_host() -> tuple[Any, Any]:
+    """The engine for sparse costs, and for how long it tries to do without an auction."""
+    with InterruptsHeld():
+        from gpumatch.cpu.assignment.engine import LONG, run
+    return run, LONG
+
+
+def _full_elsewhere(entries: Entries, costs: SparseCosts, run: dict[str, Any]) -> _Cheapest | None:
+    """The same by the front door; a GPU's costs count from the least of each column, or row."""
+    graph, weights = entries.graph, costs.weights
+    base = 0.0
+    if graph.on_device:
+        smaller, base = _from_least(entries, weights)
+        costs = SparseCosts.of(graph, weights - base[smaller])
     try:
-        if graph.on_device:
-            smaller, base = _from_least(entries, weights)
-            costs = SparseCosts.of(graph, weights - base[smaller])
-        assignment = assign(costs, **run)
-        row_dual, col_dual = assignment.row_dual, assignment.col_dual
+        assignment = _assigned(costs, run)
     except InfeasibleError:
-        base, costs = None, SparseCosts.of(graph, weights)
-        assignment = assign(costs, cardinality="maximum", **run)
-        row_dual, col_dual = _duals_of_matched(costs, assignment, run) if scaling else (None, None)
-    if base is None:
-        return assignment, assignment.pair_costs, (row_dual, col_dual)
+        return None
     paid = weights[graph.find(assignment.row_ind, assignment.col_ind)[0]]
+    row_dual, col_dual = assignment.row_dual, assignment.col_dual
     if graph.ncols <= graph.nrows:
-        return assignment, paid, (row_dual, col_dual + base)
-    return assignment, paid, (row_dual + base, col_dual)
+        return _Cheapest.of(assignment, paid, row_dual, col_dual + base)
+    return _Cheapest.of(assignment, paid, row_dual + base, col_dual)
+
+
+def _largest(costs: SparseCosts, run: dict[str, Any], *, scaling: bool) -> _Cheapest:
+    """The cheapest among the largest assignments."""
+    assignment = _assigned(costs, run, cardinality="maximum")
+    duals = _duals_of_matched(costs, assignment, run) if scaling else (None, None)
+    return _Cheapest.of(assignment, assignment.pair_costs, *duals)
+
+
+def _assigned(costs: SparseCosts, run: dict[str, Any], **asked: Any) -> Assignment:
+    return assign(costs, **exactly_on(run["backend"]), **run, **asked)
 
 
 def _from_least(entries: Entries, weights: Any) -> tuple[Any, Any]:
@@ -245,41 +320,35 @@ def _duals_of_matched(
     part = costs.restricted(rows, cols)
     same_pairs = xp.searchsorted(cols, assignment.col_ind)
     row_dual, col_dual = xp.zeros(costs.shape[0]), xp.zeros(costs.shape[1])
-    again = assign(part, initial=same_pairs, **run)
+    again = _assigned(part, run, initial=same_pairs)
     row_dual[rows], col_dual[cols] = again.row_dual, again.col_dual
     return row_dual, col_dual
 
 
-def _log_scales(
-    entries: Entries,
-    weights: Any,
-    assignment: Assignment,
-    paid: Any,
-    row_log_scale: Any,
-    col_log_scale: Any,
-) -> tuple[Any, Any]:
+def _log_scales(entries: Entries, weights: Any, cheapest: _Cheapest) -> tuple[Any, Any]:
     """The scales of matched rows and columns, and from these the scales of the others.
 
-    ``paid`` has the weights of the matched entries, by row. A common factor is moved from the rows
-    to the columns, or back, so that both are in the same range. What rounding has left of matched
-    entries is taken off their rows.
+    A common factor is moved from the rows to the columns, or back, so that both are in the same
+    range. What rounding has left of matched entries is taken off their rows.
     """
+    pairs, paid, row_log_scale, col_log_scale, _ = cheapest
     nrows = row_log_scale.size
-    row_ind: Any = slice(None) if assignment.size == nrows else assignment.row_ind
-    of_mates = col_log_scale[assignment.row_to_col[row_ind]]
+    row_ind: Any = slice(None) if pairs.size == nrows else pairs.row_ind
+    of_mates = col_log_scale[pairs.row_to_col[row_ind]]
     shift = (_middle(of_mates) - _middle(row_log_scale[row_ind])) / 2
     of_mates -= shift
     col_log_scale = col_log_scale - shift
     row_log_scale = array_module(weights).zeros(nrows)
     row_log_scale[row_ind] = paid - of_mates
-    free_rows, free_cols = assignment.unmatched_rows, assignment.unmatched_cols
     cols = entries.indices
-    if free_rows.size:
+    if pairs.size < nrows:
+        free = pairs.unmatched_rows
         least = _least(_owners(entries), weights - col_log_scale[cols], nrows)
-        row_log_scale[free_rows] = least[free_rows]
-    if free_cols.size:
+        row_log_scale[free] = least[free]
+    if pairs.size < col_log_scale.size:
+        free = pairs.unmatched_cols
         least = _least(cols, weights - row_log_scale[_owners(entries)], col_log_scale.size)
-        col_log_scale[free_cols] = least[free_cols]
+        col_log_scale[free] = least[free]
     return row_log_scale, col_log_scale
 
 

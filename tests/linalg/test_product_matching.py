@@ -19,6 +19,7 @@ from scipy.sparse import coo_array, csc_array, csr_array, csr_matrix
 import gpumatch as gm
 from gpumatch.linalg import maximum_product_matching, mc64
 from gpumatch.linalg.entries import entries_of, log_magnitudes, usable_csr
+from graphs import matrices
 
 SHAPES = st.tuples(st.integers(0, 6), st.integers(0, 6))
 MAGNITUDES = st.floats(-300, 300).map(lambda power: 10.0**power) | st.integers(1, 3)
@@ -108,6 +109,18 @@ def test_real_matrices(name):
 def test_small_real_matrices(name):
     A = gm.io.read(Path(__file__).parents[2] / "datasets" / f"{name}.mtx.gz")
     check(A, maximum_product_matching(A))
+
+
+def test_a_matrix_of_blocks_needs_no_auction():
+    """Bids without an epsilon leave few of its rows to paths."""
+    A = matrices.make("recycle", 3000, seed=1)
+    s = maximum_product_matching(A, threads=1)
+    check(A, s)
+    bids, paths = s.stats["trace"]
+    assert (bids["step"], paths["step"]) == ("bids", "trial")
+    assert bids["found"] > 100
+    assert bids["matched"] > 2950
+    assert bids["scans"] < A.nnz
 
 
 def test_factors_are_those_of_the_logarithms():
@@ -345,7 +358,9 @@ def test_other_jobs_are_refused(job):
 def test_a_matrix_in_canonical_form_is_shared_and_any_other_left_as_it_is():
     dense = np.array([[2.0, 0, 5], [0, 3, 1], [4, 0, 7]])
     plain = csr_array(dense)
-    assert np.shares_memory(entries_of(plain).data, plain.data)
+    for form in (plain, csr_tuple(plain)):
+        assert np.shares_memory(entries_of(form).data, plain.data)
+        assert np.shares_memory(entries_of(form).indices, plain.indices)
     parts = [2.0, 0.0, 5.0, 1.0, 3.0, 7.0, 1.0, 3.0], [0, 1, 2, 2, 1, 2, 0, 0], [0, 3, 5, 8]
     other = csr_array(tuple(map(np.array, parts)), shape=(3, 3))
     entries = entries_of(other)

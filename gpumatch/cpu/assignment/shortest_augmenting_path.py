@@ -101,6 +101,7 @@ class Paths(ABC):
             else (number(-np.inf), number(np.inf))
         )
         self.all_match = not self.leaves and row_to_col.size == col_to_row.size
+        self.minima: np.ndarray | None = None  # those of the start, while its prices stand
         self.spot = np.zeros(7, np.int64)
         self.mark = np.zeros(2, number)
 
@@ -156,10 +157,13 @@ class Paths(ABC):
 
     def write_duals(self, row_dual: np.ndarray, col_dual: np.ndarray) -> None:
         """The duals at these prices; if all must match, these move so that none is above 0."""
-        if self.all_match and self.price.size:
-            self.price -= self.price.max()
+        top = self.price.max() if self.all_match and self.price.size else self.price.dtype.type(0)
+        self.price -= top
         col_dual[:] = self.price
-        self.write_minima(row_dual)
+        if self.minima is None:
+            self.write_minima(row_dual)
+        else:
+            np.add(self.minima, top, out=row_dual)
 
     def write_minima(self, minima: np.ndarray) -> None:
         """The least that a column, or taking none, costs each row at these prices."""
@@ -172,9 +176,13 @@ class Paths(ABC):
         return col_dual.dtype.type
 
     def start_with_free_rows(self) -> np.ndarray:
+        """The rows that are to be served, whatever that does to prices."""
         self.spot[:] = 0
         self.spot[HEAD] = -1
-        return np.flatnonzero(self.row_to_col < 0).astype(np.int32)
+        free = np.flatnonzero(self.row_to_col < 0).astype(np.int32)
+        if free.size:
+            self.minima = None
+        return free
 
     def _adopt(self) -> None:
         """Keep the pairs that are cheapest for their rows, and the prices that fit those pairs."""
@@ -437,26 +445,38 @@ class SparsePaths(Paths):
             np.minimum(lowest, others, out=lowest)
 
     def _take_cheapest(self, nearest: np.ndarray) -> None:
-        for rows in self._blocks():
+        minima = np.empty(self.row_to_col.size, self.price.dtype)
+
+        def take(rows: tuple[int, int]) -> None:
             sparse_paths.take_cheapest(
-                *self.entries, self.price,  # IN
-                self.row_to_col, self.col_to_row,  # OUT
+                *self.entries, self.price, self.far,  # IN
+                self.row_to_col, self.col_to_row, minima,  # OUT
                 *rows,  # IN
             )  # fmt: skip
 
+        self._by_shares(take)
+        self.minima = minima
+
     def _row_minima(self, minima: np.ndarray) -> None:
+        def find(rows: tuple[int, int]) -> None:
+            sparse_paths.row_minima(
+                *self.entries, self.price, self.far,  # IN
+                minima,  # OUT
+                *rows,  # IN
+            )  # fmt: skip
+
+        self._by_shares(find)
+
+    def _by_shares(self, work: Callable[[tuple[int, int]], None]) -> None:
+        """Call ``work`` for ranges of rows with about the budget's entries, by all workers."""
         for rows in self._blocks():
             shares = self.shares(*rows)
 
-            def find(worker: int, shares: list[tuple[int, int]] = shares) -> bool:
-                sparse_paths.row_minima(
-                    *self.entries, self.price, self.far,  # IN
-                    minima,  # OUT
-                    *shares[worker],  # IN
-                )  # fmt: skip
+            def run(worker: int, shares: list[tuple[int, int]] = shares) -> bool:
+                work(shares[worker])
                 return True
 
-            self._run(find, len(shares))
+            self._run(run, len(shares))
 
     def shares(self, first: int, last: int) -> list[tuple[int, int]]:
         """Rows first to last, in a range for each worker."""

@@ -53,6 +53,7 @@ from gpumatch.cpu.assignment.dense_paths import (
     bid,
     turn,
 )
+from gpumatch.cpu.numba_tools.atomics import cas, load
 from gpumatch.cpu.numba_tools.compiled import inlined, kernel, vector_kernel
 from gpumatch.cpu.numba_tools.prefetch import prefetch
 
@@ -95,15 +96,34 @@ def lower_to_minima(indptr, indices, costs, price, first, last):
         price[col] = min(price[col], costs[entry])  # a branch would take five times as long
 
 
+@inlined
+def _least(indptr, indices, costs, price, row, far):
+    """The least reduced cost of a row."""
+    least = far
+    for entry in range(indptr[row], indptr[row + 1]):
+        there = costs[entry] - price[indices[entry]]
+        least = there if there < least else least
+    return least
+
+
 @kernel
-def take_cheapest(indptr, indices, costs, price, row_to_col, col_to_row, first, last):
-    """Match rows first to last to the first free columns whose prices are their costs."""
+def take_cheapest(
+    indptr, indices, costs, price, far, row_to_col, col_to_row, minima, first, last
+):  # fmt: skip
+    """Match rows first to last to the first free columns whose prices are their costs.
+
+    Also finds the least reduced costs of these rows. Threads may share the columns.
+    """
     for row in range(first, last):
+        least = _least(indptr, indices, costs, price, row, far)
+        minima[row] = least
+        if least != 0:
+            continue
         for entry in range(indptr[row], indptr[row + 1]):
             col = indices[entry]
-            if costs[entry] == price[col] and col_to_row[col] < 0:
+            is_free = costs[entry] == price[col] and load(col_to_row, col) < 0
+            if is_free and cas(col_to_row, col, -1, row):
                 row_to_col[row] = col
-                col_to_row[col] = row
                 break
 
 
@@ -120,16 +140,6 @@ def least_two(indptr, indices, costs, price, row, far):
         elif there < two:
             two, second = there, indices[entry]
     return one, first, two, second
-
-
-@inlined
-def _least(indptr, indices, costs, price, row, far):
-    """The least reduced cost of a row."""
-    least = far
-    for entry in range(indptr[row], indptr[row + 1]):
-        there = costs[entry] - price[indices[entry]]
-        least = there if there < least else least
-    return least
 
 
 @kernel

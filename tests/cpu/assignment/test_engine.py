@@ -18,11 +18,15 @@ from graphs import costs
 from tests.cpu.assignment.solved import Solved, Trace, least, rounding
 
 
-@pytest.fixture(params=["trial", "auction", "turns"], autouse=True)
+@pytest.fixture(params=["trial", "bids", "auction", "turns"], autouse=True)
 def path(request, monkeypatch):
-    """With the trial that mostly serves small problems, or the auction alone; columns bid, too."""
-    if request.param != "trial":
-        monkeypatch.setattr(engine, "LEFT_OVER", -1)
+    """With the trial that mostly serves small problems, a long one, which begins with bids, or the
+    auction alone; columns bid, too.
+    """
+    trial = engine.LONG if request.param == "bids" else engine.SHORT
+    is_alone = request.param in ("auction", "turns")
+    monkeypatch.setattr(engine, "SHORT", trial._replace(left=-1) if is_alone else trial)
+    if is_alone:
         monkeypatch.setattr(engine, "SMALL", 0)
         monkeypatch.setattr(engine, "FEW", 1)
     if request.param == "turns":
@@ -217,8 +221,8 @@ def test_rows_with_a_choice_are_matched_to_their_cheapest_columns():
 
 def test_ties_are_searched_breadth_first(monkeypatch):
     """Depth first, the trial reads the entries 1.7 times."""
-    for name, value in (("CHOICE", math.inf), ("LEFT_OVER", 1), ("TRIAL", math.inf)):
-        monkeypatch.setattr(engine, name, value)
+    monkeypatch.setattr(engine, "CHOICE", math.inf)
+    monkeypatch.setattr(engine, "SHORT", engine.SHORT._replace(bids=0, left=1, reads=math.inf))
     matrix = two_costs()
     (trial,) = gm.assign(matrix, algorithm="engine", backend="cpu").stats["trace"]
     assert 0 < trial["scans"] < 1.3 * matrix.nnz
@@ -226,7 +230,7 @@ def test_ties_are_searched_breadth_first(monkeypatch):
 
 def test_the_first_epsilon_is_that_of_what_rows_can_save(monkeypatch):
     """Bids by a quarter of the range, which is 20 orders of magnitude, read 1.7 times as much."""
-    monkeypatch.setattr(engine, "LEFT_OVER", -1)
+    monkeypatch.setattr(engine, "SHORT", engine.SHORT._replace(left=-1))
     matrix = costs.make("kkt", 20_000, seed=1)
     trace = gm.assign(matrix, algorithm="engine", backend="cpu", threads=1).stats["trace"]
     assert sum(phase["scans"] for phase in trace) < 10 * matrix.nnz
