@@ -9,6 +9,7 @@ import numpy as np
 from gpumatch.arrays import any_true, array_module, array_of, as_array, first_true, is_sparse
 from gpumatch.backends import check_backend
 from gpumatch.bipartite import BipartiteGraph
+from gpumatch.cpu.numba_tools.workers import Workers
 from gpumatch.registry import BackendName
 
 __all__ = [
@@ -19,7 +20,11 @@ __all__ = [
     "magnitudes",
     "placed",
     "usable_csr",
+    "weights_of",
 ]
+
+BLOCK = 2**15
+"""Values whose logarithms stay in a cache."""
 
 
 class Entries(NamedTuple):
@@ -230,3 +235,20 @@ def log_magnitudes(values: Any) -> Any:
         logs = abs(as_float)
         xp.log(logs, out=logs)
     return logs.astype(np.float64, copy=False)
+
+
+def weights_of(values: Any, threads: int) -> Any:
+    """Minus the `log_magnitudes`, on the host by so many threads."""
+    if not isinstance(values, np.ndarray):
+        return -log_magnitudes(values)
+    weights = np.empty(values.size)
+    blocks = [slice(begin, begin + BLOCK) for begin in range(0, values.size, BLOCK)]
+    with Workers(threads, values.size) as workers:
+
+        def find(worker: int) -> bool:
+            for block in blocks[worker :: workers.threads]:
+                np.negative(log_magnitudes(values[block]), out=weights[block])
+            return True
+
+        workers.run(find, workers.threads)
+    return weights

@@ -43,9 +43,9 @@ from gpumatch.cardinality import Goal, empty_solution
 from gpumatch.contracts import AssignmentTask
 from gpumatch.control import Control, with_interrupts_result
 from gpumatch.costs import SparseCosts
-from gpumatch.homes import count_matched, csr_for, values_of_mates_on_host
+from gpumatch.homes import csr_for
 from gpumatch.interrupts import InterruptsHeld
-from gpumatch.linalg.entries import Entries, entries_of, exactly_on, log_magnitudes, placed
+from gpumatch.linalg.entries import Entries, entries_of, exactly_on, placed, weights_of
 from gpumatch.linalg.ordering import diagonal_permutations
 from gpumatch.pairs import Pairs
 from gpumatch.registry import BackendName
@@ -201,39 +201,38 @@ def maximum_product_matching(
     """
     given = entries_of(A)
     entries, where = placed(given, backend)
-    weights = log_magnitudes(entries.data)
-    weights *= -1
     run: dict[str, Any] = {
         "backend": where, "seed": checked_seed(seed), "threads": checked_threads(threads)
     }  # fmt: skip
+    weights = weights_of(entries.data, run["threads"])
     found = _cheapest(entries, weights, run, scaling=scaling)
-    log_scales = _log_scales(entries, weights, found) if scaling else (None,) * 2
+    log_scales = _all_scales(entries, weights, found) if scaling else (None,) * 2
     xp = array_module(given.data)
     return ProductMatching(
         array_of(xp, found.pairs.row_to_col),
         array_of(xp, found.pairs.col_to_row),
         tuple(scale if scale is None else array_of(xp, scale) for scale in log_scales),
-        -float(found.paid.sum()),
+        -found.total,
         found.stats,
     )
 
 
 class _Cheapest(NamedTuple):
-    """A cheapest assignment.
+    """A cheapest assignment, and what its pairs cost in all.
 
-    ``paid`` has the weights of its pairs, by row. The duals are the factors' logarithms, None if
-    they are not asked for.
+    The scales are those of matched rows and columns, None if they are not asked for.
     """
 
     pairs: Pairs
-    paid: Any
-    row_dual: Any
-    col_dual: Any
+    total: float
+    row_log_scale: Any
+    col_log_scale: Any
     stats: dict[str, Any]
 
     @classmethod
-    def of(cls, assignment: Assignment, paid: Any, row_dual: Any, col_dual: Any) -> _Cheapest:
-        return cls(assignment, paid, row_dual, col_dual, assignment.stats)
+    def of(cls, assignment: Assignment, paid: Any, duals: tuple[Any, Any] | None) -> _Cheapest:
+        scales = (None, None) if duals is None else _scales(assignment, paid, *duals)
+        return cls(assignment, float(paid.sum()), scales[0], scales[1], assignment.stats)
 
 
 def _cheapest(entries: Entries, weights: Any, run: dict[str, Any], *, scaling: bool) -> _Cheapest:
@@ -245,30 +244,27 @@ def _cheapest(entries: Entries, weights: Any, run: dict[str, Any], *, scaling: b
 
 @with_interrupts_result
 def _full_on_cpu(costs: SparseCosts, run: dict[str, Any]) -> _Cheapest | None:
-    """The full assignment that the engine finds; None if there is none."""
+    """The full assignment; None if there is none."""
     goal = Goal.of(False, "full", None, costs)
     problem, control = goal.problem(costs), Control()
     solution = empty_solution(problem)
-    solve, trial = _engine_on_host()
+    task = AssignmentTask(problem, solution, control, None, run["threads"], run["seed"])
     with control.part("search"):
-        solve(AssignmentTask(problem, solution, control, None, run["threads"], run["seed"]), trial)
-    if count_matched(solution.row_to_col) < problem.shape[0]:
+        total = _engine_on_cpu()(task)
+    if total is None:
         return None
-    seen = solution.transpose() if goal.transposed else solution
-    pairs = Pairs(*seen.mates, size=problem.shape[0])
-    paid = values_of_mates_on_host(costs.indptr, costs.indices, costs.weights, seen.row_to_col)
     if goal.transposed:
-        paid = paid[pairs.row_ind]
+        solution = solution.transpose()
+    pairs = Pairs(solution.row_to_col, solution.col_to_row, size=problem.shape[0])
     stats = {"algorithm": "engine", "backend": "cpu", **control.statistics()}
-    return _Cheapest(pairs, paid, *seen.duals, stats)
+    return _Cheapest(pairs, total, solution.row_dual, solution.col_dual, stats)
 
 
 @functools.cache
-def _engine_on_host() -> tuple[Any, Any]:
-    """The engine for sparse costs, and for how long it tries to do without an auction."""
+def _engine_on_cpu() -> Any:
     with InterruptsHeld():
-        from gpumatch.cpu.assignment.engine import LONG, run
-    return run, LONG
+        from gpumatch.cpu.assignment.product import run
+    return run
 
 
 def _full_elsewhere(entries: Entries, costs: SparseCosts, run: dict[str, Any]) -> _Cheapest | None:
@@ -285,15 +281,15 @@ def _full_elsewhere(entries: Entries, costs: SparseCosts, run: dict[str, Any]) -
     paid = weights[graph.find(assignment.row_ind, assignment.col_ind)[0]]
     row_dual, col_dual = assignment.row_dual, assignment.col_dual
     if graph.ncols <= graph.nrows:
-        return _Cheapest.of(assignment, paid, row_dual, col_dual + base)
-    return _Cheapest.of(assignment, paid, row_dual + base, col_dual)
+        return _Cheapest.of(assignment, paid, (row_dual, col_dual + base))
+    return _Cheapest.of(assignment, paid, (row_dual + base, col_dual))
 
 
 def _largest(costs: SparseCosts, run: dict[str, Any], *, scaling: bool) -> _Cheapest:
     """The cheapest among the largest assignments."""
     assignment = _assigned(costs, run, cardinality="maximum")
-    duals = _duals_of_matched(costs, assignment, run) if scaling else (None, None)
-    return _Cheapest.of(assignment, assignment.pair_costs, *duals)
+    duals = _duals_of_matched(costs, assignment, run) if scaling else None
+    return _Cheapest.of(assignment, assignment.pair_costs, duals)
 
 
 def _assigned(costs: SparseCosts, run: dict[str, Any], **asked: Any) -> Assignment:
@@ -325,29 +321,33 @@ def _duals_of_matched(
     return row_dual, col_dual
 
 
-def _log_scales(entries: Entries, weights: Any, cheapest: _Cheapest) -> tuple[Any, Any]:
-    """The scales of matched rows and columns, and from these the scales of the others.
+def _scales(pairs: Pairs, paid: Any, row_dual: Any, col_dual: Any) -> tuple[Any, Any]:
+    """The scales of matched rows and columns.
 
-    A common factor is moved from the rows to the columns, or back, so that both are in the same
-    range. What rounding has left of matched entries is taken off their rows.
+    ``paid`` has the weights of the matched entries, by row. A common factor is moved from the rows
+    to the columns, or back, so that both are in the same range. What rounding has left of matched
+    entries is taken off their rows.
     """
-    pairs, paid, row_log_scale, col_log_scale, _ = cheapest
-    nrows = row_log_scale.size
-    row_ind: Any = slice(None) if pairs.size == nrows else pairs.row_ind
-    of_mates = col_log_scale[pairs.row_to_col[row_ind]]
-    shift = (_middle(of_mates) - _middle(row_log_scale[row_ind])) / 2
-    of_mates -= shift
-    col_log_scale = col_log_scale - shift
-    row_log_scale = array_module(weights).zeros(nrows)
-    row_log_scale[row_ind] = paid - of_mates
+    row_ind = pairs.row_ind
+    of_mates = col_dual[pairs.row_to_col[row_ind]]
+    shift = (_middle(of_mates) - _middle(row_dual[row_ind])) / 2
+    row_log_scale = array_module(paid).zeros(row_dual.size)
+    row_log_scale[row_ind] = paid - (of_mates - shift)
+    return row_log_scale, col_dual - shift
+
+
+def _all_scales(entries: Entries, weights: Any, cheapest: _Cheapest) -> tuple[Any, Any]:
+    """The same with those of the other rows and columns."""
+    pairs, row_log_scale, col_log_scale = cheapest.pairs, *cheapest[2:4]
+    nrows, ncols = entries.shape
     cols = entries.indices
     if pairs.size < nrows:
         free = pairs.unmatched_rows
         least = _least(_owners(entries), weights - col_log_scale[cols], nrows)
         row_log_scale[free] = least[free]
-    if pairs.size < col_log_scale.size:
+    if pairs.size < ncols:
         free = pairs.unmatched_cols
-        least = _least(cols, weights - row_log_scale[_owners(entries)], col_log_scale.size)
+        least = _least(cols, weights - row_log_scale[_owners(entries)], ncols)
         col_log_scale[free] = least[free]
     return row_log_scale, col_log_scale
 

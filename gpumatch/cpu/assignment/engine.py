@@ -43,6 +43,7 @@ J. Matrix Analysis 22, 2001.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -58,7 +59,7 @@ from gpumatch.cpu.assignment.units import Units
 from gpumatch.cpu.heartbeat import heartbeat
 from gpumatch.cpu.numba_tools.workers import Workers
 
-__all__ = ["LONG", "SHORT", "Trial", "run"]
+__all__ = ["run", "run_for_prices"]
 
 BUDGET = 2**22
 """Entries looked at between two returns to Python: a tenth of a second."""
@@ -122,19 +123,28 @@ ROUNDING = 2.0**-50
 """The share of costs and prices by which a float's pair may miss being tight."""
 
 
-def run(task: AssignmentTask, trial: Trial | None = None) -> bool:
+def run(task: AssignmentTask) -> bool:
     """Match the rows at least cost, as `gpumatch.contracts` states; True unless stopped."""
+    return _run(task, SHORT, _Engine.write)
+
+
+def run_for_prices(task: AssignmentTask) -> bool:
+    """The same by a long trial for sparse costs; of the duals, only the columns' are found."""
+    return _run(task, LONG, _Engine.write_prices)
+
+
+def _run(task: AssignmentTask, trial: Trial, write: Callable[[_Engine], None]) -> bool:
     entries = task.costs.entries()
     if not isinstance(entries, tuple):
         return dense_engine.run(task)
     with Workers(task.threads, task.costs.nnz) as workers:
-        engine = _Engine(task, entries, workers, trial or SHORT)
+        engine = _Engine(task, entries, workers, trial)
         try:
             engine.run()
         except Stopped:
             return False
         finally:
-            engine.write()
+            write(engine)
     return True
 
 
@@ -199,13 +209,19 @@ class _Engine:
 
     def write(self) -> None:
         """The duals of the prices, in the units of the costs."""
-        paths, (row_dual, col_dual) = self.paths, self.solution.duals
-        if not paths.all_match:
-            np.minimum(paths.price, 0, out=paths.price)
+        self.write_prices()
+        duals = self.solution.duals
+        self.paths.write_duals(*duals)
+        self.units.restore(*duals)
+
+    def write_prices(self) -> None:
+        """Those of the columns, in the units of this engine."""
+        price, mates = self.paths.price, self.solution.col_to_row
+        if not self.paths.all_match:
+            np.minimum(price, 0, out=price)
             if not self.is_settled:
-                paths.price[self.solution.col_to_row < 0] = 0
-        paths.write_duals(row_dual, col_dual)
-        self.units.restore(row_dual, col_dual)
+                price[mates < 0] = 0
+        self.solution.col_dual[:] = price
 
     # -- the trial ---------------------------------------------------------------------------------
 

@@ -208,15 +208,17 @@ class Paths(ABC):
 
     def _reduce_columns(self, control: Control) -> bool:
         """Price the columns at their least costs, and give them to rows that have these costs."""
-        lowest = np.full_like(self.price, self.far)
         nearest = np.zeros(self.price.size, np.int32)
+        self.price.fill(self.far)
         for first, last in self._blocks():
-            self._lower_to_minima(lowest, nearest, first, last)
+            self._lower_to_minima(self.price, nearest, first, last)
             if control.tick(0):
+                self.price.fill(0)
                 return False
-        if (lowest < self.far).all():
-            self.price[:] = lowest
+        if (self.price < self.far).all():
             self._take_cheapest(nearest)
+        else:
+            self.price.fill(0)
         return True
 
     def _take_cheapest(self, nearest: np.ndarray) -> None:

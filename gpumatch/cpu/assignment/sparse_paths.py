@@ -115,9 +115,16 @@ def take_cheapest(
     Also finds the least reduced costs of these rows. Threads may share the columns.
     """
     for row in range(first, last):
-        least = _least(indptr, indices, costs, price, row, far)
+        least, cheapest = far, -1
+        for entry in range(indptr[row], indptr[row + 1]):
+            there = costs[entry] - price[indices[entry]]
+            cheapest = indices[entry] if there < least else cheapest
+            least = there if there < least else least
         minima[row] = least
         if least != 0:
+            continue
+        if load(col_to_row, cheapest) < 0 and cas(col_to_row, cheapest, -1, row):
+            row_to_col[row] = cheapest
             continue
         for entry in range(indptr[row], indptr[row + 1]):
             col = indices[entry]

@@ -1,0 +1,78 @@
+"""Assignments whose duals are scales: what maximum product matchings need, on the CPU.
+
+The costs are minus the logarithms of a matrix's entries, which go over orders of magnitude. So the
+engine tries for long to do without an auction. All rows must be matched. The price of a column then
+is its scale's logarithm, and what a row pays above it is the row's. A common factor is moved from
+the rows to the columns, or back, so that the middles of both are the same. What rounding has left
+of matched entries is taken off their rows.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gpumatch.arrays import count_matched
+from gpumatch.contracts import AssignmentTask
+from gpumatch.cpu.assignment import engine
+from gpumatch.cpu.numba_tools.compiled import kernel
+from gpumatch.cpu.numba_tools.workers import Workers
+
+__all__ = ["run"]
+
+LEAST_PRICE, MOST_PRICE, LEAST_PAID, MOST_PAID, TOTAL, REST, FOUND = range(7)
+
+
+def run(task: AssignmentTask) -> float | None:
+    """Match all rows at least cost, and make the duals scales; the total, None if a row is left.
+
+    Duals of columns that are left are undefined.
+    """
+    solution = task.solution
+    engine.run_for_prices(task)
+    row_to_col, (paid, price) = solution.row_to_col, solution.duals
+    if count_matched(row_to_col) < row_to_col.size:
+        return None
+    with Workers(task.threads, task.costs.nnz) as workers:
+        bounds = np.linspace(0, row_to_col.size, workers.threads + 1).astype(np.int64)
+        found = np.zeros((workers.threads, FOUND))
+        entries = task.costs.entries()
+
+        def look(worker: int) -> bool:
+            _look_up(
+                *entries, row_to_col, price, *bounds[worker : worker + 2],  # IN
+                paid, found[worker],  # OUT
+            )  # fmt: skip
+            return True
+
+        workers.run(look, workers.threads)
+    if row_to_col.size:
+        low, high = found.min(axis=0), found.max(axis=0)
+        middle = low[LEAST_PRICE] + high[MOST_PRICE] - low[LEAST_PAID] - high[MOST_PAID]
+        price -= middle / 4
+        paid -= price[row_to_col]
+    return float(found[:, TOTAL].sum() + found[:, REST].sum())
+
+
+@kernel
+def _look_up(indptr, indices, costs, row_to_col, price, first, last, paid, found):
+    """What rows first to last pay, the ends of prices and of what is above them, and the total.
+
+    The total is that of Kahan's and Babuška's sum, in two parts.
+    """
+    least_price = least = np.inf
+    most_price = most = -np.inf
+    total = rest = 0.0
+    for row in range(first, last):
+        mate, cost = row_to_col[row], np.inf
+        for entry in range(indptr[row], indptr[row + 1]):
+            cost = costs[entry] if indices[entry] == mate else cost
+        paid[row] = cost
+        least_price, most_price = min(least_price, price[mate]), max(most_price, price[mate])
+        above = cost - price[mate]
+        least, most = min(least, above), max(most, above)
+        both = total + cost
+        rest += (total - both) + cost if abs(total) >= abs(cost) else (cost - both) + total
+        total = both
+    found[LEAST_PRICE], found[MOST_PRICE] = least_price, most_price
+    found[LEAST_PAID], found[MOST_PAID] = least, most
+    found[TOTAL], found[REST] = total, rest
