@@ -79,7 +79,7 @@ def _assign_on_ranks(options: argparse.Namespace, wish: dict[str, Any], clock: C
 
     with clock.part("read"):
         block, shape, entries = distributed.read(options, option_names("assignment"), load)
-    how = {name: getattr(options, name) for name in ("algorithm", "time_limit", "progress")}
+    how = {"algorithm": options.algorithm, **distributed.how(options)}
     solve = functools.partial(assign, block, **how, **wish)
     assignment, certificate, proven = distributed.run(solve, block, options, clock)
     if assignment is not None:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from gpumatch.control import Control
     from gpumatch.pairs import Pairs
 
-__all__ = ["add_to", "is_silent", "read", "run"]
+__all__ = ["add_to", "how", "is_silent", "read", "run"]
 
 _DEFAULTS = {"threads": None, "seed": 0, "initial": None, "init": "auto", "objective": "sum"}
 _GATHERED = ("row_to_col", "row_dual", "pair_costs")
@@ -28,6 +28,12 @@ def add_to(command: argparse.ArgumentParser) -> None:
     """The option that asks for it."""
     text = "use all ranks that mpiexec has started, each with some of the rows"
     command.add_argument("--distributed", action="store_true", help=text)
+
+
+def how(options: argparse.Namespace) -> dict[str, Any]:
+    """The arguments of the functions for ranks that say how they run."""
+    backend = "cpu" if options.backend == "auto" else options.backend
+    return {"backend": backend, "time_limit": options.time_limit, "progress": options.progress}
 
 
 def is_silent() -> bool:
@@ -66,8 +72,6 @@ def _refuse(options: argparse.Namespace, own: Iterable[str]) -> None:
     given += [
         name for name, default in _DEFAULTS.items() if getattr(options, name, default) != default
     ]
-    if options.backend not in ("auto", "cpu"):
-        given.append("backend")
     if options.source == running.STANDARD_INPUT:
         raise ValueError("standard input is not for --distributed: only rank 0 has it")
     if given:

@@ -52,8 +52,7 @@ def _match_on_ranks(options: argparse.Namespace, clock: Control) -> int:
         block, shape, entries = distributed.read(
             options, option_names("matching"), lambda: running.read_matrix(options.source)
         )
-    wish = {"time_limit": options.time_limit, "progress": options.progress}
-    solve = functools.partial(maximum_matching, block, **wish)
+    solve = functools.partial(maximum_matching, block, **distributed.how(options))
     matching, certificate, proven = distributed.run(solve, block, options, clock)
     if matching is not None:
         return _tell(options, (shape, entries), matching, certificate, clock)

@@ -61,8 +61,7 @@ def test_what_names_a_matrix_of_the_collection(source, expected, tmp_path, monke
     [
         (["--backend", "auto"], None),
         (["--backend", "cpu"], None),
-        (["--backend", "cuda"], "backend"),
-        (["--backend", "reference"], "backend"),
+        (["--backend", "cuda"], None),
         (["--threads", "2"], "threads"),
         (["--seed", "1"], "seed"),
         (["--initial", "pairs.npz"], "initial"),
