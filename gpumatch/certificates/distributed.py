@@ -275,6 +275,7 @@ class _Claim:
         base = self.limit if self.is_free else 0
         row_dual = array_of(xp, self.row_dual)
         price = array_of(xp, self.col_dual + (base - self.allowance))
+        in_rows, in_cols = array_of(xp, self.in_rows), array_of(xp, self.in_cols)
         for tile in self.costs.tiles():
             rows, cols, values = self.costs.tile(tile)
             values = values.astype(row_dual.dtype) * self.sign
@@ -283,7 +284,7 @@ class _Claim:
             short = values - row_dual[rows] < price[cols]
             text = "costs less than its duals" + (" and the limit" if base else "")
             if self.is_largest:
-                of_row, of_col = self.in_rows[rows], self.in_cols[cols]
+                of_row, of_col = in_rows[rows], in_cols[cols]
                 self._report(rows, cols, allowed & ~(of_row | of_col), "is not in the cover")
                 short &= ~(of_row & of_col)
             self._report(rows, cols, allowed & short, text)

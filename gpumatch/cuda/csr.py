@@ -10,6 +10,7 @@ but the largest graphs are one piece. CuPy's sort and its element-wise functions
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import cupy as cp
 
@@ -17,7 +18,7 @@ from gpumatch.arrays import any_true
 from gpumatch.cuda import memory
 
 _BYTES_AN_EDGE = 28  # keys, the sort's double buffer, and one index array to read or write
-_SIGN = cp.uint64(2**63)  # of a float64
+_SIGN = cp.uint64(2**63)  # of a 64-bit number
 _PIECE = 2**30  # entries that CuPy scans, scatters or selects at a time
 
 Csr = tuple[cp.ndarray, cp.ndarray]
@@ -78,15 +79,35 @@ def owners(indptr: cp.ndarray, indices: cp.ndarray) -> cp.ndarray:
 
 
 def greatest(vertices: cp.ndarray, values: cp.ndarray, count: int) -> cp.ndarray:
-    """The greatest float64 that is with each of so many vertices; -inf if none is.
+    """The greatest float64 that is with each of so many vertices; -inf if none is."""
+    found = _in_order(cp.full(count, -cp.inf))
+    cp.maximum.at(found, vertices, _in_order(values))
+    return _numbers(found, cp.float64)
 
-    They are compared as integers in the same order: `cupy.maximum.at` rounds float64 to float32.
+
+def lower(least: cp.ndarray, places: cp.ndarray, values: cp.ndarray) -> None:
+    """Lower the numbers at these places, int64 or float64, to the values that are less."""
+    found = _in_order(least)
+    cp.minimum.at(found, places, _in_order(values))
+    least[:] = _numbers(found, least.dtype)
+
+
+def _in_order(numbers: cp.ndarray) -> cp.ndarray:
+    """64-bit numbers as uint64 in the same order.
+
+    `cupy.maximum.at` rounds float64 to float32, and takes no int64.
     """
-    found = cp.full(count, -cp.inf).view(cp.uint64)
-    cp.invert(found, out=found)
-    bits = values.view(cp.uint64)
-    cp.maximum.at(found, vertices, cp.where(bits >= _SIGN, ~bits, bits | _SIGN))
-    return cp.where(found >= _SIGN, found ^ _SIGN, ~found).view(cp.float64)
+    bits = numbers.view(cp.uint64)
+    if numbers.dtype.kind == "i":
+        return bits ^ _SIGN
+    return cp.where(bits >= _SIGN, ~bits, bits | _SIGN)
+
+
+def _numbers(ordered: cp.ndarray, dtype: Any) -> cp.ndarray:
+    """What `_in_order` was given."""
+    if cp.dtype(dtype).kind == "i":
+        return (ordered ^ _SIGN).view(dtype)
+    return cp.where(ordered >= _SIGN, ordered ^ _SIGN, ~ordered).view(dtype)
 
 
 def _keys(major: cp.ndarray, minor: cp.ndarray) -> cp.ndarray:

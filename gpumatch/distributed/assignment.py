@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from functools import partial
-from types import ModuleType, SimpleNamespace
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import numpy as np
 
@@ -15,20 +12,16 @@ from gpumatch.arrays import array_of
 from gpumatch.assigned import BatchAssignment
 from gpumatch.assignment import assign as assign_here
 from gpumatch.cardinality import CARDINALITIES, Goal, InfeasibleError, checked_limit
-from gpumatch.contracts import AssignmentTask, Solution
+from gpumatch.contracts import Solution
 from gpumatch.control import Callback, Control, with_interrupts_result
-from gpumatch.costs import Costs, DenseCosts, SparseCosts, as_costs, check_sums, is_batch
-from gpumatch.distributed.blocks import Split, agree_on_columns, columns_of, split_of, taken
+from gpumatch.costs import Costs, as_costs, check_sums, is_batch
+from gpumatch.distributed.blocks import Split, agree_on_columns, split_of, taken
 from gpumatch.distributed.communicator import Communicator
-from gpumatch.distributed.core import FEW_ROWS, Core
-from gpumatch.distributed.date2016 import Classical, Tree
 from gpumatch.distributed.devices import BACKENDS, take_device
 from gpumatch.distributed.largest import solve_largest
 from gpumatch.distributed.matching import forest_kernels
-from gpumatch.distributed.problem import Problem
 from gpumatch.distributed.results import DistributedAssignment
-from gpumatch.distributed.trees import Trees
-from gpumatch.interrupts import InterruptsHeld
+from gpumatch.distributed.searches import ALGORITHMS
 from gpumatch.sums import summands
 
 __all__ = ["assign", "costs_of"]
@@ -65,15 +58,15 @@ def assign(
     maximize, cost_limit
         As for `gpumatch.assign`.
     cardinality : {"full", "maximum", "any"}
-        As for `gpumatch.assign`. ``"maximum"`` takes costs on the host only.
+        As for `gpumatch.assign`.
     algorithm : {"auto", "engine", "hungarian-classical", "hungarian-tree"}
-        ``"auto"`` is ``"engine"``: see `gpumatch.distributed.trees`. The others are those of Date
-        and Nagi (2016), section 5; they take no limit and ``"full"`` only, and make sparse costs
-        dense.
+        ``"auto"`` is ``"engine"``: see `gpumatch.distributed.trees`, and for GPUs
+        `gpumatch.distributed.core`. The others are those of Date and Nagi (2016), section 5; they
+        take no limit and ``"full"`` only, and make sparse costs dense.
     backend : {"cpu", "cuda"}
-        Where a rank has the costs of its rows. ``"cuda"``, for dense costs: on a GPU each, that
-        with the number of the rank among those of its machine. If each rank has its own, arrays go
-        from GPU to GPU, by NCCL. Otherwise they go by way of the host.
+        Where a rank has the costs of its rows. ``"cuda"``: on a GPU each, that with the number of
+        the rank among those of its machine. If each rank has its own, arrays go from GPU to GPU, by
+        NCCL. Otherwise they go by way of the host.
     time_limit, progress, callback
         As for `gpumatch.distributed.maximum_matching`.
 
@@ -167,12 +160,14 @@ def _assign_together(
         goal = _goal(**wish, costs=given, rows=rows)
         if name != "engine" and not goal.is_full:
             raise ValueError(f"algorithm {name!r} matches the whole smaller side: no limit")
-        if goal.cardinality == "maximum" and backend != "cpu":
-            raise ValueError(f"cardinality 'maximum' runs on the CPU only, not on {backend!r}")
         costs = _minimised(given, rows, cols, goal)
     if goal.cardinality == "maximum":
         with world.step("search"):
-            solution, ended = solve_largest(costs, rows, cols, _engine, forest_kernels(), world)
+            if backend == "cuda":
+                costs = costs.to_device()
+            solution, ended = solve_largest(
+                costs, rows, cols, ALGORITHMS[name][backend], forest_kernels(backend), world
+            )
         return _result(given, rows, goal, solution, ended, how, world)
     with world.step("costs"):
         search = ALGORITHMS[name][backend](costs, rows, cols, goal, world)
@@ -226,125 +221,6 @@ def _minimised(given: Costs, rows: Split, cols: Split, goal: Goal) -> Costs:
         costs = costs.as_float()
     check_sums(max(costs.largest, abs(limit or 0)), min(rows.total, cols.total))
     return costs
-
-
-def _turned_dense(costs: Costs, rows: Split, cols: Split, world: Communicator) -> Costs:
-    """The costs of this rank's columns, as rows."""
-    return DenseCosts(np.ascontiguousarray(columns_of(costs, rows, cols, world).T))
-
-
-def _turned_sparse(costs: Costs, rows: Split, cols: Split, world: Communicator) -> Costs:
-    """The same of costs in CSR."""
-    indptr, indices, weights = costs.entries()
-    own = np.repeat(np.arange(rows.own, dtype=np.int64), np.diff(indptr)) + rows.first
-    owners = cols.owners(indices)
-    order = np.argsort(owners, kind="stable")
-    bounds = np.searchsorted(owners[order], np.arange(1, world.size))
-    places = np.column_stack([indices, own]).astype(np.int32)[order]
-    place = np.concatenate(world.exchange(np.split(places, bounds)))
-    weight = np.concatenate(world.exchange(np.split(weights[order], bounds)))
-    lines = place[:, 0] - cols.first
-    by_line = np.lexsort((place[:, 1], lines))
-    starts = np.append(0, np.bincount(lines, minlength=cols.own).cumsum())
-    return SparseCosts((starts, place[by_line, 1], weight[by_line], (cols.own, rows.total)))
-
-
-# -- the search ------------------------------------------------------------------------------------
-
-
-class _Search(Protocol):
-    """An algorithm with its problem; each method is called by all ranks together."""
-
-    def solve(self) -> bool: ...
-    def violator(self) -> tuple[Any, Any]: ...
-    def solution(self) -> Solution: ...
-
-
-def _engine(costs: Costs, rows: Split, cols: Split, goal: Goal, world: Communicator) -> _Search:
-    if goal.transposed:
-        turn = _turned_sparse if costs.is_sparse else _turned_dense
-        costs, rows = turn(costs, rows, cols, world), cols
-    with InterruptsHeld():
-        from gpumatch.cpu.distributed import trees as kernels
-        from gpumatch.cpu.distributed.rows import rows_of
-    return Trees(Problem(costs, rows, goal.limit, world, kernels, rows_of), kernels)
-
-
-def _engine_on_device(
-    costs: Costs, rows: Split, cols: Split, goal: Goal, world: Communicator
-) -> _Search:
-    if not costs.has_matrix:
-        raise ValueError("backend 'cuda' takes dense costs only")
-    if goal.transposed:
-        costs, rows = _turned_dense(costs.to_host(), rows, cols, world), cols
-    with InterruptsHeld():
-        from gpumatch.cpu.distributed import trees as kernels
-        from gpumatch.cuda.assignment.divided_rows import rows_of
-        from gpumatch.cuda.assignment.engine import run
-    problem = Problem(costs.to_device(), rows, goal.limit, world, kernels, rows_of)
-    return _core(problem, run, kernels)
-
-
-def _core(
-    problem: Problem, solve_sparse: Callable[[AssignmentTask], bool], kernels: ModuleType
-) -> _Search:
-    """A sparse core, with trees where that does not do."""
-    trees = partial(Trees, problem, kernels)
-    if problem.rows.total <= FEW_ROWS:
-        return trees()
-    return Core(problem, solve_sparse, trees)
-
-
-def _classical(
-    costs: Costs, rows: Split, cols: Split, goal: Goal, world: Communicator, backend: str = "cpu"
-) -> _Search:
-    if goal.transposed:
-        values = np.ascontiguousarray(columns_of(costs.to_host(), rows, cols, world).T)
-        rows, cols = cols, rows
-    else:
-        values = costs.dense()
-    return Classical(
-        *(_placed(values, backend), rows, cols, costs.is_integer, world), _papers(backend)
-    )
-
-
-def _tree(
-    costs: Costs, rows: Split, cols: Split, goal: Goal, world: Communicator, backend: str = "cpu"
-) -> _Search:
-    if goal.transposed:
-        values = np.ascontiguousarray(array_of(np, costs.dense()).T)
-        rows, cols = cols, rows
-    else:
-        with world.step("division of columns"):
-            values = columns_of(costs.to_host(), rows, cols, world)
-    return Tree(*(_placed(values, backend), rows, cols, costs.is_integer, world), _papers(backend))
-
-
-def _placed(values: Any, backend: str) -> Any:
-    """The costs where the backend has them."""
-    if backend == "cpu":
-        return array_of(np, values)
-    import cupy
-
-    return cupy.ascontiguousarray(cupy.asarray(values))
-
-
-def _papers(backend: str) -> Any:
-    """What a rank computes by itself for Date and Nagi's algorithms."""
-    with InterruptsHeld():
-        from gpumatch.cpu.distributed import date2016 as kernels
-
-        if backend == "cpu":
-            return kernels
-        from gpumatch.cuda.assignment.divided_rows import rows_of
-    return SimpleNamespace(**{**vars(kernels), "CompressedRows": rows_of, "DenseRows": rows_of})
-
-
-ALGORITHMS: dict[str, dict[str, Callable[..., _Search]]] = {
-    "engine": {"cpu": _engine, "cuda": _engine_on_device},
-    "hungarian-classical": {"cpu": _classical, "cuda": partial(_classical, backend="cuda")},
-    "hungarian-tree": {"cpu": _tree, "cuda": partial(_tree, backend="cuda")},
-}
 
 
 def _result(

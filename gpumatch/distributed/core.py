@@ -1,11 +1,12 @@
-"""The engine for dense costs in row blocks: a sparse core is solved, then all costs are priced.
+"""The engine for costs in row blocks on GPUs: a sparse core is solved, then all costs are priced.
 
 `gpumatch.cuda.assignment.core` says how. Each rank chooses and prices pairs of its own rows, and
 the first rank solves the core. The ranks meet some ten times in a round, whatever the size. What
 does not scale is the root's work on the core, and sending it what was chosen.
 
 If the core does not suffice, `fallback` solves the problem: the trees of
-`gpumatch.distributed.trees`.
+`gpumatch.distributed.trees`. For sparse costs `Feasible` stands before these, which finds soon
+whether there is a full assignment at all.
 """
 
 from __future__ import annotations
@@ -20,16 +21,17 @@ from gpumatch.contracts import AssignmentTask, Costs, Solution
 from gpumatch.costs import SparseCosts
 from gpumatch.cuda.assignment import core
 from gpumatch.distributed.communicator import Communicator
+from gpumatch.distributed.forests import Forests
 from gpumatch.distributed.problem import Problem
 
-__all__ = ["FEW_ROWS", "Core"]
+__all__ = ["FEW_ROWS", "Core", "Feasible", "Search"]
 
 FEW_ROWS = 64
 """Up to so many rows the core would be most of the matrix."""
 
 
 class Search(Protocol):
-    """What solves the problem if the core does not."""
+    """An algorithm with its problem; each method is called by all ranks together."""
 
     def solve(self) -> bool: ...
     def violator(self) -> tuple[Any, Any]: ...
@@ -52,6 +54,7 @@ class Core:
         self.other: Search | None = None
         own, is_integer = problem.own, problem.row_dual.dtype.kind == "i"
         own.first, own.total = problem.rows.first, problem.rows.total
+        own.longest = self.world.total(own.longest, "max")
         shape = problem.rows.total, problem.real
 
         def costs_of(indptr: Any, indices: Any, weights: Any) -> Costs:
@@ -64,6 +67,7 @@ class Core:
             self.world,
             solve_sparse,
             _Errand(self.world),
+            first=core.FIRST,
         )
 
     def solve(self) -> bool:
@@ -89,6 +93,47 @@ class Core:
         """As of `gpumatch.distributed.trees.Trees`: only its search finds that there is one."""
         assert self.other is not None
         return self.other.violator()
+
+
+class Feasible:
+    """A search that is made only if a maximum matching shows that it can match all rows.
+
+    `forests` have the allowed pairs of this rank's rows, `search` makes the search.
+    """
+
+    def __init__(self, forests: Forests, search: Callable[[], Search], is_integer: bool) -> None:
+        self.forests, self.search, self.is_integer = forests, search, is_integer
+        self.other: Search | None = None
+
+    def solve(self) -> bool:
+        """As of the search; also True if a row cannot be matched."""
+        with self.forests.world.step("matching"):
+            self.forests.start()
+            if not self.forests.search():
+                return False
+        if self.forests.matched < self.forests.rows.total:
+            return True
+        self.other = self.search()
+        return self.other.solve()
+
+    def violator(self) -> tuple[np.ndarray, np.ndarray]:
+        """The rows outside the matching's vertex cover, and the columns inside."""
+        if self.other is not None:
+            return self.other.violator()
+        rows, cols = map(self._whole, self.forests.cover())
+        return np.flatnonzero(~rows), np.flatnonzero(cols)
+
+    def solution(self) -> Solution:
+        """All mates and duals, on all ranks, on the host; without the search, no duals."""
+        if self.other is not None:
+            return self.other.solution()
+        shape = self.forests.rows.total, self.forests.cols.total
+        solution = Solution.empty(shape, is_integer=self.is_integer)
+        solution.row_to_col, solution.col_to_row = map(self._whole, self.forests.mates())
+        return solution
+
+    def _whole(self, own: np.ndarray) -> np.ndarray:
+        return np.concatenate(self.forests.world.allgather(own))
 
 
 class _Errand:

@@ -50,21 +50,24 @@ def solve_largest(
     `costs` are those of this rank's rows, to be minimised; `kernels` those of the forests.
     """
     whole = Solution.empty((rows.total, cols.total), is_integer=costs.is_integer)
-    forests = Forests(costs.pattern(), rows, cols, world, kernels)
-    with world.step("matching"):
-        forests.start()
-        has_ended = forests.search()
-    if not has_ended:
-        _take_matching(whole, forests, world)
-        return whole, False
-    in_rows, own_cols = forests.cover()
-    in_cols = np.concatenate(world.allgather(own_cols))
+    if world.total(int(costs.is_complete), "min"):
+        is_wide = rows.total <= cols.total
+        in_rows, in_cols = np.full(rows.own, is_wide), np.full(cols.total, not is_wide)
+    else:
+        forests = Forests(costs.pattern(), rows, cols, world, kernels)
+        with world.step("matching"):
+            forests.start()
+            has_ended = forests.search()
+        if not has_ended:
+            _take_matching(whole, forests, world)
+            return whole, False
+        in_rows, own_cols = forests.cover()
+        in_cols = np.concatenate(world.allgather(own_cols))
     parts = [
         _Part.of(in_rows, ~in_cols, False, rows, world),
         _Part.of(~in_rows, in_cols, True, rows, world),
     ]
-    for part in parts:
-        has_ended = has_ended and _solve_part(whole, costs, part, engine, world)
+    has_ended = all(_solve_part(whole, costs, part, engine, world) for part in parts)
     if has_ended:
         whole.cover = parts[0].every, np.flatnonzero(in_cols)
     return whole, has_ended
@@ -78,7 +81,9 @@ def _solve_part(
         return True
     split, cols = split_of(part.rows.size, world), Split.even(part.cols.size, world)
     goal = Goal(False, "full", None, part.covers_cols)
-    search = engine(costs.restricted(part.rows, part.cols), split, cols, goal, world)
+    if costs.shape != (part.rows.size, part.cols.size):
+        costs = costs.restricted(part.rows, part.cols)
+    search = engine(costs, split, cols, goal, world)
     has_ended = bool(search.solve())
     solution = search.solution()
     seen = solution.transpose() if part.covers_cols else solution

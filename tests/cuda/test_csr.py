@@ -78,6 +78,33 @@ def test_the_greatest_numbers_on_the_device():
     assert np.array_equal(found.get(), on_host.greatest(vertices, values, 1100))
 
 
+def numbers_of_extremes(rng):
+    """Integers and floats, some of them at the ends of what there is, and places for them."""
+    for dtype in (np.int64, np.float64):
+        ends = np.iinfo(np.int64) if dtype == np.int64 else np.finfo(np.float64)
+        values = (rng.normal(size=2000) * 1e9).astype(dtype)
+        values[:5] = [ends.min, ends.max, 0, -1, 1]
+        yield rng.integers(0, 300, values.size), values, np.full(310, ends.max, dtype)
+
+
+def test_lowered_numbers_are_the_least(monkeypatch):
+    monkeypatch.setattr(csr, "cp", np)
+    for places, values, least in numbers_of_extremes(np.random.default_rng(3)):
+        wanted = least.copy()
+        np.minimum.at(wanted, places, values)
+        csr.lower(least, places, values)
+        assert np.array_equal(least, wanted)
+
+
+@pytest.mark.gpu
+def test_lowered_numbers_on_the_device():
+    for places, values, least in numbers_of_extremes(np.random.default_rng(3)):
+        lowered = cp.asarray(least)
+        csr.lower(lowered, cp.asarray(places), cp.asarray(values))
+        np.minimum.at(least, places, values)
+        assert np.array_equal(lowered.get(), least)
+
+
 @pytest.mark.usefixtures("in_pieces")
 def test_one_entry_out_of_order_is_seen_wherever_it_is():
     indptr = np.array([0, 0, 10, 11, 11, 30, 30])

@@ -1,4 +1,4 @@
-"""Matching and assignment on several ranks, started by mpiexec; `ranks.py` has what they do.
+"""Matching and assignment on several ranks, started by mpiexec; `ranks/` has what they do.
 
 Starting ranks takes seconds, so one start does many things.
 """
@@ -58,10 +58,7 @@ QUICK = {
     2: (SEVERAL, 70),
     4: (["collectives", "few"], 7),
 }
-EVERY = [
-    *("real", "every_matching", "every_assignment", "every_paper"),
-    *("wishes", "blocks", "faults", "limits", "whole_arrays"),
-]
+EVERY = ["every_matching", "real", "every_assignment", "every_paper"]
 
 
 @pytest.mark.parametrize("ranks", QUICK)
@@ -73,19 +70,24 @@ def test_ranks(ranks, tmp_path):
 
 @pytest.mark.long
 @pytest.mark.parametrize("ranks", [1, 2, 3, 4])
-@pytest.mark.parametrize(
-    "group", ["every_matching", "every_assignment", "every_paper", "wishes", "blocks"]
-)
+@pytest.mark.parametrize("group", [*EVERY, "wishes", "blocks"])
 def test_every_case(ranks, group, tmp_path):
     assert cases_of(run(ranks, group, GPUMATCH_TEST_FILE=str(tmp_path / "costs.npy"))) > 0
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("group", ["devices", "graphs_on_devices", "ends_on_devices"])
+@pytest.mark.parametrize(
+    "group",
+    [
+        *("devices", "graphs_on_devices", "lists_on_devices", "ends_on_devices"),
+        "every_matching_on_devices real_on_devices",
+        "every_assignment_on_devices every_paper_on_devices",
+    ],
+)
 @pytest.mark.parametrize("ranks", [1, 2])
 def test_a_gpu_a_rank(ranks, group):
     """Two ranks share a GPU if there is but one."""
-    assert cases_of(run(ranks, group)) > 10
+    assert cases_of(run(ranks, *group.split())) > 10
 
 
 @pytest.mark.gpu

@@ -9,11 +9,15 @@ import pytest
 from scipy.sparse import csr_array
 
 from gpumatch.arrays import array_of
+from gpumatch.costs import SparseCosts
+from gpumatch.costs import base as costs_base
+from gpumatch.costs import sparse as costs_sparse
 from gpumatch.cpu.assignment.hungarian_problem import far_of
 from gpumatch.cpu.distributed import rows as cpu_rows
 from gpumatch.cpu.distributed.rows import DenseRows, SparseRows
 from gpumatch.cuda.assignment import divided_rows as device_rows
 from gpumatch.cuda.assignment.divided_rows import ArrayRows
+from gpumatch.cuda.assignment.divided_sparse_rows import CsrRows
 from gpumatch.distributed.blocks import split_of
 
 
@@ -121,6 +125,49 @@ def test_both_kinds_of_rows_agree(shape, dtype, library):
         again = row_to_col.copy(), col_to_row.copy()
         theirs.match_tight(row_dual, col_dual, *again)
         assert np.count_nonzero(again[0] >= 0) - matched.size <= max(0, nrows - device_rows.ROUNDS)
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize("dtype", [np.int64, np.float64])
+@pytest.mark.parametrize("shape", [(6, 9), (1, 1), (0, 3), (4, 0), (30, 5)])
+def test_rows_in_csr_are_those_of_the_matrix(shape, dtype, library, monkeypatch):
+    """A tile has a few rows, and the rows are some of more."""
+    xp = pytest.importorskip(library)
+    monkeypatch.setattr(costs_base, "tile_size", lambda **_: 7)
+    monkeypatch.setattr(costs_sparse, "tile_size", lambda **_: 7)
+    rng = np.random.default_rng(shape[1])
+    stored = csr_array(np.where(rng.random(shape) < 0.6, rng.integers(1, 9, shape), 0))
+    arrays = xp.asarray(stored.indptr), xp.asarray(stored.indices), xp.asarray(stored.data)
+    costs = SparseCosts((*arrays[:2], arrays[2].astype(dtype), shape))
+    far = far_of(np.dtype(dtype))
+    matrix = costs.to_host().dense()
+    ours, theirs = CsrRows(costs, far), ArrayRows(matrix, far, lambda: False)
+    for rows in (ours, theirs):
+        rows.first, rows.total = 3, shape[0] + 8
+    assert ours.longest == np.diff(stored.indptr).max(initial=0)
+    price, bound = rng.integers(-5, 1, shape[1]), rng.integers(-2, 9, shape[0])
+    for most in (1, 2, 9):
+        device = ours.nearest(xp.asarray(price), xp.asarray(bound), most)
+        found = [array_of(np, part) for part in device]
+        wanted = theirs.nearest(price, bound, most)
+        by_pair = [np.lexsort((pairs[1], pairs[0])) for pairs in (found, wanted)]
+        for one, other in zip(found, wanted):
+            np.testing.assert_array_equal(one[by_pair[0]], other[by_pair[1]])
+    np.testing.assert_array_equal(
+        array_of(np, ours.least_of_rows(xp.asarray(price))), theirs.least_of_rows(price)
+    )
+    least, wanted = np.empty((2, shape[0]), dtype)
+    ours.least(price, least)
+    theirs.least(price.astype(dtype), wanted)
+    np.testing.assert_array_equal(least, wanted)
+    duals = -rng.integers(0, 5, shape[0])
+    np.testing.assert_array_equal(
+        array_of(np, ours.least_of_columns(xp.asarray(duals))), theirs.least_of_columns(duals)
+    )
+    rows, cols = stored.nonzero()
+    np.testing.assert_array_equal(
+        array_of(np, ours.at(xp.asarray(rows), xp.asarray(cols))), matrix[rows, cols]
+    )
 
 
 def test_all_ranks_together_may_have_as_many_rows_as_a_graph():

@@ -1,4 +1,4 @@
-"""Dense costs by a sparse core: some pairs are solved, then all costs are priced.
+"""Costs by a sparse core: some pairs of each row are solved, then all costs are priced.
 
 Of a large matrix few pairs matter. So (Lee and Orlin, 1993)
 
@@ -34,6 +34,7 @@ import numpy as np
 from gpumatch.arrays import any_true, array_module
 from gpumatch.contracts import AssignmentTask, Control, Costs, Solution
 from gpumatch.cuda.assignment.divided_rows import ArrayRows
+from gpumatch.cuda.assignment.divided_sparse_rows import CsrRows
 
 __all__ = ["BYTES_A_PAIR", "FIRST", "Alone", "Core", "Ranks", "Share"]
 
@@ -103,14 +104,14 @@ class Share(NamedTuple):
 
     Attributes
     ----------
-    own : ArrayRows
+    own : ArrayRows or CsrRows
     limit : int or float, optional
         As of an `AssignmentTask`.
     costs_of : callable
         The costs of the core from its CSR: (indptr, indices, weights).
     """
 
-    own: ArrayRows
+    own: ArrayRows | CsrRows
     limit: float | None
     costs_of: Callable[[Any, Any, Any], Costs]
 
@@ -229,7 +230,7 @@ class Core:
 
     def _has_more(self, most: int) -> bool:
         """Whether so many pairs of each row may be chosen, and are more than a quarter of it."""
-        a_row = min(self.own.most, AGAIN * self.ncols)
+        a_row = min(self.own.most, AGAIN * self.own.longest)
         return most <= a_row and most * self.nrows <= MOST
 
     # -- what each rank does ---------------------------------------------------------------------
@@ -276,7 +277,7 @@ class Core:
             rows, cols, costs = own.nearest(price, bound, most)
             mates = self.best.row_to_col[self.rows]
             matched = xp.flatnonzero(mates >= 0)
-            paid = own.values[matched, mates[matched]]
+            paid = own.at(matched, mates[matched])
             pairs = (rows, matched), (cols, mates[matched]), (costs, paid)
             self._keys = None
             return self._named(tuple(map(xp.concatenate, pairs)))

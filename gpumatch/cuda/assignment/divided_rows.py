@@ -62,6 +62,8 @@ class ArrayRows:
         Pairs of a row that `nearest` finds, at most.
     first, total : int
         These are the rows from `first` on of so many.
+    longest : int
+        The most pairs that one of all these has.
     """
 
     most = MOST
@@ -70,6 +72,7 @@ class ArrayRows:
         self.values, self.far, self.beat = values, far, beat
         self.count, self.ncols = values.shape
         self.first, self.total = 0, self.count
+        self.longest = self.ncols
         self.xp = array_module(values)
 
     def least(self, col_dual: np.ndarray, out: np.ndarray) -> None:
@@ -78,6 +81,10 @@ class ArrayRows:
         rows, cols, costs = self.nearest(price, self.xp.full(self.count, self.far), 1)
         out[:] = self.far
         out[array_of(np, rows)] = array_of(np, costs - price[cols])
+
+    def at(self, rows: Any, cols: Any) -> Any:
+        """The costs of these pairs."""
+        return self.values[rows, cols]
 
     def nearest(self, col_dual: Any, bound: Any, most: int) -> tuple[Any, Any, Any]:
         """The pairs with the least c_ij - col_dual[j] below bound[i] of each row, at most `most`.

@@ -1,0 +1,1 @@
+"""What the tests run on several ranks, by what is tested; `__main__` runs it."""

@@ -1,0 +1,125 @@
+"""What a rank does on a GPU, in arrays of NumPy: sparse cores, and the paper's algorithms."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from unittest import mock
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array, random_array
+
+import gpumatch
+from gpumatch import distributed
+from gpumatch.cpu.assignment.engine import run
+from gpumatch.cpu.distributed import date2016 as paper_kernels
+from gpumatch.cpu.distributed import rows as cpu_rows
+from gpumatch.cuda.assignment import core, divided_rows
+from gpumatch.distributed import searches
+from gpumatch.distributed.matching import forest_kernels
+from graphs import costs as families
+from tests.distributed.ranks.assignments import largest, wishes_of_matrices
+from tests.distributed.ranks.checks import check_assignment, share
+from tests.distributed.ranks.papers import PAPER_STEPS
+
+
+def whole_arrays(comm):
+    """The engine with what a rank has on a GPU, in arrays of NumPy."""
+    with mock.patch.object(cpu_rows, "rows_of", divided_rows.rows_of):
+        yield from wishes_of_matrices(comm)
+
+
+def cores(comm):
+    """Sparse cores in place of trees."""
+    with (
+        mock.patch.dict(searches.ALGORITHMS["engine"], cpu=engine),
+        mock.patch.object(searches, "FEW_ROWS", 0),
+        mock.patch.multiple(core, FIRST=2, MORE=1),
+    ):
+        yield from wishes_of_matrices(comm)
+        yield from cores_of_matrices(comm)
+        yield from cores_of_lists(comm)
+        yield from largest(comm)
+    arrays = dict.fromkeys(("CompressedRows", "DenseRows"), divided_rows.rows_of)
+    kernels = SimpleNamespace(**{**vars(paper_kernels), **arrays})
+    with mock.patch.object(searches, "_papers", return_value=kernels):
+        for algorithm in PAPER_STEPS:
+            for shape in ((9, 9), (6, 9), (9, 6)):
+                yield f"{algorithm} {shape}"
+                costs = np.random.default_rng(2).integers(0, 30, shape)
+                check_assignment(costs, comm, algorithm)
+
+
+def engine(costs, rows, cols, goal, world):
+    """As on a GPU."""
+    costs, rows, cols = searches._with_fewer_rows(costs, rows, cols, goal, world)
+    if not costs.is_sparse:
+        return searches._dense_core(costs, rows, goal.limit, run, world)
+    return searches._sparse_core(costs, rows, cols, goal.limit, run, forest_kernels(), world)
+
+
+def cores_of_matrices(comm, **how):
+    """Costs on which cores are small, grow, or do not suffice."""
+    for family in ("uniform_float", "low_rank", "machol_wien", "two_cost", "constant"):
+        for shape in ((40, 40), (40, 50), (50, 40)):
+            yield f"{family} {shape}"
+            check_assignment(families.make(family, *shape, seed=4), comm, **how)
+    yield "limits"
+    costs = families.make("uniform_integer", 40, 40, seed=5)
+    for wish in ({"cardinality": "any"}, {"cost_limit": 3}, {"cost_limit": int(costs.max())}):
+        check_assignment(costs, comm, **wish, **how)
+    yield "many rounds"
+    low_rank = families.make("low_rank", 30, 30, seed=3) + 1
+    for costs in (low_rank, csr_array(low_rank)):
+        a = check_assignment(costs, comm, cost_limit=30, **how)
+        assert sum(phase.get("added", 0) > 0 for phase in a.stats["trace"]) > 2
+    yield "no full assignment"
+    lonely = np.full((12, 12), np.inf)
+    lonely[:, 0] = 1
+    with pytest.raises(gpumatch.InfeasibleError):
+        distributed.assign(share(lonely, comm), comm=comm, **how)
+    yield "time"
+    result = distributed.assign(share(costs, comm), comm=comm, time_limit=0, **how)
+    assert not result.proven
+
+
+def cores_of_lists(comm, **how):
+    """The same of sparse costs."""
+    rng = np.random.default_rng(6)
+    for shape in ((40, 40), (40, 60), (60, 40), (40, 0)):
+        for dtype in (np.int64, np.float32):
+            yield f"sparse {shape} {np.dtype(dtype)}"
+            costs = random_array(shape, density=0.4, rng=rng).toarray() * 100
+            np.fill_diagonal(costs, 150)
+            costs = csr_array(costs.astype(dtype))
+            check_assignment(costs, comm, **how)
+            check_assignment(costs, comm, cost_limit=20, **how)
+            check_assignment(costs, comm, maximize=True, cardinality="any", **how)
+    yield "rows with many equal costs"
+    check_assignment(csr_array(np.ones((30, 30), int)), comm, **how)
+    yield "trees after one round"
+    with mock.patch.object(core, "ROUNDS", 1):
+        check_assignment(families_of_lists(), comm, **how)
+        check_assignment(families_of_lists(), comm, cost_limit=30, **how)
+    for shape in ((12, 14), (14, 12)):
+        yield f"sparse, no full assignment, {shape}"
+        lonely = csr_array(np.where(np.arange(14) % 7 < 2, 3, 0) * np.ones((12, 1), int))
+        lonely = lonely if shape == lonely.shape else csr_array(lonely.T)
+        with pytest.raises(gpumatch.InfeasibleError) as caught:
+            distributed.assign(share(lonely, comm), comm=comm, **how)
+        sides = caught.value.rows, caught.value.cols
+        many, few = sides if shape[0] < shape[1] else sides[::-1]
+        pattern = lonely.toarray() if shape[0] < shape[1] else lonely.toarray().T
+        assert len(many) > len(few)
+        assert not np.delete(pattern[many], few, axis=1).any()
+    yield "sparse, no time"
+    block = share(families_of_lists(), comm)
+    assert not distributed.assign(block, comm=comm, time_limit=0, **how).proven
+
+
+def families_of_lists():
+    """Costs of which two pairs of a row do not suffice."""
+    return csr_array(families.make("low_rank", 30, 30, seed=3) + 1)
+
+
+GROUPS = whole_arrays, cores
