@@ -1,12 +1,13 @@
 """Assignment on several GPUs: Tables 4 and 5 and Figures 4 and 5 of Date and Nagi, and large costs.
 
-    mpiexec -n 2 python -m bench.ranks_gpu --out ranks.json --costs 10000:int32 100000:float32
+    mpiexec -n 2 python -m bench.ranks_gpu --out ranks.json --costs 10000:int32 1000000:float32:40
     python -m bench report ranks.json --plots docs/images
 
 A rank uses a GPU of its own, and makes its rows there: integers from [0, 10n], or float32 numbers
-from [0, 1), so that no host holds the matrix. A run adds its results to those in the file. The
-seconds of a run are those of its slowest rank, with the checks of the costs, and without what is
-compiled or linked once a process. Each result is verified, which is timed apart.
+from [0, 1), so that no host holds the matrix. Or a row has so many pairs only: with 40, a column
+at random from each fortieth of all. A run adds its results to those in the file. The seconds of a
+run are those of its slowest rank, with the checks of the costs, and without what is compiled or
+linked once a process. Each result is verified, which is timed apart.
 
 For more GPUs than were measured there is a model. The steps in `SCALING` read costs, and take their
 seconds on one GPU divided by p; all others take what they take on two:
@@ -24,6 +25,7 @@ import argparse
 import json
 import statistics
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -32,12 +34,12 @@ import numpy as np
 from bench.tables import markdown
 
 SCALING = (
-    *("costs", "first choice", "pricing"),  # of the engine
+    *("costs", "first duals", "first choice", "pricing"),  # of the engine
     *("initial reduction", "matrix compression", "dual update"),  # of the classical variant
 )
 MEASURED, MODELLED = (1, 2), (4, 8, 16)
 TABLE5 = (10_000, 14_142, 20_000)
-TABLE4 = {1: 10_000, 2: 14_142}  # GPUs: rows
+TABLE4 = {1: 10_000, 2: 14_142, 4: 20_000}  # GPUs: rows
 PAPER, TREE = "hungarian-classical", "hungarian-tree"
 PUBLISHED = {
     (10_000, 1): 11.07, (10_000, 2): 8.15, (10_000, 4): 7.84, (10_000, 8): 7.39, (10_000, 16): 7.17,
@@ -74,20 +76,40 @@ _UNIFORM = """
 # -- measuring -------------------------------------------------------------------------------------
 
 
-def rows_on_device(n: int, dtype: str, begin: int, end: int) -> Any:
-    """These rows of the costs, which do not depend on the ranks."""
+def uniform(first: int, shape: tuple[int, int], dtype: str, most: float) -> Any:
+    """Numbers from [0, most) on the device, those from `first` on of one long sequence."""
     import cupy
 
     make = cupy.ElementwiseKernel(
         "uint64 first, float64 range, bool is_whole", "T cost", _UNIFORM, "uniform_costs"
     )
-    is_whole = np.dtype(dtype).kind == "i"
-    costs = cupy.empty((end - begin, n), dtype)
-    make(np.uint64(begin * n), 10.0 * n + 1 if is_whole else 1.0, is_whole, costs)
+    costs = cupy.empty(shape, dtype)
+    make(np.uint64(first), most, np.dtype(dtype).kind == "i", costs)
     return costs
 
 
-def measure(n: int, dtype: str, algorithm: str, time_limit: float | None = None) -> dict[str, Any]:
+def rows_on_device(n: int, dtype: str, pairs: int, begin: int, end: int) -> Any:
+    """These rows of the costs, of all pairs or of some; they do not depend on the ranks.
+
+    If some, n is a multiple of their number: else some columns would have none.
+    """
+    import cupy
+
+    most = 10.0 * n + 1 if np.dtype(dtype).kind == "i" else 1.0
+    rows, each = end - begin, pairs or n
+    costs = uniform(begin * each, (rows, each), dtype, most)
+    if not pairs:
+        return costs
+    stride = n // pairs
+    cols = uniform((n + begin) * each, (rows, each), "int32", stride)
+    cols += cupy.arange(pairs, dtype=np.int32) * stride
+    indptr = cupy.arange(rows + 1, dtype=np.int64) * pairs
+    return indptr, cols.ravel(), costs.ravel(), (rows, n)
+
+
+def measure(
+    n: int, dtype: str, algorithm: str, time_limit: float | None = None, pairs: int = 0
+) -> dict[str, Any]:
     """One run on all ranks; the same on each."""
     import cupy
     from mpi4py import MPI
@@ -98,7 +120,7 @@ def measure(n: int, dtype: str, algorithm: str, time_limit: float | None = None)
     comm = MPI.COMM_WORLD
     cupy.cuda.Device(comm.rank % cupy.cuda.runtime.getDeviceCount()).use()
     begin, end = even_starts(n, comm.size)[[comm.rank, comm.rank + 1]].tolist()
-    block = rows_on_device(n, dtype, begin, end)
+    block = rows_on_device(n, dtype, pairs, begin, end)
     seconds = []
     for run in ("assign", "verify"):
         cupy.cuda.Device().synchronize()
@@ -116,6 +138,7 @@ def measure(n: int, dtype: str, algorithm: str, time_limit: float | None = None)
     return {
         "n": n,
         "dtype": dtype,
+        "pairs": pairs,
         "algorithm": algorithm,
         "ranks": comm.size,
         "seconds": seconds[0],
@@ -133,7 +156,7 @@ def measure(n: int, dtype: str, algorithm: str, time_limit: float | None = None)
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", type=Path)
-    parser.add_argument("--costs", nargs="+", default=["10000:int32"], metavar="ROWS:DTYPE")
+    parser.add_argument("--costs", nargs="+", default=["10000:int32"], metavar="ROWS:DTYPE[:PAIRS]")
     parser.add_argument("--algorithm", default="engine")
     parser.add_argument("--repeats", type=int, default=2)
     parser.add_argument("--time-limit", type=float, metavar="SECONDS", help="for a problem")
@@ -147,15 +170,17 @@ def main() -> None:
     if options.out and options.out.exists():
         data = json.loads(options.out.read_text())
     data["runs"].append(machine.describe())
-    costs = [text.partition(":")[::2] for text in options.costs]
-    for dtype in sorted({dtype for _, dtype in costs}):
-        measure(300, dtype, options.algorithm)  # compiles and loads
-    for n, dtype in costs:
+    costs = [(*text.split(":"), "0")[:3] for text in options.costs]
+    known = set()
+    for n, dtype, pairs in costs:
+        if (dtype, pairs) not in known:  # what is compiled and loaded once a process
+            known.add((dtype, pairs))
+            measure(int(n), dtype, options.algorithm, options.time_limit, int(pairs))
         for _ in range(options.repeats):
-            run = measure(int(n), dtype, options.algorithm, options.time_limit)
+            run = measure(int(n), dtype, options.algorithm, options.time_limit, int(pairs))
             data["measured"].append({**run, "run": len(data["runs"]) - 1})
             if MPI.COMM_WORLD.rank == 0:
-                told = f"{n} {dtype}, {run['ranks']} GPUs: {run['seconds']:.4f} s"
+                told = f"{n} {dtype} {pairs}, {run['ranks']} GPUs: {run['seconds']:.4f} s"
                 print(f"{told}, {run['matched']} rows", flush=True)
                 if options.out:
                     options.out.write_text(json.dumps(data, indent=1) + "\n")
@@ -165,13 +190,14 @@ def main() -> None:
 
 
 class Results:
-    """The measured runs of an algorithm, medians over repetitions."""
+    """The measured runs of an algorithm on costs of all pairs, or some, medians of repetitions."""
 
-    def __init__(self, data: dict[str, Any], algorithm: str, dtype: str) -> None:
+    def __init__(self, data: dict[str, Any], algorithm: str, dtype: str, pairs: int = 0) -> None:
         self._runs = [
             run
             for run in data["measured"]
-            if (run["algorithm"], run["dtype"]) == (algorithm, dtype) and run.get("proven", True)
+            if (run["algorithm"], run["dtype"], run.get("pairs", 0)) == (algorithm, dtype, pairs)
+            and run.get("proven", True)
         ]
 
     def sizes(self) -> list[int]:
@@ -227,7 +253,7 @@ def report(data: dict[str, Any], threshold: float = 0.0) -> str:
     ours, paper = (Results(data, name, "int32") for name in ("engine", PAPER))
     strong = [
         [
-            f"{n:,}", p, "measured" if p in MEASURED else "model",
+            f"{n:,}", p, _how(p),
             _text(ours.modelled(n, p), 4), _text(ours.strong(n, p)),
             _text(paper.modelled(n, p)), _text(paper.strong(n, p)),
             f"{PUBLISHED[n, p]:.2f}", _text(PUBLISHED[n, 1] / (p * PUBLISHED[n, p])),
@@ -236,40 +262,54 @@ def report(data: dict[str, Any], threshold: float = 0.0) -> str:
         for p in (*MEASURED, *MODELLED)
     ]  # fmt: skip
     weak = [
-        [f"{n:,}", p, *(_text(_weak(r, p)) for r in (ours, paper)), f"{PUBLISHED_WEAK[p]:.2f}"]
-        for p, n in TABLE4.items()
-    ]
-    names = ["n", "GPUs", "", "engine, s", "E", "classical, s", "E", "paper, s", "E"]
-    large = Results(data, "engine", "float32")
-    rows = [
         [
-            f"{n:,}", f"{n * n * 4 / 1e9:.0f}", p, _text(large.median(n, p), 3),
-            *(_text(large.median(n, p, step), 3) for step in STEPS),
-            _text(large.verify(n, p), 2),
+            f"{n:,}", p, _how(p), *(_text(_weak(r, p)) for r in (ours, paper)),
+            f"{PUBLISHED_WEAK[p]:.2f}",
         ]
-        for n in large.sizes()
-        for p in MEASURED
-        if large.median(n, p)
+        for p, n in TABLE4.items()
     ]  # fmt: skip
+    names = ["n", "GPUs", "", "engine, s", "E", "classical, s", "E", "paper, s", "E"]
     trees = Trees(data, TREE, "int32")
     return "\n\n".join(
         [
-            *(_machine_of(run) for run in data["runs"]),
+            *dict.fromkeys(_machine_of(run) for run in data["runs"]),
             "### Table 5: strong scaling, costs from [0, 10n]\n\n" + markdown(names, strong),
             "### Table 4: weak scaling efficiency\n\n"
-            + markdown(["n", "GPUs", "engine", "classical", "paper"], weak),
+            + markdown(["n", "GPUs", "", "engine", "classical", "paper"], weak),
             *(_tables_of_trees(trees) if trees.sizes() else ()),
-            "### The engine on float32 costs from [0, 1): seconds\n\n"
-            + markdown(["n", "GB", "GPUs", "in all", *STEPS, "certificate"], rows),
+            *_tables_of_steps(data),
         ]
     )
+
+
+def _tables_of_steps(data: dict[str, Any]) -> Iterator[str]:
+    """The steps of the engine, of all pairs and of some."""
+    kinds = {run.get("pairs", 0) for run in data["measured"] if run["dtype"] == "float32"}
+    for pairs in sorted(kinds):
+        results = Results(data, "engine", "float32", pairs)
+        rows = [
+            [
+                f"{n:,}", f"{n * (8 * pairs or 4 * n) / 1e9:.1f}", p,
+                _text(results.median(n, p), 3),
+                *(_text(results.median(n, p, step), 3) for step in STEPS),
+                _text(results.verify(n, p), 2),
+            ]
+            for n in results.sizes()
+            for p in MEASURED
+            if results.median(n, p)
+        ]  # fmt: skip
+        of = f"{pairs} pairs a row, " if pairs else ""
+        yield (
+            f"### The engine on float32 costs from [0, 1): {of}seconds\n\n"
+            + markdown(["n", "GB", "GPUs", "in all", *STEPS, "certificate"], rows)
+        )
 
 
 def _tables_of_trees(trees: Results) -> tuple[str, str]:
     """Tables 5 and 4 of the tree variant beside the paper's."""
     strong = [
         [
-            f"{n:,}", p, "measured" if p in MEASURED else "model",
+            f"{n:,}", p, _how(p),
             _text(trees.modelled(n, p)), _text(trees.strong(n, p)),
             _text(trees.median(n, p, "forward pass")),
             f"{PUBLISHED_TREE[n, p]:.2f}",
@@ -280,52 +320,59 @@ def _tables_of_trees(trees: Results) -> tuple[str, str]:
         for p in (*MEASURED, *MODELLED)
     ]  # fmt: skip
     weak = [
-        [f"{n:,}", p, _text(_weak(trees, p)), f"{PUBLISHED_TREE_WEAK[p]:.2f}"]
+        [f"{n:,}", p, _how(p), _text(_weak(trees, p)), f"{PUBLISHED_TREE_WEAK[p]:.2f}"]
         for p, n in TABLE4.items()
         if _weak(trees, p)
     ]
     names = ["n", "GPUs", "", "trees, s", "E", "of which forward pass", "paper, s", "E"]
     return (
         "### Table 5, alternating trees\n\n" + markdown(names, strong),
-        "### Table 4, alternating trees\n\n" + markdown(["n", "GPUs", "trees", "paper"], weak),
+        "### Table 4, alternating trees\n\n" + markdown(["n", "GPUs", "", "trees", "paper"], weak),
     )
 
 
-STEPS = ("costs", "first choice", "gathering", "core", "pricing")
+STEPS = ("costs", "first duals", "first choice", "gathering", "core", "pricing")
 
 
 def figures(data: dict[str, Any]) -> dict[str, Any]:
     """Figures 4 and 5: efficiencies by GPUs, measured or modelled, and the paper's."""
     from bench.axes import draw_lines, panels
 
-    figure, (left, right) = panels(2)
-    counts = [*MEASURED, *MODELLED]
-    n = max(TABLE5)
-    lines: dict[str, Any] = {
-        "paper": (counts, [PUBLISHED[n, 1] / (p * PUBLISHED[n, p]) for p in counts])
-    }
-    for name in ("engine", PAPER):
-        lines[name] = (counts, [Results(data, name, "int32").strong(n, p) for p in counts])
-    draw_lines(left, lines, marker="o")
-    left.set(xlabel="GPUs", ylabel=f"strong efficiency, n = {n:,}", ylim=(0, 1.1))
+    counts, n = [*MEASURED, *MODELLED], max(TABLE5)
+    ours = {name: Results(data, name, "int32") for name in ("engine", PAPER)}
+    trees: dict[str, Results] = {TREE: Trees(data, TREE, "int32")}
+    weak, panels_of_weak = panels(2)
+    strong, panels_of_strong = panels(3)
+    for place, kinds, published, published_weak in (
+        (0, ours, PUBLISHED, PUBLISHED_WEAK),
+        (1, trees, PUBLISHED_TREE, PUBLISHED_TREE_WEAK),
+    ):
+        known = {"paper": (counts, [published_weak[p] for p in counts])}
+        lines = {name: (list(TABLE4), [_weak(r, p) for p in TABLE4]) for name, r in kinds.items()}
+        draw_lines(panels_of_weak[place], known | lines, marker="o")
+        label = "weak efficiency, n = 10,000 √GPUs"
+        panels_of_weak[place].set(xlabel="GPUs", ylabel=label, ylim=(0, 1.4))
+        known = {"paper": (counts, [published[n, 1] / (p * published[n, p]) for p in counts])}
+        lines = {name: (counts, [r.strong(n, p) for p in counts]) for name, r in kinds.items()}
+        draw_lines(panels_of_strong[place], known | lines, marker="o")
+        label = f"strong efficiency, n = {n:,}"
+        panels_of_strong[place].set(xlabel="GPUs", ylabel=label, ylim=(0, 1.1))
     large = Results(data, "engine", "float32")
-    draw_lines(
-        right,
-        {
-            f"n = {n:,}": (counts, [large.strong(n, p) for p in counts])
-            for n in large.sizes()
-            if large.strong(n, 2)
-        },
-        marker="o",
-    )
-    right.set(xlabel="GPUs", ylabel="the engine, float32 costs", ylim=(0, 1.1))
-    return {"figure5": figure}
+    sizes = [n for n in large.sizes() if large.strong(n, 2)]
+    lines = {f"n = {n:,}": (counts, [large.strong(n, p) for p in counts]) for n in sizes}
+    draw_lines(panels_of_strong[2], lines, marker="o")
+    panels_of_strong[2].set(xlabel="GPUs", ylabel="the engine, float32 costs", ylim=(0, 1.1))
+    return {"figure4": weak, "figure5": strong}
 
 
 def _weak(results: Results, ranks: int) -> float | None:
     """The paper's efficiency, t_1 / t_p with rows that grow."""
-    one, several = (results.median(TABLE4[p], p) for p in (1, ranks))
+    one, several = results.median(TABLE4[1], 1), results.modelled(TABLE4[ranks], ranks)
     return one / several if one and several else None
+
+
+def _how(ranks: int) -> str:
+    return "measured" if ranks in MEASURED else "model"
 
 
 def _text(number: float | None, digits: int = 2) -> str:

@@ -20,8 +20,9 @@ dual update             covers broadcast; least time of own rows    least time o
 
 A reduction to the root and the broadcast of its result are one ``MPI_Allreduce`` here. The duals
 are kept as times, with integers as integers: see `gpumatch.cpu.assignment.hungarian_tree`, and
-`gpumatch.cpu.assignment.hungarian_classical`. The paper's 16 ranks had a GPU each; a rank here runs
-on the CPU.
+`gpumatch.cpu.assignment.hungarian_classical`. The paper's 16 ranks had a GPU each. A rank here
+has its costs on the CPU or on a GPU of its own, and all numbers of vertices on the host: on GPUs
+each question about costs (`kernels.CompressedRows`, `kernels.DenseRows`) goes there and back.
 
 Of the classical variant the root holds the lists of all tight pairs: up to n m of them.
 
@@ -58,7 +59,7 @@ class _Variant(ABC):
     is_integer : bool
     world : Communicator
     kernels : module
-        `gpumatch.cpu.distributed.date2016`.
+        `gpumatch.cpu.distributed.date2016`; for a GPU, with other rows.
     """
 
     def __init__(

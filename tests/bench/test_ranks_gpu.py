@@ -53,7 +53,7 @@ def test_trees_have_tables_once_they_were_measured_to_the_end():
     data["measured"] = [tree(10_000, 1, 9.0), tree(14_142, 2, 12.0)]
     report = ranks_gpu.report(data)
     assert "| 10,000 | 1 | measured | 9.00 | 1.00 | 9.00 | 16.52 | 1.00 |" in report
-    assert "| 14,142 | 2 | 0.75 | 0.80 |" in report
+    assert "| 14,142 | 2 | measured | 0.75 | 0.80 |" in report
 
 
 def test_a_report_without_any_run_has_the_papers_figures(tmp_path, capsys):
