@@ -54,9 +54,6 @@ def devices(comm):
 
 def lists_on_devices(comm):
     """Sparse costs, the largest assignments, and batches."""
-    import cupy
-    from cupyx.scipy.sparse import csr_matrix
-
     how = {"backend": "cuda"}
     with mock.patch.object(searches, "FEW_ROWS", 0):
         with mock.patch.multiple(core, FIRST=2, MORE=1):
@@ -64,6 +61,14 @@ def lists_on_devices(comm):
         yield from assignments.wishes(comm, **how)
         yield from assignments.largest(comm, **how)
     yield from assignments.batches(comm, **how)
+
+
+def blocks_on_devices(comm):
+    """The largest assignments of blocks that are there already, and their proofs there."""
+    import cupy
+    from cupyx.scipy.sparse import csr_matrix
+
+    divided_rows.use_own_device(comm.rank)
     rng = np.random.default_rng(4)
     for shape in ((300, 400), (400, 300)):
         costs = csr_array(random_array(shape, density=0.03, rng=rng).astype(np.float32))
@@ -73,7 +78,7 @@ def lists_on_devices(comm):
             for limit in (None, 0.5):
                 yield f"the largest of {shape}, {type(block)}, {limit}"
                 wish = {"cardinality": "maximum", "cost_limit": limit}
-                a = distributed.assign(block, comm=comm, **wish, **how)
+                a = distributed.assign(block, comm=comm, backend="cuda", **wish)
                 given = gpumatch.assign(costs, **wish, backend="cpu")
                 assert a.size == given.size
                 assert a.objective == pytest.approx(given.objective, rel=1e-6)
@@ -183,7 +188,7 @@ def more_than_two_to_the_32(comm):
 
 
 GROUPS = (
-    *(devices, graphs_on_devices, lists_on_devices, ends_on_devices, more_than_two_to_the_32),
-    *(every_matching_on_devices, real_on_devices),
+    *(devices, graphs_on_devices, lists_on_devices, blocks_on_devices, ends_on_devices),
+    *(more_than_two_to_the_32, every_matching_on_devices, real_on_devices),
     *(every_assignment_on_devices, every_paper_on_devices),
 )
