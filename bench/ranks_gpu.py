@@ -10,19 +10,21 @@ run are those of its slowest rank, with the checks of the costs, and without wha
 linked once a process. Each result is verified, which is timed apart.
 
 For more GPUs than were measured there is a model. The steps in `SCALING` read costs, and take their
-seconds on one GPU divided by p; all others take what they take on two:
+seconds on one GPU divided by p; all others take what they take on two. Each doubling of the ranks
+makes each meeting longer by l, which is what a second rank was measured to add (`latency`):
 
-    t(p) = scaling(1) / p + rest(2)
+    t(p) = scaling(1) / p + rest(2) + meetings · l · (log2(p) - 1)
 
-For the trees, whose levels both read costs and meet, it is the curve through both measurements:
-
-    t(p) = a + b / p
+Where one GPU has no room, scaling(1) is twice scaling(2). For the trees, whose levels both read
+costs and meet, the first two terms are the curve through both measurements, a + b / p. Rows that
+were not measured have the power law through the last two sizes that were.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
 import statistics
 import time
 from collections.abc import Iterator
@@ -37,9 +39,9 @@ SCALING = (
     *("costs", "first duals", "first choice", "pricing"),  # of the engine
     *("initial reduction", "matrix compression", "dual update"),  # of the classical variant
 )
-MEASURED, MODELLED = (1, 2), (4, 8, 16)
+MEASURED, MODELLED, FAR = (1, 2), (4, 8, 16), (64, 256, 1024)
 TABLE5 = (10_000, 14_142, 20_000)
-TABLE4 = {1: 10_000, 2: 14_142, 4: 20_000}  # GPUs: rows
+TABLE4 = {1: 10_000, 2: 14_142, 4: 20_000, 8: 28_284, 16: 40_000}  # GPUs: rows
 PAPER, TREE = "hungarian-classical", "hungarian-tree"
 PUBLISHED = {
     (10_000, 1): 11.07, (10_000, 2): 8.15, (10_000, 4): 7.84, (10_000, 8): 7.39, (10_000, 16): 7.17,
@@ -199,6 +201,8 @@ class Results:
             if (run["algorithm"], run["dtype"], run.get("pairs", 0)) == (algorithm, dtype, pairs)
             and run.get("proven", True)
         ]
+        by_gpus = data.get("latency", {}).get("by_gpus")
+        self._added = (by_gpus["2"]["8"][2] - by_gpus["1"]["8"][2]) / 1e6 if by_gpus else 0.0
 
     def sizes(self) -> list[int]:
         return sorted({run["n"] for run in self._runs})
@@ -223,10 +227,30 @@ class Results:
         """Seconds as measured, or by the model."""
         if ranks in MEASURED:
             return self.median(n, ranks)
-        whole, scaling, one = self.median(n, 2), self.median(n, 2, *SCALING), self.median(n, 1)
-        if whole is None or scaling is None or one is None:
+        whole, scaling = self.median(n, 2), self.median(n, 2, *SCALING)
+        if whole is None or scaling is None:
             return None
-        return (self.median(n, 1, *SCALING) or 0.0) / ranks + whole - scaling
+        of_one = self.median(n, 1, *SCALING)
+        alone = 2 * scaling if of_one is None else of_one
+        return alone / ranks + whole - scaling + self._meeting(n, ranks)
+
+    def _meeting(self, n: int, ranks: int) -> float:
+        """Seconds that all meetings take longer than those of two ranks."""
+        runs = [run for run in self._runs if (run["n"], run["ranks"]) == (n, 2)]
+        calls = statistics.median(run.get("communication", {}).get("calls", 0) for run in runs)
+        return calls * self._added * (math.log2(ranks) - 1)
+
+    def extrapolated(self, n: int, ranks: int) -> float | None:
+        """The same for rows that may not have been measured."""
+        known = {size: self.modelled(size, ranks) for size in self.sizes()}
+        if n in known:
+            return known[n]
+        last = [(size, seconds) for size, seconds in known.items() if seconds][-2:]
+        if len(last) < 2:
+            return None
+        (small, before), (large, after) = last
+        power = math.log(after / before) / math.log(large / small)
+        return after * (n / large) ** power
 
     def strong(self, n: int, ranks: int) -> float | None:
         """The paper's efficiency, t_1 / (p t_p)."""
@@ -245,7 +269,7 @@ class Trees(Results):
         if ranks in MEASURED or one is None or two is None:
             return self.median(n, ranks)
         scaling = 2 * (one - two)
-        return one - scaling + scaling / ranks
+        return one - scaling + scaling / ranks + self._meeting(n, ranks)
 
 
 def report(data: dict[str, Any], threshold: float = 0.0) -> str:
@@ -278,8 +302,17 @@ def report(data: dict[str, Any], threshold: float = 0.0) -> str:
             + markdown(["n", "GPUs", "", "engine", "classical", "paper"], weak),
             *(_tables_of_trees(trees) if trees.sizes() else ()),
             *_tables_of_steps(data),
+            "### The engine on more GPUs, float32 costs: modelled seconds\n\n" + _modelled(data),
         ]
     )
+
+
+def _modelled(data: dict[str, Any]) -> str:
+    """Seconds of the engine by GPUs."""
+    large = Results(data, "engine", "float32")
+    counts = (*MEASURED, *MODELLED, *FAR)
+    rows = [[f"{n:,}", *(_text(large.modelled(n, p), 3) for p in counts)] for n in large.sizes()]
+    return markdown(["n", *map(str, counts)], rows)
 
 
 def _tables_of_steps(data: dict[str, Any]) -> Iterator[str]:
@@ -351,7 +384,7 @@ def figures(data: dict[str, Any]) -> dict[str, Any]:
         lines = {name: (list(TABLE4), [_weak(r, p) for p in TABLE4]) for name, r in kinds.items()}
         draw_lines(panels_of_weak[place], known | lines, marker="o")
         label = "weak efficiency, n = 10,000 √GPUs"
-        panels_of_weak[place].set(xlabel="GPUs", ylabel=label, ylim=(0, 1.4))
+        panels_of_weak[place].set(xlabel="GPUs", ylabel=label, ylim=(0, 1.6))
         known = {"paper": (counts, [published[n, 1] / (p * published[n, p]) for p in counts])}
         lines = {name: (counts, [r.strong(n, p) for p in counts]) for name, r in kinds.items()}
         draw_lines(panels_of_strong[place], known | lines, marker="o")
@@ -367,7 +400,7 @@ def figures(data: dict[str, Any]) -> dict[str, Any]:
 
 def _weak(results: Results, ranks: int) -> float | None:
     """The paper's efficiency, t_1 / t_p with rows that grow."""
-    one, several = results.median(TABLE4[1], 1), results.modelled(TABLE4[ranks], ranks)
+    one, several = results.median(TABLE4[1], 1), results.extrapolated(TABLE4[ranks], ranks)
     return one / several if one and several else None
 
 

@@ -345,7 +345,11 @@ class Communicator:
 
     @contextlib.contextmanager
     def _moving_on_device(self, nbytes: int) -> Iterator[None]:
-        """Add the seconds inside to `moving`, those of what the GPU does there, too."""
+        """Add the seconds inside to `moving`, those of what the GPU does there, too.
+
+        They begin when the GPU has done what it was given before.
+        """
+        _wait_for_device()
         with self._moving(nbytes):
             yield
             _wait_for_device()

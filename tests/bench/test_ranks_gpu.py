@@ -29,6 +29,29 @@ def test_the_model_divides_what_reads_costs_and_nothing_else():
     assert results.modelled(14_142, 4) is None
 
 
+def test_in_the_model_each_doubling_makes_each_meeting_longer():
+    runs = [
+        {**run(10_000, ranks, 10.0, 8.0), "communication": {"calls": 50_000}} for ranks in (1, 2)
+    ]
+    latency = {"by_gpus": {"1": {"8": [0, 0, 40.0]}, "2": {"8": [0, 0, 60.0]}}}
+    results = ranks_gpu.Results({"measured": runs, "latency": latency}, "engine", "int32")
+    assert results.modelled(10_000, 8) == pytest.approx(8 / 8 + 2 + 2 * 1.0)
+
+
+def test_where_one_gpu_has_no_room_two_say_what_scales():
+    results = ranks_gpu.Results({"measured": [run(10_000, 2, 7.0, 4.0)]}, "engine", "int32")
+    assert results.modelled(10_000, 8) == pytest.approx(8 / 8 + 3)
+    assert results.strong(10_000, 8) is None
+
+
+def test_rows_that_were_not_measured_have_a_power_law():
+    runs = [run(n, ranks, n / 1000, 0.0) for n in (10_000, 14_142, 20_000) for ranks in (1, 2)]
+    results = ranks_gpu.Results({"measured": runs}, "engine", "int32")
+    assert results.extrapolated(14_142, 2) == pytest.approx(14.142)
+    assert results.extrapolated(40_000, 16) == pytest.approx(40)
+    assert ranks_gpu.Results({"measured": runs[:2]}, "engine", "int32").extrapolated(5, 2) is None
+
+
 def test_repeated_runs_count_with_their_median():
     data = {"measured": [run(10_000, 1, seconds, 1.0) for seconds in (3.0, 9.0, 4.0)]}
     assert ranks_gpu.Results(data, "engine", "int32").median(10_000, 1) == 4
