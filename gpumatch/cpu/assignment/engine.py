@@ -17,8 +17,8 @@ Sparse costs go through four steps. Each leaves what the next needs:
    ones.
 3. *Repair*: pairs that are not exactly tight are parted. These are few, because a bid
    higher than epsilon leaves the bidder's pair tight.
-4. *Paths*: exact shortest augmenting paths for the rows that are left. They are short, since the
-   prices are nearly right. If columns may stay free, then so do those whose price the auction has
+4. *Paths*: exact shortest augmenting paths for the rows that are left, by several threads as long
+   as they are not in each other's way. They are short, since the prices are nearly right. If columns may stay free, then so do those whose price the auction has
    lowered although they are free now: each searches for its own augmenting path, in the transposed
    matrix, or for the price 0.
 

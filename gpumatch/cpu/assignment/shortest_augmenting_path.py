@@ -27,7 +27,16 @@ import numpy as np
 from gpumatch.arrays import count_matched
 from gpumatch.contracts import AssignmentTask, Control, Costs
 from gpumatch.cpu.assignment import dense_paths, sparse_paths
-from gpumatch.cpu.assignment.dense_paths import HEAD, LANES, SCANS, SPENT
+from gpumatch.cpu.assignment.dense_paths import (
+    FOUND,
+    HEAD,
+    KEPT,
+    LANES,
+    NEXT,
+    SCANS,
+    SPENT,
+    STUCK,
+)
 from gpumatch.cpu.assignment.entries import Entries
 from gpumatch.cpu.matching.lookahead_search import LookaheadSearch
 from gpumatch.cpu.matching.sides import Side
@@ -51,6 +60,8 @@ million.
 """
 ROUNDS = 2
 """Rounds of bids: as many as Jonker and Volgenant's."""
+EACH = 64
+"""Rows to be served for each thread that searches."""
 ROOM = 64
 """Dense prices and distances stay below this many times the largest cost, C.
 
@@ -343,6 +354,7 @@ class SparsePaths(Paths):
         most = 4 * SPARSE_BIDS * self.row_to_col.size * costs.largest
         self.bids = SPARSE_BIDS if most < self.far else 1
         self.spot = np.zeros(sparse_paths.SPOTS, np.int64)
+        self.clashes = 0  # above 0 if threads have been in each other's way
 
     @property
     def budget(self) -> int:
@@ -352,14 +364,31 @@ class SparsePaths(Paths):
         return super()._start(control) and self.match_tight(control)
 
     @cached_property
+    def distances(self) -> tuple[np.ndarray, np.ndarray]:
+        """Those of the columns, all `far`, and the rows from which they are reached."""
+        ncols = self.price.size
+        return np.full(ncols, self.far, self.price.dtype), np.empty(ncols, np.int32)
+
+    @cached_property
     def room(self) -> sparse_paths.Room:
         """What searches need, made for the first."""
-        number, ncols = self.price.dtype, self.price.size
-        pred, near, tree, reached = np.empty((4, ncols), np.int32)
-        most = self.costs.nnz + 1  # a column may be in the heap once an entry
-        keys, heap = np.empty(most, number), np.empty(most, np.int32)
-        dist = np.full(ncols, self.far, number)
-        return sparse_paths.Room(dist, pred, near, keys, heap, tree, reached)
+        return self._room(np.empty(0, np.int32), 0, self.costs.nnz + 1)
+
+    @cached_property
+    def owner(self) -> np.ndarray:
+        """The thread that each column belongs to."""
+        return np.full(self.price.size, sparse_paths.NOBODY, np.int32)
+
+    @cached_property
+    def longest(self) -> int:
+        """The entries of the row that has most."""
+        return int(np.diff(self.entries[0]).max(initial=0))
+
+    def _room(self, owner: np.ndarray, me: int, most: int) -> sparse_paths.Room:
+        """The same of a thread; a column may be in the heap once an entry, of so many at most."""
+        near, tree, reached = np.empty((3, self.price.size), np.int32)
+        keys, heap = np.empty(most, self.price.dtype), np.empty(most, np.int32)
+        return sparse_paths.Room(owner, me, *self.distances, near, keys, heap, tree, reached)
 
     def leave_search(self) -> None:
         """Give up the search that has not ended."""
@@ -380,12 +409,16 @@ class SparsePaths(Paths):
 
     def match_tight(self, control: Control) -> bool:
         """Match free rows to tight columns, as far as one step ahead shows; False when stopped."""
-        for rows in self._blocks():
+
+        def match(rows: tuple[int, int]) -> None:
             sparse_paths.match_tight(
                 *self.entries, self.price,  # IN
                 self.row_to_col, self.col_to_row,  # OUT
                 self.limit, self.leaves, self.far, *rows,  # IN
             )  # fmt: skip
+
+        for rows in self._blocks():
+            self._by_shares(match, rows)
             if control.tick(self.matched):
                 return False
         return True
@@ -418,14 +451,65 @@ class SparsePaths(Paths):
         )  # fmt: skip
 
     def augment_some(self, free: np.ndarray, budget: int) -> int:
+        is_between = self.spot[HEAD] < 0
+        if is_between and self.clashes <= 0 and self._threads_for(free) > 1:
+            return self._augment_at_once(free, budget)
+        return self._augment(free, self.spot, self.mark, self.room, budget)
+
+    def _augment(
+        self,
+        free: np.ndarray,
+        spot: np.ndarray,
+        mark: np.ndarray,
+        room: sparse_paths.Room,
+        budget: int,
+    ) -> int:
         return sparse_paths.augment(
             *self.entries,  # IN
             self.price, self.row_to_col, self.col_to_row,  # OUT
-            free,  # IN
-            self.spot, self.mark,  # OUT
-            *self.room,  # OUT
+            free, spot, mark,  # OUT
+            *room,  # OUT
             self.limit, self.leaves, self.low, self.far, budget,  # IN
         )  # fmt: skip
+
+    def _threads_for(self, free: np.ndarray) -> int:
+        """Threads that are worth it for the rows that are left."""
+        left = free.size - int(self.spot[NEXT])
+        return min(self.workers.threads, left // EACH) if self.workers else 1
+
+    def _augment_at_once(self, free: np.ndarray, budget: int) -> int:
+        """Paths by several threads; rows that are not served are put at the end of those free.
+
+        It is the last time if more searches have clashed than have ended.
+        """
+        threads = self._threads_for(free)
+        shares = np.array_split(free[self.spot[NEXT] :].copy(), threads)
+        budget = budget // threads + 1
+        most = min(self.costs.nnz, budget + self.longest) + 1
+        spots = np.zeros((threads, self.spot.size), np.int64)
+        spots[:, HEAD] = -1
+        rooms = [self._room(self.owner, worker + 1, most) for worker in range(threads)]
+        outcomes = [SPENT] * threads
+
+        def search(worker: int) -> bool:
+            own = shares[worker], spots[worker], np.zeros_like(self.mark), rooms[worker]
+            outcomes[worker] = self._augment(*own, budget)
+            return True
+
+        assert self.workers
+        self.workers.run(search, threads)
+        self.spot[SCANS] += spots[:, SCANS].sum()
+        put_off = [share[: spot[KEPT]] for share, spot in zip(shares, spots)]
+        left = np.concatenate(
+            [*put_off, *(share[spot[NEXT] :] for share, spot in zip(shares, spots))]
+        )
+        clashed = sum(rows.size for rows in put_off)
+        self.clashes = 2 * clashed - int(spots[:, NEXT].sum())
+        self.spot[NEXT] = free.size - left.size
+        free[free.size - left.size :] = left
+        if STUCK in outcomes:
+            return STUCK
+        return SPENT if left.size else FOUND
 
     def _lower_to_minima(
         self, lowest: np.ndarray, nearest: np.ndarray, first: int, last: int
@@ -442,7 +526,10 @@ class SparsePaths(Paths):
             )  # fmt: skip
             return True
 
-        self._run(lower, len(shares))
+        if len(shares) > 1 and self.workers:
+            self.workers.run(lower, len(shares))
+        else:
+            lower(0)
         for others in found[1:]:
             np.minimum(lowest, others, out=lowest)
 
@@ -456,7 +543,8 @@ class SparsePaths(Paths):
                 *rows,  # IN
             )  # fmt: skip
 
-        self._by_shares(take)
+        for rows in self._blocks():
+            self._by_shares(take, rows)
         self.minima = minima
 
     def _row_minima(self, minima: np.ndarray) -> None:
@@ -467,27 +555,24 @@ class SparsePaths(Paths):
                 *rows,  # IN
             )  # fmt: skip
 
-        self._by_shares(find)
-
-    def _by_shares(self, work: Callable[[tuple[int, int]], None]) -> None:
-        """Call ``work`` for ranges of rows with about the budget's entries, by all workers."""
         for rows in self._blocks():
-            shares = self.shares(*rows)
+            self._by_shares(find, rows)
 
-            def run(worker: int, shares: list[tuple[int, int]] = shares) -> bool:
-                work(shares[worker])
-                return True
+    def _by_shares(self, work: Callable[[tuple[int, int]], None], rows: tuple[int, int]) -> None:
+        """Call ``work`` for ranges of these rows, by all workers."""
+        shares = self.shares(*rows)
 
-            self._run(run, len(shares))
+        def run(worker: int) -> bool:
+            work(shares[worker])
+            return True
+
+        if len(shares) > 1 and self.workers:
+            self.workers.run(run, len(shares))
+        else:
+            run(0)
 
     def shares(self, first: int, last: int) -> list[tuple[int, int]]:
         """Rows first to last, in a range for each worker."""
         count = self.workers.threads if self.workers else 1
         bounds = [first + (last - first) * share // count for share in range(count + 1)]
         return [*pairwise(bounds)]
-
-    def _run(self, work: Callable[[int], bool], shares: int) -> None:
-        if shares > 1 and self.workers:
-            self.workers.run(work, shares)
-        else:
-            work(0)

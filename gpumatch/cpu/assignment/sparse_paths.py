@@ -21,6 +21,15 @@ all entries 3.2 times; depth first 17.3 times.)
     spot         also SINK (the nearest free column so far, or -1)
     mark         the distances FRONT and LEAVE (of the nearest end so far, the bound)
 
+Several threads may search at once, each for its own rows. A column that a search reaches is its own
+until it ends, by compare-and-swap, and so are the column's mate, price and distance. A search that
+reaches another's column is given up, and its row put off. A column that is too far to be reached
+needs no owner: prices only fall, so it can only become farther. So the paths that are found are
+shortest ones in the order in which they are turned.
+
+    owner[j]     the thread whose search has reached column j, or NOBODY; empty if there is one only
+    me           this thread
+
 In integers a sum beyond 2**63 wraps around to below the front, where no true distance can be, and
 is ignored. No shortest path is that long, because (rows + 1) · max |cost| < 2**62.
 
@@ -42,6 +51,7 @@ from gpumatch.cpu.assignment.dense_paths import (
     FOUND,
     FRONT,
     HEAD,
+    KEPT,
     LEAVE,
     LEAVER,
     LEFT,
@@ -53,7 +63,7 @@ from gpumatch.cpu.assignment.dense_paths import (
     bid,
     turn,
 )
-from gpumatch.cpu.numba_tools.atomics import cas, load
+from gpumatch.cpu.numba_tools.atomics import cas, load, store
 from gpumatch.cpu.numba_tools.compiled import inlined, kernel, vector_kernel
 from gpumatch.cpu.numba_tools.prefetch import prefetch
 
@@ -74,11 +84,16 @@ BUDGET = 2**22
 """Entries scanned between two returns to Python: under half a second even with the heap."""
 
 WAITING, NEAR, REACHED, SINK, SPOTS = range(6, 11)
+CLASH = 4  # after FOUND, LEFT, SPENT and STUCK: a column belongs to another thread's search
+NOBODY = 0
+LOCKED = -2
 
 
 class Room(NamedTuple):
     """The arrays of a search, as named above."""
 
+    owner: np.ndarray
+    me: int
     dist: np.ndarray
     pred: np.ndarray
     near: np.ndarray
@@ -182,7 +197,10 @@ def row_minima(indptr, indices, costs, price, far, minima, first, last):
 def match_tight(
     indptr, indices, costs, price, row_to_col, col_to_row, limit, leaves, far, first, last
 ):  # fmt: skip
-    """Match free rows first to last to their tight columns, as far as one step ahead shows."""
+    """Match free rows first to last to their tight columns, as far as one step ahead shows.
+
+    Threads may share the columns. One is locked while its mate, which has no other then, moves.
+    """
     for row in range(first, last):
         if row_to_col[row] >= 0:
             continue
@@ -192,27 +210,30 @@ def match_tight(
         for entry in range(indptr[row], indptr[row + 1]):
             col = indices[entry]
             if least < far and costs[entry] - price[col] <= least:
-                loser = col_to_row[col]
+                loser = load(col_to_row, col)
+                if loser == LOCKED or not cas(col_to_row, col, loser, LOCKED):
+                    continue
                 if loser >= 0:
-                    other = _free_and_tight(
+                    other = _take_free_and_tight(
                         indptr, indices, costs, price, col_to_row, loser, col
                     )  # fmt: skip
                     if other < 0:
+                        store(col_to_row, col, loser)
                         continue
                     row_to_col[loser] = other
-                    col_to_row[other] = loser
                 row_to_col[row] = col
-                col_to_row[col] = row
+                store(col_to_row, col, row)
                 break
 
 
 @kernel
-def _free_and_tight(indptr, indices, costs, price, col_to_row, row, mate):
-    """A free column that costs the row no more than its mate does, or -1."""
+def _take_free_and_tight(indptr, indices, costs, price, col_to_row, row, mate):
+    """Give a free column to a row, if one costs it no more than its mate does: which one, or -1."""
     least = _reduced_cost(indptr, indices, costs, price, row, mate)
     for entry in range(indptr[row], indptr[row + 1]):
         col = indices[entry]
-        if col_to_row[col] < 0 and costs[entry] - price[col] <= least:
+        is_free = load(col_to_row, col) == -1 and costs[entry] - price[col] <= least
+        if is_free and cas(col_to_row, col, -1, row):
             return col
     return -1
 
@@ -262,13 +283,14 @@ def _reduced_cost(indptr, indices, costs, price, row, col):
 @inlined
 def _grow(
     indptr, indices, costs, price, col_to_row, root, spot, mark,
-    dist, pred, near, keys, heap, tree, reached, limit, leaves, low, far, budget,
+    owner, me, dist, pred, near, keys, heap, tree, reached, limit, leaves, low, far, budget,
 ):  # fmt: skip
     """Grow the tree of ``root`` until no shorter path is left or the budget is spent.
 
     A row that is scanned offers its columns the way through it, as far as that is shorter than what
     they have and than the bound. Returns what ended the search, and the work.
     """
+    shares = owner.size > 0
     front, leave = mark[FRONT], mark[LEAVE]
     head, tail, nears = spot[HEAD], spot[TAIL], spot[NEAR]
     waiting, count = spot[WAITING], spot[REACHED]
@@ -293,10 +315,19 @@ def _grow(
                     if wraps:
                         continue
                     there = front  # but for rounding
+                if shares and load(owner, col) != me:
+                    if not cas(owner, col, NOBODY, me):
+                        outcome = CLASH
+                        break
+                    reached[count] = col
+                    count += 1
+                    there = max((costs[entry] - price[col]) + offset, front)
+                    if there >= leave:
+                        continue
                 known = dist[col]
                 if there >= known:
                     continue
-                if known == far:
+                if known == far and not shares:
                     reached[count] = col
                     count += 1
                 dist[col] = there
@@ -313,7 +344,7 @@ def _grow(
                 else:
                     push(keys, heap, waiting, there, col)
                     waiting += 1
-        if work >= budget:
+        if work >= budget or outcome == CLASH:
             break
         if head < nears and front < leave:
             col = near[head]
@@ -346,30 +377,40 @@ def _grow(
 @kernel
 def augment(
     indptr, indices, costs, price, row_to_col, col_to_row, free, spot, mark,
-    dist, pred, near, keys, heap, tree, reached, limit, leaves, low, far, budget,
+    owner, me, dist, pred, near, keys, heap, tree, reached, limit, leaves, low, far, budget,
 ):  # fmt: skip
     """Match the free rows by shortest augmenting paths, as far as the budget goes.
 
-    Returns how it ended: FOUND if all rows are served, SPENT, or STUCK if a row has no path.
+    Returns how it ended: FOUND if all rows are served or put off, SPENT, or STUCK if a row has no
+    path. A thread that shares the columns puts a row off to free[:KEPT] if its search clashes with
+    another's, or the budget ends it. If it is alone, the next call goes on with the search.
     """
+    shares = owner.size > 0
     while spot[NEXT] < free.size:
+        if shares and budget <= 0:
+            return SPENT
         root = free[spot[NEXT]]
         outcome, work = _grow(
             indptr, indices, costs, price, col_to_row, root, spot, mark,
-            dist, pred, near, keys, heap, tree, reached, limit, leaves, low, far, budget,
+            owner, me, dist, pred, near, keys, heap, tree, reached, limit, leaves, low, far, budget,
         )  # fmt: skip
         budget -= work
         spot[SCANS] += work
-        if outcome == SPENT:
+        if outcome == SPENT and not shares:
             return SPENT
-        if outcome != STUCK:
+        if outcome in (FOUND, LEFT):
             for k in range(spot[TAIL]):
                 price[tree[k]] += dist[tree[k]] - mark[FRONT]
             sink = spot[SINK] if outcome == FOUND else -1
             row = pred[sink] if outcome == FOUND else spot[LEAVER]
             turn(root, sink, row, pred, row_to_col, col_to_row)
+        elif outcome != STUCK:
+            free[spot[KEPT]] = root
+            spot[KEPT] += 1
         for k in range(spot[REACHED]):
             dist[reached[k]] = far
+            if shares:
+                store(owner, reached[k], NOBODY)
         spot[HEAD] = -1
         if outcome == STUCK:
             return STUCK

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import numpy as np
 import pytest
@@ -11,8 +12,10 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
 import gpumatch as gm
-from gpumatch.cpu.assignment import bidding, engine, sparse_paths
+from gpumatch.cpu.assignment import bidding, engine, shortest_augmenting_path, sparse_paths
+from gpumatch.cpu.assignment.dense_paths import NEXT
 from gpumatch.cpu.assignment.queues import Queue
+from gpumatch.cpu.assignment.shortest_augmenting_path import SparsePaths
 from gpumatch.cpu.assignment.units import FINE, Units
 from graphs import costs
 from tests.cpu.assignment.solved import Solved, Trace, least, rounding
@@ -457,3 +460,30 @@ def test_threads_share_the_bids(monkeypatch):
         a = gm.assign(matrix, algorithm="engine", backend="cpu", threads=4, seed=seed)
         gm.verify(matrix, a)
         assert a.gap == 0
+
+
+def test_threads_that_search_at_once_find_shortest_paths(path, monkeypatch):
+    """Whatever they put off because another has the column; one thread ends what is left."""
+    if path != "bids":
+        return
+    monkeypatch.setattr("gpumatch.cpu.numba_tools.workers._EDGES_EACH", 1)
+    monkeypatch.setattr(shortest_augmenting_path, "EACH", 1)
+    monkeypatch.setattr(engine, "SHORT", engine.SHORT._replace(bids=0, left=1, reads=math.inf))
+    rounds = []
+    at_once = SparsePaths._augment_at_once
+
+    def spy(paths, free, budget):
+        before = free.size - paths.spot[NEXT]
+        outcome = at_once(paths, free, budget)
+        rounds.append(before - (free.size - paths.spot[NEXT]))
+        return outcome
+
+    monkeypatch.setattr(SparsePaths, "_augment_at_once", spy)
+    for family, size in (("kkt", 3000), ("spread", 300), ("mesh", 8)):
+        matrix = costs.make(family, size, seed=1)
+        for cost_limit in (None, float(np.median(matrix.data))):
+            run = partial(gm.assign, matrix, cost_limit=cost_limit, backend="cpu")
+            several, one = run(threads=4), run(threads=1)
+            gm.verify(matrix, several)
+            assert math.isclose(several.objective, one.objective, rel_tol=1e-12)
+    assert sum(rounds) > 300
