@@ -48,6 +48,7 @@ import gpumatch as gm
 from bench.harness import Contender, Limits, Result, Sample, repeat
 from bench.sparse_assignment import (
     InTurns,
+    Solver,
     SparseInstance,
     SparseProblem,
     logarithms,
@@ -306,7 +307,7 @@ class _Product:
         return s, time.perf_counter() - begin
 
 
-def _spral(problem: MatrixProblem) -> Callable[[], tuple[int, float]]:
+def _spral(problem: MatrixProblem) -> Solver:
     return spral(problem.costs)
 
 

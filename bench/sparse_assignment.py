@@ -13,7 +13,8 @@ matching if none is full. Both may miss the optimum by that rounding, so their t
 
 OR-tools is the wheel `ortools`. SPRAL is that of `cmeel-spral`, called by its C interface; the
 environment variable SPRAL names its library, libspral.so. (It needs Debian's libopenblas0,
-libgfortran5, and libmetis5 under the name libmetis.so.)
+libgfortran5, and libmetis5 under the name libmetis.so.) It asks for OMP_CANCELLATION=TRUE.
+OMP_PROC_BIND must not be set: its OpenMP would tie the threads of all, ours too, to one processor.
 """
 
 from __future__ import annotations
@@ -209,12 +210,16 @@ class Engine:
         return answer, time.perf_counter() - begin
 
 
+Solver = Callable[[], Callable[[], tuple[int, float]]]
+"""Solves, and gives what tells the size and the total of the result, which is not timed."""
+
+
 @dataclass(frozen=True)
 class InTurns:
     """A rival in turns with the engine, whose seconds are kept as ``"ours"``."""
 
     name: str
-    prepare: Callable[[SparseProblem], Callable[[], tuple[int, float]]]
+    prepare: Callable[[SparseProblem], Solver]
     engine: Engine
 
     def measure(self, problem: SparseProblem, limits: Limits) -> Result:
@@ -226,10 +231,11 @@ class InTurns:
             start = time.process_time()
             _, ours = self.engine.solve(problem, limits)
             turn, begin = time.process_time(), time.perf_counter()
-            size, reached = call()
-            theirs = time.perf_counter() - begin
+            tell = call()
+            theirs, end = time.perf_counter() - begin, time.process_time()
             seconds.append(ours)
-            work.append((time.process_time() - turn) / (turn - start))
+            work.append((end - turn) / (turn - start))
+            size, reached = tell()
             return Sample(theirs, size, more={"reached": reached})
 
         result = repeat(sample, limits)
@@ -266,7 +272,7 @@ def _sample(call: Callable[[], Sample]) -> Sample:
     return call()
 
 
-def ortools(problem: SparseProblem) -> Callable[[], tuple[int, float]]:
+def ortools(problem: SparseProblem) -> Solver:
     """`SimpleLinearSumAssignment`: cost scaling after Goldberg and Kennedy."""
     from ortools.graph.python.linear_sum_assignment import SimpleLinearSumAssignment
 
@@ -280,17 +286,20 @@ def ortools(problem: SparseProblem) -> Callable[[], tuple[int, float]]:
     solver = SimpleLinearSumAssignment()
     solver.add_arcs_with_cost(problem.owners, matrix.indices, given)
 
-    def call() -> tuple[int, float]:
+    def call() -> Callable[[], tuple[int, float]]:
         status = solver.solve()
         if status != solver.OPTIMAL:
             raise ValueError(f"OR-tools says {status}")
+        return tell
+
+    def tell() -> tuple[int, float]:
         total = solver.optimal_cost() / unit
         return n, total if problem.is_integer else total + n * float(matrix.data.min())
 
     return call
 
 
-def spral(problem: SparseProblem) -> Callable[[], tuple[int, float]]:
+def spral(problem: SparseProblem) -> Solver:
     """SPRAL's Hungarian scaling, which is MC64's algorithm, on one thread."""
     library = ctypes.CDLL(os.environ["SPRAL"])
     turned = problem.matrix.tocsc()
@@ -306,8 +315,11 @@ def spral(problem: SparseProblem) -> Callable[[], tuple[int, float]]:
     ]  # fmt: skip
     pointers = [array.ctypes.data_as(ctypes.c_void_p) for array in arrays]
 
-    def call() -> tuple[int, float]:
+    def call() -> Callable[[], tuple[int, float]]:
         library.spral_scaling_hungarian_unsym(nrows, ncols, *pointers, options, told)
+        return tell
+
+    def tell() -> tuple[int, float]:
         mates = arrays[-1]
         rows = np.flatnonzero(mates >= 0)
         return rows.size, float(problem.matrix[rows, mates[rows]].sum())

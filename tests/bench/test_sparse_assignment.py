@@ -84,7 +84,7 @@ def test_the_engine_s_answer_is_checked(monkeypatch):
 
 
 def test_a_rival_runs_in_turns():
-    rival = InTurns("rival", lambda given: lambda: (50, 1.5), Engine("engine", 1))
+    rival = InTurns("rival", lambda given: lambda: lambda: (50, 1.5), Engine("engine", 1))
     found = rival.measure(problem(), Limits(repeats=3, budget=math.inf))
     assert len(found["ours"]) == len(found["seconds"]) == len(found["work"]) == 3
     assert (found["size"], found["reached"]) == (50, 1.5)

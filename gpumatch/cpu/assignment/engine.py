@@ -18,9 +18,10 @@ Sparse costs go through four steps. Each leaves what the next needs:
 3. *Repair*: pairs that are not exactly tight are parted. These are few, because a bid
    higher than epsilon leaves the bidder's pair tight.
 4. *Paths*: exact shortest augmenting paths for the rows that are left, by several threads as long
-   as they are not in each other's way. They are short, since the prices are nearly right. If columns may stay free, then so do those whose price the auction has
-   lowered although they are free now: each searches for its own augmenting path, in the transposed
-   matrix, or for the price 0.
+   as they are not in each other's way. They are short, since the prices are nearly right. If
+   columns may stay free, then so do those whose price the auction has lowered although they are
+   free now: each searches for its own augmenting path, in the transposed matrix, or for the price
+   0.
 
 So the result is exact: no epsilon is left in it. Floats are taken as they are, and a pair counts as
 tight if it is but for rounding. Integers lose their common divisor, and are multiplied by a power
@@ -30,7 +31,8 @@ rounded ones, too: tight pairs stay tight. Pairs within epsilon of it mostly bec
 
 Memory beside the costs: 12 bytes an entry, 20 if costs are integers, and 49 a vertex; while all
 tight pairs are matched, 4 more an entry and 28 a vertex; with the transposed matrix of bids in
-turns, 12 more an entry, and with that of step 4, 24.
+turns, 12 more an entry, and with that of step 4, 24; 4 a column if threads search at once, and 12
+for each thread.
 
 References
 ----------
