@@ -91,7 +91,7 @@ def assign(
     -----
     A rank holds its rows' costs, and some 40 bytes for each row and each column of the whole
     problem. If there are more rows than columns, the costs are divided anew, by columns: then it
-    has its share of them twice.
+    has its share of them twice, and on GPUs a third time on the host, by way of which this goes.
 
     Examples
     --------

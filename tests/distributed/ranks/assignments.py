@@ -106,6 +106,13 @@ def largest(comm, **how):
     result = distributed.assign(share(csr_array(ladder), comm), comm=comm, **wish, **how)
     assert not result.proven
     assert result.size == comm.allreduce(int(np.count_nonzero(result.row_to_col >= 0)))
+    yield "only one rank has forbidden pairs"
+    costs = np.arange(40).reshape(5, 8) / 7
+    if comm.rank == comm.size - 1:
+        costs[:, 1:] = np.inf
+    a = distributed.assign(costs, comm=comm, cardinality="maximum", **how)
+    assert a.size == min(5 * comm.size - 4, 8)
+    assert distributed.verify(costs, a, comm=comm).objective == a.objective
     yield "a cover that is wrong on one rank"
     costs = np.where(np.eye(8, 5) > 0, 2.0, np.inf)
     block = share(costs, comm)

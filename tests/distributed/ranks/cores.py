@@ -16,6 +16,7 @@ from gpumatch.cpu.distributed import date2016 as paper_kernels
 from gpumatch.cpu.distributed import rows as cpu_rows
 from gpumatch.cuda.assignment import core, divided_rows
 from gpumatch.distributed import searches
+from gpumatch.distributed.communicator import even_starts
 from gpumatch.distributed.matching import forest_kernels
 from graphs import costs as families
 from tests.distributed.ranks.assignments import largest, wishes_of_matrices
@@ -63,7 +64,8 @@ def cores_of_matrices(comm, **how):
     for family in ("uniform_float", "low_rank", "machol_wien", "two_cost", "constant"):
         for shape in ((40, 40), (40, 50), (50, 40)):
             yield f"{family} {shape}"
-            check_assignment(families.make(family, *shape, seed=4), comm, **how)
+            a = check_assignment(families.make(family, *shape, seed=4), comm, **how)
+            assert how or "forward pass" not in a.stats["seconds"]  # of trees
     yield "limits"
     costs = families.make("uniform_integer", 40, 40, seed=5)
     for wish in ({"cardinality": "any"}, {"cost_limit": 3}, {"cost_limit": int(costs.max())}):
@@ -72,7 +74,7 @@ def cores_of_matrices(comm, **how):
     low_rank = families.make("low_rank", 30, 30, seed=3) + 1
     for costs in (low_rank, csr_array(low_rank)):
         a = check_assignment(costs, comm, cost_limit=30, **how)
-        assert sum(phase.get("added", 0) > 0 for phase in a.stats["trace"]) > 2
+        assert any(phase.get("added") for phase in a.stats["trace"])
     yield "no full assignment"
     lonely = np.full((12, 12), np.inf)
     lonely[:, 0] = 1
@@ -101,11 +103,23 @@ def cores_of_lists(comm, **how):
     with mock.patch.object(core, "ROUNDS", 1):
         check_assignment(families_of_lists(), comm, **how)
         check_assignment(families_of_lists(), comm, cost_limit=30, **how)
+        with_empty_row = csr_array(np.pad(families_of_lists().toarray(), ((0, 1), (0, 1))))
+        check_assignment(with_empty_row, comm, cost_limit=30, **how)
+    yield "rows of one rank have more pairs"
+    starts = even_starts(24, comm.size)
+    costs = np.where(np.arange(25) < 12, 100, 1) * np.ones((24, 1), int)
+    costs[12:] = np.eye(24, 25, dtype=int)[12:]  # to which the others' cheapest pairs lead
+    block = csr_array(costs[starts[comm.rank] : starts[comm.rank + 1]])
+    a = distributed.assign(block, comm=comm, **how)
+    assert a.objective == gpumatch.assign(csr_array(costs)).objective
     for shape in ((12, 14), (14, 12)):
         yield f"sparse, no full assignment, {shape}"
-        lonely = csr_array(np.where(np.arange(14) % 7 < 2, 3, 0) * np.ones((12, 1), int))
+        lonely = csr_array(np.where(np.arange(14) % 13 < 1, 3, 0) * np.ones((12, 1), int))
         lonely = lonely if shape == lonely.shape else csr_array(lonely.T)
-        with pytest.raises(gpumatch.InfeasibleError) as caught:
+        with (
+            pytest.raises(gpumatch.InfeasibleError) as caught,
+            mock.patch.object(searches, "_trees", None),
+        ):
             distributed.assign(share(lonely, comm), comm=comm, **how)
         sides = caught.value.rows, caught.value.cols
         many, few = sides if shape[0] < shape[1] else sides[::-1]
