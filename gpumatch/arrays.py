@@ -40,6 +40,11 @@ def from_dlpack(values: Any) -> Any:
     return np.from_dlpack(values)
 
 
+def device_array() -> Any:
+    """CuPy's class of arrays; None if CuPy is not loaded."""
+    return getattr(sys.modules.get("cupy"), "ndarray", None)
+
+
 def is_sparse(source: Any) -> bool:
     """Whether `source` is a sparse array of SciPy or cupyx, importing neither."""
     loaded = (sys.modules.get(name) for name in ("scipy.sparse", "cupyx.scipy.sparse"))

@@ -92,6 +92,12 @@ def _of_each(name: str, brackets: str) -> Any:
     return property(refuse, doc=f"Only each problem has this: ``a[k].{name}{brackets}``.")
 
 
+_ARRAYS_OF_A_BATCH = frozenset(
+    ("row_to_col", "col_to_row", "row_dual", "col_dual", "pair_costs")
+    + ("size", "objective", "gap", "proven")
+)
+
+
 class BatchAssignment(Assignment):
     """The assignments of many problems. ``a[k]`` is problem k's, and iterating gives each.
 
@@ -127,6 +133,11 @@ class BatchAssignment(Assignment):
     [[1, 0], [0, 1]]
     """
 
+    row_to_col: Any
+    col_to_row: Any
+    row_dual: Any
+    col_dual: Any
+    pair_costs: Any
     size: Any
     objective: Any
     gap: Any
@@ -145,15 +156,32 @@ class BatchAssignment(Assignment):
 
     def __init__(
         self,
-        *arrays: Any,
+        read: Callable[[str], Any],
+        *,
         sizes: Any,
         marks: Any,
         errors: dict[int, Exception] | Callable[[], dict[int, Exception]],
-        **others: Any,
+        maximize: bool,
+        cardinality: str,
+        cost_limit: float | None,
+        stats: dict[str, Any],
     ) -> None:
-        super().__init__(*arrays, **others)
-        self.sizes, self._errors = sizes, errors
-        self._marks = marks
+        self._read = read  # an array by its name, asked once: on a device, each takes time to make
+        self.sizes, self._marks, self._errors = sizes, marks, errors
+        self.maximize, self.cardinality, self.cost_limit = maximize, cardinality, cost_limit
+        self.stats, self._labels = stats, (None, None)
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in _ARRAYS_OF_A_BATCH or "_read" not in self.__dict__:
+            return super().__getattribute__(name)  # which raises the error
+        array = self.__dict__[name] = self._read(name)
+        return array
+
+    def __getstate__(self) -> dict[str, Any]:
+        known = {name: getattr(self, name) for name in _ARRAYS_OF_A_BATCH}
+        state = {**self.__dict__, **known, "_errors": self.errors}
+        del state["_read"]
+        return state
 
     @property
     def errors(self) -> dict[int, Exception]:

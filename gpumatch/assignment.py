@@ -10,10 +10,10 @@ from typing import Any, Literal, overload
 import numpy as np
 
 from gpumatch.arguments import checked_flag, checked_seed, checked_threads, refuse_unknown
-from gpumatch.arrays import array_of
+from gpumatch.arrays import array_of, device_array
 from gpumatch.assigned import Assignment
 from gpumatch.backends import choose_assignment
-from gpumatch.batches import Asked, assign_batch, assign_small
+from gpumatch.batches import Asked, assign_batch, assign_even, assign_small
 from gpumatch.bottleneck import METHODS, BottleneckAssignment, assign_bottleneck
 from gpumatch.cardinality import (
     Cardinality,
@@ -177,11 +177,15 @@ def assign(
         and not options and sizes is None
         and row_nodes is None and weight == "weight"
     )  # fmt: skip
-    if is_plain and type(C) is np.ndarray and C.ndim == 2 and C.size <= SMALL:
+    if is_plain:
         _ = seed == 0 or checked_seed(seed), threads is None or checked_threads(threads)
-        small = assign_small(C, maximize, cardinality, cost_limit)
-        if small is not None:
-            return small
+        quick = None
+        if type(C) is np.ndarray and C.ndim == 2 and C.size <= SMALL:
+            quick = assign_small(C, maximize, cardinality, cost_limit)
+        elif type(C) is device_array() and C.ndim == 3 and backend == "auto":
+            quick = _assign_even(C, Asked(maximize, cardinality, cost_limit, on_error))
+        if quick is not None:
+            return quick
     refuse_unknown(assign, "assignment", options)
     maximize, progress = checked_flag(maximize, "maximize"), checked_flag(progress, "progress")
     control = Control(time_limit=time_limit, progress=progress, callback=callback)
@@ -264,6 +268,17 @@ def assign(
             control.close(count_matched(solution.row_to_col))
     proven = ended and choice.algorithm.exact
     return _result(given, goal, problem, solution, proven, stats, control)
+
+
+def _assign_even(costs: Any, asked: Asked) -> Assignment | None:
+    """The assignments of many problems of one size by one launch; None if it is not for them."""
+    maximize, cardinality, cost_limit, _ = asked
+    alone: Any = functools.partial(
+        assign, maximize=maximize, cardinality=cardinality, cost_limit=cost_limit
+    )
+    return assign_even(
+        costs, asked, lambda problem, callback: alone(problem, callback=callback), Control()
+    )
 
 
 # -- arguments -----------------------------------------------------------------------------------

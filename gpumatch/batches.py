@@ -25,7 +25,7 @@ from gpumatch.control import Callback, Control, Progress, attach_result
 from gpumatch.costs import CostBatch, native
 from gpumatch.registry import BATCHES, ONE_OF_A_BATCH, load
 
-__all__ = ["Asked", "assign_batch", "assign_small"]
+__all__ = ["Asked", "assign_batch", "assign_even", "assign_small"]
 
 ON_ERROR = ("raise", "mark")
 LARGEST, LARGEST_INTEGER = 2.0**1000, 2.0**47
@@ -35,6 +35,7 @@ MOST = 2**18
 
 _INT32, _INT64, _FLOAT64, _BOOL = map(np.dtype, ("i4", "i8", "f8", "?"))
 _ALIGNED = 256  # bytes: as far as memory of its own would be
+_EVEN = frozenset(map(np.dtype, ("i4", "f4", "f8")))
 _NO_MARKS = np.empty((1, 0), _BOOL)
 
 
@@ -164,6 +165,60 @@ class Asked(NamedTuple):
             )
 
 
+def assign_even(
+    costs: Any, asked: Asked, alone: Alone, control: Control
+) -> BatchAssignment | None:
+    """The assignments of an array of problems on a device, by one launch; None if it is not for it.
+
+    It is not if any problem needs more than the kernels, or its error is to be raised.
+    """
+    maximize, cardinality, cost_limit, on_error = asked
+    dtype = costs.dtype
+    if (
+        dtype not in _EVEN or costs.size == 0 or not costs.flags.c_contiguous
+        or type(maximize) is not bool
+        or cardinality not in ("full", "any") or on_error not in ON_ERROR
+    ):  # fmt: skip
+        return None
+    count, nrows, ncols = costs.shape
+    is_integer = dtype.kind == "i"
+    limit = checked_limit(cost_limit, is_integer, maximize)
+    is_integer, largest = _numbers_for(is_integer, cardinality, limit)
+    if limit is not None and abs(limit) > largest:
+        return None
+    room = _Room(count, nrows, ncols, _INT64 if is_integer else _FLOAT64)
+    sizes = _even_sizes(count, nrows, ncols)
+    task = DeviceBatch(
+        dtype, (costs.data.ptr,), (ncols,), sizes, nrows * ncols,
+        Wish.of(maximize, cardinality, limit), largest, is_integer, room.addresses(),
+    )  # fmt: skip
+    with control.part("search"):
+        if not load(BATCHES["cuda"])(task):
+            return None
+    if on_error == "raise" and (room.array("states").get() != SOLVED).any():
+        return None
+
+    def errors() -> dict[int, Exception]:
+        batch = _Batch(CostBatch(costs), alone, asked, control)
+        return batch._errors_of((room.array("states").get() != SOLVED).nonzero()[0].tolist())
+
+    return BatchAssignment(
+        room.read,
+        maximize=maximize,
+        cardinality=cardinality,
+        cost_limit=limit,
+        stats={"algorithm": "engine", "backend": "cuda", **control.statistics()},
+        sizes=sizes,
+        marks=None,
+        errors={} if on_error == "raise" else errors,
+    )
+
+
+@functools.lru_cache(maxsize=64)
+def _even_sizes(count: int, nrows: int, ncols: int) -> np.ndarray:
+    return np.broadcast_to(np.array((nrows, ncols), np.int64), (count, 2))
+
+
 def assign_batch(
     problems: CostBatch,
     alone: Alone,
@@ -279,7 +334,7 @@ class _Batch:
             return self.solve_alone()
         self.cost_limit, self.xp = limit, cupy
         number = _INT64 if is_integer else _FLOAT64
-        results = _room(count, nrows, both - nrows, number)
+        results = _Room(count, nrows, both - nrows, number).arrays()
         self.mates, self.numbers, self.objective, self.gap = results[:4]
         self.size, self.proven = results.pairs, results.proven
         self.names["backend"] = "cuda"
@@ -410,19 +465,22 @@ class _Batch:
             arrays = tuple(array_of(home, array) for array in arrays)
         mates, numbers, objective, gap, proven, size = arrays
         marks = array_of(home, self.marks) if self.marks.size else self.marks
+        found = {
+            "row_to_col": mates[:, :nrows],
+            "col_to_row": mates[:, nrows:],
+            "row_dual": numbers[:, :nrows],
+            "col_dual": numbers[:, nrows:both],
+            "pair_costs": numbers[:, both:],
+            "objective": objective,
+            "gap": gap,
+            "proven": proven,
+            "size": size,
+        }
         return BatchAssignment(
-            mates[:, :nrows],
-            mates[:, nrows:],
-            numbers[:, :nrows],
-            numbers[:, nrows:both],
-            pair_costs=numbers[:, both:],
-            objective=objective,
-            gap=gap,
-            proven=proven,
+            found.__getitem__,
             maximize=self.asked.maximize,
             cardinality=self.asked.cardinality,
             cost_limit=self.cost_limit,
-            size=size,
             stats={**self.names, **self.control.statistics()},
             sizes=self.problems.sizes,
             marks=(marks[:, :nrows], marks[:, nrows:]),
@@ -430,28 +488,61 @@ class _Batch:
         )
 
 
-def _room(count: int, nrows: int, ncols: int, number: np.dtype) -> DeviceResults:
-    """Arrays for the results on a device: parts of one, because it takes time to ask for one."""
-    import cupy
+class _Room:
+    """Memory for the results on a device: one piece, because it takes time to ask for each.
 
-    parts, nbytes = _layout(count, nrows, ncols, number)
-    memory = cupy.cuda.alloc(nbytes)
-    arrays = [cupy.ndarray(shape, dtype, memory + start) for shape, dtype, start in parts]
-    return DeviceResults._make([*arrays, nrows, ncols])
+    Arrays are made when they are asked for, by the names of `DeviceResults`.
+    """
+
+    def __init__(self, count: int, nrows: int, ncols: int, number: np.dtype) -> None:
+        import cupy
+
+        self._parts, nbytes = _layout(count, nrows, ncols, number)
+        self._memory, self._nrows, self._both = cupy.cuda.alloc(nbytes), nrows, nrows + ncols
+
+    def addresses(self) -> DeviceResults:
+        """Where the arrays are."""
+        first, nrows = self._memory.ptr, self._nrows
+        begins = [first + begin for _, _, begin in self._parts.values()]
+        return DeviceResults._make([*begins, nrows, self._both - nrows])
+
+    def array(self, name: str) -> Any:
+        import cupy
+
+        shape, dtype, begin = self._parts[name]
+        return cupy.ndarray(shape, dtype, self._memory + begin)
+
+    def arrays(self) -> DeviceResults:
+        found = [self.array(name) for name in self._parts]
+        return DeviceResults._make([*found, self._nrows, self._both - self._nrows])
+
+    def read(self, name: str) -> Any:
+        """An array by its name in the result."""
+        nrows, both = self._nrows, self._both
+        if name in ("row_to_col", "col_to_row"):
+            mates = self.array("mates")
+            return mates[:, :nrows] if name == "row_to_col" else mates[:, nrows:]
+        if name in _SIDES:
+            begin, end = {"row_dual": (0, nrows), "col_dual": (nrows, both)}.get(name, (both, None))
+            return self.array("numbers")[:, begin:end]
+        return self.array("pairs" if name == "size" else name)
+
+
+_SIDES = ("row_dual", "col_dual", "pair_costs")
 
 
 @functools.lru_cache(maxsize=64)
 def _layout(
     count: int, nrows: int, ncols: int, number: np.dtype
-) -> tuple[list[tuple[tuple[int, ...], np.dtype, int]], int]:
+) -> tuple[dict[str, tuple[tuple[int, ...], np.dtype, int]], int]:
     """Shapes, dtypes and first bytes of the arrays of `DeviceResults`, and their bytes in all."""
-    both, parts, end = nrows + ncols, [], 0
-    for *shape, dtype in (
+    both, parts, end = nrows + ncols, {}, 0
+    for name, (*shape, dtype) in zip(DeviceResults._fields, (
         (count, both, _INT32), (count, both + nrows, number), (count, number), (count, _FLOAT64),
         (count, _INT64), (count, _INT64), (count, _BOOL),
-    ):  # fmt: skip
+    )):  # fmt: skip
         begin = -(-end // _ALIGNED) * _ALIGNED
-        parts.append((tuple(shape), dtype, begin))
+        parts[name] = tuple(shape), dtype, begin
         end = begin + math.prod(shape) * dtype.itemsize
     return parts, end
 

@@ -29,7 +29,7 @@ An algorithm calls ``control.tick`` at least every half second of work.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, NamedTuple, Protocol, TypeVar
 
@@ -407,7 +407,7 @@ class BatchTask:
 
 
 class DeviceResults(NamedTuple):
-    """What is found of each problem of a batch, on the device.
+    """What is found of each problem of a batch, on the device: arrays, or their addresses.
 
     Attributes
     ----------
@@ -444,7 +444,7 @@ class DeviceBatch:
         Of all costs.
     addresses, steps : int64 arrays of length B, on the host
         Where the costs of each problem begin, and the step from row to row. If all problems are of
-        one size, those of the first are enough.
+        one size, those of the first are enough, in any sequence.
     sizes : int64 array of shape (B, 2), on the host
         Rows and columns.
     apart : int, optional
@@ -457,8 +457,8 @@ class DeviceBatch:
     """
 
     dtype: np.dtype
-    addresses: np.ndarray
-    steps: np.ndarray
+    addresses: Sequence[int] | np.ndarray
+    steps: Sequence[int] | np.ndarray
     sizes: np.ndarray
     apart: int | None
     wish: tuple[float, float, float, bool]

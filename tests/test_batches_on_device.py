@@ -81,7 +81,8 @@ def test_teams_of_blocks(wish, blocks, monkeypatch):
     if int(cp.cuda.Device().compute_capability) < 90:
         pytest.skip("the device has no clusters of blocks")
     batched.shape_for.cache_clear()
-    monkeypatch.setattr(batched, "_ALONE", 2)
+    monkeypatch.setattr(batched, "_OF_A_WARP", 0)
+    monkeypatch.setattr(batched, "_OF_A_BLOCK", 2)
     monkeypatch.setattr(batched, "most_blocks", lambda _: blocks)
     rng = np.random.default_rng(21)
     problems = [random_problem(rng) for _ in range(30)]

@@ -1,24 +1,26 @@
-// Many dense problems at once, a block each, from the first read to the proof. If they are fewer
-// than the multiprocessors, and large, a cluster of blocks solves each: a team.
+// Many dense problems at once, each by a team of threads, from the first read to the proof. A team
+// is a warp for the smallest problems, else a block, or a cluster of blocks if the problems are
+// large, and fewer than the multiprocessors.
 //
 // A problem is n rows that each want one of m >= n columns, or none at `limit`. The kernel `turn`
 // first copies a problem with more rows than columns, so that its rows become the columns. Numbers
 // are double, in which integers up to 2^47 and a few times their sums are exact.
 //
 // `solve` makes three steps:
-//   bids      Square problems price each column at its least cost (column reduction). Then each
-//             warp takes a free row, which bids for its nearest column: it lowers the price until
-//             the second nearest is as near (augmenting row reduction). The lowest price gets the
-//             column, and the row that had it is free again. Of equally near columns a row prefers
-//             free ones, and of these the first after its own place, so that rows with equal costs
-//             choose different columns. A row whose nearest columns are all taken at equal prices
-//             bids no more. Nor do the last rows, as many as warps: one after the other they would
-//             take longer than their paths.
+//   bids      All costs are read once, and checked. Square problems price each column at its least
+//             cost, and a row that has this cost gets it (column reduction). In others each row
+//             bids at once for its nearest column. Then each warp takes a free row, which bids: it
+//             lowers the price until the second nearest is as near (augmenting row reduction). The
+//             lowest price gets the column, and the row that had it is free again. Of equally near
+//             columns a row prefers free ones, and of these the first after its own place, so that
+//             rows with equal costs choose different columns. A row whose nearest columns are all
+//             taken at equal prices bids no more. Nor do the last rows, as many as warps: one after
+//             the other they would take longer than their paths. So would all rows of a warp alone.
 //   paths     Each row that is left gets a shortest augmenting path. In a step, each warp names the
 //             nearest of its columns that is not scanned, and the block scans the rows matched to
 //             them, some `rows_at_once` at most. A column whose distance becomes less is scanned
 //             again. The search ends when no column is nearer than the nearest free one, so columns
-//             at the same distance end it together.
+//             at the same distance end it together. A warp alone scans one row after the other.
 //   proof     The duals of the rows are their least reduced costs, read off the matrix once more.
 //
 // Each block of a team has a copy of all arrays. What a thread finds, it puts into all copies. What
@@ -43,6 +45,7 @@ constexpr int kMostBidders = 32;  // one for each lane of the warp that decides
 constexpr int kMostThreads = 1024;
 constexpr int kTile = 32;
 constexpr int kMostBlocks = 8;    // of a team: a device need not have larger clusters
+constexpr int kNobody = 0x7fffffff;  // no row or column yet: above all numbers
 
 enum State { kSolved, kInfeasible, kUnfit, kUnsolved };
 
@@ -135,18 +138,34 @@ __global__ void turn(Batch<Cost> batch, int parts) {
 
 // -- together -------------------------------------------------------------------------------------
 
-// The least number of a warp. Numbers compare as their bits do once those of negative ones are
-// turned over.
+// A number as one without a sign, of which the same is less.
+__device__ __forceinline__ unsigned long long key_of(double number) {
+  constexpr unsigned long long kSign = 1ull << 63;
+  const unsigned long long bits = __double_as_longlong(number + 0.0);  // no zero has a sign
+  return bits & kSign ? ~bits : bits | kSign;
+}
+
+// The least number of a warp.
 __device__ __forceinline__ double least_of_warp(double own) {
   constexpr unsigned long long kSign = 1ull << 63;
-  const unsigned long long bits = __double_as_longlong(own + 0.0);  // no zero has a sign
-  const unsigned long long key = bits & kSign ? ~bits : bits | kSign;
+  const unsigned long long key = key_of(own);
   const unsigned high = static_cast<unsigned>(key >> 32);
   const unsigned least = __reduce_min_sync(kWholeWarp, high);
   const unsigned low =
       __reduce_min_sync(kWholeWarp, high == least ? static_cast<unsigned>(key) : 0xffffffffu);
   const unsigned long long found = static_cast<unsigned long long>(least) << 32 | low;
   return __longlong_as_double(found & kSign ? found ^ kSign : ~found);
+}
+
+// The lanes that have it. Most often one has the least upper half, and no lower half is compared.
+__device__ __forceinline__ unsigned lanes_with_least(double own) {
+  const unsigned long long key = key_of(own);
+  const unsigned high = static_cast<unsigned>(key >> 32), low = static_cast<unsigned>(key);
+  const bool is_high = high == __reduce_min_sync(kWholeWarp, high);
+  const unsigned lanes = __ballot_sync(kWholeWarp, is_high);
+  if (__popc(lanes) == 1) return lanes;
+  const unsigned least = __reduce_min_sync(kWholeWarp, is_high ? low : 0xffffffffu);
+  return __ballot_sync(kWholeWarp, is_high && low == least);
 }
 
 __device__ inline double no_less(double number, double bound) {
@@ -192,7 +211,8 @@ struct Named {
   int row;  // matched to it; -1 if it is free
 };
 
-// What a team shares.
+// What a team shares: blocks of a cluster, or a block, or with kAlone a warp.
+template <bool kAlone>
 struct Shared {
   double* price;
   double* dual;
@@ -212,21 +232,32 @@ struct Shared {
   int blocks;    // of the team
   int block;     // this one
 
-  __device__ int thread() const { return block * blockDim.x + threadIdx.x; }
-  __device__ int threads() const { return blocks * blockDim.x; }
-  __device__ int warp() const { return thread() / kWarp; }
-  __device__ int warps() const { return threads() / kWarp; }
+  __device__ int thread() const { return kAlone ? lane_index() : block * blockDim.x + threadIdx.x; }
+  __device__ int threads() const { return kAlone ? kWarp : blocks * blockDim.x; }
+  __device__ int warp() const { return kAlone ? 0 : thread() / kWarp; }
+  __device__ int warps() const { return kAlone ? 1 : threads() / kWarp; }
+  __device__ bool is_one_block() const { return kAlone || blocks == 1; }
+
+  // This thread among those that share a copy of the arrays, and their number.
+  __device__ int thread_here() const { return kAlone ? lane_index() : threadIdx.x; }
+  __device__ int threads_here() const { return kAlone ? kWarp : blockDim.x; }
+
+  // Wait for the threads of this copy.
+  __device__ void wait_here() const {
+    if (kAlone) __syncwarp();
+    else __syncthreads();
+  }
 
   // Wait for the team.
   __device__ void wait() const {
-    if (blocks == 1) __syncthreads();
+    if (is_one_block()) wait_here();
     else wait_for_cluster();
   }
 
   // Write to all copies.
   template <typename T>
   __device__ void put(T* place, T value) const {
-    if (blocks == 1) {
+    if (is_one_block()) {
       *place = value;
     } else {
       for (int other = 0; other < blocks; ++other) *of_block(place, other) = value;
@@ -236,18 +267,32 @@ struct Shared {
   // Likewise, by a warp that has the value in each lane.
   template <typename T>
   __device__ void put_together(T* place, T value) const {
-    if (lane_index() < blocks) *(blocks == 1 ? place : of_block(place, lane_index())) = value;
+    if (is_one_block()) {
+      if (lane_index() == 0) *place = value;
+    } else if (lane_index() < blocks) {
+      *of_block(place, lane_index()) = value;
+    }
   }
 
-  // How many threads of the team vote; once a launch.
-  __device__ int count_votes(bool vote) const {
+  // Lower a number that is not above 0 in all copies, by a warp. As bits, such numbers ascend.
+  __device__ void lower_together(double* place, double value) const {
+    const int block = lane_index();
+    if (block >= (kAlone ? 1 : blocks)) return;
+    double* const there = is_one_block() ? place : of_block(place, block);
+    atomicMax(reinterpret_cast<unsigned long long*>(there),
+              static_cast<unsigned long long>(__double_as_longlong(value)));
+  }
+
+  // Whether any thread of the team votes; once a launch. It waits for the team.
+  __device__ bool any_votes(bool vote) const {
+    if (kAlone) return __any_sync(kWholeWarp, vote);
     const int own = __syncthreads_count(vote);
-    if (blocks == 1) return own;
+    if (blocks == 1) return own > 0;
     if (threadIdx.x == 0) put(votes + block, own);
     wait();
     int all = 0;
     for (int other = 0; other < blocks; ++other) all += votes[other];
-    return all;
+    return all > 0;
   }
 };
 
@@ -259,6 +304,12 @@ struct Problem {
   int rows;
   int cols;
   Wish wish;
+
+  // Whether a cost is valid.
+  __device__ __forceinline__ bool fits(Cost cost) const {
+    const double paid = wish.sign * static_cast<double>(cost);
+    return paid >= -wish.largest && (paid <= wish.largest || paid == far<double>());
+  }
 
   // What a row pays for a column that has this cost.
   __device__ __forceinline__ double paid(Cost cost) const {
@@ -283,65 +334,120 @@ __device__ __forceinline__ int for_columns(const Problem<Cost>& problem, int row
     for (int k = 0; k < kLoaded; ++k) loaded[k] = costs[begin + k * kWarp];
 #pragma unroll
     for (int k = 0; k < kLoaded; ++k) {
-      visit(begin + k * static_cast<int>(kWarp) + lane_index(), problem.paid(loaded[k]));
+      visit(begin + k * static_cast<int>(kWarp) + lane_index(), loaded[k]);
     }
   }
   return begin;
 }
 
-// Visit the columns of a row, by a warp: visit(col, what the row pays).
-template <typename Cost, typename Visit>
-__device__ __forceinline__ void for_row(const Problem<Cost>& problem, int row, Visit visit) {
-  int begin = for_columns<8>(problem, row, 0, visit);
+// Visit the columns of a row, by a warp: visit(col, cost).
+template <typename Cost, bool kAlone, typename Visit>
+__device__ __forceinline__ void for_row(const Problem<Cost>& problem, const Shared<kAlone>&,
+                                        int row, Visit visit) {
+  int begin = kAlone ? 0 : for_columns<8>(problem, row, 0, visit);
   begin = for_columns<2>(problem, row, begin, visit);
   for (int col = begin + lane_index(); col < problem.cols; col += kWarp) {
-    visit(col, problem.cost(row, col));
+    visit(col, problem.costs[row * problem.step + col]);
   }
 }
 
 // -- bids -----------------------------------------------------------------------------------------
 
-// Price each column of a square problem at its least cost, others at 0; whether all costs are valid.
-template <typename Cost>
-__device__ __forceinline__ bool price_columns(const Problem<Cost>& problem,
-                                              const Shared& shared, bool reduces) {
-  const Wish& wish = problem.wish;
-  bool fit = true;
-  for (int col = shared.thread(); col < problem.cols; col += shared.threads()) {
-    double least = far<double>();
-#pragma unroll 16
-    for (int row = 0; row < problem.rows; ++row) {
-      const double paid =
-          wish.sign * static_cast<double>(problem.costs[row * problem.step + col]);
-      fit &= paid >= -wish.largest && (paid <= wish.largest || paid == far<double>());
-      if (paid <= wish.most && paid < least) least = paid;
-    }
-    shared.put(shared.price + col, reduces && least < far<double>() ? least : 0.0);
-  }
-  for (int col = threadIdx.x; col < problem.cols; col += blockDim.x) shared.mate[col] = -1;
-  for (int row = threadIdx.x; row < problem.rows; row += blockDim.x) {
-    shared.held[row] = -1;
-    shared.dual[row] = 0.0;
-    shared.ring[row] = row;
-  }
-  if (threadIdx.x == 0) {
-    *shared.head = *shared.waiting = 0;
-    *shared.count = problem.rows;
-  }
-  return shared.count_votes(!fit) == 0;
+// Append the rows of some lanes, in their order, to `items`, a ring of `room`; how many.
+__device__ inline int append(bool wanted, int row, int* items, int from, int room) {
+  const unsigned all = __ballot_sync(kWholeWarp, wanted);
+  if (wanted) items[(from + __popc(all & ((1u << lane_index()) - 1))) % room] = row;
+  return __popc(all);
 }
 
-// What a row bids, by a warp.
-template <typename Cost>
-__device__ __forceinline__ Bid bid_of(const Problem<Cost>& problem, const Shared& shared,
-                                      int row) {
+// Before the first bid: no pairs, and prices of 0. `nobody` is above all rows.
+template <typename Team>
+__device__ inline void begin(const Team& shared, int rows, int cols) {
+  for (int col = shared.thread_here(); col < cols; col += shared.threads_here()) {
+    shared.price[col] = 0.0;
+    shared.mate[col] = kNobody;
+  }
+  for (int row = shared.thread_here(); row < rows; row += shared.threads_here()) {
+    shared.held[row] = kNobody;
+    shared.dual[row] = 0.0;
+  }
+  shared.wait();
+}
+
+// List rows in their order, by one warp: those that bid next, and those that bid no more.
+template <typename Team, typename Bids, typename Stays>
+__device__ inline void list_rows(const Team& shared, int rows, Bids bids, Stays stays) {
+  int count = 0, waiting = 0;
+  for (int first = 0; first < rows; first += kWarp) {
+    const int row = first + lane_index();
+    const bool is_row = row < rows, next = is_row && bids(row), left = is_row && stays(row);
+    count += append(next, row, shared.ring, count, rows);
+    waiting += append(left, row, shared.left, waiting, rows);
+  }
+  if (lane_index() == 0) {
+    *shared.head = 0;
+    *shared.count = count;
+    *shared.waiting = waiting;
+  }
+}
+
+// Price each column of a square problem at its least cost, and give it to the first row that has
+// this cost, if no column before it has the same row. Whether all costs are valid.
+template <typename Cost, typename Team>
+__device__ __forceinline__ bool reduce_columns(const Problem<Cost>& problem, const Team& shared) {
+  const int rows = problem.rows, cols = problem.cols;
+  bool fit = true;
+  for (int col = shared.thread(); col < cols; col += shared.threads()) {
+    double least = far<double>();
+    int nearest = -1;
+#pragma unroll 16
+    for (int row = 0; row < rows; ++row) {
+      const Cost cost = problem.costs[row * problem.step + col];
+      const double paid = problem.paid(cost);
+      fit &= problem.fits(cost);
+      nearest = paid < least ? row : nearest;
+      least = paid < least ? paid : least;
+    }
+    shared.put(shared.pred + col, nearest);
+    if (nearest >= 0) shared.put(shared.price + col, least);
+  }
+  if (shared.any_votes(!fit)) return false;
+  for (int col = shared.thread_here(); col < cols; col += shared.threads_here()) {
+    if (shared.pred[col] >= 0) atomicMin(shared.held + shared.pred[col], col);
+  }
+  shared.wait_here();
+  for (int col = shared.thread_here(); col < cols; col += shared.threads_here()) {
+    const int row = shared.pred[col];
+    shared.mate[col] = row >= 0 && shared.held[row] == col ? row : -1;
+  }
+  shared.wait_here();
+  if (shared.thread_here() < static_cast<int>(kWarp)) {
+    list_rows(
+        shared, rows,
+        [&](int row) {
+          const bool is_free = shared.held[row] == kNobody;
+          if (is_free) shared.held[row] = -1;
+          return is_free;
+        },
+        [](int) { return false; });
+  }
+  shared.wait_here();
+  return true;
+}
+
+// What a row bids, by a warp. With kFirst all prices are 0, all columns free, and costs are checked.
+template <bool kFirst, typename Cost, typename Team>
+__device__ __forceinline__ Bid bid_of(const Problem<Cost>& problem, const Team& shared,
+                                      int row, bool& fit) {
   const int cols = problem.cols, begin = static_cast<int>(1ll * row * cols / problem.rows);
   double least = far<double>(), second = far<double>();
   unsigned rank = 0xffffffffu;  // of equally near columns, free ones come first
-  for_row(problem, row, [&](int col, double paid) {
-    const double there = paid - shared.price[col];
+  for_row(problem, shared, row, [&](int col, Cost cost) {
+    if (kFirst) fit &= problem.fits(cost);
+    const double there = kFirst ? problem.paid(cost) : problem.paid(cost) - shared.price[col];
     if (there <= least && there < far<double>()) {
-      const unsigned own = (shared.mate[col] < 0 ? 0 : cols) + col - begin + (col < begin ? cols : 0);
+      const bool is_free = kFirst || shared.mate[col] < 0;
+      const unsigned own = (is_free ? 0 : cols) + col - begin + (col < begin ? cols : 0);
       second = least;
       rank = there < least ? own : min(rank, own);
       least = there;
@@ -362,20 +468,54 @@ __device__ __forceinline__ Bid bid_of(const Problem<Cost>& problem, const Shared
   if (col >= cols) col -= cols;
   second = min(second, problem.wish.limit);
   if (second == far<double>()) second = nearest;  // it has one column only
-  const double before = shared.price[col], price = before - (second - nearest);
+  const double before = kFirst ? 0.0 : shared.price[col], price = before - (second - nearest);
   if (is_taken && !(price < before)) return {0.0, 0.0, row, kStays};
   return {price, second, row, col};
 }
 
-// Append the rows of some lanes, in their order, to `items`, a ring of `room`; how many.
-__device__ inline int append(bool wanted, int row, int* items, int from, int room) {
-  const unsigned all = __ballot_sync(kWholeWarp, wanted);
-  if (wanted) items[(from + __popc(all & ((1u << lane_index()) - 1))) % room] = row;
-  return __popc(all);
+// Let all rows bid at prices of 0: the lowest price gets a column, and of equal ones the first row.
+// Whether all costs are valid.
+template <typename Cost, typename Team>
+__device__ __forceinline__ bool bid_first(const Problem<Cost>& problem, const Team& shared) {
+  const int rows = problem.rows;
+  bool fit = true;
+  for (int row = shared.warp(); row < rows; row += shared.warps()) {
+    const Bid own = bid_of<true>(problem, shared, row, fit);
+    shared.put_together(shared.left + row, own.col);
+    shared.put_together(shared.dual + row, own.dual);
+    if (own.col >= 0) shared.lower_together(shared.price + own.col, own.price);
+  }
+  if (shared.any_votes(!fit)) return false;
+  shared.wait_here();
+  for (int row = shared.thread_here(); row < rows; row += shared.threads_here()) {
+    const int col = shared.left[row];
+    if (col < 0) continue;
+    const double bid = 0.0 - (shared.dual[row] - problem.cost(row, col));
+    if (bid == shared.price[col]) atomicMin(shared.mate + col, row);
+  }
+  shared.wait_here();
+  if (shared.thread_here() < static_cast<int>(kWarp)) {
+    list_rows(
+        shared, rows,
+        [&](int row) {
+          const int col = shared.left[row];
+          const bool has_it = col >= 0 && shared.mate[col] == row;
+          shared.held[row] = has_it ? col : -1;
+          return col >= 0 && !has_it;
+        },
+        [&](int row) { return shared.left[row] == kStays; });
+  }
+  shared.wait_here();
+  for (int col = shared.thread_here(); col < problem.cols; col += shared.threads_here()) {
+    if (shared.mate[col] == kNobody) shared.mate[col] = -1;
+  }
+  shared.wait_here();
+  return true;
 }
 
 // Give columns to the bidders with the lowest prices, by one warp with a bid a lane.
-__device__ inline void decide(const Shared& shared, const Bid* bids, int bidders,
+template <typename Team>
+__device__ inline void decide(const Team& shared, const Bid* bids, int bidders,
                               int rows) {
   const int lane = lane_index();
   Bid own = {0.0, 0.0, -1, -kMostThreads - lane};
@@ -411,18 +551,19 @@ __device__ inline void decide(const Shared& shared, const Bid* bids, int bidders
   }
 }
 
-// Let rows bid; how many are left for paths.
+// Let the rows that are listed bid, some at once.
 template <typename Cost>
-__device__ __forceinline__ int hold_bids(const Problem<Cost>& problem,
-                                         const Shared& shared) {
+__device__ __forceinline__ void hold_bids(const Problem<Cost>& problem,
+                                          const Shared<false>& shared) {
   const int warp = shared.warp(), warps = min(shared.warps(), kMostBidders);
-  const int rows = problem.rows;
-  const int most = rows * (1 + problem.wish.bids);
+  const int rows = problem.rows, most = rows * problem.wish.bids;
+  bool fit = true;
   Bid* bids = shared.bids;
   for (int spent = 0; *shared.count > warps && spent < most;) {
     const int bidders = min(warps, *shared.count);
     if (warp < bidders) {
-      const Bid own = bid_of(problem, shared, shared.ring[(*shared.head + warp) % rows]);
+      const int row = shared.ring[(*shared.head + warp) % rows];
+      const Bid own = bid_of<false>(problem, shared, row, fit);
       if (lane_index() == 0) shared.put(bids + warp, own);
     }
     shared.wait();
@@ -431,11 +572,16 @@ __device__ __forceinline__ int hold_bids(const Problem<Cost>& problem,
     bids = shared.bids + (bids == shared.bids ? kMostBidders : 0);  // others may still decide
     __syncthreads();
   }
+}
+
+// Leave the rows that are still listed for paths, too; how many there are.
+template <typename Team>
+__device__ inline int leave_rows(const Team& shared, int rows) {
   const int count = *shared.count, waiting = *shared.waiting;
-  for (int k = threadIdx.x; k < count; k += blockDim.x) {
+  for (int k = shared.thread_here(); k < count; k += shared.threads_here()) {
     shared.left[waiting + k] = shared.ring[(*shared.head + k) % rows];
   }
-  __syncthreads();
+  shared.wait_here();
   return waiting + count;
 }
 
@@ -510,8 +656,8 @@ __device__ constexpr int rows_together() {
 }
 
 // Offer the columns of this thread the ways through some of the rows that are named.
-template <int kColumns, typename Cost>
-__device__ __forceinline__ void relax(const Problem<Cost>& problem, const Shared& shared,
+template <int kColumns, typename Cost, typename Team>
+__device__ __forceinline__ void relax(const Problem<Cost>& problem, const Team& shared,
                                       const Named* named, Choice& choice, Columns<kColumns>& own,
                                       Ending& leave) {
   constexpr int kRows = rows_together<kColumns>();
@@ -548,12 +694,13 @@ __device__ __forceinline__ void relax(const Problem<Cost>& problem, const Shared
   }
 }
 
-// Name the nearest column of this warp that is not scanned; the lane and the place of it.
-template <int kColumns>
-__device__ __forceinline__ int name_nearest(const Shared& shared, const Columns<kColumns>& own,
-                                            Named* named, int& lane) {
+// The nearest column of this warp that is not scanned; and the lane that has it, and where there.
+template <int kColumns, typename Team>
+__device__ __forceinline__ Named name_nearest(const Team& shared, const Columns<kColumns>& own,
+                                              int& lane, int& at) {
   double nearest = far<double>();
-  int at = 0, mate = 0;
+  int mate = 0;
+  at = 0;
 #pragma unroll
   for (int c = 0; c < kColumns; ++c) {
     const bool is_scanned = own.scanned >> c & 1;
@@ -564,24 +711,20 @@ __device__ __forceinline__ int name_nearest(const Shared& shared, const Columns<
       mate = own.mate[c];
     }
   }
-  const double least = least_of_warp(nearest);
-  const bool has_it = nearest == least;
-  const unsigned votes = __ballot_sync(kWholeWarp, has_it);
-  const unsigned free = __ballot_sync(kWholeWarp, has_it && mate < 0);
-  lane = __ffs(free != 0 ? free : votes) - 1;
+  const unsigned lanes = lanes_with_least(nearest);
+  const unsigned free = lanes & __ballot_sync(kWholeWarp, mate < 0);
+  lane = __ffs(free != 0 ? free : lanes) - 1;
+  const double least = __shfl_sync(kWholeWarp, nearest, lane);
   const int col = __shfl_sync(kWholeWarp, shared.thread() + at * shared.threads(), lane);
   const int row = __shfl_sync(kWholeWarp, mate, lane);
   const double dual = row < 0 || least == far<double>() ? 0.0 : shared.dual[row];
-  shared.put_together(named, {least, dual, col, row});
-  return at;
+  return {least, dual, col, row};
 }
 
-// The nearest free column of a root, with the distances of those that are nearer.
-template <int kColumns, typename Cost>
-__device__ __forceinline__ Ending search(const Problem<Cost>& problem,
-                                         const Shared& shared, int root,
-                                         Columns<kColumns>& own, int& parity) {
-  const int warp = shared.warp(), warps = shared.warps();
+// The columns of a thread as they are seen from a root.
+template <int kColumns, typename Cost, typename Team>
+__device__ __forceinline__ void see_from(const Problem<Cost>& problem, const Team& shared, int root,
+                                         Columns<kColumns>& own) {
   own.scanned = 0;
 #pragma unroll
   for (int c = 0; c < kColumns; ++c) {
@@ -593,11 +736,19 @@ __device__ __forceinline__ Ending search(const Problem<Cost>& problem,
     own.distance[c] = problem.cost(root, col) - own.price[c];
     own.mate[c] = shared.mate[col];
   }
+}
+
+// The nearest free column of a root, with the distances of those that are nearer.
+template <int kColumns, typename Cost>
+__device__ __forceinline__ Ending search(const Problem<Cost>& problem, const Shared<false>& shared,
+                                         int root, Columns<kColumns>& own, int& parity) {
+  const int warp = shared.warp(), warps = shared.warps();
+  see_from(problem, shared, root, own);
   Ending leave = {problem.wish.limit, -1, root};
   for (;;) {
     Named* const named = shared.named + (parity ^= 1) * kMostWarps;
-    int chosen;
-    const int at = name_nearest(shared, own, named + warp, chosen);
+    int chosen, at;
+    shared.put_together(named + warp, name_nearest(shared, own, chosen, at));
     shared.wait();
     Named seen = {far<double>(), 0.0, -1, -1};
     if (lane_index() < warps) seen = named[lane_index()];
@@ -619,8 +770,42 @@ __device__ __forceinline__ Ending search(const Problem<Cost>& problem,
   }
 }
 
+// Likewise by one warp, which scans one row after the other.
+template <int kColumns, typename Cost>
+__device__ __forceinline__ Ending search(const Problem<Cost>& problem, const Shared<true>& shared,
+                                         int root, Columns<kColumns>& own, int&) {
+  see_from(problem, shared, root, own);
+  Ending leave = {problem.wish.limit, -1, root};
+  for (;;) {
+    int chosen, at;
+    const Named via = name_nearest(shared, own, chosen, at);
+    if (via.distance >= leave.distance) return leave;
+    if (via.row < 0) return {via.distance, via.col, -1};
+    if (lane_index() == chosen) own.scanned |= 1u << at;
+    const double base = via.distance - via.dual;
+    const double going = no_less(base + problem.wish.limit, via.distance);
+    if (going < leave.distance) leave = {going, -1, via.row};
+    const Cost* const costs = problem.costs + via.row * problem.step;
+    Cost there[kColumns];
+#pragma unroll
+    for (int c = 0; c < kColumns; ++c) {
+      const int col = lane_index() + c * kWarp;
+      there[c] = costs[col < problem.cols ? col : 0];
+    }
+#pragma unroll
+    for (int c = 0; c < kColumns; ++c) {
+      const double through =
+          no_less(base + (problem.paid(there[c]) - own.price[c]), via.distance);
+      const bool is_nearer = through < own.distance[c];
+      own.distance[c] = is_nearer ? through : own.distance[c];
+      own.pred[c] = is_nearer ? via.row : own.pred[c];
+    }
+  }
+}
+
 // Match the rows along the path to where the search has ended, by one thread.
-__device__ inline void augment(const Shared& shared, int root, Ending ending) {
+template <typename Team>
+__device__ inline void augment(const Team& shared, int root, Ending ending) {
   int col = ending.col;
   if (col < 0) {
     col = shared.held[ending.row];
@@ -637,9 +822,9 @@ __device__ inline void augment(const Shared& shared, int root, Ending ending) {
 }
 
 // Match the rows that are left by shortest paths; how many have none.
-template <int kColumns, typename Cost>
-__device__ __forceinline__ int find_paths(const Problem<Cost>& problem,
-                                          const Shared& shared, int waiting) {
+template <int kColumns, typename Cost, typename Team>
+__device__ __forceinline__ int find_paths(const Problem<Cost>& problem, const Team& shared,
+                                          int waiting) {
   const int thread = shared.thread(), threads = shared.threads();
   Columns<kColumns> own;
   int stuck = 0, parity = 0;
@@ -665,10 +850,10 @@ __device__ __forceinline__ int find_paths(const Problem<Cost>& problem,
       own.price[c] -= nearer;
       shared.put(shared.dual + own.mate[c], shared.dual[own.mate[c]] + nearer);
     }
-    if (threadIdx.x == 0) shared.dual[root] = ending.distance;
+    if (shared.thread_here() == 0) shared.dual[root] = ending.distance;
     shared.wait();
-    if (threadIdx.x == 0) augment(shared, root, ending);
-    __syncthreads();
+    if (shared.thread_here() == 0) augment(shared, root, ending);
+    shared.wait_here();
   }
 #pragma unroll
   for (int c = 0; c < kColumns; ++c) {
@@ -704,21 +889,24 @@ struct Side {
 };
 
 // Lower the prices of a square problem so that none is above 0.
-__device__ inline void lower_to_zero(const Shared& shared, int cols) {
+template <typename Team>
+__device__ inline void lower_to_zero(const Team& shared, int cols) {
   double greatest = far<double>();
   for (int col = lane_index(); col < cols; col += kWarp) {
     greatest = min(greatest, -shared.price[col]);
   }
   greatest = -least_of_warp(greatest);
-  __syncthreads();
-  for (int col = threadIdx.x; col < cols; col += blockDim.x) shared.price[col] -= greatest;
-  __syncthreads();
+  shared.wait_here();
+  for (int col = shared.thread_here(); col < cols; col += shared.threads_here()) {
+    shared.price[col] -= greatest;
+  }
+  shared.wait_here();
 }
 
 // Write the pairs and the duals. Then `dual` has what the rows pay, and `price` of a warp's number
 // what its rows' duals leave of that: the prices are written already.
-template <typename Cost>
-__device__ __forceinline__ void write(const Problem<Cost>& problem, const Shared& shared,
+template <typename Cost, typename Team>
+__device__ __forceinline__ void write(const Problem<Cost>& problem, const Team& shared,
                                       Side rows, Side cols, double* paid, bool turned) {
   const Wish& wish = problem.wish;
   const int warp = shared.warp(), warps = shared.warps();
@@ -726,8 +914,8 @@ __device__ __forceinline__ void write(const Problem<Cost>& problem, const Shared
   double gap = 0.0;
   for (int row = warp; row < problem.rows; row += warps) {
     double nearest = wish.limit;
-    for_row(problem, row, [&](int col, double paid) {
-      nearest = min(nearest, paid - shared.price[col]);
+    for_row(problem, shared, row, [&](int col, Cost cost) {
+      nearest = min(nearest, problem.paid(cost) - shared.price[col]);
     });
     const double dual = least_of_warp(nearest) - base;
     const int col = shared.held[row];
@@ -750,9 +938,9 @@ __device__ __forceinline__ void write(const Problem<Cost>& problem, const Shared
 }
 
 // Add up what the rows pay, and what the duals leave of it, by one warp.
-template <typename Cost>
+template <typename Cost, typename Team>
 __device__ __forceinline__ void add_up(const Problem<Cost>& problem,
-                                       const Shared& shared, Results& results, int k) {
+                                       const Team& shared, Results& results, int k) {
   Sum sum = {0.0, 0.0};
   long long whole = 0;
   int pairs = 0;
@@ -785,13 +973,14 @@ __device__ __forceinline__ void add_up(const Problem<Cost>& problem,
 extern __shared__ double block_numbers[];
 
 // The arrays in a block's memory: 16 bytes a column, 20 a row.
-__device__ inline Shared shared_for(int rows, int cols, int blocks) {
-  __shared__ Bid bids[2 * kMostBidders];
-  __shared__ double gaps[kMostWarps];
-  __shared__ Named named[2 * kMostWarps];
+template <bool kAlone>
+__device__ inline Shared<kAlone> shared_for(int rows, int cols, int blocks) {
+  __shared__ Bid bids[kAlone ? 1 : 2 * kMostBidders];
+  __shared__ double gaps[kAlone ? 1 : kMostWarps];
+  __shared__ Named named[kAlone ? 1 : 2 * kMostWarps];
   __shared__ int votes[kMostBlocks];
   __shared__ int counts[3];
-  Shared shared;
+  Shared<kAlone> shared;
   shared.price = block_numbers;
   shared.dual = shared.price + cols;
   shared.mate = reinterpret_cast<int*>(shared.dual + rows);
@@ -825,30 +1014,29 @@ __device__ inline void clear(Results& results, int k, int* mates, double* number
   }
 }
 
-// Solve a problem with each team of so many blocks, whose threads have kColumns each. The launch
-// makes a cluster of these blocks if they are more than one.
-template <typename Cost, int kColumns>
-__global__ void __launch_bounds__(kMostThreads, 1)
-    solve(Batch<Cost> batch, Wish wish, Results results, int blocks) {
-  const int number = blockIdx.x / blocks, k = batch.order ? batch.order[number] : number;
-  const Place<Cost> place = place_of(batch, k);
+// Solve a problem by a team whose threads have kColumns each.
+template <int kColumns, bool kAlone, typename Cost>
+__device__ __forceinline__ void solve_one(const Place<Cost>& place, const Wish& wish,
+                                          Results& results, int k, int blocks) {
   const bool turned = place.turned != nullptr;
   const Problem<Cost> problem = {
       turned ? place.turned : place.costs, turned ? place.rows : place.step,
       turned ? place.cols : place.rows, turned ? place.rows : place.cols, wish};
-  const Shared shared = shared_for(problem.rows, problem.cols, blocks);
+  const Shared<kAlone> shared = shared_for<kAlone>(problem.rows, problem.cols, blocks);
   const int thread = shared.thread();
   int* const mates = results.mates + 1ll * k * (results.most_rows + results.most_cols);
   double* const numbers =
       results.numbers + 1ll * k * (2ll * results.most_rows + results.most_cols);
   clear(results, k, mates, numbers, thread, shared.threads());
-  if (blocks > 1) shared.wait();  // until all blocks of the team are there
+  if (!shared.is_one_block()) shared.wait();  // until all blocks of the team are there
+  begin(shared, problem.rows, problem.cols);
   const bool reduces = problem.rows == problem.cols && wish.limit == far<double>();
-  if (!price_columns(problem, shared, reduces)) {
+  if (!(reduces ? reduce_columns(problem, shared) : bid_first(problem, shared))) {
     if (thread == 0) results.states[k] = kUnfit;
     return;
   }
-  const int waiting = hold_bids(problem, shared);
+  if constexpr (!kAlone) hold_bids(problem, shared);
+  const int waiting = leave_rows(shared, problem.rows);
   if (waiting > 0 && find_paths<kColumns>(problem, shared, waiting) > 0) {
     if (thread == 0) results.states[k] = wish.may_lack ? kUnsolved : kInfeasible;
     return;
@@ -859,4 +1047,20 @@ __global__ void __launch_bounds__(kMostThreads, 1)
   double* const paid = numbers + results.most_rows + results.most_cols;
   write(problem, shared, turned ? cols : rows, turned ? rows : cols, paid, turned);
   if (thread < static_cast<int>(kWarp)) add_up(problem, shared, results, k);
+}
+
+// Each team is so many blocks, a cluster if they are more than one.
+template <typename Cost, int kColumns>
+__global__ void __launch_bounds__(kMostThreads, 1)
+    solve(Batch<Cost> batch, Wish wish, Results results, int blocks) {
+  const int number = blockIdx.x / blocks, k = batch.order ? batch.order[number] : number;
+  solve_one<kColumns, false>(place_of(batch, k), wish, results, k, blocks);
+}
+
+// Each team is a warp, which is a block.
+template <typename Cost, int kColumns>
+__global__ void __launch_bounds__(kWarp)
+    solve_alone(Batch<Cost> batch, Wish wish, Results results, int) {
+  const int k = batch.order ? batch.order[blockIdx.x] : blockIdx.x;
+  solve_one<kColumns, true>(place_of(batch, k), wish, results, k, 1);
 }

@@ -1,4 +1,4 @@
-"""Many dense problems at once, a block of threads each, or a cluster of blocks: see batched.cu.
+"""Many dense problems at once, each by a warp, a block, or a cluster of blocks: see batched.cu.
 
 Nothing here waits for the device. The problems of a size are one launch, whose blocks begin with
 the largest.
@@ -22,7 +22,11 @@ __all__ = ["largest_side", "run"]
 
 SOURCE = Source(
     "assignment/batched.cu",
-    ("turn<{Cost}>", *(f"solve<{{Cost}}, {columns}>" for columns in (1, 2, 4, 8))),
+    (
+        "turn<{Cost}>",
+        *(f"solve<{{Cost}}, {columns}>" for columns in (1, 2, 4, 8)),
+        *(f"solve_alone<{{Cost}}, {columns}>" for columns in (1, 2)),
+    ),
     {"Cost": COSTS},
     ("Wish", "Batch<{Cost}>", "Results"),
 )
@@ -31,7 +35,8 @@ _MOST_COLUMNS = 8  # of a thread
 _MOST_THREADS = SOURCE.constant("kMostThreads")
 _FIXED = 8192  # bytes that a block has besides its arrays, and more
 _A_ROW, _A_COLUMN = 20, 16  # bytes of the arrays
-_FEW = 64  # columns
+_OF_A_WARP = 64  # columns up to which a warp solves a problem
+_OF_A_BLOCK = 512  # columns up to which a block does
 _TILE = SOURCE.constant("kTile")
 _MOST_PARTS = 16  # blocks that turn a problem
 _SHARED_AT_ONCE = 40 * 1024  # bytes that a launch may ask for without more
@@ -39,16 +44,15 @@ _BIDS = 2  # four are slower on points in the plane, none on uniform costs
 _ROWS_AT_ONCE = 8  # with 16, points take up to 40 % longer
 _MOST_WARPS = SOURCE.constant("kMostWarps")
 _MOST_BLOCKS = SOURCE.constant("kMostBlocks")
-_ALONE = 512  # columns up to which a block works alone
 _CLUSTERS = 90  # from this compute capability on
 _CLUSTER_DIMENSIONS = 11, 12, 13  # CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH, and so on
 
 
 class _Shape(NamedTuple):
-    """A team: the threads of a block, their columns, bytes of memory, and how many blocks."""
+    """A team: its kernel, the threads and bytes of memory of a block, and how many blocks."""
 
+    kernel: str
     threads: int
-    columns: int
     shared: int
     blocks: int = 1
 
@@ -56,14 +60,20 @@ class _Shape(NamedTuple):
 @functools.lru_cache(maxsize=1024)
 def shape_for(short: int, long: int, most_blocks: int) -> _Shape:
     """The team for a problem of so many rows and at least as many columns."""
-    columns, blocks = 1, most_blocks if long > _ALONE else 1
+    shared = _A_ROW * short + _A_COLUMN * long
+    if long <= _OF_A_WARP:
+        columns = _power(-(-long // _WARP))
+        return _Shape(f"solve_alone<{{Cost}}, {columns}>", _WARP, shared)
+    blocks = most_blocks if long > _OF_A_BLOCK else 1
     most_threads = min(_MOST_THREADS * blocks, _WARP * _MOST_WARPS)
-    while columns * most_threads < long:
-        columns *= 2
-    threads = max(1, -(-long // (columns * blocks * _WARP))) * _WARP
-    if long <= _FEW:
-        threads *= 2  # the rows that bid at once are as many as the warps
-    return _Shape(threads, columns, _A_ROW * short + _A_COLUMN * long, blocks)
+    columns = _power(-(-long // most_threads))
+    threads = -(-long // (columns * blocks * _WARP)) * _WARP
+    return _Shape(f"solve<{{Cost}}, {columns}>", threads, shared, blocks)
+
+
+def _power(number: int) -> int:
+    """The least power of two that is not less."""
+    return 1 << (number - 1).bit_length()
 
 
 def most_blocks(count: int) -> int:
@@ -127,7 +137,7 @@ def _solve_equal(kernels: Kernels, task: DeviceBatch, results: np.ndarray) -> bo
     turned = _room(count * rows * cols, task.dtype) if rows > cols else None
     batch = _batch(
         kernels,
-        costs=np.uintp(task.addresses[0]), turned=turned,
+        costs=int(task.addresses[0]), turned=turned,
         apart=task.apart, step=int(task.steps[0]), rows=rows, cols=cols,
     )  # fmt: skip
     _launch(kernels, task, (batch, results), count, (rows, cols), rows > cols)
@@ -205,7 +215,7 @@ def _launch(
         kernels["turn<{Cost}>"]((count * parts,), (_TILE * 8,), (batch, np.int32(parts)))
     shape = shape_for(min(largest), max(largest), most_blocks(count))
     wish = _wish(kernels, task.wish, task.largest, task.is_integer)
-    solve = kernels[f"solve<{{Cost}}, {shape.columns}>"]
+    solve = kernels[shape.kernel]
     arguments = batch, wish, results, np.int32(shape.blocks)
     with _one_launch:
         if shape.shared > _SHARED_AT_ONCE:

@@ -77,7 +77,9 @@ def solve(emulator, monkeypatch):
 
 
 def shape(columns, short, long, _):
-    return batched._Shape(-(-long // (32 * columns)) * 32, columns, 0)
+    threads = -(-long // (32 * columns)) * 32
+    kernel = "solve_alone" if threads == 32 else "solve"
+    return batched._Shape(f"{kernel}<{{Cost}}, {columns}>", threads, 0)
 
 
 def random_problem(rng, dtype, most=70):
@@ -224,24 +226,27 @@ def test_forbidden_by_a_limit(solve, emulator):
 
 
 @pytest.mark.parametrize(
-    ("sides", "most", "blocks", "threads", "columns"),
+    ("sides", "most", "kernel", "blocks", "threads", "columns"),
     [
-        ((1, 1), 8, 1, 64, 1),
-        ((32, 33), 8, 1, 128, 1),
-        ((300, 300), 8, 1, 320, 1),
-        ((512, 512), 8, 1, 512, 1),
-        ((9, 513), 1, 1, 544, 1),
-        ((9, 513), 2, 2, 288, 1),
-        ((100, 1024), 8, 8, 128, 1),
-        ((9, 1025), 1, 1, 544, 2),
-        ((9, 1025), 4, 4, 288, 1),
-        ((4096, 4096), 4, 4, 512, 2),
+        ((1, 1), 8, "solve_alone", 1, 32, 1),
+        ((32, 33), 8, "solve_alone", 1, 32, 2),
+        ((64, 64), 8, "solve_alone", 1, 32, 2),
+        ((64, 65), 8, "solve", 1, 96, 1),
+        ((300, 300), 8, "solve", 1, 320, 1),
+        ((512, 512), 8, "solve", 1, 512, 1),
+        ((9, 513), 1, "solve", 1, 544, 1),
+        ((9, 513), 2, "solve", 2, 288, 1),
+        ((100, 1024), 8, "solve", 8, 128, 1),
+        ((9, 1025), 1, "solve", 1, 544, 2),
+        ((9, 1025), 4, "solve", 4, 288, 1),
+        ((4096, 4096), 4, "solve", 4, 512, 2),
     ],
 )
-def test_teams_have_room(sides, most, blocks, threads, columns):
+def test_teams_have_room(sides, most, kernel, blocks, threads, columns):
     made = batched.shape_for(*sides, most)
-    assert (made.blocks, made.threads, made.columns) == (blocks, threads, columns)
-    assert made.blocks * made.threads * made.columns >= max(sides)
+    assert made.kernel == f"{kernel}<{{Cost}}, {columns}>"
+    assert (made.blocks, made.threads) == (blocks, threads)
+    assert made.blocks * made.threads * columns >= max(sides)
     assert made.threads <= 1024
     assert made.blocks * made.threads <= 32 * batched.SOURCE.constant("kMostWarps")
 
