@@ -92,9 +92,9 @@ def _of_each(name: str, brackets: str) -> Any:
     return property(refuse, doc=f"Only each problem has this: ``a[k].{name}{brackets}``.")
 
 
-_ARRAYS_OF_A_BATCH = frozenset(
-    ("row_to_col", "col_to_row", "row_dual", "col_dual", "pair_costs")
-    + ("size", "objective", "gap", "proven")
+_ARRAYS_OF_A_BATCH = (
+    *("row_to_col", "col_to_row", "row_dual", "col_dual", "pair_costs"),
+    *("size", "objective", "gap", "proven"),
 )
 
 

@@ -215,7 +215,7 @@ def assign(
             alone, cost_limit=cost_limit, time_limit=None, progress=False
         )
         return assign_batch(
-            CostBatch(C, sizes),
+            C if isinstance(C, CostBatch) else CostBatch(C, sizes),
             lambda problem, callback: quietly(problem, callback=callback),
             Asked(maximize, cardinality, cost_limit, on_error),
             backend=backend,

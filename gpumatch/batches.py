@@ -165,9 +165,7 @@ class Asked(NamedTuple):
             )
 
 
-def assign_even(
-    costs: Any, asked: Asked, alone: Alone, control: Control
-) -> BatchAssignment | None:
+def assign_even(costs: Any, asked: Asked, alone: Alone, control: Control) -> BatchAssignment | None:
     """The assignments of an array of problems on a device, by one launch; None if it is not for it.
 
     It is not if any problem needs more than the kernels, or its error is to be raised.
@@ -537,12 +535,13 @@ def _layout(
 ) -> tuple[dict[str, tuple[tuple[int, ...], np.dtype, int]], int]:
     """Shapes, dtypes and first bytes of the arrays of `DeviceResults`, and their bytes in all."""
     both, parts, end = nrows + ncols, {}, 0
-    for name, (*shape, dtype) in zip(DeviceResults._fields, (
-        (count, both, _INT32), (count, both + nrows, number), (count, number), (count, _FLOAT64),
-        (count, _INT64), (count, _INT64), (count, _BOOL),
-    )):  # fmt: skip
+    kinds: tuple[tuple[tuple[int, ...], np.dtype], ...] = (
+        ((count, both), _INT32), ((count, both + nrows), number), ((count,), number),
+        ((count,), _FLOAT64), ((count,), _INT64), ((count,), _INT64), ((count,), _BOOL),
+    )  # fmt: skip
+    for name, (shape, dtype) in zip(DeviceResults._fields, kinds):
         begin = -(-end // _ALIGNED) * _ALIGNED
-        parts[name] = tuple(shape), dtype, begin
+        parts[name] = shape, dtype, begin
         end = begin + math.prod(shape) * dtype.itemsize
     return parts, end
 
@@ -560,8 +559,8 @@ def _places(
     apart, first = nrows * ncols, arrays.data.ptr
     if problems.is_even:
         return np.array([first]), np.array([ncols]), sizes, apart
-    addresses = first + np.arange(count, dtype=np.int64) * (apart * dtype.itemsize)
-    return addresses, np.full(count, ncols), sizes, None
+    begins = np.arange(count, dtype=np.int64) * apart + problems.begins
+    return first + begins * dtype.itemsize, np.full(count, ncols), sizes, None
 
 
 def _go_on(_: Progress) -> bool:

@@ -32,7 +32,7 @@ from typing import Any
 from gpumatch.arrays import is_sparse
 from gpumatch.bipartite import BipartiteGraph
 from gpumatch.costs.base import TOO_LARGE, Costs, check_sums
-from gpumatch.costs.batch import CostBatch, is_batch, native
+from gpumatch.costs.batch import CostBatch, SideBySide, is_batch, native
 from gpumatch.costs.dense import DenseCosts
 from gpumatch.costs.sparse import SparseCosts
 from gpumatch.interop.networkx import is_networkx
@@ -43,6 +43,7 @@ __all__ = [
     "CostBatch",
     "Costs",
     "DenseCosts",
+    "SideBySide",
     "SparseCosts",
     "as_costs",
     "check_sums",

@@ -11,7 +11,7 @@ import numpy as np
 
 from gpumatch.arrays import as_array
 
-__all__ = ["CostBatch", "is_batch", "native"]
+__all__ = ["CostBatch", "SideBySide", "is_batch", "native"]
 
 _FLOAT64 = np.dtype(np.float64)
 _READ_ON_DEVICE = {
@@ -39,6 +39,8 @@ def _is_on_device(part: Any) -> bool:
 
 def is_batch(source: Any) -> bool:
     """Whether these are the costs of many problems: a list of matrices, or three dimensions."""
+    if isinstance(source, CostBatch):
+        return True
     if isinstance(source, list):
         first = source[0] if source else None
         return getattr(first, "ndim", 0) == 2 or (
@@ -66,6 +68,8 @@ class CostBatch(Sequence[Any]):
         Rows and columns that have room for each problem.
     is_even : bool
         Whether this is an array whose problems have all its rows and columns.
+    begins : int, or int64 array of length B
+        The columns of an array at which its problems begin.
 
     Raises
     ------
@@ -73,10 +77,12 @@ class CostBatch(Sequence[Any]):
         If it is no batch, or the sizes do not fit it.
     """
 
+    begins: Any
+
     def __init__(self, source: Any, sizes: Any = None) -> None:
         self._array: Any = None
         self._list: list[Any] = []
-        self.is_even = False
+        self.is_even, self.begins = False, 0
         if isinstance(source, list):
             if sizes is not None:
                 raise TypeError("sizes are for an array of three dimensions, not for a list")
@@ -168,9 +174,7 @@ class CostBatch(Sequence[Any]):
         parts = self._parts
         if not all(isinstance(part, (np.ndarray, cupy.ndarray)) for part in parts):
             return None
-        dtype = _READ_ON_DEVICE.get(
-            np.result_type(*(part.dtype for part in parts)).newbyteorder("=")
-        )
+        dtype = _READ_ON_DEVICE.get(np.result_type(*self._dtypes).newbyteorder("="))
         if dtype is None:
             return None
         if self._array is not None:
@@ -181,11 +185,12 @@ class CostBatch(Sequence[Any]):
             return part if is_so else cupy.asarray(part, dtype)
 
         there = list(map(read, parts))
-        step = dtype.itemsize
-        return [
-            part if part.strides[1] == step <= part.strides[0] else cupy.ascontiguousarray(part)
-            for part in there
-        ], dtype
+
+        def without_gaps(part: Any) -> Any:
+            across, along = part.strides
+            return part if along == dtype.itemsize <= across else cupy.ascontiguousarray(part)
+
+        return list(map(without_gaps, there)), dtype
 
     def places(self) -> tuple[np.ndarray, int] | None:
         """Where each problem is if all costs are in one array, and the length of that.
@@ -226,3 +231,26 @@ class CostBatch(Sequence[Any]):
         values = room[: part.size]
         values.reshape(part.shape)[...] = part
         return values
+
+
+class SideBySide(CostBatch):
+    """Problems side by side in an array of a device: problem k has the next columns of its part k.
+
+    Parameters
+    ----------
+    source : array of shape (B, n, m)
+    widths : sequence of B ints
+        The columns of each problem. They add up to m.
+    """
+
+    def __init__(self, source: Any, widths: Sequence[int]) -> None:
+        super().__init__(source)
+        count, nrows, _ = self._array.shape
+        columns = np.array(widths, np.int64)
+        self.is_even, self.begins = False, columns.cumsum() - columns
+        self.sizes = np.stack([np.full(count, nrows), columns], axis=1)
+        self.shape = nrows, int(columns.max(initial=0))
+
+    def __getitem__(self, k: Any) -> Any:
+        begin = self.begins[k]
+        return self._array[k, :, begin : begin + self.sizes[k, 1]]

@@ -10,11 +10,15 @@ other.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
+from typing import Any
 
+import numpy as np
 import torch
 
 from gpumatch.assignment import assign
+from gpumatch.costs import SideBySide
 from gpumatch.interop.tensors import on_its_stream, source_of
 
 __all__ = ["batch_linear_assignment", "linear_sum_assignment"]
@@ -43,7 +47,7 @@ def batch_linear_assignment(cost: torch.Tensor) -> torch.Tensor:
     """
     if cost.ndim != 3:
         raise ValueError(f"the costs must have 3 dimensions; got {cost.ndim}")
-    return _columns_of_rows(cost.detach())
+    return torch.ops.gpumatch.batch_linear_assignment(cost.detach())
 
 
 def linear_sum_assignment(
@@ -80,37 +84,33 @@ def linear_sum_assignment(
         )
     if not sizes:
         return []
-    rows, cols = _pairs_side_by_side(C.detach(), sizes)
-    count = C.shape[1]
-    return [
-        (rows[k, : min(count, size)], cols[k, : min(count, size)]) for k, size in enumerate(sizes)
-    ]
+    count, most = C.shape[1], max(sizes)
+    pairs = torch.ops.gpumatch.pairs_side_by_side(C.detach(), sizes)
+    # The pairs of each problem, and then what its row has besides.
+    lengths = [length for size in sizes for length in (min(count, size), most - min(count, size))]
+    rows, cols = (side.flatten().split(lengths)[::2] for side in pairs)
+    return list(zip(rows, cols))
 
 
-@torch.library.custom_op("gpumatch::batch_linear_assignment", mutates_args=())
 def _columns_of_rows(cost: torch.Tensor) -> torch.Tensor:
     with on_its_stream(cost):
         batch = assign(source_of(cost), on_error="mark")
         return torch.from_dlpack(batch.row_to_col).long()
 
 
-@_columns_of_rows.register_fake
-def _(cost: torch.Tensor) -> torch.Tensor:
+def _empty_columns(cost: torch.Tensor) -> torch.Tensor:
     return cost.new_empty(cost.shape[:2], dtype=torch.int64)
 
 
-@torch.library.custom_op("gpumatch::pairs_side_by_side", mutates_args=())
 def _pairs_side_by_side(C: torch.Tensor, sizes: list[int]) -> tuple[torch.Tensor, torch.Tensor]:
+    """Rows and columns of the pairs of each problem, in as many columns as the widest has."""
     with on_its_stream(C):
         costs, count = source_of(C), C.shape[1]
-        ends = torch.tensor(sizes).cumsum(0).tolist()
-        parts = [costs[k, :, end - size : end] for k, (end, size) in enumerate(zip(ends, sizes))]
-        batch = assign(parts, on_error="mark")
+        batch = assign(_parts(costs, sizes), on_error="mark")
         by_row = torch.from_dlpack(batch.row_to_col).long()
         by_col = torch.from_dlpack(batch.col_to_row).long()
     # Of problems with no more columns than rows: the columns by their rows. Unused ones come last.
-    key = torch.where(by_col < 0, count, by_col)
-    found, order = key.sort(dim=1)
+    found, order = torch.where(by_col < 0, count, by_col).sort(dim=1)
     is_found = found < count
     rows = torch.where(is_found, found, -1)
     cols = torch.where(is_found, order, -1)
@@ -125,10 +125,17 @@ def _pairs_side_by_side(C: torch.Tensor, sizes: list[int]) -> tuple[torch.Tensor
     return rows, cols
 
 
-@_pairs_side_by_side.register_fake
-def _(C: torch.Tensor, sizes: list[int]) -> tuple[torch.Tensor, torch.Tensor]:
+def _empty_pairs(C: torch.Tensor, sizes: list[int]) -> tuple[torch.Tensor, torch.Tensor]:
     shape = (C.shape[0], max(sizes))
     return C.new_empty(shape, dtype=torch.int64), C.new_empty(shape, dtype=torch.int64)
+
+
+def _parts(costs: Any, sizes: list[int]) -> Any:
+    """The problems that stand side by side, as `assign` takes them."""
+    if not isinstance(costs, np.ndarray):
+        return SideBySide(costs, sizes)
+    ends = itertools.accumulate(sizes)
+    return [costs[k, :, end - size : end] for k, (end, size) in enumerate(zip(ends, sizes))]
 
 
 def _like(small: torch.Tensor, tensor: torch.Tensor) -> torch.Tensor:
@@ -136,3 +143,19 @@ def _like(small: torch.Tensor, tensor: torch.Tensor) -> torch.Tensor:
     if not tensor.is_cuda:
         return small
     return small.pin_memory().to(tensor.device, non_blocking=True)
+
+
+# `torch.library.custom_op` would take several times as long to call.
+_OPERATORS = torch.library.Library("gpumatch", "FRAGMENT")
+for _schema, _solve, _empty in (
+    ("batch_linear_assignment(Tensor cost) -> Tensor", _columns_of_rows, _empty_columns),
+    (
+        "pairs_side_by_side(Tensor C, int[] sizes) -> (Tensor, Tensor)",
+        _pairs_side_by_side,
+        _empty_pairs,
+    ),
+):
+    _name = _OPERATORS.define(_schema)
+    for _device in ("CPU", "CUDA"):
+        _OPERATORS.impl(_name, _solve, _device)
+    torch.library.register_fake(f"gpumatch::{_name}", _empty, lib=_OPERATORS)

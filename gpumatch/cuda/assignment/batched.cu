@@ -61,14 +61,13 @@ struct Wish {
 };
 
 // Where the problems are. If `places` is not null, each has there the addresses of its costs and of
-// its turned copy (0: it is not turned), the step from row to row, and its rows and columns. If
-// not, all are of one size, and `apart` from each other.
+// its turned copy (0: it is not turned), the step from row to row, its rows and columns, and its
+// number. If not, all are of one size, and `apart` from each other.
 template <typename Cost>
 struct Batch {
   const Cost* costs;
   Cost* turned;
   const long long* places;
-  const int* order;  // null: as they are numbered
   long long apart;
   long long step;
   int rows;
@@ -94,27 +93,28 @@ struct Place {
   long long step;
   int rows;
   int cols;
+  int number;
 };
 
+// The place of the problem that is k-th in this launch.
 template <typename Cost>
 __device__ Place<Cost> place_of(const Batch<Cost>& batch, int k) {
   if (batch.places == nullptr) {
     const long long size = static_cast<long long>(batch.rows) * batch.cols;
     return {batch.costs + k * batch.apart,
             batch.turned == nullptr ? nullptr : batch.turned + k * size, batch.step, batch.rows,
-            batch.cols};
+            batch.cols, k};
   }
-  const long long* own = batch.places + 5ll * k;
+  const long long* own = batch.places + 6ll * k;
   return {reinterpret_cast<const Cost*>(own[0]), reinterpret_cast<Cost*>(own[1]), own[2],
-          static_cast<int>(own[3]), static_cast<int>(own[4])};
+          static_cast<int>(own[3]), static_cast<int>(own[4]), static_cast<int>(own[5])};
 }
 
 // Copy the problems that are to be turned, each with `parts` blocks of kTile * 8 threads.
 template <typename Cost>
 __global__ void turn(Batch<Cost> batch, int parts) {
   __shared__ Cost tile[kTile][kTile + 1];
-  const int number = blockIdx.x / parts;
-  const Place<Cost> place = place_of(batch, batch.order ? batch.order[number] : number);
+  const Place<Cost> place = place_of(batch, blockIdx.x / parts);
   if (place.turned == nullptr) return;
   const int across = (place.cols + kTile - 1) / kTile;
   const int tiles = across * ((place.rows + kTile - 1) / kTile);
@@ -1017,7 +1017,8 @@ __device__ inline void clear(Results& results, int k, int* mates, double* number
 // Solve a problem by a team whose threads have kColumns each.
 template <int kColumns, bool kAlone, typename Cost>
 __device__ __forceinline__ void solve_one(const Place<Cost>& place, const Wish& wish,
-                                          Results& results, int k, int blocks) {
+                                          Results& results, int blocks) {
+  const int k = place.number;
   const bool turned = place.turned != nullptr;
   const Problem<Cost> problem = {
       turned ? place.turned : place.costs, turned ? place.rows : place.step,
@@ -1053,14 +1054,12 @@ __device__ __forceinline__ void solve_one(const Place<Cost>& place, const Wish& 
 template <typename Cost, int kColumns>
 __global__ void __launch_bounds__(kMostThreads, 1)
     solve(Batch<Cost> batch, Wish wish, Results results, int blocks) {
-  const int number = blockIdx.x / blocks, k = batch.order ? batch.order[number] : number;
-  solve_one<kColumns, false>(place_of(batch, k), wish, results, k, blocks);
+  solve_one<kColumns, false>(place_of(batch, blockIdx.x / blocks), wish, results, blocks);
 }
 
 // Each team is a warp, which is a block.
 template <typename Cost, int kColumns>
 __global__ void __launch_bounds__(kWarp)
     solve_alone(Batch<Cost> batch, Wish wish, Results results, int) {
-  const int k = batch.order ? batch.order[blockIdx.x] : blockIdx.x;
-  solve_one<kColumns, true>(place_of(batch, k), wish, results, k, 1);
+  solve_one<kColumns, true>(place_of(batch, blockIdx.x), wish, results, 1);
 }

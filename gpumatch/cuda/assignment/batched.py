@@ -149,20 +149,26 @@ def _solve_mixed(kernels: Kernels, task: DeviceBatch, results: np.ndarray) -> bo
     sizes = task.sizes
     fits = sizes.max(axis=1) <= largest_side()
     _clear(task.results, (~fits).nonzero()[0])
-    turns = fits & (sizes[:, 0] > sizes[:, 1])
-    copied = np.where(turns, sizes.prod(axis=1), 0).cumsum()
-    room = _room(int(copied[-1]), task.dtype)
-    places = np.zeros((len(sizes), 5), np.int64)
-    places[:, 0] = task.addresses
-    places[1:, 1] = copied[:-1]
-    places[:, 1] = np.where(turns, room.data.ptr + places[:, 1] * task.dtype.itemsize, 0)
-    places[:, 2] = task.steps
-    places[:, 3:] = sizes
-    on_device = cp.asarray(places)
-    for order, largest in _classes(sizes, fits.nonzero()[0]):
-        batch = _batch(kernels, places=on_device, order=cp.asarray(order))
-        turns_any = bool(turns[order].any())
-        _launch(kernels, task, (batch, results), len(order), largest, turns_any)
+    classes = _classes(sizes, fits.nonzero()[0])
+    order = np.concatenate([np.empty(0, np.int64), *(numbers for numbers, _ in classes)])
+    rows, cols = sizes[order].T
+    turns = rows > cols
+    entries = np.where(turns, rows * cols, 0)
+    before = entries.cumsum() - entries
+    room = _room(int(entries.sum()), task.dtype)
+    places = np.empty((len(order), 6), np.int64)
+    places[:, 0] = np.asarray(task.addresses)[order]
+    places[:, 1] = np.where(turns, room.data.ptr + before * task.dtype.itemsize, 0)
+    places[:, 2] = np.asarray(task.steps)[order]
+    places[:, 3], places[:, 4], places[:, 5] = rows, cols, order
+    on_device = cp.asarray(places)  # one copy, because each takes time
+    first = 0
+    for numbers, largest in classes:
+        batch = _batch(kernels, places=on_device.data.ptr + first * places.strides[0])
+        last = first + len(numbers)
+        turns_any = bool(turns[first:last].any())
+        _launch(kernels, task, (batch, results), len(numbers), largest, turns_any)
+        first = last
     return bool(fits.all())
 
 
@@ -189,12 +195,12 @@ def _classes(sizes: np.ndarray, numbers: np.ndarray) -> list[tuple[np.ndarray, t
         own = numbers[power == one]
         work = sizes[own].prod(axis=1)
         rows, cols = sizes[own].max(axis=0).tolist()
-        found.append((own[np.argsort(-work, kind="stable")].astype(np.int32), (rows, cols)))
+        found.append((own[np.argsort(-work, kind="stable")], (rows, cols)))
     return found
 
 
 def _batch(kernels: Kernels, **known: Any) -> np.ndarray:
-    others = dict.fromkeys(("costs", "turned", "places", "order"))
+    others = dict.fromkeys(("costs", "turned", "places"))
     numbers = dict.fromkeys(("apart", "step", "rows", "cols"), 0)
     return kernels.struct("Batch")(**{**others, **numbers, **known})
 
