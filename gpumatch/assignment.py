@@ -249,7 +249,9 @@ def assign(
     solution = empty_solution(problem)
     _begin_from(initial, goal, given.shape, problem, solution)
     control.total = problem.shape[0]
-    task = AssignmentTask(problem, solution, control, goal.limit, threads, seed, choice.fallback())
+    task = AssignmentTask(
+        problem, solution, control, goal.limit, threads, seed, choice.fallback(), initial is None
+    )
     stats = {**choice.names(), **choice.options}
     ended = False
     try:

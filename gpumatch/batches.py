@@ -20,7 +20,15 @@ from gpumatch.arrays import array_of
 from gpumatch.assigned import Assignment, BatchAssignment
 from gpumatch.backends import check_backend
 from gpumatch.cardinality import CARDINALITIES, InfeasibleError, checked_limit
-from gpumatch.contracts import SOLVED, UNSOLVED, BatchTask, DeviceBatch, DeviceResults
+from gpumatch.contracts import (
+    LARGEST,
+    LARGEST_INTEGER,
+    SOLVED,
+    UNSOLVED,
+    BatchTask,
+    DeviceBatch,
+    DeviceResults,
+)
 from gpumatch.control import Callback, Control, Progress, attach_result
 from gpumatch.costs import CostBatch, native
 from gpumatch.registry import BATCHES, ONE_OF_A_BATCH, load
@@ -28,7 +36,6 @@ from gpumatch.registry import BATCHES, ONE_OF_A_BATCH, load
 __all__ = ["Asked", "assign_batch", "assign_even", "assign_small"]
 
 ON_ERROR = ("raise", "mark")
-LARGEST, LARGEST_INTEGER = 2.0**1000, 2.0**47
 """Magnitudes up to which floats hold a few times the sum, and all of an integer."""
 MOST = 2**18
 """Costs of a problem up to which a compiled call ends soon enough for Ctrl-C."""

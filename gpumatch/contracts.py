@@ -324,6 +324,8 @@ class AssignmentTask:
     fallback : callable, optional
         An algorithm that finishes, with costs on the host, what the chosen one has no memory for.
         The front door hands it in if the registry names one.
+    is_fresh : bool
+        Whether the caller gave no assignment to begin from.
     """
 
     costs: Costs
@@ -333,6 +335,7 @@ class AssignmentTask:
     threads: int = 1
     seed: int = 0
     fallback: Callable[[AssignmentTask], bool] | None = None
+    is_fresh: bool = False
 
     @property
     def mates(self) -> tuple[Any, Any]:
@@ -363,6 +366,8 @@ Task = TypeVar("Task", MatchingTask, AssignmentTask)
 """What an algorithm is given."""
 
 SOLVED, INFEASIBLE, UNFIT, UNSOLVED = range(4)  # how a problem of a batch may end
+LARGEST, LARGEST_INTEGER = 2.0**1000, 2.0**47  # magnitudes that fit, of floats and of integers
+ENDLESS = 2**31 - 1
 
 
 @dataclasses.dataclass
@@ -454,6 +459,8 @@ class DeviceBatch:
     is_integer : bool
         Whether results are int64.
     results : DeviceResults
+    most_steps : int
+        Of the searches for a problem: one that takes more is left unsolved.
     """
 
     dtype: np.dtype
@@ -465,3 +472,4 @@ class DeviceBatch:
     largest: float
     is_integer: bool
     results: DeviceResults
+    most_steps: int = ENDLESS

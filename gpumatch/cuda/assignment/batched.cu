@@ -58,6 +58,8 @@ struct Wish {
   int whole;       // numbers are written as integers
   int bids;        // a row, on average, besides the first
   int rows_at_once;
+  int most_steps;   // of searches: a problem that takes more, or seems to after the first, is
+  int first_steps;  // left unsolved
 };
 
 // Where the problems are. If `places` is not null, each has there the addresses of its costs and of
@@ -274,18 +276,12 @@ struct Shared {
     }
   }
 
-  // Lower a number that is not above 0 in all copies, by a warp. As bits, such numbers ascend.
-  __device__ void lower_together(double* place, double value) const {
-    const int block = lane_index();
-    if (block >= (kAlone ? 1 : blocks)) return;
-    double* const there = is_one_block() ? place : of_block(place, block);
-    atomicMax(reinterpret_cast<unsigned long long*>(there),
-              static_cast<unsigned long long>(__double_as_longlong(value)));
-  }
-
   // Whether any thread of the team votes; once a launch. It waits for the team.
   __device__ bool any_votes(bool vote) const {
-    if (kAlone) return __any_sync(kWholeWarp, vote);
+    if (kAlone) {
+      __syncwarp();
+      return __any_sync(kWholeWarp, vote);
+    }
     const int own = __syncthreads_count(vote);
     if (blocks == 1) return own > 0;
     if (threadIdx.x == 0) put(votes + block, own);
@@ -473,6 +469,12 @@ __device__ __forceinline__ Bid bid_of(const Problem<Cost>& problem, const Team& 
   return {price, second, row, col};
 }
 
+// Lower a number in this block's memory that is not above 0. As bits, such numbers ascend.
+__device__ __forceinline__ void lower(double* place, double value) {
+  atomicMax(reinterpret_cast<unsigned long long*>(place),
+            static_cast<unsigned long long>(__double_as_longlong(value)));
+}
+
 // Let all rows bid at prices of 0: the lowest price gets a column, and of equal ones the first row.
 // Whether all costs are valid.
 template <typename Cost, typename Team>
@@ -483,15 +485,19 @@ __device__ __forceinline__ bool bid_first(const Problem<Cost>& problem, const Te
     const Bid own = bid_of<true>(problem, shared, row, fit);
     shared.put_together(shared.left + row, own.col);
     shared.put_together(shared.dual + row, own.dual);
-    if (own.col >= 0) shared.lower_together(shared.price + own.col, own.price);
   }
   if (shared.any_votes(!fit)) return false;
+  const auto bid = [&](int row, int col) {
+    return 0.0 - (shared.dual[row] - problem.cost(row, col));
+  };
+  for (int row = shared.thread_here(); row < rows; row += shared.threads_here()) {
+    const int col = shared.left[row];
+    if (col >= 0) lower(shared.price + col, bid(row, col));
+  }
   shared.wait_here();
   for (int row = shared.thread_here(); row < rows; row += shared.threads_here()) {
     const int col = shared.left[row];
-    if (col < 0) continue;
-    const double bid = 0.0 - (shared.dual[row] - problem.cost(row, col));
-    if (bid == shared.price[col]) atomicMin(shared.mate + col, row);
+    if (col >= 0 && bid(row, col) == shared.price[col]) atomicMin(shared.mate + col, row);
   }
   shared.wait_here();
   if (shared.thread_here() < static_cast<int>(kWarp)) {
@@ -574,14 +580,14 @@ __device__ __forceinline__ void hold_bids(const Problem<Cost>& problem,
   }
 }
 
-// Leave the rows that are still listed for paths, too; how many there are.
+// Leave the rows that are still listed for paths, too; how many there are. It waits for the team.
 template <typename Team>
 __device__ inline int leave_rows(const Team& shared, int rows) {
   const int count = *shared.count, waiting = *shared.waiting;
   for (int k = shared.thread_here(); k < count; k += shared.threads_here()) {
     shared.left[waiting + k] = shared.ring[(*shared.head + k) % rows];
   }
-  shared.wait_here();
+  shared.wait();
   return waiting + count;
 }
 
@@ -593,6 +599,7 @@ struct Ending {
   int col;          // free; -1 if a row leaves instead
   int row;          // that leaves
 };
+constexpr int kTired = -1;  // in place of a number of rows: the steps are spent
 
 // The columns of a thread: threadIdx.x, and so on by blockDim.x.
 template <int kColumns>
@@ -741,12 +748,13 @@ __device__ __forceinline__ void see_from(const Problem<Cost>& problem, const Tea
 // The nearest free column of a root, with the distances of those that are nearer.
 template <int kColumns, typename Cost>
 __device__ __forceinline__ Ending search(const Problem<Cost>& problem, const Shared<false>& shared,
-                                         int root, Columns<kColumns>& own, int& parity) {
+                                         int root, Columns<kColumns>& own, int& steps) {
   const int warp = shared.warp(), warps = shared.warps();
   see_from(problem, shared, root, own);
   Ending leave = {problem.wish.limit, -1, root};
   for (;;) {
-    Named* const named = shared.named + (parity ^= 1) * kMostWarps;
+    if (++steps > problem.wish.most_steps) return leave;
+    Named* const named = shared.named + (steps & 1) * kMostWarps;
     int chosen, at;
     shared.put_together(named + warp, name_nearest(shared, own, chosen, at));
     shared.wait();
@@ -773,10 +781,11 @@ __device__ __forceinline__ Ending search(const Problem<Cost>& problem, const Sha
 // Likewise by one warp, which scans one row after the other.
 template <int kColumns, typename Cost>
 __device__ __forceinline__ Ending search(const Problem<Cost>& problem, const Shared<true>& shared,
-                                         int root, Columns<kColumns>& own, int&) {
+                                         int root, Columns<kColumns>& own, int& steps) {
   see_from(problem, shared, root, own);
   Ending leave = {problem.wish.limit, -1, root};
   for (;;) {
+    if (++steps > problem.wish.most_steps) return leave;
     int chosen, at;
     const Named via = name_nearest(shared, own, chosen, at);
     if (via.distance >= leave.distance) return leave;
@@ -821,13 +830,19 @@ __device__ inline void augment(const Team& shared, int root, Ending ending) {
   }
 }
 
-// Match the rows that are left by shortest paths; how many have none.
+// Whether so many steps are too many, or those for all rows would be if so many took these.
+__device__ inline bool is_tired(const Wish& wish, int steps, int served, int rows) {
+  if (steps <= wish.first_steps) return false;
+  return steps > wish.most_steps || 1ll * steps * rows > 1ll * wish.most_steps * served;
+}
+
+// Match the rows that are left by shortest paths; how many have none, or kTired.
 template <int kColumns, typename Cost, typename Team>
 __device__ __forceinline__ int find_paths(const Problem<Cost>& problem, const Team& shared,
                                           int waiting) {
   const int thread = shared.thread(), threads = shared.threads();
   Columns<kColumns> own;
-  int stuck = 0, parity = 0;
+  int stuck = 0, steps = 0;
 #pragma unroll
   for (int c = 0; c < kColumns; ++c) {
     const int col = thread + c * threads;
@@ -835,7 +850,8 @@ __device__ __forceinline__ int find_paths(const Problem<Cost>& problem, const Te
   }
   for (int k = 0; k < waiting; ++k) {
     const int root = shared.left[k];
-    const Ending ending = search(problem, shared, root, own, parity);
+    const Ending ending = search(problem, shared, root, own, steps);
+    if (is_tired(problem.wish, steps, k + 1, waiting)) return kTired;
     if (ending.distance == far<double>()) {
       ++stuck;
       if (!problem.wish.may_lack) break;
@@ -1038,8 +1054,10 @@ __device__ __forceinline__ void solve_one(const Place<Cost>& place, const Wish& 
   }
   if constexpr (!kAlone) hold_bids(problem, shared);
   const int waiting = leave_rows(shared, problem.rows);
-  if (waiting > 0 && find_paths<kColumns>(problem, shared, waiting) > 0) {
-    if (thread == 0) results.states[k] = wish.may_lack ? kUnsolved : kInfeasible;
+  const int stuck = waiting > 0 ? find_paths<kColumns>(problem, shared, waiting) : 0;
+  if (stuck != 0) {
+    const bool is_known = stuck != kTired && !wish.may_lack;
+    if (thread == 0) results.states[k] = is_known ? kInfeasible : kUnsolved;
     return;
   }
   if (reduces) lower_to_zero(shared, problem.cols);

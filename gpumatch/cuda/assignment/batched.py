@@ -1,12 +1,13 @@
 """Many dense problems at once, each by a warp, a block, or a cluster of blocks: see batched.cu.
 
-Nothing here waits for the device. The problems of a size are one launch, whose blocks begin with
-the largest.
+Nothing in `run` waits for the device. The problems of a size are one launch, whose blocks begin
+with the largest. `run_one` lets a team have one problem, for some time.
 """
 
 from __future__ import annotations
 
 import functools
+import math
 import threading
 from typing import Any, NamedTuple
 
@@ -14,11 +15,19 @@ import cupy as cp
 import numpy as np
 from cupy.cuda import driver
 
-from gpumatch.contracts import UNFIT, DeviceBatch, DeviceResults
+from gpumatch.contracts import (
+    LARGEST,
+    LARGEST_INTEGER,
+    SOLVED,
+    UNFIT,
+    AssignmentTask,
+    DeviceBatch,
+    DeviceResults,
+)
 from gpumatch.cuda.kernels import COSTS, Kernels, Source, kernels_for
 from gpumatch.cuda.memory import require_memory
 
-__all__ = ["largest_side", "run"]
+__all__ = ["largest_side", "run", "run_one"]
 
 SOURCE = Source(
     "assignment/batched.cu",
@@ -44,6 +53,7 @@ _BIDS = 2  # four are slower on points in the plane, none on uniform costs
 _ROWS_AT_ONCE = 8  # with 16, points take up to 40 % longer
 _MOST_WARPS = SOURCE.constant("kMostWarps")
 _MOST_BLOCKS = SOURCE.constant("kMostBlocks")
+_STEPS_BEFORE_A_GUESS = 64
 _CLUSTERS = 90  # from this compute capability on
 _CLUSTER_DIMENSIONS = 11, 12, 13  # CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH, and so on
 
@@ -119,11 +129,13 @@ def _wish(
     wish: tuple[float, float, float, bool],
     largest: float,
     is_integer: bool,
+    most_steps: int,
 ) -> np.ndarray:
     sign, limit, most, may_lack = wish
     return kernels.struct("Wish")(
         sign=sign, limit=limit, most=most, largest=largest, may_lack=may_lack, whole=is_integer,
-        bids=_BIDS, rows_at_once=_ROWS_AT_ONCE,
+        bids=_BIDS, rows_at_once=_ROWS_AT_ONCE, most_steps=most_steps,
+        first_steps=min(_STEPS_BEFORE_A_GUESS, most_steps),
     )  # fmt: skip
 
 
@@ -170,6 +182,55 @@ def _solve_mixed(kernels: Kernels, task: DeviceBatch, results: np.ndarray) -> bo
         _launch(kernels, task, (batch, results), len(numbers), largest, turns_any)
         first = last
     return bool(fits.all())
+
+
+def run_one(task: AssignmentTask, most_steps: int) -> bool:
+    """Whether a team solves this problem in so many steps of its searches.
+
+    If not, the solution stays as it is.
+    """
+    costs, solution, limit = task.costs, task.solution, task.limit
+    (nrows, ncols), values, number = costs.shape, costs.dense(), solution.row_dual.dtype
+    if ncols > largest_side():
+        return False
+    is_integer = number.kind == "i"
+    largest = LARGEST_INTEGER if is_integer else LARGEST
+    if limit is not None and abs(limit) > largest:
+        return False
+    both = nrows + ncols
+    results = DeviceResults(
+        mates=cp.empty((1, both), np.int32),
+        numbers=cp.empty((1, both + nrows), number),
+        objective=cp.empty(1, number),
+        gap=cp.empty(1),
+        pairs=cp.empty(1, np.int64),
+        states=cp.empty(1, np.int64),
+        proven=cp.empty(1, bool),
+        most_rows=nrows,
+        most_cols=ncols,
+    )
+    one = DeviceBatch(
+        values.dtype,
+        np.array([values.data.ptr]),
+        np.array([values.strides[0] // values.itemsize]),
+        np.array([costs.shape]),
+        0,
+        (1.0, math.inf if limit is None else limit, math.inf, False),
+        largest,
+        is_integer,
+        results,
+        most_steps,
+    )
+    if not run(one) or int(results.states[0]) != SOLVED:
+        return False
+    (mates,), (numbers,) = results.mates, results.numbers
+    solution.row_to_col[:], solution.col_to_row[:] = mates[:nrows], mates[nrows:]
+    solution.row_dual[:], solution.col_dual[:] = numbers[:nrows], numbers[nrows:both]
+    if limit is not None:
+        solution.row_dual += number.type(limit)
+    pairs = int(results.pairs[0])
+    task.control.phase(found=pairs, matched=pairs, step="team")
+    return True
 
 
 def _room(count: int, dtype: np.dtype) -> cp.ndarray:
@@ -220,7 +281,7 @@ def _launch(
         parts = min(tiles, _MOST_PARTS)
         kernels["turn<{Cost}>"]((count * parts,), (_TILE * 8,), (batch, np.int32(parts)))
     shape = shape_for(min(largest), max(largest), most_blocks(count))
-    wish = _wish(kernels, task.wish, task.largest, task.is_integer)
+    wish = _wish(kernels, task.wish, task.largest, task.is_integer, task.most_steps)
     solve = kernels[shape.kernel]
     arguments = batch, wish, results, np.int32(shape.blocks)
     with _one_launch:

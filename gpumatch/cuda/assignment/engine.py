@@ -4,7 +4,9 @@ Sparse costs have an engine of their own, `sparse`. This is for all others.
 
 A matrix of many rows has a core: a few pairs of each row, which `sparse` solves, and pricing, which
 proves that no other pair matters (`core`). If its first pairs do not do, an auction finds better
-ones (`dense_prices`). Trees are tried before it where they end sooner: `_begins_with_trees`.
+ones (`dense_prices`). What ends sooner if it ends at all is tried before, for few steps: one team
+of threads, as it solves each of many problems (`batched`), where the rows are few or easy to
+please, and trees.
 
 If there is no core, or it is given up, trees grow, from the duals that it has found. Else there is
 the auction. It depends on the costs which of the two is fast. If most rows have a good column of
@@ -24,9 +26,9 @@ from __future__ import annotations
 
 import contextlib
 
-from gpumatch.contracts import AssignmentTask, Solution
+from gpumatch.contracts import AssignmentTask, Costs, Solution
 from gpumatch.cuda import memory
-from gpumatch.cuda.assignment import auction, dense_prices, hungarian
+from gpumatch.cuda.assignment import auction, batched, dense_prices, hungarian
 from gpumatch.cuda.assignment.core import BYTES_A_PAIR, Alone, Core, Share
 from gpumatch.cuda.assignment.dense_prices import DenseAuction
 from gpumatch.cuda.assignment.divided_rows import ArrayRows
@@ -38,7 +40,11 @@ from gpumatch.cuda.counting import count_matched
 __all__ = ["run"]
 
 _FIRST = 64  # pairs of each row that a core begins with
-_LEAST_FOR_CORE = 500  # rows from which on a core pays
+_LEAST_FOR_CORE = 100  # rows from which on a core pays
+# Columns up to which a team is tried: of a square, if columns may stay free, and with many ties.
+_MOST_FOR_TEAM = 768, 2560, 4096
+_MOST_FOR_BLOCK = 512  # columns of a square up to which a team has a step in half the time
+_STEPS_OF_TEAM = 1024, 2048  # beyond, and up to that
 # Trees are tried first up to so many rows: until nine rows in ten have a column, and in all, steps.
 _MOST_FOR_TREES, _MOST_WITH_TIES = 3000, 20_000
 _TIES = 4, 32  # columns of equal cost that a row has, on average
@@ -56,6 +62,8 @@ def run(task: AssignmentTask) -> bool:
         attempts.insert(0, _solve_by_core)
         if _begins_with_trees(task):
             attempts.insert(0, _solve_by_trees)
+    if _has_team(task):
+        attempts.insert(0, _solve_by_team)
     for attempt in attempts:
         if attempt(task):
             return True
@@ -80,6 +88,17 @@ def _has_core(task: AssignmentTask) -> bool:
     return costs.has_matrix and costs.shape[0] >= _LEAST_FOR_CORE and fits(costs, task.limit)
 
 
+def _has_team(task: AssignmentTask) -> bool:
+    """Whether one team, which begins anew, has a good chance to end before all others would."""
+    costs = task.costs
+    nrows, ncols = costs.shape
+    square, easy, tied = _MOST_FOR_TEAM
+    most = square if _must_match_all(task) else easy
+    if costs.low == costs.high or (costs.is_integer and _ties(costs) > _TIES[1]):
+        most = tied
+    return task.is_fresh and costs.has_matrix and nrows > 0 and ncols <= most
+
+
 def _begins_with_trees(task: AssignmentTask) -> bool:
     """Whether trees that find columns soon would end before a core does.
 
@@ -90,10 +109,30 @@ def _begins_with_trees(task: AssignmentTask) -> bool:
     nrows, ncols = costs.shape
     if costs.low == costs.high:
         return False
-    if costs.is_integer and _TIES[0] <= ncols / (costs.high - costs.low) <= _TIES[1]:
+    if costs.is_integer and _TIES[0] <= _ties(costs) <= _TIES[1]:
         return nrows < _MOST_WITH_TIES
     is_easy = costs.is_integer or task.limit is not None or nrows < ncols
     return is_easy and nrows < _MOST_FOR_TREES
+
+
+def _must_match_all(task: AssignmentTask) -> bool:
+    """Whether no row and no column may stay free."""
+    nrows, ncols = task.costs.shape
+    return task.limit is None and nrows == ncols
+
+
+def _ties(costs: Costs) -> float:
+    """How many columns of equal cost a row has, if costs are integers, on average."""
+    return costs.shape[1] / max(costs.high - costs.low, 1)
+
+
+def _solve_by_team(task: AssignmentTask) -> bool:
+    """Whether one team ends soon."""
+    if task.control.tick(0):
+        return False
+    ncols = task.costs.shape[1]
+    is_wide = _must_match_all(task) and ncols > _MOST_FOR_BLOCK
+    return batched.run_one(task, _STEPS_OF_TEAM[0 if is_wide else 1])
 
 
 def _solve_by_trees(task: AssignmentTask) -> bool:
@@ -109,7 +148,7 @@ def _solve_by_core(task: AssignmentTask) -> bool:
     """Whether a sparse core and prices for it prove an assignment, and there is room for them."""
     costs, solution, control = task.costs, task.solution, task.control
     nrows, ncols = costs.shape
-    must_match_all = task.limit is None and nrows == ncols
+    must_match_all = _must_match_all(task)
     with contextlib.suppress(MemoryError):
         needed = BYTES_A_PAIR * nrows * min(_FIRST, ncols)
         if must_match_all:

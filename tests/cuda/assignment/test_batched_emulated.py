@@ -12,7 +12,15 @@ import gpumatch as gm
 
 pytest.importorskip("cupy")
 
-from gpumatch.contracts import INFEASIBLE, SOLVED, UNFIT, UNSOLVED, DeviceBatch, DeviceResults
+from gpumatch.contracts import (
+    ENDLESS,
+    INFEASIBLE,
+    SOLVED,
+    UNFIT,
+    UNSOLVED,
+    DeviceBatch,
+    DeviceResults,
+)
 from gpumatch.cuda.assignment import batched
 from tests.cuda.emulator import COMPILER, ArraysOfDevice, Emulator
 
@@ -40,7 +48,9 @@ def solve(emulator, monkeypatch):
     monkeypatch.setattr(batched, "largest_side", lambda: 1200)
     monkeypatch.setattr(batched, "most_blocks", lambda _: 1)
 
-    def solve(problems, *, sign=1.0, limit=INF, most=INF, wants_maximum=False, columns=1):
+    def solve(
+        problems, *, sign=1.0, limit=INF, most=INF, wants_maximum=False, columns=1, steps=ENDLESS
+    ):
         monkeypatch.setattr(batched, "shape_for", lambda *sides: shape(columns, *sides))
         is_array = isinstance(problems, np.ndarray)
         count, dtype = len(problems), problems[0].dtype
@@ -69,6 +79,7 @@ def solve(emulator, monkeypatch):
             2.0**47 if is_integer else 2.0**1000,
             is_integer,
             results,
+            steps,
         )
         assert batched.run(task)
         return results
@@ -260,3 +271,26 @@ def test_more_warps_than_lanes(solve, emulator):
     results = solve(problems)
     for k in range(2):
         check(results, k, problems[k])
+
+
+@pytest.mark.parametrize("n", [30, 70])
+def test_a_problem_that_takes_more_steps_is_left_unsolved(solve, n, monkeypatch):
+    """Products of numbers take about n steps for each of n paths."""
+    costs = np.multiply.outer(np.arange(n), np.arange(n)).astype(np.float64)
+    many = np.stack([costs, 1 - np.eye(n), costs])
+    for steps in (n // 2, n):
+        results = solve(many, steps=steps)
+        assert results.states.tolist() == [UNSOLVED, SOLVED, UNSOLVED]
+        assert not results.proven[0]
+        assert (results.mates[0] == -1).all()
+    enough = n * n
+    assert solve(many, steps=enough).states.tolist() == [SOLVED] * 3
+    monkeypatch.setattr(batched, "_STEPS_BEFORE_A_GUESS", ENDLESS)
+    assert solve(many, steps=enough // 3).states[0] == UNSOLVED
+
+
+def test_the_rest_is_guessed_from_the_first_paths(solve, monkeypatch):
+    """The first path of products takes few steps, but as many for each would be too many."""
+    monkeypatch.setattr(batched, "_STEPS_BEFORE_A_GUESS", 0)
+    costs = np.multiply.outer(np.arange(70), np.arange(70)).astype(np.float64)
+    assert solve(costs[None], steps=60).states.tolist() == [UNSOLVED]

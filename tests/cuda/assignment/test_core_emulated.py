@@ -94,6 +94,7 @@ def device(emulators, monkeypatch):
     monkeypatch.setattr(engine, "ArrayRows", Rows)
     monkeypatch.setattr(engine, "_LEAST_FOR_CORE", 0)
     monkeypatch.setattr(engine, "_begins_with_trees", lambda _: False)
+    monkeypatch.setattr(engine, "_has_team", lambda _: False)
     monkeypatch.setattr(engine, "_FIRST", 4)
     monkeypatch.setattr(core, "FIRST", 4)
     monkeypatch.setattr(core, "MORE", 2)

@@ -63,6 +63,7 @@ def calls(monkeypatch):
 
     monkeypatch.setattr(hungarian, "run_tree", stand_in("tree"))
     monkeypatch.setattr(auction, "run", stand_in("auction"))
+    monkeypatch.setattr(engine, "_has_team", lambda _: False)
     monkeypatch.setattr(engine, "count_matched", lambda mates: int((mates >= 0).sum()))
     return made, orders
 
@@ -84,7 +85,8 @@ def drive(*, stopped=False, has_matrix=True):
 def task_of_three(*, stopped=False, has_matrix=True):
     arrays = np.full(3, -1), np.full(3, -1), np.zeros(3), np.zeros(3)
     costs = SimpleNamespace(shape=(3, 3), has_matrix=has_matrix)
-    return AssignmentTask(costs, Solution(*arrays), SimpleNamespace(stopped=stopped))
+    control = SimpleNamespace(stopped=stopped, tick=lambda _: stopped)
+    return AssignmentTask(costs, Solution(*arrays), control)
 
 
 PATIENT, IMPATIENT = {}, {"patience": engine.patience_for(3)}
@@ -274,6 +276,84 @@ def test_a_trial_that_is_stopped_keeps_its_pairs(with_core):
     assert drive(stopped=True) == (False, left(2, call=1))
 
 
+# -- a team, without a device ----------------------------------------------------------------------
+
+
+@pytest.fixture
+def with_team(with_core, monkeypatch):
+    """Likewise, the team's with the steps that it may take."""
+    made, orders = with_core.made, with_core.orders
+
+    def run_one(task, most_steps):
+        made.append(("team", most_steps))
+        return orders["team"].pop(0)
+
+    monkeypatch.setattr(engine, "_has_team", lambda _: True)
+    monkeypatch.setattr(engine.batched, "run_one", run_one)
+    return with_core
+
+
+def test_a_team_that_ends_is_all_there_is(with_team):
+    with_team.orders["team"] = [True]
+    assert drive()[0]
+    assert with_team.made == [("team", 2048)]
+
+
+def test_a_core_follows_a_team_that_gives_up(with_team):
+    with_team.orders.update(team=[False], core=[True])
+    assert drive()[0]
+    assert with_team.made == [("team", 2048), ("core", NOTHING)]
+
+
+def test_a_team_does_not_begin_once_stopped(with_team):
+    assert not drive(stopped=True)[0]
+    assert with_team.made == []
+
+
+@pytest.mark.parametrize(
+    ("shape", "limit", "most"),
+    [((512, 512), None, 2048), ((513, 513), None, 1024), ((512, 513), None, 2048),
+     ((513, 513), 1.0, 2048)],
+)  # fmt: skip
+def test_wide_squares_give_a_team_fewer_steps(with_team, shape, limit, most):
+    with_team.orders["team"] = [True]
+    task = task_of_three(stopped=False)
+    task.costs.shape, task.limit = shape, limit
+    assert engine.run(task)
+    assert with_team.made == [("team", most)]
+
+
+UNIFORM = (0.0, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("shape", "values", "limit", "wanted"),
+    [
+        ((768, 768), UNIFORM, None, True),
+        ((769, 769), UNIFORM, None, False),
+        ((769, 769), UNIFORM, 0.5, True),
+        ((2000, 2560), UNIFORM, None, True),
+        ((2000, 2561), UNIFORM, None, False),
+        ((4096, 4096), (0, 4096 // 33), None, True),
+        ((4096, 4096), (0, 4096 // 32), None, False),
+        ((4096, 4096), (0.5, 0.5), None, True),
+        ((4097, 4097), (7, 7), None, False),
+        ((0, 10), UNIFORM, None, False),
+    ],
+)
+def test_a_team_has_few_rows_or_easy_ones(shape, values, limit, wanted):
+    low, high = values
+    costs = SimpleNamespace(
+        shape=shape, low=low, high=high, is_integer=isinstance(high, int), has_matrix=True
+    )
+    task = SimpleNamespace(costs=costs, limit=limit, is_fresh=True)
+    assert engine._has_team(task) is wanted
+    task.is_fresh = False
+    assert not engine._has_team(task)
+    task.is_fresh, costs.has_matrix = True, False
+    assert not engine._has_team(task)
+
+
 MANY, FEW = 5000, 1000
 
 
@@ -301,10 +381,10 @@ def test_trees_begin_where_they_end_soon(shape, values, limit, wanted):
 @pytest.mark.parametrize(
     ("nrows", "largest", "has_matrix", "wanted"),
     [
-        (600, 1, True, True),
-        (400, 1, True, False),
-        (600, 1, False, False),
-        (600, 2**50, True, False),
+        (100, 1, True, True),
+        (99, 1, True, False),
+        (100, 1, False, False),
+        (100, 2**50, True, False),
     ],
 )
 def test_a_core_is_of_many_rows_of_a_matrix(nrows, largest, has_matrix, wanted):
@@ -329,7 +409,9 @@ def test_a_core_that_has_no_room_is_left_out(calls, monkeypatch):
 
 @pytest.fixture
 def no_core(monkeypatch):
-    monkeypatch.setattr(engine, "_has_core", lambda _: False)
+    """Nor a team."""
+    for has in ("_has_core", "_has_team"):
+        monkeypatch.setattr(engine, has, lambda _: False)
 
 
 @pytest.mark.gpu
@@ -358,8 +440,8 @@ def test_who_solves_what(matrix, is_hard):
 
 
 @pytest.fixture(params=[1, 2, 5])
-def hasty(request, monkeypatch):
-    """Trees are given up after so many steps."""
+def hasty(request, monkeypatch, no_core):
+    """Trees come first, and are given up after so many steps."""
     monkeypatch.setattr(hungarian, "_STEPS_A_LAUNCH", request.param)
     monkeypatch.setattr(engine, "patience_for", lambda nrows: hungarian.Patience(0, 0))
 
@@ -437,6 +519,7 @@ def only_core(request, monkeypatch):
     """The engine has nothing but its core, of few pairs a row and in many rounds."""
     first, again, more = request.param
     monkeypatch.setattr(engine, "_begins_with_trees", lambda _: False)
+    monkeypatch.setattr(engine, "_has_team", lambda _: False)
     monkeypatch.setattr(engine, "_FIRST", first)
     monkeypatch.setattr(core, "FIRST", again)
     monkeypatch.setattr(core, "MORE", more)
@@ -499,3 +582,57 @@ def test_a_core_of_an_infeasible_problem_is_given_up():
     with pytest.raises(gm.InfeasibleError) as caught:
         solve(matrix)
     assert caught.value.rows.size > caught.value.cols.size
+
+
+def was_of_a_team(a):
+    return any(phase.get("step") == "team" for phase in a.stats["trace"])
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("wish", WISHES[:-1], ids=str)
+@pytest.mark.parametrize("shape", [(1, 1), (40, 40), (60, 700), (700, 60), (700, 700)], ids=str)
+def test_a_team_does_whatever_is_asked_for(wish, shape):
+    rng = np.random.default_rng(6)
+    whole, real = rng.integers(-20, 400, shape), rng.random(shape) * 100 - 20
+    narrow = rng.random(shape)
+    narrow[rng.random(shape) < 0.3] = -math.inf if wish.get("maximize") else math.inf
+    for matrix in (whole, whole.astype(np.int32), real, real.astype(np.float32), narrow):
+        if not np.isfinite(matrix).all() and min(shape) < 40:
+            continue  # it may be infeasible
+        a = solve(matrix, **wish)
+        gm.verify(matrix, a)
+        assert a.proven
+        assert was_of_a_team(a)
+        b = gm.assign(matrix, backend="cpu", **wish)
+        limit = wish.get("cost_limit", 0)
+        ours, theirs = (x.objective - limit * x.size for x in (a, b))
+        assert math.isclose(ours, theirs, rel_tol=1e-9, abs_tol=1e-9)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("steps", [0, 1, 100])
+def test_what_a_team_gives_up_is_solved(steps, monkeypatch):
+    monkeypatch.setattr(engine, "_STEPS_OF_TEAM", (steps, steps))
+    monkeypatch.setattr(engine.batched, "_STEPS_BEFORE_A_GUESS", steps // 2)
+    matrix = costs.low_rank(300, rank=1)
+    a = solve(matrix)
+    gm.verify(matrix, a)
+    assert a.proven
+    assert not was_of_a_team(a)
+
+
+@pytest.mark.gpu
+def test_a_team_leaves_what_floats_cannot_add_to_others():
+    matrix = np.random.default_rng(1).integers(2**47, 2**47 + 99, (30, 30))
+    a = solve(matrix)
+    gm.verify(matrix, a)
+    assert a.proven
+    assert not was_of_a_team(a)
+
+
+@pytest.mark.gpu
+def test_given_pairs_are_where_the_search_begins_and_not_a_team():
+    matrix = np.random.default_rng(1).random((200, 200))
+    a = solve(matrix)
+    assert was_of_a_team(a)
+    assert not was_of_a_team(solve(matrix, initial=a))
