@@ -9,6 +9,8 @@
     fused          becomes part of each vector_kernel or short_kernel that calls it, but is compiled
                    by itself first
 
+A kernel that is called by another one is compiled as a part of that (`parts`).
+
 To inline takes Numba a time that grows with the square of a function's variables, and at each level
 of calls again. So a function that is long, or inlines others, is better fused.
 
@@ -19,6 +21,7 @@ process compiles again, and one warning says so.
 from __future__ import annotations
 
 import functools
+import gc
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -27,8 +30,10 @@ from typing import Any
 from numba import njit
 from numba.core import event
 from numba.core.caching import FunctionCache
+from numba.core.runtime import rtsys
 
 from gpumatch import compile_time
+from gpumatch.cpu.numba_tools.parts import Kernel
 
 __all__ = [
     "cache_folder",
@@ -44,7 +49,16 @@ _VECTORS = {"nnan", "nsz"}  # what LLVM must know of floats to keep the least of
 
 
 class _Cache(FunctionCache):
-    """Numba's files of a function, which goes on without those that cannot be written."""
+    """Numba's files of a function, which goes on without those that cannot be written.
+
+    A file is loaded without what only a compilation needs: Numba would first import and register
+    all that it can compile, which takes a new process a tenth of a second.
+    """
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        rtsys.initialize(target_context)  # what code that allocates memory calls
+        with self._guard_against_spurious_io_errors():
+            return self._load_overload(sig, target_context)
 
     def save_overload(self, sig: Any, data: Any) -> None:
         try:
@@ -60,7 +74,7 @@ def compiled(**flags: Any) -> Callable[[Callable[..., Any]], Any]:
     """
 
     def decorate(function: Callable[..., Any]) -> Any:
-        dispatcher = njit(**flags)(function)
+        dispatcher: Any = Kernel(function, flags)
         try:
             dispatcher._cache = _Cache(function)  # as `enable_caching` does with Numba's own
         except (RuntimeError, OSError):
@@ -82,12 +96,26 @@ def _warn_of_no_cache() -> None:
 
 
 class _Compilation(event.Listener):
-    """Tells `gpumatch.compile_time` when Numba compiles."""
+    """Tells `gpumatch.compile_time` when Numba compiles, and has Python collect no garbage then.
+
+    Compiling makes so many objects that looking for garbage would take a seventh of the time. Numba
+    compiles in one thread at a time.
+    """
+
+    def __init__(self) -> None:
+        self.depth, self.collects = 0, False
 
     def on_start(self, event: Any) -> None:
         compile_time.begin()
+        if self.depth == 0:
+            self.collects = gc.isenabled()
+            gc.disable()
+        self.depth += 1
 
     def on_end(self, event: Any) -> None:
+        self.depth -= 1
+        if self.depth == 0 and self.collects:
+            gc.enable()
         compile_time.end()
 
 

@@ -1,0 +1,86 @@
+"""What a kernel calls is compiled as a part of it, and by itself only for a call from Python."""
+
+import gc
+
+import pytest
+from numba.core import event
+
+from gpumatch.cpu.numba_tools import parts
+from gpumatch.cpu.numba_tools.compiled import _nothing, fused, kernel
+
+
+def half_of(number):
+    if number % 2:
+        raise ValueError("an odd number")
+    return number // 2
+
+
+def quarter_with(decorator):
+    half = decorator(half_of)
+
+    def quarter(number):
+        return half(half(number))
+
+    return half, kernel(quarter)
+
+
+@pytest.mark.parametrize("decorator", [kernel, fused])
+def test_a_part_is_compiled_by_itself_only_for_python(decorator):
+    half, quarter = quarter_with(decorator)
+    assert quarter(12) == 3
+    assert half.signatures == []
+    assert half(12) == 6
+    assert len(half.signatures) == 1
+    assert quarter(20) == 5
+
+
+@pytest.mark.parametrize("missing", [False, True])
+def test_errors_in_a_part_reach_python(monkeypatch, missing):
+    """In a Numba without what parts depend on, too, which compiles as it always did."""
+    if missing:
+        monkeypatch.setattr(parts, "NEEDED", ((object, "no such part of Numba"),))
+    half, quarter = quarter_with(kernel)
+    with pytest.raises(ValueError, match="an odd number"):
+        quarter(6)
+    assert quarter(8) == 2
+    assert bool(half.signatures) == missing
+
+
+def test_this_numba_has_what_parts_depend_on():
+    assert parts.can_have_parts()
+
+
+class Listener(event.Listener):
+    """Notes whether Python collects garbage while a function is compiled."""
+
+    def __init__(self):
+        self.collects = []
+
+    def on_start(self, event):
+        pass
+
+    def on_end(self, event):
+        self.collects.append(gc.isenabled())
+
+
+@pytest.mark.parametrize("collects", [True, False])
+def test_no_garbage_is_collected_while_a_kernel_is_compiled(collects):
+    (gc.enable if collects else gc.disable)()
+    try:
+        with event.install_listener("numba:compile", Listener()) as listener:
+            quarter_with(kernel)[1](4)
+        after = gc.isenabled()
+    finally:
+        gc.enable()
+    assert listener.collects == [False, collects]  # the part, and at last the kernel
+    assert after == collects
+
+
+def test_what_is_kept_is_loaded_without_what_compiles(monkeypatch):
+    """That is imported and registered when Numba's context is refreshed, in a new process."""
+    _nothing()
+    monkeypatch.setattr(
+        type(_nothing.targetctx), "refresh", lambda context: pytest.fail("refreshed")
+    )
+    kept = _nothing._cache.load_overload((), _nothing.targetctx)
+    assert kept.entry_point() is None
