@@ -334,10 +334,8 @@ def _result(
     control: Control,
 ) -> Assignment:
     """The Assignment with the caller's rows, columns, signs and kind of arrays."""
-    rows = (solution.row_to_col >= 0).nonzero()[0]
-    size = int(rows.size)
-    cols = solution.row_to_col[rows]
-    costs = problem.at(rows, cols)
+    size = count_matched(solution.row_to_col)
+    costs = problem.of_mates(solution.row_to_col)
     paid = summands(costs)
     limit = 0 if goal.limit is None else goal.limit
     if goal.limit is not None:
@@ -352,6 +350,7 @@ def _result(
         solution.cover = None
     seen, costs = solution, costs.astype(solution.row_dual.dtype, copy=False)
     if goal.transposed:
+        cols = solution.row_to_col[solution.row_to_col >= 0]
         seen, costs = solution.transpose(), costs[cols.argsort()]
     sign = -1 if goal.maximize else 1
     array = functools.partial(array_of, given.xp)

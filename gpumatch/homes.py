@@ -30,6 +30,16 @@ def find_on_host(indptr: Any, indices: Any, major: Any, minor: Any) -> tuple[Any
     return _find_on_host()(indptr, indices, major, minor)
 
 
+def values_of_mates_on_host(indptr: Any, indices: Any, values: Any, row_to_col: Any) -> Any:
+    """The value of each row's entry in its mate's column, on the host; 0 without a mate."""
+    return _values_of_mates_on_host()(indptr, indices, values, row_to_col)
+
+
+def csr_on_host() -> Any:
+    """The host's module for CSR arrays, which takes values with them, too."""
+    return _csr_on_host()
+
+
 def no_mates(graph: Graph | Costs) -> tuple[Any, Any]:
     """The columns of the rows and the rows of the columns, all -1, on the graph's side."""
     nrows, ncols = graph.shape
@@ -90,3 +100,10 @@ def _find_on_host() -> Any:
     with InterruptsHeld():
         from gpumatch.cpu.search import find
     return find
+
+
+@functools.cache
+def _values_of_mates_on_host() -> Any:
+    with InterruptsHeld():
+        from gpumatch.cpu.search import values_of_mates
+    return values_of_mates

@@ -179,6 +179,11 @@ class Costs(ABC):
         """The costs as kernels read them: a matrix, or CSR as (indptr, indices, weights)."""
         return self.dense()
 
+    def of_mates(self, row_to_col: Any) -> Any:
+        """The costs of the pairs of a matching, by row, given the column of each row or -1."""
+        rows = (row_to_col >= 0).nonzero()[0]
+        return self.at(rows, row_to_col[rows])
+
     def allows(self, rows: Any, cols: Any) -> Any:
         """Which of these pairs are not forbidden, as a bool array."""
         return abs(self.at(rows, cols)) < math.inf

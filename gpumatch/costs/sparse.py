@@ -19,7 +19,7 @@ from gpumatch.costs.base import (
     sum_dtype,
     tile_size,
 )
-from gpumatch.homes import csr_for
+from gpumatch.homes import csr_for, csr_on_host, values_of_mates_on_host
 from gpumatch.interop.networkx import labelled_edges
 from gpumatch.interop.tensors import is_tensor, source_of
 
@@ -167,6 +167,13 @@ class SparseCosts(Costs):
         places, _ = self.graph.find(array_of(self.xp, rows), array_of(self.xp, cols))
         return self.weights[places]
 
+    def of_mates(self, row_to_col: Any) -> Any:
+        if self.on_device:
+            return super().of_mates(row_to_col)
+        found = values_of_mates_on_host(self.indptr, self.indices, self.weights, row_to_col)
+        is_matched = row_to_col >= 0
+        return found if is_matched.all() else found[is_matched]
+
     def dense(self, out: Any = None) -> Any:
         if out is None:
             out = self._room_for_matrix("the matrix of sparse costs")
@@ -206,12 +213,18 @@ class SparseCosts(Costs):
         return self.of(self.graph, self.weights.astype(np.float64))
 
     def transpose(self) -> SparseCosts:
+        if not self.on_device and not self.graph.has_cols:
+            turned = csr_on_host().transpose_values(*self.entries(), self.shape[1])
+            return self.of_csr(self.shape[::-1], *turned)
         rows, cols = self.graph.edges()
         return self.of(self.graph.transpose(), self.weights[_order(self.xp, cols, rows)])
 
     def restricted(self, rows: Any, cols: Any) -> SparseCosts:
         xp = self.xp
         rows, cols = array_of(xp, rows), array_of(xp, cols)
+        if not self.on_device:
+            part = csr_on_host().part(*self.entries(), rows, cols, self.shape[1])
+            return self.of_csr((rows.size, cols.size), *part)
         row_number = xp.full(self.shape[0], -1, np.int32)
         col_number = xp.full(self.shape[1], -1, np.int32)
         row_number[rows] = xp.arange(rows.size)
@@ -225,7 +238,7 @@ class SparseCosts(Costs):
         return self.of(graph, weights)
 
     def of_pairs(self, indptr: Any, indices: Any, weights: Any) -> SparseCosts:
-        return self.of(BipartiteGraph.of_rows(indptr, indices, self.shape), weights)
+        return self.of_csr(self.shape, indptr, indices, weights)
 
     def up_to(self, limit: float) -> SparseCosts:
         return self._kept(self.weights <= limit)
@@ -274,6 +287,11 @@ class SparseCosts(Costs):
         costs = cls.__new__(cls)
         costs._hold(graph, weights, extent_of(weights, min(graph.shape)))
         return costs
+
+    @classmethod
+    def of_csr(cls, shape: Any, indptr: Any, indices: Any, weights: Any) -> SparseCosts:
+        """The costs of CSR arrays that are known to be right, each row's columns in order."""
+        return cls.of(BipartiteGraph.of_rows(indptr, indices, shape), weights)
 
 
 # -- sparse sources --------------------------------------------------------------------------------

@@ -42,6 +42,29 @@ def transpose(indptr: np.ndarray, indices: np.ndarray, ncols: int) -> Csr:
     return _arrays(_pattern(indptr, indices, (indptr.size - 1, ncols), copy=False).tocsc())
 
 
+def transpose_values(
+    indptr: np.ndarray, indices: np.ndarray, values: np.ndarray, ncols: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The same with the values of the entries in their new order."""
+    matrix = sp.csr_array((values, indices, indptr), shape=(indptr.size - 1, ncols)).tocsc()
+    return *_arrays(matrix), matrix.data
+
+
+def part(
+    indptr: np.ndarray,
+    indices: np.ndarray,
+    values: np.ndarray,
+    rows: np.ndarray,
+    cols: np.ndarray,
+    ncols: int,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The entries in these rows and columns, numbered in their order, with their values."""
+    matrix = sp.csr_array((values, indices, indptr), shape=(indptr.size - 1, ncols))
+    matrix = matrix[rows][:, cols]
+    matrix.sort_indices()
+    return *_arrays(matrix), matrix.data
+
+
 def owners(indptr: np.ndarray, indices: np.ndarray) -> np.ndarray:
     """The row of each entry."""
     return np.repeat(np.arange(indptr.size - 1, dtype=np.int32), np.diff(indptr))

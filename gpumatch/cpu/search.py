@@ -1,4 +1,4 @@
-"""Where pairs are among the entries of a CSR pattern, by binary search in compiled code."""
+"""Where pairs are among the entries of a CSR pattern, in compiled code."""
 
 from __future__ import annotations
 
@@ -6,19 +6,40 @@ import numpy as np
 
 from gpumatch.cpu.numba_tools.compiled import kernel
 
-__all__ = ["find"]
+__all__ = ["find", "values_of_mates"]
 
 
 def find(
     indptr: np.ndarray, indices: np.ndarray, major: np.ndarray, minor: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The place of each pair, and whether it is there; if not, another entry's place."""
+    """The place of each pair, and whether it is there, by binary search; else another's place."""
     places, are_there = np.empty(major.size, np.int64), np.empty(major.size, bool)
     _find(
         indptr, indices, major.astype(np.int64, copy=False), minor.astype(np.int64, copy=False),
         places, are_there,  # OUT
     )  # fmt: skip
     return places, are_there
+
+
+def values_of_mates(
+    indptr: np.ndarray, indices: np.ndarray, values: np.ndarray, row_to_col: np.ndarray
+) -> np.ndarray:
+    """The value of each row's entry in its mate's column, which must be there; 0 without a mate."""
+    found = np.empty(row_to_col.size, values.dtype)
+    _values_of_mates(
+        indptr, indices, values, row_to_col,  # IN
+        found,  # OUT
+    )  # fmt: skip
+    return found
+
+
+@kernel
+def _values_of_mates(indptr, indices, values, row_to_col, found):
+    for row in range(row_to_col.size):
+        mate, value = row_to_col[row], values.dtype.type(0)
+        for entry in range(indptr[row], indptr[row + 1]):
+            value = values[entry] if indices[entry] == mate else value
+        found[row] = value
 
 
 @kernel

@@ -174,6 +174,7 @@ class _Engine:
         self.paths = SparsePaths(
             (indptr, indices, weights), task.costs, *task.mates, col_dual, limit, workers=workers
         )
+        self.paths.room_for_minima = task.solution.row_dual
         self.number = self.paths.price.dtype.type
         self.spread = self.number(high - low)
         self.task = task

@@ -104,7 +104,7 @@ class Paths(ABC):
         self.is_given = bool(col_dual.any() or (row_to_col >= 0).any())
         self.leaves = limit is not None
         number = self._number(col_dual, 0 if limit is None else limit)
-        self.price = col_dual.astype(number)
+        self.price = col_dual.astype(number, copy=False)  # mostly in place
         self.limit = number(0 if limit is None else limit)
         self.low, self.far = (
             (number(np.iinfo(number).min), number(np.iinfo(number).max))
@@ -113,6 +113,7 @@ class Paths(ABC):
         )
         self.all_match = not self.leaves and row_to_col.size == col_to_row.size
         self.minima: np.ndarray | None = None  # those of the start, while its prices stand
+        self.room_for_minima: np.ndarray | None = None
         self.spot = np.zeros(7, np.int64)
         self.mark = np.zeros(2, number)
 
@@ -534,7 +535,9 @@ class SparsePaths(Paths):
             np.minimum(lowest, others, out=lowest)
 
     def _take_cheapest(self, nearest: np.ndarray) -> None:
-        minima = np.empty(self.row_to_col.size, self.price.dtype)
+        minima = self.room_for_minima
+        if minima is None:
+            minima = np.empty(self.row_to_col.size, self.price.dtype)
 
         def take(rows: tuple[int, int]) -> None:
             sparse_paths.take_cheapest(
