@@ -62,6 +62,11 @@ class Choice(NamedTuple):
         return None if function is None else lambda task: load(function)(task)
 
     @property
+    def tells_early(self) -> bool:
+        """Whether the algorithm finds out before long if sparse costs are infeasible."""
+        return self._home.tells_early
+
+    @property
     def _home(self) -> Home:
         return self.algorithm.homes[self.backend]
 

@@ -56,6 +56,8 @@ class Home:
         The function that finishes on the host what the GPU has no memory for.
     matrices : int
         The dense matrices of costs that it may hold on a GPU at once.
+    tells_early : bool
+        Whether it finds out before long if sparse costs are infeasible, when asked to.
     """
 
     function: str
@@ -64,6 +66,7 @@ class Home:
     fixed: Mapping[str, str] = field(default_factory=dict)
     fallback: str | None = None
     matrices: int = 1
+    tells_early: bool = False
 
     @functools.cached_property
     def values(self) -> Options:
@@ -186,7 +189,7 @@ _ASSIGNMENT = (
         True,
         "ours; auction for prices, then paths or trees; dense on a GPU: few pairs a row first",
         {
-            "cpu": Home(_CPU + "assignment.engine:run"),
+            "cpu": Home(_CPU + "assignment.engine:run", tells_early=True),
             "cuda": Home(_CUDA + "assignment.engine:run", fallback=_PATHS),
         },
     ),

@@ -6,7 +6,8 @@ Sparse costs go through four steps. Each leaves what the next needs:
    that are left may choose among several cheapest columns each, as many as can be are matched to
    such columns, by the searches of matchings. In a `LONG` trial, rows then bid without an epsilon,
    so that all pairs stay tight. If few rows are left then, they get shortest augmenting paths. If
-   these are expected to read few entries, that is all.
+   these are expected to read few entries, that is all. If it is doubtful that all rows may have
+   columns, a maximum matching now tells, which begins with the pairs there are if they are many.
 2. *Auction*, from the trial's prices and pairs: free rows bid one after the other, with an epsilon
    that falls from what a row typically pays more for another column than its cheapest (`bidding`).
    If all rows and columns must be matched, the free columns bid in turns with the rows once few
@@ -51,6 +52,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gpumatch.arrays import count_matched
 from gpumatch.contracts import AssignmentTask, Costs, Stopped
 from gpumatch.cpu.assignment import bidding, dense_engine, sparse_paths
 from gpumatch.cpu.assignment.dense_paths import FOUND, HEAD, NEXT, SCANS, SPENT
@@ -202,7 +204,7 @@ class _Engine:
             if not complete(self.task, *self.task.mates):
                 raise Stopped
             return
-        elif self._try_paths():
+        elif self._try_paths() or not self._can_match_all():
             return
         else:
             self._hold_auction()
@@ -283,6 +285,22 @@ class _Engine:
         """Whether these rows have several tight columns each, by a sample of them."""
         own, excess = self.paths.excess(rows[:: rows.size // SAMPLE + 1])
         return bool(np.count_nonzero(excess == 0) >= CHOICE * own)
+
+    def _can_match_all(self) -> bool:
+        """Whether all rows may have columns; if that is doubtful, a maximum matching tells."""
+        if not self.task.is_doubtful:
+            return True
+        mates = [side.copy() for side in self.solution.mates]
+        if self.nrows - self.paths.matched > SHORT.left * self.nrows:
+            for side in mates:
+                side.fill(-1)  # a matching's own start leaves fewer
+        if not complete(self.task, *mates):
+            raise Stopped
+        if count_matched(mates[0]) == self.nrows:
+            return True
+        for side, found in zip(self.solution.mates, mates):
+            side[:] = found
+        return False
 
     # -- the auction -------------------------------------------------------------------------------
 

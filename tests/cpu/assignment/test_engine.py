@@ -487,3 +487,29 @@ def test_threads_that_search_at_once_find_shortest_paths(path, monkeypatch):
             gm.verify(matrix, several)
             assert math.isclose(several.objective, one.objective, rel_tol=1e-12)
     assert sum(rounds) > 300
+
+
+def test_the_largest_assignment_needs_no_matching_if_the_trial_has_all_rows(path):
+    """Else one tells what the trial's pairs leave in doubt; nothing is solved twice."""
+    rng = np.random.default_rng(1)
+    matrix = rng.random((300, 300)) + 1
+    kept = rng.random((300, 300)) < 0.02
+    np.fill_diagonal(kept, True)
+    np.fill_diagonal(matrix, 1e-3)
+    full = csr_array(matrix * kept)
+    assignment = gm.assign(full, cardinality="maximum", backend="cpu")
+    gm.verify(full, assignment)
+    steps = [phase.get("step") for phase in assignment.stats["trace"]]
+    assert assignment.size == 300
+    if path in ("trial", "bids"):
+        assert steps == ["trial"]
+    kept[:, :3] = False
+    kept[:5] = False
+    lacking = csr_array(matrix * kept)
+    assignment = gm.assign(lacking, cardinality="maximum", backend="cpu")
+    gm.verify(lacking, assignment)
+    assert assignment.size == 295
+    assert math.isclose(
+        assignment.objective, gm.assign(lacking, cardinality="maximum", algorithm="auction",
+        backend="cpu").objective, rel_tol=1e-6
+    )  # fmt: skip
