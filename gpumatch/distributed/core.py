@@ -4,27 +4,29 @@
 the first rank solves the core. The ranks meet some ten times in a round, whatever the size. What
 does not scale is the root's work on the core, and sending it what was chosen.
 
-If the core does not suffice, `fallback` solves the problem: the trees of
-`gpumatch.distributed.trees`. For sparse costs `Feasible` stands before these, which finds soon
-whether there is a full assignment at all.
+If the core does not suffice, `Feasible` finds by a maximum matching whether there is a full
+assignment at all. Then the first rank solves the problem alone, if its GPU has room for all rows
+(`Whole`). If not, that takes the trees of `gpumatch.distributed.trees`.
 """
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
 import numpy as np
 
-from gpumatch.contracts import AssignmentTask, Costs, Solution
-from gpumatch.costs import SparseCosts
+from gpumatch.contracts import AssignmentTask, Solution
+from gpumatch.costs import Costs, DenseCosts, SparseCosts
 from gpumatch.cuda.assignment import core
 from gpumatch.distributed.communicator import Communicator
 from gpumatch.distributed.forests import Forests
 from gpumatch.distributed.problem import Problem
+from gpumatch.homes import require_device_memory
 
-__all__ = ["FEW_ROWS", "Core", "Feasible", "Search"]
+__all__ = ["FEW_ROWS", "Core", "Feasible", "Search", "Whole"]
 
 FEW_ROWS = 64
 """Up to so many rows the core would be most of the matrix."""
@@ -52,7 +54,7 @@ class Core:
     ) -> None:
         self.problem, self.world, self.fallback = problem, problem.world, fallback
         self.other: Search | None = None
-        own, is_integer = problem.own, problem.row_dual.dtype.kind == "i"
+        own = problem.own
         own.first, own.total = problem.rows.first, problem.rows.total
         own.longest = self.world.total(own.longest, "max")
         shape = problem.rows.total, problem.real
@@ -63,7 +65,7 @@ class Core:
 
         self.core = core.Core(
             core.Share(own, problem.limit, costs_of),
-            Solution.empty(shape, is_integer=is_integer, xp=own.xp),
+            _empty(problem),
             self.world,
             solve_sparse,
             _Errand(self.world),
@@ -134,6 +136,92 @@ class Feasible:
 
     def _whole(self, own: np.ndarray) -> np.ndarray:
         return np.concatenate(self.forests.world.allgather(own))
+
+
+class Whole:
+    """The whole problem, solved by the first rank alone, if it has room for all rows.
+
+    `costs` are those of this rank's rows, and `solve` is the engine of one rank, where they are.
+    Without room, `search` makes a search that needs none.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        costs: Costs,
+        solve: Callable[[AssignmentTask], bool],
+        search: Callable[[], Search],
+    ) -> None:
+        self.problem, self.costs, self.world = problem, costs, problem.world
+        self.run, self.search = solve, search
+        self.best = _empty(problem)
+        self.other: Search | None = None
+
+    def solve(self) -> bool:
+        """As of the other searches; all rows can be matched."""
+        if self._has_room():
+            with self.world.step("gathering of all rows"):
+                costs = self._gathered()
+            with self.world.step("one rank"):
+                has_ended = self._solve_at_root(costs)
+            if has_ended or self.world.stopped:
+                return has_ended
+        self.other = self.search()
+        return self.other.solve()
+
+    def violator(self) -> tuple[np.ndarray, np.ndarray]:
+        """As of the search: there is none before."""
+        assert self.other is not None
+        return self.other.violator()
+
+    def solution(self) -> Solution:
+        """All mates and duals, on all ranks, on the host."""
+        return self.best.to_host() if self.other is None else self.other.solution()
+
+    def _has_room(self) -> bool:
+        """Whether the root has memory for all costs, twice while they are put together."""
+        nbytes, has_room = self.world.total(int(self.costs.nbytes)), True
+        if self.world.rank == core.ROOT and self.costs.on_device:
+            try:
+                require_device_memory(2 * nbytes, "all rows on one rank")
+            except MemoryError:
+                has_room = False
+        return bool(self.world.total(int(has_room), "min"))
+
+    def _gathered(self) -> Costs | None:
+        """The costs of all rows, on the root."""
+        xp, entries = self.problem.own.xp, self.costs.entries()
+        if not isinstance(entries, tuple):
+            dtype = np.result_type(*self.world.share(entries.dtype))
+            values = self.world.gather(entries.astype(dtype, copy=False))
+            return None if values is None else DenseCosts(xp.concatenate(values))
+        indptr, *parts = entries
+        every = [self.world.gather(part) for part in (indptr[1:] - indptr[:-1], *parts)]
+        if self.world.rank != core.ROOT:
+            return None
+        lengths, indices, weights = (xp.concatenate(part) for part in every if part is not None)
+        starts = xp.concatenate([xp.zeros(1, np.int64), xp.cumsum(lengths, dtype=np.int64)])
+        shape = self.problem.rows.total, self.problem.real
+        return SparseCosts((starts, indices, weights, shape))
+
+    def _solve_at_root(self, costs: Costs | None) -> bool:
+        """Let all ranks have the root's mates and duals; False when stopped, or short of memory."""
+        best, world, has_ended = self.best, self.world, False
+        if costs is not None:
+            with contextlib.suppress(MemoryError):
+                given = costs.problem(maximize=False, transposed=False)
+                task = AssignmentTask(given, best, _Errand(world), self.problem.limit)
+                has_ended = self.run(task)
+        for name in ("row_to_col", "col_to_row", "row_dual", "col_dual"):
+            setattr(best, name, world.broadcast(getattr(best, name), core.ROOT))
+        return bool(world.total(int(has_ended), "max"))
+
+
+def _empty(problem: Problem) -> Solution:
+    """No pairs, and prices of 0, where the rows are."""
+    is_integer = problem.row_dual.dtype.kind == "i"
+    shape = problem.rows.total, problem.real
+    return Solution.empty(shape, is_integer=is_integer, xp=problem.own.xp)
 
 
 class _Errand:

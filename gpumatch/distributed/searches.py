@@ -19,7 +19,7 @@ from gpumatch.contracts import AssignmentTask
 from gpumatch.costs import Costs, DenseCosts, SparseCosts
 from gpumatch.distributed.blocks import Split, columns_of
 from gpumatch.distributed.communicator import Communicator
-from gpumatch.distributed.core import FEW_ROWS, Core, Feasible, Search
+from gpumatch.distributed.core import FEW_ROWS, Core, Feasible, Search, Whole
 from gpumatch.distributed.date2016 import Classical, Tree
 from gpumatch.distributed.forests import Forests
 from gpumatch.distributed.matching import forest_kernels
@@ -28,8 +28,6 @@ from gpumatch.distributed.trees import Trees
 from gpumatch.interrupts import InterruptsHeld
 
 __all__ = ["ALGORITHMS"]
-
-SolveSparse = Callable[[AssignmentTask], bool]
 
 # -- the engine ------------------------------------------------------------------------------------
 
@@ -51,56 +49,57 @@ def _engine_on_device(
     costs: Costs, rows: Split, cols: Split, goal: Goal, world: Communicator
 ) -> Search:
     costs, rows, cols = _with_fewer_rows(costs, rows, cols, goal, world)
-    costs = costs.to_device()
     with InterruptsHeld():
         from gpumatch.cuda.assignment.engine import run
-    if not costs.is_sparse:
-        return _dense_core(costs, rows, goal.limit, run, world)
-    return _sparse_core(costs, rows, cols, goal.limit, run, forest_kernels("cuda"), world)
+    return _core(costs.to_device(), (rows, cols), goal.limit, run, forest_kernels("cuda"), world)
 
 
-def _dense_core(
-    costs: Costs, rows: Split, limit: float | None, solve_sparse: SolveSparse, world: Communicator
+def _core(
+    costs: Costs,
+    sides: tuple[Split, Split],
+    limit: float | None,
+    solve: Callable[[AssignmentTask], bool],
+    forest_kernels: Any,
+    world: Communicator,
 ) -> Search:
-    """A core, with trees where that does not do: these have only the costs on the GPU."""
+    """A sparse core; `solve` is the engine of one rank, where the costs are."""
+    rows, cols = sides
+    problem, trees = (_sparse if costs.is_sparse else _dense)(costs, rows, limit, world)
+    if rows.total <= FEW_ROWS:
+        return trees()
+
+    def whole() -> Search:
+        return Whole(problem, costs, solve, trees)
+
+    def feasible() -> Search:
+        if limit is not None or world.total(int(costs.is_complete), "min"):
+            return whole()
+        forests = Forests(costs.pattern(), rows, cols, world, forest_kernels)
+        return Feasible(forests, whole, costs.is_integer)
+
+    return Core(problem, solve, feasible)
+
+
+def _dense(
+    costs: Costs, rows: Split, limit: float | None, world: Communicator
+) -> tuple[Problem, Callable[[], Search]]:
+    """The problem as a core asks it, and trees, of which only the costs are where they are."""
     with InterruptsHeld():
         from gpumatch.cpu.distributed import trees as kernels
         from gpumatch.cuda.assignment.divided_rows import rows_of
     problem = Problem(costs, rows, limit, world, kernels, rows_of)
-    return _core(problem, solve_sparse, lambda: Trees(problem, kernels))
+    return problem, lambda: Trees(problem, kernels)
 
 
-def _sparse_core(
-    costs: Costs,
-    rows: Split,
-    cols: Split,
-    limit: float | None,
-    solve_sparse: SolveSparse,
-    forest_kernels: Any,
-    world: Communicator,
-) -> Search:
-    """A core, with trees on the host where that does not do and there is a full assignment."""
+def _sparse(
+    costs: Costs, rows: Split, limit: float | None, world: Communicator
+) -> tuple[Problem, Callable[[], Search]]:
+    """The same of sparse costs; the trees are on the host."""
     with InterruptsHeld():
         from gpumatch.cpu.distributed import trees as kernels
         from gpumatch.cuda.assignment.divided_sparse_rows import CsrRows
-
-    def trees() -> Search:
-        return _trees(costs.to_host(), rows, limit, world)
-
-    def feasible() -> Search:
-        if limit is not None:
-            return trees()
-        forests = Forests(costs.pattern(), rows, cols, world, forest_kernels)
-        return Feasible(forests, trees, costs.is_integer)
-
     problem = Problem(costs, rows, limit, world, kernels, lambda _, far, __: CsrRows(costs, far))
-    return _core(problem, solve_sparse, feasible)
-
-
-def _core(problem: Problem, solve_sparse: SolveSparse, fallback: Callable[[], Search]) -> Search:
-    if problem.rows.total <= FEW_ROWS:
-        return fallback()
-    return Core(problem, solve_sparse, fallback)
+    return problem, lambda: _trees(costs.to_host(), rows, limit, world)
 
 
 # -- Date and Nagi's -------------------------------------------------------------------------------

@@ -80,6 +80,7 @@ def test_every_case(ranks, group, tmp_path):
     "group",
     [
         *("devices", "graphs_on_devices", "lists_on_devices", "ends_on_devices blocks_on_devices"),
+        "given_up_on_devices",
         "every_matching_on_devices real_on_devices",
         "every_assignment_on_devices every_paper_on_devices",
     ],

@@ -15,6 +15,7 @@ from gpumatch.cpu.assignment.engine import run
 from gpumatch.cpu.distributed import date2016 as paper_kernels
 from gpumatch.cpu.distributed import rows as cpu_rows
 from gpumatch.cuda.assignment import core, divided_rows
+from gpumatch.distributed import core as rank_core
 from gpumatch.distributed import searches
 from gpumatch.distributed.communicator import even_starts
 from gpumatch.distributed.matching import forest_kernels
@@ -40,6 +41,7 @@ def cores(comm):
         yield from wishes_of_matrices(comm)
         yield from cores_of_matrices(comm)
         yield from cores_of_lists(comm)
+        yield from given_up(comm)
         yield from largest(comm)
     arrays = dict.fromkeys(("CompressedRows", "DenseRows"), divided_rows.rows_of)
     kernels = SimpleNamespace(**{**vars(paper_kernels), **arrays})
@@ -53,10 +55,8 @@ def cores(comm):
 
 def engine(costs, rows, cols, goal, world):
     """As on a GPU."""
-    costs, rows, cols = searches._with_fewer_rows(costs, rows, cols, goal, world)
-    if not costs.is_sparse:
-        return searches._dense_core(costs, rows, goal.limit, run, world)
-    return searches._sparse_core(costs, rows, cols, goal.limit, run, forest_kernels(), world)
+    costs, *sides = searches._with_fewer_rows(costs, rows, cols, goal, world)
+    return searches._core(costs, sides, goal.limit, run, forest_kernels(), world)
 
 
 def cores_of_matrices(comm, **how):
@@ -65,7 +65,7 @@ def cores_of_matrices(comm, **how):
         for shape in ((40, 40), (40, 50), (50, 40)):
             yield f"{family} {shape}"
             a = check_assignment(families.make(family, *shape, seed=4), comm, **how)
-            assert how or "forward pass" not in a.stats["seconds"]  # of trees
+            assert how or not {"one rank", "initial reduction"} & set(a.stats["seconds"])
     yield "limits"
     costs = families.make("uniform_integer", 40, 40, seed=5)
     for wish in ({"cardinality": "any"}, {"cost_limit": 3}, {"cost_limit": int(costs.max())}):
@@ -99,12 +99,6 @@ def cores_of_lists(comm, **how):
             check_assignment(costs, comm, maximize=True, cardinality="any", **how)
     yield "rows with many equal costs"
     check_assignment(csr_array(np.ones((30, 30), int)), comm, **how)
-    yield "trees after one round"
-    with mock.patch.object(core, "ROUNDS", 1):
-        check_assignment(families_of_lists(), comm, **how)
-        check_assignment(families_of_lists(), comm, cost_limit=30, **how)
-        with_empty_row = csr_array(np.pad(families_of_lists().toarray(), ((0, 1), (0, 1))))
-        check_assignment(with_empty_row, comm, cost_limit=30, **how)
     yield "rows of one rank have more pairs"
     starts = even_starts(24, comm.size)
     costs = np.where(np.arange(25) < 12, 100, 1) * np.ones((24, 1), int)
@@ -129,6 +123,37 @@ def cores_of_lists(comm, **how):
     yield "sparse, no time"
     block = share(families_of_lists(), comm)
     assert not distributed.assign(block, comm=comm, time_limit=0, **how).proven
+
+
+def given_up(comm, **how):
+    """What goes on without a core: one rank with all rows, or trees if it has no room for them."""
+    for shape in ((30, 30), (30, 40), (40, 30)):
+        costs = families.make("low_rank", *shape, seed=3) + 1
+        holed = np.where(np.random.default_rng(1).random(shape) < 0.5, np.inf, costs)
+        np.fill_diagonal(holed, 300)
+        for given in (costs, costs.astype(np.float32), holed, csr_array(costs)):
+            for has_room in (True, False)[: 1 + (shape[0] == shape[1])]:
+                yield f"given up, {shape}, {type(given)}, {given.dtype}, {has_room}"
+                with (
+                    mock.patch.object(core, "ROUNDS", 0),
+                    mock.patch.object(rank_core.Whole, "_has_room", return_value=has_room),
+                ):
+                    for limit in (None, 30):
+                        a = check_assignment(given, comm, cost_limit=limit, **how)
+                        assert ("one rank" in a.stats["seconds"]) == has_room
+                        assert ("initial reduction" in a.stats["seconds"]) != has_room
+    yield "given up, no time"
+    with mock.patch.object(core, "ROUNDS", 0):
+        block = share(csr_array(costs), comm)
+        a = distributed.assign(block, comm=comm, time_limit=0, **how)
+    assert not a.proven
+    yield "given up, short of memory"
+    with (
+        mock.patch.object(core, "ROUNDS", 0),
+        mock.patch.object(rank_core, "AssignmentTask", side_effect=MemoryError),
+    ):
+        a = check_assignment(costs, comm, **how)
+    assert {"one rank", "initial reduction"} < set(a.stats["seconds"])
 
 
 def families_of_lists():

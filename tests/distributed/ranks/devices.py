@@ -18,7 +18,7 @@ from graphs import costs as families
 from tests.distributed.ranks import assignments, matchings, papers
 from tests.distributed.ranks.assignments import wishes_of_matrices
 from tests.distributed.ranks.checks import check_assignment, check_matching, share
-from tests.distributed.ranks.cores import cores_of_lists, cores_of_matrices
+from tests.distributed.ranks.cores import cores_of_lists, cores_of_matrices, given_up
 from tests.distributed.ranks.errors import faults, limits
 from tests.distributed.ranks.messages import collectives
 from tests.distributed.ranks.papers import PAPER_STEPS
@@ -61,6 +61,14 @@ def lists_on_devices(comm):
         yield from assignments.wishes(comm, **how)
         yield from assignments.largest(comm, **how)
     yield from assignments.batches(comm, **how)
+
+
+def given_up_on_devices(comm):
+    with (
+        mock.patch.object(searches, "FEW_ROWS", 0),
+        mock.patch.multiple(core, FIRST=2, MORE=1),
+    ):
+        yield from given_up(comm, backend="cuda")
 
 
 def blocks_on_devices(comm):
@@ -188,7 +196,7 @@ def more_than_two_to_the_32(comm):
 
 
 GROUPS = (
-    *(devices, graphs_on_devices, lists_on_devices, blocks_on_devices, ends_on_devices),
-    *(more_than_two_to_the_32, every_matching_on_devices, real_on_devices),
+    *(devices, graphs_on_devices, lists_on_devices, blocks_on_devices, given_up_on_devices),
+    *(ends_on_devices, more_than_two_to_the_32, every_matching_on_devices, real_on_devices),
     *(every_assignment_on_devices, every_paper_on_devices),
 )
