@@ -239,7 +239,7 @@ def log_magnitudes(values: Any) -> Any:
 
 def weights_of(values: Any, threads: int) -> Any:
     """Minus the `log_magnitudes`, on the host by so many threads."""
-    if not isinstance(values, np.ndarray):
+    if not isinstance(values, np.ndarray) or values.size <= BLOCK:
         return -log_magnitudes(values)
     weights = np.empty(values.size)
     blocks = [slice(begin, begin + BLOCK) for begin in range(0, values.size, BLOCK)]

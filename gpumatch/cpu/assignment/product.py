@@ -33,8 +33,9 @@ def run(task: AssignmentTask) -> float | None:
     if count_matched(row_to_col) < row_to_col.size:
         return None
     with Workers(task.threads, task.costs.nnz) as workers:
-        bounds = np.linspace(0, row_to_col.size, workers.threads + 1).astype(np.int64)
-        found = np.zeros((workers.threads, FOUND))
+        count = workers.threads
+        bounds = [row_to_col.size * share // count for share in range(count + 1)]
+        found = np.zeros((count, FOUND))
         entries = task.costs.entries()
 
         def look(worker: int) -> bool:
@@ -44,7 +45,7 @@ def run(task: AssignmentTask) -> float | None:
             )  # fmt: skip
             return True
 
-        workers.run(look, workers.threads)
+        workers.run(look, count)
     if row_to_col.size:
         low, high = found.min(axis=0), found.max(axis=0)
         middle = low[LEAST_PRICE] + high[MOST_PRICE] - low[LEAST_PAID] - high[MOST_PAID]

@@ -25,7 +25,7 @@ class Workers:
 
     def __init__(self, threads: int, edges: int) -> None:
         self.threads = min(threads, 1 + edges // _EDGES_EACH)
-        self._others = ThreadPoolExecutor(max_workers=max(self.threads - 1, 1))
+        self._others = ThreadPoolExecutor(self.threads - 1) if self.threads > 1 else None
 
     def __enter__(self) -> Workers:
         return self
@@ -36,11 +36,14 @@ class Workers:
         value: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        self._others.shutdown(wait=True)
+        if self._others is not None:
+            self._others.shutdown(wait=True)
 
     def run(self, kernel: Callable[[int], bool], tasks: int) -> bool:
         """Call ``kernel(worker)`` for up to ``tasks`` workers; True if all return True."""
         count = min(self.threads, tasks)
+        if self._others is None or count <= 1:
+            return kernel(0)
         others = [self._others.submit(kernel, worker) for worker in range(1, count)]
         try:
             done = kernel(0)
