@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import math
+import threading
 import time
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple, Protocol
@@ -43,6 +44,16 @@ MOST = 2**18
 _INT32, _INT64, _FLOAT64, _BOOL = map(np.dtype, ("i4", "i8", "f8", "?"))
 _ALIGNED = 256  # bytes: as far as memory of its own would be
 _EVEN = frozenset(map(np.dtype, ("i4", "f4", "f8")))
+
+
+class _Kept(threading.local):
+    """What a thread's calls for one problem work in, so that they need no new memory."""
+
+    def __init__(self) -> None:
+        self.scratch = np.empty(2**17)
+
+
+_kept = _Kept()
 _NO_MARKS = np.empty((1, 0), _BOOL)
 
 
@@ -83,7 +94,8 @@ def assign_small(
     if cardinality not in CARDINALITIES or type(maximize) is not bool or values.size == 0:
         return None
     is_integer = values.dtype.kind != "f"
-    costs = native(values)
+    has_bits = values.dtype == _INT64 and values.flags.c_contiguous
+    costs = values if has_bits else native(values)
     if costs is None or hasattr(cost_limit, "__len__"):
         return None
     limit = None if cost_limit is None else checked_limit(cost_limit, is_integer, maximize)
@@ -97,9 +109,9 @@ def assign_small(
     totals, ends = np.empty((1, 4), _FLOAT64), np.empty((1, 2), _INT64)
     marks = np.empty((1, both), _BOOL) if wish.wants_maximum else _NO_MARKS
     load(ONE_OF_A_BATCH)(
-        costs.reshape(-1), _place(nrows, ncols),  # IN
+        costs.reshape(-1).view(_FLOAT64), has_bits, _place(nrows, ncols),  # IN
         wish.sign, wish.limit, wish.most, wish.wants_maximum or None, largest, 0, 1,  # IN
-        mates, numbers, totals, marks, ends,  # OUT
+        _kept.scratch, mates, numbers, totals, marks, ends,  # OUT
     )  # fmt: skip
     compiled = compile_time.spent() - compiled
     ((end, size),) = ends.tolist()

@@ -19,6 +19,7 @@ _READ_ON_DEVICE = {
     for read, kinds in {"i4": "?bBhHi", "i8": "Ilq", "f4": "ef", "f8": "d"}.items()
     for kind in kinds
 }
+_READ_IN_PLACE = (_FLOAT64, np.dtype(np.int64))
 _READ = {np.dtype(order + kind) for kind in "?bBhHiIlqefd" for order in "<>"}
 
 
@@ -215,9 +216,10 @@ class CostBatch(Sequence[Any]):
         return places, int(entries.sum())
 
     def read(self, first: int, last: int, room: np.ndarray) -> np.ndarray:
-        """The costs of the problems from ``first`` to ``last`` as float64, one after the other.
+        """The costs of the problems from ``first`` to ``last``, one after the other.
 
-        They are read where they are if they are there in this form, and else copied into ``room``.
+        They are read where they are if they are there in this form, as float64 or int64. Else they
+        are copied into ``room``.
         """
         if self._array is not None:
             part = self._array[first:last]
@@ -226,7 +228,7 @@ class CostBatch(Sequence[Any]):
         else:
             entries = int(self.sizes[first:last].prod(axis=1).sum())
             return np.concatenate(self._list[first:last], axis=None, out=room[:entries])
-        if part.dtype == _FLOAT64 and part.flags.c_contiguous:
+        if part.dtype in _READ_IN_PLACE and part.flags.c_contiguous:
             return part.reshape(-1)
         values = room[: part.size]
         values.reshape(part.shape)[...] = part

@@ -13,13 +13,15 @@ solved from the columns' side. The first, of all other rows and columns, is solv
 What comes in, for problem k of B:
 
     values            all costs in one array of float64
+    is_integer        whether each is an int64 instead, in the same bits
     places[k]         START of the problem there, the step ACROSS to the next row, ROWS, COLS
     sign              -1 if costs are to be maximised, else 1
     limit             what it costs a row to go without a column; inf if it must have one
     most              pairs that cost more are forbidden
     wants_maximum     True if as many pairs as can be are wanted, None if all are: then nothing is
                       compiled that only True needs
-    largest           a greater magnitude makes a problem unfit
+    largest           a greater magnitude makes a problem unfit; up to EXACT, costs are integers
+    scratch           memory to work in; if it is too short, new memory is taken
 
 What comes out, in the orientation and with the sign of the values, for at most N rows and M columns
 and padded with -1, 0 and False:
@@ -32,12 +34,15 @@ and padded with -1, 0 and False:
     ends[k]           SOLVED, INFEASIBLE (a row has no column), or UNFIT: there is NaN, an infinity
                       of the wrong sign, or too large a number; and the number of pairs
 
-Integers up to 2**47 are exact in floats, even a few times their sum.
+Integers up to 2**47 are exact in floats, even a few times their sum. What a pair leaves of its cost
+is then the dual of its row. Of floats, the row's least reduced cost is read off the table, because
+by rounding, what a pair leaves may be more.
 """
 
 from __future__ import annotations
 
 import itertools
+import threading
 
 import numpy as np
 
@@ -46,6 +51,7 @@ from gpumatch.cpu.assignment.small_paths import (
     COL,
     LINKS,
     MATE,
+    PAD,
     PRICE,
     VECTORS,
     match_rows,
@@ -60,6 +66,7 @@ __all__ = ["run", "solve_range"]
 
 RANGE = 2**16
 """Costs of a range, or one problem's: copies of them stay in the cache."""
+EXACT = 2.0**47
 START, ACROSS, ROWS, COLS = range(4)
 OBJECTIVE, GAP = 0, 2
 
@@ -69,6 +76,7 @@ def run(task: BatchTask) -> bool:
     control, (*_, ends) = task.control, task.results
     wish = *task.wish[:3], task.wish[3] or None
     places, ranges, most = _ranges(task)
+    longest = most + VECTORS * PAD + (VECTORS + PAD) * int(places[:, ROWS:].max(initial=0))
     work = int(places[:, ROWS:].prod(axis=1).sum())
     ahead, solved = iter(ranges), [0] * task.threads
     halted = False
@@ -76,15 +84,17 @@ def run(task: BatchTask) -> bool:
     def serve(worker: int) -> bool:
         nonlocal halted
         try:
-            room = np.empty(most)
+            room, scratch = _kept.memory(most, longest)
             for first, last in ahead:
                 if worker == 0 and control.tick(sum(solved)):
                     halted = True
                 if halted:
                     return False
+                values = task.read(first, last, room)
+                is_integer = values.dtype.kind == "i"
                 solve_range(
-                    task.read(first, last, room), places, *wish, task.largest, first, last,  # IN
-                    *task.results,  # OUT
+                    values.view(np.float64), is_integer, places, *wish, task.largest, first, last,
+                    scratch, *task.results,  # OUT
                 )  # fmt: skip
                 solved[worker] += int(ends[first:last, 1].sum())
         except BaseException:
@@ -98,6 +108,23 @@ def run(task: BatchTask) -> bool:
         except BaseException:
             halted = True  # a Ctrl-C while this thread waits for the others
             raise
+
+
+class _Kept(threading.local):
+    """What a thread works in. New memory would take as long as to read the costs of a problem."""
+
+    room = scratch = np.empty(0)
+
+    def memory(self, most: int, longest: int) -> tuple[np.ndarray, np.ndarray]:
+        """For the costs of a range, and for a problem with its vectors."""
+        if self.room.size < most:
+            self.room = np.empty(most)
+        if self.scratch.size < longest:
+            self.scratch = np.empty(longest)
+        return self.room, self.scratch
+
+
+_kept = _Kept()
 
 
 def _ranges(task: BatchTask) -> tuple[np.ndarray, list[tuple[int, int]], int]:
@@ -116,16 +143,20 @@ def _ranges(task: BatchTask) -> tuple[np.ndarray, list[tuple[int, int]], int]:
 
 @vector_kernel
 def solve_range(
-    values, places, sign, limit, most, wants_maximum, largest, first, last,
+    values, is_integer, places, sign, limit, most, wants_maximum, largest, first, last, scratch,
     mates, numbers, totals, marks, ends,
 ):  # fmt: skip
     """Solve the problems from ``first`` to ``last``."""
-    short = longest = 0
+    short = longest = size = 0
     for k in range(first, last):
         rows, cols = places[k, ROWS], places[k, COLS]
         short, longest = max(short, min(rows, cols)), max(longest, max(rows, cols))
-    extra = 0 if wants_maximum is None else (VECTORS + short) * width_for(short)
-    room = np.empty((VECTORS + short) * width_for(longest) + extra, np.float64)
+        width = width_for(max(rows, cols))
+        if wants_maximum is not None:
+            width += width_for(min(rows, cols))
+        size = max(size, (VECTORS + min(rows, cols)) * width)
+    room = scratch if size <= scratch.size else np.empty(size, np.float64)
+    integers = values.view(np.int64)
     joints = np.empty((2 * LINKS + 1) * width_for(longest), np.int32)
     columns = np.empty(5 * short, np.int64)
     most_rows = numbers.shape[1] - mates.shape[1]
@@ -142,9 +173,14 @@ def solve_range(
         found = columns[: 2 * nrows].reshape((2, nrows))
         mates[k], numbers[k], totals[k], marks[k], ends[k] = -1, 0, 0, False, UNFIT
         ends[k, 1] = 0
-        fit, complete = _take(
-            values, start, across, turned, sign, largest, most, wants_maximum, table, ncols
-        )
+        if is_integer:
+            fit, complete = _take(
+                integers, start, across, turned, sign, largest, most, wants_maximum, table, ncols
+            )
+        else:
+            fit, complete = _take(
+                values, start, across, turned, sign, largest, most, wants_maximum, table, ncols
+            )
         if not fit:
             continue
         reduces = nrows == ncols and limit == np.inf and (complete or wants_maximum is None)
@@ -158,7 +194,10 @@ def solve_range(
         own_mates, other_mates = mates[k, row:], mates[k, col:]
         own_dual, other_dual = numbers[k, row:], numbers[k, col:]
         own_marks, other_marks = marks[k, row:], marks[k, col:]
-        _write(table, links, found, ncols, limit, own_mates, other_mates, own_dual, other_dual)
+        _write(
+            table, links, found, ncols, limit, largest <= EXACT,
+            own_mates, other_mates, own_dual, other_dual,
+        )  # fmt: skip
         if wants_maximum is not None:
             own_marks[:nrows] = True
             if stuck > 0:
@@ -167,10 +206,11 @@ def solve_range(
                     own_mates, other_mates, own_dual, other_dual, own_marks, other_marks,
                 )  # fmt: skip
         ends[k, 0] = SOLVED
-        ends[k, 1] = _add_up(
-            values, start, across, sign, limit, mates[k, :rows], numbers[k], most_rows, cols,
-            totals[k],
-        )  # fmt: skip
+        if is_integer:
+            _see_paid(integers, start, across, mates[k, :rows], numbers[k], most_rows)
+        else:
+            _see_paid(values, start, across, mates[k, :rows], numbers[k], most_rows)
+        ends[k, 1] = _add_up(sign, limit, mates[k, :rows], numbers[k], most_rows, cols, totals[k])
         if sign < 0:
             for vertex in range(most_rows + most_cols):
                 numbers[k, vertex] = -numbers[k, vertex]
@@ -223,12 +263,18 @@ def _lower_to_zero(table, ncols):
 
 
 @vector_kernel
-def _write(table, links, found, ncols, limit, own_mates, other_mates, own_dual, other_dual):
+def _write(
+    table, links, found, ncols, limit, is_exact, own_mates, other_mates, own_dual, other_dual
+):
     """Write the pairs and the duals: those of the table's rows, and of its columns."""
     base = limit if limit < np.inf else 0.0
     for row in range(found.shape[1]):
-        own_mates[row] = found[COL, row]
-        own_dual[row] = lesser(nearest(table, row, np.inf), limit) - base
+        col = found[COL, row]
+        own_mates[row] = col
+        if is_exact and col >= 0:
+            own_dual[row] = table[row, col] - table[PRICE, col] - base
+        else:
+            own_dual[row] = lesser(nearest(table, row, np.inf), limit) - base
     for col in range(ncols):
         other_mates[col] = max(links[MATE, col], -1)
         other_dual[col] = table[PRICE, col]
@@ -299,17 +345,24 @@ def _reached(table, nrows, ncols, rows, cols, own_mates, other_mates, own_marks,
 
 
 @vector_kernel
-def _add_up(values, start, across, sign, limit, row_to_col, numbers, most_rows, cols, totals):
-    """What each row pays, what all pay, and what the duals leave of it; how many pairs."""
+def _see_paid(values, start, across, row_to_col, numbers, most_rows):
+    """What each row pays."""
+    begin = numbers.size - most_rows
+    for row in range(row_to_col.size):
+        if row_to_col[row] >= 0:
+            numbers[begin + row] = values[start + row * across + row_to_col[row]]
+
+
+@vector_kernel
+def _add_up(sign, limit, row_to_col, numbers, most_rows, cols, totals):
+    """What all rows pay, and what the duals leave of it; how many pairs."""
     size = 0
     total = rest = gap = gap_rest = 0.0
     base = limit if limit < np.inf else 0.0
     begin = numbers.size - most_rows
     for row in range(row_to_col.size):
-        col = row_to_col[row]
-        if col >= 0:
-            cost = values[start + row * across + col]
-            numbers[begin + row] = cost
+        if row_to_col[row] >= 0:
+            cost = numbers[begin + row]
             total, rest = _plus(total, rest, cost)
             gap, gap_rest = _plus(gap, gap_rest, sign * cost)
             gap, gap_rest = _plus(gap, gap_rest, -base)

@@ -44,7 +44,7 @@ import numpy as np
 from gpumatch.cpu.numba_tools.compiled import fused, inlined, short_kernel
 from gpumatch.cpu.numba_tools.vector_min import lesser
 
-__all__ = ["COL", "LINKS", "MATE", "PRICE", "VECTORS", "match_rows", "nearest", "width_for"]
+__all__ = ["COL", "LINKS", "MATE", "PAD", "PRICE", "VECTORS", "match_rows", "nearest", "width_for"]
 
 PAD = 16  # columns that are read at once: 2 or 4 vectors of float64
 FEW = 19  # columns up to which a whole vector of them is too many: a little more than one PAD
