@@ -213,6 +213,12 @@ def test_cpu_algorithms_do_not_take_device_data_silently():
         chosen_for_graph("hk", "auto", "auto", **DEVICE)
 
 
+@pytest.mark.usefixtures("gpu")
+def test_nobody_is_told_to_copy_what_the_cpu_cannot_do_either():
+    with pytest.raises(ValueError, match=r"not on 'cuda'$"):
+        chosen_for_graph("hk", "min-degree", "auto", **DEVICE)
+
+
 def test_without_cupy_the_package_to_install_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "cupy", None)  # import cupy raises ImportError
     with pytest.raises(RuntimeError, match=r"CuPy is missing .*pip install 'gpumatch\[cuda13\]'"):

@@ -328,6 +328,24 @@ def test_a_value_that_is_not_the_best_is_refused():
         gm.verify(CLAIMED, claim)
 
 
+def test_one_cost_for_all_pairs_is_refused():
+    """It would agree with each of them."""
+    C = np.full((3, 3), 5)
+    claim = Claim(pair_costs=np.array([5]), objective=5, covers=((NONE, NONE),))
+    with pytest.raises(gm.CertificateError, match="pair_costs does not agree"):
+        gm.verify(C, claim)
+
+
+def test_an_objective_without_pairs_is_refused():
+    claim = Claim(row_to_col=NONE, col_to_row=-np.ones(3, int), pair_costs=NONE, objective=None)
+    claim.covers = ((NONE, NONE),)
+    C = np.zeros((0, 3))
+    assert gm.verify(C, claim).size == 0
+    claim.objective = 0
+    with pytest.raises(gm.CertificateError, match="there are no pairs, but the objective is 0"):
+        gm.verify(C, claim)
+
+
 def test_a_forbidden_pair_is_refused():
     C = np.where(CLAIMED == 8, np.inf, CLAIMED)
     with pytest.raises(gm.CertificateError, match="row 2 is assigned to column 2, but that pair"):

@@ -181,3 +181,17 @@ def test_stored_zeros_and_missing_pairs_of_sparse_costs():
     a = gm.assign(costs, cost_limit=[1, 1])
     assert a.row_to_col.tolist() == [0, -1]
     gm.verify(costs, a)
+
+
+@pytest.mark.parametrize("wish", [{}, {"cardinality": "maximum"}], ids=str)
+def test_an_interrupt_carries_the_assignment_so_far(wish):
+    def interrupt(progress):
+        raise KeyboardInterrupt
+
+    costs, limits = RNG.random((300, 310)), np.full(300, 0.01)
+    with pytest.raises(KeyboardInterrupt) as caught:
+        gm.assign(csr_array(costs), cost_limit=limits, callback=interrupt, **wish)
+    a = caught.value.result
+    assert not a.proven
+    assert a.cost_limit.tolist() == limits.tolist()
+    assert (costs[a.row_ind, a.col_ind] == a.pair_costs).all()

@@ -110,3 +110,13 @@ def test_the_input_is_not_overwritten(gpumatch_cli, command, tmp_path):
     path = tmp_path / "matrix.npz"
     save_npz(path, MATRIX)
     assert_rejected(gpumatch_cli(command, path, "--output", path), "would overwrite the input")
+
+
+def test_the_input_is_not_plotted_over(gpumatch_cli, tmp_path):
+    from scipy.sparse import save_npz
+
+    path = tmp_path / "matrix.npz"
+    save_npz(path, MATRIX)
+    before = path.read_bytes()
+    assert_rejected(gpumatch_cli("dmperm", path, "--plot", path), "would overwrite the input")
+    assert path.read_bytes() == before

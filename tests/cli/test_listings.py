@@ -90,6 +90,7 @@ def test_info_json(gpumatch_cli, monkeypatch):
     assert code == 0
     expected = {"versions", "python", "platform", "threads", "devices", "cuda_off"}
     assert set(found) == {*expected, "compiled_code"}
+    assert {"gpumatch", "numpy", "scipy", "numba", "cupy"} <= set(found["versions"])
     assert found["devices"] == [device]
     assert found["cuda_off"] is None
     assert found["threads"] >= 1

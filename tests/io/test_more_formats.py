@@ -96,6 +96,15 @@ def test_matlab(tmp_path, variables, compressed):
     assert sp.issparse(costs) == ("dense" not in variables)
 
 
+@pytest.mark.parametrize("dtype", [float, "f4", "i2", "u8"])
+def test_a_dense_matlab_matrix_keeps_its_type(tmp_path, dtype):
+    """Its file may store small whole numbers in a byte each."""
+    small = np.array([[1, 2], [3, 250]], dtype)
+    costs = io.read_costs(stored(tmp_path / "m.mat", mat({"a": small})))
+    assert costs.dtype == small.dtype
+    assert costs.tolist() == small.tolist()
+
+
 def compressed_variable(content):
     packed = zlib.compress(content)
     return mat({})[:128] + struct.pack("<II", 15, len(packed)) + packed
@@ -124,6 +133,10 @@ WRONG_MATLAB = {
     "bomb": (compressed_variable(bytes(2**22)), "more than max_bytes = 1048576 bytes"),
     "cells alone": (mat({"c": NOTES}), "has 0 matrices"),
     "A is text": (mat({"Problem": {"A": "x"}}), "A is no matrix of numbers"),
+    "more values than its shape": (
+        mat({"a": np.ones((2, 3))}).replace(struct.pack("<ii", 2, 3), struct.pack("<ii", 2, 2), 1),
+        r"a promises shape \(2, 2\), but has 6 values",
+    ),
 }
 
 

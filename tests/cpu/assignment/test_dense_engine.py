@@ -128,10 +128,18 @@ def test_equal_costs(dtype):
     assert solved.total == 198 * 7 + 6 + 9
 
 
-@pytest.mark.parametrize("high", [2**24, 2**36, 2**60 // 400])
-def test_large_integers_are_exact(high):
+@pytest.mark.parametrize(
+    ("low", "high", "n"),
+    [
+        (-(2**24), 2**24, 120),
+        (-(2**36), 2**36, 120),
+        (-(2**60 // 400), 2**60 // 400, 120),
+        (2**53, 2**53 + 4, 30),
+    ],
+)
+def test_large_integers_are_exact(low, high, n):
     """Beyond float64 they go to the paths that count in int64."""
-    matrix = np.random.default_rng(6).integers(-high, high, (120, 120))
+    matrix = np.random.default_rng(6).integers(low, high, (n, n))
     a = gm.assign(matrix, algorithm="engine", backend="cpu")
     gm.verify(matrix, a)
     assert a.gap == 0
