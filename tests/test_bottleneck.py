@@ -14,6 +14,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import maximum_bipartite_matching
 
 import gpumatch as gm
+from gpumatch.cpu.matching import engine
 from graphs import costs
 from tests.assignment_cases import DTYPES
 
@@ -203,6 +204,18 @@ def test_an_initial_assignment_is_where_the_search_begins():
     again = gm.assign(C, objective="bottleneck", initial=a)
     assert again.objective == a.objective
     assert 0 < again.stats["phases"] < a.stats["phases"]
+
+
+def test_its_matchings_have_the_threads_that_are_asked_for(monkeypatch):
+    threads, run = set(), engine.run
+
+    def recorded(task):
+        threads.add(task.threads)
+        return run(task)
+
+    monkeypatch.setattr(engine, "run", recorded)
+    gm.assign(CLAIMED, objective="bottleneck", backend="cpu", threads=3)
+    assert threads == {3}
 
 
 def test_what_comes_back():

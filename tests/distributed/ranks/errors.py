@@ -142,6 +142,18 @@ def certificates(comm):
     a = distributed.assign(block, comm=comm)
     a.objective += 1
     refuse("objective", "but the objective is", a, block)
+    yield "assignment: pairs of others, by their rows in the whole"
+    a = distributed.assign(block, comm=comm)
+    if is_last:
+        a.row_to_col = a.row_to_col[[1, 0, 2, 3]]
+    row = 4 * comm.size - 4
+    refuse("pairs", rf"^(rank \d+: )?row {row} is matched to column \d+, which is", a, block)
+    yield "assignment: a pair beyond the limit of the largest"
+    wish = {"cardinality": "maximum", "cost_limit": int(costs.max())}
+    a = distributed.assign(block, comm=comm, **wish)
+    distributed.verify(block, a, comm=comm)
+    a.cost_limit = int(max(comm.allgather(int(a.pair_costs.max())))) - 1
+    refuse("limit", r"row \d+ is assigned to column \d+, which is forbidden", a, block)
 
     graph = csr_array(costs % 3 == 0)[4 * comm.rank : 4 * comm.rank + 4]
     for name in ("cover", "row_to_col", "col_to_row", "edge", "size"):
@@ -216,6 +228,17 @@ def limits(comm, **how):
         assert matched == result.size
         yield f"{name}: and again"
         assert run(block, comm=comm, **how).proven
+
+    yield "match: a stop at the first tick of a start of several rounds"
+    heard: list[int] = []
+
+    def hear(progress):
+        heard.append(progress.matched)
+        return True
+
+    crowded = share(csr_array(np.ones((30, 40), bool)), comm)  # all ranks want the same columns
+    result = distributed.maximum_matching(crowded, comm=comm, **how, callback=hear)
+    assert result.size == heard[0]
 
 
 GROUPS = faults, certificates, limits
