@@ -8,6 +8,9 @@ from gpumatch.cpu.numba_tools.compiled import kernel
 
 __all__ = ["find", "values_of_mates"]
 
+BUDGET = 2**25
+"""Entries looked at between two returns to Python: under half a second."""
+
 
 def find(
     indptr: np.ndarray, indices: np.ndarray, major: np.ndarray, minor: np.ndarray
@@ -25,17 +28,20 @@ def values_of_mates(
     indptr: np.ndarray, indices: np.ndarray, values: np.ndarray, row_to_col: np.ndarray
 ) -> np.ndarray:
     """The value of each row's entry in its mate's column, which must be there; 0 without a mate."""
-    found = np.empty(row_to_col.size, values.dtype)
-    _values_of_mates(
-        indptr, indices, values, row_to_col,  # IN
-        found,  # OUT
-    )  # fmt: skip
+    nrows = row_to_col.size
+    found = np.empty(nrows, values.dtype)
+    step = max(1, BUDGET * nrows // max(indices.size, 1))
+    for first in range(0, nrows, step):
+        _values_of_mates(
+            indptr, indices, values, row_to_col, first, min(first + step, nrows),  # IN
+            found,  # OUT
+        )  # fmt: skip
     return found
 
 
 @kernel
-def _values_of_mates(indptr, indices, values, row_to_col, found):
-    for row in range(row_to_col.size):
+def _values_of_mates(indptr, indices, values, row_to_col, first, last, found):
+    for row in range(first, last):
         mate, value = row_to_col[row], values.dtype.type(0)
         for entry in range(indptr[row], indptr[row + 1]):
             value = values[entry] if indices[entry] == mate else value

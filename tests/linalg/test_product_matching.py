@@ -123,6 +123,21 @@ def test_a_matrix_of_blocks_needs_no_auction():
     assert bids["scans"] < A.nnz
 
 
+def test_entries_are_looked_up_in_shares(monkeypatch):
+    """So that the caller may stop in between."""
+    A = matrices.make("circuit", 500, seed=1)
+    whole = maximum_product_matching(A)
+    costs = csr_array((-np.log(abs(A.data)), A.indices, A.indptr), shape=A.shape)
+    objective = gm.assign(costs, backend="cpu").objective
+    for module in ("gpumatch.cpu.assignment.product", "gpumatch.cpu.search"):
+        monkeypatch.setattr(f"{module}.BUDGET", 100)
+    s = maximum_product_matching(A)
+    check(A, s)
+    assert math.isclose(s.log_product, whole.log_product, rel_tol=1e-14)
+    assert np.array_equal(s.col_log_scale, whole.col_log_scale)
+    assert gm.assign(costs, backend="cpu").objective == objective
+
+
 def test_factors_are_those_of_the_logarithms():
     A = np.array([[1e-8, 4.0, 0.0], [2.0, 1.0, 1.0], [0.0, 3.0, 1e-8]])
     s = maximum_product_matching(A)

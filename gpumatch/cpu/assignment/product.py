@@ -19,6 +19,8 @@ from gpumatch.cpu.numba_tools.workers import Workers
 
 __all__ = ["run"]
 
+BUDGET = 2**25
+"""Entries looked at between two returns to Python: under half a second."""
 LEAST_PRICE, MOST_PRICE, LEAST_PAID, MOST_PAID, TOTAL, REST, FOUND = range(7)
 
 
@@ -32,20 +34,21 @@ def run(task: AssignmentTask) -> float | None:
     row_to_col, (paid, price) = solution.row_to_col, solution.duals
     if count_matched(row_to_col) < row_to_col.size:
         return None
-    with Workers(task.threads, task.costs.nnz) as workers:
-        count = workers.threads
+    entries, nnz = task.costs.entries(), task.costs.nnz
+    with Workers(task.threads, nnz) as workers:
+        count = workers.threads * (1 + nnz // (workers.threads * BUDGET))
         bounds = [row_to_col.size * share // count for share in range(count + 1)]
         found = np.zeros((count, FOUND))
-        entries = task.costs.entries()
 
         def look(worker: int) -> bool:
-            _look_up(
-                *entries, row_to_col, price, *bounds[worker : worker + 2],  # IN
-                paid, found[worker],  # OUT
-            )  # fmt: skip
+            for share in range(worker, count, workers.threads):
+                _look_up(
+                    *entries, row_to_col, price, *bounds[share : share + 2],  # IN
+                    paid, found[share],  # OUT
+                )  # fmt: skip
             return True
 
-        workers.run(look, count)
+        workers.run(look, workers.threads)
     if row_to_col.size:
         low, high = found.min(axis=0), found.max(axis=0)
         middle = low[LEAST_PRICE] + high[MOST_PRICE] - low[LEAST_PAID] - high[MOST_PAID]
