@@ -43,6 +43,7 @@ MOST = 2**18
 
 _INT32, _INT64, _FLOAT64, _BOOL = map(np.dtype, ("i4", "i8", "f8", "?"))
 _ALIGNED = 256  # bytes: as far as memory of its own would be
+_SHORT = 1024  # rows and columns for which each device has room in a block
 _EVEN = frozenset(map(np.dtype, ("i4", "f4", "f8")))
 
 
@@ -187,12 +188,13 @@ class Asked(NamedTuple):
 def assign_even(costs: Any, asked: Asked, alone: Alone, control: Control) -> BatchAssignment | None:
     """The assignments of an array of problems on a device, by one launch; None if it is not for it.
 
-    It is not if any problem needs more than the kernels, or its error is to be raised.
+    It is not if any problem may need more than the kernels, or its error is to be raised.
     """
     maximize, cardinality, cost_limit, on_error = asked
     dtype = costs.dtype
     if (
-        dtype not in _EVEN or costs.size == 0 or not costs.flags.c_contiguous
+        dtype not in _EVEN or costs.size == 0 or max(costs.shape[1:]) > _SHORT
+        or not costs.flags.c_contiguous
         or type(maximize) is not bool
         or cardinality not in ("full", "any") or on_error not in ON_ERROR
     ):  # fmt: skip

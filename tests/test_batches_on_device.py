@@ -99,6 +99,8 @@ def test_sizes_and_what_is_too_large_for_a_block():
     batch = gm.assign(cp.asarray(costs), sizes=sizes)
     expected = gm.assign(costs, sizes=sizes)
     assert (batch.row_to_col.get() == expected.row_to_col).all()
+    with pytest.raises(gm.InfeasibleError, match="problem 1: "):
+        gm.assign(cp.stack([cp.ones((2, 9000)), cp.full((2, 9000), math.inf)]))
     long = [cp.asarray(costs[0]), cp.ones((3, 9000)), cp.asarray(costs[1])]
     batch = gm.assign(long, on_error="mark")
     for k in range(3):

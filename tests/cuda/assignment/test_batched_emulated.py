@@ -47,11 +47,21 @@ def solve(emulator, monkeypatch):
 
     monkeypatch.setattr(batched, "largest_side", lambda: 1200)
     monkeypatch.setattr(batched, "most_blocks", lambda _: 1)
+    monkeypatch.setattr(batched.driver, "funcSetAttribute", lambda *_: None)
 
     def solve(
-        problems, *, sign=1.0, limit=INF, most=INF, wants_maximum=False, columns=1, steps=ENDLESS
+        problems,
+        *,
+        sign=1.0,
+        limit=INF,
+        most=INF,
+        wants_maximum=False,
+        columns=1,
+        blocks=1,
+        steps=ENDLESS,
     ):
-        monkeypatch.setattr(batched, "shape_for", lambda *sides: shape(columns, *sides))
+        monkeypatch.setattr(batched, "shape_for", lambda *sides: shape(columns, blocks, *sides))
+        emulator.at_once, emulator.stay = blocks, 0 if blocks == 1 else 500
         is_array = isinstance(problems, np.ndarray)
         count, dtype = len(problems), problems[0].dtype
         sizes = np.array([part.shape for part in problems]).reshape(-1, 2)
@@ -87,10 +97,10 @@ def solve(emulator, monkeypatch):
     return solve
 
 
-def shape(columns, short, long, _):
-    threads = -(-long // (32 * columns)) * 32
-    kernel = "solve_alone" if threads == 32 else "solve"
-    return batched._Shape(f"{kernel}<{{Cost}}, {columns}>", threads, 0)
+def shape(columns, blocks, short, long, _):
+    threads = -(-long // (32 * columns * blocks)) * 32
+    kernel = "solve_alone" if threads * blocks == 32 else "solve"
+    return batched._Shape(f"{kernel}<{{Cost}}, {columns}>", threads, 0, blocks)
 
 
 def random_problem(rng, dtype, most=70):
@@ -294,3 +304,16 @@ def test_the_rest_is_guessed_from_the_first_paths(solve, monkeypatch):
     monkeypatch.setattr(batched, "_STEPS_BEFORE_A_GUESS", 0)
     costs = np.multiply.outer(np.arange(70), np.arange(70)).astype(np.float64)
     assert solve(costs[None], steps=60).states.tolist() == [UNSOLVED]
+
+
+@pytest.mark.parametrize("wish", WISHES, ids=str)
+def test_teams_of_blocks(solve, emulator, wish):
+    """A block may be long ahead of another one."""
+    rng = np.random.default_rng(10)
+    for blocks, most in ((2, 12), (2, 70), (3, 40)):
+        emulator.odds = int(rng.choice([3, 30]))
+        sign = wish.get("sign", 1.0)
+        problems = [sign * random_problem(rng, np.dtype("f8"), most) for _ in range(4)]
+        results = solve(problems, blocks=blocks, **wish)
+        for k, costs in enumerate(problems):
+            check(results, k, costs, **wish)

@@ -26,6 +26,11 @@ HERE = Path(__file__).parent
 COMPILER = shutil.which("g++")
 _COMMAND = (COMPILER or "g++", "-std=c++17", "-O1", "-fPIC", "-w", f"-I{HERE}")
 
+_SIZED_BY_LAUNCH = re.compile(r"extern __shared__ (\w+) (\w+)\[\];")
+_OF_CLUSTERS = {  # functions that name clusters in assembly
+    "wait_for_cluster": "wait_for_all();",
+    "of_block": "return static_cast<T*>(shared_of_block(place, block));",
+}
 _SHARED = re.compile(r"__shared__ ([^;]+) (\w+)((?:\[[^\]]*\])*);")
 
 
@@ -41,15 +46,18 @@ class Emulator:
         Integer constants of the source to be changed, so that small problems go everywhere.
     odds : int
         One access to memory in so many lets another thread go on.
-    one_by_one : bool
-        Whether blocks run one after the other, as their memory of a size that launches set asks.
+    stay : int
+        If not 0, a thread of another block goes on one time in so many only, so that blocks may be
+        far ahead of each other.
+    at_once : int, optional
+        How many blocks run at once: a cluster. All do if launches set no size of their memory.
     """
 
     def __init__(self, source: Source, folder: Path, constants: Mapping[str, int]) -> None:
         self._source = source
-        self.one_by_one = "extern __shared__" in source.text()
+        self.at_once = 1 if "extern __shared__" in source.text() else None
         self._library = _compiled(source, folder, constants)
-        self.seed, self.odds, self.blocks = 0, 4, 2
+        self.seed, self.odds, self.blocks, self.stay = 0, 4, 2, 0
 
     def bound_to(self, arguments: Mapping[str, str]) -> _Kernels:
         """The kernels for some arguments of their templates."""
@@ -75,17 +83,21 @@ class _Kernels:
 
     def __getitem__(self, name: str) -> Any:
         number = self._names.index(name)
-        return functools.partial(self._launch, f"launch_{self._instance}_{number}")
+        launch: Any = functools.partial(self._launch, f"launch_{self._instance}_{number}")
+        launch.kernel = SimpleNamespace(ptr=0)
+        return launch
 
     def _launch(self, symbol: str, grid: Any, block: Any, arguments: Any, **_: Any) -> None:
         held = [_by_value(argument) for argument in arguments]
         pointers = (ctypes.c_void_p * len(held))(*(array.ctypes.data for array in held))
         emulator, kernel = self._emulator, getattr(self._library, symbol)
-        together = 1 if emulator.one_by_one else grid[0]
+        together = emulator.at_once or grid[0]
         for first in range(0, grid[0], together):
             emulator.seed += 1
             self._library.begin_with_block(first)
-            kernel(together, block[0], emulator.seed, emulator.odds, pointers)
+            self._library.let_blocks_stay(emulator.stay)
+            count = min(together, grid[0] - first)
+            kernel(count, block[0], emulator.seed, emulator.odds, pointers)
 
 
 class _Struct:
@@ -116,10 +128,12 @@ def _by_value(argument: Any) -> np.ndarray:
 def _compiled(source: Source, folder: Path, constants: Mapping[str, int]) -> ctypes.CDLL:
     text = re.sub(r"asm volatile\(.*\);", "", source.text())
     text = text.replace("  long long time;\n", "  long long time = 0;\n")
-    if "extern __shared__" in text:
-        text = re.sub(r"extern __shared__ (\w+ \w+)\[\];", r"static \1[1 << 14];", text)
-    else:
-        text = _SHARED.sub(r"static PerBlock<\1\3> \2_of_all; auto& \2 = \2_of_all.own();", text)
+    text = _SIZED_BY_LAUNCH.sub(
+        r"static PerBlock<\1[1 << 14]> \2_of_all;\n#define \2 \2_of_all.own()", text
+    )
+    text = _SHARED.sub(r"static PerBlock<\1\3> \2_of_all; auto& \2 = \2_of_all.own();", text)
+    for name, body in _OF_CLUSTERS.items():
+        text = re.sub(rf"( {name}\(.*\) {{\n)(?:.*\n)*?}}\n", rf"\1  {body}\n}}\n", text)
     for name, value in constants.items():
         text, count = re.subn(rf"(constexpr int {name} =) [^;]+;", rf"\1 {value};", text)
         assert count == 1, name

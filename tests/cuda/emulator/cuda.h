@@ -1,8 +1,8 @@
 // What kernels need of CUDA, on the CPU: threads.cpp runs their threads one at a time.
 //
 // A warp's lanes do not run in step. Those of a collective operation wait for each other. Static
-// variables stand for shared memory, one for each block. If its size is set by launches, there is one
-// for all, and blocks run one after the other.
+// variables stand for shared memory, one for each block. If its size is set by launches, few blocks
+// run at once: one, or a cluster, whose blocks find each other's memory.
 #pragma once
 
 #include <algorithm>
@@ -34,6 +34,9 @@ Size own_block_index();
 void may_yield();   // to any thread, now and then
 void yield();       // to any thread
 int count_in_block(bool vote);  // of its threads, when all have voted
+void wait_for_all();            // threads of the launch
+void keep_shared(void* all, std::size_t size);        // tell where the copies of a variable are
+void* shared_of_block(void* own, unsigned block);     // the same place in another block
 // Gives what each lane of the mask has brought.
 void exchange(unsigned mask, long long own, long long* all);
 void launch(unsigned blocks, unsigned threads, unsigned seed, unsigned odds,
@@ -137,10 +140,14 @@ __attribute__((no_sanitize_thread)) T atomicCAS(T* place, U expected, V number) 
 }
 
 // What __shared__ declares: one for each block.
+constexpr unsigned kBlocks = 64;  // at once
 template <typename T>
 struct PerBlock {
-  T all[64];
-  T& own() { return all[own_block_index().x]; }
+  T all[kBlocks];
+  T& own() {
+    keep_shared(all, sizeof(T));
+    return all[own_block_index().x % kBlocks];
+  }
 };
 
 // -- launches -------------------------------------------------------------------------------------

@@ -44,12 +44,15 @@ struct Exchange {
 std::vector<std::unique_ptr<Thread>> threads;
 std::vector<Thread*> live;
 std::vector<Block> blocks;
+Block everyone;
+std::map<char*, std::size_t> shared;  // the copies of each variable, and the size of one
 std::vector<std::map<unsigned, Exchange>> exchanges;  // of each warp, by mask
 std::function<void()> body;
 ucontext_t host;
 Thread* self = nullptr;
 unsigned random_state, odds;
 unsigned first_block = 0;
+unsigned stay = 0;
 unsigned long long turns;
 
 unsigned draw() {
@@ -89,8 +92,15 @@ Size own_block_index() { return {first_block + self->block}; }
 
 extern "C" void begin_with_block(unsigned number) { first_block = number; }
 
+extern "C" void let_blocks_stay(unsigned turns) { stay = turns; }
+
 void yield() {
-  Thread* const next = live[draw() % live.size()];
+  Thread* next = live[draw() % live.size()];
+  if (stay != 0 && draw() % stay != 0) {  // one of the same block
+    for (unsigned k = 0; k < 8 * gridDim.x && next->block != self->block; ++k) {
+      next = live[draw() % live.size()];
+    }
+  }
   if (++turns > kMostTurns) {
     std::fputs("the threads wait for each other\n", stderr);
     std::abort();
@@ -115,6 +125,24 @@ int count_in_block(bool vote) {
   return block.votes[generation & 1];
 }
 
+void wait_for_all() {
+  const unsigned generation = everyone.generation;
+  if (++everyone.arrived == gridDim.x * blockDim.x) {
+    everyone.arrived = 0;
+    ++everyone.generation;
+  }
+  while (everyone.generation == generation) yield();
+}
+
+void keep_shared(void* all, std::size_t size) { shared[static_cast<char*>(all)] = size; }
+
+void* shared_of_block(void* own, unsigned block) {
+  auto it = shared.upper_bound(static_cast<char*>(own));
+  --it;  // the last that begins before it
+  const std::size_t offset = static_cast<char*>(own) - it->first;
+  return it->first + (first_block + block) % kBlocks * it->second + offset % it->second;
+}
+
 void exchange(unsigned mask, long long own, long long* all) {
   const unsigned bit = 1u << self->index % 32;
   Exchange& it = exchanges[(self->block * blockDim.x + self->index) / 32][mask];
@@ -137,6 +165,7 @@ void launch(unsigned nblocks, unsigned nthreads, unsigned seed, unsigned chance,
   gridDim.x = nblocks;
   blockDim.x = nthreads;
   blocks.assign(nblocks, Block());
+  everyone = Block();
   exchanges.assign((nblocks * nthreads + 31) / 32, {});
   live.clear();
   for (unsigned i = 0; i < nblocks * nthreads; ++i) {
