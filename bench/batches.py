@@ -20,7 +20,15 @@ import scipy.optimize
 
 import gpumatch as gm
 from bench.harness import Contender, Limits, Result, Sample, repeat
-from bench.tables import describe_run, failures, markdown, means, milliseconds, time_of
+from bench.tables import (
+    describe_run,
+    failures,
+    markdown,
+    means,
+    milliseconds,
+    time_of,
+    times_as_long,
+)
 
 THREADS = 2
 THRESHOLD = 0.0  # every batch counts
@@ -290,3 +298,33 @@ def report(data: dict[str, Any], threshold: float) -> str:
             *failures(data),
         ]
     )
+
+
+def figures(data: dict[str, Any]) -> dict[str, Any]:
+    """Our times by shape, and how many times as long a rival takes: a line a kind of costs."""
+    from bench.axes import draw_lines, panels  # which import matplotlib
+
+    graphs = {graph["group"]: graph for graph in data["graphs"].values()}
+    lines: tuple[dict[str, Any], dict[str, Any]] = ({}, {})
+    for kind in KINDS:
+        points = []
+        for x, shape in enumerate(SHAPES):
+            graph = graphs.get(Batch(kind, shape).name)
+            ours = graph and time_of(graph, OURS)
+            ratio = graph and times_as_long(graph, TORCH, OURS)
+            if ours and ratio:
+                points.append((x, 1e3 * ours.seconds, ratio.seconds))
+        if points:
+            at, seconds, ratios = zip(*points)
+            lines[0][kind], lines[1][kind] = (at, seconds), (at, ratios)
+    if not lines[0]:
+        return {"shapes": None}
+    figure, axes = panels(2)
+    names = [f"{count} of\n{rows}×{cols}" for count, rows, cols in SHAPES]
+    titles = "gpumatch, ms", f"{TORCH}, times as long"
+    for panel, own, title in zip(axes, lines, titles):
+        draw_lines(panel, own, marker="o")
+        panel.set(yscale="log", title=title)
+        panel.set_xticks(range(len(SHAPES)), names)
+    axes[1].axhline(1, color="black", linewidth=0.8)
+    return {"shapes": figure}

@@ -12,7 +12,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from PIL import Image
 
-from bench import analysis, assignment_plots, matching, ranks_gpu
+from bench import analysis, assignment_plots, batches, matching, ranks_gpu
 from bench import deveci2013_published as published
 from bench.axes import COLOURS, Line, draw_lines, panels
 from bench.deveci2013 import BEST_GPU, FIGURE2, GPU_ALGORITHMS, SEQUENTIAL
@@ -30,6 +30,8 @@ def draw(data: dict[str, Any], threshold: float, folder: Path) -> list[Path]:
         figures = _of_deveci2013(data, threshold)
     elif suite == "matching":
         figures = {"rivals": rivals(data["graphs"])}
+    elif suite == "batches":
+        figures = batches.figures(data)
     elif suite == "ranks-gpu":
         figures = ranks_gpu.figures(data)
     else:

@@ -49,3 +49,18 @@ def test_the_quick_suite_measures_and_reports(tmp_path, capsys):
     assert "detr-3x30x0" in printed
     assert "scipy takes" in printed
     assert "**" not in printed
+
+
+def test_the_figure_has_a_line_for_each_kind_that_was_measured():
+    def graph(kind, shape, ours, theirs):
+        results = {batches.OURS: {"seconds": [ours]}, batches.TORCH: {"seconds": [theirs]}}
+        return {"group": batches.Batch(kind, shape).name, "results": results}
+
+    graphs = [graph(kind, shape, 1e-3, 2e-3) for kind in ("uniform", "points2")
+              for shape in batches.SHAPES[:3]]  # fmt: skip
+    figure = batches.figures({"graphs": dict(enumerate(graphs))})["shapes"]
+    times, ratios = figure.axes
+    assert [line.get_label() for line in times.lines] == ["uniform", "points2"]
+    assert times.lines[0].get_ydata().tolist() == [1.0] * 3
+    assert ratios.lines[0].get_ydata().tolist() == [2.0] * 3
+    assert batches.figures({"graphs": {}}) == {"shapes": None}
