@@ -397,6 +397,19 @@ def test_table_of_dense_costs_on_the_gpu():
         assert [before, now] == [str(known), str(large[costs]["now"])]
 
 
+def test_table_of_small_dense_costs_on_the_gpu():
+    record = json.loads((ROOT / "bench/results/small-dense-h200.json").read_text())
+    known = {(p["costs"], p["rows"]): p for p in record["now"]["problems"]}
+    sizes = (50, 100, 200, 400)
+    header = "| costs |" + "".join(f" {n} rows before | now |" for n in sizes)
+    shown = table(ROOT / "docs" / "algorithms" / "assignment.md", header)
+    assert len(shown) == 9
+    for costs, *times in shown:
+        of_sizes = [known[costs, n] for n in sizes]
+        written = [(p["before"], f"{p['now']}{'' if p['team'] else '*'}") for p in of_sizes]
+        assert times == [str(time) for pair in written for time in pair]
+
+
 COMPLEXITY = ROOT / "docs" / "algorithms" / "complexity.md"
 MEMORY = table(COMPLEXITY, "| on the CPU | bytes a vertex, at most |")
 SHAPES = {"square": ("uniform", 40_000, 3), "wide": ("lopsided", 20_000, 80_000, 3)}
