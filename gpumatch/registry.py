@@ -324,6 +324,10 @@ ONE_OF_A_BATCH = _CPU + "assignment.batched:solve_range"
 """The kernel behind it on the CPU, called for one problem at once."""
 
 
+SCIPYS_ORDER = _CPU + "assignment.one_row_at_a_time:columns_of_rows"
+"""What finds the assignments that SciPy finds, where several are optimal."""
+
+
 # -- asking it -------------------------------------------------------------------------------------
 
 

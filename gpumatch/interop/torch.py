@@ -4,8 +4,8 @@ Nothing waits for the device, and nothing is copied through the host if the cost
 Assignments have no gradient. Each call is one custom operator, so `torch.compile` keeps its graph.
 
 What is done with several rows of a search at once has no order, so where several assignments are
-optimal, another one may be found than SciPy finds. To give SciPy's would take its one row after the
-other.
+optimal, another one may be found than SciPy finds. With ``ties="scipy"`` it is SciPy's own. This
+takes one row after the other, and is for tensors of the CPU.
 """
 
 from __future__ import annotations
@@ -17,20 +17,28 @@ from typing import Any
 import numpy as np
 import torch
 
+from gpumatch.arguments import check_one_of, checked_threads
 from gpumatch.assignment import assign
 from gpumatch.costs import SideBySide
 from gpumatch.interop.tensors import on_its_stream, source_of
+from gpumatch.registry import SCIPYS_ORDER, load
 
 __all__ = ["batch_linear_assignment", "linear_sum_assignment"]
 
 
-def batch_linear_assignment(cost: torch.Tensor) -> torch.Tensor:
+TIES = ("any", "scipy")
+
+
+def batch_linear_assignment(cost: torch.Tensor, ties: str = "any") -> torch.Tensor:
     """The column of each row of many problems, as torch-linear-assignment's function gives it.
 
     Parameters
     ----------
     cost : tensor of shape (B, n, m)
         The costs, to be minimised; on the CPU or a GPU. ``inf`` forbids a pair.
+    ties : {"any", "scipy"}
+        Which of several optimal assignments is given: any, or on the CPU the one that
+        `scipy.optimize.linear_sum_assignment` gives.
 
     Returns
     -------
@@ -47,11 +55,12 @@ def batch_linear_assignment(cost: torch.Tensor) -> torch.Tensor:
     """
     if cost.ndim != 3:
         raise ValueError(f"the costs must have 3 dimensions; got {cost.ndim}")
-    return torch.ops.gpumatch.batch_linear_assignment(cost.detach())
+    _check_ties(ties, cost)
+    return torch.ops.gpumatch.batch_linear_assignment(cost.detach(), ties)
 
 
 def linear_sum_assignment(
-    C: torch.Tensor, sizes: Sequence[int]
+    C: torch.Tensor, sizes: Sequence[int], ties: str = "any"
 ) -> list[tuple[torch.Tensor, torch.Tensor]]:
     """The pairs of many problems that stand side by side, as matchers of DETR have them.
 
@@ -61,6 +70,8 @@ def linear_sum_assignment(
         Problem k is ``C.split(sizes, -1)[k][k]``: the queries of image k, and its targets.
     sizes : sequence of B ints
         The targets of each.
+    ties : {"any", "scipy"}
+        As for `batch_linear_assignment`.
 
     Returns
     -------
@@ -82,33 +93,55 @@ def linear_sum_assignment(
             f"C must have the shape ({len(sizes)}, n, {sum(sizes)}) for these sizes; "
             f"got {tuple(C.shape)}"
         )
+    _check_ties(ties, C)
     if not sizes:
         return []
     count, most = C.shape[1], max(sizes)
-    pairs = torch.ops.gpumatch.pairs_side_by_side(C.detach(), sizes)
+    pairs = torch.ops.gpumatch.pairs_side_by_side(C.detach(), sizes, ties)
     # The pairs of each problem, and then what its row has besides.
     lengths = [length for size in sizes for length in (min(count, size), most - min(count, size))]
     rows, cols = (side.flatten().split(lengths)[::2] for side in pairs)
     return list(zip(rows, cols))
 
 
-def _columns_of_rows(cost: torch.Tensor) -> torch.Tensor:
+def _check_ties(ties: str, costs: torch.Tensor) -> None:
+    check_one_of("ties", ties, TIES)
+    if ties == "scipy" and costs.is_cuda:
+        raise ValueError("ties='scipy' takes one row after the other, and is not for a GPU")
+
+
+def _in_scipys_order(parts: Any, count: int) -> torch.Tensor:
+    """The columns of up to `count` rows of each problem, on the CPU."""
+    return torch.from_numpy(load(SCIPYS_ORDER)(list(parts), count, checked_threads(None)))
+
+
+def _columns_of_rows(cost: torch.Tensor, ties: str) -> torch.Tensor:
+    if ties == "scipy":
+        return _in_scipys_order(source_of(cost), cost.shape[1])
     with on_its_stream(cost):
         batch = assign(source_of(cost), on_error="mark")
         return torch.from_dlpack(batch.row_to_col).long()
 
 
-def _empty_columns(cost: torch.Tensor) -> torch.Tensor:
+def _empty_columns(cost: torch.Tensor, ties: str) -> torch.Tensor:
     return cost.new_empty(cost.shape[:2], dtype=torch.int64)
 
 
-def _pairs_side_by_side(C: torch.Tensor, sizes: list[int]) -> tuple[torch.Tensor, torch.Tensor]:
+def _pairs_side_by_side(
+    C: torch.Tensor, sizes: list[int], ties: str
+) -> tuple[torch.Tensor, torch.Tensor]:
     """Rows and columns of the pairs of each problem, in as many columns as the widest has."""
     with on_its_stream(C):
-        costs, count = source_of(C), C.shape[1]
-        batch = assign(_parts(costs, sizes), on_error="mark")
-        by_row = torch.from_dlpack(batch.row_to_col).long()
-        by_col = torch.from_dlpack(batch.col_to_row).long()
+        parts, count = _parts(source_of(C), sizes), C.shape[1]
+        if ties == "scipy":
+            by_row = _in_scipys_order(parts, count)
+            by_col = torch.full((len(sizes), max(sizes)), -1)
+            problems, matched = (by_row >= 0).nonzero(as_tuple=True)
+            by_col[problems, by_row[problems, matched]] = matched
+        else:
+            batch = assign(parts, on_error="mark")
+            by_row = torch.from_dlpack(batch.row_to_col).long()
+            by_col = torch.from_dlpack(batch.col_to_row).long()
     # Of problems with no more columns than rows: the columns by their rows. Unused ones come last.
     found, order = torch.where(by_col < 0, count, by_col).sort(dim=1)
     is_found = found < count
@@ -125,7 +158,7 @@ def _pairs_side_by_side(C: torch.Tensor, sizes: list[int]) -> tuple[torch.Tensor
     return rows, cols
 
 
-def _empty_pairs(C: torch.Tensor, sizes: list[int]) -> tuple[torch.Tensor, torch.Tensor]:
+def _empty_pairs(C: torch.Tensor, sizes: list[int], ties: str) -> tuple[torch.Tensor, torch.Tensor]:
     shape = (C.shape[0], max(sizes))
     return C.new_empty(shape, dtype=torch.int64), C.new_empty(shape, dtype=torch.int64)
 
@@ -145,12 +178,16 @@ def _like(small: torch.Tensor, tensor: torch.Tensor) -> torch.Tensor:
     return small.pin_memory().to(tensor.device, non_blocking=True)
 
 
-# `torch.library.custom_op` would take several times as long to call.
+# Operators of `torch.library.custom_op` take longer to call.
 _OPERATORS = torch.library.Library("gpumatch", "FRAGMENT")
 for _schema, _solve, _empty in (
-    ("batch_linear_assignment(Tensor cost) -> Tensor", _columns_of_rows, _empty_columns),
     (
-        "pairs_side_by_side(Tensor C, int[] sizes) -> (Tensor, Tensor)",
+        "batch_linear_assignment(Tensor cost, str ties) -> Tensor",
+        _columns_of_rows,
+        _empty_columns,
+    ),
+    (
+        "pairs_side_by_side(Tensor C, int[] sizes, str ties) -> (Tensor, Tensor)",
         _pairs_side_by_side,
         _empty_pairs,
     ),

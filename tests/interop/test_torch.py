@@ -58,6 +58,36 @@ def test_targets_side_by_side_as_in_detr(device):
         assert (rows.tolist(), cols.tolist()) == tuple(side.tolist() for side in expected)
 
 
+def test_scipys_own_assignments_where_several_are_optimal():
+    costs = torch.randint(0, 3, (30, 9, 14), generator=torch.manual_seed(6)).float()
+    costs[7, 2] = math.inf
+    for part in (costs, costs.mT):
+        found = batch_linear_assignment(part, ties="scipy")
+        for k, own in enumerate(part.numpy()):
+            if k == 7:
+                assert (found[k] == -1).all()
+                continue
+            rows, cols = one_by_one(own)
+            assert found[k, rows].tolist() == cols.tolist()
+    sizes = [3, 0, 20, 9]
+    side = torch.randint(0, 3, (4, 9, 32), generator=torch.manual_seed(7))
+    found = linear_sum_assignment(side, sizes, ties="scipy")
+    for k, own in enumerate(side.split(sizes, -1)):
+        expected = one_by_one(own[k].numpy())
+        assert [one.tolist() for one in found[k]] == [one.tolist() for one in expected]
+
+
+def test_ties_are_any_or_scipys():
+    with pytest.raises(ValueError, match="ties must be one of"):
+        batch_linear_assignment(torch.rand(1, 2, 2), ties="first")
+
+
+@pytest.mark.gpu
+def test_scipys_order_is_for_the_cpu():
+    with pytest.raises(ValueError, match="not for a GPU"):
+        batch_linear_assignment(torch.rand(1, 2, 2, device="cuda"), ties="scipy")
+
+
 def test_wrong_shapes_are_refused():
     with pytest.raises(ValueError, match="3 dimensions"):
         batch_linear_assignment(torch.rand(3, 4))
@@ -75,7 +105,9 @@ def test_compile_keeps_the_graph(device):
     x, y = torch.rand((2, 3, 8, 2), generator=torch.manual_seed(4)).to(device)
     compiled = torch.compile(loss, fullgraph=True, backend="eager")
     assert torch.equal(compiled(x, y), loss(x, y))
-    torch.library.opcheck(torch.ops.gpumatch.batch_linear_assignment.default, (torch.cdist(x, y),))
+    torch.library.opcheck(
+        torch.ops.gpumatch.batch_linear_assignment.default, (torch.cdist(x, y), "any")
+    )
 
 
 @devices
