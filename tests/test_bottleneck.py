@@ -14,6 +14,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import maximum_bipartite_matching
 
 import gpumatch as gm
+from gpumatch import registry
 from gpumatch.cpu.matching import engine
 from graphs import costs
 from tests.assignment_cases import DTYPES
@@ -206,8 +207,10 @@ def test_an_initial_assignment_is_where_the_search_begins():
     assert 0 < again.stats["phases"] < a.stats["phases"]
 
 
-def test_its_matchings_have_the_threads_that_are_asked_for(monkeypatch):
+def test_its_matchings_have_the_threads_that_are_asked_for(monkeypatch, request):
     threads, run = set(), engine.run
+    registry.load.cache_clear()  # of the function itself
+    request.addfinalizer(registry.load.cache_clear)  # and of this test's
 
     def recorded(task):
         threads.add(task.threads)
