@@ -64,7 +64,7 @@ from gpumatch.cpu.numba_tools.workers import Workers
 
 __all__ = ["run", "solve_range"]
 
-RANGE = 2**16
+RANGE = 2**17
 """Costs of a range, or one problem's: copies of them stay in the cache."""
 EXACT = 2.0**47
 START, ACROSS, ROWS, COLS = range(4)
