@@ -92,8 +92,11 @@ first auction, and spare the others little.
 """
 SERVED = 4 / 5
 """The share of the rows that a round of these bids may leave waiting, if another is to follow."""
-SMALL = 2**11
-"""Entries up to which paths are always tried: an auction has a millisecond of overhead."""
+SMALL, SMALL_READS = 2**12, 24
+"""Entries up to which paths are always tried, and how many times they may read all of these.
+
+An auction has half a millisecond of overhead, and its first call compiles for a second more.
+"""
 STEP = 1 / 4
 """The share of the entries that the trial reads before it is asked."""
 FIRST = 4
@@ -269,8 +272,10 @@ class _Engine:
     def _try_to_serve(self, free: np.ndarray, needs_paths: bool) -> bool:
         """Paths for the free rows, while they are cheap; whether all are served that can be."""
         paths, control = self.paths, self.control
-        few = self.trial.left * self.nrows if self.costs.nnz > SMALL else free.size
-        step, most = int(STEP * self.costs.nnz) + 1, self.trial.reads * self.costs.nnz
+        is_small = self.costs.nnz <= SMALL
+        few = free.size if is_small else self.trial.left * self.nrows
+        reads = max(self.trial.reads, SMALL_READS if is_small else 0)
+        step, most = int(STEP * self.costs.nnz) + 1, reads * self.costs.nnz
         outcome = SPENT if free.size else FOUND
         is_cheap = needs_paths or free.size <= few
         while outcome == SPENT and is_cheap:
