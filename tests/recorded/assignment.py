@@ -5,12 +5,10 @@ So are what `assign` and SciPy's names solve in one compiled call, and bottlenec
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import math
 from collections.abc import Mapping
 from typing import Any
-from unittest import mock
 
 import numpy as np
 from scipy.sparse import block_diag, csr_array
@@ -19,7 +17,7 @@ from gpumatch import InfeasibleError, algorithms, assign
 from gpumatch.csgraph import min_weight_full_bipartite_matching
 from gpumatch.optimize import linear_sum_assignment
 from graphs import costs
-from tests.recorded.record import Fields, Group, hash_of, work_of
+from tests.recorded.record import Fields, Group, hash_of, in_small_steps, work_of
 
 Problem = tuple[Any, dict[str, Any]]
 """Costs, and what `assign` is told besides."""
@@ -29,10 +27,13 @@ MOST_PAIRS = {("dgs", "reference"): 2000}
 
 SMALL_BUDGET = 500
 """Entries between two returns to Python, so that small problems take many."""
-WITH_BUDGETS = (
-    "auction", "dense_paths", "dgs", "engine", "hungarian_classical", "hungarian_problem",
-    "hungarian_tree", "sparse_paths",
-)  # fmt: skip
+WITH_BUDGETS = [
+    f"assignment.{module}"
+    for module in (
+        *("auction", "dense_paths", "dgs", "engine", "hungarian_classical", "hungarian_problem"),
+        *("hungarian_tree", "sparse_paths"),
+    )
+]
 
 
 def _rng(seed: int) -> np.random.Generator:
@@ -208,10 +209,7 @@ def _run_under_scipys_names() -> dict[str, Fields]:
 def _run_in_small_steps() -> dict[str, Fields]:
     """Every search that returns to Python on its way, every few entries: how often that is."""
     found = {}
-    with contextlib.ExitStack() as patched:
-        for module in WITH_BUDGETS:
-            name = f"gpumatch.cpu.assignment.{module}.BUDGET"
-            patched.enter_context(mock.patch(name, SMALL_BUDGET))
+    with in_small_steps(WITH_BUDGETS, SMALL_BUDGET):
         for algorithm in algorithms("assignment"):
             if "cpu" not in algorithm.homes:
                 continue

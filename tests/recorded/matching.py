@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 from typing import Any, NamedTuple
 from unittest import mock
@@ -16,10 +15,13 @@ from gpumatch.contracts import MatchingTask
 from gpumatch.control import Control
 from gpumatch.homes import count_matched, no_mates
 from tests.cases import RUNS, Run, arrow, bow_tie, cycle
-from tests.recorded.record import Fields, Group, hash_of, work_of
+from tests.recorded.record import Fields, Group, hash_of, in_small_steps, work_of
 
 SMALL_BUDGET = 64
 """Edges between two returns to Python, so that small graphs take many."""
+WITH_BUDGETS = [
+    f"matching.{module}" for module in ("level_search", "lookahead_search", "p_dbfs", "forests")
+]
 
 
 class Problem(NamedTuple):
@@ -117,11 +119,8 @@ def _run_by_forests() -> dict[str, Fields]:
 def _run_in_small_steps() -> dict[str, Fields]:
     """Every search that returns to Python on its way, every few edges: how often that is."""
     found = {}
-    with contextlib.ExitStack() as patched:
-        patched.enter_context(mock.patch("gpumatch.cpu.matching.engine._FEW_EDGES", -1))
-        for module in ("level_search", "lookahead_search", "p_dbfs", "forests"):
-            name = f"gpumatch.cpu.matching.{module}.BUDGET"
-            patched.enter_context(mock.patch(name, SMALL_BUDGET))
+    few = mock.patch("gpumatch.cpu.matching.engine._FEW_EDGES", -1)
+    with few, in_small_steps(WITH_BUDGETS, SMALL_BUDGET):
         for algorithm in ("engine", "hk", "hkdw", "pfp", "p-hk", "p-pfp", "p-dbfs"):
             run = Run(algorithm, "cpu", {})
             found |= {f"{algorithm}, {name}": fields for name, fields in _run(run).items()}

@@ -8,11 +8,14 @@ machine rounds any of it.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import importlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 
@@ -47,6 +50,19 @@ def work_of(stats: Mapping[str, Any]) -> Fields:
                 counts[name] = counts.get(name, 0) + value
     text = json.dumps(trace, sort_keys=True)
     return {**counts, "trace": hashlib.sha256(text.encode()).hexdigest()[:8]}
+
+
+@contextlib.contextmanager
+def in_small_steps(names: Iterable[str], budget: int) -> Iterator[None]:
+    """Within, searches of these modules of `gpumatch.cpu` return to Python after so much work.
+
+    All are imported first: one that were imported later would keep another's small budget.
+    """
+    modules = [importlib.import_module(f"gpumatch.cpu.{name}") for name in names]
+    with contextlib.ExitStack() as patched:
+        for module in modules:
+            patched.enter_context(mock.patch.object(module, "BUDGET", budget))
+        yield
 
 
 def _plain(value: Any) -> Any:

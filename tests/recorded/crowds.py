@@ -1,0 +1,194 @@
+"""Crowds: many random problems of a kind, hashed together, on one thread.
+
+Few problems leave most comparisons, ties and bounds of an algorithm without one that falls on both
+sides of them. Of a crowd, some problem shows any other turn that a search takes. Every second one
+is solved in small steps, from which searches return to Python.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from collections.abc import Callable, Mapping
+from typing import Any
+from unittest import mock
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from gpumatch import InfeasibleError, algorithms, assign, linalg, maximum_matching
+from tests.recorded import assignment, matching
+from tests.recorded.record import Fields, Group, hash_of, in_small_steps, work_of
+
+MEMBERS = 60
+SMALL_BUDGET = 60
+SIDES = 1, 40
+WIDE = 60, 150
+"""Sides of the problems of the last two kinds: vectors and rows' lists are full."""
+
+Make = Callable[[np.random.Generator, tuple[int, int]], Any]
+
+
+def _dense(low: int, high: int, unit: float = 1) -> Make:
+    def make(rng: np.random.Generator, shape: tuple[int, int]) -> np.ndarray:
+        drawn = rng.integers(low, high, shape)
+        return drawn if unit == 1 else drawn * unit
+
+    return make
+
+
+def _holed(rng: np.random.Generator, shape: tuple[int, int]) -> np.ndarray:
+    costs = rng.integers(-20, 60, shape) * 0.5
+    costs[rng.random(shape) < rng.choice([0.2, 0.7])] = np.inf
+    return costs
+
+
+def _products(rng: np.random.Generator, shape: tuple[int, int]) -> np.ndarray:
+    rows, cols = (rng.integers(1, 30, side) for side in shape)
+    return np.multiply.outer(rows, cols)
+
+
+def _sparse(high: int, unit: float = 1) -> Make:
+    def make(rng: np.random.Generator, shape: tuple[int, int]) -> csr_array:
+        is_stored = rng.random(shape) < rng.choice([1.2, 2.5, 6]) / max(shape)
+        if rng.random() < 0.5:
+            np.fill_diagonal(is_stored, True)
+        rows, cols = is_stored.nonzero()
+        drawn = rng.integers(-high // 4, high, rows.size)
+        return csr_array((drawn if unit == 1 else drawn * unit, (rows, cols)), shape=shape)
+
+    return make
+
+
+KINDS: dict[str, Make] = {
+    "few values": _dense(0, 4),
+    "many values": _dense(-300, 3000),
+    "halves": _dense(-40, 90, 0.5),
+    "holed": _holed,
+    "products": _products,
+    "sparse, few values": _sparse(4),
+    "sparse": _sparse(900),
+    "sparse halves": _sparse(80, 0.5),
+    "wide": _dense(0, 40),
+    "sparse, wide": _sparse(30),
+}
+
+
+def _told(rng: np.random.Generator) -> dict[str, Any]:
+    """What `assign` is told besides."""
+    return [
+        {},
+        {"maximize": True},
+        {"cardinality": "maximum"},
+        {"cardinality": "any"},
+        {"cost_limit": int(rng.integers(0, 30))},
+        {"cardinality": "maximum", "cost_limit": 9},
+    ][rng.integers(6)]
+
+
+def _shape(rng: np.random.Generator, low: int, high: int) -> tuple[int, int]:
+    rows, cols = rng.integers(low, high, 2).tolist()
+    return rows, rows if rng.random() < 0.5 else cols
+
+
+def _assign(arguments: Mapping[str, Any], patches: Mapping[str, Any]) -> dict[str, Fields]:
+    return {
+        kind: _crowd(functools.partial(_one, arguments, kind), assignment.WITH_BUDGETS, patches)
+        for kind in KINDS
+    }
+
+
+def _crowd(
+    one: Callable[[int], tuple[Any, ...]], budgets: list[str], patches: Mapping[str, Any]
+) -> Fields:
+    with contextlib.ExitStack() as patched:
+        for name, value in patches.items():
+            patched.enter_context(mock.patch(f"gpumatch.cpu.{name}", value))
+        parts = [one(number) for number in range(0, MEMBERS, 2)]
+        with in_small_steps(budgets, SMALL_BUDGET):
+            parts += [one(number) for number in range(1, MEMBERS, 2)]
+    sizes, hashes, works = zip(*parts)
+    return {"size": sum(sizes), "found": hash_of(*hashes), "work": hash_of(*works)}
+
+
+def _one(arguments: Mapping[str, Any], kind: str, number: int) -> tuple[int, Any, Any]:
+    """The size of what is found, and numbers for the rest of it and for the work."""
+    rng = np.random.default_rng([number, *kind.encode()])
+    costs = KINDS[kind](rng, _shape(rng, *(WIDE if kind.endswith("wide") else SIDES)))
+    ticks: list[Any] = []
+    try:
+        a = assign(costs, threads=1, seed=1, callback=ticks.append, **_told(rng), **arguments)
+    except InfeasibleError as exc:
+        return 0, _number(exc.rows, exc.cols), [len(ticks)]
+    except ValueError:  # no algorithm takes everything
+        return 0, [0], [0]
+    found = _number(a.row_to_col, a.row_dual, a.col_dual)
+    return a.size, found, [len(ticks), int(work_of(a.stats)["trace"], 16)]
+
+
+def _number(*arrays: Any) -> list[int]:
+    return [int(hash_of(*arrays), 16)]
+
+
+def _match(arguments: Mapping[str, Any], patches: Mapping[str, Any]) -> dict[str, Fields]:
+    return {
+        f"init {init}": _crowd(
+            functools.partial(_one_matching, arguments, init), matching.WITH_BUDGETS, patches
+        )
+        for init in ("none", "cheap", "karp-sipser")
+    }
+
+
+def _one_matching(arguments: Mapping[str, Any], init: str, number: int) -> tuple[int, Any, Any]:
+    rng = np.random.default_rng([number, 7])
+    shape = _shape(rng, *(WIDE if number % 3 == 0 else SIDES))
+    graph = csr_array(rng.random(shape) < rng.choice([0.7, 1.5, 2.5, 6]) / max(shape))
+    ticks: list[Any] = []
+    m = maximum_matching(graph, init=init, threads=1, seed=1, callback=ticks.append, **arguments)
+    cover = m.vertex_cover()
+    return m.size, _number(m.row_to_col, *cover), [len(ticks), int(work_of(m.stats)["trace"], 16)]
+
+
+def _decompose() -> dict[str, Fields]:
+    def one(number: int) -> tuple[int, Any, Any]:
+        rng = np.random.default_rng([number, 11])
+        shape = _shape(rng, *SIDES)
+        matrix = csr_array((rng.random(shape) < rng.choice([1.2, 2.5]) / max(shape)).astype(float))
+        d = linalg.dmperm(matrix, backend="cpu", threads=1)
+        return len(d.r), _number(*d), [0]
+
+    return {"dmperm": _crowd(one, matching.WITH_BUDGETS, {})}
+
+
+WITHOUT_SMALL = {"assignment.dense_engine.SMALL": -1, "assignment.dense_engine.FEW": 1}
+ENGINE = {
+    "lines": {**WITHOUT_SMALL, "assignment.dense_engine.PATIENCE": 30},
+    "trial": {**WITHOUT_SMALL, "assignment.dense_engine.MIDDLE": -1},
+    "auction": {
+        **WITHOUT_SMALL,
+        "assignment.dense_engine.MIDDLE": -1,
+        "assignment.dense_engine.TRIAL": -1,
+    },
+}
+"""Which steps the engine takes for dense costs."""
+
+
+def _groups() -> dict[str, Group]:
+    groups: dict[str, Group] = {"linalg": _decompose}
+    for algorithm in algorithms("assignment"):
+        if "cpu" in algorithm.homes:
+            for wish in assignment._wishes(algorithm.homes["cpu"].options):
+                told = {"algorithm": algorithm.name, "backend": "cpu", **wish}
+                groups["-".join(told.values())] = functools.partial(_assign, told, {})
+    for name, patches in ENGINE.items():
+        told = {"algorithm": "engine", "backend": "cpu"}
+        groups[f"engine-cpu by {name}"] = functools.partial(_assign, told, patches)
+    for run in matching.RUNS:
+        if run.backend == "cpu":
+            groups[f"match {run}"] = functools.partial(_match, run.arguments, {})
+    forests = {"algorithm": "engine", "backend": "cpu"}, {"matching.engine._FEW_EDGES": -1}
+    groups["match engine-cpu by forests"] = functools.partial(_match, *forests)
+    return groups
+
+
+GROUPS = _groups()
