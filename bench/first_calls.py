@@ -3,7 +3,8 @@
 Each call runs in processes of its own. For the first of them the folder of compiled code is empty,
 so it compiles, as in a fresh installation. The others find what it has left there. NumPy, SciPy and
 the costs are loaded before the clock starts, gpumatch and Numba after it. ``numba`` is a function
-that does nothing: what every call of compiled code pays to Numba itself.
+that does nothing: what every call of compiled code pays to Numba itself. Python may keep bytecode,
+which an installation by pip makes.
 
 The seconds that count are those of the processor, without what other processes take of it. The
 seconds of the clock are kept as ``"wall"``.
@@ -138,7 +139,7 @@ class FirstCall:
         command = (sys.executable, "-m", "bench.first_calls", self.name, str(problem.file))
         printed = subprocess.run(
             command,
-            env={**os.environ, "NUMBA_CACHE_DIR": folder},
+            env={**os.environ, "NUMBA_CACHE_DIR": folder, "PYTHONDONTWRITEBYTECODE": ""},
             timeout=limits.cap + _LOADING,
             check=True,
             capture_output=True,
