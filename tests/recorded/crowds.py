@@ -162,6 +162,7 @@ def _decompose() -> dict[str, Fields]:
 
 WITHOUT_SMALL = {"assignment.dense_engine.SMALL": -1, "assignment.dense_engine.FEW": 1}
 ENGINE = {
+    "auctions of sparse costs": {"assignment.engine.SMALL": -1},
     "lines": {**WITHOUT_SMALL, "assignment.dense_engine.PATIENCE": 30},
     "trial": {**WITHOUT_SMALL, "assignment.dense_engine.MIDDLE": -1},
     "auction": {
@@ -170,7 +171,7 @@ ENGINE = {
         "assignment.dense_engine.TRIAL": -1,
     },
 }
-"""Which steps the engine takes for dense costs."""
+"""Which steps the engine takes; the last three for dense costs."""
 
 
 def _groups() -> dict[str, Group]:
