@@ -95,8 +95,8 @@ def assign_small(
     if cardinality not in CARDINALITIES or type(maximize) is not bool or values.size == 0:
         return None
     is_integer = values.dtype.kind != "f"
-    has_bits = values.dtype == _INT64 and values.flags.c_contiguous
-    costs = values if has_bits else native(values)
+    is_taken = values.dtype == _INT64 and values.flags.c_contiguous
+    costs = values if is_taken else native(values)
     if costs is None or hasattr(cost_limit, "__len__"):
         return None
     limit = None if cost_limit is None else checked_limit(cost_limit, is_integer, maximize)
@@ -110,7 +110,7 @@ def assign_small(
     totals, ends = np.empty((1, 4), _FLOAT64), np.empty((1, 2), _INT64)
     marks = np.empty((1, both), _BOOL) if wish.wants_maximum else _NO_MARKS
     load(ONE_OF_A_BATCH)(
-        costs.reshape(-1).view(_FLOAT64), has_bits, _place(nrows, ncols),  # IN
+        costs.reshape(-1), _place(nrows, ncols),  # IN
         wish.sign, wish.limit, wish.most, wish.wants_maximum or None, largest, 0, 1,  # IN
         _kept.scratch, mates, numbers, totals, marks, ends,  # OUT
     )  # fmt: skip

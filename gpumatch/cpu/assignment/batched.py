@@ -12,8 +12,7 @@ solved from the columns' side. The first, of all other rows and columns, is solv
 
 What comes in, for problem k of B:
 
-    values            all costs in one array of float64
-    is_integer        whether each is an int64 instead, in the same bits
+    values            all costs in one array of float64 or int64, for each of which it is compiled
     places[k]         START of the problem there, the step ACROSS to the next row, ROWS, COLS
     sign              -1 if costs are to be maximised, else 1
     limit             what it costs a row to go without a column; inf if it must have one
@@ -91,10 +90,9 @@ def run(task: BatchTask) -> bool:
                 if halted:
                     return False
                 values = task.read(first, last, room)
-                is_integer = values.dtype.kind == "i"
                 solve_range(
-                    values.view(np.float64), is_integer, places, *wish, task.largest, first, last,
-                    scratch, *task.results,  # OUT
+                    values, places, *wish, task.largest, first, last, scratch,  # IN
+                    *task.results,  # OUT
                 )  # fmt: skip
                 solved[worker] += int(ends[first:last, 1].sum())
         except BaseException:
@@ -143,7 +141,7 @@ def _ranges(task: BatchTask) -> tuple[np.ndarray, list[tuple[int, int]], int]:
 
 @vector_kernel
 def solve_range(
-    values, is_integer, places, sign, limit, most, wants_maximum, largest, first, last, scratch,
+    values, places, sign, limit, most, wants_maximum, largest, first, last, scratch,
     mates, numbers, totals, marks, ends,
 ):  # fmt: skip
     """Solve the problems from ``first`` to ``last``."""
@@ -156,7 +154,6 @@ def solve_range(
             width += width_for(min(rows, cols))
         size = max(size, (VECTORS + min(rows, cols)) * width)
     room = scratch if size <= scratch.size else np.empty(size, np.float64)
-    integers = values.view(np.int64)
     joints = np.empty((2 * LINKS + 1) * width_for(longest), np.int32)
     columns = np.empty(5 * short, np.int64)
     most_rows = numbers.shape[1] - mates.shape[1]
@@ -173,14 +170,9 @@ def solve_range(
         found = columns[: 2 * nrows].reshape((2, nrows))
         mates[k], numbers[k], totals[k], marks[k], ends[k] = -1, 0, 0, False, UNFIT
         ends[k, 1] = 0
-        if is_integer:
-            fit, complete = _take(
-                integers, start, across, turned, sign, largest, most, wants_maximum, table, ncols
-            )
-        else:
-            fit, complete = _take(
-                values, start, across, turned, sign, largest, most, wants_maximum, table, ncols
-            )
+        fit, complete = _take(
+            values, start, across, turned, sign, largest, most, wants_maximum, table, ncols
+        )
         if not fit:
             continue
         reduces = nrows == ncols and limit == np.inf and (complete or wants_maximum is None)
@@ -206,10 +198,7 @@ def solve_range(
                     own_mates, other_mates, own_dual, other_dual, own_marks, other_marks,
                 )  # fmt: skip
         ends[k, 0] = SOLVED
-        if is_integer:
-            _see_paid(integers, start, across, mates[k, :rows], numbers[k], most_rows)
-        else:
-            _see_paid(values, start, across, mates[k, :rows], numbers[k], most_rows)
+        _see_paid(values, start, across, mates[k, :rows], numbers[k], most_rows)
         ends[k, 1] = _add_up(sign, limit, mates[k, :rows], numbers[k], most_rows, cols, totals[k])
         if sign < 0:
             for vertex in range(most_rows + most_cols):
