@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 import math
-import threading
 import time
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple, Protocol
@@ -47,14 +46,6 @@ _SHORT = 1024  # rows and columns for which each device has room in a block
 _EVEN = frozenset(map(np.dtype, ("i4", "f4", "f8")))
 
 
-class _Kept(threading.local):
-    """What a thread's calls for one problem work in, so that they need no new memory."""
-
-    def __init__(self) -> None:
-        self.scratch = np.empty(2**17)
-
-
-_kept = _Kept()
 _NO_MARKS = np.empty((1, 0), _BOOL)
 
 
@@ -111,8 +102,8 @@ def assign_small(
     marks = np.empty((1, both), _BOOL) if wish.wants_maximum else _NO_MARKS
     load(ONE_OF_A_BATCH)(
         costs.reshape(-1), _place(nrows, ncols),  # IN
-        wish.sign, wish.limit, wish.most, wish.wants_maximum or None, largest, 0, 1,  # IN
-        _kept.scratch, mates, numbers, totals, marks, ends,  # OUT
+        wish.sign, wish.limit, wish.most, wish.wants_maximum or None, largest,  # IN
+        mates, numbers, totals, marks, ends,  # OUT
     )  # fmt: skip
     compiled = compile_time.spent() - compiled
     ((end, size),) = ends.tolist()

@@ -320,8 +320,8 @@ BATCHES = {
 }
 """What solves batches of small dense problems: backend -> function."""
 
-ONE_OF_A_BATCH = _CPU + "assignment.batched:solve_range"
-"""The kernel behind it on the CPU, called for one problem at once."""
+ONE_OF_A_BATCH = _CPU + "assignment.batched:solve_one"
+"""What calls the kernel behind it on the CPU, for one problem at once."""
 
 
 SCIPYS_ORDER = _CPU + "assignment.one_row_at_a_time:columns_of_rows"

@@ -20,7 +20,7 @@ What comes in, for problem k of B:
     wants_maximum     True if as many pairs as can be are wanted, None if all are: then nothing is
                       compiled that only True needs
     largest           a greater magnitude makes a problem unfit; up to EXACT, costs are integers
-    scratch           memory to work in; if it is too short, new memory is taken
+    scratch           memory to work in, as `_Kept` makes it: for the table, its links, and columns
 
 What comes out, in the orientation and with the sign of the values, for at most N rows and M columns
 and padded with -1, 0 and False:
@@ -42,6 +42,7 @@ from __future__ import annotations
 
 import itertools
 import threading
+from typing import Any
 
 import numpy as np
 
@@ -61,10 +62,12 @@ from gpumatch.cpu.numba_tools.compiled import inlined, strict_kernel, vector_ker
 from gpumatch.cpu.numba_tools.vector_min import lesser
 from gpumatch.cpu.numba_tools.workers import Workers
 
-__all__ = ["run", "solve_range"]
+__all__ = ["run", "solve_one", "solve_range"]
 
 RANGE = 2**17
 """Costs of a range, or one problem's: copies of them stay in the cache."""
+AT_ONCE = 128
+"""Sides for which there is always memory."""
 EXACT = 2.0**47
 START, ACROSS, ROWS, COLS = range(4)
 OBJECTIVE, GAP = 0, 2
@@ -75,7 +78,7 @@ def run(task: BatchTask) -> bool:
     control, (*_, ends) = task.control, task.results
     wish = *task.wish[:3], task.wish[3] or None
     places, ranges, most = _ranges(task)
-    longest = most + VECTORS * PAD + (VECTORS + PAD) * int(places[:, ROWS:].max(initial=0))
+    sides = np.sort(places[:, ROWS:], axis=1).T
     work = int(places[:, ROWS:].prod(axis=1).sum())
     ahead, solved = iter(ranges), [0] * task.threads
     halted = False
@@ -83,7 +86,7 @@ def run(task: BatchTask) -> bool:
     def serve(worker: int) -> bool:
         nonlocal halted
         try:
-            room, scratch = _kept.memory(most, longest)
+            room, scratch = _kept.range_of(most), _kept.scratch_for(*sides)
             for first, last in ahead:
                 if worker == 0 and control.tick(sum(solved)):
                     halted = True
@@ -108,18 +111,46 @@ def run(task: BatchTask) -> bool:
             raise
 
 
+def solve_one(values: np.ndarray, place: np.ndarray, *more: Any) -> None:
+    """The kernel for one problem: with its place, all from ``sign`` to ``largest``, and results."""
+    _, _, rows, cols = place[0].tolist()
+    if rows <= AT_ONCE >= cols:
+        scratch = _kept.scratch
+    else:
+        scratch = _kept.scratch_for(min(rows, cols), max(rows, cols))
+    solve_range(values, place, *more[:5], 0, 1, scratch, *more[5:])
+
+
 class _Kept(threading.local):
     """What a thread works in. New memory would take as long as to read the costs of a problem."""
 
-    room = scratch = np.empty(0)
+    def __init__(self) -> None:
+        self.room = np.empty(0)
+        self.scratch: tuple[Any, ...] = np.empty(0), np.empty(0, np.int32), np.empty(0, np.int64)
+        self.scratch_for(AT_ONCE, AT_ONCE)
 
-    def memory(self, most: int, longest: int) -> tuple[np.ndarray, np.ndarray]:
-        """For the costs of a range, and for a problem with its vectors."""
+    def range_of(self, most: int) -> np.ndarray:
+        """For so many costs."""
         if self.room.size < most:
             self.room = np.empty(most)
-        if self.scratch.size < longest:
-            self.scratch = np.empty(longest)
-        return self.room, self.scratch
+        return self.room
+
+    def scratch_for(self, short: Any, longest: Any) -> tuple[Any, ...]:
+        """For a problem with its vectors, or any one of several, by their sides."""
+        sizes: list[Any] = [
+            (VECTORS + short) * (short + longest + 2 * PAD),
+            (2 * LINKS + 1) * (longest + PAD),
+            5 * short,
+        ]
+        if isinstance(short, np.ndarray):
+            sizes = [int(size.max(initial=0)) for size in sizes]
+        first, second, third = self.scratch
+        if first.size < sizes[0] or second.size < sizes[1] or third.size < sizes[2]:
+            self.scratch = tuple(
+                np.empty(max(part.size, size), part.dtype)
+                for part, size in zip(self.scratch, sizes)
+            )
+        return self.scratch
 
 
 _kept = _Kept()
@@ -145,24 +176,14 @@ def solve_range(
     mates, numbers, totals, marks, ends,
 ):  # fmt: skip
     """Solve the problems from ``first`` to ``last``."""
-    short = longest = size = 0
-    for k in range(first, last):
-        rows, cols = places[k, ROWS], places[k, COLS]
-        short, longest = max(short, min(rows, cols)), max(longest, max(rows, cols))
-        width = width_for(max(rows, cols))
-        if wants_maximum is not None:
-            width += width_for(min(rows, cols))
-        size = max(size, (VECTORS + min(rows, cols)) * width)
-    room = scratch if size <= scratch.size else np.empty(size, np.float64)
-    joints = np.empty((2 * LINKS + 1) * width_for(longest), np.int32)
-    columns = np.empty(5 * short, np.int64)
+    room, joints, columns = scratch
     most_rows = numbers.shape[1] - mates.shape[1]
     most_cols = mates.shape[1] - most_rows
     for k in range(first, last):
         start, across = places[k, START], places[k, ACROSS]
         rows, cols = places[k, ROWS], places[k, COLS]
         turned = rows > cols
-        nrows, ncols = min(rows, cols), max(rows, cols)
+        nrows, ncols = (cols, rows) if turned else (rows, cols)
         width = width_for(ncols)
         used = (nrows + VECTORS) * width
         table = room[:used].reshape((nrows + VECTORS, width))
