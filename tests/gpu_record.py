@@ -21,6 +21,7 @@ import gpumatch
 
 ROOT = Path(__file__).parents[1]
 OUTCOMES = ("passed", "failed", "skipped")
+EVERY = 100  # tests after which what a run has so far is written
 COMMITTED = ROOT / "bench" / "results" / "gpu-tests.json"
 
 
@@ -70,25 +71,33 @@ class GpuRecord:
 
     With ``GPUMATCH_GPU_RECORD_ADD`` set, a run of some of them adds to the record of the others,
     if that is of the same sources, device and versions: what needs a GPU alone runs apart.
+
+    Until the run ends, what it has so far is in a file beside the record, ``….partial.json``. A run
+    that is cut leaves that.
     """
 
     def __init__(self) -> None:
         self.path = Path(os.environ.get("GPUMATCH_GPU_RECORD", COMMITTED))
+        self.partial = self.path.with_suffix(".partial.json")
         self.counts: Counter[str] = Counter()
 
     def pytest_runtest_logreport(self, report: Any) -> None:
         if "gpu" in report.keywords and (report.when == "call" or not report.passed):
             self.counts[report.outcome] += 1
+            if self.counts.total() % EVERY == 0:
+                self._write(self.partial)
 
     def pytest_sessionfinish(self) -> None:
-        if self.counts["passed"] + self.counts["failed"] == 0:
-            return
+        if self.counts["passed"] + self.counts["failed"] > 0:
+            self._write(self.path)
+        self.partial.unlink(missing_ok=True)
+
+    def _write(self, path: Path) -> None:
         run = device_and_versions() | {"sha256": sources_hash(ROOT)}
         others = self._record_of_others(run)
         counts = {name: self.counts[name] + others.get(name, 0) for name in OUTCOMES}
-        record = run | counts
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        self.path.write_text(json.dumps(record, indent=2) + "\n")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(run | counts, indent=2) + "\n")
 
     def _record_of_others(self, run: dict[str, Any]) -> dict[str, Any]:
         if not os.environ.get("GPUMATCH_GPU_RECORD_ADD") or not self.path.exists():

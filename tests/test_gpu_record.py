@@ -82,6 +82,24 @@ def test_a_record_is_written_when_a_gpu_test_ran(reports, counts, tmp_path, monk
     assert (json.loads(path.read_text()) if path.exists() else None) == expected
 
 
+def test_a_run_that_is_cut_leaves_what_it_had(tmp_path, monkeypatch):
+    path, partial = tmp_path / "record.json", tmp_path / "record.partial.json"
+    monkeypatch.setenv("GPUMATCH_GPU_RECORD", str(path))
+    monkeypatch.setattr(gpu_record, "device_and_versions", lambda: {"device": "a GPU"})
+    monkeypatch.setattr(gpu_record, "EVERY", 3)
+    plugin = GpuRecord()
+    for one in RAN:
+        plugin.pytest_runtest_logreport(one)
+    assert not path.exists()
+    assert {name: json.loads(partial.read_text())[name] for name in ("passed", "failed")} == {
+        "passed": 1,
+        "failed": 2,
+    }
+    plugin.pytest_sessionfinish()
+    assert path.exists()
+    assert not partial.exists()
+
+
 @pytest.mark.parametrize(
     ("adds", "of_same_sources", "passed"), [("1", True, 6), ("1", False, 1), ("", True, 1)]
 )
