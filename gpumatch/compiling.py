@@ -22,6 +22,8 @@ __all__ = ["warmup"]
 DTYPES = ("int32", "int64", "float32", "float64")
 SIDE, DEGREE = 600, 4
 """Of costs: every stage of every algorithm has work, and each takes milliseconds."""
+MANY = 4000
+"""Rows of sparse costs that paths alone do not serve."""
 GRID, KEPT = 150, 0.65
 """Of a graph, on which searches take several phases, and trees are grafted."""
 
@@ -94,6 +96,7 @@ def _steps(backend: str) -> Iterator[Step]:
                 yield name, run(_assign, algorithm, backend)
     if backend == "cpu":
         yield "cpu: dense costs for which rows compete", _contested
+        yield "cpu: sparse costs of many rows", _many
         yield "cpu: batches and small problems", _small
         yield "cpu: SciPy's names", _named_as_scipys
         yield "cpu: linear solvers", _for_solvers
@@ -124,6 +127,14 @@ def _contested() -> None:
     order = np.arange(1, SIDE + 1)
     for dtype in DTYPES:
         assign(np.multiply.outer(order, order).astype(dtype), backend="cpu")
+
+
+def _many() -> None:
+    """So many that the engine holds auctions."""
+    wishes: list[Any] = [{}, {"cost_limit": 500}, {"cardinality": "maximum"}]
+    for dtype in DTYPES:
+        for wish in wishes:
+            assign(_sparse(dtype, MANY), backend="cpu", **wish)
 
 
 def _small() -> None:
@@ -178,14 +189,14 @@ def _dense(dtype: str) -> np.ndarray:
     return values.astype(dtype)
 
 
-@functools.lru_cache(maxsize=len(DTYPES))
-def _sparse(dtype: str) -> Any:
+@functools.lru_cache(maxsize=2 * len(DTYPES))
+def _sparse(dtype: str, side: int = SIDE) -> Any:
     """Random entries and a diagonal, so that there is a full assignment."""
     from scipy.sparse import csr_array
 
     random = np.random.default_rng(0)
-    rows = np.arange(SIDE).repeat(DEGREE)
-    cols = random.integers(0, SIDE, rows.size)
-    cols[::DEGREE] = random.permutation(SIDE)
+    rows = np.arange(side).repeat(DEGREE)
+    cols = random.integers(0, side, rows.size)
+    cols[::DEGREE] = random.permutation(side)
     values = random.integers(1, 1000, rows.size).astype(dtype)
-    return csr_array((values, (rows, cols)), shape=(SIDE, SIDE))
+    return csr_array((values, (rows, cols)), shape=(side, side))
