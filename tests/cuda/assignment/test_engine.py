@@ -609,25 +609,24 @@ def test_a_team_does_whatever_is_asked_for(wish, shape):
         assert math.isclose(ours, theirs, rel_tol=1e-9, abs_tol=1e-9)
 
 
+def check_without_a_team(matrix):
+    a = solve(matrix)
+    gm.verify(matrix, a)
+    assert a.proven
+    assert not was_of_a_team(a)
+
+
 @pytest.mark.gpu
 @pytest.mark.parametrize("steps", [0, 1, 100])
 def test_what_a_team_gives_up_is_solved(steps, monkeypatch):
     monkeypatch.setattr(engine, "_STEPS_OF_TEAM", (steps, steps))
     monkeypatch.setattr(engine.batched, "_STEPS_BEFORE_A_GUESS", steps // 2)
-    matrix = costs.low_rank(300, rank=1)
-    a = solve(matrix)
-    gm.verify(matrix, a)
-    assert a.proven
-    assert not was_of_a_team(a)
+    check_without_a_team(costs.low_rank(300, rank=1))
 
 
 @pytest.mark.gpu
 def test_a_team_leaves_what_floats_cannot_add_to_others():
-    matrix = np.random.default_rng(1).integers(2**47, 2**47 + 99, (30, 30))
-    a = solve(matrix)
-    gm.verify(matrix, a)
-    assert a.proven
-    assert not was_of_a_team(a)
+    check_without_a_team(np.random.default_rng(1).integers(2**47, 2**47 + 99, (30, 30)))
 
 
 @pytest.mark.gpu
