@@ -18,6 +18,7 @@ python -m bench roverso2010 --out roverso.json    the forms of Deep Greedy Switc
 python -m bench vasconcelos2009 --out auction.json  auctions between frames of moving points
 python -m bench report results.json --plots DIR   tables as Markdown, figures as PNG
 python -m bench report --out benchmarks.html      all of bench/results as one page
+python -m bench overview --plot overview.png      README's table and picture
 """
 
 from __future__ import annotations
@@ -50,6 +51,7 @@ from bench import (
     machine,
     matching,
     networkx_backend,
+    overview,
     page,
     ranks,
     ranks_gpu,
@@ -108,6 +110,9 @@ def _parser() -> argparse.ArgumentParser:
     report.add_argument("--plots", type=Path, metavar="FOLDER", help="draw the figures there")
     report.add_argument("--threshold", type=float, help="instead of the one in the results")
     report.set_defaults(command=_report)
+    summary = commands.add_parser("overview", help="print README's table of bench/results")
+    summary.add_argument("--plot", type=Path, metavar="FILE.png", help="draw its picture there")
+    summary.set_defaults(command=_overview)
     return parser
 
 
@@ -200,6 +205,15 @@ def _report(options: argparse.Namespace) -> int:
 
         for file in plots.draw(data, threshold, options.plots):
             print(f"\n{file}")
+    return DONE
+
+
+def _overview(options: argparse.Namespace) -> int:
+    print(overview.table(RESULTS))
+    if options.plot:
+        from bench import plots
+
+        plots.save(overview.figure(RESULTS), options.plot)
     return DONE
 
 

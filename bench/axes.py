@@ -23,11 +23,13 @@ _DASHES = ("-", (0, (6, 1.5)), "--", ":")
 Line = tuple[Any, Any]  # x and y
 
 
-def panels(count: int) -> tuple[Any, Sequence[Any]]:
-    """A figure of panels side by side, without the box's upper and right sides."""
-    figure, axes = plt.subplots(
-        1, count, figsize=(max(5.0 * count, 7.0), 4.0), squeeze=False, layout="constrained"
-    )
+def panels(count: int, size: tuple[float, float] | None = None) -> tuple[Any, Sequence[Any]]:
+    """A figure of panels side by side, without the box's upper and right sides.
+
+    `size` is the width and height of all in inches.
+    """
+    size = size or (max(5.0 * count, 7.0), 4.0)
+    figure, axes = plt.subplots(1, count, figsize=size, squeeze=False, layout="constrained")
     for panel in axes[0]:
         panel.spines[["top", "right"]].set_visible(False)
         panel.grid(alpha=0.25)

@@ -41,7 +41,7 @@ def draw(data: dict[str, Any], threshold: float, folder: Path) -> list[Path]:
     for name, figure in figures.items():
         if figure is not None:
             files.append(folder / f"{suite}-{name}.png")
-            _save(figure, files[-1])
+            save(figure, files[-1])
     return files
 
 
@@ -55,7 +55,7 @@ def _of_deveci2013(data: dict[str, Any], threshold: float) -> dict[str, Any]:
     }
 
 
-def _save(figure: Any, file: Path) -> None:
+def save(figure: Any, file: Path) -> None:
     """Write a PNG of few colours, a third as large as one of many."""
     figure.savefig(file, dpi=110)
     plt.close(figure)

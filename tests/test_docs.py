@@ -36,6 +36,7 @@ from gpumatch.io import collection
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
+ALGORITHMS = ROOT / "docs" / "algorithms" / "README.md"
 DOCUMENTS = [
     README,
     *(ROOT / name for name in ("CHANGELOG.md", "CONTRIBUTING.md", "datasets/README.md")),
@@ -243,7 +244,7 @@ def test_named_constants_have_the_values_given(document):
 
 
 def test_table_of_algorithms():
-    listed = table(README, "| name | problem | backends | options | reference |")
+    listed = table(ALGORITHMS, "| name | problem | backends | options | reference |")
     known = [
         [
             algorithm.name,
@@ -287,6 +288,11 @@ def test_measured_tables_are_those_of_the_results(document):
 def test_quoted_figures_are_those_of_the_results(document):
     for file, shown in marked(document, "from"):
         assert set(shown.split("\n")) <= {"", *report_of(file).split("\n")}, f"not from {file}"
+
+
+def test_overview_is_that_of_the_results():
+    shown = re.search(r"<!-- overview -->\n(.*?)\n<!-- end -->", README.read_text(), re.DOTALL)
+    assert shown[1] == output_of("python -m bench overview").rstrip("\n")
 
 
 def marked(document, mark):
