@@ -154,8 +154,9 @@ def figure(folder: Path) -> Any:
         style = {"color": colours[one.machine], "linestyle": "none"}
         _dots(panel, place, (r for r in ratios if not r.at_least), marker="o", alpha=0.35, **style)
         _dots(panel, place, (r for r in ratios if r.at_least), marker=">", alpha=0.35, **style)
-        mean = geometric_mean(ratios)
-        panel.plot([mean.seconds] * 2, [place - 0.36, place + 0.36], color="black", linewidth=2.5)
+        if (mean := geometric_mean(ratios)) is not None:
+            ends = [place - 0.36, place + 0.36]
+            panel.plot([mean.seconds] * 2, ends, color="black", linewidth=2.5)
     panel.axvline(1.0, color="black", linewidth=0.8)
     panel.set_xscale("log")
     names = [f"{one.task}, on {one.machine},\nbeside {one.rival}" for one in COMPARISONS]
