@@ -187,7 +187,7 @@ def _groups() -> dict[str, Group]:
     for run in matching.RUNS:
         if run.backend == "cpu":
             groups[f"match {run}"] = functools.partial(_match, run.arguments, {})
-    forests = {"algorithm": "engine", "backend": "cpu"}, {"matching.engine._FEW_EDGES": -1}
+    forests = {"algorithm": "engine", "backend": "cpu"}, {"matching.engine._MOST_READ": 0}
     groups["match engine-cpu by forests"] = functools.partial(_match, *forests)
     return groups
 

@@ -112,14 +112,14 @@ def _run(run: Run) -> dict[str, Fields]:
 
 def _run_by_forests() -> dict[str, Fields]:
     """The engine, which leaves so small graphs to a search from row after row otherwise."""
-    with mock.patch("gpumatch.cpu.matching.engine._FEW_EDGES", -1):
+    with mock.patch("gpumatch.cpu.matching.engine._MOST_READ", 0):
         return _run(Run("engine", "cpu", {}))
 
 
 def _run_in_small_steps() -> dict[str, Fields]:
     """Every search that returns to Python on its way, every few edges: how often that is."""
     found = {}
-    few = mock.patch("gpumatch.cpu.matching.engine._FEW_EDGES", -1)
+    few = mock.patch("gpumatch.cpu.matching.engine._MOST_READ", 0)
     with few, in_small_steps(WITH_BUDGETS, SMALL_BUDGET):
         for algorithm in ("engine", "hk", "hkdw", "pfp", "p-hk", "p-pfp", "p-dbfs"):
             run = Run(algorithm, "cpu", {})

@@ -22,7 +22,8 @@ trees that stay, and grafting restores it. If both forests have such neighbours,
 path. If one has, the pair joins it. If none has, nothing is broken. If threads have collided, all
 trees start from their roots again.
 
-Graphs of few edges are solved before any forest has its arrays: see `one_by_one`.
+Graphs of few edges, and others on which few short paths are missing, are solved before any forest
+has its arrays: see `one_by_one`.
 
 Every phase but the last matches at least one row more and visits a vertex once: O(rows · edges).
 Each sweep is O(edges), no more than the phases before it.
@@ -61,7 +62,7 @@ from gpumatch.contracts import MatchingTask
 from gpumatch.cpu.matching.forests import Forests
 from gpumatch.cpu.matching.lookahead_search import LookaheadSearch
 from gpumatch.cpu.matching.one_by_one import search
-from gpumatch.cpu.matching.sides import smaller_side
+from gpumatch.cpu.matching.sides import BUDGET, smaller_side
 from gpumatch.cpu.numba_tools.workers import Workers
 
 __all__ = ["run"]
@@ -70,8 +71,9 @@ _PATIENCE = 2
 # Times that phases read the edges before a sweep takes its turn. With 1 and 4 the phases of a
 # uniform graph with 2**17 rows and d = 3, from the cheap matching, read its edges 2.3 and 2.4
 # times; with 2 they read them 2.1 times. Most graphs are done before a sweep.
-_FEW_EDGES = 2**13  # up to which rows are searched from one by one: their arrays fit in a cache
-_READINGS = 16  # of all edges, while they are few: 2**17 edges at most, less than a millisecond
+_FEW_EDGES = 2**13  # whose arrays fit in a cache
+_READINGS = 16  # of so few edges, one row after the other: less than a millisecond. Of more, one
+_MOST_READ = BUDGET  # in that one call
 
 
 def run(task: MatchingTask) -> bool:
@@ -80,18 +82,18 @@ def run(task: MatchingTask) -> bool:
     matched = count_matched(row_to_col)
     if matched == graph.ncols:
         return True
-    if graph.nnz <= _FEW_EDGES:
-        if control.tick(matched):
-            return False
-        most = _READINGS * graph.nnz
-        found, levels, read = search(
+    if control.tick(matched):
+        return False
+    most = min((_READINGS if graph.nnz <= _FEW_EDGES else 1) * graph.nnz, _MOST_READ)
+    if most > 0:
+        found, levels, read, done = search(
             graph.indptr, graph.indices, most,  # IN
             row_to_col, col_to_row,  # OUT
         )  # fmt: skip
         matched += found
         if read > 0:
             control.phase(levels=levels, found=found, matched=matched, edges=read)
-        if read <= most:
+        if done:
             return True
     if _saturated(row_to_col, graph.indptr):
         return True

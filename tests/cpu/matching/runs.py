@@ -26,9 +26,9 @@ from tests.cpu.matching.cases import FreeRun, unmatched
 
 CLASSIC = {"hk": hk, "hkdw": hkdw, "pfp": pfp, "p-hk": p_hk, "p-pfp": p_pfp, "p-dbfs": p_dbfs}
 ENGINE = {
-    "engine by forests": {"_FEW_EDGES": -1},
-    "engine row by row": {"_FEW_EDGES": 10**9, "_READINGS": 10**9},
-    "engine row by row, then by forests": {"_FEW_EDGES": 10**9, "_READINGS": 0},
+    "engine by forests": {"_MOST_READ": 0},
+    "engine row by row": {"_FEW_EDGES": 10**9, "_READINGS": 10**9, "_MOST_READ": 10**18},
+    "engine row by row, then by forests": {"_MOST_READ": 1},
 }
 """Whether small graphs are left to the forests, searched from one row after the other, or both."""
 NAMES = [*CLASSIC, *ENGINE]

@@ -31,7 +31,7 @@ every_way = pytest.mark.parametrize("match", ENGINE, indirect=True)
 @pytest.fixture
 def forests_only(monkeypatch):
     """Leave small graphs to the forests, too."""
-    monkeypatch.setattr(matching_engine, "_FEW_EDGES", -1)
+    monkeypatch.setattr(matching_engine, "_MOST_READ", 0)
 
 
 class Phases(FreeRun):
@@ -142,18 +142,52 @@ def test_one_by_one_roots_pass_by_the_tree_that_one_of_them_grew():
     assert control.phases[0]["edges"] <= graph.nnz + 2
 
 
-@pytest.mark.parametrize("readings", [0, 1])
-def test_one_by_one_ends_when_too_much_is_read(monkeypatch, readings):
-    """At most one search goes on beyond the limit; the forests find the rest."""
-    monkeypatch.setattr(matching_engine, "_READINGS", readings)
+def test_one_by_one_ends_when_too_much_is_read(monkeypatch):
+    """The search that reads too much is the last; the forests find the rest."""
+    monkeypatch.setattr(matching_engine, "_MOST_READ", 1)
     graph = random(2000, 2000, 6000, 11)
     control = Phases()
     _, mates = solve(graph, control=control)
     check_maximum(graph, *mates)
-    assert control.phases[0]["edges"] <= (readings + 1) * graph.nnz
+    assert control.phases[0]["found"] == 1
     assert len(control.phases) > 1
-    if readings == 0:
-        assert control.phases[0]["found"] == 1
+
+
+def matched_chains(count, length, shifted):
+    """Chains, of which the first ones are matched such that one path leads from end to end."""
+    row = np.arange(count * length)
+    inner = row[row % length < length - 1]
+    edges = np.concatenate([np.column_stack([row, row]), np.column_stack([inner, inner + 1])])
+    graph = graph_of(row.size, row.size, [tuple(edge) for edge in edges])
+    row_to_col, col_to_row = unmatched(graph)
+    row_to_col[:], col_to_row[:] = row, row
+    moved = inner[inner < shifted * length]
+    row_to_col[length - 1 : shifted * length : length] = -1
+    col_to_row[0 : shifted * length : length] = -1
+    row_to_col[moved], col_to_row[moved + 1] = moved + 1, moved
+    return graph, (row_to_col, col_to_row)
+
+
+def test_one_by_one_few_paths_of_a_large_graph_need_no_columns_lists():
+    graph, mates = matched_chains(100, 60, shifted=5)
+    assert graph.nnz > matching_engine._FEW_EDGES
+    control = Phases()
+    solve(graph, mates, control)
+    check_maximum(graph, *mates)
+    (phase,) = control.phases
+    assert phase["found"] == 5
+    assert phase["edges"] <= 5 * 2 * 60
+    assert not graph.has_cols
+
+
+def test_one_by_one_many_long_paths_of_a_large_graph_are_left_to_the_forests():
+    """When an eighth of all edges is read for them, and all would read more than a third."""
+    graph, mates = matched_chains(100, 60, shifted=100)
+    control = Phases()
+    solve(graph, mates, control)
+    check_maximum(graph, *mates)
+    assert len(control.phases) > 1
+    assert graph.nnz // 8 < control.phases[0]["edges"] <= graph.nnz // 8 + 2 * 60
 
 
 def two_stars_and_a_way_round(transposed):
