@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import ctypes
 import math
 import pickle
+import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,6 +15,7 @@ from scipy.sparse import csr_array
 
 import gpumatch as gm
 from gpumatch import batches, registry
+from gpumatch.costs import CostBatch
 from gpumatch.cpu.assignment import batched
 
 WISHES = [
@@ -251,6 +255,92 @@ def test_an_empty_batch_and_empty_problems():
     batch = gm.assign(np.zeros((2, 0, 4)))
     assert batch.row_to_col.shape == (2, 0)
     assert batch.objective.tolist() == [0, 0]
+
+
+def test_a_batch_knows_where_its_costs_are():
+    costs = np.random.default_rng(2).random((3, 4, 5))
+    on_device = SimpleNamespace(
+        __cuda_array_interface__={}, ndim=2, shape=(4, 5), dtype=costs.dtype
+    )
+    assert not CostBatch([csr_array(one) for one in costs]).on_device
+    assert not CostBatch(costs).on_device
+    assert CostBatch([costs[0], on_device]).on_device
+    again = gm.assign(CostBatch(costs))
+    assert np.array_equal(again.row_to_col, gm.assign(costs).row_to_col)
+
+
+# -- memory of a device, in arrays of the CPU ------------------------------------------------------
+
+
+def part_at(address, like):
+    """An array of what is at an address."""
+    kind = ctypes.c_char * like.nbytes
+    return np.frombuffer(kind.from_address(address), like.dtype).reshape(like.shape)
+
+
+def test_results_share_a_piece_of_memory_without_overlap(monkeypatch):
+    """What is written at the addresses is read by name."""
+
+    class Memory:
+        def __init__(self, room):
+            self.room, self.ptr = room, room.ctypes.data
+
+        def __add__(self, begin):
+            return self.room[begin:]
+
+    cupy = SimpleNamespace(
+        cuda=SimpleNamespace(alloc=lambda nbytes: Memory(np.zeros(nbytes, np.uint8))),
+        ndarray=lambda shape, dtype, memory: np.ndarray(shape, dtype, memory),
+    )
+    monkeypatch.setitem(sys.modules, "cupy", cupy)
+    for number in (np.dtype(np.int64), np.dtype(np.float64)):
+        room = batches._Room(7, 3, 5, number)
+        places, arrays = room.addresses(), room.arrays()
+        assert (
+            (places.most_rows, places.most_cols) == (3, 5) == (arrays.most_rows, arrays.most_cols)
+        )
+        for k, (address, array) in enumerate(zip(places[:7], arrays[:7])):
+            assert (address - places[0]) % 256 == 0
+            part_at(address, array)[...] = k % 2 if array.dtype == bool else 10 * k + 1
+        for k, array in enumerate(arrays[:7]):
+            assert (array == (k % 2 if array.dtype == bool else 10 * k + 1)).all()
+        arrays.mates[:] = np.arange(7 * 8).reshape(7, 8)
+        arrays.numbers[:] = np.arange(7 * 11).reshape(7, 11)
+        assert room.read("row_to_col")[1].tolist() == [8, 9, 10]
+        assert room.read("col_to_row")[1].tolist() == [11, 12, 13, 14, 15]
+        assert room.read("row_dual")[1].tolist() == [11, 12, 13]
+        assert room.read("col_dual")[1].tolist() == [14, 15, 16, 17, 18]
+        assert room.read("pair_costs")[1].tolist() == [19, 20, 21]
+        assert room.read("size").tolist() == arrays.pairs.tolist()
+        assert room.read("gap").tolist() == arrays.gap.tolist()
+
+
+@pytest.mark.parametrize("sizes", [None, (4, [5, 2, 0])])
+def test_where_the_problems_of_an_array_begin(sizes):
+    costs = np.random.default_rng(3).random((3, 4, 5))
+    problems = CostBatch(costs, sizes)
+    arrays = SimpleNamespace(shape=costs.shape, data=SimpleNamespace(ptr=costs.ctypes.data))
+    addresses, steps, shapes, apart = batches._places(arrays, problems, costs.dtype)
+    assert np.array_equal(shapes, problems.sizes)
+    assert apart == (20 if sizes is None else None)
+    for k, own in enumerate(costs if sizes is None else problems):
+        first = int(addresses[0]) + 8 * apart * k if apart else int(addresses[k])
+        step = int(steps[0] if apart else steps[k])
+        for row in range(own.shape[0]):
+            like = np.ascontiguousarray(own[row])
+            assert part_at(first + 8 * step * row, like).tolist() == own[row].tolist()
+
+
+def test_where_the_problems_of_a_list_begin():
+    wide = np.random.default_rng(4).random((6, 10))
+    given = [wide[:3, 2:7], wide[3:, :4]]
+    arrays = [
+        SimpleNamespace(data=SimpleNamespace(ptr=own.ctypes.data), strides=own.strides)
+        for own in given
+    ]
+    addresses, steps, _, apart = batches._places(arrays, CostBatch(given), wide.dtype)
+    assert (steps.tolist(), apart) == ([10, 10], None)
+    assert addresses.tolist() == [own.ctypes.data for own in given]
 
 
 def test_verify_takes_a_batch_and_names_the_problem_that_is_wrong():

@@ -279,6 +279,7 @@ def test_matrix_that_is_not_here_without_a_network(gpumatch_cli, tmp_path, monke
         (["--output", "matching.txt"], ["--output", "matching.txt", ".npy"]),
         (["--output", "no/such/folder/m.npy"], ["--output", "no/such/folder"]),
         (["--no-such-option"], ["--no-such-option"]),
+        (["--distributed", "--algorithm", "hk"], ["--distributed has no algorithm 'hk'"]),
     ],
 )
 def test_wrong_options_are_named(gpumatch_cli, file, arguments, words):

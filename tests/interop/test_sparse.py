@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -136,6 +138,33 @@ def test_graphs_without_edges_on_the_device(shape):
     graph = BipartiteGraph(np.zeros(shape)).to_device()
     matrix = graph.to_csr()
     assert (matrix.shape, matrix.nnz) == (shape, 0)
+
+
+def test_offsets_that_a_library_would_cut_off_are_refused(monkeypatch):
+    """A stand-in for a cupyx that counts in int32, whatever it is given."""
+
+    class Cut:
+        def __init__(self, arrays, shape):
+            self.data, self.indices, self.indptr = arrays[0], arrays[1], arrays[2].astype(np.int32)
+            self.shape = shape
+
+    class Array:  # which is not NumPy's
+        def __init__(self, values):
+            self.dtype, self.astype = values.dtype, values.astype
+
+    monkeypatch.setitem(sys.modules, "cupyx", SimpleNamespace())
+    monkeypatch.setitem(sys.modules, "cupyx.scipy", SimpleNamespace())
+    monkeypatch.setitem(sys.modules, "cupyx.scipy.sparse", SimpleNamespace(csr_matrix=Cut))
+    for kind in (np.int32, np.int64):
+        indptr = Array(np.array([0, 1, 3], kind))
+        given = np.ones(3), np.array([0, 0, 1]), indptr, (2, 2)
+        if kind is np.int32:
+            assert csr_of(*given).shape == (2, 2)
+        else:
+            with pytest.raises(
+                ValueError, match=r"^3 entries are more than this cupyx holds .* int32$"
+            ):
+                csr_of(*given)
 
 
 @pytest.mark.gpu

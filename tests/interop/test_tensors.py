@@ -115,9 +115,17 @@ def as_coo(torch, dense):
     return dense.to_sparse_coo() if torch is torch_stand_in.torch else dense.to_sparse()
 
 
+def of_3_dimensions(torch):
+    if torch is torch_stand_in.torch:
+        return torch_stand_in.Tensor(np.ones((2, 2, 2)), layout="sparse_coo")
+    return torch.ones((2, 2, 2)).to_sparse()
+
+
 def test_what_is_not_taken_is_told(torch):
     with pytest.raises(TypeError, match=r"must be CSR, CSC or COO; got .*bsr"):
         gm.assign(torch.tensor(np.eye(4)).to_sparse_bsr((2, 2)))
+    with pytest.raises(ValueError, match="sparse tensor must have 2 dimensions; got 3"):
+        gm.assign(of_3_dimensions(torch))
     if torch is torch_stand_in.torch:
         elsewhere = torch_stand_in.Tensor(COSTS, device="mps")
     else:
