@@ -15,7 +15,7 @@ from scipy.sparse import csr_array
 
 import gpumatch as gm
 from gpumatch import batches, registry
-from gpumatch.costs import CostBatch
+from gpumatch.costs import CostBatch, SideBySide
 from gpumatch.cpu.assignment import batched
 
 WISHES = [
@@ -315,10 +315,10 @@ def test_results_share_a_piece_of_memory_without_overlap(monkeypatch):
         assert room.read("gap").tolist() == arrays.gap.tolist()
 
 
-@pytest.mark.parametrize("sizes", [None, (4, [5, 2, 0])])
+@pytest.mark.parametrize("sizes", [None, (4, [5, 2, 0]), "side by side"])
 def test_where_the_problems_of_an_array_begin(sizes):
     costs = np.random.default_rng(3).random((3, 4, 5))
-    problems = CostBatch(costs, sizes)
+    problems = SideBySide(costs, [2, 0, 3]) if sizes == "side by side" else CostBatch(costs, sizes)
     arrays = SimpleNamespace(shape=costs.shape, data=SimpleNamespace(ptr=costs.ctypes.data))
     addresses, steps, shapes, apart = batches._places(arrays, problems, costs.dtype)
     assert np.array_equal(shapes, problems.sizes)

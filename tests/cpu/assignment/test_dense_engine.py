@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import gpumatch as gm
-from gpumatch.cpu.assignment import dense_engine, known_columns
+from gpumatch.cpu.assignment import bidding, dense_engine, known_columns
 from gpumatch.cpu.assignment.known_columns import KNOWN
+from gpumatch.cpu.assignment.queues import Queue
 from graphs import costs
 from tests.cpu.assignment.solved import Solved, Trace, least, rounding
 
@@ -313,3 +314,90 @@ def test_a_full_heap_is_tidied():
     dist = np.array([1.0, 1.5, 2.5])
     assert known_columns._tidy(keys, heap, 5, dist) == 3
     assert sorted(zip(keys[:3], heap[:3])) == [(1.0, 0), (2.5, 2), (9.0, 3)]
+
+
+# -- bids ------------------------------------------------------------------------------------------
+
+
+class Bidding:
+    """What `known_columns.hold` works on, from prices of 0."""
+
+    def __init__(self, values):
+        nrows, ncols = values.shape
+        self.values, self.price = values, np.zeros(ncols)
+        self.mates = np.full(nrows, -1, np.int32), np.full(ncols, -1, np.int32)
+        known = np.empty((nrows, KNOWN), np.int32), np.empty((nrows, KNOWN)), np.empty(nrows)
+        self.known, self.queue = known, Queue(np.arange(nrows))
+        self.scratch = np.empty(ncols + 1), np.empty(ncols + 1, np.int32)
+        known_columns.look_at_all(values, self.price, known, self.scratch, 0, nrows)
+
+    def hold(self, epsilon, jump, floor=-1e300, few=0, budget=10**9):
+        return known_columns.hold(
+            self.values, self.price, *self.mates, self.known, self.scratch,
+            self.queue.rows, self.queue.state, epsilon, jump, floor, few, budget,
+        )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("values", "mates", "prices"),
+    [
+        ([[5, 9]], [0], [-4, 0]),
+        ([[5, 5]], [0], [-2, 0]),
+        ([[5, math.inf]], [0], [-100, 0]),
+        ([[math.inf, math.inf]], [-1], [0, 0]),
+        ([[5, math.inf], [1, 4]], [0, 1], [-100, -97]),
+        ([[5, 7], [1, math.inf]], [1, 0], [-102, -100]),
+    ],
+)
+def test_rows_bid_by_hand(values, mates, prices):
+    state = Bidding(np.array(values, float))
+    assert state.hold(2.0, 100.0) == bidding.DONE
+    assert state.mates[0].tolist() == mates
+    assert state.price.tolist() == prices
+    low = Bidding(np.array(values, float))
+    below = low.hold(2.0, 100.0, floor=min(prices) + 1.0)
+    assert below == (bidding.LOW if any(prices) else bidding.DONE)
+
+
+@pytest.mark.parametrize("budget", [1, 500, 10**9])
+def test_bids_of_known_columns_are_those_of_the_whole_matrix(budget):
+    """Rows pay at most epsilon more than they must, though they read few lines."""
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        nrows, ncols = int(rng.integers(60, 90)), 90
+        values = rng.integers(0, rng.choice([5, 1000]), (nrows, ncols)).astype(float)
+        if seed % 2:  # all want the same columns, so that rows look again
+            values += 40 * np.arange(ncols)
+        state, epsilon, few = Bidding(values), float(rng.integers(1, 9)), int(rng.integers(0, 2))
+        pauses, work = 0, 0
+        while state.hold(epsilon, 1000.0, few=few, budget=budget) == bidding.SPENT:
+            assert budget <= state.queue.state[bidding.SCANS] < budget + KNOWN + ncols + 1
+            work += int(state.queue.state[bidding.SCANS])
+            state.queue.state[bidding.SCANS] = 0
+            pauses += 1
+        assert pauses <= (work + budget) // budget
+        assert (pauses > 0) or budget > 1
+        row_to_col, col_to_row = state.mates
+        free, held = np.flatnonzero(row_to_col < 0), np.flatnonzero(row_to_col >= 0)
+        assert free.size <= few
+        assert np.sort(state.queue.waiting).tolist() == free.tolist()
+        assert (col_to_row[row_to_col[held]] == held).all()
+        assert np.count_nonzero(col_to_row >= 0) == held.size
+        reduced = values - state.price
+        assert (reduced[held, row_to_col[held]] <= reduced[held].min(axis=1) + epsilon).all()
+        assert (state.price[col_to_row < 0] == 0).all()
+
+
+def test_a_bid_heeds_columns_that_the_row_does_not_know():
+    """It leaves no unknown column cheaper by more than epsilon, and looks where one is cheapest."""
+    for is_first_cheap in (True, False):
+        state = Bidding(np.arange(200.0)[None])
+        cols, costs, (bound,) = state.known
+        known = np.unique(cols[np.isfinite(costs)])
+        state.price[known[is_first_cheap:]] = -1000
+        before = state.price.copy()
+        assert state.hold(2.0, 5000.0) == bidding.DONE
+        col = state.mates[0][0]
+        assert col == (0 if is_first_cheap else known.max() + 1)
+        assert before[col] - state.price[col] == (bound if is_first_cheap else 2)
+        assert state.queue.state[bidding.SCANS] == (KNOWN if is_first_cheap else 2 * KNOWN + 200)

@@ -178,6 +178,14 @@ def certificates(comm):
         if name in ("row_to_col", "edge"):
             pattern = "is matched to|are matched to them"
         refuse(name, pattern, m, seen)
+    yield "matching: a cover with marks for other vertices"
+    for side in range(2):
+        m = distributed.maximum_matching(graph, comm=comm)
+        cover = list(m.cover)
+        if is_last:
+            cover[side] = np.append(cover[side], False)
+        m.cover = tuple(cover)
+        refuse("marks", "must have a mark for each of this rank's vertices", m, graph)
     yield "matching: of a graph with other columns"
     m = distributed.maximum_matching(graph, comm=comm)
     refuse("shape", "the result is for .* columns here", m, graph[:, :-1])
