@@ -35,6 +35,7 @@ THREADS = 2
 THRESHOLD = 0.0  # every call counts
 DTYPES = ("float64", "float32", "int64", "int32")
 SIDE, SMALL, DEGREE = 600, 20, 4
+MIDDLE = 20_000  # rows of sparse costs for which rows bid
 LARGE = 100_000  # rows of a graph on which forests are grown
 WARM = 3  # processes after the first
 FRESH_LIMIT, WARM_LIMIT = 3.0, 0.25
@@ -55,7 +56,9 @@ class Given:
         self.dense = dense
         self.small = dense[:SMALL, :SMALL].copy()
         self.batch = np.stack([self.small] * 3)
-        self.sparse, self.large = (_sparse(rows, dense.dtype) for rows in (SIDE, LARGE))
+        self.sparse, self.middle, self.large = (
+            _sparse(rows, dense.dtype) for rows in (SIDE, MIDDLE, LARGE)
+        )
         self.ones = np.ones(SIDE)
 
 
@@ -86,6 +89,10 @@ CALLS: dict[str, Call] = {
     "assign, any": lambda gm, on: gm.assign(on.dense, cardinality="any"),
     "assign, sparse": lambda gm, on: gm.assign(on.sparse),
     "assign, sparse, maximum": lambda gm, on: gm.assign(on.sparse, cardinality="maximum"),
+    "assign, sparse, 20,000 rows": lambda gm, on: gm.assign(on.middle),
+    "assign, sparse, 20,000 rows, maximum": lambda gm, on: gm.assign(
+        on.middle, cardinality="maximum"
+    ),
     "assign, batch": lambda gm, on: gm.assign(on.batch),
     "assign, bottleneck": lambda gm, on: gm.assign(on.sparse, objective="bottleneck"),
     "verify": lambda gm, on: gm.verify(on.sparse, gm.maximum_matching(on.sparse)),

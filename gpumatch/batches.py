@@ -97,9 +97,9 @@ def assign_small(
     wish = Wish.of(maximize, cardinality, limit)
     nrows, ncols = costs.shape
     both = nrows + ncols
-    mates, numbers = np.empty((1, both), _INT32), np.empty((1, both + nrows), _FLOAT64)
+    mates, numbers = np.empty((1, both), _INT32), np.zeros((1, both + nrows), _FLOAT64)
     totals, ends = np.empty((1, 4), _FLOAT64), np.empty((1, 2), _INT64)
-    marks = np.empty((1, both), _BOOL) if wish.wants_maximum else _NO_MARKS
+    marks = np.zeros((1, both), _BOOL) if wish.wants_maximum else _NO_MARKS
     load(ONE_OF_A_BATCH)(
         costs.reshape(-1), _place(nrows, ncols),  # IN
         wish.sign, wish.limit, wish.most, wish.wants_maximum or None, largest,  # IN

@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+import ctypes
+import functools
+import importlib.util
+import sys
+
+_DRIVER = "libcuda.so.1"
+
 
 def why_no_cuda() -> str | None:
     """None when a GPU can be used, else the reason why not and what would help."""
+    if "cupy" not in sys.modules and importlib.util.find_spec("cupy") and not _has_driver():
+        return f"no NVIDIA GPU answers ({_DRIVER} is not found): install the NVIDIA driver"
     try:
         import cupy
     except ImportError as exc:
@@ -17,3 +26,15 @@ def why_no_cuda() -> str | None:
         return "there is no NVIDIA GPU on this machine"
     except cupy.cuda.runtime.CUDARuntimeError as exc:
         return f"no NVIDIA GPU answers ({exc}): install the NVIDIA driver"
+
+
+@functools.cache
+def _has_driver() -> bool:
+    """Whether CuPy would find the driver, asked on Linux only: to import CuPy takes far longer."""
+    if sys.platform != "linux":
+        return True
+    try:
+        ctypes.CDLL(_DRIVER)
+    except OSError:
+        return False
+    return True

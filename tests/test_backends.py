@@ -12,7 +12,7 @@ import pytest
 from scipy.sparse import csr_array
 
 import gpumatch as gm
-from gpumatch import backends, registry
+from gpumatch import backends, devices, registry
 from gpumatch.backends import choose_assignment, choose_matching
 from gpumatch.costs import SparseCosts
 from gpumatch.devices import why_no_cuda
@@ -229,10 +229,23 @@ def test_a_cupy_that_cannot_write_its_cache_is_no_gpu(monkeypatch, tmp_path):
     (tmp_path / "cupy.py").write_text("raise PermissionError(13, 'Permission denied', '/nowhere')")
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(sys.modules, "cupy", raising=False)
+    monkeypatch.setattr(devices, "_has_driver", lambda: True)
     reason = why_no_cuda()
     assert reason is not None
     assert "'/nowhere'" in reason
     assert "CUPY_CACHE_DIR" in reason
+
+
+def test_cupy_is_not_imported_where_there_is_no_driver(monkeypatch, tmp_path):
+    (tmp_path / "cupy.py").write_text("raise AssertionError")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "cupy", raising=False)
+    monkeypatch.setattr(devices, "_DRIVER", "libof-nothing.so.1")
+    devices._has_driver.cache_clear()
+    reason = why_no_cuda()
+    devices._has_driver.cache_clear()
+    wanted = "no NVIDIA GPU answers (libof-nothing.so.1 is not found): install the NVIDIA driver"
+    assert reason == wanted
 
 
 class FakeRuntime:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import gc
 import threading
 import time
 
 import numpy as np
 import pytest
+from numba import njit
 
 import gpumatch as gm
 from gpumatch import compile_time
 from gpumatch.control import Control
+from gpumatch.cpu.numba_tools import compiled as _  # which looks on when Numba compiles
 
 LONG = 0.02
 
@@ -26,6 +29,29 @@ def test_compiling_inside_of_compiling_counts_once():
         compile_something()
         within = compile_time.spent() - before
     assert LONG <= within <= compile_time.spent() - before <= time.perf_counter() - began
+
+
+def test_what_numba_compiles_counts_until_it_is_compiled():
+    before = compile_time.spent()
+    njit(_plus_one)(1)
+    compiled = compile_time.spent()
+    assert compiled > before
+    time.sleep(LONG)
+    assert compile_time.spent() == compiled
+    assert gc.isenabled()
+
+
+def test_what_a_program_has_frozen_stays_frozen_while_numba_compiles():
+    gc.freeze()
+    frozen = gc.get_freeze_count()
+    njit(_plus_one)(1)
+    still = gc.get_freeze_count()
+    gc.unfreeze()
+    assert still > frozen // 2 > 0  # a few have gone
+
+
+def _plus_one(number):
+    return number + 1
 
 
 def test_threads_that_compile_together_count_once():

@@ -91,7 +91,8 @@ def _search(indptr, indices, col_to_row, number, entry, own, path, state, budget
             if number[other] == 0:
                 child = other
             else:
-                least = min(least, number[other])
+                there = number[other]
+                least = there if there < least else least
         number[row] = least
         if child >= 0:
             budget += end - k
@@ -104,7 +105,8 @@ def _search(indptr, indices, col_to_row, number, entry, own, path, state, budget
             waiting -= 1
             path[waiting] = row
             above = path[depth - 1]
-            number[above] = min(number[above], least)
+            if least < number[above]:
+                number[above] = least
             continue
         fresh -= 1
         number[row] = component

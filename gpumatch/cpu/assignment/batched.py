@@ -22,8 +22,8 @@ What comes in, for problem k of B:
     largest           a greater magnitude makes a problem unfit; up to EXACT, costs are integers
     scratch           memory to work in, as `_Kept` makes it: for the table, its links, and columns
 
-What comes out, in the orientation and with the sign of the values, for at most N rows and M columns
-and padded with -1, 0 and False:
+What comes out, in the orientation and with the sign of the values, for at most N rows and M
+columns. Arrays come in holding -1, 0 and False, and what a problem does not have stays so:
 
     mates[k]          N columns of the rows, M rows of the columns
     numbers[k]        N duals of the rows, M duals of the columns, what the pairs of N rows cost
@@ -189,8 +189,7 @@ def solve_range(
         table = room[:used].reshape((nrows + VECTORS, width))
         links = joints[: LINKS * width].reshape((LINKS, width))
         found = columns[: 2 * nrows].reshape((2, nrows))
-        mates[k], numbers[k], totals[k], marks[k], ends[k] = -1, 0, 0, False, UNFIT
-        ends[k, 1] = 0
+        ends[k, 0] = UNFIT
         fit, complete = _take(
             values, start, across, turned, sign, largest, most, wants_maximum, table, ncols
         )
@@ -267,7 +266,8 @@ def _lower_to_zero(table, ncols):
     """If all columns are matched, lower their prices so that none is above 0."""
     greatest = -np.inf
     for col in range(ncols):
-        greatest = max(greatest, table[PRICE, col])
+        price = table[PRICE, col]
+        greatest = price if price > greatest else greatest
     for col in range(table.shape[1]):
         table[PRICE, col] -= greatest
 
@@ -286,7 +286,8 @@ def _write(
         else:
             own_dual[row] = lesser(nearest(table, row, np.inf), limit) - base
     for col in range(ncols):
-        other_mates[col] = max(links[MATE, col], -1)
+        mate = links[MATE, col]
+        other_mates[col] = mate if mate >= 0 else -1
         other_dual[col] = table[PRICE, col]
 
 

@@ -47,6 +47,7 @@ from __future__ import annotations
 from gpumatch.cpu.numba_tools.atomics import cas, load, store
 from gpumatch.cpu.numba_tools.compiled import kernel, vector_kernel
 from gpumatch.cpu.numba_tools.prefetch import prefetch
+from gpumatch.cpu.numba_tools.vector_min import greater, lesser
 
 __all__ = [
     "AHEAD",
@@ -95,7 +96,8 @@ def hold(
             prefetch(row_to_col, later)
             prefetch(is_slack, later)
             begin = indptr[later]
-            for entry in range(begin, min(begin + FETCHED, indptr[later + 1])):
+            end = begin + FETCHED
+            for entry in range(begin, end if end < indptr[later + 1] else indptr[later + 1]):
                 prefetch(price, indices[entry])
                 prefetch(col_to_row, indices[entry])
         row = queue[head]
@@ -104,11 +106,11 @@ def hold(
             other = indices[entry]
             price_there = price[other]
             there = costs[entry] - price_there
-            two = min(two, max(one, there))
+            two = lesser(two, greater(one, there))
             nearer = there < one
             col = other if nearer else col
             seen = price_there if nearer else seen
-            one = min(one, there)
+            one = lesser(one, there)
         scans += 1 + indptr[row + 1] - indptr[row]
         if col < 0:
             row_to_col[row] = -1  # goes without
@@ -116,7 +118,7 @@ def hold(
             count -= 1
             continue
         honest = two - one if two < far else jump
-        gap = max(honest, epsilon)
+        gap = greater(honest, epsilon)
         loser = load(col_to_row, col)
         if loser == LOCKED or not cas(col_to_row, col, loser, LOCKED):
             continue
@@ -191,17 +193,17 @@ def _take_turn(
         other, paid, one, two = -1, jump, far, far
         for entry in range(indptr[bidder], indptr[bidder + 1]):
             there = costs[entry] - others[indices[entry]]
-            two = min(two, max(one, there))
+            two = lesser(two, greater(one, there))
             nearer = there < one
             other = indices[entry] if nearer else other
             paid = costs[entry] if nearer else paid
-            one = min(one, there)
+            one = lesser(one, there)
         scans += 1 + indptr[bidder + 1] - indptr[bidder]
         if other < 0:
             outcome = LOW
             break
         honest = two if two < far else one + jump
-        pays = max(honest, one + epsilon)
+        pays = greater(honest, one + epsilon)
         is_slack[bidder] = honest < pays
         own[bidder] = pays
         others[other] = paid - pays
@@ -251,7 +253,7 @@ def drop_slack(
         paid = least = limit if leaves else far
         for entry in range(indptr[row], indptr[row + 1]):
             there = costs[entry] - price[indices[entry]]
-            least = min(least, there)
+            least = lesser(least, there)
             paid = there if indices[entry] == mate else paid
         if mate >= 0:
             slack = paid - least - rounding * (abs(paid) + abs(price[mate]))

@@ -15,6 +15,7 @@ from gpumatch.arrays import count_matched
 from gpumatch.contracts import AssignmentTask
 from gpumatch.cpu.assignment import engine
 from gpumatch.cpu.numba_tools.compiled import kernel
+from gpumatch.cpu.numba_tools.vector_min import greater, lesser
 from gpumatch.cpu.numba_tools.workers import Workers
 
 __all__ = ["run"]
@@ -71,9 +72,10 @@ def _look_up(indptr, indices, costs, row_to_col, price, first, last, paid, found
         for entry in range(indptr[row], indptr[row + 1]):
             cost = costs[entry] if indices[entry] == mate else cost
         paid[row] = cost
-        least_price, most_price = min(least_price, price[mate]), max(most_price, price[mate])
+        least_price = lesser(least_price, price[mate])
+        most_price = greater(most_price, price[mate])
         above = cost - price[mate]
-        least, most = min(least, above), max(most, above)
+        least, most = lesser(least, above), greater(most, above)
         both = total + cost
         rest += (total - both) + cost if abs(total) >= abs(cost) else (cost - both) + total
         total = both

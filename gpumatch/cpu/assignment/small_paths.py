@@ -185,7 +185,7 @@ def _search_one_by_one(table, links, root, ncols, far):
             if known < least or (known == least and links[MATE, col] < 0):
                 least = known
                 at = k
-        front = max(front, least)
+        front = least if least > front else front
     return _STUCK
 
 
@@ -209,7 +209,8 @@ def _search(table, links, found, root, limit, far):
         size += 1
         table[PRICE, col] = -2 * far  # farther than any offset brings nearer
         table[DIST, col] = far
-        front = max(front, _relax(table, links, row, offset, far))
+        least = _relax(table, links, row, offset, far)
+        front = least if least > front else front
     if leave < far:
         _lower_prices(table, links, size, leave)
         return _LEAVES - leaver
@@ -256,5 +257,5 @@ def _least_mate(table, links, front):
     """The least mate among the columns within ``front``."""
     least = _NONE
     for col in range(table.shape[1]):
-        least = min(least, links[MATE, col] if table[DIST, col] <= front else _NONE)
+        least = lesser(least, links[MATE, col] if table[DIST, col] <= front else _NONE)
     return least

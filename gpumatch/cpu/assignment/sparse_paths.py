@@ -66,6 +66,7 @@ from gpumatch.cpu.assignment.dense_paths import (
 from gpumatch.cpu.numba_tools.atomics import cas, load, store
 from gpumatch.cpu.numba_tools.compiled import inlined, kernel, vector_kernel
 from gpumatch.cpu.numba_tools.prefetch import prefetch
+from gpumatch.cpu.numba_tools.vector_min import greater, lesser
 
 __all__ = [
     "BUDGET",
@@ -108,7 +109,7 @@ def lower_to_minima(indptr, indices, costs, price, first, last):
     """Lower prices to the least costs in rows first to last."""
     for entry in range(indptr[first], indptr[last]):
         col = indices[entry]
-        price[col] = min(price[col], costs[entry])  # a branch would take five times as long
+        price[col] = lesser(price[col], costs[entry])  # a branch would take five times as long
 
 
 @inlined
@@ -260,7 +261,8 @@ def drop_top(keys, heap, waiting):
     slot = 0
     while 4 * slot + 1 < waiting:
         least = 4 * slot + 1
-        for below in range(least + 1, min(least + 4, waiting)):
+        end = least + 4
+        for below in range(least + 1, end if end < waiting else waiting):
             if keys[below] < keys[least]:
                 least = below
         if keys[least] >= key:
@@ -321,7 +323,7 @@ def _grow(
                         break
                     reached[count] = col
                     count += 1
-                    there = max((costs[entry] - price[col]) + offset, front)
+                    there = greater((costs[entry] - price[col]) + offset, front)
                     if there >= leave:
                         continue
                 known = dist[col]
@@ -437,7 +439,8 @@ def tight_pairs(indptr, indices, costs, price, limit, leaves, far, tight_indptr,
 @kernel
 def transpose(indptr, indices, costs, col_indptr, rows, others):
     """The entries by columns: their offsets, rows and costs."""
-    col_indptr[:] = 0
+    for col in range(col_indptr.size):
+        col_indptr[col] = 0
     for entry in range(indices.size):
         col_indptr[indices[entry] + 1] += 1
     for col in range(col_indptr.size - 1):

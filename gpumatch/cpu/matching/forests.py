@@ -103,19 +103,20 @@ def _append(batch, count, edges, near, mark):
 
 
 @kernel
-def _expand(near, far, mark, totals, budget):
+def _expand(near, far, mark, totals, budget, batch):
     """Expand blocks of the level until none is left (True) or the budget is spent.
 
-    A neighbour in no tree joins with its mate; one in a far tree may close a path.
+    A neighbour in no tree joins with its mate; one in a far tree may close a path. ``batch`` is
+    memory for those that join.
     """
-    batch = np.empty(_BATCH, np.int32)
     count, edges, read = 0, 0, 0
     last = mark[_END]
     done = False
     while read < budget and not done:
         first = fetch_add(mark, _NEXT, _BLOCK)
         done = first >= last
-        for slot in range(first, min(first + _BLOCK, last)):
+        end = first + _BLOCK
+        for slot in range(first, end if end < last else last):
             u = near.queue[slot]
             tree = near.label[u]
             root = abs(tree) - 1
@@ -154,7 +155,7 @@ def _begin_level(mark, totals):
 
 
 @kernel
-def _grow(rows, cols, marks, totals, wide, budget):
+def _grow(rows, cols, marks, totals, wide, budget, batch):
     """Grow until a forest cannot (True), a level is ``wide`` or the budget is spent (False)."""
     row_mark, col_mark = marks[_ROWS], marks[_COLS]
     limit = totals[_READ] + budget
@@ -163,9 +164,9 @@ def _grow(rows, cols, marks, totals, wide, budget):
         if rows_left >= wide or cols_left >= wide:
             return False
         if rows_left > 0:
-            _expand(rows, cols, row_mark, totals, budget)
+            _expand(rows, cols, row_mark, totals, budget, batch)
         elif cols_left > 0:
-            _expand(cols, rows, col_mark, totals, budget)
+            _expand(cols, rows, col_mark, totals, budget, batch)
         elif row_mark[_END] == row_mark[_TAIL] or col_mark[_END] == col_mark[_TAIL]:
             return True
         elif row_mark[_EDGES] <= col_mark[_EDGES]:
@@ -178,7 +179,8 @@ def _grow(rows, cols, marks, totals, wide, budget):
 @kernel
 def _left(mark):
     """Vertices of the level under way that no thread has taken."""
-    return max(mark[_END] - mark[_NEXT], 0)
+    left = mark[_END] - mark[_NEXT]
+    return left if left > 0 else 0
 
 
 # -- augmenting --------------------------------------------------------------------------------
@@ -381,6 +383,7 @@ class Forests:
         self._marks = np.array([row_mark, col_mark])
         self._totals = np.zeros(4, np.int64)
         self._released = np.empty(graph.nrows, np.int32)
+        self._batches = np.empty((workers.threads, _BATCH), np.int32)
         self._invested = 0  # edges read since the forests were planted
 
     @property
@@ -403,7 +406,7 @@ class Forests:
         """Grow until one forest cannot; False if ``control`` stopped it."""
         state = self._rows, self._cols, self._marks, self._totals  # OUT: all but CSR and mate
         wide = _WIDE if self._workers.threads > 1 else len(self._rows.mate) + len(self._cols.mate)
-        while not _grow(*state, wide, BUDGET):
+        while not _grow(*state, wide, BUDGET, self._batches[0]):
             if control.tick(matched):
                 return False
             for side in _ROWS, _COLS:
@@ -417,7 +420,7 @@ class Forests:
         state = near, far, self._marks[side], self._totals  # OUT: as in `grow`
 
         def kernel(worker: int) -> bool:
-            return _expand(*state, BUDGET)
+            return _expand(*state, BUDGET, self._batches[worker])
 
         while not self._workers.run(kernel, self._workers.threads):
             if control.tick(matched):

@@ -33,8 +33,13 @@ _SHARE = 3  # part of ``most`` that all paths may be expected to read
 # and 2 those that are given up lose up to a fifth, with 8 and 3 up to a tenth.
 
 
-@kernel
-def search(indptr, indices, most, row_to_col, col_to_row):
+def search(
+    indptr: np.ndarray,
+    indices: np.ndarray,
+    most: int,
+    row_to_col: np.ndarray,
+    col_to_row: np.ndarray,
+) -> tuple[int, int, int, bool]:
     """Match free rows while ``most`` edges seem to be enough.
 
     Returns
@@ -43,12 +48,21 @@ def search(indptr, indices, most, row_to_col, col_to_row):
         Paths found, levels of the deepest search, edges read; whether the matching is maximum.
     """
     nrows, ncols = len(row_to_col), len(col_to_row)
-    roots = 0
-    for row in range(nrows):
-        roots += row_to_col[row] < 0 and indptr[row] < indptr[row + 1]
+    seen, parent = np.zeros(ncols, bool), np.empty(ncols, np.int32)
     queue = np.empty(min(nrows, ncols + 1), np.int32)
-    parent = np.empty(ncols, np.int32)
-    seen = np.zeros(ncols, np.bool_)
+    return _search(
+        indptr, indices, most,  # IN
+        row_to_col, col_to_row,  # OUT
+        seen, parent, queue,  # memory: Numba takes long to compile what asks for some
+    )  # fmt: skip
+
+
+@kernel
+def _search(indptr, indices, most, row_to_col, col_to_row, seen, parent, queue):
+    nrows, roots = len(row_to_col), 0
+    for row in range(nrows):
+        if row_to_col[row] < 0 and indptr[row] < indptr[row + 1]:
+            roots += 1
     found = levels = read = paid = tried = 0
     for root in range(nrows):
         if row_to_col[root] >= 0 or indptr[root] == indptr[root + 1]:
@@ -75,7 +89,7 @@ def search(indptr, indices, most, row_to_col, col_to_row):
                     break
                 queue[size] = col_to_row[col]
                 size += 1
-        levels = max(levels, level)
+        levels = level if level > levels else levels
         if free >= 0:
             for k in range(1, size):
                 seen[row_to_col[queue[k]]] = False

@@ -45,6 +45,7 @@ __all__ = [
     "vector_kernel",
 ]
 
+_GARBAGE = 10**6  # objects that compilations may leave before one looks for garbage: 100 MiB or so
 _VECTORS = {"nnan", "nsz"}  # what LLVM must know of floats to keep the least of many in a vector
 
 
@@ -98,12 +99,12 @@ def _warn_of_no_cache() -> None:
 class _Compilation(event.Listener):
     """Tells `gpumatch.compile_time` when Numba compiles, and has Python collect no garbage then.
 
-    Compiling makes so many objects that looking for garbage would take a seventh of the time. Numba
-    compiles in one thread at a time.
+    Compiling makes so many objects that looking for garbage would take a seventh of the time, and
+    looking through them once at the end a fourteenth. Numba compiles in one thread at a time.
     """
 
     def __init__(self) -> None:
-        self.depth, self.collects = 0, False
+        self.depth, self.collects, self.left = 0, False, 0
 
     def on_start(self, event: Any) -> None:
         compile_time.begin()
@@ -115,8 +116,18 @@ class _Compilation(event.Listener):
     def on_end(self, event: Any) -> None:
         self.depth -= 1
         if self.depth == 0 and self.collects:
+            self._leave_garbage()
             gc.enable()
         compile_time.end()
+
+    def _leave_garbage(self) -> None:
+        """Have Python look through all that was made as old objects, some time, and not at once."""
+        self.left += gc.get_count()[0]
+        if self.left > _GARBAGE or gc.get_freeze_count() > 0:  # what a program froze shall stay so
+            self.left = 0
+        else:
+            gc.freeze()
+            gc.unfreeze()
 
 
 event.register("numba:compile", _Compilation())
