@@ -11,9 +11,9 @@ import pytest
 from numba import njit
 
 import gpumatch as gm
+import gpumatch.cpu.numba_tools.compiled
 from gpumatch import compile_time
 from gpumatch.control import Control
-from gpumatch.cpu.numba_tools import compiled as _  # which looks on when Numba compiles
 
 LONG = 0.02
 
