@@ -13,6 +13,7 @@ python -m bench sparse-assignment --out sparse.json  sparse costs on the CPU aga
 python -m bench linear-solvers --out solvers.json  what linear solvers ask for, against their rivals
 python -m bench networkx-backend --out nx.json    networkx's functions on the backend
 python -m bench batches --out batches.json        many dense problems at once
+python -m bench host-batches --out host.json      batches and single frames on the CPU
 python -m bench date2016 --out date.json          the Hungarian variants, RAFT, SciPy, lapx
 python -m bench roverso2010 --out roverso.json    the forms of Deep Greedy Switching
 python -m bench vasconcelos2009 --out auction.json  auctions between frames of moving points
@@ -46,6 +47,7 @@ from bench import (
     first_calls,
     frontier,
     harness,
+    host_batches,
     large_dense,
     linear_solvers,
     machine,
@@ -69,7 +71,7 @@ SUITES = {
     suite.__name__.removeprefix("bench.").replace("_", "-"): suite
     for suite in (
         *(deveci2013, cpu, dense, large_dense, matching, tiny, assignment, sparse_assignment),
-        *(linear_solvers, networkx_backend, first_calls, frontier, batches),
+        *(linear_solvers, networkx_backend, first_calls, frontier, batches, host_batches),
         *(date2016, roverso2010, vasconcelos2009),
     )
 }
