@@ -41,7 +41,6 @@ by rounding, what a pair leaves may be more.
 from __future__ import annotations
 
 import itertools
-import threading
 from typing import Any
 
 import numpy as np
@@ -68,6 +67,8 @@ RANGE = 2**17
 """Costs of a range, or one problem's: copies of them stay in the cache."""
 AT_ONCE = 128
 """Sides for which there is always memory."""
+LINE = 64
+"""Bytes of a cache line."""
 EXACT = 2.0**47
 START, ACROSS, ROWS, COLS = range(4)
 OBJECTIVE, GAP = 0, 2
@@ -85,8 +86,9 @@ def run(task: BatchTask) -> bool:
 
     def serve(worker: int) -> bool:
         nonlocal halted
+        kept = _taken()
         try:
-            room, scratch = _kept.range_of(most), _kept.scratch_for(*sides)
+            room, scratch = kept.range_of(most), kept.scratch_for(*sides)
             for first, last in ahead:
                 if worker == 0 and control.tick(sum(solved)):
                     halted = True
@@ -101,6 +103,8 @@ def run(task: BatchTask) -> bool:
         except BaseException:
             halted = True
             raise
+        finally:
+            _idle.append(kept)
         return True
 
     with Workers(task.threads, work) as workers:
@@ -114,14 +118,16 @@ def run(task: BatchTask) -> bool:
 def solve_one(values: np.ndarray, place: np.ndarray, *more: Any) -> None:
     """The kernel for one problem: with its place, all from ``sign`` to ``largest``, and results."""
     _, _, rows, cols = place[0].tolist()
+    kept = _taken()
     if rows <= AT_ONCE >= cols:
-        scratch = _kept.scratch
+        scratch = kept.scratch
     else:
-        scratch = _kept.scratch_for(min(rows, cols), max(rows, cols))
+        scratch = kept.scratch_for(min(rows, cols), max(rows, cols))
     solve_range(values, place, *more[:5], 0, 1, scratch, *more[5:])
+    _idle.append(kept)
 
 
-class _Kept(threading.local):
+class _Kept:
     """What a thread works in. New memory would take as long as to read the costs of a problem."""
 
     def __init__(self) -> None:
@@ -132,7 +138,7 @@ class _Kept(threading.local):
     def range_of(self, most: int) -> np.ndarray:
         """For so many costs."""
         if self.room.size < most:
-            self.room = np.empty(most)
+            self.room = _in_lines(most, self.room.dtype)
         return self.room
 
     def scratch_for(self, short: Any, longest: Any) -> tuple[Any, ...]:
@@ -147,13 +153,28 @@ class _Kept(threading.local):
         first, second, third = self.scratch
         if first.size < sizes[0] or second.size < sizes[1] or third.size < sizes[2]:
             self.scratch = tuple(
-                np.empty(max(part.size, size), part.dtype)
+                _in_lines(max(part.size, size), part.dtype)
                 for part, size in zip(self.scratch, sizes)
             )
         return self.scratch
 
 
-_kept = _Kept()
+_idle: list[_Kept] = []  # for the next call: the threads of a batch end with it
+
+
+def _taken() -> _Kept:
+    """What no other thread works in."""
+    try:
+        return _idle.pop()
+    except IndexError:
+        return _Kept()
+
+
+def _in_lines(size: int, dtype: np.dtype) -> np.ndarray:
+    """Memory from the begin of a cache line: else each wide vector would be in two lines."""
+    memory = np.empty(size * dtype.itemsize + LINE, np.uint8)
+    begin = -memory.ctypes.data % LINE
+    return memory[begin : begin + size * dtype.itemsize].view(dtype)
 
 
 def _ranges(task: BatchTask) -> tuple[np.ndarray, list[tuple[int, int]], int]:
