@@ -458,3 +458,22 @@ def test_large_problems_between_small_ones_are_solved_alone(kind, monkeypatch):
     assert batch.proven.all()
     best = [matrix[linear_sum_assignment(matrix)].sum() for matrix in problems]
     assert batch.objective.tolist() == best
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.int32])
+@pytest.mark.parametrize("size", [1, 3, 5000])
+def test_memory_to_work_in_begins_at_a_cache_line(size, dtype):
+    memories = [batched._in_lines(size, np.dtype(dtype)) for _ in range(4)]
+    assert all((part.size, part.dtype) == (size, dtype) for part in memories)
+    assert not any(part.ctypes.data % batched.LINE for part in memories)
+
+
+def test_what_threads_work_in_is_kept_for_the_next_call(monkeypatch):
+    costs = np.random.default_rng(8).random((60, 60, 60))
+    monkeypatch.setattr(batched, "_idle", [])
+    for _ in range(3):
+        gm.assign(costs, threads=2)
+        gm.assign(costs[0])
+    kept = batched._idle
+    assert 1 <= len(kept) <= 2
+    assert len({id(each) for each in kept}) == len(kept)
