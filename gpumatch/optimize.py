@@ -95,6 +95,9 @@ def _otherwise(cost_matrix: Any, values: Any, maximize: bool) -> tuple[Any, Any]
         solve = small_dense.solver(values.dtype)
         if solve is not None:
             _SOLVERS[values.dtype] = solve
+            pairs = solve(values, bool(maximize))
+            if pairs is not None:  # else another function, for which more must be compiled
+                return pairs
     return small_dense.pairs(values, maximize) or _by_assign(values, maximize)
 
 

@@ -554,3 +554,17 @@ def test_another_thread_goes_on_during_a_large_call(no_switching):
     before_the_end = bool(went_on)
     thread.join()
     assert before_the_end
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int64"])
+def test_the_first_call_of_a_dtype_needs_its_own_function_only(dtype, monkeypatch):
+    """Another one, for which the values would be copied, takes two seconds to compile."""
+    asked = []
+
+    def solver(of):
+        asked.append(of)
+        return small_dense_solver(of)
+
+    monkeypatch.setattr(small_dense, "solver", solver)
+    linear_sum_assignment(np.array([[1, 2], [3, 1]], dtype))
+    assert asked == [np.dtype(dtype)]
