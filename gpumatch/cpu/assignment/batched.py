@@ -223,27 +223,24 @@ def solve_range(
             continue
         if reduces:
             _lower_to_zero(table, ncols)
-        row, col = (most_rows, 0) if turned else (0, most_rows)
-        own_mates, other_mates = mates[k, row:], mates[k, col:]
-        own_dual, other_dual = numbers[k, row:], numbers[k, col:]
-        own_marks, other_marks = marks[k, row:], marks[k, col:]
-        _write(
-            table, links, found, ncols, limit, largest <= EXACT,
-            own_mates, other_mates, own_dual, other_dual,
-        )  # fmt: skip
+        mate, number = mates[k], numbers[k]
+        own, other = (most_rows, 0) if turned else (0, most_rows)
+        _write(table, links, found, ncols, limit, largest <= EXACT, mate, number, own, other)
         if wants_maximum is not None:
-            own_marks[:nrows] = True
+            mark = marks[k]
+            for row in range(nrows):
+                mark[own + row] = True
             if stuck > 0:
                 _solve_reached(
                     table, found, ncols, room[used:], joints[LINKS * width :], columns[2 * nrows :],
-                    own_mates, other_mates, own_dual, other_dual, own_marks, other_marks,
+                    mate, number, mark, own, other,
                 )  # fmt: skip
         ends[k, 0] = SOLVED
-        _see_paid(values, start, across, mates[k, :rows], numbers[k], most_rows)
-        ends[k, 1] = _add_up(sign, limit, mates[k, :rows], numbers[k], most_rows, cols, totals[k])
+        _see_paid(values, start, across, mate, number, rows, most_rows)
+        ends[k, 1] = _add_up(sign, limit, mate, number, rows, most_rows, cols, totals[k])
         if sign < 0:
             for vertex in range(most_rows + most_cols):
-                numbers[k, vertex] = -numbers[k, vertex]
+                number[vertex] = -number[vertex]
 
 
 @strict_kernel  # else the caller's is inherited, and NaN passes
@@ -294,42 +291,37 @@ def _lower_to_zero(table, ncols):
 
 
 @vector_kernel
-def _write(
-    table, links, found, ncols, limit, is_exact, own_mates, other_mates, own_dual, other_dual
-):
-    """Write the pairs and the duals: those of the table's rows, and of its columns."""
+def _write(table, links, found, ncols, limit, is_exact, mate, number, own, other):
+    """Write the pairs and the duals: of the table's rows from ``own`` on, its columns ``other``."""
     base = limit if limit < np.inf else 0.0
     for row in range(found.shape[1]):
         col = found[COL, row]
-        own_mates[row] = col
+        mate[own + row] = col
         if is_exact and col >= 0:
-            own_dual[row] = table[row, col] - table[PRICE, col] - base
+            number[own + row] = table[row, col] - table[PRICE, col] - base
         else:
-            own_dual[row] = lesser(nearest(table, row, np.inf), limit) - base
+            number[own + row] = lesser(nearest(table, row, np.inf), limit) - base
     for col in range(ncols):
-        mate = links[MATE, col]
-        other_mates[col] = mate if mate >= 0 else -1
-        other_dual[col] = table[PRICE, col]
+        row = links[MATE, col]
+        mate[other + col] = row if row >= 0 else -1
+        number[other + col] = table[PRICE, col]
 
 
 @vector_kernel
 def _solve_reached(
-    table, found, ncols, room, joints, columns,
-    own_mates, other_mates, own_dual, other_dual, own_marks, other_marks,
+    table, found, ncols, room, joints, columns, mate, number, mark, own, other,
 ):  # fmt: skip
     """Solve the problem of the rows that free rows reach, and of the columns between them."""
     nrows = found.shape[1]
-    rows, cols = _reached(
-        table, nrows, ncols, columns, joints, own_mates, other_mates, own_marks, other_marks
-    )
+    rows, cols = _reached(table, nrows, ncols, columns, joints, mate, mark, own, other)
     reached = columns[:rows]
     between = joints[:cols]
     # The rest is solved, but for its duals, which need not care for these columns.
     for k in range(cols):
         table[PRICE, between[k]] = -np.inf
     for row in range(nrows):
-        if own_marks[row]:
-            own_dual[row] = nearest(table, row, np.inf)
+        if mark[own + row]:
+            number[own + row] = nearest(table, row, np.inf)
     width = width_for(rows)
     part = room[: (cols + VECTORS) * width].reshape((cols + VECTORS, width))
     for k in range(cols):
@@ -341,67 +333,68 @@ def _solve_reached(
     partners = columns[rows : rows + 2 * cols].reshape((2, cols))
     match_rows(part, links, partners, rows, rows == cols, np.inf, np.inf)  # columns are fewer
     for i in range(rows):
-        own_mates[reached[i]] = -1
-        own_dual[reached[i]] = part[PRICE, i]
+        mate[own + reached[i]] = -1
+        number[own + reached[i]] = part[PRICE, i]
     for k in range(cols):
         row = reached[partners[COL, k]]
-        own_mates[row] = between[k]
-        other_mates[between[k]] = row
-        other_dual[between[k]] = nearest(part, k, np.inf)
+        mate[own + row] = between[k]
+        mate[other + between[k]] = row
+        number[other + between[k]] = nearest(part, k, np.inf)
 
 
 @vector_kernel
-def _reached(table, nrows, ncols, rows, cols, own_mates, other_mates, own_marks, other_marks):
+def _reached(table, nrows, ncols, rows, cols, mate, mark, own, other):
     """List the rows that free rows reach, and the columns between them; how many of each.
 
     The cover is then the other rows and these columns.
     """
     tail = between = head = 0
     for row in range(nrows):
-        if own_mates[row] < 0:
-            own_marks[row] = False
+        if mate[own + row] < 0:
+            mark[own + row] = False
             rows[tail] = row
             tail += 1
     while head < tail:
         row = rows[head]
         head += 1
         for col in range(ncols):
-            if table[row, col] < np.inf and not other_marks[col]:
-                other_marks[col] = True
+            if table[row, col] < np.inf and not mark[other + col]:
+                mark[other + col] = True
                 cols[between] = col
                 between += 1
-                own_marks[other_mates[col]] = False
-                rows[tail] = other_mates[col]
+                partner = mate[other + col]
+                mark[own + partner] = False
+                rows[tail] = partner
                 tail += 1
     return tail, between
 
 
 @vector_kernel
-def _see_paid(values, start, across, row_to_col, numbers, most_rows):
+def _see_paid(values, start, across, mate, number, rows, most_rows):
     """What each row pays."""
-    begin = numbers.size - most_rows
-    for row in range(row_to_col.size):
-        if row_to_col[row] >= 0:
-            numbers[begin + row] = values[start + row * across + row_to_col[row]]
+    begin = number.size - most_rows
+    for row in range(rows):
+        if mate[row] >= 0:
+            number[begin + row] = values[start + row * across + mate[row]]
 
 
 @vector_kernel
-def _add_up(sign, limit, row_to_col, numbers, most_rows, cols, totals):
+def _add_up(sign, limit, mate, number, rows, most_rows, cols, totals):
     """What all rows pay, and what the duals leave of it; how many pairs."""
     size = 0
     total = rest = gap = gap_rest = 0.0
     base = limit if limit < np.inf else 0.0
-    begin = numbers.size - most_rows
-    for row in range(row_to_col.size):
-        if row_to_col[row] >= 0:
-            cost = numbers[begin + row]
+    begin = number.size - most_rows
+    for row in range(rows):
+        if mate[row] >= 0:
+            cost = number[begin + row]
             total, rest = _plus(total, rest, cost)
             gap, gap_rest = _plus(gap, gap_rest, sign * cost)
             gap, gap_rest = _plus(gap, gap_rest, -base)
             size += 1
-        gap, gap_rest = _plus(gap, gap_rest, -numbers[row])
+        gap, gap_rest = _plus(gap, gap_rest, -number[row])
     for col in range(cols):
-        gap, gap_rest = _plus(gap, gap_rest, -numbers[most_rows + col])
+        gap, gap_rest = _plus(gap, gap_rest, -number[most_rows + col])
     totals[OBJECTIVE], totals[OBJECTIVE + 1] = total, rest
     totals[GAP], totals[GAP + 1] = gap, gap_rest
     return size
