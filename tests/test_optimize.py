@@ -565,6 +565,7 @@ def test_the_first_call_of_a_dtype_needs_its_own_function_only(dtype, monkeypatc
         asked.append(of)
         return small_dense_solver(of)
 
+    monkeypatch.setattr(gpumatch.optimize, "_SOLVERS", {})
     monkeypatch.setattr(small_dense, "solver", solver)
     linear_sum_assignment(np.array([[1, 2], [3, 1]], dtype))
     assert asked == [np.dtype(dtype)]
