@@ -137,11 +137,11 @@ def given_up(comm, **how):
                 with (
                     mock.patch.object(core, "ROUNDS", 0),
                     mock.patch.object(rank_core.Whole, "_has_room", return_value=has_room),
+                    mock.patch.object(searches, "Trees", None if has_room else searches.Trees),
                 ):
                     for limit in (None, 30):
                         a = check_assignment(given, comm, cost_limit=limit, **how)
                         assert ("one rank" in a.stats["seconds"]) == has_room
-                        assert ("initial reduction" in a.stats["seconds"]) != has_room
     yield "given up, no time"
     with mock.patch.object(core, "ROUNDS", 0):
         block = share(csr_array(costs), comm)
