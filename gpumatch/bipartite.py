@@ -27,7 +27,7 @@ from gpumatch.arrays import (
     index_array,
     is_sparse,
 )
-from gpumatch.homes import csr_for, find_on_host, require_device_memory
+from gpumatch.homes import canonical_size, csr_for, find_on_host, require_device_memory
 from gpumatch.interop.networkx import (
     LabelledEdges,
     is_networkx,
@@ -543,15 +543,23 @@ def _parts_of_csr(indptr: Any, indices: Any, shape: Any) -> _Parts:
     nrows, ncols = _checked_shape(shape)
     indptr, indices = index_array(indptr, "indptr"), index_array(indices, "indices")
     _check_one_home(indptr, indices, "indptr and indices")
+    size = canonical_size(indptr, indices, (nrows, ncols))
+    if size is not None:
+        return _Parts((nrows, ncols), rows=_held(indptr, indices[:size]))
     indices = _check_offsets(indptr, indices, nrows)
     _check_range(indices, ncols, "indices")
     tools = csr_for(indices)
     if tools.is_canonical(indptr, indices):
-        offsets = np.int32 if indices.size <= _MAX_INT32_OFFSET else np.int64
-        rows = exactly(indptr, offsets), exactly(indices, np.int32)
+        rows = _held(indptr, indices)
     else:
         rows = tools.canonical(indptr, indices, nrows)
     return _Parts((nrows, ncols), rows=rows)
+
+
+def _held(indptr: Any, indices: Any) -> Csr:
+    """Canonical arrays in the types that a graph has."""
+    offsets = np.int32 if indices.size <= _MAX_INT32_OFFSET else np.int64
+    return exactly(indptr, offsets), exactly(indices, np.int32)
 
 
 def _check_offsets(indptr: Any, indices: Any, nrows: int) -> Any:

@@ -55,9 +55,18 @@ def count_matched(mates: Any) -> int:
     """How many of a side's mates are vertices, not -1 or another mark below 0."""
     if isinstance(mates, np.ndarray):
         return arrays.count_matched(mates)
-    from gpumatch.cuda.counting import count_matched
+    from gpumatch.cuda.surveys import count_matched
 
     return count_matched(mates)
+
+
+def canonical_size(indptr: Any, indices: Any, shape: tuple[int, int]) -> int | None:
+    """The entries of arrays on a device that are canonical CSR; None if that is not known."""
+    if isinstance(indices, np.ndarray) or isinstance(indptr, np.ndarray):
+        return None
+    from gpumatch.cuda.surveys import canonical_size
+
+    return canonical_size(indptr, indices, shape)
 
 
 def require_device_memory(nbytes: int, purpose: str) -> None:

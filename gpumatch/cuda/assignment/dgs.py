@@ -31,10 +31,10 @@ import numpy as np
 from gpumatch.arrays import any_true
 from gpumatch.contracts import AssignmentTask, Control, Costs
 from gpumatch.cuda import memory
-from gpumatch.cuda.counting import count_matched
 from gpumatch.cuda.kernels import BLOCK, COSTS, Source, kernels_for
 from gpumatch.cuda.launches import Board, Cooperative
 from gpumatch.cuda.matching import engine as matching_engine
+from gpumatch.cuda.surveys import count_matched
 from gpumatch.dgs_start import any_pairs, turns
 
 __all__ = ["FORMS", "Evaluator", "Form", "Problem", "run", "solve"]

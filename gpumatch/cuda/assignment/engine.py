@@ -35,7 +35,7 @@ from gpumatch.cuda.assignment.divided_rows import ArrayRows
 from gpumatch.cuda.assignment.hungarian import Patience
 from gpumatch.cuda.assignment.sparse import engine as sparse
 from gpumatch.cuda.assignment.sparse.engine import fits
-from gpumatch.cuda.counting import count_matched
+from gpumatch.cuda.surveys import count_matched
 
 __all__ = ["run"]
 

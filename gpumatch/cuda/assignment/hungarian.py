@@ -30,10 +30,10 @@ import numpy as np
 from gpumatch.arrays import any_true
 from gpumatch.contracts import AssignmentTask, Control, Costs, Solution
 from gpumatch.cuda import memory
-from gpumatch.cuda.counting import count_matched
 from gpumatch.cuda.kernels import BLOCK, COSTS, Kernels, Source, blocks_for, kernels_for
 from gpumatch.cuda.launches import Board, Cooperative, record_seconds
 from gpumatch.cuda.memory import unmatched
+from gpumatch.cuda.surveys import count_matched
 
 __all__ = ["Patience", "run_classical", "run_tree"]
 

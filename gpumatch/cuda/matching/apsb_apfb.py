@@ -32,10 +32,10 @@ import numpy as np
 
 from gpumatch.contracts import Graph, MatchingTask
 from gpumatch.cuda import frontier, memory
-from gpumatch.cuda.counting import count_matched
 from gpumatch.cuda.frontier import LEVELS_A_LAUNCH, DeviceFrontier
 from gpumatch.cuda.kernels import BLOCK, OFFSETS, Source, blocks_for, kernels_for
 from gpumatch.cuda.launches import Board
+from gpumatch.cuda.surveys import count_matched
 
 SCANS = Source(
     "matching/apsb_apfb.cu",

@@ -1,0 +1,85 @@
+"""The check of CSR arrays in one look, on the CPU: what is canonical passes, nothing else does."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+pytest.importorskip("cupy")
+
+from gpumatch.cuda import surveys
+from tests.cuda.emulator import COMPILER, ArraysOfDevice, Emulator
+
+pytestmark = pytest.mark.skipif(COMPILER is None, reason="there is no g++")
+
+
+@pytest.fixture(scope="module")
+def emulator(tmp_path_factory):
+    return Emulator(surveys.SOURCE, tmp_path_factory.mktemp("emulator"), {})
+
+
+@pytest.fixture
+def size_of(emulator, monkeypatch):
+    names = surveys.SOURCE.types["Number"]
+    monkeypatch.setattr(surveys, "cp", ArraysOfDevice())
+    monkeypatch.setattr(surveys, "blocks_for", lambda _: 2)
+    monkeypatch.setattr(surveys, "BLOCK", 64)
+    monkeypatch.setattr(
+        surveys, "kernels_for", lambda _, Number: emulator.bound_to({"Number": names[Number.name]})
+    )
+    return surveys.canonical_size
+
+
+def canonical(rng, nrows, ncols, offset):
+    """Rows of all lengths, from none to all columns, in order."""
+    rows = [np.flatnonzero(rng.random(ncols) < rng.choice([0, 0.1, 0.5, 1])) for _ in range(nrows)]
+    indptr = np.cumsum([0, *map(len, rows)]).astype(offset)
+    return indptr, np.concatenate([*rows, np.empty(0)]).astype(np.int32)
+
+
+@pytest.mark.parametrize("offset", [np.int32, np.int64])
+def test_canonical_arrays_pass(size_of, offset):
+    rng = np.random.default_rng(3)
+    for shape in [(0, 0), (0, 5), (5, 0), (1, 1), (1, 300), (300, 1), (40, 30)]:
+        for _ in range(5):
+            indptr, indices = canonical(rng, *shape, offset)
+            assert size_of(indptr, indices, shape) == indices.size
+            spare = np.append(indices, np.int32(-7))
+            assert size_of(indptr, spare, shape) == indices.size
+
+
+@pytest.mark.parametrize("offset", [np.int32, np.int64])
+def test_one_fault_is_enough(size_of, offset):
+    """An index not above the one before, or outside; an offset that goes back, or too far."""
+    rng = np.random.default_rng(5)
+    shape = 40, 30
+    refused = 0
+    for _ in range(60):
+        indptr, indices = canonical(rng, *shape, offset)
+        for array, bad in ((indices, (-1, 0, 29, 30)), (indptr, (-1, 0, 1, 10**6))):
+            spoilt, place = array.copy(), rng.integers(array.size)
+            spoilt[place] = rng.choice([*bad, array[place - 1]])
+            pair = (spoilt, indices) if array is indptr else (indptr, spoilt)
+            found = size_of(*pair, shape)
+            assert found == (pair[0][-1] if is_canonical(*pair, shape) else None)
+            refused += found is None
+    assert refused > 60
+
+
+def is_canonical(indptr, indices, shape):
+    """By the definition."""
+    steps = np.diff(indptr)
+    if indptr[0] != 0 or (steps < 0).any() or indptr[-1] > indices.size:
+        return False
+    rows = np.split(indices[: indptr[-1]], indptr[1:-1])
+    in_order = all((np.diff(row) > 0).all() for row in rows)
+    return in_order and all(((row >= 0) & (row < shape[1])).all() for row in rows)
+
+
+def test_other_types_and_lengths_are_not_looked_at(size_of):
+    indptr, indices = np.array([0, 1, 2]), np.array([0, 1], np.int32)
+    assert size_of(indptr, indices, (2, 2)) == 2
+    assert size_of(indptr, indices, (3, 2)) is None
+    assert size_of(indptr, indices.astype(np.int64), (2, 2)) is None
+    assert size_of(indptr.astype(np.uint32), indices, (2, 2)) is None
+    assert size_of(indptr, np.array([0, 5, 1, 5], np.int32)[::2], (2, 2)) is None
