@@ -6,7 +6,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpumatch.arrays import any_true, array_module, array_of, as_array, first_true, is_sparse
+from gpumatch.arrays import (
+    any_true,
+    array_module,
+    array_of,
+    as_array,
+    device_array,
+    first_true,
+    is_sparse,
+)
 from gpumatch.backends import check_backend
 from gpumatch.bipartite import BipartiteGraph
 from gpumatch.cpu.numba_tools.workers import Workers
@@ -63,17 +71,17 @@ def entries_of(A: Any) -> Entries:
     TypeError, ValueError
         As for `usable_csr`, but for a matrix on a device.
     """
-    if _lies_on_device(A):
-        return _entries_on_device(A)
     shared = _shared(A)
     if shared is not None:
         return shared
+    if _lies_on_device(A):
+        return _entries_on_device(A)
     matrix = usable_csr(A)
     return Entries(BipartiteGraph((matrix.indptr, matrix.indices, matrix.shape)), matrix.data)
 
 
 def _shared(A: Any) -> Entries | None:
-    """The entries of canonical CSR on the host, in its own arrays; None if it is anything else."""
+    """The entries of canonical CSR, in its own arrays; None if it is anything else."""
     if isinstance(A, tuple) and len(A) == 4:
         parts = A
     elif is_sparse(A) and A.format == "csr" and A.ndim == 2:
@@ -82,19 +90,26 @@ def _shared(A: Any) -> Entries | None:
         return None
     indptr, indices, data, shape = parts
     arrays = indptr, indices, data
-    if not all(isinstance(array, np.ndarray) and array.ndim == 1 for array in arrays):
+    kind = device_array() if type(data) is device_array() else np.ndarray
+    if not all(isinstance(array, kind) and array.ndim == 1 for array in arrays):
         return None
-    is_whole = indptr.size and indices.size == data.size == indptr[-1]
+    is_whole = indptr.size and indices.size == data.size == int(indptr[-1])
     if not is_whole or data.dtype.kind not in "biufc":
         return None
     graph = BipartiteGraph((indptr, indices, shape))
-    is_shared = np.may_share_memory(graph.indices, indices) and _are_plain(data)
+    is_shared = _address(graph.indices) == _address(indices) and _are_plain(data)
     return Entries(graph, data) if is_shared else None
 
 
-def _are_plain(values: np.ndarray) -> bool:
+def _address(array: Any) -> int:
+    return int(array.ctypes.data if isinstance(array, np.ndarray) else array.data.ptr)
+
+
+def _are_plain(values: Any) -> bool:
     """Whether all values are finite, and none is 0."""
-    return bool(values.all() and np.isfinite(values).all())
+    if isinstance(values, np.ndarray):
+        return bool(values.all() and np.isfinite(values).all())
+    return not any_true((values == 0) | ~array_module(values).isfinite(values))
 
 
 def placed(entries: Entries, backend: BackendName) -> tuple[Entries, BackendName]:

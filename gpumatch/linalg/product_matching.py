@@ -10,9 +10,6 @@ pairs, scale the matrix: for d_i = exp(u_i) and e_j = exp(v_j),
 
     |d_i a_ij e_j| <= 1,    = 1 for matched pairs.
 
-On a GPU, whose auctions begin at the range of the costs, they are counted from the least of their
-column, or of their row if not all columns are matched.
-
 Only logarithms are added, so values from the least to the greatest float are treated alike.
 
 If the matrix is structurally singular, a matching with the greatest product among the largest ones
@@ -237,52 +234,47 @@ class _Cheapest(NamedTuple):
 
 def _cheapest(entries: Entries, weights: Any, run: dict[str, Any], *, scaling: bool) -> _Cheapest:
     costs = SparseCosts.of(entries.graph, weights)
-    is_on_cpu = run["backend"] == "cpu"
-    full = _full_on_cpu(costs, run) if is_on_cpu else _full_elsewhere(entries, costs, run)
+    full = _full_by_reference(costs, run) if run["backend"] == "reference" else _full(costs, run)
     return full or _largest(costs, run, scaling=scaling)
 
 
 @with_interrupts_result
-def _full_on_cpu(costs: SparseCosts, run: dict[str, Any]) -> _Cheapest | None:
+def _full(costs: SparseCosts, run: dict[str, Any]) -> _Cheapest | None:
     """The full assignment; None if there is none."""
     goal = Goal.of(False, "full", None, costs)
     problem, control = goal.problem(costs), Control()
     solution = empty_solution(problem)
     task = AssignmentTask(problem, solution, control, None, run["threads"], run["seed"])
     with control.part("search"):
-        total = _engine_on_cpu()(task)
+        total = _engine(run["backend"])(task)
     if total is None:
         return None
     if goal.transposed:
         solution = solution.transpose()
     pairs = Pairs(solution.row_to_col, solution.col_to_row, size=problem.shape[0])
-    stats = {"algorithm": "engine", "backend": "cpu", **control.statistics()}
+    stats = {"algorithm": "engine", "backend": run["backend"], **control.statistics()}
     return _Cheapest(pairs, total, solution.row_dual, solution.col_dual, stats)
 
 
 @functools.cache
-def _engine_on_cpu() -> Any:
+def _engine(backend: BackendName) -> Any:
     with InterruptsHeld():
-        from gpumatch.cpu.assignment.product import run
+        if backend == "cpu":
+            from gpumatch.cpu.assignment.product import run
+        else:
+            from gpumatch.cuda.assignment.sparse.product import run
     return run
 
 
-def _full_elsewhere(entries: Entries, costs: SparseCosts, run: dict[str, Any]) -> _Cheapest | None:
-    """The same by the front door; a GPU's costs count from the least of each column, or row."""
-    graph, weights = entries.graph, costs.weights
-    base = 0.0
-    if graph.on_device:
-        smaller, base = _from_least(entries, weights)
-        costs = SparseCosts.of(graph, weights - base[smaller])
+def _full_by_reference(costs: SparseCosts, run: dict[str, Any]) -> _Cheapest | None:
+    """The same by the front door."""
     try:
         assignment = _assigned(costs, run)
     except InfeasibleError:
         return None
-    paid = weights[graph.find(assignment.row_ind, assignment.col_ind)[0]]
-    row_dual, col_dual = assignment.row_dual, assignment.col_dual
-    if graph.ncols <= graph.nrows:
-        return _Cheapest.of(assignment, paid, (row_dual, col_dual + base))
-    return _Cheapest.of(assignment, paid, (row_dual + base, col_dual))
+    return _Cheapest.of(
+        assignment, assignment.pair_costs, (assignment.row_dual, assignment.col_dual)
+    )
 
 
 def _largest(costs: SparseCosts, run: dict[str, Any], *, scaling: bool) -> _Cheapest:
@@ -294,13 +286,6 @@ def _largest(costs: SparseCosts, run: dict[str, Any], *, scaling: bool) -> _Chea
 
 def _assigned(costs: SparseCosts, run: dict[str, Any], **asked: Any) -> Assignment:
     return assign(costs, **exactly_on(run["backend"]), **run, **asked)
-
-
-def _from_least(entries: Entries, weights: Any) -> tuple[Any, Any]:
-    """The vertices of the smaller side, entry by entry, and the least weight of each."""
-    nrows, ncols = entries.shape
-    smaller = entries.indices if ncols <= nrows else _owners(entries)
-    return smaller, _least(smaller, weights, min(nrows, ncols))
 
 
 def _owners(entries: Entries) -> Any:

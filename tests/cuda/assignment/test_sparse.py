@@ -221,6 +221,6 @@ def test_memory_is_asked_for_before_any_launch(monkeypatch):
             raise MemoryError(purpose, nbytes)
 
     monkeypatch.setattr(engine.memory, "require_memory", refuse)
-    monkeypatch.setattr(engine, "_Problem", None)
+    monkeypatch.setattr(engine, "Problem", None)
     with pytest.raises(MemoryError, match="sparse costs"):
         solve(costs.make("mesh", 6))

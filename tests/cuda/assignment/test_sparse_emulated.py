@@ -19,12 +19,19 @@ pytest.importorskip("cupy")
 from gpumatch import backends
 from gpumatch.cpu import csr as cpu_csr
 from gpumatch.cuda import launches
-from gpumatch.cuda.assignment.sparse import engine, full
+from gpumatch.cuda.assignment.sparse import engine, full, product
+from gpumatch.linalg import product_matching
 from tests.cuda.emulator import COMPILER, ArraysOfDevice, Emulator
 
 pytestmark = pytest.mark.skipif(COMPILER is None, reason="there is no g++")
 
 BLOCK = 64  # two warps
+TRIALS = [
+    pytest.param(engine.Trial(0, 1, 4096, 1), id="least costs"),
+    pytest.param(engine.Trial(8, 1, 4096, 1), id="exact bids"),
+    pytest.param(engine.Trial(0, -1, 1, 1), id="auctions"),
+    pytest.param(engine.Trial(8, 1, 2, 0), id="few levels"),
+]
 TREES = {
     **{"kBlock": BLOCK, "kAlone": 12, "kAloneMost": 24},
     **{"kLongRow": 4, "kHugeRow": 16, "kHugeRows": 2},
@@ -52,7 +59,7 @@ def solve(emulators, monkeypatch):
     def unmatched(count):
         return cp.full(count, -1, np.int32)
 
-    for module in (engine, full, launches):
+    for module in (engine, full, launches, product):
         monkeypatch.setattr(module, "cp", cp)
     monkeypatch.setattr(launches, "cupyx", SimpleNamespace(zeros_pinned=np.zeros))
     monkeypatch.setattr(engine, "kernels_for", kernels_for)
@@ -63,7 +70,8 @@ def solve(emulators, monkeypatch):
     monkeypatch.setattr(engine, "unmatched", unmatched)
     monkeypatch.setattr(engine.memory, "require_memory", lambda *_: None)
     monkeypatch.setattr(full, "unmatched", unmatched)
-    monkeypatch.setattr(full, "csr", cpu_csr)
+    for module in (full, product):
+        monkeypatch.setattr(module, "csr", cpu_csr)
 
     def solve(matrix, **wish):
         with monkeypatch.context() as patch:
@@ -126,12 +134,11 @@ def test_random_problems(solve, emulators, wish, dtype):
         check(solve, random_costs(rng, dtype), **wish)
 
 
-@pytest.mark.parametrize("has_prices", [True, False])
+@pytest.mark.parametrize("trial", TRIALS)
 @pytest.mark.parametrize("family", ["mesh", "spread", "kkt"])
-def test_families(solve, emulators, family, has_prices, monkeypatch):
-    """Also with no prices, so that all rows begin as roots."""
-    if not has_prices:
-        monkeypatch.setattr(engine, "_hold_auctions", lambda *_: None)
+def test_families(solve, emulators, family, trial, monkeypatch):
+    """From the least costs, from exact bids, from prices of auctions, and from trees given up."""
+    monkeypatch.setattr(engine, "SHORT", trial)
     rng = np.random.default_rng(9)
     matrix = costs.make(family, 7 if family == "mesh" else 150, seed=1)
     for _ in range(4):
@@ -192,3 +199,54 @@ def is_over(ticks, last, _):
 def test_floats_of_any_scale(solve, scale):
     matrix = costs.make("spread", 40)
     check(solve, csr_array((matrix.data * scale, matrix.indices, matrix.indptr)))
+
+
+# -- where it begins -------------------------------------------------------------------------------
+
+
+def test_the_least_costs_do_where_few_rows_are_left(solve):
+    """If all rows want one column, an auction finds prices."""
+    rng = np.random.default_rng(2)
+    easy = np.where(rng.random((40, 40)) < 0.2, rng.integers(20, 90, (40, 40)), 0)
+    np.fill_diagonal(easy, rng.integers(1, 9, 40))
+    a = solve(csr_array(easy))
+    assert a.objective == easy.trace()
+    assert not a.stats["trace"]
+    dear = solve(csr_array(easy + np.where(np.arange(40) % 2, 500, 0) * (easy > 0)))
+    assert dear.objective == easy.trace() + 20 * 500
+    assert not dear.stats["trace"]
+    crowded = solve(csr_array(np.outer(np.arange(1, 41), np.arange(1, 41))))
+    assert {phase["step"] for phase in crowded.stats["trace"]} == {"auction", "trees"}
+
+
+@pytest.mark.parametrize("trial", TRIALS)
+def test_columns_of_negative_costs_begin_at_the_least(solve, emulators, trial, monkeypatch):
+    monkeypatch.setattr(engine, "SHORT", trial)
+    rng = np.random.default_rng(6)
+    for dtype in (np.int64, np.float64):
+        for _ in range(4):
+            vary(emulators, rng)
+            matrix = random_costs(rng, dtype, most=40)
+            matrix.data -= dtype(rng.choice([1, 5, 900]))
+            check(solve, matrix)
+
+
+# -- maximum products ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("trial", TRIALS)
+@pytest.mark.parametrize("shape", [(60, 60), (50, 60), (60, 50)], ids=str)
+def test_maximum_products_and_their_scales(solve, emulators, shape, trial, monkeypatch):
+    """As on the CPU; `verify` checks the scales."""
+    monkeypatch.setattr(product, "LONG", trial)
+    rng = np.random.default_rng(8)
+    for density in (0.05, 0.1, 0.3):
+        vary(emulators, rng)
+        values = np.exp(rng.normal(0, 9, shape)) * (rng.random(shape) < density)
+        best = gm.linalg.maximum_product_matching(csr_array(values))
+        with monkeypatch.context() as patch:
+            patch.setattr(product_matching, "_engine", lambda _: product.run)
+            found = gm.linalg.maximum_product_matching(csr_array(values))
+        gm.verify(csr_array(values), found)
+        assert found.size == best.size
+        assert math.isclose(found.log_product, best.log_product, rel_tol=1e-9)

@@ -2,9 +2,10 @@
 
 Three steps, each on the device as a whole:
 
-1. `prices.cu` holds auctions with falling epsilon. Each ends when all but a few rows have a column,
-   because these few would take most of the time. The prices are what counts, and they are nearly
-   optimal for nearly all rows.
+1. `prices.cu` takes the least cost of each column as its dual, and if that serves nearly all rows,
+   it is enough. Else it holds auctions with falling epsilon. Each ends when all but a few rows have
+   a column, because these few would take most of the time. The prices are what counts, and they are
+   nearly optimal for nearly all rows.
 2. Each row's dual becomes its least reduced cost. Rows take columns that are tight. From here on
    everything is exact: integers are int64, other costs are rounded as float64 is.
 3. `trees.cu` grows alternating trees from all rows that are left, and then, if there are more
@@ -20,7 +21,7 @@ rows; and if there is a limit, 64 bytes a row and 48 an entry, with a column mor
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import cupy as cp
 import numpy as np
@@ -35,7 +36,7 @@ from gpumatch.cuda.kernels import BLOCK, Source, blocks_for, kernels_for
 from gpumatch.cuda.launches import Board, Cooperative, record_seconds
 from gpumatch.cuda.memory import unmatched
 
-__all__ = ["run", "takes"]
+__all__ = ["LONG", "Problem", "bytes_needed", "fits", "run", "solve", "takes"]
 
 _COSTS = {"int64": "long long", "float64": "double"}  # of problems
 PRICES = Source(
@@ -47,6 +48,8 @@ PRICES = Source(
             for kernel in (
                 "hold_auction",
                 "write_prices",
+                "look_up",
+                "reduce_columns",
                 "reduce_rows",
                 "keep_tight_pairs",
                 "match_tight",
@@ -81,6 +84,29 @@ _BYTES_A_ROW, _BYTES_A_COLUMN = 130, 180  # if the auctions leave all rows
 _LEFT = 32, 1024  # rows that an auction leaves, at least and at most: one in 1024
 
 
+class Trial(NamedTuple):
+    """How long it is tried to do without auctions that have an epsilon.
+
+    `bids`: those without one, of a group of lanes before it gives its row up. `left`: the share of
+    all rows that may be left to the trees. `levels`: after so many, only the share `rest` of the
+    rows may be left.
+    """
+
+    bids: int
+    left: float
+    levels: int
+    rest: float
+
+
+SHORT = Trial(0, 0.15, 512, 1 / 1000)
+LONG = Trial(64, 1 / 8, 512, 1 / 1000)
+"""For costs that differ by orders of magnitude: see `gpumatch.cpu.assignment.engine`.
+
+Of a KKT matrix of 1,000,000 rows, 600,000 of them variables, exact bids leave 41,000 rows, and 512
+levels of their trees 140. Where costs are of one magnitude, these take a fifth of the whole time.
+"""
+
+
 def takes(costs: Costs, limit: float | None) -> bool:
     """Whether the costs are sparse, and all sums of them fit 64 bits if they are integers."""
     return costs.is_sparse and fits(costs, limit)
@@ -105,27 +131,34 @@ def run(task: AssignmentTask) -> bool:
     if costs.shape[0] == 0:
         task.solution.col_dual[:] = 0
         return True
-    memory.require_memory(_bytes_needed(costs, task.limit), "the engine for sparse costs")
-    problem = _Problem(FullProblem.of(costs, task.limit))
+    memory.require_memory(bytes_needed(costs, task.limit), "the engine for sparse costs")
+    problem = Problem(FullProblem.of(costs, task.limit))
     try:
-        return _solve(problem, task)
+        return solve(problem, task, SHORT)
     finally:
         _write(problem, task)
 
 
-def _solve(problem: _Problem, task: AssignmentTask) -> bool:
+def solve(problem: Problem, task: AssignmentTask, trial: Trial) -> bool:
+    """Match the rows of the problem, from the task's pairs and prices; True unless stopped."""
     solution, control = task.solution, task.control
+    given = solution.row_to_col
     if any_true(solution.col_dual != 0):
         problem.col_dual[:] = problem.full.prices_of(solution.col_dual)
+        with control.part("first pairs"):
+            problem.take_tight_pairs(given)
+        has_grown = False
     else:
-        with control.part("auctions"):
-            _hold_auctions(problem, control)
-    with control.part("first pairs"):
-        problem.take_tight_pairs(solution.row_to_col)
+        has_grown = _try(problem, given, trial, control)
+        if not has_grown and not control.stopped:
+            with control.part("auctions"):
+                _hold_auctions(problem, control)
+            with control.part("first pairs"):
+                problem.take_tight_pairs(given)
     if control.stopped:
         return False
     with control.part("trees"):
-        if not _grow(_Trees.of_rows(problem), control):
+        if not has_grown and not _grow(_Trees.of_rows(problem), control):
             return False
         nrows, ncols = problem.full.shape
         if nrows == ncols or any_true(problem.mates[0] < 0):
@@ -133,14 +166,31 @@ def _solve(problem: _Problem, task: AssignmentTask) -> bool:
         return _grow(_Trees.of_spares(problem), control)
 
 
-def _grow(trees: _Trees, control: Control) -> bool:
+def _try(problem: Problem, given: cp.ndarray, trial: Trial, control: Control) -> bool:
+    """Match the rows without auctions with an epsilon, if trees need not grow far for it."""
+    with control.part("first pairs"):
+        problem.reduce_columns()
+        problem.take_tight_pairs(given)
+    if trial.bids and problem.count_free_rows():
+        with control.part("auctions"):
+            _bid_exactly(problem, trial.bids)
+        with control.part("first pairs"):
+            problem.take_tight_pairs(given)
+    left = problem.count_free_rows()
+    if left > trial.left * problem.full.shape[0]:
+        return False
+    with control.part("trees"):
+        return left == 0 or _grow(_Trees.of_rows(problem), control, trial)
+
+
+def _grow(trees: _Trees, control: Control, trial: Trial | None = None) -> bool:
     try:
-        return trees.grow(control)
+        return trees.grow(control, trial)
     finally:
         trees.write_back()
 
 
-def _bytes_needed(costs: Costs, limit: float | None) -> int:
+def bytes_needed(costs: Costs, limit: float | None) -> int:
     """Device memory at most, in addition to the costs."""
     nrows, ncols = costs.shape
     if limit is not None:
@@ -149,7 +199,7 @@ def _bytes_needed(costs: Costs, limit: float | None) -> int:
     return FullProblem.bytes_needed(costs, limit) + vertices
 
 
-def _write(problem: _Problem, task: AssignmentTask) -> None:
+def _write(problem: Problem, task: AssignmentTask) -> None:
     """Put pairs and duals into the task's solution.
 
     The duals of the rows are made anew from those of the columns, so that no pair undercuts them.
@@ -196,7 +246,7 @@ class _Rows:
         self.kernels[kernel]((self.blocks,), (BLOCK,), arguments)
 
 
-class _Problem:
+class Problem:
     """A problem all rows of which must be matched, its pairs and its duals."""
 
     def __init__(self, full: FullProblem) -> None:
@@ -207,16 +257,35 @@ class _Problem:
         self.row_dual, self.col_dual = cp.zeros(nrows, number), cp.zeros(ncols, number)
         self.mates = unmatched(nrows), unmatched(ncols)
 
+    def reduce_columns(self) -> None:
+        """Let the dual of each column be its least cost, if none may stay free."""
+        nrows, ncols = self.full.shape
+        if nrows == ncols:
+            self.col_dual[:] = self.full.high
+            self.rows.launch("reduce_columns<{Cost}>", self.rows.struct, self.col_dual)
+
+    def reduce_rows(self) -> None:
+        """Let the dual of each row be its least reduced cost."""
+        self.rows.launch(
+            "reduce_rows<{Cost}>",
+            *(self.rows.struct, self.col_dual),  # IN
+            self.row_dual,  # OUT
+        )
+
+    def count_free_rows(self) -> int:
+        return int(cp.count_nonzero(self.mates[0] < 0))
+
+    def paid(self, row_to_col: cp.ndarray) -> cp.ndarray:
+        """What each row pays for its column; undefined for rows that are free."""
+        paid = cp.empty_like(self.row_dual)
+        self.rows.launch("look_up<{Cost}>", self.rows.struct, row_to_col, paid)
+        return paid
+
     def take_tight_pairs(self, given: cp.ndarray) -> None:
         """Give the rows their duals, and columns that are tight: first those of given pairs."""
         rows = self.rows
-        rows.launch(
-            "reduce_rows<{Cost}>",
-            *(rows.struct, self.col_dual),  # IN
-            self.row_dual,  # OUT
-        )
-        if any_true(given >= 0):
-            self.mates = self.full.pairs_of(given)
+        self.reduce_rows()
+        self.mates = self.full.pairs_of(given)
         for kernel in ("keep_tight_pairs<{Cost}>", "match_tight<{Cost}>"):
             rows.launch(
                 kernel,
@@ -228,53 +297,84 @@ class _Problem:
 # -- prices ----------------------------------------------------------------------------------------
 
 
-def _hold_auctions(problem: _Problem, control: Control) -> None:
+def _hold_auctions(problem: Problem, control: Control) -> None:
     """Find the duals of the columns by auctions with falling epsilon."""
-    full, rows = problem.full, problem.rows
-    nrows, ncols = full.shape
-    is_integer = full.weights.dtype.kind == "i"
-    units = Units(full.low, full.high, nrows, finest=_FINEST, is_integer=is_integer)
+    nrows, ncols = problem.full.shape
+    units = _units_of(problem.full)
     if units.of_one == 0:
         return  # all costs are equal, or so close that units would underflow
     left = min(max(nrows >> 10, _LEFT[0]), _LEFT[1], nrows // 4)
-    offers, served = cp.zeros(ncols, np.uint64), cp.zeros(1, np.int32)
-    by_column = ((blocks_for(ncols),), (BLOCK,))
+    auctions = _Auctions(problem, units, cp.zeros(ncols, np.uint64))
     for epsilon in units.epsilons():
-        served.fill(0)
+        auctions.hold(epsilon, nrows - left, _LONGEST_CHAIN)
+        control.phase(found=0, matched=0, step="auction", epsilon=epsilon / units.of_one)
+        cp.cuda.get_current_stream().synchronize()
+        if control.tick(0):
+            break
+    auctions.write_prices()
+
+
+def _bid_exactly(problem: Problem, bids: int) -> None:
+    """Lower the duals of the columns by bids without an epsilon, so that the pairs stay tight."""
+    units = _units_of(problem.full)
+    if units.of_one == 0:
+        return
+    fallen = (problem.col_dual.max() - problem.col_dual) * units.of_one
+    auctions = _Auctions(problem, units, fallen.astype(np.uint64) << np.uint64(units.row_bits))
+    auctions.hold(0, problem.full.shape[0], bids)
+    auctions.write_prices()
+
+
+def _units_of(full: FullProblem) -> Units:
+    is_integer = full.weights.dtype.kind == "i"
+    return Units(full.low, full.high, full.shape[0], finest=_FINEST, is_integer=is_integer)
+
+
+class _Auctions:
+    """Auctions for the columns of a problem, with these offers to begin from."""
+
+    def __init__(self, problem: Problem, units: Units, offers: cp.ndarray) -> None:
+        self.problem, self.units = problem, units
+        self.offers, self.served = offers, cp.zeros(1, np.int32)
+        self.by_column = ((blocks_for(offers.size),), (BLOCK,))
+
+    def hold(self, epsilon: int, goal: int, longest: int) -> None:
+        """An auction by the prices there are, until `goal` rows are served."""
+        rows, units = self.problem.rows, self.units
+        self.served.fill(0)
         rows.kernels["free_columns"](
-            *by_column,
+            *self.by_column,
             (
-                offers,  # IN, OUT
-                *(np.int32(ncols), np.int32(units.row_bits)),  # IN
+                self.offers,  # IN, OUT
+                *(np.int32(self.offers.size), np.int32(units.row_bits)),  # IN
             ),
         )
         terms = rows.kernels.struct("Terms")(
-            low=full.low,
+            low=self.problem.full.low,
             scale=units.of_one,
             epsilon=epsilon,
             jump=units.spread,
             most=units.most,
             row_bits=units.row_bits,
-            goal=nrows - left,
-            longest=_LONGEST_CHAIN,
+            goal=goal,
+            longest=longest,
         )
         rows.launch(
             "hold_auction<{Cost}>",
             *(rows.struct, terms),  # IN
-            *(offers, served),  # IN, OUT
+            *(self.offers, self.served),  # IN, OUT
         )
-        control.phase(found=0, matched=0, step="auction", epsilon=epsilon / units.of_one)
-        cp.cuda.get_current_stream().synchronize()
-        if control.tick(0):
-            break
-    rows.kernels["write_prices<{Cost}>"](
-        *by_column,
-        (
-            *(offers, np.int32(ncols), np.int32(units.row_bits)),  # IN
-            np.float64(1 / units.of_one),
-            problem.col_dual,  # OUT
-        ),
-    )
+
+    def write_prices(self) -> None:
+        """Let the duals of the columns be the prices."""
+        self.problem.rows.kernels["write_prices<{Cost}>"](
+            *self.by_column,
+            (
+                *(self.offers, np.int32(self.offers.size), np.int32(self.units.row_bits)),  # IN
+                np.float64(1 / self.units.of_one),
+                self.problem.col_dual,  # OUT
+            ),
+        )
 
 
 # -- trees -----------------------------------------------------------------------------------------
@@ -285,7 +385,7 @@ class _Trees:
 
     Parameters
     ----------
-    problem : _Problem
+    problem : Problem
     roots : array
         The rows from which they grow; none if they grow from columns.
     wanted : int
@@ -294,9 +394,7 @@ class _Trees:
         Minus the dual of the rows that are spare, from which all columns may be reached.
     """
 
-    def __init__(
-        self, problem: _Problem, roots: cp.ndarray, wanted: int, spare: Any = None
-    ) -> None:
+    def __init__(self, problem: Problem, roots: cp.ndarray, wanted: int, spare: Any = None) -> None:
         self.problem, self.wanted = problem, wanted
         nrows, ncols = problem.full.shape
         self.nrows = nrows
@@ -348,13 +446,13 @@ class _Trees:
         self.board.tell()
 
     @classmethod
-    def of_rows(cls, problem: _Problem) -> _Trees:
+    def of_rows(cls, problem: Problem) -> _Trees:
         """From the rows that are free."""
         roots = cp.flatnonzero(problem.mates[0] < 0)
         return cls(problem, roots, int(roots.size))
 
     @classmethod
-    def of_spares(cls, problem: _Problem) -> _Trees:
+    def of_spares(cls, problem: Problem) -> _Trees:
         """From spare rows, which take the columns that stay free; all other rows have mates."""
         col_to_row, col_dual = problem.mates[1], problem.col_dual
         dearest = col_dual.max()
@@ -363,22 +461,29 @@ class _Trees:
         wanted = int(cp.count_nonzero(is_free & (col_dual < dearest)))
         return cls(problem, cp.empty(0, np.int32), wanted, dearest.get()[()])
 
-    def grow(self, control: Control) -> bool:
-        """Grow and augment until no free column can be reached; False when stopped."""
-        while self.board.seen["stage"] != _DONE:
+    def grow(self, control: Control, trial: Trial | None) -> bool:
+        """Grow and augment until no free column can be reached; False when stopped, or given up."""
+        a_launch = _LEVELS_A_LAUNCH if trial is None else trial.levels
+        most = math.inf if trial is None else trial.rest * self.nrows
+        while not self._is_done():
             self._grow(
                 self.problem.rows.struct,  # IN
                 self._struct,  # IN, OUT
-                *(self.least_bound, np.int32(_LEVELS_A_LAUNCH), np.int64(_ROWS_A_LAUNCH)),  # IN
+                *(self.least_bound, np.int32(a_launch), np.int64(_ROWS_A_LAUNCH)),  # IN
             )
             self.board.look()
-            if control.tick(self.matched(self._left())) and self.board.seen["stage"] != _DONE:
+            left = self._left()
+            if (control.tick(self.matched(left)) or left > most) and not self._is_done():
                 break
+            a_launch = _LEVELS_A_LAUNCH
         record_seconds(control, _PARTS, self.board.seen["nanoseconds"])
         left = self.wanted
         for levels, found in self.board.records(int(self.board.seen["round"])):
             left -= found
             control.phase(found=found, matched=self.matched(left), levels=levels, step="trees")
+        return self._is_done()
+
+    def _is_done(self) -> bool:
         return bool(self.board.seen["stage"] == _DONE)
 
     def matched(self, left: int) -> int:

@@ -64,6 +64,27 @@ __global__ void hold_auction(Rows<Cost> rows, Terms t, unsigned long long* offer
 
 // -- duals that fit, and the first pairs ----------------------------------------------------------
 
+// Lower a number to another. Doubles are in the order of their bits as integers if they are positive,
+// and in the opposite order if they are negative.
+__device__ inline void lower(long long* number, long long to) { atomicMin(number, to); }
+__device__ inline void lower(double* number, double to) {
+  const long long bits = __double_as_longlong(to + 0.0);  // no -0.0
+  if (bits >= 0) {
+    atomicMin(reinterpret_cast<long long*>(number), bits);
+  } else {
+    atomicMax(reinterpret_cast<unsigned long long*>(number), static_cast<unsigned long long>(bits));
+  }
+}
+
+// The dual of each column: its least cost. It begins at the greatest cost of all.
+template <typename Cost>
+__global__ void reduce_columns(Rows<Cost> rows, Number<Cost>* col_dual) {
+  for (long long k = thread_index(); k < rows.indptr[rows.nrows]; k += thread_count()) {
+    const Number<Cost> cost = counted(rows.weights[k], 0);
+    if (cost < now(col_dual[rows.indices[k]])) lower(col_dual + rows.indices[k], cost);
+  }
+}
+
 // The dual of each row: the least of its reduced costs, 0 if it has no column.
 template <typename Cost>
 __global__ void reduce_rows(Rows<Cost> rows, const Number<Cost>* col_dual, Number<Cost>* row_dual) {
@@ -107,6 +128,18 @@ __global__ void keep_tight_pairs(Rows<Cost> rows, const Number<Cost>* row_dual,
       is_tight = cost - col_dual[col] - row_dual[row] <= rounding(cost, col_dual[col]);
     }
     if (!is_tight) row_to_col[row] = col_to_row[col] = -1;
+  }
+}
+
+// What each row pays for its column.
+template <typename Cost>
+__global__ void look_up(Rows<Cost> rows, const int* row_to_col, Number<Cost>* paid) {
+  const Group group = Group::of(rows.lanes);
+  for (long long row = group.index; row < rows.nrows; row += group.count) {
+    const int col = row_to_col[row];
+    for (long long k = rows.indptr[row] + group.member; k < rows.indptr[row + 1]; k += group.lanes) {
+      if (rows.indices[k] == col) paid[row] = counted(rows.weights[k], 0);
+    }
   }
 }
 
