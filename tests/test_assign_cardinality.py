@@ -52,6 +52,14 @@ def test_a_limit_is_not_rounded_to_the_costs(dtype, cardinality):
             assert a.size == (0 if dtype == np.float32 else 2)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_limit_is_not_rounded_to_a_large_matrix(dtype):
+    matrix = np.full((300, 300), 5, dtype)
+    np.fill_diagonal(matrix, 0.1)
+    a = gm.assign(matrix, cardinality="maximum", cost_limit=0.1)
+    assert a.size == (0 if dtype == np.float32 else 300)
+
+
 @pytest.mark.parametrize("limit", [1e17, 10**18, 10**30, 1e300])
 def test_a_limit_of_floats_may_be_a_large_integer(limit):
     matrix = np.random.default_rng(2).random((40, 40)) * 1e16

@@ -145,6 +145,12 @@ def test_wrong_sizes_are_refused(sizes, error):
         gm.assign(np.zeros((30, 9, 7)), sizes=sizes)
 
 
+@pytest.mark.parametrize("asked", [{"initial": np.zeros(5, int)}, {"objective": "bottleneck"}])
+def test_what_a_batch_does_not_take_is_refused(asked):
+    with pytest.raises(ValueError, match="a batch takes no initial, and the objective 'sum' only"):
+        gm.assign(np.ones((3, 5, 6)), **asked)
+
+
 def test_an_error_names_the_problem():
     costs = np.random.default_rng(9).random((20, 5, 6))
     costs[13, 2] = math.inf

@@ -130,6 +130,15 @@ def test_shapes_and_types_are_scipys(case):
     assert (ours, type(ours)) == (theirs, type(theirs))
 
 
+@pytest.mark.parametrize("cheap", [0, 1])
+def test_large_integers_of_wide_graphs_are_exact(cheap):
+    """Each sum has two of them, though there are a thousand columns."""
+    weights = np.full(3, 2**55)
+    weights[1 - cheap] += 1
+    graph = sp.csr_array((weights, ([0, 0, 1], [0, 1, 2])), shape=(2, 1000))
+    assert csgraph.min_weight_full_bipartite_matching(graph)[1].tolist() == [cheap, 2]
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_signatures_are_scipys(name):
     ours, theirs = (inspect.signature(getattr(home, name)) for home in (csgraph, scipy_csgraph))

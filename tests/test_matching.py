@@ -482,6 +482,10 @@ def test_graphs_side_by_side_are_matched_as_one_by_one():
         assert m.proven
         gm.verify(source, m)
         assert m.size == gm.maximum_matching(source).size
+    gm.verify(graph, whole)
+    for one, again in zip(found, whole.split(), strict=True):
+        assert (one.row_to_col == again.row_to_col).all()
+        assert (one.col_to_row == again.col_to_row).all()
 
 
 def test_what_is_no_batch_is_not_split():

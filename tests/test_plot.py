@@ -79,6 +79,10 @@ def test_a_picture_is_drawn_in_grey_from_the_upper_left_corner():
 def test_only_the_largest_blocks_are_framed():
     diagonal = eye_array(5000, format="csr")
     assert len(frames(plot.spy(diagonal, btf(diagonal)))) == 2000
+    diagonal = diagonal.tolil()
+    diagonal[7, 4000] = diagonal[4000, 7] = 1
+    found = frames(plot.spy(diagonal, btf(diagonal.tocsr())))
+    assert sorted(height for *_, height, _ in found)[-2:] == [1, 2]
 
 
 def test_it_draws_where_it_is_told():

@@ -68,6 +68,22 @@ def test_a_smaller_product_is_refused():
         gm.verify(A, claim)
 
 
+def test_the_wrong_columns_are_refused():
+    """A column that is left over may have a small factor only if all matched ones have."""
+    wide = np.array([[1.0, 0, 3.0], [0, 50.0, 0]])
+    claim = SimpleNamespace(
+        row_to_col=np.array([0, 1]),
+        col_to_row=np.array([0, 1, -1]),
+        row_log_scale=np.zeros(2),
+        col_log_scale=np.array([0.0, -math.log(50), -math.log(50)]),
+    )
+    with pytest.raises(CertificateError, match="row 0 and column 2"):
+        gm.verify(wide, claim)
+    gm.verify(
+        wide[:, :2], changed(claim, col_to_row=np.arange(2), col_log_scale=claim.col_log_scale[:2])
+    )
+
+
 def test_the_wrong_rows_are_refused():
     """The row that is left over has the larger entry, and a small factor hides it."""
     tall = np.array([[1.0], [3.0]])

@@ -54,6 +54,14 @@ def test_dmperm_of_what_has_no_square_block(gpumatch_cli, tmp_path):
     assert (report["blocks"], report["largest_block"]) == (0, 0)
 
 
+def test_dmperm_counts_no_block_for_rows_without_entries(gpumatch_cli, tmp_path):
+    path = tmp_path / "tall.mtx"
+    path.write_text("%%MatrixMarket matrix coordinate pattern general\n3 2 2\n1 1\n2 2\n")
+    report = json.loads(gpumatch_cli("dmperm", path, "--json")[1])
+    assert (report["blocks"], report["largest_block"]) == (2, 1)
+    assert report["parts"]["overdetermined"] == {"rows": 1, "columns": 0}
+
+
 def test_files_of_dmperm(gpumatch_cli, file, tmp_path):
     output, plot = tmp_path / "d.npz", tmp_path / "d.png"
     code, out, _ = gpumatch_cli("dmperm", file, "--output", output, "--plot", plot)

@@ -29,8 +29,9 @@ EDGES = sp.coo_array(([7, 8, 9], ([0, 1, 2], [1, 0, 3])))
         "# who likes whom\n\nrow,column,value\n0,1,7\n1,0,8\n2,3,9\n",
         '"Source"\t"Target"\t"Weight"\n0\t1\t7\n1\t0\t8\n2\t3\t9\n',
         "weight,name,to,from\n7,ann,1,0\n8,bob,0,1\n9,cat,3,2\n",
+        "Target,SOURCE,Weight\n1,0,7\n0,1,8\n3,2,9\n",
     ],
-    ids=["blanks", "commas", "unknown names", "comment", "quotes and tabs", "other order"],
+    ids=["blanks", "commas", "unknown names", "comment", "quotes", "other order", "capitals"],
 )
 def test_edge_lists(tmp_path, text):
     for name in ("edges.txt", "edges.csv"):

@@ -401,3 +401,18 @@ def test_a_bid_heeds_columns_that_the_row_does_not_know():
         assert col == (0 if is_first_cheap else known.max() + 1)
         assert before[col] - state.price[col] == (bound if is_first_cheap else 2)
         assert state.queue.state[bidding.SCANS] == (KNOWN if is_first_cheap else 2 * KNOWN + 200)
+
+
+def test_a_row_is_reduced_as_far_as_it_knows():
+    """Of 200 columns it knows a few, which but one have become dearer than any that it does not."""
+    state = Bidding(np.arange(200.0)[None])
+    cols, costs, (bound,) = state.known
+    known = np.unique(cols[np.isfinite(costs)])
+    state.price[known[1:]] = -1000
+    spot = np.zeros(6, np.int64)
+    assert known_columns.reduce_rows(
+        state.values, state.price, *state.mates, np.zeros(1, np.int32), spot, state.known,
+        state.scratch, (math.inf, False), 10, 10**9,
+    )  # fmt: skip
+    assert state.mates[0].tolist() == [0]
+    assert state.price[0] == -bound

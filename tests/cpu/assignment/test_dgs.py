@@ -286,6 +286,19 @@ def test_an_exchange_out_of_date_is_not_made():
 
 
 @STARTS
+@pytest.mark.parametrize("wish", [{"maximize": True}, {"cost_limit": 200}], ids=str)
+def test_the_bound_of_a_stopped_run_is_that_of_its_problem(start, wish):
+    """Costs are negative if they are to be maximised, and rows may go without at a limit."""
+    matrix = costs.make("uniform_integer", 40, 50, factor=10, seed=1)
+    best = gm.assign(matrix, **wish)
+    a = solve(matrix, start=start, time_limit=0, **wish)
+    assert not a.proven
+    limit = wish.get("cost_limit", 0)
+    missed = (a.objective - limit * a.size) - (best.objective - limit * best.size)
+    assert 0 < abs(missed) <= a.gap
+
+
+@STARTS
 def test_it_stops_at_any_tick_with_an_assignment_and_a_bound(monkeypatch, start):
     monkeypatch.setattr(dgs, "BUDGET", 500)
     matrix = costs.make("uniform_integer", 40, 50, factor=10, seed=1)

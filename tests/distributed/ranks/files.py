@@ -59,7 +59,19 @@ def blocks(comm):
 
     yield "dtypes that differ"
     block = share(whole, comm).astype((np.int16, np.float32, np.int64)[comm.rank % 3])
-    assert distributed.assign(block, comm=comm).objective == best
+    a = distributed.assign(block, comm=comm)
+    assert a.objective == best
+    kinds = comm.allgather((type(a.objective), a.row_dual.dtype.str, a.col_dual.dtype.str))
+    assert len(set(kinds)) == 1
+    assert distributed.verify(block, a, comm=comm).objective == best
+
+    yield "integers on one rank, halves on the others"
+    block = share(whole, comm)
+    block = block if comm.rank == 0 else block + 0.5
+    mixed = np.concatenate(comm.allgather(block))
+    a = distributed.assign(block, comm=comm)
+    assert a.objective == mixed[linear_sum_assignment(mixed)].sum()
+    assert distributed.verify(block, a, comm=comm).objective == a.objective
 
 
 def commands(comm):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 
 from gpumatch.distributed.communicator import Communicator
@@ -40,6 +42,12 @@ def collectives(comm, xp=np):
         assert [part.tolist() for part in taken] == [[other] * (rank + 1) for other in range(size)]
         assert world.volume > 0
         assert world.calls >= 6
+        yield "a Ctrl-C, and then a limit"
+        world._on_interrupt()
+        world.control = SimpleNamespace(tick=lambda _: True)
+        assert world.wants_to_stop(0)
+        world.settle()
+        assert world.interrupted
 
 
 GROUPS = (collectives,)
