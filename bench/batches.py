@@ -61,7 +61,7 @@ class Batch:
     family: str
     shape: tuple[int, int, int]
 
-    suffix: ClassVar[str] = ".npy"
+    suffix: ClassVar[str] = ".batch.npy"
 
     @property
     def name(self) -> str:

@@ -88,7 +88,7 @@ class SparseInstance:
     seed: int = 1
     suits_spral: bool = True  # which may take many minutes if there is no full assignment
 
-    suffix: ClassVar[str] = ".npz"
+    suffix: ClassVar[str] = ".costs.npz"  # other suites keep graphs of the same names
 
     @property
     def base(self) -> str:

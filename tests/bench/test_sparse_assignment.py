@@ -11,7 +11,11 @@ from scipy.sparse import csr_array
 import gpumatch as gm
 from bench import harness, sparse_assignment
 from bench.__main__ import main
+from bench.batches import Batch
+from bench.costs import CostInstance
 from bench.harness import Limits
+from bench.instances import Instance
+from bench.linear_solvers import MatrixInstance
 from bench.sparse_assignment import Engine, InTurns, SparseInstance
 
 
@@ -105,3 +109,9 @@ def test_the_quick_suite_measures_and_reports(tmp_path, capsys):
     capsys.readouterr()
     assert main(["report", str(out)]) == 0
     assert "best rival / engine" in capsys.readouterr().out
+
+
+def test_suites_keep_what_has_the_same_name_in_files_of_their_own():
+    """`bayer10` is a graph, a matrix, and the costs that its logarithms are."""
+    kinds = (Instance, MatrixInstance, SparseInstance, CostInstance, Batch)
+    assert len({kind.suffix for kind in kinds}) == len(kinds)
