@@ -61,6 +61,7 @@ from gpumatch.cpu.assignment.queues import Queue
 from gpumatch.cpu.assignment.shortest_augmenting_path import SparsePaths
 from gpumatch.cpu.assignment.units import Units
 from gpumatch.cpu.heartbeat import heartbeat
+from gpumatch.cpu.matching.engine import match_rows
 from gpumatch.cpu.numba_tools.workers import Workers
 
 __all__ = ["run", "run_for_prices"]
@@ -296,11 +297,13 @@ class _Engine:
         if not self.task.is_doubtful:
             return True
         mates = [side.copy() for side in self.solution.mates]
-        if self.nrows - self.paths.matched > SHORT.left * self.nrows:
-            for side in mates:
-                side.fill(-1)  # a matching's own start leaves fewer
-        if not complete(self.task, *mates):
-            raise Stopped
+        matching = self.task.matching(self.task.costs.pattern(), *mates)
+        if not match_rows(matching, self.paths.matched)[1]:
+            if self.nrows - self.paths.matched > SHORT.left * self.nrows:
+                for side in mates:
+                    side.fill(-1)  # a matching's own start leaves fewer
+            if not complete(self.task, *mates):
+                raise Stopped
         if count_matched(mates[0]) == self.nrows:
             return True
         for side, found in zip(self.solution.mates, mates):

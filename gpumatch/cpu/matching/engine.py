@@ -65,7 +65,7 @@ from gpumatch.cpu.matching.one_by_one import search
 from gpumatch.cpu.matching.sides import BUDGET, smaller_side
 from gpumatch.cpu.numba_tools.workers import Workers
 
-__all__ = ["run"]
+__all__ = ["match_rows", "run"]
 
 _PATIENCE = 2
 # Times that phases read the edges before a sweep takes its turn. With 1 and 4 the phases of a
@@ -84,18 +84,9 @@ def run(task: MatchingTask) -> bool:
         return True
     if control.tick(matched):
         return False
-    most = min((_READINGS if graph.nnz <= _FEW_EDGES else 1) * graph.nnz, _MOST_READ)
-    if most > 0:
-        found, levels, read, done = search(
-            graph.indptr, graph.indices, most,  # IN
-            row_to_col, col_to_row,  # OUT
-        )  # fmt: skip
-        matched += found
-        if read > 0:
-            control.phase(levels=levels, found=found, matched=matched, edges=read)
-        if done:
-            return True
-    if _saturated(row_to_col, graph.indptr):
+    found, done = match_rows(task, matched)
+    matched += found
+    if done or _saturated(row_to_col, graph.indptr):
         return True
     unpaid = 0
     sweep = None
@@ -125,6 +116,27 @@ def run(task: MatchingTask) -> bool:
             control.phase(levels=0, found=found, matched=matched)
             forests.replant()
             unpaid = 0
+
+
+def match_rows(task: MatchingTask, matched: int) -> tuple[int, bool]:
+    """Match row after row while few edges seem to be enough.
+
+    Returns
+    -------
+    found, done : int, bool
+        Rows matched in addition; whether the matching is maximum.
+    """
+    graph = task.graph
+    most = min((_READINGS if graph.nnz <= _FEW_EDGES else 1) * graph.nnz, _MOST_READ)
+    if most == 0:
+        return 0, False
+    found, levels, read, done = search(
+        graph.indptr, graph.indices, most,  # IN
+        *task.mates,  # OUT
+    )  # fmt: skip
+    if read > 0:
+        task.control.phase(levels=levels, found=found, matched=matched + found, edges=read)
+    return found, done
 
 
 def _saturated(mate: np.ndarray, indptr: np.ndarray) -> bool:

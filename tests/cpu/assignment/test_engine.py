@@ -513,3 +513,16 @@ def test_the_largest_assignment_needs_no_matching_if_the_trial_has_all_rows(path
         assignment.objective, gm.assign(lacking, cardinality="maximum", algorithm="auction",
         backend="cpu").objective, rel_tol=1e-6
     )  # fmt: skip
+
+
+@pytest.mark.parametrize(("rows", "is_asked"), [(300, False), (3000, True)])
+def test_a_matching_of_short_paths_needs_no_start(monkeypatch, rows, is_asked):
+    """Where columns abound, searches row by row tell that all rows can be matched."""
+    monkeypatch.setattr(engine, "SHORT", engine.SHORT._replace(left=-1))
+    monkeypatch.setattr(engine, "SMALL", 0)
+    seen, complete = [], engine.complete
+    monkeypatch.setattr(engine, "complete", lambda *its: seen.append(its) or complete(*its))
+    matrix = costs.make("sparse_uniform", rows, 3000, 4.0, 1000, seed=1)
+    a = gm.assign(matrix, cardinality="maximum")
+    gm.verify(matrix, a)
+    assert bool(seen) == is_asked
