@@ -56,7 +56,7 @@ _GRAFTING = 1.0
 # graph with 2**17 rows and d = 3 is read 3.9 times, with 1 it is read 2.1 times; below 1 nothing
 # changes there, or on a grid and a power-law graph.
 _WIDE = 8192
-# A level with so many vertices is worth waking the other threads. With 8 edges each these are the
+# A level with so many vertices is worth waking another thread. With 8 edges each these are the
 # 2**16 edges of `workers`.
 
 
@@ -415,14 +415,14 @@ class Forests:
         return True
 
     def _share(self, side: int, control: Control, matched: int) -> bool:
-        """Expand the current level by all workers; False if ``control`` stopped it."""
+        """Expand the current level by one worker more for each _WIDE; False if stopped."""
         near, far = (self._rows, self._cols) if side == _ROWS else (self._cols, self._rows)
         state = near, far, self._marks[side], self._totals  # OUT: as in `grow`
 
         def kernel(worker: int) -> bool:
             return _expand(*state, BUDGET, self._batches[worker])
 
-        while not self._workers.run(kernel, self._workers.threads):
+        while not self._workers.run(kernel, 1 + _left(self._marks[side]) // _WIDE):
             if control.tick(matched):
                 return False
         return True

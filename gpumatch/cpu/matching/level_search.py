@@ -219,8 +219,9 @@ class LevelSearch(DisjointSearches):
         while not _grow(*state, wide, BUDGET):
             if control.tick(matched):
                 return False
-            if span[_LAST] - span[_FIRST] >= wide:
-                while not self.workers.run(share, self.workers.threads):
+            size = int(span[_LAST] - span[_FIRST])
+            if size >= wide:
+                while not self.workers.run(share, 1 + size // _WIDE):
                     if control.tick(matched):
                         return False
         return True

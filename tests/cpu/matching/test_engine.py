@@ -7,9 +7,11 @@ import functools
 import numpy as np
 import pytest
 
+from gpumatch import maximum_matching, verify
 from gpumatch.cpu.matching import engine as matching_engine
-from gpumatch.cpu.matching import forests
+from gpumatch.cpu.matching import forests, level_search
 from gpumatch.cpu.numba_tools import workers
+from graphs import make
 from tests.cpu.matching.cases import (
     CASES,
     FreeRun,
@@ -313,3 +315,22 @@ def test_edges_of_released_pairs_are_counted_on_both_sides(released, limit, expe
         pair = forests.Forests(graph, *mates, crew)
         rows = np.array(released, np.int32)
         assert forests._have_more_edges(rows, pair._rows, pair._cols, float(limit)) is expected
+
+
+@pytest.mark.parametrize("name", ["engine", "hk"])
+def test_a_level_wakes_no_more_threads_than_it_has_work_for(name, monkeypatch):
+    """One more for each so many vertices, however many there are."""
+    monkeypatch.setattr(workers, "_EDGES_EACH", 1)
+    for module in (forests, level_search):
+        monkeypatch.setattr(module, "_WIDE", 100)
+    monkeypatch.setattr(matching_engine, "_MOST_READ", 0)
+    asked, run = [], workers.Workers.run
+
+    def recorded(self, kernel, tasks):
+        asked.extend([tasks] if kernel.__name__ in ("kernel", "share") else [])
+        return run(self, kernel, tasks)
+
+    monkeypatch.setattr(workers.Workers, "run", recorded)
+    graph = make("uniform", 400, 3, seed=1)
+    verify(graph, maximum_matching(graph, algorithm=name, initial="none", threads=8))
+    assert 2 <= max(asked) <= 5
