@@ -317,12 +317,12 @@ def test_edges_of_released_pairs_are_counted_on_both_sides(released, limit, expe
         assert forests._have_more_edges(rows, pair._rows, pair._cols, float(limit)) is expected
 
 
-@pytest.mark.parametrize("name", ["engine", "hk"])
+@pytest.mark.parametrize("name", ["engine", "p-hk"])
 def test_a_level_wakes_no_more_threads_than_it_has_work_for(name, monkeypatch):
     """One more for each so many vertices, however many there are."""
     monkeypatch.setattr(workers, "_EDGES_EACH", 1)
     for module in (forests, level_search):
-        monkeypatch.setattr(module, "_WIDE", 100)
+        monkeypatch.setattr(module, "_WIDE", 600)
     monkeypatch.setattr(matching_engine, "_MOST_READ", 0)
     asked, run = [], workers.Workers.run
 
@@ -331,6 +331,6 @@ def test_a_level_wakes_no_more_threads_than_it_has_work_for(name, monkeypatch):
         return run(self, kernel, tasks)
 
     monkeypatch.setattr(workers.Workers, "run", recorded)
-    graph = make("uniform", 400, 3, seed=1)
-    verify(graph, maximum_matching(graph, algorithm=name, initial="none", threads=8))
-    assert 2 <= max(asked) <= 5
+    graph = make("uniform", 4000, 3, seed=1)
+    verify(graph, maximum_matching(graph, algorithm=name, init="cheap", threads=8))
+    assert 2 <= max(asked) <= 7
