@@ -7,7 +7,8 @@ Sparse costs go through four steps. Each leaves what the next needs:
    such columns, by the searches of matchings. In a `LONG` trial, rows then bid without an epsilon,
    so that all pairs stay tight. If few rows are left then, they get shortest augmenting paths. If
    these are expected to read few entries, that is all. If it is doubtful that all rows may have
-   columns, a maximum matching now tells, which begins with the pairs there are if they are many.
+   columns, searches from one row after the other now tell; if they would read too much, a maximum
+   matching does, which begins with the pairs there are if they are many.
 2. *Auction*, from the trial's prices and pairs: free rows bid one after the other, with an epsilon
    that falls from what a row typically pays more for another column than its cheapest (`bidding`).
    If all rows and columns must be matched, the free columns bid in turns with the rows once few
@@ -56,7 +57,7 @@ from gpumatch.arrays import count_matched
 from gpumatch.contracts import AssignmentTask, Costs, Stopped
 from gpumatch.cpu.assignment import bidding, dense_engine, sparse_paths
 from gpumatch.cpu.assignment.dense_paths import FOUND, HEAD, NEXT, SCANS, SPENT
-from gpumatch.cpu.assignment.feasibility import complete
+from gpumatch.cpu.assignment.feasibility import complete, complete_matching
 from gpumatch.cpu.assignment.queues import Queue
 from gpumatch.cpu.assignment.shortest_augmenting_path import SparsePaths
 from gpumatch.cpu.assignment.units import Units
@@ -293,7 +294,7 @@ class _Engine:
         return bool(np.count_nonzero(excess == 0) >= CHOICE * own)
 
     def _can_match_all(self) -> bool:
-        """Whether all rows may have columns; if that is doubtful, a maximum matching tells."""
+        """Whether all rows may have columns; if that is doubtful, matchings tell."""
         if not self.task.is_doubtful:
             return True
         mates = [side.copy() for side in self.solution.mates]
@@ -302,7 +303,7 @@ class _Engine:
             if self.nrows - self.paths.matched > SHORT.left * self.nrows:
                 for side in mates:
                     side.fill(-1)  # a matching's own start leaves fewer
-            if not complete(self.task, *mates):
+            if not complete_matching(matching):
                 raise Stopped
         if count_matched(mates[0]) == self.nrows:
             return True

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from gpumatch.contracts import AssignmentTask
+from gpumatch.contracts import AssignmentTask, MatchingTask
 from gpumatch.cpu.matching import engine as matching_engine
 from gpumatch.cpu.matching import karp_sipser
 
-__all__ = ["complete"]
+__all__ = ["complete", "complete_matching"]
 
 
 def complete(task: AssignmentTask, row_to_col: np.ndarray, col_to_row: np.ndarray) -> bool:
@@ -19,5 +19,9 @@ def complete(task: AssignmentTask, row_to_col: np.ndarray, col_to_row: np.ndarra
         row_to_col[free_rows] = free_cols[: free_rows.size]
         col_to_row[free_cols[: free_rows.size]] = free_rows
         return True
-    matching = task.matching(costs.pattern(), row_to_col, col_to_row)
+    return complete_matching(task.matching(costs.pattern(), row_to_col, col_to_row))
+
+
+def complete_matching(matching: MatchingTask) -> bool:
+    """The same of a matching of the allowed pairs that is a task already."""
     return karp_sipser.run(matching) and matching_engine.run(matching)

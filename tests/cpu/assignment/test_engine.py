@@ -520,8 +520,10 @@ def test_a_matching_of_short_paths_needs_no_start(monkeypatch, rows, is_asked):
     """Where columns abound, searches row by row tell that all rows can be matched."""
     monkeypatch.setattr(engine, "SHORT", engine.SHORT._replace(left=-1))
     monkeypatch.setattr(engine, "SMALL", 0)
-    seen, complete = [], engine.complete
-    monkeypatch.setattr(engine, "complete", lambda *its: seen.append(its) or complete(*its))
+    seen, complete = [], engine.complete_matching
+    monkeypatch.setattr(
+        engine, "complete_matching", lambda matching: seen.append(matching) or complete(matching)
+    )
     matrix = costs.make("sparse_uniform", rows, 3000, 4.0, 1000, seed=1)
     a = gm.assign(matrix, cardinality="maximum")
     gm.verify(matrix, a)
