@@ -36,9 +36,10 @@ from gpumatch.registry import BATCHES, ONE_OF_A_BATCH, load
 __all__ = ["Asked", "assign_batch", "assign_even", "assign_small"]
 
 ON_ERROR = ("raise", "mark")
-"""Magnitudes up to which floats hold a few times the sum, and all of an integer."""
 MOST = 2**18
 """Costs of a problem up to which a compiled call ends soon enough for Ctrl-C."""
+ROUNDED = 2.0**53
+"""A magnitude beyond which integers may not be floats."""
 
 _INT32, _INT64, _FLOAT64, _BOOL = map(np.dtype, ("i4", "i8", "f8", "?"))
 _ALIGNED = 256  # bytes: as far as memory of its own would be
@@ -70,8 +71,11 @@ class Wish(NamedTuple):
 
 def _numbers_for(is_integer: bool, cardinality: str, limit: float | None) -> tuple[bool, float]:
     """Whether results are integers, and the greatest magnitude that is taken."""
-    is_integer = is_integer and (cardinality == "maximum" or not isinstance(limit, float))
-    return is_integer, LARGEST_INTEGER if is_integer else LARGEST
+    if not is_integer:
+        return False, LARGEST
+    if cardinality == "maximum" or not isinstance(limit, float):
+        return True, LARGEST_INTEGER
+    return False, ROUNDED
 
 
 def assign_small(

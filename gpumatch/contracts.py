@@ -382,7 +382,7 @@ class BatchTask:
     ----------
     read : function
         ``read(first, last, room)`` gives the costs of a range of problems, one after the other in
-        float64 or int64. It may copy them into ``room``, an array of float64.
+        one dtype. It may copy them into ``room``, an array of float64.
     places : int64 array of shape (B, 4)
         Where each problem's costs start if all were in one array, the step from row to row, the
         rows and the columns.

@@ -108,7 +108,10 @@ def test_a_small_matrix_is_solved_as_a_large_one(kind, wish):
         assert a.stats.keys() == alone.stats.keys()
 
 
-@pytest.mark.parametrize("dtype", ["?", "i1", "u2", "i4", "i8", "f2", "f4", "f8", ">f8", ">i4"])
+INTEGERS = ["i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8"]
+
+
+@pytest.mark.parametrize("dtype", ["?", *INTEGERS, "f2", "f4", "f8", ">f8", ">i4", ">u8"])
 @pytest.mark.parametrize("threads", [1, 3])
 def test_an_array_of_any_dtype_has_the_optima_of_scipy(dtype, threads):
     costs = np.random.default_rng(7).integers(0, 90, (60, 40, 50)).astype(dtype)
@@ -168,11 +171,59 @@ def test_an_error_names_the_problem():
         gm.assign(costs, on_error="ignore")
 
 
-def test_large_integers_stay_exact():
-    costs = np.random.default_rng(10).integers(2**50, 2**55, (4, 6, 6))
+@pytest.mark.parametrize("dtype", ["i8", "u8"])
+def test_large_integers_stay_exact(dtype):
+    costs = np.random.default_rng(10).integers(2**50, 2**55, (4, 6, 6)).astype(dtype)
     batch = gm.assign(costs)
     for k in range(4):
         assert batch.objective[k] == gm.assign(costs[k], algorithm="hungarian-tree").objective
+        gm.verify(costs[k], batch[k])
+
+
+@pytest.mark.parametrize("maximize", [False, True])
+@pytest.mark.parametrize("dtype", INTEGERS)
+def test_extreme_integers_are_exact(dtype, maximize):
+    """The least and the greatest of a dtype, or those which floats add up without rounding."""
+    info, most = np.iinfo(dtype), 2**47
+    extremes = [max(info.min, -most), min(info.max, most), 0, 1]
+    costs = np.random.default_rng(10).choice(extremes, (6, 7, 7)).astype(dtype)
+    batch = gm.assign(costs, maximize=maximize)
+    for k, matrix in enumerate(costs):
+        rows, cols = linear_sum_assignment(matrix.astype(float), maximize)
+        assert batch.objective[k] == sum(map(int, matrix[rows, cols]))
+        assert batch.pair_costs[k].tolist() == matrix[batch[k].row_ind, batch[k].col_ind].tolist()
+        gm.verify(matrix, batch[k])
+
+
+@pytest.mark.parametrize("limit", [None, 2.5])
+@pytest.mark.parametrize("dtype", ["i8", "u8"])
+def test_integers_too_large_for_exact_sums_are_refused_in_a_batch_too(dtype, limit):
+    costs = np.array([[[5, 7], [3, 9]], [[2**61, 7], [3, 2**62]]], dtype)
+    batch = gm.assign(costs, cost_limit=limit, on_error="mark")
+    assert batch.proven.tolist() == [True, False]
+    with pytest.raises(ValueError, match="too large for 2 rows") as alone:
+        gm.assign(costs[1], cost_limit=limit)
+    assert str(batch.errors[1]) == f"problem 1: {alone.value}"
+
+
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8"])
+@pytest.mark.parametrize("sign", [1, -1])
+def test_costs_that_are_not_numbers_spoil_their_problem_only(dtype, sign):
+    costs = sign * np.random.default_rng(11).random((5, 20, 20)).astype(dtype)
+    costs[0, 3, 4] = math.nan
+    costs[1, 19, 19] = -sign * math.inf
+    costs[2, 5] = sign * math.inf
+    costs[3, :, 7:9] = costs[3, 2:4] = sign * math.inf
+    costs[3, 2, 7] = costs[3, 3, 8] = 0
+    batch = gm.assign(costs, maximize=sign < 0, on_error="mark")
+    assert batch.proven.tolist() == [False, False, False, True, True]
+    assert [type(batch.errors[k]) for k in range(3)] == [ValueError] * 2 + [gm.InfeasibleError]
+    assert (batch.row_to_col[:3] == -1).all()
+    assert not batch.row_dual[:3].any()
+    for k in (3, 4):
+        wide = costs[k].astype(float)
+        best = wide[linear_sum_assignment(wide, sign < 0)].sum()
+        assert math.isclose(batch.objective[k], best, rel_tol=1e-12)
         gm.verify(costs[k], batch[k])
 
 

@@ -19,8 +19,8 @@ _READ_ON_DEVICE = {
     for read, kinds in {"i4": "?bBhHi", "i8": "Ilq", "f4": "ef", "f8": "d"}.items()
     for kind in kinds
 }
-_READ_IN_PLACE = (_FLOAT64, np.dtype(np.int64))
-_READ = {np.dtype(order + kind) for kind in "?bBhHiIlqefd" for order in "<>"}
+_READ = {np.dtype(order + kind) for kind in "?bBhHiIlLqQefd" for order in "<>"}
+_READ_IN_PLACE = {dtype for dtype in _READ if dtype.isnative and dtype.char != "e"}
 
 
 def native(values: np.ndarray) -> np.ndarray | None:
@@ -218,8 +218,8 @@ class CostBatch(Sequence[Any]):
     def read(self, first: int, last: int, room: np.ndarray) -> np.ndarray:
         """The costs of the problems from ``first`` to ``last``, one after the other.
 
-        They are read where they are if they are there in this form, as float64 or int64. Else they
-        are copied into ``room``.
+        They are read where they are if they are there in this form, and of a dtype that compiled
+        code reads. Else they are copied into ``room``.
         """
         if self._array is not None:
             part = self._array[first:last]

@@ -12,7 +12,7 @@ solved from the columns' side. The first, of all other rows and columns, is solv
 
 What comes in, for problem k of B:
 
-    values            all costs in one array of float64 or int64, for each of which it is compiled
+    values            all costs in one array, for each dtype of which it is compiled
     places[k]         START of the problem there, the step ACROSS to the next row, ROWS, COLS
     sign              -1 if costs are to be maximised, else 1
     limit             what it costs a row to go without a column; inf if it must have one
@@ -250,14 +250,14 @@ def _take(values, start, across, turned, sign, largest, most, wants_maximum, tab
     The second is True unless as many pairs as can be are wanted.
     """
     nrows = table.shape[0] - VECTORS
-    fit = complete = True
+    unfit, complete = False, True
     if turned:
         for col in range(ncols):
             begin = start + col * across
             line = values[begin : begin + nrows]
             for row in range(nrows):
                 cost = sign * line[row]
-                fit &= (-largest <= cost) & ((cost <= largest) | (cost == np.inf))
+                unfit |= not ((abs(cost) <= largest) | (cost == np.inf))
                 if wants_maximum is not None:
                     cost = cost if cost <= most else np.inf
                     complete &= cost < np.inf
@@ -268,7 +268,7 @@ def _take(values, start, across, turned, sign, largest, most, wants_maximum, tab
             line, costs = values[begin : begin + ncols], table[row]
             for col in range(ncols):
                 cost = sign * line[col]
-                fit &= (-largest <= cost) & ((cost <= largest) | (cost == np.inf))
+                unfit |= not ((abs(cost) <= largest) | (cost == np.inf))
                 if wants_maximum is not None:
                     cost = cost if cost <= most else np.inf
                     complete &= cost < np.inf
@@ -276,7 +276,7 @@ def _take(values, start, across, turned, sign, largest, most, wants_maximum, tab
     for row in range(nrows):
         for col in range(ncols, table.shape[1]):
             table[row, col] = np.inf
-    return fit, complete
+    return not unfit, complete
 
 
 @vector_kernel
