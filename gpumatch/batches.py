@@ -102,7 +102,7 @@ def assign_small(
     nrows, ncols = costs.shape
     both = nrows + ncols
     mates, numbers = np.empty((1, both), _INT32), np.zeros((1, both + nrows), _FLOAT64)
-    totals, ends = np.empty((1, 4), _FLOAT64), np.empty((1, 2), _INT64)
+    totals, ends = np.empty((2, 1), _FLOAT64), np.empty((2, 1), _INT64)
     marks = np.zeros((1, both), _BOOL) if wish.wants_maximum else _NO_MARKS
     load(ONE_OF_A_BATCH)(
         costs.reshape(-1), _place(nrows, ncols),  # IN
@@ -110,13 +110,12 @@ def assign_small(
         mates, numbers, totals, marks, ends,  # OUT
     )  # fmt: skip
     compiled = compile_time.spent() - compiled
-    ((end, size),) = ends.tolist()
+    end, size = ends[:, 0].tolist()
     if end != SOLVED:
         return None
-    number: Any = int if is_integer else float
-    if is_integer:
-        numbers = numbers.astype(_INT64)
-    total, rest, gap, gap_rest = map(number, totals[0].tolist())
+    number = _INT64 if is_integer else _FLOAT64
+    numbers, objective = numbers.view(number), totals.view(number).item(0)
+    gap = totals.item(1)
     row_to_col, paid = mates[0, :nrows], numbers[0, both:]
     cover = None
     if wish.wants_maximum:
@@ -139,8 +138,8 @@ def assign_small(
         numbers[0, :nrows],
         numbers[0, nrows:both],
         pair_costs=paid if size == nrows else paid[row_to_col >= 0],
-        objective=total + rest,
-        gap=max(gap + gap_rest, number(0)),
+        objective=objective,
+        gap=int(gap) if is_integer else gap,
         proven=True,
         maximize=maximize,
         cardinality=cardinality,
@@ -298,8 +297,8 @@ class _Batch:
         if limit is not None and abs(limit) > largest:
             is_small[:] = False
         self._begin()
-        totals, ends = np.zeros((count, 4)), np.zeros((count, 2), np.int64)
-        ends[:, 0] = UNSOLVED
+        totals, ends = np.zeros((2, count)), np.zeros((2, count), np.int64)
+        totals[1], ends[0] = np.inf, UNSOLVED
         task = BatchTask(
             self.problems.read,
             places,
@@ -313,14 +312,10 @@ class _Batch:
         )
 
         def take() -> None:
-            number = np.int64 if is_integer else np.float64
-            self.numbers = self.numbers.astype(number, copy=False)
-            sums = totals.astype(number)
-            self.objective = sums[:, 0] + sums[:, 1]
-            self.proven = ends[:, 0] == SOLVED
-            self.gap = np.maximum(sums[:, 2] + sums[:, 3], 0).astype(np.float64)
-            self.gap[~self.proven] = np.inf
-            self.size = ends[:, 1].copy()
+            number = _INT64 if is_integer else _FLOAT64
+            self.numbers = self.numbers.view(number)
+            self.objective, self.gap = totals[0].view(number), totals[1]
+            self.proven, self.size = ends[0] == SOLVED, ends[1]
 
         try:
             with self.control.part("search"):

@@ -382,7 +382,7 @@ class BatchTask:
     ----------
     read : function
         ``read(first, last, room)`` gives the costs of a range of problems, one after the other in
-        one dtype. It may copy them into ``room``, an array of float64.
+        one dtype. It may copy them into ``room(count)``, an array of so many float64.
     places : int64 array of shape (B, 4)
         Where each problem's costs start if all were in one array, the step from row to row, the
         rows and the columns.
@@ -397,8 +397,8 @@ class BatchTask:
     largest : float
         Problems with greater magnitudes are not taken.
     results : tuple of five arrays
-        A row for each problem, as `gpumatch.cpu.assignment.batched` lays them out: the mates, the
-        numbers, their totals, the marks of the vertex cover, and how each problem ended.
+        As `gpumatch.cpu.assignment.batched` lays them out: the mates, the numbers, their totals,
+        the marks of the vertex cover, and how each problem ended.
     control : Control
     threads : int
         CPU threads.

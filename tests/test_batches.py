@@ -195,6 +195,16 @@ def test_extreme_integers_are_exact(dtype, maximize):
         gm.verify(matrix, batch[k])
 
 
+@pytest.mark.parametrize("maximize", [False, True])
+def test_sums_that_no_float_holds_are_exact(maximize):
+    costs = 2**47 - np.random.default_rng(12).integers(0, 1000, (4, 99, 99))
+    batch = gm.assign(costs, maximize=maximize)
+    expected = [sum(map(int, pairs)) for pairs in batch.pair_costs]
+    assert any(int(float(total)) != total for total in expected)
+    assert batch.objective.tolist() == expected
+    assert gm.assign(costs[0], maximize=maximize).objective == expected[0]
+
+
 @pytest.mark.parametrize("limit", [None, 2.5])
 @pytest.mark.parametrize("dtype", ["i8", "u8"])
 def test_integers_too_large_for_exact_sums_are_refused_in_a_batch_too(dtype, limit):
@@ -504,6 +514,18 @@ def test_ranges_of_problems_are_read_from_arrays_of_any_form(dtype, threads, mon
         batch = gm.assign(given, threads=threads, **told)
         best = [matrix[linear_sum_assignment(matrix)].sum(dtype=float) for matrix in used]
         assert np.allclose(batch.objective, best, rtol=1e-6)
+
+
+def test_every_thread_gets_several_ranges_that_are_worth_a_call():
+    even = CostBatch(np.zeros((256, 32, 32)))
+    for threads, count in ((1, 8), (2, 16), (4, 32), (100, 32)):
+        places, total = even.places()
+        takes = np.ones(len(even), bool)
+        takes[5] = False
+        task = SimpleNamespace(places=places, takes=takes, total=total, threads=threads)
+        ranges = batched._ranges(task)
+        assert len(ranges) == count + 1  # no range has problem 5
+        assert [k for part in ranges for k in range(*part)] == [*range(5), *range(6, 256)]
 
 
 @pytest.mark.parametrize("kind", [float, np.int32])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -215,11 +215,11 @@ class CostBatch(Sequence[Any]):
         places[:, 1] = self.sizes[:, 1]
         return places, int(entries.sum())
 
-    def read(self, first: int, last: int, room: np.ndarray) -> np.ndarray:
+    def read(self, first: int, last: int, room: Callable[[int], np.ndarray]) -> np.ndarray:
         """The costs of the problems from ``first`` to ``last``, one after the other.
 
         They are read where they are if they are there in this form, and of a dtype that compiled
-        code reads. Else they are copied into ``room``.
+        code reads. Else they are copied into ``room(count)``, an array of so many float64.
         """
         if self._array is not None:
             part = self._array[first:last]
@@ -227,10 +227,10 @@ class CostBatch(Sequence[Any]):
             part = self._list[first]
         else:
             entries = int(self.sizes[first:last].prod(axis=1).sum())
-            return np.concatenate(self._list[first:last], axis=None, out=room[:entries])
+            return np.concatenate(self._list[first:last], axis=None, out=room(entries))
         if part.dtype in _READ_IN_PLACE and part.flags.c_contiguous:
             return part.reshape(-1)
-        values = room[: part.size]
+        values = room(part.size)
         values.reshape(part.shape)[...] = part
         return values
 

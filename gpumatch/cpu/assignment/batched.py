@@ -12,14 +12,16 @@ solved from the columns' side. The first, of all other rows and columns, is solv
 
 What comes in, for problem k of B:
 
-    values            all costs in one array, for each dtype of which it is compiled
-    places[k]         START of the problem there, the step ACROSS to the next row, ROWS, COLS
+    values            the costs from problem ``first`` on in one array; this is compiled for each
+                      dtype
+    places[k]         START of the problem, if all costs are in one array; the step ACROSS to the
+                      next row, ROWS, COLS
     sign              -1 if costs are to be maximised, else 1
     limit             what it costs a row to go without a column; inf if it must have one
     most              pairs that cost more are forbidden
     wants_maximum     True if as many pairs as can be are wanted, None if all are: then nothing is
                       compiled that only True needs
-    largest           a greater magnitude makes a problem unfit; up to EXACT, costs are integers
+    largest           a greater magnitude makes a problem unfit; up to EXACT, all are integers
     scratch           memory to work in, as `_Kept` makes it: for the table, its links, and columns
 
 What comes out, in the orientation and with the sign of the values, for at most N rows and M
@@ -27,15 +29,16 @@ columns. Arrays come in holding -1, 0 and False, and what a problem does not hav
 
     mates[k]          N columns of the rows, M rows of the columns
     numbers[k]        N duals of the rows, M duals of the columns, what the pairs of N rows cost
-    totals[k]         OBJECTIVE and GAP, each a sum of two floats
+    totals[:, k]      OBJECTIVE, and GAP
     marks[k]          whether N rows and M columns are in the vertex cover, if as many pairs as can
                       be are wanted
-    ends[k]           SOLVED, INFEASIBLE (a row has no column), or UNFIT: there is NaN, an infinity
-                      of the wrong sign, or too large a number; and the number of pairs
+    ends[:, k]        END: SOLVED, INFEASIBLE (a row has no column), or UNFIT: there is NaN, an
+                      infinity of the wrong sign, or too large a number; and SIZE, the pairs
 
 Integers up to 2**47 are exact in floats, even a few times their sum. What a pair leaves of its cost
-is then the dual of its row. Of floats, the row's least reduced cost is read off the table, because
-by rounding, what a pair leaves may be more.
+is then the dual of its row. At last their numbers and their objective become int64, in the memory
+of the floats. If costs are floats, the row's least reduced cost is read off the table, because by
+rounding, what a pair leaves may be more.
 """
 
 from __future__ import annotations
@@ -64,23 +67,28 @@ from gpumatch.cpu.numba_tools.workers import Workers
 __all__ = ["run", "solve_one", "solve_range"]
 
 RANGE = 2**17
-"""Costs of a range, or one problem's: copies of them stay in the cache."""
+"""Costs of a range, at most, or one problem's: copies of them stay in the cache."""
+SHORTEST = 2**13
+"""Costs of a range that is worth a call."""
+SHARES = 8
+"""Ranges of each thread, at least: then none has long to wait for the others at the end."""
 AT_ONCE = 128
 """Sides for which there is always memory."""
 LINE = 64
 """Bytes of a cache line."""
 EXACT = 2.0**47
 START, ACROSS, ROWS, COLS = range(4)
-OBJECTIVE, GAP = 0, 2
+OBJECTIVE, GAP = 0, 1
+END, SIZE = 0, 1
 
 
 def run(task: BatchTask) -> bool:
     """Solve the problems of a batch; False if the control has stopped it."""
-    control, (*_, ends) = task.control, task.results
+    control, places = task.control, task.places
     wish = *task.wish[:3], task.wish[3] or None
-    places, ranges, most = _ranges(task)
-    sides = np.sort(places[:, ROWS:], axis=1).T
-    work = int(places[:, ROWS:].prod(axis=1).sum())
+    ranges = _ranges(task)
+    rows, cols = places[task.takes, ROWS:].T
+    sides = np.minimum(rows, cols), np.maximum(rows, cols)
     ahead, solved = iter(ranges), [0] * task.threads
     halted = False
 
@@ -88,18 +96,17 @@ def run(task: BatchTask) -> bool:
         nonlocal halted
         kept = _taken()
         try:
-            room, scratch = kept.range_of(most), kept.scratch_for(*sides)
+            scratch = kept.scratch_for(*sides)
             for first, last in ahead:
                 if worker == 0 and control.tick(sum(solved)):
                     halted = True
                 if halted:
                     return False
-                values = task.read(first, last, room)
-                solve_range(
+                values = task.read(first, last, kept.range_of)
+                solved[worker] += solve_range(
                     values, places, *wish, task.largest, first, last, scratch,  # IN
                     *task.results,  # OUT
                 )  # fmt: skip
-                solved[worker] += int(ends[first:last, 1].sum())
         except BaseException:
             halted = True
             raise
@@ -107,7 +114,7 @@ def run(task: BatchTask) -> bool:
             _idle.append(kept)
         return True
 
-    with Workers(task.threads, work) as workers:
+    with Workers(task.threads, task.total) as workers:
         try:
             return workers.run(serve, len(ranges))
         except BaseException:
@@ -136,10 +143,10 @@ class _Kept:
         self.scratch_for(AT_ONCE, AT_ONCE)
 
     def range_of(self, most: int) -> np.ndarray:
-        """For so many costs."""
+        """For so many costs, which are copied."""
         if self.room.size < most:
-            self.room = _in_lines(most, self.room.dtype)
-        return self.room
+            self.room = _in_lines(max(most, RANGE), self.room.dtype)
+        return self.room[:most]
 
     def scratch_for(self, short: Any, longest: Any) -> tuple[Any, ...]:
         """For a problem with its vectors, or any one of several, by their sides."""
@@ -177,18 +184,15 @@ def _in_lines(size: int, dtype: np.dtype) -> np.ndarray:
     return memory[begin : begin + size * dtype.itemsize].view(dtype)
 
 
-def _ranges(task: BatchTask) -> tuple[np.ndarray, list[tuple[int, int]], int]:
-    """Ranges of problems to be solved, the problems' places in them, and the most costs of one."""
-    places, takes = task.places.copy(), task.takes
-    starts = places[:, START]
-    is_first = np.ones(len(places), bool)
-    is_first[1:] = (starts[1:] // RANGE > starts[:-1] // RANGE) | (takes[1:] != takes[:-1])
-    firsts = is_first.nonzero()[0]
-    costs = np.diff(starts[firsts], append=task.total)
-    starts -= starts[firsts].repeat(np.diff(firsts, append=len(places)))
-    bounds = itertools.pairwise([*firsts.tolist(), len(places)])
-    most = int(costs[takes[firsts]].max(initial=0))
-    return places, [part for part in bounds if takes[part[0]]], most
+def _ranges(task: BatchTask) -> list[tuple[int, int]]:
+    """Ranges of problems to be solved."""
+    takes = task.takes
+    costs = min(RANGE, max(SHORTEST, task.total // (SHARES * task.threads)))
+    shares = task.places[:, START] // costs
+    is_first = np.ones(len(takes), bool)
+    is_first[1:] = (shares[1:] > shares[:-1]) | (takes[1:] != takes[:-1])
+    bounds = itertools.pairwise([*is_first.nonzero()[0].tolist(), len(takes)])
+    return [part for part in bounds if takes[part[0]]]
 
 
 @vector_kernel
@@ -196,12 +200,14 @@ def solve_range(
     values, places, sign, limit, most, wants_maximum, largest, first, last, scratch,
     mates, numbers, totals, marks, ends,
 ):  # fmt: skip
-    """Solve the problems from ``first`` to ``last``."""
+    """Solve the problems from ``first`` to ``last``; how many pairs there are."""
     room, joints, columns = scratch
     most_rows = numbers.shape[1] - mates.shape[1]
     most_cols = mates.shape[1] - most_rows
+    is_exact, integers, sums = largest <= EXACT, numbers.view(np.int64), totals.view(np.int64)
+    pairs = 0
     for k in range(first, last):
-        start, across = places[k, START], places[k, ACROSS]
+        start, across = places[k, START] - places[first, START], places[k, ACROSS]
         rows, cols = places[k, ROWS], places[k, COLS]
         turned = rows > cols
         nrows, ncols = (cols, rows) if turned else (rows, cols)
@@ -210,7 +216,7 @@ def solve_range(
         table = room[:used].reshape((nrows + VECTORS, width))
         links = joints[: LINKS * width].reshape((LINKS, width))
         found = columns[: 2 * nrows].reshape((2, nrows))
-        ends[k, 0] = UNFIT
+        ends[END, k] = UNFIT
         fit, complete = _take(
             values, start, across, turned, sign, largest, most, wants_maximum, table, ncols
         )
@@ -219,13 +225,13 @@ def solve_range(
         reduces = nrows == ncols and limit == np.inf and (complete or wants_maximum is None)
         stuck = match_rows(table, links, found, ncols, reduces, limit, np.inf)
         if wants_maximum is None and stuck > 0:
-            ends[k, 0] = INFEASIBLE
+            ends[END, k] = INFEASIBLE
             continue
         if reduces:
             _lower_to_zero(table, ncols)
         mate, number = mates[k], numbers[k]
         own, other = (most_rows, 0) if turned else (0, most_rows)
-        _write(table, links, found, ncols, limit, largest <= EXACT, mate, number, own, other)
+        _write(table, links, found, ncols, limit, is_exact, mate, number, own, other)
         if wants_maximum is not None:
             mark = marks[k]
             for row in range(nrows):
@@ -235,12 +241,21 @@ def solve_range(
                     table, found, ncols, room[used:], joints[LINKS * width :], columns[2 * nrows :],
                     mate, number, mark, own, other,
                 )  # fmt: skip
-        ends[k, 0] = SOLVED
-        _see_paid(values, start, across, mate, number, rows, most_rows)
-        ends[k, 1] = _add_up(sign, limit, mate, number, rows, most_rows, cols, totals[k])
+        ends[END, k] = SOLVED
+        paid = number[most_rows + most_cols :]
+        _see_paid(table, turned, sign, mate, paid, rows)
+        size, total, rest, gap = _add_up(sign, limit, mate, number, paid, rows, most_rows, cols)
+        ends[SIZE, k] = size
+        totals[OBJECTIVE, k], totals[GAP, k] = total + rest, gap
+        pairs += size
         if sign < 0:
             for vertex in range(most_rows + most_cols):
                 number[vertex] = -number[vertex]
+        if is_exact:
+            for place in range(number.size):
+                integers[k, place] = np.int64(number[place])
+            sums[OBJECTIVE, k] = np.int64(total) + np.int64(rest)
+    return pairs
 
 
 @strict_kernel  # else the caller's is inherited, and NaN passes
@@ -370,24 +385,26 @@ def _reached(table, nrows, ncols, rows, cols, mate, mark, own, other):
 
 
 @vector_kernel
-def _see_paid(values, start, across, mate, number, rows, most_rows):
+def _see_paid(table, turned, sign, mate, paid, rows):
     """What each row pays."""
-    begin = number.size - most_rows
     for row in range(rows):
-        if mate[row] >= 0:
-            number[begin + row] = values[start + row * across + mate[row]]
+        col = mate[row]
+        if col >= 0:
+            paid[row] = sign * (table[col, row] if turned else table[row, col])
 
 
 @vector_kernel
-def _add_up(sign, limit, mate, number, rows, most_rows, cols, totals):
-    """What all rows pay, and what the duals leave of it; how many pairs."""
+def _add_up(sign, limit, mate, number, paid, rows, most_rows, cols):
+    """How many pairs there are, what they cost, and what the duals leave of it.
+
+    The costs are a sum of two floats.
+    """
     size = 0
     total = rest = gap = gap_rest = 0.0
     base = limit if limit < np.inf else 0.0
-    begin = number.size - most_rows
     for row in range(rows):
         if mate[row] >= 0:
-            cost = number[begin + row]
+            cost = paid[row]
             total, rest = _plus(total, rest, cost)
             gap, gap_rest = _plus(gap, gap_rest, sign * cost)
             gap, gap_rest = _plus(gap, gap_rest, -base)
@@ -395,9 +412,7 @@ def _add_up(sign, limit, mate, number, rows, most_rows, cols, totals):
         gap, gap_rest = _plus(gap, gap_rest, -number[row])
     for col in range(cols):
         gap, gap_rest = _plus(gap, gap_rest, -number[most_rows + col])
-    totals[OBJECTIVE], totals[OBJECTIVE + 1] = total, rest
-    totals[GAP], totals[GAP + 1] = gap, gap_rest
-    return size
+    return size, total, rest, max(gap + gap_rest, 0.0)
 
 
 @inlined
