@@ -2,7 +2,8 @@
 
 Results of a device stay there. Nothing waits for them, unless an error is to be raised at once, or
 a problem may be one that the kernels do not take: integers of 64 bits, cardinality "maximum", and
-long sides. Then the problems that the kernels left are solved one by one.
+long sides. Then the problems that the kernels left are solved one by one. Few squares of 2,048 rows
+or more are waited for as well, because they may be solved together.
 """
 
 from __future__ import annotations
@@ -28,9 +29,10 @@ from gpumatch.contracts import (
     BatchTask,
     DeviceBatch,
     DeviceResults,
+    Together,
 )
 from gpumatch.control import Callback, Control, Progress, attach_result
-from gpumatch.costs import CostBatch, native
+from gpumatch.costs import CostBatch, SparseCosts, native
 from gpumatch.registry import BATCHES, ONE_OF_A_BATCH, load
 
 __all__ = ["Asked", "assign_batch", "assign_even", "assign_small"]
@@ -355,8 +357,14 @@ class _Batch:
             is_integer,
             results,
         )
-        with self.control.part("search"):
-            waits = not load(BATCHES["cuda"])(task)
+        if asked.cardinality == "full" and limit is None:
+            task.together = Together(SparseCosts.of_csr, self.control)
+        try:
+            with self.control.part("search"):
+                waits = not load(BATCHES["cuda"])(task)
+        except KeyboardInterrupt as exc:
+            attach_result(exc, self.result())
+            raise
         waits |= asked.on_error == "raise" or asked.cardinality == "maximum"
         waits |= problems.is_integer and dtype.itemsize == 8
 

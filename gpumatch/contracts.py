@@ -443,6 +443,20 @@ class DeviceResults(NamedTuple):
     most_cols: int
 
 
+class Together(NamedTuple):
+    """What it takes to solve problems of a batch as one, if all rows of each must be matched.
+
+    Attributes
+    ----------
+    costs_of : callable
+        The costs of some pairs, from their shape and their CSR: indptr, indices, weights.
+    control : Control
+    """
+
+    costs_of: Callable[[tuple[int, int], Any, Any, Any], Costs]
+    control: Control
+
+
 @dataclasses.dataclass
 class DeviceBatch:
     """Many dense problems on a device, what is wanted of each, and the arrays for the results.
@@ -465,6 +479,8 @@ class DeviceBatch:
     results : DeviceResults
     most_steps : int
         Of the searches for a problem: one that takes more is left unsolved.
+    together : Together, optional
+        With it, large problems may be solved together, for which the call waits.
     """
 
     dtype: np.dtype
@@ -477,3 +493,4 @@ class DeviceBatch:
     is_integer: bool
     results: DeviceResults
     most_steps: int = ENDLESS
+    together: Together | None = None

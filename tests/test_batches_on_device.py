@@ -93,6 +93,56 @@ def test_teams_of_blocks(wish, blocks, monkeypatch):
     batched.shape_for.cache_clear()
 
 
+@pytest.mark.parametrize("dtype", ["f4", "f8", "i4", "i8"])
+@pytest.mark.parametrize("maximize", [False, True])
+def test_what_teams_give_up_is_solved_together(maximize, dtype, monkeypatch):
+    if int(cp.cuda.Device().compute_capability) < 90:
+        pytest.skip("the device has no clusters of blocks")
+    batched.shape_for.cache_clear()
+    batched._wish.cache_clear()
+    monkeypatch.setattr(batched, "_OF_A_BLOCK", 64)
+    monkeypatch.setattr(batched, "_TOGETHER", 64)
+    monkeypatch.setattr(batched, "_STEPS_BEFORE", 40)
+    solved, solve = [], batched.stacked.solve
+    monkeypatch.setattr(
+        batched.stacked,
+        "solve",
+        lambda matrices, *given: solved.append(len(matrices)) or solve(matrices, *given),
+    )
+    rng = np.random.default_rng(22)
+    sides = ((70, 70), (100, 130), (200, 200), (3, 90), (90, 80), (20, 20))
+    drawn = [rng.integers(-9, 1000, shape) for shape in sides]
+    products = np.multiply.outer(np.arange(150), np.arange(150))
+    problems = [matrix.astype(dtype) for matrix in (*drawn, products, np.ones((80, 80)))]
+    if dtype[0] == "f":
+        problems[0][rng.random((70, 70)) < 0.1] = -math.inf if maximize else math.inf
+    problems.append(np.full((66, 66), -math.inf if maximize else math.inf))
+    if dtype[0] == "i":
+        problems.pop()
+    wish = {"maximize": maximize, "on_error": "mark"}
+    there = [cp.asarray(matrix) for matrix in problems]
+    check(there, gm.assign(there, **wish), gm.assign(problems, **wish))
+    assert solved[0] >= 2
+    even = np.stack([products, rng.permuted(products, axis=0)]).astype(dtype)
+    check([*cp.asarray(even)], gm.assign(cp.asarray(even), **wish), gm.assign(even, **wish))
+    assert len(solved) == 2
+    batched.shape_for.cache_clear()
+    batched._wish.cache_clear()
+
+
+def test_a_stop_is_heard_where_problems_are_solved_together(monkeypatch):
+    monkeypatch.setattr(batched, "_STEPS_BEFORE", 40)
+    batched._wish.cache_clear()
+    points = cp.random.default_rng(5).random((2, 2, 2048))
+    costs = ((points[0, :, :, None] - points[1, :, None, :]) ** 2).astype(np.float32)
+    batch = gm.assign(costs, on_error="mark", time_limit=0)
+    assert not batch.proven.any()
+    batch = gm.assign(costs, on_error="mark")
+    for k in range(2):
+        gm.verify(costs[k], batch[k])
+    batched._wish.cache_clear()
+
+
 def test_sizes_and_what_is_too_large_for_a_block():
     costs = np.random.default_rng(17).random((20, 9, 7))
     sizes = 9, np.arange(20) % 8

@@ -60,6 +60,7 @@ struct Wish {
   int rows_at_once;
   int most_steps;   // of searches: a problem that takes more, or seems to after the first, is
   int first_steps;  // left unsolved
+  int is_given;     // the results have the pairs, and the duals of the columns: only the proof is left
 };
 
 // Where the problems are. If `places` is not null, each has there the addresses of its costs and of
@@ -919,6 +920,24 @@ __device__ inline void lower_to_zero(const Team& shared, int cols) {
   shared.wait_here();
 }
 
+__device__ inline double number_at(const double* place, bool whole) {
+  return whole ? static_cast<double>(*reinterpret_cast<const long long*>(place)) : *place;
+}
+
+// Take the pairs and the duals of the columns from the results.
+template <typename Cost, typename Team>
+__device__ inline void take_given(const Problem<Cost>& problem, const Team& shared, Side rows,
+                                  Side cols) {
+  for (int col = shared.thread_here(); col < problem.cols; col += shared.threads_here()) {
+    shared.price[col] = problem.wish.sign * number_at(cols.duals + col, problem.wish.whole);
+    shared.mate[col] = cols.mates[col];
+  }
+  for (int row = shared.thread_here(); row < problem.rows; row += shared.threads_here()) {
+    shared.held[row] = rows.mates[row];
+  }
+  shared.wait();  // they are written over from here on
+}
+
 // Write the pairs and the duals. Then `dual` has what the rows pay, and `price` of a warp's number
 // what its rows' duals leave of that: the prices are written already.
 template <typename Cost, typename Team>
@@ -1030,7 +1049,20 @@ __device__ inline void clear(Results& results, int k, int* mates, double* number
   }
 }
 
-// Solve a problem by a team whose threads have kColumns each.
+// Find the pairs and the prices of a problem. `reduces`: no row and no column may stay free.
+template <int kColumns, typename Cost, bool kAlone>
+__device__ __forceinline__ State solve_problem(const Problem<Cost>& problem,
+                                               const Shared<kAlone>& shared, bool reduces) {
+  begin(shared, problem.rows, problem.cols);
+  if (!(reduces ? reduce_columns(problem, shared) : bid_first(problem, shared))) return kUnfit;
+  if constexpr (!kAlone) hold_bids(problem, shared);
+  const int waiting = leave_rows(shared, problem.rows);
+  const int stuck = waiting > 0 ? find_paths<kColumns>(problem, shared, waiting) : 0;
+  if (stuck == 0) return kSolved;
+  return stuck != kTired && !problem.wish.may_lack ? kInfeasible : kUnsolved;
+}
+
+// Solve a problem by a team whose threads have kColumns each, and prove it.
 template <int kColumns, bool kAlone, typename Cost>
 __device__ __forceinline__ void solve_one(const Place<Cost>& place, const Wish& wish,
                                           Results& results, int blocks) {
@@ -1044,26 +1076,22 @@ __device__ __forceinline__ void solve_one(const Place<Cost>& place, const Wish& 
   int* const mates = results.mates + 1ll * k * (results.most_rows + results.most_cols);
   double* const numbers =
       results.numbers + 1ll * k * (2ll * results.most_rows + results.most_cols);
-  clear(results, k, mates, numbers, thread, shared.threads());
-  if (!shared.is_one_block()) shared.wait();  // until all blocks of the team are there
-  begin(shared, problem.rows, problem.cols);
-  const bool reduces = problem.rows == problem.cols && wish.limit == far<double>();
-  if (!(reduces ? reduce_columns(problem, shared) : bid_first(problem, shared))) {
-    if (thread == 0) results.states[k] = kUnfit;
-    return;
-  }
-  if constexpr (!kAlone) hold_bids(problem, shared);
-  const int waiting = leave_rows(shared, problem.rows);
-  const int stuck = waiting > 0 ? find_paths<kColumns>(problem, shared, waiting) : 0;
-  if (stuck != 0) {
-    const bool is_known = stuck != kTired && !wish.may_lack;
-    if (thread == 0) results.states[k] = is_known ? kInfeasible : kUnsolved;
-    return;
-  }
-  if (reduces) lower_to_zero(shared, problem.cols);
   const Side rows = {mates, numbers};
   const Side cols = {mates + results.most_rows, numbers + results.most_rows};
   double* const paid = numbers + results.most_rows + results.most_cols;
+  const bool reduces = problem.rows == problem.cols && wish.limit == far<double>();
+  if (!shared.is_one_block()) shared.wait();  // until all blocks of the team are there
+  if (wish.is_given) {
+    take_given(problem, shared, turned ? cols : rows, turned ? rows : cols);
+  } else {
+    clear(results, k, mates, numbers, thread, shared.threads());
+    const State state = solve_problem<kColumns>(problem, shared, reduces);
+    if (state != kSolved) {
+      if (thread == 0) results.states[k] = state;
+      return;
+    }
+  }
+  if (reduces) lower_to_zero(shared, problem.cols);
   write(problem, shared, turned ? cols : rows, turned ? rows : cols, paid, turned);
   if (thread < static_cast<int>(kWarp)) add_up(problem, shared, results, k);
 }

@@ -1,7 +1,8 @@
 """Many dense problems at once, each by a warp, a block, or a cluster of blocks: see batched.cu.
 
-Nothing in `run` waits for the device. The problems of a size are one launch, whose blocks begin
-with the largest. `run_one` lets a team have one problem, for some time.
+Nothing in `run` waits for the device, except for large problems that are to be solved together, if
+their teams have given them up (`stacked`). The problems of a size are one launch, whose blocks
+begin with the largest. `run_one` lets a team have one problem, for some time.
 """
 
 from __future__ import annotations
@@ -20,10 +21,12 @@ from gpumatch.contracts import (
     LARGEST_INTEGER,
     SOLVED,
     UNFIT,
+    UNSOLVED,
     AssignmentTask,
     DeviceBatch,
     DeviceResults,
 )
+from gpumatch.cuda.assignment import stacked
 from gpumatch.cuda.kernels import COSTS, Kernels, Source, kernels_for
 from gpumatch.cuda.memory import require_memory
 
@@ -54,6 +57,8 @@ _ROWS_AT_ONCE = 8  # with 16, points take up to 40 % longer
 _MOST_WARPS = SOURCE.constant("kMostWarps")
 _MOST_BLOCKS = SOURCE.constant("kMostBlocks")
 _STEPS_BEFORE_A_GUESS = 64
+_TOGETHER = 2048  # columns from which on problems that a team gives up are solved together
+_STEPS_BEFORE = 8192  # of such a team: 20 ms
 _CLUSTERS = 90  # from this compute capability on
 _CLUSTER_DIMENSIONS = 11, 12, 13  # CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH, and so on
 
@@ -115,12 +120,166 @@ def _largest_side(device: int) -> int:
 def run(task: DeviceBatch) -> bool:
     """Launch what solves the problems; whether that is all of them.
 
-    The others have too long sides. They are cleared, and UNFIT.
+    Those with too long sides are cleared, and UNFIT. Some that are solved together may be UNSOLVED.
     """
-    kernels = kernels_for(SOURCE, Cost=task.dtype)
-    results = kernels.struct("Results")(**task.results._asdict())
-    solve = _solve_equal if task.apart is not None else _solve_mixed
-    return solve(kernels, task, results)
+    batch = _Run(task)
+    batch.solve()
+    return batch.fits_all and batch.solve_together()
+
+
+class _Run:
+    """The problems of a batch, and their launches.
+
+    Attributes
+    ----------
+    fits_all : bool
+        Whether no problem is too large.
+    """
+
+    def __init__(self, task: DeviceBatch) -> None:
+        self.task, self.kernels = task, kernels_for(SOURCE, Cost=task.dtype)
+        self.results = self.kernels.struct("Results")(**task.results._asdict())
+        self.fits_all = True
+        self.may_give_up = False
+
+    def solve(self) -> None:
+        """Let teams solve the problems."""
+        if self.task.apart is None:
+            self._solve_mixed()
+        else:
+            self._solve_equal()
+
+    def _solve_equal(self) -> None:
+        """Solve problems of one size."""
+        task = self.task
+        count = len(task.sizes)
+        rows, cols = task.sizes[0].tolist()
+        if max(rows, cols) > largest_side():
+            self._leave_out(np.arange(count))
+            return
+        turned = _room(count * rows * cols, task.dtype) if rows > cols else None
+        batch = self._batch(
+            costs=int(task.addresses[0]), turned=turned,
+            apart=task.apart, step=int(task.steps[0]), rows=rows, cols=cols,
+        )  # fmt: skip
+        self._launch(batch, count, (rows, cols), rows > cols)
+
+    def _solve_mixed(self) -> None:
+        """Solve problems of several sizes, those of about one size by one launch."""
+        fits = self.task.sizes.max(axis=1) <= largest_side()
+        self._leave_out((~fits).nonzero()[0])
+        self._launch_each(fits.nonzero()[0])
+
+    def _leave_out(self, numbers: np.ndarray) -> None:
+        """No pairs, and zeros, for these problems."""
+        results = self.task.results
+        self.fits_all &= not numbers.size
+        for k in numbers.tolist():
+            results.mates[k], results.numbers[k], results.objective[k] = -1, 0, 0
+            results.gap[k], results.pairs[k], results.proven[k] = np.inf, 0, False
+            results.states[k] = UNFIT
+
+    def _launch_each(self, chosen: np.ndarray, is_given: bool = False) -> None:
+        """Solve these problems, those of about one size by one launch."""
+        task = self.task
+        addresses, steps = self._places()
+        classes = _classes(task.sizes, chosen)
+        order = np.concatenate([np.empty(0, np.int64), *(numbers for numbers, _ in classes)])
+        rows, cols = task.sizes[order].T
+        turns = rows > cols
+        entries = np.where(turns, rows * cols, 0)
+        before = entries.cumsum() - entries
+        room = _room(int(entries.sum()), task.dtype)
+        places = np.empty((len(order), 6), np.int64)
+        places[:, 0] = addresses[order]
+        places[:, 1] = np.where(turns, room.data.ptr + before * task.dtype.itemsize, 0)
+        places[:, 2] = steps[order]
+        places[:, 3], places[:, 4], places[:, 5] = rows, cols, order
+        on_device = cp.asarray(places)  # one copy, because each takes time
+        first = 0
+        for numbers, largest in classes:
+            batch = self._batch(places=on_device.data.ptr + first * places.strides[0])
+            last = first + len(numbers)
+            self._launch(batch, len(numbers), largest, bool(turns[first:last].any()), is_given)
+            first = last
+
+    def _places(self) -> tuple[np.ndarray, np.ndarray]:
+        """The address and the step of each problem."""
+        task = self.task
+        addresses, steps = np.asarray(task.addresses), np.asarray(task.steps)
+        if task.apart is None:
+            return addresses, steps
+        numbers = np.arange(len(task.sizes))
+        return addresses[0] + numbers * (task.apart * task.dtype.itemsize), steps[0] + 0 * numbers
+
+    def _batch(self, **known: Any) -> np.ndarray:
+        others = dict.fromkeys(("costs", "turned", "places"))
+        numbers = dict.fromkeys(("apart", "step", "rows", "cols"), 0)
+        return self.kernels.struct("Batch")(**{**others, **numbers, **known})
+
+    def _launch(
+        self,
+        batch: np.ndarray,
+        count: int,
+        largest: tuple[int, int],
+        turns: bool,
+        is_given: bool = False,
+    ) -> None:
+        """Solve so many problems, none of which has more rows or columns than the largest."""
+        kernels, task = self.kernels, self.task
+        if turns:
+            tiles = -(-largest[0] // _TILE) * -(-largest[1] // _TILE)
+            parts = min(tiles, _MOST_PARTS)
+            kernels["turn<{Cost}>"]((count * parts,), (_TILE * 8,), (batch, np.int32(parts)))
+        shape = shape_for(min(largest), max(largest), most_blocks(count))
+        most_steps = task.most_steps
+        if task.together and shape.blocks > 1 and not turns and largest[1] >= _TOGETHER:
+            most_steps = min(most_steps, _STEPS_BEFORE)
+            self.may_give_up = True
+        wish = _wish(kernels, task.wish, task.largest, task.is_integer, most_steps, is_given)
+        solve = kernels[shape.kernel]
+        arguments = batch, wish, self.results, np.int32(shape.blocks)
+        with _one_launch:
+            if shape.shared > _SHARED_AT_ONCE:
+                solve.max_dynamic_shared_size_bytes = shape.shared
+            if _clusters.get(solve, 1) != shape.blocks:
+                _clusters[solve] = shape.blocks
+                for dimension, blocks in zip(_CLUSTER_DIMENSIONS, (shape.blocks, 1, 1)):
+                    driver.funcSetAttribute(solve.kernel.ptr, dimension, blocks)
+            solve((count * shape.blocks,), (shape.threads,), arguments, shared_mem=shape.shared)
+
+    # -- together --------------------------------------------------------------------------------
+
+    def solve_together(self) -> bool:
+        """Solve what teams have given up as one problem; whether all are solved."""
+        task = self.task
+        if not (self.may_give_up and task.together):
+            return True
+        left = (task.results.states.get() == UNSOLVED).nonzero()[0]
+        if not left.size:
+            return True
+        sign = task.wish[0]
+        matrices = [stacked.signed(self._matrix(k), sign) for k in left.tolist()]
+        solved = stacked.solve(matrices, task.is_integer, task.together)
+        if solved is None:
+            return False
+        most_rows = task.results.most_rows
+        for k, solution in zip(left.tolist(), solved):
+            rows, cols = task.sizes[k].tolist()
+            mates, numbers = task.results.mates[k], task.results.numbers[k]
+            mates[:rows], mates[most_rows : most_rows + cols] = solution.mates
+            numbers[most_rows : most_rows + cols] = sign * solution.col_dual
+        self._launch_each(left, is_given=True)
+        return True
+
+    def _matrix(self, k: int) -> Any:
+        """The costs of a problem, where they are."""
+        task, itemsize = self.task, self.task.dtype.itemsize
+        rows, cols = task.sizes[k].tolist()
+        address, step = (int(values[k]) for values in self._places())
+        memory = cp.cuda.UnownedMemory(address, ((rows - 1) * step + cols) * itemsize, task)
+        begin = cp.cuda.MemoryPointer(memory, 0)
+        return cp.ndarray((rows, cols), task.dtype, begin, strides=(step * itemsize, itemsize))
 
 
 @functools.lru_cache(maxsize=64)
@@ -130,58 +289,14 @@ def _wish(
     largest: float,
     is_integer: bool,
     most_steps: int,
+    is_given: bool,
 ) -> np.ndarray:
     sign, limit, most, may_lack = wish
     return kernels.struct("Wish")(
         sign=sign, limit=limit, most=most, largest=largest, may_lack=may_lack, whole=is_integer,
         bids=_BIDS, rows_at_once=_ROWS_AT_ONCE, most_steps=most_steps,
-        first_steps=min(_STEPS_BEFORE_A_GUESS, most_steps),
+        first_steps=min(_STEPS_BEFORE_A_GUESS, most_steps), is_given=is_given,
     )  # fmt: skip
-
-
-def _solve_equal(kernels: Kernels, task: DeviceBatch, results: np.ndarray) -> bool:
-    """Solve problems of one size."""
-    count = len(task.sizes)
-    rows, cols = task.sizes[0].tolist()
-    if max(rows, cols) > largest_side():
-        _clear(task.results, np.arange(count))
-        return False
-    turned = _room(count * rows * cols, task.dtype) if rows > cols else None
-    batch = _batch(
-        kernels,
-        costs=int(task.addresses[0]), turned=turned,
-        apart=task.apart, step=int(task.steps[0]), rows=rows, cols=cols,
-    )  # fmt: skip
-    _launch(kernels, task, (batch, results), count, (rows, cols), rows > cols)
-    return True
-
-
-def _solve_mixed(kernels: Kernels, task: DeviceBatch, results: np.ndarray) -> bool:
-    """Solve problems of several sizes, those of about one size by one launch."""
-    sizes = task.sizes
-    fits = sizes.max(axis=1) <= largest_side()
-    _clear(task.results, (~fits).nonzero()[0])
-    classes = _classes(sizes, fits.nonzero()[0])
-    order = np.concatenate([np.empty(0, np.int64), *(numbers for numbers, _ in classes)])
-    rows, cols = sizes[order].T
-    turns = rows > cols
-    entries = np.where(turns, rows * cols, 0)
-    before = entries.cumsum() - entries
-    room = _room(int(entries.sum()), task.dtype)
-    places = np.empty((len(order), 6), np.int64)
-    places[:, 0] = np.asarray(task.addresses)[order]
-    places[:, 1] = np.where(turns, room.data.ptr + before * task.dtype.itemsize, 0)
-    places[:, 2] = np.asarray(task.steps)[order]
-    places[:, 3], places[:, 4], places[:, 5] = rows, cols, order
-    on_device = cp.asarray(places)  # one copy, because each takes time
-    first = 0
-    for numbers, largest in classes:
-        batch = _batch(kernels, places=on_device.data.ptr + first * places.strides[0])
-        last = first + len(numbers)
-        turns_any = bool(turns[first:last].any())
-        _launch(kernels, task, (batch, results), len(numbers), largest, turns_any)
-        first = last
-    return bool(fits.all())
 
 
 def run_one(task: AssignmentTask, most_steps: int) -> bool:
@@ -239,14 +354,6 @@ def _room(count: int, dtype: np.dtype) -> cp.ndarray:
     return cp.empty(count, dtype)
 
 
-def _clear(results: DeviceResults, left_out: np.ndarray) -> None:
-    """No pairs, and zeros, for the problems that are left out."""
-    for k in left_out.tolist():
-        results.mates[k], results.numbers[k], results.objective[k] = -1, 0, 0
-        results.gap[k], results.pairs[k], results.proven[k] = np.inf, 0, False
-        results.states[k] = UNFIT
-
-
 def _classes(sizes: np.ndarray, numbers: np.ndarray) -> list[tuple[np.ndarray, tuple[int, int]]]:
     """These problems by the powers of two of their longer sides, largest first; and their most."""
     longest = np.maximum(sizes[numbers].max(axis=1), _WARP)
@@ -260,39 +367,7 @@ def _classes(sizes: np.ndarray, numbers: np.ndarray) -> list[tuple[np.ndarray, t
     return found
 
 
-def _batch(kernels: Kernels, **known: Any) -> np.ndarray:
-    others = dict.fromkeys(("costs", "turned", "places"))
-    numbers = dict.fromkeys(("apart", "step", "rows", "cols"), 0)
-    return kernels.struct("Batch")(**{**others, **numbers, **known})
-
-
-def _launch(
-    kernels: Kernels,
-    task: DeviceBatch,
-    structs: tuple[np.ndarray, np.ndarray],
-    count: int,
-    largest: tuple[int, int],
-    turns: bool,
-) -> None:
-    """Solve so many problems, none of which has more rows or columns than the largest."""
-    batch, results = structs
-    if turns:
-        tiles = -(-largest[0] // _TILE) * -(-largest[1] // _TILE)
-        parts = min(tiles, _MOST_PARTS)
-        kernels["turn<{Cost}>"]((count * parts,), (_TILE * 8,), (batch, np.int32(parts)))
-    shape = shape_for(min(largest), max(largest), most_blocks(count))
-    wish = _wish(kernels, task.wish, task.largest, task.is_integer, task.most_steps)
-    solve = kernels[shape.kernel]
-    arguments = batch, wish, results, np.int32(shape.blocks)
-    with _one_launch:
-        if shape.shared > _SHARED_AT_ONCE:
-            solve.max_dynamic_shared_size_bytes = shape.shared
-        if _clusters.get(solve, 1) != shape.blocks:
-            _clusters[solve] = shape.blocks
-            for dimension, blocks in zip(_CLUSTER_DIMENSIONS, (shape.blocks, 1, 1)):
-                driver.funcSetAttribute(solve.kernel.ptr, dimension, blocks)
-        solve((count * shape.blocks,), (shape.threads,), arguments, shared_mem=shape.shared)
-
-
 _one_launch = threading.Lock()  # what a kernel needs is set for all its launches
+
+
 _clusters: dict[Any, int] = {}  # the blocks of a cluster that are set

@@ -33,10 +33,8 @@ import numpy as np
 
 from gpumatch.arrays import any_true, array_module
 from gpumatch.contracts import AssignmentTask, Control, Costs, Solution
-from gpumatch.cuda.assignment.divided_rows import ArrayRows
-from gpumatch.cuda.assignment.divided_sparse_rows import CsrRows
 
-__all__ = ["BYTES_A_PAIR", "FIRST", "Alone", "Core", "Ranks", "Share"]
+__all__ = ["BYTES_A_PAIR", "FIRST", "Alone", "Core", "Ranks", "Rows", "Share"]
 
 FIRST, MORE = 32, 16
 TOO_MANY = 4
@@ -49,6 +47,21 @@ ROUNDS = 64
 ROOT = 0
 BYTES_A_PAIR = 128
 """Of memory while pairs are chosen and put into the core, beside the solver's own."""
+
+
+class Rows(Protocol):
+    """Rows of the matrix that one rank has, as `ArrayRows` says of each name."""
+
+    first: int
+    count: int
+    far: Any
+    most: int
+    longest: int
+
+    def nearest(self, col_dual: Any, bound: Any, most: int) -> tuple[Any, Any, Any]: ...
+    def at(self, rows: Any, cols: Any) -> Any: ...
+    def least_of_rows(self, col_dual: Any) -> Any: ...
+    def least_of_columns(self, row_dual: Any) -> Any: ...
 
 
 class Ranks(Protocol):
@@ -104,14 +117,14 @@ class Share(NamedTuple):
 
     Attributes
     ----------
-    own : ArrayRows or CsrRows
+    own : Rows
     limit : int or float, optional
         As of an `AssignmentTask`.
     costs_of : callable
         The costs of the core from its CSR: (indptr, indices, weights).
     """
 
-    own: ArrayRows | CsrRows
+    own: Rows
     limit: float | None
     costs_of: Callable[[Any, Any, Any], Costs]
 

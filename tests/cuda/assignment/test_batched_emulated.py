@@ -20,7 +20,10 @@ from gpumatch.contracts import (
     UNSOLVED,
     DeviceBatch,
     DeviceResults,
+    Solution,
+    Together,
 )
+from gpumatch.costs import SparseCosts
 from gpumatch.cuda.assignment import batched
 from tests.cuda.emulator import COMPILER, ArraysOfDevice, Emulator
 
@@ -59,6 +62,7 @@ def solve(emulator, monkeypatch):
         columns=1,
         blocks=1,
         steps=ENDLESS,
+        together=None,
     ):
         monkeypatch.setattr(batched, "shape_for", lambda *sides: shape(columns, blocks, *sides))
         emulator.at_once, emulator.stay = blocks, 0 if blocks == 1 else 500
@@ -90,8 +94,10 @@ def solve(emulator, monkeypatch):
             is_integer,
             results,
             steps,
+            together,
         )
-        assert batched.run(task)
+        monkeypatch.setattr(batched._Run, "_matrix", lambda _, k: problems[k])
+        assert batched.run(task) is (together is None or together.costs_of is not None)
         return results
 
     return solve
@@ -317,3 +323,53 @@ def test_teams_of_blocks(solve, emulator, wish):
         results = solve(problems, blocks=blocks, **wish)
         for k, costs in enumerate(problems):
             check(results, k, costs, **wish)
+
+
+@pytest.mark.parametrize("blocks", [1, 2])
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+@pytest.mark.parametrize("dtype", ["i4", "i8", "f4", "f8"])
+def test_what_teams_give_up_is_solved_together(solve, emulator, dtype, sign, blocks, monkeypatch):
+    """Pairs and prices of the columns come from elsewhere; the kernel makes the rest of them."""
+    emulator.odds = 10
+    rng = np.random.default_rng(11)
+    shapes = ((9, 9), (1, 1), (4, 70), (33, 33), (20, 5), (40, 44))
+    problems = [(rng.integers(-9, 30, shape) * sign).astype(dtype) for shape in shapes]
+    taken = []
+
+    def solve_each(matrices, is_integer, _):
+        assert is_integer == (dtype[0] == "i")
+        taken.extend(matrix.shape for matrix in matrices)
+        return [solution_of(matrix) for matrix in matrices]
+
+    monkeypatch.setattr(batched.stacked, "signed", lambda matrix, sign: sign * matrix.astype(float))
+    monkeypatch.setattr(batched.stacked, "solve", solve_each)
+    monkeypatch.setattr(batched, "_TOGETHER", 9)
+    monkeypatch.setattr(batched, "_STEPS_BEFORE", 2)
+    monkeypatch.setattr(batched, "_classes", one_by_one)
+    results = solve(problems, sign=sign, blocks=blocks, together=Together(SparseCosts.of_csr, None))
+    assert bool(taken) == (blocks > 1)
+    assert {(1, 1), (20, 5)}.isdisjoint(taken)  # one is small, and one is turned
+    for k, costs in enumerate(problems):
+        check(results, k, costs, sign=sign)
+
+
+def one_by_one(sizes, numbers):
+    return [(numbers[k : k + 1], tuple(sizes[n].tolist())) for k, n in enumerate(numbers)]
+
+
+def solution_of(matrix):
+    a = gm.assign(matrix.astype(np.int64))
+    return Solution(a.row_to_col, a.col_to_row, a.row_dual, a.col_dual)
+
+
+def test_what_is_not_solved_together_either_is_left(solve, emulator, monkeypatch):
+    emulator.odds = 10
+    monkeypatch.setattr(batched.stacked, "signed", lambda matrix, _: matrix)
+    monkeypatch.setattr(batched.stacked, "solve", lambda *_: None)
+    monkeypatch.setattr(batched, "_TOGETHER", 9)
+    monkeypatch.setattr(batched, "_STEPS_BEFORE", 2)
+    costs = np.multiply.outer(np.arange(40), np.arange(40)).astype(np.float64)
+    results = solve(costs[None], blocks=2, together=Together(None, None))
+    assert results.states.tolist() == [UNSOLVED]
+    assert not results.proven[0]
+    assert (results.mates[0] == -1).all()
