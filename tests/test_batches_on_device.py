@@ -102,7 +102,8 @@ def test_what_teams_give_up_is_solved_together(maximize, dtype, monkeypatch):
     batched._wish.cache_clear()
     monkeypatch.setattr(batched, "_OF_A_BLOCK", 64)
     monkeypatch.setattr(batched, "_TOGETHER", 64)
-    monkeypatch.setattr(batched, "_STEPS_BEFORE", 40)
+    monkeypatch.setattr(batched, "_STEPS_OF_CORE", 2)
+    monkeypatch.setattr(batched, "_STEPS_OF_ITS_ROWS", 0)
     solved, solve = [], batched.stacked.solve
     monkeypatch.setattr(
         batched.stacked,
@@ -110,7 +111,7 @@ def test_what_teams_give_up_is_solved_together(maximize, dtype, monkeypatch):
         lambda matrices, *given: solved.append(len(matrices)) or solve(matrices, *given),
     )
     rng = np.random.default_rng(22)
-    sides = ((70, 70), (100, 130), (200, 200), (3, 90), (90, 80), (20, 20))
+    sides = ((70, 70), (100, 130), (200, 200), (3, 90), (300, 290), (20, 20))
     drawn = [rng.integers(-9, 1000, shape) for shape in sides]
     products = np.multiply.outer(np.arange(150), np.arange(150))
     problems = [matrix.astype(dtype) for matrix in (*drawn, products, np.ones((80, 80)))]
@@ -131,7 +132,8 @@ def test_what_teams_give_up_is_solved_together(maximize, dtype, monkeypatch):
 
 
 def test_a_stop_is_heard_where_problems_are_solved_together(monkeypatch):
-    monkeypatch.setattr(batched, "_STEPS_BEFORE", 40)
+    monkeypatch.setattr(batched, "_STEPS_OF_CORE", 2)
+    monkeypatch.setattr(batched, "_STEPS_OF_ITS_ROWS", 0)
     batched._wish.cache_clear()
     points = cp.random.default_rng(5).random((2, 2, 2048))
     costs = ((points[0, :, :, None] - points[1, :, None, :]) ** 2).astype(np.float32)

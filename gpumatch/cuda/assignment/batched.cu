@@ -60,6 +60,7 @@ struct Wish {
   int rows_at_once;
   int most_steps;   // of searches: a problem that takes more, or seems to after the first, is
   int first_steps;  // left unsolved
+  int lengthens;    // whether to guess that paths become longer as columns become fewer
   int is_given;     // the results have the pairs, and the duals of the columns: only the proof is left
 };
 
@@ -831,10 +832,18 @@ __device__ inline void augment(const Team& shared, int root, Ending ending) {
   }
 }
 
+// The share of the work for all rows that these have taken: as long for each, or for the k-th from
+// the end as a k-th.
+__device__ inline double share_of(const Wish& wish, int served, int rows) {
+  if (!wish.lengthens) return static_cast<double>(served) / rows;
+  const double all = rows + 1.0;
+  return log(all / (all - served)) / log(all);
+}
+
 // Whether so many steps are too many, or those for all rows would be if so many took these.
 __device__ inline bool is_tired(const Wish& wish, int steps, int served, int rows) {
   if (steps <= wish.first_steps) return false;
-  return steps > wish.most_steps || 1ll * steps * rows > 1ll * wish.most_steps * served;
+  return steps > wish.most_steps * share_of(wish, served, rows);
 }
 
 // Match the rows that are left by shortest paths; how many have none, or kTired.

@@ -36,7 +36,7 @@ def signed(matrix: cp.ndarray, sign: float) -> cp.ndarray:
     if sign > 0:
         return cp.ascontiguousarray(matrix)
     wide = matrix.astype(np.int64) if matrix.dtype.kind == "i" else matrix
-    return cp.negative(wide, order="C")
+    return -cp.ascontiguousarray(wide)
 
 
 class StackedRows:
