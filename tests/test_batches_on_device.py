@@ -9,6 +9,7 @@ import pytest
 from scipy.sparse import csr_array
 
 import gpumatch as gm
+from gpumatch import batches
 from tests.test_batches import WISHES, paid, random_problem
 
 pytestmark = pytest.mark.gpu
@@ -102,6 +103,7 @@ def test_what_teams_give_up_is_solved_together(maximize, dtype, monkeypatch):
     batched._wish.cache_clear()
     monkeypatch.setattr(batched, "_OF_A_BLOCK", 64)
     monkeypatch.setattr(batched, "_TOGETHER", 64)
+    monkeypatch.setattr(batches, "_SHORT", 64)
     monkeypatch.setattr(batched, "_STEPS_OF_CORE", 2)
     monkeypatch.setattr(batched, "_STEPS_OF_ITS_ROWS", 0)
     solved, solve = [], batched.stacked.solve
