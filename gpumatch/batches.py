@@ -2,8 +2,8 @@
 
 Results of a device stay there. Nothing waits for them, unless an error is to be raised at once, or
 a problem may be one that the kernels do not take: integers of 64 bits, cardinality "maximum", and
-long sides. Then the problems that the kernels left are solved one by one. Few squares of 2,048 rows
-or more are waited for as well, because they may be solved together.
+long sides. Then the problems that the kernels left are solved one by one. Few problems of 3,000
+columns or more are waited for as well, because they may be solved together.
 """
 
 from __future__ import annotations

@@ -57,7 +57,7 @@ _ROWS_AT_ONCE = 8  # with 16, points take up to 40 % longer
 _MOST_WARPS = SOURCE.constant("kMostWarps")
 _MOST_BLOCKS = SOURCE.constant("kMostBlocks")
 _STEPS_BEFORE_A_GUESS = 64
-_TOGETHER = 2048  # columns from which on problems that a team gives up are solved together
+_TOGETHER = 3000  # columns from which on problems that a team gives up are solved together
 # Steps of a team in the time of a core of all: 12 ms, and 1.1 ms for each 1,000 rows
 _STEPS_OF_CORE, _STEPS_OF_ITS_ROWS = 5000, 0.45
 _STEPS_BEFORE_ITS_GUESS = 512
