@@ -400,19 +400,19 @@ def _add_up(sign, limit, mate, number, paid, rows, most_rows, cols):
     The costs are a sum of two floats.
     """
     size = 0
-    total = rest = gap = gap_rest = 0.0
-    base = limit if limit < np.inf else 0.0
+    total = rest = bound = bound_rest = 0.0
     for row in range(rows):
         if mate[row] >= 0:
-            cost = paid[row]
-            total, rest = _plus(total, rest, cost)
-            gap, gap_rest = _plus(gap, gap_rest, sign * cost)
-            gap, gap_rest = _plus(gap, gap_rest, -base)
+            total, rest = _plus(total, rest, paid[row])
             size += 1
-        gap, gap_rest = _plus(gap, gap_rest, -number[row])
+        bound, bound_rest = _plus(bound, bound_rest, number[row])
     for col in range(cols):
-        gap, gap_rest = _plus(gap, gap_rest, -number[most_rows + col])
-    return size, total, rest, max(gap + gap_rest, 0.0)
+        bound, bound_rest = _plus(bound, bound_rest, number[most_rows + col])
+    if limit < np.inf:
+        for _ in range(size):
+            bound, bound_rest = _plus(bound, bound_rest, limit)
+    gap = (sign * total - bound) + (sign * rest - bound_rest)
+    return size, total, rest, max(gap, 0.0)
 
 
 @inlined
