@@ -61,7 +61,8 @@ def summands(values: Any) -> list[Any]:
 
 
 def _halves(values: Any) -> list[int]:
-    values = values.astype(np.int64, copy=False)
+    if values.dtype != np.uint64:  # whose upper halves are not signed
+        values = values.astype(np.int64, copy=False)
     return [int((values >> 32).sum()) << 32, int((values & 0xFFFFFFFF).sum())]
 
 

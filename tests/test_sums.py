@@ -60,6 +60,15 @@ def test_as_many_numbers_as_the_bits_have_room_for(size, sign, monkeypatch):
         assert math.fsum(summands(values)) == math.fsum(values.tolist())
 
 
+def test_every_block_and_every_row_is_added():
+    """Blocks of numbers of two dimensions, the last of one number; those of float32 too."""
+    for shape in [(sums.MANY + 1,), (5, sums.MANY // 5 + 1), (2, sums.MANY)]:
+        for dtype in (np.float32, np.float64):
+            values = RNG.standard_normal(shape).astype(dtype)
+            assert math.fsum(summands(values)) == math.fsum(values.ravel().tolist())
+            assert len(summands(values)) <= 4
+
+
 def test_arrays_are_added_in_few_numbers():
     values = RNG.random(100_000)
     assert len(summands(values)) <= 4
@@ -78,9 +87,11 @@ def test_arrays_are_added_in_few_numbers():
         np.array([2**63 - 1, -(2**63), 2**32, -(2**32), -1] * 7),
         RNG.integers(-(2**63), 2**63 - 1, 2000),
         np.array([2**31 - 1, -(2**31)] * 3 + [-5], np.int32),
+        np.array([2**32 - 1, 2**31, 1] * 3, np.uint32),
+        np.array([2**64 - 1, 2**63, 1] * 700, np.uint64),
         np.zeros(0, np.int64),
     ],
-    ids=["beyond", "below", "both", "any", "int32", "none"],
+    ids=["beyond", "below", "both", "any", "int32", "uint32", "uint64", "none"],
 )
 def test_integers_are_added_exactly(values, few, monkeypatch):
     monkeypatch.setattr(sums, "FEW", few)
