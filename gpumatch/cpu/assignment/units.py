@@ -7,14 +7,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpumatch.cpu.numba_tools.compiled import kernel
-
-__all__ = ["FINE", "Units"]
+__all__ = ["BLOCK", "FINE", "Units"]
 
 FINE = 2**12
 """What integers are multiplied by, at most."""
 SAMPLE = 2**10
 """Costs whose common divisor is found first, because it mostly is 1."""
+BLOCK = 2**16
+"""Costs that are divided at once, in a cache."""
 
 
 class Units(NamedTuple):
@@ -45,7 +45,12 @@ class Units(NamedTuple):
         if self == Units() or self.is_crude:
             return weights, price, limit
         costs = np.empty_like(weights)
-        _scale(weights, self.origin, self.unit, self.scale, costs)
+        for first in range(0, weights.size, BLOCK):
+            part = costs[first : first + BLOCK]
+            np.subtract(weights[first : first + BLOCK], self.origin, out=part)
+            if self.unit != 1:
+                part //= self.unit
+            part *= self.scale
         if limit is not None:
             limit = (limit - self.origin) // self.unit * self.scale
         return costs, price // self.unit * self.scale, limit
@@ -58,28 +63,13 @@ class Units(NamedTuple):
         row_dual[:] = self.origin - (-row_dual // self.scale) * self.unit
 
 
-@kernel
-def _common_divisor(weights, low, unit):
+def _common_divisor(weights: np.ndarray, low: int, unit: int) -> int:
     """The greatest common divisor of ``unit`` and of all weights from ``low`` on."""
-    last = low
-    for entry in range(weights.size):
+    for first in range(0, weights.size, BLOCK):
         if unit == 1:
             break
-        if weights[entry] != last:
-            last = weights[entry]
-            one, other = unit, last - low
-            while one != 0:
-                one, other = other % one, one
-            unit = other
+        rest = weights[first : first + BLOCK] - low
+        if unit:
+            rest -= rest // unit * unit  # NumPy divides by one number faster than it takes the rest
+        unit = math.gcd(unit, int(np.gcd.reduce(rest[rest != 0], initial=0)))
     return unit
-
-
-@kernel
-def _scale(weights, origin, unit, scale, costs):
-    """The weights from ``origin`` on, in units of ``scale`` steps each."""
-    if unit == 1:
-        for entry in range(weights.size):
-            costs[entry] = (weights[entry] - origin) * scale
-    else:
-        for entry in range(weights.size):
-            costs[entry] = (weights[entry] - origin) // unit * scale

@@ -16,7 +16,7 @@ from gpumatch.cpu.assignment import bidding, engine, shortest_augmenting_path, s
 from gpumatch.cpu.assignment.dense_paths import NEXT
 from gpumatch.cpu.assignment.queues import Queue
 from gpumatch.cpu.assignment.shortest_augmenting_path import SparsePaths
-from gpumatch.cpu.assignment.units import FINE, Units
+from gpumatch.cpu.assignment.units import BLOCK, FINE, Units
 from graphs import costs
 from tests.cpu.assignment.solved import Solved, Trace, least, rounding
 
@@ -323,6 +323,16 @@ def test_the_divisor_is_that_of_all_costs():
     weights = np.full(5000, 8)
     weights[-1] = 11
     assert Units.of(weights, (8, 11), None, 9)[:2] == (8, 3)
+
+
+def test_costs_are_divided_block_by_block():
+    weights = 5 + 12 * np.arange(2 * BLOCK + 3)
+    weights[-2] = 5 + 18
+    units = Units.of(weights, (5, int(weights.max())), None, 9)
+    assert units[:2] == (5, 6)
+    costs, price, limit = units.scaled(weights, np.array([-60]), 5 + 36)
+    np.testing.assert_array_equal(costs, (weights - 5) // 6 * units.scale)
+    assert (price, limit) == (-10 * units.scale, 6 * units.scale)
 
 
 # -- bids ------------------------------------------------------------------------------------------
