@@ -115,11 +115,11 @@ def _match(
         else:
             return True
         if v >= 0:
-            row = v
+            row = np.int64(v)  # as columns are, so that one compilation of what follows is enough
             if row_to_col[row] >= 0 or row_live[row] < _ONE:
                 continue
             if row_live[row] >> 32 == 1:
-                col = np.int32(row_live[row] & _NEIGHBOURS)
+                col = row_live[row] & _NEIGHBOURS
             else:
                 col = _neighbour(row, indptr, indices, col_live, col_to_row)
         else:
@@ -127,7 +127,7 @@ def _match(
             if col_to_row[col] >= 0 or col_live[col] < _ONE:
                 continue
             if col_live[col] >> 32 == 1:
-                row = np.int32(col_live[col] & _NEIGHBOURS)
+                row = col_live[col] & _NEIGHBOURS
             else:
                 row = _neighbour(col, col_indptr, col_indices, row_live, row_to_col)
         row_to_col[row] = col
