@@ -70,6 +70,13 @@ def owners(indptr: np.ndarray, indices: np.ndarray) -> np.ndarray:
     return np.repeat(np.arange(indptr.size - 1, dtype=np.int32), np.diff(indptr))
 
 
+def places_in(indptr: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """Where the entries of these rows are, row by row."""
+    begin, count = indptr[rows], indptr[rows + 1] - indptr[rows]
+    starts = np.cumsum(count) - count
+    return np.repeat(begin - starts, count) + np.arange(count.sum())
+
+
 def greatest(vertices: np.ndarray, values: np.ndarray, count: int) -> np.ndarray:
     """The greatest float64 that is with each of so many vertices; -inf if none is."""
     found = np.full(count, -np.inf)

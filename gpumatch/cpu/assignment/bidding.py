@@ -44,8 +44,11 @@ Applications 1, 1992; section 4 for the alternation.
 
 from __future__ import annotations
 
+import numpy as np
+
+from gpumatch.cpu.csr import places_in
 from gpumatch.cpu.numba_tools.atomics import cas, load, store
-from gpumatch.cpu.numba_tools.compiled import kernel, vector_kernel
+from gpumatch.cpu.numba_tools.compiled import vector_kernel
 from gpumatch.cpu.numba_tools.prefetch import prefetch
 from gpumatch.cpu.numba_tools.vector_min import greater, lesser
 
@@ -226,14 +229,17 @@ def _take_turn(
     return outcome
 
 
-@kernel
-def mark_neighbours(col_indptr, rows_of_cols, is_slack_col, is_slack):
+def mark_neighbours(
+    col_indptr: np.ndarray,
+    rows_of_cols: np.ndarray,
+    is_slack_col: np.ndarray,
+    is_slack: np.ndarray,
+) -> None:
     """Mark the rows of the columns that are marked, and these no more."""
-    for col in range(is_slack_col.size):
-        if is_slack_col[col]:
-            is_slack_col[col] = False
-            for entry in range(col_indptr[col], col_indptr[col + 1]):
-                is_slack[rows_of_cols[entry]] = True
+    cols = np.flatnonzero(is_slack_col)
+    if cols.size:
+        is_slack[rows_of_cols[places_in(col_indptr, cols)]] = True
+        is_slack_col[cols] = False
 
 
 @vector_kernel

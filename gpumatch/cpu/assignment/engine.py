@@ -55,6 +55,7 @@ import numpy as np
 
 from gpumatch.arrays import count_matched
 from gpumatch.contracts import AssignmentTask, Costs, Stopped
+from gpumatch.cpu import csr
 from gpumatch.cpu.assignment import bidding, dense_engine, sparse_paths
 from gpumatch.cpu.assignment.dense_paths import FOUND, HEAD, NEXT, SCANS, SPENT
 from gpumatch.cpu.assignment.feasibility import complete, complete_matching
@@ -487,10 +488,5 @@ def _extent(costs: Costs, limit: Any) -> tuple[Any, Any]:
 def _transpose(entries: Any, ncols: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The entries by columns, in arrays of the same types, so that a kernel is compiled once."""
     indptr, indices, weights = entries
-    offsets = np.empty(ncols + 1, indptr.dtype)
-    turned = offsets, np.empty_like(indices), np.empty_like(weights)
-    sparse_paths.transpose(
-        *entries,  # IN
-        *turned,  # OUT
-    )  # fmt: skip
-    return turned
+    offsets, rows, turned = csr.transpose_values(indptr, indices, weights, ncols)
+    return offsets.astype(indptr.dtype, copy=False), rows, turned

@@ -38,6 +38,7 @@ from gpumatch.cpu.assignment.dense_paths import (
     STUCK,
 )
 from gpumatch.cpu.assignment.entries import Entries
+from gpumatch.cpu.csr import places_in
 from gpumatch.cpu.matching.lookahead_search import LookaheadSearch
 from gpumatch.cpu.matching.sides import Side
 from gpumatch.cpu.numba_tools.workers import Workers
@@ -400,10 +401,10 @@ class SparsePaths(Paths):
     def excess(self, rows: np.ndarray) -> tuple[int, np.ndarray]:
         """What each entry costs these rows more than their cheapest; how many rows have entries."""
         indptr, indices, weights = self.entries
-        begin, count = indptr[rows], indptr[rows + 1] - indptr[rows]
-        begin, count = begin[count > 0], count[count > 0]
+        count = indptr[rows + 1] - indptr[rows]
+        rows, count = rows[count > 0], count[count > 0]
         starts = np.cumsum(count) - count
-        places = np.repeat(begin - starts, count) + np.arange(count.sum())
+        places = places_in(indptr, rows)
         reduced = weights[places] - self.price[indices[places]]
         least = np.minimum.reduceat(reduced, starts) if count.size else reduced
         return count.size, reduced - np.repeat(least, count)

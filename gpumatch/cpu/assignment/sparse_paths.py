@@ -78,7 +78,6 @@ __all__ = [
     "reduce_rows",
     "row_minima",
     "take_cheapest",
-    "transpose",
 ]
 
 BUDGET = 2**22
@@ -434,23 +433,3 @@ def tight_pairs(indptr, indices, costs, price, limit, leaves, far, tight_indptr,
                     count += 1
         tight_indptr[row + 1] = count
     return count
-
-
-@kernel
-def transpose(indptr, indices, costs, col_indptr, rows, others):
-    """The entries by columns: their offsets, rows and costs."""
-    for col in range(col_indptr.size):
-        col_indptr[col] = 0
-    for entry in range(indices.size):
-        col_indptr[indices[entry] + 1] += 1
-    for col in range(col_indptr.size - 1):
-        col_indptr[col + 1] += col_indptr[col]
-    for row in range(indptr.size - 1):
-        for entry in range(indptr[row], indptr[row + 1]):
-            place = col_indptr[indices[entry]]
-            rows[place] = row
-            others[place] = costs[entry]
-            col_indptr[indices[entry]] = place + 1
-    for col in range(col_indptr.size - 1, 0, -1):
-        col_indptr[col] = col_indptr[col - 1]
-    col_indptr[0] = 0
