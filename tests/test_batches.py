@@ -126,6 +126,21 @@ def test_an_array_of_any_dtype_has_the_optima_of_scipy(dtype, threads):
     assert not batch.gap.any()
 
 
+@pytest.mark.parametrize("cardinality", ["full", "maximum"])
+@pytest.mark.parametrize("shape", [(128, 13), (128, 8), (256, 1), (120, 13)])
+def test_problems_of_many_rows_are_filled_in_by_parts(shape, cardinality):
+    costs = np.random.default_rng(19).random((3, *shape))
+    batch = gm.assign(costs, cardinality=cardinality)
+    for matrix, found in zip(costs, batch):
+        expected = linear_sum_assignment(matrix)
+        assert [part.tolist() for part in found] == [part.tolist() for part in expected]
+        own = gm.optimize.linear_sum_assignment(matrix)
+        assert [part.tolist() for part in own] == [part.tolist() for part in expected]
+    costs[1, -1, -1] = costs[2, 0, -1] = math.nan
+    marked = gm.assign(costs, cardinality=cardinality, on_error="mark")
+    assert marked.proven.tolist() == [True, False, False]
+
+
 def test_sizes_tell_which_part_of_an_array_counts():
     costs = np.random.default_rng(8).random((30, 9, 7))
     cols = np.arange(30) % 8

@@ -58,6 +58,7 @@ from gpumatch.cpu.assignment.small_paths import (
     VECTORS,
     match_rows,
     nearest,
+    rows_at_once,
     width_for,
 )
 from gpumatch.cpu.numba_tools.compiled import inlined, strict_kernel, vector_kernel
@@ -267,16 +268,19 @@ def _take(values, start, across, turned, sign, largest, most, wants_maximum, tab
     nrows = table.shape[0] - VECTORS
     unfit, complete = False, True
     if turned:
-        for col in range(ncols):
-            begin = start + col * across
-            line = values[begin : begin + nrows]
-            for row in range(nrows):
-                cost = sign * line[row]
-                unfit |= not ((abs(cost) <= largest) | (cost == np.inf))
-                if wants_maximum is not None:
-                    cost = cost if cost <= most else np.inf
-                    complete &= cost < np.inf
-                table[row, col] = cost
+        step = rows_at_once(table)
+        for first in range(0, nrows, step):
+            part = table[first : min(first + step, nrows)]
+            for col in range(ncols):
+                begin = start + col * across + first
+                line = values[begin : begin + part.shape[0]]
+                for row in range(part.shape[0]):
+                    cost = sign * line[row]
+                    unfit |= not ((abs(cost) <= largest) | (cost == np.inf))
+                    if wants_maximum is not None:
+                        cost = cost if cost <= most else np.inf
+                        complete &= cost < np.inf
+                    part[row, col] = cost
     else:
         for row in range(nrows):
             begin = start + row * across

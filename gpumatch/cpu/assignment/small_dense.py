@@ -22,7 +22,15 @@ from typing import Any
 import numpy as np
 from numba import carray, types
 
-from gpumatch.cpu.assignment.small_paths import COL, LINKS, MATE, VECTORS, match_rows, width_for
+from gpumatch.cpu.assignment.small_paths import (
+    COL,
+    LINKS,
+    MATE,
+    VECTORS,
+    match_rows,
+    rows_at_once,
+    width_for,
+)
 from gpumatch.cpu.numba_tools.compiled import inlined, short_kernel, strict_kernel
 from gpumatch.cpu.numba_tools.self_test import short_calls_work
 from gpumatch.cpu.numba_tools.short_calls import (
@@ -104,11 +112,14 @@ def _take(values, turned, maximize, largest, far, table):
     nrows, ncols = min(values.shape), max(values.shape)
     fit = True
     if turned:
-        for col in range(ncols):
-            for row in range(nrows):
-                cost = sign * number(values[col, row])
-                table[row, col] = cost
-                fit &= (-largest <= cost) & ((cost <= largest) | (cost == np.inf))
+        step = rows_at_once(table)
+        for first in range(0, nrows, step):
+            part = table[first : min(first + step, nrows)]
+            for col in range(ncols):
+                for row in range(part.shape[0]):
+                    cost = sign * number(values[col, first + row])
+                    part[row, col] = cost
+                    fit &= (-largest <= cost) & ((cost <= largest) | (cost == np.inf))
     else:
         for row in range(nrows):
             for col in range(ncols):

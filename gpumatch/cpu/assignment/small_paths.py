@@ -44,7 +44,18 @@ import numpy as np
 from gpumatch.cpu.numba_tools.compiled import fused, inlined, short_kernel
 from gpumatch.cpu.numba_tools.vector_min import lesser
 
-__all__ = ["COL", "LINKS", "MATE", "PAD", "PRICE", "VECTORS", "match_rows", "nearest", "width_for"]
+__all__ = [
+    "COL",
+    "LINKS",
+    "MATE",
+    "PAD",
+    "PRICE",
+    "VECTORS",
+    "match_rows",
+    "nearest",
+    "rows_at_once",
+    "width_for",
+]
 
 PAD = 16  # columns that are read at once: 2 or 4 vectors of float64
 FEW = 19  # columns up to which a whole vector of them is too many: a little more than one PAD
@@ -63,6 +74,15 @@ _STUCK, _LEAVES = -1, -2  # no path; row i takes none: _LEAVES - i
 def width_for(ncols):
     """Columns of the table for so many of the problem."""
     return ncols if ncols <= FEW else -(-ncols // PAD) * PAD
+
+
+@inlined
+def rows_at_once(table):
+    """Rows to be filled at once, column by column.
+
+    If they are a multiple of a KiB apart, their columns have few places in the cache.
+    """
+    return 8 if table.shape[1] % 128 == 0 else table.shape[0]
 
 
 @short_kernel
