@@ -62,7 +62,8 @@ from gpumatch.cpu.assignment.small_paths import (
     width_for,
 )
 from gpumatch.cpu.numba_tools.compiled import inlined, strict_kernel, vector_kernel
-from gpumatch.cpu.numba_tools.vector_min import lesser
+from gpumatch.cpu.numba_tools.vector_min import greater, lesser
+from gpumatch.cpu.numba_tools.views import view
 from gpumatch.cpu.numba_tools.workers import Workers
 
 __all__ = ["run", "solve_one", "solve_range"]
@@ -213,10 +214,9 @@ def solve_range(
         turned = rows > cols
         nrows, ncols = (cols, rows) if turned else (rows, cols)
         width = width_for(ncols)
-        used = (nrows + VECTORS) * width
-        table = room[:used].reshape((nrows + VECTORS, width))
-        links = joints[: LINKS * width].reshape((LINKS, width))
-        found = columns[: 2 * nrows].reshape((2, nrows))
+        table = view(room, 0, (nrows + VECTORS, width))
+        links = view(joints, 0, (LINKS, width))
+        found = view(columns, 0, (2, nrows))
         ends[END, k] = UNFIT
         fit, complete = _take(
             values, start, across, turned, sign, largest, most, wants_maximum, table, ncols
@@ -230,20 +230,20 @@ def solve_range(
             continue
         if reduces:
             _lower_to_zero(table, ncols)
-        mate, number = mates[k], numbers[k]
+        mate = view(mates, (k, 0), mates.shape[1])
+        number = view(numbers, (k, 0), numbers.shape[1])
         own, other = (most_rows, 0) if turned else (0, most_rows)
         _write(table, links, found, ncols, limit, is_exact, mate, number, own, other)
         if wants_maximum is not None:
-            mark = marks[k]
+            mark = view(marks, (k, 0), marks.shape[1])
             for row in range(nrows):
                 mark[own + row] = True
             if stuck > 0:
                 _solve_reached(
-                    table, found, ncols, room[used:], joints[LINKS * width :], columns[2 * nrows :],
-                    mate, number, mark, own, other,
-                )  # fmt: skip
+                    table, found, ncols, room, joints, columns, mate, number, mark, own, other
+                )
         ends[END, k] = SOLVED
-        paid = number[most_rows + most_cols :]
+        paid = view(number, most_rows + most_cols, most_rows)
         _see_paid(table, turned, sign, mate, paid, rows)
         size, total, rest, gap = _add_up(sign, limit, mate, number, paid, rows, most_rows, cols)
         ends[SIZE, k] = size
@@ -270,11 +270,11 @@ def _take(values, start, across, turned, sign, largest, most, wants_maximum, tab
     if turned:
         step = rows_at_once(table)
         for first in range(0, nrows, step):
-            part = table[first : min(first + step, nrows)]
+            count = lesser(step, nrows - first)
+            part = view(table, (first, 0), (count, table.shape[1]))
             for col in range(ncols):
-                begin = start + col * across + first
-                line = values[begin : begin + part.shape[0]]
-                for row in range(part.shape[0]):
+                line = view(values, start + col * across + first, count)
+                for row in range(count):
                     cost = sign * line[row]
                     unfit |= not ((abs(cost) <= largest) | (cost == np.inf))
                     if wants_maximum is not None:
@@ -284,7 +284,7 @@ def _take(values, start, across, turned, sign, largest, most, wants_maximum, tab
     else:
         for row in range(nrows):
             begin = start + row * across
-            line, costs = values[begin : begin + ncols], table[row]
+            line, costs = view(values, begin, ncols), view(table, (row, 0), ncols)
             for col in range(ncols):
                 cost = sign * line[col]
                 unfit |= not ((abs(cost) <= largest) | (cost == np.inf))
@@ -331,10 +331,10 @@ def _solve_reached(
     table, found, ncols, room, joints, columns, mate, number, mark, own, other,
 ):  # fmt: skip
     """Solve the problem of the rows that free rows reach, and of the columns between them."""
-    nrows = found.shape[1]
-    rows, cols = _reached(table, nrows, ncols, columns, joints, mate, mark, own, other)
-    reached = columns[:rows]
-    between = joints[:cols]
+    nrows, joint = found.shape[1], LINKS * table.shape[1]
+    reached = view(columns, 2 * nrows, nrows)
+    between = view(joints, joint, ncols)
+    rows, cols = _reached(table, nrows, ncols, reached, between, mate, mark, own, other)
     # The rest is solved, but for its duals, which need not care for these columns.
     for k in range(cols):
         table[PRICE, between[k]] = -np.inf
@@ -342,14 +342,14 @@ def _solve_reached(
         if mark[own + row]:
             number[own + row] = nearest(table, row, np.inf)
     width = width_for(rows)
-    part = room[: (cols + VECTORS) * width].reshape((cols + VECTORS, width))
+    part = view(room, table.size, (cols + VECTORS, width))
     for k in range(cols):
         for i in range(rows):
             part[k, i] = table[reached[i], between[k]]
         for i in range(rows, width):
             part[k, i] = np.inf
-    links = joints[cols : cols + LINKS * width].reshape((LINKS, width))
-    partners = columns[rows : rows + 2 * cols].reshape((2, cols))
+    links = view(joints, joint + cols, (LINKS, width))
+    partners = view(columns, 2 * nrows + rows, (2, cols))
     match_rows(part, links, partners, rows, rows == cols, np.inf, np.inf)  # columns are fewer
     for i in range(rows):
         mate[own + reached[i]] = -1
@@ -416,7 +416,7 @@ def _add_up(sign, limit, mate, number, paid, rows, most_rows, cols):
         for _ in range(size):
             bound, bound_rest = _plus(bound, bound_rest, limit)
     gap = (sign * total - bound) + (sign * rest - bound_rest)
-    return size, total, rest, max(gap, 0.0)
+    return size, total, rest, greater(gap, 0.0)
 
 
 @inlined

@@ -1,1 +1,1 @@
-"""What Numba lacks: atomics, worker threads, vectorized minima and quick calls."""
+"""What Numba lacks: atomics, worker threads, vectorized minima, views and quick calls."""
