@@ -32,6 +32,8 @@ from typing import Any, Protocol
 from bench.instances import Folder, Instance
 
 Result = dict[str, Any]
+LONG = 6.0
+"""Seconds of a run from which on it is not repeated if the budget is spent."""
 ROUNDING = 1e-9  # by which objectives of floating costs may differ
 
 
@@ -62,7 +64,7 @@ class Limits:
     repeats : int
         Runs that count, after the warm-up.
     budget : float
-        Seconds after which no further run is begun.
+        Seconds after which no further run is begun, but for one after a short warm-up.
     cap : float
         Seconds after which a run is given up.
     """
@@ -82,10 +84,15 @@ class Contender(Protocol):
 
 
 def repeat(sample: Callable[[], Sample], limits: Limits) -> Result:
-    """Sample a contender; the first run warms up, and counts only if it is the only one."""
+    """Sample a contender; the first run warms up, and counts only if it is the only one.
+
+    It is the only one if none is to be repeated, or if it has taken long and spent the budget.
+    Seconds alone may be what was compiled or loaded in it.
+    """
     end = time.perf_counter() + limits.budget
     samples = [sample()]
-    while len(samples) <= limits.repeats and time.perf_counter() < end:
+    least = 1 if samples[0].seconds >= LONG else 2
+    while len(samples) <= limits.repeats and (len(samples) < least or time.perf_counter() < end):
         samples.append(sample())
     last = samples[-1]
     return {

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import pytest
 
 from bench import harness
-from bench.harness import Limits, Sample, Store, attempt, repeat, summary
+from bench.harness import LONG, Limits, Sample, Store, attempt, repeat, summary
 from bench.instances import Folder, generated, small
 from tests.bench.contenders import Scripted, slow
 
@@ -68,6 +68,12 @@ def test_the_first_run_warms_up():
 
 def test_a_run_past_the_budget_is_not_repeated_and_counts():
     assert repeat(scripted_samples(9.0), Limits(repeats=5, budget=0.0))["seconds"] == [9.0]
+
+
+def test_a_short_warm_up_is_repeated_once_whatever_the_budget():
+    limits = Limits(repeats=5, budget=0.0)
+    assert repeat(scripted_samples(LONG / 2, 1.0), limits)["seconds"] == [1.0]
+    assert repeat(scripted_samples(LONG, 1.0), limits)["seconds"] == [LONG]
 
 
 def test_no_repeats_still_gives_a_time():
