@@ -178,7 +178,9 @@ def test_dtypes(dtype):
     C = np.array([[1, 0, 1], [1, 1, 0], [0, 1, 1]]).astype(dtype)
     a = gm.assign(C, objective="bottleneck")
     assert a.objective == 0
-    assert type(a.objective) is (float if np.dtype(dtype).kind == "f" else int)
+    kind = np.dtype(dtype).kind
+    assert type(a.objective) is (float if kind == "f" else int)
+    assert a.pair_costs.dtype == (np.float64 if kind == "f" else np.int64)
     assert a.col_ind.tolist() == [1, 2, 0]
 
 

@@ -347,6 +347,15 @@ def test_a_full_bar_is_the_smaller_side(graph, bars):
     assert (bar.n, bar.total) == (4, 4)
 
 
+@pytest.mark.parametrize("objective", ["sum", "bottleneck"])
+@pytest.mark.parametrize("shape", [(7, 4), (4, 7)], ids=["tall", "wide"])
+def test_so_is_that_of_an_assignment(shape, objective, bars):
+    costs = np.arange(28.0).reshape(shape)
+    gm.assign(costs, objective=objective, progress=True)
+    (bar,) = bars
+    assert (bar.n, bar.total, bar.closed) == (4, 4, True)
+
+
 @pytest.mark.parametrize("action", [raise_stop, raise_ctrl_c, say_stop])
 def test_the_bar_is_closed_however_the_run_ends(action, bars):
     with contextlib.suppress(Stop, KeyboardInterrupt):

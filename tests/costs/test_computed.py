@@ -82,6 +82,14 @@ def test_pairs_that_are_computed_to_be_forbidden(algorithm):
         gm.assign(costs, algorithm=algorithm, backend="cpu")
 
 
+def test_integers_that_are_computed_become_floats():
+    costs = distances(np.int64)
+    floats = costs.as_float()
+    assert (costs.is_integer, floats.is_integer) == (True, False)
+    np.testing.assert_array_equal(floats.dense(), costs.dense())
+    assert floats.dense().dtype.kind == "f"
+
+
 def test_an_algorithm_gets_the_costs_themselves():
     costs = distances(np.int64)
     assert costs.problem(False, False) is costs

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from scipy.sparse import coo_array, csc_array, csr_array, dia_array, diags_array, random_array
 
+import gpumatch as gm
 import gpumatch.costs.base
 from gpumatch.costs import DenseCosts, SparseCosts, as_costs
 
@@ -223,6 +224,19 @@ def test_integers_are_narrow_where_sums_stay_so(cost, dtype):
 def test_the_least_int32_can_be_maximised():
     problem = DenseCosts(np.array([[-(2**31), 0]], np.int32)).problem(True, False)
     assert problem.values.tolist() == [[2**31, 0]]
+
+
+@pytest.mark.parametrize("shape", [(2, 1000), (1000, 2)], ids=str)
+def test_sums_are_as_long_as_the_shorter_side(shape):
+    """So integers may be larger than if a sum had as many terms as the longer one."""
+    large = 2**57
+    matrix = csr_array(([large, -large], ([0, 1], [1, 0])), shape=shape)
+    costs = SparseCosts(matrix)
+    assert SparseCosts.of(costs.graph, costs.weights).largest == large
+    assert DenseCosts(matrix.toarray()).largest == large
+    assert gm.assign(matrix, cardinality="maximum").objective == 0
+    with pytest.raises(ValueError, match="too large"):
+        SparseCosts(csr_array(2**55 * np.eye(1000, dtype=np.int64)))
 
 
 def test_a_problem_in_the_right_form_is_not_copied():

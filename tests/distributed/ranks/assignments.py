@@ -54,7 +54,13 @@ def wishes(comm, **how):
         holed = np.where(rng.random(shape) < 0.5, full.astype(float), np.inf)
         sparse = csr_array(np.where(np.isfinite(holed), full, 0))
         for maximize in (False, True):
-            for wish in ({}, {"cardinality": "any"}, {"cost_limit": 15}, {"cost_limit": 15.5}):
+            for wish in (
+                {},
+                {"cardinality": "any"},
+                {"cost_limit": 15},
+                {"cost_limit": 15.5},
+                {"cost_limit": 10**6},
+            ):
                 yield f"{shape} {maximize} {wish}"
                 check_assignment(full, comm, maximize=maximize, **wish, **how)
                 if wish:

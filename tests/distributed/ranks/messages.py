@@ -42,6 +42,12 @@ def collectives(comm, xp=np):
         assert [part.tolist() for part in taken] == [[other] * (rank + 1) for other in range(size)]
         assert world.volume > 0
         assert world.calls >= 6
+        yield "a step that comes again"
+        for _ in range(2):
+            with world.step("again"):
+                world.waiting += 1.5
+                world.moving += 0.5
+        assert world.statistics()["communication"]["seconds"]["again"] == 4.0
         yield "a Ctrl-C, and then a limit"
         world._on_interrupt()
         world.control = SimpleNamespace(tick=lambda _: True)
