@@ -89,6 +89,7 @@ class Communicator:
         self.communication: dict[str, float] = {}
         self._wish = GO
         self._links: Links | None = None
+        self._ahead: list[tuple[Any, Any]] = []  # before and after each reduction not waited for
         self._has_ended = False
         self._word = np.zeros(2, np.int64)
         self._words = np.zeros((self.size, 2), np.int64)
@@ -109,6 +110,8 @@ class Communicator:
             if error is not None and not self._has_ended:
                 if isinstance(error, self._mpi.Exception):
                     self._abort(f"MPI failed: {error}", 1)
+                if self._ahead:  # others may wait for this rank on their GPUs, where no word comes
+                    self._abort(f"{type(error).__name__}: {error}", 1)
                 self._speak(FAIL, 0)
                 self._raise_first(error)
         finally:
@@ -286,6 +289,34 @@ class Communicator:
             self._comm.Allreduce(given, result, getattr(self._mpi, how.upper()))
         return back(result)
 
+    def allreduce_into(self, result: Any, array: Any, how: str) -> None:
+        """Put the same into an array. From GPU to GPU this waits for nothing, and takes no word.
+
+        Then all ranks call it as often before they `catch_up`, and a rank that fails in between
+        aborts all.
+        """
+        links = self._links_for(array)
+        if links is None:
+            result[...] = self.allreduce(array, how)
+        elif array.size:
+            before, after = _event(), _event()
+            before.record()
+            links.allreduce(array, how, result)
+            after.record()
+            self._ahead.append((before, after))
+            self.volume += array.nbytes
+            self.calls += 1
+
+    def catch_up(self) -> None:
+        """Wait for what `allreduce_into` has begun, and add its seconds to `moving`.
+
+        Those in which a GPU waits for others are among them.
+        """
+        if self._ahead:
+            _wait_for_device()
+            self.moving += sum(_seconds(*events) for events in self._ahead)
+            self._ahead.clear()
+
     def total(self, number: Any, how: str = "sum") -> Any:
         """The same of one number, an int or a float: an int or a float."""
         return self.allreduce(np.array([number]), how)[0].item()
@@ -401,6 +432,18 @@ def _wait_for_device() -> None:
     import cupy
 
     cupy.cuda.get_current_stream().synchronize()
+
+
+def _event() -> Any:
+    import cupy
+
+    return cupy.cuda.Event()
+
+
+def _seconds(before: Any, after: Any) -> float:
+    import cupy
+
+    return float(cupy.cuda.get_elapsed_time(before, after)) * 1e-3
 
 
 def _contiguous(array: Any) -> Any:

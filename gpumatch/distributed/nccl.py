@@ -77,9 +77,9 @@ class Links:
         """Give up what runs."""
         self._link.abort()
 
-    def allreduce(self, array: Any, how: str) -> Any:
-        """The least, the greatest or the sum, element by element."""
-        result = _empty(array.shape, array.dtype)
+    def allreduce(self, array: Any, how: str, result: Any = None) -> Any:
+        """The least, the greatest or the sum, element by element, in a new array or `result`."""
+        result = _empty(array.shape, array.dtype) if result is None else result
         self._link.allReduce(
             array.data.ptr, result.data.ptr, array.size,
             self._type(array), getattr(self._nccl, _OPERATIONS[how]), _stream(),

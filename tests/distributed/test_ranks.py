@@ -102,7 +102,7 @@ def test_more_than_two_to_the_32_edges():
 @pytest.mark.parametrize(
     "group",
     [
-        "killed",
+        *("killed", "failed_ahead"),
         *(
             pytest.param(f"killed_{how}", marks=pytest.mark.gpu)
             for how in ("on_devices", "in_nccl")
@@ -115,7 +115,7 @@ def test_a_rank_that_is_killed_ends_all(group):
     begin = time.perf_counter()
     done = run(2, group)
     assert done.returncode != 0
-    assert "is dead" in done.stdout
+    assert "is dead" in done.stdout + done.stderr
     assert "survived" not in done.stdout
     assert time.perf_counter() - begin < 60
 

@@ -15,6 +15,7 @@ from scipy.sparse import csr_array
 import graphs
 from gpumatch import distributed
 from gpumatch.distributed import nccl
+from gpumatch.distributed.communicator import Communicator
 from graphs import costs as families
 from tests.distributed.ranks.checks import share
 
@@ -67,6 +68,17 @@ def killed_in_nccl(comm):
     print("survived")
 
 
+def failed_ahead(comm):
+    """The last rank fails while others may wait on their GPUs for what it should have brought."""
+    yield "failed"
+    with Communicator(comm) as world:
+        if comm.rank == comm.size - 1:
+            world._ahead.append((None, None))
+            raise ZeroDivisionError("rank is dead")
+        world.settle()
+    print("survived")
+
+
 def endless_on_devices(comm):
     """The same with a GPU a rank."""
     yield from endless(comm, backend="cuda")
@@ -85,4 +97,7 @@ def endless(comm, **how):
         distributed.assign(costs, comm=comm, callback=wait, **how)
 
 
-GROUPS = killed, killed_on_devices, killed_in_nccl, endless, endless_on_devices
+GROUPS = (
+    *(killed, killed_on_devices, killed_in_nccl),
+    *(failed_ahead, endless, endless_on_devices),
+)

@@ -31,6 +31,14 @@ def collectives(comm, xp=np):
         for how, want in (("min", [0, 1 - size]), ("max", [size - 1, 0])):
             assert world.allreduce(numbers, how).tolist() == want
         assert world.total(0.5) == 0.5 * size
+        volume = world.volume
+        for array, want in ((numbers, [0, 1 - size]), (numbers[:0], [])):
+            yield f"allreduce into an array of {array.size}"
+            result = xp.empty_like(array)
+            world.allreduce_into(result, array, "min")
+            world.catch_up()
+            assert result.tolist() == want
+        assert world.volume == volume + numbers.nbytes
         yield "broadcast"
         flags = world.broadcast(xp.array([True, False, True]) if rank == 0 else xp.empty(0, bool))
         assert flags.tolist() == [True, False, True]
