@@ -154,6 +154,7 @@ def _assign_together(
 ) -> DistributedAssignment:
     """Solve the one problem of which each rank has some rows."""
     name, backend = how
+    stats: dict[str, Any] = {"algorithm": name, "backend": backend}
     with world.step("costs"):
         given = costs_of(block, world, backend)
         rows, cols = split_of(given.shape[0], world), Split.even(given.shape[1], world)
@@ -168,7 +169,7 @@ def _assign_together(
             solution, ended = solve_largest(
                 costs, rows, cols, ALGORITHMS[name][backend], forest_kernels(backend), world
             )
-        return _result(given, rows, goal, solution, ended, how, world)
+        return _result(given, rows, goal, solution, ended, stats, world)
     with world.step("costs"):
         search = ALGORITHMS[name][backend](costs, rows, cols, goal, world)
     world.control.total = min(rows.total, cols.total)
@@ -179,7 +180,8 @@ def _assign_together(
     if ended and goal.is_full and size < world.control.total:
         own, other = search.violator()
         raise world.agreed(InfeasibleError(*((other, own) if goal.transposed else (own, other))))
-    return _result(given, rows, goal, solution, ended, how, world)
+    stats["solved_by"] = search.solved_by
+    return _result(given, rows, goal, solution, ended, stats, world)
 
 
 def costs_of(block: Any, world: Communicator, backend: str = "cuda") -> Costs:
@@ -229,7 +231,7 @@ def _result(
     goal: Goal,
     solution: Solution,
     proven: bool,
-    how: tuple[str, str],
+    stats: dict[str, Any],
     world: Communicator,
 ) -> DistributedAssignment:
     """This rank's share, with the caller's rows, columns and signs."""
@@ -275,10 +277,5 @@ def _result(
         cardinality=goal.cardinality,
         cost_limit=goal.cost_limit,
         cover=None if cover is None else (cover[0][rows.slice], cover[1]),
-        stats={
-            "algorithm": how[0],
-            "backend": how[1],
-            **world.statistics(),
-            **world.control.statistics(),
-        },
+        stats={**stats, **world.statistics(), **world.control.statistics()},
     )

@@ -33,8 +33,16 @@ FEW_ROWS = 64
 
 
 class Search(Protocol):
-    """An algorithm with its problem; each method is called by all ranks together."""
+    """An algorithm with its problem; each method is called by all ranks together.
 
+    Attributes
+    ----------
+    solved_by : str
+        What has matched the rows, of several searches the last.
+    """
+
+    @property
+    def solved_by(self) -> str: ...
     def solve(self) -> bool: ...
     def violator(self) -> tuple[Any, Any]: ...
     def solution(self) -> Solution: ...
@@ -81,6 +89,10 @@ class Core:
         self.other = self.fallback()
         return self.other.solve()
 
+    @property
+    def solved_by(self) -> str:
+        return "sparse core" if self.other is None else self.other.solved_by
+
     def solution(self) -> Solution:
         """All mates and duals, on all ranks, on the host."""
         if self.other is not None:
@@ -117,6 +129,10 @@ class Feasible:
             return True
         self.other = self.search()
         return self.other.solve()
+
+    @property
+    def solved_by(self) -> str:
+        return "maximum matching" if self.other is None else self.other.solved_by
 
     def violator(self) -> tuple[np.ndarray, np.ndarray]:
         """The rows outside the matching's vertex cover, and the columns inside."""
@@ -168,6 +184,10 @@ class Whole:
                 return has_ended
         self.other = self.search()
         return self.other.solve()
+
+    @property
+    def solved_by(self) -> str:
+        return "one rank" if self.other is None else self.other.solved_by
 
     def violator(self) -> tuple[np.ndarray, np.ndarray]:
         """As of the search: there is none before."""

@@ -85,6 +85,10 @@ class _Variant(ABC):
         self.delta = self.number.type(0)
         self.matched = 0
 
+    @property
+    def solved_by(self) -> str:
+        return f"{type(self).__name__.lower()} variant"
+
     def solve(self) -> bool:
         """Run until every row is matched or cannot be; False when stopped."""
         world = self.world

@@ -22,6 +22,7 @@ from gpumatch.distributed.communicator import Communicator
 from gpumatch.distributed.core import FEW_ROWS, Core, Feasible, Search, Whole
 from gpumatch.distributed.date2016 import Classical, Tree
 from gpumatch.distributed.forests import Forests
+from gpumatch.distributed.levels import HostLevels
 from gpumatch.distributed.matching import forest_kernels
 from gpumatch.distributed.problem import Problem
 from gpumatch.distributed.trees import Trees
@@ -42,7 +43,8 @@ def _trees(costs: Costs, rows: Split, limit: float | None, world: Communicator) 
     with InterruptsHeld():
         from gpumatch.cpu.distributed import trees as kernels
         from gpumatch.cpu.distributed.rows import rows_of
-    return Trees(Problem(costs, rows, limit, world, kernels, rows_of), kernels)
+    problem = Problem(costs, rows, limit, world, kernels, rows_of)
+    return Trees(problem, partial(HostLevels, kernels=kernels))
 
 
 def _engine_on_device(
@@ -88,7 +90,7 @@ def _dense(
         from gpumatch.cpu.distributed import trees as kernels
         from gpumatch.cuda.assignment.divided_rows import rows_of
     problem = Problem(costs, rows, limit, world, kernels, rows_of)
-    return problem, lambda: Trees(problem, kernels)
+    return problem, lambda: Trees(problem, partial(HostLevels, kernels=kernels))
 
 
 def _sparse(
