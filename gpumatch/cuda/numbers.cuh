@@ -35,6 +35,20 @@ __device__ inline double far<double>() {
   return __longlong_as_double(0x7ff0000000000000ll);
 }
 
+// The bits of a number in the order of the numbers, from 0 on: what is below 0 counts as 0.
+__device__ inline unsigned long long bits_of(long long number) { return number > 0 ? number : 0; }
+__device__ inline unsigned long long bits_of(double number) {
+  return number > 0 ? __double_as_longlong(number) : 0;  // -0.0 has other bits
+}
+
+// The number of such bits; the second argument says of which type.
+__device__ inline long long number_of(unsigned long long bits, long long) {
+  return static_cast<long long>(bits);
+}
+__device__ inline double number_of(unsigned long long bits, double) {
+  return __longlong_as_double(static_cast<long long>(bits));
+}
+
 // In the numbers of its type.
 __device__ inline long long counted(int cost, int shift) {
   return static_cast<long long>(cost) << shift;

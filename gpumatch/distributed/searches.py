@@ -85,12 +85,16 @@ def _core(
 def _dense(
     costs: Costs, rows: Split, limit: float | None, world: Communicator
 ) -> tuple[Problem, Callable[[], Search]]:
-    """The problem as a core asks it, and trees, of which only the costs are where they are."""
+    """The problem as a core asks it, and trees where the costs are."""
     with InterruptsHeld():
         from gpumatch.cpu.distributed import trees as kernels
         from gpumatch.cuda.assignment.divided_rows import rows_of
     problem = Problem(costs, rows, limit, world, kernels, rows_of)
-    return problem, lambda: Trees(problem, partial(HostLevels, kernels=kernels))
+    if not costs.on_device:
+        return problem, lambda: Trees(problem, partial(HostLevels, kernels=kernels))
+    with InterruptsHeld():
+        from gpumatch.cuda.assignment.divided_trees import DeviceLevels
+    return problem, lambda: Trees(problem, DeviceLevels)
 
 
 def _sparse(

@@ -10,9 +10,10 @@ augmenting paths. Rows are divided among the ranks. A level is
    the duals rise first, or the search has ended.
 
 All else is the same on every rank, and needs no communication: dual updates, joining, augmenting.
-`Trees` asks for these steps, and looks after 1, 2, 4 levels and so on of each search, up to `most`.
-Levels after the end of a search change nothing, and there are fewer of them than before it.
-`gpumatch.distributed.levels` takes the steps on the host.
+`Trees` asks for these steps. `gpumatch.distributed.levels` takes them on the host, and
+`gpumatch.cuda.assignment.divided_trees` on a GPU, where the host looks now and then only: in each
+search after 1, 2, 4 levels and so on, up to `most`. Levels after the end of a search change
+nothing, and there are fewer of them than before it.
 
 References
 ----------

@@ -55,7 +55,7 @@ SEVERAL = [
 ]
 QUICK = {
     1: ([*SEVERAL, "assignment", "wishes", "whole_arrays"], 180),
-    2: (SEVERAL, 70),
+    2: ([*SEVERAL, "emulated"], 70),
     4: (["collectives", "few"], 7),
 }
 EVERY = ["every_matching", "real", "every_assignment", "every_paper"]
@@ -70,7 +70,7 @@ def test_ranks(ranks, tmp_path):
 
 @pytest.mark.long
 @pytest.mark.parametrize("ranks", [1, 2, 3, 4])
-@pytest.mark.parametrize("group", [*EVERY, "wishes", "blocks"])
+@pytest.mark.parametrize("group", [*EVERY, "wishes", "blocks", "emulated"])
 def test_every_case(ranks, group, tmp_path):
     done = run(ranks, group, seconds=LONG, GPUMATCH_TEST_FILE=str(tmp_path / "costs.npy"))
     assert cases_of(done) > 0
@@ -81,7 +81,7 @@ def test_every_case(ranks, group, tmp_path):
     "group",
     [
         *("devices", "graphs_on_devices", "lists_on_devices", "ends_on_devices blocks_on_devices"),
-        "given_up_on_devices",
+        *("given_up_on_devices", "trees_on_devices"),
         "every_matching_on_devices real_on_devices",
         "every_assignment_on_devices every_paper_on_devices",
     ],

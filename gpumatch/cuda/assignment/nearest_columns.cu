@@ -224,12 +224,6 @@ __global__ void __launch_bounds__(kBlock)
   }
 }
 
-// The bits of a number that is not below 0, in the order of the numbers.
-__device__ inline unsigned long long ordered(long long number) { return number; }
-__device__ inline unsigned long long ordered(double number) {
-  return number > 0 ? __double_as_longlong(number) : 0;  // -0.0 has other bits
-}
-
 // least[j], in the bits of a number, is lowered to the least cost of column j less the dual of its
 // row. All of these are at least 0. A thread a column. The grid has as many blocks as the columns
 // take, some times: each time for another share of the rows.
@@ -247,5 +241,5 @@ __global__ void least_of_columns(const Cost* values, int nrows, int ncols,
     const Number<Cost> here = cost - row_dual[i];
     if (here < best) best = here;
   }
-  atomicMin(least + col, ordered(best));
+  atomicMin(least + col, bits_of(best));
 }

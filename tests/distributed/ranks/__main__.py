@@ -17,6 +17,7 @@ from tests.distributed.ranks import (
     assignments,
     cores,
     devices,
+    emulated,
     endings,
     errors,
     files,
@@ -25,7 +26,7 @@ from tests.distributed.ranks import (
     papers,
 )
 
-MODULES = assignments, cores, devices, endings, errors, files, matchings, messages, papers
+MODULES = assignments, cores, devices, emulated, endings, errors, files, matchings, messages, papers
 GROUPS = {group.__name__: group for module in MODULES for group in module.GROUPS}
 
 

@@ -71,6 +71,21 @@ def given_up_on_devices(comm):
         yield from given_up(comm, backend="cuda")
 
 
+def trees_on_devices(comm):
+    """Trees on the GPUs for all dense costs. Ranks that share a GPU take turns at each level."""
+    with mock.patch.object(searches, "FEW_ROWS", 2**31):
+        most = 500 if comm.size == 1 else 40
+        yield from assignments.every_assignment(comm, most, backend="cuda")
+        for shape in ((300, 300), (200, 500)):
+            for dtype in (np.int64, np.float32):
+                for wish in ({}, {"cardinality": "any", "cost_limit": 30}):
+                    yield f"trees, {shape}, {dtype}, {wish}"
+                    costs = families.make("uniform_integer", *shape, seed=1).astype(dtype)
+                    a = check_assignment(costs, comm, backend="cuda", **wish)
+                    assert a.stats["solved_by"] == "trees on GPUs"
+                    assert a.stats["levels"] > 1
+
+
 def blocks_on_devices(comm):
     """The largest assignments of blocks that are there already, and their proofs there."""
     import cupy
@@ -197,6 +212,7 @@ def more_than_two_to_the_32(comm):
 
 GROUPS = (
     *(devices, graphs_on_devices, lists_on_devices, blocks_on_devices, given_up_on_devices),
+    trees_on_devices,
     *(ends_on_devices, more_than_two_to_the_32, every_matching_on_devices, real_on_devices),
     *(every_assignment_on_devices, every_paper_on_devices),
 )
