@@ -134,6 +134,7 @@ def test_what_teams_give_up_is_solved_together(maximize, dtype, monkeypatch):
 
 
 def test_a_stop_is_heard_where_problems_are_solved_together(monkeypatch):
+    monkeypatch.setattr(batched, "_TOGETHER", 2048)
     monkeypatch.setattr(batched, "_STEPS_OF_CORE", 2)
     monkeypatch.setattr(batched, "_STEPS_OF_ITS_ROWS", 0)
     batched._wish.cache_clear()

@@ -567,7 +567,7 @@ def test_a_core_stops_at_any_tick(family):
     for last in range(1, len(ticks), max(1, len(ticks) // 5)):
         left = iter(range(10_000))
         a = solve(matrix, callback=lambda _, left=left, last=last: next(left) >= last)
-        assert not a.proven or a.gap == 0
+        assert not a.proven or a.gap <= 1e-12 * abs(a.objective)
         assert (a.row_dual[:, None] + a.col_dual <= matrix + 1e-9).all()
         rows = np.flatnonzero(a.row_to_col >= 0)
         assert (a.col_to_row[a.row_to_col[rows]] == rows).all()
