@@ -14,6 +14,7 @@ from gpumatch.costs import base as costs_base
 from gpumatch.costs import sparse as costs_sparse
 from gpumatch.cpu.assignment.hungarian_problem import far_of
 from gpumatch.cpu.distributed import rows as cpu_rows
+from gpumatch.cpu.distributed.forests import claim_free
 from gpumatch.cpu.distributed.rows import DenseRows, SparseRows
 from gpumatch.cuda.assignment import divided_rows as device_rows
 from gpumatch.cuda.assignment.divided_rows import ArrayRows
@@ -179,3 +180,14 @@ def test_all_ranks_together_may_have_as_many_rows_as_a_graph():
     assert split_of(5, ranks_with(most - 5, 5)).starts.tolist() == [0, most - 5, most]
     with pytest.raises(ValueError, match=f"{most + 1:,}|{most + 1}"):
         split_of(6, ranks_with(most - 5, 6))
+
+
+def test_a_row_claims_one_column():
+    """The first of its columns that is not taken."""
+    indptr, indices = np.array([0, 3, 5, 6, 8]), np.array([0, 1, 2, 0, 1, 1, 2, 3])
+    taken, wanted = np.zeros(4, bool), np.full(3, 9)
+    claim_free(np.array([0, 2, 3]), indptr, indices, taken, wanted)
+    assert wanted.tolist() == [0, 1, 2]
+    assert taken.tolist() == [True, True, True, False]
+    claim_free(np.array([2, 1, 3]), indptr, indices, taken, wanted)
+    assert wanted.tolist() == [-1, -1, 3]

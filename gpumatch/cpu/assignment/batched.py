@@ -263,7 +263,7 @@ def solve_range(
 def _take(values, start, across, turned, sign, largest, most, wants_maximum, table, ncols):
     """Copy the costs to be minimised, and pad them; whether all are valid, and all allowed.
 
-    The second is True unless as many pairs as can be are wanted.
+    The second tells only of squares of which as many pairs as can be are wanted.
     """
     nrows = table.shape[0] - VECTORS
     unfit, complete = False, True
@@ -279,7 +279,6 @@ def _take(values, start, across, turned, sign, largest, most, wants_maximum, tab
                     unfit |= not ((abs(cost) <= largest) | (cost == np.inf))
                     if wants_maximum is not None:
                         cost = cost if cost <= most else np.inf
-                        complete &= cost < np.inf
                     part[row, col] = cost
     else:
         for row in range(nrows):

@@ -13,7 +13,7 @@ from scipy.sparse import csr_array
 
 import gpumatch as gm
 from gpumatch.cpu.assignment import bidding, engine, shortest_augmenting_path, sparse_paths
-from gpumatch.cpu.assignment.dense_paths import NEXT
+from gpumatch.cpu.assignment.dense_paths import NEXT, SCANS
 from gpumatch.cpu.assignment.queues import Queue
 from gpumatch.cpu.assignment.shortest_augmenting_path import SparsePaths
 from gpumatch.cpu.assignment.units import BLOCK, FINE, Units
@@ -484,7 +484,9 @@ def test_threads_that_search_at_once_find_shortest_paths(path, monkeypatch):
 
     def spy(paths, free, budget):
         before = free.size - paths.spot[NEXT]
+        scans = int(paths.spot[SCANS])
         outcome = at_once(paths, free, budget)
+        assert paths.spot[SCANS] - scans >= before - (free.size - paths.spot[NEXT])
         rounds.append(before - (free.size - paths.spot[NEXT]))
         return outcome
 

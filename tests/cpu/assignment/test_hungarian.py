@@ -168,6 +168,17 @@ def test_forbidden_integers_stay_forbidden(run):
 
 
 @EVERY_RUN
+@pytest.mark.filterwarnings("error")
+def test_a_column_that_no_row_may_have_does_no_harm(run):
+    """It has no least cost, and its dual stays a number."""
+    costs = np.array([[1.0, 2.0, np.inf], [2.0, 4.0, np.inf], [3.0, 1.0, np.inf]])
+    solved = Solved(run, costs)
+    assert solved.ended
+    assert np.isfinite(solved.col_dual).all()
+    assert (solved.row_to_col >= 0).sum() == 2
+
+
+@EVERY_RUN
 def test_rows_without_a_path_end_it(run):
     matrix = np.full((6, 6), math.inf)
     matrix[:, :2] = np.arange(12.0).reshape(6, 2)
