@@ -169,6 +169,16 @@ def test_what_a_batch_does_not_take_is_refused(asked):
         gm.assign(np.ones((3, 5, 6)), **asked)
 
 
+def test_the_first_problem_has_a_number_too():
+    none = np.full((2, 2), math.inf)
+    with pytest.raises(gm.InfeasibleError, match=r"^problem 0: the costs are infeasible") as caught:
+        gm.assign([none, np.ones((2, 2))])
+    assert caught.value.problem == 0
+    batch = gm.assign([none, np.ones((2, 2))], on_error="mark")
+    assert str(batch.errors[0]).startswith("problem 0: ")
+    assert batch.errors[0].problem == 0
+
+
 def test_an_error_names_the_problem():
     costs = np.random.default_rng(9).random((20, 5, 6))
     costs[13, 2] = math.inf

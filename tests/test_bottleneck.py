@@ -251,6 +251,20 @@ def test_a_time_limit_leaves_no_proof():
         gm.verify(C, a)
 
 
+def test_ctrl_c_leaves_no_proof():
+    def interrupt(progress):
+        if next(calls) > 12:
+            raise KeyboardInterrupt
+
+    C, calls = costs.make("uniform_float", 200, seed=0), itertools.count()
+    with pytest.raises(KeyboardInterrupt) as caught:
+        gm.assign(C, objective="bottleneck", callback=interrupt)
+    a = caught.value.result
+    assert not a.proven
+    assert a.size > 0
+    assert np.array_equal(C[a.row_ind, a.col_ind], a.pair_costs)
+
+
 def test_a_callback_stops_between_thresholds():
     C = costs.make("uniform_float", 200, seed=0)
     calls = itertools.count()

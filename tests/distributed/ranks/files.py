@@ -78,10 +78,11 @@ def commands(comm):
     """The command line, of which rank 0 alone speaks."""
     folder = Path(os.environ["GPUMATCH_TEST_FILE"]).parent
     costs = families.make("uniform_integer", 9, 12, seed=6)
-    npy, mtx, out = (str(folder / name) for name in ("c.npy", "c.mtx", "out.npz"))
+    npy, mtx, csv, out = (str(folder / name) for name in ("c.npy", "c.mtx", "c.csv", "out.npz"))
     if comm.rank == 0:
         np.save(npy, costs)
         mmwrite(mtx, coo_array(costs + 1))
+        np.savetxt(csv, costs, "%d", delimiter=",")
     comm.Barrier()
     best = gpumatch.assign(costs).objective
 
@@ -93,7 +94,7 @@ def commands(comm):
         assert comm.rank == 0 or not said.getvalue() + warned.getvalue()
         return code, *(comm.bcast(text.getvalue(), root=0) for text in (said, warned))
 
-    for source, objective in ((npy, best), (mtx, best + 9)):
+    for source, objective in ((npy, best), (mtx, best + 9), (csv, best)):
         yield f"assign {source[-3:]}"
         code, said, _ = run("assign", source, "--json", "--output", out)
         report = json.loads(said)
