@@ -169,6 +169,17 @@ def test_what_a_batch_does_not_take_is_refused(asked):
         gm.assign(np.ones((3, 5, 6)), **asked)
 
 
+@pytest.mark.parametrize("sign", [1, -1])
+@pytest.mark.parametrize("shape", [(9, 5), (5, 9), (6, 6)], ids=str)
+def test_a_pair_that_costs_the_limit_may_be_taken(shape, sign):
+    costs = np.full(shape, 4.0)
+    np.fill_diagonal(costs, 3)
+    wish = {"cardinality": "maximum", "cost_limit": 3 * sign, "maximize": sign < 0}
+    batch = gm.assign([sign * costs, sign * (costs + 1)], **wish)
+    assert batch.size.tolist() == [min(shape), 0]
+    assert gm.assign(sign * costs, **wish).size == min(shape)
+
+
 def test_the_first_problem_has_a_number_too():
     none = np.full((2, 2), math.inf)
     with pytest.raises(gm.InfeasibleError, match=r"^problem 0: the costs are infeasible") as caught:
