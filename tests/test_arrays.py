@@ -10,6 +10,7 @@ import pytest
 
 from gpumatch.arrays import any_true, array_of, as_array, first_true, from_dlpack
 from gpumatch.homes import count_matched
+from tests.cuda.pools import fresh_pool
 
 HOMES = [pytest.param("numpy", id="host"), pytest.param("cupy", id="device", marks=pytest.mark.gpu)]
 EVERY_HOME = pytest.mark.parametrize("home", HOMES)
@@ -50,15 +51,12 @@ def test_what_lies_apart_is_counted(home):
 @pytest.mark.gpu
 def test_counting_on_a_device_takes_no_memory_to_speak_of():
     cp = pytest.importorskip("cupy")
-    pool, mates = cp.get_default_memory_pool(), cp.arange(-1_000_000, 1_000_000, dtype=np.int32)
-    count_matched(mates)
-    pool.free_all_blocks()
-    limit = pool.get_limit()
-    try:
+    with fresh_pool() as pool:
+        mates = cp.arange(-1_000_000, 1_000_000, dtype=np.int32)
+        count_matched(mates)
+        pool.free_all_blocks()
         pool.set_limit(size=pool.total_bytes() + 2**16)
         assert count_matched(mates) == 1_000_000
-    finally:
-        pool.set_limit(size=limit)
 
 
 class OnDevice:

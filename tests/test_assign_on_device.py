@@ -10,6 +10,7 @@ import pytest
 import gpumatch as gm
 import gpumatch.costs.base
 from tests.assignment_cases import check_violator, close, optimum, sparse
+from tests.cuda.pools import fresh_pool
 
 pytestmark = pytest.mark.gpu
 
@@ -145,13 +146,12 @@ def test_costs_of_torch(no_copy):
 def test_a_large_matrix_is_never_copied(no_copy, dtype):
     """With room for half of it: for making costs, solving, and verifying."""
     cp = no_copy
-    matrix = cp.random.default_rng(5).random((12_000, 12_000), np.float32) * 12_000
-    matrix = matrix.astype(dtype)
-    if dtype == np.int32:
-        matrix *= 2**17  # which the host's problems hold in int64
-    pool = cp.get_default_memory_pool()
-    pool.free_all_blocks()
-    try:
+    with fresh_pool() as pool:
+        matrix = cp.random.default_rng(5).random((12_000, 12_000), np.float32) * 12_000
+        matrix = matrix.astype(dtype)
+        if dtype == np.int32:
+            matrix *= 2**17  # which the host's problems hold in int64
+        pool.free_all_blocks()
         pool.set_limit(size=pool.used_bytes() + matrix.nbytes // 2)
         gm.verify(matrix, gm.assign(matrix))
         with pytest.raises(MemoryError, match=r"a copy of the costs needs 576000000 bytes .* free"):
@@ -159,8 +159,6 @@ def test_a_large_matrix_is_never_copied(no_copy, dtype):
         if dtype == np.float32:  # infinities ask for a scan of their own
             matrix[0, :9] = math.inf
             gm.verify(matrix, gm.assign(matrix))
-    finally:
-        pool.set_limit(size=0)
 
 
 @pytest.mark.long
@@ -180,14 +178,10 @@ def test_fifty_thousand_rows_of_ten_gigabytes(no_copy):
 
 
 def test_a_host_matrix_goes_to_the_gpu_where_there_is_room():
-    cp = pytest.importorskip("cupy")
     matrix = np.random.default_rng(5).integers(0, 500, (1_500, 1_500))
-    pool = cp.get_default_memory_pool()
-    assert gm.assign(matrix).stats["backend"] == "cuda"
-    pool.free_all_blocks()
-    try:
+    with fresh_pool() as pool:
+        assert gm.assign(matrix).stats["backend"] == "cuda"
+        pool.free_all_blocks()
         pool.set_limit(size=pool.used_bytes() + 4 * matrix.size)
         a = gm.assign(matrix)
         assert (a.stats["backend"], a.objective) == ("cpu", optimum(matrix))
-    finally:
-        pool.set_limit(size=0)

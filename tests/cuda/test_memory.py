@@ -7,29 +7,24 @@ import pytest
 cp = pytest.importorskip("cupy")
 
 from gpumatch.cuda import memory  # noqa: E402  it imports cupy
+from tests.cuda.pools import fresh_pool  # noqa: E402
 
 
 @pytest.mark.gpu
 def test_blocks_that_lie_idle_in_a_limited_pool_are_given_back():
     size = 2**20
-    pool = cp.get_default_memory_pool()
-    pool.free_all_blocks()
-    limit = pool.get_limit()
-    try:
-        pool.set_limit(size=pool.total_bytes() + 4 * size)
+    with fresh_pool() as pool:
+        pool.set_limit(size=4 * size)
         cp.cuda.alloc(3 * size)
-        assert pool.free_bytes() >= 3 * size
+        assert pool.free_bytes() == 3 * size
         memory.require_memory(4 * size, "a search")
-    finally:
-        pool.set_limit(size=limit)
 
 
 @pytest.mark.gpu
 def test_memory_is_counted_in_one_piece():
     size = 2**20
-    pool = cp.cuda.MemoryPool()
-    pool.set_limit(size=4 * size)
-    with cp.cuda.using_allocator(pool.malloc):
+    with fresh_pool() as pool:
+        pool.set_limit(size=4 * size)
         cp.cuda.alloc(4 * size)
         pieces = [cp.cuda.alloc(size) for _ in range(4)]
         del pieces[2], pieces[0]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -37,9 +38,8 @@ def run(ranks, *arguments, seconds=SECONDS, **environment):
 
 def cases_of(done):
     assert done.returncode == 0, done.stdout + done.stderr
-    (told,) = [line for line in done.stdout.splitlines() if line.startswith("{")]
-    told, _ = json.JSONDecoder().raw_decode(told)  # mpiexec may end the line with colour codes
-    return told["cases"]
+    (told,) = re.findall(r'{"cases": .*?}', done.stdout)  # mpiexec may put colour codes around it
+    return json.loads(told)["cases"]
 
 
 def two_gpus():
