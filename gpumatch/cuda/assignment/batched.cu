@@ -14,8 +14,8 @@
 //             lowest price gets the column, and the row that had it is free again. Of equally near
 //             columns a row prefers free ones, and of these the first after its own place, so that
 //             rows with equal costs choose different columns. A row whose nearest columns are all
-//             taken at equal prices bids no more. Nor do the last rows, as many as warps: one after
-//             the other they would take longer than their paths. So would all rows of a warp alone.
+//             taken at equal prices bids no more. Nor do the last few rows: one after the other they
+//             would take longer than their paths. So would all rows of a warp alone.
 //   paths     Each row that is left gets a shortest augmenting path. In a step, each warp names the
 //             nearest of its columns that is not scanned, and the block scans the rows matched to
 //             them, some `rows_at_once` at most. A column whose distance becomes less is scanned
@@ -57,6 +57,7 @@ struct Wish {
   int may_lack;    // a row may stay without a column for want of one: the problem is then unsolved
   int whole;       // numbers are written as integers
   int bids;        // a row, on average, besides the first
+  int fewest;      // rows that no longer bid, because they are the last
   int rows_at_once;
   int most_steps;   // of searches: a problem that takes more, or seems to after the first, is
   int first_steps;  // left unsolved
@@ -338,14 +339,33 @@ __device__ __forceinline__ int for_columns(const Problem<Cost>& problem, int row
   return begin;
 }
 
+// Visit the columns of a row from `begin` on, by a warp, at most so many a lane.
+template <int kLoaded, typename Cost, typename Visit>
+__device__ __forceinline__ void for_rest(const Problem<Cost>& problem, int row, int begin,
+                                         Visit visit) {
+  const Cost* const costs = problem.costs + row * problem.step;
+  Cost loaded[kLoaded];
+#pragma unroll
+  for (int k = 0; k < kLoaded; ++k) {
+    const int col = begin + k * static_cast<int>(kWarp) + lane_index();
+    loaded[k] = costs[col < problem.cols ? col : 0];
+  }
+#pragma unroll
+  for (int k = 0; k < kLoaded; ++k) {
+    const int col = begin + k * static_cast<int>(kWarp) + lane_index();
+    if (col < problem.cols) visit(col, loaded[k]);
+  }
+}
+
 // Visit the columns of a row, by a warp: visit(col, cost).
 template <typename Cost, bool kAlone, typename Visit>
 __device__ __forceinline__ void for_row(const Problem<Cost>& problem, const Shared<kAlone>&,
                                         int row, Visit visit) {
   int begin = kAlone ? 0 : for_columns<8>(problem, row, 0, visit);
-  begin = for_columns<2>(problem, row, begin, visit);
-  for (int col = begin + lane_index(); col < problem.cols; col += kWarp) {
-    visit(col, problem.costs[row * problem.step + col]);
+  if (kAlone || problem.cols - begin <= 2 * static_cast<int>(kWarp)) {
+    for_rest<2>(problem, row, begin, visit);
+  } else {
+    for_rest<8>(problem, row, begin, visit);
   }
 }
 
@@ -567,7 +587,7 @@ __device__ __forceinline__ void hold_bids(const Problem<Cost>& problem,
   const int rows = problem.rows, most = rows * problem.wish.bids;
   bool fit = true;
   Bid* bids = shared.bids;
-  for (int spent = 0; *shared.count > warps && spent < most;) {
+  for (int spent = 0; *shared.count > problem.wish.fewest && spent < most;) {
     const int bidders = min(warps, *shared.count);
     if (warp < bidders) {
       const int row = shared.ring[(*shared.head + warp) % rows];

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -50,6 +51,7 @@ def solve(emulator, monkeypatch):
 
     monkeypatch.setattr(batched, "largest_side", lambda: 1200)
     monkeypatch.setattr(batched, "most_blocks", lambda _: 1)
+    monkeypatch.setattr(batched, "has_room", lambda _: False)
     monkeypatch.setattr(batched.driver, "funcSetAttribute", lambda *_: None)
 
     def solve(
@@ -103,7 +105,7 @@ def solve(emulator, monkeypatch):
     return solve
 
 
-def shape(columns, blocks, short, long, _):
+def shape(columns, blocks, short, long, *_):
     threads = -(-long // (32 * columns * blocks)) * 32
     kernel = "solve_alone" if threads * blocks == 32 else "solve"
     return batched._Shape(f"{kernel}<{{Cost}}, {columns}>", threads, 0, blocks)
@@ -270,12 +272,56 @@ def test_forbidden_by_a_limit(solve, emulator):
     ],
 )
 def test_teams_have_room(sides, most, kernel, blocks, threads, columns):
-    made = batched.shape_for(*sides, most)
+    made = batched.shape_for(*sides, most, has_room=False)
     assert made.kernel == f"{kernel}<{{Cost}}, {columns}>"
     assert (made.blocks, made.threads) == (blocks, threads)
     assert made.blocks * made.threads * columns >= max(sides)
     assert made.threads <= 1024
     assert made.blocks * made.threads <= 32 * batched.SOURCE.constant("kMostWarps")
+
+
+@pytest.mark.parametrize(
+    ("sides", "threads"),
+    [
+        ((100, 300), 512),
+        ((128, 256), 512),
+        ((129, 258), 1024),
+        ((129, 257), 288),
+        ((250, 512), 1024),
+        ((300, 300), 320),
+    ],
+)
+def test_where_there_is_room_teams_read_wide_rows_with_more_threads(sides, threads):
+    made = batched.shape_for(*sides, 1, has_room=True)
+    assert (made.kernel, made.blocks, made.threads) == ("solve<{Cost}, 1>", 1, threads)
+
+
+def test_the_smallest_problems_and_large_ones_have_no_more_threads():
+    for sides, most in (((9, 64), 1), ((9, 513), 2), ((100, 1024), 8)):
+        assert batched.shape_for(*sides, most, True) == batched.shape_for(*sides, most, False)
+
+
+def test_there_is_room_for_two_teams_on_each_multiprocessor(monkeypatch):
+    one = SimpleNamespace(id=0, attributes={"MultiProcessorCount": 132})
+    cuda = SimpleNamespace(Device=lambda *_: one)
+    monkeypatch.setattr(batched, "cp", SimpleNamespace(cuda=cuda))
+    batched._multiprocessors.cache_clear()
+    assert batched.has_room(264)
+    assert not batched.has_room(265)
+    batched._multiprocessors.cache_clear()
+
+
+@pytest.mark.parametrize("wish", [{}, {"limit": 0.3}, {"sign": -1.0}], ids=str)
+def test_more_threads_than_columns(solve, wish, monkeypatch):
+    """Some warps have no columns, but read rows, and bid."""
+    rng = np.random.default_rng(12)
+    problems = [rng.random((40, 70)), rng.integers(0, 9, (30, 70)) / 9, rng.random((3, 5))]
+    monkeypatch.setattr(
+        f"{__name__}.shape", lambda *_: batched._Shape("solve<{Cost}, 1>", 256, 0, 1)
+    )
+    results = solve(problems, **wish)
+    for k in range(3):
+        check(results, k, problems[k], **wish)
 
 
 def test_more_warps_than_lanes(solve, emulator):
