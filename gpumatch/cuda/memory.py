@@ -5,7 +5,7 @@ from __future__ import annotations
 import cupy as cp
 import numpy as np
 
-__all__ = ["require_memory", "unmatched"]
+__all__ = ["require_memory", "set_unmatched", "unmatched"]
 
 
 def require_memory(nbytes: int, purpose: str) -> None:
@@ -38,5 +38,10 @@ def _is_to_be_had(nbytes: int) -> bool:
 def unmatched(count: int) -> cp.ndarray:
     """The mates of this many vertices, none of which has one: -1 each."""
     mates = cp.empty(count, np.int32)
-    mates.data.memset_async(0xFF, mates.nbytes)  # a third of the time of cupy.full
+    set_unmatched(mates)
     return mates
+
+
+def set_unmatched(mates: cp.ndarray) -> None:
+    """Take the mates from all vertices."""
+    mates.data.memset_async(0xFF, mates.nbytes)  # a third of the time of cupy.full

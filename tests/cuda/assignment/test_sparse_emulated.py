@@ -17,6 +17,7 @@ from graphs import costs
 pytest.importorskip("cupy")
 
 from gpumatch import backends
+from gpumatch.arrays import count_matched
 from gpumatch.cpu import csr as cpu_csr
 from gpumatch.cuda import launches
 from gpumatch.cuda.assignment.sparse import engine, full, product
@@ -56,9 +57,6 @@ def solve(emulators, monkeypatch):
     def kernels_for(source, Cost):
         return emulators[source].bound_to({"Cost": names[Cost.name]})
 
-    def unmatched(count):
-        return cp.full(count, -1, np.int32)
-
     for module in (engine, full, launches, product):
         monkeypatch.setattr(module, "cp", cp)
     monkeypatch.setattr(launches, "cupyx", SimpleNamespace(zeros_pinned=np.zeros))
@@ -67,9 +65,9 @@ def solve(emulators, monkeypatch):
     monkeypatch.setattr(engine, "BLOCK", BLOCK)
     monkeypatch.setattr(engine, "_BLOCK", BLOCK)
     monkeypatch.setattr(engine, "_LEFT", (4, 1024))
-    monkeypatch.setattr(engine, "unmatched", unmatched)
+    monkeypatch.setattr(engine, "set_unmatched", lambda mates: mates.fill(-1))
+    monkeypatch.setattr(engine, "count_matched", count_matched)
     monkeypatch.setattr(engine.memory, "require_memory", lambda *_: None)
-    monkeypatch.setattr(full, "unmatched", unmatched)
     for module in (full, product):
         monkeypatch.setattr(module, "csr", cpu_csr)
 

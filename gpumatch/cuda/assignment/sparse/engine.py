@@ -34,7 +34,8 @@ from gpumatch.cuda.assignment.offers import HEADROOM, Units
 from gpumatch.cuda.assignment.sparse.full import FullProblem
 from gpumatch.cuda.kernels import BLOCK, Source, blocks_for, kernels_for
 from gpumatch.cuda.launches import Board, Cooperative, record_seconds
-from gpumatch.cuda.memory import unmatched
+from gpumatch.cuda.memory import set_unmatched
+from gpumatch.cuda.surveys import count_matched
 
 __all__ = ["LONG", "Problem", "bytes_needed", "fits", "run", "solve", "takes"]
 
@@ -51,7 +52,7 @@ PRICES = Source(
                 "look_up",
                 "reduce_columns",
                 "reduce_rows",
-                "keep_tight_pairs",
+                "take_tight_pairs",
                 "match_tight",
             )
         ),
@@ -61,7 +62,7 @@ PRICES = Source(
 )
 TREES = Source(
     "assignment/sparse/trees.cu",
-    ("grow_trees<{Cost}>",),
+    ("grow_trees<{Cost}>", "plant<{Cost}>"),
     {"Cost": _COSTS},
     structs=("Rows<{Cost}>", "State", "Trees<Number<{Cost}>>"),
     cooperative=True,
@@ -162,7 +163,7 @@ def solve(problem: Problem, task: AssignmentTask, trial: Trial) -> bool:
         if not has_grown and not _grow(_Trees.of_rows(problem), control):
             return False
         nrows, ncols = problem.full.shape
-        if nrows == ncols or any_true(problem.mates[0] < 0):
+        if nrows == ncols or problem.count_free_rows():
             return True
         return _grow(_Trees.of_spares(problem), control)
 
@@ -248,15 +249,24 @@ class _Rows:
 
 
 class Problem:
-    """A problem all rows of which must be matched, its pairs and its duals."""
+    """A problem all rows of which must be matched, its pairs and its duals.
+
+    Attributes
+    ----------
+    row_dual, col_dual : arrays
+        Those of the rows are undefined before `reduce_rows`.
+    mates : pair of arrays
+        Undefined before `take_tight_pairs`.
+    """
 
     def __init__(self, full: FullProblem) -> None:
         self.full = full
         nrows, ncols = full.shape
         self.rows = _Rows((full.indptr, full.indices, full.weights), ncols)
         number = np.int64 if full.weights.dtype.kind == "i" else np.float64
-        self.row_dual, self.col_dual = cp.zeros(nrows, number), cp.zeros(ncols, number)
-        self.mates = unmatched(nrows), unmatched(ncols)
+        self.row_dual, self.col_dual = cp.empty(nrows, number), cp.zeros(ncols, number)
+        self.mates = cp.empty(nrows, np.int32), cp.empty(ncols, np.int32)
+        self._free_rows: int | None = nrows  # None: to be counted
 
     def reduce_columns(self) -> None:
         """Let the dual of each column be its least cost, if none may stay free."""
@@ -274,7 +284,14 @@ class Problem:
         )
 
     def count_free_rows(self) -> int:
-        return int(cp.count_nonzero(self.mates[0] < 0))
+        """How many rows have no mate. It is counted once, because that waits for the device."""
+        if self._free_rows is None:
+            self._free_rows = self.full.shape[0] - count_matched(self.mates[0])
+        return self._free_rows
+
+    def has_left(self, free_rows: int) -> None:
+        """Note how many rows have no mate."""
+        self._free_rows = free_rows
 
     def paid(self, row_to_col: cp.ndarray) -> cp.ndarray:
         """What each row pays for its column; undefined for rows that are free."""
@@ -284,15 +301,20 @@ class Problem:
 
     def take_tight_pairs(self, given: cp.ndarray) -> None:
         """Give the rows their duals, and columns that are tight: first those of given pairs."""
-        rows = self.rows
+        rows, (row_to_col, col_to_row) = self.rows, self.mates
         self.reduce_rows()
-        self.mates = self.full.pairs_of(given)
-        for kernel in ("keep_tight_pairs<{Cost}>", "match_tight<{Cost}>"):
-            rows.launch(
-                kernel,
-                *(rows.struct, self.row_dual, self.col_dual),  # IN
-                *self.mates,  # IN, OUT
-            )
+        set_unmatched(col_to_row)
+        rows.launch(
+            "take_tight_pairs<{Cost}>",
+            *(rows.struct, self.row_dual, self.col_dual, given),  # IN
+            *(row_to_col, col_to_row),  # OUT
+        )
+        rows.launch(
+            "match_tight<{Cost}>",
+            *(rows.struct, self.row_dual, self.col_dual),  # IN
+            *(row_to_col, col_to_row),  # IN, OUT
+        )
+        self._free_rows = None
 
 
 # -- prices ----------------------------------------------------------------------------------------
@@ -387,38 +409,30 @@ class _Trees:
     Parameters
     ----------
     problem : Problem
-    roots : array
-        The rows from which they grow; none if they grow from columns.
     wanted : int
         Paths that are wanted.
     spare : number of the duals, optional
-        Minus the dual of the rows that are spare, from which all columns may be reached.
+        The dual of the rows that are spare, from which all columns may be reached. Without it,
+        trees grow from the rows that are free.
     """
 
-    def __init__(self, problem: Problem, roots: cp.ndarray, wanted: int, spare: Any = None) -> None:
+    def __init__(self, problem: Problem, wanted: int, spare: Any = None) -> None:
         self.problem, self.wanted = problem, wanted
         nrows, ncols = problem.full.shape
-        self.nrows = nrows
-        self.kernels = kernels_for(TREES, Cost=problem.col_dual.dtype)
+        self.nrows, self.has_spares = nrows, spare is not None
+        nroots = 0 if self.has_spares else wanted
+        number = problem.col_dual.dtype
+        self.kernels = kernels_for(TREES, Cost=number)
         self._grow = Cooperative(self.kernels, "grow_trees<{Cost}>", block=_BLOCK)
         self.board = Board(self.kernels.struct("State"), _TRACE)
         self.columns = cp.empty((ncols, 2), np.int64)
-        self.columns[:, 0] = problem.col_dual.view(np.int64)
-        ways = cp.full((ncols, 4), -1, np.int32)
-        if spare is None:
-            self.columns[:, 1] = _NEVER
-        else:
-            self.columns[:, 1] = (spare - problem.col_dual).view(np.int64)
-            ways[:, 2] = cp.arange(ncols)
-        both = cp.empty((2, roots.size), np.int32)
-        both[0] = roots
         self.arrays = {
-            "ways": ways,
-            "claimed": cp.zeros(ncols, np.int32),
-            "queue": cp.empty((2, ncols + roots.size, _OFFER), np.uint8),
-            "roots": both,
-            "nearest": cp.full(ncols, _NEVER),
-            "leaf": unmatched(ncols),
+            "ways": cp.empty((ncols, 4), np.int32),
+            "claimed": cp.empty(ncols, np.int32),
+            "queue": cp.empty((2, ncols + nroots, _OFFER), np.uint8),
+            "roots": cp.empty((2, nroots), np.int32),
+            "nearest": cp.empty(ncols, np.int64),
+            "leaf": cp.empty(ncols, np.int32),
         }
         self._struct = self.kernels.struct("Trees")(
             row_dual=problem.row_dual,  # IN, OUT
@@ -432,25 +446,32 @@ class _Trees:
         )
         range_of_costs = float(problem.full.high) - float(problem.full.low)
         least = math.ldexp(range_of_costs, -_FINEST)
-        is_integer = problem.col_dual.dtype.kind == "i"
+        is_integer = number.kind == "i"
         self.least_bound = np.int64(1) if is_integer else np.float64(least).view(np.int64)
+        dual = number.type(0 if spare is None else spare)
         seen = self.board.seen
         seen["level"] = 1
-        seen["nroots"][0] = roots.size
         seen["wanted"][0] = wanted
         seen["bound"] = self.least_bound
         seen["beyond"][:] = _NEVER
-        if spare is not None:
-            seen["has_spares"] = 1
-            seen["spare_dual"] = (-spare).view(np.int64)
+        seen["has_spares"] = self.has_spares
+        seen["spare_dual"] = dual.view(np.int64)
         seen["stage"] = TREES.constant("kCollect") if wanted else _DONE
         self.board.tell()
+        self.kernels["plant<{Cost}>"](
+            (blocks_for(ncols),),
+            (BLOCK,),
+            (
+                self._struct,  # IN, OUT
+                *(problem.col_dual, np.int32(nrows), np.int32(ncols)),  # IN
+                *(np.int32(self.has_spares), dual),
+            ),
+        )
 
     @classmethod
     def of_rows(cls, problem: Problem) -> _Trees:
         """From the rows that are free."""
-        roots = cp.flatnonzero(problem.mates[0] < 0)
-        return cls(problem, roots, int(roots.size))
+        return cls(problem, problem.count_free_rows())
 
     @classmethod
     def of_spares(cls, problem: Problem) -> _Trees:
@@ -460,7 +481,7 @@ class _Trees:
         is_free = col_to_row < 0
         col_to_row[is_free & (col_dual == dearest)] = _HELD
         wanted = int(cp.count_nonzero(is_free & (col_dual < dearest)))
-        return cls(problem, cp.empty(0, np.int32), wanted, dearest.get()[()])
+        return cls(problem, wanted, -dearest.get()[()])
 
     def grow(self, control: Control, trial: Trial | None) -> bool:
         """Grow and augment until no free column can be reached; False when stopped, or given up."""
@@ -489,12 +510,14 @@ class _Trees:
 
     def matched(self, left: int) -> int:
         """Rows that are matched when so many paths are still wanted."""
-        return self.nrows if self.board.seen["has_spares"] else self.nrows - left
+        return self.nrows if self.has_spares else self.nrows - left
 
     def _left(self) -> int:
         return int(self.board.seen["wanted"][self.board.seen["round"] & 1])
 
     def write_back(self) -> None:
         """Put the duals of the columns back into the problem, and let spare rows go."""
+        if not self.has_spares:
+            self.problem.has_left(self._left())
         self.problem.col_dual[:] = self.columns[:, 0].view(self.problem.col_dual.dtype)
         cp.maximum(self.problem.mates[1], -1, out=self.problem.mates[1])

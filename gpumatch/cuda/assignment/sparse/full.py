@@ -14,7 +14,6 @@ import numpy as np
 from gpumatch.arrays import any_true
 from gpumatch.contracts import Costs, Solution
 from gpumatch.cuda import csr
-from gpumatch.cuda.memory import unmatched
 
 __all__ = ["FullProblem"]
 
@@ -73,15 +72,6 @@ class FullProblem(NamedTuple):
         prices = cp.zeros(self.shape[1], col_dual.dtype)
         prices[: self.given] = col_dual
         return prices
-
-    def pairs_of(self, row_to_col: cp.ndarray) -> tuple[cp.ndarray, cp.ndarray]:
-        """The mates of these pairs, which need not be complete."""
-        nrows, ncols = self.shape
-        mates = unmatched(nrows), unmatched(ncols)
-        rows = cp.flatnonzero(row_to_col >= 0)
-        mates[0][rows] = row_to_col[rows]
-        mates[1][row_to_col[rows]] = rows
-        return mates
 
     def write_back(
         self, solution: Solution, mates: tuple[cp.ndarray, cp.ndarray], col_dual: cp.ndarray

@@ -114,20 +114,23 @@ __device__ inline double rounding(double cost, double col_dual) {
   return 0x1p-50 * (fabs(cost) + fabs(col_dual));
 }
 
-// Keep the pairs of rows that are tight, up to rounding, and give up the others.
+// Take those given pairs of rows that are tight, up to rounding. All columns are free before.
 template <typename Cost>
-__global__ void keep_tight_pairs(Rows<Cost> rows, const Number<Cost>* row_dual,
-                                 const Number<Cost>* col_dual, int* row_to_col, int* col_to_row) {
+__global__ void take_tight_pairs(Rows<Cost> rows, const Number<Cost>* row_dual,
+                                 const Number<Cost>* col_dual, const int* given, int* row_to_col,
+                                 int* col_to_row) {
   for (int row = thread_index(); row < rows.nrows; row += thread_count()) {
-    const int col = row_to_col[row];
-    if (col < 0) continue;
+    const int col = given[row];
     bool is_tight = false;
-    for (long long k = rows.indptr[row]; k < rows.indptr[row + 1]; ++k) {
-      if (rows.indices[k] != col) continue;
-      const Number<Cost> cost = counted(rows.weights[k], 0);
-      is_tight = cost - col_dual[col] - row_dual[row] <= rounding(cost, col_dual[col]);
+    if (col >= 0) {
+      for (long long k = rows.indptr[row]; k < rows.indptr[row + 1]; ++k) {
+        if (rows.indices[k] != col) continue;
+        const Number<Cost> cost = counted(rows.weights[k], 0);
+        is_tight = cost - col_dual[col] - row_dual[row] <= rounding(cost, col_dual[col]);
+      }
     }
-    if (!is_tight) row_to_col[row] = col_to_row[col] = -1;
+    row_to_col[row] = is_tight ? col : -1;
+    if (is_tight) col_to_row[col] = row;
   }
 }
 

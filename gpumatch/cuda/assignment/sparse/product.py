@@ -38,8 +38,9 @@ def run(task: AssignmentTask) -> float | None:
     price, paid = reduced.col_dual + least, given.paid(solution.row_to_col)
     of_mates = price[solution.row_to_col]
     shift = (_middle(of_mates) - _middle(paid - of_mates)) / 2
-    solution.col_dual[:] = price - shift
-    solution.row_dual[:] = paid - (of_mates - shift)
+    cp.subtract(price, shift, out=solution.col_dual)
+    of_mates -= shift
+    cp.subtract(paid, of_mates, out=solution.row_dual)
     return float(paid.sum())
 
 

@@ -171,6 +171,29 @@ __device__ long long raised(long long bound, long long beyond) {
   return max(beyond, ordered(twice));
 }
 
+// -- before the first round -----------------------------------------------------------------------
+
+// Trees without a label. The free rows are the roots, and counted; or rows are spare, with this dual,
+// and each column has a label of theirs.
+template <typename Cost>
+__global__ void plant(Trees<Number<Cost>> t, const Number<Cost>* col_dual, int nrows, int ncols,
+                      int has_spares, Number<Cost> spare) {
+  for (int j = thread_index(); j < ncols; j += thread_count()) {
+    const Number<Cost> dual = col_dual[j], slack = -dual - spare;
+    const long long of_spare = slack > 0 ? ordered(slack) : 0;
+    t.columns[j] = {dual, has_spares ? of_spare : kNever};
+    t.ways[j] = {-1, -1, has_spares ? j : -1, 0};
+    t.claimed[j] = 0;
+    t.nearest[j] = kNever;
+    t.leaf[j] = -1;
+  }
+  if (has_spares) return;
+  const Queue<int> roots = {t.roots[0], t.state->nroots};
+  for (int i = thread_index(); i < nrows; i += thread_count()) {
+    if (t.row_to_col[i] < 0) push(roots, i);
+  }
+}
+
 // -- one level ------------------------------------------------------------------------------------
 
 // A row of the frontier that a block has put off until all its threads can take it.
