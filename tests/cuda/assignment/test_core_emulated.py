@@ -16,6 +16,7 @@ from graphs import costs as families
 pytest.importorskip("cupy")
 
 from gpumatch import backends
+from gpumatch.arrays import count_matched
 from gpumatch.cardinality import empty_solution
 from gpumatch.costs import as_costs
 from gpumatch.cpu import csr as cpu_csr
@@ -70,9 +71,6 @@ def device(emulators, monkeypatch):
     def kernels_for(source, Cost):
         return emulators[source].bound_to({"Cost": source.types["Cost"][Cost.name]})
 
-    def unmatched(count):
-        return cp.full(count, -1, np.int32)
-
     for module in (dense_prices, sparse, full, launches):
         monkeypatch.setattr(module, "cp", cp)
     for module in (dense_prices, divided_rows, sparse):
@@ -83,8 +81,8 @@ def device(emulators, monkeypatch):
     for module in (sparse, dense_prices):
         monkeypatch.setattr(module, "_BLOCK", BLOCK)
         monkeypatch.setattr(module, "_LEFT", (2, 1024))
-    for module in (sparse, full):
-        monkeypatch.setattr(module, "unmatched", unmatched)
+    monkeypatch.setattr(sparse, "set_unmatched", lambda mates: mates.fill(-1))
+    monkeypatch.setattr(sparse, "count_matched", count_matched)
     monkeypatch.setattr(dense_prices, "_STEPS_A_LAUNCH", 256)
     monkeypatch.setattr(dense_prices, "_LAUNCHES", 4)
     monkeypatch.setattr(sparse, "_LONGEST_CHAIN", 64)
