@@ -592,3 +592,81 @@ def test_what_threads_work_in_is_kept_for_the_next_call(monkeypatch):
     kept = batched._idle
     assert 1 <= len(kept) <= 2
     assert len({id(each) for each in kept}) == len(kept)
+
+
+class OneAfterTheOther:
+    """Two workers on one thread, the last of which works whatever becomes of the first."""
+
+    order = 0, 1
+    threads = 2
+
+    def __init__(self, *_):
+        pass
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        pass
+
+    def run(self, kernel, tasks):
+        first, last = self.order
+        try:
+            done = kernel(first)
+        finally:
+            also_done = kernel(last)
+        return done and also_done
+
+
+@pytest.mark.parametrize("ending", [KeyboardInterrupt, True], ids=["interrupt", "stop"])
+def test_no_thread_goes_on_when_one_is_halted(ending, monkeypatch):
+    monkeypatch.setattr(batched, "Workers", OneAfterTheOther)
+    costs = np.random.default_rng(3).random((50, 30, 30))
+
+    def halt(progress):
+        if ending is True:
+            return True
+        raise ending
+
+    if ending is True:
+        best = gm.assign(costs, threads=2, callback=halt)
+    else:
+        with pytest.raises(ending) as caught:
+            gm.assign(costs, threads=2, callback=halt)
+        best = caught.value.result
+    assert not best.proven.any()
+
+
+def test_the_caller_stops_when_another_thread_fails(monkeypatch):
+    monkeypatch.setattr(batched, "Workers", OneAfterTheOther)
+    monkeypatch.setattr(OneAfterTheOther, "order", (1, 0))
+    solved = []
+
+    def solve(*arguments):
+        solved.append(arguments)
+        raise ArithmeticError
+
+    monkeypatch.setattr(batched, "solve_range", solve)
+    with pytest.raises(ArithmeticError):
+        gm.assign(np.random.default_rng(3).random((50, 30, 30)), threads=2)
+    assert len(solved) == 1
+
+
+@pytest.mark.parametrize("sides", [(1, 1), (1, 3000), (19, 20), (150, 150), (130, 700)], ids=str)
+def test_there_is_memory_for_a_problem_and_its_second_one(sides):
+    """What `solve_range` needs: of as many pairs as can be, a part is solved again."""
+    short, longest = sides
+    width, again = batched.width_for(longest), batched.width_for(short)
+    needed = [
+        (short + batched.VECTORS) * (width + again),
+        batched.LINKS * (width + again) + longest,
+        5 * short,
+    ]
+    several = np.array([[5, short, 2], [6, longest, 9]])
+    for room in (sides, several):
+        parts = batched._Kept().scratch_for(*room)
+        assert [part.dtype for part in parts] == [np.float64, np.int32, np.int64]
+        assert all(part.size >= size for part, size in zip(parts, needed))
+    kept = batched._Kept()
+    large = kept.scratch_for(*sides)
+    assert all(one is other for one, other in zip(large, kept.scratch_for(1, 1)))

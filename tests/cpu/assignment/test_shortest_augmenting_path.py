@@ -245,3 +245,13 @@ def test_prices_are_narrow_where_sums_of_costs_and_limit_stay_so(monkeypatch, li
 def test_rows_rather_go_without_than_pay_the_limit(matrix):
     assert Solved("dense", matrix, 5).rows.size == 0
     assert Solved("dense", matrix, 6).rows.size == min(matrix.shape)
+
+
+@pytest.mark.parametrize("shape", [(30, 30), (30, 40)], ids=str)
+@pytest.mark.parametrize("limit", [None, 6])
+def test_pairs_that_all_cost_the_same_need_no_search(shape, limit):
+    control = Trace()
+    solved = Solved("dense", np.full(shape, 5), limit, control)
+    solved.check_optimal()
+    assert solved.row_to_col.tolist() == [*range(30)]
+    assert control.steps == [("paths", 0, 0)]
