@@ -17,6 +17,8 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from gpumatch import InfeasibleError, algorithms, assign, linalg, maximum_matching
+from gpumatch.cpu.assignment import engine
+from gpumatch.optimize import linear_sum_assignment
 from tests.recorded import assignment, matching
 from tests.recorded.record import Fields, Group, hash_of, in_small_steps, work_of
 
@@ -126,6 +128,29 @@ def _one(arguments: Mapping[str, Any], kind: str, number: int) -> tuple[int, Any
     return a.size, found, [len(ticks), int(work_of(a.stats)["trace"], 16)]
 
 
+def _assign_small() -> dict[str, Fields]:
+    """Each dense problem in one compiled call, all in a batch, and under SciPy's name."""
+    return {
+        kind: _crowd(functools.partial(_one_small, kind), [], {})
+        for kind in KINDS
+        if not kind.startswith("sparse")
+    }
+
+
+def _one_small(kind: str, number: int) -> tuple[int, Any, Any]:
+    rng = np.random.default_rng([number, *kind.encode()])
+    costs = KINDS[kind](rng, _shape(rng, *(WIDE if kind.endswith("wide") else SIDES)))
+    told = {**_told(rng), "threads": 1}
+    batch = assign([costs, costs[::-1], costs[:, ::-1].T], on_error="mark", **told)
+    found = _number(batch.row_to_col, batch.row_dual, batch.col_dual, batch.objective, batch.gap)
+    pairs = []
+    if not batch.errors:
+        pairs = _number(assign(costs, **told).row_to_col)
+    if np.isfinite(costs).all():
+        pairs += _number(*linear_sum_assignment(costs, told.get("maximize", False)))
+    return int(batch.size.sum()), found, pairs
+
+
 def _number(*arrays: Any) -> list[int]:
     return [int(hash_of(*arrays), 16)]
 
@@ -161,8 +186,16 @@ def _decompose() -> dict[str, Fields]:
 
 
 WITHOUT_SMALL = {"assignment.dense_engine.SMALL": -1, "assignment.dense_engine.FEW": 1}
+ALONE = {"assignment.engine.SMALL": -1, "assignment.engine.SHORT": engine.SHORT._replace(left=-1)}
 ENGINE = {
     "auctions of sparse costs": {"assignment.engine.SMALL": -1},
+    "auctions alone": {**ALONE, "assignment.engine.FEW": 1},
+    "bids in turns": {**ALONE, "assignment.engine.FEW": 0, "assignment.engine.TAIL": 1},
+    "honest bids": {
+        "assignment.engine.SMALL": -1,
+        "assignment.engine.SHORT": engine.LONG,
+        "assignment.engine.FEW": 2,
+    },
     "lines": {**WITHOUT_SMALL, "assignment.dense_engine.PATIENCE": 30},
     "trial": {**WITHOUT_SMALL, "assignment.dense_engine.MIDDLE": -1},
     "auction": {
@@ -170,12 +203,19 @@ ENGINE = {
         "assignment.dense_engine.MIDDLE": -1,
         "assignment.dense_engine.TRIAL": -1,
     },
+    "auction in small steps": {
+        **WITHOUT_SMALL,
+        "assignment.dense_engine.MIDDLE": -1,
+        "assignment.dense_engine.TRIAL": -1,
+        "assignment.dense_engine.BUDGET": 400,
+        "assignment.dense_engine.KnownPaths.budget": 400,
+    },
 }
-"""Which steps the engine takes; the last three for dense costs."""
+"""Which steps the engine takes; the last four for dense costs."""
 
 
 def _groups() -> dict[str, Group]:
-    groups: dict[str, Group] = {"linalg": _decompose}
+    groups: dict[str, Group] = {"linalg": _decompose, "small": _assign_small}
     for algorithm in algorithms("assignment"):
         if "cpu" in algorithm.homes:
             for wish in assignment._wishes(algorithm.homes["cpu"].options):
