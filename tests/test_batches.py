@@ -600,8 +600,8 @@ class OneAfterTheOther:
     order = 0, 1
     threads = 2
 
-    def __init__(self, *_):
-        pass
+    def __init__(self, threads, costs):
+        assert (threads, costs) == (2, 50 * 30 * 30)
 
     def __enter__(self):
         return self

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from tests.recorded import assignment, crowds, generators, matching
+from tests.recorded import assignment, crowds, generators, large, matching
 from tests.recorded.record import Group
 
 RECORDS: dict[str, dict[str, Group]] = {
     "matching": matching.GROUPS,
     "assignment": assignment.GROUPS,
     "crowds": crowds.GROUPS,
+    "large": large.GROUPS,
     "generators": generators.GROUPS,
 }

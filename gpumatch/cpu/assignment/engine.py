@@ -228,10 +228,8 @@ class _Engine:
     def write_prices(self) -> None:
         """Those of the columns, in the units of this engine."""
         price, mates = self.paths.price, self.solution.col_to_row
-        if not self.paths.all_match:
-            np.minimum(price, 0, out=price)
-            if not self.is_settled:
-                price[mates < 0] = 0
+        if not (self.paths.all_match or self.is_settled):
+            price[mates < 0] = 0
         self.solution.col_dual[:] = price
 
     # -- the trial ---------------------------------------------------------------------------------

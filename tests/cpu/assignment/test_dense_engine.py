@@ -10,6 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import gpumatch as gm
+from gpumatch.contracts import AssignmentTask, Solution
+from gpumatch.costs import DenseCosts
 from gpumatch.cpu.assignment import bidding, dense_engine, known_columns
 from gpumatch.cpu.assignment.known_columns import KNOWN
 from gpumatch.cpu.assignment.queues import Queue
@@ -147,6 +149,35 @@ def test_large_integers_are_exact(low, high, n):
     solve(matrix).check_optimal()
 
 
+def task_of(matrix, limit=None, price=0):
+    solution = Solution.empty(matrix.shape, is_integer=matrix.dtype.kind == "i")
+    solution.col_dual[-1] = price
+    return AssignmentTask(DenseCosts(matrix).problem(False, False), solution, Trace(), limit)
+
+
+def test_only_many_costs_that_differ_are_taken(monkeypatch):
+    matrix = np.arange(20.0).reshape(4, 5)
+    for most, is_taken in ((19, True), (20, False)):
+        monkeypatch.setattr(dense_engine, "SMALL", most)
+        assert dense_engine.takes(task_of(matrix)) == is_taken
+    monkeypatch.setattr(dense_engine, "SMALL", -1)
+    assert not dense_engine.takes(task_of(np.full((4, 5), 7)))
+
+
+@pytest.mark.parametrize(("top", "is_taken"), [(2**47 - 1, True), (2**47, False)])
+def test_integers_are_taken_if_sums_are_exact_in_floats(top, is_taken):
+    """16 times a row more than there are times the largest cost, limit or price: below 2**53."""
+    matrix = np.arange(15).reshape(3, 5)
+    given = [task_of(matrix, limit=sign * top) for sign in (1, -1)]
+    given.append(task_of(matrix, price=-top))
+    for cost in (top, -top):
+        matrix = matrix.copy()
+        matrix[1, 3] = cost
+        given.append(task_of(matrix))
+    assert [dense_engine.takes(task) for task in given] == [is_taken] * 5
+    assert dense_engine.takes(task_of(matrix.astype(float)))
+
+
 @given(
     seed=st.integers(0, 2**32),
     shape=st.tuples(st.integers(1, 12), st.integers(0, 6)),
@@ -272,13 +303,15 @@ def test_stops_at_every_tick_leave_a_matching_and_a_bound(monkeypatch):
     monkeypatch.setattr(dense_engine.KnownPaths, "budget", 3000)
     for rest, limit in ((0, None), (9, None), (9, -0.3)):
         matrix = points(50, far=True, rest=rest)
-        best = solve(matrix, limit=limit)
+        best, stops = solve(matrix, limit=limit), 0
         for tick in range(1, len(best.control.ticks)):
             solved = solve(matrix, limit=limit, control=Trace(stop_at=tick))
+            stops += not solved.ended
             solved.check_matching()
             solved.check_duals(1e-12)
             assert solved.bound <= best.bound + 1e-9
-        assert len(best.control.ticks) > 5
+        assert stops > 5
+        assert stops >= len(best.control.ticks) - 4
 
 
 def test_given_prices_leave_little_to_do():

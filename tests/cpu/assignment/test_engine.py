@@ -279,14 +279,25 @@ def test_stops_at_every_tick_leave_a_matching_and_a_bound(monkeypatch):
     rng = np.random.default_rng(4)
     for shape, limit in (((30, 30), None), ((30, 40), None), ((30, 40), 0.2)):
         matrix = thinned(rng.random(shape), 0.3, rng)
-        best = solve(matrix, limit=limit)
+        best, stops = solve(matrix, limit=limit), 0
         for tick in range(1, len(best.control.ticks)):
             solved = solve(matrix, limit=limit, control=Trace(stop_at=tick))
+            stops += not solved.ended
             solved.check_matching()
             solved.check_duals(1e-12)
             assert shape == (30, 30) or not solved.col_dual[solved.col_to_row < 0].any()
             assert solved.bound <= best.bound + 1e-9
-        assert len(best.control.ticks) > 5
+        assert stops > 5
+        assert stops >= len(best.control.ticks) - 4
+
+
+def test_given_pairs_without_prices_are_not_begun_from():
+    rng = np.random.default_rng(5)
+    matrix = thinned(rng.integers(0, 4, (40, 40)), 0.2, rng)
+    cold = solve(matrix)
+    given = solve(matrix, mates=[(row, row) for row in range(0, 40, 2)])
+    assert np.array_equal(given.row_to_col, cold.row_to_col)
+    assert np.array_equal(given.col_dual, cold.col_dual)
 
 
 def test_given_prices_leave_little_to_do(path):
