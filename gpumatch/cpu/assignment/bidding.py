@@ -48,8 +48,8 @@ import numpy as np
 
 from gpumatch.cpu.csr import places_in
 from gpumatch.cpu.numba_tools.atomics import cas, load, store
-from gpumatch.cpu.numba_tools.compiled import vector_kernel
-from gpumatch.cpu.numba_tools.prefetch import prefetch
+from gpumatch.cpu.numba_tools.compiled import fused, vector_kernel
+from gpumatch.cpu.numba_tools.prefetch import prefetch, prefetch_range
 from gpumatch.cpu.numba_tools.vector_min import greater, lesser
 
 __all__ = [
@@ -76,6 +76,27 @@ FETCHED = 8
 """Prices fetched ahead for a bidder, at most."""
 
 
+@fused
+def _fetch_ahead(
+    indptr, indices, costs, own, others, mate, mate_of_other, is_slack, queue, head
+):  # fmt: skip
+    """Bring what the next bidders need into the caches, as far as it is known where it is."""
+    mask = queue.size - 1
+    prefetch(indptr, queue[(head + AHEAD) & mask])
+    later = queue[(head + AHEAD // 2) & mask]
+    prefetch_range(costs, indptr[later], indptr[later + 1] - 1)
+    prefetch_range(indices, indptr[later], indptr[later + 1] - 1)
+    later = queue[(head + AHEAD // 4) & mask]
+    prefetch(own, later)
+    prefetch(mate, later)
+    prefetch(is_slack, later)
+    begin = indptr[later]
+    end = begin + FETCHED
+    for entry in range(begin, end if end < indptr[later + 1] else indptr[later + 1]):
+        prefetch(others, indices[entry])
+        prefetch(mate_of_other, indices[entry])
+
+
 @vector_kernel
 def hold(
     indptr, indices, costs, row_price, price, row_to_col, col_to_row, is_slack, queue, state,
@@ -90,19 +111,10 @@ def hold(
             outcome = SPENT
             break
         if count > AHEAD:
-            prefetch(indptr, queue[(head + AHEAD) & mask])
-            later = indptr[queue[(head + AHEAD // 2) & mask]]
-            prefetch(costs, later)
-            prefetch(indices, later)
-            later = queue[(head + AHEAD // 4) & mask]
-            prefetch(row_price, later)
-            prefetch(row_to_col, later)
-            prefetch(is_slack, later)
-            begin = indptr[later]
-            end = begin + FETCHED
-            for entry in range(begin, end if end < indptr[later + 1] else indptr[later + 1]):
-                prefetch(price, indices[entry])
-                prefetch(col_to_row, indices[entry])
+            _fetch_ahead(
+                indptr, indices, costs, row_price, price, row_to_col, col_to_row, is_slack,
+                queue, head,
+            )  # fmt: skip
         row = queue[head]
         col, one, two, seen = -1, limit if leaves else far, far, far
         for entry in range(indptr[row], indptr[row + 1]):
@@ -184,10 +196,9 @@ def _take_turn(
     outcome = SPENT
     while state[SCANS] + scans < budget:
         if count > AHEAD:
-            prefetch(indptr, queue[(head + AHEAD) & mask])
-            later = indptr[queue[(head + AHEAD // 2) & mask]]
-            prefetch(costs, later)
-            prefetch(indices, later)
+            _fetch_ahead(
+                indptr, indices, costs, own, others, mate, mate_of_other, is_slack, queue, head
+            )  # fmt: skip
         bidder = queue[head]
         head = (head + 1) & mask
         count -= 1

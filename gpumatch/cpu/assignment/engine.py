@@ -127,7 +127,9 @@ CHOICE = 2
 GENTLE = 0.7
 """The first epsilon is at most the lower quartile of what a row could save, times this.
 
-No simple fraction: costs that are small integers would tie.
+No simple fraction: costs that are small integers would tie. If columns bid in turns, so that the
+last rows start no war, it is also times the share of rows that are free: what the trial has found
+is then worth keeping.
 """
 ROUNDING = 2.0**-50
 """The share of costs and prices by which a float's pair may miss being tight."""
@@ -320,8 +322,9 @@ class _Engine:
             self.turned = _transpose(self.paths.entries, self.paths.price.size)
             self._part_slack_pairs(self.spread)  # none: this gives rows their prices
         finest = max(self.spread * FINEST, 1 if self.is_integer else 0)
-        epsilon = max(min(self.spread / FIRST, GENTLE * self._typical_excess()), finest)
         bidders = self.nrows - self.paths.matched
+        gentle = GENTLE if self.turned is None else GENTLE * bidders / self.nrows
+        epsilon = max(min(self.spread / FIRST, gentle * self._typical_excess()), finest)
         while bidders > FEW and self._hold_phase(self.number(epsilon)) and epsilon > finest:
             factor = FACTOR if bidders > CALM * self.nrows else FACTOR**3
             epsilon = max(epsilon / factor, finest)

@@ -1,8 +1,9 @@
 """LLVM's prefetch, for Numba's CPU target: ask for an item that will be read some steps later.
 
-    prefetch(array, index)   brings array[index] into the nearest cache, without waiting for it
+    prefetch(array, index)               brings array[index] into the nearest cache, without waiting
+    prefetch_range(array, first, last)   the same for array[first] to array[last], at most LINES
 
-The index is not checked and does not wrap. An address that does not exist does no harm.
+Indices are not checked and do not wrap. An address that does not exist does no harm.
 """
 
 from __future__ import annotations
@@ -14,32 +15,62 @@ from numba.core import cgutils, types
 from numba.core.errors import TypingError
 from numba.extending import intrinsic as _intrinsic
 
-__all__ = ["prefetch"]
+__all__ = ["prefetch", "prefetch_range"]
 
 # Callers do not pass the typing context, which Numba's annotation of an intrinsic asks for.
 intrinsic: Any = _intrinsic
 
 _READ, _ALL_CACHES, _DATA = 0, 3, 1
+LINE = 64
+"""Bytes that come into a cache at once."""
+LINES = 8
+"""Lines that are fetched of a range, beside that of its last item."""
 
 
 @intrinsic
 def prefetch(typingctx: Any, array: Any, index: Any) -> Any:
     """Bring ``array[index]`` into the nearest cache."""
-    if not (isinstance(array, types.Array) and array.ndim == 1):
-        raise TypingError(f"prefetch needs a one-dimensional array, got {array}")
+    _check(array)
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        view = context.make_array(signature.args[0])(context, builder, args[0])
-        item = cgutils.get_item_pointer(
-            context, builder, signature.args[0], view, [args[1]], wraparound=False
-        )
-        byte_pointer, number = ir.IntType(8).as_pointer(), ir.IntType(32)
-        takes = [byte_pointer, number, number, number]
-        function = cgutils.get_or_insert_function(
-            builder.module, ir.FunctionType(ir.VoidType(), takes), "llvm.prefetch.p0i8"
-        )
-        how = [number(_READ), number(_ALL_CACHES), number(_DATA)]
-        builder.call(function, [builder.bitcast(item, byte_pointer), *how])
+        _fetch(context, builder, signature.args[0], args[0], args[1])
         return context.get_dummy_value()
 
     return types.void(array, types.intp), generate
+
+
+@intrinsic
+def prefetch_range(typingctx: Any, array: Any, first: Any, last: Any) -> Any:
+    """Bring ``array[first]`` to ``array[last]`` into the nearest cache, `LINES` lines at most."""
+    _check(array)
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        kind, (view, first, last) = signature.args[0], args
+        step = LINE // (kind.dtype.bitwidth // 8)
+        most = builder.add(first, first.type(LINES * step))
+        end = builder.select(builder.icmp_signed("<", last, most), last, most)
+        places = cgutils.for_range_slice(builder, first, end, first.type(step), inc=True)
+        with places as (index, _):
+            _fetch(context, builder, kind, view, index)
+        _fetch(context, builder, kind, view, last)
+        return context.get_dummy_value()
+
+    return types.void(array, types.intp, types.intp), generate
+
+
+def _check(array: Any) -> None:
+    if not (isinstance(array, types.Array) and array.ndim == 1):
+        raise TypingError(f"prefetch needs a one-dimensional array, got {array}")
+
+
+def _fetch(context: Any, builder: Any, kind: Any, array: Any, index: Any) -> None:
+    """LLVM's instruction for one item."""
+    view = context.make_array(kind)(context, builder, array)
+    item = cgutils.get_item_pointer(context, builder, kind, view, [index], wraparound=False)
+    byte_pointer, number = ir.IntType(8).as_pointer(), ir.IntType(32)
+    takes = [byte_pointer, number, number, number]
+    function = cgutils.get_or_insert_function(
+        builder.module, ir.FunctionType(ir.VoidType(), takes), "llvm.prefetch.p0i8"
+    )
+    how = [number(_READ), number(_ALL_CACHES), number(_DATA)]
+    builder.call(function, [builder.bitcast(item, byte_pointer), *how])

@@ -7,7 +7,7 @@ import pytest
 from numba import njit
 from numba.core.errors import TypingError
 
-from gpumatch.cpu.numba_tools.prefetch import prefetch
+from gpumatch.cpu.numba_tools.prefetch import LINE, LINES, prefetch, prefetch_range
 
 
 @njit
@@ -25,6 +25,29 @@ def test_the_array_stays_as_it_is(dtype, ahead):
     array = np.arange(20).astype(dtype)
     assert fetch_and_sum(array, ahead) == 190
     assert np.array_equal(array, np.arange(20))
+
+
+@njit
+def fetch_range_and_sum(array, first, last):
+    prefetch_range(array, first, last)
+    return array.sum()
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.int32, np.int64, np.float64])
+@pytest.mark.parametrize(("first", "last"), [(0, 0), (0, -1), (3, 19), (0, 10**9), (10**9, 0)])
+def test_a_range_stays_as_it_is(dtype, first, last):
+    """Even one that is empty or ends far beyond the array; the call comes back soon."""
+    array = np.arange(20).astype(dtype)
+    assert fetch_range_and_sum(array, first, last) == 190
+    assert np.array_equal(array, np.arange(20))
+
+
+def test_a_range_is_fetched_line_by_line():
+    """The loop's step is a line's items, and its end no more than so many lines away."""
+    fetch_range_and_sum(np.arange(3.0), 0, 2)
+    code = next(iter(fetch_range_and_sum.inspect_llvm().values()))
+    assert code.count("call void @llvm.prefetch") >= 2  # in the loop, and of the last item
+    assert f"{LINES * LINE // 8}" in code
 
 
 def test_it_is_in_the_code():
