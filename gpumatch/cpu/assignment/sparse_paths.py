@@ -7,9 +7,9 @@ Before the searches, free rows take free columns that are tight, or send the mat
 to another tight one (Duff and Koster's start with one step of look-ahead). One row's search is
 Dijkstra's, pruned: once a free column is reached, or going without is possible, no column that is
 as far or farther is kept (Duff and Koster). Columns no farther than the front need no heap, and
-wait in a queue. So ties are searched breadth first. The rows of the queue, and the one that is next
-in the heap, are fetched into the caches ahead. (Of 65,536 rows with 16 entries each, of two costs drawn at random, the paths so read
-all entries 3.2 times; depth first 17.3 times.)
+wait in a queue. So ties are searched breadth first. (Of 65,536 rows with 16 entries each, of two
+costs drawn at random, the paths so read all entries 3.2 times; depth first 17.3 times.) The rows of
+the queue, and the one that is next in the heap, are fetched into the caches ahead.
 
     dist[j]      distance of column j from the root; ``far`` if not reached
     pred[j]      row from which column j is reached
