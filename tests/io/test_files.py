@@ -297,6 +297,7 @@ MALFORMED = {
     "heading alone": ("a.csv", "source,target\n", "has no edges"),
     "heading without ends": ("a.csv", "id,name,size,age\n1,2,3,4\n", "the header names 'id, name"),
     "second heading": ("a.csv", "row,column\n0,1\nrow,column\n", "could not convert string 'row'"),
+    "name on the first line": ("a.txt", "0 one\n1 2\n", "could not convert string 'one'"),
     "heading of nothing": ("a.csv", ",\n0,1\n", "could not convert string ''"),
     "semicolons": ("a.txt", "0;1\n", "the header names '0;1'"),
     "negative edge": ("a.txt", "0 1\n-1 2\n", "edge -1 2: expected integers from 0"),

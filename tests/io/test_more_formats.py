@@ -98,12 +98,24 @@ def test_matlab(tmp_path, variables, compressed):
 
 
 @pytest.mark.parametrize("dtype", [float, "f4", "i2", "u8"])
-def test_a_dense_matlab_matrix_keeps_its_type(tmp_path, dtype):
+@pytest.mark.parametrize("in_bytes", [False, True], ids=["in full", "in bytes"])
+def test_a_dense_matlab_matrix_keeps_its_type(tmp_path, dtype, in_bytes):
     """Its file may store small whole numbers in a byte each."""
     small = np.array([[1, 2], [3, 250]], dtype)
-    costs = io.read_costs(stored(tmp_path / "m.mat", mat({"a": small})))
+    content = mat({"a": small})
+    if in_bytes:
+        content = with_values_in_bytes(content, small)
+    costs = io.read_costs(stored(tmp_path / "m.mat", content))
     assert costs.dtype == small.dtype
     assert costs.tolist() == small.tolist()
+
+
+def with_values_in_bytes(content, values):
+    """The file of one variable as MATLAB writes it, which SciPy does not."""
+    before = content[: content.rindex(values.tobytes("F")) - 8]  # without the type and the size
+    data = struct.pack("<II", 2, values.size) + values.astype("u1").tobytes("F") + bytes(4)
+    whole = before[136:] + data
+    return before[:128] + struct.pack("<II", 14, len(whole)) + whole
 
 
 def compressed_variable(content):
