@@ -187,6 +187,18 @@ def _run_bottleneck() -> dict[str, Fields]:
     return found
 
 
+def _run_paths_in_small_steps() -> dict[str, Fields]:
+    """Bottlenecks of sparse costs, by paths that return to Python every few entries."""
+    told = {"objective": "bottleneck", "algorithm": "paths", "backend": "cpu"}
+    known = {**problems(), **larger_problems()}
+    with in_small_steps(["assignment.bottleneck_paths"], SMALL_BUDGET // 8):
+        return {
+            name: _solve(name, (matrix, {}), **told)
+            for name, (matrix, _) in known.items()
+            if isinstance(matrix, csr_array)
+        }
+
+
 def _run_under_scipys_names() -> dict[str, Fields]:
     """Sizes at which one compiled call does it otherwise: stack, lists, vectors, padding."""
     found: dict[str, Fields] = {}
@@ -253,5 +265,6 @@ GROUPS: dict[str, Group] = {
     "small": _run_small,
     "small steps": _run_in_small_steps,
     "bottleneck": _run_bottleneck,
+    "bottleneck by paths in small steps": _run_paths_in_small_steps,
     "SciPy's names": _run_under_scipys_names,
 }

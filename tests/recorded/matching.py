@@ -20,7 +20,10 @@ from tests.recorded.record import Fields, Group, hash_of, in_small_steps, work_o
 SMALL_BUDGET = 64
 """Edges between two returns to Python, so that small graphs take many."""
 WITH_BUDGETS = [
-    f"matching.{module}" for module in ("level_search", "lookahead_search", "p_dbfs", "forests")
+    f"matching.{module}"
+    for module in (
+        *("sides", "karp_sipser", "level_search", "lookahead_search", "p_dbfs", "forests"),
+    )
 ]
 
 
@@ -142,6 +145,35 @@ def _run_start(start: str, backend: str) -> dict[str, Fields]:
     return found
 
 
+def _run_starts_in_small_steps() -> dict[str, Fields]:
+    """Starts of the CPU, also from pairs that are given: how often they return to Python."""
+    found = {}
+    with in_small_steps(WITH_BUDGETS, SMALL_BUDGET):
+        for start in ("cheap", "karp-sipser"):
+            run = registry.STARTS[start]["cpu"].run_with({})
+            for name, problem in problems().items():
+                graph = as_bipartite(problem.graph)
+                ticks: list[int] = []
+                for has_pairs in (False, True):
+                    row_to_col, col_to_row = no_mates(graph)
+                    if has_pairs:
+                        _match_first_edges(graph, row_to_col, col_to_row)
+                    count: list[Any] = []
+                    control = Control(callback=count.append)
+                    run(MatchingTask(graph, row_to_col, col_to_row, control, 1, 1))
+                    ticks.append(len(count))
+                found[f"{start}, {name}"] = {"ticks": ticks, "mates": hash_of(row_to_col)}
+    return found
+
+
+def _match_first_edges(graph: Any, row_to_col: Any, col_to_row: Any) -> None:
+    """Match each third row to its first column, if that is free."""
+    for row in range(0, graph.nrows, 3):
+        for col in graph.indices[graph.indptr[row] : graph.indptr[row + 1]][:1]:
+            if col_to_row[col] < 0:
+                row_to_col[row], col_to_row[col] = col, row
+
+
 def _decompose() -> dict[str, Fields]:
     """The Dulmage–Mendelsohn decomposition, and strong components of the square graphs."""
     found = {}
@@ -157,6 +189,7 @@ GROUPS: dict[str, Group] = {
     **{str(run): functools.partial(_run, run) for run in RUNS if run.backend != "cuda"},
     "engine-cpu by forests": _run_by_forests,
     "small steps": _run_in_small_steps,
+    "starts in small steps": _run_starts_in_small_steps,
     "linalg": _decompose,
     **{
         f"start {start}-{backend}": functools.partial(_run_start, start, backend)

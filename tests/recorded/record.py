@@ -61,7 +61,8 @@ def in_small_steps(names: Iterable[str], budget: int) -> Iterator[None]:
     modules = [importlib.import_module(f"gpumatch.cpu.{name}") for name in names]
     with contextlib.ExitStack() as patched:
         for module in modules:
-            patched.enter_context(mock.patch.object(module, "BUDGET", budget))
+            name = "BUDGET" if hasattr(module, "BUDGET") else "_BUDGET"
+            patched.enter_context(mock.patch.object(module, name, budget))
         yield
 
 
