@@ -1,0 +1,40 @@
+"""The paths that raise a threshold, from no pairs at all: a search for every row."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+
+import gpumatch as gm
+from gpumatch.cpu.assignment import bottleneck_paths
+from gpumatch.cpu.assignment.bottleneck_paths import raise_threshold
+
+
+def problem(seed):
+    """Costs with a full assignment, some of them equal."""
+    rng = np.random.default_rng(seed)
+    nrows = int(rng.integers(1, 40))
+    ncols = nrows + int(rng.integers(0, 2) * rng.integers(0, 9))
+    stored = rng.random((nrows, ncols)) < rng.choice([1, 3, 8]) / ncols
+    stored[np.arange(nrows), rng.permutation(ncols)[:nrows]] = True
+    costs = rng.integers(-rng.choice([2, 500]), rng.choice([3, 1000]), stored.sum())
+    return csr_array((costs.astype(rng.choice([np.int64, np.float64])), stored.nonzero()))
+
+
+@pytest.mark.parametrize("budget", [bottleneck_paths._BUDGET, 1])
+def test_the_threshold_is_the_least_for_which_all_rows_have_columns(monkeypatch, budget):
+    monkeypatch.setattr(bottleneck_paths, "_BUDGET", budget)
+    for seed in range(150):
+        costs = problem(seed)
+        nrows, ncols = costs.shape
+        row_to_col, col_to_row = np.full(nrows, -1, np.int32), np.full(ncols, -1, np.int32)
+        threshold = raise_threshold(
+            (costs.indptr, costs.indices, costs.data),
+            (row_to_col, col_to_row),
+            costs.data.min(),
+            lambda: False,
+        )
+        assert threshold == gm.assign(costs, objective="bottleneck", backend="cpu").objective
+        assert np.array_equal(col_to_row[row_to_col], np.arange(nrows))
+        assert costs[np.arange(nrows), row_to_col].max() == threshold
