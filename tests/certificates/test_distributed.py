@@ -1,0 +1,195 @@
+"""The checkers of divided results turn down each wrong share, without ranks: by one, or one of two.
+
+`tests/distributed/ranks/errors.py` has what several ranks tell each other.
+"""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import gpumatch as gm
+from gpumatch.certificates.distributed import (
+    verify_share_of_assignment,
+    verify_share_of_matching,
+)
+from gpumatch.costs import as_costs
+
+
+class OneRank:
+    """What a checker needs of the communicator of one rank."""
+
+    rank, size = 0, 1
+
+    def allgather(self, array):
+        return [array]
+
+    def allreduce(self, array, how):
+        return array
+
+    def exchange(self, parts):
+        return parts
+
+    def total(self, number, how="sum"):
+        return number
+
+
+class WithAnother(OneRank):
+    """The same beside a rank that has this range of rows."""
+
+    def __init__(self, other):
+        self.other = other
+
+    def allgather(self, array):
+        return [array, np.array([self.other], np.int64)]
+
+
+# -- matchings -------------------------------------------------------------------------------------
+
+PATTERN = np.array([[1, 1, 0], [1, 0, 0], [1, 0, 0]])
+
+
+def share_of_matching(**changes):
+    """Rows 0 and 1 at columns 1 and 0; row 0 and column 0 cover all."""
+    fields = {
+        "rows": range(3),
+        "cols": range(3),
+        "row_to_col": np.array([1, 0, -1]),
+        "col_to_row": np.array([1, 0, -1]),
+        "cover": (np.array([True, False, False]), np.array([True, False, False])),
+        "size": 2,
+    }
+    return SimpleNamespace(**fields | changes)
+
+
+def check_matching(world=None, **changes):
+    graph = gm.BipartiteGraph(PATTERN)
+    return verify_share_of_matching(graph, share_of_matching(**changes), world or OneRank())
+
+
+def marks(*numbers):
+    return np.isin(np.arange(3), numbers)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"rows": range(2)}, "the result is for 2 rows and 3 columns here"),
+        ({"cols": range(2)}, "the result is for 3 rows and 2 columns here"),
+        ({"rows": range(1, 4)}, "ranges of the ranks do not follow"),
+        ({"row_to_col": np.array([1, 3, -1])}, "row 1 is matched to column 3, outside"),
+        ({"col_to_row": np.array([3, 0, -1])}, "column 0 is matched to row 3, outside"),
+        ({"col_to_row": np.array([2, 0, -1])}, "row 1 is matched to column 0, which is matched"),
+        ({"col_to_row": np.array([1, 0, 2])}, "3 columns of this rank are matched, but 2 rows"),
+        (
+            {"row_to_col": np.array([1, 0, 2]), "col_to_row": np.array([1, 0, 2]), "size": 3},
+            "row 2 is matched to column 2, but that is no edge",
+        ),
+        ({"cover": None}, "has no vertex cover"),
+        ({"cover": (marks(0)[:2], marks(0))}, "a mark for each"),
+        ({"cover": (marks(0), marks(0)[:2])}, "a mark for each"),
+        ({"cover": (marks(0), marks(1))}, "misses the edge of row 1 and column 0"),
+        ({"cover": (marks(0, 1), marks(0))}, "2 edges and says 2, but the cover has 3"),
+        ({"size": 3}, "2 edges and says 3, but the cover has 2"),
+    ],
+)
+def test_wrong_shares_of_matchings(changes, message):
+    with pytest.raises(gm.CertificateError, match=message):
+        check_matching(**changes)
+
+
+def test_a_right_share_of_a_matching():
+    assert check_matching() == gm.verify(PATTERN, gm.maximum_matching(PATTERN))
+
+
+@pytest.mark.parametrize("other", [(4, 5), (2, 5)])
+def test_ranges_that_do_not_follow_each_other(other):
+    with pytest.raises(gm.CertificateError, match="ranges of the ranks do not follow"):
+        check_matching(WithAnother(other))
+
+
+# -- assignments -----------------------------------------------------------------------------------
+
+COSTS = np.array([[4, 1, 3], [2, 0, 5]])
+LARGEST = np.array([[np.inf, 5.0], [np.inf, 3.0], [1.0, 2.0]])
+TWO = range(2)
+
+
+def check_assignment(matrix, wish, changes):
+    a = gm.assign(matrix, **wish)
+    names = "row_to_col col_to_row row_dual col_dual objective gap maximize cardinality cost_limit"
+    fields = {name: getattr(a, name) for name in names.split()}
+    rows, cols = map(range, matrix.shape)
+    cover = None
+    if a.cardinality == "maximum":
+        cover = tuple(np.isin(side, part) for side, part in zip((rows, cols), a.cover_ind()))
+    share = SimpleNamespace(**{**fields, "rows": rows, "cols": cols, "cover": cover, **changes})
+    return verify_share_of_assignment(as_costs(matrix), share, OneRank())
+
+
+WISHES = [
+    (COSTS, {}),
+    (COSTS, {"maximize": True}),
+    (COSTS.T, {}),
+    (COSTS, {"cost_limit": 1}),
+    (COSTS / 7, {}),
+    (LARGEST, {"cardinality": "maximum"}),
+    (LARGEST, {"cardinality": "maximum", "cost_limit": 3.0}),
+]
+
+
+@pytest.mark.parametrize(("matrix", "wish"), WISHES)
+def test_right_shares_of_assignments(matrix, wish):
+    assert check_assignment(matrix, wish, {}) == gm.verify(matrix, gm.assign(matrix, **wish))
+
+
+#   rows 0, 1 at columns 1, 0; their duals are 3 and 2, those of the columns 0, -2, 0
+WRONG = [
+    ({}, {"rows": range(1)}, "the result is for 1 rows and 3 columns here"),
+    ({}, {"cols": TWO}, "the result is for 2 rows and 2 columns here"),
+    ({}, {"col_to_row": np.array([1, 1, -1])}, "row 0 is matched to column 1, which is matched"),
+    ({}, {"col_to_row": np.array([1, 0, 0])}, "3 columns are matched, but 2 rows"),
+    ({}, {"row_to_col": np.array([1, -1]), "col_to_row": np.array([-1, 0, -1])}, "1 pairs are"),
+    ({}, {"row_dual": np.array([4, 2])}, "costs less than its duals"),
+    ({}, {"row_dual": np.array([3, 100])}, "the dual of row 1 of this rank is 100: no optimal"),
+    ({}, {"col_dual": np.array([0, -2, -200])}, "the dual of column 2 of this rank is -200: no"),
+    ({}, {"row_dual": np.array([3, 1])}, "the duals prove 2"),
+    ({}, {"objective": 4}, "the pairs cost 3 in all, but the objective is 4"),
+    ({}, {"gap": 1}, "the gap is said to be 1"),
+    ({}, {"gap": -1}, "the gap is said to be -1"),
+    ({}, {"col_dual": np.array([0, -2, 1])}, "dual of column 2 of this rank is 1, .* other sign"),
+    ({}, {"col_dual": np.array([0, -2, -1])}, "dual of column 2 of this rank is -1, but must be 0"),
+    ({"cardinality": "maximum"}, {"cover": None}, "has no vertex cover"),
+    ({"cardinality": "maximum"}, {"cover": (marks(0, 1), marks())}, "rows must be 2 bools"),
+    ({"cardinality": "maximum"}, {"cover": (marks(0, 1)[:2], marks().astype(int))}, "columns must"),
+    (
+        {"cardinality": "maximum"},
+        {"cover": (marks(0)[:2], marks(2)), "row_dual": np.zeros(2, int), "col_dual": marks() + 0},
+        "row 1 and column 0 is not in the cover",
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("wish", "changes", "message"), WRONG)
+def test_wrong_shares_of_assignments(wish, changes, message):
+    with pytest.raises(gm.CertificateError, match=message):
+        check_assignment(COSTS, wish, changes)
+
+
+def test_a_forbidden_pair_in_a_share():
+    crossed = {"row_to_col": np.array([1, 0]), "col_to_row": np.array([1, 0])}
+    with pytest.raises(gm.CertificateError, match="row 0 is assigned to column 1, which is forb"):
+        check_assignment(np.array([[1.0, np.inf], [2.0, 1.0]]), {}, crossed)
+
+
+def test_copies_of_columns_that_are_not_as_many():
+    class Longer(OneRank):
+        def allgather(self, array):
+            return [array, array + 1] if array.ndim == 1 else [array]
+
+    a = gm.assign(COSTS)
+    a.rows, a.cols, a.cover = TWO, range(3), None
+    with pytest.raises(gm.CertificateError, match="mates of the columns are not as many on all"):
+        verify_share_of_assignment(as_costs(COSTS), a, Longer())
