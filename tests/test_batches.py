@@ -18,6 +18,8 @@ from gpumatch import batches, registry
 from gpumatch.costs import CostBatch, SideBySide
 from gpumatch.cpu.assignment import batched
 
+X = math.inf
+NAMED = {"algorithm": "hungarian-classical"}  # so that problems are solved one by one
 WISHES = [
     {},
     {"cost_limit": 0.3},
@@ -284,6 +286,45 @@ def test_sparse_matrices_and_named_algorithms_are_solved_one_by_one():
     )
 
 
+@pytest.mark.parametrize(
+    ("problems", "kind"),
+    [
+        ([[[7, 3], [1, 9]], [[2]]], "i"),
+        ([[[7, 3], [1, 9]], [[2.5]], [[4]]], "f"),
+        ([[[2.5]], [[7, 3], [1, 9]]], "f"),
+        (np.zeros((0, 3, 4), int), "i"),
+        (np.zeros((0, 3, 4)), "f"),
+    ],
+    ids=["integers", "both", "floats first", "no integers", "no floats"],
+)
+def test_problems_alone_give_integers_if_all_are_integers(problems, kind):
+    if isinstance(problems, list):
+        problems = [np.array(matrix) for matrix in problems]
+    batch = gm.assign(problems, **NAMED)
+    assert batch.row_dual.dtype.kind == batch.col_dual.dtype.kind == kind
+    assert batch.objective.dtype.kind == batch.pair_costs.dtype.kind == kind
+    assert batch.objective.tolist() == [gm.assign(matrix).objective for matrix in problems]
+    assert batch.proven.all()
+
+
+def test_covers_of_problems_alone():
+    holed = [np.array([[X, 5.0], [X, 3.0], [1.0, 2.0]]), np.array([[2.0, X]])]
+    batch = gm.assign(holed, cardinality="maximum", **NAMED)
+    for matrix, alone in zip(holed, batch):
+        gm.verify(matrix, alone)
+        one = gm.assign(matrix, cardinality="maximum").vertex_cover()
+        assert [part.tolist() for part in alone.vertex_cover()] == [part.tolist() for part in one]
+
+
+@pytest.mark.parametrize("dtype", ["i8", "f8"])
+@pytest.mark.parametrize("limit", [2.0**60 + 0.5, 2**60])
+def test_limits_too_large_for_floats_are_exact(dtype, limit):
+    costs = np.array([[[5, 7], [3, 9]]] * 2, dtype)
+    for a in (gm.assign(costs, cost_limit=limit)[1], gm.assign(costs[0], cost_limit=limit)):
+        assert a.objective == 10
+        gm.verify(costs[0], a)
+
+
 def test_a_time_limit_leaves_the_rest_unsolved():
     costs = np.random.default_rng(2).random((5, 4, 4))
     batch = gm.assign(costs, time_limit=0)
@@ -310,9 +351,6 @@ def test_an_interrupt_keeps_what_is_solved(threads, monkeypatch):
     for k in np.flatnonzero(best.proven):
         gm.verify(costs[k], best[k])
     assert (best.row_to_col[~best.proven] == -1).all()
-
-
-NAMED = {"algorithm": "hungarian-classical"}  # so that problems are solved one by one
 
 
 def test_an_interrupt_between_problems_alone_keeps_those_before():

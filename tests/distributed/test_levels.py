@@ -1,4 +1,4 @@
-"""Offers of several ranks that meet in a column: the least counts, of equal ones the first row's."""
+"""Offers of several ranks that meet in a column: the least counts, then the least row."""
 
 from __future__ import annotations
 

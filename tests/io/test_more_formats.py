@@ -61,6 +61,23 @@ def test_a_csv_of_costs_is_a_table_unless_a_header_names_edges(tmp_path):
 # Dense arrays and MATLAB ------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("version", [(1, 0), (2, 0), (3, 0)])
+def test_an_array_of_any_version(tmp_path, version):
+    file = bytesio.BytesIO()
+    np.lib.format.write_array(file, EDGES.toarray(), version=version)
+    path = stored(tmp_path / "a.npy", file.getvalue())
+    same(io.read(path), EDGES)
+    assert np.array_equal(io.read_costs(path), EDGES.toarray())
+    with pytest.raises(ValueError, match="promises shape"):
+        io.read_costs(stored(tmp_path / "b.npy", file.getvalue()[:-8]))
+
+
+def test_matrix_market_under_the_name_of_a_list(tmp_path):
+    content = "%%MatrixMarket matrix array integer general\n2 2\n1\n2\n3\n4\n"
+    assert io.read_costs(stored(tmp_path / "a.txt", content)).tolist() == [[1, 3], [2, 4]]
+    same(io.read(stored(tmp_path / "a.txt", content)), sp.csr_array([[1, 3], [2, 4]]))
+
+
 def test_nonzeros_of_a_dense_array_are_the_edges(tmp_path):
     path = stored(tmp_path / "a.npy", npy(EDGES.toarray()))
     same(io.read(path), EDGES)
@@ -123,6 +140,34 @@ def compressed_variable(content):
     return mat({})[:128] + struct.pack("<II", 15, len(packed)) + packed
 
 
+def cut_variable():
+    """A whole element with only part of what is compressed."""
+    packed = zlib.compress(mat({"a": np.arange(81.0)})[128:])[:-20]
+    return mat({})[:128] + struct.pack("<II", 15, len(packed)) + packed
+
+
+def big_endian(kind, values):
+    """A small matrix as a machine of the other byte order writes it."""
+    element = lambda kind, data: struct.pack(">II", kind, len(data)) + data  # noqa: E731
+    parts = element(6, struct.pack(">II", 6, 0)) + element(5, struct.pack(">ii", 2, 2))
+    parts += struct.pack(">HH4s", 1, 1, b"a") + element(kind, values.tobytes("F"))
+    return mat({})[:124] + b"\x01\x00MI" + element(14, parts)
+
+
+@pytest.mark.parametrize(("kind", "dtype"), [(9, ">f8"), (5, ">i4"), (3, ">i2"), (1, "i1")])
+def test_a_matlab_file_of_the_other_byte_order(tmp_path, kind, dtype):
+    values = np.array([[1, -2], [30, 4]], dtype)
+    path = stored(tmp_path / "m.mat", big_endian(kind, values))
+    assert io.read_costs(path).tolist() == values.tolist()
+
+
+@pytest.mark.parametrize("compressed", [False, True], ids=["plain", "compressed"])
+def test_a_dense_complex_matlab_matrix(tmp_path, compressed):
+    values = np.array([[1 + 2j, 0], [3, 4j]])
+    path = stored(tmp_path / "m.mat", mat({"a": values}, do_compression=compressed))
+    same(io.read(path), sp.csr_array(values))
+
+
 FULL = sp.csc_array(np.ones((2, 2)))
 """Its four row numbers take 16 bytes, to which also three are padded."""
 ROWS_OF_FULL = [struct.pack("<II", 5, size) for size in (16, 12)]
@@ -143,6 +188,27 @@ WRONG_MATLAB = {
     "cut": (mat({"a": np.ones((9, 9))})[:-9], "promises 696 bytes in 687"),
     "no size": (compressed_variable(struct.pack("<II", 14, 0)), "no size or no name"),
     "not a matrix": (compressed_variable(struct.pack("<IIQ", 9, 8, 0)), "variable of type 9"),
+    "cut while compressed": (
+        compressed_variable(mat({"a": np.ones((9, 9))})[128:])[:-9],
+        "promises .* bytes in|is cut off",
+    ),
+    "compressed, but cut before": (cut_variable(), "a compressed variable is cut off"),
+    "negative size": (
+        mat({"a": np.ones((2, 3))}).replace(struct.pack("<ii", 2, 3), struct.pack("<ii", -2, 3), 1),
+        r"a matrix has the shape \(-2, 3\)",
+    ),
+    "one size": (
+        mat({"a": np.ones((2, 3))}).replace(
+            struct.pack("<IIii", 5, 8, 2, 3), struct.pack("<IIiI", 5, 4, 2, 0), 1
+        ),
+        r"a matrix has the shape \(2,\)",
+    ),
+    "part of a number": (
+        mat({"a": np.ones((2, 3))}).replace(
+            struct.pack("<II", 9, 48), struct.pack("<II", 9, 47), 1
+        ),
+        "has 47 bytes of float64",
+    ),
     "bomb": (compressed_variable(bytes(2**22)), "more than max_bytes = 1048576 bytes"),
     "cells alone": (mat({"c": NOTES}), "has 0 matrices"),
     "A is text": (mat({"Problem": {"A": "x"}}), "A is no matrix of numbers"),
