@@ -256,13 +256,14 @@ def test_dense_outcomes_are_scipys(source, maximize):
 
 
 @pytest.mark.parametrize("maximize", [False, True])
-@pytest.mark.parametrize("shape", [(1, 3), (3, 1), (6, 7), (8, 8), (8, 6), (20, 40)])
+@pytest.mark.parametrize("shape", [(1, 3), (3, 1), (6, 7), (8, 8), (8, 6), (20, 40), (40, 20)])
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
-def test_no_nan_is_missed(dtype, shape, maximize):
+@pytest.mark.parametrize("value", [math.nan, -X], ids=["NaN", "inf of the wrong sign"])
+def test_no_number_that_is_not_valid_is_missed(value, dtype, shape, maximize):
     rng = np.random.default_rng(3)
     for place in rng.permutation(shape[0] * shape[1])[:20]:
         matrix = rng.random(shape).astype(dtype)
-        matrix.flat[place] = math.nan
+        matrix.flat[place] = -value if maximize else value
         for source in (matrix, np.asfortranarray(matrix)):
             with pytest.raises(ValueError, match="matrix contains invalid numeric entries"):
                 linear_sum_assignment(source, maximize)

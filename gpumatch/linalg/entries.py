@@ -228,9 +228,9 @@ def _check_finite(indptr: Any, indices: Any, data: Any) -> None:
 
 def magnitudes(values: Any) -> Any:
     """The absolute values in float64, or exactly in int64 if they are integers that fit."""
-    if values.dtype.kind == "b" or (values.dtype.kind in "iu" and values.dtype.itemsize < 8):
-        return abs(values.astype(np.int64))
-    return abs(values).astype(np.float64)
+    if values.dtype.kind in "fc":
+        return abs(values).astype(np.float64)
+    return abs(values.astype(np.int64 if values.dtype.itemsize < 8 else np.float64))
 
 
 def log_magnitudes(values: Any) -> Any:

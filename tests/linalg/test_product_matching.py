@@ -18,7 +18,7 @@ from scipy.sparse import coo_array, csc_array, csr_array, csr_matrix
 
 import gpumatch as gm
 from gpumatch.linalg import maximum_product_matching, mc64
-from gpumatch.linalg.entries import entries_of, log_magnitudes, usable_csr
+from gpumatch.linalg.entries import entries_of, log_magnitudes, magnitudes, usable_csr
 from graphs import matrices
 
 SHAPES = st.tuples(st.integers(0, 6), st.integers(0, 6))
@@ -175,6 +175,29 @@ def test_logarithms_of_complex_numbers_are_those_of_their_absolute_values(real, 
 def test_logarithms_of_short_floats_are_long(dtype):
     values = np.array([3, 1e-3, 777], dtype)
     assert log_magnitudes(values).tolist() == np.log(values.astype(np.float64)).tolist()
+
+
+@pytest.mark.parametrize("dtype", ["?", "i1", "u1", "i2", "i4", "u4", "i8", "u8"])
+def test_magnitudes_of_integers_do_not_wrap(dtype):
+    ends = [False, True] if dtype == "?" else [np.iinfo(dtype).min, np.iinfo(dtype).max]
+    found = magnitudes(np.array([*ends, 1], dtype))
+    number = np.float64 if dtype.endswith("8") else np.int64
+    assert found.tolist() == [number(abs(int(value))) for value in (*ends, 1)]
+    assert found.dtype == number
+
+
+@pytest.mark.parametrize("dtype", ["f2", "f4", "c8", "c16"])
+def test_magnitudes_of_floats_are_float64(dtype):
+    found = magnitudes(np.array([-3, 4], dtype) * (1j if dtype[0] == "c" else 1))
+    assert (found.dtype, found.tolist()) == (np.float64, [3, 4])
+
+
+@pytest.mark.parametrize("dtype", ["?", "i1", "u2", "i4", "i8", "u8", "f4"])
+@pytest.mark.parametrize("job", [1, 2, 3, 4, 5])
+def test_jobs_on_matrices_of_every_type(job, dtype):
+    A = np.array([[6, 9, 0], [1, 5, 9], [0, 1, 1]]).astype(dtype)
+    as_floats = mc64(A.astype(float), job)
+    assert mc64(A, job).row_perm.tolist() == as_floats.row_perm.tolist()
 
 
 def test_without_scaling_there_are_no_factors():
