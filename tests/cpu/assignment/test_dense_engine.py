@@ -290,6 +290,33 @@ def test_most_pairs_of_the_auction_are_kept(path):
             assert solved.control.phases[-1]["found"] <= 12
 
 
+@pytest.mark.parametrize("n", [70, 150])
+def test_no_column_that_a_row_does_not_know_is_below_its_bound(path, monkeypatch, n):
+    """After each step that changes prices, and where they are integers, too."""
+    checked = []
+
+    def checks(step):
+        def stepping(engine, *told):
+            step(engine, *told)
+            cols, costs_of_known, bound = engine.paths.known
+            reduced = engine.paths.values - engine.paths.price
+            for row in range(n):
+                reduced[row, cols[row][costs_of_known[row] < math.inf]] = math.inf
+            assert (reduced.min(axis=1) >= bound - 1e-6).all()  # but for rounding
+            checked.append((reduced.min(axis=1) < bound + 1).any())
+
+        return stepping
+
+    for name in ("_round_prices", "_part_slack_pairs"):
+        step = getattr(dense_engine._DenseEngine, name)
+        monkeypatch.setattr(dense_engine._DenseEngine, name, checks(step))
+    for seed in range(5):
+        far = (points(n, far=True, seed=seed) * 1000).astype(int)
+        for matrix in (far, costs.low_rank(n, rank=2, seed=seed) * 300 // 1, far // 30):
+            solve(matrix.astype(int)).check_optimal(0)
+    assert any(checked) or path != "auction"
+
+
 def test_a_war_of_prices_is_left_early(path, monkeypatch):
     monkeypatch.setattr(dense_engine, "MOST", 0)
     solved = solve(points(80, far=True))
