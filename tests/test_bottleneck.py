@@ -274,6 +274,22 @@ def test_a_callback_stops_between_thresholds():
     assert np.array_equal(C[a.row_ind, a.col_ind], a.pair_costs)
 
 
+def test_wherever_a_callback_stops_the_best_so_far_comes_back():
+    C = costs.make("points", 60, seed=1)
+    stopped = []
+    for most in range(200):
+        calls = itertools.count()
+        a = gm.assign(C, objective="bottleneck", callback=lambda _, c=calls, m=most: next(c) >= m)
+        assert np.array_equal(C[a.row_ind, a.col_ind], a.pair_costs)
+        stopped.append((a.size, -(a.objective or 0) if a.size == 60 else 0))
+        if a.proven:
+            break
+    assert a.proven
+    assert stopped == sorted(stopped)
+    assert sum(0 < size < 60 for size, _ in stopped) > 3
+    assert sum(size == 60 for size, _ in stopped) > 3
+
+
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
