@@ -185,8 +185,8 @@ class BipartiteGraph:
         row_nodes : iterable of nodes, optional
             The nodes that become rows, in this order; all others become columns. By default the
             nodes with attribute ``bipartite=0`` are rows and those with 1 columns. Nodes without
-            the attribute go where the first node that has it in their component lets them. In a
-            component without it, the first node is a row.
+            the attribute go where those that have it in their component let them. In a component
+            without it, the first node is a row.
 
         Raises
         ------

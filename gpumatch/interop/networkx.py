@@ -323,7 +323,10 @@ def _sides(
 
 
 def _marked_sides(G: Any, graph: NodeGraph) -> np.ndarray:
-    """Each node's side: its attribute ``bipartite``, or what the first in its component asks."""
+    """Each node's side: its attribute ``bipartite``, or what those in its component ask.
+
+    If these contradict each other, some edge of the component stays on one side.
+    """
     if isinstance(G, NodeGraph):
         return graph.sides
     marks = [mark for _, mark in G.nodes(data="bipartite")]
@@ -332,5 +335,5 @@ def _marked_sides(G: Any, graph: NodeGraph) -> np.ndarray:
     if is_marked.all():
         return side
     turned = np.zeros(2 * len(graph), np.int8)
-    turned[graph.components[is_marked][::-1]] = (side ^ graph.sides)[is_marked][::-1]
+    turned[graph.components[is_marked]] = (side ^ graph.sides)[is_marked]
     return np.where(is_marked, side, graph.sides ^ turned[graph.components])

@@ -26,6 +26,9 @@ def test_a_right_claim_is_certified():
 WRONG = {
     "no permutation": ({"p": [0, 1, 2, 3, 4, 4]}, "p is no permutation of 0 to 5"),
     "too short": ({"q": [0, 1]}, r"q must be 6 integers; got int64 of shape \(2,\)"),
+    "permutation of floats": ({"p": [0.0, 1, 2, 3, 4, 5]}, "p must be 6 integers; got float64"),
+    "bounds in two dimensions": ({"r": [[0, 6]]}, r"r must be a list of .* shape \(1, 2\)"),
+    "no bounds": ({"s": np.zeros(0, int)}, r"s must be a list of integers; got int64 .* \(0,\)"),
     "floats": ({"rr": [0.0, 1, 4, 5, 6]}, "rr must be a list of integers; got float64"),
     "too few parts": ({"rr": [0, 1, 4, 6]}, "rr must have 5 entries; got 4"),
     "parts that fall": ({"cc": [0, 2, 1, 5, 6]}, "cc must rise from 0 to 6"),

@@ -101,8 +101,12 @@ def test_a_wrong_claim_is_refused_and_says_where(form, wrong, message):
 
 @pytest.mark.parametrize(
     "cover",
-    [(np.array([0.5]), np.array([])), (np.ones(4, bool), np.array([]))],
-    ids=["float", "bool"],
+    [
+        (np.array([0.5]), np.array([])),
+        (np.ones(4, bool), np.array([])),
+        (np.array([[0, 1]]), np.array([])),
+    ],
+    ids=["float", "bool", "two dimensions"],
 )
 def test_a_cover_is_of_vertex_numbers(cover):
     with pytest.raises(gm.CertificateError, match="the cover's rows must be a list of integers"):

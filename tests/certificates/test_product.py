@@ -68,6 +68,14 @@ def test_a_smaller_product_is_refused():
         gm.verify(A, claim)
 
 
+def test_the_matrix_may_be_a_tuple():
+    matrix = csr_array(A)
+    parts = matrix.indptr, matrix.indices, matrix.data, matrix.shape
+    assert gm.verify(parts, maximum_product_matching(A)) == gm.verify(
+        A, maximum_product_matching(A)
+    )
+
+
 def test_the_wrong_columns_are_refused():
     """A column that is left over may have a small factor only if all matched ones have."""
     wide = np.array([[1.0, 0, 3.0], [0, 50.0, 0]])
