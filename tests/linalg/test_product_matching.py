@@ -420,5 +420,28 @@ def test_a_matrix_in_canonical_form_is_shared_and_any_other_left_as_it_is():
         assert all(np.array_equal(a, b) for a, b in zip(_parts(matrix), _parts(before)))
 
 
+def test_arrays_that_are_no_whole_canonical_csr_are_converted():
+    """Spare room, lists, other kinds of numbers: the entries are the same, and not shared."""
+    plain = csr_array(EXAMPLE)
+    indptr, indices, data = plain.indptr, plain.indices, plain.data
+    spare = np.append(indices, 0), np.append(data, 9.0)
+    for parts in (
+        (indptr.tolist(), indices.tolist(), data.tolist(), plain.shape),
+        (indptr, spare[0], spare[1], plain.shape),
+        (indptr.astype(np.int64), indices.astype(np.int64), data, plain.shape),
+    ):
+        entries = entries_of(parts)
+        assert entries.indptr.tolist() == indptr.tolist()
+        assert entries.indices.tolist() == indices.tolist()
+        assert entries.data.tolist() == data.tolist()
+        assert not np.shares_memory(entries.indices, spare[0])
+    empty = entries_of(csr_array((0, 0)))
+    assert (empty.shape, empty.data.size) == ((0, 0), 0)
+    with pytest.raises(ValueError, match="A must have 2 dimensions; got 1"):
+        entries_of(coo_array(np.array([1.0, 2])))
+    with pytest.raises(TypeError, match="a tuple must be"):
+        entries_of((indptr, indices, plain.shape))
+
+
 def _parts(matrix):
     return matrix.data, matrix.indices, matrix.indptr
