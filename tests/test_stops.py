@@ -1,0 +1,135 @@
+"""Wherever a callback stops a run, on any of its returns to Python, what comes back is sound.
+
+Searches return often here, so that each place at which one may be stopped is one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import math
+
+import numpy as np
+import pytest
+from scipy.sparse import issparse
+
+import gpumatch as gm
+from graphs import costs, make
+from tests.recorded import assignment, matching
+from tests.recorded.record import in_small_steps
+
+MOST = 25  # stops of a run, spread over all of its ticks
+
+
+@contextlib.contextmanager
+def small_steps():
+    with (
+        in_small_steps([*matching.WITH_BUDGETS, "assignment.bottleneck_paths"], 30),
+        in_small_steps(assignment.WITH_BUDGETS, 150),
+    ):
+        yield
+
+
+def stops(run):
+    """What a run gives at each of some stops; the last is not stopped."""
+    ticks = []
+    with small_steps():
+        whole = run(lambda _: ticks.append(1))
+        for stop in np.unique(np.linspace(0, len(ticks) - 1, MOST).astype(int)).tolist():
+            calls = itertools.count()
+
+            def callback(_, calls=calls, stop=stop):
+                call = next(calls)
+                assert call <= stop + 1, "it went on although it was told to stop"
+                return call >= stop
+
+            yield run(callback)
+        yield whole
+
+
+def check_mates(result):
+    rows = np.flatnonzero(result.row_to_col >= 0)
+    assert np.array_equal(result.col_to_row[result.row_to_col[rows]], rows)
+    assert np.count_nonzero(result.col_to_row >= 0) == rows.size == result.size
+
+
+SPARSE = costs.make("mesh", 6, seed=2)
+DENSE = costs.make("low_rank", 40, 46, seed=3)
+PROBLEMS = {
+    "sparse": (SPARSE, {}),
+    "sparse, limit": (SPARSE, {"cost_limit": 300}),
+    "sparse, maximum": (SPARSE[:, :50], {"cardinality": "maximum"}),
+    "dense": (DENSE, {}),
+    "square": (DENSE[:, :40], {"maximize": True}),
+    "same": (np.full((40, 46), 3), {}),
+    "integers, limit": ((DENSE * 1000).astype(int), {"cost_limit": 700}),
+}
+ALGORITHMS = [a for a in gm.algorithms("assignment") if "cpu" in a.backends]
+
+
+@pytest.mark.parametrize("problem", PROBLEMS)
+@pytest.mark.parametrize("algorithm", ALGORITHMS, ids=[a.name for a in ALGORITHMS])
+def test_stopped_assignments(problem, algorithm):
+    matrix, wish = PROBLEMS[problem]
+    best = gm.assign(matrix, algorithm="shortest-augmenting-path", **wish)
+    sign = -1 if best.maximize else 1
+    limit = sign * (wish.get("cost_limit") or 0)
+    entries = matrix.toarray() if issparse(matrix) else matrix
+
+    def run(callback):
+        how = {"algorithm": algorithm.name, "backend": "cpu", "threads": 1}
+        return gm.assign(matrix, callback=callback, **how, **wish)
+
+    for a in stops(run):
+        check_mates(a)
+        rows = np.flatnonzero(a.row_to_col >= 0)
+        assert np.array_equal(a.pair_costs, entries[rows, a.row_to_col[rows]])
+        assert a.objective == pytest.approx(a.pair_costs.sum(), rel=1e-12)
+        if a.gap < math.inf:
+            ours, theirs = (sign * x.objective - limit * x.size for x in (a, best))
+            assert theirs - 1e-9 <= ours <= theirs + a.gap + 1e-9
+        if a.proven:
+            gm.verify(matrix, a)
+    assert a.proven or not algorithm.exact
+
+
+GRAPHS = {
+    "delaunay": make("delaunay", 7, seed=1, rcp=True),
+    "hexa": make("hexa", 120, seed=1, rcp=True),
+    "uniform": make("uniform", 150, 2.5, seed=1),
+}
+
+
+@pytest.mark.parametrize("init", ["none", "cheap", "karp-sipser"])
+@pytest.mark.parametrize("graph", GRAPHS)
+@pytest.mark.parametrize(
+    "algorithm", [a.name for a in gm.algorithms("matching") if "cpu" in a.backends]
+)
+def test_stopped_matchings(monkeypatch, algorithm, graph, init):
+    monkeypatch.setattr("gpumatch.cpu.matching.engine._MOST_READ", 0)
+
+    def run(callback):
+        how = {"algorithm": algorithm, "init": init, "backend": "cpu", "threads": 1}
+        return gm.maximum_matching(GRAPHS[graph], callback=callback, **how)
+
+    found = list(stops(run))
+    assert len(found) > 3
+    for m in found:
+        check_mates(m)
+        assert GRAPHS[graph].toarray()[m.row_ind, m.col_ind].all()
+        if m.proven:
+            gm.verify(GRAPHS[graph], m)
+    assert found[-1].proven
+    assert not found[0].proven
+
+
+@pytest.mark.parametrize("how", ["thresholds", "paths"])
+def test_stopped_bottlenecks(how):
+    def run(callback):
+        return gm.assign(SPARSE, objective="bottleneck", algorithm=how, callback=callback)
+
+    *stopped, whole = stops(run)
+    for a in stopped:
+        check_mates(a)
+        assert a.size < whole.size or a.objective >= whole.objective
+    assert gm.verify(SPARSE, whole).objective == whole.objective
