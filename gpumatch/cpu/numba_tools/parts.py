@@ -8,23 +8,32 @@ Here a function has two compilers. For a call from Python it is compiled as usua
 wrapper for C. For a kernel that calls it, it is only translated, and handed to the kernel. Such a
 part has no file of its own: that of the kernel contains it.
 
+What operations return is remembered (`operations`). And while Numba compiles a function, it does
+not look for others that were registered since it began. It would do so hundreds of times, whenever
+it finds no definition at once.
+
 A function that is forced inline is optimised before it is handed over, too. LLVM then finds more
 vector instructions: in the search of small problems, this is worth a tenth of the time.
 
-This depends on private parts of Numba: how a library of code is finalized, and what a dispatcher
-tells type inference. `can_have_parts` looks for them. Where one is missing, functions are compiled
-as Numba does.
+This depends on private parts of Numba: how a library of code is finalized, what a dispatcher tells
+type inference, and which contexts a compiler works with. `can_have_parts` looks for them. Where one
+is missing, functions are compiled as Numba does.
 """
 
 from __future__ import annotations
 
+import functools
 from types import SimpleNamespace
 from typing import Any
 
 from numba import types
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler, CompileResult
+from numba.core.cpu import CPUContext
 from numba.core.registry import CPUDispatcher
+from numba.core.typing import Context
+
+from gpumatch.cpu.numba_tools.operations import Operations
 
 __all__ = ["Kernel", "can_have_parts"]
 
@@ -35,6 +44,8 @@ NEEDED = (
     (JITCodeLibrary, "get_pointer_to_function"),
     (JITCodeLibrary, "codegen"),
     (Compiler, "define_pipelines"),
+    (Context, "resolve_function_type"),
+    (CPUContext, "subtarget"),
     (CompileResult, "_find_referenced_environments"),
     (CPUDispatcher, "_numba_type_"),
     (CPUDispatcher, "add_overload"),
@@ -66,8 +77,21 @@ class _PartLibrary(_FusedLibrary):
         """Leave it to the kernel's."""
 
 
-class _PartCompiler(Compiler):
-    """Numba's compiler, which puts the code into such a library."""
+_operations = functools.cache(Operations)
+
+
+class _KernelCompiler(Compiler):
+    """Numba's compiler, which asks about no operation twice, and looks for new functions once."""
+
+    def define_pipelines(self) -> Any:
+        state = self.state
+        state.typingctx = _operations(state.typingctx)
+        state.targetctx = state.targetctx.subtarget(refresh=lambda: None)
+        return super().define_pipelines()
+
+
+class _PartCompiler(_KernelCompiler):
+    """The same, which puts the code into such a library."""
 
     def define_pipelines(self) -> Any:
         state = self.state
@@ -88,11 +112,13 @@ class Kernel(CPUDispatcher):
 
     def __init__(self, function: Any, flags: dict[str, Any]) -> None:
         flags = {"nopython": True, "boundscheck": None, "no_cfunc_wrapper": True, **flags}
-        super().__init__(function, targetoptions=flags)
-        self._part: Any = self
-        if can_have_parts():
-            flags = {**flags, "no_cpython_wrapper": True}
-            self._part = CPUDispatcher(function, targetoptions=flags, pipeline_class=_PartCompiler)
+        if not can_have_parts():
+            super().__init__(function, targetoptions=flags)
+            self._part: Any = self
+            return
+        super().__init__(function, targetoptions=flags, pipeline_class=_KernelCompiler)
+        flags = {**flags, "no_cpython_wrapper": True}
+        self._part = CPUDispatcher(function, targetoptions=flags, pipeline_class=_PartCompiler)
 
     @property
     def _numba_type_(self) -> Any:

@@ -2,8 +2,10 @@
 
 import gc
 
+import numpy as np
 import pytest
 from numba.core import event
+from numba.core.cpu import CPUContext
 
 from gpumatch.cpu.numba_tools import parts
 from gpumatch.cpu.numba_tools.compiled import _nothing, fused, kernel
@@ -84,3 +86,15 @@ def test_what_is_kept_is_loaded_without_what_compiles(monkeypatch):
     )
     kept = _nothing._cache.load_overload((), _nothing.targetctx)
     assert kept.entry_point() is None
+
+
+def first_of(array):
+    return array[0]
+
+
+def test_a_compilation_looks_once_for_new_functions(monkeypatch):
+    """Numba would at each use of an array."""
+    refreshed, refresh = [], CPUContext.refresh
+    monkeypatch.setattr(CPUContext, "refresh", lambda context: refreshed.append(refresh(context)))
+    assert parts.Kernel(first_of, {})(np.array([4.0])) == 4.0
+    assert len(refreshed) == 1
