@@ -61,9 +61,9 @@ from gpumatch.cpu.assignment.small_paths import (
     rows_at_once,
     width_for,
 )
-from gpumatch.cpu.numba_tools.compiled import inlined, strict_kernel, vector_kernel
+from gpumatch.cpu.numba_tools.compiled import strict_kernel, vector_kernel
 from gpumatch.cpu.numba_tools.vector_min import greater, lesser
-from gpumatch.cpu.numba_tools.views import view
+from gpumatch.cpu.numba_tools.views import as_integers, view
 from gpumatch.cpu.numba_tools.workers import Workers
 
 __all__ = ["run", "solve_one", "solve_range"]
@@ -206,7 +206,7 @@ def solve_range(
     room, joints, columns = scratch
     most_rows = numbers.shape[1] - mates.shape[1]
     most_cols = mates.shape[1] - most_rows
-    is_exact, integers, sums = largest <= EXACT, numbers.view(np.int64), totals.view(np.int64)
+    is_exact, integers, sums = largest <= EXACT, as_integers(numbers), as_integers(totals)
     pairs = 0
     for k in range(first, last):
         start, across = places[k, START] - places[first, START], places[k, ACROSS]
@@ -418,7 +418,7 @@ def _add_up(sign, limit, mate, number, paid, rows, most_rows, cols):
     return size, total, rest, greater(gap, 0.0)
 
 
-@inlined
+@vector_kernel
 def _plus(high, low, term):
     """Add a term to a sum of two floats (Neumaier)."""
     total = high + term

@@ -102,7 +102,7 @@ def match_rows(table, links, found, ncols, reduces, limit, far):
     return _augment(table, links, found, listed, limit, far)
 
 
-@inlined
+@short_kernel
 def _reduce_columns(table, links, found, far):
     """Price the columns at their least costs, and give them to rows that have these; how many."""
     nrows, width = found.shape[1], table.shape[1]
@@ -126,7 +126,7 @@ def _reduce_columns(table, links, found, far):
     return count
 
 
-@inlined
+@short_kernel
 def nearest(table, row, far):
     """The distance of a row from its nearest column."""
     least = far
@@ -135,7 +135,7 @@ def nearest(table, row, far):
     return least
 
 
-@inlined
+@short_kernel
 def _augment(table, links, found, listed, limit, far):
     """Match the free rows by shortest augmenting paths; how many have none.
 
@@ -239,7 +239,7 @@ def _search(table, links, found, root, limit, far):
     return _STUCK
 
 
-@inlined
+@short_kernel
 def _lower_prices(table, links, size, front):
     """Lower the prices of the tree's columns by what they are nearer than ``front``."""
     for k in range(size):

@@ -6,6 +6,7 @@ many again. A view is a place and a shape. So its array must outlive it, as the 
 kernel do, and it must lie inside the array. Neither is checked.
 
     view(array, place, shape)  -> what begins at array[place], with this shape
+    as_integers(array)         -> all of it, as integers of the same bits
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from numba.core.errors import TypingError
 from numba.extending import intrinsic as _intrinsic
 from numba.np.arrayobj import populate_array
 
-__all__ = ["view"]
+__all__ = ["as_integers", "view"]
 
 # Callers do not pass the typing context, which Numba's annotation of an intrinsic asks for.
 intrinsic: Any = _intrinsic
@@ -67,3 +68,26 @@ def _numbers(context: Any, builder: Any, kind: Any, value: Any) -> list[Any]:
     kinds = [kind] if isinstance(kind, types.Integer) else list(kind)
     values = [value] if isinstance(kind, types.Integer) else cgutils.unpack_tuple(builder, value)
     return [context.cast(builder, one, own, types.intp) for one, own in zip(values, kinds)]
+
+
+@intrinsic
+def as_integers(typingctx: Any, array: Any) -> Any:
+    """The memory of an array of float64 as one of int64, without an owner."""
+    if not (isinstance(array, types.Array) and array.dtype == types.float64):
+        raise TypingError(f"needs an array of float64, got {array}")
+    result = array.copy(dtype=types.int64)
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        source = context.make_array(array)(context, builder, args[0])
+        made = context.make_array(result)(context, builder)
+        populate_array(
+            made,
+            data=builder.bitcast(source.data, made.data.type),
+            shape=source.shape,
+            strides=source.strides,
+            itemsize=source.itemsize,
+            meminfo=None,
+        )
+        return made._getvalue()
+
+    return result(array), generate

@@ -7,7 +7,7 @@ import pytest
 from numba.core.errors import TypingError
 
 from gpumatch.cpu.numba_tools.compiled import kernel
-from gpumatch.cpu.numba_tools.views import view
+from gpumatch.cpu.numba_tools.views import as_integers, view
 
 
 @kernel
@@ -53,3 +53,26 @@ def test_what_is_written_to_a_view_is_in_its_array():
 def test_what_has_no_view(array, row, message):
     with pytest.raises(TypingError, match=message):
         written(array, row, 1)
+
+
+@kernel
+def counted(array):
+    """Write integers over the numbers of an array."""
+    integers = as_integers(array)
+    for i in range(integers.shape[0]):
+        for j in range(integers.shape[1]):
+            integers[i, j] = i - 2**60 * j
+    return integers.strides, integers.size
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_integers_in_the_memory_of_floats(order):
+    table = np.zeros((2, 3), order=order)
+    assert counted(table) == (table.strides, 6)
+    expected = [[0, -(2**60), -(2**61)], [1, 1 - 2**60, 1 - 2**61]]
+    np.testing.assert_array_equal(table.view(np.int64), expected)
+
+
+def test_only_floats_of_64_bits_are_taken_for_integers():
+    with pytest.raises(TypingError, match="needs an array of float64"):
+        counted(np.zeros((2, 3), np.float32))
