@@ -41,7 +41,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gpumatch.cpu.numba_tools.compiled import fused, inlined, short_kernel
+from gpumatch.cpu.numba_tools.compiled import fused, inlined, vector_kernel
 from gpumatch.cpu.numba_tools.vector_min import lesser
 
 __all__ = [
@@ -85,7 +85,7 @@ def rows_at_once(table):
     return 8 if table.shape[1] % 128 == 0 else table.shape[0]
 
 
-@short_kernel
+@vector_kernel
 def match_rows(table, links, found, ncols, reduces, limit, far):
     """Match the rows at least cost; how many have no path.
 
@@ -102,7 +102,7 @@ def match_rows(table, links, found, ncols, reduces, limit, far):
     return _augment(table, links, found, listed, limit, far)
 
 
-@short_kernel
+@vector_kernel
 def _reduce_columns(table, links, found, far):
     """Price the columns at their least costs, and give them to rows that have these; how many."""
     nrows, width = found.shape[1], table.shape[1]
@@ -126,7 +126,7 @@ def _reduce_columns(table, links, found, far):
     return count
 
 
-@short_kernel
+@vector_kernel
 def nearest(table, row, far):
     """The distance of a row from its nearest column."""
     least = far
@@ -135,7 +135,7 @@ def nearest(table, row, far):
     return least
 
 
-@short_kernel
+@vector_kernel
 def _augment(table, links, found, listed, limit, far):
     """Match the free rows by shortest augmenting paths; how many have none.
 
@@ -239,7 +239,7 @@ def _search(table, links, found, root, limit, far):
     return _STUCK
 
 
-@short_kernel
+@vector_kernel
 def _lower_prices(table, links, size, front):
     """Lower the prices of the tree's columns by what they are nearer than ``front``."""
     for k in range(size):

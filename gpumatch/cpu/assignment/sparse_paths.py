@@ -64,7 +64,7 @@ from gpumatch.cpu.assignment.dense_paths import (
     turn,
 )
 from gpumatch.cpu.numba_tools.atomics import cas, load, store
-from gpumatch.cpu.numba_tools.compiled import inlined, kernel, vector_kernel
+from gpumatch.cpu.numba_tools.compiled import kernel, vector_kernel
 from gpumatch.cpu.numba_tools.prefetch import prefetch, prefetch_range
 from gpumatch.cpu.numba_tools.vector_min import greater, lesser
 
@@ -111,7 +111,7 @@ def lower_to_minima(indptr, indices, costs, price, first, last):
         price[col] = lesser(price[col], costs[entry])  # a branch would take five times as long
 
 
-@inlined
+@kernel
 def _least(indptr, indices, costs, price, row, far):
     """The least reduced cost of a row."""
     least = far
@@ -281,7 +281,7 @@ def _reduced_cost(indptr, indices, costs, price, row, col):
     return costs[entry] - price[col]
 
 
-@inlined
+@kernel
 def _grow(
     indptr, indices, costs, price, col_to_row, root, spot, mark,
     owner, me, dist, pred, near, keys, heap, tree, reached, limit, leaves, low, far, budget,
@@ -403,7 +403,7 @@ def augment(
         spot[SCANS] += work
         if outcome == SPENT and not shares:
             return SPENT
-        if outcome in (FOUND, LEFT):
+        if outcome < SPENT:
             for k in range(spot[TAIL]):
                 price[tree[k]] += dist[tree[k]] - mark[FRONT]
             sink = spot[SINK] if outcome == FOUND else -1

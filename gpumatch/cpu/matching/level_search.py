@@ -13,6 +13,7 @@ out, in blocks of its queue, to all workers.
                    ``depth``; vertices for the next go to queue[end]; ``free`` counts the vertices
                    of this level seen with a free neighbour
     next_slot[0]   next place in queue to be read
+    fresh          vertices that a worker has found, and not yet put into the queue
 
 Paths. Workers take roots and search depth-first along edges that lead to the next level, on the
 last level to free vertices. The first search to reach a far vertex claims it.
@@ -56,10 +57,9 @@ _WIDE = 4096
 
 
 @kernel
-def _expand(indptr, indices, far_mate, level, queue, span, next_slot, position, budget):
+def _expand(indptr, indices, far_mate, level, queue, span, next_slot, position, fresh, budget):
     """Expand blocks of this level until none is left or the budget is spent; the edges read."""
     last, below = span[_LAST], span[_DEPTH] + 1
-    fresh = np.empty(_BLOCK, np.int32)
     work = 0
     while work < budget:
         first = fetch_add(next_slot, 0, _BLOCK)
@@ -77,7 +77,7 @@ def _expand(indptr, indices, far_mate, level, queue, span, next_slot, position, 
                     position[w] = indptr[w]
                     fresh[count] = w
                     count += 1
-                    if count == _BLOCK:
+                    if count == fresh.size:
                         _append(fresh, count, queue, span)
                         count = 0
             if free:
@@ -96,7 +96,7 @@ def _append(fresh, count, queue, span):
 
 
 @kernel
-def _grow(indptr, indices, far_mate, level, queue, span, next_slot, position, wide, budget):
+def _grow(indptr, indices, far_mate, level, queue, span, next_slot, position, fresh, wide, budget):
     """Grow levels to the last (True), or to a ``wide`` one or the end of the budget (False)."""
     work = 0
     while True:
@@ -109,7 +109,7 @@ def _grow(indptr, indices, far_mate, level, queue, span, next_slot, position, wi
         if work >= budget or span[_LAST] - span[_FIRST] >= wide:
             return False
         work += _expand(
-            indptr, indices, far_mate, level, queue, span, next_slot, position, budget - work
+            indptr, indices, far_mate, level, queue, span, next_slot, position, fresh, budget - work
         )
 
 
@@ -188,6 +188,7 @@ class LevelSearch(DisjointSearches):
         self._position = np.empty(near, side.indptr.dtype)
         self._parent = np.empty(near, np.int32)
         self._current = np.full(workers.threads, -1, np.int32)
+        self._fresh = np.empty((workers.threads, _BLOCK), np.int32)
 
     def phase(self, control: Control, matched: int) -> int:
         """Augment along shortest paths: how many, -1 if ``control`` stopped it."""
@@ -214,9 +215,9 @@ class LevelSearch(DisjointSearches):
         wide = _WIDE if self.workers.threads > 1 else len(self._level) + 1
 
         def share(worker: int) -> bool:
-            return _expand(*state, BUDGET) < BUDGET
+            return _expand(*state, self._fresh[worker], BUDGET) < BUDGET
 
-        while not _grow(*state, wide, BUDGET):
+        while not _grow(*state, self._fresh[0], wide, BUDGET):
             if control.tick(matched):
                 return False
             size = int(span[_LAST] - span[_FIRST])

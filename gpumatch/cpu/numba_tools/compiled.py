@@ -3,13 +3,17 @@
     kernel         releases the GIL while it runs
     vector_kernel  also compiles loops over costs to vector instructions: no number is NaN, and
                    -0.0 is as good as 0.0
-    short_kernel   such a kernel that keeps the GIL: its calls are so short that this matters
+    short_kernel   such a kernel that keeps the GIL: its calls are so short that this matters; only
+                   these may make arrays
     strict_kernel  a kernel in which NaN is NaN, even if its caller is a vector_kernel
     inlined        becomes part of each kernel that calls it, before types are known
     fused          becomes part of each vector_kernel or short_kernel that calls it, but is compiled
                    by itself first
 
 A kernel that is called by another one is compiled as a part of that (`parts`).
+
+The others borrow their arrays, which the caller keeps, and count no owners of memory. So they are
+compiled and begin sooner.
 
 To inline takes Numba a time that grows with the square of a function's variables, and at each level
 of calls again. So a function that is long, or inlines others, is better fused.
@@ -133,11 +137,12 @@ class _Compilation(event.Listener):
 event.register("numba:compile", _Compilation())
 
 
-kernel = compiled(nogil=True)
-vector_kernel = compiled(nogil=True, fastmath=_VECTORS)
+_BORROWS: dict[str, Any] = {"_nrt": False}  # Numba's runtime, which counts owners, is left out
+kernel = compiled(nogil=True, **_BORROWS)
+vector_kernel = compiled(nogil=True, fastmath=_VECTORS, **_BORROWS)
 short_kernel = compiled(fastmath=_VECTORS)
-strict_kernel = compiled(nogil=True, fastmath=False)
-fused = compiled(fastmath=_VECTORS, forceinline=True)
+strict_kernel = compiled(nogil=True, fastmath=False, **_BORROWS)
+fused = compiled(fastmath=_VECTORS, forceinline=True, **_BORROWS)
 inlined = njit(inline="always")
 
 

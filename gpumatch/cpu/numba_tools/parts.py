@@ -57,6 +57,14 @@ def can_have_parts() -> bool:
     return all(hasattr(owner, name) for owner, name in NEEDED)
 
 
+class _KernelLibrary(JITCodeLibrary):
+    """Code of which the wrapper for Python is optimised only once, with all else."""
+
+    def _optimize_functions(self, ll_module: Any) -> None:
+        if ll_module.name != "wrapper":
+            super()._optimize_functions(ll_module)
+
+
 class _FusedLibrary(JITCodeLibrary):
     """Code without an address, which waits to be linked into that of a kernel."""
 
@@ -83,21 +91,25 @@ _operations = functools.cache(Operations)
 class _KernelCompiler(Compiler):
     """Numba's compiler, which asks about no operation twice, and looks for new functions once."""
 
+    def library_for(self, flags: Any) -> type[JITCodeLibrary]:
+        """The kind of code that is made."""
+        return _KernelLibrary
+
     def define_pipelines(self) -> Any:
         state = self.state
+        library = self.library_for(state.flags)
+        state.library = library(state.targetctx.codegen(), state.func_id.func_qualname)
+        state.library.enable_object_caching()
         state.typingctx = _operations(state.typingctx)
         state.targetctx = state.targetctx.subtarget(refresh=lambda: None)
         return super().define_pipelines()
 
 
 class _PartCompiler(_KernelCompiler):
-    """The same, which puts the code into such a library."""
+    """The same for a part."""
 
-    def define_pipelines(self) -> Any:
-        state = self.state
-        library = _FusedLibrary if state.flags.forceinline else _PartLibrary
-        state.library = library(state.targetctx.codegen(), state.func_id.func_qualname)
-        return super().define_pipelines()
+    def library_for(self, flags: Any) -> type[JITCodeLibrary]:
+        return _FusedLibrary if flags.forceinline else _PartLibrary
 
 
 class Kernel(CPUDispatcher):

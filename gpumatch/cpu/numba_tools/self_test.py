@@ -19,7 +19,7 @@ from numba import types
 from numba.core.datamodel import default_manager
 from numba.core.registry import cpu_target
 
-from gpumatch.cpu.numba_tools.compiled import kernel
+from gpumatch.cpu.numba_tools.compiled import short_kernel
 from gpumatch.cpu.numba_tools.short_calls import ADAPT, NEW, Borrowed, Rows, by_strides, entry_of
 
 __all__ = ["short_calls_work"]
@@ -68,7 +68,7 @@ def _looks_right(look: Callable[..., Any], values: np.ndarray, seen: np.ndarray)
     )
 
 
-@kernel
+@short_kernel
 def _look(values, seen):
     """Write the shape and strides of an array, and return its first two rows."""
     seen[0, 0], seen[0, 1] = values.shape

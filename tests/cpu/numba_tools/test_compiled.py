@@ -6,8 +6,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
+import pytest
+from numba.core.errors import TypingError
+
 import gpumatch
-from gpumatch.cpu.numba_tools.compiled import cache_folder
+from gpumatch.cpu.numba_tools.compiled import cache_folder, kernel, short_kernel
 
 PACKAGE = Path(gpumatch.__file__).parent
 
@@ -72,3 +76,19 @@ def test_tells_below_which_folder_code_is_kept(tmp_path):
     code = "from gpumatch.cpu.numba_tools.compiled import cache_folder; print(cache_folder())"
     run = run_in(tmp_path, code)
     assert Path(run.stdout.strip()) == package / "cpu", run.stderr
+
+
+@short_kernel
+def pair_of(number):
+    return np.full(2, number)
+
+
+@kernel
+def another_pair_of(number):
+    return np.full(2, number)
+
+
+def test_only_short_kernels_make_arrays():
+    assert pair_of(3).tolist() == [3, 3]
+    with pytest.raises(TypingError, match="No implementation of function"):
+        another_pair_of(3)
