@@ -58,8 +58,11 @@ def _solve(costs: np.ndarray, columns: np.ndarray) -> None:
     """Write the columns of the rows of one problem."""
     turned = costs.shape[0] > costs.shape[1]
     costs = np.ascontiguousarray(costs.T if turned else costs, np.float64)
-    found = np.empty(costs.shape[0], np.int64)
-    if not _match(costs, found):
+    nrows, ncols = costs.shape
+    found, mate = np.full(nrows, -1), np.full(ncols, -1)
+    prices = np.zeros(nrows), np.zeros(ncols)
+    room = np.empty(ncols, np.int64), np.empty(ncols), np.empty(ncols, np.int64)
+    if not _match(costs, found, mate, *prices, *room):
         return
     if turned:
         columns[found] = np.arange(found.size)
@@ -68,17 +71,13 @@ def _solve(costs: np.ndarray, columns: np.ndarray) -> None:
 
 
 @strict_kernel
-def _match(costs, found):
+def _match(costs, found, mate, u, v, pred, distance, left):
     """Match all rows; False if a number is not valid, or some row has no path."""
     nrows, ncols = costs.shape
     for row in range(nrows):
         for col in range(ncols):
             if not costs[row, col] > -np.inf:
                 return False
-    u, v = np.zeros(nrows), np.zeros(ncols)
-    distance = np.empty(ncols)
-    mate, pred, left = np.full(ncols, -1), np.empty(ncols, np.int64), np.empty(ncols, np.int64)
-    found[:] = -1
     for root in range(nrows):
         size = _search(costs, u, v, mate, pred, distance, left, root)
         if size < 0:
