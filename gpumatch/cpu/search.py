@@ -42,10 +42,10 @@ def values_of_mates(
 @kernel
 def _values_of_mates(indptr, indices, values, row_to_col, first, last, found):
     for row in range(first, last):
-        mate, value = row_to_col[row], values.dtype.type(0)
+        mate, place = row_to_col[row], -1
         for entry in range(indptr[row], indptr[row + 1]):
-            value = values[entry] if indices[entry] == mate else value
-        found[row] = value
+            place = entry if indices[entry] == mate else place
+        found[row] = values[place] if place >= 0 else values.dtype.type(0)
 
 
 @kernel

@@ -72,6 +72,10 @@ BUDGET = 2**22
 """Entries looked at between two returns to Python: a tenth of a second."""
 
 
+TURNING = 4 * BUDGET
+"""The same while another thread transposes."""
+
+
 class Trial(NamedTuple):
     """How long it is tried to do without an auction.
 
@@ -319,11 +323,10 @@ class _Engine:
         self.is_settled = False
         self.is_slack.fill(True)  # the trial's paths may have moved all prices
         if self.paths.all_match:
-            self.turned = _transpose(self.paths.entries, self.paths.price.size)
             self._part_slack_pairs(self.spread)  # none: this gives rows their prices
         finest = max(self.spread * FINEST, 1 if self.is_integer else 0)
         bidders = self.nrows - self.paths.matched
-        gentle = GENTLE if self.turned is None else GENTLE * bidders / self.nrows
+        gentle = GENTLE * bidders / self.nrows if self.paths.all_match else GENTLE
         epsilon = max(min(self.spread / FIRST, gentle * self._typical_excess()), finest)
         while bidders > FEW and self._hold_phase(self.number(epsilon)) and epsilon > finest:
             factor = FACTOR if bidders > CALM * self.nrows else FACTOR**3
@@ -340,10 +343,14 @@ class _Engine:
     def _hold_phase(self, epsilon: Any) -> bool:
         """Let the free rows bid until few are left; False if that is not worth it any more."""
         paths = self.paths
-        free = paths.start_with_free_rows()
-        many = FEW if self.turned is None else max(FEW, int(TAIL * self.nrows))
-        is_peaceful = self._bid_by_rows(free, epsilon, many)
-        if is_peaceful and self.turned is not None:
+        free = waiting = paths.start_with_free_rows()
+        many, is_peaceful = FEW, True
+        if paths.all_match:
+            many = max(FEW, int(TAIL * self.nrows))
+            if self.turned is None:
+                waiting, is_peaceful = self._bid_while_turning(free, epsilon, many)
+        is_peaceful = is_peaceful and self._bid_by_rows(waiting, epsilon, many)
+        if is_peaceful and paths.all_match:
             is_peaceful = self._bid_in_turns(epsilon)
         if is_peaceful:
             paths.record("auction", free, paths.matched, self.control)
@@ -355,6 +362,24 @@ class _Engine:
         while waiting.size > many and is_worth_it:
             waiting, is_worth_it = self._bid(waiting, epsilon, many, self.budget)
         return is_worth_it
+
+    def _bid_while_turning(
+        self, waiting: np.ndarray, epsilon: Any, many: int
+    ) -> tuple[np.ndarray, bool]:
+        """Find the entries by columns, while another thread lets rows bid if there is one.
+
+        Both take about as long for an entry.
+        """
+        queue, budget = Queue(waiting), min(self.costs.nnz, TURNING)
+
+        def work(worker: int) -> bool:
+            if worker > 0:
+                return self._hold([queue], epsilon, many, budget, 0)
+            self.turned = _transpose(self.paths.entries, self.paths.price.size)
+            return True
+
+        is_peaceful = self.workers.run(work, 2)
+        return queue.waiting, self._is_worth_it(is_peaceful, queue)
 
     def _bid(
         self, waiting: np.ndarray, epsilon: Any, many: int, budget: int

@@ -68,9 +68,10 @@ def _look_up(indptr, indices, costs, row_to_col, price, first, last, paid, found
     most_price = most = -np.inf
     total = rest = 0.0
     for row in range(first, last):
-        mate, cost = row_to_col[row], np.inf
+        mate, place = row_to_col[row], 0
         for entry in range(indptr[row], indptr[row + 1]):
-            cost = costs[entry] if indices[entry] == mate else cost
+            place = entry if indices[entry] == mate else place
+        cost = costs[place]
         paid[row] = cost
         least_price = lesser(least_price, price[mate])
         most_price = greater(most_price, price[mate])

@@ -430,12 +430,7 @@ class SparsePaths(Paths):
 
         They go on as long as a phase of them serves rows.
         """
-        tight_indptr, tight_indices = np.empty_like(self.entries[0]), np.empty_like(self.entries[1])
-        count = sparse_paths.tight_pairs(
-            *self.entries, self.price, self.limit, self.leaves, self.far,  # IN
-            tight_indptr, tight_indices,  # OUT
-        )  # fmt: skip
-        side = Side(tight_indptr, tight_indices[:count], self.row_to_col, self.col_to_row)
+        side = Side(*self._tight_pairs(), self.row_to_col, self.col_to_row)
         search = LookaheadSearch(side, workers)
         found, matched = -1, self.matched
         while found:
@@ -444,6 +439,29 @@ class SparsePaths(Paths):
                 return False
             matched += found
         return True
+
+    def _tight_pairs(self) -> tuple[np.ndarray, np.ndarray]:
+        """The pairs that cost their rows the least, in CSR."""
+        indptr, indices, _ = self.entries
+        tight_indptr, tight_indices = np.zeros_like(indptr), np.empty_like(indices)
+
+        def find(rows: tuple[int, int]) -> None:
+            sparse_paths.tight_pairs(
+                *self.entries, self.price, self.limit, self.leaves, self.far,  # IN
+                tight_indptr, tight_indices,  # OUT
+                *rows,  # IN
+            )  # fmt: skip
+
+        nrows, count = self.row_to_col.size, 0
+        self._by_shares(find, (0, nrows))
+        for first, last in self.shares(0, nrows):
+            if first == last:
+                continue
+            begin, found = int(indptr[first]), int(tight_indptr[last])
+            tight_indices[count : count + found] = tight_indices[begin : begin + found]
+            tight_indptr[first + 1 : last + 1] += count
+            count += found
+        return tight_indptr, tight_indices[:count]
 
     def _reduce_rows(self, free: np.ndarray) -> bool:
         return sparse_paths.reduce_rows(

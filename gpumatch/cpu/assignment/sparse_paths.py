@@ -424,16 +424,19 @@ def augment(
 
 
 @kernel
-def tight_pairs(indptr, indices, costs, price, limit, leaves, far, tight_indptr, tight_indices):
-    """The pairs that cost their rows the least, in CSR."""
-    count = 0
-    tight_indptr[0] = 0
-    for row in range(indptr.size - 1):
+def tight_pairs(
+    indptr, indices, costs, price, limit, leaves, far, tight_indptr, tight_indices, first, last
+):  # fmt: skip
+    """The pairs that cost rows first to last the least: ends of rows, and columns from there on.
+
+    Both are written where the rows' own entries begin, and the ends count from there.
+    """
+    begin, count = indptr[first], 0
+    for row in range(first, last):
         least = _least(indptr, indices, costs, price, row, far)
         if not leaves or least < limit:
             for entry in range(indptr[row], indptr[row + 1]):
                 if costs[entry] - price[indices[entry]] <= least:
-                    tight_indices[count] = indices[entry]
+                    tight_indices[begin + count] = indices[entry]
                     count += 1
         tight_indptr[row + 1] = count
-    return count

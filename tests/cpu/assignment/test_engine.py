@@ -484,6 +484,27 @@ def test_threads_share_the_bids(monkeypatch):
         assert a.gap == 0
 
 
+def test_rows_bid_while_another_thread_transposes(monkeypatch):
+    """Bids of so many entries are held beside it, by two threads only; the optimum is the same."""
+    matrix = costs.make("mesh", 14, seed=3)
+    budgets = []
+    hold = engine._Engine._hold
+
+    def spy(self, queues, epsilon, few, budget, worker):
+        budgets.append(budget)
+        return hold(self, queues, epsilon, few, budget, worker)
+
+    monkeypatch.setattr(engine._Engine, "_hold", spy)
+    optima = []
+    for threads in (2, 1):
+        budgets.clear()
+        a = gm.assign(matrix, algorithm="engine", backend="cpu", threads=threads)
+        gm.verify(matrix, a)
+        optima.append(a.objective)
+        assert budgets.count(matrix.nnz) == threads - 1
+    assert optima[0] == optima[1]
+
+
 def test_threads_that_search_at_once_find_shortest_paths(path, monkeypatch):
     """Whatever they put off because another has the column; one thread ends what is left."""
     if path != "bids":

@@ -8,8 +8,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.sparse import csr_array
 
+from gpumatch.costs import as_costs
 from gpumatch.cpu.assignment import dense_paths, shortest_augmenting_path, sparse_paths
+from gpumatch.cpu.numba_tools.workers import Workers
 from graphs import costs
 from tests.cpu.assignment.solved import Solved as SolvedBy
 from tests.cpu.assignment.solved import optimum
@@ -255,3 +258,25 @@ def test_pairs_that_all_cost_the_same_need_no_search(shape, limit):
     solved.check_optimal()
     assert solved.row_to_col.tolist() == [*range(30)]
     assert control.steps == [("paths", 0, 0)]
+
+
+@pytest.mark.parametrize("nrows", [1, 2, 3, 5])
+@pytest.mark.parametrize("threads", [1, 2, 4])
+def test_tight_pairs_are_the_same_from_any_number_of_threads(nrows, threads):
+    """Threads have rows each, or none at all, and pairs follow one another without a gap."""
+    ncols = 4 * 2**16 // nrows
+    weights = np.random.default_rng(7).integers(0, 3, (nrows, ncols))
+    weights[:, -1] = 0
+    task = csr_array(weights + 1)
+    task.data -= 1
+    costs_of = as_costs(task)
+    mates = np.full(nrows, -1, np.int32), np.full(ncols, -1, np.int32)
+    with Workers(threads, costs_of.nnz) as workers:
+        assert workers.threads == threads
+        paths = shortest_augmenting_path.SparsePaths(
+            costs_of.entries(), costs_of, *mates, np.zeros(ncols, np.int64), None, workers=workers
+        )
+        indptr, indices = paths._tight_pairs()
+    tight = csr_array(weights == 0)
+    assert np.array_equal(indptr, tight.indptr)
+    assert np.array_equal(indices, tight.indices)
