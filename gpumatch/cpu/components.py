@@ -108,12 +108,11 @@ def _search(indptr, indices, col_to_row, number, entry, own, path, state, budget
             if least < number[above]:
                 number[above] = least
             continue
-        fresh -= 1
+        fresh -= 1  # one for each component keeps the numbers of rows below those of components
         number[row] = component
         while waiting < len(path) and number[path[waiting]] >= least:
             number[path[waiting]] = component
             waiting += 1
-            fresh -= 1
         component -= 1
     # One by one: for a slice, Numba would compile the error of another length, for a second.
     state[0], state[1], state[2], state[3], state[4] = depth, waiting, fresh, component, root

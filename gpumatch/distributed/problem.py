@@ -100,8 +100,8 @@ class Problem:
             own,  # OUT
         )  # fmt: skip
         every = np.concatenate(self.world.allgather(own))
-        if self.limit is not None:
-            np.minimum(every, self.limit - self.col_dual[self.real :], out=every)
+        if self.limit is not None:  # a row's own column is in no tree, so its dual is 0
+            np.minimum(every, self.limit, out=every)
         return every
 
     def match_tight(self) -> None:

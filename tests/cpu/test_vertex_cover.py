@@ -36,3 +36,16 @@ def test_a_path_behind_the_first_budget_is_found(monkeypatch):
     row_to_col[0] = col_to_row[0] = -1
     with pytest.raises(ValueError, match="reaches column 0"):
         vertex_cover.cover(graph, row_to_col, col_to_row)
+
+
+def test_the_search_returns_after_as_many_edges_as_its_budget_has(monkeypatch):
+    """All rows of a complete graph are reached, and each is charged all of its edges."""
+    calls, budget, nrows, ncols = [], 100, 60, 40
+    reach = vertex_cover._reach
+    monkeypatch.setattr(vertex_cover, "_BUDGET", budget)
+    monkeypatch.setattr(vertex_cover, "_reach", lambda *state: calls.append(1) or reach(*state))
+    graph = BipartiteGraph(np.ones((nrows, ncols)))
+    m = maximum_matching(graph)
+    in_rows, in_cols = vertex_cover.cover(graph, m.row_to_col, m.col_to_row)
+    assert (in_rows.sum(), in_cols.sum()) == (0, ncols)
+    assert nrows * ncols / (budget + ncols) <= len(calls) <= nrows * ncols / budget + 1

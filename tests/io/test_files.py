@@ -161,8 +161,9 @@ def test_unsorted_npz_comes_out_sorted(tmp_path):
     [(".gz", gzip.compress), (".bz2", bz2.compress), (".xz", lzma.compress)],
 )
 @pytest.mark.parametrize("name", ["a.mtx", "A.MTX"])
-def test_compressed(tmp_path, name, suffix, compress):
-    matrix = io.read(stored(tmp_path / (name + suffix), compress(SMALL)))
+@pytest.mark.parametrize("in_case", [str.lower, str.upper])
+def test_compressed(tmp_path, name, suffix, compress, in_case):
+    matrix = io.read(stored(tmp_path / (name + in_case(suffix)), compress(SMALL)))
     same(matrix, np.array([[0.0, 0.0, 1.0], [1.0, 0.0, 0.0]]))
 
 
