@@ -187,18 +187,13 @@ class NodeGraph:
         path: list[int] = []
         place: dict[int, int] = {}  # of a node on the path
         copy = size + start
-        while True:
+        while copy % size not in place:
             node = copy % size
-            if node not in place:
-                place[node] = len(path)
-                path.append(node)
-            elif (len(path) - place[node]) % 2:
-                return [self.nodes[v] for v in path[place[node] :]]
-            else:  # an even part of the walk, which goes back to where it was
-                for left in path[place[node] + 1 :]:
-                    del place[left]
-                del path[place[node] + 1 :]
+            place[node] = len(path)
+            path.append(node)
             copy = int(before[copy])
+        # A shortest path has no copy twice, so this is the node's other one: an odd way behind.
+        return [self.nodes[v] for v in path[place[copy % size] :]]
 
     @functools.cached_property
     def _copies(self) -> np.ndarray:
