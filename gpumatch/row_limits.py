@@ -72,8 +72,8 @@ def assign_by_row_limits(
     if cardinality == "maximum":
         problem, base = given.within(limits, maximize), None
     else:
-        sizes = abs(limits[abs(limits) < math.inf])
-        most = (int if limits.dtype.kind == "i" else float)(sizes.max()) if sizes.size else 0
+        ends = [limits.min(), limits.max()] if limits.size else []
+        most = max((abs(end.item()) for end in ends), default=0)
         check_sums(given.largest + most, min(given.shape))
         problem, base = given.below(limits), limits
     source: Any = problem

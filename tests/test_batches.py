@@ -333,6 +333,26 @@ def test_a_time_limit_leaves_the_rest_unsolved():
     assert (batch.gap == math.inf).all()
 
 
+@pytest.mark.parametrize("form", [np.asarray, csr_array], ids=["dense", "sparse"])
+def test_no_problem_is_begun_after_a_stop(form):
+    problems = [form(np.random.default_rng(k).random((6, 7))) for k in range(9)]
+    calls = []
+    whole = gm.assign(problems, callback=calls.append, **NAMED)
+    for stop in range(len(calls)):
+        later = []
+
+        def stopping(_, later=later, stop=stop):
+            later.append(1)
+            return len(later) > stop
+
+        batch = gm.assign(problems, callback=stopping, **NAMED)
+        assert len(later) <= stop + 2  # that of the problem, and that between problems
+        assert (
+            batch.proven.tolist() == [True] * batch.proven.sum() + [False] * (~batch.proven).sum()
+        )
+    assert whole.proven.all()
+
+
 @pytest.mark.parametrize("threads", [1, 2])
 def test_an_interrupt_keeps_what_is_solved(threads, monkeypatch):
     costs = np.random.default_rng(3).random((50, 30, 30))

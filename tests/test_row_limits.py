@@ -156,6 +156,21 @@ def test_wrong_limits_are_refused(limits, error, text):
         gm.assign(np.array([[1, 2], [3, 4]]), cost_limit=limits)
 
 
+@pytest.mark.parametrize("maximize", [False, True])
+@pytest.mark.parametrize(
+    ("cost", "limit", "text"),
+    [
+        (5, -(2**63), "integer costs up to 9223372036854775813 are too large"),
+        (5, 2**62, "integer costs up to 4611686018427387909 are too large"),
+        (1e307, -1.79e308, "overflow when 1 of them are summed"),
+        (-1e307, 1.79e308, "overflow when 1 of them are summed"),
+    ],
+)
+def test_limits_too_far_from_costs_are_refused(cost, limit, text, maximize):
+    with pytest.raises(ValueError, match=text):
+        gm.assign(np.array([[cost]]), cost_limit=[limit], maximize=maximize)
+
+
 def test_a_batch_and_a_bottleneck_take_none():
     with pytest.raises(TypeError, match="a batch takes one number"):
         gm.assign(np.ones((2, 2, 2)), cost_limit=[1, 2])

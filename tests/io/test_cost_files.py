@@ -107,6 +107,13 @@ WRONG_COSTS = {
 }
 
 
+@pytest.mark.parametrize("comment", ["%", "#"])
+@pytest.mark.parametrize("end", ["txt", "el", "edges", "tsv"])
+def test_lists_of_costs_may_begin_with_comments(tmp_path, end, comment):
+    path = stored(tmp_path / f"costs.{end}", f"{comment} made by hand\n0 1 5\n1 0 0 {comment} x\n")
+    same(io.read_costs(path), sp.coo_array(([5, 0], ([0, 1], [1, 0]))))
+
+
 @pytest.mark.parametrize(("name", "content", "says"), WRONG_COSTS.values(), ids=WRONG_COSTS)
 def test_malformed_costs(tmp_path, name, content, says):
     path = stored(tmp_path / name, content)

@@ -39,6 +39,15 @@ def test_rows_are_those_of_the_whole(matrix, field, tmp_path):
         np.testing.assert_array_equal(part.data, wanted.data)
 
 
+@pytest.mark.parametrize("end", ["", "\n", "\r\n", "\n\n  \n"], ids=repr)
+def test_the_last_line_may_end_in_any_way(end, tmp_path):
+    path = tmp_path / "matrix.mtx"
+    lines = "1 1 5", "", "3 2 -1.5", "2 3 7"
+    path.write_text(HEAD + "3 3 3\n" + "\n".join(lines) + end)
+    part = matrix_market_rows(path, lambda nrows: slice(1, nrows))
+    assert part.toarray().tolist() == [[0, 0, 7], [0, -1.5, 0]]
+
+
 def test_a_compressed_file(tmp_path):
     plain, path = tmp_path / "matrix.mtx", tmp_path / "matrix.mtx.gz"
     mmwrite(plain, SQUARE)
