@@ -78,6 +78,11 @@ _TRACE = TREES.constant("kTraceLength"), TREES.constant("kTraceWidth")
 
 _PARTS = "collection", "levels of one block", "levels of all blocks", "augmentation"
 
+# Steps by which bounds are raised far away are the range of the costs by the lanes of a row and the
+# root of the rows, times this. Of a million points in the plane it makes steps of a 64th of the
+# range. With a 16th they took over 25 s in place of 14, and 100,000 points with a 64th 1.1 s in
+# place of 0.9.
+_WIDTH_OF_A_STEP = 256
 _FINEST = 24  # bits: the last epsilon is the range of the costs divided by two to this
 _LONGEST_CHAIN = 4096  # bids of a group before it gives its row up
 _OFFER = 32  # bytes of an Offer
@@ -452,7 +457,10 @@ class _Trees:
         seen = self.board.seen
         seen["level"] = 1
         seen["wanted"][0] = wanted
-        seen["bound"] = self.least_bound
+        seen["bound"], seen["below"] = self.least_bound, -1
+        steps = max(problem.rows.lanes * math.sqrt(nrows) / _WIDTH_OF_A_STEP, 1)
+        step = max(range_of_costs / steps, 1 if is_integer else least)
+        seen["step"] = number.type(step).view(np.int64)
         seen["beyond"][:] = _NEVER
         seen["has_spares"] = self.has_spares
         seen["spare_dual"] = dual.view(np.int64)

@@ -4,12 +4,17 @@
 // The distance of a column is the least sum of reduced costs on an alternating path from any free
 // row. A round grows the trees, and ends with augmenting paths:
 //
-//   collect   all rows in the trees go into the frontier.
+//   collect   rows in the trees go into the frontier whose distances are up to the bound, but not
+//             those that have been there with a lower one, once labels beyond it are kept.
 //   grow      level after level, each row of the frontier offers labels to its columns. A label
-//             holds the distance by way of this row. Columns beyond the bound get none. The row of a
-//             column with a new label is in the next frontier. This ends when no label is better.
-//   survey    counts the trees that have reached a free column. If they are too few of the paths that
-//             are wanted, the bound is raised, and the rows are collected again.
+//             holds the distance by way of this row. The row of a column with a new label is in the
+//             next frontier, if its distance is up to the bound. Columns beyond it get labels only
+//             if it is far, which means a step or more. This ends when no label up to it is better.
+//   survey    counts the trees that have reached a free column within the bound. If they are too few
+//             of the paths that are wanted, the bound is raised, and rows are collected again. It
+//             doubles until it is far, and then is raised by a step a time, so that few rows are
+//             looked through often (Meyer, Sanders, Delta-stepping, Journal of Algorithms 49,
+//             2003). So far away, one tree is enough.
 //   accept    each such tree takes its nearest free column. The greatest distance of these is D.
 //   update    A column at distance d < D gets the dual v - (D - d), and its row u + (D - d). Then
 //             all paths to accepted columns are tight, no reduced cost is negative, and distances
@@ -48,7 +53,8 @@
 //   wanted[r & 1] paths that are wanted from round r on
 //   nearest[i]    of a root: the least distance of a free column in its tree, kNever: has none
 //   leaf[i]       the free column that it gets, or has got, -1: none
-//   beyond[c & 1] the least distance above the bound that was seen in collection c
+//   beyond[c & 1] the least distance above the bound that was seen since collection c
+//   reached[c & 1] whether a free column was seen within the bound since then
 //   trace         of each round: levels, and paths found
 #include "assignment/sparse/rows.cuh"
 #include "frontier.cuh"
@@ -101,12 +107,15 @@ struct State {
   int alone_level;
   int alone_size;
   int has_spares;  // whether rows that are spare grow the trees
-  int satisfied;  // trees that have reached a free column
   int sizes[3];
   int nroots[2];
   int wanted[2];
   int changed[3];  // roots of labels that were set right
+  int satisfied;  // trees that have reached a free column
+  int reached[2];
   long long bound;
+  long long below;  // the bound of the step before; negative: there was none
+  long long step;   // by which it is raised at most
   long long spare_dual;  // a number of the duals
   long long farthest;
   long long beyond[2];
@@ -164,11 +173,12 @@ __device__ Number as_number(long long distance) {
 // those that are hard to find, because a round looks through each row several times.
 __device__ inline int share_of_round(int lanes) { return min(max(lanes / 2, 2), kShare); }
 
-// By how much the bound is raised: it doubles at least.
+// The bound, raised at least to the least distance beyond. It doubles, as long as that is no more
+// than a step.
 template <typename Number>
-__device__ long long raised(long long bound, long long beyond) {
-  const Number twice = 2 * as_number<Number>(bound);
-  return max(beyond, ordered(twice));
+__device__ long long raised(long long bound, long long step, long long beyond) {
+  const Number last = as_number<Number>(bound);
+  return max(beyond, ordered(last + min(last, as_number<Number>(step))));
 }
 
 // -- before the first round -----------------------------------------------------------------------
@@ -212,8 +222,10 @@ struct Level {
   const Trees<Number<Cost>>& trees;
   int level;
   long long bound;
+  bool is_far;  // columns beyond the bound get labels, too
   Queue<Offer> out;
   long long& beyond;  // the least distance above the bound that this thread has seen
+  bool& reached;      // whether it has seen a free column within the bound
 
   // Offer labels to the columns of the entries begin, begin + step, ... Several are looked at before
   // the first is offered a label, so that their loads wait together. False: another row has been
@@ -252,7 +264,7 @@ struct Level {
 
   // Offer a label to a column. False: another row has been quicker in this level.
   __device__ bool offer(const Offer& from, long long distance, int col, int mate) const {
-    if (distance > bound) {
+    if (distance > bound && !is_far) {
       beyond = min(beyond, distance);
       return true;
     }
@@ -275,6 +287,8 @@ struct Level {
       distance = it.distance;
       trees.ways[it.to_col] = it.way;
     }
+    if (it.distance > bound) beyond = min(beyond, it.distance);
+    else reached |= it.to_row == -1;
   }
 
   // Let a row come again in the next level.
@@ -325,6 +339,7 @@ struct Level {
       if (at < size && member == 0) accept(it);
       it.distance = __shfl_sync(kWholeWarp, it.distance, leader);
       it.way.root = __shfl_sync(kWholeWarp, it.way.root, leader);
+      if (it.distance > bound) end = begin;
       int is_kept = end - begin >= kHugeRow && member == 0 &&
                     keep(kept, &count, {it, row_dual, begin, end});
       is_kept = __shfl_sync(kWholeWarp, is_kept, leader);
@@ -363,14 +378,15 @@ struct Level {
 // that comes next and the size of its frontier.
 template <typename Cost>
 __device__ void grow_alone(const Rows<Cost>& rows, const Trees<Number<Cost>>& trees, int level,
-                           int size, int last, long long bound, long long& beyond) {
+                           int size, int last, long long bound, bool is_far, long long& beyond,
+                           bool& reached) {
   __shared__ int sizes[2];
   do {
     int* next = sizes + ((level + 1) & 1);
     if (threadIdx.x == 0) *next = 0;
     __syncthreads();
     const Queue<Offer> out = {trees.queue[(level + 1) & 1], next};
-    const Level<Cost> step = {rows, trees, level, bound, out, beyond};
+    const Level<Cost> step = {rows, trees, level, bound, is_far, out, beyond, reached};
     step.relax(own_block(), trees.queue[level & 1], size);
     __syncthreads();
     size = *next;
@@ -384,10 +400,11 @@ __device__ void grow_alone(const Rows<Cost>& rows, const Trees<Number<Cost>>& tr
 
 // -- between the levels ---------------------------------------------------------------------------
 
-// Put all rows of the trees into the frontier.
+// Put the rows of the trees into the frontier whose distances are above `below`, up to the bound.
 template <typename Number>
 __device__ void collect(const Trees<Number>& t, Queue<Offer> out, int ncols, const int* roots,
-                        int nroots, long long bound, long long& beyond) {
+                        int nroots, long long below, long long bound, long long& beyond,
+                        bool& reached) {
   for (int j = thread_index(); j < ncols; j += thread_count()) {
     const long long distance = t.columns[j].distance;
     if (distance == kNever) continue;
@@ -395,10 +412,12 @@ __device__ void collect(const Trees<Number>& t, Queue<Offer> out, int ncols, con
     if (mate == kHeld) continue;
     if (distance > bound) {
       beyond = min(beyond, distance);
-    } else if (mate >= 0) {
-      push(out, Offer{distance, mate, j, {-1, -1, t.ways[j].root, 0}});
+    } else if (distance > below) {
+      if (mate >= 0) push(out, Offer{distance, mate, j, {-1, -1, t.ways[j].root, 0}});
+      else reached = true;
     }
   }
+  if (below >= 0) return;
   for (int k = thread_index(); k < nroots; k += thread_count()) {
     push(out, Offer{0, roots[k], -1, {-1, -1, roots[k], 0}});
   }
@@ -530,23 +549,29 @@ __global__ void __launch_bounds__(kBlock, 1)
   int stage = state.stage, level = state.level, turn = state.turn, size = state.size;
   int round = state.round, collection = state.collection, check = state.check;
   int levels = state.levels, nroots = state.nroots[round & 1], wanted = state.wanted[round & 1];
-  long long bound = state.bound;
+  long long bound = state.bound, below = state.below;
+  const long long longest = state.step;
+  const int share = share_of_round(rows.lanes);
   Number spare = as_number<Number>(state.spare_dual);
   const bool has_spares = state.has_spares != 0;
-  const long long share = share_of_round(rows.lanes);
   const int last = level + max_levels;
   long long beyond = kNever;
+  bool reached = false;
   grid_barrier(trees.barrier);  // all have read the state
   Clock clock = {state, nanoseconds()};
   while (stage != kDone) {
+    const bool is_far = bound >= longest;
     const int* roots = trees.roots[round & 1];
     if (stage == kCollect) {
       if (is_first) state.sizes[(turn + 2) % 3] = 0;
       const Queue<Offer> out = {trees.queue[level & 1], state.sizes + (turn + 1) % 3};
-      collect(trees, out, rows.ncols, roots, nroots, bound, beyond);
+      collect(trees, out, rows.ncols, roots, nroots, below, bound, beyond, reached);
       grid_barrier(trees.barrier);
       size = now(state.sizes[++turn % 3]);
-      if (is_first) state.beyond[(collection + 1) & 1] = kNever;
+      if (is_first) {
+        state.beyond[(collection + 1) & 1] = kNever;
+        state.reached[(collection + 1) & 1] = 0;
+      }
       budget -= rows.ncols / 4;
       stage = kGrow;
       clock.add_to(kCollecting, 1);
@@ -554,7 +579,9 @@ __global__ void __launch_bounds__(kBlock, 1)
     while (size != 0 && level < last && budget > 0) {
       budget -= size;
       if (size * rows.lanes <= kAlone) {
-        if (blockIdx.x == 0) grow_alone(rows, trees, level, size, last, bound, beyond);
+        if (blockIdx.x == 0) {
+          grow_alone(rows, trees, level, size, last, bound, is_far, beyond, reached);
+        }
         grid_barrier(trees.barrier);
         clock.add_to(kByOneBlock, now(state.alone_level) - level);
         level = now(state.alone_level);
@@ -562,7 +589,7 @@ __global__ void __launch_bounds__(kBlock, 1)
       } else {
         if (is_first) state.sizes[(turn + 2) % 3] = 0;
         const Queue<Offer> out = {trees.queue[(level + 1) & 1], state.sizes + (turn + 1) % 3};
-        const Level<Cost> step = {rows, trees, level, bound, out, beyond};
+        const Level<Cost> step = {rows, trees, level, bound, is_far, out, beyond, reached};
         step.relax(whole_grid(), trees.queue[level & 1], size);
         grid_barrier(trees.barrier);
         clock.add_to(kByAll, 1);
@@ -572,28 +599,35 @@ __global__ void __launch_bounds__(kBlock, 1)
     }
     beyond = least_of_group(beyond, kWarp);
     if (lane_index() == 0 && beyond != kNever) atomicMin(state.beyond + (collection & 1), beyond);
+    if (reached) state.reached[collection & 1] = 1;
     beyond = kNever;
+    reached = false;
     if (size != 0) break;
-
-    bool has_changed = true;
+    grid_barrier(trees.barrier);
+    const long long next = now(state.beyond[collection & 1]);
+    const bool has_reached = now(state.reached[collection & 1]) != 0;
+    bool has_changed = has_reached;
     while (has_changed) {
       if (is_first) state.changed[(check + 1) % 3] = 0;
       if (set_roots_right(trees, rows.ncols)) state.changed[check % 3] = 1;
       grid_barrier(trees.barrier);
       has_changed = now(state.changed[check++ % 3]) != 0;
     }
-    survey(trees, rows.ncols, bound);
-    grid_barrier(trees.barrier);
+    if (has_reached) {
+      survey(trees, rows.ncols, bound);
+      grid_barrier(trees.barrier);
+    }
     const int satisfied = now(state.satisfied);
-    const long long next = now(state.beyond[collection & 1]);
     if (next == kNever && satisfied == 0) {
       stage = kDone;
       break;
     }
     stage = kCollect;
     ++collection;
-    if (next != kNever && share * satisfied < wanted) {
-      bound = raised<Number>(bound, next);
+    const int enough = is_far ? 1 : (wanted + share - 1) / share;
+    if (next != kNever && satisfied < enough) {
+      below = is_far ? bound : -1;
+      bound = raised<Number>(bound, longest, next);
       clock.add_to(kBetween, 1);
       continue;
     }
@@ -628,7 +662,8 @@ __global__ void __launch_bounds__(kBlock, 1)
     ++round;
     wanted = left;
     levels = level;
-    bound = max(farthest, least_bound);
+    bound = max(min(farthest, longest), least_bound);
+    below = -1;
     if (wanted == 0) stage = kDone;
     clock.add_to(kBetween, 1);
   }
@@ -642,5 +677,6 @@ __global__ void __launch_bounds__(kBlock, 1)
   state.check = check;
   state.levels = levels;
   state.bound = bound;
+  state.below = below;
   state.spare_dual = ordered(spare);
 }
