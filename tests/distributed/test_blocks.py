@@ -80,7 +80,11 @@ def test_an_array_of_three_dimensions_is_no_matrix(tmp_path):
         taken(tmp_path / "a.npy", RANKS[0])
 
 
-@pytest.mark.parametrize("block", [WHOLE, csr_array(WHOLE), (1, 2), (1, 2, 3), [[1]]], ids=str)
+@pytest.mark.parametrize(
+    "block",
+    [WHOLE, csr_array(WHOLE), (1, 2), (1, 2, 3), [[1]]],
+    ids=["array", "sparse", "pair", "triple", "list"],
+)
 def test_all_else_is_this_ranks_own(block):
     assert taken(block, RANKS[0]) is block
 
