@@ -53,7 +53,7 @@ $(VENV)/.lint: pyproject.toml | $(BIN)/python
 	touch $@
 
 $(VENV)/.docs: pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet -e '.[docs]'
+	$(BIN)/python -m pip install --quiet -e '.[docs,networkx]'
 	touch $@
 
 clean:
