@@ -36,7 +36,13 @@ from gpumatch.io.formats import (
     parse_npz,
 )
 from gpumatch.io.matlab import parse_matlab
-from gpumatch.io.tables import has_values, names_values, parse_edges, parse_table
+from gpumatch.io.tables import (
+    has_commas,
+    has_values,
+    names_values,
+    parse_edges,
+    parse_table,
+)
 
 __all__ = ["read", "read_costs"]
 
@@ -109,7 +115,7 @@ _PARSERS: dict[str, Callable[[bytes, int], Any]] = {
     **dict.fromkeys(_LISTS, _parse_text),
 }
 _MARKS = {b"%%MatrixMarket": ".mtx", b"\x93NUMPY": ".npy", b"PK\x03\x04": ".npz", b"MATLAB": ".mat"}
-"""What files begin with; an edge list may begin with anything."""
+"""What files begin with; text may begin with anything."""
 
 
 def _name_of(source: Source) -> str:
@@ -127,7 +133,8 @@ def _opened(source: Source, max_bytes: int) -> tuple[str, Callable[[], bytes]]:
         return suffix_of(path), functools.partial(content_of, path, max_bytes)
     content = content_of_stream(source, max_bytes)
     known = (suffix for mark, suffix in _MARKS.items() if content.startswith(mark))
-    return next(known, ".txt"), lambda: content
+    suffix = next(known, None) or (".csv" if has_commas(content) else ".txt")
+    return suffix, lambda: content
 
 
 def read_costs(source: Source, *, max_bytes: int = MAX_BYTES) -> Any:
@@ -140,8 +147,8 @@ def read_costs(source: Source, *, max_bytes: int = MAX_BYTES) -> Any:
         between them (.csv), Matrix Market (.mtx, .mm), MATLAB (.mat), an edge list with values as
         for `read` (.txt, .el, .edges, .tsv; .csv below a header that names row, column and value),
         or another sparse matrix as for `read` (.npz, .rb, ...); each may also be compressed (.gz,
-        .bz2, .xz). Or a file open for reading bytes, as for `read`. In text, blank lines and what
-        follows a # are ignored. The numbers are integers if all are written as integers and fit 64
+        .bz2, .xz). Or a file open for reading bytes, as for `read`; text with commas between its
+        fields is a .csv. In text, blank lines and what follows a # are ignored. The numbers are integers if all are written as integers and fit 64
         bits.
     max_bytes
         As for `read`; an array that is not compressed may be larger.

@@ -12,7 +12,7 @@ from typing import NamedTuple, TextIO
 import numpy as np
 from scipy.sparse import coo_array
 
-__all__ = ["has_values", "names_values", "parse_edges", "parse_table", "shortened"]
+__all__ = ["has_commas", "has_values", "names_values", "parse_edges", "parse_table", "shortened"]
 
 _ROW_NAMES = {"row", "source", "src", "from", "left", "u", "i"}
 _COL_NAMES = {"col", "column", "target", "dst", "to", "right", "v", "j"}
@@ -38,6 +38,11 @@ def names_values(content: bytes) -> bool:
         layout = _layout(_plain(content))
         return layout.begin > 0 and layout.fields is not None and layout.has_values
     return False
+
+
+def has_commas(content: bytes) -> bool:
+    """Whether commas stand between the fields of each line."""
+    return _layout(_plain(content.replace(b"%", b"#"))).delimiter == ","
 
 
 def has_values(content: bytes) -> bool:

@@ -267,6 +267,8 @@ def test_an_open_file_says_its_format_itself(pack):
         same(io.read(bytesio.BytesIO(pack(content))), EDGES)
         assert (io.read_costs(bytesio.BytesIO(pack(content))) != EDGES.tocsr()).sum() == 0
     assert io.read(bytesio.BytesIO(pack(SMALL))).shape == (2, 3)
+    table = b"# three costs a row\n4,1,3\n2,0,5\n"  # as in a file that is called .csv
+    assert io.read_costs(bytesio.BytesIO(pack(table))).tolist() == [[4, 1, 3], [2, 0, 5]]
 
 
 def test_an_open_file_is_read_up_to_the_limit():
