@@ -148,8 +148,8 @@ def read_costs(source: Source, *, max_bytes: int = MAX_BYTES) -> Any:
         for `read` (.txt, .el, .edges, .tsv; .csv below a header that names row, column and value),
         or another sparse matrix as for `read` (.npz, .rb, ...); each may also be compressed (.gz,
         .bz2, .xz). Or a file open for reading bytes, as for `read`; text with commas between its
-        fields is a .csv. In text, blank lines and what follows a # are ignored. The numbers are integers if all are written as integers and fit 64
-        bits.
+        fields is a .csv. In text, blank lines and what follows a # are ignored. The numbers are
+        integers if all are written as integers and fit 64 bits.
     max_bytes
         As for `read`; an array that is not compressed may be larger.
 
