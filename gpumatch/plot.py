@@ -116,8 +116,10 @@ def _frame(axes: Any, first_row: int, first_col: int, height: int, width: int) -
 
 
 def _new_axes() -> Any:
-    from matplotlib.figure import Figure
-
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as exc:
+        raise ImportError(f"{exc}: pip install 'gpumatch[viz]'") from exc
     return Figure(figsize=(5, 5), layout="constrained").subplots()
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
@@ -99,3 +101,9 @@ def test_empty_patterns(shape):
 def test_what_has_no_permutations_is_refused():
     with pytest.raises(TypeError, match="order must have permutations, p or row_perm; got list"):
         plot.spy(A, [0, 1])
+
+
+def test_what_is_missing_can_be_installed(monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    with pytest.raises(ImportError, match=r"matplotlib.figure.*: pip install 'gpumatch\[viz\]'$"):
+        plot.spy(A)
