@@ -26,7 +26,8 @@ def refuse_unknown(front_door: Callable[..., Any], problem: str, given: Iterable
 def check_one_of(name: str, value: Any, known: tuple[str, ...]) -> None:
     """Raise ValueError for a value that is none of those known."""
     if value not in known:
-        raise ValueError(f"{name} must be one of {known}; got {value!r}")
+        text = f"{name} must be one of {known}; got {value!r}"
+        raise ValueError(text + did_you_mean(value, known))
 
 
 def checked_flag(value: Any, name: str) -> bool:

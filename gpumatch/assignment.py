@@ -9,7 +9,13 @@ from typing import Any, Literal, overload
 
 import numpy as np
 
-from gpumatch.arguments import checked_flag, checked_seed, checked_threads, refuse_unknown
+from gpumatch.arguments import (
+    check_one_of,
+    checked_flag,
+    checked_seed,
+    checked_threads,
+    refuse_unknown,
+)
 from gpumatch.arrays import array_of, device_array
 from gpumatch.assigned import Assignment
 from gpumatch.backends import choose_assignment
@@ -225,8 +231,7 @@ def assign(
         )
     with control.part("costs"):
         given = as_costs(C, weight, row_nodes)
-    if objective not in OBJECTIVES:
-        raise ValueError(f"objective must be one of {OBJECTIVES}; got {objective!r}")
+    check_one_of("objective", objective, OBJECTIVES)
     if objective == "bottleneck":
         _refuse_for_bottleneck(cardinality, cost_limit, algorithm, options)
         return assign_bottleneck(

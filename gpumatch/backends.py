@@ -194,8 +194,7 @@ def _chosen(
 def _check_name(argument: str, value: str, known: Iterable[str]) -> None:
     if value not in ("auto", *known):
         text = f"{argument} must be 'auto' or one of {tuple(known)}; got {value!r}"
-        hint = did_you_mean(value, known) if argument != "backend" else ""  # gpu is not cpu
-        raise ValueError(text + hint)
+        raise ValueError(text + did_you_mean(value, known))
 
 
 def _check_option(
@@ -207,7 +206,8 @@ def _check_option(
         others = ", ".join(map(repr, takers(problem, name)))
         raise TypeError(f"{what} takes no option {name!r}; these do: {others}")
     if not isinstance(value, str) or value not in known:
-        raise ValueError(f"{name} must be one of {known}; got {value!r}")
+        text = f"{name} must be one of {known}; got {value!r}"
+        raise ValueError(text + did_you_mean(value, known))
 
 
 # -- where it runs ---------------------------------------------------------------------------------

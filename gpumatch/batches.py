@@ -17,6 +17,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from gpumatch import compile_time
+from gpumatch.arguments import check_one_of
 from gpumatch.arrays import array_of
 from gpumatch.assigned import Assignment, BatchAssignment
 from gpumatch.backends import check_backend
@@ -173,12 +174,8 @@ class Asked(NamedTuple):
     on_error: str
 
     def check(self) -> None:
-        if self.on_error not in ON_ERROR:
-            raise ValueError(f"on_error must be one of {ON_ERROR}; got {self.on_error!r}")
-        if self.cardinality not in CARDINALITIES:
-            raise ValueError(
-                f"cardinality must be one of {CARDINALITIES}; got {self.cardinality!r}"
-            )
+        check_one_of("on_error", self.on_error, ON_ERROR)
+        check_one_of("cardinality", self.cardinality, CARDINALITIES)
 
 
 def assign_even(costs: Any, asked: Asked, alone: Alone, control: Control) -> BatchAssignment | None:

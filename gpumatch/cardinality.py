@@ -31,6 +31,7 @@ from numbers import Integral, Real
 from typing import Any, Literal, NamedTuple, get_args
 
 from gpumatch import contracts
+from gpumatch.arguments import check_one_of
 from gpumatch.contracts import AssignmentTask, Solution
 from gpumatch.costs import TOO_LARGE, Costs, check_sums
 from gpumatch.homes import count_matched, cover_for
@@ -56,8 +57,7 @@ class Goal(NamedTuple):
 
     @classmethod
     def of(cls, maximize: bool, cardinality: str, cost_limit: float | None, costs: Costs) -> Goal:
-        if cardinality not in CARDINALITIES:
-            raise ValueError(f"cardinality must be one of {CARDINALITIES}; got {cardinality!r}")
+        check_one_of("cardinality", cardinality, CARDINALITIES)
         nrows, ncols = costs.shape
         limit = checked_limit(cost_limit, costs.is_integer, maximize)
         return cls(bool(maximize), cardinality, limit, nrows > ncols)

@@ -393,5 +393,6 @@ def no_start(_task: MatchingTask) -> bool:
 
 def did_you_mean(name: Any, known: Iterable[str]) -> str:
     """A question after the known name that is nearest to this one, if one is near."""
-    close = difflib.get_close_matches(str(name), known, 1)
+    meant = "cuda" if name == "gpu" else str(name)  # cpu is nearer, but the opposite
+    close = difflib.get_close_matches(meant, known, 1)
     return f"; did you mean {close[0]!r}?" if close else ""

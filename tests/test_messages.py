@@ -46,6 +46,19 @@ WRONG_ARGUMENTS = [
         "cardinality must be one of ('full', 'maximum', 'any'); got 'all'",
         gm.assign, ONES, cardinality="all",
     ),
+    case(
+        "cardinality must be one of ('full', 'maximum', 'any'); got 'ful'; did you mean 'full'?",
+        gm.assign, ONES, cardinality="ful",
+    ),
+    case(
+        "objective must be one of ('sum', 'bottleneck'); got 'bottlenek'; "
+        "did you mean 'bottleneck'?",
+        gm.assign, ONES, objective="bottlenek",
+    ),
+    case(
+        "search must be one of ('levels', 'stack', 'paper'); got 'level'; did you mean 'levels'?",
+        gm.assign, ONES, algorithm="hungarian-tree", search="level",
+    ),
     case("cost_limit must be None, a number, or one for each row; got '3'",
          gm.assign, ONES, cost_limit="3"),
     case("cost_limit must be None or finite; got -inf", gm.assign, ONES, cost_limit=-math.inf),
@@ -91,7 +104,8 @@ WRONG_ARGUMENTS = [
     case("row_nodes and weight are for a networkx graph only", gm.assign, ONES, row_nodes=[0]),
     case("row_nodes and weight are for a networkx graph only", gm.assign, ONES, weight="cost"),
     case(
-        "backend must be 'auto' or one of ('cpu', 'cuda', 'reference'); got 'gpu'",
+        "backend must be 'auto' or one of ('cpu', 'cuda', 'reference'); got 'gpu'; "
+        "did you mean 'cuda'?",
         gm.assign, ONES, backend="gpu",
     ),
     case(
@@ -301,7 +315,8 @@ NETWORKX = [
 SOLVERS = [
     case("the search for strong components runs on 'cpu' and 'cuda', not on 'reference'",
          linalg.btf, ONES, backend="reference"),
-    case("backend must be 'auto' or one of ('cpu', 'cuda', 'reference'); got 'gpu'",
+    case("backend must be 'auto' or one of ('cpu', 'cuda', 'reference'); got 'gpu'; "
+         "did you mean 'cuda'?",
          linalg.strongcomp, ONES, backend="gpu"),
     case("A must be square; got 2 rows and 3 columns", linalg.btf, WIDE),
     case("A must be square; got 2 rows and 3 columns", linalg.splu, WIDE),
