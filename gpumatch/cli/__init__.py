@@ -113,7 +113,16 @@ def _parser() -> argparse.ArgumentParser:
 
 
 class _Parser(argparse.ArgumentParser):
-    """Asks what command was meant if it knows none of that name."""
+    """Asks what command or option was meant if it knows none of that name."""
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """All of them, or else an error of this command: the main one knows none of its options."""
+        options, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            known = re.findall(r"--[\w-]+", self.format_usage())
+            hint = did_you_mean(unknown[0].partition("=")[0], known)
+            self.error(f"unrecognized arguments: {' '.join(unknown)}{hint}")
+        return options, unknown
 
     def error(self, message: str) -> NoReturn:
         unknown = re.match(

@@ -75,7 +75,7 @@ def _refuse(options: argparse.Namespace, own: Iterable[str]) -> None:
     if options.source == running.STANDARD_INPUT:
         raise ValueError("standard input is not for --distributed: only rank 0 has it")
     if given:
-        raise ValueError(f"--{given[0]} is not for --distributed")
+        raise ValueError(f"{running.option_of(given[0])} is not for --distributed")
 
 
 def run(

@@ -87,6 +87,11 @@ def add_run_options(command: argparse.ArgumentParser, what: str) -> None:
     add("--time-limit", type=float, metavar="SECONDS", help="stop with the best so far")
 
 
+def option_of(name: str) -> str:
+    """How an argument of the library is written in a command."""
+    return f"--{name.replace('_', '-')}"
+
+
 def add_own_options(command: argparse.ArgumentParser, problem: str) -> None:
     """The options that some algorithms for the problem have, each with their names."""
     for name in option_names(problem):
@@ -95,7 +100,7 @@ def add_own_options(command: argparse.ArgumentParser, problem: str) -> None:
             if name in algorithm.options:
                 texts.setdefault(" or ".join(algorithm.options[name]), []).append(algorithm.name)
         takers = (f"{values}: of {', '.join(names)}" for values, names in texts.items())
-        command.add_argument(f"--{name}", help="; ".join(takers))
+        command.add_argument(option_of(name), help="; ".join(takers))
 
 
 _ENDINGS = (".npy", ".npz", ".csv", ".mtx")

@@ -148,7 +148,7 @@ def test_options_of_assign_reach_the_library(gpumatch_cli, table, monkeypatch):
         *("assign", table(COSTS), "--algorithm", "dgs", "--backend", "reference", "--maximize"),
         *("--cardinality", "any", "--cost-limit", "1e1", "--threads", 3, "--seed", 5),
         *("--time-limit", 2.5, "--progress"),
-        *(part for name, value in own.items() for part in (f"--{name}", value)),
+        *(part for name, value in own.items() for part in ("--" + name.replace("_", "-"), value)),
     )
     assert seen == {
         "algorithm": "dgs",

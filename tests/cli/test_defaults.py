@@ -67,6 +67,7 @@ def test_what_names_a_matrix_of_the_collection(source, expected, tmp_path, monke
         (["--initial", "pairs.npz"], "initial"),
         (["--init", "cheap"], "init"),
         (["--frontier", "queue"], "frontier"),
+        (["--host-loop", "level"], "host-loop"),
     ],
 )
 def test_what_several_ranks_refuse(given, named):

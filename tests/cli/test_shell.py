@@ -112,6 +112,9 @@ def test_a_wrong_name_of_the_collection_is_corrected(gpumatch_cli, tmp_path, mon
         (["mach", "x.mtx"], "; did you mean 'match'?"),
         (["match", "x.csv", "--algorithm", "hkd"], "; did you mean 'hkdw'?"),
         (["match", "x.csv", "--init", "chaep"], "; did you mean 'cheap'?"),
+        (["match", "x.csv", "--innit", "cheap"], "--innit cheap; did you mean '--init'?"),
+        (["match", "x.csv", "--host_loop=level"], "did you mean '--host-loop'?"),
+        (["match", "x.csv", "y.csv"], "gpumatch match: error: unrecognized arguments: y.csv"),
         (["assign", "names.txt"], "rows and columns are numbers from 0 on; for names"),
     ],
 )
