@@ -67,8 +67,9 @@ def file_of(source: str) -> str | os.PathLike[str] | None:
 
 
 def _is_of_the_collection(source: str) -> bool:
-    is_name = source.count("/") == 1 and not os.path.splitext(source)[1]
-    return is_name and not os.path.exists(source)
+    """Whether it is no file and has no ending: Group/Name, or a name that is told its group."""
+    is_name = source.count("/") <= 1 and not os.path.splitext(source)[1]
+    return source != STANDARD_INPUT and is_name and not os.path.exists(source)
 
 
 def add_run_options(command: argparse.ArgumentParser, what: str) -> None:

@@ -56,7 +56,7 @@ def suitesparse(name: str, *, max_bytes: int = MAX_BYTES) -> csr_array:
     (219, 85)
     """
     if not re.fullmatch(r"[A-Za-z0-9][\w.+-]*/[A-Za-z0-9][\w.+-]*", name, re.ASCII):
-        raise ValueError(f"{name!r} is not of the form Group/Name")
+        raise ValueError(f"{name!r} is not of the form Group/Name{_similar(name)}")
     path = found(name) or _download(name)
     matrix = read(path, max_bytes=max_bytes)
     _check_published(name, path, matrix)
@@ -92,7 +92,7 @@ def _cache() -> Path:
 
 def found(name: str) -> Path | None:
     """The file of the matrix "Group/Name" on this machine, None where there is none."""
-    group, matrix = name.split("/")
+    group, _, matrix = name.rpartition("/")
     data = os.environ.get("GPUMATCH_DATA")
     folders = [Path(data), Path(data, "matrices")] if data else []
     folders += [_checkout_datasets(), _cache() / group]
@@ -123,6 +123,7 @@ def _similar(name: str) -> str:
     """A question after the name that may have been meant, if this one is not known."""
     known = manifest()
     close = [] if name in known else difflib.get_close_matches(name, known, 1)
+    close = close or [whole for whole in known if whole.endswith(f"/{name}")]
     return f"; did you mean {close[0]}?" if close else ""
 
 

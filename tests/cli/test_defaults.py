@@ -42,14 +42,15 @@ def test_what_a_command_takes_by_default(command):
     [
         ("HB/ash219", True),
         ("a/b.mtx", False),
-        ("plain", False),
+        ("plain", True),
         ("plain.mtx", False),
         ("a/b/c", False),
+        ("-", False),
         ("here/there", False),
     ],
 )
 def test_what_names_a_matrix_of_the_collection(source, expected, tmp_path, monkeypatch):
-    """One slash, no ending, and no such file."""
+    """At most one slash, no ending, and no such file."""
     (tmp_path / "here").mkdir()
     (tmp_path / "here" / "there").touch()
     monkeypatch.chdir(tmp_path)

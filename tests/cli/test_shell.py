@@ -115,6 +115,7 @@ def test_a_wrong_name_of_the_collection_is_corrected(gpumatch_cli, tmp_path, mon
         (["match", "x.csv", "--innit", "cheap"], "--innit cheap; did you mean '--init'?"),
         (["match", "x.csv", "--host_loop=level"], "did you mean '--host-loop'?"),
         (["match", "x.csv", "y.csv"], "gpumatch match: error: unrecognized arguments: y.csv"),
+        (["match", "west0067"], "not of the form Group/Name; did you mean HB/west0067?"),
         (["assign", "names.txt"], "rows and columns are numbers from 0 on; for names"),
     ],
 )
