@@ -309,6 +309,12 @@ NETWORKX = [
         "no edge",
         backend.to_vertex_cover, nodes(nx.path_graph(4)), {0: 3}, [0, 2],
     ),
+    case("weight 'cost' of edge ('a', 'y') is NaN or None",
+         gm.assign, nx.Graph([("a", "x", {"cost": 1}), ("a", "y", {"cost": None})]), weight="cost"),
+    case("weight 'cost' of edge ('b', 'x') is NaN or None", gm.assign,
+         nx.Graph([("a", "x"), ("b", "x", {"cost": math.nan})]), weight="cost"),
+    case("weight 'cost' must be a number at every edge: some are text", gm.assign,
+         nx.Graph([("a", "x", {"cost": "3"}), ("a", "y", {"cost": 2})]), weight="cost"),
     case("weight 'weight' must be a number at every edge: ",
          SparseCosts.from_networkx, nx.Graph([(0, 1, {"weight": {}})])),
 ]  # fmt: skip

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gpumatch.arrays import any_true, array_of, as_array, exactly
+from gpumatch.arrays import any_true, array_of, as_array, exactly, first_true
 from gpumatch.bipartite import BipartiteGraph
 from gpumatch.contracts import Entries, Tile
 from gpumatch.costs.base import (
@@ -115,6 +115,10 @@ class SparseCosts(Costs):
             return cls.of(graph, np.ones(graph.nnz, np.int64))
         if graph.nnz < edges.rows.size:
             raise ValueError("the directed graph has an edge in both directions, with two costs")
+        unknown = first_true(edges.weights != edges.weights)
+        if unknown is not None:
+            ends = edges.row_labels[edges.rows[unknown]], edges.col_labels[edges.cols[unknown]]
+            raise ValueError(f"weight {weight!r} of edge {ends!r} is NaN or None")
         extent_of(edges.weights, min(graph.shape))
         return cls.of(graph, edges.weights[_order(np, edges.rows, edges.cols)])
 

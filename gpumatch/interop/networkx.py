@@ -224,6 +224,8 @@ def _values(G: Any, neighbours: list[Any], name: Hashable, other: Any) -> np.nda
     values = np.array([edge.get(name, other) for edge in edges])
     if values.size == 0:
         return values.astype(np.int64)
+    if values.dtype.kind in "US":
+        raise TypeError(f"weight {name!r} must be a number at every edge: some are text")
     if values.dtype.kind not in "biuf":
         try:
             values = values.astype(np.float64)  # fractions, decimals, huge integers
