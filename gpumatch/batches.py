@@ -269,7 +269,7 @@ class _Batch:
         self.problems, self.alone, self.asked, self.control = problems, alone, asked, control
         self.xp = problems.xp
         self.cost_limit: float | None = asked.cost_limit
-        self.errors: dict[int, Exception] | Callable[[], dict[int, Exception]] = {}
+        self.errors: dict[int, Exception] = {}
         self.names: dict[str, str] = {"algorithm": "engine", "backend": "cpu"}
         count, (nrows, ncols) = len(problems), problems.shape
         self.nrows, self.both = nrows, nrows + ncols
@@ -372,9 +372,8 @@ class _Batch:
             self._mark_shorter_sides()
         if waits:
             self._serve(left())
-        else:
-            self.errors = lambda: self._errors_of(left())
-        return self.result()
+            return self.result()
+        return self.result(lambda: self._errors_of(left()))
 
     def _mark_shorter_sides(self) -> None:
         """The covers of assignments of all of a side."""
@@ -471,7 +470,7 @@ class _Batch:
             self.marks[k, in_rows] = True
             self.marks[k, nrows + in_cols] = True
 
-    def result(self) -> BatchAssignment:
+    def result(self, errors: Callable[[], dict[int, Exception]] | None = None) -> BatchAssignment:
         nrows, both = self.nrows, self.both
         home = self.problems.xp
         arrays = self.mates, self.numbers, self.objective, self.gap, self.proven, self.size
@@ -498,7 +497,7 @@ class _Batch:
             stats={**self.names, **self.control.statistics()},
             sizes=self.problems.sizes,
             marks=(marks[:, :nrows], marks[:, nrows:]),
-            errors=self.errors,
+            errors=errors or self.errors,
         )
 
 

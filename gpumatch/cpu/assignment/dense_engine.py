@@ -181,7 +181,8 @@ class _DenseEngine:
         self.costs, self.control, self.workers = task.costs, task.control, workers
         self.paths = KnownPaths(task, workers)
         self.nrows = task.solution.row_to_col.size
-        self.beat = heartbeat(self.control, lambda: self.paths.matched)
+        paths = self.paths  # not self: a circle of references would keep all arrays for longer
+        self.beat = heartbeat(self.control, lambda: paths.matched)
         is_bounded = math.isfinite(self.costs.high)
         self.spread = float(
             self.costs.high - self.costs.low if is_bounded else 2 * self.costs.largest

@@ -199,7 +199,8 @@ class _Engine:
         self.is_slack_col = np.zeros(self.paths.price.size, bool)
         self.budget = min(BUDGET, MOST * (task.costs.nnz + self.nrows))
         self.rounding = 0.0 if self.is_integer else ROUNDING
-        self.beat = heartbeat(self.control, lambda: self.paths.matched)
+        paths = self.paths  # not self: a circle of references would keep all arrays for longer
+        self.beat = heartbeat(self.control, lambda: paths.matched)
         self.is_settled = True
 
     @property

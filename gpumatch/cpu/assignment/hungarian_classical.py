@@ -85,7 +85,7 @@ class _Search:
         number = problem.col_dual.dtype
         self.problem, self.control = problem, control
         self.matched = problem.matched
-        self._beat = heartbeat(control, lambda: self.matched)
+        self._beat = heartbeat(control, lambda: problem.matched)
         self.row_cover, self.col_cover = np.empty(nrows, bool), np.empty(ncols, bool)
         self.row_time, self.soonest = np.empty((2, nrows), number)
         self.col_time = np.empty(ncols, number)
