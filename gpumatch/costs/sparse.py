@@ -286,10 +286,21 @@ class SparseCosts(Costs):
         self.low, self.high, self.largest = extent
 
     @classmethod
-    def of(cls, graph: BipartiteGraph, weights: Any) -> SparseCosts:
-        """The costs of a graph that has its rows -> columns, in the order of its edges."""
+    def of(
+        cls, graph: BipartiteGraph, weights: Any, low: Any = None, high: Any = None
+    ) -> SparseCosts:
+        """The costs of a graph that has its rows -> columns, in the order of its edges.
+
+        The least and the greatest are found, unless they are known; then all are finite.
+        """
         costs = cls.__new__(cls)
-        costs._hold(graph, weights, extent_of(weights, min(graph.shape)))
+        n = min(graph.shape)
+        if low is None:
+            extent = extent_of(weights, n)
+        else:
+            extent = low, high, max(abs(low), abs(high))
+            check_sums(extent[2], n)
+        costs._hold(graph, weights, extent)
         return costs
 
     @classmethod

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,16 +23,19 @@ from gpumatch.registry import BackendName
 
 __all__ = [
     "Entries",
+    "Weights",
     "entries_of",
     "exactly_on",
     "log_magnitudes",
     "magnitudes",
+    "own_entries",
     "placed",
+    "shared_entries",
     "usable_csr",
     "weights_of",
 ]
 
-BLOCK = 2**15
+BLOCK = 2**16
 """Values whose logarithms stay in a cache."""
 
 
@@ -71,17 +75,23 @@ def entries_of(A: Any) -> Entries:
     TypeError, ValueError
         As for `usable_csr`, but for a matrix on a device.
     """
-    shared = _shared(A)
-    if shared is not None:
-        return shared
+    shared = shared_entries(A)
+    return shared if shared is not None and _are_plain(shared.data) else own_entries(A)
+
+
+def own_entries(A: Any) -> Entries:
+    """The same in arrays that are not the caller's."""
     if _lies_on_device(A):
         return _entries_on_device(A)
     matrix = usable_csr(A)
     return Entries(BipartiteGraph((matrix.indptr, matrix.indices, matrix.shape)), matrix.data)
 
 
-def _shared(A: Any) -> Entries | None:
-    """The entries of canonical CSR, in its own arrays; None if it is anything else."""
+def shared_entries(A: Any) -> Entries | None:
+    """The entries of canonical CSR, in its own arrays; None if it is anything else.
+
+    Values may still be 0, or not finite.
+    """
     if isinstance(A, tuple) and len(A) == 4:
         parts = A
     elif is_sparse(A) and A.format == "csr" and A.ndim == 2:
@@ -97,7 +107,7 @@ def _shared(A: Any) -> Entries | None:
     if not is_whole or data.dtype.kind not in "biufc":
         return None
     graph = BipartiteGraph((indptr, indices, shape))
-    is_shared = _address(graph.indices) == _address(indices) and _are_plain(data)
+    is_shared = _address(graph.indices) == _address(indices)
     return Entries(graph, data) if is_shared else None
 
 
@@ -252,18 +262,48 @@ def log_magnitudes(values: Any) -> Any:
     return logs.astype(np.float64, copy=False)
 
 
-def weights_of(values: Any, threads: int) -> Any:
-    """Minus the `log_magnitudes`, on the host by so many threads."""
-    if not isinstance(values, np.ndarray) or values.size <= BLOCK:
-        return -log_magnitudes(values)
+class Weights(NamedTuple):
+    """Minus the `log_magnitudes` of values, and the least and the greatest of them."""
+
+    values: Any
+    low: float
+    high: float
+
+    @property
+    def are_finite(self) -> bool:
+        """Whether no value is 0, and all are finite: of other values, the weights are not."""
+        return math.isfinite(self.low) and math.isfinite(self.high)
+
+
+def weights_of(values: Any, threads: int) -> Weights:
+    """The weights of these values, on the host by so many threads."""
+    if values.size == 0:
+        return Weights(array_module(values).empty(0), 0.0, 0.0)
+    if not isinstance(values, np.ndarray):
+        weights = -log_magnitudes(values)
+        return Weights(weights, float(weights.min()), float(weights.max()))
     weights = np.empty(values.size)
     blocks = [slice(begin, begin + BLOCK) for begin in range(0, values.size, BLOCK)]
+    ends = np.empty((2, len(blocks)))
     with Workers(threads, values.size) as workers:
 
         def find(worker: int) -> bool:
-            for block in blocks[worker :: workers.threads]:
-                np.negative(log_magnitudes(values[block]), out=weights[block])
+            with np.errstate(divide="ignore", invalid="ignore"):
+                for number in range(worker, len(blocks), workers.threads):
+                    own = weights[blocks[number]]
+                    _write_weights(values[blocks[number]], own)
+                    ends[:, number] = own.min(), own.max()
             return True
 
         workers.run(find, workers.threads)
-    return weights
+    return Weights(weights, float(ends[0].min()), float(ends[1].max()))
+
+
+def _write_weights(values: np.ndarray, weights: np.ndarray) -> None:
+    """Minus the `log_magnitudes`, by steps in place: other memory would be new each time."""
+    if values.dtype.kind == "c" or values.dtype.itemsize > weights.dtype.itemsize:
+        weights[:] = log_magnitudes(values)
+    else:
+        weights[:] = values
+        np.log(np.abs(weights, out=weights), out=weights)
+    np.negative(weights, out=weights)

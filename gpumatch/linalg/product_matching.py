@@ -42,7 +42,15 @@ from gpumatch.control import Control, with_interrupts_result
 from gpumatch.costs import SparseCosts
 from gpumatch.homes import csr_for
 from gpumatch.interrupts import InterruptsHeld
-from gpumatch.linalg.entries import Entries, entries_of, exactly_on, placed, weights_of
+from gpumatch.linalg.entries import (
+    Entries,
+    Weights,
+    exactly_on,
+    own_entries,
+    placed,
+    shared_entries,
+    weights_of,
+)
 from gpumatch.linalg.ordering import diagonal_permutations
 from gpumatch.pairs import Pairs
 from gpumatch.registry import BackendName
@@ -196,15 +204,10 @@ def maximum_product_matching(
     >>> bool(np.abs(scaled).max() <= 1 + 1e-12)
     True
     """
-    given = entries_of(A)
-    entries, where = placed(given, backend)
-    run: dict[str, Any] = {
-        "backend": where, "seed": checked_seed(seed), "threads": checked_threads(threads)
-    }  # fmt: skip
-    weights = weights_of(entries.data, run["threads"])
+    run: dict[str, Any] = {"seed": checked_seed(seed), "threads": checked_threads(threads)}
+    entries, xp, run["backend"], weights = _weighed(A, backend, run["threads"])
     found = _cheapest(entries, weights, run, scaling=scaling)
-    log_scales = _all_scales(entries, weights, found) if scaling else (None,) * 2
-    xp = array_module(given.data)
+    log_scales = _all_scales(entries, weights.values, found) if scaling else (None,) * 2
     return ProductMatching(
         array_of(xp, found.pairs.row_to_col),
         array_of(xp, found.pairs.col_to_row),
@@ -212,6 +215,22 @@ def maximum_product_matching(
         -found.total,
         found.stats,
     )
+
+
+def _weighed(
+    A: Any, backend: BackendName, threads: int
+) -> tuple[Entries, Any, BackendName, Weights]:
+    """The entries where a call runs, where they were, the backend, and the weights.
+
+    Whether the matrix can be used as it is, its weights tell.
+    """
+    given = shared_entries(A) or own_entries(A)
+    entries, where = placed(given, backend)
+    weights = weights_of(entries.data, threads)
+    if not weights.are_finite:
+        entries, where = placed(own_entries(A), backend)
+        weights = weights_of(entries.data, threads)
+    return entries, array_module(given.data), where, weights
 
 
 class _Cheapest(NamedTuple):
@@ -232,8 +251,10 @@ class _Cheapest(NamedTuple):
         return cls(assignment, float(paid.sum()), scales[0], scales[1], assignment.stats)
 
 
-def _cheapest(entries: Entries, weights: Any, run: dict[str, Any], *, scaling: bool) -> _Cheapest:
-    costs = SparseCosts.of(entries.graph, weights)
+def _cheapest(
+    entries: Entries, weights: Weights, run: dict[str, Any], *, scaling: bool
+) -> _Cheapest:
+    costs = SparseCosts.of(entries.graph, *weights)
     full = _full_by_reference(costs, run) if run["backend"] == "reference" else _full(costs, run)
     return full or _largest(costs, run, scaling=scaling)
 

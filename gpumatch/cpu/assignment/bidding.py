@@ -27,7 +27,7 @@ entries in place of 40, and half of the paths' work after.)
 
 What is bidded for soon is fetched into the caches ahead: rows wait in a known order.
 
-    row_price    what each row pays
+    row_price    what each row pays; empty if it is not asked for, and then `is_slack` is not kept
     FREE         in the state of `alternate`: the rows that are free
 
 Between auctions, rows are parted from columns that cost them too much. A vertex can have an entry
@@ -87,9 +87,10 @@ def _fetch_ahead(
     prefetch_range(costs, indptr[later], indptr[later + 1] - 1)
     prefetch_range(indices, indptr[later], indptr[later + 1] - 1)
     later = queue[(head + AHEAD // 4) & mask]
-    prefetch(own, later)
     prefetch(mate, later)
-    prefetch(is_slack, later)
+    if own.size > 0:
+        prefetch(own, later)
+        prefetch(is_slack, later)
     begin = indptr[later]
     end = begin + FETCHED
     for entry in range(begin, end if end < indptr[later + 1] else indptr[later + 1]):
@@ -142,8 +143,9 @@ def hold(
             continue
         lowered = seen - gap
         price[col] = lowered
-        row_price[row] = one + gap
-        is_slack[row] = honest < epsilon
+        if row_price.size > 0:
+            row_price[row] = one + gap
+            is_slack[row] = honest < epsilon
         row_to_col[row] = col
         store(col_to_row, col, row)
         head = (head + 1) & mask

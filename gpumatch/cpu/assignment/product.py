@@ -9,6 +9,8 @@ of matched entries is taken off their rows.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from gpumatch.arrays import count_matched
@@ -35,34 +37,48 @@ def run(task: AssignmentTask) -> float | None:
     row_to_col, (paid, price) = solution.row_to_col, solution.duals
     if count_matched(row_to_col) < row_to_col.size:
         return None
+    if row_to_col.size == 0:
+        return 0.0
     entries, nnz = task.costs.entries(), task.costs.nnz
     with Workers(task.threads, nnz) as workers:
         count = workers.threads * (1 + nnz // (workers.threads * BUDGET))
         bounds = [row_to_col.size * share // count for share in range(count + 1)]
         found = np.zeros((count, FOUND))
 
-        def look(worker: int) -> bool:
-            for share in range(worker, count, workers.threads):
-                _look_up(
-                    *entries, row_to_col, price, *bounds[share : share + 2],  # IN
-                    paid, found[share],  # OUT
-                )  # fmt: skip
-            return True
+        def look(share: int) -> None:
+            _look_up(
+                *entries, row_to_col, price, *bounds[share : share + 2],  # IN
+                paid, found[share],  # OUT
+            )  # fmt: skip
 
-        workers.run(look, workers.threads)
-    if row_to_col.size:
+        def settle(share: int) -> None:
+            rows = slice(*bounds[share : share + 2])
+            paid[rows] -= price[row_to_col[rows]]
+
+        _for_shares(look, count, workers)
         low, high = found.min(axis=0), found.max(axis=0)
         middle = low[LEAST_PRICE] + high[MOST_PRICE] - low[LEAST_PAID] - high[MOST_PAID]
         price -= middle / 4
-        paid -= price[row_to_col]
+        _for_shares(settle, count, workers)
     return float(found[:, TOTAL].sum() + found[:, REST].sum())
+
+
+def _for_shares(work: Callable[[int], None], count: int, workers: Workers) -> None:
+    """Call ``work`` for all shares of the rows, by all workers."""
+
+    def run(worker: int) -> bool:
+        for share in range(worker, count, workers.threads):
+            work(share)
+        return True
+
+    workers.run(run, workers.threads)
 
 
 @kernel
 def _look_up(indptr, indices, costs, row_to_col, price, first, last, paid, found):
     """What rows first to last pay, the ends of prices and of what is above them, and the total.
 
-    The total is that of Kahan's and Babuška's sum, in two parts.
+    The total is in two parts: the sum, and what rounding took from it (Knuth's TwoSum).
     """
     least_price = least = np.inf
     most_price = most = -np.inf
@@ -78,7 +94,8 @@ def _look_up(indptr, indices, costs, row_to_col, price, first, last, paid, found
         above = cost - price[mate]
         least, most = lesser(least, above), greater(most, above)
         both = total + cost
-        rest += (total - both) + cost if abs(total) >= abs(cost) else (cost - both) + total
+        added = both - total
+        rest += (total - (both - added)) + (cost - added)
         total = both
     found[LEAST_PRICE], found[MOST_PRICE] = least_price, most_price
     found[LEAST_PAID], found[MOST_PAID] = least, most

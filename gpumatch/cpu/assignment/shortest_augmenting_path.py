@@ -357,13 +357,14 @@ class SparsePaths(Paths):
         self.bids = SPARSE_BIDS if most < self.far else 1
         self.spot = np.zeros(sparse_paths.SPOTS, np.int64)
         self.clashes = 0  # above 0 if threads have been in each other's way
+        self.looks_ahead = True  # before the first bids
 
     @property
     def budget(self) -> int:
         return sparse_paths.BUDGET
 
     def _start(self, control: Control) -> bool:
-        return super()._start(control) and self.match_tight(control)
+        return super()._start(control) and (not self.looks_ahead or self.match_tight(control))
 
     @cached_property
     def distances(self) -> tuple[np.ndarray, np.ndarray]:
@@ -382,6 +383,11 @@ class SparsePaths(Paths):
         return np.full(self.price.size, sparse_paths.NOBODY, np.int32)
 
     @cached_property
+    def rooms(self) -> dict[int, sparse_paths.Room]:
+        """Those of threads that search at once."""
+        return {}
+
+    @cached_property
     def longest(self) -> int:
         """The entries of the row that has most."""
         return int(np.diff(self.entries[0]).max(initial=0))
@@ -391,6 +397,13 @@ class SparsePaths(Paths):
         near, tree, reached = np.empty((3, self.price.size), np.int32)
         keys, heap = np.empty(most, self.price.dtype), np.empty(most, np.int32)
         return sparse_paths.Room(owner, me, *self.distances, near, keys, heap, tree, reached)
+
+    def _room_of(self, worker: int, most: int) -> sparse_paths.Room:
+        """The room of a worker for so many entries: that of its last search, if that suffices."""
+        room = self.rooms.get(worker)
+        if room is None or room.keys.size < most:
+            room = self.rooms[worker] = self._room(self.owner, worker + 1, most)
+        return room
 
     def leave_search(self) -> None:
         """Give up the search that has not ended."""
@@ -508,7 +521,7 @@ class SparsePaths(Paths):
         most = min(self.costs.nnz, budget + self.longest) + 1
         spots = np.zeros((threads, self.spot.size), np.int64)
         spots[:, HEAD] = -1
-        rooms = [self._room(self.owner, worker + 1, most) for worker in range(threads)]
+        rooms = [self._room_of(worker, most) for worker in range(threads)]
         outcomes = [SPENT] * threads
 
         def search(worker: int) -> bool:
