@@ -9,7 +9,7 @@ from gpumatch.cpu import csr
 @pytest.mark.parametrize("offsets", [np.int32, np.int64])
 @pytest.mark.parametrize("seed", range(40))
 def test_rows_are_in_order_if_each_of_them_rises(seed, offsets, monkeypatch):
-    """Blocks end anywhere, rows may be empty, and indices fall within rows, between them, or not."""
+    """Blocks end anywhere, rows may be empty, and indices fall within rows, or not."""
     monkeypatch.setattr(csr, "BLOCK", 8)
     rng = np.random.default_rng(seed)
     rows = [np.flatnonzero(rng.random(6) < rng.choice([0, 0.5])) for _ in range(rng.integers(30))]
