@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import multiprocessing
+import os
 import threading
-from concurrent.futures import wait
+from concurrent.futures import ThreadPoolExecutor, wait
 
+import numpy as np
 import pytest
 
+import gpumatch as gm
 from gpumatch.cpu.numba_tools import workers
 
 
@@ -78,3 +82,37 @@ def test_no_more_kernels_are_called_than_there_are_tasks(two):
     called = []
     assert crew.run(lambda worker: called.append(worker) or True, 1)
     assert called == [0]
+
+
+def test_the_next_call_finds_the_threads_of_the_last(two):
+    crew, _ = two
+    seen = set()
+    for _ in range(9):
+        crew.run(lambda worker: seen.add(threading.get_ident()) or True, 2)
+    assert len(seen) == 2
+
+
+def test_calls_of_several_threads_do_not_wait_for_each_other(monkeypatch):
+    """A worker of each call waits until those of all calls run."""
+    monkeypatch.setattr(workers, "_EDGES_EACH", 1)
+    meet = threading.Barrier(4, timeout=60)
+
+    def call(_):
+        with workers.Workers(2, edges=9) as crew:
+            return crew.run(lambda worker: meet.wait() >= 0, 2)
+
+    with ThreadPoolExecutor(2) as callers:
+        assert [*callers.map(call, range(2))] == [True, True]
+
+
+def size_with_two_threads():
+    graph = np.ones((400, 400))
+    return gm.maximum_matching(graph, threads=2, algorithm="engine").size
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_forked_child_has_threads_of_its_own():
+    assert size_with_two_threads() == 400
+    with multiprocessing.get_context("fork").Pool(1) as child:
+        assert child.apply_async(size_with_two_threads).get(timeout=60) == 400
