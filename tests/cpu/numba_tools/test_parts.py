@@ -1,6 +1,7 @@
 """What a kernel calls is compiled as a part of it, and by itself only for a call from Python."""
 
 import gc
+import re
 
 import numpy as np
 import pytest
@@ -98,3 +99,51 @@ def test_a_compilation_looks_once_for_new_functions(monkeypatch):
     monkeypatch.setattr(CPUContext, "refresh", lambda context: refreshed.append(refresh(context)))
     assert parts.Kernel(first_of, {})(np.array([4.0])) == 4.0
     assert len(refreshed) == 1
+
+
+def two_greatest_of(array):
+    """With loops, branches, a tuple, and variables that are last used in all of these."""
+    most = two = array[0]
+    for k in range(1, len(array)):
+        if array[k] > most:
+            most, two = array[k], most
+        elif array[k] > two or k == 1:
+            two = array[k]
+    pair = most, two
+    return pair[0], pair[1]
+
+
+class Passes(event.Listener):
+    """Notes the passes that a compilation takes."""
+
+    def __init__(self):
+        self.names = set()
+
+    def on_start(self, event):
+        self.names.add(event.data["name"].split()[0])
+
+    def on_end(self, event):
+        pass
+
+
+def passes_and_code(flags):
+    """The names of a compilation's passes, and its machine code without names of functions."""
+    greatest = parts.Kernel(two_greatest_of, flags)
+    with event.install_listener("numba:run_pass", Passes()) as listener:
+        assert greatest(np.array([3.0, 1.0, 4.0, 1.0, 5.0])) == (5.0, 4.0)
+    (code,) = greatest.inspect_asm().values()
+    return listener.names, re.sub(r"_ZN\w+|\.const\S+|\S+py_func\S+", "name", code)
+
+
+def test_what_borrows_its_arrays_skips_needless_passes_and_becomes_the_same_code(monkeypatch):
+    needless = {one.name() for one in parts.NEEDLESS}
+    passes, code = passes_and_code({"_nrt": False})
+    monkeypatch.setattr(parts, "NEEDLESS", ())
+    all_passes, same_code = passes_and_code({"_nrt": False})
+    assert all_passes - passes == needless
+    assert code == same_code
+
+
+def test_what_may_make_arrays_takes_all_passes():
+    passes, _ = passes_and_code({})
+    assert passes >= {one.name() for one in parts.NEEDLESS}
