@@ -17,6 +17,10 @@ look for these, and the one that finds where each variable is used last, to give
 That takes an eighth less time. The machine code of 240 of 243 kernels is the same, and that of the
 others a few instructions shorter.
 
+The wrapper for calls from Python unpacks up to twenty arrays, and may be as long as the kernel.
+That of a kernel that releases the GIL is not optimised. So a compilation takes a twentieth less
+time, and a call with fifteen arguments 0.5 µs instead of 0.4.
+
 A function that is forced inline is optimised before it is handed over, too. LLVM then finds more
 vector instructions: in the search of small problems, this is worth a tenth of the time.
 
@@ -47,6 +51,8 @@ __all__ = ["Kernel", "can_have_parts"]
 
 NEEDED = (
     (JITCodeLibrary, "_optimize_final_module"),
+    (JITCodeLibrary, "_optimize_functions"),
+    (JITCodeLibrary, "add_ir_module"),
     (JITCodeLibrary, "_finalize_final_module"),
     (JITCodeLibrary, "_finalize_dynamic_globals"),
     (JITCodeLibrary, "get_pointer_to_function"),
@@ -74,6 +80,17 @@ class _KernelLibrary(JITCodeLibrary):
     def _optimize_functions(self, ll_module: Any) -> None:
         if ll_module.name != "wrapper":
             super()._optimize_functions(ll_module)
+
+
+class _LongKernelLibrary(_KernelLibrary):
+    """Code of which that wrapper is not optimised at all."""
+
+    def add_ir_module(self, ir_module: Any) -> None:
+        for function in ir_module.functions if ir_module.name == "wrapper" else ():
+            if not function.is_declaration:
+                function.attributes.add("optnone")
+                function.attributes.add("noinline")  # LLVM asks for both
+        super().add_ir_module(ir_module)
 
 
 class _FusedLibrary(JITCodeLibrary):
@@ -107,7 +124,7 @@ class _KernelCompiler(Compiler):
 
     def library_for(self, flags: Any) -> type[JITCodeLibrary]:
         """The kind of code that is made."""
-        return _KernelLibrary
+        return _LongKernelLibrary if flags.release_gil else _KernelLibrary
 
     def define_pipelines(self) -> Any:
         state = self.state

@@ -147,3 +147,14 @@ def test_what_borrows_its_arrays_skips_needless_passes_and_becomes_the_same_code
 def test_what_may_make_arrays_takes_all_passes():
     passes, _ = passes_and_code({})
     assert passes >= {one.name() for one in parts.NEEDLESS}
+
+
+@pytest.mark.parametrize("releases", [True, False])
+def test_only_what_keeps_the_gil_has_an_optimised_wrapper(releases):
+    half = parts.Kernel(half_of, {"nogil": releases, "_nrt": False})
+    assert half(12) == 6
+    (code,) = half.inspect_llvm().values()
+    wrappers = re.findall(r"^define .*@_ZN7cpython.* (#\d+) ", code, re.M)
+    attributes = re.findall(r"^attributes (#\d+) = \{(.*)\}", code, re.M)
+    assert [group for group, names in attributes if "optnone" in names] == wrappers * releases
+    assert len(wrappers) == 1 or not releases
