@@ -284,6 +284,9 @@ def test_wherever_a_callback_stops_the_best_so_far_comes_back():
         stopped.append((a.size, -(a.objective or 0) if a.size == 60 else 0))
         if a.proven:
             break
+        if a.size == 60:
+            with pytest.raises(gm.CertificateError, match="only a proven assignment has a thresh"):
+                gm.verify(C, a)
     assert a.proven
     assert stopped == sorted(stopped)
     assert sum(0 < size < 60 for size, _ in stopped) > 3

@@ -134,8 +134,13 @@ WISHES = [
     (COSTS, {"maximize": True}),
     (COSTS.T, {}),
     (COSTS, {"cost_limit": 1}),
+    (COSTS, {"cost_limit": 2.5}),
+    (COSTS - 3, {"cardinality": "any"}),
+    (COSTS[:0], {}),
+    (COSTS[:0, :0], {"cardinality": "any"}),
     (COSTS / 7, {}),
     (LARGEST, {"cardinality": "maximum"}),
+    (np.array([[1.0, np.inf], [np.inf, np.inf]]), {"cardinality": "maximum"}),
     (LARGEST, {"cardinality": "maximum", "cost_limit": 3.0}),
 ]
 
@@ -155,6 +160,10 @@ WRONG = [
     ({}, {"row_dual": np.array([4, 2])}, "costs less than its duals"),
     ({}, {"row_dual": np.array([3, 100])}, "the dual of row 1 of this rank is 100: no optimal"),
     ({}, {"col_dual": np.array([0, -2, -200])}, "the dual of column 2 of this rank is -200: no"),
+    ({}, {"row_dual": np.array([3, 61])}, "the dual of row 1 of this rank is 61: .* beyond 60"),
+    ({}, {"row_dual": np.array([3, 60])}, "costs less than its duals"),
+    ({}, {"col_dual": np.array([0, -2, -61])}, "the dual of column 2 of this rank is -61: .* 60"),
+    ({}, {"col_dual": np.array([0, -2, -60])}, "column 2 of this rank is -60, but must be 0"),
     ({}, {"row_dual": np.array([3, 1])}, "the duals prove 2"),
     ({}, {"objective": 4}, "the pairs cost 3 in all, but the objective is 4"),
     ({}, {"gap": 1}, "the gap is said to be 1"),
@@ -164,6 +173,12 @@ WRONG = [
     ({"cardinality": "maximum"}, {"cover": None}, "has no vertex cover"),
     ({"cardinality": "maximum"}, {"cover": (marks(0, 1), marks())}, "rows must be 2 bools"),
     ({"cardinality": "maximum"}, {"cover": (marks(0, 1)[:2], marks().astype(int))}, "columns must"),
+    (
+        {"cardinality": "maximum"},
+        {"cover": (marks(0, 1)[:2], marks(2))},
+        "2 pairs are assigned, not 3, as the cover has vertices",
+    ),
+    ({}, {"row_to_col": np.array([1, -1]), "col_to_row": np.array([-1, 0, -1])}, "smaller side"),
     (
         {"cardinality": "maximum"},
         {"cover": (marks(0)[:2], marks(2)), "row_dual": np.zeros(2, int), "col_dual": marks() + 0},
@@ -193,3 +208,17 @@ def test_copies_of_columns_that_are_not_as_many():
     a.rows, a.cols, a.cover = TWO, range(3), None
     with pytest.raises(gm.CertificateError, match="mates of the columns are not as many on all"):
         verify_share_of_assignment(as_costs(COSTS), a, Longer())
+
+
+@pytest.mark.parametrize(
+    ("differs", "what"), [("iu", "the mates of the columns"), ("f", "the duals of the columns")]
+)
+def test_copies_of_columns_that_are_not_the_same(differs, what):
+    class Different(OneRank):
+        def allreduce(self, array, how):
+            return array + (how == "max" and array.dtype.kind in differs)
+
+    a = gm.assign(COSTS / 7)
+    a.rows, a.cols, a.cover = TWO, range(3), None
+    with pytest.raises(gm.CertificateError, match=f"{what} differ among ranks"):
+        verify_share_of_assignment(as_costs(COSTS / 7), a, Different())
