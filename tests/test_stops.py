@@ -70,14 +70,34 @@ ALGORITHMS = [a for a in gm.algorithms("assignment") if "cpu" in a.backends]
 @pytest.mark.parametrize("problem", PROBLEMS)
 @pytest.mark.parametrize("algorithm", ALGORITHMS, ids=[a.name for a in ALGORITHMS])
 def test_stopped_assignments(problem, algorithm):
-    matrix, wish = PROBLEMS[problem]
+    check_stopped(*PROBLEMS[problem], algorithm, "cpu")
+
+
+SMALL = costs.uniform_integer(6, 8, seed=3) % 30
+BLOCKED = np.where(SMALL % 3 == 0, math.inf, SMALL)
+SMALL_PROBLEMS = {
+    "complete": (SMALL, {}),
+    "limit": (SMALL, {"cost_limit": 9}),
+    "forbidden pairs": (BLOCKED, {}),
+    "maximum": (BLOCKED[:, :5], {"cardinality": "maximum"}),
+}
+REFERENCES = [a for a in gm.algorithms("assignment") if "reference" in a.backends]
+
+
+@pytest.mark.parametrize("problem", SMALL_PROBLEMS)
+@pytest.mark.parametrize("algorithm", REFERENCES, ids=[a.name for a in REFERENCES])
+def test_stopped_references(problem, algorithm):
+    check_stopped(*SMALL_PROBLEMS[problem], algorithm, "reference")
+
+
+def check_stopped(matrix, wish, algorithm, backend):
     best = gm.assign(matrix, algorithm="shortest-augmenting-path", **wish)
     sign = -1 if best.maximize else 1
     limit = sign * (wish.get("cost_limit") or 0)
     entries = matrix.toarray() if issparse(matrix) else matrix
 
     def run(callback):
-        how = {"algorithm": algorithm.name, "backend": "cpu", "threads": 1}
+        how = {"algorithm": algorithm.name, "backend": backend, "threads": 1}
         return gm.assign(matrix, callback=callback, **how, **wish)
 
     for a in stops(run):
