@@ -60,11 +60,11 @@ def test_own_columns_join_by_their_first_offer():
     offers = np.array(
         [[21, 8, 2], [20, 9, 3], [21, 7, 3], [22, 6, 4], [23, 5, 2], [22, 5, 2], [20, 1, 2]]
     )
-    col_to_row, col_root = np.array([-1, 30, 0, 32]), np.array([-1, -1, -1, 1])
+    col_to_row, col_root = np.array([-1, 30, 0, 32]), np.array([-1, -1, -1, 0])
     parent, done = np.full(4, -1), np.isin(np.arange(5), [4])
     followers, ends = np.full((4, 2), -1), np.full((4, 2), -1)
     assert forests.join(offers, 20, col_to_row, col_root, parent, done, followers, ends) == (2, 1)
-    assert col_root.tolist() == [3, 2, 2, 1]
+    assert col_root.tolist() == [3, 2, 2, 0]
     assert parent.tolist() == [9, 8, 5, -1]
     assert followers[:2].tolist() == [[30, 2], [0, 2]]
     assert ends[:1].tolist() == [[3, 20]]

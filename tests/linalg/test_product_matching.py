@@ -17,6 +17,8 @@ from scipy.optimize import linear_sum_assignment
 from scipy.sparse import coo_array, csc_array, csr_array, csr_matrix
 
 import gpumatch as gm
+from gpumatch.cpu import search
+from gpumatch.cpu.assignment import product
 from gpumatch.linalg import maximum_product_matching, mc64
 from gpumatch.linalg.entries import entries_of, log_magnitudes, magnitudes, usable_csr
 from graphs import matrices
@@ -129,13 +131,22 @@ def test_entries_are_looked_up_in_shares(monkeypatch):
     whole = maximum_product_matching(A)
     costs = csr_array((-np.log(abs(A.data)), A.indices, A.indptr), shape=A.shape)
     objective = gm.assign(costs, backend="cpu").objective
-    for module in ("gpumatch.cpu.assignment.product", "gpumatch.cpu.search"):
-        monkeypatch.setattr(f"{module}.BUDGET", 100)
-    s = maximum_product_matching(A)
+    calls = dict.fromkeys((product, search), 0)
+    for module, name in ((product, "_look_up"), (search, "_values_of_mates")):
+
+        def counted(*given, module=module, kernel=getattr(module, name)):
+            calls[module] += 1
+            return kernel(*given)
+
+        monkeypatch.setattr(module, "BUDGET", 100)
+        monkeypatch.setattr(module, name, counted)
+    s = maximum_product_matching(A, threads=1)
+    assert calls[product] == 1 + A.nnz // 100
     check(A, s)
     assert math.isclose(s.log_product, whole.log_product, rel_tol=1e-14)
     assert np.array_equal(s.col_log_scale, whole.col_log_scale)
     assert gm.assign(costs, backend="cpu").objective == objective
+    assert calls[search] == -(-500 // (100 * 500 // A.nnz))
 
 
 def test_factors_are_those_of_the_logarithms():

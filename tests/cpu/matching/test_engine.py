@@ -192,6 +192,17 @@ def test_one_by_one_many_long_paths_of_a_large_graph_are_left_to_the_forests():
     assert graph.nnz // 8 < control.phases[0]["edges"] <= graph.nnz // 8 + 2 * 60
 
 
+@pytest.mark.parametrize(("more", "phases"), [(0, 1), (-1, None)])
+def test_few_edges_may_be_read_many_times_one_by_one(monkeypatch, more, phases):
+    """As many as fit in a cache are few, and one more is not."""
+    graph, mates = matched_chains(100, 60, shifted=100)
+    monkeypatch.setattr(matching_engine, "_FEW_EDGES", graph.nnz + more)
+    control = Phases()
+    solve(graph, mates, control)
+    check_maximum(graph, *mates)
+    assert len(control.phases) == phases or (phases is None and len(control.phases) > 1)
+
+
 def two_stars_and_a_way_round(transposed):
     """A path that the columns' forest finds only if a released pair joins it.
 
