@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 from collections import Counter, defaultdict
+from contextlib import nullcontext
 from itertools import permutations
 
 import pytest
@@ -174,3 +176,24 @@ def test_a_thread_alone_comes_to_its_end_and_the_heart_beats():
     grid.launch(thread, 10, [7])
     assert turns == [(7, turn) for turn in range(3 * TURNS_PER_HEARTBEAT)]
     assert beats == [0, *(k * TURNS_PER_HEARTBEAT for k in (1, 2, 3))]
+
+
+@pytest.mark.parametrize("was_enabled", [True, False])
+@pytest.mark.parametrize("fails", [False, True])
+def test_garbage_is_collected_after_a_launch_if_it_was_before(was_enabled, fails):
+    collects = []
+
+    def thread(share):
+        collects.append(gc.isenabled())
+        yield
+        assert not fails, "of a thread"
+
+    (gc.enable if was_enabled else gc.disable)()
+    try:
+        with pytest.raises(AssertionError, match="of a thread") if fails else nullcontext():
+            Grid("mt", seed=0).launch(thread, 3)
+        assert gc.isenabled() is was_enabled
+    finally:
+        gc.enable()
+    assert collects
+    assert not any(collects)

@@ -38,3 +38,20 @@ def test_the_threshold_is_the_least_for_which_all_rows_have_columns(monkeypatch,
         assert threshold == gm.assign(costs, objective="bottleneck", backend="cpu").objective
         assert np.array_equal(col_to_row[row_to_col], np.arange(nrows))
         assert costs[np.arange(nrows), row_to_col].max() == threshold
+
+
+@pytest.mark.parametrize(("budget", "rows_each"), [(1, 1), (9, 3), (10, 4), (300, 99)])
+def test_a_search_is_charged_what_it_reads(monkeypatch, budget, rows_each):
+    """Each row takes the first of its two columns, and is charged both and one more."""
+    search, calls, nrows = bottleneck_paths._search, [], 99
+    monkeypatch.setattr(bottleneck_paths, "_BUDGET", budget)
+    monkeypatch.setattr(
+        bottleneck_paths, "_search", lambda *given: calls.append(1) or search(*given)
+    )
+    cols = np.arange(nrows)
+    indices = np.column_stack([cols, cols + 1]).ravel().astype(np.int32)
+    entries = np.arange(0, 2 * nrows + 1, 2), indices, np.ones(2 * nrows)
+    mates = np.full(nrows, -1, np.int32), np.full(nrows + 1, -1, np.int32)
+    assert raise_threshold(entries, mates, 1.0, lambda: False) == 1
+    assert mates[0].tolist() == cols.tolist()
+    assert len(calls) == -(-nrows // rows_each)
