@@ -11,9 +11,9 @@ import pytest
 from numba import njit
 
 import gpumatch as gm
-import gpumatch.cpu.numba_tools.compiled
 from gpumatch import compile_time
 from gpumatch.control import Control
+from gpumatch.cpu.numba_tools import compiled
 
 LONG = 0.02
 
@@ -34,10 +34,10 @@ def test_compiling_inside_of_compiling_counts_once():
 def test_what_numba_compiles_counts_until_it_is_compiled():
     before = compile_time.spent()
     njit(_plus_one)(1)
-    compiled = compile_time.spent()
-    assert compiled > before
+    spent = compile_time.spent()
+    assert spent > before
     time.sleep(LONG)
-    assert compile_time.spent() == compiled
+    assert compile_time.spent() == spent
     assert gc.isenabled()
 
 
@@ -52,6 +52,45 @@ def test_what_a_program_has_frozen_stays_frozen_while_numba_compiles():
 
 def _plus_one(number):
     return number + 1
+
+
+def test_what_collects_no_garbage_does_not_after_numba_has_compiled_either():
+    gc.disable()
+    try:
+        njit(_plus_one)(1)
+        assert not gc.isenabled()
+    finally:
+        gc.enable()
+
+
+def test_functions_that_are_compiled_within_others_count_as_parts_of_them():
+    listener, before = compiled._Compilation(), compile_time.spent()
+    listener.on_start(None)
+    listener.on_start(None)
+    listener.on_end(None)
+    assert not gc.isenabled()
+    time.sleep(LONG)
+    listener.on_end(None)
+    assert gc.isenabled()
+    spent = compile_time.spent()
+    assert spent - before >= LONG
+    time.sleep(LONG)
+    assert compile_time.spent() == spent
+
+
+def test_garbage_that_compilations_leave_is_looked_for_when_there_is_much(monkeypatch):
+    """Each leaves 6 objects, and more than 10 are many."""
+    listener, left, seen = compiled._Compilation(), [], []
+    monkeypatch.setattr(compiled, "_GARBAGE", 10)
+    monkeypatch.setattr(gc, "get_count", lambda: (6, 0, 0))
+    monkeypatch.setattr(gc, "get_freeze_count", lambda: 0)
+    monkeypatch.setattr(gc, "freeze", lambda: left.append(1))
+    monkeypatch.setattr(gc, "unfreeze", lambda: None)
+    for _ in range(6):
+        listener.on_start(None)
+        listener.on_end(None)
+        seen.append(len(left))
+    assert seen == [1, 1, 2, 2, 3, 3]
 
 
 def test_threads_that_compile_together_count_once():
@@ -105,10 +144,6 @@ def test_the_bar_shows_it(capsys):
 
 
 def test_what_numba_compiles_is_counted():
-    from numba import njit
-
-    from gpumatch.cpu.numba_tools import compiled
-
     assert compiled.kernel  # its import begins to listen
     before = compile_time.spent()
     njit(lambda x: x + 1)(1)
