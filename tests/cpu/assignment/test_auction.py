@@ -159,6 +159,16 @@ def test_prices_to_begin_from_do_no_harm():
     assert a.stats["phases"] < solve(matrix).stats["phases"]
 
 
+def test_the_papers_auction_begins_from_prices_of_0_whatever_is_given():
+    matrix = costs.make("uniform_integer", 40, 60, seed=1)
+    cold = solve(matrix, scaling="none")
+    warm = solve(matrix, scaling="none", initial=solve(matrix))
+    gm.verify(matrix, warm)
+    assert warm.row_to_col.tolist() == cold.row_to_col.tolist()
+    assert warm.stats["trace"] == cold.stats["trace"]
+    assert [phase["step"] for phase in cold.stats["trace"]] == ["forward"]
+
+
 # -- gaps ------------------------------------------------------------------------------------------
 
 

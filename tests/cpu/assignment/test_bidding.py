@@ -109,6 +109,18 @@ def test_bids_are_counted_and_end_in_time():
     assert sides.price[0] == -100  # the second bid went below the floor; the first was at it
 
 
+def test_a_column_that_another_thread_holds_is_not_touched():
+    """The row looks again and again, as long as its budget lasts, and still waits."""
+    sides = Sides(1, 2)
+    sides.col_to_row[0] = bidding.LOCKED
+    assert sides.hold(entries_of([{0: 5, 1: 9}]), 2, 100, budget=7) == SPENT
+    assert sides.rows.state[SCANS] == 3 * (2 + COUNTED)
+    assert sides.col_to_row.tolist() == [bidding.LOCKED, -1]
+    assert sides.price.tolist() == [0, 0]
+    assert sides.row_to_col.tolist() == [-1]
+    assert sides.rows.waiting.tolist() == [0]
+
+
 # -- rows and columns bid --------------------------------------------------------------------------
 
 

@@ -417,6 +417,17 @@ def test_rows_bid_by_hand(values, mates, prices):
     low = Bidding(np.array(values, float))
     below = low.hold(2.0, 100.0, floor=min(prices) + 1.0)
     assert below == (bidding.LOW if any(prices) else bidding.DONE)
+    assert Bidding(np.array(values, float)).hold(2.0, 100.0, floor=min(prices)) == bidding.DONE
+
+
+def test_a_column_that_another_thread_holds_is_not_touched():
+    state = Bidding(np.array([[5.0, 9.0]]))
+    state.mates[1][0] = bidding.LOCKED
+    assert state.hold(2.0, 100.0, budget=2 * KNOWN + 1) == bidding.SPENT
+    assert state.queue.state[bidding.SCANS] == 3 * KNOWN
+    assert state.mates[1].tolist() == [bidding.LOCKED, -1]
+    assert state.price.tolist() == [0, 0]
+    assert state.queue.waiting.tolist() == [0]
 
 
 @pytest.mark.parametrize("budget", [1, 500, 10**9])

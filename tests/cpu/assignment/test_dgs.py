@@ -335,6 +335,16 @@ def test_threads_change_nothing(monkeypatch, threads):
     assert (a.row_to_col == b.row_to_col).all()
 
 
+@STARTS
+def test_lines_longer_than_the_budget_are_evaluated_one_by_one(monkeypatch, start):
+    matrix = costs.make("uniform_float", 20, 25)
+    whole = solve(matrix, start=start)
+    monkeypatch.setattr(dgs, "BUDGET", 1)
+    pieces = solve(matrix, start=start)
+    assert pieces.row_to_col.tolist() == whole.row_to_col.tolist()
+    assert pieces.gap == whole.gap
+
+
 def test_the_trace_counts_exchanges():
     a = solve(costs.make("uniform_float", 60))
     exchanges = [phase["exchanges"] for phase in a.stats["trace"]]

@@ -243,6 +243,20 @@ def test_any_prices_and_pairs_will_do_to_begin(run, seed, shape, top, limit):
 
 
 @EVERY_RUN
+@pytest.mark.parametrize("adoptions", [0, 1])
+def test_prices_that_are_repaired_too_often_are_given_up(monkeypatch, run, adoptions):
+    """A run then begins as one without prices and pairs."""
+    monkeypatch.setattr(hungarian_problem, "ADOPTIONS", adoptions)
+    matrix = costs.uniform_integer(30, 30, 10, seed=4)
+    price = np.random.default_rng(4).integers(-300, 300, 30)
+    cold = Solved(run, matrix)
+    warm = Solved(run, matrix, mates=[(row, row) for row in range(30)], price=price)
+    warm.check_optimal()
+    assert warm.row_to_col.tolist() == cold.row_to_col.tolist()
+    assert warm.control.phases == cold.control.phases
+
+
+@EVERY_RUN
 def test_an_optimal_start_is_kept(run):
     for shape in ((50, 70), (50, 50)):
         matrix = costs.uniform_integer(*shape, seed=3)

@@ -280,3 +280,16 @@ def test_tight_pairs_are_the_same_from_any_number_of_threads(nrows, threads):
     tight = csr_array(weights == 0)
     assert np.array_equal(indptr, tight.indptr)
     assert np.array_equal(indices, tight.indices)
+
+
+@pytest.mark.parametrize("locked", [0, 1, 2])
+def test_a_tight_column_that_another_thread_holds_is_left_to_it(locked):
+    """Row 1 wants column 1, whose mate, row 0, may move to column 0 or 2; all pairs are tight."""
+    indptr, indices = np.array([0, 3, 4], np.int32), np.array([0, 1, 2, 1], np.int32)
+    row_to_col, col_to_row = np.array([1, -1], np.int32), np.array([-1, 0, -1], np.int32)
+    col_to_row[locked] = sparse_paths.LOCKED
+    sparse_paths.match_tight(
+        indptr, indices, np.zeros(4), np.zeros(3), row_to_col, col_to_row, 0.0, False, np.inf, 0, 2
+    )
+    assert col_to_row[locked] == sparse_paths.LOCKED
+    assert row_to_col.tolist() == {0: [2, 1], 1: [1, -1], 2: [0, 1]}[locked]
