@@ -68,6 +68,22 @@ def test_integers_too_large_to_be_scaled_are_exact_nonetheless():
     assert a.objective == int(optimum(matrix))
 
 
+def test_the_sooner_such_integers_are_left_the_larger_is_the_gap():
+    """Prices in floats, rounded, bound what is stopped after any of the epsilons."""
+    matrix = np.random.default_rng(3).integers(0, 2**54, (30, 30))
+    gaps = []
+    for most in itertools.count():
+        calls = itertools.count()
+        a = solve(matrix, callback=lambda _, calls=calls, most=most: next(calls) >= most)
+        gaps.append(a.gap)
+        if a.proven:
+            break
+        assert a.objective - a.gap <= int(optimum(matrix)) <= a.objective
+    assert gaps == sorted(gaps, reverse=True)
+    assert gaps[0] > 2**54
+    assert 0 == gaps[-1] < gaps[-2] < 2**54 / 50
+
+
 def sparse_matrix(nrows, ncols, degree, seed):
     """Integers at random places, and large ones on the diagonal."""
     rng = np.random.default_rng(seed)

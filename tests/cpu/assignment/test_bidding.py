@@ -135,6 +135,13 @@ def test_rows_and_columns_bid_by_hand():
     assert [sides.cols.state[k] for k in (SCANS, FREE)] == [2, 0]
 
 
+@pytest.mark.parametrize(("floor", "outcome"), [(-100, DONE), (-99, LOW)])
+def test_bids_in_turns_end_below_the_floor(floor, outcome):
+    """The first bid, of a row without a choice, lowers a price to -100."""
+    table = entries_of([{0: 5}, {0: 1, 1: 4}])
+    assert Sides(2, 2).alternate(table, 2, 100, floor=floor) == outcome
+
+
 def test_who_can_have_nobody_ends_the_auction():
     for table in ([{0: 5, 1: 5}, {}], [{0: 5}, {0: 5}]):
         assert Sides(2, 2).alternate(entries_of(table), 2, 100) == LOW
