@@ -54,15 +54,14 @@ def check_mates(result):
 
 
 SPARSE = costs.make("mesh", 6, seed=2)
-SPARSE_SAME, SPARSE_TWO = SPARSE.copy(), SPARSE.copy()
-SPARSE_SAME.data, SPARSE_TWO.data = np.full(SPARSE.nnz, 3), SPARSE.data.astype(int) % 2
+SPARSE_SAME = SPARSE.copy()
+SPARSE_SAME.data = np.full(SPARSE.nnz, 3)
 DENSE = costs.make("low_rank", 40, 46, seed=3)
 PROBLEMS = {
     "sparse": (SPARSE, {}),
     "sparse, limit": (SPARSE, {"cost_limit": 300}),
     "sparse, maximum": (SPARSE[:, :50], {"cardinality": "maximum"}),
     "sparse, same": (SPARSE_SAME, {}),
-    "sparse, two costs": (SPARSE_TWO, {}),
     "dense": (DENSE, {}),
     "square": (DENSE[:, :40], {"maximize": True}),
     "same": (np.full((40, 46), 3), {}),
