@@ -81,6 +81,8 @@ BLOCKED = np.where(SMALL % 3 == 0, math.inf, SMALL)
 SMALL_PROBLEMS = {
     "complete": (SMALL, {}),
     "limit": (SMALL, {"cost_limit": 9}),
+    "limit below all costs": (SMALL, {"cost_limit": -40}),
+    "costs below 0": (SMALL - 40, {}),
     "forbidden pairs": (BLOCKED, {}),
     "maximum": (BLOCKED[:, :5], {"cardinality": "maximum"}),
 }

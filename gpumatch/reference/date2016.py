@@ -472,9 +472,11 @@ def run(task: AssignmentTask, *, algorithm: str) -> bool:
     It begins from nothing, as the paper does. ``seed`` fixes the order of the threads. As in the
     paper's Table 2, what is found before the first dual update is ``initial``.
     """
-    costs, control = task.costs, task.control
+    costs, limit, control = task.costs, task.limit, task.control
     (row_to_col, col_to_row), (row_dual, col_dual) = task.mates, task.duals
-    values = dense_matrix(costs, task.limit)
+    row_dual[:] = -costs.largest if limit is None else min(-costs.largest, limit)
+    col_dual[:] = 0
+    values = dense_matrix(costs, limit)
     forbidden = np.iinfo(np.int64).max if costs.is_integer else np.inf
     state = State(Slacks(values, values < forbidden))
 
