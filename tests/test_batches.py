@@ -286,6 +286,26 @@ def test_sparse_matrices_and_named_algorithms_are_solved_one_by_one():
     )
 
 
+def test_options_reach_problems_alone():
+    batch = gm.assign(np.eye(3)[None].repeat(2, axis=0), scaling="none")
+    assert batch.stats["algorithm"] == "auction"
+    assert gm.assign([np.eye(3)]).stats["algorithm"] == "engine"
+
+
+def test_nested_lists_are_problems_and_two_levels_are_one():
+    batch = gm.assign([[[1, 2], [0, 4]], [[1, 0]]])
+    assert batch.row_to_col.tolist() == [[1, 0], [1, -1]]
+    assert gm.assign([[[]]]).row_to_col.shape == (1, 1)
+    assert gm.assign([[]]).row_to_col.tolist() == [-1]
+    with pytest.raises(ValueError, match="must have 2 dimensions; got 1"):
+        gm.assign([])
+
+
+def test_numbers_that_are_not_real_are_refused_in_a_batch():
+    with pytest.raises(TypeError, match="problem 0: the costs must be real numbers"):
+        gm.assign(np.ones((2, 3, 3), complex))
+
+
 @pytest.mark.parametrize(
     ("problems", "kind"),
     [
@@ -728,3 +748,27 @@ def test_there_is_memory_for_a_problem_and_its_second_one(sides):
     kept = batched._Kept()
     large = kept.scratch_for(*sides)
     assert all(one is other for one, other in zip(large, kept.scratch_for(1, 1)))
+
+
+def test_a_stop_within_a_problem_leaves_it_without_a_cover():
+    problems = np.random.default_rng(4).random((3, 30, 30))
+    problems[:, :, 20:] = X
+    calls = []
+    gm.assign(problems, callback=calls.append, cardinality="maximum", **NAMED)
+    parts = set()
+    for stop in range(1, len(calls)):
+        later = []
+
+        def stopping(_, later=later, stop=stop):
+            later.append(1)
+            return len(later) >= stop
+
+        batch = gm.assign(problems, callback=stopping, cardinality="maximum", **NAMED)
+        parts |= set(zip(batch.proven.tolist(), (batch.size > 0).tolist()))
+        for k, is_proven in enumerate(batch.proven):
+            if is_proven:
+                gm.verify(problems[k], batch[k])
+            else:
+                with pytest.raises(ValueError, match="only a proven assignment"):
+                    batch[k].cover_ind()
+    assert {(True, True), (False, True), (False, False)} <= parts

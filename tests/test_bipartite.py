@@ -253,6 +253,13 @@ def test_sorted_arrays_are_shared_where_the_first_row_has_one_entry():
     assert np.shares_memory(graph.indices, indices)
 
 
+@pytest.mark.parametrize(("most", "dtype"), [(3, np.int64), (4, np.int32)])
+def test_offsets_are_as_long_as_they_have_to_be(most, dtype, monkeypatch):
+    monkeypatch.setattr("gpumatch.bipartite._MAX_INT32_OFFSET", most)
+    indptr, indices = arrays()
+    assert BipartiteGraph((indptr, indices, SHAPE)).indptr.dtype == dtype
+
+
 def test_the_most_vertices_are_held():
     assert BipartiteGraph(([0], [], (0, HUGE - 1))).shape == (0, HUGE - 1)
 

@@ -493,3 +493,6 @@ def test_what_is_no_batch_is_not_split():
         gm.BipartiteGraph.batch([])
     with pytest.raises(ValueError, match="only the matching of a batch"):
         gm.maximum_matching(csr_array(np.eye(3))).split()
+    batch = gm.maximum_matching(gm.BipartiteGraph.batch([np.eye(3), np.eye(2)]))
+    with pytest.raises(ValueError, match="only the matching of a batch"):
+        pickle.loads(pickle.dumps(batch)).split()

@@ -383,6 +383,9 @@ def test_why_networkx_keeps_a_call():
         ("min_weight_matching", (nx.cycle_graph(3),),
          "the graph is not bipartite. It has an odd cycle of 3 nodes: 0, 2, 1."),
         ("min_weight_matching", (PATH,), True),
+        ("is_matching", (nx.DiGraph(), {}), True),
+        ("is_matching", (nx.MultiGraph(), {}), True),
+        ("min_edge_cover", (PATH, nx.bipartite.eppstein_matching), True),
         ("sets", (PATH,), True),
     ):  # fmt: skip
         assert backend.can_run(name, args, {}) == says

@@ -128,3 +128,13 @@ def test_the_input_is_not_plotted_over(gpumatch_cli, tmp_path):
     before = path.read_bytes()
     assert_rejected(gpumatch_cli("dmperm", path, "--plot", path), "would overwrite the input")
     assert path.read_bytes() == before
+
+
+def test_a_matrix_without_vertices_is_scaled_by_nothing(gpumatch_cli, tmp_path):
+    path = tmp_path / "empty.mtx"
+    path.write_text("%%MatrixMarket matrix coordinate real general\n0 0 0\n")
+    code, out, _ = gpumatch_cli("scale", path, "--json")
+    report = json.loads(out)
+    assert code == 0
+    assert (report["structural_rank"], report["log_product"]) == (0, 0)
+    assert report["row_log_scale"] == report["col_log_scale"] == [0, 0]

@@ -217,6 +217,41 @@ def test_the_reader_of_the_output_has_closed_it(file):
     assert (done.returncode, done.stderr) == (141, "")
 
 
+@pytest.mark.parametrize("has_result", [False, True])
+@pytest.mark.parametrize("is_asked", [False, True])
+def test_an_interrupt_writes_nothing_unless_asked_to_and_there_is_a_result(
+    gpumatch_cli, file, tmp_path, monkeypatch, has_result, is_asked
+):
+    def interrupted(matrix, **_):
+        exc = KeyboardInterrupt()
+        exc.result = best if has_result else None
+        raise exc
+
+    best = gpumatch.maximum_matching(MATRIX, backend="cpu")
+    monkeypatch.setattr(gpumatch, "maximum_matching", interrupted)
+    output = tmp_path / "best.npy"
+    code, _, err = gpumatch_cli("match", file, *(["--output", output] if is_asked else []))
+    assert code == 130
+    assert err.endswith("gpumatch: interrupted\n")
+    assert ("wrote" in err) == output.exists() == (has_result and is_asked)
+
+
+def test_a_file_of_this_folder_is_written_without_a_path(gpumatch_cli, file, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert gpumatch_cli("match", file, "--output", "m.npy")[0] == 0
+    assert gpumatch_cli("dmperm", file, "--plot", "p.png", "--output", "d.npz")[0] == 0
+    assert {path.name for path in tmp_path.iterdir()} >= {"m.npy", "p.png", "d.npz"}
+
+
+def test_an_error_of_the_system_needs_no_file(gpumatch_cli, file, monkeypatch):
+    def full(*_, **__):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(gpumatch, "maximum_matching", full)
+    outcome = gpumatch_cli("match", file)
+    assert_rejected(outcome, "gpumatch: error: [Errno 28] No space left on device")
+
+
 def test_interrupt_before_there_is_a_result(gpumatch_cli, file, tmp_path, monkeypatch):
     def interrupted(path):
         raise KeyboardInterrupt

@@ -73,9 +73,11 @@ def test_every_sparse_format(form):
     assert np.array_equal(np.where(dense_of(costs) == 0, X, dense_of(costs)), expected)
 
 
-def test_unsorted_entries_keep_their_costs():
+@pytest.mark.parametrize("dtype", [np.int32, np.int64])
+def test_unsorted_entries_keep_their_costs(dtype):
     indptr, indices, data, shape = CSR
-    costs = SparseCosts((indptr, indices[[1, 0, 2]], data[[1, 0, 2]], shape))
+    unsorted = indices[[1, 0, 2]].astype(dtype)
+    costs = SparseCosts((indptr.astype(dtype), unsorted, data[[1, 0, 2]], shape))
     assert np.array_equal(dense_of(costs), dense_of(SparseCosts(CSR)))
 
 

@@ -14,6 +14,7 @@ from networkx.algorithms import bipartite
 
 import gpumatch as gm
 from gpumatch import BipartiteGraph
+from gpumatch.interop.networkx import NodeGraph
 
 DENSE = np.array([[0, 1, 0, 1], [0, 0, 0, 0], [1, 1, 0, 0]])
 
@@ -117,3 +118,23 @@ def test_an_infeasible_graph_names_few_nodes():
     G.add_nodes_from("abcdefgh")
     with pytest.raises(gm.InfeasibleError, match=r"0, 1, 2, 3, 4, … to 'hub'|to none"):
         gm.assign(G, row_nodes=range(9))
+
+
+def test_a_graph_in_arrays_is_taken_as_the_graph_it_was_made_from():
+    G = nx.Graph([("a", "x", {"weight": 3}), ("a", "y", {"weight": 1}), ("b", "y", {"weight": 2})])
+    converted = NodeGraph.of(G, {"weight": 1})
+    assert gm.maximum_matching(converted).to_dict() == {"a": "x", "x": "a", "b": "y", "y": "b"}
+    assert gm.assign(converted).objective == gm.assign(G).objective == 5
+
+
+@pytest.mark.parametrize("kind", [nx.DiGraph, nx.MultiGraph])
+def test_a_graph_without_loops_is_of_the_same_kind(kind):
+    graph = NodeGraph.of(kind([(0, 0), (0, 1)])).without_loops()
+    assert graph.indices.tolist() == ([1] if graph.is_directed() else [1, 0])
+    assert (graph.is_directed(), graph.is_multigraph()) == (
+        kind is nx.DiGraph, kind is nx.MultiGraph,
+    )  # fmt: skip
+
+
+def test_a_graph_without_edges_has_integer_weights():
+    assert NodeGraph.of(nx.empty_graph(3), {"weight": 1}).value("weight").dtype == np.int64

@@ -123,7 +123,18 @@ def test_without_pooch_says_what_to_put_where(nowhere, monkeypatch):
 
 @pytest.mark.parametrize(
     "name",
-    ["tiny", "Group/", "/tiny", "../tiny", "Group/..", "a/b/c", "Group/tiny\n", "Gr oup/x", ""],
+    [
+        "tiny",
+        "Group/",
+        "/tiny",
+        "../tiny",
+        "Group/..",
+        "a/b/c",
+        "Group/tiny\n",
+        "Gr oup/x",
+        "Gröup/x",
+        "",
+    ],
     ids=repr,
 )
 def test_name_must_be_group_and_name(nowhere, name):
@@ -206,3 +217,23 @@ def test_installed_manifest_comes_first(monkeypatch, tmp_path):
         monkeypatch.undo()
         io.manifest.cache_clear()
     assert "HB/west0067" in io.manifest()
+
+
+def test_the_cache_is_in_the_home_folder_if_no_other_is_named(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for unset in (lambda: monkeypatch.setenv("XDG_CACHE_HOME", ""),
+                  lambda: monkeypatch.delenv("XDG_CACHE_HOME")):  # fmt: skip
+        unset()
+        assert collection._cache() == tmp_path / ".cache" / "gpumatch"
+
+
+def test_only_an_unknown_name_is_asked_about(nowhere, monkeypatch):
+    known = {"AVeryLongGroup/tiny": {}, "AVeryLongGroup/teeny": {}}
+    monkeypatch.setattr(collection, "manifest", lambda: known)
+    with pytest.raises(ValueError, match=r"did you mean AVeryLongGroup/tiny\?"):
+        io.suitesparse("tiny")
+    with pytest.raises(FileNotFoundError, match=r"did you mean AVeryLongGroup/tiny\?"):
+        io.suitesparse("AVeryLongGroup/tinny")
+    with pytest.raises(FileNotFoundError) as failure:
+        io.suitesparse("AVeryLongGroup/teeny")
+    assert "did you mean" not in str(failure.value)

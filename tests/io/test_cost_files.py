@@ -141,3 +141,9 @@ def test_whatever_is_read_as_costs_is_costs_or_a_value_error(content, end):
         except ValueError:
             return
         assert kind in "biufc"
+
+
+@pytest.mark.parametrize(("field", "shown"), [("x" * 20, "x" * 20), ("x" * 21, "x" * 20 + "...")])
+def test_a_long_field_is_cut_in_the_message(tmp_path, field, shown):
+    with pytest.raises(ValueError, match=f"line 1, field 2: '{shown}' is no number"):
+        io.read_costs(stored(tmp_path / "costs.csv", f"1,{field}\n"))

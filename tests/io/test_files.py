@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bz2
+import errno
 import gzip
 import io as bytesio
 import lzma
@@ -20,6 +21,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpumatch import io
+from gpumatch.io.contents import naming
 from tests.io.stored_files import PATTERN, REAL, SMALL, UNHURRIED, same, stored
 
 # Round trips ------------------------------------------------------------------------------------
@@ -227,6 +229,23 @@ def harwell_boeing(change=lambda text: text):
 def test_comments_of_integers_may_have_points(tmp_path):
     text = REAL.replace("real", "integer") + "% v. 1.5\n% made by E. E.\n1 2 1\n1 2 7\n"
     assert io.read(stored(tmp_path / "a.mtx", text)).toarray().tolist() == [[0, 7]]
+
+
+@pytest.mark.parametrize(
+    ("error", "says"),
+    [(EOFError(), "^f.mtx: EOFError$"), (gzip.BadGzipFile("no gzip"), "^f.mtx: no gzip$")],
+    ids=["without text", "without a system call"],
+)
+def test_whatever_a_reader_raises_is_a_value_error_with_the_name(error, says):
+    with pytest.raises(ValueError, match=says), naming("f.mtx"):
+        raise error
+
+
+def test_a_failed_system_call_is_left_as_it_is():
+    failed = PermissionError(errno.EACCES, "no entry")
+    with pytest.raises(PermissionError, match="no entry") as caught, naming("f.mtx"):
+        raise failed
+    assert caught.value is failed
 
 
 def test_no_memory_is_no_fault_of_the_file(tmp_path, monkeypatch):

@@ -80,3 +80,10 @@ def test_a_wrong_file_is_refused_by_name(what, tmp_path):
 
 def test_only_names_of_matrix_market_files_are_theirs(tmp_path):
     assert not has_coordinates(tmp_path / "matrix.npz")
+
+
+def test_a_huge_shape_is_refused_however_few_rows_are_wanted(tmp_path):
+    path = tmp_path / "wrong.mtx"
+    path.write_text(HEAD + f"{2**60} 2 0\n")
+    with pytest.raises(ValueError, match=r"wrong\.mtx: index pointers"):
+        matrix_market_rows(path, lambda _: slice(0, 1))
