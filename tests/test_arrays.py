@@ -85,3 +85,15 @@ def test_arrays_of_a_device_go_by_way_of_cupy(monkeypatch):
         else:
             with pytest.raises(AssertionError, match="NumPy"):
                 from_dlpack(array)
+
+
+class OfBothProtocols:
+    def __array__(self, dtype=None, copy=None):
+        return np.arange(3)
+
+    def __dlpack__(self, **_):
+        raise AssertionError("such an array may be read only")
+
+
+def test_what_gives_an_array_of_numpy_is_asked_for_it():
+    assert as_array(OfBothProtocols(), "it").tolist() == [0, 1, 2]

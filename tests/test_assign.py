@@ -310,8 +310,38 @@ def test_beginning_from_the_answer_needs_no_search(shape, maximize):
     matrix = np.random.default_rng(3).integers(0, 10**6, shape)
     a = gm.assign(matrix, maximize=maximize)
     again = gm.assign(matrix, maximize=maximize, initial=a)
-    assert sum(phase["found"] for phase in again.stats["trace"]) == 0
-    assert sum(phase["scans"] for phase in again.stats["trace"]) == 0
+    assert work(again) == (0, 0)
+    for shift in (-0.4, 0.4):  # prices of floats are rounded
+        rough = gm.assign(matrix.astype(float), maximize=maximize)
+        rough.row_dual, rough.col_dual = rough.row_dual - shift, rough.col_dual + shift
+        assert work(gm.assign(matrix, maximize=maximize, initial=rough)) == (0, 0)
+
+
+def work(a):
+    """Augmenting paths and scanned rows of all phases."""
+    return tuple(sum(phase[part] for phase in a.stats["trace"]) for part in ("found", "scans"))
+
+
+def test_prices_to_begin_from_may_be_many_times_the_largest_cost():
+    """Each column must be cheaper than the next by 1, which is the largest cost."""
+    chain = np.where(np.eye(9, dtype=bool), 1, np.where(np.eye(9, k=-1, dtype=bool), 0, math.inf))
+    a = gm.assign(chain)
+    assert np.ptp(a.col_dual) >= 8
+    assert work(gm.assign(chain, initial=a)) == (0, 0)
+
+
+def test_prices_to_begin_from_that_are_too_large_for_the_sums_are_cut():
+    huge = np.array([[2**59, 1], [5, 2**58]])
+    small = np.array([[2, 1], [5, 4]])
+    for first, then in ((huge, small), (small, huge)):
+        a = gm.assign(then, initial=gm.assign(first, maximize=True))
+        assert gm.verify(then, a).objective == gm.assign(then).objective
+
+
+@pytest.mark.parametrize("ncols", [2, 4])
+def test_prices_to_begin_from_are_as_many_as_the_columns(ncols):
+    with pytest.raises(ValueError, match=r"initial: its shape is not that .* \(2, 3\)"):
+        gm.assign(np.ones((2, 3)), initial=gm.assign(np.ones((2, ncols))))
 
 
 # -- stopping --------------------------------------------------------------------------------------

@@ -211,3 +211,10 @@ def test_device_matrices_are_answered_on_the_device(form):
             assert perm.dtype == np.int32
             assert int((perm >= 0).sum()) == case.size
         assert int(structural_rank(graph)) == case.size
+
+
+def test_integers_without_entries():
+    rows, cols = csgraph.min_weight_full_bipartite_matching(sp.csr_array((0, 3), dtype=int))
+    assert rows.size == cols.size == 0
+    with pytest.raises(ValueError, match="no full matching exists"):
+        csgraph.min_weight_full_bipartite_matching(sp.csr_array((2, 3), dtype=int))

@@ -159,8 +159,9 @@ def test_all_cores_of_the_process_are_used_unless_told(monkeypatch):
     monkeypatch.setattr("os.sched_getaffinity", lambda process: {0, 2, 5}, raising=False)
     assert arguments.checked_threads(None) == 3
     monkeypatch.delattr("os.sched_getaffinity")  # as on macOS and Windows
-    monkeypatch.setattr("os.cpu_count", lambda: 7)
-    assert arguments.checked_threads(None) == 7
+    for known, threads in ((7, 7), (None, 1)):
+        monkeypatch.setattr("os.cpu_count", lambda known=known: known)
+        assert arguments.checked_threads(None) == threads
 
 
 @pytest.mark.parametrize("run", EVERY_RUN)

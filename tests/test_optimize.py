@@ -570,3 +570,17 @@ def test_the_first_call_of_a_dtype_needs_its_own_function_only(dtype, monkeypatc
     monkeypatch.setattr(small_dense, "solver", solver)
     linear_sum_assignment(np.array([[1, 2], [3, 1]], dtype))
     assert asked == [np.dtype(dtype)]
+
+
+@pytest.mark.parametrize("maximize", [False, True])
+def test_without_the_compiled_functions_for_small_matrices_the_pairs_are_the_same(
+    maximize, monkeypatch
+):
+    """A later Numba may lack the private parts that these are made of."""
+    costs = np.random.default_rng(6).permutation(35).reshape(5, 7)
+    expected = scipy.optimize.linear_sum_assignment(costs, maximize)
+    monkeypatch.setattr(gpumatch.optimize, "_small_dense", lambda: None)
+    monkeypatch.setattr(gpumatch.optimize, "_SOLVERS", {})
+    assert np.array_equal(linear_sum_assignment(costs, maximize), expected)
+    with pytest.raises(ValueError, match="cost matrix is infeasible"):
+        linear_sum_assignment([[X, X], [1, 2]])

@@ -210,3 +210,19 @@ def test_an_interrupt_carries_the_assignment_so_far(wish):
     assert not a.proven
     assert a.cost_limit.tolist() == limits.tolist()
     assert (costs[a.row_ind, a.col_ind] == a.pair_costs).all()
+
+
+def test_no_rows_have_no_limits():
+    a = gm.assign(np.empty((0, 3)), cost_limit=[])
+    assert (a.size, a.proven, a.cost_limit.shape) == (0, True, (0,))
+
+
+def test_an_interrupt_before_the_search_carries_nothing(monkeypatch):
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("gpumatch.assignment.choose_assignment", interrupted)
+    monkeypatch.setattr("gpumatch.assignment.assign_small", interrupted)
+    with pytest.raises(KeyboardInterrupt) as caught:
+        gm.assign(np.eye(3), cost_limit=[1, 2, 3])
+    assert caught.value.result is None

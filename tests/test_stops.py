@@ -11,7 +11,7 @@ import math
 
 import numpy as np
 import pytest
-from scipy.sparse import issparse
+from scipy.sparse import csr_array, issparse
 
 import gpumatch as gm
 from graphs import costs, make
@@ -149,12 +149,40 @@ def test_stopped_matchings(monkeypatch, algorithm, graph, init):
 
 
 @pytest.mark.parametrize("how", ["thresholds", "paths"])
-def test_stopped_bottlenecks(how):
+@pytest.mark.parametrize("matrix", [SPARSE, costs.make("kkt", 60, seed=4)], ids=["mesh", "kkt"])
+def test_stopped_bottlenecks(how, matrix):
+    """The least threshold serves the mesh, and paths must raise it for the other."""
+
     def run(callback):
-        return gm.assign(SPARSE, objective="bottleneck", algorithm=how, callback=callback)
+        return gm.assign(matrix, objective="bottleneck", algorithm=how, callback=callback)
 
     *stopped, whole = stops(run)
     for a in stopped:
         check_mates(a)
         assert a.size < whole.size or a.objective >= whole.objective
-    assert gm.verify(SPARSE, whole).objective == whole.objective
+        if a.proven:
+            gm.verify(matrix, a)
+    assert not stopped[0].proven
+    assert gm.verify(matrix, whole).objective == whole.objective
+
+
+@pytest.mark.parametrize("form", [np.asarray, csr_array], ids=["dense", "sparse"])
+def test_what_is_stopped_before_it_is_found_infeasible_is_no_error(form):
+    """A search has ended short of a full assignment, but not that for the reason why."""
+    matrix = np.random.default_rng(0).random((30, 30))
+    matrix[:, 20:] = 0 if form is csr_array else math.inf
+    sizes = []
+    for stop in itertools.count(1):
+        calls = itertools.count(1)
+
+        def callback(_, calls=calls, stop=stop):
+            return next(calls) >= stop
+
+        how = {"algorithm": "shortest-augmenting-path", "backend": "cpu", "threads": 1}
+        try:
+            a = gm.assign(form(matrix), callback=callback, **how)
+        except gm.InfeasibleError:
+            break
+        assert not a.proven
+        sizes.append(a.size)
+    assert sizes.count(20) > 1

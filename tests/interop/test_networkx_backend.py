@@ -429,3 +429,9 @@ def test_what_cannot_be_a_node_is_none():
     assert 3 not in graph
     assert [2] not in graph  # not hashable
     assert not backend.is_matching(converted(nx.path_graph(2)), {(0, 1), (1, 0)})
+
+
+@pytest.mark.parametrize("algorithm", [None, bipartite.eppstein_matching])
+def test_a_bipartite_edge_cover_has_its_edges_from_both_ends(algorithm):
+    cover = backend.bipartite_min_edge_cover(NodeGraph.of(nx.path_graph(4)), algorithm)
+    assert cover == {(0, 1), (1, 0), (2, 3), (3, 2)}

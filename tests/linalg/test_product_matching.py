@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy.io import mmread
 from scipy.optimize import linear_sum_assignment
-from scipy.sparse import coo_array, csc_array, csr_array, csr_matrix
+from scipy.sparse import coo_array, csc_array, csr_array, csr_matrix, dok_array
 
 import gpumatch as gm
 from gpumatch.cpu import search
@@ -229,6 +229,24 @@ def test_what_is_not_matched_is_scaled_by_the_greatest_it_has():
     assert s.row_scale[3] == s.col_scale[2] == 1
 
 
+@pytest.mark.parametrize("scaling", [True, False])
+@pytest.mark.parametrize(
+    "A", [np.array([[1.0, 5, 0], [2, 3, 0], [0, 4, 7]]), np.array([[1.0, 5], [0, 0]])],
+    ids=["whole", "singular"],
+)  # fmt: skip
+def test_the_reference_gives_the_same(A, scaling):
+    s = maximum_product_matching(A, backend="reference", scaling=scaling)
+    same = maximum_product_matching(A, scaling=scaling)
+    assert s.log_product == pytest.approx(same.log_product)
+    assert s.row_to_col.tolist() == same.row_to_col.tolist()
+    assert s.stats["backend"] == "reference"
+    if scaling:
+        check(A, s)
+    else:
+        assert s.row_log_scale is None
+        assert s.col_log_scale is None
+
+
 # -- input -----------------------------------------------------------------------------------------
 
 EXAMPLE = np.array([[0.5, 2, 0], [0, 0, 3], [4, 0.25, 1]])
@@ -253,7 +271,10 @@ def with_stored_zeros(A):
     return matrix
 
 
-FORMS = [csr_array, csc_array, coo_array, csr_matrix, csr_tuple, halves, with_stored_zeros]
+FORMS = [
+    *(csr_array, csc_array, coo_array, dok_array, csr_matrix, csr_tuple),
+    *(halves, with_stored_zeros),
+]
 
 
 @pytest.mark.parametrize("form", FORMS, ids=[form.__name__ for form in FORMS])
@@ -284,9 +305,10 @@ def test_values_that_are_not_finite_are_refused(value):
     [
         (np.array(["a"]), TypeError, "the values of A must be numbers; got dtype <U1"),
         ((1, 2), TypeError, "a tuple must be"),
+        ((np.zeros(0, int), np.zeros(0, int), np.zeros(0), (0, 0)), ValueError, "size 0 should be"),
         (np.zeros(3), ValueError, "A must have 2 dimensions; got 1"),
     ],
-    ids=["text", "short tuple", "vector"],
+    ids=["text", "short tuple", "no pointers", "vector"],
 )
 def test_what_is_no_matrix_is_refused(wrong, error, message):
     with pytest.raises(error, match=message):
