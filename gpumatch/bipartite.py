@@ -191,7 +191,8 @@ class BipartiteGraph:
         Raises
         ------
         ValueError
-            If an edge joins two rows or two columns, or there is an odd cycle, which is named.
+            If an edge joins two rows or two columns, there is an odd cycle, which is named, or a
+            node's attribute is neither 0 nor 1.
 
         Examples
         --------

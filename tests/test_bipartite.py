@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 
 import networkx as nx
 import numpy as np
@@ -11,6 +12,7 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
+import gpumatch as gm
 from gpumatch import BipartiteGraph
 from gpumatch.bipartite import as_bipartite
 
@@ -398,6 +400,25 @@ def test_a_component_goes_where_a_mark_lets_it(marked):
     nx.set_node_attributes(G, {**marked, "e": 0}, "bipartite")
     graph = BipartiteGraph(G)
     assert (graph.row_labels, graph.col_labels) == (["c", "d", "e"], ["x", "y"])
+
+
+@pytest.mark.parametrize("mark", [2, -1, "0", 0.5])
+def test_a_mark_that_is_no_side_is_refused_by_name(mark):
+    G = nx.Graph(["ax", "bx"])
+    nx.set_node_attributes(G, {"a": 0, "b": mark, "x": None}, "bipartite")
+    says = re.escape(f"node 'b' has the mark bipartite={mark!r}: it must be 0 for rows and 1 for")
+    with pytest.raises(ValueError, match=says):
+        BipartiteGraph(G)
+    with pytest.raises(ValueError, match=says):
+        gm.assign(G)
+    assert BipartiteGraph.from_networkx(G, "ab").shape == (2, 1)
+
+
+@pytest.mark.parametrize("zero", [0, 0.0, False, np.int64(0)])
+def test_marks_may_be_of_any_kind_of_number(zero):
+    G = nx.Graph(["ax", "by"])
+    nx.set_node_attributes(G, {"x": zero, "b": zero + 1}, "bipartite")
+    assert set(BipartiteGraph(G).row_labels) == {"x", "y"}
 
 
 def test_marks_in_a_component_that_contradict_each_other_are_refused():

@@ -267,7 +267,8 @@ def labelled_edges(
     Raises
     ------
     ValueError
-        If an edge joins two rows or two columns, there is an odd cycle, or a row is no node.
+        If an edge joins two rows or two columns, there is an odd cycle, a row is no node, or a
+        node's attribute ``bipartite`` is neither 0 nor 1.
     """
     graph = NodeGraph.of(G, {} if weight is None else {weight: 1})
     rows, is_col = _sides(G, graph, row_nodes)
@@ -327,7 +328,13 @@ def _marked_sides(G: Any, graph: NodeGraph) -> np.ndarray:
     if isinstance(G, NodeGraph):
         return graph.sides
     marks = [mark for _, mark in G.nodes(data="bipartite")]
-    side = np.array([mark if mark in (0, 1) else -1 for mark in marks], dtype=np.int8)
+    stray = next((v for v, mark in enumerate(marks) if mark not in (0, 1, None)), None)
+    if stray is not None:
+        raise ValueError(
+            f"node {graph.nodes[stray]!r} has the mark bipartite={marks[stray]!r}: "
+            "it must be 0 for rows and 1 for columns"
+        )
+    side = np.array([-1 if mark is None else mark for mark in marks], dtype=np.int8)
     is_marked = side >= 0
     if is_marked.all():
         return side
