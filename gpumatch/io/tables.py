@@ -145,6 +145,12 @@ def parse_table(content: bytes) -> np.ndarray:
     raise ValueError(_wrong_line(content))
 
 
+_HEADER_OF_COSTS = (
+    "; a header is read if it names row (or source, from, u), column (or target, to, v) "
+    "and value (or weight, cost)"
+)
+
+
 def _without_blanks(content: bytes) -> bytes:
     """Text whose blank lines are empty: with a delimiter, NumPy ignores only such lines."""
     return re.sub(rb"^[ \t]+(?=#|\r?$)", b"", content, flags=re.MULTILINE)
@@ -163,10 +169,9 @@ def _wrong_line(content: bytes) -> str:
             continue
         fields = line.split(",")
         for place, field in enumerate(fields, 1):
-            try:
-                float(field)
-            except ValueError:
-                return f"line {number}, field {place}: {shortened(field)} is no number"
+            if not _is_number(field):
+                hint = "" if width or any(map(_is_number, fields)) else _HEADER_OF_COSTS
+                return f"line {number}, field {place}: {shortened(field)} is no number{hint}"
         if width == 0:
             first, width = number, len(fields)
         elif len(fields) != width:

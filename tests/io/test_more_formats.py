@@ -54,8 +54,13 @@ def test_a_csv_of_costs_is_a_table_unless_a_header_names_edges(tmp_path):
     table = stored(tmp_path / "table.csv", "0,1,7\n1,0,8\n")
     assert io.read_costs(table).tolist() == [[0, 1, 7], [1, 0, 8]]
     same(io.read_costs(stored(tmp_path / "list.csv", "row,col,cost\n0,1,7\n1,0,8\n2,3,9\n")), EDGES)
-    with pytest.raises(ValueError, match="line 1, field 1: 'row' is no number"):
-        io.read_costs(stored(tmp_path / "pairs.csv", "row,col\n0,1\n"))
+    hint = r"; a header is read if it names row \(or .* and value \(or weight, cost\)$"
+    for text in ("row,col\n0,1\n", "\n# of\nx,y,z\n0,1,7\n"):
+        with pytest.raises(ValueError, match=f"field 1: '(row|x)' is no number{hint}"):
+            io.read_costs(stored(tmp_path / "pairs.csv", text))
+    for text in ("1,x\n0,1\n", "0,1\nx,y\n"):
+        with pytest.raises(ValueError, match=r"'x' is no number$"):
+            io.read_costs(stored(tmp_path / "table.csv", text))
 
 
 # Dense arrays and MATLAB ------------------------------------------------------------------------
