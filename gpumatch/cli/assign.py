@@ -20,8 +20,11 @@ def add_to(commands: Any) -> None:
     description = "Assign rows to columns at least total cost, or at the least largest cost."
     assign = commands.add_parser("assign", help=text, description=description, allow_abbrev=False)
     add = assign.add_argument
-    text = "costs: .npy, .csv, or sparse (.mtx, .npz, ...), which forbids what is not stored; or -"
-    add("source", metavar="FILE", help=text)
+    text = (
+        "costs: .npy, .csv, or sparse (.mtx, .npz, ..., a SuiteSparse matrix), which forbids what "
+        "is not stored; or -"
+    )
+    add("source", metavar=running.SOURCE, help=text)
     text = "what is to be least: sum, or bottleneck: the largest cost of a pair (default: sum)"
     add("--objective", default="sum", help=text)
     add("--maximize", action="store_true", help="look for the greatest total, or least cost")
@@ -52,14 +55,14 @@ def _assign(options: argparse.Namespace) -> int:
     from gpumatch.control import Control
     from gpumatch.costs import as_costs
 
-    running.refuse_to_overwrite(options.source, options.output)
+    running.refuse_to_overwrite(running.file_of(options.source), options.output)
     clock = Control()
     wish = {name: getattr(options, name) for name in _WISHES}
     if options.distributed:
         del wish["objective"]
         return _assign_on_ranks(options, wish, clock)
     with clock.part("read"):
-        costs = as_costs(gpumatch.io.read_costs(running.opened(options.source)))
+        costs = as_costs(running.read_costs(options.source))
     solve = functools.partial(gpumatch.assign, costs)
     assignment = running.run(solve, options, costs.shape, wish, option_names("assignment"))
     certificate = running.certificate(costs, assignment, clock)
@@ -69,13 +72,12 @@ def _assign(options: argparse.Namespace) -> int:
 def _assign_on_ranks(options: argparse.Namespace, wish: dict[str, Any], clock: Control) -> int:
     import numpy as np
 
-    import gpumatch
     from gpumatch.distributed import assign
 
     def load() -> Any:
         if options.source.lower().endswith(".npy"):
             return np.load(options.source, mmap_mode="r", allow_pickle=False)
-        return gpumatch.io.read_costs(options.source)
+        return running.read_costs(options.source)
 
     with clock.part("read"):
         block, shape, entries = distributed.read(options, option_names("assignment"), load)

@@ -34,12 +34,15 @@ _STEPS = (
 )
 
 
+SOURCE = "FILE|Group/Name"
+
+
 def add_matrix(command: argparse.ArgumentParser) -> None:
     """The argument that names a matrix."""
     text = (
         "a matrix (.mtx, .npz, .mat, ...), a list of edges (.txt, .csv), a SuiteSparse matrix, or -"
     )
-    command.add_argument("source", metavar="FILE|Group/Name", help=text)
+    command.add_argument("source", metavar=SOURCE, help=text)
 
 
 STANDARD_INPUT = "-"
@@ -49,12 +52,27 @@ def read_matrix(source: str) -> csr_array:
     """The matrix in a file or standard input, or else the one of that name in the collection."""
     from gpumatch import io
 
-    return io.suitesparse(source) if _is_of_the_collection(source) else io.read(opened(source))
+    return _read(source, io.read)
 
 
-def opened(source: str) -> str | BinaryIO:
-    """Standard input for a dash, else the path itself."""
-    return sys.stdin.buffer if source == STANDARD_INPUT else source
+def read_costs(source: str) -> Any:
+    """The same as costs: a dense matrix or a sparse one."""
+    from gpumatch import io
+
+    return _read(source, io.read_costs)
+
+
+def _read(source: str, read: Callable[[str | BinaryIO], Any]) -> Any:
+    from gpumatch import io
+
+    if not _is_of_the_collection(source):
+        return read(sys.stdin.buffer if source == STANDARD_INPUT else source)
+    try:
+        return io.suitesparse(source)
+    except ValueError as exc:
+        if "/" in source:
+            raise
+        raise ValueError(f"there is no file {source}, and {exc}") from None
 
 
 def file_of(source: str) -> str | os.PathLike[str] | None:

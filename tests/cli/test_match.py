@@ -363,10 +363,13 @@ def test_the_output_never_overwrites_the_input(gpumatch_cli, file, tmp_path, nam
     assert Path(file).read_bytes() == before
 
 
-def test_the_output_never_overwrites_a_matrix_of_the_collection(gpumatch_cli, file, monkeypatch):
+@pytest.mark.parametrize("command", ["match", "assign"])
+def test_the_output_never_overwrites_a_matrix_of_the_collection(
+    gpumatch_cli, file, monkeypatch, command
+):
     before = Path(file).read_bytes()
     monkeypatch.setenv("GPUMATCH_DATA", os.path.dirname(file))
-    outcome = gpumatch_cli("match", "Group/matrix", "--output", file)
+    outcome = gpumatch_cli(command, "Group/matrix", "--output", file)
     assert_rejected(outcome, "would overwrite the input")
     assert Path(file).read_bytes() == before
 

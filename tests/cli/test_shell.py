@@ -116,11 +116,24 @@ def test_a_wrong_name_of_the_collection_is_corrected(gpumatch_cli, tmp_path, mon
         (["match", "x.csv", "--host_loop=level"], "did you mean '--host-loop'?"),
         (["match", "x.csv", "y.csv"], "gpumatch match: error: unrecognized arguments: y.csv"),
         (["match", "west0067"], "not of the form Group/Name; did you mean HB/west0067?"),
+        (["match", "west"], "there is no file west, and 'west' is not of the form Group/Name"),
+        (["assign", "west"], "there is no file west, and 'west' is not of the form Group/Name"),
+        (["assign", "a/../b"], "a/../b: unknown format ''"),
         (["assign", "names.txt"], "rows and columns are numbers from 0 on; for names"),
+        (["assign", "names.csv"], "'a' is no number; a header is read if it names row (or source"),
+        (["assign", "x.csv", "--cost-limit", "much"], "'much' is no number"),
     ],
 )
 def test_slips_of_the_pen_are_answered(gpumatch_cli, tmp_path, monkeypatch, command, text):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "x.csv").write_text("0,1\n")
     (tmp_path / "names.txt").write_text("ann web 4\nbob docs 2\n")
+    (tmp_path / "names.csv").write_text("a,b,c\n0,1,4\n")
     assert_rejected(gpumatch_cli(*command), text)
+
+
+def test_a_matrix_of_the_collection_has_costs(gpumatch_cli):
+    code, out, _ = gpumatch_cli("assign", "HB/west0067", "--maximize", "--json")
+    report = json.loads(out)
+    assert code == 0
+    assert (report["source"], report["size"], report["entries"]) == ("HB/west0067", 67, 294)
