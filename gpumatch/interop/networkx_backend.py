@@ -188,8 +188,6 @@ def min_edge_cover(
 def bipartite_min_edge_cover(
     G: NodeGraph, matching_algorithm: Callable[..., Any] | None = None
 ) -> set[tuple[Hashable, Hashable]]:
-    if len(G) == 0:
-        return set()
     return min_edge_cover(G, matching_algorithm or nx.bipartite.hopcroft_karp_matching)
 
 

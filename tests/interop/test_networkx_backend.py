@@ -435,3 +435,10 @@ def test_what_cannot_be_a_node_is_none():
 def test_a_bipartite_edge_cover_has_its_edges_from_both_ends(algorithm):
     cover = backend.bipartite_min_edge_cover(NodeGraph.of(nx.path_graph(4)), algorithm)
     assert cover == {(0, 1), (1, 0), (2, 3), (3, 2)}
+
+
+@pytest.mark.parametrize("nodes", [{0, 2, 5, 7}, {0, 2, 4, 6}, {1, 3, 5, 7}, {0, 2, 5}, {0, 1}])
+def test_a_set_of_nodes_may_be_another_side_of_each_component(nodes):
+    G = nx.disjoint_union(nx.path_graph(4), nx.path_graph(4))
+    expected = bipartite.is_bipartite_node_set(G, nodes)
+    assert backend.is_bipartite_node_set(NodeGraph.of(G), nodes) is expected is (len(nodes) == 4)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from unittest.mock import MagicMock, patch
 
 import numpy as np
 import pytest
@@ -236,6 +237,14 @@ def limits(comm, **how):
         assert matched == result.size
         yield f"{name}: and again"
         assert run(block, comm=comm, **how).proven
+        yield f"{name}: a bar, on rank 0 alone"
+        bar = MagicMock(n=0)
+        bar.update.side_effect = lambda step, bar=bar: setattr(bar, "n", bar.n + step)
+        with patch("tqdm.auto.tqdm", return_value=bar) as made:
+            result = run(block, comm=comm, **how, progress=True)
+        assert made.call_count == bar.close.call_count == (comm.rank == 0)
+        if comm.rank == 0:
+            assert bar.n == made.call_args.kwargs["total"] == result.size
 
     yield "match: a stop at the first tick of a start of several rounds"
     heard: list[int] = []
