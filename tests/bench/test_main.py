@@ -9,7 +9,7 @@ from scipy.io import mmwrite
 
 import graphs
 from bench import cpu, harness, machine
-from bench.__main__ import main
+from bench.__main__ import _chosen, main
 from bench.instances import Folder, Instance, generated, real, with_permutations
 from tests.bench.test_deveci2013 import made_data, made_graph
 
@@ -35,6 +35,8 @@ def test_the_cpu_suite_measures_and_reports(run, tmp_path, capsys):
     assert "| ladder-12 |" in out
     assert "| dead_end_ladder-12 |" in out
     assert "Where SciPy takes 0 s or more (2 graphs): geometric mean" in out
+    assert main(["report", str(tmp_path / "out.json"), "--threshold", "1e9"]) == 0
+    assert "SciPy takes 1e+09 s or more on no graph." in capsys.readouterr().out
 
 
 def test_ratios_count_where_scipy_takes_long_enough():
@@ -57,6 +59,20 @@ def test_the_whole_call_past_its_cap_overruns():
 
 
 # -- the command line ------------------------------------------------------------------------------
+
+
+def test_graphs_are_chosen_by_their_own_name_or_their_originals():
+    originals = generated("ladder-9", "ladder", 9), generated("grid-4", "grid", 4)
+    every = with_permutations(originals)
+    for pattern, names in (
+        ("ladder-9", ["ladder-9", "ladder-9_RCP"]),
+        ("*_RCP", ["ladder-9_RCP", "grid-4_RCP"]),
+        ("grid*", ["grid-4", "grid-4_RCP"]),
+    ):
+        assert [graph.name for graph in _chosen(every, [pattern])] == names
+    assert len(_chosen(every, ["grid-4", "ladder*"])) == 4
+    with pytest.raises(ValueError, match="no graph is called mesh or tree"):
+        _chosen(every, ["mesh", "tree"])
 
 
 def test_cut_by_minutes_and_resumed(run, tmp_path):

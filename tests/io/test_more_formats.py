@@ -188,6 +188,7 @@ WRONG_MATLAB = {
     "header alone": (mat({}), "has 0 matrices"),
     "two matrices": (mat({"a": np.ones((2, 2)), "b": np.ones((2, 2))}), "has 2 matrices"),
     "problem without A": (mat({"Problem": {"name": "x"}}), "has no matrix A"),
+    "two problems": (mat({"Problem": np.array([(MATRIX,)] * 2, [("A", object)])}), "no matrix A"),
     "problem of text": (mat({"Problem": "A"}), "has no matrix A"),
     "three dimensions": (mat({"a": np.ones((2, 2, 2))}), "3 dimensions"),
     "cut": (mat({"a": np.ones((9, 9))})[:-9], "promises 696 bytes in 687"),
