@@ -63,6 +63,7 @@ PROBLEMS = {
     "sparse, maximum": (SPARSE[:, :50], {"cardinality": "maximum"}),
     "sparse, same": (SPARSE_SAME, {}),
     "dense": (DENSE, {}),
+    "dense, maximum": (DENSE, {"cardinality": "maximum"}),
     "square": (DENSE[:, :40], {"maximize": True}),
     "same": (np.full((40, 46), 3), {}),
     "integers, limit": ((DENSE * 1000).astype(int), {"cost_limit": 700}),
@@ -115,6 +116,11 @@ def check_stopped(matrix, wish, algorithm, backend):
             assert theirs - 1e-9 <= ours <= theirs + a.gap + 1e-9
         if a.proven:
             gm.verify(matrix, a)
+        if a.gap == math.inf:
+            with pytest.raises(ValueError, match="only a proven assignment of cardinality"):
+                a.cover_ind()
+        elif a.cardinality == "maximum":
+            assert sum(map(len, a.cover_ind())) == a.size
     assert a.proven or not algorithm.exact
 
 

@@ -101,7 +101,7 @@ def test_gradients_and_short_floats(torch, limited):
 def test_sparse_layouts(torch):
     dense = torch.tensor(COSTS)
     with warnings.catch_warnings(action="ignore"):  # torch's are in beta state
-        layouts = [dense.to_sparse_csr(), as_coo(torch, dense)]
+        layouts = [dense.to_sparse_csr(), dense.to_sparse_csc(), as_coo(torch, dense)]
     for sparse in layouts:
         a = gm.assign(sparse)
         assert (a.objective, a.row_to_col.tolist()) == (6.0, [1, 0, 2]) or a.objective <= 6.0

@@ -58,6 +58,9 @@ class Tensor:
     def to_sparse_coo(self):
         return self._with(csr_array(self.values_), layout="sparse_coo")
 
+    def to_sparse_csc(self):
+        return self._with(csr_array(self.values_), layout="sparse_csc")
+
     def to_sparse_csr(self):
         assert self.layout != "sparse_coo" or self.dtype.endswith("coalesced")
         kind = self.dtype.removesuffix(" coalesced")
@@ -67,6 +70,7 @@ class Tensor:
         return self._with(csr_array(self.values_), layout="sparse_bsr")
 
     def coalesce(self):
+        assert self.layout == "sparse_coo"
         return self._with(dtype=f"{self.dtype} coalesced")
 
     def crow_indices(self):
