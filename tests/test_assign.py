@@ -538,3 +538,20 @@ def test_what_is_assigned_in_one_compiled_call(matrix, told, is_short, monkeypat
     )
     assert gm.assign(matrix, **told).proven
     assert len(asked) == is_short
+
+
+@pytest.mark.parametrize(
+    ("matrix", "wish", "size"),
+    [
+        (np.ones((4, 2)), {}, 2),
+        (np.ones((3, 5)), {}, 3),
+        (np.array([[1, 5, 9], [5, 5, 9]]), {"cost_limit": 2}, 1),
+    ],
+    ids=["tall", "wide", "limit"],
+)
+def test_statistics_of_few_costs_count_the_pairs(matrix, wish, size):
+    a = gm.assign(matrix, **wish)
+    assert a.size == size
+    assert a.stats["phases"] == len(a.stats["trace"]) == 1
+    assert a.stats["trace"][0]["found"] == a.stats["trace"][0]["matched"] == size
+    assert a.stats["levels"] == a.stats["trace"][0]["levels"] == 0

@@ -9,7 +9,7 @@ import pytest
 import scipy.io
 from scipy.sparse import csr_array
 
-from gpumatch.distributed.blocks import MAX_VERTICES, Split, taken
+from gpumatch.distributed.blocks import MAX_VERTICES, Split, agree_on_columns, split_of, taken
 
 WHOLE = np.arange(20).reshape(5, 4)
 RANKS = [SimpleNamespace(size=3, rank=rank) for rank in range(3)]
@@ -100,3 +100,36 @@ def test_numbers_are_sorted_out_by_their_owners():
         [[6, 0], [3, 20], [2, 40]],
     ]
     assert {part.dtype for part in parts} == {np.dtype(np.int32)}
+
+
+@pytest.mark.parametrize("shape", [(5, MAX_VERTICES), (MAX_VERTICES, 4)], ids=["columns", "rows"])
+def test_the_most_vertices_are_held(shape):
+    def rows(begin, end):
+        return SimpleNamespace(shape=(end - begin, shape[1]))
+
+    sizes = [taken((rows, shape), world).shape[0] for world in RANKS]
+    assert sum(sizes) == shape[0]
+
+
+@pytest.mark.parametrize("others", [MAX_VERTICES - 3, MAX_VERTICES - 2])
+def test_rows_are_as_many_as_all_ranks_have(others):
+    def all_gather(own):
+        return [np.array([others], np.int64), own]
+
+    world = SimpleNamespace(rank=1, allgather=all_gather, agreed=lambda error: error)
+    if others + 3 > MAX_VERTICES:
+        with pytest.raises(ValueError, match=f"{others + 3} rows or columns are more than"):
+            split_of(3, world)
+    else:
+        assert split_of(3, world).slice == slice(others, MAX_VERTICES)
+
+
+@pytest.mark.parametrize("counts", [[3, 4], [4, 3]])
+def test_ranks_that_differ_in_their_columns_are_named(counts):
+    def all_gather(own):
+        return [np.array([count], np.int64) for count in counts]
+
+    world = SimpleNamespace(allgather=all_gather, agreed=lambda error: error)
+    says = f"rank 1 has {counts[1]} columns, but rank 0 has {counts[0]}"
+    with pytest.raises(ValueError, match=says):
+        agree_on_columns(counts[0], world)
