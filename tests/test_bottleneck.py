@@ -14,7 +14,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import maximum_bipartite_matching
 
 import gpumatch as gm
-from gpumatch import registry
+from gpumatch import bottleneck, registry
 from gpumatch.cpu.matching import engine
 from graphs import costs
 from tests.assignment_cases import DTYPES
@@ -100,6 +100,20 @@ def test_paths_on_larger_problems(family, maximize):
     wish = {"objective": "bottleneck", "maximize": maximize}
     a = gm.assign(C, algorithm="paths", **wish)
     assert gm.verify(C, a).objective == gm.assign(C, **wish).objective
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_few_thresholds_are_tried(seed, monkeypatch):
+    """More and more at first, and then half of those that are left."""
+    tried, suffices = [], bottleneck._Thresholds._suffices
+    monkeypatch.setattr(
+        bottleneck._Thresholds,
+        "_suffices",
+        lambda self, limit: tried.append(limit) or suffices(self, limit),
+    )
+    C = np.random.default_rng(seed).permutation(3600).reshape(60, 60)
+    gm.assign(C, objective="bottleneck")
+    assert len(tried) == len(set(tried)) <= 2 + np.log2(C.size)
 
 
 def test_a_search_by_paths_goes_on_where_its_budget_ended(monkeypatch):

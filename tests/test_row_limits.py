@@ -228,3 +228,12 @@ def test_an_interrupt_before_the_search_carries_nothing(monkeypatch):
     with pytest.raises(KeyboardInterrupt) as caught:
         gm.assign(np.eye(3), cost_limit=[1, 2, 3])
     assert caught.value.result is None
+
+
+@pytest.mark.parametrize("shape", [(6, 5), (30, 40)])
+def test_no_gap_is_below_0_by_rounding(shape):
+    """The bounds of some of these are above their objectives by some units in the last place."""
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        costs = (rng.random(shape) * 1000).astype(np.float32)
+        assert gm.assign(costs, cost_limit=rng.random(shape[0]) * 1000).gap >= 0
