@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -429,3 +430,29 @@ def test_statistics_add_up_parts_and_phases(clock):
             {"levels": 0, "found": 0, "matched": 5},
         ],
     }
+
+
+def test_what_is_compiled_in_a_part_of_a_part_counts_once(clock, monkeypatch):
+    compiled = [0.0]
+    monkeypatch.setattr(control.compile_time, "spent", lambda: compiled[0])
+    timed = Control()
+    with timed.part("search"):
+        clock[0] += 1
+        with timed.part("trees"):
+            clock[0], compiled[0] = clock[0] + 5, compiled[0] + 2
+        clock[0], compiled[0] = clock[0] + 1, compiled[0] + 0.5
+    with timed.part("costs"):
+        clock[0], compiled[0] = clock[0] + 4, compiled[0] + 1
+    assert timed.seconds == {"compilation": 3.5, "search": 4.5, "trees": 3.0, "costs": 3.0}
+
+
+@pytest.mark.parametrize(("seconds", "shown"), [(0.049, None), (0.051, "0.1s")])
+def test_the_bar_says_how_long_was_compiled_if_it_was_long(seconds, shown, monkeypatch):
+    compiled = [7.0]
+    monkeypatch.setattr(control.compile_time, "spent", lambda: compiled[0])
+    shows, told = Control(progress=True), []
+    bar = SimpleNamespace(n=0, update=id, set_postfix=lambda **words: told.append(words))
+    monkeypatch.setattr("tqdm.auto.tqdm", lambda **_: bar)
+    compiled[0] += seconds
+    shows.tick(0)
+    assert [words.get("compiling") for words in told] == [shown]
