@@ -46,10 +46,8 @@ def summands(values: Any) -> list[Any]:
     """
     if not isinstance(values, np.ndarray) and values.size <= FEW_ON_DEVICE:
         values = array_of(np, values)
-    if isinstance(values, np.ndarray) and values.size <= FEW:
+    if values.size <= FEW:
         return values.tolist()
-    if values.size == 0:
-        return []
     if values.dtype.kind in "iu":
         return _halves(values)
     if not isinstance(values, np.ndarray) or values.size <= MANY:
