@@ -46,6 +46,14 @@ def test_dense_costs_share_the_callers_array():
     assert repr(costs) == "DenseCosts(2 rows, 2 columns, float64, host)"
 
 
+def test_a_subclass_of_arrays_is_an_array_in_costs():
+    matrix = np.asmatrix([[1, 2], [3, 4]])
+    costs = DenseCosts(matrix)
+    assert type(costs.values) is np.ndarray
+    assert np.shares_memory(costs.values, matrix)
+    assert costs.at(np.array([0, 1]), np.array([1, 0])).tolist() == [2, 3]
+
+
 def test_sparse_costs_share_canonical_arrays():
     costs = as_costs(TALL)
     assert np.shares_memory(costs.weights, TALL.data)
