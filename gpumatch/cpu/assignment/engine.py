@@ -106,7 +106,7 @@ SMALL, SMALL_READS = 2**12, 24
 An auction has half a millisecond of overhead, and its first call compiles for a second more.
 """
 STEP = 1 / 4
-"""The share of the entries that the trial reads before it is asked."""
+"""The share of the entries that the trial reads before it is asked; `SMALL` entries at least."""
 FIRST = 4
 """The first epsilon is at most the range of costs divided by this."""
 FACTOR = 8
@@ -285,7 +285,7 @@ class _Engine:
         is_small = self.costs.nnz <= SMALL
         few = free.size if is_small else self.trial.left * self.nrows
         reads = max(self.trial.reads, SMALL_READS if is_small else 0)
-        step, most = int(STEP * self.costs.nnz) + 1, reads * self.costs.nnz
+        step, most = max(int(STEP * self.costs.nnz), SMALL), reads * self.costs.nnz
         outcome = SPENT if free.size else FOUND
         is_cheap = needs_paths or free.size <= few
         while outcome == SPENT and is_cheap:
