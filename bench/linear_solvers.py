@@ -383,7 +383,8 @@ def instances(quick: bool, data: str | None) -> list[MatrixInstance]:
         MatrixInstance("random-100", "nvmath-python#56", _random, EVERY_SOLVE),
         *(_made(family, 200_000, large) for family in matrices.FAMILIES),
         _made("kkt", 1_000_000, ("dmperm", *SCALING)),
-        _made("kkt", 2_800_000, ("product",)),
+        *(_made(family, 1_000_000, SCALING) for family in ("circuit", "power_flow", "recycle")),
+        _made("kkt", 2_800_000, SCALING),
     ]
 
 

@@ -17,21 +17,17 @@ BLOCK = 2**16
 def is_canonical(indptr: np.ndarray, indices: np.ndarray) -> bool:
     """Whether each row's indices increase strictly: sorted, no duplicates.
 
-    They do if as many places where they don't are ends of rows as there are in all. It goes block
-    by block, so that what is compared stays in a cache.
+    It goes block by block, so that what is compared stays in a cache.
     """
-    before, falls = indices[:-1], 0
-    for begin in range(0, before.size, BLOCK):
-        part = slice(begin, begin + BLOCK)
-        falls += int(np.count_nonzero(indices[1:][part] <= before[part]))
-    for begin in range(1, indptr.size - 1, BLOCK // 4):
-        starts = indptr[begin : min(begin + BLOCK // 4, indptr.size - 1)]
-        is_new = starts > indptr[begin - 1 : begin - 1 + starts.size]  # no row before it is empty
-        if not is_new.all():
-            starts = starts[is_new]
-        starts = starts[: np.searchsorted(starts, indices.size)]
-        falls -= int(np.count_nonzero(indices[starts] <= indices[starts - 1]))
-    return falls == 0
+    for begin in range(0, indices.size - 1, BLOCK):
+        end = min(begin + BLOCK, indices.size - 1)
+        falls = indices[begin + 1 : end + 1] <= indices[begin:end]
+        ends = np.array([begin + 1, end + 1], indptr.dtype)
+        starts = indptr[slice(*np.searchsorted(indptr, ends))]
+        falls[np.subtract(starts, begin + 1, dtype=np.intp)] = False  # another row
+        if falls.any():
+            return False
+    return True
 
 
 def canonical(indptr: np.ndarray, indices: np.ndarray, nrows: int) -> Csr:
