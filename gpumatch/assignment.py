@@ -273,13 +273,13 @@ def assign(
                     raise InfeasibleError(*in_nodes(violator, given.labels))
                 ended = False
     except KeyboardInterrupt as exc:
-        attach_result(exc, _result(given, goal, problem, solution, False, stats, control))
+        attach_result(exc, _result(given, goal, task, False, stats | control.statistics()))
         raise
     finally:
         if progress:
             control.close(count_matched(solution.row_to_col))
     proven = ended and choice.algorithm.exact
-    return _result(given, goal, problem, solution, proven, stats, control)
+    return _result(given, goal, task, proven, stats | control.statistics())
 
 
 def _assign_even(costs: Any, asked: Asked) -> Assignment | None:
@@ -335,17 +335,12 @@ def _begin_from(
 
 
 def _result(
-    given: Costs,
-    goal: Goal,
-    problem: Costs,
-    solution: Solution,
-    proven: bool,
-    stats: dict[str, Any],
-    control: Control,
+    given: Costs, goal: Goal, task: AssignmentTask, proven: bool, stats: dict[str, Any]
 ) -> Assignment:
     """The Assignment with the caller's rows, columns, signs and kind of arrays."""
+    problem, solution = task.costs, task.solution
     size = count_matched(solution.row_to_col)
-    costs = problem.of_mates(solution.row_to_col)
+    costs = problem.of_mates(solution.row_to_col, task.threads)
     paid = summands(costs)
     limit = 0 if goal.limit is None else goal.limit
     if goal.limit is not None:
@@ -382,5 +377,5 @@ def _result(
         cost_limit=goal.cost_limit,
         cover=seen.cover and (array(seen.cover[0]), array(seen.cover[1])),
         labels=given.labels,
-        stats=stats | control.statistics(),
+        stats=stats,
     )

@@ -30,9 +30,11 @@ def find_on_host(indptr: Any, indices: Any, major: Any, minor: Any) -> tuple[Any
     return _find_on_host()(indptr, indices, major, minor)
 
 
-def values_of_mates_on_host(indptr: Any, indices: Any, values: Any, row_to_col: Any) -> Any:
+def values_of_mates_on_host(
+    indptr: Any, indices: Any, values: Any, row_to_col: Any, threads: int
+) -> Any:
     """The value of each row's entry in its mate's column, on the host; 0 without a mate."""
-    return _values_of_mates_on_host()(indptr, indices, values, row_to_col)
+    return _values_of_mates_on_host()(indptr, indices, values, row_to_col, threads)
 
 
 def csr_on_host() -> Any:

@@ -179,7 +179,7 @@ class Costs(ABC):
         """The costs as kernels read them: a matrix, or CSR as (indptr, indices, weights)."""
         return self.dense()
 
-    def of_mates(self, row_to_col: Any) -> Any:
+    def of_mates(self, row_to_col: Any, threads: int = 1) -> Any:
         """The costs of the pairs of a matching, by row, given the column of each row or -1."""
         rows = (row_to_col >= 0).nonzero()[0]
         return self.at(rows, row_to_col[rows])

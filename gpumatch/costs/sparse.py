@@ -171,10 +171,11 @@ class SparseCosts(Costs):
         places, _ = self.graph.find(array_of(self.xp, rows), array_of(self.xp, cols))
         return self.weights[places]
 
-    def of_mates(self, row_to_col: Any) -> Any:
+    def of_mates(self, row_to_col: Any, threads: int = 1) -> Any:
         if self.on_device:
             return super().of_mates(row_to_col)
-        found = values_of_mates_on_host(self.indptr, self.indices, self.weights, row_to_col)
+        indptr, indices, weights = self.indptr, self.indices, self.weights
+        found = values_of_mates_on_host(indptr, indices, weights, row_to_col, threads)
         is_matched = row_to_col >= 0
         return found if is_matched.all() else found[is_matched]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from gpumatch.cpu.numba_tools.compiled import kernel
+from gpumatch.cpu.numba_tools.workers import Workers
 
 __all__ = ["find", "values_of_mates"]
 
@@ -25,17 +26,29 @@ def find(
 
 
 def values_of_mates(
-    indptr: np.ndarray, indices: np.ndarray, values: np.ndarray, row_to_col: np.ndarray
+    indptr: np.ndarray,
+    indices: np.ndarray,
+    values: np.ndarray,
+    row_to_col: np.ndarray,
+    threads: int = 1,
 ) -> np.ndarray:
     """The value of each row's entry in its mate's column, which must be there; 0 without a mate."""
     nrows = row_to_col.size
     found = np.empty(nrows, values.dtype)
     step = max(1, BUDGET * nrows // max(indices.size, 1))
-    for first in range(0, nrows, step):
-        _values_of_mates(
-            indptr, indices, values, row_to_col, first, min(first + step, nrows),  # IN
-            found,  # OUT
-        )  # fmt: skip
+    with Workers(threads, indices.size) as workers:
+        step = max(1, min(step, -(-nrows // workers.threads)))
+        blocks = [(first, min(first + step, nrows)) for first in range(0, nrows, step)]
+
+        def find(worker: int) -> bool:
+            for block in blocks[worker :: workers.threads]:
+                _values_of_mates(
+                    indptr, indices, values, row_to_col, *block,  # IN
+                    found,  # OUT
+                )  # fmt: skip
+            return True
+
+        workers.run(find, workers.threads)
     return found
 
 
