@@ -264,9 +264,9 @@ def _take(whole: Solution, rows: Any, cols: Any, part: Solution) -> None:
 def _least_cover(task: AssignmentTask) -> tuple[Any, Any] | None:
     """Extend to a maximum matching; a vertex cover as bool arrays, None when stopped."""
     graph = task.costs.pattern()
-    where, init = ("cuda", "cheap") if graph.on_device else ("cpu", "karp-sipser")
+    where = "cuda" if graph.on_device else "cpu"
     matching = task.matching(graph, *task.mates)
-    for home in (STARTS[init][where], table("matching")["engine"].homes[where]):
+    for home in (STARTS["cheap"][where], table("matching")["engine"].homes[where]):
         if not home.run_with({})(matching):
             return None
     return cover_for(graph)(graph, *task.mates)

@@ -8,7 +8,7 @@ Sparse costs go through four steps. Each leaves what the next needs:
    so that all pairs stay tight. If few rows are left then, they get shortest augmenting paths. If
    these are expected to read few entries, that is all. If it is doubtful that all rows may have
    columns, searches from one row after the other now tell; if they would read too much, a maximum
-   matching does, which begins with the pairs there are if they are many.
+   matching does.
 2. *Auction*, from the trial's prices and pairs: free rows bid one after the other, with an epsilon
    that falls from what a row typically pays more for another column than its cheapest (`bidding`).
    If all rows and columns must be matched, the free columns bid in turns with the rows once few
@@ -307,12 +307,9 @@ class _Engine:
             return True
         mates = [side.copy() for side in self.solution.mates]
         matching = self.task.matching(self.task.costs.pattern(), *mates)
-        if not match_rows(matching, self.paths.matched)[1]:
-            if self.nrows - self.paths.matched > SHORT.left * self.nrows:
-                for side in mates:
-                    side.fill(-1)  # a matching's own start leaves fewer
-            if not complete_matching(matching):
-                raise Stopped
+        is_done = match_rows(matching, self.paths.matched)[1]
+        if not (is_done or complete_matching(matching)):
+            raise Stopped
         if count_matched(mates[0]) == self.nrows:
             return True
         for side, found in zip(self.solution.mates, mates):

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from gpumatch.contracts import AssignmentTask, MatchingTask
+from gpumatch.cpu.matching import cheap
 from gpumatch.cpu.matching import engine as matching_engine
-from gpumatch.cpu.matching import karp_sipser
 
 __all__ = ["complete", "complete_matching"]
 
@@ -24,4 +24,4 @@ def complete(task: AssignmentTask, row_to_col: np.ndarray, col_to_row: np.ndarra
 
 def complete_matching(matching: MatchingTask) -> bool:
     """The same of a matching of the allowed pairs that is a task already."""
-    return karp_sipser.run(matching) and matching_engine.run(matching)
+    return cheap.run(matching) and matching_engine.run(matching)
