@@ -300,6 +300,7 @@ class _Batch:
         totals[1], ends[0] = np.inf, UNSOLVED
         task = BatchTask(
             self.problems.read,
+            self.problems.in_place,
             places,
             total,
             is_small,

@@ -384,6 +384,8 @@ class BatchTask:
     read : function
         ``read(first, last, room)`` gives the costs of a range of problems, one after the other in
         one dtype. It may copy them into ``room(count)``, an array of so many float64.
+    in_place : bool
+        Whether it does not.
     places : int64 array of shape (B, 4)
         Where each problem's costs start if all were in one array, the step from row to row, the
         rows and the columns.
@@ -406,6 +408,7 @@ class BatchTask:
     """
 
     read: Callable[[int, int, Any], Any]
+    in_place: bool
     places: Any
     total: int
     takes: Any

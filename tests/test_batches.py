@@ -16,7 +16,7 @@ from scipy.sparse import csr_array
 import gpumatch as gm
 from gpumatch import batches, registry
 from gpumatch.costs import CostBatch, SideBySide
-from gpumatch.cpu.assignment import batched
+from gpumatch.cpu.assignment import batched, small_paths
 
 X = math.inf
 NAMED = {"algorithm": "hungarian-classical"}  # so that problems are solved one by one
@@ -613,6 +613,7 @@ def test_what_one_problem_has_is_not_a_batchs(name):
 @pytest.mark.parametrize("threads", [1, 2])
 def test_ranges_of_problems_are_read_from_arrays_of_any_form(dtype, threads, monkeypatch):
     monkeypatch.setattr(batched, "RANGE", 100)
+    monkeypatch.setattr(batched, "COPIED", 100)
     costs = np.random.default_rng(14).random((40, 9, 14)).astype(dtype)
     turned = np.asfortranarray(costs)
     padded = costs.copy()
@@ -636,10 +637,25 @@ def test_every_thread_gets_several_ranges_that_are_worth_a_call():
         places, total = even.places()
         takes = np.ones(len(even), bool)
         takes[5] = False
-        task = SimpleNamespace(places=places, takes=takes, total=total, threads=threads)
+        task = SimpleNamespace(
+            places=places, takes=takes, total=total, threads=threads, in_place=True
+        )
         ranges = batched._ranges(task)
         assert len(ranges) == count + 1  # no range has problem 5
         assert [k for part in ranges for k in range(*part)] == [*range(5), *range(6, 256)]
+
+
+@pytest.mark.parametrize("is_list", [True, False])
+def test_ranges_whose_costs_are_copied_are_shorter(is_list):
+    costs = np.zeros((64, 256, 256), np.float32)
+    problems = CostBatch([*costs] if is_list else costs)
+    assert problems.in_place is not is_list
+    places, total = problems.places()
+    task = SimpleNamespace(
+        places=places, takes=np.ones(64, bool), total=total, threads=1, in_place=problems.in_place
+    )
+    most = batched.COPIED if is_list else total // batched.SHARES
+    assert {last - first for first, last in batched._ranges(task)} == {most // 256**2}
 
 
 @pytest.mark.parametrize("kind", [float, np.int32])
@@ -739,9 +755,9 @@ def test_there_is_memory_for_a_problem_and_its_second_one(sides):
     short, longest = sides
     width, again = batched.width_for(longest), batched.width_for(short)
     needed = [
-        (short + batched.VECTORS) * (width + again),
+        batched.HALF + (short + batched.VECTORS) * (width + again),
         batched.LINKS * (width + again) + longest,
-        5 * short,
+        5 * short + 1,
     ]
     several = np.array([[5, short, 2], [6, longest, 9]])
     for room in (sides, several):
@@ -775,3 +791,33 @@ def test_a_stop_within_a_problem_leaves_it_without_a_cover():
                 with pytest.raises(ValueError, match="only a proven assignment"):
                     batch[k].cover_ind()
     assert {(True, True), (False, True), (False, False)} <= parts
+
+
+def test_the_costs_of_the_next_problem_of_a_range_are_brought_near():
+    """Those of enough costs, from where the range begins; and nothing beyond the range."""
+    large = batched.AHEAD // 64
+    places = np.array([[0, 70, 5, 64], [350, 70, large, 64], [350 + 70 * large, 64, 9, 64]])
+    assert batched._costs_of(places, 0, 1, 3) == (350, 70 * large)
+    assert batched._costs_of(places, 1, 1, 3) == (0, 70 * large)
+    assert batched._costs_of(places, 0, 2, 3) == (350 + 70 * large, 0)
+    assert batched._costs_of(places, 0, 1, 1) == (0, 0)
+    assert batched._costs_of(places, 0, 3, 3) == (0, 0)
+
+
+@pytest.mark.parametrize(("dtype", "line"), [(np.float32, 16), (np.float64, 8)])
+def test_a_search_brings_costs_near_line_by_line(dtype, line):
+    costs = np.random.default_rng(21).random((40, 40))
+    width = batched.width_for(40)
+    table = np.full((40 + batched.VECTORS, width), np.inf)
+    table[:40, :40] = costs
+    links, found = np.empty((batched.LINKS, width), np.int32), np.empty((2, 40), np.int64)
+    place, ahead = np.zeros(1, np.int64), np.zeros(100_000, dtype)
+    left = small_paths.match_rows(table, links, found, 40, True, np.inf, np.inf, (ahead, place))
+    assert left == 0
+    assert costs[range(40), found[batched.COL]].sum() == costs[linear_sum_assignment(costs)].sum()
+    lines = place[0] // line
+    assert lines % small_paths.FETCHED == 0
+    assert 10 <= lines // small_paths.FETCHED <= 40 * 40  # rows that were scanned
+    place[0] = 99_990
+    small_paths.match_rows(table, links, found, 40, True, np.inf, np.inf, (ahead, place))
+    assert 100_000 <= place[0] < 100_000 + line * small_paths.FETCHED

@@ -215,6 +215,15 @@ class CostBatch(Sequence[Any]):
         places[:, 1] = self.sizes[:, 1]
         return places, int(entries.sum())
 
+    @property
+    def in_place(self) -> bool:
+        """Whether `read` gives the costs where they are, whatever it is asked for."""
+        return self._array is not None and self._can_read(self._array)
+
+    def _can_read(self, part: np.ndarray) -> bool:
+        """Whether compiled code reads an array as it is."""
+        return part.dtype in _READ_IN_PLACE and part.flags.c_contiguous
+
     def read(self, first: int, last: int, room: Callable[[int], np.ndarray]) -> np.ndarray:
         """The costs of the problems from ``first`` to ``last``, one after the other.
 
@@ -228,7 +237,7 @@ class CostBatch(Sequence[Any]):
         else:
             entries = int(self.sizes[first:last].prod(axis=1).sum())
             return np.concatenate(self._list[first:last], axis=None, out=room(entries))
-        if part.dtype in _READ_IN_PLACE and part.flags.c_contiguous:
+        if self._can_read(part):
             return part.reshape(-1)
         values = room(part.size)
         values.reshape(part.shape)[...] = part

@@ -62,22 +62,37 @@ from gpumatch.cpu.assignment.small_paths import (
     width_for,
 )
 from gpumatch.cpu.numba_tools.compiled import strict_kernel, vector_kernel
+from gpumatch.cpu.numba_tools.prefetch import LINE
 from gpumatch.cpu.numba_tools.vector_min import greater, lesser
 from gpumatch.cpu.numba_tools.views import as_integers, view
 from gpumatch.cpu.numba_tools.workers import Workers
 
 __all__ = ["run", "solve_one", "solve_range"]
 
-RANGE = 2**17
-"""Costs of a range, at most, or one problem's: copies of them stay in the cache."""
+RANGE = 2**20
+"""Costs of a range, at most, or one problem's: it ends soon enough for Ctrl-C."""
+COPIED = 2**17
+"""The same if they are copied: copies stay in the cache."""
 SHORTEST = 2**13
 """Costs of a range that is worth a call."""
 SHARES = 8
 """Ranges of each thread, at least: then none has long to wait for the others at the end."""
 AT_ONCE = 128
 """Sides for which there is always memory."""
-LINE = 64
-"""Bytes of a cache line."""
+HALF = LINE // 2 // 8
+"""Costs in half of a cache line."""
+SHIFTED = 200
+"""Columns up to which a table begins in the middle of a line.
+
+A search writes two numbers just before it reads the vectors that these are in. Processors that read
+64 bytes at once then wait for a line to be written. Two halves of lines are there sooner, but more
+columns come from farther away, line by line.
+"""
+AHEAD = 2**12
+"""Costs of a problem that is brought into the caches while the one before it is solved, at least.
+
+So many come from memory more slowly than they are copied.
+"""
 EXACT = 2.0**47
 START, ACROSS, ROWS, COLS = range(4)
 OBJECTIVE, GAP = 0, 1
@@ -147,15 +162,15 @@ class _Kept:
     def range_of(self, most: int) -> np.ndarray:
         """For so many costs, which are copied."""
         if self.room.size < most:
-            self.room = _in_lines(max(most, RANGE), self.room.dtype)
+            self.room = _in_lines(max(most, COPIED), self.room.dtype)
         return self.room[:most]
 
     def scratch_for(self, short: Any, longest: Any) -> tuple[Any, ...]:
         """For a problem with its vectors, or any one of several, by their sides."""
         sizes: list[Any] = [
-            (VECTORS + short) * (short + longest + 2 * PAD),
+            HALF + (VECTORS + short) * (short + longest + 2 * PAD),
             (2 * LINKS + 1) * (longest + PAD),
-            5 * short,
+            5 * short + 1,
         ]
         if isinstance(short, np.ndarray):
             sizes = [int(size.max(initial=0)) for size in sizes]
@@ -189,7 +204,9 @@ def _in_lines(size: int, dtype: np.dtype) -> np.ndarray:
 def _ranges(task: BatchTask) -> list[tuple[int, int]]:
     """Ranges of problems to be solved."""
     takes = task.takes
-    costs = min(RANGE, max(SHORTEST, task.total // (SHARES * task.threads)))
+    costs = min(
+        RANGE if task.in_place else COPIED, max(SHORTEST, task.total // (SHARES * task.threads))
+    )
     shares = task.places[:, START] // costs
     is_first = np.ones(len(takes), bool)
     is_first[1:] = (shares[1:] > shares[:-1]) | (takes[1:] != takes[:-1])
@@ -214,7 +231,7 @@ def solve_range(
         turned = rows > cols
         nrows, ncols = (cols, rows) if turned else (rows, cols)
         width = width_for(ncols)
-        table = view(room, 0, (nrows + VECTORS, width))
+        table = view(room, HALF if width <= SHIFTED else 0, (nrows + VECTORS, width))
         links = view(joints, 0, (LINKS, width))
         found = view(columns, 0, (2, nrows))
         ends[END, k] = UNFIT
@@ -224,7 +241,10 @@ def solve_range(
         if not fit:
             continue
         reduces = nrows == ncols and limit == np.inf and (complete or wants_maximum is None)
-        stuck = match_rows(table, links, found, ncols, reduces, limit, np.inf)
+        place = view(columns, 5 * nrows, 1)
+        place[0] = 0
+        ahead = view(values, *_costs_of(places, first, k + 1, last)), place
+        stuck = match_rows(table, links, found, ncols, reduces, limit, np.inf, ahead)
         if wants_maximum is None and stuck > 0:
             ends[END, k] = INFEASIBLE
             continue
@@ -240,8 +260,9 @@ def solve_range(
                 mark[own + row] = True
             if stuck > 0:
                 _solve_reached(
-                    table, found, ncols, room, joints, columns, mate, number, mark, own, other
-                )
+                    table, found, ncols, room, joints, columns, mate, number, mark, own, other,
+                    ahead,
+                )  # fmt: skip
         ends[END, k] = SOLVED
         paid = view(number, most_rows + most_cols, most_rows)
         _see_paid(table, turned, sign, mate, paid, rows)
@@ -257,6 +278,15 @@ def solve_range(
                 integers[k, place] = np.int64(number[place])
             sums[OBJECTIVE, k] = np.int64(total) + np.int64(rest)
     return pairs
+
+
+@vector_kernel
+def _costs_of(places, first, k, last):
+    """Where problem ``k`` starts, and how many costs it has: 0 beyond the range, and of a few."""
+    if k == last:
+        return 0, 0
+    size = places[k, ROWS] * places[k, ACROSS]
+    return places[k, START] - places[first, START], size if size >= AHEAD else 0
 
 
 @strict_kernel  # else the caller's is inherited, and NaN passes
@@ -327,7 +357,7 @@ def _write(table, links, found, ncols, limit, is_exact, mate, number, own, other
 
 @vector_kernel
 def _solve_reached(
-    table, found, ncols, room, joints, columns, mate, number, mark, own, other,
+    table, found, ncols, room, joints, columns, mate, number, mark, own, other, ahead,
 ):  # fmt: skip
     """Solve the problem of the rows that free rows reach, and of the columns between them."""
     nrows, joint = found.shape[1], LINKS * table.shape[1]
@@ -341,7 +371,7 @@ def _solve_reached(
         if mark[own + row]:
             number[own + row] = nearest(table, row, np.inf)
     width = width_for(rows)
-    part = view(room, table.size, (cols + VECTORS, width))
+    part = view(room, HALF + table.size, (cols + VECTORS, width))
     for k in range(cols):
         for i in range(rows):
             part[k, i] = table[reached[i], between[k]]
@@ -349,7 +379,9 @@ def _solve_reached(
             part[k, i] = np.inf
     links = view(joints, joint + cols, (LINKS, width))
     partners = view(columns, 2 * nrows + rows, (2, cols))
-    match_rows(part, links, partners, rows, rows == cols, np.inf, np.inf)  # columns are fewer
+    match_rows(  # columns are fewer
+        part, links, partners, rows, rows == cols, np.inf, np.inf, ahead
+    )
     for i in range(rows):
         mate[own + reached[i]] = -1
         number[own + reached[i]] = part[PRICE, i]

@@ -160,7 +160,7 @@ def _match(values, turned, maximize, largest, far, table, links, found):
         fit = _take(by_strides(values).T, not turned, maximize, largest, far, table)
     if not fit:
         return False
-    if match_rows(table, links, found, ncols, nrows == ncols, far, far) > 0:
+    if match_rows(table, links, found, ncols, nrows == ncols, far, far, None) > 0:
         return False
     _name_pairs(links, found, turned, ncols)
     return True

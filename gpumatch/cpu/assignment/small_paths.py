@@ -42,6 +42,7 @@ from __future__ import annotations
 import numpy as np
 
 from gpumatch.cpu.numba_tools.compiled import fused, inlined, vector_kernel
+from gpumatch.cpu.numba_tools.prefetch import LINE, prefetch
 from gpumatch.cpu.numba_tools.vector_min import lesser
 
 __all__ = [
@@ -59,6 +60,7 @@ __all__ = [
 
 PAD = 16  # columns that are read at once: 2 or 4 vectors of float64
 FEW = 19  # columns up to which a whole vector of them is too many: a little more than one PAD
+FETCHED = 8  # cache lines that are fetched ahead for each row that is scanned
 LISTED = 36  # columns up to which a list of them may be kept: about two PADs
 VECTORS = 4  # rows of the table besides the costs
 PRICE, DIST, REACH, PAID = range(-VECTORS, 0)
@@ -86,10 +88,11 @@ def rows_at_once(table):
 
 
 @vector_kernel
-def match_rows(table, links, found, ncols, reduces, limit, far):
+def match_rows(table, links, found, ncols, reduces, limit, far, ahead):
     """Match the rows at least cost; how many have no path.
 
-    ``reduces``: all columns are to be matched, and all rows.
+    ``reduces``: all columns are to be matched, and all rows. ``ahead`` is None, or an array to be
+    brought into the caches meanwhile, and an array that holds the place from which on.
     """
     nrows, width = found.shape[1], table.shape[1]
     for row in range(nrows):
@@ -99,7 +102,7 @@ def match_rows(table, links, found, ncols, reduces, limit, far):
         table[PRICE, col] = 0
     count = _reduce_columns(table, links, found, far) if reduces else 0
     listed = ncols if count == 1 and ncols <= LISTED else 0
-    return _augment(table, links, found, listed, limit, far)
+    return _augment(table, links, found, listed, limit, far, ahead)
 
 
 @vector_kernel
@@ -136,7 +139,7 @@ def nearest(table, row, far):
 
 
 @vector_kernel
-def _augment(table, links, found, listed, limit, far):
+def _augment(table, links, found, listed, limit, far, ahead):
     """Match the free rows by shortest augmenting paths; how many have none.
 
     ``listed`` is the number of columns if a list of them is to be kept, else 0.
@@ -150,7 +153,7 @@ def _augment(table, links, found, listed, limit, far):
         if listed:
             sink = _search_one_by_one(table, links, root, listed, far)
         else:
-            sink = _search(table, links, found, root, limit, far)
+            sink = _search(table, links, found, root, limit, far, ahead)
         if sink == _STUCK:
             stuck += 1
             continue
@@ -210,11 +213,13 @@ def _search_one_by_one(table, links, root, ncols, far):
 
 
 @fused
-def _search(table, links, found, root, limit, far):
+def _search(table, links, found, root, limit, far, ahead):
     """The same by vectors. A row of the tree may take none: _LEAVES less its number."""
     size, leave, leaver = 0, limit, root
     front = _start(table, links, root, far)
     while front < leave:
+        if ahead is not None:
+            _fetch_some(ahead)
         row = _least_mate(table, links, front)
         if row < 0:
             _lower_prices(table, links, size, front)
@@ -244,6 +249,17 @@ def _lower_prices(table, links, size, front):
     """Lower the prices of the tree's columns by what they are nearer than ``front``."""
     for k in range(size):
         table[PRICE, links[TREE, k]] = table[PAID, k] + (table[REACH, k] - front)
+
+
+@inlined
+def _fetch_some(ahead):
+    """Bring the next lines into the caches, without waiting for them."""
+    costs, place = ahead
+    if place[0] < costs.size:
+        step = LINE // costs.itemsize
+        for k in range(FETCHED):
+            prefetch(costs, place[0] + k * step)
+        place[0] += FETCHED * step
 
 
 @inlined
