@@ -673,11 +673,18 @@ def test_large_problems_between_small_ones_are_solved_alone(kind, monkeypatch):
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.int32])
-@pytest.mark.parametrize("size", [1, 3, 5000])
+@pytest.mark.parametrize("size", [1, 3, 5000, 400_000])
 def test_memory_to_work_in_begins_at_a_cache_line(size, dtype):
     memories = [batched._in_lines(size, np.dtype(dtype)) for _ in range(4)]
     assert all((part.size, part.dtype) == (size, dtype) for part in memories)
     assert not any(part.ctypes.data % batched.LINE for part in memories)
+
+
+@pytest.mark.parametrize("size", [batched.LARGE // 8, batched.LARGE])
+def test_large_memory_to_work_in_begins_with_a_huge_page(size):
+    memory = batched._in_lines(size, np.dtype(np.float64))
+    assert memory.size == size
+    assert memory.ctypes.data % batched.HUGE == 0
 
 
 def test_what_threads_work_in_is_kept_for_the_next_call(monkeypatch):

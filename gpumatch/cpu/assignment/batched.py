@@ -88,6 +88,8 @@ A search writes two numbers just before it reads the vectors that these are in. 
 64 bytes at once then wait for a line to be written. Two halves of lines are there sooner, but more
 columns come from farther away, line by line.
 """
+LARGE, HUGE = 2**20, 2**21
+"""Bytes of memory from which on it is to be in huge pages, and of a huge page."""
 AHEAD = 2**12
 """Costs of a problem that is brought into the caches while the one before it is solved, at least.
 
@@ -195,10 +197,17 @@ def _taken() -> _Kept:
 
 
 def _in_lines(size: int, dtype: np.dtype) -> np.ndarray:
-    """Memory from the begin of a cache line: else each wide vector would be in two lines."""
-    memory = np.empty(size * dtype.itemsize + LINE, np.uint8)
-    begin = -memory.ctypes.data % LINE
-    return memory[begin : begin + size * dtype.itemsize].view(dtype)
+    """Memory from the begin of a cache line: else each wide vector would be in two lines.
+
+    Large memory begins with a huge page, if the system has such: NumPy asks for them from 4 MiB on.
+    Small pages lie anywhere, and those of a table may have the same few places in the cache.
+    """
+    length = size * dtype.itemsize
+    is_large = length >= LARGE
+    boundary = HUGE if is_large else LINE
+    memory = np.empty(max(length + boundary, 2 * HUGE if is_large else 0), np.uint8)
+    begin = -memory.ctypes.data % boundary
+    return memory[begin : begin + length].view(dtype)
 
 
 def _ranges(task: BatchTask) -> list[tuple[int, int]]:
