@@ -135,7 +135,7 @@ def test_without_pooch_says_what_to_put_where(nowhere, monkeypatch):
         "Gröup/x",
         "",
     ],
-    ids=repr,
+    ids=ascii,
 )
 def test_name_must_be_group_and_name(nowhere, name):
     with pytest.raises(ValueError, match="not of the form Group/Name"):
