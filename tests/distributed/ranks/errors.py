@@ -64,6 +64,12 @@ def faults(comm, **how):
             comm, ValueError, message, lambda: distributed.assign(mine, comm=comm, **how)
         )
 
+    yield "integers too large for sums over the rows of all ranks"
+    n = 3 * comm.size
+    mine = np.full((3, n), 2**62 // (n + 1) + 1)
+    message = f"too large for {n} rows or columns"
+    raises_everywhere(comm, ValueError, message, lambda: distributed.assign(mine, comm=comm, **how))
+
     for shape in ((2, 3 * comm.size), (5, 3)):
         yield f"no full assignment, {shape}"
         block = np.full(shape, np.inf)
