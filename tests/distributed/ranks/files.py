@@ -114,6 +114,10 @@ def commands(comm):
     assert code == 0
     assert "27 edges, maximum" in said
     assert "a cover of 27 vertices, checked on 156 edges" in said
+    yield "a progress bar"
+    for command, problem in (("match", mtx), ("assign", mtx)):
+        code, _, warned = run(command, problem, "--progress")
+        assert (code, "matched" in warned) == (0, True)
     yield "a pickle"
     if comm.rank == 0:
         with open(npy, "wb") as file:
