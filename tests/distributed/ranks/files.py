@@ -65,6 +65,12 @@ def blocks(comm):
     assert len(set(kinds)) == 1
     assert distributed.verify(block, a, comm=comm).objective == best
 
+    yield "integers on one rank that 32 bits do not hold, more rows than columns"
+    tall = np.ascontiguousarray(whole.T)
+    tall[-1] += 2**40
+    a = distributed.assign(share(tall, comm), comm=comm)
+    assert a.objective == tall[linear_sum_assignment(tall)].sum()
+
     yield "integers on one rank, halves on the others"
     block = share(whole, comm)
     block = block if comm.rank == 0 else block + 0.5
