@@ -237,6 +237,7 @@ def limits(comm, **how):
         with pytest.raises(KeyboardInterrupt) as caught:
             run(block, comm=comm, **how, callback=interrupt)
         result = caught.value.result
+        assert not result.proven
         assert len(result.row_to_col) == block.shape[0]
         assert signal.getsignal(signal.SIGINT) is before
         matched = comm.allreduce(int(np.count_nonzero(result.row_to_col >= 0)))
