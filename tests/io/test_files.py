@@ -324,6 +324,7 @@ MALFORMED = {
     "float edge": ("a.txt", "0 1.5\n", "edge 0 1.5: expected integers"),
     "NaN edge": ("a.txt", "0 nan\n", "edge 0 nan: expected integers"),
     "infinite edge": ("a.txt", "inf 0\n", "edge inf 0: expected integers"),
+    "vertex beyond the last": ("a.txt", f"0 {2**31 - 1}\n", r"expected .* from 0 to 2\^31 - 2"),
     "1e18 edge": ("a.txt", f"0 {10**18}\n", r"edge 0 1e\+18: expected integers"),
     "2e9 edge": ("a.txt", f"0 {2 * 10**9}\n", "index pointers of 1 x 2000000001"),
     "NUL edge": ("a.txt", "0 1\n1\0 2\n", "could not convert string"),

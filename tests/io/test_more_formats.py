@@ -216,6 +216,11 @@ WRONG_MATLAB = {
         "has 47 bytes of float64",
     ),
     "bomb": (compressed_variable(bytes(2**22)), "more than max_bytes = 1048576 bytes"),
+    "two halves of a bomb": (
+        compressed_variable(mat({"a": np.ones(80_000)})[128:])
+        + compressed_variable(mat({"b": np.ones(80_000)})[128:])[128:],
+        "more than max_bytes = 1048576 bytes",
+    ),
     "cells alone": (mat({"c": NOTES}), "has 0 matrices"),
     "A is text": (mat({"Problem": {"A": "x"}}), "A is no matrix of numbers"),
     "more values than its shape": (
