@@ -139,6 +139,12 @@ def test_large_integers_of_wide_graphs_are_exact(cheap):
     assert csgraph.min_weight_full_bipartite_matching(graph)[1].tolist() == [cheap, 2]
 
 
+@pytest.mark.parametrize("weight", [2**61 - 1, 2**61], ids=["below", "at"])
+def test_integers_at_the_end_of_the_range_are_taken(weight):
+    graph = sp.csr_array(np.array([[weight]]))
+    assert csgraph.min_weight_full_bipartite_matching(graph)[1].tolist() == [0]
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_signatures_are_scipys(name):
     ours, theirs = (inspect.signature(getattr(home, name)) for home in (csgraph, scipy_csgraph))
