@@ -121,6 +121,18 @@ def test_trees_without_a_path_are_not_grown_again(forests_only):
     assert control.phases[2]["edges"] < 20
 
 
+def test_the_level_that_waits_is_not_expanded_where_trees_are_kept(forests_only, monkeypatch):
+    """The rows' forest waits when the columns' has ended, and its first row leads to a path."""
+    monkeypatch.setattr(forests, "_GRAFTING", 10**9)
+    edges = {0: [1, 3, 5], 1: [3, 4], 2: [2, 4], 3: [0, 3], 4: [0, 5], 5: [0]}
+    graph = graph_of(6, 6, [(row, col) for row in edges for col in edges[row]])
+    row_to_col, col_to_row = unmatched(graph)
+    for row, col in enumerate([1, 3, 4, 0]):
+        row_to_col[row], col_to_row[col] = col, row
+    solve(graph, (row_to_col, col_to_row))
+    assert check_maximum(graph, row_to_col, col_to_row) == 6
+
+
 def test_one_by_one_an_alley_is_read_once():
     graph, mates = blind_alleys(100)
     control = Phases()
