@@ -119,6 +119,19 @@ def test_rows_that_all_know_the_same_columns(rest):
     assert math.isclose(solved.total, least(matrix))
 
 
+def test_a_bid_at_the_bound_is_no_tie_with_a_known_column():
+    """Of 40 columns that the last row knows, 39 are bid for first; the one left is taken, too."""
+    matrix = np.full((41, 100), 10)
+    np.fill_diagonal(matrix[:39, :39], 0)
+    matrix[39] = 5
+    matrix[39, [97, 98]] = 0
+    matrix[40] = 1
+    matrix[40, :39] = 0
+    solved = solve(matrix)
+    solved.check_optimal()
+    assert solved.total == 1
+
+
 @pytest.mark.parametrize("dtype", [np.int64, np.float64])
 def test_equal_costs(dtype):
     """Nearly all pairs cost the same, or all."""
