@@ -19,7 +19,8 @@ from scipy.sparse import coo_array, csc_array, csr_array, csr_matrix, dok_array
 
 import gpumatch as gm
 from gpumatch.cpu import search
-from gpumatch.cpu.assignment import product
+from gpumatch.cpu.assignment import engine, product
+from gpumatch.cpu.assignment.shortest_augmenting_path import SparsePaths
 from gpumatch.linalg import maximum_product_matching, mc64
 from gpumatch.linalg.entries import entries_of, log_magnitudes, magnitudes, usable_csr
 from graphs import matrices
@@ -476,3 +477,17 @@ def test_arrays_that_are_no_whole_canonical_csr_are_converted():
 
 def _parts(matrix):
     return matrix.data, matrix.indices, matrix.indptr
+
+
+@pytest.mark.parametrize(("family", "pays"), [("recycle", True), ("kkt", False)])
+def test_a_sample_of_rows_tells_whether_all_look_ahead(monkeypatch, family, pays):
+    looked = []
+
+    def recorded(self, control, match=SparsePaths.match_tight):
+        looked.append(self.least_served)
+        return match(self, control)
+
+    monkeypatch.setattr(SparsePaths, "match_tight", recorded)
+    A = matrices.make(family, 8_000, seed=1)
+    check(A, maximum_product_matching(A, threads=1))
+    assert (engine.LONG.served in looked) is pays

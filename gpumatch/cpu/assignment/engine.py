@@ -79,24 +79,26 @@ TURNING = 4 * BUDGET
 class Trial(NamedTuple):
     """How long it is tried to do without an auction.
 
-    `bids`: those without an epsilon, for each row that waits in a round of them. `reads`: times the
-    entries that paths may be expected to read, by the first ones. `left`: the share of all rows
-    that may be left to them.
+    `served`: the share of a sample of rows that must get columns by looking one step ahead, if all
+    rows are to. `bids`: those without an epsilon, for each row that waits in a round of them.
+    `reads`: times the entries that paths may be expected to read, by the first ones. `left`: the
+    share of all rows that may be left to them.
     """
 
+    served: float
     bids: int
     reads: float
     left: float
 
 
-SHORT = Trial(0, 4, 1 / 40)
-LONG = Trial(12, 5 / 4, 1 / 8)
+SHORT = Trial(0, 0, 4, 1 / 40)
+LONG = Trial(2 / 3, 12, 5 / 4, 1 / 8)
 """For costs that differ by orders of magnitude: then few bids without an epsilon serve most rows.
 
-In a matrix of 200,000 rows in blocks, they serve all of 65,603 rows, and read 0.73 times the
-entries. A KKT matrix has 311 of 62,150 rows left after 4.3 times. To look one step ahead before
-would halve the bids, and takes longer than these. Elsewhere they take as long as a first auction,
-and spare the others little.
+In a matrix of 200,000 rows in blocks, looking ahead serves 51,483 of 65,603 rows, and bids the
+others, for which they read 0.35 times the entries. In a KKT matrix it serves half of 62,150 rows,
+and takes longer than the bids that serve them: these leave 363, after 4.2 times. Elsewhere they
+take as long as a first auction, and spare the others little.
 """
 SERVED = 4 / 5
 """The share of the rows that a round of these bids may leave waiting, if another is to follow."""
@@ -190,7 +192,7 @@ class _Engine:
             (indptr, indices, weights), task.costs, *task.mates, col_dual, limit, workers=workers
         )
         self.paths.room_for_minima = task.solution.row_dual
-        self.paths.looks_ahead = not trial.bids
+        self.paths.least_served = trial.served
         self.number = self.paths.price.dtype.type
         self.spread = self.number(high - low)
         self.task = task
@@ -285,7 +287,7 @@ class _Engine:
         is_small = self.costs.nnz <= SMALL
         few = free.size if is_small else self.trial.left * self.nrows
         reads = max(self.trial.reads, SMALL_READS if is_small else 0)
-        step, most = max(int(STEP * self.costs.nnz), SMALL), reads * self.costs.nnz
+        step, most = max(int(STEP * self.costs.nnz), SMALL) + 1, reads * self.costs.nnz
         outcome = SPENT if free.size else FOUND
         is_cheap = needs_paths or free.size <= few
         while outcome == SPENT and is_cheap:

@@ -59,6 +59,8 @@ With 1, 8, 32 and 128, the paths of a random matrix of 20,000 rows with 21 entri
 21.6, 18.7, 13.7 and 9.0 million entries, and the first round of bids at 0.15, 1.2, 4.9 and 8.9
 million.
 """
+SAMPLES, SAMPLE = 8, 128
+"""A sample of rows: so many times the next ones, each time this part of all."""
 ROUNDS = 2
 """Rounds of bids: as many as Jonker and Volgenant's."""
 EACH = 4
@@ -357,14 +359,29 @@ class SparsePaths(Paths):
         self.bids = SPARSE_BIDS if most < self.far else 1
         self.spot = np.zeros(sparse_paths.SPOTS, np.int64)
         self.clashes = 0  # above 0 if threads have been in each other's way
-        self.looks_ahead = True  # before the first bids
+        self.least_served = 0.0  # the share of a sample from which on all rows look ahead at first
 
     @property
     def budget(self) -> int:
         return sparse_paths.BUDGET
 
     def _start(self, control: Control) -> bool:
-        return super()._start(control) and (not self.looks_ahead or self.match_tight(control))
+        if not super()._start(control):
+            return False
+        return not self._looking_ahead_pays() or self.match_tight(control)
+
+    def _looking_ahead_pays(self) -> bool:
+        """Whether a sample of the free rows is served by looking ahead, as far as that is asked."""
+        if self.least_served == 0:
+            return True
+        nrows, before, after = self.row_to_col.size, 0, 0
+        for part in range(SAMPLES):
+            rows = part * nrows // SAMPLES, part * nrows // SAMPLES + nrows // SAMPLE
+            own = self.row_to_col[slice(*rows)]
+            before += own.size - count_matched(own)
+            self._match_tight(rows)
+            after += own.size - count_matched(own)
+        return after <= (1 - self.least_served) * before
 
     @cached_property
     def distances(self) -> tuple[np.ndarray, np.ndarray]:
@@ -424,19 +441,18 @@ class SparsePaths(Paths):
 
     def match_tight(self, control: Control) -> bool:
         """Match free rows to tight columns, as far as one step ahead shows; False when stopped."""
-
-        def match(rows: tuple[int, int]) -> None:
-            sparse_paths.match_tight(
-                *self.entries, self.price,  # IN
-                self.row_to_col, self.col_to_row,  # OUT
-                self.limit, self.leaves, self.far, *rows,  # IN
-            )  # fmt: skip
-
         for rows in self._blocks():
-            self._by_shares(match, rows)
+            self._by_shares(self._match_tight, rows)
             if control.tick(self.matched):
                 return False
         return True
+
+    def _match_tight(self, rows: tuple[int, int]) -> None:
+        sparse_paths.match_tight(
+            *self.entries, self.price,  # IN
+            self.row_to_col, self.col_to_row,  # OUT
+            self.limit, self.leaves, self.far, *rows,  # IN
+        )  # fmt: skip
 
     def match_all_tight(self, control: Control, workers: Workers) -> bool:
         """As many free rows as tight pairs allow, by the matching's searches; False when stopped.
