@@ -107,6 +107,10 @@ SMALL, SMALL_READS = 2**12, 24
 
 An auction has half a millisecond of overhead, and its first call compiles for a second more.
 """
+MIDDLE, PATIENCE = 2**17, 16
+"""Entries up to which searches from one row after the other may read them all so many times, before
+a maximum matching is asked, whose first call compiles for half a second more.
+"""
 STEP = 1 / 4
 """The share of the entries that the trial reads before it is asked; `SMALL` entries at least."""
 FIRST = 4
@@ -309,7 +313,8 @@ class _Engine:
             return True
         mates = [side.copy() for side in self.solution.mates]
         matching = self.task.matching(self.task.costs.pattern(), *mates)
-        is_done = match_rows(matching, self.paths.matched)[1]
+        readings = PATIENCE if self.costs.nnz <= MIDDLE else 1
+        is_done = match_rows(matching, self.paths.matched, readings)[1]
         if not (is_done or complete_matching(matching)):
             raise Stopped
         if count_matched(mates[0]) == self.nrows:

@@ -118,8 +118,8 @@ def run(task: MatchingTask) -> bool:
             unpaid = 0
 
 
-def match_rows(task: MatchingTask, matched: int) -> tuple[int, bool]:
-    """Match row after row while few edges seem to be enough.
+def match_rows(task: MatchingTask, matched: int, readings: int = 1) -> tuple[int, bool]:
+    """Match row after row while few edges seem to be enough: these readings of all, or some more.
 
     Returns
     -------
@@ -127,7 +127,8 @@ def match_rows(task: MatchingTask, matched: int) -> tuple[int, bool]:
         Rows matched in addition; whether the matching is maximum.
     """
     graph = task.graph
-    most = min((_READINGS if graph.nnz <= _FEW_EDGES else 1) * graph.nnz, _MOST_READ)
+    readings = max(readings, _READINGS if graph.nnz <= _FEW_EDGES else 1)
+    most = min(readings * graph.nnz, _MOST_READ)
     if most == 0:
         return 0, False
     found, levels, read, done = search(
