@@ -36,6 +36,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 import numpy as np
 
 from gpumatch.arrays import array_module, array_of
+from gpumatch.kept_memory import kept_full
 
 __all__ = [
     "INFEASIBLE",
@@ -219,12 +220,13 @@ class Solution:
     def empty(cls, shape: tuple[int, int], *, is_integer: bool, xp: Any = np) -> Solution:
         """No pairs, and prices of 0, in arrays of `xp`: NumPy or CuPy."""
         number = np.int64 if is_integer else np.float64
+        full = kept_full if xp is np else xp.full
         nrows, ncols = shape
         return cls(
-            xp.full(nrows, -1, np.int32),
-            xp.full(ncols, -1, np.int32),
-            xp.zeros(nrows, number),
-            xp.zeros(ncols, number),
+            full(nrows, -1, np.int32),
+            full(ncols, -1, np.int32),
+            full(nrows, 0, number),
+            full(ncols, 0, number),
         )
 
     @property

@@ -16,7 +16,7 @@ PACKAGE = Path(gpumatch.__file__).parent
 
 # From the ground up. A module stands where the longest of these names that it begins with does.
 FLOORS = [
-    {"compile_time", "interrupts"},
+    {"compile_time", "interrupts", "kept_memory"},
     {"cpu.numba_tools", "cuda.kernels", "cuda.memory", "cuda.structs"},
     {"arrays"},
     {"contracts", "sums"},

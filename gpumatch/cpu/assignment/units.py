@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gpumatch.kept_memory import kept_empty
+
 __all__ = ["BLOCK", "FINE", "Units"]
 
 FINE = 2**12
@@ -44,7 +46,7 @@ class Units(NamedTuple):
         """Costs, prices and the limit in these units."""
         if self == Units() or self.is_crude:
             return weights, price, limit
-        costs = np.empty_like(weights)
+        costs = kept_empty(weights.shape, weights.dtype)
         for first in range(0, weights.size, BLOCK):
             part = costs[first : first + BLOCK]
             np.subtract(weights[first : first + BLOCK], self.origin, out=part)
