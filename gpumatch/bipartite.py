@@ -210,6 +210,13 @@ class BipartiteGraph:
         return cls._from_parts(_Parts(shape, (indptr, indices)))
 
     @classmethod
+    def of_csr(
+        cls, indptr: Any, indices: Any, shape: tuple[int, int], threads: int
+    ) -> BipartiteGraph:
+        """A graph of CSR arrays, which so many threads look at if they are on the host."""
+        return cls._from_parts(_parts_of_csr(indptr, indices, shape, threads))
+
+    @classmethod
     def of_labelled(cls, edges: LabelledEdges) -> BipartiteGraph:
         """Make a graph from what `gpumatch.interop.networkx.labelled_edges` gives."""
         return cls._from_parts(_parts_of_networkx(edges))
@@ -540,11 +547,11 @@ def _parts_of_networkx(edges: LabelledEdges) -> _Parts:
 # -- CSR arrays ----------------------------------------------------------------------------------
 
 
-def _parts_of_csr(indptr: Any, indices: Any, shape: Any) -> _Parts:
+def _parts_of_csr(indptr: Any, indices: Any, shape: Any, threads: int = 1) -> _Parts:
     nrows, ncols = _checked_shape(shape)
     indptr, indices = index_array(indptr, "indptr"), index_array(indices, "indices")
     _check_one_home(indptr, indices, "indptr and indices")
-    size = canonical_size(indptr, indices, (nrows, ncols))
+    size = canonical_size(indptr, indices, (nrows, ncols), threads)
     if size is not None:
         return _Parts((nrows, ncols), rows=_held(indptr, indices[:size]))
     indices = _check_offsets(indptr, indices, nrows)

@@ -14,6 +14,9 @@ from gpumatch import arrays
 from gpumatch.contracts import Costs, Cover, CsrTools, Graph
 from gpumatch.interrupts import InterruptsHeld
 
+LARGE = 2**19
+"""Entries of arrays on the host from which on a kernel for them is worth its compilation."""
+
 
 def csr_for(array: Any) -> CsrTools:
     """The module that orders and transposes CSR arrays on this array's side."""
@@ -62,13 +65,18 @@ def count_matched(mates: Any) -> int:
     return count_matched(mates)
 
 
-def canonical_size(indptr: Any, indices: Any, shape: tuple[int, int]) -> int | None:
-    """The entries of arrays on a device that are canonical CSR; None if that is not known."""
-    if isinstance(indices, np.ndarray) or isinstance(indptr, np.ndarray):
-        return None
-    from gpumatch.cuda.surveys import canonical_size
+def canonical_size(indptr: Any, indices: Any, shape: tuple[int, int], threads: int) -> int | None:
+    """The entries of arrays that are canonical CSR; None if that is not known.
 
-    return canonical_size(indptr, indices, shape)
+    On the host, so many threads look at them, if there are many entries.
+    """
+    if not isinstance(indices, np.ndarray):
+        from gpumatch.cuda.surveys import canonical_size as size_on_device
+
+        return size_on_device(indptr, indices, shape)
+    if indices.size < LARGE:
+        return None
+    return _size_on_host()(indptr, indices, shape, threads)
 
 
 def require_device_memory(nbytes: int, purpose: str) -> None:
@@ -90,6 +98,13 @@ def _csr_on_device() -> CsrTools:
     with InterruptsHeld():
         from gpumatch.cuda import csr
     return csr
+
+
+@functools.cache
+def _size_on_host() -> Any:
+    with InterruptsHeld():
+        from gpumatch.cpu.surveys import canonical_size
+    return canonical_size
 
 
 @functools.cache

@@ -38,17 +38,15 @@ def values_of_mates(
     step = max(1, BUDGET * nrows // max(indices.size, 1))
     with Workers(threads, indices.size) as workers:
         step = max(1, min(step, -(-nrows // workers.threads)))
-        blocks = [(first, min(first + step, nrows)) for first in range(0, nrows, step)]
 
-        def find(worker: int) -> bool:
-            for block in blocks[worker :: workers.threads]:
-                _values_of_mates(
-                    indptr, indices, values, row_to_col, *block,  # IN
-                    found,  # OUT
-                )  # fmt: skip
-            return True
+        def find(block: int) -> None:
+            first = block * step
+            _values_of_mates(
+                indptr, indices, values, row_to_col, first, min(first + step, nrows),  # IN
+                found,  # OUT
+            )  # fmt: skip
 
-        workers.run(find, workers.threads)
+        workers.deal(find, -(-nrows // step))
     return found
 
 

@@ -19,6 +19,7 @@ from gpumatch.arrays import (
 from gpumatch.backends import check_backend
 from gpumatch.bipartite import BipartiteGraph
 from gpumatch.cpu.numba_tools.workers import Workers
+from gpumatch.kept_memory import kept_empty
 from gpumatch.registry import BackendName
 
 __all__ = [
@@ -87,10 +88,10 @@ def own_entries(A: Any) -> Entries:
     return Entries(BipartiteGraph((matrix.indptr, matrix.indices, matrix.shape)), matrix.data)
 
 
-def shared_entries(A: Any) -> Entries | None:
+def shared_entries(A: Any, threads: int = 1) -> Entries | None:
     """The entries of canonical CSR, in its own arrays; None if it is anything else.
 
-    Values may still be 0, or not finite.
+    Values may still be 0, or not finite. On the host, so many threads look at the arrays.
     """
     if isinstance(A, tuple) and len(A) == 4:
         parts = A
@@ -106,7 +107,7 @@ def shared_entries(A: Any) -> Entries | None:
     is_whole = indptr.size and indices.size == data.size == int(indptr[-1])
     if not is_whole or data.dtype.kind not in "biufc":
         return None
-    graph = BipartiteGraph((indptr, indices, shape))
+    graph = BipartiteGraph.of_csr(indptr, indices, shape, threads)
     is_shared = _address(graph.indices) == _address(indices)
     return Entries(graph, data) if is_shared else None
 
@@ -282,20 +283,18 @@ def weights_of(values: Any, threads: int) -> Weights:
     if not isinstance(values, np.ndarray):
         weights = -log_magnitudes(values)
         return Weights(weights, float(weights.min()), float(weights.max()))
-    weights = np.empty(values.size)
+    weights = kept_empty(values.size, np.float64)
     blocks = [slice(begin, begin + BLOCK) for begin in range(0, values.size, BLOCK)]
     ends = np.empty((2, len(blocks)))
+
+    def find(number: int) -> None:
+        own = weights[blocks[number]]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            _write_weights(values[blocks[number]], own)
+        ends[:, number] = own.min(), own.max()
+
     with Workers(threads, values.size) as workers:
-
-        def find(worker: int) -> bool:
-            with np.errstate(divide="ignore", invalid="ignore"):
-                for number in range(worker, len(blocks), workers.threads):
-                    own = weights[blocks[number]]
-                    _write_weights(values[blocks[number]], own)
-                    ends[:, number] = own.min(), own.max()
-            return True
-
-        workers.run(find, workers.threads)
+        workers.deal(find, len(blocks))
     return Weights(weights, float(ends[0].min()), float(ends[1].max()))
 
 
@@ -303,6 +302,8 @@ def _write_weights(values: np.ndarray, weights: np.ndarray) -> None:
     """Minus the `log_magnitudes`, by steps in place: other memory would be new each time."""
     if values.dtype.kind == "c" or values.dtype.itemsize > weights.dtype.itemsize:
         weights[:] = log_magnitudes(values)
+    elif values.dtype == weights.dtype:
+        np.log(np.abs(values, out=weights), out=weights)
     else:
         weights[:] = values
         np.log(np.abs(weights, out=weights), out=weights)

@@ -224,7 +224,7 @@ def _weighed(
 
     Whether the matrix can be used as it is, its weights tell.
     """
-    given = shared_entries(A) or own_entries(A)
+    given = shared_entries(A, threads) or own_entries(A)
     entries, where = placed(given, backend)
     weights = weights_of(entries.data, threads)
     if not weights.are_finite:

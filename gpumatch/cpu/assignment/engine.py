@@ -47,7 +47,6 @@ J. Matrix Analysis 22, 2001.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -60,11 +59,12 @@ from gpumatch.cpu.assignment import bidding, dense_engine, sparse_paths
 from gpumatch.cpu.assignment.dense_paths import FOUND, HEAD, NEXT, SCANS, SPENT
 from gpumatch.cpu.assignment.feasibility import complete, complete_matching
 from gpumatch.cpu.assignment.queues import Queue
-from gpumatch.cpu.assignment.shortest_augmenting_path import SparsePaths
+from gpumatch.cpu.assignment.shortest_augmenting_path import FirstPairs, SparsePaths
 from gpumatch.cpu.assignment.units import Units
 from gpumatch.cpu.heartbeat import heartbeat
 from gpumatch.cpu.matching.engine import match_rows
 from gpumatch.cpu.numba_tools.workers import Workers
+from gpumatch.kept_memory import kept_empty
 
 __all__ = ["run", "run_for_prices"]
 
@@ -148,39 +148,43 @@ ROUNDING = 2.0**-50
 
 def run(task: AssignmentTask) -> bool:
     """Match the rows at least cost, as `gpumatch.contracts` states; True unless stopped."""
-    return _run(task, SHORT, _Engine.write)
-
-
-def run_for_prices(task: AssignmentTask) -> bool:
-    """The same by a long trial for sparse costs; of the duals, only the columns' are found."""
-    return _run(task, LONG, _Engine.write_prices)
-
-
-def _run(task: AssignmentTask, trial: Trial, write: Callable[[_Engine], None]) -> bool:
-    entries = task.costs.entries()
-    if not isinstance(entries, tuple):
+    if not isinstance(task.costs.entries(), tuple):
         return dense_engine.run(task)
     with Workers(task.threads, task.costs.nnz) as workers:
-        engine = _Engine(task, entries, workers, trial)
+        engine = _Engine(task, workers, SHORT)
         try:
             engine.run()
         except Stopped:
             return False
         finally:
-            write(engine)
+            engine.write()
     return True
+
+
+def run_for_prices(task: AssignmentTask, workers: Workers) -> FirstPairs | None:
+    """The same by a long trial for sparse costs; of the duals, only the columns' are found.
+
+    Returns the pairs of the start, if it has come to any; raises Stopped.
+    """
+    engine = _Engine(task, workers, LONG)
+    engine.paths.keeps_first = True
+    try:
+        engine.run()
+    finally:
+        engine.write_prices()
+    return engine.paths.first
 
 
 class _Engine:
     """The state of a solution; its prices are in units of the scaled costs."""
 
-    def __init__(self, task: AssignmentTask, entries: Any, workers: Workers, trial: Trial) -> None:
+    def __init__(self, task: AssignmentTask, workers: Workers, trial: Trial) -> None:
         self.trial = trial
         self.costs, self.solution, self.control = task.costs, task.solution, task.control
         self.workers = workers
         col_dual, limit = task.solution.col_dual, task.limit
         self.is_given = bool(col_dual.any())
-        indptr, indices, weights = entries
+        indptr, indices, weights = task.costs.entries()
         self.is_integer = col_dual.dtype.kind == "i"
         low, high = _extent(task.costs, limit)
         self.units = Units()
@@ -202,7 +206,7 @@ class _Engine:
         self.task = task
         self.floor = -(self.nrows + 1) * max(-low, high)
         self.turned: Any = None  # the entries by columns, once there are bids in turns
-        self.row_price = np.empty(self.nrows, self.number)
+        self.row_price = kept_empty(self.nrows, self.number)
         self.is_slack = np.ones(self.nrows, bool)
         self.is_slack_col = np.zeros(self.paths.price.size, bool)
         self.budget = min(BUDGET, MOST * (task.costs.nnz + self.nrows))

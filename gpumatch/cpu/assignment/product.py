@@ -9,13 +9,12 @@ of matched entries is taken off their rows.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
 from gpumatch.arrays import count_matched
 from gpumatch.contracts import AssignmentTask
 from gpumatch.cpu.assignment import engine
+from gpumatch.cpu.assignment.shortest_augmenting_path import FirstPairs
 from gpumatch.cpu.numba_tools.compiled import kernel
 from gpumatch.cpu.numba_tools.vector_min import greater, lesser
 from gpumatch.cpu.numba_tools.workers import Workers
@@ -32,22 +31,21 @@ def run(task: AssignmentTask) -> float | None:
 
     Duals of columns that are left are undefined.
     """
-    solution = task.solution
-    engine.run_for_prices(task)
+    entries, nnz, solution = task.costs.entries(), task.costs.nnz, task.solution
     row_to_col, (paid, price) = solution.row_to_col, solution.duals
-    if count_matched(row_to_col) < row_to_col.size:
-        return None
-    if row_to_col.size == 0:
-        return 0.0
-    entries, nnz = task.costs.entries(), task.costs.nnz
     with Workers(task.threads, nnz) as workers:
+        first = engine.run_for_prices(task, workers) or FirstPairs(row_to_col[:0], price[:0])
+        if count_matched(row_to_col) < row_to_col.size:
+            return None
+        if row_to_col.size == 0:
+            return 0.0
         count = workers.threads * (1 + nnz // (workers.threads * BUDGET))
         bounds = [row_to_col.size * share // count for share in range(count + 1)]
         found = np.zeros((count, FOUND))
 
         def look(share: int) -> None:
             _look_up(
-                *entries, row_to_col, price, *bounds[share : share + 2],  # IN
+                *entries, *first, row_to_col, price, *bounds[share : share + 2],  # IN
                 paid, found[share],  # OUT
             )  # fmt: skip
 
@@ -55,39 +53,35 @@ def run(task: AssignmentTask) -> float | None:
             rows = slice(*bounds[share : share + 2])
             paid[rows] -= price[row_to_col[rows]]
 
-        _for_shares(look, count, workers)
+        workers.deal(look, count)
         low, high = found.min(axis=0), found.max(axis=0)
         middle = low[LEAST_PRICE] + high[MOST_PRICE] - low[LEAST_PAID] - high[MOST_PAID]
         price -= middle / 4
-        _for_shares(settle, count, workers)
+        workers.deal(settle, count)
     return float(found[:, TOTAL].sum() + found[:, REST].sum())
 
 
-def _for_shares(work: Callable[[int], None], count: int, workers: Workers) -> None:
-    """Call ``work`` for all shares of the rows, by all workers."""
-
-    def run(worker: int) -> bool:
-        for share in range(worker, count, workers.threads):
-            work(share)
-        return True
-
-    workers.run(run, workers.threads)
-
-
 @kernel
-def _look_up(indptr, indices, costs, row_to_col, price, first, last, paid, found):
+def _look_up(
+    indptr, indices, costs, first_mate, first_price, row_to_col, price, first, last, paid, found
+):  # fmt: skip
     """What rows first to last pay, the ends of prices and of what is above them, and the total.
 
-    The total is in two parts: the sum, and what rounding took from it (Knuth's TwoSum).
+    What the first pairs cost, their first prices say. The total is in two parts: the sum, and what
+    rounding took from it (Knuth's TwoSum).
     """
     least_price = least = np.inf
     most_price = most = -np.inf
     total = rest = 0.0
     for row in range(first, last):
-        mate, place = row_to_col[row], 0
-        for entry in range(indptr[row], indptr[row + 1]):
-            place = entry if indices[entry] == mate else place
-        cost = costs[place]
+        mate = row_to_col[row]
+        if first_mate.size > 0 and first_mate[row] == mate:
+            cost = first_price[mate]
+        else:
+            place = 0
+            for entry in range(indptr[row], indptr[row + 1]):
+                place = entry if indices[entry] == mate else place
+            cost = costs[place]
         paid[row] = cost
         least_price = lesser(least_price, price[mate])
         most_price = greater(most_price, price[mate])

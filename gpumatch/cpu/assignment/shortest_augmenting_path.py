@@ -20,7 +20,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from functools import cached_property
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -42,6 +42,7 @@ from gpumatch.cpu.csr import places_in
 from gpumatch.cpu.matching.lookahead_search import LookaheadSearch
 from gpumatch.cpu.matching.sides import Side
 from gpumatch.cpu.numba_tools.workers import Workers
+from gpumatch.kept_memory import kept_empty, kept_full
 
 __all__ = ["DensePaths", "Paths", "SparsePaths", "run"]
 
@@ -344,6 +345,13 @@ class DensePaths(Paths):
             )  # fmt: skip
 
 
+class FirstPairs(NamedTuple):
+    """The columns that rows take first, and the columns' first prices, which such pairs cost."""
+
+    row_to_col: np.ndarray
+    price: np.ndarray
+
+
 class SparsePaths(Paths):
     """By the kernels of `sparse_paths`."""
 
@@ -353,13 +361,15 @@ class SparsePaths(Paths):
         self, entries: Entries, costs: Costs, *others: Any, workers: Workers | None = None
     ) -> None:
         super().__init__(entries, costs, *others)
-        self.workers = workers
+        self.workers = workers or Workers(1, 0)
         # A bid lowers a price below all others by the range of costs at most.
         most = 4 * SPARSE_BIDS * self.row_to_col.size * costs.largest
         self.bids = SPARSE_BIDS if most < self.far else 1
         self.spot = np.zeros(sparse_paths.SPOTS, np.int64)
         self.clashes = 0  # above 0 if threads have been in each other's way
         self.least_served = 0.0  # the share of a sample from which on all rows look ahead at first
+        self.keeps_first = False
+        self.first: FirstPairs | None = None
 
     @property
     def budget(self) -> int:
@@ -386,8 +396,8 @@ class SparsePaths(Paths):
     @cached_property
     def distances(self) -> tuple[np.ndarray, np.ndarray]:
         """Those of the columns, all `far`, and the rows from which they are reached."""
-        ncols = self.price.size
-        return np.full(ncols, self.far, self.price.dtype), np.empty(ncols, np.int32)
+        distances = kept_full(self.price.size, self.far, self.price.dtype)
+        return distances, kept_empty(self.price.size, np.int32)
 
     @cached_property
     def room(self) -> sparse_paths.Room:
@@ -397,7 +407,7 @@ class SparsePaths(Paths):
     @cached_property
     def owner(self) -> np.ndarray:
         """The thread that each column belongs to."""
-        return np.full(self.price.size, sparse_paths.NOBODY, np.int32)
+        return kept_full(self.price.size, sparse_paths.NOBODY, np.int32)
 
     @cached_property
     def rooms(self) -> dict[int, sparse_paths.Room]:
@@ -411,8 +421,8 @@ class SparsePaths(Paths):
 
     def _room(self, owner: np.ndarray, me: int, most: int) -> sparse_paths.Room:
         """The same of a thread; a column may be in the heap once an entry, of so many at most."""
-        near, tree, reached = np.empty((3, self.price.size), np.int32)
-        keys, heap = np.empty(most, self.price.dtype), np.empty(most, np.int32)
+        near, tree, reached = kept_empty((3, self.price.size), np.int32)
+        keys, heap = kept_empty(most, self.price.dtype), kept_empty(most, np.int32)
         return sparse_paths.Room(owner, me, *self.distances, near, keys, heap, tree, reached)
 
     def _room_of(self, worker: int, most: int) -> sparse_paths.Room:
@@ -524,7 +534,7 @@ class SparsePaths(Paths):
     def _threads_for(self, free: np.ndarray) -> int:
         """Threads that are worth it for the rows that are left."""
         left = free.size - int(self.spot[NEXT])
-        return min(self.workers.threads, left // EACH) if self.workers else 1
+        return min(self.workers.threads, left // EACH)
 
     def _augment_at_once(self, free: np.ndarray, budget: int) -> int:
         """Paths by several threads; rows that are not served are put at the end of those free.
@@ -545,7 +555,6 @@ class SparsePaths(Paths):
             outcomes[worker] = self._augment(*own, budget)
             return True
 
-        assert self.workers
         self.workers.run(search, threads)
         self.spot[SCANS] += spots[:, SCANS].sum()
         put_off = [share[: spot[KEPT]] for share, spot in zip(shares, spots)]
@@ -588,6 +597,15 @@ class SparsePaths(Paths):
         for rows in self._blocks():
             self._by_shares(take, rows)
         self.minima = minima
+        if self.keeps_first:
+            self.first = self._first_pairs()
+
+    def _first_pairs(self) -> FirstPairs:
+        """Copies of what there is now."""
+        there = self.row_to_col, self.price
+        copies = [kept_empty(array.shape, array.dtype) for array in there]
+        self.workers.deal(lambda part: np.copyto(copies[part], there[part]), len(there))
+        return FirstPairs(*copies)
 
     def _row_minima(self, minima: np.ndarray) -> None:
         def find(rows: tuple[int, int]) -> None:
@@ -603,18 +621,10 @@ class SparsePaths(Paths):
     def _by_shares(self, work: Callable[[tuple[int, int]], None], rows: tuple[int, int]) -> None:
         """Call ``work`` for ranges of these rows, by all workers."""
         shares = self.shares(*rows)
-
-        def run(worker: int) -> bool:
-            work(shares[worker])
-            return True
-
-        if len(shares) > 1 and self.workers:
-            self.workers.run(run, len(shares))
-        else:
-            run(0)
+        self.workers.deal(lambda share: work(shares[share]), len(shares))
 
     def shares(self, first: int, last: int) -> list[tuple[int, int]]:
         """Rows first to last, in a range for each worker."""
-        count = self.workers.threads if self.workers else 1
+        count = self.workers.threads
         bounds = [first + (last - first) * share // count for share in range(count + 1)]
         return [*pairwise(bounds)]

@@ -67,3 +67,13 @@ class Workers:
         finally:
             wait(self._others)
         return done and all(other.result() for other in self._others)
+
+    def deal(self, work: Callable[[int], object], count: int) -> None:
+        """Call ``work`` for all numbers below ``count``, which the workers get in turns."""
+
+        def run(worker: int) -> bool:
+            for number in range(worker, count, self.threads):
+                work(number)
+            return True
+
+        self.run(run, min(self.threads, count))

@@ -84,6 +84,19 @@ def test_no_more_kernels_are_called_than_there_are_tasks(two):
     assert called == [0]
 
 
+@pytest.mark.parametrize("count", [0, 1, 2, 5])
+def test_numbers_are_dealt_in_turns(two, count):
+    crew, _ = two
+    of_threads: dict[int, list[int]] = {}
+
+    def work(number):
+        of_threads.setdefault(threading.get_ident(), []).append(number)
+
+    crew.deal(work, count)
+    dealt = [[*range(worker, count, 2)] for worker in range(2)]
+    assert sorted(of_threads.values()) == [numbers for numbers in dealt if numbers]
+
+
 def test_the_next_call_finds_the_threads_of_the_last(two):
     crew, _ = two
     crew.run(lambda worker: True, 2)
