@@ -60,8 +60,6 @@ With 1, 8, 32 and 128, the paths of a random matrix of 20,000 rows with 21 entri
 21.6, 18.7, 13.7 and 9.0 million entries, and the first round of bids at 0.15, 1.2, 4.9 and 8.9
 million.
 """
-SAMPLES, SAMPLE = 8, 128
-"""A sample of rows: so many times the next ones, each time this part of all."""
 ROUNDS = 2
 """Rounds of bids: as many as Jonker and Volgenant's."""
 EACH = 4
@@ -367,7 +365,7 @@ class SparsePaths(Paths):
         self.bids = SPARSE_BIDS if most < self.far else 1
         self.spot = np.zeros(sparse_paths.SPOTS, np.int64)
         self.clashes = 0  # above 0 if threads have been in each other's way
-        self.least_served = 0.0  # the share of a sample from which on all rows look ahead at first
+        self.looks_ahead = True
         self.keeps_first = False
         self.first: FirstPairs | None = None
 
@@ -378,20 +376,7 @@ class SparsePaths(Paths):
     def _start(self, control: Control) -> bool:
         if not super()._start(control):
             return False
-        return not self._looking_ahead_pays() or self.match_tight(control)
-
-    def _looking_ahead_pays(self) -> bool:
-        """Whether a sample of the free rows is served by looking ahead, as far as that is asked."""
-        if self.least_served == 0:
-            return True
-        nrows, before, after = self.row_to_col.size, 0, 0
-        for part in range(SAMPLES):
-            rows = part * nrows // SAMPLES, part * nrows // SAMPLES + nrows // SAMPLE
-            own = self.row_to_col[slice(*rows)]
-            before += own.size - count_matched(own)
-            self._match_tight(rows)
-            after += own.size - count_matched(own)
-        return after <= (1 - self.least_served) * before
+        return not self.looks_ahead or self.match_tight(control)
 
     @cached_property
     def distances(self) -> tuple[np.ndarray, np.ndarray]:

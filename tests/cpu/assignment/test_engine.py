@@ -226,7 +226,7 @@ def test_ties_are_searched_breadth_first(monkeypatch):
     """Depth first, the trial reads the entries 1.7 times."""
     monkeypatch.setattr(engine, "CHOICE", math.inf)
     monkeypatch.setattr(
-        engine, "SHORT", engine.SHORT._replace(served=0, bids=0, left=1, reads=math.inf)
+        engine, "SHORT", engine.SHORT._replace(looks_ahead=True, bids=0, left=1, reads=math.inf)
     )
     matrix = two_costs()
     (trial,) = gm.assign(matrix, algorithm="engine", backend="cpu").stats["trace"]
@@ -514,7 +514,7 @@ def test_threads_that_search_at_once_find_shortest_paths(path, monkeypatch):
     monkeypatch.setattr("gpumatch.cpu.numba_tools.workers._EDGES_EACH", 1)
     monkeypatch.setattr(shortest_augmenting_path, "EACH", 1)
     monkeypatch.setattr(
-        engine, "SHORT", engine.SHORT._replace(served=0, bids=0, left=1, reads=math.inf)
+        engine, "SHORT", engine.SHORT._replace(looks_ahead=True, bids=0, left=1, reads=math.inf)
     )
     rounds = []
     at_once = SparsePaths._augment_at_once
