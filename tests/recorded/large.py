@@ -19,6 +19,7 @@ from gpumatch import assign
 from gpumatch.contracts import AssignmentTask, Solution
 from gpumatch.costs import SparseCosts
 from gpumatch.cpu.assignment import product
+from gpumatch.cpu.numba_tools import workers
 from graphs import costs
 from tests.recorded.record import Fields, Group, hash_of, work_of
 
@@ -34,17 +35,12 @@ IN_TURN = {
 """From where on there are several: sooner than by default."""
 
 
-class Workers:
+class Workers(workers.Workers):
     """Several workers of which each begins when the one before has ended."""
 
     def __init__(self, threads: int, edges: int) -> None:
+        super().__init__(threads, edges)
         self.threads = THREADS
-
-    def __enter__(self) -> Workers:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        pass
 
     def run(self, kernel: Callable[[int], bool], tasks: int) -> bool:
         done = [kernel(worker) for worker in range(max(1, min(THREADS, tasks)))]
