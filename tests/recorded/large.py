@@ -30,7 +30,7 @@ IN_TURN = {
     "dense_engine.EACH": 4,
     "engine.EACH": 4,
     "hungarian_tree.WIDE": 400,
-    "shortest_augmenting_path.EACH": 4,
+    "paths_in_sparse_costs.EACH": 4,
 }
 """From where on there are several: sooner than by default."""
 

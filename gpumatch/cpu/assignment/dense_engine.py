@@ -52,8 +52,9 @@ from gpumatch.contracts import AssignmentTask, Control, Stopped
 from gpumatch.cpu.assignment import bidding, dense_paths, known_columns, shortest_augmenting_path
 from gpumatch.cpu.assignment.dense_paths import FOUND, LANES, NEXT, SCANS, SPENT
 from gpumatch.cpu.assignment.known_columns import KNOWN
+from gpumatch.cpu.assignment.paths import Paths
+from gpumatch.cpu.assignment.paths_in_dense_costs import DensePaths
 from gpumatch.cpu.assignment.queues import Queue
-from gpumatch.cpu.assignment.shortest_augmenting_path import DensePaths, Paths
 from gpumatch.cpu.assignment.sparse_paths import SPOTS
 from gpumatch.cpu.heartbeat import heartbeat
 from gpumatch.cpu.numba_tools.workers import Workers

@@ -58,8 +58,8 @@ from gpumatch.cpu import csr
 from gpumatch.cpu.assignment import bidding, dense_engine, sparse_paths
 from gpumatch.cpu.assignment.dense_paths import FOUND, HEAD, NEXT, SCANS, SPENT
 from gpumatch.cpu.assignment.feasibility import complete, complete_matching
+from gpumatch.cpu.assignment.paths_in_sparse_costs import FirstPairs, SparsePaths
 from gpumatch.cpu.assignment.queues import Queue
-from gpumatch.cpu.assignment.shortest_augmenting_path import FirstPairs, SparsePaths
 from gpumatch.cpu.assignment.units import Units
 from gpumatch.cpu.heartbeat import heartbeat
 from gpumatch.cpu.matching.engine import match_rows

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
 import gpumatch as gm
-from gpumatch.cpu.assignment import bidding, engine, shortest_augmenting_path, sparse_paths
+from gpumatch.cpu.assignment import bidding, engine, paths_in_sparse_costs, sparse_paths
 from gpumatch.cpu.assignment.dense_paths import NEXT, SCANS
+from gpumatch.cpu.assignment.paths_in_sparse_costs import SparsePaths
 from gpumatch.cpu.assignment.queues import Queue
-from gpumatch.cpu.assignment.shortest_augmenting_path import SparsePaths
 from gpumatch.cpu.assignment.units import BLOCK, FINE, Units
 from graphs import costs
 from tests.cpu.assignment.solved import Solved, Trace, least, rounding
@@ -514,7 +514,7 @@ def test_threads_that_search_at_once_find_shortest_paths(path, monkeypatch):
     if path != "bids":
         return
     monkeypatch.setattr("gpumatch.cpu.numba_tools.workers._EDGES_EACH", 1)
-    monkeypatch.setattr(shortest_augmenting_path, "EACH", 1)
+    monkeypatch.setattr(paths_in_sparse_costs, "EACH", 1)
     monkeypatch.setattr(
         engine, "SHORT", engine.SHORT._replace(looks_ahead=True, bids=0, left=1, reads=math.inf)
     )

@@ -12,6 +12,8 @@ from scipy.sparse import csr_array
 
 from gpumatch.costs import as_costs
 from gpumatch.cpu.assignment import dense_paths, shortest_augmenting_path, sparse_paths
+from gpumatch.cpu.assignment.paths_in_dense_costs import DensePaths
+from gpumatch.cpu.assignment.paths_in_sparse_costs import SPARSE_BIDS, SparsePaths
 from gpumatch.cpu.numba_tools.workers import Workers
 from graphs import costs
 from tests.cpu.assignment.solved import Solved as SolvedBy
@@ -91,7 +93,7 @@ def test_the_least_two_reduced_costs(dtype, top, ncols):
 
 
 def test_excess_counts_the_rows_that_have_entries():
-    paths = object.__new__(shortest_augmenting_path.SparsePaths)
+    paths = object.__new__(SparsePaths)
     indptr, indices = np.array([0, 2, 2, 3, 3]), np.array([0, 1, 1], np.int32)
     paths.entries, paths.price = (indptr, indices, np.array([5, 7, 9])), np.array([1, 0])
     count, excess = paths.excess(np.arange(4))
@@ -223,7 +225,7 @@ def test_bids_are_counted(kind):
     matrix[:, :2] = [[0, 1], [1, 0], [0, 0]]
     control = Trace()
     Solved(kind, matrix, control=control).check_optimal(1e-6)
-    most = shortest_augmenting_path.SPARSE_BIDS if kind == "sparse" else 5
+    most = SPARSE_BIDS if kind == "sparse" else 5
     assert all(scans <= most * 3 for step, _, scans in control.steps if step == "bids")
 
 
@@ -233,13 +235,13 @@ def test_bids_are_counted(kind):
 )
 def test_prices_are_narrow_where_sums_of_costs_and_limit_stay_so(monkeypatch, limit, number):
     chosen = []
-    choose = shortest_augmenting_path.DensePaths._number
+    choose = DensePaths._number
 
     def recorded(self, *arguments):
         chosen.append(choose(self, *arguments))
         return chosen[-1]
 
-    monkeypatch.setattr(shortest_augmenting_path.DensePaths, "_number", recorded)
+    monkeypatch.setattr(DensePaths, "_number", recorded)
     Solved("dense", np.array([[2**25 - 1, 0]]), limit)
     assert chosen == [number]
 
@@ -273,7 +275,7 @@ def test_tight_pairs_are_the_same_from_any_number_of_threads(nrows, threads):
     mates = np.full(nrows, -1, np.int32), np.full(ncols, -1, np.int32)
     with Workers(threads, costs_of.nnz) as workers:
         assert workers.threads == threads
-        paths = shortest_augmenting_path.SparsePaths(
+        paths = SparsePaths(
             costs_of.entries(), costs_of, *mates, np.zeros(ncols, np.int64), None, workers=workers
         )
         indptr, indices = paths._tight_pairs()
