@@ -38,10 +38,7 @@ SMALL = {
     },
     dense_prices.PRICES: {"kBlock": BLOCK, "kAtOnce": 2},
     sparse.PRICES: {},
-    sparse.TREES: {
-        **{"kBlock": BLOCK, "kAlone": 12, "kAloneMost": 24},
-        **{"kLongRow": 4, "kHugeRow": 16, "kHugeRows": 2},
-    },
+    sparse.TREES: {"kBlock": BLOCK, "kPatience": 2},
 }
 
 
@@ -282,7 +279,7 @@ def interrupt(_):
 def test_it_ends_at_any_tick_with_a_matching_and_duals(solve, device, family, wish, end):
     """No pair of all costs undercuts them, not only of the core."""
     device.setattr(dense_prices, "_STEPS_A_LAUNCH", 16)
-    device.setattr(sparse, "_LEVELS_A_LAUNCH", 2)
+    device.setattr(sparse, "_LOOKS_A_LAUNCH", 2)
     matrix, ticks = FAMILIES[family](24, 24), []
     check(solve(matrix, callback=ticks.append, **wish), matrix, **wish)
     for last in range(1, len(ticks), max(1, len(ticks) // 6)):

@@ -185,7 +185,7 @@ def is_over(ticks, last, _):
 @GPU
 @pytest.mark.parametrize("wish", [{}, {"cardinality": "any"}], ids=str)
 def test_it_stops_when_asked_with_a_matching(wish, monkeypatch):
-    monkeypatch.setattr(engine, "_LEVELS_A_LAUNCH", 3)
+    monkeypatch.setattr(engine, "_LOOKS_A_LAUNCH", 3)
     matrix = costs.make("mesh", 13)
     matrix.data = matrix.data - 2000
     full = solve(matrix, **wish)
@@ -206,9 +206,8 @@ def test_it_stops_when_asked_with_a_matching(wish, monkeypatch):
 def test_short_launches_change_nothing(monkeypatch):
     matrix = costs.make("nearest", 3000)
     best = solve(matrix, cardinality="maximum")
-    for levels, rows in ((1, 2**27), (3, 1), (4096, 100)):
-        monkeypatch.setattr(engine, "_LEVELS_A_LAUNCH", levels)
-        monkeypatch.setattr(engine, "_ROWS_A_LAUNCH", rows)
+    for looks in (1, 3, 100):
+        monkeypatch.setattr(engine, "_LOOKS_A_LAUNCH", looks)
         a = solve(matrix, cardinality="maximum")
         gm.verify(matrix, a)
         assert math.isclose(a.objective, best.objective, rel_tol=1e-12)

@@ -33,10 +33,7 @@ TRIALS = [
     pytest.param(engine.Trial(0, -1, 1, 1), id="auctions"),
     pytest.param(engine.Trial(8, 1, 2, 0), id="few levels"),
 ]
-TREES = {
-    **{"kBlock": BLOCK, "kAlone": 12, "kAloneMost": 24},
-    **{"kLongRow": 4, "kHugeRow": 16, "kHugeRows": 2},
-}
+TREES = {"kBlock": BLOCK, "kPatience": 2}
 
 
 @pytest.fixture(scope="module")
@@ -154,11 +151,32 @@ def test_a_row_and_a_column_with_all_entries(solve, emulators):
         check(solve, csr_array(matrix))
 
 
+@pytest.mark.parametrize("dtype", [np.int64, np.float64])
+def test_narrow_steps_keep_labels_beyond_the_bound(solve, emulators, dtype, monkeypatch):
+    monkeypatch.setattr(engine, "_WIDTH_OF_A_STEP", 1)
+    rng = np.random.default_rng(7)
+    for wish in ({}, {"cardinality": "maximum"}, {"cardinality": "any", "maximize": True}):
+        for _ in range(4):
+            vary(emulators, rng)
+            check(solve, random_costs(rng, dtype), **wish)
+
+
+def test_columns_that_many_rows_want_at_once(solve, emulators, monkeypatch):
+    """Labels come at the same time, from roots and others, and only one of them lasts."""
+    monkeypatch.setattr(engine, "SHORT", engine.Trial(0, 1, 4096, 1))
+    rng = np.random.default_rng(10)
+    for _ in range(20):
+        vary(emulators, rng)
+        for emulator in emulators.values():
+            emulator.odds = 2
+        matrix = rng.integers(1, 4, (24, 24)) + 3 * rng.random((24, 24))
+        check(solve, csr_array(matrix))
+
+
 def test_short_launches_change_nothing(solve, emulators, monkeypatch):
     rng = np.random.default_rng(4)
-    for levels, rows in ((1, 2**27), (3, 1), (2, 50)):
-        monkeypatch.setattr(engine, "_LEVELS_A_LAUNCH", levels)
-        monkeypatch.setattr(engine, "_ROWS_A_LAUNCH", rows)
+    for looks in (1, 3, 20):
+        monkeypatch.setattr(engine, "_LOOKS_A_LAUNCH", looks)
         for dtype in (np.int64, np.float64):
             vary(emulators, rng)
             check(solve, random_costs(rng, dtype), cardinality="maximum")
@@ -166,7 +184,8 @@ def test_short_launches_change_nothing(solve, emulators, monkeypatch):
 
 @pytest.mark.parametrize("wish", [{}, {"cardinality": "any", "maximize": True}], ids=str)
 def test_an_assignment_to_begin_from_is_kept(solve, wish):
-    matrix = costs.make("spread", 60)
+    """If no sum is rounded: a pair that is not tight any more would be found again."""
+    matrix = costs.make("mesh", 7)
     a = solve(matrix, **wish)
     again = solve(matrix, initial=a, **wish)
     gm.verify(matrix, again)
@@ -176,7 +195,7 @@ def test_an_assignment_to_begin_from_is_kept(solve, wish):
 
 @pytest.mark.parametrize("wish", [{}, {"cardinality": "any"}], ids=str)
 def test_it_stops_when_asked_with_a_matching(solve, wish, monkeypatch):
-    monkeypatch.setattr(engine, "_LEVELS_A_LAUNCH", 2)
+    monkeypatch.setattr(engine, "_LOOKS_A_LAUNCH", 2)
     matrix = costs.make("mesh", 6)
     matrix.data -= 2000
     best = solve(matrix, **wish).objective

@@ -68,24 +68,22 @@ TREES = Source(
     cooperative=True,
 )
 
-_LEVELS_A_LAUNCH = 4096  # the host looks in between: progress, time limit, Ctrl-C
-_ROWS_A_LAUNCH = 2**27  # some hundredths of a second
+_LOOKS_A_LAUNCH = 4096  # of a warp; the host looks in between: progress, time limit, Ctrl-C
 _BLOCK = TREES.constant("kBlock")
 _NEVER = np.int64(TREES.constant("kNever"))
 _DONE = TREES.constant("kDone")
 _HELD = TREES.constant("kHeld")
 _TRACE = TREES.constant("kTraceLength"), TREES.constant("kTraceWidth")
 
-_PARTS = "collection", "levels of one block", "levels of all blocks", "augmentation"
+_PARTS = "collection", "growth", "augmentation"
 
 # Steps by which bounds are raised far away are the range of the costs by the lanes of a row and the
 # root of the rows, times this. Of a million points in the plane it makes steps of a 64th of the
 # range. With a 16th they took over 25 s in place of 14, and 100,000 points with a 64th 1.1 s in
-# place of 0.9.
+# place of 0.9, when trees grew by levels.
 _WIDTH_OF_A_STEP = 256
 _FINEST = 24  # bits: the last epsilon is the range of the costs divided by two to this
 _LONGEST_CHAIN = 4096  # bids of a group before it gives its row up
-_OFFER = 32  # bytes of an Offer
 _BYTES_A_ROW, _BYTES_A_COLUMN = 130, 180  # if the auctions leave all rows
 _LEFT = 32, 1024  # rows that an auction leaves, at least and at most: one in 1024
 
@@ -94,22 +92,22 @@ class Trial(NamedTuple):
     """How long it is tried to do without auctions that have an epsilon.
 
     `bids`: those without one, of a group of lanes before it gives its row up. `left`: the share of
-    all rows that may be left to the trees. `levels`: after so many, only the share `rest` of the
-    rows may be left.
+    all rows that may be left to the trees. `looks`: after a warp has looked through so many rows,
+    only the share `rest` of all may be left.
     """
 
     bids: int
     left: float
-    levels: int
+    looks: int
     rest: float
 
 
-SHORT = Trial(0, 0.15, 768, 1 / 1000)
-LONG = Trial(64, 1 / 8, 768, 1 / 1000)
+SHORT = Trial(0, 0.15, 1024, 1 / 1000)
+LONG = Trial(64, 1 / 8, 1024, 1 / 1000)
 """For costs that differ by orders of magnitude: see `gpumatch.cpu.assignment.engine`.
 
-Of a KKT matrix of 1,000,000 rows, exact bids leave 41,000, and trees serve these in 700 levels, so
-that it takes 11 ms in place of 29. Where costs are of one magnitude, a trial that is given up takes
+Of a KKT matrix of 1,000,000 rows, exact bids leave 41,000, which trees serve in time, so that it
+takes 11 ms in place of 29. Where costs are of one magnitude, a trial that is given up takes
 a fifth of the whole time.
 """
 
@@ -430,11 +428,12 @@ class _Trees:
         self.kernels = kernels_for(TREES, Cost=number)
         self._grow = Cooperative(self.kernels, "grow_trees<{Cost}>", block=_BLOCK)
         self.board = Board(self.kernels.struct("State"), _TRACE)
-        self.columns = cp.empty((ncols, 2), np.int64)
+        self.columns = cp.empty((ncols, 4), np.int64)
+        nplaces = ncols + self._grow.blocks * _BLOCK // 32  # one more for each warp, to be stopped
         self.arrays = {
-            "ways": cp.empty((ncols, 4), np.int32),
-            "claimed": cp.empty(ncols, np.int32),
-            "queue": cp.empty((2, ncols + nroots, _OFFER), np.uint8),
+            "waiting": cp.empty(ncols, np.int32),
+            "frontier": cp.empty(ncols + nroots, np.uint64),
+            "queue": cp.empty(nplaces, np.uint64),
             "roots": cp.empty((2, nroots), np.int32),
             "nearest": cp.empty(ncols, np.int64),
             "leaf": cp.empty(ncols, np.int32),
@@ -444,6 +443,7 @@ class _Trees:
             row_to_col=problem.mates[0],
             col_to_row=problem.mates[1],
             columns=self.columns,
+            nplaces=nplaces,
             **self.arrays,
             state=self.board.state,
             trace=self.board.trace,  # OUT
@@ -455,13 +455,12 @@ class _Trees:
         self.least_bound = np.int64(1) if is_integer else np.float64(least).view(np.int64)
         dual = number.type(0 if spare is None else spare)
         seen = self.board.seen
-        seen["level"] = 1
         seen["wanted"][0] = wanted
         seen["bound"], seen["below"] = self.least_bound, -1
         steps = max(problem.rows.lanes * math.sqrt(nrows) / _WIDTH_OF_A_STEP, 1)
         step = max(range_of_costs / steps, 1 if is_integer else least)
         seen["step"] = number.type(step).view(np.int64)
-        seen["beyond"][:] = _NEVER
+        seen["seen_beyond"] = seen["beyond"][:] = _NEVER
         seen["has_spares"] = self.has_spares
         seen["spare_dual"] = dual.view(np.int64)
         seen["stage"] = TREES.constant("kCollect") if wanted else _DONE
@@ -493,24 +492,24 @@ class _Trees:
 
     def grow(self, control: Control, trial: Trial | None) -> bool:
         """Grow and augment until no free column can be reached; False when stopped, or given up."""
-        a_launch = _LEVELS_A_LAUNCH if trial is None else trial.levels
+        a_launch = _LOOKS_A_LAUNCH if trial is None else trial.looks
         most = math.inf if trial is None else trial.rest * self.nrows
         while not self._is_done():
             self._grow(
                 self.problem.rows.struct,  # IN
                 self._struct,  # IN, OUT
-                *(self.least_bound, np.int32(a_launch), np.int64(_ROWS_A_LAUNCH)),  # IN
+                *(self.least_bound, np.int32(a_launch)),  # IN
             )
             self.board.look()
             left = self._left()
             if (control.tick(self.matched(left)) or left > most) and not self._is_done():
                 break
-            a_launch = _LEVELS_A_LAUNCH
+            a_launch = _LOOKS_A_LAUNCH
         record_seconds(control, _PARTS, self.board.seen["nanoseconds"])
         left = self.wanted
-        for levels, found in self.board.records(int(self.board.seen["round"])):
+        for looks, found in self.board.records(int(self.board.seen["round"])):
             left -= found
-            control.phase(found=found, matched=self.matched(left), levels=levels, step="trees")
+            control.phase(found=found, matched=self.matched(left), levels=looks, step="trees")
         return self._is_done()
 
     def _is_done(self) -> bool:

@@ -6,10 +6,10 @@
 //
 //   collect   rows in the trees go into the frontier whose distances are up to the bound, but not
 //             those that have been there with a lower one, once labels beyond it are kept.
-//   grow      level after level, each row of the frontier offers labels to its columns. A label
-//             holds the distance by way of this row. The row of a column with a new label is in the
-//             next frontier, if its distance is up to the bound. Columns beyond it get labels only
-//             if it is far, which means a step or more. This ends when no label up to it is better.
+//   grow      rows offer labels to their columns. A label holds the distance by way of this row. The
+//             row of a column with a new label follows, if its distance is up to the bound. Columns
+//             beyond it get labels only if it is far, which means a step or more. This ends when no
+//             label up to it is better.
 //   survey    counts the trees that have reached a free column within the bound. If they are too few
 //             of the paths that are wanted, the bound is raised, and rows are collected again. It
 //             doubles until it is far, and then is raised by a step a time, so that few rows are
@@ -32,95 +32,94 @@
 // the first, the dual of all of them is one number, and a column that it holds is where paths end
 // that need not be followed. A root is then the column that a spare row takes.
 //
-// In one level at most one row may offer a label to a column, so nothing of a label is ever written
-// by two. Another row with a better one for the column comes again in the next level. Offers travel
-// in the queue, and the group that takes an offer from it writes the label. A row may see an older
-// distance of a column, and offer a label that is no better. Then the column keeps its own.
+// A growth has no levels. Paths are long, and few rows are at their ends at any time, so a barrier a
+// level would take most of the time. Each warp takes a row and offers labels to its columns. It goes
+// on with the row of one column that has taken its label, and puts the others into a queue, where
+// idle warps wait for them. A label is taken in two atomic operations. The distance only falls. The
+// row by which a column is reached follows: it is the one of the last label, because a row is not
+// written over one that came since it was decided. The root may be that of another label. It is set
+// right before it is used.
 //
-// While the frontier is small, one block grows the trees alone.
+// A column is in the queue once at most, and says so (`waiting`). Whoever takes it says that it is
+// not, and only then reads its distance. A warp that lowers the distance later either sees that it is
+// not in the queue, and puts it there, or is in time for the one who takes it.
 //
 // Encodings
-//   columns[j]    the dual of column j, and its distance; kNever: it has no label. Distances are
-//                 kept as 64-bit integers in the same order, because none is negative.
+//   columns[j]    the dual of column j, and its label: the distance, kNever if it has none; the row
+//                 by which it is reached (-1: a spare one), with a number of that entry that grows;
+//                 the root of the tree. Distances are kept as 64-bit integers in the same order,
+//                 because none is negative.
 //   col_to_row[j] the row of column j, -1 if it is free, kHeld if a spare row holds it
-//   ways[j]       the rest of the label: the row by which the column is reached (-1: a spare one),
-//                 the column of that row (-1: it is a root), and the root of the tree
-//   claimed[j]    the last level in which column j was offered a label, or its row sent again
-//   queue[l & 1]  the frontier of level l
-//   sizes[t % 3]  lengths of the queues that all blocks fill, as in frontier.cuh, by turns: a turn
-//                 is a collection, or a level that all blocks grow
+//   item          a row in the frontier or the queue: the row, and above it 2 + its column, or 1 if
+//                 it is a root
+//   frontier      rows that a growth begins from
+//   queue         the i-th item that is put there has place i % nplaces; 0: none
+//   waiting[j]    1: column j is in the queue; or its row is to be collected, where a launch has
+//                 ended before it could be looked through
 //   roots[r & 1]  the free rows in round r, as many as nroots[r & 1]; none if the rows are spare
 //   wanted[r & 1] paths that are wanted from round r on
 //   nearest[i]    of a root: the least distance of a free column in its tree, kNever: has none
 //   leaf[i]       the free column that it gets, or has got, -1: none
-//   beyond[c & 1] the least distance above the bound that was seen since collection c
-//   reached[c & 1] whether a free column was seen within the bound since then
-//   trace         of each round: levels, and paths found
+//   trace         of each round: looks, and paths found
+// Of a growth, by turns of three:
+//   sizes         rows in the frontier
+//   taken         items taken from the frontier, and then from the queue
+//   moved         items that were put into the queue, and below that those that are done with
+//   over          whether the launch is to end
+//   looks         rows that the busiest warp has looked through
+//   beyond        the least distance above the bound that was seen
+//   reached       whether a free column was seen within the bound
 #include "assignment/sparse/rows.cuh"
-#include "frontier.cuh"
 
-constexpr int kBlock = 512;
-constexpr int kAlone = 512;         // a frontier with up to so many lanes is for one block
-constexpr int kAloneMost = 1024;    // until it has more than this
-constexpr int kBatch = 4;           // entries that a lane looks at together
+constexpr int kBlock = 1024;
+constexpr unsigned long long kNone = 0;  // in place of an item
+constexpr unsigned long long kStop = 1;  // the same, where all are to stop
+constexpr unsigned long long kSpareWay = 0xffffffffull;
+constexpr int kPatience = 16;       // looks after which a warp asks whether the launch is to end
+constexpr int kBatch = 2;           // entries that a lane looks at together
 constexpr int kShare = 8;           // of paths wanted, one in so many makes a round at least
 constexpr int kHeld = -2;
-constexpr int kLongRow = 64;        // entries of each lane from which on a warp takes the row
-constexpr int kHugeRow = 1024;      // entries from which on a block takes it
-constexpr int kHugeRows = 32;       // that a block keeps; warps take what is more
 constexpr int kTraceLength = 4096;  // rounds recorded
 constexpr int kTraceWidth = 2;
 
-enum Stage { kCollect, kGrow, kDone };
-enum Part { kCollecting, kByOneBlock, kByAll, kBetween, kParts };
+enum Stage { kCollect, kDone };
+enum Part { kCollecting, kGrowing, kBetween, kParts };
 
-struct __align__(16) Way {
-  int row;
-  int col;
+template <typename Number>
+struct __align__(32) Column {
+  Number dual;
+  long long distance;
+  unsigned long long way;  // the row, and above it its number
   int root;
   int unused;
 };
 
-template <typename Number>
-struct __align__(16) Column {
-  Number dual;
-  long long distance;
-};
-
-// What travels in the queue: a row for the frontier, with the label that its column gets.
-struct __align__(16) Offer {
-  long long distance;
-  int to_row;  // negative if the column is free or held
-  int to_col;  // -1 if the row is a root
-  Way way;     // its row is -1 if the column has the label already
-};
-
 struct State {
   int stage;
-  int level;
-  int turn;
-  int size;  // of the frontier
   int round;
-  int collection;
+  int growth;
+  int looks;
+  int before;  // looks before this round
   int check;
-  int levels;    // before this round
-  int alone_level;
-  int alone_size;
   int has_spares;  // whether rows that are spare grow the trees
-  int sizes[3];
   int nroots[2];
   int wanted[2];
   int changed[3];  // roots of labels that were set right
-  int satisfied;  // trees that have reached a free column
-  int reached[2];
+  int satisfied;   // trees that have reached a free column
+  int sizes[3];
+  int taken[3];
+  int over[3];
+  int busiest[3];
+  int reached[3];
+  unsigned long long moved[3];
+  long long beyond[3];
   long long bound;
+  long long seen_beyond;  // by a growth that has not ended
   long long below;  // the bound of the step before; negative: there was none
   long long step;   // by which it is raised at most
   long long spare_dual;  // a number of the duals
   long long farthest;
-  long long beyond[2];
   long long nanoseconds[kParts];
-  long long steps[kParts];
 };
 
 // Adds the time that has passed to parts of the search.
@@ -128,11 +127,10 @@ struct Clock {
   State& state;
   long long since;
 
-  __device__ void add_to(Part part, long long steps) {
+  __device__ void add_to(Part part) {
     if (thread_index() != 0) return;
     const long long time = nanoseconds();
     state.nanoseconds[part] += time - since;
-    state.steps[part] += steps;
     since = time;
   }
 };
@@ -143,15 +141,25 @@ struct Trees {
   int* row_to_col;
   int* col_to_row;
   Column<Number>* columns;
-  Way* ways;
-  int* claimed;
-  Offer* queue[2];
+  int* waiting;
+  unsigned long long* frontier;
+  unsigned long long* queue;
+  int nplaces;
   int* roots[2];
   long long* nearest;
   int* leaf;
   State* state;
   int* trace;
   unsigned* barrier;
+
+  // The row by which a column is reached, -1: a spare one.
+  __device__ int row_to(int col) const { return static_cast<int>(columns[col].way); }
+
+  // The column of that row, -1: it is a root or spare.
+  __device__ int col_before(int col) const {
+    const int row = row_to(col);
+    return row >= 0 ? row_to_col[row] : -1;
+  }
 };
 
 // -- distances ------------------------------------------------------------------------------------
@@ -191,12 +199,12 @@ __global__ void plant(Trees<Number<Cost>> t, const Number<Cost>* col_dual, int n
   for (int j = thread_index(); j < ncols; j += thread_count()) {
     const Number<Cost> dual = col_dual[j], slack = -dual - spare;
     const long long of_spare = slack > 0 ? ordered(slack) : 0;
-    t.columns[j] = {dual, has_spares ? of_spare : kNever};
-    t.ways[j] = {-1, -1, has_spares ? j : -1, 0};
-    t.claimed[j] = 0;
+    t.columns[j] = {dual, has_spares ? of_spare : kNever, kSpareWay, has_spares ? j : -1, 0};
+    t.waiting[j] = 0;
     t.nearest[j] = kNever;
     t.leaf[j] = -1;
   }
+  for (int k = thread_index(); k < t.nplaces; k += thread_count()) t.queue[k] = 0;
   if (has_spares) return;
   const Queue<int> roots = {t.roots[0], t.state->nroots};
   for (int i = thread_index(); i < nrows; i += thread_count()) {
@@ -204,207 +212,248 @@ __global__ void plant(Trees<Number<Cost>> t, const Number<Cost>* col_dual, int n
   }
 }
 
-// -- one level ------------------------------------------------------------------------------------
+// -- growing --------------------------------------------------------------------------------------
 
-// A row of the frontier that a block has put off until all its threads can take it.
-template <typename Number>
-struct HugeRow {
-  Offer it;
-  Number row_dual;
+__device__ inline unsigned long long item_of(int row, int col) {
+  return static_cast<unsigned long long>(col + 2) << 32 | static_cast<unsigned>(row);
+}
+__device__ inline int row_of(unsigned long long item) { return static_cast<int>(item); }
+__device__ inline int col_of(unsigned long long item) { return static_cast<int>(item >> 32) - 2; }
+
+// A row that a warp looks through.
+template <typename Cost>
+struct Look {
+  int row;
+  int col;  // -1: it is a root
   long long begin;
   long long end;
+  Number<Cost> dual;
+
+  __device__ static Look at(int row, int col, const Rows<Cost>& rows,
+                            const Number<Cost>* row_dual) {
+    return {row, col, rows.indptr[row], rows.indptr[row + 1], row_dual[row]};
+  }
 };
 
-// What a row of the frontier offers to its columns, and what the level has in common.
+// What a lane offers to a column.
 template <typename Cost>
-struct Level {
+struct Label {
+  int col;
+  int mate;
+  int root;
+  unsigned long long way;  // that the column had before
+  long long distance;
+};
+
+// All warps grow the trees, each at its own pace, until no label up to the bound is better.
+//
+// Memory answers late. So what does not depend on each other is asked for at once: a row's entries
+// before its own label, the labels of several entries, and who knows of a column together with the
+// row by which it is reached.
+template <typename Cost>
+struct Growth {
+  using Dual = Number<Cost>;
   const Rows<Cost>& rows;
-  const Trees<Number<Cost>>& trees;
-  int level;
+  const Trees<Dual>& trees;
+  int turn;
+  int size;  // of the frontier
+  int most;  // rows that a warp may look through
   long long bound;
-  bool is_far;  // columns beyond the bound get labels, too
-  Queue<Offer> out;
+  bool is_far;        // columns beyond the bound get labels, too
   long long& beyond;  // the least distance above the bound that this thread has seen
   bool& reached;      // whether it has seen a free column within the bound
 
-  // Offer labels to the columns of the entries begin, begin + step, ... Several are looked at before
-  // the first is offered a label, so that their loads wait together. False: another row has been
-  // quicker with one of them in this level.
-  __device__ bool offer_all(const Offer& from, Number<Cost> row_dual, long long begin,
-                            long long end, int step) const {
-    bool has_all = true;
-    for (long long first = begin; first < end; first += kBatch * step) {
-      int cols[kBatch], mates[kBatch];
-      Number<Cost> costs[kBatch];
-      Column<Number<Cost>> columns[kBatch];
+  __device__ void run() const {
+    int looks = 0;
+    for (unsigned long long item = take(); item != kStop; item = take()) {
+      Look<Cost> look = Look<Cost>::at(row_of(item), col_of(item), rows, trees.row_dual);
+      bool goes_on = is_taken(look.col);
+      while (goes_on) {
+        if (look.col >= 0 && has_to_end(looks)) {
+          put_off(look.col);
+          break;
+        }
+        goes_on = offer_labels(look);
+        if (++looks == most && lane_index() == 0) set_now(trees.state->over[turn], 1);
+      }
+      finish();
+    }
+    if (lane_index() == 0) atomicMax(trees.state->busiest + turn, looks);
+  }
+
+  // The next item, as soon as there is one.
+  __device__ unsigned long long take() const {
+    unsigned long long item = kNone;
+    if (lane_index() == 0) {
+      const int ticket = atomicAdd(trees.state->taken + turn, 1);
+      if (ticket < size) {
+        item = trees.frontier[ticket];
+      } else {
+        unsigned long long& place = place_of(ticket - size);
+        while ((item = now(place)) == kNone) __nanosleep(20);
+        set_now(place, kNone);
+      }
+    }
+    return __shfl_sync(kWholeWarp, item, 0);
+  }
+
+  __device__ unsigned long long& place_of(unsigned number) const {
+    return trees.queue[number % static_cast<unsigned>(trees.nplaces)];
+  }
+
+  // Say that a column is not waiting any more. False: it was not, so another warp has its row.
+  __device__ bool is_taken(int col) const {
+    int was_waiting = 1;
+    if (lane_index() == 0 && col >= 0) was_waiting = atomicExch(trees.waiting + col, 0);
+    return __shfl_sync(kWholeWarp, was_waiting, 0) != 0;
+  }
+
+  // Whether the launch is to end. It is looked up now and then.
+  __device__ bool has_to_end(int looks) const {
+    return looks % kPatience == 0 && __shfl_sync(kWholeWarp, now(trees.state->over[turn]), 0) != 0;
+  }
+
+  // Let a row be collected by the next launch.
+  __device__ void put_off(int col) const {
+    if (lane_index() == 0) set_now(trees.waiting[col], 1);
+  }
+
+  // Offer labels to all columns of a row. True: it goes on with the row of one of them.
+  __device__ bool offer_labels(Look<Cost>& look) const {
+    const Look<Cost> from = look;
+    bool goes_on = false;
+    for (long long base = from.begin; base < from.end; base += kBatch * kWarp) {
+      const long long first = base + lane_index();
+      Label<Cost> labels[kBatch];
+      Dual slacks[kBatch];
+      long long distances[kBatch];
 #pragma unroll
       for (int i = 0; i < kBatch; ++i) {
-        if (first + i * step >= end) continue;
-        cols[i] = rows.indices[first + i * step];
-        costs[i] = counted(rows.weights[first + i * step], 0);
+        labels[i].col = from.col;
+        if (first + i * kWarp >= from.end) continue;
+        labels[i].col = rows.indices[first + i * kWarp];
+        slacks[i] = counted(rows.weights[first + i * kWarp], 0) - from.dual;
+      }
+      const long long own = from.col >= 0 ? now(trees.columns[from.col].distance) : 0;
+      const int root = from.col >= 0 ? now(trees.columns[from.col].root) : from.row;
+#pragma unroll
+      for (int i = 0; i < kBatch; ++i) {
+        if (labels[i].col == from.col) continue;
+        const Column<Dual>& column = trees.columns[labels[i].col];
+        distances[i] = now(column.distance);
+        labels[i].way = now(column.way);
+        labels[i].mate = trees.col_to_row[labels[i].col];
+        slacks[i] -= column.dual;
       }
 #pragma unroll
       for (int i = 0; i < kBatch; ++i) {
-        if (first + i * step >= end) continue;
-        columns[i] = trees.columns[cols[i]];
-        mates[i] = trees.col_to_row[cols[i]];
-      }
-#pragma unroll
-      for (int i = 0; i < kBatch; ++i) {
-        if (first + i * step >= end) continue;
-        Number<Cost> slack = costs[i] - columns[i].dual - row_dual;
-        if (slack < 0) slack = 0;  // by rounding
-        const long long distance = ordered(as_number<Number<Cost>>(from.distance) + slack);
-        if (distance >= columns[i].distance || cols[i] == from.to_col) continue;
-        has_all &= offer(from, distance, cols[i], mates[i]);
+        if (base + i * kWarp >= from.end) continue;
+        Label<Cost>& label = labels[i];
+        label.root = root;
+        bool is_better = false;
+        if (label.col != from.col) {
+          const Dual slack = slacks[i] > 0 ? slacks[i] : 0;  // by rounding
+          label.distance = ordered(as_number<Dual>(own) + slack);
+          is_better = label.distance < distances[i] && improve(label);
+        }
+        goes_on = pass_on(from.row, label, is_better, look, goes_on);
       }
     }
-    return has_all;
+    return goes_on;
   }
 
-  // Offer a label to a column. False: another row has been quicker in this level.
-  __device__ bool offer(const Offer& from, long long distance, int col, int mate) const {
-    if (distance > bound && !is_far) {
-      beyond = min(beyond, distance);
-      return true;
+  // Give a column its new distance. False: it has no greater one, or may not get a label.
+  __device__ bool improve(const Label<Cost>& label) const {
+    if (label.distance > bound) beyond = min(beyond, label.distance);
+    if (label.distance > bound && !is_far) return false;
+    return atomicMin(&trees.columns[label.col].distance, label.distance) > label.distance;
+  }
+
+  // Complete the labels of the lanes that have a better one. It is the turn of the rows of their
+  // columns: the first decides where the warp goes on, if it does not know yet. The others are put
+  // into the queue, unless they are waiting already.
+  __device__ bool pass_on(int row, const Label<Cost>& label, bool is_better, Look<Cost>& look,
+                          bool goes_on) const {
+    if (!__any_sync(kWholeWarp, is_better)) return goes_on;
+    bool is_next = is_better && label.distance <= bound && label.mate >= 0;
+    const unsigned next = __ballot_sync(kWholeWarp, is_next);
+    if (next != 0 && !goes_on) {
+      const int chosen = __ffs(next) - 1;
+      look = Look<Cost>::at(__shfl_sync(kWholeWarp, label.mate, chosen),
+                            __shfl_sync(kWholeWarp, label.col, chosen), rows, trees.row_dual);
+      goes_on = true;
+      is_next = is_next && lane_index() != chosen;
     }
-    if (atomicExch(trees.claimed + col, level) == level) return false;
-    push(out, Offer{distance, mate, col, {from.to_row, from.to_col, from.way.root, 0}});
-    return true;
-  }
-
-  // Put the label of an offer onto its column, or take the label that the column has, if that is no
-  // worse. The row goes on with the old label, too: it may have wanted to come again, and found its
-  // column claimed by this offer.
-  __device__ void accept(Offer& it) const {
-    if (it.to_col < 0) return;
-    long long& distance = trees.columns[it.to_col].distance;
-    const long long before = distance;
-    if (it.distance >= before) {
-      it.distance = before;
-      it.way.root = trees.ways[it.to_col].root;
-    } else {
-      distance = it.distance;
-      trees.ways[it.to_col] = it.way;
+    unsigned long long before = 0;
+    if (is_better) before = name(row, label, label.way);
+    const bool is_put = is_next && atomicExch(trees.waiting + label.col, 1) == 0;
+    if (is_better) {
+      complete(row, label, before);
+      reached |= label.mate == -1 && label.distance <= bound;
     }
-    if (it.distance > bound) beyond = min(beyond, it.distance);
-    else reached |= it.to_row == -1;
+    put(is_put, item_of(label.mate, label.col));
+    return goes_on;
   }
 
-  // Let a row come again in the next level.
-  __device__ void repeat(const Offer& it) const {
-    if (it.to_col >= 0 && atomicExch(trees.claimed + it.to_col, level) == level) return;
-    push(out, Offer{it.distance, it.to_row, it.to_col, {-1, -1, it.way.root, 0}});
+  // Write down the row by which a column is reached, if it was `way` before. Returns what it was.
+  __device__ unsigned long long name(int row, const Label<Cost>& label,
+                                     unsigned long long way) const {
+    const unsigned long long next = ((way >> 32) + 1) << 32 | static_cast<unsigned>(row);
+    return atomicCAS(&trees.columns[label.col].way, way, next);
   }
 
-  // Keep a row for the block. False: there is no room.
-  __device__ static bool keep(HugeRow<Number<Cost>>* kept, int* count,
-                              const HugeRow<Number<Cost>>& row) {
-    const int place = atomicAdd(count, 1);
-    if (place < kHugeRows) kept[place] = row;
-    return place < kHugeRows;
+  // The same, as long as no label is better, if it was `before`; and the root.
+  __device__ void complete(int row, const Label<Cost>& label, unsigned long long before) const {
+    Column<Dual>& column = trees.columns[label.col];
+    unsigned long long way = label.way;
+    while (before != way && now(column.distance) == label.distance) {
+      way = before;
+      before = name(row, label, way);
+    }
+    set_now(column.root, label.root);
   }
 
-  // Offers of the rows that the block has kept.
-  __device__ void relax_kept(const HugeRow<Number<Cost>>* kept, int count) const {
-    for (int k = 0; k < count; ++k) {
-      const HugeRow<Number<Cost>> row = kept[k];
-      const bool lost =
-          !offer_all(row.it, row.row_dual, row.begin + threadIdx.x, row.end, blockDim.x);
-      if (__syncthreads_count(lost) > 0 && threadIdx.x == 0) repeat(row.it);
+  // Put an item of each lane that has one into the queue.
+  __device__ void put(bool has_item, unsigned long long item) const {
+    const unsigned lanes = __ballot_sync(kWholeWarp, has_item);
+    if (lanes == 0) return;
+    unsigned long long moved = 0;
+    if (lane_index() == 0) {
+      const unsigned long long many = __popc(lanes);
+      moved = atomicAdd(trees.state->moved + turn, many << 32);
+    }
+    const unsigned number = __shfl_sync(kWholeWarp, moved, 0) >> 32;
+    if (has_item) put_at(number + __popc(lanes & ((1u << lane_index()) - 1)), item);
+  }
+
+  // The place is empty, unless the warp that has the item there is slow.
+  __device__ void put_at(unsigned number, unsigned long long item) const {
+    while (atomicCAS(&place_of(number), kNone, item) != kNone) {
     }
   }
 
-  // All offers of a frontier, by the threads of a team.
-  __device__ void relax(Team team, const Offer* frontier, int size) const {
-    const int lanes = lanes_for(size, team.count, min(2 * rows.lanes, static_cast<int>(kWarp)));
-    const int slot = lane_index() / lanes, member = lane_index() % lanes;
-    const int leader = lane_index() - member;
-    const int first = (team.index - lane_index()) / lanes, stride = team.count / lanes;
-    __shared__ HugeRow<Number<Cost>> kept[kHugeRows];
-    __shared__ int count;
-    if (threadIdx.x == 0) count = 0;
-    __syncthreads();
-    for (int base = first; base < size; base += stride) {
-      const int at = base + slot;
-      Offer it = {kNever, -1, -1, {-1, -1, -1, 0}};
-      if (at < size) it = frontier[at];
-      long long begin = 0, end = 0;
-      Number<Cost> row_dual = 0;
-      if (it.to_row >= 0) {
-        begin = rows.indptr[it.to_row];
-        end = rows.indptr[it.to_row + 1];
-        row_dual = trees.row_dual[it.to_row];
-      }
-      if (at < size && member == 0) accept(it);
-      it.distance = __shfl_sync(kWholeWarp, it.distance, leader);
-      it.way.root = __shfl_sync(kWholeWarp, it.way.root, leader);
-      if (it.distance > bound) end = begin;
-      int is_kept = end - begin >= kHugeRow && member == 0 &&
-                    keep(kept, &count, {it, row_dual, begin, end});
-      is_kept = __shfl_sync(kWholeWarp, is_kept, leader);
-      if (is_kept) end = begin;
-      const bool is_long = end - begin >= kLongRow * lanes;
-      bool has_lost = false;
-      for (unsigned todo = __ballot_sync(kWholeWarp, is_long && member == 0); todo != 0;
-           todo &= todo - 1) {
-        const int owner = __ffs(todo) - 1;
-        const Offer its = offer_of_lane(it, owner);
-        const Number<Cost> dual = __shfl_sync(kWholeWarp, row_dual, owner);
-        const long long its_begin = __shfl_sync(kWholeWarp, begin, owner);
-        const long long its_end = __shfl_sync(kWholeWarp, end, owner);
-        const bool lost = !offer_all(its, dual, its_begin + lane_index(), its_end, kWarp);
-        const bool any = __any_sync(kWholeWarp, lost);
-        if (lane_index() == owner) has_lost = any;
-      }
-      if (!is_long) has_lost = !offer_all(it, row_dual, begin + member, end, lanes);
-      const unsigned lost = __ballot_sync(kWholeWarp, has_lost) >> leader;
-      const unsigned own = lanes < static_cast<int>(kWarp) ? (1u << lanes) - 1 : kWholeWarp;
-      if (member == 0 && (lost & own) != 0) repeat(it);
+  // Count an item that is done with. After the last, all places are empty, and all warps are told to
+  // stop.
+  __device__ void finish() const {
+    unsigned long long moved = 0;
+    if (lane_index() == 0) {
+      __threadfence();  // the place that it was taken from is empty
+      moved = atomicAdd(trees.state->moved + turn, 1ull);
     }
-    __syncthreads();
-    relax_kept(kept, min(count, kHugeRows));
-  }
-
-  __device__ static Offer offer_of_lane(const Offer& own, int lane) {
-    return {__shfl_sync(kWholeWarp, own.distance, lane),
-            __shfl_sync(kWholeWarp, own.to_row, lane),
-            __shfl_sync(kWholeWarp, own.to_col, lane),
-            {-1, -1, __shfl_sync(kWholeWarp, own.way.root, lane), 0}};
+    moved = __shfl_sync(kWholeWarp, moved, 0);
+    const unsigned number = moved >> 32, finished = static_cast<unsigned>(moved) + 1;
+    if (finished != number + size) return;
+    const unsigned warps = thread_count() / kWarp;
+    for (unsigned k = lane_index(); k < warps; k += kWarp) set_now(place_of(number + k), kStop);
   }
 };
 
-// Level after level by one block, as long as the frontier is small. Leaves on the board the level
-// that comes next and the size of its frontier.
-template <typename Cost>
-__device__ void grow_alone(const Rows<Cost>& rows, const Trees<Number<Cost>>& trees, int level,
-                           int size, int last, long long bound, bool is_far, long long& beyond,
-                           bool& reached) {
-  __shared__ int sizes[2];
-  do {
-    int* next = sizes + ((level + 1) & 1);
-    if (threadIdx.x == 0) *next = 0;
-    __syncthreads();
-    const Queue<Offer> out = {trees.queue[(level + 1) & 1], next};
-    const Level<Cost> step = {rows, trees, level, bound, is_far, out, beyond, reached};
-    step.relax(own_block(), trees.queue[level & 1], size);
-    __syncthreads();
-    size = *next;
-    ++level;
-  } while (size != 0 && size * rows.lanes <= kAloneMost && level < last);
-  if (threadIdx.x == 0) {
-    trees.state->alone_level = level;
-    trees.state->alone_size = size;
-  }
-}
-
-// -- between the levels ---------------------------------------------------------------------------
-
-// Put the rows of the trees into the frontier whose distances are above `below`, up to the bound.
+// Put the rows of the trees into the frontier whose distances are above `below`, up to the bound, or
+// that are waiting.
 template <typename Number>
-__device__ void collect(const Trees<Number>& t, Queue<Offer> out, int ncols, const int* roots,
-                        int nroots, long long below, long long bound, long long& beyond,
-                        bool& reached) {
+__device__ void collect(const Trees<Number>& t, Queue<unsigned long long> out, int ncols,
+                        const int* roots, int nroots, long long below, long long bound,
+                        long long& beyond, bool& reached) {
   for (int j = thread_index(); j < ncols; j += thread_count()) {
     const long long distance = t.columns[j].distance;
     if (distance == kNever) continue;
@@ -412,30 +461,32 @@ __device__ void collect(const Trees<Number>& t, Queue<Offer> out, int ncols, con
     if (mate == kHeld) continue;
     if (distance > bound) {
       beyond = min(beyond, distance);
-    } else if (distance > below) {
-      if (mate >= 0) push(out, Offer{distance, mate, j, {-1, -1, t.ways[j].root, 0}});
-      else reached = true;
+    } else if (mate == -1) {
+      reached = true;
+    } else if (distance > below || t.waiting[j] != 0) {
+      t.waiting[j] = 1;
+      push(out, item_of(mate, j));
     }
   }
   if (below >= 0) return;
-  for (int k = thread_index(); k < nroots; k += thread_count()) {
-    push(out, Offer{0, roots[k], -1, {-1, -1, roots[k], 0}});
-  }
+  for (int k = thread_index(); k < nroots; k += thread_count()) push(out, item_of(roots[k], -1));
 }
 
-// Give each label the root of the column before it. True: some had another. Sums that are rounded
-// may leave a distance as it is although the path before it has become shorter, and has another
-// root.
+// -- between the growths --------------------------------------------------------------------------
+
+// Give each label the root of the column before it, or that row if it is a root. True: some had
+// another. It may be that of a label that came at the same time. And sums that are rounded may leave
+// a distance as it is although the path before it has become shorter, and has another root.
 template <typename Number>
 __device__ bool set_roots_right(const Trees<Number>& t, int ncols) {
   bool has_changed = false;
   for (int j = thread_index(); j < ncols; j += thread_count()) {
     if (t.columns[j].distance == kNever) continue;
-    const Way way = t.ways[j];
-    if (way.col < 0) continue;
-    const int root = now(t.ways[way.col].root);
-    if (root == way.root) continue;
-    t.ways[j].root = root;
+    const int row = t.row_to(j), before = t.col_before(j);
+    if (row < 0) continue;
+    const int root = before >= 0 ? now(t.columns[before].root) : row;
+    if (root == t.columns[j].root) continue;
+    t.columns[j].root = root;
     has_changed = true;
   }
   return has_changed;
@@ -448,7 +499,7 @@ __device__ void survey(const Trees<Number>& t, int ncols, long long bound) {
     if (t.col_to_row[j] != -1) continue;
     const long long distance = t.columns[j].distance;
     if (distance > bound) continue;
-    const long long before = atomicMin(t.nearest + t.ways[j].root, distance);
+    const long long before = atomicMin(t.nearest + t.columns[j].root, distance);
     if (before == kNever) atomicAdd(&t.state->satisfied, 1);
   }
 }
@@ -460,7 +511,7 @@ __device__ void accept_leaves(const Trees<Number>& t, int ncols, long long bound
     if (t.col_to_row[j] != -1) continue;
     const long long distance = t.columns[j].distance;
     if (distance > bound) continue;
-    const int root = t.ways[j].root;
+    const int root = t.columns[j].root;
     if (distance != t.nearest[root]) continue;
     if (atomicCAS(t.leaf + root, -1, j) == -1) atomicMax(&t.state->farthest, distance);
   }
@@ -483,7 +534,7 @@ __device__ void update_duals(const Trees<Number>& t, int ncols, const int* roots
     } else {
       column.distance = ordered(distance - farthest);
     }
-    if (t.leaf[t.ways[j].root] >= 0) {
+    if (t.leaf[column.root] >= 0) {
       column.distance = kNever;
       if (has_spares) {
         const Number slack = -column.dual - (spare + farthest);
@@ -499,10 +550,10 @@ __device__ void update_duals(const Trees<Number>& t, int ncols, const int* roots
 template <typename Number>
 __device__ void flip(const Trees<Number>& t, int leaf) {
   for (int j = leaf; j >= 0;) {
-    const Way way = t.ways[j];
-    if (way.row >= 0) t.row_to_col[way.row] = j;
-    t.col_to_row[j] = way.row >= 0 ? way.row : kHeld;
-    j = way.col;
+    const int row = t.row_to(j), before = t.col_before(j);
+    if (row >= 0) t.row_to_col[row] = j;
+    t.col_to_row[j] = row >= 0 ? row : kHeld;
+    j = before;
   }
 }
 
@@ -530,82 +581,72 @@ __device__ void augment_spares(const Trees<Number>& t, int ncols, int* wanted) {
 template <typename Number>
 __device__ void plant_again(const Trees<Number>& t, int ncols) {
   for (int j = thread_index(); j < ncols; j += thread_count()) {
-    if (t.leaf[t.ways[j].root] >= 0) t.ways[j] = {-1, -1, j, 0};
+    Column<Number>& column = t.columns[j];
+    if (t.leaf[column.root] < 0) continue;
+    column.way = kSpareWay;
+    column.root = j;
   }
 }
 
 // -- the search -----------------------------------------------------------------------------------
 
-// Rounds until all rows are matched, or no free column can be reached, or `max_levels` have passed,
-// or `budget` rows have been in the frontier.
+// Clear what is counted of a growth.
+__device__ inline void clear(State& state, int turn) {
+  state.sizes[turn] = state.taken[turn] = state.over[turn] = state.busiest[turn] = 0;
+  state.moved[turn] = 0;
+  state.beyond[turn] = kNever;
+  state.reached[turn] = 0;
+}
+
+// Rounds until all rows are matched, or no free column can be reached, or some warp has looked
+// through `most` rows.
 template <typename Cost>
 __global__ void __launch_bounds__(kBlock, 1)
-    grow_trees(Rows<Cost> rows, Trees<Number<Cost>> trees, long long least_bound, int max_levels,
-               long long budget) {
+    grow_trees(Rows<Cost> rows, Trees<Number<Cost>> trees, long long least_bound, int most) {
   using Number = typename NumberOf<Cost>::type;
   State& state = *trees.state;
   const bool is_first = thread_index() == 0;
   // The same in all blocks:
-  int stage = state.stage, level = state.level, turn = state.turn, size = state.size;
-  int round = state.round, collection = state.collection, check = state.check;
-  int levels = state.levels, nroots = state.nroots[round & 1], wanted = state.wanted[round & 1];
+  int stage = state.stage, round = state.round, growth = state.growth, check = state.check;
+  int looks = state.looks, before = state.before;
+  int nroots = state.nroots[round & 1], wanted = state.wanted[round & 1];
   long long bound = state.bound, below = state.below;
   const long long longest = state.step;
   const int share = share_of_round(rows.lanes);
   Number spare = as_number<Number>(state.spare_dual);
   const bool has_spares = state.has_spares != 0;
-  const int last = level + max_levels;
-  long long beyond = kNever;
+  const int last = looks + most;
+  long long beyond = state.seen_beyond;
   bool reached = false;
   grid_barrier(trees.barrier);  // all have read the state
   Clock clock = {state, nanoseconds()};
-  while (stage != kDone) {
+  while (stage != kDone && looks < last) {
     const bool is_far = bound >= longest;
     const int* roots = trees.roots[round & 1];
-    if (stage == kCollect) {
-      if (is_first) state.sizes[(turn + 2) % 3] = 0;
-      const Queue<Offer> out = {trees.queue[level & 1], state.sizes + (turn + 1) % 3};
-      collect(trees, out, rows.ncols, roots, nroots, below, bound, beyond, reached);
-      grid_barrier(trees.barrier);
-      size = now(state.sizes[++turn % 3]);
-      if (is_first) {
-        state.beyond[(collection + 1) & 1] = kNever;
-        state.reached[(collection + 1) & 1] = 0;
-      }
-      budget -= rows.ncols / 4;
-      stage = kGrow;
-      clock.add_to(kCollecting, 1);
-    }
-    while (size != 0 && level < last && budget > 0) {
-      budget -= size;
-      if (size * rows.lanes <= kAlone) {
-        if (blockIdx.x == 0) {
-          grow_alone(rows, trees, level, size, last, bound, is_far, beyond, reached);
-        }
-        grid_barrier(trees.barrier);
-        clock.add_to(kByOneBlock, now(state.alone_level) - level);
-        level = now(state.alone_level);
-        size = now(state.alone_size);
-      } else {
-        if (is_first) state.sizes[(turn + 2) % 3] = 0;
-        const Queue<Offer> out = {trees.queue[(level + 1) & 1], state.sizes + (turn + 1) % 3};
-        const Level<Cost> step = {rows, trees, level, bound, is_far, out, beyond, reached};
-        step.relax(whole_grid(), trees.queue[level & 1], size);
-        grid_barrier(trees.barrier);
-        clock.add_to(kByAll, 1);
-        size = now(state.sizes[++turn % 3]);
-        ++level;
-      }
+    const int turn = growth++ % 3;
+    if (is_first) clear(state, growth % 3);
+    const Queue<unsigned long long> frontier = {trees.frontier, state.sizes + turn};
+    collect(trees, frontier, rows.ncols, roots, nroots, below, bound, beyond, reached);
+    grid_barrier(trees.barrier);
+    const int size = now(state.sizes[turn]);
+    clock.add_to(kCollecting);
+    if (size != 0) {
+      Growth<Cost>{rows, trees, turn, size, last - looks, bound, is_far, beyond, reached}.run();
     }
     beyond = least_of_group(beyond, kWarp);
-    if (lane_index() == 0 && beyond != kNever) atomicMin(state.beyond + (collection & 1), beyond);
-    if (reached) state.reached[collection & 1] = 1;
-    beyond = kNever;
-    reached = false;
-    if (size != 0) break;
+    if (lane_index() == 0 && beyond != kNever) atomicMin(state.beyond + turn, beyond);
+    if (reached) state.reached[turn] = 1;
     grid_barrier(trees.barrier);
-    const long long next = now(state.beyond[collection & 1]);
-    const bool has_reached = now(state.reached[collection & 1]) != 0;
+    clock.add_to(kGrowing);
+    const long long next = now(state.beyond[turn]);
+    const bool has_reached = now(state.reached[turn]) != 0, is_over = now(state.over[turn]) != 0;
+    looks += max(now(state.busiest[turn]), 1);
+    beyond = is_over ? next : kNever;
+    reached = false;
+    if (is_over) {
+      below = bound;
+      continue;
+    }
     bool has_changed = has_reached;
     while (has_changed) {
       if (is_first) state.changed[(check + 1) % 3] = 0;
@@ -622,13 +663,11 @@ __global__ void __launch_bounds__(kBlock, 1)
       stage = kDone;
       break;
     }
-    stage = kCollect;
-    ++collection;
     const int enough = is_far ? 1 : (wanted + share - 1) / share;
     if (next != kNever && satisfied < enough) {
       below = is_far ? bound : -1;
       bound = raised<Number>(bound, longest, next);
-      clock.add_to(kBetween, 1);
+      clock.add_to(kBetween);
       continue;
     }
 
@@ -655,28 +694,27 @@ __global__ void __launch_bounds__(kBlock, 1)
       state.satisfied = 0;
       state.farthest = 0;
       if (round < kTraceLength) {
-        trees.trace[kTraceWidth * round] = level - levels;
+        trees.trace[kTraceWidth * round] = looks - before;
         trees.trace[kTraceWidth * round + 1] = wanted - left;
       }
     }
     ++round;
     wanted = left;
-    levels = level;
+    before = looks;
     bound = max(min(farthest, longest), least_bound);
     below = -1;
     if (wanted == 0) stage = kDone;
-    clock.add_to(kBetween, 1);
+    clock.add_to(kBetween);
   }
   if (!is_first) return;
   state.stage = stage;
-  state.level = level;
-  state.turn = turn;
-  state.size = size;
   state.round = round;
-  state.collection = collection;
+  state.growth = growth;
   state.check = check;
-  state.levels = levels;
+  state.looks = looks;
+  state.before = before;
   state.bound = bound;
   state.below = below;
+  state.seen_beyond = beyond;
   state.spare_dual = ordered(spare);
 }
