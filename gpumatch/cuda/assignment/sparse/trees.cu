@@ -265,7 +265,9 @@ struct Growth {
 
   __device__ void run() const {
     int looks = 0;
-    for (unsigned long long item = take(); item != kStop; item = take()) {
+    for (int ticket = draw();; ticket = finish()) {
+      const unsigned long long item = take(ticket);
+      if (item == kStop) break;
       Look<Cost> look = Look<Cost>::at(row_of(item), col_of(item), rows, trees.row_dual);
       bool goes_on = is_taken(look.col);
       while (goes_on) {
@@ -276,16 +278,19 @@ struct Growth {
         goes_on = offer_labels(look);
         if (++looks == most && lane_index() == 0) set_now(trees.state->over[turn], 1);
       }
-      finish();
     }
     if (lane_index() == 0) atomicMax(trees.state->busiest + turn, looks);
   }
 
-  // The next item, as soon as there is one.
-  __device__ unsigned long long take() const {
+  // Which item the warp gets: the first lane knows.
+  __device__ int draw() const {
+    return lane_index() == 0 ? atomicAdd(trees.state->taken + turn, 1) : 0;
+  }
+
+  // That item, as soon as it is there.
+  __device__ unsigned long long take(int ticket) const {
     unsigned long long item = kNone;
     if (lane_index() == 0) {
-      const int ticket = atomicAdd(trees.state->taken + turn, 1);
       if (ticket < size) {
         item = trees.frontier[ticket];
       } else {
@@ -432,19 +437,22 @@ struct Growth {
     }
   }
 
-  // Count an item that is done with. After the last, all places are empty, and all warps are told to
-  // stop.
-  __device__ void finish() const {
+  // Count an item that is done with, and draw the next. After the last, all places are empty, and all
+  // warps are told to stop.
+  __device__ int finish() const {
     unsigned long long moved = 0;
     if (lane_index() == 0) {
       __threadfence();  // the place that it was taken from is empty
       moved = atomicAdd(trees.state->moved + turn, 1ull);
     }
+    const int ticket = draw();
     moved = __shfl_sync(kWholeWarp, moved, 0);
     const unsigned number = moved >> 32, finished = static_cast<unsigned>(moved) + 1;
-    if (finished != number + size) return;
-    const unsigned warps = thread_count() / kWarp;
-    for (unsigned k = lane_index(); k < warps; k += kWarp) set_now(place_of(number + k), kStop);
+    if (finished == number + size) {
+      const unsigned warps = thread_count() / kWarp;
+      for (unsigned k = lane_index(); k < warps; k += kWarp) set_now(place_of(number + k), kStop);
+    }
+    return ticket;
   }
 };
 
