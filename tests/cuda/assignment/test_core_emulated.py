@@ -38,7 +38,7 @@ SMALL = {
     },
     dense_prices.PRICES: {"kBlock": BLOCK, "kAtOnce": 2},
     sparse.PRICES: {},
-    sparse.TREES: {"kBlock": BLOCK, "kPatience": 2},
+    sparse.TREES: {"kBlock": BLOCK, "kPatience": 2, "kLongRow": 4},
 }
 
 

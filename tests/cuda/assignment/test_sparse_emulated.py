@@ -33,7 +33,7 @@ TRIALS = [
     pytest.param(engine.Trial(0, -1, 1, 1), id="auctions"),
     pytest.param(engine.Trial(8, 1, 2, 0), id="few levels"),
 ]
-TREES = {"kBlock": BLOCK, "kPatience": 2}
+TREES = {"kBlock": BLOCK, "kPatience": 1, "kWide": 4, "kLongRow": 4}
 
 
 @pytest.fixture(scope="module")

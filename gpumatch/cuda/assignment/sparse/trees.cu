@@ -32,79 +32,98 @@
 // the first, the dual of all of them is one number, and a column that it holds is where paths end
 // that need not be followed. A root is then the column that a spare row takes.
 //
-// A growth has no levels. Paths are long, and few rows are at their ends at any time, so a barrier a
-// level would take most of the time. Each warp takes a row and offers labels to its columns. It goes
-// on with the row of one column that has taken its label, and puts the others into a queue, where
-// idle warps wait for them. A label is taken in two atomic operations. The distance only falls. The
-// row by which a column is reached follows: it is the one of the last label, because a row is not
-// written over one that came since it was decided. The root may be that of another label. It is set
-// right before it is used.
+// A wide frontier is grown level after level: each row of it is looked through by a group of lanes,
+// and those that follow are the next frontier. But paths are long, and mostly few rows are at their
+// ends. Then a barrier a level would take most of the time. So a narrow frontier is grown without
+// levels: each warp takes a row and offers labels to its columns. It goes on with the row of one
+// column that has taken its label, and puts the others into a queue, where idle warps wait for them.
+// If too many rows wait there, they are collected, and grown level after level again.
 //
-// A column is in the queue once at most, and says so (`waiting`). Whoever takes it says that it is
-// not, and only then reads its distance. A warp that lowers the distance later either sees that it is
-// not in the queue, and puts it there, or is in time for the one who takes it.
+// A label is taken in two atomic operations. The distance only falls. The row by which the column is
+// reached follows: it is the one of the last label, because a row is not written over one that came
+// since it was decided.
+//
+// A column whose row has to follow waits, in the next frontier or in the queue, once at most. Whoever
+// takes it says that it does not wait any more, and only then reads its distance. A thread that
+// lowers the distance later either sees that it does not wait, and lets it wait again, or is in time
+// for the one who takes it.
 //
 // Encodings
 //   columns[j]    the dual of column j, and its label: the distance, kNever if it has none; the row
 //                 by which it is reached (-1: a spare one), with a number of that entry that grows;
-//                 the root of the tree. Distances are kept as 64-bit integers in the same order,
-//                 because none is negative.
+//                 and what is above it in its tree: a column, or the root, which all have in the end.
+//                 Distances are kept as 64-bit integers in the same order, because none is negative.
 //   col_to_row[j] the row of column j, -1 if it is free, kHeld if a spare row holds it
-//   item          a row in the frontier or the queue: the row, and above it 2 + its column, or 1 if
-//                 it is a root
-//   frontier      rows that a growth begins from
-//   queue         the i-th item that is put there has place i % nplaces; 0: none
-//   waiting[j]    1: column j is in the queue; or its row is to be collected, where a launch has
-//                 ended before it could be looked through
+//   item          a row in a frontier or the queue: the row, and above it 2 + its column, or 1 if it
+//                 is a root
+//   frontier[t & 1] in turn t; a turn is a collection of rows, or a level
+//   sizes[t % 3]  how many rows there are in it
+//   queue         the i-th item that is put there has place i % nplaces; kNone: none
+//   waiting[j]    1: column j waits in the frontier or the queue; or its row is to be collected,
+//                 where a growth has stopped before it could be looked through
 //   roots[r & 1]  the free rows in round r, as many as nroots[r & 1]; none if the rows are spare
 //   wanted[r & 1] paths that are wanted from round r on
 //   nearest[i]    of a root: the least distance of a free column in its tree, kNever: has none
 //   leaf[i]       the free column that it gets, or has got, -1: none
 //   trace         of each round: looks, and paths found
-// Of a growth, by turns of three:
-//   sizes         rows in the frontier
-//   taken         items taken from the frontier, and then from the queue
+// Of growth g, at g % 3:
+//   taken         items taken from the last frontier, and then from the queue
 //   moved         items that were put into the queue, and below that those that are done with
-//   over          whether the launch is to end
-//   looks         rows that the busiest warp has looked through
+//   over          whether all are to stop, because of the looks or because many rows wait
+//   busiest       rows that the busiest warp has looked through
 //   beyond        the least distance above the bound that was seen
 //   reached       whether a free column was seen within the bound
+// A look is one at a row: those of the busiest warp are counted.
 #include "assignment/sparse/rows.cuh"
+#include "frontier.cuh"
 
-constexpr int kBlock = 1024;
-constexpr unsigned long long kNone = 0;  // in place of an item
-constexpr unsigned long long kStop = 1;  // the same, where all are to stop
-constexpr unsigned long long kSpareWay = 0xffffffffull;
-constexpr int kPatience = 16;       // looks after which a warp asks whether the launch is to end
-constexpr int kBatch = 2;           // entries that a lane looks at together
+// Threads of a block. With 1,024 there are too few registers: a million points take 10.5 s in place
+// of 7.5 (docs/reproduction/sparse_assignment.md, as for kWide and kCrowd).
+constexpr int kBlock = 512;
+constexpr int kWide = 1;            // a frontier with more rows than so many a warp is a wide one
+constexpr int kCrowd = 4;           // and if so many a warp wait in the queue, they are too many
+constexpr int kPatience = 16;       // looks after which a warp asks whether all are to stop
+constexpr int kLongRow = 64;        // entries of each lane from which on a warp takes the row
 constexpr int kShare = 8;           // of paths wanted, one in so many makes a round at least
 constexpr int kHeld = -2;
 constexpr int kTraceLength = 4096;  // rounds recorded
 constexpr int kTraceWidth = 2;
 
+using Item = unsigned long long;
+constexpr Item kNone = 0;  // in place of an item
+constexpr Item kStop = 1;  // the same, where all are to stop
+constexpr unsigned long long kSpareWay = 0xffffffffull;
+
 enum Stage { kCollect, kDone };
 enum Part { kCollecting, kGrowing, kBetween, kParts };
+
+// What is above a column in its tree: a column, or the root, which is a row, or a column if rows are
+// spare.
+__device__ inline unsigned long long column_above(int col) { return static_cast<unsigned>(col); }
+__device__ inline unsigned long long root_above(int root) {
+  return 1ull << 32 | static_cast<unsigned>(root);
+}
+__device__ inline bool is_root(unsigned long long above) { return above >> 32 != 0; }
+__device__ inline int vertex_of(unsigned long long above) { return static_cast<int>(above); }
 
 template <typename Number>
 struct __align__(32) Column {
   Number dual;
   long long distance;
-  unsigned long long way;  // the row, and above it its number
-  int root;
-  int unused;
+  unsigned long long way;    // the row, and above it its number
+  unsigned long long above;
 };
 
 struct State {
   int stage;
   int round;
   int growth;
+  int turn;
   int looks;
   int before;  // looks before this round
-  int check;
   int has_spares;  // whether rows that are spare grow the trees
   int nroots[2];
   int wanted[2];
-  int changed[3];  // roots of labels that were set right
   int satisfied;   // trees that have reached a free column
   int sizes[3];
   int taken[3];
@@ -142,8 +161,8 @@ struct Trees {
   int* col_to_row;
   Column<Number>* columns;
   int* waiting;
-  unsigned long long* frontier;
-  unsigned long long* queue;
+  Item* frontier[2];
+  Item* queue;
   int nplaces;
   int* roots[2];
   long long* nearest;
@@ -151,6 +170,9 @@ struct Trees {
   State* state;
   int* trace;
   unsigned* barrier;
+
+  // The root of the tree that a column is in, once roots are found.
+  __device__ int root_of(int col) const { return vertex_of(columns[col].above); }
 
   // The row by which a column is reached, -1: a spare one.
   __device__ int row_to(int col) const { return static_cast<int>(columns[col].way); }
@@ -161,6 +183,12 @@ struct Trees {
     return row >= 0 ? row_to_col[row] : -1;
   }
 };
+
+// The array of an even turn, or an odd one. An index would put all of them into local memory.
+template <typename Element>
+__device__ Element* of_turn(Element* const (&arrays)[2], int turn) {
+  return (turn & 1) == 0 ? arrays[0] : arrays[1];
+}
 
 // -- distances ------------------------------------------------------------------------------------
 
@@ -176,6 +204,8 @@ template <typename Number>
 __device__ Number as_number(long long distance) {
   return number_of(distance, static_cast<const Number*>(nullptr));
 }
+
+__device__ inline int warp_count() { return thread_count() / static_cast<int>(kWarp); }
 
 // Of the paths wanted, one in so many makes a round: where rows are long, trees are not grown far for
 // those that are hard to find, because a round looks through each row several times.
@@ -199,7 +229,7 @@ __global__ void plant(Trees<Number<Cost>> t, const Number<Cost>* col_dual, int n
   for (int j = thread_index(); j < ncols; j += thread_count()) {
     const Number<Cost> dual = col_dual[j], slack = -dual - spare;
     const long long of_spare = slack > 0 ? ordered(slack) : 0;
-    t.columns[j] = {dual, has_spares ? of_spare : kNever, kSpareWay, has_spares ? j : -1, 0};
+    t.columns[j] = {dual, has_spares ? of_spare : kNever, kSpareWay, 0};
     t.waiting[j] = 0;
     t.nearest[j] = kNever;
     t.leaf[j] = -1;
@@ -212,15 +242,15 @@ __global__ void plant(Trees<Number<Cost>> t, const Number<Cost>* col_dual, int n
   }
 }
 
-// -- growing --------------------------------------------------------------------------------------
+// -- what rows offer ------------------------------------------------------------------------------
 
-__device__ inline unsigned long long item_of(int row, int col) {
-  return static_cast<unsigned long long>(col + 2) << 32 | static_cast<unsigned>(row);
+__device__ inline Item item_of(int row, int col) {
+  return static_cast<Item>(col + 2) << 32 | static_cast<unsigned>(row);
 }
-__device__ inline int row_of(unsigned long long item) { return static_cast<int>(item); }
-__device__ inline int col_of(unsigned long long item) { return static_cast<int>(item >> 32) - 2; }
+__device__ inline int row_of(Item item) { return static_cast<int>(item); }
+__device__ inline int col_of(Item item) { return static_cast<int>(item >> 32) - 2; }
 
-// A row that a warp looks through.
+// A row that is looked through.
 template <typename Cost>
 struct Look {
   int row;
@@ -233,51 +263,206 @@ struct Look {
                             const Number<Cost>* row_dual) {
     return {row, col, rows.indptr[row], rows.indptr[row + 1], row_dual[row]};
   }
+
+  // That of another lane.
+  __device__ Look of_lane(int lane) const {
+    return {__shfl_sync(kWholeWarp, row, lane), __shfl_sync(kWholeWarp, col, lane),
+            __shfl_sync(kWholeWarp, begin, lane), __shfl_sync(kWholeWarp, end, lane),
+            __shfl_sync(kWholeWarp, dual, lane)};
+  }
+};
+
+// An entry of a row.
+template <typename Cost>
+struct Entry {
+  int col;  // -1: there are no more
+  Cost cost;
+
+  __device__ static Entry at(const Rows<Cost>& rows, long long k, long long end) {
+    if (k >= end) return {-1, 0};
+    return {rows.indices[k], rows.weights[k]};
+  }
+};
+
+// What a row and the column of an entry have before the row offers a label.
+template <typename Cost>
+struct Sight {
+  long long own;  // the distance of the row
+  Number<Cost> dual;
+  long long distance;
+  unsigned long long way;
+  int mate;
 };
 
 // What a lane offers to a column.
-template <typename Cost>
 struct Label {
   int col;
   int mate;
-  int root;
   unsigned long long way;  // that the column had before
-  long long distance;
+  long long distance;      // kNever: it is no better than the label that the column has
 };
 
-// All warps grow the trees, each at its own pace, until no label up to the bound is better.
-//
-// Memory answers late. So what does not depend on each other is asked for at once: a row's entries
-// before its own label, the labels of several entries, and who knows of a column together with the
-// row by which it is reached.
+// How rows offer labels, with a bound.
 template <typename Cost>
-struct Growth {
+struct Offers {
   using Dual = Number<Cost>;
   const Rows<Cost>& rows;
   const Trees<Dual>& trees;
-  int turn;
-  int size;  // of the frontier
-  int most;  // rows that a warp may look through
   long long bound;
   bool is_far;        // columns beyond the bound get labels, too
   long long& beyond;  // the least distance above the bound that this thread has seen
   bool& reached;      // whether it has seen a free column within the bound
 
+  __device__ Look<Cost> look_at(int row, int col) const {
+    return Look<Cost>::at(row, col, rows, trees.row_dual);
+  }
+
+  // Say that a column is not waiting any more. False: it was not, so others have its row.
+  __device__ bool is_taken(int col) const {
+    return col < 0 || atomicExch(trees.waiting + col, 0) != 0;
+  }
+
+  // Ask for all that a label is made of.
+  __device__ Sight<Cost> see(const Look<Cost>& from, const Entry<Cost>& entry) const {
+    Sight<Cost> sight = {0, 0, kNever, 0, -1};
+    if (from.col >= 0) sight.own = now(trees.columns[from.col].distance);
+    if (entry.col < 0) return sight;
+    const Column<Dual>& column = trees.columns[entry.col];
+    sight.dual = column.dual;
+    sight.distance = now(column.distance);
+    sight.way = now(column.way);
+    sight.mate = trees.col_to_row[entry.col];
+    return sight;
+  }
+
+  __device__ Label label(const Look<Cost>& from, const Entry<Cost>& entry,
+                         const Sight<Cost>& sight) const {
+    Label made = {entry.col, sight.mate, sight.way, kNever};
+    if (entry.col < 0 || entry.col == from.col) return made;
+    const Dual slack = counted(entry.cost, 0) - sight.dual - from.dual;
+    const Dual distance = as_number<Dual>(sight.own) + (slack > 0 ? slack : 0);  // by rounding
+    if (ordered(distance) < sight.distance) made.distance = ordered(distance);
+    return made;
+  }
+
+  // Whether the row of the column is to be looked through, if it gets the label.
+  __device__ bool leads_on(const Label& label) const {
+    return label.distance <= bound && label.mate >= 0;
+  }
+
+  // Give the column its new distance. False: it has no greater one, or may not get a label.
+  __device__ bool improve(const Label& label) const {
+    if (label.distance == kNever) return false;
+    if (label.distance > bound) beyond = min(beyond, label.distance);
+    if (label.distance > bound && !is_far) return false;
+    return atomicMin(&trees.columns[label.col].distance, label.distance) > label.distance;
+  }
+
+  // Let the row of the column wait. False: it waits already.
+  __device__ bool has_to_wait(const Label& label) const {
+    return atomicExch(trees.waiting + label.col, 1) == 0;
+  }
+
+  // Write down the row by which a column is reached, if it was `way` before. Returns what it was.
+  __device__ unsigned long long name(int row, const Label& label, unsigned long long way) const {
+    const unsigned long long next = ((way >> 32) + 1) << 32 | static_cast<unsigned>(row);
+    return atomicCAS(&trees.columns[label.col].way, way, next);
+  }
+
+  // The same, as long as no label is better, if it was `before`.
+  __device__ void complete(int row, const Label& label, unsigned long long before) const {
+    Column<Dual>& column = trees.columns[label.col];
+    unsigned long long way = label.way;
+    while (before != way && now(column.distance) == label.distance) {
+      way = before;
+      before = name(row, label, way);
+    }
+    reached |= label.mate == -1 && label.distance <= bound;
+  }
+};
+
+// -- wide frontiers: level after level ------------------------------------------------------------
+
+template <typename Cost>
+struct Level {
+  const Offers<Cost>& offers;
+  Queue<Item> out;
+
+  // Let groups of lanes look through the rows of a frontier. Returns how many each has had at most.
+  __device__ int grow(const Item* frontier, int size) const {
+    const Rows<Cost>& rows = offers.rows;
+    const Group group = Group::of(lanes_for(size, thread_count(), min(2 * rows.lanes, 32)));
+    const int slot = lane_index() / group.lanes, leader = lane_index() - group.member;
+    for (long long base = group.index - slot; base < size; base += group.count) {
+      const long long at = base + slot;
+      Look<Cost> look = {-1, -1, 0, 0, 0};
+      bool has_row = at < size;
+      if (has_row) {
+        const Item item = frontier[at];
+        look = offers.look_at(row_of(item), col_of(item));
+        if (group.member == 0) has_row = offers.is_taken(look.col);
+      }
+      if (!__shfl_sync(kWholeWarp, has_row, leader)) look.end = look.begin;
+      const bool is_long = look.end - look.begin >= kLongRow * group.lanes;
+      for (unsigned todo = __ballot_sync(kWholeWarp, is_long && group.member == 0); todo != 0;
+           todo &= todo - 1) {
+        offer_labels(look.of_lane(__ffs(todo) - 1), lane_index(), kWarp);
+      }
+      if (!is_long) offer_labels(look, group.member, group.lanes);
+    }
+    return static_cast<int>((size - 1) / group.count + 1);
+  }
+
+  // Offer labels to the columns of a row, as one of several lanes.
+  __device__ void offer_labels(const Look<Cost>& from, int member, int lanes) const {
+    for (long long k = from.begin + member; k < from.end; k += lanes) {
+      const Entry<Cost> entry = Entry<Cost>::at(offers.rows, k, from.end);
+      const Label label = offers.label(from, entry, offers.see(from, entry));
+      if (!offers.improve(label)) continue;
+      const unsigned long long before = offers.name(from.row, label, label.way);
+      if (offers.leads_on(label) && offers.has_to_wait(label)) {
+        push(out, item_of(label.mate, label.col));
+      }
+      offers.complete(from.row, label, before);
+    }
+  }
+};
+
+// -- narrow frontiers: each warp at its own pace --------------------------------------------------
+
+// All warps grow the trees, until no label up to the bound is better, or too many rows wait.
+//
+// Memory answers late, so what does not depend on each other is asked for at once. While labels are
+// offered, the row is asked for with which the warp will go on. While the labels are completed, its
+// entries are on the way. What is to be put into the queue is held until the columns of these are
+// asked for.
+template <typename Cost>
+struct Pace {
+  const Offers<Cost>& offers;
+  const Trees<Number<Cost>>& trees;
+  const Item* frontier;
+  int size;  // of the frontier
+  int turn;
+  int most;  // rows that a warp may look through
+
   __device__ void run() const {
     int looks = 0;
     for (int ticket = draw();; ticket = finish()) {
-      const unsigned long long item = take(ticket);
+      const Item item = take(ticket);
       if (item == kStop) break;
-      Look<Cost> look = Look<Cost>::at(row_of(item), col_of(item), rows, trees.row_dual);
+      Item held = kNone;
+      Look<Cost> look = offers.look_at(row_of(item), col_of(item));
+      Entry<Cost> entry = entry_at(look, look.begin);
       bool goes_on = is_taken(look.col);
       while (goes_on) {
-        if (look.col >= 0 && has_to_end(looks)) {
+        if (look.col >= 0 && has_to_stop(looks)) {
           put_off(look.col);
           break;
         }
-        goes_on = offer_labels(look);
-        if (++looks == most && lane_index() == 0) set_now(trees.state->over[turn], 1);
+        goes_on = offer_labels(look, entry, held);
+        if (++looks == most) stop_all();
       }
+      put(held);
     }
     if (lane_index() == 0) atomicMax(trees.state->busiest + turn, looks);
   }
@@ -288,13 +473,13 @@ struct Growth {
   }
 
   // That item, as soon as it is there.
-  __device__ unsigned long long take(int ticket) const {
-    unsigned long long item = kNone;
+  __device__ Item take(int ticket) const {
+    Item item = kNone;
     if (lane_index() == 0) {
       if (ticket < size) {
-        item = trees.frontier[ticket];
+        item = frontier[ticket];
       } else {
-        unsigned long long& place = place_of(ticket - size);
+        Item& place = place_of(ticket - size);
         while ((item = now(place)) == kNone) __nanosleep(20);
         set_now(place, kNone);
       }
@@ -302,137 +487,100 @@ struct Growth {
     return __shfl_sync(kWholeWarp, item, 0);
   }
 
-  __device__ unsigned long long& place_of(unsigned number) const {
+  __device__ Item& place_of(unsigned number) const {
     return trees.queue[number % static_cast<unsigned>(trees.nplaces)];
   }
 
-  // Say that a column is not waiting any more. False: it was not, so another warp has its row.
   __device__ bool is_taken(int col) const {
-    int was_waiting = 1;
-    if (lane_index() == 0 && col >= 0) was_waiting = atomicExch(trees.waiting + col, 0);
-    return __shfl_sync(kWholeWarp, was_waiting, 0) != 0;
+    const bool taken = lane_index() == 0 && offers.is_taken(col);
+    return __shfl_sync(kWholeWarp, taken, 0);
   }
 
-  // Whether the launch is to end. It is looked up now and then.
-  __device__ bool has_to_end(int looks) const {
+  // The entry of this lane among those from `first` on.
+  __device__ Entry<Cost> entry_at(const Look<Cost>& look, long long first) const {
+    return Entry<Cost>::at(offers.rows, first + lane_index(), look.end);
+  }
+
+  // Whether all are to stop. It is looked up now and then.
+  __device__ bool has_to_stop(int looks) const {
     return looks % kPatience == 0 && __shfl_sync(kWholeWarp, now(trees.state->over[turn]), 0) != 0;
   }
 
-  // Let a row be collected by the next launch.
+  __device__ void stop_all() const {
+    if (lane_index() == 0) set_now(trees.state->over[turn], 1);
+  }
+
+  // Let a row be collected again.
   __device__ void put_off(int col) const {
     if (lane_index() == 0) set_now(trees.waiting[col], 1);
   }
 
-  // Offer labels to all columns of a row. True: it goes on with the row of one of them.
-  __device__ bool offer_labels(Look<Cost>& look) const {
+  // Offer labels to all columns of a row, whose first entries are here. True: it goes on with the row
+  // of one of them.
+  __device__ bool offer_labels(Look<Cost>& look, Entry<Cost>& entry, Item& held) const {
     const Look<Cost> from = look;
+    Entry<Cost> here = entry;
     bool goes_on = false;
-    for (long long base = from.begin; base < from.end; base += kBatch * kWarp) {
-      const long long first = base + lane_index();
-      Label<Cost> labels[kBatch];
-      Dual slacks[kBatch];
-      long long distances[kBatch];
-#pragma unroll
-      for (int i = 0; i < kBatch; ++i) {
-        labels[i].col = from.col;
-        if (first + i * kWarp >= from.end) continue;
-        labels[i].col = rows.indices[first + i * kWarp];
-        slacks[i] = counted(rows.weights[first + i * kWarp], 0) - from.dual;
+    for (long long first = from.begin; first < from.end; first += kWarp) {
+      const Sight<Cost> sight = offers.see(from, here);
+      put(held);
+      const Label label = offers.label(from, here, sight);
+      bool leads_on = offers.leads_on(label);
+      const bool is_open = !goes_on;
+      if (is_open) goes_on = choose(label, leads_on, look);
+      const bool is_better = offers.improve(label);
+      leads_on = leads_on && is_better;
+      if (is_open && goes_on) {
+        // Another row may have been quicker.
+        const bool holds = __any_sync(kWholeWarp, leads_on && label.col == look.col);
+        if (!holds) goes_on = choose(label, leads_on, look);
+        if (goes_on) entry = entry_at(look, look.begin);
       }
-      const long long own = from.col >= 0 ? now(trees.columns[from.col].distance) : 0;
-      const int root = from.col >= 0 ? now(trees.columns[from.col].root) : from.row;
-#pragma unroll
-      for (int i = 0; i < kBatch; ++i) {
-        if (labels[i].col == from.col) continue;
-        const Column<Dual>& column = trees.columns[labels[i].col];
-        distances[i] = now(column.distance);
-        labels[i].way = now(column.way);
-        labels[i].mate = trees.col_to_row[labels[i].col];
-        slacks[i] -= column.dual;
-      }
-#pragma unroll
-      for (int i = 0; i < kBatch; ++i) {
-        if (base + i * kWarp >= from.end) continue;
-        Label<Cost>& label = labels[i];
-        label.root = root;
-        bool is_better = false;
-        if (label.col != from.col) {
-          const Dual slack = slacks[i] > 0 ? slacks[i] : 0;  // by rounding
-          label.distance = ordered(as_number<Dual>(own) + slack);
-          is_better = label.distance < distances[i] && improve(label);
-        }
-        goes_on = pass_on(from.row, label, is_better, look, goes_on);
-      }
+      here = entry_at(from, first + kWarp);
+      const bool has_to_follow = leads_on && !(goes_on && label.col == look.col);
+      held = complete(from.row, label, is_better, has_to_follow);
     }
     return goes_on;
   }
 
-  // Give a column its new distance. False: it has no greater one, or may not get a label.
-  __device__ bool improve(const Label<Cost>& label) const {
-    if (label.distance > bound) beyond = min(beyond, label.distance);
-    if (label.distance > bound && !is_far) return false;
-    return atomicMin(&trees.columns[label.col].distance, label.distance) > label.distance;
+  // Ask for the row of the first column whose label leads on. False: none does.
+  __device__ bool choose(const Label& label, bool leads_on, Look<Cost>& look) const {
+    const unsigned lanes = __ballot_sync(kWholeWarp, leads_on);
+    if (lanes == 0) return false;
+    const int lane = __ffs(lanes) - 1;
+    look = offers.look_at(__shfl_sync(kWholeWarp, label.mate, lane),
+                          __shfl_sync(kWholeWarp, label.col, lane));
+    return true;
   }
 
-  // Complete the labels of the lanes that have a better one. It is the turn of the rows of their
-  // columns: the first decides where the warp goes on, if it does not know yet. The others are put
-  // into the queue, unless they are waiting already.
-  __device__ bool pass_on(int row, const Label<Cost>& label, bool is_better, Look<Cost>& look,
-                          bool goes_on) const {
-    if (!__any_sync(kWholeWarp, is_better)) return goes_on;
-    bool is_next = is_better && label.distance <= bound && label.mate >= 0;
-    const unsigned next = __ballot_sync(kWholeWarp, is_next);
-    if (next != 0 && !goes_on) {
-      const int chosen = __ffs(next) - 1;
-      look = Look<Cost>::at(__shfl_sync(kWholeWarp, label.mate, chosen),
-                            __shfl_sync(kWholeWarp, label.col, chosen), rows, trees.row_dual);
-      goes_on = true;
-      is_next = is_next && lane_index() != chosen;
-    }
-    unsigned long long before = 0;
-    if (is_better) before = name(row, label, label.way);
-    const bool is_put = is_next && atomicExch(trees.waiting + label.col, 1) == 0;
-    if (is_better) {
-      complete(row, label, before);
-      reached |= label.mate == -1 && label.distance <= bound;
-    }
-    put(is_put, item_of(label.mate, label.col));
-    return goes_on;
+  // Complete a label, if it is better. The row that it leads to is held for the queue, unless it
+  // waits already.
+  __device__ Item complete(int row, const Label& label, bool is_better, bool has_to_follow) const {
+    if (!is_better) return kNone;
+    const unsigned long long before = offers.name(row, label, label.way);
+    const bool is_held = has_to_follow && offers.has_to_wait(label);
+    offers.complete(row, label, before);
+    return is_held ? item_of(label.mate, label.col) : kNone;
   }
 
-  // Write down the row by which a column is reached, if it was `way` before. Returns what it was.
-  __device__ unsigned long long name(int row, const Label<Cost>& label,
-                                     unsigned long long way) const {
-    const unsigned long long next = ((way >> 32) + 1) << 32 | static_cast<unsigned>(row);
-    return atomicCAS(&trees.columns[label.col].way, way, next);
-  }
-
-  // The same, as long as no label is better, if it was `before`; and the root.
-  __device__ void complete(int row, const Label<Cost>& label, unsigned long long before) const {
-    Column<Dual>& column = trees.columns[label.col];
-    unsigned long long way = label.way;
-    while (before != way && now(column.distance) == label.distance) {
-      way = before;
-      before = name(row, label, way);
-    }
-    set_now(column.root, label.root);
-  }
-
-  // Put an item of each lane that has one into the queue.
-  __device__ void put(bool has_item, unsigned long long item) const {
-    const unsigned lanes = __ballot_sync(kWholeWarp, has_item);
+  // Put what the lanes hold into the queue.
+  __device__ void put(Item& held) const {
+    const unsigned lanes = __ballot_sync(kWholeWarp, held != kNone);
     if (lanes == 0) return;
     unsigned long long moved = 0;
     if (lane_index() == 0) {
       const unsigned long long many = __popc(lanes);
       moved = atomicAdd(trees.state->moved + turn, many << 32);
     }
-    const unsigned number = __shfl_sync(kWholeWarp, moved, 0) >> 32;
-    if (has_item) put_at(number + __popc(lanes & ((1u << lane_index()) - 1)), item);
+    moved = __shfl_sync(kWholeWarp, moved, 0);
+    const unsigned number = moved >> 32, finished = static_cast<unsigned>(moved);
+    if (static_cast<int>(number + size - finished) > kCrowd * warp_count()) stop_all();
+    if (held != kNone) put_at(number + __popc(lanes & ((1u << lane_index()) - 1)), held);
+    held = kNone;
   }
 
   // The place is empty, unless the warp that has the item there is slow.
-  __device__ void put_at(unsigned number, unsigned long long item) const {
+  __device__ void put_at(unsigned number, Item item) const {
     while (atomicCAS(&place_of(number), kNone, item) != kNone) {
     }
   }
@@ -449,12 +597,15 @@ struct Growth {
     moved = __shfl_sync(kWholeWarp, moved, 0);
     const unsigned number = moved >> 32, finished = static_cast<unsigned>(moved) + 1;
     if (finished == number + size) {
-      const unsigned warps = thread_count() / kWarp;
-      for (unsigned k = lane_index(); k < warps; k += kWarp) set_now(place_of(number + k), kStop);
+      for (int k = lane_index(); k < warp_count(); k += kWarp) {
+        set_now(place_of(number + k), kStop);
+      }
     }
     return ticket;
   }
 };
+
+// -- between the growths --------------------------------------------------------------------------
 
 // Put the rows of the trees into the frontier whose distances are above `below`, up to the bound, or
 // that are waiting.
@@ -480,24 +631,27 @@ __device__ void collect(const Trees<Number>& t, Queue<unsigned long long> out, i
   for (int k = thread_index(); k < nroots; k += thread_count()) push(out, item_of(roots[k], -1));
 }
 
-// -- between the growths --------------------------------------------------------------------------
-
-// Give each label the root of the column before it, or that row if it is a root. True: some had
-// another. It may be that of a label that came at the same time. And sums that are rounded may leave
-// a distance as it is although the path before it has become shorter, and has another root.
+// Let each column that has a label know the column before it, or the root.
 template <typename Number>
-__device__ bool set_roots_right(const Trees<Number>& t, int ncols) {
-  bool has_changed = false;
+__device__ void ask_for_roots(const Trees<Number>& t, int ncols) {
   for (int j = thread_index(); j < ncols; j += thread_count()) {
     if (t.columns[j].distance == kNever) continue;
     const int row = t.row_to(j), before = t.col_before(j);
-    if (row < 0) continue;
-    const int root = before >= 0 ? now(t.columns[before].root) : row;
-    if (root == t.columns[j].root) continue;
-    t.columns[j].root = root;
-    has_changed = true;
+    t.columns[j].above = before >= 0 ? column_above(before) : root_above(row >= 0 ? row : j);
   }
-  return has_changed;
+}
+
+// Let each column know its root. All go up from ancestor to ancestor, and write down how far they
+// have come. So the ways of all become shorter, and no barrier is needed.
+template <typename Number>
+__device__ void find_roots(const Trees<Number>& t, int ncols) {
+  for (int j = thread_index(); j < ncols; j += thread_count()) {
+    if (t.columns[j].distance == kNever) continue;
+    for (unsigned long long above = now(t.columns[j].above); !is_root(above);) {
+      above = now(t.columns[vertex_of(above)].above);
+      set_now(t.columns[j].above, above);
+    }
+  }
 }
 
 // Count the trees that have reached a free column for the first time.
@@ -507,7 +661,7 @@ __device__ void survey(const Trees<Number>& t, int ncols, long long bound) {
     if (t.col_to_row[j] != -1) continue;
     const long long distance = t.columns[j].distance;
     if (distance > bound) continue;
-    const long long before = atomicMin(t.nearest + t.columns[j].root, distance);
+    const long long before = atomicMin(t.nearest + t.root_of(j), distance);
     if (before == kNever) atomicAdd(&t.state->satisfied, 1);
   }
 }
@@ -519,7 +673,7 @@ __device__ void accept_leaves(const Trees<Number>& t, int ncols, long long bound
     if (t.col_to_row[j] != -1) continue;
     const long long distance = t.columns[j].distance;
     if (distance > bound) continue;
-    const int root = t.columns[j].root;
+    const int root = t.root_of(j);
     if (distance != t.nearest[root]) continue;
     if (atomicCAS(t.leaf + root, -1, j) == -1) atomicMax(&t.state->farthest, distance);
   }
@@ -542,7 +696,7 @@ __device__ void update_duals(const Trees<Number>& t, int ncols, const int* roots
     } else {
       column.distance = ordered(distance - farthest);
     }
-    if (t.leaf[column.root] >= 0) {
+    if (t.leaf[vertex_of(column.above)] >= 0) {
       column.distance = kNever;
       if (has_spares) {
         const Number slack = -column.dual - (spare + farthest);
@@ -589,10 +743,7 @@ __device__ void augment_spares(const Trees<Number>& t, int ncols, int* wanted) {
 template <typename Number>
 __device__ void plant_again(const Trees<Number>& t, int ncols) {
   for (int j = thread_index(); j < ncols; j += thread_count()) {
-    Column<Number>& column = t.columns[j];
-    if (t.leaf[column.root] < 0) continue;
-    column.way = kSpareWay;
-    column.root = j;
+    if (t.leaf[t.root_of(j)] >= 0) t.columns[j].way = kSpareWay;
   }
 }
 
@@ -600,86 +751,139 @@ __device__ void plant_again(const Trees<Number>& t, int ncols) {
 
 // Clear what is counted of a growth.
 __device__ inline void clear(State& state, int turn) {
-  state.sizes[turn] = state.taken[turn] = state.over[turn] = state.busiest[turn] = 0;
+  state.taken[turn] = state.over[turn] = state.busiest[turn] = 0;
   state.moved[turn] = 0;
   state.beyond[turn] = kNever;
   state.reached[turn] = 0;
 }
 
-// Rounds until all rows are matched, or no free column can be reached, or some warp has looked
-// through `most` rows.
+// How a growth has ended.
+struct Grown {
+  long long beyond;  // the least distance above the bound that was seen
+  bool has_reached;  // whether a free column was seen within the bound
+  bool is_over;      // it has not ended: rows are waiting
+};
+
+// Where a search is, the same in all blocks.
 template <typename Cost>
-__global__ void __launch_bounds__(kBlock, 1)
-    grow_trees(Rows<Cost> rows, Trees<Number<Cost>> trees, long long least_bound, int most) {
-  using Number = typename NumberOf<Cost>::type;
-  State& state = *trees.state;
-  const bool is_first = thread_index() == 0;
-  // The same in all blocks:
-  int stage = state.stage, round = state.round, growth = state.growth, check = state.check;
-  int looks = state.looks, before = state.before;
-  int nroots = state.nroots[round & 1], wanted = state.wanted[round & 1];
-  long long bound = state.bound, below = state.below;
-  const long long longest = state.step;
-  const int share = share_of_round(rows.lanes);
-  Number spare = as_number<Number>(state.spare_dual);
-  const bool has_spares = state.has_spares != 0;
-  const int last = looks + most;
-  long long beyond = state.seen_beyond;
-  bool reached = false;
-  grid_barrier(trees.barrier);  // all have read the state
-  Clock clock = {state, nanoseconds()};
-  while (stage != kDone && looks < last) {
-    const bool is_far = bound >= longest;
-    const int* roots = trees.roots[round & 1];
-    const int turn = growth++ % 3;
-    if (is_first) clear(state, growth % 3);
-    const Queue<unsigned long long> frontier = {trees.frontier, state.sizes + turn};
-    collect(trees, frontier, rows.ncols, roots, nroots, below, bound, beyond, reached);
-    grid_barrier(trees.barrier);
-    const int size = now(state.sizes[turn]);
+struct Search {
+  using Dual = Number<Cost>;
+  const Rows<Cost>& rows;
+  const Trees<Dual>& trees;
+  State& state;
+  Clock clock;
+  long long least_bound;
+  long long longest;  // step
+  int stage, round, growth, turn, looks, before;
+  int nroots, wanted;
+  long long bound, below;
+  long long beyond;  // seen by a growth that has not ended
+  Dual spare;
+  bool has_spares;
+
+  __device__ Search(const Rows<Cost>& rows, const Trees<Dual>& trees, long long least_bound)
+      : rows(rows),
+        trees(trees),
+        state(*trees.state),
+        clock{state, nanoseconds()},
+        least_bound(least_bound),
+        longest(state.step),
+        stage(state.stage),
+        round(state.round),
+        growth(state.growth),
+        turn(state.turn),
+        looks(state.looks),
+        before(state.before),
+        nroots(state.nroots[round & 1]),
+        wanted(state.wanted[round & 1]),
+        bound(state.bound),
+        below(state.below),
+        beyond(state.seen_beyond),
+        spare(as_number<Dual>(state.spare_dual)),
+        has_spares(state.has_spares != 0) {
+    grid_barrier(trees.barrier);  // all have read the state
+  }
+
+  __device__ bool is_far() const { return bound >= longest; }
+  __device__ const int* roots() const { return of_turn(trees.roots, round); }
+
+  // Grow the trees up to the bound. The launch ends when some warp has looked through `last` rows.
+  __device__ Grown grow(int last) {
+    const int of = growth++ % 3;
+    if (thread_index() == 0) clear(state, growth % 3);
+    bool reached = false;
+    int size = collect_rows(reached);
     clock.add_to(kCollecting);
-    if (size != 0) {
-      Growth<Cost>{rows, trees, turn, size, last - looks, bound, is_far, beyond, reached}.run();
+    const Offers<Cost> offers = {rows, trees, bound, is_far(), beyond, reached};
+    while (size > kWide * warp_count() && looks < last) {
+      size = grow_level(offers, size);
+    }
+    const bool is_narrow = looks < last;
+    if (size != 0 && is_narrow) {
+      Pace<Cost>{offers, trees, of_turn(trees.frontier, turn), size, of, last - looks}.run();
     }
     beyond = least_of_group(beyond, kWarp);
-    if (lane_index() == 0 && beyond != kNever) atomicMin(state.beyond + turn, beyond);
-    if (reached) state.reached[turn] = 1;
+    if (lane_index() == 0 && beyond != kNever) atomicMin(state.beyond + of, beyond);
+    if (reached) state.reached[of] = 1;
     grid_barrier(trees.barrier);
     clock.add_to(kGrowing);
-    const long long next = now(state.beyond[turn]);
-    const bool has_reached = now(state.reached[turn]) != 0, is_over = now(state.over[turn]) != 0;
-    looks += max(now(state.busiest[turn]), 1);
+    looks += now(state.busiest[of]) + 1;  // collecting counts as one
+    const bool is_over = now(state.over[of]) != 0 || (size != 0 && !is_narrow);
+    const long long next = now(state.beyond[of]);
     beyond = is_over ? next : kNever;
-    reached = false;
-    if (is_over) {
-      below = bound;
-      continue;
-    }
-    bool has_changed = has_reached;
-    while (has_changed) {
-      if (is_first) state.changed[(check + 1) % 3] = 0;
-      if (set_roots_right(trees, rows.ncols)) state.changed[check % 3] = 1;
-      grid_barrier(trees.barrier);
-      has_changed = now(state.changed[check++ % 3]) != 0;
-    }
+    return {next, now(state.reached[of]) != 0, is_over};
+  }
+
+  // The queue of the next frontier.
+  __device__ Queue<Item> next_frontier() {
+    ++turn;
+    if (thread_index() == 0) state.sizes[(turn + 1) % 3] = 0;
+    return {of_turn(trees.frontier, turn), state.sizes + turn % 3};
+  }
+
+  // How many rows a growth begins from.
+  __device__ int collect_rows(bool& reached) {
+    collect(trees, next_frontier(), rows.ncols, roots(), nroots, below, bound, beyond, reached);
+    grid_barrier(trees.barrier);
+    return now(state.sizes[turn % 3]);
+  }
+
+  // The size of the next frontier.
+  __device__ int grow_level(const Offers<Cost>& offers, int size) {
+    const Item* frontier = of_turn(trees.frontier, turn);
+    looks += Level<Cost>{offers, next_frontier()}.grow(frontier, size);
+    grid_barrier(trees.barrier);
+    return now(state.sizes[turn % 3]);
+  }
+
+  // How many trees have reached a free column within the bound.
+  __device__ int count_satisfied(bool has_reached) {
     if (has_reached) {
+      ask_for_roots(trees, rows.ncols);
+      grid_barrier(trees.barrier);
+      find_roots(trees, rows.ncols);
+      grid_barrier(trees.barrier);
       survey(trees, rows.ncols, bound);
       grid_barrier(trees.barrier);
     }
-    const int satisfied = now(state.satisfied);
-    if (next == kNever && satisfied == 0) {
-      stage = kDone;
-      break;
-    }
-    const int enough = is_far ? 1 : (wanted + share - 1) / share;
-    if (next != kNever && satisfied < enough) {
-      below = is_far ? bound : -1;
-      bound = raised<Number>(bound, longest, next);
-      clock.add_to(kBetween);
-      continue;
-    }
+    return now(state.satisfied);
+  }
 
+  // How many of them make a round.
+  __device__ int enough() const {
+    const int share = share_of_round(rows.lanes);
+    return is_far() ? 1 : (wanted + share - 1) / share;
+  }
+
+  __device__ void raise_bound(long long next) {
+    below = is_far() ? bound : -1;
+    bound = raised<Dual>(bound, longest, next);
+  }
+
+  // Change the duals, and flip the paths.
+  __device__ void end_round() {
     accept_leaves(trees, rows.ncols, bound);
+    const bool is_first = thread_index() == 0;
     const int following = (round + 1) & 1;
     if (is_first) {
       state.nroots[following] = 0;
@@ -687,12 +891,12 @@ __global__ void __launch_bounds__(kBlock, 1)
     }
     grid_barrier(trees.barrier);
     const long long farthest = now(state.farthest);
-    const Number risen = as_number<Number>(farthest);
-    update_duals(trees, rows.ncols, roots, nroots, risen, has_spares, spare);
+    const Dual risen = as_number<Dual>(farthest);
+    update_duals(trees, rows.ncols, roots(), nroots, risen, has_spares, spare);
     spare += risen;
     grid_barrier(trees.barrier);
     if (has_spares) augment_spares(trees, rows.ncols, state.wanted + following);
-    else augment(trees, roots, nroots, {trees.roots[following], state.nroots + following});
+    else augment(trees, roots(), nroots, {of_turn(trees.roots, following), state.nroots + following});
     grid_barrier(trees.barrier);
     if (has_spares) plant_again(trees, rows.ncols);
     nroots = now(state.nroots[following]);
@@ -711,18 +915,47 @@ __global__ void __launch_bounds__(kBlock, 1)
     before = looks;
     bound = max(min(farthest, longest), least_bound);
     below = -1;
-    if (wanted == 0) stage = kDone;
-    clock.add_to(kBetween);
   }
-  if (!is_first) return;
-  state.stage = stage;
-  state.round = round;
-  state.growth = growth;
-  state.check = check;
-  state.looks = looks;
-  state.before = before;
-  state.bound = bound;
-  state.below = below;
-  state.seen_beyond = beyond;
-  state.spare_dual = ordered(spare);
+
+  // Leave the state for the next launch.
+  __device__ void leave() const {
+    if (thread_index() != 0) return;
+    state.stage = stage;
+    state.round = round;
+    state.growth = growth;
+    state.turn = turn;
+    state.looks = looks;
+    state.before = before;
+    state.bound = bound;
+    state.below = below;
+    state.seen_beyond = beyond;
+    state.spare_dual = ordered(spare);
+  }
+};
+
+// Rounds until all rows are matched, or no free column can be reached, or some warp has looked
+// through `most` rows.
+template <typename Cost>
+__global__ void __launch_bounds__(kBlock, 1)
+    grow_trees(Rows<Cost> rows, Trees<Number<Cost>> trees, long long least_bound, int most) {
+  Search<Cost> search(rows, trees, least_bound);
+  const int last = search.looks + most;
+  while (search.stage != kDone && search.looks < last) {
+    const Grown grown = search.grow(last);
+    if (grown.is_over) {
+      search.below = search.bound;
+      continue;
+    }
+    const int satisfied = search.count_satisfied(grown.has_reached);
+    if (grown.beyond == kNever && satisfied == 0) {
+      search.stage = kDone;
+    } else if (grown.beyond != kNever && satisfied < search.enough()) {
+      search.raise_bound(grown.beyond);
+    } else {
+      search.end_round();
+      if (search.wanted == 0) search.stage = kDone;
+    }
+    search.clock.add_to(kBetween);
+  }
+  search.leave();
 }
