@@ -393,6 +393,23 @@ def test_table_of_sparse_costs_on_the_gpu():
     assert all(p["cuda"] < p["cpu"] for p in problems if p["entries"] >= backends.GPU_PAYS_FROM)
 
 
+def test_tables_of_trees_of_sparse_costs():
+    fronts = json.loads((ROOT / "bench/results/sparse-engine-h200.json").read_text())["fronts"]
+    page = ROOT / "docs" / "reproduction" / "sparse_assignment.md"
+    header = "| costs, milliseconds | trees by levels | trees now | call before | call now |"
+    shown = table(page, header)
+    assert [row[0] for row in shown] == [p["costs"] for p in fronts["problems"]]
+    order = [(what, when) for what in ("trees", "call") for when in ("before", "now")]
+    for row, p in zip(shown, fronts["problems"]):
+        assert [float(cell) for cell in row[1:]] == [p[when][what] for what, when in order]
+    widths = ("16", "32", "64", "256", "512", "1024")
+    shown = table(page, f"| costs, milliseconds | {' | '.join(widths)} |")
+    assert len(shown) == 3
+    for costs, *times in shown:
+        known = [fronts["steps"][costs].get(width) for width in widths]
+        assert [float(time.replace(",", "")) if time else None for time in times] == known
+
+
 def test_table_of_dense_costs_on_the_gpu():
     problems = json.loads((ROOT / "bench/results/dense-core-h200.json").read_text())["problems"]
     large = {p["costs"]: p for p in problems if p["rows"] == 10_000}
