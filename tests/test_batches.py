@@ -761,19 +761,13 @@ def test_there_is_memory_for_a_problem_and_its_second_one(sides):
     """What `solve_range` needs: of as many pairs as can be, a part is solved again."""
     short, longest = sides
     width, again = batched.width_for(longest), batched.width_for(short)
-    needed = [
-        batched.HALF + (short + batched.VECTORS) * (width + again),
-        batched.LINKS * (width + again) + longest,
-        5 * short + 1,
-    ]
-    several = np.array([[5, short, 2], [6, longest, 9]])
-    for room in (sides, several):
-        parts = batched._Kept().scratch_for(*room)
-        assert [part.dtype for part in parts] == [np.float64, np.int32, np.int64]
-        assert all(part.size >= size for part, size in zip(parts, needed))
+    of_vectors = (batched.VECTORS + batched.LINKS) * width + 2 * short
+    tables, lists = short * (width + again), short + longest + batched.PAD
     kept = batched._Kept()
-    large = kept.scratch_for(*sides)
-    assert all(one is other for one, other in zip(large, kept.scratch_for(1, 1)))
+    room = kept.scratch_of(batched._size(*sides))
+    assert room.dtype == np.float64
+    assert room.size >= tables + of_vectors + lists
+    assert kept.scratch_of(1) is room
 
 
 def test_a_stop_within_a_problem_leaves_it_without_a_cover():
@@ -815,16 +809,24 @@ def test_the_costs_of_the_next_problem_of_a_range_are_brought_near():
 def test_a_search_brings_costs_near_line_by_line(dtype, line):
     costs = np.random.default_rng(21).random((40, 40))
     width = batched.width_for(40)
-    table = np.full((40 + batched.VECTORS, width), np.inf)
-    table[:40, :40] = costs
+    table = np.full((40, width), np.inf)
+    table[:, :40] = costs
+    vectors = np.empty((batched.VECTORS, width))
     links, found = np.empty((batched.LINKS, width), np.int32), np.empty((2, 40), np.int64)
     place, ahead = np.zeros(1, np.int64), np.zeros(100_000, dtype)
-    left = small_paths.match_rows(table, links, found, 40, True, np.inf, np.inf, (ahead, place))
-    assert left == 0
+
+    def match():
+        small_paths.price_columns(table, vectors, links, np.inf)
+        ahead_of = ahead, place
+        return small_paths.match_rows(
+            table, vectors, links, found, 40, True, np.inf, np.inf, ahead_of
+        )
+
+    assert match() == 0
     assert costs[range(40), found[batched.COL]].sum() == costs[linear_sum_assignment(costs)].sum()
     lines = place[0] // line
     assert lines % small_paths.FETCHED == 0
     assert 10 <= lines // small_paths.FETCHED <= 40 * 40  # rows that were scanned
     place[0] = 99_990
-    small_paths.match_rows(table, links, found, 40, True, np.inf, np.inf, (ahead, place))
+    match()
     assert 100_000 <= place[0] < 100_000 + line * small_paths.FETCHED

@@ -22,10 +22,10 @@ What comes in, for problem k of B:
     wants_maximum     True if as many pairs as can be are wanted, None if all are: then nothing is
                       compiled that only True needs
     largest           a greater magnitude makes a problem unfit; up to EXACT, all are integers
-    scratch           memory to work in, as `_Kept` makes it: for the table, its links, and columns
+    room              memory to work in, as `_Kept` makes it
 
 What comes out, in the orientation and with the sign of the values, for at most N rows and M
-columns. Arrays come in holding -1, 0 and False, and what a problem does not have stays so:
+columns. What a problem does not have is -1 or 0, and marks are as they came in, which is False:
 
     mates[k]          N columns of the rows, M rows of the columns
     numbers[k]        N duals of the rows, M duals of the columns, what the pairs of N rows cost
@@ -53,18 +53,25 @@ from gpumatch.cpu.assignment.small_paths import (
     COL,
     LINKS,
     MATE,
+    NEAR,
+    NEAR_LINKS,
+    NEAR_VECTORS,
     PAD,
+    PRED,
     PRICE,
     VECTORS,
+    begin_prices,
     match_rows,
     nearest,
+    price_columns,
     rows_at_once,
+    vectors_in,
     width_for,
 )
 from gpumatch.cpu.numba_tools.compiled import strict_kernel, vector_kernel
 from gpumatch.cpu.numba_tools.prefetch import LINE
 from gpumatch.cpu.numba_tools.vector_min import greater, lesser
-from gpumatch.cpu.numba_tools.views import as_integers, view
+from gpumatch.cpu.numba_tools.views import as_halves, as_integers, on_stack, view
 from gpumatch.cpu.numba_tools.workers import Workers
 
 __all__ = ["run", "solve_one", "solve_range"]
@@ -79,15 +86,6 @@ SHARES = 8
 """Ranges of each thread, at least: then none has long to wait for the others at the end."""
 AT_ONCE = 128
 """Sides for which there is always memory."""
-HALF = LINE // 2 // 8
-"""Costs in half of a cache line."""
-SHIFTED = 200
-"""Columns up to which a table begins in the middle of a line.
-
-A search writes two numbers just before it reads the vectors that these are in. Processors that read
-64 bytes at once then wait for a line to be written. Two halves of lines are there sooner, but more
-columns come from farther away, line by line.
-"""
 LARGE, HUGE = 2**20, 2**21
 """Bytes of memory from which on it is to be in huge pages, and of a huge page."""
 AHEAD = 2**12
@@ -96,6 +94,8 @@ AHEAD = 2**12
 So many come from memory more slowly than they are copied.
 """
 EXACT = 2.0**47
+NEAR_FOUND = 2 * NEAR
+_ZERO = np.int32(0)
 START, ACROSS, ROWS, COLS = range(4)
 OBJECTIVE, GAP = 0, 1
 END, SIZE = 0, 1
@@ -107,7 +107,8 @@ def run(task: BatchTask) -> bool:
     wish = *task.wish[:3], task.wish[3] or None
     ranges = _ranges(task)
     rows, cols = places[task.takes, ROWS:].T
-    sides = np.minimum(rows, cols), np.maximum(rows, cols)
+    sizes = _size(np.minimum(rows, cols), np.maximum(rows, cols))
+    room = int(sizes.max(initial=0))
     ahead, solved = iter(ranges), [0] * task.threads
     halted = False
 
@@ -115,7 +116,7 @@ def run(task: BatchTask) -> bool:
         nonlocal halted
         kept = _taken()
         try:
-            scratch = kept.scratch_for(*sides)
+            scratch = kept.scratch_of(room)
             for first, last in ahead:
                 if worker == 0 and control.tick(sum(solved)):
                     halted = True
@@ -148,7 +149,7 @@ def solve_one(values: np.ndarray, place: np.ndarray, *more: Any) -> None:
     if rows <= AT_ONCE >= cols:
         scratch = kept.scratch
     else:
-        scratch = kept.scratch_for(min(rows, cols), max(rows, cols))
+        scratch = kept.scratch_of(_size(min(rows, cols), max(rows, cols)))
     solve_range(values, place, *more[:5], 0, 1, scratch, *more[5:])
     _idle.append(kept)
 
@@ -158,8 +159,7 @@ class _Kept:
 
     def __init__(self) -> None:
         self.room = np.empty(0)
-        self.scratch: tuple[Any, ...] = np.empty(0), np.empty(0, np.int32), np.empty(0, np.int64)
-        self.scratch_for(AT_ONCE, AT_ONCE)
+        self.scratch = _in_lines(_size(AT_ONCE, AT_ONCE), self.room.dtype)
 
     def range_of(self, most: int) -> np.ndarray:
         """For so many costs, which are copied."""
@@ -167,22 +167,19 @@ class _Kept:
             self.room = _in_lines(max(most, COPIED), self.room.dtype)
         return self.room[:most]
 
-    def scratch_for(self, short: Any, longest: Any) -> tuple[Any, ...]:
-        """For a problem with its vectors, or any one of several, by their sides."""
-        sizes: list[Any] = [
-            HALF + (VECTORS + short) * (short + longest + 2 * PAD),
-            (2 * LINKS + 1) * (longest + PAD),
-            5 * short + 1,
-        ]
-        if isinstance(short, np.ndarray):
-            sizes = [int(size.max(initial=0)) for size in sizes]
-        first, second, third = self.scratch
-        if first.size < sizes[0] or second.size < sizes[1] or third.size < sizes[2]:
-            self.scratch = tuple(
-                _in_lines(max(part.size, size), part.dtype)
-                for part, size in zip(self.scratch, sizes)
-            )
+    def scratch_of(self, size: int) -> np.ndarray:
+        """Of at least this size."""
+        if self.scratch.size < size:
+            self.scratch = _in_lines(size, self.scratch.dtype)
         return self.scratch
+
+
+def _size(short: Any, longest: Any) -> Any:
+    """How many numbers of scratch a problem of these sides needs, or each of several.
+
+    For two tables, the vectors and links of many columns, what is found, and a list of each side.
+    """
+    return (short + VECTORS + LINKS + 1) * (short + longest + 2 * PAD)
 
 
 _idle: list[_Kept] = []  # for the next call: the threads of a batch end with it
@@ -225,14 +222,15 @@ def _ranges(task: BatchTask) -> list[tuple[int, int]]:
 
 @vector_kernel
 def solve_range(
-    values, places, sign, limit, most, wants_maximum, largest, first, last, scratch,
+    values, places, sign, limit, most, wants_maximum, largest, first, last, room,
     mates, numbers, totals, marks, ends,
 ):  # fmt: skip
     """Solve the problems from ``first`` to ``last``; how many pairs there are."""
-    room, joints, columns = scratch
     most_rows = numbers.shape[1] - mates.shape[1]
     most_cols = mates.shape[1] - most_rows
     is_exact, integers, sums = largest <= EXACT, as_integers(numbers), as_integers(totals)
+    near_vectors, near_links = on_stack(0.0, NEAR_VECTORS), on_stack(_ZERO, NEAR_LINKS)
+    near_found, come_to = on_stack(0, NEAR_FOUND), on_stack(0, 1)
     pairs = 0
     for k in range(first, last):
         start, across = places[k, START] - places[first, START], places[k, ACROSS]
@@ -240,36 +238,48 @@ def solve_range(
         turned = rows > cols
         nrows, ncols = (cols, rows) if turned else (rows, cols)
         width = width_for(ncols)
-        table = view(room, HALF if width <= SHIFTED else 0, (nrows + VECTORS, width))
-        links = view(joints, 0, (LINKS, width))
-        found = view(columns, 0, (2, nrows))
+        table = view(room, 0, (nrows, width))
+        begin = nrows * width
+        if width <= NEAR:
+            vectors = vectors_in(near_vectors, width)
+            links = view(near_links, 0, (LINKS, width))
+            found = view(near_found, 0, (2, nrows))
+        else:
+            vectors = view(room, begin, (VECTORS, width))
+            begin += VECTORS * width
+            links = view(as_halves(room), 2 * begin, (LINKS, width))
+            begin += LINKS * width
+            found = view(as_integers(room), begin, (2, nrows))
+            begin += 2 * nrows
+        rest = view(room, begin, room.size - begin)
+        mate = view(mates, (k, 0), mates.shape[1])
+        number = view(numbers, (k, 0), numbers.shape[1])
+        _clear(mate, number)
         ends[END, k] = UNFIT
         fit, complete = _take(
-            values, start, across, turned, sign, largest, most, wants_maximum, table, ncols
-        )
+            values, start, across, turned, sign, largest, most, wants_maximum, table, vectors,
+            links, ncols,
+        )  # fmt: skip
         if not fit:
             continue
         reduces = nrows == ncols and limit == np.inf and (complete or wants_maximum is None)
-        place = view(columns, 5 * nrows, 1)
-        place[0] = 0
-        ahead = view(values, *_costs_of(places, first, k + 1, last)), place
-        stuck = match_rows(table, links, found, ncols, reduces, limit, np.inf, ahead)
+        come_to[0] = 0
+        ahead = view(values, *_costs_of(places, first, k + 1, last)), come_to
+        stuck = match_rows(table, vectors, links, found, ncols, reduces, limit, np.inf, ahead)
         if wants_maximum is None and stuck > 0:
             ends[END, k] = INFEASIBLE
             continue
         if reduces:
-            _lower_to_zero(table, ncols)
-        mate = view(mates, (k, 0), mates.shape[1])
-        number = view(numbers, (k, 0), numbers.shape[1])
+            _lower_to_zero(vectors, ncols)
         own, other = (most_rows, 0) if turned else (0, most_rows)
-        _write(table, links, found, ncols, limit, is_exact, mate, number, own, other)
+        _write(table, vectors, links, found, ncols, limit, is_exact, mate, number, own, other)
         if wants_maximum is not None:
             mark = view(marks, (k, 0), marks.shape[1])
             for row in range(nrows):
                 mark[own + row] = True
             if stuck > 0:
                 _solve_reached(
-                    table, found, ncols, room, joints, columns, mate, number, mark, own, other,
+                    table, vectors, links, found, ncols, rest, mate, number, mark, own, other,
                     ahead,
                 )  # fmt: skip
         ends[END, k] = SOLVED
@@ -290,6 +300,15 @@ def solve_range(
 
 
 @vector_kernel
+def _clear(mate, number):
+    """No pairs, and no duals."""
+    for vertex in range(mate.size):
+        mate[vertex] = -1
+    for place in range(number.size):
+        number[place] = 0
+
+
+@vector_kernel
 def _costs_of(places, first, k, last):
     """Where problem ``k`` starts, and how many costs it has: 0 beyond the range, and of a few."""
     if k == last:
@@ -299,12 +318,16 @@ def _costs_of(places, first, k, last):
 
 
 @strict_kernel  # else the caller's is inherited, and NaN passes
-def _take(values, start, across, turned, sign, largest, most, wants_maximum, table, ncols):
+def _take(
+    values, start, across, turned, sign, largest, most, wants_maximum, table, vectors, links, ncols
+):  # fmt: skip
     """Copy the costs to be minimised, and pad them; whether all are valid, and all allowed.
 
-    The second tells only of squares of which as many pairs as can be are wanted.
+    The second tells only of those that are not transposed, and of which as many pairs as can be are
+    wanted. Of those not transposed, the columns get their least costs as prices: their rows are in
+    the nearest cache.
     """
-    nrows = table.shape[0] - VECTORS
+    nrows = table.shape[0]
     unfit, complete = False, True
     if turned:
         step = rows_at_once(table)
@@ -320,6 +343,7 @@ def _take(values, start, across, turned, sign, largest, most, wants_maximum, tab
                         cost = cost if cost <= most else np.inf
                     part[row, col] = cost
     else:
+        begin_prices(vectors, links, np.inf)
         for row in range(nrows):
             begin = start + row * across
             line, costs = view(values, begin, ncols), view(table, (row, 0), ncols)
@@ -330,6 +354,9 @@ def _take(values, start, across, turned, sign, largest, most, wants_maximum, tab
                     cost = cost if cost <= most else np.inf
                     complete &= cost < np.inf
                 costs[col] = cost
+                price, before = vectors[PRICE, col], links[PRED, col]
+                links[PRED, col] = row if cost < price else before
+                vectors[PRICE, col] = cost if cost < price else price
     for row in range(nrows):
         for col in range(ncols, table.shape[1]):
             table[row, col] = np.inf
@@ -337,68 +364,68 @@ def _take(values, start, across, turned, sign, largest, most, wants_maximum, tab
 
 
 @vector_kernel
-def _lower_to_zero(table, ncols):
+def _lower_to_zero(vectors, ncols):
     """If all columns are matched, lower their prices so that none is above 0."""
     greatest = -np.inf
     for col in range(ncols):
-        price = table[PRICE, col]
+        price = vectors[PRICE, col]
         greatest = price if price > greatest else greatest
-    for col in range(table.shape[1]):
-        table[PRICE, col] -= greatest
+    for col in range(vectors.shape[1]):
+        vectors[PRICE, col] -= greatest
 
 
 @vector_kernel
-def _write(table, links, found, ncols, limit, is_exact, mate, number, own, other):
+def _write(table, vectors, links, found, ncols, limit, is_exact, mate, number, own, other):
     """Write the pairs and the duals: of the table's rows from ``own`` on, its columns ``other``."""
     base = limit if limit < np.inf else 0.0
     for row in range(found.shape[1]):
         col = found[COL, row]
         mate[own + row] = col
         if is_exact and col >= 0:
-            number[own + row] = table[row, col] - table[PRICE, col] - base
+            number[own + row] = table[row, col] - vectors[PRICE, col] - base
         else:
-            number[own + row] = lesser(nearest(table, row, np.inf), limit) - base
+            number[own + row] = lesser(nearest(table, vectors, row, np.inf), limit) - base
     for col in range(ncols):
         row = links[MATE, col]
         mate[other + col] = row if row >= 0 else -1
-        number[other + col] = table[PRICE, col]
+        number[other + col] = vectors[PRICE, col]
 
 
 @vector_kernel
 def _solve_reached(
-    table, found, ncols, room, joints, columns, mate, number, mark, own, other, ahead,
+    table, vectors, links, found, ncols, room, mate, number, mark, own, other, ahead,
 ):  # fmt: skip
     """Solve the problem of the rows that free rows reach, and of the columns between them."""
-    nrows, joint = found.shape[1], LINKS * table.shape[1]
-    reached = view(columns, 2 * nrows, nrows)
-    between = view(joints, joint, ncols)
+    nrows, integers = found.shape[1], as_integers(room)
+    reached, between = view(integers, 0, nrows), view(integers, nrows, ncols)
     rows, cols = _reached(table, nrows, ncols, reached, between, mate, mark, own, other)
     # The rest is solved, but for its duals, which need not care for these columns.
     for k in range(cols):
-        table[PRICE, between[k]] = -np.inf
+        vectors[PRICE, between[k]] = -np.inf
     for row in range(nrows):
         if mark[own + row]:
-            number[own + row] = nearest(table, row, np.inf)
+            number[own + row] = nearest(table, vectors, row, np.inf)
     width = width_for(rows)
-    part = view(room, HALF + table.size, (cols + VECTORS, width))
+    part = view(room, -(-(nrows + ncols) // PAD) * PAD, (cols, width))
     for k in range(cols):
         for i in range(rows):
             part[k, i] = table[reached[i], between[k]]
         for i in range(rows, width):
             part[k, i] = np.inf
-    links = view(joints, joint + cols, (LINKS, width))
-    partners = view(columns, 2 * nrows + rows, (2, cols))
-    match_rows(  # columns are fewer
-        part, links, partners, rows, rows == cols, np.inf, np.inf, ahead
-    )
+    # There are fewer columns. The vectors and links are needed no more.
+    paid, joints = view(vectors, (0, 0), (VECTORS, width)), view(links, (0, 0), (LINKS, width))
+    partners = view(found, (0, 0), (2, cols))
+    if rows == cols:
+        price_columns(part, paid, joints, np.inf)
+    match_rows(part, paid, joints, partners, rows, rows == cols, np.inf, np.inf, ahead)
     for i in range(rows):
         mate[own + reached[i]] = -1
-        number[own + reached[i]] = part[PRICE, i]
+        number[own + reached[i]] = paid[PRICE, i]
     for k in range(cols):
         row = reached[partners[COL, k]]
         mate[own + row] = between[k]
         mate[other + between[k]] = row
-        number[other + between[k]] = nearest(part, k, np.inf)
+        number[other + between[k]] = nearest(part, paid, k, np.inf)
 
 
 @vector_kernel

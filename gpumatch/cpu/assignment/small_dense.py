@@ -20,15 +20,20 @@ import functools
 from typing import Any
 
 import numpy as np
-from numba import carray, types
+from numba import types
 
 from gpumatch.cpu.assignment.small_paths import (
     COL,
     LINKS,
     MATE,
+    NEAR,
+    NEAR_LINKS,
+    NEAR_VECTORS,
     VECTORS,
     match_rows,
+    price_columns,
     rows_at_once,
+    vectors_in,
     width_for,
 )
 from gpumatch.cpu.numba_tools.compiled import inlined, short_kernel, strict_kernel
@@ -40,9 +45,9 @@ from gpumatch.cpu.numba_tools.short_calls import (
     entry_of,
     leave_gil,
     number,
-    on_stack,
     take_gil,
 )
+from gpumatch.cpu.numba_tools.views import on_stack, view
 
 __all__ = ["MOST", "MOST_FLOATS", "pairs", "solver", "takes"]
 
@@ -52,12 +57,12 @@ MOST, MOST_FLOATS = 2**18, 2**20
 Of integers there are fewer, because `assign` reads those as int32.
 """
 
-SMALL = 64  # columns up to which the arrays are on the stack: 35 KiB there
+SMALL = 64  # columns up to which the table is on the stack, 32 KiB, as the vectors are up to NEAR
 QUICK = 16**2  # costs up to which the GIL is kept: to release it would take a tenth of the time
 ROW = 0
 
 _ZERO = np.int32(0)
-_TABLE, _LINKS = SMALL * (SMALL + VECTORS), SMALL * LINKS
+_SMALL_TABLE = SMALL**2
 
 
 def pairs(values: np.ndarray, maximize: bool) -> tuple[np.ndarray, np.ndarray] | None:
@@ -148,7 +153,7 @@ def _name_pairs(links, found, turned, ncols):
 
 
 @inlined
-def _match(values, turned, maximize, largest, far, table, links, found):
+def _match(values, turned, maximize, largest, far, table, vectors, links, found):
     """Name the pairs; False if the values are not valid, or allow no full assignment."""
     nrows, ncols = min(values.shape), max(values.shape)
     across, along = values.strides
@@ -160,7 +165,9 @@ def _match(values, turned, maximize, largest, far, table, links, found):
         fit = _take(by_strides(values).T, not turned, maximize, largest, far, table)
     if not fit:
         return False
-    if match_rows(table, links, found, ncols, nrows == ncols, far, far, None) > 0:
+    if nrows == ncols:
+        price_columns(table, vectors, links, far)
+    if match_rows(table, vectors, links, found, ncols, nrows == ncols, far, far, None) > 0:
         return False
     _name_pairs(links, found, turned, ncols)
     return True
@@ -179,13 +186,17 @@ def _solve(values, maximize, most, largest, far):
         return found[:0]
     width = width_for(ncols)
     if width <= SMALL:
-        table = carray(on_stack(far, _TABLE), (nrows + VECTORS, width))
-        links = carray(on_stack(_ZERO, _LINKS), (LINKS, width))
+        table = view(on_stack(far, _SMALL_TABLE), 0, (nrows, width))
     else:
-        table = np.empty((nrows + VECTORS, width), type(far))
+        table = np.empty((nrows, width), type(far))
+    if width <= NEAR:
+        vectors = vectors_in(on_stack(far, NEAR_VECTORS), width)
+        links = view(on_stack(_ZERO, NEAR_LINKS), 0, (LINKS, width))
+    else:
+        vectors = np.empty((VECTORS, width), type(far))
         links = np.empty((LINKS, width), np.int32)
     thread = leave_gil(values.size > QUICK)
-    is_full = _match(values, turned, maximize, largest, far, table, links, found)
+    is_full = _match(values, turned, maximize, largest, far, table, vectors, links, found)
     take_gil(thread)
     return found if is_full else found[:0]
 

@@ -4,7 +4,6 @@
     entry_of(dtype)          -> the type of its entries
     number(entry)            -> in compiled code, the number that an entry stands for
     Rows(dtype, count)       -> the type of a result: the ``count`` rows of an array, or None
-    on_stack(number, count)  -> in compiled code, room for numbers of the type of ``number``
     leave_gil(flag)          -> in compiled code, release the GIL if ``flag`` is set
     take_gil(thread)         -> take it again, given what leave_gil returned
     by_strides(array)        -> in compiled code, a borrowed array that need not be contiguous
@@ -26,9 +25,6 @@ its rows, and None if it returns an array without rows.
 
 To release the GIL and take it again costs a tenth of the shortest calls, so a function compiled
 without ``nogil=True`` may decide. In between, nothing may raise, and no memory may be allocated.
-
-Room on the stack is for `numba.carray`. It ends with the call. Its size must be known when the
-function is compiled. A line that is passed twice gives the same room twice.
 
 This depends on private parts of Numba. `gpumatch.cpu.numba_tools.self_test` checks that they are as
 expected.
@@ -58,7 +54,6 @@ __all__ = [
     "entry_of",
     "leave_gil",
     "number",
-    "on_stack",
     "take_gil",
 ]
 
@@ -206,17 +201,6 @@ def _adapted(typ: Any, obj: Any, c: Any) -> Any:
     value = builder.load(builder.bitcast(room, kind.as_pointer()))
     array = c.context.make_array(typ)(c.context, builder, value)
     return array, builder.or_(cgutils.is_not_null(builder, failed), is_other)
-
-
-@intrinsic(prefer_literal=True)
-def on_stack(typingctx: Any, number: Any, count: Any) -> Any:
-    """A pointer to room for ``count`` numbers, which is a constant."""
-    dtype = types.unliteral(number)
-
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return cgutils.alloca_once(builder, context.get_data_type(dtype), count.literal_value)
-
-    return types.CPointer(dtype)(number, count), generate
 
 
 @intrinsic

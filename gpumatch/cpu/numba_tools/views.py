@@ -7,6 +7,11 @@ kernel do, and it must lie inside the array. Neither is checked.
 
     view(array, place, shape)  -> what begins at array[place], with this shape
     as_integers(array)         -> all of it, as integers of the same bits
+    as_halves(array)           -> all of it, as int32, two for each number of 8 bytes
+    on_stack(number, count)    -> a vector for so many numbers of the type of ``number``
+
+Room on the stack ends with the call. Its size must be known when the function is compiled. A line
+that is passed twice gives the same room twice.
 """
 
 from __future__ import annotations
@@ -19,7 +24,9 @@ from numba.core.errors import TypingError
 from numba.extending import intrinsic as _intrinsic
 from numba.np.arrayobj import populate_array
 
-__all__ = ["as_integers", "view"]
+from gpumatch.cpu.numba_tools.prefetch import LINE
+
+__all__ = ["as_halves", "as_integers", "on_stack", "view"]
 
 # Callers do not pass the typing context, which Numba's annotation of an intrinsic asks for.
 intrinsic: Any = _intrinsic
@@ -75,19 +82,64 @@ def as_integers(typingctx: Any, array: Any) -> Any:
     """The memory of an array of float64 as one of int64, without an owner."""
     if not (isinstance(array, types.Array) and array.dtype == types.float64):
         raise TypingError(f"needs an array of float64, got {array}")
-    result = array.copy(dtype=types.int64)
+    return _read_as(array, types.int64, 1)
+
+
+@intrinsic
+def as_halves(typingctx: Any, array: Any) -> Any:
+    """The memory of a vector of numbers of 8 bytes as int32, without an owner."""
+    if not (isinstance(array, types.Array) and array.layout == "C" and array.ndim == 1):
+        raise TypingError(f"needs a C-contiguous vector, got {array}")
+    if array.dtype not in (types.float64, types.int64):
+        raise TypingError(f"needs numbers of 8 bytes, got {array}")
+    return _read_as(array, types.int32, 2)
+
+
+def _read_as(array: Any, dtype: Any, parts: int) -> Any:
+    """The signature and the code of an array of ``parts`` times as many numbers of this dtype."""
+    result = array.copy(dtype=dtype)
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         source = context.make_array(array)(context, builder, args[0])
-        made = context.make_array(result)(context, builder)
+        made, kind = context.make_array(result)(context, builder), context.get_data_type(dtype)
+        lengths = cgutils.unpack_tuple(builder, source.shape)
+        strides = cgutils.unpack_tuple(builder, source.strides)
+        number = ir.Constant(cgutils.intp_t, parts)
+        lengths[-1] = builder.mul(lengths[-1], number)
+        strides[-1] = builder.sdiv(strides[-1], number)
         populate_array(
             made,
             data=builder.bitcast(source.data, made.data.type),
-            shape=source.shape,
-            strides=source.strides,
-            itemsize=source.itemsize,
+            shape=lengths,
+            strides=strides,
+            itemsize=ir.Constant(cgutils.intp_t, context.get_abi_sizeof(kind)),
             meminfo=None,
         )
         return made._getvalue()
 
     return result(array), generate
+
+
+@intrinsic(prefer_literal=True)
+def on_stack(typingctx: Any, number: Any, count: Any) -> Any:
+    """A vector on the stack, from the begin of a cache line, for the whole call of the kernel."""
+    dtype = types.unliteral(number)
+    result = types.Array(dtype, 1, "C")
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        data_type = context.get_data_type(dtype)
+        memory = cgutils.alloca_once(builder, data_type, count.literal_value)
+        memory.align = LINE
+        size = ir.Constant(cgutils.intp_t, context.get_abi_sizeof(data_type))
+        made = context.make_array(result)(context, builder)
+        populate_array(
+            made,
+            data=memory,
+            shape=[ir.Constant(cgutils.intp_t, count.literal_value)],
+            strides=[size],
+            itemsize=size,
+            meminfo=None,
+        )
+        return made._getvalue()
+
+    return result(number, count), generate

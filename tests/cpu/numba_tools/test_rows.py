@@ -6,9 +6,9 @@ import sys
 
 import numpy as np
 import pytest
-from numba import carray, njit, types
+from numba import njit, types
 
-from gpumatch.cpu.numba_tools.short_calls import Rows, on_stack
+from gpumatch.cpu.numba_tools.short_calls import Rows
 
 
 @njit
@@ -43,14 +43,3 @@ def test_the_types_differ():
     assert Rows(types.int64, 2) == Rows(types.int64, 2)
     assert Rows(types.int64, 2) != Rows(types.int64, 3)
     assert Rows(types.int64, 2) != types.int64[:, :]
-
-
-@pytest.mark.parametrize("number", [1.5, np.int32(2)])
-def test_room_on_the_stack_is_for_numbers_of_a_type(number):
-    @njit
-    def total(number):
-        room = carray(on_stack(number, 6), (2, 3))
-        room[:] = number
-        return room.sum(), room.itemsize
-
-    assert total(number) == (6 * number, np.asarray(number).itemsize)

@@ -7,7 +7,7 @@ import pytest
 from numba.core.errors import TypingError
 
 from gpumatch.cpu.numba_tools.compiled import kernel
-from gpumatch.cpu.numba_tools.views import as_integers, view
+from gpumatch.cpu.numba_tools.views import as_halves, as_integers, on_stack, view
 
 
 @kernel
@@ -76,3 +76,57 @@ def test_integers_in_the_memory_of_floats(order):
 def test_only_floats_of_64_bits_are_taken_for_integers():
     with pytest.raises(TypingError, match="needs an array of float64"):
         counted(np.zeros((2, 3), np.float32))
+
+
+@kernel
+def halved(array):
+    """Count up in the halves of numbers."""
+    halves = as_halves(array)
+    for k in range(halves.size):
+        halves[k] = k
+    return halves.size, halves.itemsize
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.int64])
+def test_halves_in_the_memory_of_numbers(dtype):
+    numbers = np.zeros(3, dtype)
+    assert halved(numbers) == (6, 4)
+    np.testing.assert_array_equal(numbers.view(np.int32), range(6))
+
+
+@pytest.mark.parametrize(
+    ("array", "message"),
+    [
+        (np.zeros((2, 3)), "needs a C-contiguous vector"),
+        (np.zeros(6)[::2], "needs a C-contiguous vector"),
+        (np.zeros(6, np.float32), "needs numbers of 8 bytes"),
+    ],
+)
+def test_what_has_no_halves(array, message):
+    with pytest.raises(TypingError, match=message):
+        halved(array)
+
+
+@kernel
+def stacked(number, rounds):
+    """Fill vectors on the stack: the sum of one, and where both are."""
+    one, other = on_stack(number, 7), on_stack(number, 7)
+    for _ in range(rounds):
+        again = on_stack(number, 3)
+        for k in range(3):
+            again[k] = 100
+        for k in range(one.size):
+            one[k] = number
+            other[k] = 0
+    total = number - number
+    for k in range(one.size):
+        total += one[k]
+    return total, one.itemsize, one.ctypes.data, other.ctypes.data
+
+
+@pytest.mark.parametrize("number", [1.5, np.int32(2)])
+def test_vectors_on_the_stack_lie_apart_from_the_begin_of_a_line(number):
+    total, size, *places = stacked(number, 3)
+    assert (total, size) == (7 * number, np.asarray(number).itemsize)
+    assert [place % 64 for place in places] == [0, 0]
+    assert abs(places[0] - places[1]) >= 7 * size
