@@ -46,7 +46,7 @@ from __future__ import annotations
 import numpy as np
 
 from gpumatch.cpu.numba_tools.compiled import fused, inlined, vector_kernel
-from gpumatch.cpu.numba_tools.prefetch import LINE, prefetch
+from gpumatch.cpu.numba_tools.prefetch import LINE, prefetch_far
 from gpumatch.cpu.numba_tools.vector_min import greater, lesser
 from gpumatch.cpu.numba_tools.views import view
 
@@ -297,7 +297,7 @@ def _fetch_some(ahead):
     if place[0] < costs.size:
         step = LINE // costs.itemsize
         for k in range(FETCHED):
-            prefetch(costs, place[0] + k * step)
+            prefetch_far(costs, place[0] + k * step)
         place[0] += FETCHED * step
 
 

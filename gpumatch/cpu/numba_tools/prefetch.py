@@ -1,6 +1,7 @@
 """LLVM's prefetch, for Numba's CPU target: ask for an item that will be read some steps later.
 
     prefetch(array, index)               brings array[index] into the nearest cache, without waiting
+    prefetch_far(array, index)           brings it into the one behind that, if it is for much later
     prefetch_range(array, first, last)   the same for array[first] to array[last], at most LINES
 
 Indices are not checked and do not wrap. An address that does not exist does no harm.
@@ -15,12 +16,12 @@ from numba.core import cgutils, types
 from numba.core.errors import TypingError
 from numba.extending import intrinsic as _intrinsic
 
-__all__ = ["prefetch", "prefetch_range"]
+__all__ = ["prefetch", "prefetch_far", "prefetch_range"]
 
 # Callers do not pass the typing context, which Numba's annotation of an intrinsic asks for.
 intrinsic: Any = _intrinsic
 
-_READ, _ALL_CACHES, _DATA = 0, 3, 1
+_READ, _ALL_CACHES, _ALL_BUT_NEAREST, _DATA = 0, 3, 2, 1
 LINE = 64
 """Bytes that come into a cache at once."""
 LINES = 8
@@ -34,6 +35,18 @@ def prefetch(typingctx: Any, array: Any, index: Any) -> Any:
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         _fetch(context, builder, signature.args[0], args[0], args[1])
+        return context.get_dummy_value()
+
+    return types.void(array, types.intp), generate
+
+
+@intrinsic
+def prefetch_far(typingctx: Any, array: Any, index: Any) -> Any:
+    """Bring ``array[index]`` into the second cache, so that what is in the nearest stays there."""
+    _check(array)
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        _fetch(context, builder, signature.args[0], args[0], args[1], _ALL_BUT_NEAREST)
         return context.get_dummy_value()
 
     return types.void(array, types.intp), generate
@@ -63,7 +76,9 @@ def _check(array: Any) -> None:
         raise TypingError(f"prefetch needs a one-dimensional array, got {array}")
 
 
-def _fetch(context: Any, builder: Any, kind: Any, array: Any, index: Any) -> None:
+def _fetch(
+    context: Any, builder: Any, kind: Any, array: Any, index: Any, caches: int = _ALL_CACHES
+) -> None:
     """LLVM's instruction for one item."""
     view = context.make_array(kind)(context, builder, array)
     item = cgutils.get_item_pointer(context, builder, kind, view, [index], wraparound=False)
@@ -72,5 +87,5 @@ def _fetch(context: Any, builder: Any, kind: Any, array: Any, index: Any) -> Non
     function = cgutils.get_or_insert_function(
         builder.module, ir.FunctionType(ir.VoidType(), takes), "llvm.prefetch.p0i8"
     )
-    how = [number(_READ), number(_ALL_CACHES), number(_DATA)]
+    how = [number(_READ), number(caches), number(_DATA)]
     builder.call(function, [builder.bitcast(item, byte_pointer), *how])

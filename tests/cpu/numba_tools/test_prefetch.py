@@ -7,7 +7,13 @@ import pytest
 from numba import njit
 from numba.core.errors import TypingError
 
-from gpumatch.cpu.numba_tools.prefetch import LINE, LINES, prefetch, prefetch_range
+from gpumatch.cpu.numba_tools.prefetch import (
+    LINE,
+    LINES,
+    prefetch,
+    prefetch_far,
+    prefetch_range,
+)
 
 
 @njit
@@ -50,9 +56,24 @@ def test_a_range_is_fetched_line_by_line():
     assert f"{LINES * LINE // 8}" in code
 
 
-def test_it_is_in_the_code():
-    fetch_and_sum(np.arange(3.0), 1)
-    assert any("llvm.prefetch" in code for code in fetch_and_sum.inspect_llvm().values())
+@njit
+def fetch_far_and_sum(array, ahead):
+    prefetch_far(array, ahead)
+    return array.sum()
+
+
+@pytest.mark.parametrize("ahead", [0, 10**9, -(10**9)])
+def test_what_is_fetched_for_later_stays_as_it_is(ahead):
+    assert fetch_far_and_sum(np.arange(20), ahead) == 190
+
+
+@pytest.mark.parametrize(("function", "caches"), [(fetch_and_sum, 3), (fetch_far_and_sum, 2)])
+def test_it_is_in_the_code(function, caches):
+    """With the cache that LLVM is to choose: 3 is the nearest."""
+    function(np.arange(3.0), 1)
+    codes = [code for code in function.inspect_llvm().values() if "llvm.prefetch" in code]
+    assert codes
+    assert all(f"i32 0, i32 {caches}, i32 1)" in code for code in codes)
 
 
 def test_only_rows_of_numbers_are_fetched():
