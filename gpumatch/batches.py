@@ -104,7 +104,7 @@ def assign_small(
     wish = Wish.of(maximize, cardinality, limit)
     nrows, ncols = costs.shape
     both = nrows + ncols
-    mates, numbers = np.empty((1, both), _INT32), np.zeros((1, both + nrows), _FLOAT64)
+    mates, numbers = np.empty((1, both), _INT32), np.empty((1, both + nrows), _FLOAT64)
     totals, ends = np.empty((2, 1), _FLOAT64), np.empty((2, 1), _INT64)
     marks = np.zeros((1, both), _BOOL) if wish.wants_maximum else _NO_MARKS
     load(ONE_OF_A_BATCH)(
@@ -295,7 +295,9 @@ class _Batch:
         is_small = rows * cols <= MOST
         if limit is not None and abs(limit) > largest:
             is_small[:] = False
-        self._begin()
+        # The kernels clear these, in their threads.
+        self.mates = np.empty((count, self.both), np.int32)
+        self.numbers = np.empty((count, self.both + self.nrows))
         totals, ends = np.zeros((2, count)), np.zeros((2, count), np.int64)
         totals[1], ends[0] = np.inf, UNSOLVED
         task = BatchTask(
@@ -313,6 +315,8 @@ class _Batch:
 
         def take() -> None:
             number = _INT64 if is_integer else _FLOAT64
+            left = ends[0] == UNSOLVED
+            self.mates[left], self.numbers[left] = -1, 0
             self.numbers = self.numbers.view(number)
             self.objective, self.gap = totals[0].view(number), totals[1]
             self.proven, self.size = ends[0] == SOLVED, ends[1]
@@ -399,18 +403,13 @@ class _Batch:
     # -- one by one ------------------------------------------------------------------------------
 
     def solve_alone(self) -> BatchAssignment:
-        self._begin()
         count = len(self.problems)
+        self.mates = np.full((count, self.both), -1, np.int32)
+        self.numbers = np.zeros((count, self.both + self.nrows))
         self.objective, self.gap = np.zeros(count), np.full(count, np.inf)
         self.size, self.proven = np.zeros(count, np.int64), np.zeros(count, bool)
         self._serve(range(count), is_all=True)
         return self.result()
-
-    def _begin(self) -> None:
-        """No pairs, on the host."""
-        count = len(self.problems)
-        self.mates = np.full((count, self.both), -1, np.int32)
-        self.numbers = np.zeros((count, self.both + self.nrows))
 
     def _serve(self, numbers: Iterable[int], is_all: bool = False) -> None:
         """Solve these problems one by one, or find why they cannot be solved."""
