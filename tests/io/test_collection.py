@@ -23,7 +23,9 @@ def archive(*members):
     with tarfile.open(fileobj=file, mode="w:gz") as tar:
         for member in members:
             if isinstance(member, tarfile.TarInfo):
-                tar.addfile(member)
+                header = member.tobuf()  # addfile wants what the header promises
+                tar.fileobj.write(header)
+                tar.offset += len(header)
             else:
                 name, content = member
                 entry = tarfile.TarInfo(name)
