@@ -159,6 +159,7 @@ def usable_csr(A: Any) -> Any:
         raise ValueError("A is on a device: this runs on 'cpu' only, so pass a copy on the host")
     if isinstance(A, tuple):
         indptr, indices, data = map(np.asarray, _parts(A))
+        _check_numbers(data)
         matrix = csr_array((data, indices, indptr), shape=A[3], copy=True)
     elif is_sparse(A):
         matrix = csr_array(A, copy=True)
@@ -212,10 +213,14 @@ def _parts(A: tuple[Any, ...]) -> tuple[Any, ...]:
     return A[:3]
 
 
+def _check_numbers(values: Any) -> None:
+    if values.dtype.kind not in "biufc":
+        raise TypeError(f"the values of A must be numbers; got dtype {values.dtype}")
+
+
 def _checked(dense: Any) -> Any:
     """A dense matrix of numbers."""
-    if dense.dtype.kind not in "biufc":
-        raise TypeError(f"the values of A must be numbers; got dtype {dense.dtype}")
+    _check_numbers(dense)
     if dense.ndim != 2:
         raise ValueError(f"A must have 2 dimensions; got {dense.ndim}")
     return dense

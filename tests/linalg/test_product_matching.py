@@ -290,6 +290,10 @@ def test_the_callers_matrix_is_left_as_it_is():
     maximum_product_matching(matrix)
     assert matrix.nnz == 9
     assert np.array_equal(matrix.toarray(), EXAMPLE)
+    arrays = matrix.indptr.copy(), matrix.indices[::-1].copy(), matrix.data[::-1].copy()
+    before = [array.copy() for array in arrays]
+    maximum_product_matching((*arrays, matrix.shape))
+    assert all(map(np.array_equal, arrays, before))
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
@@ -366,6 +370,12 @@ def test_cycles_are_cut_into_pairs(row_to_col, partner):
         assert np.count_nonzero(got != np.arange(len(row_to_col))) == 2
     else:
         assert got.tolist() == partner
+
+
+def test_a_path_is_cut_from_its_first_index():
+    A = np.zeros((4, 4))
+    A[[2, 0, 1], [0, 1, 3]] = 1
+    assert maximum_product_matching(A).symmetric_pivots().tolist() == [2, 3, 0, 1]
 
 
 def test_only_a_square_matrix_has_symmetric_pivots():
@@ -468,8 +478,14 @@ def test_arrays_that_are_no_whole_canonical_csr_are_converted():
         assert not np.shares_memory(entries.indices, spare[0])
     empty = entries_of(csr_array((0, 0)))
     assert (empty.shape, empty.data.size) == ((0, 0), 0)
-    with pytest.raises(ValueError, match="A must have 2 dimensions; got 1"):
-        entries_of(coo_array(np.array([1.0, 2])))
+    for spread in ([indptr.tolist(), indices, data], [indptr, indices.tolist(), data]):
+        assert entries_of((*spread, plain.shape)).indices.tolist() == indices.tolist()
+    for line in (coo_array(np.array([1.0, 2])), csr_array(np.array([1.0, 2]))):
+        with pytest.raises(ValueError, match="A must have 2 dimensions; got 1"):
+            entries_of(line)
+    for objects in (data.astype(object), data.astype(str)):
+        with pytest.raises(TypeError, match="the values of A must be numbers"):
+            entries_of((indptr, indices, objects, plain.shape))
     with pytest.raises(TypeError, match="a tuple must be"):
         entries_of((indptr, indices, plain.shape))
 
