@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gpumatch.cli import _parser, distributed, running
-from gpumatch.registry import option_names
+from gpumatch.registry import algorithms, option_names
 
 RUN = {
     "algorithm": "auto", "backend": "auto", "threads": None, "seed": 0, "initial": None,
@@ -100,3 +100,16 @@ def test_a_commands_help_begins_with_what_it_does(command, text, capsys):
         _parser().parse_args([command, "--help"])
     paragraphs = [" ".join(part.split()) for part in capsys.readouterr().out.split("\n\n")]
     assert paragraphs[1].startswith(text)
+
+
+@pytest.mark.parametrize("problem", ["match", "assign"])
+def test_help_says_which_algorithms_take_an_option(problem, capsys):
+    with pytest.raises(SystemExit):
+        _parser().parse_args([problem, "--help"])
+    said = " ".join(capsys.readouterr().out.split())
+    kind = {"match": "matching", "assign": "assignment"}[problem]
+    for algorithm in algorithms(kind):
+        for option, values in algorithm.options.items():
+            text = said.split(f" {running.option_of(option)} ")[-1].split(" --")[0]
+            assert algorithm.name in text
+            assert " or ".join(values) in text

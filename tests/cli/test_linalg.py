@@ -120,6 +120,17 @@ def test_the_input_is_not_overwritten(gpumatch_cli, command, tmp_path):
     assert_rejected(gpumatch_cli(command, path, "--output", path), "would overwrite the input")
 
 
+@pytest.mark.parametrize("command", ["dmperm", "scale"])
+def test_a_seed_is_a_number(gpumatch_cli, command):
+    assert gpumatch_cli(command, WEST, "--seed", 3)[0] == 0
+    assert_rejected(gpumatch_cli(command, WEST, "--seed", "x"), "invalid int value: 'x'")
+
+
+def test_the_folder_of_a_plot_is_there_before_the_work(gpumatch_cli):
+    outcome = gpumatch_cli("dmperm", "no.mtx", "--plot", "no/folder/x.png")
+    assert_rejected(outcome, "there is no folder no/folder")
+
+
 def test_the_input_is_not_plotted_over(gpumatch_cli, tmp_path):
     from scipy.sparse import save_npz
 

@@ -95,6 +95,7 @@ def test_info_json(gpumatch_cli, monkeypatch):
     assert found["cuda_off"] is None
     assert found["threads"] >= 1
     assert "Abacus 9000, 16.0 GiB, 8.0 GiB free" in gpumatch_cli("info")[1]
+    assert "CUDA           on\n" in gpumatch_cli("info")[1]
 
 
 def test_info_without_cupy(gpumatch_cli, monkeypatch):
@@ -103,6 +104,7 @@ def test_info_without_cupy(gpumatch_cli, monkeypatch):
     assert code == 0
     assert json.loads(out)["versions"]["cupy"] is None
     assert "CuPy is missing" in json.loads(out)["cuda_off"]
+    assert "cupy           not installed\n" in gpumatch_cli("info")[1]
 
 
 def test_version(gpumatch_cli):

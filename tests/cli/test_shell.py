@@ -30,6 +30,11 @@ def test_match_reads_standard_input_and_prints_pairs(gpumatch_cli, standard_inpu
     assert out.endswith("\n\nrow  column\n0    1\n1    0\n")
 
 
+def test_a_single_pair_is_printed(gpumatch_cli, standard_input):
+    standard_input(b"0 0\n")
+    assert gpumatch_cli("match", "-", "--pairs")[1].endswith("\n\nrow  column\n0    0\n")
+
+
 def test_assign_reads_standard_input_and_prints_pairs(gpumatch_cli, standard_input):
     standard_input(LIST)
     code, out, _ = gpumatch_cli("assign", "-", "--pairs")

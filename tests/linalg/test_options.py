@@ -1,0 +1,95 @@
+"""What the functions of `gpumatch.linalg` pass on to those that do their work."""
+
+from __future__ import annotations
+
+import importlib
+from functools import partial
+
+import numpy as np
+import pytest
+
+from gpumatch.linalg import (
+    btf,
+    dmperm,
+    maximum_product_matching,
+    maxtrans,
+    mc64,
+    solve_btf,
+    splu,
+    sprank,
+)
+
+A = np.array([[4.0, 1.0, 0.0], [1.0, 3.0, 1.0], [0.0, 1.0, 2.0]])
+
+
+@pytest.fixture
+def calls_of(monkeypatch):
+    """Has the calls of a function that a module of `gpumatch.linalg` imports written down."""
+
+    def begin(module, name):
+        source = importlib.import_module(f"gpumatch.linalg.{module}")
+        function, calls = getattr(source, name), []
+
+        def noted(*arguments, **options):
+            calls.append(options)
+            return function(*arguments, **options)
+
+        monkeypatch.setattr(source, name, noted)
+        return calls
+
+    return begin
+
+
+@pytest.mark.parametrize(
+    ("call", "module", "name"),
+    [
+        (maxtrans, "transversal", "maximum_matching"),
+        (sprank, "transversal", "maximum_matching"),
+        (btf, "block_triangular", "maximum_matching"),
+        (dmperm, "dulmage_mendelsohn", "maximum_matching"),
+        (partial(mc64, job=1), "mc64", "maximum_matching"),
+        *((partial(mc64, job=job), "mc64", "assign") for job in (2, 3, 4)),
+        (partial(mc64, job=5), "mc64", "maximum_product_matching"),
+        (splu, "lu", "maximum_product_matching"),
+        (partial(solve_btf, b=np.ones(3)), "block_solve", "dmperm"),
+        (partial(solve_btf, b=np.ones(3)), "block_solve", "splu"),
+    ],
+    ids=lambda value: getattr(value, "__name__", None),
+)
+def test_seed_threads_and_backend_reach_the_search(calls_of, call, module, name):
+    calls = calls_of(module, name)
+    call(A, seed=3, threads=2, backend="cpu")
+    assert calls
+    for options in calls:
+        assert (options["seed"], options["threads"], options["backend"]) == (3, 2, "cpu")
+
+
+@pytest.mark.parametrize(
+    ("job", "matrix", "expected"),
+    [
+        (2, A, {"cardinality": "full", "objective": "bottleneck", "algorithm": "paths"}),
+        (3, A, {"cardinality": "full", "objective": "bottleneck", "algorithm": "thresholds"}),
+        (4, A, {"cardinality": "full"}),
+        (2, A[:, [0, 0, 0]] * [1, 0, 0], {"cardinality": "maximum", "algorithm": "thresholds"}),
+    ],
+    ids=["2", "3", "4", "2-deficient"],
+)
+def test_each_job_of_mc64_is_the_assignment_that_serves_it(calls_of, job, matrix, expected):
+    calls = calls_of("mc64", "assign")
+    mc64(matrix, job=job)
+    (options,) = calls
+    assert options["maximize"] is True
+    assert {name: options[name] for name in expected} == expected
+
+
+def test_a_triangular_system_needs_no_factors(calls_of):
+    calls = calls_of("block_solve", "splu")
+    upper = np.triu(np.arange(1.0, 17.0).reshape(4, 4))
+    assert np.allclose(solve_btf(upper, upper @ np.ones(4)), 1)
+    assert not calls
+
+
+def test_the_common_factor_of_a_scaling_is_shared_by_rows_and_columns():
+    scaled = maximum_product_matching(A * [[1e-3], [1e5], [1e2]] * [1e4, 1e-6, 1e7])
+    rows, cols = scaled.row_log_scale, scaled.col_log_scale
+    assert rows.min() + rows.max() == pytest.approx(cols.min() + cols.max())
