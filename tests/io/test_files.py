@@ -80,6 +80,14 @@ def test_harwell_boeing_round_trip(matrix):
         same(io.read(path), values)
 
 
+def test_lines_of_harwell_boeing_end_as_on_any_system(tmp_path):
+    matrix = sp.csc_array(np.arange(12.0).reshape(3, 4))
+    scipy.io.hb_write(tmp_path / "a.rua", matrix)
+    lines = (tmp_path / "a.rua").read_bytes().splitlines()
+    for end in (b"\r\n", b"\r"):
+        same(io.read(stored(tmp_path / "b.rua", end.join([*lines, b""]))), matrix)
+
+
 @pytest.mark.parametrize("field", ["real", "integer", "complex", "pattern"])
 @pytest.mark.parametrize("symmetry", ["general", "symmetric", "skew-symmetric", "hermitian"])
 def test_symmetric_files_are_read_in_full(tmp_path, field, symmetry):
@@ -358,6 +366,7 @@ MALFORMED = {
         npz(format=np.array("coo"), shape=[5], data=[1.0], coords=[[2]], _is_array=np.True_),
         "1 dimensions, expected 2",
     ),
+    "too few lines": ("a.mtx", PATTERN + "90 90 99\n" + "1 1\n" * 10, "promises 99 entries"),
     "short header": ("a.rua", "title\n", "72 characters"),
     "header cut": ("a.hb", harwell_boeing(lambda text: text[:90]), "56 characters"),
     "body cut": ("a.rua", harwell_boeing(lambda text: text[: len(text) - 30]), "same size"),

@@ -45,6 +45,12 @@ def test_matching_of_any_integers_comes_back_as_int32(tmp_path, dtype):
     np.testing.assert_array_equal(matching, [2, 0])
 
 
+def test_a_list_of_edges_has_their_costs(tmp_path):
+    path = tmp_path / "m.csv"
+    io.write_matching(path, np.array([2, -1, 0]), (3, 3), values=np.array([5, 7.5]))
+    assert path.read_text() == "row,column,cost\n0,2,5.0\n2,0,7.5\n"
+
+
 def test_matching_as_matrix_is_its_edges(tmp_path):
     io.write_matching(tmp_path / "m.MTX", np.array([2, -1, 0]), (3, 4))
     expected = sp.coo_array((np.ones(2), ([0, 2], [2, 0])), shape=(3, 4))

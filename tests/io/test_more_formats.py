@@ -119,6 +119,12 @@ def test_matlab(tmp_path, variables, compressed):
     assert sp.issparse(costs) == ("dense" not in variables)
 
 
+@pytest.mark.parametrize("form", [np.array, sp.csc_array], ids=["dense", "sparse"])
+def test_a_matlab_matrix_without_rows(tmp_path, form):
+    path = stored(tmp_path / "m.mat", mat({"M": form(np.zeros((0, 3)))}))
+    assert io.read(path).shape == io.read_costs(path).shape == (0, 3)
+
+
 @pytest.mark.parametrize("dtype", [float, "f4", "i2", "u8"])
 @pytest.mark.parametrize("in_bytes", [False, True], ids=["in full", "in bytes"])
 def test_a_dense_matlab_matrix_keeps_its_type(tmp_path, dtype, in_bytes):
