@@ -385,6 +385,13 @@ def test_a_wrong_claim_is_refused(wrong, message):
         gm.verify(CLAIMED, Claim(**wrong))
 
 
+def test_a_column_that_names_the_row_of_another_is_refused():
+    wide = np.column_stack([CLAIMED, [9, 9, 9]])
+    assert gm.verify(wide, Claim(col_to_row=np.array([0, 1, 2, -1]))).size == 3
+    with pytest.raises(gm.CertificateError, match="column 3 is matched to row 1, which"):
+        gm.verify(wide, Claim(col_to_row=np.array([0, 1, 2, 1])))
+
+
 def test_a_value_that_is_not_the_best_is_refused():
     """No cover of fewer than three vertices touches all pairs below 9."""
     worse = {"row_to_col": np.array([0, 2, 1]), "col_to_row": np.array([0, 2, 1])}

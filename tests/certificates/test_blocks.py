@@ -109,6 +109,7 @@ def test_forms_that_are_found_are_accepted(A):
     proof = gm.verify(A, btf(A))
     assert proof.problem == "form"
     assert proof.size == gm.linalg.sprank(A)
+    assert proof.blocks == btf(A).r.size - 1
 
 
 @pytest.mark.parametrize(

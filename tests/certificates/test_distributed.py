@@ -155,6 +155,8 @@ WRONG = [
     ({}, {"rows": range(1)}, "the result is for 1 rows and 3 columns here"),
     ({}, {"cols": TWO}, "the result is for 2 rows and 2 columns here"),
     ({}, {"col_to_row": np.array([1, 1, -1])}, "row 0 is matched to column 1, which is matched"),
+    ({}, {"row_to_col": np.array([1, 3])}, "row 1 .*3"),
+    ({}, {"row_to_col": np.array([-2, 0])}, "row 0 .*-2"),
     ({}, {"col_to_row": np.array([1, 0, 0])}, "3 columns are matched, but 2 rows"),
     ({}, {"row_to_col": np.array([1, -1]), "col_to_row": np.array([-1, 0, -1])}, "1 pairs are"),
     ({}, {"row_dual": np.array([4, 2])}, "costs less than its duals"),

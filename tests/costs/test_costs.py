@@ -99,6 +99,13 @@ def test_repeated_entries_are_summed(dtype):
     assert costs.weights.dtype == (np.float64 if dtype == np.float32 else np.int64)
 
 
+@pytest.mark.parametrize("sign", [1, -1])
+def test_a_sum_of_repeated_entries_beyond_int64_is_refused(sign):
+    data = np.full(20, sign * 2**60)
+    with pytest.raises(ValueError, match="are too large for 1 rows or columns"):
+        SparseCosts((np.array([0, 20]), np.zeros(20, int), data, (1, 1)))
+
+
 def test_spare_room_behind_the_entries_is_not_looked_at():
     indptr, indices, data, shape = CSR
     room = np.append(indices, 99), np.append(data.astype(float), math.nan)

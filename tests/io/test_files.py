@@ -366,7 +366,7 @@ MALFORMED = {
         npz(format=np.array("coo"), shape=[5], data=[1.0], coords=[[2]], _is_array=np.True_),
         "1 dimensions, expected 2",
     ),
-    "99 entries in 10 lines": ("a.mtx", PATTERN + "90 90 99\n" + "1 1\n" * 10, "promises 99 entries"),
+    "99 entries in 9 lines": ("a.mtx", PATTERN + "90 90 99\n" + "1 1\n" * 9, "promises 99 entries"),
     "short header": ("a.rua", "title\n", "72 characters"),
     "header cut": ("a.hb", harwell_boeing(lambda text: text[:90]), "56 characters"),
     "body cut": ("a.rua", harwell_boeing(lambda text: text[: len(text) - 30]), "same size"),
