@@ -89,7 +89,10 @@ def test_a_triangular_system_needs_no_factors(calls_of):
     assert not calls
 
 
-def test_the_common_factor_of_a_scaling_is_shared_by_rows_and_columns():
-    scaled = maximum_product_matching(A * [[1e-3], [1e5], [1e2]] * [1e4, 1e-6, 1e7])
-    rows, cols = scaled.row_log_scale, scaled.col_log_scale
+@pytest.mark.parametrize("empty", [0, 1], ids=["full", "one row and column left"])
+def test_the_common_factor_of_a_scaling_is_shared_by_rows_and_columns(empty):
+    values = A * [[1e-3], [1e5], [1e2]] * [1e4, 1e-6, 1e7]
+    scaled = maximum_product_matching(np.pad(values, (0, empty)))
+    assert scaled.size == 3
+    rows, cols = scaled.row_log_scale[:3], scaled.col_log_scale[:3]
     assert rows.min() + rows.max() == pytest.approx(cols.min() + cols.max())
