@@ -11,7 +11,7 @@ import math
 
 import numpy as np
 import pytest
-from scipy.sparse import csr_array, issparse
+from scipy.sparse import block_diag, csr_array, issparse
 
 import gpumatch as gm
 from graphs import costs, make
@@ -56,11 +56,13 @@ def check_mates(result):
 SPARSE = costs.make("mesh", 6, seed=2)
 SPARSE_SAME = SPARSE.copy()
 SPARSE_SAME.data = np.full(SPARSE.nnz, 3)
+WIDE_AND_TALL = block_diag([SPARSE[:20, :], SPARSE[:, :20]], "csr")  # neither has a full one
 DENSE = costs.make("low_rank", 40, 46, seed=3)
 PROBLEMS = {
     "sparse": (SPARSE, {}),
     "sparse, limit": (SPARSE, {"cost_limit": 300}),
     "sparse, maximum": (SPARSE[:, :50], {"cardinality": "maximum"}),
+    "sparse, maximum of two parts": (WIDE_AND_TALL, {"cardinality": "maximum"}),
     "sparse, same": (SPARSE_SAME, {}),
     "dense": (DENSE, {}),
     "dense, maximum": (DENSE, {"cardinality": "maximum"}),
