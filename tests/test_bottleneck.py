@@ -244,6 +244,7 @@ def test_what_comes_back():
     assert repr(a) == "BottleneckAssignment(3 pairs, objective 2, optimal)"
     assert len(a) == 3
     assert a.pair_costs.tolist() == [1, 2, 2]
+    assert a.stats["seconds"].keys() == {"compilation", "costs", "search"}
     assert str(gm.verify(C, a)) == (
         "optimal: 3 pairs up to 2, and a cover of 1 vertices of all that are better, "
         "checked on 9 pairs"

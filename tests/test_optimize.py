@@ -83,6 +83,12 @@ def test_lists_and_matrices():
         assert np.array_equal(linear_sum_assignment(entries), linear_sum_assignment(form(entries)))
 
 
+def test_rows_of_different_lengths_are_scipys_error():
+    for solve in (scipy.optimize.linear_sum_assignment, linear_sum_assignment):
+        with pytest.raises(ValueError, match="inhomogeneous"):
+            solve([[1, 2], [3]])
+
+
 def test_booleans():
     identity = np.identity(3)
     expected = linear_sum_assignment(identity)

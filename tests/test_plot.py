@@ -87,6 +87,12 @@ def test_only_the_largest_blocks_are_framed():
     assert sorted(height for *_, height, _ in found)[-2:] == [1, 2]
 
 
+def test_frames_hide_no_entries():
+    axes = plot.spy(A, btf(A))
+    assert len(axes.patches) == 4
+    assert not any(frame.get_fill() for frame in axes.patches)
+
+
 def test_it_draws_where_it_is_told():
     own = Figure().subplots()
     assert plot.spy(A, axes=own) is own

@@ -113,6 +113,11 @@ def test_an_infeasible_graph_names_its_nodes(objective, turned):
     assert (error.rows, error.cols) == sides
 
 
+def test_a_row_that_is_no_node_is_named():
+    with pytest.raises(ValueError, match="row_nodes: 'zed' is not a node of the graph"):
+        gm.maximum_matching(nx.path_graph(3), row_nodes=[0, "zed", 2])
+
+
 def test_an_infeasible_graph_names_few_nodes():
     G = nx.Graph([(k, "hub") for k in range(9)])
     G.add_nodes_from("abcdefgh")

@@ -10,6 +10,7 @@ import inspect
 import itertools
 import json
 import os
+import re
 import subprocess
 import sys
 import tracemalloc
@@ -191,6 +192,24 @@ def test_small_graphs_and_quick_checks_are_left_to_networkx():
     assert "small" in backend.should_run("hopcroft_karp_matching", (small,), {})
     assert backend.should_run("hopcroft_karp_matching", (large,), {}) is True
     assert "done before" in backend.should_run("is_matching", (large, set()), {})
+    least = nx.path_graph(backend.FEW_EDGES + 1)
+    assert backend.should_run("hopcroft_karp_matching", (least,), {}) is True
+    least.remove_edge(0, 1)
+    assert "small" in backend.should_run("hopcroft_karp_matching", (least,), {})
+    small.__networkx_cache__ = {"backends": {"gpumatch": {"key": small}}}
+    assert backend.should_run("hopcroft_karp_matching", (small,), {}) is True
+
+
+@pytest.mark.parametrize("name", ["eppstein_matching", "hopcroft_karp_matching"])
+def test_covers_by_an_algorithm_that_it_has(name):
+    given = nx.path_graph(4), getattr(nx.bipartite, name)
+    assert backend.can_run("bipartite_min_edge_cover", given, {}) is True
+
+
+@pytest.mark.parametrize(("nodes", "end"), [(9, r"\d+\."), (11, r"\d+, …\.")])
+def test_of_a_long_odd_cycle_ten_nodes_are_named(nodes, end):
+    said = backend.can_run("max_weight_matching", (nx.cycle_graph(nodes),), {})
+    assert re.search(rf"odd cycle of {nodes} nodes: (\d+, ){{{min(nodes, 10) - 1}}}{end}$", said)
 
 
 # -- results ---------------------------------------------------------------------------------------
