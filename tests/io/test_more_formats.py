@@ -45,6 +45,45 @@ def test_edges_without_values_below_a_header_are_ones(tmp_path):
     same(io.read(stored(tmp_path / "e.csv", "u,v\n0,1\n")), sp.coo_array(([1], ([0], [1]))))
 
 
+ROWS = ["row", "source", "src", "from", "left", "u", "i"]
+COLS = ["col", "column", "target", "dst", "to", "right", "v", "j"]
+VALUES = ["value", "weight", "cost", "w"]
+
+
+@pytest.mark.parametrize(
+    ("row", "col", "value"),
+    [(ROWS[k % len(ROWS)], COLS[k], VALUES[k % len(VALUES)]) for k in range(len(COLS))],
+)
+def test_every_name_of_a_column_is_known(tmp_path, row, col, value):
+    text = f"{value},{col},{row}\n7,1,0\n8,0,2\n"
+    expected = sp.coo_array(([7, 8], ([0, 2], [1, 0])), shape=(3, 2))
+    same(io.read(stored(tmp_path / "a.csv", text)), expected)
+
+
+@pytest.mark.parametrize("layout", ["csr", "csc", "coo", "bsr", "dia"])
+@pytest.mark.parametrize("factor", [1, 1 + 2j], ids=["real", "complex"])
+def test_an_archive_of_every_layout(tmp_path, layout, factor):
+    matrix = sp.csr_array(SQUARE * factor)
+    sp.save_npz(tmp_path / "a.npz", matrix.asformat(layout))
+    same(io.read(tmp_path / "a.npz"), matrix)
+
+
+@pytest.mark.parametrize("end", [".hb", ".rb", ".rua", ".rra", ".rsa"])
+def test_every_ending_of_harwell_boeing(tmp_path, end):
+    scipy.io.hb_write(tmp_path / "a.x", sp.csc_array(SQUARE))
+    (tmp_path / "a.x").rename(tmp_path / f"a{end}")
+    same(io.read(tmp_path / f"a{end}"), SQUARE)
+
+
+@pytest.mark.parametrize("dtype", ["i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "f4", "f8"])
+def test_the_largest_numbers_of_a_matlab_file(tmp_path, dtype):
+    limits = np.iinfo(dtype) if dtype[0] in "iu" else np.finfo(dtype)
+    ends = np.array([[limits.max, 1], [limits.min, 0]], dtype)
+    found = io.read_costs(stored(tmp_path / "m.mat", mat({"M": ends})))
+    assert found.dtype == ends.dtype
+    assert np.array_equal(found, ends)
+
+
 def test_values_stay_floats_unless_all_are_integers(tmp_path):
     matrix = io.read(stored(tmp_path / "e.txt", "0 0 1\n0 1 0.5\n"))
     assert matrix.toarray().tolist() == [[1.0, 0.5]]
@@ -86,6 +125,9 @@ def test_matrix_market_under_the_name_of_a_list(tmp_path):
 def test_nonzeros_of_a_dense_array_are_the_edges(tmp_path):
     path = stored(tmp_path / "a.npy", npy(EDGES.toarray()))
     same(io.read(path), EDGES)
+
+
+SQUARE = np.array([[1.0, 2.0, 0.0], [0.0, 3.0, 4.0], [0.0, 0.0, 5.0]])
 
 
 def mat(variables, **options):
