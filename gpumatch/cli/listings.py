@@ -20,11 +20,15 @@ def add_to(commands: Any) -> None:
             "show versions, devices, threads, why CUDA is off, and where compiled code is kept",
         ),
     ):
-        listing = commands.add_parser(name, help=text, description=f"{text[0].upper()}{text[1:]}.")
+        listing = commands.add_parser(
+            name, help=text, description=f"{text[0].upper()}{text[1:]}.", allow_abbrev=False
+        )
         listing.add_argument("--json", action="store_true", help="print JSON")
         listing.set_defaults(command=command)
     text = "compile what later calls need, so that none of them waits"
-    warmup = commands.add_parser("warmup", help=text, description=f"{text[0].upper()}{text[1:]}.")
+    warmup = commands.add_parser(
+        "warmup", help=text, description=f"{text[0].upper()}{text[1:]}.", allow_abbrev=False
+    )
     add = warmup.add_argument
     add("--backend", default="auto", help="auto, cpu or cuda (default: all there are)")
     add("--json", action="store_true", help="print JSON")

@@ -80,6 +80,43 @@ def test_what_several_ranks_refuse(given, named):
         distributed._refuse(options, option_names("matching"))
 
 
+def test_standard_input_is_not_for_all_ranks():
+    options = _parser().parse_args(["match", "-", "--distributed"])
+    with pytest.raises(ValueError, match="standard input is not for --distributed"):
+        distributed._refuse(options, option_names("matching"))
+
+
+@pytest.mark.parametrize("backend", ["auto", "cpu", "cuda"])
+def test_what_all_ranks_are_told(backend):
+    given = ["--backend", backend, "--time-limit", "3", "--progress"]
+    options = _parser().parse_args(["match", "here.mtx", "--distributed", *given])
+    where = "cuda" if backend == "cuda" else "cpu"
+    assert distributed.how(options) == {"backend": where, "time_limit": 3.0, "progress": True}
+
+
+@pytest.mark.parametrize("command", ["match", "assign", "dmperm", "scale", "info", "warmup"])
+def test_options_are_explained_and_never_cut_short(command, capsys):
+    (commands,) = (action for action in _parser()._actions if action.choices)
+    assert all(action.help for action in commands.choices[command]._actions)
+    source = [] if command in ("info", "warmup") else ["here.mtx"]
+    with pytest.raises(SystemExit):
+        _parser().parse_args([command, *source, "--jso"])
+    assert "unrecognized arguments: --jso" in capsys.readouterr().err
+
+
+def test_exit_codes_are_told(capsys):
+    with pytest.raises(SystemExit):
+        _parser().parse_args(["--help"])
+    said = " ".join(capsys.readouterr().out.split())
+    assert "0 proven, 2 bad input or infeasible, 3 not proven, 130 interrupted." in said
+
+
+@pytest.mark.parametrize("end", [".NPY", ".Npz", ".CSV", ".mtx"])
+def test_endings_of_an_output_are_of_either_case(end, tmp_path):
+    path = str(tmp_path / f"pairs{end}")
+    assert _parser().parse_args(["match", "here.mtx", "--output", path]).output == path
+
+
 def test_every_command_is_in_the_list_with_what_it_does():
     (commands,) = (action for action in _parser()._actions if action.choices)
     told = {entry.dest: entry.help for entry in commands._choices_actions}
