@@ -105,12 +105,16 @@ def test_the_wrong_rows_are_refused():
         gm.verify(tall, claim)
 
 
+SCALES = maximum_product_matching(A).row_log_scale
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
         ({"row_log_scale": np.full(3, -5.0)}, "is exp(.*) when scaled, not 1"),
         ({"row_log_scale": np.full(3, np.nan)}, "row_log_scale must be 3 finite numbers"),
         ({"row_log_scale": np.array([0, np.inf, 0])}, "row_log_scale must be 3 finite numbers"),
+        ({"row_log_scale": SCALES + 1e-10 * np.eye(3)[1]}, "row 1 .*when scaled"),
         ({"col_log_scale": np.zeros(2)}, "col_log_scale must be 3 finite numbers"),
         ({"row_to_col": np.array([2, 1, 0])}, "row 0 is matched to column 2, which is"),
         (

@@ -184,6 +184,9 @@ def test_assign_not_proven_in_time(gpumatch_cli, tmp_path):
     code, out, _ = gpumatch_cli("assign", path, "--time-limit", 0)
     assert code == 3
     assert "not proven optimal" in out
+    assert re.search(r"^gap +unknown$", out, re.M)
+    assert re.search(r"^certificate +none$", out, re.M)
+    assert re.search(rf"^source +{path}$", out, re.M)
     code, out, _ = gpumatch_cli("assign", path, "--time-limit", 0, "--json")
     report = json.loads(out)
     assert code == 3

@@ -93,6 +93,10 @@ def test_json_of_scale(gpumatch_cli):
     assert set(report) == COMMON | {"log_product", "row_log_scale", "col_log_scale", "certificate"}
     assert all(key in cli.__doc__ for key in report)
     assert report["row_log_scale"][0] < report["row_log_scale"][1]
+    assert report["certificate"].keys() == {"size", "bound", "edges"}
+    assert {"read", "certificate"} <= report["seconds"].keys()
+    assert lines_of(gpumatch_cli("scale", WEST)[1])["source"] == WEST
+    assert lines_of(gpumatch_cli("dmperm", WEST)[1])["source"] == WEST
 
 
 @pytest.mark.parametrize("command", ["dmperm", "scale"])

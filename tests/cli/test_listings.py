@@ -107,6 +107,22 @@ def test_info_without_cupy(gpumatch_cli, monkeypatch):
     assert "cupy           not installed\n" in gpumatch_cli("info")[1]
 
 
+@pytest.mark.parametrize("in_json", [False, True])
+def test_warmup_tells_of_each_step_or_prints_json_alone(gpumatch_cli, monkeypatch, in_json):
+    def warm(*, backend, tell):
+        tell(f"{backend}: first", 1.5)
+        return {"first": 1.5, "second": 2.0}
+
+    monkeypatch.setattr(gpumatch, "warmup", warm)
+    code, out, _ = gpumatch_cli("warmup", *["--json"] * in_json)
+    assert code == 0
+    if in_json:
+        assert json.loads(out) == {"seconds": {"first": 1.5, "second": 2.0}}
+    else:
+        assert out == "    1.50 s  auto: first\n    3.50 s in all\n"
+    assert "cpu: first" in gpumatch_cli("warmup", "--backend", "cpu")[1]
+
+
 def test_version(gpumatch_cli):
     assert gpumatch_cli("--version")[:2] == (0, f"gpumatch {gpumatch.__version__}\n")
 

@@ -96,3 +96,20 @@ def test_the_common_factor_of_a_scaling_is_shared_by_rows_and_columns(empty):
     assert scaled.size == 3
     rows, cols = scaled.row_log_scale[:3], scaled.col_log_scale[:3]
     assert rows.min() + rows.max() == pytest.approx(cols.min() + cols.max())
+
+
+def test_superlu_gets_its_options(monkeypatch):
+    given = []
+    monkeypatch.setattr("scipy.sparse.linalg.splu", lambda _, **options: given.append(options))
+    splu(A)
+    splu(A, "MMD_ATA", 0.5, 3, 7, {"SymmetricMode": True, "Equil": True})
+    assert given == [
+        {
+            **{"permc_spec": None, "diag_pivot_thresh": 0.01, "relax": None, "panel_size": None},
+            "options": {"Equil": False},
+        },
+        {
+            **{"permc_spec": "MMD_ATA", "diag_pivot_thresh": 0.5, "relax": 3, "panel_size": 7},
+            "options": {"Equil": True, "SymmetricMode": True},
+        },
+    ]
