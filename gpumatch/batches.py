@@ -246,10 +246,19 @@ def assign_batch(
     With ``is_compiled`` False, all are solved alone.
     """
     asked.check()
-    on_device = problems.on_device
     if backend != "auto":
         check_backend(backend)
     batch = _Batch(problems, alone, asked, control)
+    control.total = int(problems.sizes.min(axis=1).sum())
+    try:
+        return _solved(batch, backend, threads, is_compiled=is_compiled)
+    finally:
+        if control.shows_bar:  # the number of pairs may be on a device
+            control.close(0 if batch.size is None else int(batch.size.sum()))
+
+
+def _solved(batch: _Batch, backend: str, threads: int, *, is_compiled: bool) -> BatchAssignment:
+    problems, on_device = batch.problems, batch.problems.on_device
     if is_compiled and len(problems):
         if backend == "cuda" or (backend == "auto" and on_device):
             dense = problems.on_one_device()

@@ -157,6 +157,11 @@ class Control:
         """Add the time spent inside to ``seconds[name]``, what is compiled to its own part."""
         return _Part(self, name)
 
+    @property
+    def shows_bar(self) -> bool:
+        """Whether there is a bar to be closed: the first tick makes it."""
+        return self._bar is not None
+
     def close(self, matched: int) -> None:
         """Leave the progress bar's line at the final number of matched rows."""
         if self._bar is not None:

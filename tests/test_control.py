@@ -357,6 +357,17 @@ def test_so_is_that_of_an_assignment(shape, objective, bars):
     assert (bar.n, bar.total, bar.closed) == (4, 4, True)
 
 
+@pytest.mark.parametrize("algorithm", ["auto", "auction"])
+def test_so_is_that_of_a_batch(algorithm, bars):
+    """By compiled calls, and one by one; an infeasible problem ends it, too."""
+    batch = [np.arange(28.0).reshape(7, 4), np.arange(6.0).reshape(2, 3)]
+    gm.assign(batch, algorithm=algorithm, progress=True)
+    assert (bars[0].n, bars[0].total, bars[0].closed) == (6, 6, True)
+    with pytest.raises(ValueError, match="problem 2"):
+        gm.assign([*batch, np.full((2, 2), np.inf)], algorithm=algorithm, progress=True)
+    assert bars[1].closed
+
+
 @pytest.mark.parametrize("action", [raise_stop, raise_ctrl_c, say_stop])
 def test_the_bar_is_closed_however_the_run_ends(action, bars):
     with contextlib.suppress(Stop, KeyboardInterrupt):
