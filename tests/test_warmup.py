@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import gpumatch as gm
@@ -92,3 +93,20 @@ def test_nothing_is_left_to_compile(tmp_path):
     compiled = run("import gpumatch; gpumatch.warmup(backend='cpu')")
     assert len(compiled) > 100
     assert run(CALLS) == compiled
+
+
+def test_an_algorithm_is_called_in_all_the_ways_that_are_compiled_apart(monkeypatch):
+    calls = []
+    for name in ("assign", "maximum_matching"):
+        monkeypatch.setattr(module, name, lambda given, **how: calls.append((given, how)))
+    monkeypatch.setattr(module, "verify", lambda *_: None)
+    steps = dict(module._steps("cpu"))
+    steps["cpu: matching, engine"]()
+    assert [(how.get("threads"), how.get("init")) for _, how in calls] == [(1, "none"), (2, None)]
+    calls.clear()
+    steps["cpu: assignment, engine"]()
+    kinds = {(costs.dtype.name, isinstance(costs, np.ndarray)) for costs, _ in calls}
+    assert len(kinds) == 2 * len(module.DTYPES)
+    wishes = {tuple(sorted(how.keys() - {"algorithm", "backend"})) for _, how in calls}
+    assert wishes == {(), ("cost_limit",), ("cardinality", "maximize")}
+    assert len(calls) == len(kinds) * len(wishes)
