@@ -237,3 +237,11 @@ def test_no_gap_is_below_0_by_rounding(shape):
         rng = np.random.default_rng(seed)
         costs = (rng.random(shape) * 1000).astype(np.float32)
         assert gm.assign(costs, cost_limit=rng.random(shape[0]) * 1000).gap >= 0
+
+
+@pytest.mark.parametrize("shape", [(2, 9), (9, 2)])
+def test_sums_are_as_long_as_the_shorter_side(shape):
+    costs = np.full(shape, 2**59) - np.arange(shape[1])
+    a = gm.assign(costs, cost_limit=[2**59 + 1] * shape[0])
+    assert a.size == 2
+    assert gm.verify(costs, a).objective == a.objective == costs[0, -2:].sum()
