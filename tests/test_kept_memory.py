@@ -53,6 +53,15 @@ def test_small_arrays_and_other_sizes_get_their_own():
     assert [piece.nbytes >= 8 * SIZE for piece in kept_memory._kept.values()] == [True, True]
 
 
+def test_a_much_larger_piece_is_left_for_others():
+    large = kept_empty(30 * SIZE, np.float64)
+    place = address(large)
+    del large
+    small = kept_empty(SIZE, np.float64)
+    assert address(small) != place
+    assert address(kept_empty(30 * SIZE, np.float64)) == place
+
+
 def test_little_of_a_piece_is_not_used():
     for size in range(LEAST, 40 * LEAST, LEAST // 3 + 1):
         one = kept_empty(size, np.uint8)

@@ -25,6 +25,15 @@ def test_costs_of_images_have_a_matrix_each():
     assert all(np.isfinite(part).all() for part in costs)
 
 
+def test_totals_are_summed_in_double_precision():
+    """A float32 would lose the small costs beside a large one."""
+    problem = batches.Drawn(batches.Batch("uniform", (1, 4, 4)), np.array([1]), "cpu")
+    costs = np.ones((5000, 1), np.float32)
+    costs[0] = 2**24
+    problem.costs = [costs]
+    assert problem.total(np.zeros((1, 5000), int)) == (2**24 + 4999, 5000)
+
+
 def test_a_wrong_total_is_a_failure():
     problem = batches.Drawn(batches.Batch("uniform", (2, 4, 4)), np.array([1]), "cpu")
     batches.Solver("one", batches.ours).measure(problem, batches.Limits(repeats=1))

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import sys
 
+import numpy as np
 import pytest
+from scipy.sparse import csr_array
 
 from bench import harness, linear_solvers, sparse_assignment
 from bench.__main__ import main
@@ -42,6 +44,16 @@ def test_ratios_are_those_of_turns():
     assert "it takes 3 times as long as `max" in text
     assert "5 of processor time" in text
     assert "times as long" not in reported(7.0, a=one)
+
+
+def test_a_decomposition_has_the_size_of_the_matching():
+    """Not that of the matrix, of which a row may be empty."""
+    matrix = csr_array(np.array([[1.0, 2.0], [0.0, 0.0]]))
+    instance = linear_solvers.MatrixInstance("a", "b", lambda: matrix, ("dmperm",))
+    problem = linear_solvers.MatrixProblem(instance, matrix, "cpu")
+    (dmperm,) = [one for one in linear_solvers.contenders("cpu", 1) if one.name == "dmperm"]
+    result = dmperm.measure(problem, Limits(repeats=1, budget=0.0))
+    assert (result["size"], result["blocks"]) == (1, 2)
 
 
 def test_other_suites_have_other_files_in_the_same_folder(tmp_path):
