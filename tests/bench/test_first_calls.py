@@ -68,5 +68,8 @@ def test_the_report_takes_off_what_numba_takes():
     graphs = {"int64-s0": {"dtype": "int64", "results": results}}
     text = first_calls.report({"runs": [], "graphs": graphs}, 0.0)
     assert "| assign | 2 | 0.375 | 0.125 |" in text
+    fast = {"numba": result(0.5, 0.25), "verify": result(1.0, 0.125)}
+    graphs = {"int64-s0": {"dtype": "int64", "results": fast}}
+    assert "| verify | 1 | 0.125 | 0 |" in first_calls.report({"runs": [], "graphs": graphs}, 0.0)
     assert "A first call compiles for 2 s at most (assign)." in text
     assert "In a new process it takes 0.375 s at most (assign)." in text

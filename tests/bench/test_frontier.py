@@ -27,6 +27,15 @@ def test_two_files_side_by_side():
     assert frontier.beside(data(1.0), {"graphs": {}}) == ""
 
 
+def test_all_searches_take_the_problems_that_are_for_searches():
+    integers = frontier.instances(quick=False, data=None)[0]
+    assert [code for code in frontier.CODES if integers.takes(code)] == [
+        "hungarian-tree",
+        frontier.PAPER,
+        "hungarian-classical",
+    ]
+
+
 @pytest.mark.long
 def test_the_quick_suite_measures_reports_and_compares(tmp_path, capsys):
     out = tmp_path / "frontier.json"

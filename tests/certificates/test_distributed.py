@@ -46,6 +46,20 @@ class WithAnother(OneRank):
         return [array, np.array([self.other], np.int64)]
 
 
+class BehindAnother(OneRank):
+    """What it needs as the second of two ranks; the first has rows 0 and 1, and no columns."""
+
+    rank, size = 1, 2
+
+    def allgather(self, array):
+        if array.dtype == np.uint8:
+            return [array[:0], array]
+        return [np.array([[0, array[0, 0]]]), array]
+
+    def exchange(self, parts):
+        return parts[1:]
+
+
 # -- matchings -------------------------------------------------------------------------------------
 
 PATTERN = np.array([[1, 1, 0], [1, 0, 0], [1, 0, 0]])
@@ -102,6 +116,27 @@ def test_wrong_shares_of_matchings(changes, message):
 
 def test_a_right_share_of_a_matching():
     assert check_matching() == gm.verify(PATTERN, gm.maximum_matching(PATTERN))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({}, None),
+        ({"cover": (marks(0), marks(1))}, "misses the edge of row 3 and column 0"),
+        (
+            {"row_to_col": np.array([1, 0, 2]), "col_to_row": np.array([3, 2, 4])},
+            "row 4 is matched to column 2, but that is no edge",
+        ),
+        ({"col_to_row": np.array([4, 2, -1])}, "row 3 is matched to column 0, which is matched"),
+    ],
+)
+def test_rows_of_a_later_rank_have_their_own_numbers(changes, message):
+    there = {"rows": range(2, 5), "col_to_row": np.array([3, 2, -1])}
+    if message is None:
+        assert check_matching(BehindAnother(), **there).size == 2
+        return
+    with pytest.raises(gm.CertificateError, match=message):
+        check_matching(BehindAnother(), **there | changes)
 
 
 @pytest.mark.parametrize("other", [(4, 5), (2, 5)])
