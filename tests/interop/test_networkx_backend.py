@@ -217,7 +217,9 @@ def test_covers_by_an_algorithm_that_it_has(name):
     assert backend.can_run("bipartite_min_edge_cover", given, {}) is True
 
 
-@pytest.mark.parametrize(("nodes", "end"), [(9, r"\d+\."), (11, r"\d+, …\.")])
+@pytest.mark.parametrize(
+    ("nodes", "end"), [(9, r"\d+\."), (11, r"\d+, …\.")], ids=["all named", "ten named"]
+)
 def test_of_a_long_odd_cycle_ten_nodes_are_named(nodes, end):
     said = backend.can_run("max_weight_matching", (nx.cycle_graph(nodes),), {})
     assert re.search(rf"odd cycle of {nodes} nodes: (\d+, ){{{min(nodes, 10) - 1}}}{end}$", said)
