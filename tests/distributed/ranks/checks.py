@@ -30,6 +30,7 @@ def check_matching(graph, size, comm, backend="cpu", block=None):
     )
     assert rows.size == size == np.unique(rows).size == np.unique(cols).size
     assert matching.shape == graph.shape
+    assert (rows.dtype, cols.dtype) == (np.int64, np.int64)
     found = sum(phase["found"] for phase in matching.stats["trace"])
     assert matching.stats["start_size"] + found == size
 
@@ -57,6 +58,7 @@ def check_assignment(costs, comm, algorithm="auto", backend="cpu", **wish):
     assert a.size == given.size or is_free(a)
     certificate = distributed.verify(block, a, comm=comm)
     assert certificate.objective == a.objective
+    assert (a.row_ind.dtype, a.col_ind.dtype) == (np.int64, np.int64)
     whole = SimpleNamespace(
         row_to_col=np.concatenate(comm.allgather(a.row_to_col)),
         row_dual=np.concatenate(comm.allgather(a.row_dual)),

@@ -26,6 +26,8 @@ def papers(comm):
             costs = rng.integers(0, 30, shape)
             a = check_assignment(costs, comm, algorithm)
             assert a.stats["algorithm"] == algorithm
+            levels = tuple(phase["levels"] for phase in a.stats["trace"])
+            assert set(comm.allgather(levels)) == {levels}  # every rank tells all of them
             for seconds in (a.stats["seconds"], a.stats["communication"]["seconds"]):
                 assert {"initial reduction", "optimality check"} <= set(seconds)
                 assert not a.size or steps <= set(seconds)
