@@ -354,6 +354,13 @@ def test_pairs_whose_numbers_are_beyond_int32():
     assert np.array_equal(costs.at(rows, rows[::-1]), np.arange(1.0, n + 1))
 
 
+@pytest.mark.parametrize("form", [np.array, csr_array], ids=["dense", "sparse"])
+def test_either_infinity_forbids_a_pair(form):
+    """Which of the two does depends on what is asked; the other one is refused elsewhere."""
+    costs = as_costs(form([[1.0, -np.inf, np.inf, -2.0]]))
+    assert costs.allows(np.zeros(4, int), np.arange(4)).tolist() == [True, False, False, True]
+
+
 # -- every kind ------------------------------------------------------------------------------------
 
 

@@ -33,6 +33,8 @@ def check_matching(graph, size, comm, backend="cpu", block=None):
     assert (rows.dtype, cols.dtype) == (np.int64, np.int64)
     found = sum(phase["found"] for phase in matching.stats["trace"])
     assert matching.stats["start_size"] + found == size
+    edges = tuple(phase.get("edges") for phase in matching.stats["trace"])
+    assert set(comm.allgather(edges)) == {edges}  # those of all ranks
 
 
 def worth(a):
