@@ -124,6 +124,19 @@ def test_a_search_by_paths_goes_on_where_its_budget_ended(monkeypatch):
     assert gm.verify(C, gm.assign(C, objective="bottleneck", algorithm="paths")).size == 300
 
 
+def test_a_search_by_paths_is_stopped_between_its_rows(monkeypatch):
+    """After three of ten, each of which uses the budget up."""
+    from gpumatch.cpu.assignment import bottleneck_paths
+
+    monkeypatch.setattr(bottleneck_paths, "_BUDGET", 1)
+    entries = csr_array(np.eye(10) + 1)
+    mates, asked = (np.full(10, -1, np.int32), np.full(10, -1, np.int32)), iter(range(9))
+    bottleneck_paths.raise_threshold(
+        (entries.indptr, entries.indices, entries.data), mates, 0.0, lambda: next(asked) == 3
+    )
+    assert (mates[0] >= 0).sum() == (mates[1] >= 0).sum() == 3
+
+
 def test_a_search_by_paths_can_be_stopped():
     C = costs.make("spread", 3000, seed=4)
     a = gm.assign(C, objective="bottleneck", algorithm="paths", callback=lambda _: True)
