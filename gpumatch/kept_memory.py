@@ -8,6 +8,8 @@ that were used last.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.typing import DTypeLike
 
@@ -47,7 +49,7 @@ class _Loan:
 def kept_empty(shape: int | tuple[int, ...], dtype: DTypeLike) -> np.ndarray:
     """An array with anything in it, as of `numpy.empty`."""
     number = np.dtype(dtype)
-    size = int(np.prod(shape, dtype=np.int64)) * number.itemsize
+    size = (math.prod(shape) if isinstance(shape, tuple) else shape) * number.itemsize
     if size < LEAST:
         return np.empty(shape, number)
     return np.asarray(_loan(size))[:size].view(number).reshape(shape)

@@ -8,7 +8,7 @@ from gpumatch.cpu.numba_tools.compiled import vector_kernel
 from gpumatch.cpu.numba_tools.views import view
 from gpumatch.cpu.numba_tools.workers import Workers
 
-__all__ = ["canonical_size"]
+__all__ = ["are_canonical", "canonical_size"]
 
 BLOCK = 2**14
 """Rows that a thread checks between two looks at Python."""
@@ -36,7 +36,7 @@ def canonical_size(
 
     def look(block: int) -> None:
         first = block * BLOCK
-        are_right[block] = _are_right(indptr, indices, ncols, first, min(first + BLOCK, nrows))
+        are_right[block] = are_canonical(indptr, indices, ncols, first, min(first + BLOCK, nrows))
 
     with Workers(threads, size) as workers:
         workers.deal(look, count)
@@ -44,7 +44,7 @@ def canonical_size(
 
 
 @vector_kernel
-def _are_right(indptr, indices, ncols, first, last):
+def are_canonical(indptr, indices, ncols, first, last):
     """Whether the columns of rows first to last are inside, and those of each row increase.
 
     They may fall only from a row to the next. So there are as many falls in all as at the begins

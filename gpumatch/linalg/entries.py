@@ -27,17 +27,22 @@ __all__ = [
     "Weights",
     "entries_of",
     "exactly_on",
+    "is_small",
     "log_magnitudes",
     "magnitudes",
     "own_entries",
     "placed",
     "shared_entries",
+    "small_entries",
     "usable_csr",
     "weights_of",
 ]
 
 BLOCK = 2**16
 """Values whose logarithms stay in a cache."""
+MOST = 2**18
+"""Entries of a small matrix, which takes about ten milliseconds."""
+INT32 = np.dtype(np.int32)
 
 
 class Entries(NamedTuple):
@@ -86,6 +91,32 @@ def own_entries(A: Any) -> Entries:
         return _entries_on_device(A)
     matrix = usable_csr(A)
     return Entries(BipartiteGraph((matrix.indptr, matrix.indices, matrix.shape)), matrix.data)
+
+
+def small_entries(A: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
+    """Offsets, columns and weights of a small square matrix in CSR on the host, else None.
+
+    Nothing is checked but what tells that the arrays are such. Nothing here may take long: the
+    smallest matrices are solved in ten microseconds.
+    """
+    if not (is_sparse(A) and A.format == "csr"):
+        return None
+    indptr, indices, data = arrays = A.indptr, A.indices, A.data
+    are_plain = all(type(array) is np.ndarray and array.flags.c_contiguous for array in arrays)
+    if not (are_plain and indptr.dtype == indices.dtype == INT32 and data.dtype.kind in "biufc"):
+        return None
+    is_whole = data.size == indices.size and indptr.size == A.shape[0] + 1
+    if not (is_whole and is_small(A.shape, data.size)):
+        return None
+    weights = kept_empty(data.size, np.float64)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        _write_weights(data, weights)
+    return indptr, indices, weights
+
+
+def is_small(shape: tuple[int, int], count: int) -> bool:
+    """Whether a matrix of this shape and so many entries is square and small, but not empty."""
+    return shape[0] == shape[1] and 0 < count <= MOST
 
 
 def shared_entries(A: Any, threads: int = 1) -> Entries | None:

@@ -29,7 +29,7 @@ Matrix Anal. Appl. 27(2), 2005.
 from __future__ import annotations
 
 import functools
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -46,14 +46,19 @@ from gpumatch.linalg.entries import (
     Entries,
     Weights,
     exactly_on,
+    is_small,
     own_entries,
     placed,
     shared_entries,
+    small_entries,
     weights_of,
 )
 from gpumatch.linalg.ordering import diagonal_permutations
 from gpumatch.pairs import Pairs
 from gpumatch.registry import BackendName
+
+if TYPE_CHECKING:
+    from gpumatch.cpu.assignment.small_product import SmallProduct
 
 __all__ = ["ProductMatching", "maximum_product_matching"]
 
@@ -92,8 +97,9 @@ class ProductMatching(Pairs):
         log_scales: tuple[Any, ...],
         log_product: float,
         stats: dict[str, Any],
+        size: int | None = None,
     ) -> None:
-        super().__init__(row_to_col, col_to_row)
+        super().__init__(row_to_col, col_to_row, size=size)
         self.row_log_scale, self.col_log_scale = log_scales
         self.log_product = log_product
         self.stats = stats
@@ -205,8 +211,13 @@ def maximum_product_matching(
     True
     """
     run: dict[str, Any] = {"seed": checked_seed(seed), "threads": checked_threads(threads)}
+    control = Control()
+    small = small_entries(A) if backend in ("auto", "cpu") else None
+    begun = None if small is None else _begin(*small, control)
+    if begun is not None and begun.total is not None:
+        return _of_small(begun, begun.total, control, scaling=scaling)
     entries, xp, run["backend"], weights = _weighed(A, backend, run["threads"])
-    found = _cheapest(entries, weights, run, scaling=scaling)
+    found = _cheapest(entries, weights, run, control, begun, scaling=scaling)
     log_scales = _all_scales(entries, weights.values, found) if scaling else (None,) * 2
     return ProductMatching(
         array_of(xp, found.pairs.row_to_col),
@@ -215,6 +226,28 @@ def maximum_product_matching(
         -found.total,
         found.stats,
     )
+
+
+def _begin(indptr: Any, indices: Any, weights: Any, control: Control) -> SmallProduct | None:
+    """What one compiled call comes to for a small square matrix, if that is as it should be."""
+    with control.part("search"):
+        return _small_solver()(indptr, indices, weights, control)
+
+
+@functools.cache
+def _small_solver() -> Any:
+    with InterruptsHeld():
+        from gpumatch.cpu.assignment.small_product import solve
+    return solve
+
+
+def _of_small(
+    found: SmallProduct, total: float, control: Control, *, scaling: bool
+) -> ProductMatching:
+    row_to_col, col_to_row, row_log_scale, col_log_scale, _ = found
+    scales = (row_log_scale, col_log_scale) if scaling else (None, None)
+    stats = {"algorithm": "engine", "backend": "cpu", **control.statistics()}
+    return ProductMatching(row_to_col, col_to_row, scales, -total, stats, size=row_to_col.size)
 
 
 def _weighed(
@@ -252,19 +285,38 @@ class _Cheapest(NamedTuple):
 
 
 def _cheapest(
-    entries: Entries, weights: Weights, run: dict[str, Any], *, scaling: bool
+    entries: Entries,
+    weights: Weights,
+    run: dict[str, Any],
+    control: Control,
+    begun: SmallProduct | None,
+    *,
+    scaling: bool,
 ) -> _Cheapest:
     costs = SparseCosts.of(entries.graph, *weights)
-    full = _full_by_reference(costs, run) if run["backend"] == "reference" else _full(costs, run)
+    by_reference = run["backend"] == "reference"
+    full = _full_by_reference(costs, run) if by_reference else _full(costs, run, control, begun)
     return full or _largest(costs, run, scaling=scaling)
 
 
 @with_interrupts_result
-def _full(costs: SparseCosts, run: dict[str, Any]) -> _Cheapest | None:
+def _full(
+    costs: SparseCosts, run: dict[str, Any], control: Control, begun: SmallProduct | None
+) -> _Cheapest | None:
     """The full assignment; None if there is none."""
     goal = Goal.of(False, "full", None, costs)
-    problem, control = goal.problem(costs), Control()
+    problem = goal.problem(costs)
     solution = empty_solution(problem)
+    stats = {"algorithm": "engine", "backend": run["backend"]}
+    if begun is None and run["backend"] == "cpu" and is_small(problem.shape, costs.nnz):
+        indptr, indices, weights = costs.entries()
+        begun = _begin(indptr, indices, weights, control)
+    if begun is not None and begun.total is not None:
+        pairs = Pairs(begun.row_to_col, begun.col_to_row, size=problem.shape[0])
+        return _Cheapest(pairs, begun.total, *begun[2:4], stats | control.statistics())
+    if begun is not None:
+        solution.row_to_col[:], solution.col_to_row[:] = begun.row_to_col, begun.col_to_row
+        solution.col_dual[:] = begun.col_log_scale
     task = AssignmentTask(problem, solution, control, None, run["threads"], run["seed"])
     with control.part("search"):
         total = _engine(run["backend"])(task)
@@ -273,8 +325,8 @@ def _full(costs: SparseCosts, run: dict[str, Any]) -> _Cheapest | None:
     if goal.transposed:
         solution = solution.transpose()
     pairs = Pairs(solution.row_to_col, solution.col_to_row, size=problem.shape[0])
-    stats = {"algorithm": "engine", "backend": run["backend"], **control.statistics()}
-    return _Cheapest(pairs, total, solution.row_dual, solution.col_dual, stats)
+    duals = solution.row_dual, solution.col_dual
+    return _Cheapest(pairs, total, *duals, stats | control.statistics())
 
 
 @functools.cache

@@ -7,6 +7,7 @@ import math
 import os
 from functools import partial
 from pathlib import Path
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -20,7 +21,7 @@ from scipy.sparse import coo_array, csc_array, csr_array, csr_matrix, dok_array
 import gpumatch as gm
 from gpumatch.cpu import search
 from gpumatch.cpu.assignment import product
-from gpumatch.linalg import maximum_product_matching, mc64
+from gpumatch.linalg import entries, maximum_product_matching, mc64
 from gpumatch.linalg.entries import entries_of, log_magnitudes, magnitudes, usable_csr
 from graphs import matrices
 
@@ -72,7 +73,15 @@ def greatest_product(A):
     return 0, 0.0
 
 
+@pytest.fixture(params=["small", "engine"], scope="module")
+def by_both(request):
+    """Small matrices are solved in one call, or by the engine, as if they were large."""
+    with patch.object(entries, "MOST", 0 if request.param == "engine" else entries.MOST):
+        yield
+
+
 @given(A=MATRICES)
+@pytest.mark.usefixtures("by_both")
 def test_the_scaling_has_its_bounds(A):
     check(A, maximum_product_matching(A))
 
@@ -80,6 +89,7 @@ def test_the_scaling_has_its_bounds(A):
 @given(A=SHAPES.filter(lambda shape: max(shape) < 6).flatmap(
     lambda shape: hnp.arrays(np.float64, shape, elements=NUMBERS)
 ))  # fmt: skip
+@pytest.mark.usefixtures("by_both")
 def test_the_product_is_the_greatest(A):
     s = maximum_product_matching(A)
     size, product = greatest_product(A)
@@ -88,6 +98,7 @@ def test_the_product_is_the_greatest(A):
 
 
 @pytest.mark.parametrize("seed", range(5))
+@pytest.mark.usefixtures("by_both")
 def test_larger_matrices_against_scipy(seed):
     rng = np.random.default_rng(seed)
     A = rng.lognormal(0, 20, (60, 60)) * (rng.random((60, 60)) < 0.2)
@@ -99,6 +110,7 @@ def test_larger_matrices_against_scipy(seed):
     assert math.isclose(s.log_product, logs[rows, cols].sum(), rel_tol=1e-12)
 
 
+@pytest.mark.usefixtures("by_both")
 @pytest.mark.parametrize("name", ["bayer10", "cage10", "hpo-gene-term", "rajat01", "teko_szdMat"])
 def test_real_matrices(name):
     folder = os.environ.get("GPUMATCH_DATA")
@@ -108,14 +120,16 @@ def test_real_matrices(name):
     check(A, maximum_product_matching(A))
 
 
+@pytest.mark.usefixtures("by_both")
 @pytest.mark.parametrize("name", ["west0067", "rajat19", "zenios", "lp_e226", "mbeacxc"])
 def test_small_real_matrices(name):
     A = gm.io.read(Path(__file__).parents[2] / "datasets" / f"{name}.mtx.gz")
     check(A, maximum_product_matching(A))
 
 
-def test_a_matrix_of_blocks_needs_no_auction():
+def test_a_matrix_of_blocks_needs_no_auction(monkeypatch):
     """Bids without an epsilon leave few of its rows to paths."""
+    monkeypatch.setattr(entries, "MOST", 0)
     A = matrices.make("recycle", 3000, seed=1)
     s = maximum_product_matching(A, threads=1)
     check(A, s)
@@ -128,18 +142,19 @@ def test_a_matrix_of_blocks_needs_no_auction():
 
 def test_entries_are_looked_up_in_shares(monkeypatch):
     """So that the caller may stop in between."""
+    monkeypatch.setattr(entries, "MOST", 0)
     A = matrices.make("circuit", 500, seed=1)
     whole = maximum_product_matching(A)
     costs = csr_array((-np.log(abs(A.data)), A.indices, A.indptr), shape=A.shape)
     objective = gm.assign(costs, backend="cpu").objective
     calls = []
-    for module, name in ((product, "_look_up"), (search, "_values_of_mates")):
+    for module, name in ((product, "look_up"), (search, "_values_of_mates")):
         kernel = getattr(module, name)
         counted = partial(lambda name, kernel, *given: calls.append(name) or kernel(*given), name)
         monkeypatch.setattr(module, "BUDGET", 100)
         monkeypatch.setattr(module, name, partial(counted, kernel))
     s = maximum_product_matching(A, threads=1)
-    assert calls.count("_look_up") == 1 + A.nnz // 100
+    assert calls.count("look_up") == 1 + A.nnz // 100
     check(A, s)
     assert math.isclose(s.log_product, whole.log_product, rel_tol=1e-14)
     assert np.array_equal(s.col_log_scale, whole.col_log_scale)

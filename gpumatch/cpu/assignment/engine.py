@@ -164,12 +164,18 @@ def run(task: AssignmentTask) -> bool:
 def run_for_prices(task: AssignmentTask, workers: Workers) -> FirstPairs | None:
     """The same by a long trial for sparse costs; of the duals, only the columns' are found.
 
+    If prices are given, they are those of a trial, at which all given pairs are tight, and the
+    auction comes next.
+
     Returns the pairs of the start, if it has come to any; raises Stopped.
     """
     engine = _Engine(task, workers, LONG)
     engine.paths.keeps_first = True
     try:
-        engine.run()
+        if engine.is_given:
+            engine.go_on()
+        else:
+            engine.run()
     finally:
         engine.write_prices()
     return engine.paths.first
@@ -225,15 +231,24 @@ class _Engine:
             self.is_settled = False
             if not self.paths.all_match:
                 np.minimum(self.paths.price, 0, out=self.paths.price)
+            self._finish()
         elif self.is_even:
             if not complete(self.task, *self.task.mates):
                 raise Stopped
-            return
-        elif self._try_paths() or not self._can_match_all():
-            return
-        else:
+        elif not self._try_paths():
+            self.go_on()
+
+    def go_on(self) -> None:
+        """The steps after the trial; raises Stopped."""
+        if self.paths.all_match:
+            self.paths.price -= self.paths.price.max()
+        if self._can_match_all():
             self._hold_auction()
             self._round_prices()
+            self._finish()
+
+    def _finish(self) -> None:
+        """Paths for all that are left."""
         if self._serve_rows() and not self.paths.all_match:
             self._serve_cols()
 
@@ -269,8 +284,6 @@ class _Engine:
         if self._try_to_serve(free, needs_paths):
             return True
         paths.leave_search()
-        if paths.all_match:
-            paths.price -= paths.price.max()
         return False
 
     def _bid_honestly(self, free: np.ndarray) -> np.ndarray:

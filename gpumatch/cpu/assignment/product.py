@@ -19,17 +19,28 @@ from gpumatch.cpu.numba_tools.compiled import kernel
 from gpumatch.cpu.numba_tools.vector_min import greater, lesser
 from gpumatch.cpu.numba_tools.workers import Workers
 
-__all__ = ["run"]
+__all__ = [
+    "ENDS",
+    "LEAST_PAID",
+    "LEAST_PRICE",
+    "MOST_PAID",
+    "MOST_PRICE",
+    "REST",
+    "TOTAL",
+    "look_up",
+    "run",
+]
 
 BUDGET = 2**25
 """Entries looked at between two returns to Python: under half a second."""
-LEAST_PRICE, MOST_PRICE, LEAST_PAID, MOST_PAID, TOTAL, REST, FOUND = range(7)
+LEAST_PRICE, MOST_PRICE, LEAST_PAID, MOST_PAID, TOTAL, REST, ENDS = range(7)
 
 
 def run(task: AssignmentTask) -> float | None:
     """Match all rows at least cost, and make the duals scales; the total, None if a row is left.
 
-    Duals of columns that are left are undefined.
+    Pairs and prices that are given are those of a trial. Duals of columns that are left are
+    undefined.
     """
     entries, nnz, solution = task.costs.entries(), task.costs.nnz, task.solution
     row_to_col, (paid, price) = solution.row_to_col, solution.duals
@@ -41,10 +52,10 @@ def run(task: AssignmentTask) -> float | None:
             return 0.0
         count = workers.threads * (1 + nnz // (workers.threads * BUDGET))
         bounds = [row_to_col.size * share // count for share in range(count + 1)]
-        found = np.zeros((count, FOUND))
+        found = np.zeros((count, ENDS))
 
         def look(share: int) -> None:
-            _look_up(
+            look_up(
                 *entries, *first, row_to_col, price, *bounds[share : share + 2],  # IN
                 paid, found[share],  # OUT
             )  # fmt: skip
@@ -62,7 +73,7 @@ def run(task: AssignmentTask) -> float | None:
 
 
 @kernel
-def _look_up(
+def look_up(
     indptr, indices, costs, first_mate, first_price, row_to_col, price, first, last, paid, found
 ):  # fmt: skip
     """What rows first to last pay, the ends of prices and of what is above them, and the total.
