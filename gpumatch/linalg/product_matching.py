@@ -214,8 +214,8 @@ def maximum_product_matching(
     control = Control()
     small = small_entries(A) if backend in ("auto", "cpu") else None
     begun = None if small is None else _begin(*small, control)
-    if begun is not None and begun.total is not None:
-        return _of_small(begun, begun.total, control, scaling=scaling)
+    if begun is not None and begun.is_full:
+        return _of_small(begun, control, scaling=scaling)
     entries, xp, run["backend"], weights = _weighed(A, backend, run["threads"])
     found = _cheapest(entries, weights, run, control, begun, scaling=scaling)
     log_scales = _all_scales(entries, weights.values, found) if scaling else (None,) * 2
@@ -241,10 +241,8 @@ def _small_solver() -> Any:
     return solve
 
 
-def _of_small(
-    found: SmallProduct, total: float, control: Control, *, scaling: bool
-) -> ProductMatching:
-    row_to_col, col_to_row, row_log_scale, col_log_scale, _ = found
+def _of_small(found: SmallProduct, control: Control, *, scaling: bool) -> ProductMatching:
+    _, row_to_col, col_to_row, row_log_scale, col_log_scale, total = found
     scales = (row_log_scale, col_log_scale) if scaling else (None, None)
     stats = {"algorithm": "engine", "backend": "cpu", **control.statistics()}
     return ProductMatching(row_to_col, col_to_row, scales, -total, stats, size=row_to_col.size)
@@ -311,9 +309,12 @@ def _full(
     if begun is None and run["backend"] == "cpu" and is_small(problem.shape, costs.nnz):
         indptr, indices, weights = costs.entries()
         begun = _begin(indptr, indices, weights, control)
-    if begun is not None and begun.total is not None:
+    if begun is not None and begun.is_full:
         pairs = Pairs(begun.row_to_col, begun.col_to_row, size=problem.shape[0])
-        return _Cheapest(pairs, begun.total, *begun[2:4], stats | control.statistics())
+        scales = begun.row_log_scale, begun.col_log_scale
+        return _Cheapest(pairs, begun.total, *scales, stats | control.statistics())
+    if begun is not None and begun.is_singular:
+        return None
     if begun is not None:
         solution.row_to_col[:], solution.col_to_row[:] = begun.row_to_col, begun.col_to_row
         solution.col_dual[:] = begun.col_log_scale

@@ -19,17 +19,7 @@ from gpumatch.cpu.numba_tools.compiled import kernel
 from gpumatch.cpu.numba_tools.vector_min import greater, lesser
 from gpumatch.cpu.numba_tools.workers import Workers
 
-__all__ = [
-    "ENDS",
-    "LEAST_PAID",
-    "LEAST_PRICE",
-    "MOST_PAID",
-    "MOST_PRICE",
-    "REST",
-    "TOTAL",
-    "look_up",
-    "run",
-]
+__all__ = ["ENDS", "REST", "TOTAL", "look_up", "run", "shift_of"]
 
 BUDGET = 2**25
 """Entries looked at between two returns to Python: under half a second."""
@@ -65,11 +55,15 @@ def run(task: AssignmentTask) -> float | None:
             paid[rows] -= price[row_to_col[rows]]
 
         workers.deal(look, count)
-        low, high = found.min(axis=0), found.max(axis=0)
-        middle = low[LEAST_PRICE] + high[MOST_PRICE] - low[LEAST_PAID] - high[MOST_PAID]
-        price -= middle / 4
+        price -= shift_of(found.min(axis=0), found.max(axis=0))
         workers.deal(settle, count)
     return float(found[:, TOTAL].sum() + found[:, REST].sum())
+
+
+def shift_of(low: np.ndarray, high: np.ndarray) -> float:
+    """What is to be moved from the columns to the rows, by the ends that `look_up` finds."""
+    middle = low[LEAST_PRICE] + high[MOST_PRICE] - low[LEAST_PAID] - high[MOST_PAID]
+    return float(middle) / 4
 
 
 @kernel
