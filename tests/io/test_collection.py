@@ -155,7 +155,11 @@ MALICIOUS = {
     "folder": ([special(tarfile.DIRTYPE)], "not a regular file"),
     "oversized": ([sized(10**15)], "impossible size"),
     "truncated": ([("x", b"x" * 9000), sized(12000)], "unexpected end of data"),
-    "negative size": ([sized(-1024, "x"), ("tiny/tiny.mtx", SMALL)], "impossible size|has no member"),
+    # From Python 3.14 on, tarfile takes such a header for the end of the archive.
+    "negative size": (
+        [sized(-1024, "x"), ("tiny/tiny.mtx", SMALL)],
+        "impossible size|has no member",
+    ),
     "no matrix": ([("tiny/tiny.mtx", b"<html>not found</html>")], "Missing banner"),
     "bomb": ([("x", b"\0" * 2 * 10**6), ("tiny/tiny.mtx", SMALL)], "more than max_bytes"),
 }
