@@ -133,24 +133,25 @@ def limit_paths(monkeypatch, reads, few=0):
 
 
 @pytest.mark.parametrize(
-    ("reads", "steps"),
-    [(10**9, ["bids", "trial"]), (0, ["bids", "trial"] * 2), (400, ["bids", "trial"])],
-    ids=["cheap", "dear at first", "dear at last"],
+    ("reads", "alike", "tries"),
+    [(10**9, 1.0, 1), (0, 1.0, 2), (0, 1.2, 1), (400, 1.0, 1)],
+    ids=["cheap", "dear at first", "alike", "dear at last"],
 )
-def test_dear_paths_are_given_up(reads, steps, monkeypatch):
-    """If the first ones are dear already, those of the columns are tried."""
+def test_dear_paths_are_given_up(reads, alike, tries, monkeypatch):
+    """If the first ones are dear already, those of the columns are tried, if these differ."""
     arrays = scattered(60, 5, seed=4)
+    monkeypatch.setattr(small_product, "ALIKE", alike)
     monkeypatch.setattr(small_product, "BIDS", 1)
     limit_paths(monkeypatch, reads)
     found, trace = solved(arrays)
-    assert [phase["step"] for phase in trace] == steps
+    assert [phase["step"] for phase in trace] == ["bids", "trial"] * tries
     if reads == 10**9:
         check(arrays, found)
         return
     assert not found.is_full
     assert not found.is_singular
     free = trace[1]["matched"] - trace[0]["matched"], 60 - trace[0]["matched"]
-    assert (2 * free[0] <= free[1]) == (len(steps) == 4)
+    assert (2 * free[0] <= free[1]) == (reads == 0)
     indptr, indices, weights = arrays
     rows = np.repeat(np.arange(60), np.diff(indptr))
     reduced = weights - found.col_log_scale[indices]
@@ -158,6 +159,15 @@ def test_dear_paths_are_given_up(reads, steps, monkeypatch):
     cheapest = np.minimum.reduceat(reduced, indptr[:-1])[rows]
     assert 0 < np.count_nonzero(is_matched) == trace[1]["matched"] < 60
     assert np.allclose(reduced[is_matched], cheapest[is_matched], rtol=0, atol=1e-12)
+
+
+def test_a_long_row_is_not_alike():
+    """The square of its length is no int32."""
+    n = 2**16
+    indptr = np.append(0, np.arange(n, 2 * n)).astype(np.int32)
+    indices = np.append(np.arange(n), np.arange(1, n)).astype(np.int32)
+    assert not small_product._are_alike(indptr, indices)
+    assert small_product._are_alike(np.arange(n + 1, dtype=np.int32), np.arange(n, dtype=np.int32))
 
 
 def test_columns_may_serve_where_rows_are_dear(monkeypatch):
@@ -185,6 +195,7 @@ def test_the_engine_goes_on(reads, threads, monkeypatch):
     indptr, indices, weights = scattered(n, 5, seed=4)
     A = csr_array((np.exp(-weights), indices, indptr), shape=(n, n))
     monkeypatch.setattr(small_product, "BIDS", 1)
+    monkeypatch.setattr(small_product, "ALIKE", 1.0)
     limit_paths(monkeypatch, reads)
     s = maximum_product_matching(A, threads=threads)
     steps = [phase["step"] for phase in s.stats["trace"]]
