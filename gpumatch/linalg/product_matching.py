@@ -229,7 +229,7 @@ def maximum_product_matching(
 
 
 def _begin(indptr: Any, indices: Any, weights: Any, control: Control) -> SmallProduct | None:
-    """What one compiled call comes to for a small square matrix, if that is as it should be."""
+    """What the short way comes to for a small square matrix, if that is as it should be."""
     with control.part("search"):
         return _small_solver()(indptr, indices, weights, control)
 

@@ -75,7 +75,7 @@ def greatest_product(A):
 
 @pytest.fixture(params=["small", "engine"], scope="module")
 def by_both(request):
-    """Small matrices are solved in one call, or by the engine, as if they were large."""
+    """Small matrices are solved by themselves, or by the engine, as if they were large."""
     with patch.object(entries, "MOST", 0 if request.param == "engine" else entries.MOST):
         yield
 

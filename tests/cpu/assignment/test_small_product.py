@@ -1,4 +1,4 @@
-"""Product matchings in one compiled call: against SciPy and the engine, and when it gives up."""
+"""Product matchings of small matrices: against SciPy and the engine, and when it gives up."""
 
 from __future__ import annotations
 
