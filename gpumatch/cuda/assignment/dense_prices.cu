@@ -77,21 +77,21 @@ __device__ Seen see(const Lines<Cost>& l, const Terms& t, const unsigned long lo
   Seen seen = {infinity, infinity, infinity, -1, 0x7fffffff};
   for (int begin = threadIdx.x; begin < l.ncols; begin += kAtOnce * kBlock) {
     Cost costs[kAtOnce];
-    unsigned long long fallen[kAtOnce];
+    unsigned long long its[kAtOnce];
 #pragma unroll
     for (int e = 0; e < kAtOnce; ++e) {
       const int place = begin + e * kBlock;
       if (place >= l.ncols) continue;
       const int col = place < last ? place + start : place - last;
       costs[e] = values[col];
-      fallen[e] = __ldcg(offers + col);
+      its[e] = __ldcg(offers + col);
     }
 #pragma unroll
     for (int e = 0; e < kAtOnce; ++e) {
       const int place = begin + e * kBlock;
       if (place >= l.ncols || counted(costs[e], 0) == far<Number<Cost>>()) continue;
       const double cost = (static_cast<double>(costs[e]) - t.low) * t.scale;
-      const double here = cost + static_cast<double>(fallen[e] >> t.row_bits);
+      const double here = cost + static_cast<double>(t.fallen(its[e]));
       if (here < seen.least) {
         seen = {here, seen.least, cost, place < last ? place + start : place - last, place};
       } else if (here < seen.second) {
@@ -170,8 +170,8 @@ __device__ int bid(const Lines<Cost>& l, const Terms& t, unsigned long long* off
     if (__any_sync(kWholeWarp, is_over) || ++*steps > t.longest) return -1;
     Choice choice = {infinity, infinity, 0, -1};
     if (known.col >= 0) {
-      const long long fallen = static_cast<long long>(__ldcg(offers + known.col) >> t.row_bits);
-      choice.consider(known.cost + static_cast<double>(fallen), fallen, known.col);
+      const unsigned long long offer = __ldcg(offers + known.col);
+      choice.consider(known.cost + static_cast<double>(t.fallen(offer)), offer, known.col);
     }
     choice = choice_of_group(choice, kWarp);
     if (choice.least > known.bound) return row;
@@ -179,16 +179,15 @@ __device__ int bid(const Lines<Cost>& l, const Terms& t, unsigned long long* off
     if (lane_index() == 0) {
       const double second = fmin(choice.second, known.bound);
       const double lead = second < infinity ? second - choice.least : static_cast<double>(t.jump);
-      const long long fallen = choice.fallen + static_cast<long long>(lead) + t.epsilon;
+      const long long fallen = t.fallen(choice.offer) + static_cast<long long>(lead) + t.epsilon;
       if (choice.col < 0 || fallen > t.most) {
         atomicAdd(&progress->served, 1);  // goes without
       } else {
-        const unsigned long long offer =
-            (static_cast<unsigned long long>(fallen) << t.row_bits) | (row + 1u);
+        const unsigned long long offer = t.offer(fallen, row);
         const unsigned long long before = atomicMax(offers + choice.col, offer);
         next = row;  // which bids again if the price has fallen in the meantime
         if (before < offer) {
-          next = static_cast<int>(before & ((1ull << t.row_bits) - 1)) - 1;
+          next = t.row_of(before);
           if (next < 0) atomicAdd(&progress->served, 1);
         }
       }

@@ -21,20 +21,31 @@ struct Terms {
   int row_bits;
   int goal;
   int longest;  // chain
+
+  __device__ unsigned long long offer(long long fallen, int row) const {
+    return static_cast<unsigned long long>(fallen) << row_bits | (row + 1u);
+  }
+  __device__ long long fallen(unsigned long long offer) const {
+    return static_cast<long long>(offer >> row_bits);
+  }
+  // The row that offered it, -1: the column is free.
+  __device__ int row_of(unsigned long long offer) const {
+    return static_cast<int>(offer & ((1ull << row_bits) - 1)) - 1;
+  }
 };
 
 // What a row sees of its columns: the best and the second best reduced cost, in units.
 struct Choice {
   double least;
   double second;
-  long long fallen;  // of the best column
-  int col;           // -1 if there is none
+  unsigned long long offer;  // that stands for the best column
+  int col;                   // -1 if there is none
 
-  __device__ void consider(double here, long long its, int j) {
+  __device__ void consider(double here, unsigned long long its, int j) {
     if (here < least) {
       second = least;
       least = here;
-      fallen = its;
+      offer = its;
       col = j;
     } else if (here < second) {
       second = here;
@@ -47,7 +58,7 @@ __device__ inline Choice choice_of_group(Choice own, int lanes) {
   for (int step = lanes / 2; step > 0; step /= 2) {
     const Choice other = {__shfl_xor_sync(kWholeWarp, own.least, step),
                           __shfl_xor_sync(kWholeWarp, own.second, step),
-                          __shfl_xor_sync(kWholeWarp, own.fallen, step),
+                          __shfl_xor_sync(kWholeWarp, own.offer, step),
                           __shfl_xor_sync(kWholeWarp, own.col, step)};
     const bool is_other = other.least < own.least || (other.least == own.least && other.col < own.col);
     const double second = fmin(fmax(own.least, other.least), fmin(own.second, other.second));

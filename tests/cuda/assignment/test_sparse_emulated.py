@@ -248,6 +248,64 @@ def test_columns_of_negative_costs_begin_at_the_least(solve, emulators, trial, m
             check(solve, matrix)
 
 
+# -- prices ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("nrows", "lanes", "first", "others"),
+    [
+        (100, 2, (25, 4096), (25, 4096)),
+        (20_000, 16, (32, 4096), (32, 4096)),
+        (262_144, 16, (256, 32_768), (256, 4096)),
+        (846_827, 16, (256, 105_853), (826, 4096)),
+        (1_000_000, 4, (976, 125_000), (976, 4096)),
+        (3_000_000, 32, (128, 375_000), (1024, 4096)),
+    ],
+)
+def test_the_first_auction_of_many_long_rows_leaves_fewer(nrows, lanes, first, others):
+    ends = engine._ends(nrows, lanes)
+    assert next(ends) == first
+    assert {next(ends) for _ in range(9)} == {others}
+
+
+@pytest.mark.parametrize("density", [0.1, 0.5])
+@pytest.mark.parametrize("dtype", [np.int64, np.float64])
+def test_rows_have_columns_that_are_their_best_within_epsilon(
+    solve, emulators, dtype, density, monkeypatch
+):
+    """The trees would do with any prices, so that they do not show what these are worth."""
+    monkeypatch.setattr(engine, "SHORT", engine.Trial(0, -1, 1, 1))
+    rng = np.random.default_rng(11)
+    held = []
+    hold = engine._Auctions.hold
+
+    def watched(self, epsilon, goal, longest):
+        hold(self, epsilon, goal, longest)
+        held.append((self, epsilon, goal, longest, self.offers.copy()))
+
+    monkeypatch.setattr(engine._Auctions, "hold", watched)
+    for _ in range(4):
+        vary(emulators, rng)
+        matrix = rng.integers(1, 1000, (60, 60)) * (rng.random((60, 60)) < density).astype(dtype)
+        np.fill_diagonal(matrix, 999)
+        held.clear()
+        check(solve, csr_array(matrix))
+        lanes = held[0][0].problem.rows.lanes
+        ends = itertools.islice(engine._ends(60, lanes), len(held))
+        for (auctions, epsilon, goal, longest, offers), end in zip(held, ends, strict=True):
+            assert (60 - goal, longest) == end
+            units, row_bits = auctions.units, np.uint64(auctions.units.row_bits)
+            rows = (offers & (np.uint64(1) << row_bits) - np.uint64(1)).astype(int) - 1
+            cols = np.flatnonzero(rows >= 0)
+            assert cols.size >= goal
+            assert np.unique(rows[cols]).size == cols.size
+            fallen = (offers >> row_bits).astype(float)
+            low = auctions.problem.full.low
+            reduced = np.where(matrix > 0, (matrix - low) * units.of_one, math.inf) + fallen
+            excess = reduced[rows[cols], cols] - reduced[rows[cols]].min(axis=1)
+            assert excess.max() <= epsilon
+
+
 # -- maximum products ------------------------------------------------------------------------------
 
 

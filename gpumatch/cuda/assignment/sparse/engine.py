@@ -20,7 +20,9 @@ rows; and if there is a limit, 64 bytes a row and 48 an entry, with a column mor
 
 from __future__ import annotations
 
+import itertools
 import math
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import cupy as cp
@@ -78,13 +80,15 @@ _TRACE = TREES.constant("kTraceLength"), TREES.constant("kTraceWidth")
 _PARTS = "collection", "growth", "augmentation"
 
 # Steps by which bounds are raised far away are the range of the costs by the lanes of a row and the
-# root of the rows, times this. Of a million points in the plane, which take 6.7 s, it makes steps
-# of a 64th of the range. With a 16th they take 15 s, and with a 256th 10 s.
+# root of the rows, times this. Of a million points in the plane, which take 3.3 s, it makes steps
+# of a 64th of the range. With a 128th they take 4.0 s, and with a 43rd 3.2 s.
 _WIDTH_OF_A_STEP = 256
 _FINEST = 24  # bits: the last epsilon is the range of the costs divided by two to this
 _LONGEST_CHAIN = 4096  # bids of a group before it gives its row up
 _BYTES_A_ROW, _BYTES_A_COLUMN = 130, 180  # if the auctions leave all rows
 _LEFT = 32, 1024  # rows that an auction leaves, at least and at most: one in 1024
+_LEFT_BY_FIRST = 4096  # the first one leaves no more than this, divided by the lanes of a row
+_ROWS_A_BID = 8  # and a group gives its row up after a bid for so many rows, if these are more
 
 
 class Trial(NamedTuple):
@@ -328,15 +332,37 @@ def _hold_auctions(problem: Problem, control: Control) -> None:
     units = _units_of(problem.full)
     if units.of_one == 0:
         return  # all costs are equal, or so close that units would underflow
-    left = min(max(nrows >> 10, _LEFT[0]), _LEFT[1], nrows // 4)
     auctions = _Auctions(problem, units, cp.zeros(ncols, np.uint64))
-    for epsilon in units.epsilons():
-        auctions.hold(epsilon, nrows - left, _LONGEST_CHAIN)
+    for epsilon, end in zip(units.epsilons(), _ends(nrows, problem.rows.lanes)):
+        auctions.hold(epsilon, nrows - end.left, end.longest)
         control.phase(found=0, matched=0, step="auction", epsilon=epsilon / units.of_one)
         cp.cuda.get_current_stream().synchronize()
         if control.tick(0):
             break
     auctions.write_prices()
+
+
+class _End(NamedTuple):
+    """When an auction ends.
+
+    `left`: rows that it leaves. `longest`: bids of a group before it gives its row up.
+    """
+
+    left: int
+    longest: int
+
+
+def _ends(nrows: int, lanes: int) -> Iterator[_End]:
+    """Of one auction after the other.
+
+    The first one finds where there are too many rows and too few columns: far away, because its
+    epsilon is large. What it leaves of this, trees have to find, and look through all rows between
+    for each path. So it leaves fewer rows than the others, if trees would have many long rows to
+    look through.
+    """
+    left = min(max(nrows >> 10, _LEFT[0]), _LEFT[1], nrows // 4)
+    yield _End(min(left, _LEFT_BY_FIRST // lanes), max(nrows // _ROWS_A_BID, _LONGEST_CHAIN))
+    yield from itertools.repeat(_End(left, _LONGEST_CHAIN))
 
 
 def _bid_exactly(problem: Problem, bids: int) -> None:

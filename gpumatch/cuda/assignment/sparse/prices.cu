@@ -15,50 +15,66 @@
 #include "assignment/offers.cuh"
 #include "assignment/sparse/rows.cuh"
 
+// A row that a group bids for, and where its entries are.
+struct Bidder {
+  int row;  // -1: there is none
+  long long begin;
+  long long end;
+
+  template <typename Cost>
+  __device__ static Bidder at(const Rows<Cost>& rows, int row) {
+    if (row < 0) return {-1, 0, 0};
+    return {row, rows.indptr[row], rows.indptr[row + 1]};
+  }
+};
+
+// The chains of the last rows are long, and each bid waits for the memory a few times. So what does
+// not depend on each other is asked for at once: while an offer is on its way, the row that it will
+// probably evict is looked up, and how many rows are served while the entries are.
 template <typename Cost>
 __global__ void hold_auction(Rows<Cost> rows, Terms t, unsigned long long* offers, int* served) {
   const Group group = Group::of(rows.lanes);
   const double infinity = far<double>();
   long long next = group.index;
-  int row = -1, chain = 0;
+  Bidder bidder = {-1, 0, 0};
+  int chain = 0;
   while (true) {
-    if (row < 0 && next < rows.nrows) {
-      row = static_cast<int>(next);
+    if (bidder.row < 0 && next < rows.nrows) {
+      bidder = Bidder::at(rows, static_cast<int>(next));
       next += group.count;
       chain = 0;
     }
-    const bool is_over = now(*served) >= t.goal;
-    if (__any_sync(kWholeWarp, is_over) || !__any_sync(kWholeWarp, row >= 0)) return;
+    if (!__any_sync(kWholeWarp, bidder.row >= 0)) return;
+    const int had = now(*served);
     Choice choice = {infinity, infinity, 0, -1};
-    if (row >= 0) {
-      const long long end = rows.indptr[row + 1];
 #pragma unroll 4
-      for (long long k = rows.indptr[row] + group.member; k < end; k += group.lanes) {
-        const int j = rows.indices[k];
-        const long long fallen = static_cast<long long>(__ldcg(offers + j) >> t.row_bits);
-        const double cost = (static_cast<double>(rows.weights[k]) - t.low) * t.scale;
-        choice.consider(cost + static_cast<double>(fallen), fallen, j);
-      }
+    for (long long k = bidder.begin + group.member; k < bidder.end; k += group.lanes) {
+      const int j = rows.indices[k];
+      const unsigned long long offer = __ldcg(offers + j);
+      const double cost = (static_cast<double>(rows.weights[k]) - t.low) * t.scale;
+      choice.consider(cost + static_cast<double>(t.fallen(offer)), offer, j);
     }
     choice = choice_of_group(choice, group.lanes);
-    if (row >= 0 && group.member == 0) {
+    if (__any_sync(kWholeWarp, had >= t.goal)) return;
+    const Bidder likely = Bidder::at(rows, choice.col >= 0 ? t.row_of(choice.offer) : -1);
+    int evicted = -1;
+    if (bidder.row >= 0 && group.member == 0) {
       const bool has_second = choice.second < infinity;
       const double lead = has_second ? choice.second - choice.least : static_cast<double>(t.jump);
-      const long long fallen = choice.fallen + static_cast<long long>(lead) + t.epsilon;
-      if (choice.col < 0 || fallen > t.most || ++chain > t.longest) {
-        row = -1;  // goes without
-        if (choice.col < 0) atomicAdd(served, 1);
-      } else {
-        const unsigned long long offer =
-            (static_cast<unsigned long long>(fallen) << t.row_bits) | (row + 1u);
+      const long long fallen = t.fallen(choice.offer) + static_cast<long long>(lead) + t.epsilon;
+      if (choice.col < 0) {
+        atomicAdd(served, 1);  // goes without
+      } else if (fallen <= t.most && ++chain <= t.longest) {
+        const unsigned long long offer = t.offer(fallen, bidder.row);
         const unsigned long long before = atomicMax(offers + choice.col, offer);
-        if (before < offer) {
-          row = static_cast<int>(before & ((1ull << t.row_bits) - 1)) - 1;
-          if (row < 0) atomicAdd(served, 1);
-        }
+        evicted = before < offer ? t.row_of(before) : bidder.row;
+        if (evicted < 0) atomicAdd(served, 1);
       }
     }
-    row = __shfl_sync(kWholeWarp, row, lane_index() & ~(group.lanes - 1));
+    evicted = __shfl_sync(kWholeWarp, evicted, lane_index() & ~(group.lanes - 1));
+    if (evicted != bidder.row) {
+      bidder = evicted == likely.row ? likely : Bidder::at(rows, evicted);
+    }
   }
 }
 
