@@ -410,6 +410,29 @@ def test_tables_of_trees_of_sparse_costs():
         assert [float(time.replace(",", "")) if time else None for time in times] == known
 
 
+def test_tables_of_the_ends_of_auctions():
+    ends = json.loads((ROOT / "bench/results/sparse-engine-h200.json").read_text())["ends"]
+    page = ROOT / "docs" / "reproduction" / "sparse_assignment.md"
+    shown = table(
+        page,
+        "| the first auction ends with | it takes | all auctions | trees of rows"
+        " | trees of spare rows | call |",
+    )
+    known = {(tried["it leaves"], tried["auctions"]): tried for tried in ends["million"]}
+    for row in shown:
+        left = int(row[0].split()[0].strip(","))
+        first, auctions, of_rows, of_spares, call = map(float, row[1:])
+        tried = known[left, auctions]
+        assert first == tried["first auction ms"] / 1000
+        assert (of_rows, of_spares) == (tried["trees of rows"], tried["trees of spare rows"])
+        assert tried["call"] in (None, call)
+    shown = table(page, "| costs, milliseconds in turns | before | now |")
+    problems = ends["in turns"]["problems"]
+    assert {costs: tuple(map(float, times)) for costs, *times in shown} == {
+        costs: (times["before"], times["now"]) for costs, times in problems.items()
+    }
+
+
 def test_table_of_dense_costs_on_the_gpu():
     problems = json.loads((ROOT / "bench/results/dense-core-h200.json").read_text())["problems"]
     large = {p["costs"]: p for p in problems if p["rows"] == 10_000}
