@@ -15,7 +15,7 @@ import cupy as cp
 import numpy as np
 
 from gpumatch.contracts import Control, Costs, Solution
-from gpumatch.cuda.assignment.offers import Units
+from gpumatch.cuda.assignment.offers import Units, free_rows, owners
 from gpumatch.cuda.kernels import BLOCK, COSTS, Source, blocks_for, kernels_for
 
 __all__ = ["PRICES", "DenseAuction", "bytes_needed"]
@@ -82,7 +82,7 @@ class DenseAuction:
         rows, before = cp.arange(self.nrows, dtype=np.int32), self.looks
         for _ in range(_LAUNCHES):
             is_over = self._launch(rows, epsilon)
-            rows = self._free_rows()
+            rows = free_rows(self.offers, units.row_bits, self.nrows)
             matched = self.nrows - int(rows.size)
             if control.tick(matched) or self.looks > _LOOKS_A_ROW * self.nrows:
                 return False
@@ -130,26 +130,15 @@ class DenseAuction:
         self.looks += looks
         return bool(served >= goal)
 
-    def _owners(self) -> Any:
-        """The row of each column, -1 for none."""
-        mask = np.uint64(2**self.units.row_bits - 1)
-        return (self.offers & mask).astype(np.int32) - 1
-
-    def _free_rows(self) -> Any:
-        owners = self._owners()
-        is_free = cp.ones(self.nrows, bool)
-        is_free[owners[owners >= 0]] = False
-        return cp.flatnonzero(is_free).astype(np.int32)
-
     def _write(self, solution: Solution) -> None:
         self._by_column(
             "write_prices<{Cost}>", self.offers, np.int32(self.ncols), self._row_bits,
             np.float64(1 / self.units.of_one), solution.col_dual,
         )  # fmt: skip
-        owners = self._owners()
-        cols = cp.flatnonzero(owners >= 0).astype(np.int32)
-        solution.col_to_row[cols] = owners[cols]
-        solution.row_to_col[owners[cols]] = cols
+        rows = owners(self.offers, self.units.row_bits)
+        cols = cp.flatnonzero(rows >= 0).astype(np.int32)
+        solution.col_to_row[cols] = rows[cols]
+        solution.row_to_col[rows[cols]] = cols
 
     @property
     def _row_bits(self) -> np.int32:

@@ -1,10 +1,18 @@
-"""The units and the schedule of auctions whose prices are 64-bit offers: see offers.cuh."""
+"""The units and the schedule of auctions whose prices are 64-bit offers, and who has what.
+
+offers.cuh says what an offer is.
+"""
 
 from __future__ import annotations
 
 import math
+from typing import Any
 
-__all__ = ["HEADROOM", "Units"]
+import numpy as np
+
+from gpumatch.arrays import array_module
+
+__all__ = ["HEADROOM", "Units", "free_rows", "owners"]
 
 HEADROOM = 12
 """Bits: how much further than by the range prices may fall."""
@@ -48,3 +56,16 @@ class Units:
         while epsilons[-1] * _FACTOR < self.spread / 2:
             epsilons.append(epsilons[-1] * _FACTOR)
         return epsilons[::-1]
+
+
+def owners(offers: Any, row_bits: int) -> Any:
+    """The row of each column, -1 for none."""
+    return (offers & np.uint64(2**row_bits - 1)).astype(np.int32) - 1
+
+
+def free_rows(offers: Any, row_bits: int, nrows: int) -> Any:
+    """The rows that have no column."""
+    xp, rows = array_module(offers), owners(offers, row_bits)
+    is_free = xp.ones(nrows, bool)
+    is_free[rows[rows >= 0]] = False
+    return xp.flatnonzero(is_free).astype(np.int32)

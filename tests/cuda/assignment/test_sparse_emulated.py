@@ -254,12 +254,12 @@ def test_columns_of_negative_costs_begin_at_the_least(solve, emulators, trial, m
 @pytest.mark.parametrize(
     ("nrows", "lanes", "first", "others"),
     [
-        (100, 2, (25, 4096), (25, 4096)),
-        (20_000, 16, (32, 4096), (32, 4096)),
-        (262_144, 16, (256, 32_768), (256, 4096)),
-        (846_827, 16, (256, 105_853), (826, 4096)),
-        (1_000_000, 4, (976, 125_000), (976, 4096)),
-        (3_000_000, 32, (128, 375_000), (1024, 4096)),
+        (100, 2, (25, 4096, 1), (25, 4096, 1)),
+        (20_000, 16, (32, 4096, 2), (32, 4096, 1)),
+        (262_144, 16, (256, 4096, 32), (256, 4096, 1)),
+        (846_827, 16, (256, 4096, 103), (826, 4096, 1)),
+        (1_000_000, 4, (976, 4096, 122), (976, 4096, 1)),
+        (3_000_000, 32, (128, 4096, 366), (1024, 4096, 1)),
     ],
 )
 def test_the_first_auction_of_many_long_rows_leaves_fewer(nrows, lanes, first, others):
@@ -279,9 +279,9 @@ def test_rows_have_columns_that_are_their_best_within_epsilon(
     held = []
     hold = engine._Auctions.hold
 
-    def watched(self, epsilon, goal, longest):
-        hold(self, epsilon, goal, longest)
-        held.append((self, epsilon, goal, longest, self.offers.copy()))
+    def watched(self, epsilon, end, control):
+        hold(self, epsilon, end, control)
+        held.append((self, epsilon, end, self.offers.copy()))
 
     monkeypatch.setattr(engine._Auctions, "hold", watched)
     for _ in range(4):
@@ -292,18 +292,59 @@ def test_rows_have_columns_that_are_their_best_within_epsilon(
         check(solve, csr_array(matrix))
         lanes = held[0][0].problem.rows.lanes
         ends = itertools.islice(engine._ends(60, lanes), len(held))
-        for (auctions, epsilon, goal, longest, offers), end in zip(held, ends, strict=True):
-            assert (60 - goal, longest) == end
+        for (auctions, epsilon, end, offers), planned in zip(held, ends, strict=True):
+            assert end == planned
             units, row_bits = auctions.units, np.uint64(auctions.units.row_bits)
             rows = (offers & (np.uint64(1) << row_bits) - np.uint64(1)).astype(int) - 1
             cols = np.flatnonzero(rows >= 0)
-            assert cols.size >= goal
+            assert cols.size >= 60 - end.left
             assert np.unique(rows[cols]).size == cols.size
             fallen = (offers >> row_bits).astype(float)
             low = auctions.problem.full.low
             reduced = np.where(matrix > 0, (matrix - low) * units.of_one, math.inf) + fallen
             excess = reduced[rows[cols], cols] - reduced[rows[cols]].min(axis=1)
             assert excess.max() <= epsilon
+
+
+@pytest.mark.parametrize("rows_a_launch", [1, 60])
+def test_rows_that_were_given_up_bid_again(solve, emulators, rows_a_launch, monkeypatch):
+    """In another launch of the first auction, if there is one."""
+    monkeypatch.setattr(engine, "SHORT", engine.Trial(0, -1, 1, 1))
+    monkeypatch.setattr(engine, "_LONGEST_CHAIN", 2)
+    monkeypatch.setattr(engine, "_ROWS_A_LAUNCH", rows_a_launch)
+    rng = np.random.default_rng(12)
+    bidders = []
+    bid = engine._Auctions._bid
+
+    def watched(self, rows, epsilon, end):
+        bidders.append(rows)
+        bid(self, rows, epsilon, end)
+
+    monkeypatch.setattr(engine._Auctions, "_bid", watched)
+    vary(emulators, rng)
+    matrix = csr_array(np.outer(np.arange(1, 61), np.arange(1, 61)))
+    check(solve, matrix)
+    whole = [rows.size == 60 for rows in bidders]
+    launches = whole.index(True, 1)
+    assert (launches > 1) == (rows_a_launch == 1)
+    assert all(whole[launches:])
+    sizes = [rows.size for rows in bidders[:launches]]
+    assert sizes == sorted(sizes, reverse=True)
+
+
+def test_an_auction_stops_between_its_launches(solve, monkeypatch):
+    monkeypatch.setattr(engine, "SHORT", engine.Trial(0, -1, 1, 1))
+    monkeypatch.setattr(engine, "_LONGEST_CHAIN", 2)
+    monkeypatch.setattr(engine, "_ROWS_A_LAUNCH", 1)
+    launches = []
+    bid = engine._Auctions._bid
+    monkeypatch.setattr(engine._Auctions, "_bid", lambda *auction: launches.append(bid(*auction)))
+    matrix = csr_array(np.outer(np.arange(1, 61), np.arange(1, 61)))
+    for last in (1, 2, 3):
+        launches.clear()
+        a = solve(matrix, callback=functools.partial(is_over, itertools.count(1), last))
+        assert not a.proven
+        assert len(launches) == last
 
 
 # -- maximum products ------------------------------------------------------------------------------

@@ -32,7 +32,7 @@ from gpumatch.arrays import any_true
 from gpumatch.auction_schedule import close_gaps
 from gpumatch.contracts import AssignmentTask, Control, Costs, Entries
 from gpumatch.cuda import memory
-from gpumatch.cuda.assignment.offers import HEADROOM, Units
+from gpumatch.cuda.assignment.offers import HEADROOM, Units, free_rows
 from gpumatch.cuda.assignment.sparse.full import FullProblem
 from gpumatch.cuda.kernels import BLOCK, Source, blocks_for, kernels_for
 from gpumatch.cuda.launches import Board, Cooperative, record_seconds
@@ -88,7 +88,7 @@ _LONGEST_CHAIN = 4096  # bids of a group before it gives its row up
 _BYTES_A_ROW, _BYTES_A_COLUMN = 130, 180  # if the auctions leave all rows
 _LEFT = 32, 1024  # rows that an auction leaves, at least and at most: one in 1024
 _LEFT_BY_FIRST = 4096  # the first one leaves no more than this, divided by the lanes of a row
-_ROWS_A_BID = 8  # and a group gives its row up after a bid for so many rows, if these are more
+_ROWS_A_LAUNCH = 8192  # and goes on for a launch for so many rows, because the last chains are long
 
 
 class Trial(NamedTuple):
@@ -181,7 +181,7 @@ def _try(problem: Problem, given: cp.ndarray, trial: Trial, control: Control) ->
         problem.take_tight_pairs(given)
     if trial.bids and problem.count_free_rows():
         with control.part("auctions"):
-            _bid_exactly(problem, trial.bids)
+            _bid_exactly(problem, trial.bids, control)
         with control.part("first pairs"):
             problem.take_tight_pairs(given)
     left = problem.count_free_rows()
@@ -334,7 +334,7 @@ def _hold_auctions(problem: Problem, control: Control) -> None:
         return  # all costs are equal, or so close that units would underflow
     auctions = _Auctions(problem, units, cp.zeros(ncols, np.uint64))
     for epsilon, end in zip(units.epsilons(), _ends(nrows, problem.rows.lanes)):
-        auctions.hold(epsilon, nrows - end.left, end.longest)
+        auctions.hold(epsilon, end, control)
         control.phase(found=0, matched=0, step="auction", epsilon=epsilon / units.of_one)
         cp.cuda.get_current_stream().synchronize()
         if control.tick(0):
@@ -345,11 +345,13 @@ def _hold_auctions(problem: Problem, control: Control) -> None:
 class _End(NamedTuple):
     """When an auction ends.
 
-    `left`: rows that it leaves. `longest`: bids of a group before it gives its row up.
+    `left`: rows that it leaves. `longest`: bids of a group before it gives its row up. `launches`:
+    so often rows may bid again that have been given up; the host looks in between.
     """
 
     left: int
     longest: int
+    launches: int = 1
 
 
 def _ends(nrows: int, lanes: int) -> Iterator[_End]:
@@ -361,18 +363,19 @@ def _ends(nrows: int, lanes: int) -> Iterator[_End]:
     look through.
     """
     left = min(max(nrows >> 10, _LEFT[0]), _LEFT[1], nrows // 4)
-    yield _End(min(left, _LEFT_BY_FIRST // lanes), max(nrows // _ROWS_A_BID, _LONGEST_CHAIN))
+    left_by_first = min(left, _LEFT_BY_FIRST // lanes)
+    yield _End(left_by_first, _LONGEST_CHAIN, max(nrows // _ROWS_A_LAUNCH, 1))
     yield from itertools.repeat(_End(left, _LONGEST_CHAIN))
 
 
-def _bid_exactly(problem: Problem, bids: int) -> None:
+def _bid_exactly(problem: Problem, bids: int, control: Control) -> None:
     """Lower the duals of the columns by bids without an epsilon, so that the pairs stay tight."""
     units = _units_of(problem.full)
     if units.of_one == 0:
         return
     fallen = (problem.col_dual.max() - problem.col_dual) * units.of_one
     auctions = _Auctions(problem, units, fallen.astype(np.uint64) << np.uint64(units.row_bits))
-    auctions.hold(0, problem.full.shape[0], bids)
+    auctions.hold(0, _End(0, bids), control)
     auctions.write_prices()
 
 
@@ -387,19 +390,30 @@ class _Auctions:
     def __init__(self, problem: Problem, units: Units, offers: cp.ndarray) -> None:
         self.problem, self.units = problem, units
         self.offers, self.served = offers, cp.zeros(1, np.int32)
+        self.all_rows = cp.arange(problem.full.shape[0], dtype=np.int32)
         self.by_column = ((blocks_for(offers.size),), (BLOCK,))
 
-    def hold(self, epsilon: int, goal: int, longest: int) -> None:
-        """An auction by the prices there are, until `goal` rows are served."""
-        rows, units = self.problem.rows, self.units
-        self.served.fill(0)
-        rows.kernels["free_columns"](
+    def hold(self, epsilon: int, end: _End, control: Control) -> None:
+        """An auction by the prices there are."""
+        row_bits = self.units.row_bits
+        self.problem.rows.kernels["free_columns"](
             *self.by_column,
             (
                 self.offers,  # IN, OUT
-                *(np.int32(self.offers.size), np.int32(units.row_bits)),  # IN
+                *(np.int32(self.offers.size), np.int32(row_bits)),  # IN
             ),
         )
+        self._bid(self.all_rows, epsilon, end)
+        for _ in range(1, end.launches):
+            bidders = free_rows(self.offers, row_bits, self.all_rows.size)
+            if bidders.size <= end.left or control.tick(0):
+                break
+            self._bid(bidders, epsilon, end)
+
+    def _bid(self, bidders: cp.ndarray, epsilon: int, end: _End) -> None:
+        """Let these rows bid, until all but a few are served."""
+        rows, units = self.problem.rows, self.units
+        self.served.fill(0)
         terms = rows.kernels.struct("Terms")(
             low=self.problem.full.low,
             scale=units.of_one,
@@ -407,13 +421,16 @@ class _Auctions:
             jump=units.spread,
             most=units.most,
             row_bits=units.row_bits,
-            goal=goal,
-            longest=longest,
+            goal=bidders.size - end.left,
+            longest=end.longest,
         )
-        rows.launch(
-            "hold_auction<{Cost}>",
-            *(rows.struct, terms),  # IN
-            *(self.offers, self.served),  # IN, OUT
+        rows.kernels["hold_auction<{Cost}>"](
+            (blocks_for(rows.lanes * bidders.size),),
+            (BLOCK,),
+            (
+                *(rows.struct, terms, bidders, np.int32(bidders.size)),  # IN
+                *(self.offers, self.served),  # IN, OUT
+            ),
         )
 
     def write_prices(self) -> None:

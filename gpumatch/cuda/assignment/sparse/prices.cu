@@ -6,11 +6,12 @@
 // bid by prices that have changed in the meantime. Prices of columns only fall, so the bid then
 // still is within epsilon of the row's best (Bertsekas, Castanon, Parallel Computing 17, 1991).
 //
-// An auction ends when `goal` rows are served. The last rows would take most of the time. It only
+// A launch ends when `goal` of the rows that bid are served. The last rows would take most of the time. It only
 // finds prices, which need not be exact: afterwards each row's dual is its least reduced cost, and
 // rows take columns that are tight.
 //
 // Encodings
+//   bidders[]   the rows that are to bid
 //   chain       the rows that a group takes one after the other: each was evicted by the one before
 #include "assignment/offers.cuh"
 #include "assignment/sparse/rows.cuh"
@@ -32,15 +33,16 @@ struct Bidder {
 // not depend on each other is asked for at once: while an offer is on its way, the row that it will
 // probably evict is looked up, and how many rows are served while the entries are.
 template <typename Cost>
-__global__ void hold_auction(Rows<Cost> rows, Terms t, unsigned long long* offers, int* served) {
+__global__ void hold_auction(Rows<Cost> rows, Terms t, const int* bidders, int nbidders,
+                             unsigned long long* offers, int* served) {
   const Group group = Group::of(rows.lanes);
   const double infinity = far<double>();
   long long next = group.index;
   Bidder bidder = {-1, 0, 0};
   int chain = 0;
   while (true) {
-    if (bidder.row < 0 && next < rows.nrows) {
-      bidder = Bidder::at(rows, static_cast<int>(next));
+    if (bidder.row < 0 && next < nbidders) {
+      bidder = Bidder::at(rows, bidders[next]);
       next += group.count;
       chain = 0;
     }
