@@ -329,7 +329,7 @@ def test_table_of_what_kernels_use():
 def own_text(file):
     """The file and its problem's headers, without comments."""
     text = re.sub(r"//.*", "", file.read_text(encoding="utf-8"))
-    for header in re.findall(r'#include "((?:matching|assignment)/\w+\.cuh)"', text):
+    for header in re.findall(r'#include "((?:matching|assignment)/[\w/]+\.cuh)"', text):
         text += own_text(CUDA / header)
     return text
 
