@@ -6,6 +6,7 @@ Kernels that Numba compiles are kept in a folder of their sources.
 from __future__ import annotations
 
 import functools
+import importlib
 import os
 from pathlib import Path
 
@@ -43,3 +44,21 @@ def _share_gpus(worker: str) -> None:
 def pytest_runtest_setup(item: pytest.Item) -> None:
     if item.get_closest_marker("gpu") is not None and reason_for_no_gpu() is not None:
         pytest.skip(f"no GPU: {reason_for_no_gpu()}")
+
+
+@pytest.fixture
+def calls_of(monkeypatch):
+    """Has the options of the calls of a function that a module imports, or has, written down."""
+
+    def begin(module: str, name: str) -> list[dict[str, object]]:
+        source = importlib.import_module(module)
+        function, calls = getattr(source, name), []
+
+        def noted(*arguments, **options):
+            calls.append(options)
+            return function(*arguments, **options)
+
+        monkeypatch.setattr(source, name, noted)
+        return calls
+
+    return begin

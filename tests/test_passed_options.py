@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
-from gpumatch import assignment
 from gpumatch.assignment import assign
 
 COSTS = np.array([[4, 1, 3], [2, 0, 5], [3, 2, 2]])
@@ -13,29 +11,12 @@ OPTIONS = {"seed": 5, "threads": 2, "backend": "cpu", "maximize": True}
 AUCTION = {"algorithm": "auction", "scaling": "none", "cardinality": "any"}
 
 
-@pytest.fixture
-def calls_of(monkeypatch):
-    """Has the arguments of a function that `gpumatch.assignment` calls written down."""
-
-    def begin(name):
-        function, calls = getattr(assignment, name), []
-
-        def noted(*arguments, **options):
-            calls.append(options)
-            return function(*arguments, **options)
-
-        monkeypatch.setattr(assignment, name, noted)
-        return calls
-
-    return begin
-
-
 def hear(progress):
     assert progress.seconds >= 0
 
 
 def test_a_limit_for_each_row(calls_of):
-    calls = calls_of("assign")
+    calls = calls_of("gpumatch.assignment", "assign")
     how = {**OPTIONS, **AUCTION, "time_limit": 60.0, "progress": True, "callback": hear}
     a = assign(COSTS, cost_limit=[1, 2, 3], **how)
     assert a.stats["algorithm"] == "auction"
@@ -44,7 +25,7 @@ def test_a_limit_for_each_row(calls_of):
 
 
 def test_one_limit_for_all_rows_and_none(calls_of):
-    calls = calls_of("assign")
+    calls = calls_of("gpumatch.assignment", "assign")
     how = {**OPTIONS, "time_limit": 60.0, "progress": False, "callback": hear}
     assign(COSTS, cost_limit=[-np.inf] * 3, **how)
     (options,) = calls
@@ -53,7 +34,7 @@ def test_one_limit_for_all_rows_and_none(calls_of):
 
 def test_problems_of_a_batch_that_are_solved_alone(calls_of):
     """The batch itself watches the time, and shows its bar."""
-    calls = calls_of("assign")
+    calls = calls_of("gpumatch.assignment", "assign")
     how = {**OPTIONS, **AUCTION}
     assign([COSTS, COSTS[:2]], cost_limit=1, time_limit=60.0, progress=True, **how)
     assert len(calls) == 2
@@ -67,7 +48,7 @@ def test_problems_of_a_batch_that_are_solved_alone(calls_of):
 
 
 def test_a_bottleneck(calls_of):
-    calls = calls_of("assign_bottleneck")
+    calls = calls_of("gpumatch.assignment", "assign_bottleneck")
     first = assign(COSTS)
     assign(COSTS, objective="bottleneck", algorithm="thresholds", initial=first, **OPTIONS)
     (options,) = calls

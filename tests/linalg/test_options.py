@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from functools import partial
 
 import numpy as np
@@ -22,24 +21,6 @@ from gpumatch.linalg import (
 A = np.array([[4.0, 1.0, 0.0], [1.0, 3.0, 1.0], [0.0, 1.0, 2.0]])
 
 
-@pytest.fixture
-def calls_of(monkeypatch):
-    """Has the calls of a function that a module of `gpumatch.linalg` imports written down."""
-
-    def begin(module, name):
-        source = importlib.import_module(f"gpumatch.linalg.{module}")
-        function, calls = getattr(source, name), []
-
-        def noted(*arguments, **options):
-            calls.append(options)
-            return function(*arguments, **options)
-
-        monkeypatch.setattr(source, name, noted)
-        return calls
-
-    return begin
-
-
 @pytest.mark.parametrize(
     ("call", "module", "name"),
     [
@@ -57,7 +38,7 @@ def calls_of(monkeypatch):
     ids=lambda value: getattr(value, "__name__", None),
 )
 def test_seed_threads_and_backend_reach_the_search(calls_of, call, module, name):
-    calls = calls_of(module, name)
+    calls = calls_of(f"gpumatch.linalg.{module}", name)
     call(A, seed=3, threads=2, backend="cpu")
     assert calls
     for options in calls:
@@ -75,7 +56,7 @@ def test_seed_threads_and_backend_reach_the_search(calls_of, call, module, name)
     ids=["2", "3", "4", "2-deficient"],
 )
 def test_each_job_of_mc64_is_the_assignment_that_serves_it(calls_of, job, matrix, expected):
-    calls = calls_of("mc64", "assign")
+    calls = calls_of("gpumatch.linalg.mc64", "assign")
     mc64(matrix, job=job)
     (options,) = calls
     assert options["maximize"] is True
@@ -83,7 +64,7 @@ def test_each_job_of_mc64_is_the_assignment_that_serves_it(calls_of, job, matrix
 
 
 def test_a_triangular_system_needs_no_factors(calls_of):
-    calls = calls_of("block_solve", "splu")
+    calls = calls_of("gpumatch.linalg.block_solve", "splu")
     upper = np.triu(np.arange(1.0, 17.0).reshape(4, 4))
     assert np.allclose(solve_btf(upper, upper @ np.ones(4)), 1)
     assert not calls
