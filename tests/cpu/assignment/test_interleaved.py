@@ -1,0 +1,77 @@
+"""Bids and searches whose threads take turns in a drawn order, at each atomic operation."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from gpumatch.cpu.assignment import (
+    bidding,
+    dense_engine,
+    engine,
+    known_columns,
+    paths_in_sparse_costs,
+    sparse_paths,
+)
+from tests.cpu.assignment.solved import Solved, least
+from tests.cpu.interleaved import interleave
+
+TRIALS = {
+    "paths": engine.SHORT._replace(left=1, reads=math.inf),
+    "honest bids": engine.LONG,
+    "auction": engine.SHORT._replace(left=-1),
+}
+
+
+@pytest.fixture(autouse=True)
+def crowd(monkeypatch):
+    """Threads for a few rows each."""
+    for module in engine, dense_engine, paths_in_sparse_costs:
+        monkeypatch.setattr(module, "EACH", 1)
+    for module in engine, dense_engine:
+        monkeypatch.setattr(module, "FEW", 1)
+        monkeypatch.setattr(module, "SMALL", -1)
+
+
+def problems(shape, share, has_limit):
+    """Some with many equal costs and some with few, and a limit that a few rows rather pay."""
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        matrix = rng.integers(0, rng.choice([4, 100]), shape).astype(float)
+        is_allowed = (rng.random(shape) < share) | np.eye(*shape, dtype=bool)
+        limit = float(np.quantile(matrix[is_allowed], 0.7)) if has_limit else None
+        yield seed, np.where(is_allowed, matrix, math.inf), limit
+
+
+def check(solved):
+    solved.check_optimal(1e-9)
+    assert solved.total == least(solved.matrix, solved.limit)
+
+
+@pytest.mark.parametrize("trial", TRIALS)
+@pytest.mark.parametrize("has_limit", [False, True])
+@pytest.mark.parametrize("shape", [(12, 12), (12, 15)], ids=str)
+def test_any_order_of_turns_in_sparse_costs(trial, shape, has_limit, monkeypatch):
+    monkeypatch.setattr(engine, "SHORT", TRIALS[trial])
+    taken = 0
+    for seed, matrix, limit in problems(shape, 0.4, has_limit):
+        turns = interleave(monkeypatch, bidding, sparse_paths, seed=seed)
+        check(Solved(engine.run, matrix, limit=limit, kind="sparse", threads=3))
+        taken += turns.taken
+    assert taken > 100
+
+
+def test_any_order_of_turns_in_dense_costs(monkeypatch):
+    """Rows know four columns, and look again where bids have made these dear."""
+    monkeypatch.setattr(dense_engine, "MIDDLE", -1)
+    monkeypatch.setattr(dense_engine, "TRIAL", -1)
+    for module in dense_engine, known_columns:
+        monkeypatch.setattr(module, "KNOWN", 4)
+    taken = 0
+    for seed, matrix, _ in problems((12, 12), 1, False):
+        turns = interleave(monkeypatch, known_columns, seed=seed)
+        check(Solved(dense_engine.run, matrix, threads=3))
+        taken += turns.taken
+    assert taken > 100
