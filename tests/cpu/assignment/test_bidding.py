@@ -10,6 +10,8 @@ from gpumatch.cpu.assignment import bidding
 from gpumatch.cpu.assignment.bidding import DONE, FREE, LOW, SCANS, SPENT
 from gpumatch.cpu.assignment.engine import _transpose
 from gpumatch.cpu.assignment.queues import Queue
+from gpumatch.cpu.numba_tools.workers import Workers
+from tests.cpu.interleaved import interleave
 
 FAR, LEAST, NEVER = np.int64(10**6), np.int64(-(10**6)), 10**9
 COUNTED = 1  # what a bid counts besides its entries
@@ -37,10 +39,13 @@ class Sides:
         self.is_slack, self.is_slack_col = np.zeros(nrows, bool), np.zeros(ncols, bool)
         self.rows, self.cols = Queue(np.arange(nrows)), Queue(np.arange(ncols))
 
-    def hold(self, entries, epsilon, jump, *, limit=None, floor=LEAST, few=0, budget=NEVER):
+    def hold(
+        self, entries, epsilon, jump, *, limit=None, floor=LEAST, few=0, budget=NEVER, queue=None
+    ):
+        queue = queue or self.rows
         return bidding.hold(
             *entries, self.row_price, self.price, self.row_to_col, self.col_to_row, self.is_slack,
-            self.rows.rows, self.rows.state,
+            queue.rows, queue.state,
             np.int64(epsilon), np.int64(jump), np.int64(limit or 0), limit is not None,
             FAR, np.int64(floor), few, budget,
         )  # fmt: skip
@@ -121,6 +126,27 @@ def test_a_column_that_another_thread_holds_is_not_touched():
     assert sides.rows.waiting.tolist() == [0]
 
 
+def test_a_bid_at_a_price_that_has_fallen_is_made_again(monkeypatch):
+    """Another thread lowers it just before the column is locked; who then has it is told first."""
+    interleave(monkeypatch, bidding)
+    sides, told = Sides(1, 2), []
+
+    def load(mates, col):
+        sides.price[0] = sides.price[0] or -3
+        return mates[col]
+
+    def store(mates, col, row):
+        told.append((col, row, *sides.row_to_col.tolist()))
+        mates[col] = row
+
+    monkeypatch.setattr(bidding, "load", load)
+    monkeypatch.setattr(bidding, "store", store)
+    assert sides.hold(entries_of([{0: 5, 1: 9}]), 2, 100, budget=9) == DONE
+    assert told == [(0, -1, -1), (0, 0, 0)]
+    assert sides.price.tolist() == [-5, 0]
+    assert (sides.row_price.tolist(), sides.is_slack.tolist()) == ([10], [True])
+
+
 # -- rows and columns bid --------------------------------------------------------------------------
 
 
@@ -167,7 +193,7 @@ def above(entries, sides):
 @pytest.mark.parametrize("way", ["hold", "alternate"])
 @pytest.mark.parametrize("budget", [1, 40, NEVER])
 def test_what_holds_after_any_bids(way, budget):
-    """Pairs are tight and mutual; nothing is epsilon below its prices, or at all without a mark."""
+    """See `check_bids`, and the rows that are left wait."""
     pauses = 0
     for seed in range(40):
         rng, entries = random_problem(seed)
@@ -182,19 +208,48 @@ def test_what_holds_after_any_bids(way, budget):
             sides.rows.state[SCANS] = sides.cols.state[SCANS] = 0
         free = np.flatnonzero(sides.row_to_col < 0)
         assert free.size <= few
-        assert free.size == np.count_nonzero(sides.col_to_row < 0)
         if way == "hold":
             assert np.sort(sides.rows.waiting).tolist() == free.tolist()
-        held = np.flatnonzero(sides.row_to_col >= 0)
-        assert (sides.col_to_row[sides.row_to_col[held]] == held).all()
-        excess, rows, cols = above(entries, sides)
-        is_pair = sides.row_to_col[rows] == cols
-        assert (excess[is_pair] == 0).all()
-        bids = np.isin(rows, held)  # a row that is free has no price of its own yet
-        assert (excess[bids] <= epsilon).all()
-        marked = sides.is_slack[rows] | sides.is_slack_col[cols]
-        assert marked[bids & (excess > 0)].all()
+        check_bids(entries, sides, epsilon)
     assert (pauses == 0) == (budget == NEVER)
+
+
+def check_bids(entries, sides, epsilon):
+    """Pairs are tight and mutual; nothing is epsilon below its prices, or at all without a mark."""
+    held = np.flatnonzero(sides.row_to_col >= 0)
+    assert (sides.col_to_row[sides.row_to_col[held]] == held).all()
+    assert (sides.col_to_row == -1).sum() == sides.col_to_row.size - held.size
+    excess, rows, cols = above(entries, sides)
+    is_pair = sides.row_to_col[rows] == cols
+    assert (excess[is_pair] == 0).all()
+    bids = np.isin(rows, held)  # a row that is free has no price of its own yet
+    assert (excess[bids] <= epsilon).all()
+    marked = sides.is_slack[rows] | sides.is_slack_col[cols]
+    assert marked[bids & (excess > 0)].all()
+
+
+def test_what_holds_after_bids_of_threads_in_any_order(monkeypatch):
+    """Each has rows of its own, and they want few columns; one row of each thread is left."""
+    taken = 0
+    for seed in range(8):
+        turns = interleave(monkeypatch, bidding, seed=seed)
+        rng, n = np.random.default_rng(seed), 12
+        table = rng.integers(0, 4, (n, n)) + np.where(np.arange(n) < 4, 0, 25)
+        entries = entries_of([dict(enumerate(costs)) for costs in table])
+        sides, epsilon = Sides(n, n), int(rng.integers(1, 4))
+        queues = [Queue(rows) for rows in np.array_split(np.arange(n), 3)]
+
+        def bid(worker, sides=sides, entries=entries, epsilon=epsilon, queues=queues):
+            given = {"few": 1, "budget": 50, "queue": queues[worker]}
+            return sides.hold(entries, epsilon, 100, **given) == DONE
+
+        with Workers(3, n) as workers:
+            while not workers.run(bid, 3):
+                check_bids(entries, sides, epsilon)
+        check_bids(entries, sides, epsilon)
+        assert (sides.row_to_col < 0).sum() == 3
+        taken += turns.taken
+    assert taken > 100
 
 
 # -- between auctions ------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ from gpumatch.cpu.assignment.known_columns import KNOWN
 from gpumatch.cpu.assignment.queues import Queue
 from graphs import costs
 from tests.cpu.assignment.solved import Solved, Trace, least, rounding
+from tests.cpu.interleaved import interleave
 
 
 @pytest.fixture(params=["lines", "trial", "auction"], autouse=True)
@@ -440,6 +441,29 @@ def test_a_column_that_another_thread_holds_is_not_touched():
     assert state.queue.state[bidding.SCANS] == 3 * KNOWN
     assert state.mates[1].tolist() == [bidding.LOCKED, -1]
     assert state.price.tolist() == [0, 0]
+    assert state.queue.waiting.tolist() == [0]
+
+
+def test_a_bid_at_a_price_that_has_fallen_is_made_again(monkeypatch):
+    """Another thread lowers it just before row 1 locks the column; row 0 loses it before that."""
+    interleave(monkeypatch, known_columns)
+    state, told = Bidding(np.array([[5.0, 50.0], [4.0, 9.0]])), []
+    state.mates[0][0], state.mates[1][0] = 0, 0
+    state.queue = Queue(np.array([1]))
+
+    def load(mates, col):
+        state.price[0] = state.price[0] or -3
+        return mates[col]
+
+    def store(mates, col, row):
+        told.append((col, row, *state.mates[0].tolist()))
+        mates[col] = row
+
+    monkeypatch.setattr(known_columns, "load", load)
+    monkeypatch.setattr(known_columns, "store", store)
+    state.hold(2.0, 100.0, budget=2 * KNOWN)
+    assert told == [(0, 0, 0, -1), (0, 1, -1, 0)]
+    assert state.price.tolist() == [-5, 0]
     assert state.queue.waiting.tolist() == [0]
 
 
