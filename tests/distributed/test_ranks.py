@@ -51,11 +51,11 @@ def two_gpus():
 
 SEVERAL = [
     *("collectives", "faults", "limits", "certificates", "blocks", "matching"),
-    *("papers", "commands", "batches", "cores", "largest"),
+    *("papers", "commands", "batches", "cores", "largest", "counted", "phases"),
 ]
 QUICK = {
-    1: ([*SEVERAL, "assignment", "wishes", "whole_arrays"], 180),
-    2: ([*SEVERAL, "emulated"], 70),
+    1: ([*SEVERAL, "assignment", "wishes", "whole_arrays"], 200),
+    2: ([*SEVERAL, "emulated"], 90),
     4: (["collectives", "few"], 7),
 }
 EVERY = ["every_matching", "real", "every_assignment", "every_paper"]

@@ -24,9 +24,13 @@ from tests.distributed.ranks import (
     matchings,
     messages,
     papers,
+    records,
 )
 
-MODULES = assignments, cores, devices, emulated, endings, errors, files, matchings, messages, papers
+MODULES = (
+    *(assignments, cores, devices, emulated, endings, errors, files, matchings, messages, papers),
+    records,
+)
 GROUPS = {group.__name__: group for module in MODULES for group in module.GROUPS}
 
 
