@@ -79,6 +79,17 @@ def test_stopped_assignments(problem, algorithm):
     check_stopped(*PROBLEMS[problem], algorithm, "cpu")
 
 
+@pytest.mark.parametrize("matrix", [SPARSE, (DENSE[:, :40] * 1000).astype(int)], ids=["s", "d"])
+@pytest.mark.parametrize("algorithm", ["engine", "shortest-augmenting-path", "auction"])
+def test_a_stop_when_all_is_done_comes_too_late(algorithm, matrix):
+    ticks, how = [], {"algorithm": algorithm, "backend": "cpu", "threads": 1}
+    whole = gm.assign(matrix, callback=lambda _: ticks.append(1), **how)
+    calls = itertools.count(1)
+    a = gm.assign(matrix, callback=lambda _: next(calls) >= len(ticks), **how)
+    assert a.proven
+    assert a.objective == whole.objective
+
+
 SMALL = costs.uniform_integer(6, 8, seed=3) % 30
 BLOCKED = np.where(SMALL % 3 == 0, math.inf, SMALL)
 SMALL_PROBLEMS = {

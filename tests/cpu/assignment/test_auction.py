@@ -302,6 +302,7 @@ def test_threads_change_nothing(monkeypatch, threads):
     b = solve(matrix, threads=1, finish="epsilon", seed=5)
     assert (a.row_to_col == b.row_to_col).all()
     assert (a.col_dual == b.col_dual).all()
+    assert a.stats["trace"] == b.stats["trace"]
 
 
 @pytest.mark.parametrize("shape", [(40, 40), (40, 60)])
@@ -372,6 +373,27 @@ def test_the_trace_names_the_steps():
     epsilons = [phase["epsilon"] for phase in trace if phase["step"] == "forward"]
     assert {"forward", "reverse"} == set(steps)
     assert epsilons == sorted(epsilons, reverse=True)
+    for before, phase in itertools.pairwise(trace):
+        kept = before["matched"] if phase["step"] == "reverse" else 0
+        assert phase["found"] == phase["matched"] - kept or phase["step"] == "paths"
+
+
+def test_progress_is_that_of_the_last_epsilon_that_has_ended():
+    """All rows are free again when the next begins, but its predecessor's assignment is kept."""
+    matched = []
+    solve(costs.make("machol_wien", 40), callback=lambda progress: matched.append(progress.matched))
+    assert matched.count(40) > 5
+    assert matched == sorted(matched)
+
+
+def test_prices_to_begin_from_are_no_farther_than_floats_hold():
+    matrix = DenseCosts(costs.make("uniform_integer", 5))
+    precision = Precision.of(matrix, None)
+    least = -precision.farthest / 4
+    given = np.array([-(2**60), int(least) - 1, int(least) + 1, -3, 7])
+    begun = auction._Auction(matrix, given, None, precision)
+    assert begun.cols.dual.tolist() == [least, least, int(least) + 1, -3, 0]
+    assert begun.is_warm
 
 
 @pytest.mark.parametrize(("limit", "spread"), [(None, 2), (0, 10), (-9, 18)])

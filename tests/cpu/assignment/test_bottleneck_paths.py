@@ -35,7 +35,8 @@ def test_the_threshold_is_the_least_for_which_all_rows_have_columns(monkeypatch,
             costs.data.min(),
             lambda: False,
         )
-        assert threshold == gm.assign(costs, objective="bottleneck", backend="cpu").objective
+        best = gm.assign(costs, objective="bottleneck", backend="cpu").objective
+        assert (threshold, type(threshold)) == (best, type(best))
         assert np.array_equal(col_to_row[row_to_col], np.arange(nrows))
         assert costs[np.arange(nrows), row_to_col].max() == threshold
 
@@ -55,3 +56,10 @@ def test_a_search_is_charged_what_it_reads(monkeypatch, budget, rows_each):
     assert raise_threshold(entries, mates, 1.0, lambda: False) == 1
     assert mates[0].tolist() == cols.tolist()
     assert len(calls) == -(-nrows // rows_each)
+
+
+def test_no_integer_is_too_large_to_be_reached():
+    """Row 1 can only have column 0, and then row 0 pays 2**59 or more for another."""
+    costs = csr_array(np.array([[1, 2**59 + 1, 2**59], [1, 0, 0], [0, 5, 0]]))
+    a = gm.assign(costs, objective="bottleneck", algorithm="paths", backend="cpu")
+    assert (a.objective, a.row_to_col.tolist()) == (2**59, [2, 0, 1])
