@@ -233,7 +233,7 @@ class _Auction:
 
     def _cap(self) -> float:
         """The price of columns left over: that of the cheapest one assigned, or 0."""
-        if self.limit is not None or not self.rows.mate.size:
+        if self.limit is not None:
             return 0.0
         return float(self.cols.dual.max(initial=-np.inf, where=self.cols.mate >= 0))
 

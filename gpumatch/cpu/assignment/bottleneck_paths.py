@@ -118,7 +118,7 @@ def _search(
                     length, col = keys[0], heap[0]
                     waiting -= 1
                     _pop(keys, heap, waiting)
-                threshold = max(threshold, length)
+                threshold = length  # no less: of what waits, the least comes first
                 if col_to_row[col] < 0:
                     found = col
                     break
