@@ -79,10 +79,9 @@ def test_stopped_assignments(problem, algorithm):
     check_stopped(*PROBLEMS[problem], algorithm, "cpu")
 
 
-@pytest.mark.parametrize("matrix", [SPARSE, (DENSE[:, :40] * 1000).astype(int)], ids=["s", "d"])
-@pytest.mark.parametrize("algorithm", ["engine", "shortest-augmenting-path", "auction"])
-def test_a_stop_when_all_is_done_comes_too_late(algorithm, matrix):
-    ticks, how = [], {"algorithm": algorithm, "backend": "cpu", "threads": 1}
+@pytest.mark.parametrize("matrix", [SPARSE / 7, DENSE[:, :40] / 7], ids=["sparse", "dense"])
+def test_a_stop_when_all_paths_are_found_comes_too_late(matrix):
+    ticks, how = [], {"algorithm": "shortest-augmenting-path", "backend": "cpu"}
     whole = gm.assign(matrix, callback=lambda _: ticks.append(1), **how)
     calls = itertools.count(1)
     a = gm.assign(matrix, callback=lambda _: next(calls) >= len(ticks), **how)

@@ -12,14 +12,17 @@ from scipy.sparse import csr_array
 class Tensor:
     """A dense tensor, or a sparse one that holds a CSR array."""
 
-    def __init__(self, values: Any, layout="strided", dtype=None, device="cpu", grad=False):
+    def __init__(
+        self, values: Any, layout="strided", dtype=None, device="cpu", grad=False, lazy=()
+    ):
         self.values_, self.layout, self.grad = values, layout, grad
+        self.lazy = frozenset(lazy)  # "conj" and "neg", which no array can be
         self.dtype = str(values.dtype) if dtype is None else dtype
         self.device, self.is_cuda = SimpleNamespace(type=device), device == "cuda"
         self.shape, self.ndim = values.shape, len(values.shape)
 
     def _with(self, values=None, **changes):
-        kept = {"layout": self.layout, "dtype": self.dtype, "grad": self.grad}
+        kept = {"layout": self.layout, "dtype": self.dtype, "grad": self.grad, "lazy": self.lazy}
         return Tensor(self.values_ if values is None else values, **{**kept, **changes})
 
     def detach(self):
@@ -32,13 +35,14 @@ class Tensor:
         return self._with(self.values_.astype(np.int64), dtype="int64")
 
     def resolve_conj(self):
-        return self
+        return self._with(lazy=self.lazy - {"conj"})
 
-    resolve_neg = resolve_conj
+    def resolve_neg(self):
+        return self._with(lazy=self.lazy - {"neg"})
 
     def numpy(self):
-        if self.grad or self.dtype == "bfloat16" or self.layout != "strided":
-            raise RuntimeError(f"no array of {self.dtype}, {self.layout}, {self.grad}")
+        if self.grad or self.lazy or self.dtype == "bfloat16" or self.layout != "strided":
+            raise RuntimeError(f"no array of {self.dtype}, {self.layout}, {self.grad}, {self.lazy}")
         return self.values_
 
     def tolist(self):
@@ -80,7 +84,7 @@ class Tensor:
         return Tensor(self.values_.indices)
 
     def values(self):
-        return Tensor(self.values_.data, dtype=self.dtype, grad=self.grad)
+        return Tensor(self.values_.data, dtype=self.dtype, grad=self.grad, lazy=self.lazy)
 
 
 NAMES = ("strided", "sparse_csr", "sparse_coo", "sparse_csc", "bfloat16", "int32", "int64")
@@ -88,5 +92,5 @@ torch = SimpleNamespace(
     Tensor=Tensor,
     **{name: name for name in NAMES},
     from_numpy=Tensor,
-    tensor=lambda values, dtype=None: Tensor(np.asarray(values)),
+    tensor=lambda values: Tensor(np.asarray(values), lazy={"conj", "neg"}),
 )

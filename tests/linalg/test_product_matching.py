@@ -19,6 +19,9 @@ from scipy.optimize import linear_sum_assignment
 from scipy.sparse import coo_array, csc_array, csr_array, csr_matrix, dok_array
 
 import gpumatch as gm
+from gpumatch.contracts import AssignmentTask, Solution
+from gpumatch.control import Control
+from gpumatch.costs import SparseCosts
 from gpumatch.cpu import search
 from gpumatch.cpu.assignment import product
 from gpumatch.linalg import entries, maximum_product_matching, mc64
@@ -517,3 +520,10 @@ def test_rows_bid_before_any_looks_ahead():
     bids = s.stats["trace"][0]
     assert (bids["step"], bids["matched"]) == ("bids", 8_000)
     assert bids["found"] > 2_000
+
+
+def test_what_rounding_takes_from_the_total_is_added_again():
+    costs = csr_array(np.diag([1e16, 1.0, -1e16, 1.0]))
+    given = SparseCosts(costs).problem(maximize=False, transposed=False)
+    solution = Solution.empty(costs.shape, is_integer=False)
+    assert product.run(AssignmentTask(given, solution, Control(), None)) == 2

@@ -166,6 +166,15 @@ def test_gaps_between_prices_are_closed():
     assert close_gaps(price[:0], 10).size == 0
 
 
+def test_prices_as_far_apart_as_costs_and_limit_allow_are_kept_so():
+    """Two rows want one column: it falls until the other is as cheap, or going without."""
+    a = solve(np.array([[-9, 9], [-9, 9]]))
+    assert (a.objective, a.gap, np.ptp(a.col_dual)) == (0, 0, 18)
+    both = csr_array((np.ones(2, int), ([0, 1], [0, 0])), shape=(2, 3))
+    a = solve(both, cost_limit=50)
+    assert (a.size, a.gap, a.col_dual[0]) == (1, 0, -49)
+
+
 def test_prices_to_begin_from_do_no_harm():
     matrix = costs.make("uniform_integer", 50, 80, seed=1)
     other = costs.make("uniform_integer", 50, 80, seed=2)
@@ -276,6 +285,17 @@ def test_a_round_by_hand():
     assert (winner == -1).all()
 
 
+def test_of_equal_offers_the_first_is_taken():
+    """Rows 2, 0 and 1 bid in this order, and the last two offer as much; column 1 has row 3."""
+    row_dual, price = np.zeros(4), np.zeros(2)
+    row_mate, col_mate = np.array([-1, -1, -1, 1], np.int32), np.array([-1, 3], np.int32)
+    bidders, target = np.array([2, 0, 1], np.int32), np.array([1, 0, 0], np.int32)
+    offer, winner = np.array([-3.0, -2.0, -2.0]), np.full(2, -1, np.int32)
+    waiting = award(row_dual, price, row_mate, col_mate, winner, bidders, 3, target, offer, np.inf)
+    assert bidders[:waiting].tolist() == [3, 1]
+    assert (row_mate.tolist(), col_mate.tolist()) == ([0, -1, 1, -1], [0, 2])
+
+
 def test_a_bidder_at_the_cap_goes_without():
     entries = np.array([[4.0, 6.0]])
     dual, target = np.zeros(1), np.empty(1, np.int32)
@@ -378,8 +398,9 @@ def test_the_trace_names_the_steps():
         assert phase["found"] == phase["matched"] - kept or phase["step"] == "paths"
 
 
-def test_progress_is_that_of_the_last_epsilon_that_has_ended():
+def test_progress_is_that_of_the_last_epsilon_that_has_ended(monkeypatch):
     """All rows are free again when the next begins, but its predecessor's assignment is kept."""
+    monkeypatch.setattr(auction, "BUDGET", 1)
     matched = []
     solve(costs.make("machol_wien", 40), callback=lambda progress: matched.append(progress.matched))
     assert matched.count(40) > 5
