@@ -207,6 +207,8 @@ def test_small_graphs_and_quick_checks_are_left_to_networkx():
     assert backend.should_run("hopcroft_karp_matching", (least,), {}) is True
     least.remove_edge(0, 1)
     assert "small" in backend.should_run("hopcroft_karp_matching", (least,), {})
+    small.__networkx_cache__ = {"backends": {"another": {"key": small}}}
+    assert "small" in backend.should_run("hopcroft_karp_matching", (small,), {})
     small.__networkx_cache__ = {"backends": {"gpumatch": {"key": small}}}
     assert backend.should_run("hopcroft_karp_matching", (small,), {}) is True
 

@@ -45,6 +45,7 @@ def test_an_assignment(torch):
     assert a.col_ind.tolist() == [1, 0, 2]
     assert {a.row_to_col.dtype, a.row_ind.dtype, a.col_ind.dtype} == {torch.int64}
     assert [a.row_to_col.device.type, a.row_dual.device.type] == ["cpu", "cpu"]
+    assert str(a.row_dual.dtype).endswith("float64")
     rows, cols = a
     assert (rows.tolist(), cols.tolist()) == ([0, 1, 2], [1, 0, 2])
     assert a.edges().tolist() == [[0, 1], [1, 0], [2, 2]]

@@ -18,6 +18,7 @@ from gpumatch.costs import DenseCosts
 from gpumatch.cpu.assignment import auction
 from gpumatch.cpu.assignment.auction import Precision, award, bid, round_prices
 from graphs import costs
+from tests.cpu.assignment.solved import Solved
 
 FAMILIES = [
     ("uniform_integer", {"factor": 0.1}),
@@ -182,6 +183,10 @@ def test_prices_to_begin_from_do_no_harm():
     gm.verify(matrix, a)
     assert a.objective == optimum(matrix)
     assert a.stats["phases"] < solve(matrix).stats["phases"]
+
+
+def test_without_rows_all_prices_are_0():
+    Solved(auction.run, np.zeros((0, 3)), price=np.array([-1, 0, -2])).check_optimal()
 
 
 def test_the_papers_auction_begins_from_prices_of_0_whatever_is_given():
