@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.optimize import linear_sum_assignment
 from scipy.sparse import csr_array
 
 from gpumatch.costs import as_costs
-from gpumatch.cpu.assignment import dense_paths, shortest_augmenting_path, sparse_paths
+from gpumatch.cpu.assignment import dense_paths, paths, shortest_augmenting_path, sparse_paths
 from gpumatch.cpu.assignment.paths_in_dense_costs import DensePaths
 from gpumatch.cpu.assignment.paths_in_sparse_costs import SPARSE_BIDS, SparsePaths
 from gpumatch.cpu.numba_tools.workers import Workers
@@ -159,6 +160,19 @@ def test_any_prices_and_pairs_will_do_to_begin(kind, seed, shape, top, limit):
         solved.check_optimal()
         cold = Solved(kind, matrix.astype(dtype), limit)
         assert solved.total == cold.total
+
+
+@pytest.mark.parametrize("limit", [None, 30])
+@EVERY_KIND
+def test_prices_that_are_repaired_too_often_are_given_up(monkeypatch, kind, limit):
+    """A run then begins from prices of 0 and without pairs, in which no pair is dear."""
+    monkeypatch.setattr(paths, "ADOPTIONS", 1)
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        matrix = rng.integers(0, 50, (6, 9))
+        mates = zip(*linear_sum_assignment(matrix + rng.integers(0, 30, (6, 9))))
+        price = -rng.integers(0, 20, 9)
+        Solved(kind, matrix, limit, mates=mates, price=price).check_optimal()
 
 
 @EVERY_KIND
