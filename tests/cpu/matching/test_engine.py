@@ -299,6 +299,10 @@ def test_who_cannot_have_both_roots_of_a_path_lets_go_and_tells():
     assert cols.bridge[0] == 2
     assert totals[forests._COLLIDED] == 1
     assert totals[forests._FOUND] == 0
+    rows.bridge[0], cols.bridge[0], totals[:] = 9, 0, 0  # its own tree has a path already
+    assert not forests._close(0, 0, 0, 0, rows, cols, totals)
+    assert (rows.bridge[0], cols.bridge[0]) == (9, 0)
+    assert not totals.any()
 
 
 def test_disjoint_paths_of_all_lengths_are_found_in_one_phase():
