@@ -59,10 +59,10 @@ class Sides:
             np.int64(epsilon), np.int64(jump), FAR, np.int64(floor), few, budget,
         )  # fmt: skip
 
-    def drop_slack(self, entries, first, last, epsilon, limit=None):
+    def drop_slack(self, entries, first, last, epsilon, limit=None, rounding=0.0):
         bidding.drop_slack(
             *entries, self.price, self.row_price, self.row_to_col, self.col_to_row, self.is_slack,
-            np.int64(limit or 0), limit is not None, FAR, np.int64(epsilon), 0.0, first, last,
+            np.int64(limit or 0), limit is not None, FAR, np.int64(epsilon), rounding, first, last,
         )  # fmt: skip
 
 
@@ -290,3 +290,14 @@ def test_pairs_are_parted_that_cost_over_epsilon_more(limit, mates, row_prices, 
         assert sides.col_to_row[col] == (mates.index(col) if col in mates else -1)
     assert sides.row_price.tolist() == row_prices
     assert sides.is_slack.tolist() == marks
+
+
+@pytest.mark.parametrize(("rounding", "is_kept"), [(0.5, True), (0.49, False)])
+def test_slack_that_may_be_rounding_is_none(monkeypatch, rounding, is_kept):
+    """Of what the row pays, 8, and of the price of its column, -4; it could pay 2."""
+    interleave(monkeypatch, bidding)
+    sides = Sides(1, 2)
+    sides.price[0], sides.row_to_col[0], sides.col_to_row[0], sides.is_slack[0] = -4, 0, 0, True
+    sides.drop_slack(entries_of([{0: 4, 1: 2}]), 0, 1, 0, rounding=rounding)
+    assert (sides.row_to_col[0] == 0) == is_kept
+    assert sides.is_slack[0] == (not is_kept)
