@@ -309,3 +309,21 @@ def test_a_tight_column_that_another_thread_holds_is_left_to_it(locked):
     )
     assert col_to_row[locked] == sparse_paths.LOCKED
     assert row_to_col.tolist() == {0: [2, 1], 1: [1, -1], 2: [0, 1]}[locked]
+
+
+def test_a_thread_that_searches_has_room_for_its_budget_and_the_longest_row(monkeypatch):
+    """Two threads, rows of six columns; more room is made when the budget is larger."""
+    monkeypatch.setattr("gpumatch.cpu.numba_tools.workers._EDGES_EACH", 1)
+    monkeypatch.setattr("gpumatch.cpu.assignment.paths_in_sparse_costs.EACH", 1)
+    given = as_costs(csr_array(np.arange(1, 13).reshape(2, 6)))
+    mates = np.full(2, -1, np.int32), np.full(6, -1, np.int32)
+    with Workers(2, 12) as workers:
+        searches = SparsePaths(
+            given.entries(), given, *mates, np.zeros(6, np.int64), None, workers=workers
+        )
+        for budget, most in ((2, 2 // 2 + 1 + 6), (99, 12)):
+            searches.clashes = 0
+            searches.augment_some(searches.start_with_free_rows(), budget)
+            assert [room.keys.size for room in searches.rooms.values()] == [most + 1] * 2
+            for side in mates:
+                side.fill(-1)
