@@ -496,8 +496,15 @@ def test_arrays_that_are_no_whole_canonical_csr_are_converted():
         assert not np.shares_memory(entries.indices, spare[0])
     empty = entries_of(csr_array((0, 0)))
     assert (empty.shape, empty.data.size) == ((0, 0), 0)
-    for spread in ([indptr.tolist(), indices, data], [indptr, indices.tolist(), data]):
+    for spread in (
+        [indptr.tolist(), indices, data],
+        [indptr, indices.tolist(), data],
+        [indptr, indices, data.tolist()],
+    ):
         assert entries_of((*spread, plain.shape)).indices.tolist() == indices.tolist()
+    for values in (data[:-1], spare[1]):
+        with pytest.raises(ValueError, match="same size"):
+            entries_of((indptr, indices, values, plain.shape))
     for line in (coo_array(np.array([1.0, 2])), csr_array(np.array([1.0, 2]))):
         with pytest.raises(ValueError, match="A must have 2 dimensions; got 1"):
             entries_of(line)
