@@ -15,7 +15,7 @@ loses its column is marked as free at the end only, and what a bid stores into i
     queue        rows that wait: ``state[COUNT]`` of them from queue[state[HEAD]] on, in a ring
                  whose length is a power of two
     state        the integers HEAD, COUNT and SCANS (entries looked at)
-    col_to_row   LOCKED while a thread changes the column's row and price
+    col_to_row   LOCKED while a thread changes the column's row and price; `row_to_col` in turns
 
 Few rows that are left fight for fewer columns nearby, and lower their prices for long until one of
 them takes a column far away. So these bids alternate, if all rows and columns must be matched: when
@@ -25,14 +25,21 @@ it pays for its column, or would have paid when it bid last. No cost is more tha
 prices of its row and its column, and pairs are tight. (A mesh of 262,144 rows so takes 21 million
 entries in place of 40, and half of the paths' work after.)
 
+Threads may take turns at once, too. Each has rows and columns of its own, and goes from one side to
+the other by itself. A bidder is locked as well as what it bids for, and the mate that this loses is
+freed in one step. Who finds an end locked, or the price changed, waits again. While a row bids, the
+price of another of its columns may rise, because that column bids. Then the row pays too much and
+has no mark. So all rows are asked in the end.
+
 What is bidded for soon is fetched into the caches ahead: rows wait in a known order.
 
     row_price    what each row pays; empty if it is not asked for, and then `is_slack` is not kept
-    FREE         in the state of `alternate`: the rows that are free
+    left         the number of rows that are free, which threads that take turns share
 
 Between auctions, rows are parted from columns that cost them too much. A vertex can have an entry
 whose cost is below the prices of its ends only if its own last bid, or one of a neighbour on the
-other side, went epsilon beyond what it had to. So only rows near such bids are looked at.
+other side, went epsilon beyond what it had to. So only such rows are looked at, and those that such
+a column costs less than they pay.
 
     is_slack, is_slack_col   rows, and columns, whose last bid did, or that nothing is known of
 
@@ -44,10 +51,7 @@ Applications 1, 1992; section 4 for the alternation.
 
 from __future__ import annotations
 
-import numpy as np
-
-from gpumatch.cpu.csr import places_in
-from gpumatch.cpu.numba_tools.atomics import cas, load, store
+from gpumatch.cpu.numba_tools.atomics import cas, fetch_add, load, store
 from gpumatch.cpu.numba_tools.compiled import fused, vector_kernel
 from gpumatch.cpu.numba_tools.prefetch import prefetch, prefetch_range
 from gpumatch.cpu.numba_tools.vector_min import greater, lesser
@@ -56,7 +60,6 @@ __all__ = [
     "AHEAD",
     "COUNT",
     "DONE",
-    "FREE",
     "HEAD",
     "LOW",
     "SCANS",
@@ -67,9 +70,9 @@ __all__ = [
     "mark_neighbours",
 ]
 
-HEAD, COUNT, SCANS, FREE = range(4)
+HEAD, COUNT, SCANS = range(3)
 DONE, SPENT, LOW = range(3)  # few enough wait; budget spent; a price is below the floor
-LOCKED = -2
+FREE, LOCKED = -1, -2  # in place of a mate
 AHEAD = 12
 """Rows by which the bidder's row pointer is fetched ahead; half for its entries, then prices."""
 FETCHED = 8
@@ -167,36 +170,37 @@ def hold(
 def alternate(
     indptr, indices, costs, col_indptr, rows_of_cols, costs_by_col,
     row_price, price, row_to_col, col_to_row, is_slack, is_slack_col,
-    rows, row_state, cols, col_state,
+    rows, row_state, cols, col_state, left,
     epsilon, jump, far, floor, few, budget,
 ):  # fmt: skip
-    """Let rows and columns bid in turns until ``few`` are left; why it ended."""
+    """Let rows and columns bid in turns until ``few`` are left, or none waits; why it ended."""
     outcome = DONE
-    while row_state[FREE] > few and outcome == DONE:
+    while load(left, 0) > few and row_state[COUNT] + col_state[COUNT] > 0 and outcome == DONE:
         outcome = _take_turn(
             indptr, indices, costs, row_price, price, row_to_col, col_to_row, is_slack,
-            rows, row_state, epsilon, jump, far, floor, budget,
+            rows, row_state, left, epsilon, jump, far, floor, budget,
         )  # fmt: skip
-        col_state[FREE] = row_state[FREE]
-        if row_state[FREE] > few and outcome == DONE:
+        if load(left, 0) > few and outcome == DONE:
             outcome = _take_turn(
                 col_indptr, rows_of_cols, costs_by_col, price, row_price, col_to_row, row_to_col,
-                is_slack_col, cols, col_state, epsilon, jump, far, floor, budget,
+                is_slack_col, cols, col_state, left, epsilon, jump, far, floor, budget,
             )  # fmt: skip
-        row_state[FREE] = col_state[FREE]
     return outcome
 
 
 @vector_kernel
 def _take_turn(
-    indptr, indices, costs, own, others, mate, mate_of_other, is_slack, queue, state,
+    indptr, indices, costs, own, others, mate, mate_of_other, is_slack, queue, state, left,
     epsilon, jump, far, floor, budget,
 ):  # fmt: skip
     """Let the vertices of one side bid until one has got a free one of the other."""
     mask, scans = queue.size - 1, 0
     head, count = state[HEAD], state[COUNT]
-    outcome = SPENT
-    while state[SCANS] + scans < budget:
+    outcome = DONE
+    while count > 0:
+        if state[SCANS] + scans >= budget:
+            outcome = SPENT
+            break
         if count > AHEAD:
             _fetch_ahead(
                 indptr, indices, costs, own, others, mate, mate_of_other, is_slack, queue, head
@@ -204,7 +208,7 @@ def _take_turn(
         bidder = queue[head]
         head = (head + 1) & mask
         count -= 1
-        if mate[bidder] >= 0:
+        if load(mate, bidder) >= 0:
             continue
         other, paid, one, two = -1, jump, far, far
         for entry in range(indptr[bidder], indptr[bidder + 1]):
@@ -218,41 +222,62 @@ def _take_turn(
         if other < 0:
             outcome = LOW
             break
+        loser = _seize(others, mate, mate_of_other, bidder, other, paid, one)
+        if loser == LOCKED:
+            queue[(head + count) & mask] = bidder
+            count += 1
+            continue
         honest = two if two < far else one + jump
         pays = greater(honest, one + epsilon)
         is_slack[bidder] = honest < pays
         own[bidder] = pays
         others[other] = paid - pays
-        loser = mate_of_other[other]
-        mate_of_other[other] = bidder
-        mate[bidder] = other
+        store(mate_of_other, other, bidder)
+        store(mate, bidder, other)
         if loser >= 0:
-            mate[loser] = -1
             queue[(head + count) & mask] = loser
             count += 1
         if paid - pays < floor:
             outcome = LOW
             break
         if loser < 0:
-            state[FREE] -= 1
-            outcome = DONE
+            fetch_add(left, 0, -1)
             break
     state[HEAD], state[COUNT] = head, count
     state[SCANS] += scans
     return outcome
 
 
+@fused
+def _seize(others, mate, mate_of_other, bidder, other, paid, cost):
+    """Lock a pair that costs the bidder so much, and free the other's mate: who that is.
+
+    LOCKED, and nothing is changed, if another thread has come first, or the price is another.
+    """
+    if not cas(mate, bidder, FREE, LOCKED):
+        return LOCKED
+    loser = load(mate_of_other, other)
+    if loser != LOCKED and cas(mate_of_other, other, loser, LOCKED):
+        is_offer = paid - others[other] == cost
+        if is_offer and (loser < 0 or cas(mate, loser, other, FREE)):
+            return loser
+        store(mate_of_other, other, loser)
+    store(mate, bidder, FREE)
+    return LOCKED
+
+
+@vector_kernel
 def mark_neighbours(
-    col_indptr: np.ndarray,
-    rows_of_cols: np.ndarray,
-    is_slack_col: np.ndarray,
-    is_slack: np.ndarray,
-) -> None:
-    """Mark the rows of the columns that are marked, and these no more."""
-    cols = np.flatnonzero(is_slack_col)
-    if cols.size:
-        is_slack[rows_of_cols[places_in(col_indptr, cols)]] = True
-        is_slack_col[cols] = False
+    col_indptr, rows_of_cols, costs_by_col, price, row_price, is_slack_col, is_slack, first, last
+):  # fmt: skip
+    """Mark rows that a marked column, one of first to last, costs less than they pay; unmark it."""
+    for col in range(first, last):
+        if is_slack_col[col]:
+            for entry in range(col_indptr[col], col_indptr[col + 1]):
+                row = rows_of_cols[entry]
+                if costs_by_col[entry] - price[col] < row_price[row]:
+                    is_slack[row] = True
+            is_slack_col[col] = False
 
 
 @vector_kernel

@@ -14,11 +14,11 @@ Sparse costs go through four steps. Each leaves what the next needs:
    If all rows and columns must be matched, the free columns bid in turns with the rows once few
    rows wait: else the last rows of a phase would take as many bids as all others. A phase ends when
    hardly any wait, and what is left goes on into the next, with the rows whose columns cost them
-   more than the next epsilon too much. Only rows near a bid that had to go epsilon further are
-   asked. At the end nearly all rows have a column, at prices within the last epsilon of optimal
-   ones.
-3. *Repair*: pairs that are not exactly tight are parted. These are few, because a bid
-   higher than epsilon leaves the bidder's pair tight.
+   more than the next epsilon too much. Only rows that a bid which had to go epsilon further may
+   concern are asked. At the end nearly all rows have a column, at prices within the last epsilon of
+   optimal ones.
+3. *Repair*: all rows are asked, and pairs that are not exactly tight are parted. These are few,
+   because a bid higher than epsilon leaves the bidder's pair tight.
 4. *Paths*: exact shortest augmenting paths for the rows that are left, by several threads as long
    as they are not in each other's way. They are short, since the prices are nearly right. If
    columns may stay free, then so do those whose price the auction has lowered although they are
@@ -213,7 +213,7 @@ class _Engine:
         self.floor = -(self.nrows + 1) * max(-low, high)
         self.turned: Any = None  # the entries by columns, once there are bids in turns
         self.row_price = kept_empty(self.nrows, self.number)
-        self.is_slack = np.ones(self.nrows, bool)
+        self.is_slack = np.zeros(self.nrows, bool)
         self.is_slack_col = np.zeros(self.paths.price.size, bool)
         self.budget = min(BUDGET, MOST * (task.costs.nnz + self.nrows))
         self.rounding = 0.0 if self.is_integer else ROUNDING
@@ -241,7 +241,7 @@ class _Engine:
     def go_on(self) -> None:
         """The steps after the trial; raises Stopped."""
         if self.paths.all_match:
-            self.paths.price -= self.paths.price.max()
+            self.paths.lower_prices()
         if self._can_match_all():
             self._hold_auction()
             self._round_prices()
@@ -290,6 +290,8 @@ class _Engine:
         """Bids without an epsilon by the free rows, while these serve some; what is left."""
         paths, degree = self.paths, 1 + self.costs.nnz // self.nrows
         waiting, is_worth_it = free, True
+        if free.size:
+            paths.minima = None
         while waiting.size and is_worth_it:
             before, most = waiting.size, self.trial.bids * degree * waiting.size
             most += int(paths.spot[SCANS])
@@ -345,9 +347,9 @@ class _Engine:
     def _hold_auction(self) -> None:
         """Auctions of falling epsilon, until few rows are parted for the next."""
         self.is_settled = False
-        self.is_slack.fill(True)  # the trial's paths may have moved all prices
         if self.paths.all_match:
-            self._part_slack_pairs(self.spread)  # none: this gives rows their prices
+            self._price_rows()
+        self.paths.minima = None
         finest = max(self.spread * FINEST, 1 if self.is_integer else 0)
         bidders = self.nrows - self.paths.matched
         gentle = GENTLE * bidders / self.nrows if self.paths.all_match else GENTLE
@@ -419,20 +421,44 @@ class _Engine:
         return waiting, self._is_worth_it(is_peaceful, *queues)
 
     def _bid_in_turns(self, epsilon: Any) -> bool:
-        """Let the free rows and the free columns bid until few are left."""
-        paths, outcome = self.paths, bidding.SPENT
-        rows, cols = (Queue(np.flatnonzero(mates < 0)) for mates in self.solution.mates)
-        while outcome == bidding.SPENT:
-            outcome = bidding.alternate(
-                *paths.entries, *self.turned,  # IN
-                self.row_price, paths.price, paths.row_to_col, paths.col_to_row,  # OUT
-                self.is_slack, self.is_slack_col,  # OUT
-                rows.rows, rows.state, cols.rows, cols.state,  # OUT
-                epsilon, self.spread, paths.far, self.floor, FEW, self.budget,  # IN
-            )  # fmt: skip
-            if not self._is_worth_it(outcome != bidding.LOW, rows, cols):
-                return False
-        return True
+        """Let the free rows and the free columns bid, by all threads, until few are left."""
+        free, is_worth_it = self._free(), True
+        while free[0].size > FEW and is_worth_it:
+            threads = max(1, min(self.workers.threads, free[0].size // EACH))
+            rows, cols = (
+                [Queue(share) for share in np.array_split(side, threads)] for side in free
+            )
+            left, budget = np.array([free[0].size]), self.budget // threads + 1
+            alternate = partial(self._alternate, rows, cols, left, epsilon, budget)
+            is_peaceful = self.workers.run(alternate, threads)
+            is_worth_it = self._is_worth_it(is_peaceful, *rows, *cols)
+            free = self._free()
+        return is_worth_it
+
+    def _free(self) -> list[np.ndarray]:
+        """The free rows and the free columns."""
+        return [np.flatnonzero(mates < 0) for mates in self.solution.mates]
+
+    def _alternate(
+        self,
+        rows: list[Queue],
+        cols: list[Queue],
+        left: np.ndarray,
+        epsilon: Any,
+        budget: int,
+        worker: int,
+    ) -> bool:
+        """Let the worker's rows and columns bid in turns; False if a price is too low."""
+        paths = self.paths
+        outcome = bidding.alternate(
+            *paths.entries, *self.turned,  # IN
+            self.row_price, paths.price, paths.row_to_col, paths.col_to_row,  # OUT
+            self.is_slack, self.is_slack_col,  # OUT
+            rows[worker].rows, rows[worker].state, cols[worker].rows, cols[worker].state,  # OUT
+            left,  # OUT
+            epsilon, self.spread, paths.far, self.floor, FEW, budget,  # IN
+        )  # fmt: skip
+        return bool(outcome != bidding.LOW)
 
     def _is_worth_it(self, is_peaceful: bool, *queues: Queue) -> bool:
         """Whether the auction may go on, by its prices and the entries looked at in this phase."""
@@ -456,27 +482,38 @@ class _Engine:
         )  # fmt: skip
         return bool(outcome != bidding.LOW)
 
+    def _price_rows(self) -> None:
+        """What rows pay, or must: the least, because pairs are tight."""
+        paths = self.paths
+        if paths.minima is None:
+            paths.write_minima(self.row_price)
+        else:
+            self.row_price[:] = paths.minima
+
     def _part_slack_pairs(self, epsilon: Any) -> None:
         """Part the pairs that cost their rows over epsilon more than they must."""
         paths = self.paths
-        if self.turned is not None:
-            col_indptr, rows_of_cols, _ = self.turned
-            bidding.mark_neighbours(
-                col_indptr, rows_of_cols,  # IN
-                self.is_slack_col, self.is_slack,  # OUT
-            )  # fmt: skip
-        shares = paths.shares(0, self.nrows)
 
-        def part(worker: int) -> bool:
+        rows, cols = paths.shares(0, self.nrows), paths.shares(0, paths.price.size)
+
+        def mark(share: int) -> None:
+            bidding.mark_neighbours(
+                *self.turned, paths.price, self.row_price,  # IN
+                self.is_slack_col, self.is_slack,  # OUT
+                *cols[share],  # IN
+            )  # fmt: skip
+
+        def part(share: int) -> None:
             bidding.drop_slack(
                 *paths.entries, paths.price,  # IN
                 self.row_price, paths.row_to_col, paths.col_to_row, self.is_slack,  # OUT
                 paths.limit, paths.leaves, paths.far, self.number(epsilon), self.rounding,  # IN
-                *shares[worker],  # IN
+                *rows[share],  # IN
             )  # fmt: skip
-            return True
 
-        self.workers.run(part, len(shares))
+        if self.turned is not None:
+            self.workers.deal(mark, len(cols))
+        self.workers.deal(part, len(rows))
         self.beat()
 
     def _round_prices(self) -> None:
@@ -494,13 +531,14 @@ class _Engine:
         first = fractions[(gaps.argmax() + 1) % fractions.size]
         rise = (scale - first) % scale
         price[:] = np.minimum((price + rise) // scale * scale, 0)
-        self.is_slack.fill(True)
 
     # -- exact paths -------------------------------------------------------------------------------
 
     def _serve_rows(self) -> bool:
         """Exact paths for all rows that are left; False if one has none."""
         paths = self.paths
+        self.is_slack.fill(True)
+        self.is_slack_col.fill(False)
         self._part_slack_pairs(0)
         if not (paths.match_tight(self.control) and paths.augment(self.control)):
             raise Stopped

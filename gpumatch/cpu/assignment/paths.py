@@ -110,13 +110,20 @@ class Paths(ABC):
 
     def write_duals(self, row_dual: np.ndarray, col_dual: np.ndarray) -> None:
         """The duals at these prices; if all must match, these move so that none is above 0."""
-        top = self.price.max() if self.all_match and self.price.size else self.price.dtype.type(0)
-        self.price -= top
+        if self.all_match and self.price.size:
+            self.lower_prices()
         col_dual[:] = self.price
         if self.minima is None:
             self.write_minima(row_dual)
         else:
-            np.add(self.minima, top, out=row_dual)
+            row_dual[:] = self.minima
+
+    def lower_prices(self) -> None:
+        """Move all prices by as much, so that the highest is 0."""
+        top = self.price.max()
+        self.price -= top
+        if self.minima is not None:
+            self.minima += top
 
     def write_minima(self, minima: np.ndarray) -> None:
         """The least that a column, or taking none, costs each row at these prices."""
@@ -132,10 +139,7 @@ class Paths(ABC):
         """The rows that are to be served, whatever that does to prices."""
         self.spot[:] = 0
         self.spot[HEAD] = -1
-        free = np.flatnonzero(self.row_to_col < 0).astype(np.int32)
-        if free.size:
-            self.minima = None
-        return free
+        return np.flatnonzero(self.row_to_col < 0).astype(np.int32)
 
     def _adopt(self) -> None:
         """Keep the pairs that are cheapest for their rows, and the prices that fit those pairs."""

@@ -178,6 +178,7 @@ class SparsePaths(Paths):
         return tight_indptr, tight_indices[:count]
 
     def _reduce_rows(self, free: np.ndarray) -> bool:
+        self.minima = None
         return sparse_paths.reduce_rows(
             *self.entries,  # IN
             self.price, self.row_to_col, self.col_to_row, free, self.spot,  # OUT
@@ -185,6 +186,7 @@ class SparsePaths(Paths):
         )  # fmt: skip
 
     def augment_some(self, free: np.ndarray, budget: int) -> int:
+        self.minima = None
         is_between = self.spot[HEAD] < 0
         if is_between and self.clashes <= 0 and self._threads_for(free) > 1:
             return self._augment_at_once(free, budget)

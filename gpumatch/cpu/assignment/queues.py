@@ -15,7 +15,7 @@ class Queue:
     def __init__(self, rows: np.ndarray) -> None:
         self.rows = np.zeros(1 << int(rows.size).bit_length(), np.int32)
         self.rows[: rows.size] = rows
-        self.state = np.array([0, rows.size, 0, rows.size])
+        self.state = np.array([0, rows.size, 0])
 
     @property
     def waiting(self) -> np.ndarray:

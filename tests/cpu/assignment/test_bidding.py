@@ -7,7 +7,7 @@ import pytest
 from scipy.sparse import csr_array
 
 from gpumatch.cpu.assignment import bidding
-from gpumatch.cpu.assignment.bidding import DONE, FREE, LOW, SCANS, SPENT
+from gpumatch.cpu.assignment.bidding import DONE, LOCKED, LOW, SCANS, SPENT
 from gpumatch.cpu.assignment.engine import _transpose
 from gpumatch.cpu.assignment.queues import Queue
 from gpumatch.cpu.numba_tools.workers import Workers
@@ -38,6 +38,7 @@ class Sides:
         )
         self.is_slack, self.is_slack_col = np.zeros(nrows, bool), np.zeros(ncols, bool)
         self.rows, self.cols = Queue(np.arange(nrows)), Queue(np.arange(ncols))
+        self.left = np.array([nrows])
 
     def hold(
         self, entries, epsilon, jump, *, limit=None, floor=LEAST, few=0, budget=NEVER, queue=None
@@ -55,7 +56,7 @@ class Sides:
             *entries, *_transpose(entries, self.price.size),
             self.row_price, self.price, self.row_to_col, self.col_to_row,
             self.is_slack, self.is_slack_col,
-            self.rows.rows, self.rows.state, self.cols.rows, self.cols.state,
+            self.rows.rows, self.rows.state, self.cols.rows, self.cols.state, self.left,
             np.int64(epsilon), np.int64(jump), FAR, np.int64(floor), few, budget,
         )  # fmt: skip
 
@@ -117,10 +118,10 @@ def test_bids_are_counted_and_end_in_time():
 def test_a_column_that_another_thread_holds_is_not_touched():
     """The row looks again and again, as long as its budget lasts, and still waits."""
     sides = Sides(1, 2)
-    sides.col_to_row[0] = bidding.LOCKED
+    sides.col_to_row[0] = LOCKED
     assert sides.hold(entries_of([{0: 5, 1: 9}]), 2, 100, budget=7) == SPENT
     assert sides.rows.state[SCANS] == 3 * (2 + COUNTED)
-    assert sides.col_to_row.tolist() == [bidding.LOCKED, -1]
+    assert sides.col_to_row.tolist() == [LOCKED, -1]
     assert sides.price.tolist() == [0, 0]
     assert sides.row_to_col.tolist() == [-1]
     assert sides.rows.waiting.tolist() == [0]
@@ -157,8 +158,38 @@ def test_rows_and_columns_bid_by_hand():
     assert sides.col_to_row.tolist() == [0, 1]
     assert sides.row_price.tolist() == [105, -100]
     assert sides.price.tolist() == [-100, 104]
-    assert [sides.rows.state[k] for k in (SCANS, FREE)] == [2, 0]
-    assert [sides.cols.state[k] for k in (SCANS, FREE)] == [2, 0]
+    assert [queue.state[SCANS] for queue in (sides.rows, sides.cols)] == [2, 2]
+    assert sides.left[0] == 0
+
+
+@pytest.mark.parametrize("held", ["bidder", "column", "loser"])
+def test_a_pair_of_which_another_thread_holds_an_end_is_not_touched(held):
+    """The row looks again and again, as long as its budget lasts, and still waits."""
+    sides = Sides(2, 2)
+    sides.rows = Queue(np.array([1]))
+    sides.row_to_col[0], sides.col_to_row[0] = 0, 0
+    side, place = {
+        "bidder": (sides.row_to_col, 1),
+        "column": (sides.col_to_row, 0),
+        "loser": (sides.row_to_col, 0),
+    }[held]
+    side[place] = LOCKED
+    before = sides.row_to_col.tolist(), sides.col_to_row.tolist()
+    table = entries_of([{0: 5, 1: 9}, {0: 5, 1: 9}])
+    assert sides.alternate(table, 2, 100, budget=7) == SPENT
+    assert sides.rows.state[SCANS] == 3 * (2 + COUNTED)
+    assert (sides.row_to_col.tolist(), sides.col_to_row.tolist()) == before
+    assert not sides.price.any()
+    assert sides.rows.waiting.tolist() == [1]
+
+
+def test_turns_end_when_nobody_waits():
+    """Another thread's bidders are left."""
+    sides = Sides(2, 2)
+    sides.rows, sides.cols = Queue(np.array([0])), Queue(np.array([], int))
+    assert sides.alternate(entries_of([{0: 5}, {1: 4}]), 2, 100) == DONE
+    assert sides.row_to_col.tolist() == [0, -1]
+    assert sides.left[0] == 1
 
 
 @pytest.mark.parametrize(("floor", "outcome"), [(-100, DONE), (-99, LOW)])
@@ -255,15 +286,24 @@ def test_what_holds_after_bids_of_threads_in_any_order(monkeypatch):
 # -- between auctions ------------------------------------------------------------------------------
 
 
-def test_marks_spread_to_neighbours_once():
+def test_marks_spread_once_to_rows_that_could_pay_less():
     indptr, rows = np.array([0, 2, 3, 5], np.int32), np.array([0, 3, 1, 2, 3], np.int32)
+    costs, price = np.array([7, 7, 7, 7, 7]), np.array([1, 1, -2])
+    row_price = np.array([7, 9, 9, 10])
     cols, marked = np.array([True, False, True]), np.array([False, True, False, False])
-    bidding.mark_neighbours(indptr, rows, cols, marked)
-    assert marked.tolist() == [True, True, True, True]
-    assert not cols.any()
+
+    def mark(first, last):
+        bidding.mark_neighbours(
+            indptr, rows, costs, price, row_price, cols, marked, first, last
+        )  # fmt: skip
+
+    mark(0, 2)
+    assert marked.tolist() == [True, True, False, True]
+    assert cols.tolist() == [False, False, True]
     marked[:] = False
-    bidding.mark_neighbours(indptr, rows, np.array([False, True, False]), marked)
-    assert marked.tolist() == [False, True, False, False]
+    mark(1, 3)
+    assert marked.tolist() == [False, False, False, True]  # row 2 pays as much
+    assert not cols.any()
 
 
 @pytest.mark.parametrize(

@@ -433,12 +433,13 @@ def in_turns(matrix, epsilon, few=0, budget=10**9):
     entries = [
         part for side in (by_rows, by_cols) for part in (side.indptr, side.indices, side.data)
     ]
+    left = np.array([len(matrix)])
     outcome, slacks = bidding.SPENT, np.zeros((2, len(matrix)), bool)
     while outcome == bidding.SPENT:
         for queue in queues:
             queue.state[bidding.SCANS] = 0
         outcome = bidding.alternate(
-            *entries, row_price, price, *mates, *slacks, *places,
+            *entries, row_price, price, *mates, *slacks, *places, left,
             epsilon, 100, number.max, -(10**6), few, budget,
         )  # fmt: skip
     return row_price, price, mates, slacks, outcome
@@ -460,7 +461,8 @@ def test_bids_in_turns_are_within_epsilon(epsilon, budget):
     assert (over[np.arange(60), row_to_col] == 0).all()
     assert is_slack_col.any()
     by_cols = csr_array(matrix.T)
-    bidding.mark_neighbours(by_cols.indptr, by_cols.indices, is_slack_col, is_slack)
+    entries = by_cols.indptr, by_cols.indices, by_cols.data
+    bidding.mark_neighbours(*entries, price, row_price, is_slack_col, is_slack, 0, 60)
     assert not is_slack_col.any()
     assert (over > 0).any()
     assert is_slack[(over > 0).any(axis=1)].all()
@@ -507,6 +509,45 @@ def test_rows_bid_while_another_thread_transposes(monkeypatch):
         optima.append(a.objective)
         assert budgets.count(matrix.nnz) == threads - 1
     assert optima[0] == optima[1]
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.float64])
+def test_threads_bid_in_turns_at_once(monkeypatch, dtype):
+    """Each has rows and columns of its own; the optimum is that of one thread."""
+    monkeypatch.setattr("gpumatch.cpu.numba_tools.workers._EDGES_EACH", 1)
+    monkeypatch.setattr(engine, "EACH", 1)
+    workers, alternate = set(), engine._Engine._alternate
+
+    def spy(self, *given):
+        workers.add(given[-1])
+        return alternate(self, *given)
+
+    monkeypatch.setattr(engine._Engine, "_alternate", spy)
+    for seed in range(5):
+        matrix = costs.make("mesh", 10, 10 ** (1 + seed), seed=seed).astype(dtype)
+        workers.clear()
+        several = gm.assign(matrix, algorithm="engine", backend="cpu", threads=4)
+        gm.verify(matrix, several)
+        assert several.objective == gm.assign(matrix, backend="cpu", threads=1).objective
+    assert workers in (set(), set(range(4)))
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.float64])
+def test_pairs_that_no_mark_tells_of_are_parted_before_the_paths(monkeypatch, dtype):
+    """Prices may have risen while a thread did not look."""
+    raised, hold_auction = [], engine._Engine._hold_auction
+
+    def spy(self):
+        hold_auction(self)
+        self.paths.price[::7] += self.number(self.spread / 50)
+        raised.append(self.paths.price[::7].size)
+
+    monkeypatch.setattr(engine._Engine, "_hold_auction", spy)
+    matrix = costs.make("mesh", 8, 1000, seed=1).astype(dtype)
+    a = gm.assign(matrix, algorithm="engine", backend="cpu")
+    gm.verify(matrix, a)
+    assert a.proven
+    assert raised in ([], [37])
 
 
 def test_threads_that_search_at_once_find_shortest_paths(path, monkeypatch):
