@@ -129,7 +129,7 @@ EACH = 32
 """Rows that must wait for each thread beyond the first."""
 SHRINK = 8
 """Threads share what waits anew when each has only so little of its share left."""
-MOST = 32
+MOST = 128
 """Times the entries that a phase may read. One that takes more is a war of prices."""
 SAMPLE = 2**10
 """Rows that are a sample."""
