@@ -121,8 +121,12 @@ CALM = 1 / 200
 """The share of rows from which on a phase is so short that the next may be three factors finer."""
 FINEST = 2.0**-20
 """The last epsilon, as a share of the range of costs."""
-FEW = 16
-"""Rows that may wait at the end of a phase."""
+FEW, FEWEST = 16, 4
+"""Rows that may wait at the end of a phase: fewest after the first, after each other twice as many.
+
+At a coarse epsilon, the last rows get to far columns at once. Later they would bid for long, and
+what is left at the end has long paths.
+"""
 TAIL = 1 / 128
 """The share of the rows from which on free columns bid, too."""
 EACH = 32
@@ -354,9 +358,11 @@ class _Engine:
         bidders = self.nrows - self.paths.matched
         gentle = GENTLE * bidders / self.nrows if self.paths.all_match else GENTLE
         epsilon = max(min(self.spread / FIRST, gentle * self._typical_excess()), finest)
-        while bidders > FEW and self._hold_phase(self.number(epsilon)) and epsilon > finest:
+        few = FEWEST
+        while bidders > few and self._hold_phase(self.number(epsilon), few) and epsilon > finest:
             factor = FACTOR if bidders > CALM * self.nrows else FACTOR**3
             epsilon = max(epsilon / factor, finest)
+            few = min(2 * few, FEW)
             self._part_slack_pairs(epsilon)
             bidders = self.nrows - self.paths.matched
 
@@ -366,18 +372,18 @@ class _Engine:
         dearer = excess[excess > 0]
         return float(np.quantile(dearer, 1 / 4)) if dearer.size else math.inf
 
-    def _hold_phase(self, epsilon: Any) -> bool:
+    def _hold_phase(self, epsilon: Any, few: int) -> bool:
         """Let the free rows bid until few are left; False if that is not worth it any more."""
         paths = self.paths
         free = waiting = paths.start_with_free_rows()
-        many, is_peaceful = FEW, True
+        many, is_peaceful = few, True
         if paths.all_match:
-            many = max(FEW, int(TAIL * self.nrows))
+            many = max(few, int(TAIL * self.nrows))
             if self.turned is None:
                 waiting, is_peaceful = self._bid_while_turning(free, epsilon, many)
         is_peaceful = is_peaceful and self._bid_by_rows(waiting, epsilon, many)
         if is_peaceful and paths.all_match:
-            is_peaceful = self._bid_in_turns(epsilon)
+            is_peaceful = self._bid_in_turns(epsilon, few)
         if is_peaceful:
             paths.record("auction", free, paths.matched, self.control)
         return is_peaceful
@@ -420,16 +426,16 @@ class _Engine:
         waiting = np.concatenate([queue.waiting for queue in queues])
         return waiting, self._is_worth_it(is_peaceful, *queues)
 
-    def _bid_in_turns(self, epsilon: Any) -> bool:
+    def _bid_in_turns(self, epsilon: Any, few: int) -> bool:
         """Let the free rows and the free columns bid, by all threads, until few are left."""
         free, is_worth_it = self._free(), True
-        while free[0].size > FEW and is_worth_it:
+        while free[0].size > few and is_worth_it:
             threads = max(1, min(self.workers.threads, free[0].size // EACH))
             rows, cols = (
                 [Queue(share) for share in np.array_split(side, threads)] for side in free
             )
             left, budget = np.array([free[0].size]), self.budget // threads + 1
-            alternate = partial(self._alternate, rows, cols, left, epsilon, budget)
+            alternate = partial(self._alternate, rows, cols, left, epsilon, few, budget)
             is_peaceful = self.workers.run(alternate, threads)
             is_worth_it = self._is_worth_it(is_peaceful, *rows, *cols)
             free = self._free()
@@ -445,6 +451,7 @@ class _Engine:
         cols: list[Queue],
         left: np.ndarray,
         epsilon: Any,
+        few: int,
         budget: int,
         worker: int,
     ) -> bool:
@@ -456,7 +463,7 @@ class _Engine:
             self.is_slack, self.is_slack_col,  # OUT
             rows[worker].rows, rows[worker].state, cols[worker].rows, cols[worker].state,  # OUT
             left,  # OUT
-            epsilon, self.spread, paths.far, self.floor, FEW, budget,  # IN
+            epsilon, self.spread, paths.far, self.floor, few, budget,  # IN
         )  # fmt: skip
         return bool(outcome != bidding.LOW)
 

@@ -31,10 +31,11 @@ def path(request, monkeypatch):
     monkeypatch.setattr(engine, "SHORT", trial._replace(left=-1) if is_alone else trial)
     if is_alone:
         monkeypatch.setattr(engine, "SMALL", 0)
+        monkeypatch.setattr(engine, "FEWEST", 1)
         monkeypatch.setattr(engine, "FEW", 1)
     if request.param == "turns":
         monkeypatch.setattr(engine, "TAIL", 1)
-        monkeypatch.setattr(engine, "FEW", 0)
+        monkeypatch.setattr(engine, "FEWEST", 0)
     return request.param
 
 
@@ -265,6 +266,26 @@ def test_most_pairs_of_the_auction_are_kept(path):
             assert trace[-1]["found"] <= 4
             assert trace[-1]["scans"] < 3 * matrix.nnz
         assert not control.phases
+
+
+def test_the_first_phase_leaves_fewest_rows(monkeypatch):
+    """Each later one may leave twice as many, up to a limit."""
+    monkeypatch.setattr(engine, "SHORT", engine.SHORT._replace(left=-1))
+    monkeypatch.setattr(engine, "FEWEST", 4)
+    monkeypatch.setattr(engine, "FEW", 16)
+    allowed, left, hold_phase = [], [], engine._Engine._hold_phase
+
+    def spy(self, epsilon, few):
+        is_peaceful = hold_phase(self, epsilon, few)
+        allowed.append(few)
+        left.append(self.nrows - self.paths.matched)
+        return is_peaceful
+
+    monkeypatch.setattr(engine._Engine, "_hold_phase", spy)
+    gm.assign(costs.mesh(11, 1000, seed=1), backend="cpu")
+    assert allowed[:3] == [4, 8, 16]
+    assert set(allowed[3:]) <= {16}
+    assert all(few / 2 < count <= few for few, count in zip(allowed, left))
 
 
 def test_a_war_of_prices_is_left_early(path, monkeypatch):
