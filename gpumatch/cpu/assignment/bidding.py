@@ -36,10 +36,9 @@ What is bidded for soon is fetched into the caches ahead: rows wait in a known o
     row_price    what each row pays; empty if it is not asked for, and then `is_slack` is not kept
     left         the number of rows that are free, which threads that take turns share
 
-Between auctions, rows are parted from columns that cost them too much. A vertex can have an entry
-whose cost is below the prices of its ends only if its own last bid, or one of a neighbour on the
-other side, went epsilon beyond what it had to. So only such rows are looked at, and those that such
-a column costs less than they pay.
+Between auctions, rows and columns are parted from mates that cost them too much. An entry can cost
+less than the prices of its ends only if the last bid of one of them went epsilon beyond what it had
+to. So only such vertices are looked at.
 
     is_slack, is_slack_col   rows, and columns, whose last bid did, or that nothing is known of
 
@@ -67,7 +66,6 @@ __all__ = [
     "alternate",
     "drop_slack",
     "hold",
-    "mark_neighbours",
 ]
 
 HEAD, COUNT, SCANS = range(3)
@@ -222,8 +220,15 @@ def _take_turn(
         if other < 0:
             outcome = LOW
             break
-        loser = _seize(others, mate, mate_of_other, bidder, other, paid, one)
-        if loser == LOCKED:
+        is_locked = cas(mate, bidder, FREE, LOCKED)
+        loser = load(mate_of_other, other)
+        is_held = is_locked and loser != LOCKED and cas(mate_of_other, other, loser, LOCKED)
+        is_open = is_held and paid - others[other] == one
+        if not is_open or (loser >= 0 and not cas(mate, loser, other, FREE)):
+            if is_held:
+                store(mate_of_other, other, loser)
+            if is_locked:
+                store(mate, bidder, FREE)
             queue[(head + count) & mask] = bidder
             count += 1
             continue
@@ -248,62 +253,30 @@ def _take_turn(
     return outcome
 
 
-@fused
-def _seize(others, mate, mate_of_other, bidder, other, paid, cost):
-    """Lock a pair that costs the bidder so much, and free the other's mate: who that is.
-
-    LOCKED, and nothing is changed, if another thread has come first, or the price is another.
-    """
-    if not cas(mate, bidder, FREE, LOCKED):
-        return LOCKED
-    loser = load(mate_of_other, other)
-    if loser != LOCKED and cas(mate_of_other, other, loser, LOCKED):
-        is_offer = paid - others[other] == cost
-        if is_offer and (loser < 0 or cas(mate, loser, other, FREE)):
-            return loser
-        store(mate_of_other, other, loser)
-    store(mate, bidder, FREE)
-    return LOCKED
-
-
-@vector_kernel
-def mark_neighbours(
-    col_indptr, rows_of_cols, costs_by_col, price, row_price, is_slack_col, is_slack, first, last
-):  # fmt: skip
-    """Mark rows that a marked column, one of first to last, costs less than they pay; unmark it."""
-    for col in range(first, last):
-        if is_slack_col[col]:
-            for entry in range(col_indptr[col], col_indptr[col + 1]):
-                row = rows_of_cols[entry]
-                if costs_by_col[entry] - price[col] < row_price[row]:
-                    is_slack[row] = True
-            is_slack_col[col] = False
-
-
 @vector_kernel
 def drop_slack(
-    indptr, indices, costs, price, row_price, row_to_col, col_to_row, is_slack, limit, leaves, far,
+    indptr, indices, costs, own, others, mate, mate_of_other, is_slack, limit, leaves, far,
     epsilon, rounding, first, last,
 ):  # fmt: skip
-    """Part the rows first to last from columns that cost them over epsilon more than they must.
+    """Part the vertices first to last from mates that cost them over epsilon more than they must.
 
-    ``rounding`` is the share of costs and prices that may be an error of rounding. The prices of
-    rows become what they pay, or must.
+    ``rounding`` is the share of costs and prices that may be an error of rounding. The vertices'
+    own prices become what they pay, or must.
     """
-    for row in range(first, last):
-        mate = row_to_col[row]
-        if mate >= 0 and not is_slack[row]:
+    for vertex in range(first, last):
+        partner = mate[vertex]
+        if partner >= 0 and not is_slack[vertex]:
             continue
         paid = least = limit if leaves else far
-        for entry in range(indptr[row], indptr[row + 1]):
-            there = costs[entry] - price[indices[entry]]
+        for entry in range(indptr[vertex], indptr[vertex + 1]):
+            there = costs[entry] - others[indices[entry]]
             least = lesser(least, there)
-            paid = there if indices[entry] == mate else paid
-        if mate >= 0:
-            slack = paid - least - rounding * (abs(paid) + abs(price[mate]))
-            is_slack[row] = slack > 0
+            paid = there if indices[entry] == partner else paid
+        if partner >= 0:
+            slack = paid - least - rounding * (abs(paid) + abs(others[partner]))
+            is_slack[vertex] = slack > 0
             if slack > epsilon:
-                row_to_col[row] = -1
-                col_to_row[mate] = -1
+                mate[vertex] = -1
+                mate_of_other[partner] = -1
                 paid = least
-        row_price[row] = paid if mate >= 0 else least
+        own[vertex] = paid if partner >= 0 else least

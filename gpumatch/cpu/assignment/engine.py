@@ -13,10 +13,9 @@ Sparse costs go through four steps. Each leaves what the next needs:
    that falls from what a row typically pays more for another column than its cheapest (`bidding`).
    If all rows and columns must be matched, the free columns bid in turns with the rows once few
    rows wait: else the last rows of a phase would take as many bids as all others. A phase ends when
-   hardly any wait, and what is left goes on into the next, with the rows whose columns cost them
-   more than the next epsilon too much. Only rows that a bid which had to go epsilon further may
-   concern are asked. At the end nearly all rows have a column, at prices within the last epsilon of
-   optimal ones.
+   hardly any wait, and what is left goes on into the next, with the pairs that cost an end more
+   than the next epsilon too much. Only ends whose last bid had to go epsilon further are asked. At
+   the end nearly all rows have a column, at prices within the last epsilon of optimal ones.
 3. *Repair*: all rows are asked, and pairs that are not exactly tight are parted. These are few,
    because a bid higher than epsilon leaves the bidder's pair tight.
 4. *Paths*: exact shortest augmenting paths for the rows that are left, by several threads as long
@@ -498,29 +497,39 @@ class _Engine:
             self.row_price[:] = paths.minima
 
     def _part_slack_pairs(self, epsilon: Any) -> None:
-        """Part the pairs that cost their rows over epsilon more than they must."""
-        paths = self.paths
-
-        rows, cols = paths.shares(0, self.nrows), paths.shares(0, paths.price.size)
-
-        def mark(share: int) -> None:
-            bidding.mark_neighbours(
-                *self.turned, paths.price, self.row_price,  # IN
-                self.is_slack_col, self.is_slack,  # OUT
-                *cols[share],  # IN
-            )  # fmt: skip
-
-        def part(share: int) -> None:
-            bidding.drop_slack(
-                *paths.entries, paths.price,  # IN
-                self.row_price, paths.row_to_col, paths.col_to_row, self.is_slack,  # OUT
-                paths.limit, paths.leaves, paths.far, self.number(epsilon), self.rounding,  # IN
-                *rows[share],  # IN
-            )  # fmt: skip
-
+        """Part the pairs that cost an end over epsilon more than it must, and that is marked."""
         if self.turned is not None:
-            self.workers.deal(mark, len(cols))
-        self.workers.deal(part, len(rows))
+            paths = self.paths
+            self._drop_slack(
+                self.turned, (paths.price, self.row_price), (paths.col_to_row, paths.row_to_col),
+                self.is_slack_col, epsilon,
+            )  # fmt: skip
+        self._part_rows(epsilon)
+
+    def _part_rows(self, epsilon: Any) -> None:
+        """Part the marked rows from columns that cost them over epsilon more than they must."""
+        paths = self.paths
+        self._drop_slack(
+            paths.entries, (self.row_price, paths.price), (paths.row_to_col, paths.col_to_row),
+            self.is_slack, epsilon,
+        )  # fmt: skip
+
+    def _drop_slack(
+        self, entries: Any, prices: Any, mates: Any, is_slack: np.ndarray, epsilon: Any
+    ) -> None:
+        """The same for the side whose entries are given, and whose prices and mates come first."""
+        paths = self.paths
+        shares = paths.shares(0, is_slack.size)
+
+        def drop(share: int) -> None:
+            bidding.drop_slack(
+                *entries,  # IN
+                *prices, *mates, is_slack,  # OUT
+                paths.limit, paths.leaves, paths.far, self.number(epsilon), self.rounding,  # IN
+                *shares[share],  # IN
+            )  # fmt: skip
+
+        self.workers.deal(drop, len(shares))
         self.beat()
 
     def _round_prices(self) -> None:
@@ -545,8 +554,7 @@ class _Engine:
         """Exact paths for all rows that are left; False if one has none."""
         paths = self.paths
         self.is_slack.fill(True)
-        self.is_slack_col.fill(False)
-        self._part_slack_pairs(0)
+        self._part_rows(0)
         if not (paths.match_tight(self.control) and paths.augment(self.control)):
             raise Stopped
         return paths.leaves or paths.matched == self.nrows

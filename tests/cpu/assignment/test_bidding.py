@@ -62,7 +62,7 @@ class Sides:
 
     def drop_slack(self, entries, first, last, epsilon, limit=None, rounding=0.0):
         bidding.drop_slack(
-            *entries, self.price, self.row_price, self.row_to_col, self.col_to_row, self.is_slack,
+            *entries, self.row_price, self.price, self.row_to_col, self.col_to_row, self.is_slack,
             np.int64(limit or 0), limit is not None, FAR, np.int64(epsilon), rounding, first, last,
         )  # fmt: skip
 
@@ -284,26 +284,6 @@ def test_what_holds_after_bids_of_threads_in_any_order(monkeypatch):
 
 
 # -- between auctions ------------------------------------------------------------------------------
-
-
-def test_marks_spread_once_to_rows_that_could_pay_less():
-    indptr, rows = np.array([0, 2, 3, 5], np.int32), np.array([0, 3, 1, 2, 3], np.int32)
-    costs, price = np.array([7, 7, 7, 7, 7]), np.array([1, 1, -2])
-    row_price = np.array([7, 9, 9, 10])
-    cols, marked = np.array([True, False, True]), np.array([False, True, False, False])
-
-    def mark(first, last):
-        bidding.mark_neighbours(
-            indptr, rows, costs, price, row_price, cols, marked, first, last
-        )  # fmt: skip
-
-    mark(0, 2)
-    assert marked.tolist() == [True, True, False, True]
-    assert cols.tolist() == [False, False, True]
-    marked[:] = False
-    mark(1, 3)
-    assert marked.tolist() == [False, False, False, True]  # row 2 pays as much
-    assert not cols.any()
 
 
 @pytest.mark.parametrize(

@@ -432,7 +432,7 @@ def test_slack_pairs_are_parted():
     row_price = reduced[np.arange(40), row_to_col]
     for epsilon in (9, 3, 0):
         bidding.drop_slack(
-            *entries, price, row_price, row_to_col, col_to_row, is_slack,
+            *entries, row_price, price, row_to_col, col_to_row, is_slack,
             0, False, np.iinfo(np.int64).max, epsilon, 0.0, 0, 40,
         )  # fmt: skip
         assert np.array_equal(row_to_col < 0, slack > epsilon)
@@ -481,12 +481,26 @@ def test_bids_in_turns_are_within_epsilon(epsilon, budget):
     assert over.max() <= epsilon
     assert (over[np.arange(60), row_to_col] == 0).all()
     assert is_slack_col.any()
-    by_cols = csr_array(matrix.T)
-    entries = by_cols.indptr, by_cols.indices, by_cols.data
-    bidding.mark_neighbours(*entries, price, row_price, is_slack_col, is_slack, 0, 60)
-    assert not is_slack_col.any()
     assert (over > 0).any()
-    assert is_slack[(over > 0).any(axis=1)].all()
+    assert (is_slack[:, None] | is_slack_col)[over > 0].all()
+
+
+def test_columns_are_parted_as_rows_are():
+    """Whoever has bidden epsilon too high gives way; then none is more than the next too high."""
+    matrix = np.random.default_rng(5).integers(1, 100, (60, 60))
+    row_price, price, (row_to_col, col_to_row), slacks, _ = in_turns(matrix, 50)
+    for own, others, mate, mate_of_other, is_slack, costs_of_side in (
+        (price, row_price, col_to_row, row_to_col, slacks[1], matrix.T),
+        (row_price, price, row_to_col, col_to_row, slacks[0], matrix),
+    ):
+        entries = csr_array(costs_of_side)
+        bidding.drop_slack(
+            entries.indptr, entries.indices, entries.data, own, others, mate, mate_of_other,
+            is_slack, 0, False, np.iinfo(np.int64).max, 6, 0.0, 0, 60,
+        )  # fmt: skip
+        assert 0 < np.count_nonzero(mate < 0) < 60
+        assert np.array_equal(np.flatnonzero(mate_of_other >= 0), np.sort(mate[mate >= 0]))
+    assert (row_price[:, None] + price - matrix).max() <= 6
 
 
 def test_bids_in_turns_end_when_few_are_left_or_prices_fall_for_ever():
