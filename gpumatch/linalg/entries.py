@@ -40,8 +40,8 @@ __all__ = [
 
 BLOCK = 2**16
 """Values whose logarithms stay in a cache."""
-MOST = 2**18
-"""Entries of a small matrix, which takes about ten milliseconds."""
+SMALL = 2**18
+"""Entries of a small matrix, at most: it takes about ten milliseconds."""
 INT32 = np.dtype(np.int32)
 
 
@@ -99,10 +99,13 @@ def small_entries(A: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
     Nothing is checked but what tells that the arrays are such. Nothing here may take long: the
     smallest matrices are solved in ten microseconds.
     """
-    if not (is_sparse(A) and A.format == "csr"):
+    if not (is_sparse(A) and A.format == "csr" and A.ndim == 2):
         return None
     indptr, indices, data = arrays = A.indptr, A.indices, A.data
-    are_plain = all(type(array) is np.ndarray and array.flags.c_contiguous for array in arrays)
+    are_plain = all(
+        type(array) is np.ndarray and array.ndim == 1 and array.flags.c_contiguous
+        for array in arrays
+    )
     if not (are_plain and indptr.dtype == indices.dtype == INT32 and data.dtype.kind in "biufc"):
         return None
     is_whole = data.size == indices.size and indptr.size == A.shape[0] + 1
@@ -116,7 +119,7 @@ def small_entries(A: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
 
 def is_small(shape: tuple[int, int], count: int) -> bool:
     """Whether a matrix of this shape and so many entries is square and small, but not empty."""
-    return shape[0] == shape[1] and 0 < count <= MOST
+    return shape[0] == shape[1] and 0 < count <= SMALL
 
 
 def shared_entries(A: Any, threads: int = 1) -> Entries | None:
@@ -287,7 +290,8 @@ def log_magnitudes(values: Any) -> Any:
     """
     xp = array_module(values)
     if values.dtype.kind == "c":
-        parts = abs(values.real), abs(values.imag)
+        wide = values if values.dtype.itemsize >= 16 else values.astype(np.complex128)
+        parts = abs(wide.real), abs(wide.imag)
         large, small = xp.maximum(*parts), xp.minimum(*parts)
         logs = xp.log(large) + xp.log1p((small / large) ** 2) / 2
     else:

@@ -213,7 +213,7 @@ def maximum_product_matching(
     run: dict[str, Any] = {"seed": checked_seed(seed), "threads": checked_threads(threads)}
     control = Control()
     small = small_entries(A) if backend in ("auto", "cpu") else None
-    begun = None if small is None else _begin(*small, control)
+    begun = None if small is None else _try_as_small(*small, control)
     if begun is not None and begun.is_full:
         return _of_small(begun, control, scaling=scaling)
     entries, xp, run["backend"], weights = _weighed(A, backend, run["threads"])
@@ -228,7 +228,7 @@ def maximum_product_matching(
     )
 
 
-def _begin(indptr: Any, indices: Any, weights: Any, control: Control) -> SmallProduct | None:
+def _try_as_small(indptr: Any, indices: Any, weights: Any, control: Control) -> SmallProduct | None:
     """What the short way comes to for a small square matrix, if that is as it should be."""
     with control.part("search"):
         return _small_solver()(indptr, indices, weights, control)
@@ -308,14 +308,14 @@ def _full(
     stats = {"algorithm": "engine", "backend": run["backend"]}
     if begun is None and run["backend"] == "cpu" and is_small(problem.shape, costs.nnz):
         indptr, indices, weights = costs.entries()
-        begun = _begin(indptr, indices, weights, control)
+        begun = _try_as_small(indptr, indices, weights, control)
     if begun is not None and begun.is_full:
         pairs = Pairs(begun.row_to_col, begun.col_to_row, size=problem.shape[0])
         scales = begun.row_log_scale, begun.col_log_scale
         return _Cheapest(pairs, begun.total, *scales, stats | control.statistics())
     if begun is not None and begun.is_singular:
         return None
-    if begun is not None:
+    if begun is not None and begun.col_log_scale.any():  # else a trial has yet to find prices
         solution.row_to_col[:], solution.col_to_row[:] = begun.row_to_col, begun.col_to_row
         solution.col_dual[:] = begun.col_log_scale
     task = AssignmentTask(problem, solution, control, None, run["threads"], run["seed"])

@@ -84,7 +84,7 @@ def test_threads_are_passed_on(monkeypatch):
 
     from gpumatch.linalg import entries, maximum_product_matching
 
-    monkeypatch.setattr(entries, "MOST", 0)  # else one thread does all
+    monkeypatch.setattr(entries, "SMALL", 0)  # else one thread does all
     seen, look = [], surveys.canonical_size
 
     def watched(indptr, indices, shape, threads):

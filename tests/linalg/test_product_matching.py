@@ -79,7 +79,7 @@ def greatest_product(A):
 @pytest.fixture(params=["small", "engine"], scope="module")
 def by_both(request):
     """Small matrices are solved by themselves, or by the engine, as if they were large."""
-    with patch.object(entries, "MOST", 0 if request.param == "engine" else entries.MOST):
+    with patch.object(entries, "SMALL", 0 if request.param == "engine" else entries.SMALL):
         yield
 
 
@@ -132,7 +132,7 @@ def test_small_real_matrices(name):
 
 def test_a_matrix_of_blocks_needs_no_auction(monkeypatch):
     """Bids without an epsilon leave few of its rows to paths."""
-    monkeypatch.setattr(entries, "MOST", 0)
+    monkeypatch.setattr(entries, "SMALL", 0)
     A = matrices.make("recycle", 3000, seed=1)
     s = maximum_product_matching(A, threads=1)
     check(A, s)
@@ -145,7 +145,7 @@ def test_a_matrix_of_blocks_needs_no_auction(monkeypatch):
 
 def test_entries_are_looked_up_in_shares(monkeypatch):
     """So that the caller may stop in between."""
-    monkeypatch.setattr(entries, "MOST", 0)
+    monkeypatch.setattr(entries, "SMALL", 0)
     A = matrices.make("circuit", 500, seed=1)
     whole = maximum_product_matching(A)
     costs = csr_array((-np.log(abs(A.data)), A.indices, A.indptr), shape=A.shape)
@@ -163,6 +163,16 @@ def test_entries_are_looked_up_in_shares(monkeypatch):
     assert np.array_equal(s.col_log_scale, whole.col_log_scale)
     assert gm.assign(costs, backend="cpu").objective == objective
     assert calls.count("_values_of_mates") == -(-500 // (100 * 500 // A.nnz))
+
+
+def test_logarithms_of_single_precision_are_in_double():
+    for numbers in (np.complex64, np.float32, np.int16):
+        values = np.array([3, 5, 7], numbers) * (numbers(1 + 1j) if numbers == np.complex64 else 1)
+        size = math.sqrt(2) if numbers == np.complex64 else 1
+        assert log_magnitudes(values).dtype == np.float64
+        assert np.allclose(log_magnitudes(values), np.log([3 * size, 5 * size, 7 * size]), 1e-15, 0)
+        s = maximum_product_matching(csr_array(np.diag(values)))
+        assert math.isclose(s.log_product, math.log(105 * size**3), rel_tol=1e-15)
 
 
 def test_factors_are_those_of_the_logarithms():

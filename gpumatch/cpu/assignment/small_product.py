@@ -26,7 +26,7 @@ import numpy as np
 
 from gpumatch.contracts import Control
 from gpumatch.cpu import csr
-from gpumatch.cpu.assignment import bidding, engine, sparse_paths
+from gpumatch.cpu.assignment import bidding, sparse_paths
 from gpumatch.cpu.assignment.dense_paths import FOUND, HEAD, NEXT, SCANS, SPENT, STUCK
 from gpumatch.cpu.assignment.product import ENDS, REST, TOTAL, look_up, shift_of
 from gpumatch.cpu.numba_tools.compiled import kernel
@@ -46,10 +46,15 @@ SERVED = 4 / 5
 """The share of the rows that a round of bids may leave waiting, if another is to follow."""
 READS, MORE = 4, 2**16
 """Times all entries, and entries beside, that paths may be expected to read."""
-FEW = engine.FEW
-"""Rows left for which the engine holds no auction: paths may read anything for these."""
+FEW = 16
+"""Rows left for which paths may read anything: an auction would take as long."""
 STEP, LEAST = 4, 2**12
 """Paths are asked each time when they have read a STEP-th of all entries, and LEAST at least."""
+CHOICE = 2
+"""Tight columns of a free row, on average, from which on a matrix is the engine's.
+
+It searches all tight pairs at once then. With up to LEAST entries that brings nothing.
+"""
 
 ALIKE = 1.1
 """Rows and columns are alike if the sums of the squares of their lengths differ by less than this.
@@ -93,8 +98,9 @@ def solve(
 ) -> SmallProduct | None:
     """The cheapest full assignment of a square matrix, and its scales, as far as it is found.
 
-    Offsets and columns are int32, and weights float64. None if a row or a column has no entry, or
-    these are not the arrays of a matrix, as far as they could be wrong.
+    Offsets and columns are int32, and weights float64. None if the matrix is better left to the
+    engine, a row or a column has no entry, or these are not the arrays of a matrix, as far as they
+    could be wrong.
     """
     rows = _Trial(indptr, indices, weights)
     if not rows.begin():
@@ -128,12 +134,13 @@ class _Trial:
         self.left = self.served = 0  # rows that wait after the bids, and of these, with paths
 
     def begin(self) -> bool:
-        """Pairs of least weights; False if the arrays are not as they should be."""
-        self.waiting, self.spread = _begin(
+        """Pairs of least weights; False if the arrays are not as they should be, or rows choose."""
+        self.waiting, self.spread, tight = _begin(
             *self.entries,  # IN
             self.row_to_col, self.col_to_row, self.paid, self.price, self.queue,  # OUT
         )  # fmt: skip
-        return bool(self.waiting >= 0)
+        has_choice = self.nnz > LEAST and tight >= CHOICE * self.waiting > 0
+        return self.waiting >= 0 and not has_choice
 
     def run(self, control: Control) -> SmallProduct:
         """Bids, paths and scales."""
@@ -206,21 +213,22 @@ class _Trial:
 def _begin(indptr, indices, weights, row_to_col, col_to_row, paid, price, queue):
     """Prices and pairs of the least weights, and the rows that are left in the queue.
 
-    How many these are, and the range of the weights. It is -1 if the arrays are not those of a
-    matrix in canonical CSR, a weight is not finite, or a row or a column has none.
+    How many these are, the range of the weights, and the pairs that cost these rows the least. How
+    many is -1 if the arrays are not those of a matrix in canonical CSR, a weight is not finite, or
+    a row or a column has none.
     """
     nrows = row_to_col.size
     is_fit = (indptr[0] == 0) & (indptr[nrows] == indices.size)
     for row in range(nrows):
         is_fit &= indptr[row] < indptr[row + 1]
     if not (is_fit and are_canonical(indptr, indices, nrows, 0, nrows)):
-        return -1, 0.0
+        return -1, 0.0, 0
     high = -np.inf
     for entry in range(indices.size):
         is_fit &= abs(weights[entry]) < np.inf
         high = greater(high, weights[entry])
     if not is_fit:
-        return -1, 0.0
+        return -1, 0.0, 0
 
     row_to_col[:] = -1
     col_to_row[:] = -1
@@ -230,12 +238,15 @@ def _begin(indptr, indices, weights, row_to_col, col_to_row, paid, price, queue)
     for col in range(nrows):
         low, dearest = lesser(low, price[col]), greater(dearest, price[col])
     if dearest == np.inf:
-        return -1, 0.0
+        return -1, 0.0, 0
     sparse_paths.take_cheapest(
         indptr, indices, weights, price, np.inf, row_to_col, col_to_row, paid, 0, nrows
     )
-    count = 0
+    count = tight = 0
     for row in range(nrows):
         queue[count] = row
-        count += row_to_col[row] < 0
-    return count, high - low
+        if row_to_col[row] < 0:
+            count += 1
+            for entry in range(indptr[row], indptr[row + 1]):
+                tight += weights[entry] - price[indices[entry]] == paid[row]
+    return count, high - low, tight

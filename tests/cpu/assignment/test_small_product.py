@@ -189,7 +189,7 @@ def test_columns_may_serve_where_rows_are_dear(monkeypatch):
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-@pytest.mark.parametrize("reads", [0, 2000], ids=["dear at first", "dear at last"])
+@pytest.mark.parametrize("reads", [0, 5000], ids=["dear at first", "dear at last"])
 def test_the_engine_goes_on(reads, threads, monkeypatch):
     n = 200
     indptr, indices, weights = scattered(n, 5, seed=4)
@@ -203,6 +203,43 @@ def test_the_engine_goes_on(reads, threads, monkeypatch):
     assert ("auction" in steps) == (reads == 0)  # else it would be for few rows
     assert steps.count("bids") == steps.count("trial") == (2 if reads == 0 else 1)
     assert math.isclose(s.log_product, -least((indptr, indices, weights)), rel_tol=1e-12)
+
+
+def ties(n, seed=1):
+    """Two random entries a row beside a diagonal, all of one weight but for one entry."""
+    rng = np.random.default_rng(seed)
+    rows = np.repeat(np.arange(n), 2)
+    pattern = csr_array((np.ones(2 * n), (rows, rng.integers(0, n, 2 * n))), shape=(n, n))
+    pattern = csr_array(pattern + csr_array((np.ones(n), (np.arange(n), rng.permutation(n)))))
+    weights = np.full(pattern.nnz, 3.0)
+    weights[0] = 3.5
+    return pattern.indptr.astype(np.int32), pattern.indices.astype(np.int32), weights
+
+
+def test_ties_are_left_to_the_engine(monkeypatch):
+    """It searches all tight pairs at once. Bids and single searches would read far more."""
+    arrays = ties(3000)
+    assert solved(arrays) == (None, [])
+    monkeypatch.setattr(small_product, "LEAST", arrays[1].size)
+    assert solved(arrays)[0].is_full
+    monkeypatch.undo()
+    indptr, indices, weights = arrays
+    A = csr_array((np.exp(-weights), indices, indptr), shape=(3000, 3000))
+    s = maximum_product_matching(A, threads=1)
+    assert s.size == 3000
+    assert sum(phase.get("scans", 0) for phase in s.stats["trace"]) < 2 * A.nnz
+
+
+def test_prices_of_0_are_no_start(monkeypatch):
+    """The engine would take them for none, and the pairs for a matching at no prices."""
+    indptr, indices, weights = ties(200)
+    monkeypatch.setattr(small_product, "BIDS", 0)
+    limit_paths(monkeypatch, 0)
+    monkeypatch.setattr(small_product, "CHOICE", math.inf)
+    A = csr_array((np.exp(3.0 - weights), indices, indptr), shape=(200, 200))
+    s = maximum_product_matching(A)
+    assert s.size == 200
+    assert math.isclose(s.log_product, -least((indptr, indices, weights - 3.0)), abs_tol=1e-12)
 
 
 def test_few_rows_are_served_whatever_they_read(monkeypatch):
@@ -288,6 +325,10 @@ LEFT = {
     "empty": csr_array((2, 2)),
     "long offsets": changed(indptr=A.indptr.astype(np.int64)),
     "long columns": changed(indices=A.indices.astype(np.int64)),
+    "one dimension": csr_array(np.array([2.0])),
+    "values in a column": changed(data=A.data.reshape(3, 1)),
+    "columns in a column": changed(indices=A.indices.reshape(3, 1)),
+    "offsets in a column": changed(indptr=A.indptr.reshape(3, 1)),
     "too many values": changed(data=np.ones(4)),
     "gaps": changed(data=np.ones(6)[::2]),
 }
@@ -315,7 +356,7 @@ def test_zeros_are_no_entries_and_do_not_warn():
 
 
 def test_larger_matrices_are_left_to_the_engine(monkeypatch):
-    monkeypatch.setattr(entries, "MOST", 2)
+    monkeypatch.setattr(entries, "SMALL", 2)
     assert entries.small_entries(A) is None
-    monkeypatch.setattr(entries, "MOST", 3)
+    monkeypatch.setattr(entries, "SMALL", 3)
     assert entries.small_entries(A) is not None
