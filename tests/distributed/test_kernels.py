@@ -206,3 +206,14 @@ def test_rows_of_a_matrix_return_after_a_budget_of_entries(monkeypatch, budget, 
     rows.least_slacks(np.zeros(6, int), np.zeros(2, int), out)
     assert out.tolist() == [0, 1]
     assert len(beats) == blocks
+
+
+@pytest.mark.parametrize("nrows", [3, 4, 5, 9])
+def test_lists_may_fill_their_room_to_the_last_place(nrows):
+    """There is room for four rows of equal costs at first."""
+    beats = []
+    values, duals = np.ones((nrows, 6), int), (np.zeros(nrows, int), np.zeros(6, int))
+    rows = date2016.CompressedRows(values, FAR, lambda: beats.append(1) or len(beats) > 5)
+    counts, cols = rows.compress(duals, np.zeros(nrows, int), 1)
+    assert counts.tolist() == [6] * nrows
+    assert cols.tolist() == [*range(6)] * nrows

@@ -241,6 +241,12 @@ WRONG_MATLAB = {
     "three dimensions": (mat({"a": np.ones((2, 2, 2))}), "3 dimensions"),
     "cut": (mat({"a": np.ones((9, 9))})[:-9], "promises 696 bytes in 687"),
     "no size": (compressed_variable(struct.pack("<II", 14, 0)), "no size or no name"),
+    "no name": (
+        compressed_variable(
+            struct.pack("<II", 14, 32) + FLAGS[0] + struct.pack("<IIIii", 0, 5, 8, 2, 3)
+        ),
+        "no size or no name",
+    ),
     "not a matrix": (compressed_variable(struct.pack("<IIQ", 9, 8, 0)), "variable of type 9"),
     "cut while compressed": (
         compressed_variable(mat({"a": np.ones((9, 9))})[128:])[:-9],
