@@ -21,7 +21,7 @@ NUMBERS = {"int", "unsigned", "long long", "unsigned long long", "float", "doubl
 
 def signatures(text: str) -> dict[str, list[tuple[str, str]]]:
     """Of each kernel, type and name of its parameters."""
-    text = re.sub(r"//[^\n]*", "", text)
+    text = re.sub(r"//[^\n]*|__launch_bounds__\([^)]*\)", "", text)
     found = {}
     for name, parameters in re.findall(r"__global__\s+void[^(;]*?(\w+)\s*\(([^)]*)\)\s*\{", text):
         parts = [" ".join(part.split()) for part in parameters.split(",") if part.strip()]
