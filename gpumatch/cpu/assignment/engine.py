@@ -7,8 +7,8 @@ Sparse costs go through four steps. Each leaves what the next needs:
    such columns, by the searches of matchings. In a `LONG` trial, rows then bid without an epsilon,
    so that all pairs stay tight. If few rows are left then, they get shortest augmenting paths. If
    these are expected to read few entries, that is all. If it is doubtful that all rows may have
-   columns, searches from one row after the other now tell; if they would read too much, a maximum
-   matching does.
+   columns, a few phases of searches now tell, or searches from one row after the other; if they
+   would read too much, a maximum matching does.
 2. *Auction*, from the trial's prices and pairs: free rows bid one after the other, with an epsilon
    that falls from what a row typically pays more for another column than its cheapest (`bidding`).
    If all rows and columns must be matched, the free columns bid in turns with the rows once few
@@ -57,13 +57,16 @@ from gpumatch.contracts import AssignmentTask, Costs, Stopped
 from gpumatch.cpu import csr
 from gpumatch.cpu.assignment import bidding, dense_engine, sparse_paths
 from gpumatch.cpu.assignment.dense_paths import FOUND, HEAD, NEXT, SCANS, SPENT
-from gpumatch.cpu.assignment.feasibility import complete, complete_matching
+from gpumatch.cpu.assignment.feasibility import (
+    complete,
+    complete_in_phases,
+    complete_row_by_row,
+)
 from gpumatch.cpu.assignment.paths_in_sparse_costs import FirstPairs, SparsePaths
 from gpumatch.cpu.assignment.queues import Queue
 from gpumatch.cpu.assignment.two_sided_paths import TwoSidedPaths
 from gpumatch.cpu.assignment.units import Units
 from gpumatch.cpu.heartbeat import heartbeat
-from gpumatch.cpu.matching.engine import match_rows
 from gpumatch.cpu.numba_tools.workers import Workers
 from gpumatch.kept_memory import kept_empty
 
@@ -109,8 +112,9 @@ SMALL, SMALL_READS = 2**12, 24
 An auction has half a millisecond of overhead, and its first call compiles for a second more.
 """
 MIDDLE, PATIENCE = 2**17, 16
-"""Entries up to which searches from one row after the other may read them all so many times, before
-a maximum matching is asked, whose first call compiles for half a second more.
+"""Entries up to which phases of searches come first, and searches from one row after the other may
+then read them all so many times, before a maximum matching is asked. Its first call compiles for
+half a second more.
 """
 STEP = 1 / 4
 """The share of the entries that the trial reads before it is asked; `SMALL` entries at least."""
@@ -344,9 +348,9 @@ class _Engine:
             return True
         mates = [side.copy() for side in self.solution.mates]
         matching = self.task.matching(self.task.costs.pattern(), *mates)
-        readings = PATIENCE if self.costs.nnz <= MIDDLE else 1
-        is_done = match_rows(matching, self.paths.matched, readings)[1]
-        if not (is_done or complete_matching(matching)):
+        is_middle = self.costs.nnz <= MIDDLE
+        complete_rest = complete_in_phases if is_middle else complete_row_by_row
+        if not complete_rest(matching, PATIENCE if is_middle else 1):
             raise Stopped
         if count_matched(mates[0]) == self.nrows:
             return True

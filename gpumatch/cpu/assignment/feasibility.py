@@ -1,14 +1,33 @@
-"""Whether all rows can be assigned at all, whatever it costs: by a maximum matching."""
+"""Whether all rows can be assigned at all, whatever it costs: by a maximum matching.
+
+Most rows that the trial of `engine` leaves have short paths. Among few entries, phases of searches
+serve these (`lookahead_search`), and mostly all other rows, too. A phase that serves few of its
+rows tells that many have no path. Searches from one row after the other are faster then, because
+they read no entry twice in vain. Where they would read too much, forests grow, whose first call
+compiles for longer than all else here.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 
+from gpumatch.arrays import count_matched
 from gpumatch.contracts import AssignmentTask, MatchingTask
 from gpumatch.cpu.matching import cheap
 from gpumatch.cpu.matching import engine as matching_engine
+from gpumatch.cpu.matching.engine import match_rows
+from gpumatch.cpu.matching.lookahead_search import LookaheadSearch
+from gpumatch.cpu.matching.sides import Side
+from gpumatch.cpu.numba_tools.workers import Workers
 
-__all__ = ["complete", "complete_matching"]
+__all__ = ["complete", "complete_in_phases", "complete_matching", "complete_row_by_row"]
+
+SERVED = 1 / 3
+"""The share of its rows that a phase must serve, if another is to follow.
+
+With 1/2 and 1/4, deficient matrices of up to 120,000 random entries take as long, within a tenth.
+Where all rows have columns, phases end with the last row: in 2 to 7 ms, in place of 5 to 13 ms.
+"""
 
 
 def complete(task: AssignmentTask, row_to_col: np.ndarray, col_to_row: np.ndarray) -> bool:
@@ -25,3 +44,30 @@ def complete(task: AssignmentTask, row_to_col: np.ndarray, col_to_row: np.ndarra
 def complete_matching(matching: MatchingTask) -> bool:
     """The same of a matching of the allowed pairs that is a task already."""
     return cheap.run(matching) and matching_engine.run(matching)
+
+
+def complete_row_by_row(matching: MatchingTask, readings: int) -> bool:
+    """The same, row by row as long as these readings of all entries seem to be enough."""
+    matched = count_matched(matching.row_to_col)
+    _, is_done = match_rows(matching, matched, readings)
+    return is_done or complete_matching(matching)
+
+
+def complete_in_phases(matching: MatchingTask, readings: int) -> bool:
+    """The same, after phases by one thread as long as each serves many of its rows."""
+    graph, control = matching.graph, matching.control
+    matched = count_matched(matching.row_to_col)
+    search = LookaheadSearch(Side(graph.indptr, graph.indices, *matching.mates), Workers(1, 0))
+    left = graph.nrows - matched
+    while left:
+        found = search.phase(control, matched)
+        if found < 0:
+            return False
+        matched += found
+        control.phase(found=found, matched=matched)
+        if found == 0:
+            break
+        if found < SERVED * left:
+            return complete_row_by_row(matching, readings)
+        left -= found
+    return True

@@ -12,11 +12,18 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
 import gpumatch as gm
-from gpumatch.cpu.assignment import bidding, engine, paths_in_sparse_costs, sparse_paths
+from gpumatch.cpu.assignment import (
+    bidding,
+    engine,
+    feasibility,
+    paths_in_sparse_costs,
+    sparse_paths,
+)
 from gpumatch.cpu.assignment.dense_paths import NEXT, SCANS
 from gpumatch.cpu.assignment.paths_in_sparse_costs import SparsePaths
 from gpumatch.cpu.assignment.queues import Queue
 from gpumatch.cpu.assignment.units import BLOCK, FINE, Units
+from gpumatch.cpu.matching.engine import match_rows
 from graphs import costs
 from tests.cpu.assignment.solved import Solved, Trace, least, rounding
 
@@ -642,16 +649,28 @@ def test_the_largest_assignment_needs_no_matching_if_the_trial_has_all_rows(path
     )  # fmt: skip
 
 
-@pytest.mark.parametrize(("rows", "is_asked"), [(300, False), (3000, True)])
-def test_a_matching_of_short_paths_needs_no_start(monkeypatch, rows, is_asked):
-    """Where columns abound, searches row by row tell that all rows can be matched."""
-    monkeypatch.setattr(engine, "SHORT", engine.SHORT._replace(left=-1))
+WAYS = {
+    "all have columns": (300, 2**17, []),
+    "some have none": (3000, 2**17, ["row by row"]),
+    "many entries": (300, 0, ["row by row"]),
+    "many entries, some have none": (3000, 0, ["row by row", "forests"]),
+}
+
+
+@pytest.mark.parametrize(("rows", "middle", "steps"), WAYS.values(), ids=WAYS)
+def test_short_searches_tell_whether_all_rows_can_be_matched(monkeypatch, rows, middle, steps):
+    """Phases if columns abound, searches row by row if some rows have no path, then forests."""
+    monkeypatch.setattr(engine, "SHORT", engine.SHORT._replace(looks_ahead=True, bids=0, left=-1))
     monkeypatch.setattr(engine, "SMALL", 0)
-    seen, complete = [], engine.complete_matching
+    monkeypatch.setattr(engine, "MIDDLE", middle)
+    row_by_row, forests, seen = match_rows, feasibility.complete_matching, []
     monkeypatch.setattr(
-        engine, "complete_matching", lambda matching: seen.append(matching) or complete(matching)
+        feasibility, "match_rows", lambda *args: seen.append("row by row") or row_by_row(*args)
+    )
+    monkeypatch.setattr(
+        feasibility, "complete_matching", lambda *args: seen.append("forests") or forests(*args)
     )
     matrix = costs.make("sparse_uniform", rows, 3000, 4.0, 1000, seed=1)
     a = gm.assign(matrix, cardinality="maximum")
     gm.verify(matrix, a)
-    assert bool(seen) == is_asked
+    assert seen == steps
