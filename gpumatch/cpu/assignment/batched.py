@@ -63,7 +63,6 @@ from gpumatch.cpu.assignment.small_paths import (
     begin_prices,
     match_rows,
     nearest,
-    price_columns,
     rows_at_once,
     vectors_in,
     width_for,
@@ -412,12 +411,11 @@ def _solve_reached(
             part[k, i] = table[reached[i], between[k]]
         for i in range(rows, width):
             part[k, i] = np.inf
-    # There are fewer columns. The vectors and links are needed no more.
+    # There are fewer columns, because all of them have mates among these rows, and some row has
+    # none. So nothing is reduced. The vectors and links are needed no more.
     paid, joints = view(vectors, (0, 0), (VECTORS, width)), view(links, (0, 0), (LINKS, width))
     partners = view(found, (0, 0), (2, cols))
-    if rows == cols:
-        price_columns(part, paid, joints, np.inf)
-    match_rows(part, paid, joints, partners, rows, rows == cols, np.inf, np.inf, ahead)
+    match_rows(part, paid, joints, partners, rows, rows < cols, np.inf, np.inf, ahead)
     for i in range(rows):
         mate[own + reached[i]] = -1
         number[own + reached[i]] = paid[PRICE, i]

@@ -8,9 +8,10 @@ Here a function has two compilers. For a call from Python it is compiled as usua
 wrapper for C. For a kernel that calls it, it is only translated, and handed to the kernel. Such a
 part has no file of its own: that of the kernel contains it.
 
-What operations return is remembered (`operations`). And while Numba compiles a function, it does
-not look for others that were registered since it began. It would do so hundreds of times, whenever
-it finds no definition at once.
+What operations return is remembered (`operations`), and how large a type is: Numba asks LLVM each
+time, by a module that is written as text and read for that. And while Numba compiles a function, it
+does not look for others that were registered since it began. It would do so hundreds of times,
+whenever it finds no definition at once.
 
 A kernel that only borrows arrays makes none, and no lists or functions. So it skips the passes that
 look for these, and the one that finds where each variable is used last, to give its memory back.
@@ -32,6 +33,7 @@ them. Where one is missing, functions are compiled as Numba does.
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
@@ -60,6 +62,7 @@ NEEDED = (
     (Compiler, "define_pipelines"),
     (Context, "resolve_function_type"),
     (CPUContext, "subtarget"),
+    (CPUContext, "get_abi_sizeof"),
     (CompileResult, "_find_referenced_environments"),
     (CPUDispatcher, "_numba_type_"),
     (CPUDispatcher, "add_overload"),
@@ -116,8 +119,14 @@ class _PartLibrary(_FusedLibrary):
 _operations = functools.cache(Operations)
 
 
+@functools.cache
+def _sizes(context: CPUContext) -> Callable[[Any], int]:
+    """What says how large a type is, and asks LLVM once."""
+    return functools.cache(context.get_abi_sizeof)
+
+
 class _KernelCompiler(Compiler):
-    """Numba's compiler, which asks about no operation twice, and looks for new functions once.
+    """Numba's compiler, which asks nothing twice, and looks for new functions once.
 
     It does not look for what a kernel without owners of memory has not.
     """
@@ -132,7 +141,9 @@ class _KernelCompiler(Compiler):
         state.library = library(state.targetctx.codegen(), state.func_id.func_qualname)
         state.library.enable_object_caching()
         state.typingctx = _operations(state.typingctx)
-        state.targetctx = state.targetctx.subtarget(refresh=lambda: None)
+        state.targetctx = state.targetctx.subtarget(
+            refresh=lambda: None, get_abi_sizeof=_sizes(state.targetctx)
+        )
         pipelines = super().define_pipelines()
         if not state.flags.nrt:
             for pipeline in pipelines:
