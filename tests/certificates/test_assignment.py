@@ -86,6 +86,38 @@ def test_wrong_results_are_turned_down(fields, message):
         gm.verify(WIDE, changed(GOOD, **fields))
 
 
+#   the same costs with their sign turned, so that duals are at least 0
+MOST = gm.assign(-WIDE, maximize=True)
+LIMITED = gm.assign(WIDE, cost_limit=4)
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"col_dual": [0, 2, -1]}, "the dual of column 2 is -1, but must be at least 0"),
+        ({"col_dual": [0, 2, 1]}, "column 2 is 1, but must be 0, because the column is unmatched"),
+        ({"row_dual": MOST.row_dual - 1}, r"row 0 and column 1 costs less than its duals$"),
+        ({"row_dual": MOST.row_dual + 1}, "the objective is -3, but the duals prove -1"),
+        ({"row_dual": [-3, -61]}, "the dual of row 1 is -61: no optimal assignment needs one"),
+        ({"row_dual": [-3, 61]}, "the dual of row 1 is 61: no optimal assignment needs one"),
+        ({"objective": 3}, "the pairs cost -3 in all, but the objective is 3"),
+    ],
+)
+def test_signs_are_those_of_costs_to_be_maximised(fields, message):
+    assert gm.verify(-WIDE, MOST).bound == -3
+    with pytest.raises(gm.CertificateError, match=message):
+        gm.verify(-WIDE, changed(MOST, **fields))
+
+
+@pytest.mark.parametrize(("vertex", "pair"), [(0, "row 0 and column 1"), (1, "row 1 and column 0")])
+def test_a_limit_is_part_of_what_pairs_must_cost(vertex, pair):
+    assert gm.verify(WIDE, LIMITED).size == 2
+    row_dual = LIMITED.row_dual + np.eye(2, dtype=int)[vertex]
+    assert (row_dual <= 0).all()
+    with pytest.raises(gm.CertificateError, match=f"{pair} costs less than its duals and the lim"):
+        gm.verify(WIDE, changed(LIMITED, row_dual=row_dual))
+
+
 def test_a_dearer_assignment_is_turned_down_whatever_its_duals():
     dearer = changed(GOOD, row_to_col=[2, 0], col_to_row=[1, -1, 0], objective=5)
     for duals in ([3, 2], [2, 3], [1, 2]):

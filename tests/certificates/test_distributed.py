@@ -230,6 +230,25 @@ def test_wrong_shares_of_assignments(wish, changes, message):
         check_assignment(COSTS, wish, changes)
 
 
+#   the same with their sign turned, so that duals are at least 0
+@pytest.mark.parametrize(
+    ("wish", "changes", "message"),
+    [
+        ({}, {"col_dual": np.array([0, 2, -1])}, "column 2 of this rank is -1, .* other sign"),
+        ({}, {"col_dual": np.array([0, 2, 1])}, "column 2 of this rank is 1, but must be 0"),
+        ({}, {"row_dual": np.array([-4, -2])}, "row 0 and column 1 costs less than its duals$"),
+        ({}, {"row_dual": np.array([-2, -2])}, "objective is -3, but the duals prove -2"),
+        ({}, {"row_dual": np.array([-3, -61])}, "row 1 of this rank is -61: .* beyond 60"),
+        ({"cost_limit": -4}, {"row_dual": np.array([0, 2])}, "column 1 costs .* and the limit"),
+    ],
+)
+def test_signs_of_shares_are_those_of_costs_to_be_maximised(wish, changes, message):
+    wish = {"maximize": True, **wish}
+    assert check_assignment(-COSTS, wish, {}).bound == -3
+    with pytest.raises(gm.CertificateError, match=message):
+        check_assignment(-COSTS, wish, changes)
+
+
 def test_a_forbidden_pair_in_a_share():
     crossed = {"row_to_col": np.array([1, 0]), "col_to_row": np.array([1, 0])}
     with pytest.raises(gm.CertificateError, match="row 0 is assigned to column 1, which is forb"):

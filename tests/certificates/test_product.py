@@ -57,6 +57,15 @@ def test_repeated_entries_are_summed():
     assert math.isclose(gm.verify(matrix, maximum_product_matching(matrix)).bound, math.log(15))
 
 
+@pytest.mark.parametrize("number", [np.int8, np.int64])
+def test_the_least_integers_have_a_size_of_their_own(number):
+    """Their magnitude is no integer of that type."""
+    least = np.iinfo(number).min
+    matrix = np.array([[least, 1], [3, 2]], number)
+    claim = maximum_product_matching(matrix.astype(float))
+    assert math.isclose(gm.verify(matrix, claim).bound, math.log(-2.0 * least))
+
+
 def test_a_smaller_product_is_refused():
     """With factors that make its own entries 1, others are above 1."""
     turned = np.array([1, 0, 2], np.int32)
