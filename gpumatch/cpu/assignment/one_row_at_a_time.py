@@ -39,17 +39,22 @@ def columns_of_rows(problems: Sequence[np.ndarray], most_rows: int, threads: int
     ahead, halted = iter(range(len(problems))), False
 
     def serve(_: int) -> bool:
-        for k in ahead:
-            if halted:
-                return False
-            _solve(problems[k], columns[k])
+        nonlocal halted
+        try:
+            for k in ahead:
+                if halted:
+                    return False
+                _solve(problems[k], columns[k])
+        except BaseException:
+            halted = True  # a Ctrl-C: the other threads end after the problem that they have
+            raise
         return True
 
     with Workers(threads, sum(costs.size for costs in problems)) as workers:
         try:
             workers.run(serve, len(problems))
         except BaseException:
-            halted = True  # a Ctrl-C: the other threads end after the problem that they have
+            halted = True  # a Ctrl-C while this thread waits for the others
             raise
     return columns
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy.optimize import linear_sum_assignment
 
+from gpumatch.cpu.assignment import one_row_at_a_time
 from gpumatch.cpu.assignment.one_row_at_a_time import columns_of_rows
 
 
@@ -41,3 +42,52 @@ def test_a_number_that_is_not_valid_leaves_no_pairs(wrong):
     costs = np.ones((3, 4))
     costs[1, 2] = wrong
     assert columns_of_rows([costs, np.ones((2, 2))], 3, 1).tolist() == [[-1] * 3, [0, 1, -1]]
+
+
+class WaitsForOthers:
+    """Two workers on one thread: the second works whatever becomes of the first."""
+
+    def __init__(self, threads, costs):
+        assert (threads, costs) == (2, 40 * 6)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        pass
+
+    def run(self, kernel, tasks):
+        assert tasks == 40
+        try:
+            return kernel(0)
+        finally:
+            assert kernel(1) is False
+
+
+def test_no_thread_goes_on_when_one_is_interrupted(monkeypatch):
+    solved = []
+
+    def solve(costs, columns):
+        solved.append(costs)
+        if len(solved) == 3:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(one_row_at_a_time, "Workers", WaitsForOthers)
+    monkeypatch.setattr(one_row_at_a_time, "_solve", solve)
+    with pytest.raises(KeyboardInterrupt):
+        columns_of_rows([np.ones((2, 3))] * 40, 2, 2)
+    assert len(solved) == 3
+
+
+def test_the_others_stop_when_the_caller_is_interrupted_while_it_waits(monkeypatch):
+    class Interrupted(WaitsForOthers):
+        def run(self, kernel, tasks):
+            self.kernel = kernel
+            raise KeyboardInterrupt
+
+        def __exit__(self, *_):
+            assert self.kernel(1) is False
+
+    monkeypatch.setattr(one_row_at_a_time, "Workers", Interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        columns_of_rows([np.ones((2, 3))] * 40, 2, 2)
