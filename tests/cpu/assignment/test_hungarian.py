@@ -438,6 +438,22 @@ def test_the_initial_reduction(shape):
         assert np.array_equal(tight, tight_pairs(matrix))
 
 
+def test_a_problem_that_is_left_waits_for_its_threads(monkeypatch):
+    left = []
+
+    class Waited(workers.Workers):
+        def __exit__(self, *exception):
+            left.append(exception[0])
+            super().__exit__(*exception)
+
+    monkeypatch.setattr(hungarian_problem, "Workers", Waited)
+    solution = Solution.empty((2, 3), is_integer=True)
+    task = AssignmentTask(DenseCosts(np.ones((2, 3), int)), solution, Trace())
+    with pytest.raises(KeyboardInterrupt), hungarian_problem.Problem(task, threads=2):
+        raise KeyboardInterrupt
+    assert left == [KeyboardInterrupt]
+
+
 # -- the parts -------------------------------------------------------------------------------------
 
 
