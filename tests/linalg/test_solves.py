@@ -65,6 +65,26 @@ def test_right_hand_sides_of_every_kind(sides, dtype, is_complex):
             assert residual(A, one, side) < 1e-14
 
 
+@pytest.mark.parametrize("dtype", ["f4", "F", "i2", "?"])
+def test_every_matrix_is_solved_in_double_precision(dtype):
+    values = np.random.default_rng(5).integers(0, 2, (30, 30)) + 7 * np.eye(30)
+    A = csr_array(values.astype(dtype) if dtype != "?" else np.triu(values > 0))
+    A.data = A.data / A.dtype.type(3) if dtype in ("f4", "F") else A.data
+    wide = A.astype(np.result_type(A.dtype, float))
+    b = (wide @ np.arange(30)).real.astype(np.float32)
+    lu = splu(A)
+    assert lu.L.dtype == lu.U.dtype == wide.dtype
+    for solved in (lu.solve(b), solve_btf(A, b)):
+        assert solved.dtype == wide.dtype
+        assert residual(wide, solved, b) < 1e-15
+
+
+def test_nothing_is_divided_by_zero_for_an_equation_of_zeros():
+    with np.errstate(all="raise"):
+        assert splu(np.eye(3)).solve(np.array([0.0, 2.0, 0.0])).tolist() == [0, 2, 0]
+        assert not splu(np.eye(3)).solve(np.zeros(3)).any()
+
+
 def test_the_interface_is_scipys():
     A = hard(50)
     n = 50
