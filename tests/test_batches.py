@@ -513,6 +513,16 @@ def test_where_the_problems_of_an_array_begin(sizes):
             assert part_at(first + 8 * step * row, like).tolist() == own[row].tolist()
 
 
+def test_problems_side_by_side_have_the_next_columns_each():
+    costs = np.random.default_rng(3).random((4, 3, 7))
+    problems = SideBySide(costs, [2, 0, 4, 1])
+    assert problems.begins.tolist() == [0, 2, 2, 6]
+    assert (problems.sizes.tolist(), problems.shape) == ([[3, 2], [3, 0], [3, 4], [3, 1]], (3, 4))
+    expected = costs[0, :, :2], costs[1, :, 2:2], costs[2, :, 2:6], costs[3, :, 6:]
+    for own, part in zip(problems, expected, strict=True):
+        assert np.array_equal(own, part)
+
+
 def test_where_the_problems_of_a_list_begin():
     wide = np.random.default_rng(4).random((6, 10))
     given = [wide[:3, 2:7], wide[3:, :4]]

@@ -168,6 +168,7 @@ WISHES = [
     (COSTS, {}),
     (COSTS, {"maximize": True}),
     (COSTS.T, {}),
+    (COSTS[:, :2], {}),
     (COSTS, {"cost_limit": 1}),
     (COSTS, {"cost_limit": 2.5}),
     (COSTS - 3, {"cardinality": "any"}),

@@ -66,6 +66,13 @@ def test_the_least_integers_have_a_size_of_their_own(number):
     assert math.isclose(gm.verify(matrix, claim).bound, math.log(-2.0 * least))
 
 
+def test_single_precision_is_checked_in_double():
+    for kind in (np.float32, np.complex64):
+        matrix = (A * 7 / 3).astype(kind) * kind(1 if kind is np.float32 else 1 + 2j)
+        wide = matrix.astype(np.result_type(kind, np.float64))
+        assert gm.verify(matrix, maximum_product_matching(wide)).size == 3
+
+
 def test_a_smaller_product_is_refused():
     """With factors that make its own entries 1, others are above 1."""
     turned = np.array([1, 0, 2], np.int32)

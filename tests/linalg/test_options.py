@@ -79,6 +79,12 @@ def test_the_common_factor_of_a_scaling_is_shared_by_rows_and_columns(empty):
     assert rows.min() + rows.max() == pytest.approx(cols.min() + cols.max())
 
 
+@pytest.mark.parametrize("shape", [(3, 3), (3, 2), (2, 3)])
+def test_a_scaling_says_what_has_found_it(shape):
+    stats = maximum_product_matching(A[: shape[0], : shape[1]]).stats
+    assert (stats["algorithm"], stats["backend"]) == ("engine", "cpu")
+
+
 def test_superlu_gets_its_options(monkeypatch):
     given = []
     monkeypatch.setattr("scipy.sparse.linalg.splu", lambda _, **options: given.append(options))
