@@ -489,11 +489,32 @@ def test_a_matrix_in_canonical_form_is_shared_and_any_other_left_as_it_is():
         assert all(np.array_equal(a, b) for a, b in zip(_parts(matrix), _parts(before)))
 
 
+def test_entries_in_any_order_keep_their_values():
+    """Sorted columns would be beside the values of others."""
+    indptr, indices = np.array([0, 2, 4], np.int32), np.array([1, 0, 1, 0], np.int32)
+    data = np.array([2.0, 3.0, 5.0, 7.0])
+    for form in ((indptr, indices, data, (2, 2)), csr_array((data, indices, indptr))):
+        assert entries_of(form).data.tolist() == [3.0, 2.0, 7.0, 5.0]
+        s = maximum_product_matching(form)
+        check(np.array([[3.0, 2.0], [7.0, 5.0]]), s)
+        assert s.log_product == pytest.approx(np.log(3 * 5))
+
+
+@pytest.mark.parametrize("number", [np.int8, np.int16, np.int64])
+@pytest.mark.parametrize("form", [csr_array, np.asarray, csc_array])
+def test_the_least_integer_is_a_large_entry(form, number):
+    """Its magnitude is no integer of that type."""
+    least = np.iinfo(number).min
+    s = maximum_product_matching(form(np.array([[least, 1], [3, 2]], number)))
+    assert s.row_to_col.tolist() == [0, 1]
+    assert s.log_product == pytest.approx(np.log(-2.0 * least))
+
+
 def test_arrays_that_are_no_whole_canonical_csr_are_converted():
     """Spare room, lists, other kinds of numbers: the entries are the same, and not shared."""
     plain = csr_array(EXAMPLE)
     indptr, indices, data = plain.indptr, plain.indices, plain.data
-    spare = np.append(indices, 0), np.append(data, 9.0)
+    spare = np.append(indices, indices[:1]), np.append(data, 9.0)
     for parts in (
         (indptr.tolist(), indices.tolist(), data.tolist(), plain.shape),
         (indptr, spare[0], spare[1], plain.shape),
