@@ -24,6 +24,8 @@ SIDE, DEGREE = 600, 4
 """Of costs: every stage of every algorithm has work, and each takes milliseconds."""
 MANY = 4000
 """Rows of sparse costs that paths alone do not serve."""
+WIDE = 1040
+"""Rows and columns of sparse costs whose last paths grow from both ends."""
 GRID, KEPT = 150, 0.65
 """Of a graph, on which searches take several phases, and trees are grafted."""
 
@@ -97,6 +99,7 @@ def _steps(backend: str) -> Iterator[Step]:
     if backend == "cpu":
         yield "cpu: dense costs for which rows compete", _contested
         yield "cpu: sparse costs of many rows", _many
+        yield "cpu: sparse costs of many entries", _wide
         yield "cpu: batches and small problems", _small
         yield "cpu: SciPy's names", _named_as_scipys
         yield "cpu: linear solvers", _for_solvers
@@ -135,6 +138,15 @@ def _many() -> None:
     for dtype in DTYPES:
         for wish in wishes:
             assign(_sparse(dtype, MANY), backend="cpu", **wish)
+
+
+def _wide() -> None:
+    """So many entries that the engine's last paths grow from both ends."""
+    from scipy.sparse import csr_array
+
+    costs = np.random.default_rng(0).integers(1, 1000, (WIDE, WIDE))
+    for dtype in ("int64", "float64"):
+        assign(csr_array(costs.astype(dtype)), backend="cpu")
 
 
 def _small() -> None:

@@ -13,6 +13,7 @@ import pytest
 
 import gpumatch as gm
 from gpumatch import compiling as module
+from gpumatch.cpu.assignment.two_sided_paths import TwoSidedPaths
 from gpumatch.registry import STARTS
 
 ROOT = Path(__file__).parents[1]
@@ -110,3 +111,16 @@ def test_an_algorithm_is_called_in_all_the_ways_that_are_compiled_apart(monkeypa
     wishes = {tuple(sorted(how.keys() - {"algorithm", "backend"})) for _, how in calls}
     assert wishes == {(), ("cost_limit",), ("cardinality", "maximize")}
     assert len(calls) == len(kinds) * len(wishes)
+
+
+def test_sparse_costs_of_many_entries_come_to_paths_from_both_ends(monkeypatch):
+    numbers = set()
+    augment = TwoSidedPaths._augment
+
+    def noted(paths, *how):
+        numbers.add(paths.front.dtype.name)
+        return augment(paths, *how)
+
+    monkeypatch.setattr(TwoSidedPaths, "_augment", noted)
+    dict(module._steps("cpu"))["cpu: sparse costs of many entries"]()
+    assert numbers == {"int64", "float64"}
