@@ -291,7 +291,8 @@ class TwoSidedPaths:
         far: Any,
         workers: Workers,
     ) -> None:
-        self.entries, self.mates, self.far, self.workers = entries, mates, far, workers
+        self.entries, self.prices, self.mates = entries, prices, mates
+        self.far, self.workers = far, workers
         rows, cols = prices
         of_row, of_col = mates
         most = entries[0][1].size + 1

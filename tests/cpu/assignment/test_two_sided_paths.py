@@ -11,6 +11,7 @@ import pytest
 from gpumatch import assign, verify
 from gpumatch.contracts import Stopped
 from gpumatch.cpu.assignment import engine, sparse_paths, two_sided_paths
+from gpumatch.cpu.assignment.paths_in_sparse_costs import SparsePaths
 from gpumatch.cpu.assignment.two_sided_paths import TwoSidedPaths
 from gpumatch.cpu.numba_tools.workers import Workers
 from graphs.costs import mesh
@@ -211,6 +212,15 @@ def test_halves_with_a_row_in_common_meet_in_the_last_one():
     assert not is_on_path.any()
 
 
+def sparse(seed):
+    """Costs of a twentieth of all pairs, among these all of a full assignment."""
+    rng = np.random.default_rng(seed)
+    matrix = rng.integers(0, 1000, (200, 200)).astype(float)
+    matrix[rng.random((200, 200)) < 0.8] = math.inf
+    matrix[np.arange(200), rng.permutation(200)] = 900
+    return matrix
+
+
 class TestInTheEngine:
     @pytest.fixture(autouse=True)
     def anywhere(self, monkeypatch):
@@ -223,19 +233,60 @@ class TestInTheEngine:
     def test_optimum_and_record(self, is_integer, last, monkeypatch):
         monkeypatch.setattr(engine, "LAST", last)
         monkeypatch.setattr(engine, "FEW", 1000)  # so paths have much to do
-        monkeypatch.setattr(engine, "FEWEST", 1000)
+        monkeypatch.setattr(engine, "FEWEST", 4)
         for seed in range(12):
-            rng = np.random.default_rng(seed)
-            matrix = rng.integers(0, 1000, (40, 40)).astype(float) + (0 if is_integer else 0.25)
-            matrix[rng.random((40, 40)) < 0.8] = math.inf
-            matrix[np.arange(40), rng.permutation(40)] = 500
+            matrix = sparse(seed) + (0 if is_integer else 0.25)
             solved = Solved(engine.run, matrix, kind="sparse", threads=1 + seed % 2)
             solved.check_optimal(1e-9)
             assert solved.total == least(matrix)
             end = solved.control.phases[-1]
-            assert (end["step"], end["matched"]) == ("paths", 40)
+            assert (end["step"], end["matched"]) == ("paths", 200)
             assert end["found"] > 0
             assert end["scans"] > end["found"]
+
+    @pytest.mark.parametrize("last", [4, 1000])
+    def test_rows_alone_come_first_and_leave_prices_that_fit(self, last, monkeypatch):
+        monkeypatch.setattr(engine, "LAST", last)
+        monkeypatch.setattr(engine, "FEWEST", 4)
+        monkeypatch.setattr(sparse_paths, "BUDGET", 1)  # so each path is a call
+        begun, alone = [], []
+        serve, augment = TwoSidedPaths.serve, SparsePaths.augment_some
+
+        def watched(paths, control):
+            for (indptr, indices, costs), own, others, mates in zip(
+                paths.entries, paths.prices, paths.prices[::-1], paths.mates
+            ):
+                owners = np.repeat(np.arange(own.size), np.diff(indptr))
+                reduced = costs - own[owners] - others[indices]
+                assert (abs(reduced[mates[owners] == indices]) < 1e-9).all()
+                if own is paths.prices[0]:
+                    assert (reduced > -1e-9).all()
+            begun.append((paths, int((paths.mates[0] < 0).sum())))
+            serve(paths, control)
+
+        def noted(paths, free, budget):
+            alone.append("path")
+            return augment(paths, free, budget)
+
+        monkeypatch.setattr(engine, "heartbeat", lambda *_: lambda: alone.append("beat"))
+        monkeypatch.setattr(TwoSidedPaths, "serve", watched)
+        monkeypatch.setattr(SparsePaths, "augment_some", noted)
+        for seed in range(8):
+            begun.clear()
+            alone.clear()
+            matrix = sparse(seed)
+            solved = Solved(engine.run, matrix, kind="sparse")
+            assert solved.total == least(matrix)
+            ((paths, left),) = begun
+            count = alone.count("path")
+            if last == 4:
+                assert left == 4
+                assert count >= 3
+                assert alone[-2 * count :] == ["path", "beat"] * count
+                assert solved.control.phases[-1]["scans"] > paths.scans > 0
+            else:
+                assert count == 0
+                assert solved.control.phases[-1]["scans"] == paths.scans > 0
 
     def test_it_is_asked_where_all_must_be_matched_in_a_large_matrix(self, monkeypatch):
         served = []
