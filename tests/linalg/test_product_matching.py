@@ -237,8 +237,9 @@ def test_jobs_on_matrices_of_every_type(job, dtype):
     assert mc64(A, job).row_perm.tolist() == as_floats.row_perm.tolist()
 
 
-def test_without_scaling_there_are_no_factors():
-    s = maximum_product_matching(np.eye(3), scaling=False)
+@pytest.mark.parametrize("kind", [np.asarray, csr_array, csc_array], ids=["dense", "csr", "csc"])
+def test_without_scaling_there_are_no_factors(kind):
+    s = maximum_product_matching(kind(np.eye(3)), scaling=False)
     assert (s.row_scale, s.col_scale, s.row_log_scale, s.col_log_scale) == (None,) * 4
     assert s.size == 3
     with pytest.raises(ValueError, match="there is no scaling"):

@@ -42,8 +42,9 @@ def papers(comm):
         yield f"{algorithm}, no full assignment"
         lonely = np.full((3, 4), np.inf)
         lonely[:, 0] = 1
-        with pytest.raises(gpumatch.InfeasibleError):
+        with pytest.raises(gpumatch.InfeasibleError) as caught:
             distributed.assign(share(lonely, comm), comm=comm, algorithm=algorithm)
+        assert (caught.value.rows.size > 1, caught.value.cols.tolist()) == (True, [0])
         yield f"{algorithm} takes no limit"
         with pytest.raises(ValueError, match="matches the whole smaller side"):
             distributed.assign(lonely, comm=comm, algorithm=algorithm, cost_limit=3)
