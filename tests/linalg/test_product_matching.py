@@ -246,6 +246,19 @@ def test_without_scaling_there_are_no_factors(kind):
         s.symmetric_log_scale()
 
 
+@pytest.mark.parametrize("is_wide", [True, False], ids=["wide", "tall"])
+def test_rows_and_columns_without_entries_are_there(is_wide):
+    A = np.diag([4.0, 2.0, 8.0])
+    more = np.zeros((3, 2))
+    given = csr_array(np.hstack([A, more]) if is_wide else np.vstack([A, more.T]))
+    s = maximum_product_matching(given)
+    longer, shorter = (s.col_to_row, s.row_to_col) if is_wide else (s.row_to_col, s.col_to_row)
+    assert longer.tolist() == [0, 1, 2, -1, -1]
+    assert shorter.tolist() == [0, 1, 2]
+    scaled = s.row_scale[:, None] * given.toarray() * s.col_scale
+    assert np.allclose(scaled, given.toarray() > 0)
+
+
 def test_what_is_not_matched_is_scaled_by_the_greatest_it_has():
     """Rows 1 and 2 share column 1, and nothing is in column 2 or row 3."""
     A = np.array([[4.0, 0, 0, 8], [0, 2, 0, 0], [0, 1, 0, 0], [0, 0, 0, 0]])
