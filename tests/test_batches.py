@@ -841,3 +841,9 @@ def test_a_search_brings_costs_near_line_by_line(dtype, line):
     place[0] = 99_990
     match()
     assert 100_000 <= place[0] < 100_000 + line * small_paths.FETCHED
+
+
+@pytest.mark.parametrize("shape", [(2,), (1, 2, 2), ()], ids=str)
+def test_each_problem_of_a_list_has_two_dimensions(shape):
+    with pytest.raises(ValueError, match="problem 1: the costs must have 2 dimensions"):
+        gm.assign([np.ones((2, 2)), np.ones(shape), np.ones(shape)])

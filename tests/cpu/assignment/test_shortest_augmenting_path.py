@@ -18,6 +18,7 @@ from gpumatch.cpu.assignment.paths_in_sparse_costs import SPARSE_BIDS, SparsePat
 from gpumatch.cpu.numba_tools.workers import Workers
 from graphs import costs
 from tests.cpu.assignment.solved import Solved as SolvedBy
+from tests.cpu.assignment.solved import Trace as Stopping
 from tests.cpu.assignment.solved import optimum
 from tests.cpu.matching.cases import FreeRun, StopAt
 
@@ -327,3 +328,16 @@ def test_a_thread_that_searches_has_room_for_its_budget_and_the_longest_row(monk
             assert [room.keys.size for room in searches.rooms.values()] == [most + 1] * 2
             for side in mates:
                 side.fill(-1)
+
+
+def test_a_stop_before_all_columns_have_prices_leaves_prices_of_0(monkeypatch):
+    monkeypatch.setattr(sparse_paths, "BUDGET", 1)  # so the first look is after the first row
+    matrix = np.where(np.eye(4, dtype=bool), 7, np.inf)
+    matrix[3, 0] = 9
+    solved = SolvedBy(
+        shortest_augmenting_path.run, matrix, kind="sparse", control=Stopping(stop_at=1)
+    )
+    assert not solved.ended
+    assert solved.control.ticks == [0]
+    assert solved.col_dual.tolist() == [0, 0, 0, 0]
+    assert solved.row_dual.tolist() == [7, 7, 7, 7]
