@@ -524,3 +524,13 @@ def test_a_row_is_reduced_as_far_as_it_knows():
     )  # fmt: skip
     assert state.mates[0].tolist() == [0]
     assert state.price[0] == -bound
+
+
+@pytest.mark.parametrize(
+    ("costs", "expected"),
+    [([5, 1, 3], (1, 5, 3, 1)), ([5, 1, 9], (1, 5, 5, 3)), ([1, 5, 9], (1, 3, 5, 5))],
+    ids=["found last", "passed by the least", "in order"],
+)
+def test_the_least_two_of_known_columns(costs, expected):
+    cols, price = np.array([3, 5, 1]), np.zeros(6)
+    assert known_columns._least_two(cols, np.array(costs, float), price) == expected
