@@ -18,7 +18,7 @@ from gpumatch.costs import DenseCosts
 from gpumatch.cpu.assignment import auction
 from gpumatch.cpu.assignment.auction import Precision, award, bid, round_prices
 from graphs import costs
-from tests.cpu.assignment.solved import Solved
+from tests.cpu.assignment.solved import Solved, Trace
 
 FAMILIES = [
     ("uniform_integer", {"factor": 0.1}),
@@ -364,6 +364,18 @@ def test_after_the_first_epsilon_a_stop_keeps_a_full_assignment():
     a = solve(matrix, callback=lambda progress: progress.phase == 3)
     assert (a.size, a.proven) == (80, False)
     assert 0 < a.gap < np.inf
+
+
+def test_a_stop_within_a_later_epsilon_keeps_the_state_at_the_end_of_the_last(monkeypatch):
+    monkeypatch.setattr(auction, "BUDGET", 300)
+    matrix = np.random.default_rng(0).integers(0, 10**6, (60, 60)).astype(float)
+    whole = Solved(auction.run, matrix)
+    stops = range(1, len(whole.control.ticks) + 1)
+    kept = [Solved(auction.run, matrix, control=Trace(stop_at=stop)) for stop in stops]
+    full = [solved for solved in kept if solved.rows.size == 60]
+    states = {(*solved.row_to_col.tolist(), *solved.col_dual.tolist()) for solved in full}
+    assert len(full) > 90
+    assert len(states) <= len(whole.control.phases)
 
 
 def test_a_time_limit_of_nothing_is_kept():
