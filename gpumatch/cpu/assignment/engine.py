@@ -144,8 +144,7 @@ LAST, WIDE = 16, 2**20
 """Rows left that are served from both ends, in a matrix of at least so many entries.
 
 In smaller ones paths are short, and the first call would compile for half a second more. A mesh of
-262,144 rows takes 570 ms without this, and 542, 428, 416 and 415 with 8, 16, 32 and 64 rows; a mesh
-of 65,536 rows up to a third more.
+262,144 rows takes 661 ms without this, and 564 and 588 with 16 and 64 rows, on a slow machine.
 """
 SAMPLE = 2**10
 """Rows that are a sample."""
