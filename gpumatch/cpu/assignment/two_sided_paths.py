@@ -48,6 +48,7 @@ import numpy as np
 
 from gpumatch.arrays import count_matched
 from gpumatch.contracts import Control, Stopped
+from gpumatch.cpu.assignment.dense_paths import turn
 from gpumatch.cpu.assignment.entries import Entries
 from gpumatch.cpu.assignment.sparse_paths import drop_top, push
 from gpumatch.cpu.numba_tools.atomics import cas, load, store
@@ -233,39 +234,29 @@ def _turn(meeting, row_to_col, col_to_row, pred_of_col, pred_of_row, is_on_path)
     Rounding may let the halves have rows in common. The last of them, seen from the free row, is
     where they meet then.
     """
-    row = meeting[ROW]
-    is_on_path[row] = 1
-    while row_to_col[row] >= 0:
-        row = pred_of_col[row_to_col[row]]
-        is_on_path[row] = 1
-    start, col = meeting[ROW], meeting[COL]
-    row, there = col_to_row[col], col
-    while row >= 0:
-        there = pred_of_row[row]
-        if is_on_path[row] != 0:
-            start, col = row, there
-        row = col_to_row[there]
-    row = meeting[ROW]
-    is_on_path[row] = 0
-    while row_to_col[row] >= 0:
-        row = pred_of_col[row_to_col[row]]
-        is_on_path[row] = 0
+    row, col = meeting[ROW], meeting[COL]
+    root = _mark_half(row, row_to_col, pred_of_col, is_on_path, 1)
+    end, mate = col, col_to_row[col]
+    while mate >= 0:
+        end = pred_of_row[mate]
+        if is_on_path[mate] != 0:
+            row, col = mate, end
+        mate = col_to_row[end]
+    _mark_half(meeting[ROW], row_to_col, pred_of_col, is_on_path, 0)
+    if col != end:
+        mate = col_to_row[col]
+        turn(end, mate, pred_of_row[mate], pred_of_row, col_to_row, row_to_col)
+    turn(root, col, row, pred_of_col, row_to_col, col_to_row)
 
-    row, there = col_to_row[col], col
-    while row >= 0:
-        there = pred_of_row[row]
-        after = col_to_row[there]
-        row_to_col[row] = there
-        col_to_row[there] = row
-        row = after
-    row = start
-    while True:
-        before = row_to_col[row]
-        row_to_col[row] = col
-        col_to_row[col] = row
-        if before < 0:
-            break
-        row, col = pred_of_col[before], before
+
+@kernel
+def _mark_half(row, row_to_col, pred_of_col, is_on_path, mark):
+    """Mark the rows of a path from its free row to this one; which row is free."""
+    is_on_path[row] = mark
+    while row_to_col[row] >= 0:
+        row = pred_of_col[row_to_col[row]]
+        is_on_path[row] = mark
+    return row
 
 
 class TwoSidedPaths:

@@ -173,7 +173,7 @@ def test_a_stop_leaves_prices_and_pairs_and_nothing_behind(monkeypatch):
 
 
 def test_entries_are_counted():
-    """A row's only entry, and its column's; then two pairs more, one of them of a row far away."""
+    """Those of a row's only entry, and of its column's."""
     drawn = Drawn(0)
     drawn.is_stored, drawn.costs, drawn.n = np.ones((1, 1), bool), np.array([[5]]), 1
     drawn.rows_price, drawn.cols_price = np.array([3]), np.array([0])
