@@ -46,7 +46,6 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from gpumatch.arrays import count_matched
 from gpumatch.contracts import Control, Stopped
 from gpumatch.cpu.assignment.dense_paths import turn
 from gpumatch.cpu.assignment.entries import Entries
@@ -301,10 +300,11 @@ class TwoSidedPaths:
 
     def serve(self, control: Control) -> None:
         """Augment until no row is free, or none has a path; raises Stopped."""
-        has_path = True
-        while has_path:
-            rows, cols = (np.flatnonzero(mates < 0).astype(np.int32) for mates in self.mates)
-            has_path = rows.size > 0 and self._augment((rows, cols), control)
+        rows, cols = (np.flatnonzero(mates < 0).astype(np.int32) for mates in self.mates)
+        while rows.size and self._augment((rows, cols), control):
+            rows, cols = (
+                roots[mates[roots] < 0] for roots, mates in zip((rows, cols), self.mates)
+            )
 
     def _augment(self, roots: Roots, control: Control) -> bool:
         """Augment a shortest path; whether there is one."""
@@ -347,6 +347,6 @@ class TwoSidedPaths:
             else:
                 grow(0)
                 grow(1)
-            if control.tick(count_matched(self.mates[0])):
+            if control.tick(self.mates[0].size - roots[0].size):
                 raise Stopped
         return bool(self.best[0] < self.far)
