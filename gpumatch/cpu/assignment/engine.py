@@ -140,12 +140,14 @@ SHRINK = 8
 """Threads share what waits anew when each has only so little of its share left."""
 MOST = 128
 """Times the entries that a phase may read. One that takes more is a war of prices."""
-LAST, WIDE = 32, 2**20
-"""Rows left that are served from both ends, in a matrix of at least so many entries.
+LAST, ALL, WIDE = 16, 64, 2**20
+"""The last rows, which are served from both ends, in a matrix of at least so many entries: all if
+not too many are left.
 
 In smaller ones paths are short, and the first call would compile for half a second more. With 16,
-32 and 64, a mesh of 262,144 rows takes 213, 205 and 200 ms, but a power-law matrix as large takes
-256 and 262 with 16 and 64. Without this, the mesh takes 244 in place of 188.
+32 and 64 at the end, a mesh of 262,144 rows, which leaves about 40, takes 213, 205 and 200 ms, and
+244 in place of 188 without this. A power-law matrix as large, which leaves 200, takes 256 and 262
+with 16 and 64.
 """
 SAMPLE = 2**10
 """Rows that are a sample."""
@@ -586,7 +588,7 @@ class _Engine:
         """Exact paths from the rows alone until few are left, then from free columns, too."""
         paths = self.paths
         free = paths.start_with_free_rows()
-        many = free[: max(free.size - LAST, 0)]
+        many = free[:-LAST] if free.size > ALL else free[:0]
         outcome = SPENT
         while outcome == SPENT and many.size:
             outcome = paths.augment_some(many, paths.budget)

@@ -231,7 +231,8 @@ class TestInTheEngine:
     @pytest.mark.parametrize("last", [1, 4, 1000])
     @pytest.mark.parametrize("is_integer", [True, False], ids=["integers", "floats"])
     def test_optimum_and_record(self, is_integer, last, monkeypatch):
-        monkeypatch.setattr(engine, "LAST", last)
+        for constant in ("LAST", "ALL"):
+            monkeypatch.setattr(engine, constant, last)
         monkeypatch.setattr(engine, "FEW", 1000)  # so paths have much to do
         monkeypatch.setattr(engine, "FEWEST", 4)
         for seed in range(12):
@@ -246,7 +247,8 @@ class TestInTheEngine:
 
     @pytest.mark.parametrize("last", [4, 1000])
     def test_rows_alone_come_first_and_leave_prices_that_fit(self, last, monkeypatch):
-        monkeypatch.setattr(engine, "LAST", last)
+        for constant in ("LAST", "ALL"):
+            monkeypatch.setattr(engine, constant, last)
         monkeypatch.setattr(engine, "FEWEST", 4)
         monkeypatch.setattr(sparse_paths, "BUDGET", 1)  # so each path is a call
         begun, alone = [], []
