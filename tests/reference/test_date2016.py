@@ -363,6 +363,25 @@ def test_the_first_update_waits_for_a_maximum_matching(algorithm, shape):
     assert sum(phase["initial"] for phase in phases) == most
 
 
+@pytest.mark.parametrize(
+    ("algorithm", "at_first", "an_update"), [("hungarian-classical", 2, 7), ("hungarian-tree", 0, 3)]
+)
+def test_launches_are_those_of_the_steps(algorithm, at_first, an_update):
+    """Six a search, two a level; the lists of the classical variant take two each time."""
+    phases = solve(costs.uniform_integer(25, 25, 5, seed=7), algorithm).control.phases
+    expected = [6 + 2 * phase["levels"] + an_update * phase["updates"] for phase in phases]
+    expected[0] += at_first
+    assert [phase["launches"] for phase in phases] == expected
+    assert any(phase["updates"] for phase in phases)
+
+
+def test_both_reductions_are_launches():
+    state, counted = state_of(costs.uniform_integer(5, seed=1)), grid()
+    for number, reduce in enumerate((reference.reduce_rows, reference.reduce_columns), start=1):
+        reduce(state, grid=counted)
+        assert counted.launches == number
+
+
 def test_both_variants_and_the_cpu_raise_the_duals_alike():
     """From the same trees, theta is the same however it is found."""
     matrix = costs.machol_wien(12)
