@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import gpumatch as gm
-from gpumatch import csgraph, io, linalg, optimize, plot
+from gpumatch import csgraph, distributed, io, linalg, optimize, plot
 
 RUN = {"backend": "auto", "seed": 0, "threads": None}
 CALL = {"time_limit": None, "progress": False, "callback": None}
@@ -31,6 +31,12 @@ DEFAULTS = {
     csgraph.maximum_bipartite_matching: {"perm_type": "row"},
     csgraph.min_weight_full_bipartite_matching: {"maximize": False},
     optimize.linear_sum_assignment: {"maximize": False},
+    distributed.maximum_matching: {**CALL, "comm": None, "backend": "cpu"},
+    distributed.assign: {
+        **CALL, "comm": None, "maximize": False, "cardinality": "full", "cost_limit": None,
+        "algorithm": "auto", "backend": "cpu",
+    },
+    distributed.verify: {"comm": None},
     linalg.btf: RUN,
     linalg.cudss: {**RUN, "options": None},
     linalg.dmperm: RUN,

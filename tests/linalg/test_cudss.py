@@ -43,5 +43,6 @@ def test_what_it_does_not_solve():
 
 def test_nvmath_is_asked_for(monkeypatch):
     monkeypatch.setitem(sys.modules, "nvmath", None)
-    with pytest.raises(ImportError, match="pip install 'nvmath-python"):
-        cudss(np.eye(2))
+    for matrix in (np.eye(2), np.ones((2, 3))):  # before anything is done with it
+        with pytest.raises(ImportError, match="pip install 'nvmath-python"):
+            cudss(matrix)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from functools import partial
 
 import numpy as np
@@ -303,6 +304,35 @@ def test_searches_stay_within_the_budget(monkeypatch, run):
     assert pieces.phases == whole.phases
     scans = len(pieces.ticks) - len(whole.ticks)
     assert scans > 60
+
+
+@pytest.mark.parametrize("budget", [1, 200, 10**6])
+def test_each_call_of_a_kernel_that_ends_too_soon_is_a_beat(monkeypatch, budget):
+    """So is each update of the duals, and each search."""
+    monkeypatch.setattr(hungarian_classical, "BUDGET", budget)
+    kernels = {"_compress": False, "_update": False, "_grow": hungarian_classical.SPENT}
+    too_soon = Counter()
+
+    def watched(name, kernel):
+        def call(*arguments):
+            outcome = kernel(*arguments)
+            too_soon[name] += outcome == kernels[name]
+            return outcome
+
+        return call
+
+    for name in kernels:
+        kernel = getattr(hungarian_classical, name)
+        monkeypatch.setattr(hungarian_classical, name, watched(name, kernel))
+    control = Trace()
+    control.phase = lambda **numbers: control.phases.append({**numbers, "at": len(control.ticks)})
+    Solved(RUNS["classical"], costs.uniform_integer(40, 40, 10, seed=2), control=control)
+    first, *searches = control.phases
+    updates = sum(phase["updates"] for phase in searches)
+    assert len(control.ticks) - first["at"] == too_soon.total() + updates + len(searches)
+    assert updates > 2
+    assert too_soon.keys() == kernels.keys()
+    assert all(too_soon.values()) == (budget == 1)
 
 
 @pytest.mark.parametrize("limit", [None, 20])
