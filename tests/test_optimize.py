@@ -37,7 +37,8 @@ SMALL = [
     ([[10, 10, 8, 11], [9, 8, 1, 1], [9, 7, 4, 10]], [10, 1, 4]),
     ([[10, X, X], [X, X, 1], [X, 7, X]], [10, 1, 7]),
 ]
-small_dense_solver = small_dense.solver  # whatever the fixture `way` puts in its place
+# Whatever the fixture `way` puts in their place:
+small_dense_solver, small_dense_pairs = small_dense.solver, small_dense.pairs
 SOLVERS = [
     (linear_sum_assignment, np.array),
     (linear_sum_assignment, np.asmatrix),
@@ -377,11 +378,12 @@ def test_small_costs_need_no_assign(way, monkeypatch):
     monkeypatch.setattr(gpumatch.optimize, "assign", counted)
     rng = np.random.default_rng(1)
     for shape in ((20, 20), (20, 30), (30, 20)):
-        for matrix in (rng.random(shape), rng.integers(0, 3, shape), rng.integers(0, 999, shape)):
+        integers = (rng.integers(0, most, shape) for most in (3, 999, 2**50))
+        for matrix in (rng.random(shape), *integers):
             for stored in (matrix, matrix[::-1], matrix.astype(">f8")):
                 linear_sum_assignment(stored)
                 linear_sum_assignment(stored, maximize=True)
-    assert len(calls) == (54 if way == "by assign" else 0)
+    assert len(calls) == (72 if way == "by assign" else 0)
     if way == "at once":
         linear_sum_assignment(rng.random((513, 513)))
         assert not calls
@@ -416,12 +418,14 @@ def test_costs_are_read_where_they_lie(dtype):
         assert stored[row_ind, col_ind].sum(dtype=float) == want
 
 
-def test_costs_of_records_are_left_to_others_where_strides_are_no_multiples():
+def test_costs_of_records_are_copied_first_where_strides_are_no_multiples(way):
     records = np.zeros((3, 4), np.dtype([("cost", "i4"), ("name", "i1")]))
     records["cost"] = np.arange(12).reshape(3, 4) * 7 % 12
     assert small_dense_solver(np.dtype("i4"))(records["cost"], False) is None
     theirs = scipy.optimize.linear_sum_assignment(records["cost"])
     assert linear_sum_assignment(records["cost"])[1].tolist() == theirs[1].tolist()
+    if way == "at once":
+        assert small_dense_pairs(records["cost"], False)[1].tolist() == theirs[1].tolist()
 
 
 MASKED = {

@@ -15,6 +15,7 @@ from gpumatch.io.slices import has_coordinates, matrix_market_rows
 RNG = np.random.default_rng(3)
 SQUARE = random_array((30, 30), density=0.2, rng=RNG)
 SYMMETRIC = coo_array(SQUARE + SQUARE.T)
+WIDE = random_array((5, 30), density=0.5, rng=RNG)
 
 
 @pytest.fixture(params=[40, 2**24], ids=["in pieces", "at once"], autouse=True)
@@ -24,7 +25,9 @@ def piece(request, monkeypatch):
 
 @pytest.mark.parametrize("field", ["real", "pattern", "integer"])
 @pytest.mark.parametrize(
-    "matrix", [SQUARE, SYMMETRIC, coo_array((4, 3))], ids=["general", "symmetric", "empty"]
+    "matrix",
+    [SQUARE, SYMMETRIC, WIDE, coo_array((4, 3))],
+    ids=["general", "symmetric", "wide", "empty"],
 )
 def test_rows_are_those_of_the_whole(matrix, field, tmp_path):
     path = tmp_path / "matrix.mtx"

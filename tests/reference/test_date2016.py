@@ -364,7 +364,8 @@ def test_the_first_update_waits_for_a_maximum_matching(algorithm, shape):
 
 
 @pytest.mark.parametrize(
-    ("algorithm", "at_first", "an_update"), [("hungarian-classical", 2, 7), ("hungarian-tree", 0, 3)]
+    ("algorithm", "at_first", "an_update"),
+    [("hungarian-classical", 2, 7), ("hungarian-tree", 0, 3)],
 )
 def test_launches_are_those_of_the_steps(algorithm, at_first, an_update):
     """Six a search, two a level; the lists of the classical variant take two each time."""
