@@ -75,7 +75,6 @@ def _edge_table(content: bytes, layout: _Layout) -> np.ndarray:
         return np.loadtxt(
             _lines(content),
             dtype,
-            comments="#",
             delimiter=layout.delimiter,
             skiprows=layout.begin,
             usecols=layout.fields,

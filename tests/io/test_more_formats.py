@@ -7,6 +7,7 @@ import gzip
 import io as bytesio
 import lzma
 import struct
+import warnings
 import zlib
 
 import numpy as np
@@ -87,6 +88,20 @@ def test_the_largest_numbers_of_a_matlab_file(tmp_path, dtype):
 def test_values_stay_floats_unless_all_are_integers(tmp_path):
     matrix = io.read(stored(tmp_path / "e.txt", "0 0 1\n0 1 0.5\n"))
     assert matrix.toarray().tolist() == [[1.0, 0.5]]
+
+
+def test_a_numpy_that_reads_integers_as_floats_changes_no_value(tmp_path, monkeypatch):
+    """NumPy 2.0 cuts fractions off, and warns."""
+
+    def loads(lines, dtype, load=np.loadtxt, **how):
+        floats = load(lines, np.float64, **how)
+        if dtype == np.int64 and (floats != floats.astype(dtype)).any():
+            warnings.warn("Parsing an integer via a float", DeprecationWarning, stacklevel=1)
+        return floats.astype(dtype)
+
+    monkeypatch.setattr(np, "loadtxt", loads)
+    (tmp_path / "edges.csv").write_text("0,1,1.5\n1,0,2\n")
+    assert io.read(tmp_path / "edges.csv").data.tolist() == [1.5, 2.0]
 
 
 def test_a_csv_of_costs_is_a_table_unless_a_header_names_edges(tmp_path):
