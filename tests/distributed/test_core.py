@@ -6,7 +6,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from gpumatch.distributed.core import Core
+from gpumatch.control import Control
+from gpumatch.distributed import core as rank_core
+from gpumatch.distributed.core import Core, Whole
 
 
 def core_that(*, is_priced, is_stopped, fallback):
@@ -35,3 +37,53 @@ def test_another_search_comes_after_a_core_that_is_not_enough(ends):
     core = core_that(is_priced=False, is_stopped=False, fallback=lambda: other)
     assert core.solve() == ends
     assert core.solved_by == "whole"
+
+
+@pytest.mark.parametrize("rank", [0, 1])
+@pytest.mark.parametrize("on_device", [True, False])
+@pytest.mark.parametrize("has_memory", [True, False])
+def test_the_first_rank_tells_whether_its_device_has_room_for_all_twice(
+    monkeypatch, rank, on_device, has_memory
+):
+    asked = []
+
+    def require(nbytes, what):
+        asked.append(nbytes)
+        if not has_memory:
+            raise MemoryError
+
+    def total(number, how="sum"):
+        return {"sum": number + 100, "min": number}[how]
+
+    monkeypatch.setattr(rank_core, "require_device_memory", require)
+    whole = object.__new__(Whole)
+    whole.costs = SimpleNamespace(nbytes=20, on_device=on_device)
+    whole.world = SimpleNamespace(rank=rank, total=total)
+    is_asked = rank == 0 and on_device
+    assert whole._has_room() is (has_memory or not is_asked)
+    assert asked == [240] * is_asked
+
+
+def test_what_the_first_rank_does_alone_is_told_as_all_else():
+    control, told = Control(), []
+    wants = iter([False, True])
+    world = SimpleNamespace(
+        control=control, wants_to_stop=lambda matched: told.append(matched) or next(wants)
+    )
+    errand = rank_core._Errand(world)
+    assert not errand.stopped
+    assert [(errand.tick(matched), errand.stopped) for matched in (3, 5)] == [
+        (False, False),
+        (True, True),
+    ]
+    assert told == [3, 5]
+    errand.phase(found=2, matched=5, levels=4, updates=1)
+    errand.phase(found=1, matched=6)
+    assert control.trace == [
+        {"levels": 4, "found": 2, "matched": 5, "updates": 1},
+        {"levels": 0, "found": 1, "matched": 6},
+    ]
+    with errand.part("search"):
+        pass
+    assert errand.seconds is control.seconds
+    assert "search" in control.seconds
