@@ -113,6 +113,16 @@ def test_larger_matrices_against_scipy(seed):
     assert math.isclose(s.log_product, logs[rows, cols].sum(), rel_tol=1e-12)
 
 
+@pytest.mark.skipif(np.finfo(np.longdouble).maxexp < 2**14, reason="as short as doubles here")
+@pytest.mark.usefixtures("by_both")
+def test_magnitudes_beyond_those_of_doubles():
+    ten = np.longdouble(10)
+    A = csr_array(np.array([[ten**400, 1, 0], [1, 0, -(ten**-500)], [0, ten**900, 1]]))
+    s = maximum_product_matching(A)
+    assert s.row_to_col.tolist() == [0, 2, 1]
+    assert math.isclose(s.log_product, (400 - 500 + 900) * math.log(10), rel_tol=1e-12)
+
+
 @pytest.mark.usefixtures("by_both")
 @pytest.mark.parametrize("name", ["bayer10", "cage10", "hpo-gene-term", "rajat01", "teko_szdMat"])
 def test_real_matrices(name):
