@@ -45,6 +45,15 @@ def test_matching_of_any_integers_comes_back_as_int32(tmp_path, dtype):
     np.testing.assert_array_equal(matching, [2, 0])
 
 
+@pytest.mark.parametrize("given", [[2, -1, 0], np.array([2, -1, 0], "i8")], ids=["list", "int64"])
+def test_any_integers_are_written_as_int32(tmp_path, given):
+    for name in ("m.npy", "m.npz"):
+        io.write_matching(tmp_path / name, given, (3, 3))
+        written = np.load(tmp_path / name)
+        written = written["row_to_col"] if name == "m.npz" else written
+        assert (written.dtype, written.tolist()) == (np.int32, [2, -1, 0])
+
+
 def test_a_list_of_edges_has_their_costs(tmp_path):
     path = tmp_path / "m.csv"
     io.write_matching(path, np.array([2, -1, 0]), (3, 3), values=np.array([5, 7.5]))
