@@ -375,6 +375,16 @@ def test_the_bar_is_closed_however_the_run_ends(action, bars):
     assert [bar.closed for bar in bars] == [True]
 
 
+@pytest.mark.parametrize("algorithm", ["auto", "auction"])
+@pytest.mark.parametrize("action", [raise_stop, raise_ctrl_c, say_stop])
+def test_so_is_that_of_a_batch_with_no_pairs_yet(action, algorithm, bars):
+    batch = [np.ones((3, 3))] * 4
+    with contextlib.suppress(Stop, KeyboardInterrupt):
+        gm.assign(batch, algorithm=algorithm, progress=True, callback=OnCall(0, action))
+    (bar,) = bars
+    assert (bar.n, bar.total, bar.closed) == (0, 12, True)
+
+
 # -- Control itself --------------------------------------------------------------------------------
 
 
