@@ -86,6 +86,31 @@ def test_scale(gpumatch_cli, tmp_path):
     assert scaled.max() <= 1 + 1e-12
 
 
+def test_scale_says_what_was_found_and_proven(gpumatch_cli, tmp_path):
+    path = tmp_path / "matrix.mtx"
+    path.write_text(
+        "%%MatrixMarket matrix coordinate real general\n2 3 4\n1 1 8\n1 2 2\n2 2 5\n2 3 1\n"
+    )
+    s = gm.linalg.maximum_product_matching(gm.io.read(path))
+    found = lines_of(gpumatch_cli("scale", path)[1])
+    report = json.loads(gpumatch_cli("scale", path, "--json")[1])
+    assert found["matrix"] == "2 rows, 3 columns, 4 entries"
+    assert (report["rows"], report["columns"], report["entries"]) == (2, 3, 4)
+    assert found["product"] == f"exp({np.log(40):.6g})"
+    assert report["log_product"] == pytest.approx(np.log(40))
+    for name, logs in (("row", s.row_log_scale), ("column", s.col_log_scale)):
+        least, greatest = logs.min(), logs.max()
+        assert found[f"{name} factors"] == f"exp({least:.4g}) to exp({greatest:.4g})"
+        assert report[f"{name[:3]}_log_scale"] == [least, greatest]
+    assert found["certificate"] == "no entry above 1, checked on 4 entries"
+    assert report["certificate"] == {
+        "size": 2,
+        "bound": pytest.approx(np.log(40)),
+        "edges": 4,
+    }
+    assert list(report["seconds"]) == ["compilation", "read", "search", "certificate"]
+
+
 def test_json_of_scale(gpumatch_cli):
     code, out, _ = gpumatch_cli("scale", WEST, "--json")
     report = json.loads(out)

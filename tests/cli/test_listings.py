@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from types import SimpleNamespace
@@ -31,6 +32,8 @@ def test_algorithms_table(gpumatch_cli):
     assert code == 0
     assert header.split() == ["name", "problem", "backends", "result", "options", "reference"]
     assert [row.split()[0] for row in rows] == [a.name for a in gpumatch.algorithms()]
+    (row,) = (row for row in rows if row.startswith("apfb-gpubfs-wr "))
+    assert re.search(r"  matching +cuda, reference +exact +launch=ct\|mt host_loop=batch\|", row)
     results = [" exact" if a.exact else " heuristic" for a in gpumatch.algorithms()]
     assert len({row.index(result) for row, result in zip(rows, results)}) == 1
 
@@ -62,6 +65,31 @@ def test_versions_of_cuda_have_their_points(driver, expected, monkeypatch):
     monkeypatch.setitem(sys.modules, "cupy", cupy)
     versions = {"cupy": "14.0.1", "cuda": "13.2", "cuda driver": expected}
     assert listings._cuda_versions() == versions
+
+
+def test_each_device_is_asked_for_its_own_memory(monkeypatch):
+    entered = []
+
+    class Device:
+        def __init__(self, number):
+            self.number = number
+
+        def __enter__(self):
+            entered.append(self.number)
+
+        def __exit__(self, *_):
+            entered.pop()
+
+    runtime = SimpleNamespace(
+        getDeviceCount=lambda: 2,
+        memGetInfo=lambda: (10 + entered[-1], 20 + entered[-1]),
+        getDeviceProperties=lambda number: {"name": f"Abacus {number}".encode()},
+    )
+    cupy = SimpleNamespace(cuda=SimpleNamespace(runtime=runtime, Device=Device))
+    monkeypatch.setitem(sys.modules, "cupy", cupy)
+    assert listings._devices() == [
+        {"name": f"Abacus {k}", "memory_bytes": 20 + k, "free_bytes": 10 + k} for k in range(2)
+    ]
 
 
 def test_info_says_why_cuda_is_off(gpumatch_cli, monkeypatch):
