@@ -292,6 +292,14 @@ def test_options_reach_problems_alone():
     assert gm.assign([np.eye(3)]).stats["algorithm"] == "engine"
 
 
+def test_problems_without_rows_or_columns_are_as_large_as_they_are():
+    for shape in ((0, 0), (0, 2), (2, 0)):
+        batch = gm.assign([np.zeros(shape)] * 3, cardinality="maximum")
+        assert batch.row_to_col.shape == batch.row_dual.shape == (3, shape[0])
+        assert batch.col_to_row.shape == batch.col_dual.shape == (3, shape[1])
+        assert (batch.size.tolist(), batch.objective.tolist()) == ([0] * 3, [0] * 3)
+
+
 def test_nested_lists_are_problems_and_two_levels_are_one():
     batch = gm.assign([[[1, 2], [0, 4]], [[1, 0]]])
     assert batch.row_to_col.tolist() == [[1, 0], [1, -1]]

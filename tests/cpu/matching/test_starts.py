@@ -117,6 +117,15 @@ def test_the_budget_does_not_change_the_matching(monkeypatch, name):
     assert np.array_equal(whole[0], in_pieces[0])
 
 
+def test_karp_sipser_returns_to_python_when_it_has_read_the_budget(monkeypatch):
+    """It reads the edges of all vertices: once to count them, and once as they are matched."""
+    dense = graph(60, 60, [(row, col) for row in range(60) for col in range(60)])
+    monkeypatch.setattr(karp_sipser, "BUDGET", 300)
+    told = StopAt(1000)
+    start("karp-sipser", dense, control=told)
+    assert 1000 - told.left > 2 * dense.nnz / (300 + 2 * 60)
+
+
 def with_small_budget(monkeypatch):
     """Let starts return to Python every few hundred edges."""
     monkeypatch.setattr("gpumatch.cpu.matching.sides.BUDGET", 300)
