@@ -111,6 +111,15 @@ def test_a_wrong_name_of_the_collection_is_corrected(gpumatch_cli, tmp_path, mon
     assert_rejected(outcome, "HB/west0670", "did you mean HB/west0067?")
 
 
+def test_a_name_with_a_slash_is_no_missing_file(gpumatch_cli):
+    code, _, err = gpumatch_cli("match", "HB/-west0067")
+    assert (code, err) == (
+        2,
+        "gpumatch: error: 'HB/-west0067' is not of the form Group/Name; did you mean "
+        "HB/west0067?\n",
+    )
+
+
 @pytest.mark.parametrize(
     ("command", "text"),
     [
