@@ -50,7 +50,7 @@ def two_gpus():
 
 
 SEVERAL = [
-    *("collectives", "faults", "limits", "certificates", "blocks", "matching"),
+    *("collectives", "linked", "faults", "limits", "certificates", "blocks", "matching"),
     *("papers", "commands", "batches", "cores", "largest", "counted", "phases"),
 ]
 QUICK = {

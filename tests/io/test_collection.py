@@ -120,7 +120,9 @@ def test_without_network_says_what_to_put_where(nowhere, tmp_path, monkeypatch):
 
 def test_without_pooch_says_what_to_put_where(nowhere, monkeypatch):
     monkeypatch.setitem(sys.modules, "pooch", None)
-    with pytest.raises(FileNotFoundError, match=r"pooch.*pip install 'gpumatch\[data\]'.*put https"):
+    with pytest.raises(
+        FileNotFoundError, match=r"pooch.*pip install 'gpumatch\[data\]'.*put https"
+    ):
         io.suitesparse("Group/tiny")
 
 

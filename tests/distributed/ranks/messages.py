@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 from types import SimpleNamespace
+from unittest import mock
 
 import numpy as np
 
+from gpumatch.distributed import communicator
 from gpumatch.distributed.communicator import Communicator
+from tests.distributed.ranks.records import counted
 
 
 def collectives(comm, xp=np):
@@ -64,4 +68,96 @@ def collectives(comm, xp=np):
         assert world.interrupted
 
 
-GROUPS = (collectives,)
+# -- arrays that go from device to device ----------------------------------------------------------
+
+
+class Links:
+    """As `gpumatch.distributed.nccl.Links`, for arrays of NumPy, which MPI takes."""
+
+    def __init__(self, comm):
+        self.comm = comm
+
+    def allreduce(self, array, how, result=None):
+        found = getattr(np, how)(self.comm.allgather(array), axis=0)
+        result = np.empty_like(array) if result is None else result
+        result[...] = found
+        return result
+
+    def broadcast(self, array, root):
+        array[...] = self.comm.bcast(array, root)
+
+    def gather(self, array, counts, root):
+        every = self.allgather(array, counts)
+        return every if self.comm.rank == root else None
+
+    def allgather(self, array, counts):
+        every = self.comm.allgather(array)
+        assert [len(part) for part in every] == counts.tolist()
+        return every
+
+    def exchange(self, parts, counts):
+        taken = self.comm.alltoall(parts)
+        assert [len(part) for part in taken] == counts.tolist()
+        return taken
+
+
+class Event:
+    """Of a device that has done all when it is waited for."""
+
+    clock = itertools.count(1)
+    at = 0
+
+    def record(self):
+        self.at = next(self.clock)
+
+
+def linked(comm):
+    """All of that by links, which are waited for."""
+    links, waits = Links(comm), []
+    with (
+        mock.patch.object(
+            Communicator, "_links_for", lambda _, array: None if array.dtype == bool else links
+        ),
+        mock.patch.multiple(
+            communicator,
+            _wait_for_device=lambda: waits.append(True),
+            _event=Event,
+            _seconds=lambda before, after: 100.0 * (0 < before.at < after.at),
+        ),
+    ):
+        yield from collectives(comm)
+        yield from counted(comm)
+        numbers = np.array([comm.rank, 2, -comm.rank])
+        with Communicator(comm) as world:
+            yield "before and after each, the device is waited for"
+            for call in (
+                lambda: world.allgather(numbers),
+                lambda: world.gather(numbers),
+                lambda: world.allreduce(numbers, "max"),
+                lambda: world.broadcast(numbers),
+                lambda: world.exchange([numbers] * comm.size),
+            ):
+                waits.clear()
+                call()
+                assert len(waits) == 2
+            yield "reductions that nothing waits for"
+            waits.clear()
+            before = world.calls, world.volume, world.moving, world.waiting
+            results = np.empty((2, 3), numbers.dtype)
+            for result, how in zip(results, ("sum", "max")):
+                world.allreduce_into(result, numbers, how)
+            assert not waits
+            assert (world.calls, world.volume) == (before[0] + 2, before[1] + 2 * numbers.nbytes)
+            assert (world.moving, world.waiting) == before[2:]
+            for _ in range(2):  # the second has nothing to wait for
+                world.catch_up()
+                assert len(waits) == 1
+                assert world.moving == before[2] + 200
+            most, size = comm.size - 1, comm.size
+            assert results.tolist() == [
+                [size * most // 2, 2 * size, -size * most // 2],
+                [most, 2, 0],
+            ]
+
+
+GROUPS = collectives, linked
