@@ -265,6 +265,17 @@ def test_an_optimal_start_is_kept(run):
         again = Solved(run, matrix, mates=zip(*first.pairs), price=first.col_dual)
         assert np.array_equal(again.row_to_col, first.row_to_col)
         assert [phase["found"] for phase in again.control.phases] == [0]
+    higher = Solved(run, matrix, mates=zip(*first.pairs), price=first.col_dual + 10**6)
+    assert [phase["found"] for phase in higher.control.phases] == [0]  # all are as high
+
+
+@EVERY_RUN
+def test_rows_that_take_none_are_not_counted(run):
+    matrix = costs.uniform_integer(40, 50, seed=3)
+    solved = Solved(run, matrix, limit=np.sort(matrix, axis=None)[60])
+    assert 0 < solved.rows.size < 40
+    assert solved.control.phases[-1]["matched"] == solved.rows.size
+    assert solved.control.ticks[-1] == solved.rows.size
 
 
 @EVERY_RUN
