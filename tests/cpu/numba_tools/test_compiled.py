@@ -1,5 +1,6 @@
 """Kernels compile where Numba can keep nothing, and say so once."""
 
+import gc
 import os
 import shutil
 import subprocess
@@ -11,6 +12,7 @@ import pytest
 from numba.core.errors import TypingError
 
 import gpumatch
+from gpumatch.cpu.numba_tools import compiled
 from gpumatch.cpu.numba_tools.compiled import cache_folder, kernel, short_kernel
 
 PACKAGE = Path(gpumatch.__file__).parent
@@ -92,3 +94,65 @@ def test_only_short_kernels_make_arrays():
     assert pair_of(3).tolist() == [3, 3]
     with pytest.raises(TypingError, match="No implementation of function"):
         another_pair_of(3)
+
+
+@pytest.fixture
+def no_collection():
+    """Young objects stay young, and none are frozen."""
+    gc.collect()
+    gc.disable()
+    yield
+    gc.unfreeze()
+    gc.enable()
+
+
+def young_objects(made):
+    """How many objects Python would look at first, of which so many are new."""
+    kept = [[] for _ in range(made)]
+    return gc.get_count()[0], kept
+
+
+@pytest.mark.usefixtures("no_collection")
+def test_what_compilations_leave_is_looked_through_some_time():
+    compilation = compiled._Compilation()
+    count, _ = young_objects(500)
+    assert count >= 500
+    compilation._leave_garbage()
+    assert gc.get_count()[0] < 100  # they are old now
+    assert compilation.left >= 500
+    assert gc.get_freeze_count() == 0
+
+
+@pytest.mark.usefixtures("no_collection")
+def test_much_that_compilations_leave_is_looked_through_soon(monkeypatch):
+    monkeypatch.setattr(compiled, "_GARBAGE", 900)
+    compilation = compiled._Compilation()
+    for young in (False, True, False):  # together the first two leave more than that
+        gc.collect()
+        _, kept = young_objects(500)
+        compilation._leave_garbage()
+        assert (gc.get_count()[0] >= 500) == young
+        assert (compilation.left == 0) == young
+        del kept
+
+
+@pytest.mark.usefixtures("no_collection")
+def test_what_a_program_froze_stays_frozen():
+    gc.freeze()
+    frozen = gc.get_freeze_count()
+    young_objects(500)
+    compiled._Compilation()._leave_garbage()
+    assert gc.get_freeze_count() == frozen > 0
+
+
+def test_only_the_outermost_compilation_lets_python_collect_again():
+    compilation = compiled._Compilation()
+    for _ in range(2):
+        for depth in (1, 2):
+            compilation.on_start(None)
+            assert compilation.depth == depth
+            assert not gc.isenabled()
+        compilation.on_end(None)
+        assert not gc.isenabled()
+        compilation.on_end(None)
+        assert gc.isenabled()
