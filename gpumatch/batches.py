@@ -424,7 +424,7 @@ class _Batch:
         """Solve these problems one by one, or find why they cannot be solved."""
         errors: dict[int, Exception] = {}
         self.errors = errors
-        done = 0 if is_all else int(self.size.sum())
+        done = int(self.size.sum())
         integers = True
 
         def tell(progress: Progress) -> bool:
