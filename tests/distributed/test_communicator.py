@@ -1,4 +1,4 @@
-"""What one rank tells the others of its error, and who hears a Ctrl-C, in one process."""
+"""A communicator in one process: words of errors, arrays on devices, and who hears a Ctrl-C."""
 
 from __future__ import annotations
 
@@ -73,6 +73,24 @@ def test_an_error_that_cannot_be_made_of_a_text_is_a_runtime_error():
 def test_a_single_rank_raises_its_own_error():
     """It goes on where `__exit__` was called from, which raises it as it is."""
     heard_of(ValueError, "no", ValueError("no"), size=1)
+
+
+# -- devices ---------------------------------------------------------------------------------------
+
+
+def test_links_take_what_is_on_a_device_but_no_flags(monkeypatch):
+    """NCCL knows no flags."""
+    world = object.__new__(Communicator)
+    world._mpi, world._given, world._links, agreed = "MPI", "ranks", None, []
+    world._agree = agreed.append
+    numbers, flags = (SimpleNamespace(dtype=np.dtype(name)) for name in ("int32", "bool"))
+    assert world._links_for(numbers) is None
+    monkeypatch.setattr(communicator, "links_of", lambda mpi, comm: (mpi, comm))
+    world.link_devices()
+    assert agreed == [0]
+    assert world._links_for(numbers) == ("MPI", "ranks")
+    assert world._links_for(flags) is None
+    assert world._links_for(np.arange(3)) is None
 
 
 # -- Ctrl-C ----------------------------------------------------------------------------------------
