@@ -105,12 +105,13 @@ def min_weight_full_bipartite_matching(biadjacency: Any, maximize: bool = False)
         raise TypeError("graph must be sparse")
     if biadjacency.format not in ("csr", "csc", "coo"):
         raise TypeError("graph must be in CSC, CSR, or COO format.")
-    matrix = biadjacency.tocsr().astype(_weight_dtype(biadjacency))
+    matrix = biadjacency.tocsr().astype(_weight_dtype(biadjacency))  # a copy
     if any_true(matrix.data == 0):
         warn("explicit zero weights are removed before matching", stacklevel=2)
+        matrix.eliminate_zeros()
     nrows, ncols = matrix.shape
     try:
-        assignment = assign(_without_zeros(matrix), maximize=bool(maximize))
+        assignment = assign(matrix, maximize=bool(maximize))
     except InfeasibleError as exc:
         raise ValueError("no full matching exists") from exc
     if nrows > ncols:
@@ -173,14 +174,6 @@ def _weight_dtype(matrix: Any) -> Any:
         return np.float64
     largest = max(int(matrix.data.max()), -int(matrix.data.min())) if matrix.nnz else 0
     return np.int64 if (min(matrix.shape) + 1) * largest < TOO_LARGE else np.float64
-
-
-def _without_zeros(matrix: Any) -> Any:
-    """The matrix without repeated entries and zeros; the caller's is left as it is."""
-    if any_true(matrix.data == 0):
-        matrix = matrix.copy()
-        matrix.eliminate_zeros()
-    return matrix
 
 
 def __dir__() -> list[str]:
