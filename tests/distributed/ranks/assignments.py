@@ -139,6 +139,10 @@ def batches(comm, **how):
         a = distributed.assign(costs, comm=comm, **wish, **how)
         assert a.objective.tolist() == gpumatch.assign(costs, **wish).objective.tolist()
         assert distributed.verify(costs, a, comm=comm).size == a.size.sum()
+        assert a.stats["algorithm"] == "engine"
+    yield "the algorithm that is asked for"
+    a = distributed.assign(costs, comm=comm, algorithm="hungarian-tree", **how)
+    assert a.stats["algorithm"] == "hungarian-tree"
     yield "one problem is wrong"
     wrong = costs.astype(float)
     if comm.rank == comm.size - 1:

@@ -70,6 +70,11 @@ def faults(comm, **how):
     message = f"too large for {n} rows or columns"
     raises_everywhere(comm, ValueError, message, lambda: distributed.assign(mine, comm=comm, **how))
 
+    for shape, pairs in (((1, 60), comm.size), ((60, 1), 1)):
+        yield f"integers of which only {pairs} are added, {shape}"
+        most = 2**62 // (pairs + 1) - 1
+        assert distributed.assign(np.full(shape, most), comm=comm, **how).objective == pairs * most
+
     for shape in ((2, 3 * comm.size), (5, 3)):
         yield f"no full assignment, {shape}"
         block = np.full(shape, np.inf)
