@@ -382,7 +382,7 @@ class _Engine:
             bidders = self.nrows - self.paths.matched
 
     def _typical_excess(self) -> float:
-        """What dearer columns cost rows more than their cheapest: the choice that `GENTLE` tells."""
+        """What dearer columns cost rows more than their cheapest: the one that `GENTLE` tells."""
         rows, excess = self.paths.excess(np.arange(0, self.nrows, self.nrows // SAMPLE + 1))
         dearer = excess[excess > 0]
         if not dearer.size:
