@@ -99,22 +99,37 @@ def small_entries(A: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
     Nothing is checked but what tells that the arrays are such. Nothing here may take long: the
     smallest matrices are solved in ten microseconds.
     """
-    if not (is_sparse(A) and A.format == "csr" and A.ndim == 2):
+    parts = _csr_parts(A)
+    if parts is None:
         return None
-    indptr, indices, data = arrays = A.indptr, A.indices, A.data
-    are_plain = all(
-        type(array) is np.ndarray and array.ndim == 1 and array.flags.c_contiguous
-        for array in arrays
-    )
-    if not (are_plain and indptr.dtype == indices.dtype == INT32 and data.dtype.kind in "biufc"):
+    indptr, indices, data, shape = parts
+    if not (_is_vector(indptr) and _is_vector(indices) and _is_vector(data)):
         return None
-    is_whole = data.size == indices.size and indptr.size == A.shape[0] + 1
-    if not (is_whole and is_small(A.shape, data.size)):
+    if not (indptr.dtype == indices.dtype == INT32 and data.dtype.kind in "biufc"):
+        return None
+    if type(shape) is not tuple or [*map(type, shape)] != [int, int]:
+        return None
+    is_whole = data.size == indices.size and indptr.size == shape[0] + 1
+    if not (is_whole and is_small(shape, data.size)):
         return None
     weights = kept_empty(data.size, np.float64)
     with np.errstate(divide="ignore", invalid="ignore"):
         _write_weights(data, weights)
     return indptr, indices, weights
+
+
+def _is_vector(array: Any) -> bool:
+    """Whether it is an array of NumPy's own type with one dimension and no gaps."""
+    return type(array) is np.ndarray and array.ndim == 1 and array.flags.c_contiguous
+
+
+def _csr_parts(A: Any) -> tuple[Any, ...] | None:
+    """Offsets, columns, values and shape, if A is a tuple of four or a sparse matrix in CSR."""
+    if isinstance(A, tuple):
+        return A if len(A) == 4 else None
+    if is_sparse(A) and A.format == "csr" and A.ndim == 2:
+        return A.indptr, A.indices, A.data, A.shape
+    return None
 
 
 def is_small(shape: tuple[int, int], count: int) -> bool:
@@ -127,11 +142,8 @@ def shared_entries(A: Any, threads: int = 1) -> Entries | None:
 
     Values may still be 0, or not finite. On the host, so many threads look at the arrays.
     """
-    if isinstance(A, tuple) and len(A) == 4:
-        parts = A
-    elif is_sparse(A) and A.format == "csr" and A.ndim == 2:
-        parts = A.indptr, A.indices, A.data, A.shape
-    else:
+    parts = _csr_parts(A)
+    if parts is None:
         return None
     indptr, indices, data, shape = parts
     arrays = indptr, indices, data

@@ -343,6 +343,37 @@ def test_small_csr_is_taken_as_it_is(name):
     assert np.allclose(weights, [-math.log(2), 0.0, -math.log(4)])
 
 
+def parts(**changed):
+    """The matrix as a tuple, with some of it changed."""
+    given = {"indptr": A.indptr, "indices": A.indices, "data": A.data, "shape": A.shape}
+    return tuple((given | changed).values())
+
+
+def test_a_tuple_is_taken_as_it_is():
+    indptr, indices, weights = entries.small_entries(parts())
+    assert indptr is A.indptr
+    assert indices is A.indices
+    assert np.allclose(weights, [-math.log(2), 0.0, -math.log(4)])
+    trace = maximum_product_matching(parts()).stats["trace"]
+    assert [phase["step"] for phase in trace] == ["bids", "trial"]
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [(2.0, 2.0), (2, 2.0), [2, 2], np.array([2, 2]), (2,), (2, 2, 2), (2, 3), (3, 3), 2, None],
+    ids=str,
+)
+def test_tuples_of_other_shapes_are_left_to_be_checked(shape):
+    assert entries.small_entries(parts(shape=shape)) is None
+
+
+def test_other_tuples_are_left_to_be_checked():
+    assert entries.small_entries(parts()[:3]) is None
+    assert entries.small_entries(parts(data=[2.0, 1.0, 4.0])) is None
+    assert entries.small_entries(parts(indices=[0, 1, 1])) is None
+    assert entries.small_entries(parts(indptr=[0, 2, 3])) is None
+
+
 @pytest.mark.parametrize("name", LEFT)
 def test_other_matrices_are_left_to_the_engine(name):
     assert entries.small_entries(LEFT[name]) is None
