@@ -55,15 +55,14 @@ def run(task: AssignmentTask) -> float | None:
             paid[rows] -= price[row_to_col[rows]]
 
         workers.deal(look, count)
-        price -= shift_of(found.min(axis=0), found.max(axis=0))
+        price -= shift_of(found.min(axis=0).tolist(), found.max(axis=0).tolist())
         workers.deal(settle, count)
     return float(found[:, TOTAL].sum() + found[:, REST].sum())
 
 
-def shift_of(low: np.ndarray, high: np.ndarray) -> float:
+def shift_of(low: list[float], high: list[float]) -> float:
     """What is to be moved from the columns to the rows, by the ends that `look_up` finds."""
-    middle = low[LEAST_PRICE] + high[MOST_PRICE] - low[LEAST_PAID] - high[MOST_PAID]
-    return float(middle) / 4
+    return (low[LEAST_PRICE] + high[MOST_PRICE] - low[LEAST_PAID] - high[MOST_PAID]) / 4
 
 
 @kernel

@@ -32,7 +32,7 @@ from gpumatch.cpu.assignment.product import ENDS, REST, TOTAL, look_up, shift_of
 from gpumatch.cpu.numba_tools.compiled import kernel
 from gpumatch.cpu.numba_tools.vector_min import greater, lesser
 from gpumatch.cpu.surveys import are_canonical
-from gpumatch.kept_memory import kept_empty, kept_full
+from gpumatch.kept_memory import kept_empty
 
 __all__ = ["SmallProduct", "solve"]
 
@@ -64,6 +64,8 @@ Those of bayer10 differ by a factor of 1.35.
 
 NO_LIMIT = 0.0, False
 """What it costs a row to go without a column, and whether it may."""
+NO_MARKS = np.empty(0, bool)
+"""Of rows whose bids were higher than they had to be: without an epsilon there are none."""
 
 
 class SmallProduct(NamedTuple):
@@ -132,6 +134,7 @@ class _Trial:
         self.paid, self.price = np.empty((2, self.nrows))
         self.queue = np.empty(1 << self.nrows.bit_length(), np.int32)  # longer than all rows
         self.left = self.served = 0  # rows that wait after the bids, and of these, with paths
+        self.first = self.row_to_col, self.price  # each row's first column, and its price then
 
     def begin(self) -> bool:
         """Pairs of least weights; False if the arrays are not as they should be, or rows choose."""
@@ -144,7 +147,10 @@ class _Trial:
 
     def run(self, control: Control) -> SmallProduct:
         """Bids, paths and scales."""
-        self.left, scans = self.bid() if self.waiting else (0, 0)
+        self.left = scans = 0
+        if self.waiting:
+            self.first = self.row_to_col.copy(), self.price.copy()
+            self.left, scans = self.bid()
         matched = self.nrows - self.left
         control.phase(found=self.waiting - self.left, matched=matched, step="bids", scans=scans)
         outcome, self.served, scans = self.serve() if self.left else (FOUND, 0, 0)
@@ -157,13 +163,13 @@ class _Trial:
         """Rounds of bids, while they serve enough; rows left, and the entries looked at."""
         waiting, spread = self.waiting, self.spread
         state = np.array([0, waiting, 0, 0])
-        unpriced, no_marks = self.price[:0], np.empty(0, bool)
+        unpriced = self.price[:0]
         each = BIDS * (1 + self.nnz // self.nrows)
         is_worth_it = True
         while waiting and is_worth_it:
             bidding.hold(
                 *self.entries,  # IN
-                unpriced, self.price, self.row_to_col, self.col_to_row, no_marks,  # OUT
+                unpriced, self.price, self.row_to_col, self.col_to_row, NO_MARKS,  # OUT
                 self.queue, state,  # OUT
                 0.0, spread, *NO_LIMIT, np.inf, -np.inf, 0, each * waiting,  # IN
             )  # fmt: skip
@@ -173,7 +179,7 @@ class _Trial:
 
     def serve(self) -> tuple[int, int, int]:
         """Paths, while they are cheap; how it ended, rows served, and the entries scanned."""
-        free = np.flatnonzero(self.row_to_col < 0).astype(np.int32)
+        free = (self.row_to_col < 0).nonzero()[0].astype(np.int32)
         spot, mark = np.zeros(sparse_paths.SPOTS, np.int64), np.zeros(2)
         spot[HEAD] = -1
         room = self.room()
@@ -192,21 +198,26 @@ class _Trial:
 
     def room(self) -> sparse_paths.Room:
         """What searches of one thread need; a column may be in the heap once an entry."""
-        pred, near, tree, reached = kept_empty((4, self.nrows), np.int32)
-        dist = kept_full(self.nrows, np.inf, np.float64)
-        keys, heap = kept_empty(self.nnz + 1, np.float64), kept_empty(self.nnz + 1, np.int32)
+        nrows, size = self.nrows, self.nnz + 1
+        links = kept_empty(4 * nrows + size, np.int32)
+        pred, near, tree, reached = links[: 4 * nrows].reshape(4, nrows)
+        lengths = kept_empty(nrows + size, np.float64)
+        dist, keys = lengths[:nrows], lengths[nrows:]
+        dist.fill(np.inf)
+        heap = links[4 * nrows :]
         return sparse_paths.Room(self.queue[:0], 0, dist, pred, near, keys, heap, tree, reached)
 
     def scale(self) -> float:
         """Make scales of the prices and of what the rows pay, as `product` does; the total."""
-        found, no_first = np.zeros(ENDS), (self.row_to_col[:0], self.price[:0])
+        found = np.empty(ENDS)
         look_up(
-            *self.entries, *no_first, self.row_to_col, self.price, 0, self.nrows,  # IN
+            *self.entries, *self.first, self.row_to_col, self.price, 0, self.nrows,  # IN
             self.paid, found,  # OUT
         )  # fmt: skip
-        self.price -= shift_of(found, found)
-        self.paid -= self.price[self.row_to_col]
-        return float(found[TOTAL] + found[REST])
+        ends = found.tolist()
+        self.price -= shift_of(ends, ends)
+        self.paid -= self.price.take(self.row_to_col)
+        return ends[TOTAL] + ends[REST]
 
 
 @kernel
