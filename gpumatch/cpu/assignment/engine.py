@@ -31,7 +31,7 @@ of two, so that bids may differ by less than 1, which breaks most ties. After th
 prices are rounded down to units again. If v_k <= v_j + y for an integer y, that holds for the
 rounded ones, too: tight pairs stay tight. Pairs within epsilon of it mostly become so.
 
-Memory beside the costs: 12 bytes an entry, 20 if costs are integers, and 49 a vertex; while all
+Memory beside the costs: 12 bytes an entry, 20 if costs are integers, and 51 a vertex; while all
 tight pairs are matched, 4 more an entry and 28 a vertex; with the transposed matrix of bids in
 turns, 12 more an entry, and with that of step 4, 24; 4 a column if threads search at once, and 12
 for each thread; 24 an entry and 34 a vertex for paths from both ends.

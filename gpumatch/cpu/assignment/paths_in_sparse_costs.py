@@ -69,10 +69,13 @@ class SparsePaths(Paths):
         return not self.looks_ahead or self.match_tight(control)
 
     @cached_property
-    def distances(self) -> tuple[np.ndarray, np.ndarray]:
-        """Those of the columns, all `far`, and the rows from which they are reached."""
+    def distances(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Those of the columns, all `far`, the rows from which they are reached, and the places.
+
+        These are the first entries of the rows.
+        """
         distances = kept_full(self.price.size, self.far, self.price.dtype)
-        return distances, kept_empty(self.price.size, np.int32)
+        return distances, kept_empty(self.price.size, np.int32), self.entries[0][:-1].copy()
 
     @cached_property
     def room(self) -> sparse_paths.Room:

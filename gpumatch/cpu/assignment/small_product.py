@@ -205,7 +205,10 @@ class _Trial:
         dist, keys = lengths[:nrows], lengths[nrows:]
         dist.fill(np.inf)
         heap = links[4 * nrows :]
-        return sparse_paths.Room(self.queue[:0], 0, dist, pred, near, keys, heap, tree, reached)
+        place = self.entries[0][:-1].copy()
+        return sparse_paths.Room(
+            self.queue[:0], 0, dist, pred, place, near, keys, heap, tree, reached
+        )
 
     def scale(self) -> float:
         """Make scales of the prices and of what the rows pay, as `product` does; the total."""

@@ -13,6 +13,7 @@ the queue, and the one that is next in the heap, are fetched into the caches ahe
 
     dist[j]      distance of column j from the root; ``far`` if not reached
     pred[j]      row from which column j is reached
+    place[i]     an entry of row i: that of its mate, unless it had another when last asked for
     tree         columns that are nearest: tree[:TAIL] by order of joining
     near         columns at the front: near[:HEAD] are scanned, near[HEAD:NEAR] wait
     keys, heap   distances and columns beyond the front, the nearest on top; WAITING of them. A
@@ -96,6 +97,7 @@ class Room(NamedTuple):
     me: int
     dist: np.ndarray
     pred: np.ndarray
+    place: np.ndarray
     near: np.ndarray
     keys: np.ndarray
     heap: np.ndarray
@@ -282,14 +284,29 @@ def _reduced_cost(indptr, indices, costs, price, row, col):
 
 
 @kernel
+def _known_reduced_cost(indptr, indices, costs, price, place, row, col):
+    """The same, which remembers the entry's place."""
+    entry = place[row]
+    if indices[entry] != col:
+        entry = indptr[row]
+        while indices[entry] != col:
+            entry += 1
+        place[row] = entry
+    return costs[entry] - price[col]
+
+
+@kernel
 def _grow(
     indptr, indices, costs, price, col_to_row, root, spot, mark,
-    owner, me, dist, pred, near, keys, heap, tree, reached, limit, leaves, low, far, budget,
+    owner, me, dist, pred, place, near, keys, heap, tree, reached,
+    limit, leaves, low, far, budget,
 ):  # fmt: skip
     """Grow the tree of ``root`` until no shorter path is left or the budget is spent.
 
     A row that is scanned offers its columns the way through it, as far as that is shorter than what
-    they have and than the bound. Returns what ended the search, and the work.
+    they have and than the bound. These columns are found first, without a branch, which a processor
+    could not predict, and their numbers in the row wait behind the heap. Returns what ended the
+    search, and the work.
     """
     shares = owner.size > 0
     front, leave = mark[FRONT], mark[LEAVE]
@@ -305,10 +322,17 @@ def _grow(
     outcome, work = SPENT, 0
     while True:
         if row >= 0:
-            begin, end = indptr[row], indptr[row + 1]
-            work += 1 + end - begin
-            for entry in range(begin, end):
-                col = indices[entry]
+            begin, degree = indptr[row], indptr[row + 1] - indptr[row]
+            work += 1 + degree
+            first = last = np.uintp(waiting)
+            for k in range(degree):
+                col = np.uintp(indices[begin + k])  # Numba does not check it for a sign
+                there = (costs[begin + k] - price[col]) + offset
+                heap[last] = k
+                last += np.uintp((there < leave) & (shares | (there < dist[col])))
+            for slot in range(first, last):
+                entry = begin + heap[slot]
+                col = np.uintp(indices[entry])
                 there = (costs[entry] - price[col]) + offset
                 if there >= leave:
                     continue
@@ -335,7 +359,7 @@ def _grow(
                 pred[col] = row
                 mate = col_to_row[col]
                 if mate < 0:
-                    leave, sink, leaver = there, col, -1
+                    leave, sink, leaver = there, np.intp(col), -1
                 elif there <= front:
                     prefetch_range(costs, indptr[mate], indptr[mate + 1] - 1)
                     prefetch_range(indices, indptr[mate], indptr[mate + 1] - 1)
@@ -348,14 +372,14 @@ def _grow(
         if work >= budget or outcome == CLASH:
             break
         if head < nears and front < leave:
-            col = near[head]
+            col = np.uintp(near[head])
             head += 1
         else:
             if waiting == 0 or keys[0] >= leave:
                 front = leave
                 outcome = STUCK if leave == far else LEFT if leaver >= 0 else FOUND
                 break
-            key, col = keys[0], heap[0]
+            key, col = keys[0], np.uintp(heap[0])
             waiting -= 1
             drop_top(keys, heap, waiting)
             if waiting > 0:
@@ -369,7 +393,7 @@ def _grow(
         tree[tail] = col
         tail += 1
         row = col_to_row[col]
-        offset = front - _reduced_cost(indptr, indices, costs, price, row, col)
+        offset = front - _known_reduced_cost(indptr, indices, costs, price, place, row, col)
         if leaves and limit + offset < leave:
             leave, leaver = limit + offset, row
     mark[FRONT], mark[LEAVE] = front, leave
@@ -382,7 +406,8 @@ def _grow(
 @kernel
 def augment(
     indptr, indices, costs, price, row_to_col, col_to_row, free, spot, mark,
-    owner, me, dist, pred, near, keys, heap, tree, reached, limit, leaves, low, far, budget,
+    owner, me, dist, pred, place, near, keys, heap, tree, reached,
+    limit, leaves, low, far, budget,
 ):  # fmt: skip
     """Match the free rows by shortest augmenting paths, as far as the budget goes.
 
@@ -397,7 +422,8 @@ def augment(
         root = free[spot[NEXT]]
         outcome, work = _grow(
             indptr, indices, costs, price, col_to_row, root, spot, mark,
-            owner, me, dist, pred, near, keys, heap, tree, reached, limit, leaves, low, far, budget,
+            owner, me, dist, pred, place, near, keys, heap, tree, reached,
+            limit, leaves, low, far, budget,
         )  # fmt: skip
         budget -= work
         spot[SCANS] += work

@@ -204,7 +204,16 @@ class Search:
         keys, heap = np.empty(count, np.int64), np.empty(count, np.int32)
         self.owner = np.array(owner, np.int32)
         self.room = Room(
-            self.owner, me or 0, np.full(ncols, FAR), pred, near, keys, heap, tree, reached
+            self.owner,
+            me or 0,
+            np.full(ncols, FAR),
+            pred,
+            self.entries[0][:-1].copy(),
+            near,
+            keys,
+            heap,
+            tree,
+            reached,
         )
 
     def augment(self, budget=NEVER, limit=None):
@@ -325,3 +334,13 @@ def test_a_sum_beyond_the_range_of_integers_is_no_short_way():
     assert search.augment() == FOUND
     assert search.row_to_col.tolist() == [2, 0]
     assert search.mark[FRONT] == 2**62 + 3
+
+
+@pytest.mark.parametrize("first", [1, 2, 3])
+def test_the_place_of_a_mate_is_looked_up_again_if_it_is_another(first):
+    """Row 1 has its entries at 1, 2 and 3, and column 4 is that at 2."""
+    indptr, indices = np.array([0, 1, 4], np.int32), np.array([4, 1, 4, 7], np.int32)
+    costs, price = np.array([9, 10, 20, 30]), np.arange(8)
+    place = np.array([0, first], np.int32)
+    paid = sparse_paths._known_reduced_cost(indptr, indices, costs, price, place, 1, 4)
+    assert (paid, place.tolist()) == (16, [0, 2])
