@@ -216,18 +216,38 @@ def ties(n, seed=1):
     return pattern.indptr.astype(np.int32), pattern.indices.astype(np.int32), weights
 
 
-def test_ties_are_left_to_the_engine(monkeypatch):
+@pytest.mark.parametrize("tied", [False, True])
+def test_many_ties_are_left_to_the_engine(tied, monkeypatch):
     """It searches all tight pairs at once. Bids and single searches would read far more."""
     arrays = ties(3000)
-    assert solved(arrays) == (None, [])
-    monkeypatch.setattr(small_product, "LEAST", arrays[1].size)
-    assert solved(arrays)[0].is_full
-    monkeypatch.undo()
+    nnz = arrays[1].size
+    monkeypatch.setattr(small_product, "TIED", nnz - tied)
+    found, trace = solved(arrays)
+    assert (found is None) == tied
+    if not tied:
+        check(arrays, found)
+        assert trace[-1]["scans"] > 4 * nnz
+        return
+    assert not trace
     indptr, indices, weights = arrays
     A = csr_array((np.exp(-weights), indices, indptr), shape=(3000, 3000))
     s = maximum_product_matching(A, threads=1)
     assert s.size == 3000
-    assert sum(phase.get("scans", 0) for phase in s.stats["trace"]) < 2 * A.nnz
+    assert sum(phase.get("scans", 0) for phase in s.stats["trace"]) < 2 * nnz
+
+
+@pytest.mark.parametrize(
+    ("choice", "patience", "is_full"),
+    [(1, 64, True), (1, 0, False), (math.inf, 64, False)],
+    ids=["tied", "out of patience", "not tied"],
+)
+def test_paths_may_read_more_among_ties(choice, patience, is_full, monkeypatch):
+    """An auction would hardly serve the rows of tied weights sooner."""
+    limit_paths(monkeypatch, 0)
+    monkeypatch.setattr(small_product, "CHOICE", choice)
+    monkeypatch.setattr(small_product, "PATIENCE", patience)
+    found, _ = solved(ties(200))
+    assert found.is_full == is_full
 
 
 def test_prices_of_0_are_no_start(monkeypatch):
