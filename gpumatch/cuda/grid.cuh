@@ -121,6 +121,27 @@ __device__ void add_to(Number* total, Number number) {
   if (lane_index() == 0 && number != 0) atomicAdd(total, number);
 }
 
+// Join a number of every thread of a block, two at a time, for its first thread. The block has whole
+// warps.
+template <typename Number, typename Join>
+__device__ Number joined_in_block(Number number, Join join) {
+  __shared__ Number of_warps[kWarp];
+  for (int step = kWarp / 2; step > 0; step /= 2) {
+    number = join(number, __shfl_xor_sync(kWholeWarp, number, step));
+  }
+  __syncthreads();  // what an earlier call has left was read
+  if (lane_index() == 0) of_warps[threadIdx.x / kWarp] = number;
+  __syncthreads();
+  if (threadIdx.x >= kWarp) return number;
+  const int warps = blockDim.x / kWarp;
+  number = of_warps[lane_index() < warps ? lane_index() : 0];
+  for (int step = 1; step < warps; step *= 2) {
+    const Number other = __shfl_down_sync(kWholeWarp, number, step);
+    if (lane_index() + step < warps) number = join(number, other);
+  }
+  return number;
+}
+
 // Begin to load what will be read soon. This is a hint; any address in the arrays is allowed.
 __device__ inline void prefetch(const void* address) {
   asm volatile("prefetch.global.L1 [%0];" ::"l"(address));

@@ -49,6 +49,18 @@ __device__ inline double number_of(unsigned long long bits, double) {
   return __longlong_as_double(static_cast<long long>(bits));
 }
 
+// Any number as an integer in the same order, and back. None is 0, nor is its complement: so both can
+// be raised from zeros.
+constexpr unsigned long long kSign = 0x8000000000000000ull;
+__device__ inline unsigned long long in_order(double number) {
+  const auto bits = static_cast<unsigned long long>(__double_as_longlong(number));
+  return (bits & kSign) != 0 ? ~bits : bits | kSign;
+}
+__device__ inline double of_order(unsigned long long place) {
+  const unsigned long long bits = (place & kSign) != 0 ? place ^ kSign : ~place;
+  return __longlong_as_double(static_cast<long long>(bits));
+}
+
 // In the numbers of its type.
 __device__ inline long long counted(int cost, int shift) {
   return static_cast<long long>(cost) << shift;

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any, NamedTuple
 
@@ -19,6 +20,7 @@ from gpumatch.arrays import (
 from gpumatch.backends import check_backend
 from gpumatch.bipartite import BipartiteGraph
 from gpumatch.cpu.numba_tools.workers import Workers
+from gpumatch.interrupts import InterruptsHeld
 from gpumatch.kept_memory import kept_empty
 from gpumatch.registry import BackendName
 
@@ -333,8 +335,7 @@ def weights_of(values: Any, threads: int) -> Weights:
     if values.size == 0:
         return Weights(array_module(values).empty(0), 0.0, 0.0)
     if not isinstance(values, np.ndarray):
-        weights = -log_magnitudes(values)
-        return Weights(weights, float(weights.min()), float(weights.max()))
+        return Weights(*_minus_logarithms_on_device()(values))
     weights = kept_empty(values.size, np.float64)
     blocks = [slice(begin, begin + BLOCK) for begin in range(0, values.size, BLOCK)]
     ends = np.empty((2, len(blocks)))
@@ -348,6 +349,13 @@ def weights_of(values: Any, threads: int) -> Weights:
     with Workers(threads, values.size) as workers:
         workers.deal(find, len(blocks))
     return Weights(weights, float(ends[0].min()), float(ends[1].max()))
+
+
+@functools.cache
+def _minus_logarithms_on_device() -> Any:
+    with InterruptsHeld():
+        from gpumatch.cuda.assignment.sparse.logarithms import minus_logarithms
+    return minus_logarithms
 
 
 def _write_weights(values: np.ndarray, weights: np.ndarray) -> None:

@@ -137,7 +137,7 @@ def _compiled(source: Source, folder: Path, constants: Mapping[str, int]) -> cty
     for name, value in constants.items():
         text, count = re.subn(rf"(constexpr int {name} =) [^;]+;", rf"\1 {value};", text)
         assert count == 1, name
-    lines = ['#include "cuda.h"', "namespace kernels {", text, "}"]
+    lines = ['#include "cuda.h"', "namespace kernels {", text, "}", "using namespace kernels;"]
     for i, arguments in enumerate(source.instances()):
         for k, name in enumerate(source.names(arguments)):
             lines.append(

@@ -1,0 +1,50 @@
+// Minus the logarithms of magnitudes, and the least and the greatest of them, in one look.
+//
+// Encodings
+//   ends[kLow]    the complement of the least one's place in_order(): zeros before
+//   ends[kHigh]   the place of the greatest one. What is no number counts as infinite.
+
+#include "grid.cuh"
+#include "numbers.cuh"
+
+enum End { kLow, kHigh };
+
+template <typename Part>
+struct Complex {
+  Part real;
+  Part imag;
+};
+
+__device__ inline double log_magnitude(double value) { return log(fabs(value)); }
+
+// Also of numbers too large or too small for a magnitude.
+template <typename Part>
+__device__ double log_magnitude(const Complex<Part>& value) {
+  const double real = fabs(static_cast<double>(value.real));
+  const double imag = fabs(static_cast<double>(value.imag));
+  if (real != real || imag != imag) return real + imag;
+  const double large = fmax(real, imag), ratio = fmin(real, imag) / large;
+  return log(large) + log1p(ratio * ratio) / 2;
+}
+
+__device__ inline unsigned long long greater(unsigned long long one, unsigned long long other) {
+  return one > other ? one : other;
+}
+
+template <typename Value>
+__global__ void minus_logarithms(const Value* values, long long count, double* weights,
+                                 unsigned long long* ends) {
+  unsigned long long low = 0, high = 0;
+  for (long long k = thread_index(); k < count; k += thread_count()) {
+    const double weight = -log_magnitude(values[k]);
+    weights[k] = weight;
+    const unsigned long long place = in_order(weight == weight ? weight : far<double>());
+    low = greater(low, ~place);
+    high = greater(high, place);
+  }
+  low = joined_in_block(low, greater);
+  high = joined_in_block(high, greater);
+  if (threadIdx.x != 0) return;
+  atomicMax(ends + kLow, low);
+  atomicMax(ends + kHigh, high);
+}
