@@ -152,11 +152,10 @@ def shared_entries(A: Any, threads: int = 1) -> Entries | None:
     kind = device_array() if type(data) is device_array() else np.ndarray
     if not all(isinstance(array, kind) and array.ndim == 1 for array in arrays):
         return None
-    is_whole = indptr.size and indices.size == data.size == int(indptr[-1])
-    if not is_whole or data.dtype.kind not in "biufc":
+    if indices.size != data.size or data.dtype.kind not in "biufc":
         return None
     graph = BipartiteGraph.of_csr(indptr, indices, shape, threads)
-    is_shared = _address(graph.indices) == _address(indices)
+    is_shared = graph.nnz == data.size and _address(graph.indices) == _address(indices)
     return Entries(graph, data) if is_shared else None
 
 

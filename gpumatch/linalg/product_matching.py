@@ -225,6 +225,7 @@ def maximum_product_matching(
         tuple(scale if scale is None else array_of(xp, scale) for scale in log_scales),
         -found.total,
         found.stats,
+        size=found.pairs.size,
     )
 
 

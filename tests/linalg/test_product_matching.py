@@ -361,7 +361,7 @@ def test_values_that_are_not_finite_are_refused(value):
     [
         (np.array(["a"]), TypeError, "the values of A must be numbers; got dtype <U1"),
         ((1, 2), TypeError, "a tuple must be"),
-        ((np.zeros(0, int), np.zeros(0, int), np.zeros(0), (0, 0)), ValueError, "size 0 should be"),
+        ((np.zeros(0, int), np.zeros(0, int), np.zeros(0), (0, 0)), ValueError, "indptr must have"),
         (np.zeros(3), ValueError, "A must have 2 dimensions; got 1"),
     ],
     ids=["text", "short tuple", "no pointers", "vector"],
