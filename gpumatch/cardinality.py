@@ -30,11 +30,13 @@ from collections.abc import Callable
 from numbers import Integral, Real
 from typing import Any, Literal, NamedTuple, get_args
 
+import numpy as np
+
 from gpumatch import contracts
 from gpumatch.arguments import check_one_of
 from gpumatch.contracts import AssignmentTask, Solution
 from gpumatch.costs import TOO_LARGE, Costs, check_sums
-from gpumatch.homes import count_matched, cover_for
+from gpumatch.homes import count_matched, cover_for, no_mates
 from gpumatch.initial import initial_pairs
 from gpumatch.registry import STARTS, table
 
@@ -248,7 +250,10 @@ def _solve_parts(run: Run, task: AssignmentTask, in_rows: Any, in_cols: Any) -> 
 
 def empty_solution(problem: contracts.Costs) -> Solution:
     """No pairs, and prices of 0, where the problem is."""
-    return Solution.empty(problem.shape, is_integer=problem.is_integer, xp=problem.xp)
+    if not problem.on_device:
+        return Solution.empty(problem.shape, is_integer=problem.is_integer)
+    number = np.int64 if problem.is_integer else np.float64
+    return Solution(*no_mates(problem), *(problem.xp.zeros(size, number) for size in problem.shape))
 
 
 def _take(whole: Solution, rows: Any, cols: Any, part: Solution) -> None:
