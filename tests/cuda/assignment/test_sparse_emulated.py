@@ -21,7 +21,7 @@ from gpumatch.arrays import count_matched
 from gpumatch.cpu import csr as cpu_csr
 from gpumatch.cuda import launches
 from gpumatch.cuda.assignment.sparse import engine, full, product
-from gpumatch.linalg import product_matching
+from gpumatch.linalg import entries, product_matching
 from tests.cuda.emulator import COMPILER, ArraysOfDevice, Emulator
 
 pytestmark = pytest.mark.skipif(COMPILER is None, reason="there is no g++")
@@ -42,6 +42,7 @@ def emulators(tmp_path_factory):
     return {
         engine.PRICES: Emulator(engine.PRICES, folder, {}),
         engine.TREES: Emulator(engine.TREES, folder, TREES),
+        product.SCALES: Emulator(product.SCALES, folder, {}),
     }
 
 
@@ -51,15 +52,16 @@ def solve(emulators, monkeypatch):
     cp = ArraysOfDevice()
     names = engine.PRICES.types["Cost"]
 
-    def kernels_for(source, Cost):
-        return emulators[source].bound_to({"Cost": names[Cost.name]})
+    def kernels_for(source, **dtypes):
+        return emulators[source].bound_to({name: names[of.name] for name, of in dtypes.items()})
 
     for module in (engine, full, launches, product):
         monkeypatch.setattr(module, "cp", cp)
     monkeypatch.setattr(launches, "cupyx", SimpleNamespace(zeros_pinned=np.zeros))
-    monkeypatch.setattr(engine, "kernels_for", kernels_for)
-    monkeypatch.setattr(engine, "blocks_for", lambda _: 2)
-    monkeypatch.setattr(engine, "BLOCK", BLOCK)
+    for module in (engine, product):
+        monkeypatch.setattr(module, "kernels_for", kernels_for)
+        monkeypatch.setattr(module, "blocks_for", lambda _: 2)
+        monkeypatch.setattr(module, "BLOCK", BLOCK)
     monkeypatch.setattr(engine, "_BLOCK", BLOCK)
     monkeypatch.setattr(engine, "_LEFT", (4, 1024))
     monkeypatch.setattr(engine, "set_unmatched", lambda mates: mates.fill(-1))
@@ -366,3 +368,41 @@ def test_maximum_products_and_their_scales(solve, emulators, shape, trial, monke
         gm.verify(csr_array(values), found)
         assert found.size == best.size
         assert math.isclose(found.log_product, best.log_product, rel_tol=1e-9)
+
+
+def found_by_the_engine(matrix, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr(product_matching, "_engine", lambda _: product.run)
+        patch.setattr(entries, "SMALL", 0)
+        return gm.linalg.maximum_product_matching(matrix)
+
+
+@pytest.mark.parametrize("shape", [(70, 70), (40, 70), (70, 40)], ids=str)
+@pytest.mark.parametrize("decades", [0, 3, 250])
+def test_scales_of_a_product_have_the_same_middle(solve, emulators, shape, decades, monkeypatch):
+    """Of matched rows and columns; whatever the range of the entries is."""
+    rng = np.random.default_rng(decades)
+    for _ in range(3):
+        vary(emulators, rng)
+        values = 10.0 ** rng.uniform(-decades, decades, shape) * (rng.random(shape) < 0.2)
+        values[np.arange(min(shape)), np.arange(min(shape))] = 1
+        matrix = csr_array(values * 10.0 ** rng.uniform(-40, 40, shape[1]))
+        found = found_by_the_engine(matrix, monkeypatch)
+        gm.verify(matrix, found)
+        rows, cols = found.row_log_scale[found.row_ind], found.col_log_scale[found.col_ind]
+        middles = (rows.min() + rows.max()) / 2, (cols.min() + cols.max()) / 2
+        assert math.isclose(*middles, rel_tol=1e-9, abs_tol=1e-9)
+        logs = np.log(matrix.toarray()[found.row_ind, found.col_ind])
+        assert math.isclose(found.log_product, math.fsum(logs), rel_tol=1e-12, abs_tol=1e-9)
+
+
+def test_products_of_singular_and_of_tiny_matrices(solve, monkeypatch):
+    for values in (
+        np.zeros((3, 3)), np.eye(4)[:, [0, 1, 2, 2]], np.ones((1, 1)), np.ones((3, 3)),
+        np.diag([1e-300, 1e300, 5e-324]), np.empty((0, 4)), np.empty((4, 0)), -2 * np.eye(65),
+    ):  # fmt: skip
+        found = found_by_the_engine(csr_array(values), monkeypatch)
+        best = gm.linalg.maximum_product_matching(csr_array(values))
+        gm.verify(csr_array(values), found)
+        assert found.size == best.size
+        assert math.isclose(found.log_product, best.log_product, rel_tol=1e-12, abs_tol=1e-12)

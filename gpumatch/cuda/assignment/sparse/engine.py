@@ -30,7 +30,7 @@ import numpy as np
 
 from gpumatch.arrays import any_true
 from gpumatch.auction_schedule import close_gaps
-from gpumatch.contracts import AssignmentTask, Control, Costs, Entries
+from gpumatch.contracts import AssignmentTask, Control, Costs
 from gpumatch.cuda import memory
 from gpumatch.cuda.assignment.offers import HEADROOM, Units, free_rows
 from gpumatch.cuda.assignment.sparse.full import FullProblem
@@ -39,7 +39,7 @@ from gpumatch.cuda.launches import Board, Cooperative, record_seconds
 from gpumatch.cuda.memory import set_unmatched
 from gpumatch.cuda.surveys import count_matched
 
-__all__ = ["LONG", "Problem", "bytes_needed", "fits", "run", "solve", "takes"]
+__all__ = ["LONG", "Problem", "Rows", "bytes_needed", "fits", "run", "solve_anew", "takes"]
 
 _COSTS = {"int64": "long long", "float64": "double"}  # of problems
 PRICES = Source(
@@ -51,7 +51,6 @@ PRICES = Source(
             for kernel in (
                 "hold_auction",
                 "write_prices",
-                "look_up",
                 "reduce_columns",
                 "reduce_rows",
                 "take_tight_pairs",
@@ -142,39 +141,41 @@ def run(task: AssignmentTask) -> bool:
     memory.require_memory(bytes_needed(costs, task.limit), "the engine for sparse costs")
     problem = Problem(FullProblem.of(costs, task.limit))
     try:
-        return solve(problem, task, SHORT)
+        return _solve(problem, task)
     finally:
         _write(problem, task)
 
 
-def solve(problem: Problem, task: AssignmentTask, trial: Trial) -> bool:
+def _solve(problem: Problem, task: AssignmentTask) -> bool:
     """Match the rows of the problem, from the task's pairs and prices; True unless stopped."""
     solution, control = task.solution, task.control
     given = solution.row_to_col
-    if any_true(solution.col_dual != 0):
-        problem.col_dual[:] = problem.full.prices_of(solution.col_dual)
-        with control.part("first pairs"):
-            problem.take_tight_pairs(given)
-        has_grown = False
-    else:
-        has_grown = _try(problem, given, trial, control)
-        if not has_grown and not control.stopped:
-            with control.part("auctions"):
-                _hold_auctions(problem, control)
-            with control.part("first pairs"):
-                problem.take_tight_pairs(given)
+    if not any_true(solution.col_dual != 0):
+        return solve_anew(problem, given, SHORT, control)
+    problem.col_dual[:] = problem.full.prices_of(solution.col_dual)
+    with control.part("first pairs"):
+        problem.take_tight_pairs(given)
+    return _end_by_trees(problem, control)
+
+
+def solve_anew(problem: Problem, given: cp.ndarray | None, trial: Trial, control: Control) -> bool:
+    """Match the rows without prices to begin from; True unless stopped.
+
+    Pairs may be given, as the column of each row.
+    """
+    has_grown = _try(problem, given, trial, control)
     if control.stopped:
         return False
-    with control.part("trees"):
-        if not has_grown and not _grow(_Trees.of_rows(problem), control):
-            return False
-        nrows, ncols = problem.full.shape
-        if nrows == ncols or problem.count_free_rows():
-            return True
-        return _grow(_Trees.of_spares(problem), control)
+    if has_grown:
+        return _end_by_spares(problem, control)
+    with control.part("auctions"):
+        _hold_auctions(problem, control)
+    with control.part("first pairs"):
+        problem.take_tight_pairs(given)
+    return not control.stopped and _end_by_trees(problem, control)
 
 
-def _try(problem: Problem, given: cp.ndarray, trial: Trial, control: Control) -> bool:
+def _try(problem: Problem, given: cp.ndarray | None, trial: Trial, control: Control) -> bool:
     """Match the rows without auctions with an epsilon, if trees need not grow far for it."""
     with control.part("first pairs"):
         problem.reduce_columns()
@@ -189,6 +190,22 @@ def _try(problem: Problem, given: cp.ndarray, trial: Trial, control: Control) ->
         return False
     with control.part("trees"):
         return left == 0 or _grow(_Trees.of_rows(problem), control, trial)
+
+
+def _end_by_trees(problem: Problem, control: Control) -> bool:
+    """Match the rows that are left, and see that those columns stay free that are the dearest."""
+    with control.part("trees"):
+        has_grown = _grow(_Trees.of_rows(problem), control)
+    return has_grown and _end_by_spares(problem, control)
+
+
+def _end_by_spares(problem: Problem, control: Control) -> bool:
+    """Only the latter, if all rows are matched and columns stay free."""
+    nrows, ncols = problem.full.shape
+    if nrows == ncols or problem.count_free_rows():
+        return True
+    with control.part("trees"):
+        return _grow(_Trees.of_spares(problem), control)
 
 
 def _grow(trees: _Trees, control: Control, trial: Trial | None = None) -> bool:
@@ -218,30 +235,28 @@ def _write(problem: Problem, task: AssignmentTask) -> None:
     farthest = 2 * (costs.shape[0] + 1) * largest
     if costs.shape[1] and -solution.col_dual.min() > farthest:
         solution.col_dual[:] = close_gaps(solution.col_dual, 2 * largest)
-    rows = _Rows(costs.entries(), costs.shape[1])
+    full = FullProblem.of(costs, None)
+    rows = Rows(full)
     rows.launch("reduce_rows<{Cost}>", rows.struct, solution.col_dual, solution.row_dual)
     if task.limit is not None:
-        solution.row_dual[cp.diff(rows.indptr) == 0] = task.limit
+        solution.row_dual[cp.diff(full.indptr) == 0] = task.limit
         cp.minimum(solution.row_dual, task.limit, out=solution.row_dual, casting="unsafe")
 
 
 # -- the problem on the device ---------------------------------------------------------------------
 
 
-class _Rows:
+class Rows:
     """Costs as the kernels take them, and the launches that look through them row by row."""
 
-    def __init__(self, entries: Entries, ncols: int) -> None:
-        indptr, indices, weights = entries
-        indptr = indptr.astype(np.int64, copy=False)
-        self.indptr, self.indices, self.weights = indptr, indices, weights
-        nrows = indptr.size - 1
+    def __init__(self, full: FullProblem) -> None:
+        weights, (nrows, ncols) = full.weights, full.shape
         a_row = max(1, min(weights.size // max(nrows, 1), 32))
         self.lanes = 1 << (a_row.bit_length() - 1)
         self.kernels = kernels_for(PRICES, Cost=weights.dtype)
         self.struct = self.kernels.struct("Rows")(
-            indptr=indptr,
-            indices=indices,
+            indptr=full.indptr,
+            indices=full.indices,
             weights=weights,
             nrows=nrows,
             ncols=ncols,
@@ -265,19 +280,20 @@ class Problem:
         Undefined before `take_tight_pairs`.
     """
 
-    def __init__(self, full: FullProblem) -> None:
-        self.full = full
+    def __init__(
+        self, full: FullProblem, mates: tuple[cp.ndarray, cp.ndarray] | None = None
+    ) -> None:
+        self.full, self.rows = full, Rows(full)
         nrows, ncols = full.shape
-        self.rows = _Rows((full.indptr, full.indices, full.weights), ncols)
         number = np.int64 if full.weights.dtype.kind == "i" else np.float64
         self.row_dual, self.col_dual = cp.empty(nrows, number), cp.zeros(ncols, number)
-        self.mates = cp.empty(nrows, np.int32), cp.empty(ncols, np.int32)
+        self.mates = mates or (cp.empty(nrows, np.int32), cp.empty(ncols, np.int32))
         self._free_rows: int | None = nrows  # None: to be counted
 
     def reduce_columns(self) -> None:
         """Let the dual of each column be its least cost, if none may stay free."""
         nrows, ncols = self.full.shape
-        if nrows == ncols:
+        if nrows == ncols and not self.full.is_reduced:
             self.col_dual[:] = self.full.high
             self.rows.launch("reduce_columns<{Cost}>", self.rows.struct, self.col_dual)
 
@@ -299,22 +315,19 @@ class Problem:
         """Note how many rows have no mate."""
         self._free_rows = free_rows
 
-    def paid(self, row_to_col: cp.ndarray) -> cp.ndarray:
-        """What each row pays for its column; undefined for rows that are free."""
-        paid = cp.empty_like(self.row_dual)
-        self.rows.launch("look_up<{Cost}>", self.rows.struct, row_to_col, paid)
-        return paid
-
-    def take_tight_pairs(self, given: cp.ndarray) -> None:
+    def take_tight_pairs(self, given: cp.ndarray | None) -> None:
         """Give the rows their duals, and columns that are tight: first those of given pairs."""
         rows, (row_to_col, col_to_row) = self.rows, self.mates
         self.reduce_rows()
         set_unmatched(col_to_row)
-        rows.launch(
-            "take_tight_pairs<{Cost}>",
-            *(rows.struct, self.row_dual, self.col_dual, given),  # IN
-            *(row_to_col, col_to_row),  # OUT
-        )
+        if given is None:
+            set_unmatched(row_to_col)
+        else:
+            rows.launch(
+                "take_tight_pairs<{Cost}>",
+                *(rows.struct, self.row_dual, self.col_dual, given),  # IN
+                *(row_to_col, col_to_row),  # OUT
+            )
         rows.launch(
             "match_tight<{Cost}>",
             *(rows.struct, self.row_dual, self.col_dual),  # IN
@@ -568,5 +581,6 @@ class _Trees:
         """Put the duals of the columns back into the problem, and let spare rows go."""
         if not self.has_spares:
             self.problem.has_left(self._left())
+        else:
+            cp.maximum(self.problem.mates[1], -1, out=self.problem.mates[1])
         self.problem.col_dual[:] = self.columns[:, 0].view(self.problem.col_dual.dtype)
-        cp.maximum(self.problem.mates[1], -1, out=self.problem.mates[1])

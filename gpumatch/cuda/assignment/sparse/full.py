@@ -31,6 +31,8 @@ class FullProblem(NamedTuple):
         Its rows and columns, no fewer columns than rows.
     given : int
         How many of the columns are those of the problem that it was made from: the first ones.
+    is_reduced : bool
+        Whether the least cost of each column is known to be 0.
     """
 
     indptr: cp.ndarray
@@ -40,6 +42,7 @@ class FullProblem(NamedTuple):
     high: float
     shape: tuple[int, int]
     given: int
+    is_reduced: bool = False
 
     @classmethod
     def of(cls, costs: Costs, limit: float | None) -> FullProblem:

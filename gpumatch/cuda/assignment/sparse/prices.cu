@@ -152,18 +152,6 @@ __global__ void take_tight_pairs(Rows<Cost> rows, const Number<Cost>* row_dual,
   }
 }
 
-// What each row pays for its column.
-template <typename Cost>
-__global__ void look_up(Rows<Cost> rows, const int* row_to_col, Number<Cost>* paid) {
-  const Group group = Group::of(rows.lanes);
-  for (long long row = group.index; row < rows.nrows; row += group.count) {
-    const int col = row_to_col[row];
-    for (long long k = rows.indptr[row] + group.member; k < rows.indptr[row + 1]; k += group.lanes) {
-      if (rows.indices[k] == col) paid[row] = counted(rows.weights[k], 0);
-    }
-  }
-}
-
 // Let each row that is free take a column that is free and tight.
 template <typename Cost>
 __global__ void match_tight(Rows<Cost> rows, const Number<Cost>* row_dual,
