@@ -30,6 +30,7 @@ BLOCK = 64  # two warps
 TRIALS = [
     pytest.param(engine.Trial(0, 1, 4096, 1), id="least costs"),
     pytest.param(engine.Trial(8, 1, 4096, 1), id="exact bids"),
+    pytest.param(engine.Trial(8, 1, 4096, 1, finest=3), id="wide bounds"),
     pytest.param(engine.Trial(0, -1, 1, 1), id="auctions"),
     pytest.param(engine.Trial(8, 1, 2, 0), id="few levels"),
 ]
@@ -65,6 +66,7 @@ def solve(emulators, monkeypatch):
     monkeypatch.setattr(engine, "_BLOCK", BLOCK)
     monkeypatch.setattr(engine, "_LEFT", (4, 1024))
     monkeypatch.setattr(engine, "set_unmatched", lambda mates: mates.fill(-1))
+    monkeypatch.setattr(engine, "unmatched", lambda size: np.full(size, -1, np.int32))
     monkeypatch.setattr(engine, "count_matched", count_matched)
     monkeypatch.setattr(engine.memory, "require_memory", lambda *_: None)
     for module in (full, product):
@@ -406,3 +408,42 @@ def test_products_of_singular_and_of_tiny_matrices(solve, monkeypatch):
         gm.verify(csr_array(values), found)
         assert found.size == best.size
         assert math.isclose(found.log_product, best.log_product, rel_tol=1e-12, abs_tol=1e-12)
+
+
+# -- exact bids ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.float64])
+def test_exact_bids_keep_the_pairs_tight(solve, emulators, dtype, monkeypatch):
+    """They begin from the first pairs, and each column that was taken stays so."""
+    monkeypatch.setattr(engine, "SHORT", engine.Trial(9, 1, 4096, 1))
+    rng = np.random.default_rng(15)
+    seen = []
+    bid = engine._bid_exactly
+
+    def watched(problem, bids):
+        before = problem.mates[1] >= 0
+        held = bid(problem, bids)
+        seen.append((problem, before, held, problem.col_dual.copy()))
+        return held
+
+    monkeypatch.setattr(engine, "_bid_exactly", watched)
+    won = 0
+    for _ in range(12):
+        vary(emulators, rng)
+        seen.clear()
+        matrix = random_costs(rng, dtype, most=70)
+        if dtype is np.float64:
+            matrix.data = np.round(matrix.data * 64) / 64  # so that nothing is rounded
+        check(solve, matrix)
+        for problem, before, held, price in seen:
+            rows = np.flatnonzero(held >= 0)
+            assert np.unique(held[rows]).size == rows.size
+            assert set(np.flatnonzero(before)) <= set(held[rows])
+            won += rows.size - np.count_nonzero(before)
+            full = problem.full
+            costs_of = csr_array((full.weights + 1, full.indices, full.indptr), full.shape)
+            dense = costs_of.toarray().astype(float)
+            reduced = np.where(dense > 0, dense - 1 - price, np.inf)
+            assert (reduced[rows, held[rows]] == reduced[rows].min(axis=1)).all()
+    assert won > 20

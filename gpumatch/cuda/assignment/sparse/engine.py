@@ -20,6 +20,7 @@ rows; and if there is a limit, 64 bytes a row and 48 an entry, with a column mor
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections.abc import Iterator
@@ -36,7 +37,7 @@ from gpumatch.cuda.assignment.offers import HEADROOM, Units, free_rows
 from gpumatch.cuda.assignment.sparse.full import FullProblem
 from gpumatch.cuda.kernels import BLOCK, Source, blocks_for, kernels_for
 from gpumatch.cuda.launches import Board, Cooperative, record_seconds
-from gpumatch.cuda.memory import set_unmatched
+from gpumatch.cuda.memory import set_unmatched, unmatched
 from gpumatch.cuda.surveys import count_matched
 
 __all__ = ["LONG", "Problem", "Rows", "bytes_needed", "fits", "run", "solve_anew", "takes"]
@@ -46,10 +47,12 @@ PRICES = Source(
     "assignment/sparse/prices.cu",
     (
         "free_columns",
+        "take_offers",
         *(
             f"{kernel}<{{Cost}}>"
             for kernel in (
                 "hold_auction",
+                "offer_pairs",
                 "write_prices",
                 "reduce_columns",
                 "reduce_rows",
@@ -95,22 +98,23 @@ class Trial(NamedTuple):
 
     `bids`: those without one, of a group of lanes before it gives its row up. `left`: the share of
     all rows that may be left to the trees. `looks`: after a warp has looked through so many rows,
-    only the share `rest` of all may be left.
+    only the share `rest` of all may be left. `finest`: bits, the first bound of the trees is the
+    range of the costs divided by two to this.
     """
 
     bids: int
     left: float
     looks: int
     rest: float
+    finest: int = _FINEST
 
 
 SHORT = Trial(0, 0.15, 1024, 1 / 1000)
-LONG = Trial(64, 1 / 8, 1024, 1 / 1000)
+LONG = Trial(32, 1 / 8, 1024, 1 / 1000, 8)
 """For costs that differ by orders of magnitude: see `gpumatch.cpu.assignment.engine`.
 
-Of a KKT matrix of 1,000,000 rows, exact bids leave 41,000, which trees serve in time, so that it
-takes 11 ms in place of 29. Where costs are of one magnitude, a trial that is given up takes
-a fifth of the whole time.
+Of a KKT matrix of 200,000 rows, exact bids leave 4,000. Where costs are of one magnitude, a trial
+that is given up takes a fifth of the whole time.
 """
 
 
@@ -182,14 +186,14 @@ def _try(problem: Problem, given: cp.ndarray | None, trial: Trial, control: Cont
         problem.take_tight_pairs(given)
     if trial.bids and problem.count_free_rows():
         with control.part("auctions"):
-            _bid_exactly(problem, trial.bids, control)
+            held = _bid_exactly(problem, trial.bids)
         with control.part("first pairs"):
-            problem.take_tight_pairs(given)
+            problem.take_tight_pairs(held)
     left = problem.count_free_rows()
     if left > trial.left * problem.full.shape[0]:
         return False
     with control.part("trees"):
-        return left == 0 or _grow(_Trees.of_rows(problem), control, trial)
+        return left == 0 or _grow(_Trees.of_rows(problem, trial.finest), control, trial)
 
 
 def _end_by_trees(problem: Problem, control: Control) -> bool:
@@ -276,6 +280,8 @@ class Problem:
     ----------
     row_dual, col_dual : arrays
         Those of the rows are undefined before `reduce_rows`.
+    top : number
+        No dual of a column is above it before there are prices.
     mates : pair of arrays
         Undefined before `take_tight_pairs`.
     """
@@ -285,8 +291,9 @@ class Problem:
     ) -> None:
         self.full, self.rows = full, Rows(full)
         nrows, ncols = full.shape
-        number = np.int64 if full.weights.dtype.kind == "i" else np.float64
+        number = np.dtype(np.int64 if full.weights.dtype.kind == "i" else np.float64)
         self.row_dual, self.col_dual = cp.empty(nrows, number), cp.zeros(ncols, number)
+        self.top = number.type(0)
         self.mates = mates or (cp.empty(nrows, np.int32), cp.empty(ncols, np.int32))
         self._free_rows: int | None = nrows  # None: to be counted
 
@@ -295,6 +302,7 @@ class Problem:
         nrows, ncols = self.full.shape
         if nrows == ncols and not self.full.is_reduced:
             self.col_dual[:] = self.full.high
+            self.top = self.col_dual.dtype.type(self.full.high)
             self.rows.launch("reduce_columns<{Cost}>", self.rows.struct, self.col_dual)
 
     def reduce_rows(self) -> None:
@@ -381,15 +389,19 @@ def _ends(nrows: int, lanes: int) -> Iterator[_End]:
     yield from itertools.repeat(_End(left, _LONGEST_CHAIN))
 
 
-def _bid_exactly(problem: Problem, bids: int, control: Control) -> None:
-    """Lower the duals of the columns by bids without an epsilon, so that the pairs stay tight."""
+def _bid_exactly(problem: Problem, bids: int) -> cp.ndarray:
+    """Lower the duals of the columns by bids without an epsilon, so that pairs stay tight.
+
+    The rows that are free bid, and those that lose their columns. Returns the column of each row
+    at the end.
+    """
     units = _units_of(problem.full)
     if units.of_one == 0:
-        return
-    fallen = (problem.col_dual.max() - problem.col_dual) * units.of_one
-    auctions = _Auctions(problem, units, fallen.astype(np.uint64) << np.uint64(units.row_bits))
-    auctions.hold(0, _End(0, bids), control)
+        return problem.mates[0]
+    auctions = _Auctions(problem, units, cp.empty(problem.full.shape[1], np.uint64))
+    auctions.bid_exactly(bids)
     auctions.write_prices()
+    return auctions.columns_of_rows()
 
 
 def _units_of(full: FullProblem) -> Units:
@@ -401,10 +413,12 @@ class _Auctions:
     """Auctions for the columns of a problem, with these offers to begin from."""
 
     def __init__(self, problem: Problem, units: Units, offers: cp.ndarray) -> None:
-        self.problem, self.units = problem, units
-        self.offers, self.served = offers, cp.zeros(1, np.int32)
-        self.all_rows = cp.arange(problem.full.shape[0], dtype=np.int32)
-        self.by_column = ((blocks_for(offers.size),), (BLOCK,))
+        self.problem, self.units, self.offers = problem, units, offers
+        self.by_column = (blocks_for(offers.size),), (BLOCK,)
+
+    @functools.cached_property
+    def all_rows(self) -> cp.ndarray:
+        return cp.arange(self.problem.full.shape[0], dtype=np.int32)
 
     def hold(self, epsilon: int, end: _End, control: Control) -> None:
         """An auction by the prices there are."""
@@ -423,10 +437,25 @@ class _Auctions:
                 break
             self._bid(bidders, epsilon, end)
 
+    def bid_exactly(self, bids: int) -> None:
+        """One without an epsilon, by the duals and the pairs there are."""
+        problem, units = self.problem, self.units
+        bidders = cp.empty(problem.count_free_rows(), np.int32)
+        problem.rows.kernels["offer_pairs<{Cost}>"](
+            (blocks_for(max(problem.full.shape)),),
+            (BLOCK,),
+            (
+                *(problem.rows.struct, problem.col_dual, problem.top),  # IN
+                *(np.float64(units.of_one), np.int32(units.row_bits), *problem.mates),
+                *(self.offers, bidders, cp.zeros(1, np.int32)),  # OUT
+            ),
+        )
+        self._bid(bidders, 0, _End(0, bids))
+
     def _bid(self, bidders: cp.ndarray, epsilon: int, end: _End) -> None:
         """Let these rows bid, until all but a few are served."""
         rows, units = self.problem.rows, self.units
-        self.served.fill(0)
+        served = cp.zeros(1, np.int32)
         terms = rows.kernels.struct("Terms")(
             low=self.problem.full.low,
             scale=units.of_one,
@@ -442,7 +471,7 @@ class _Auctions:
             (BLOCK,),
             (
                 *(rows.struct, terms, bidders, np.int32(bidders.size)),  # IN
-                *(self.offers, self.served),  # IN, OUT
+                *(self.offers, served),  # IN, OUT
             ),
         )
 
@@ -456,6 +485,18 @@ class _Auctions:
                 self.problem.col_dual,  # OUT
             ),
         )
+
+    def columns_of_rows(self) -> cp.ndarray:
+        """The columns that rows have by their offers, -1 for none."""
+        held = unmatched(self.problem.full.shape[0])
+        self.problem.rows.kernels["take_offers"](
+            *self.by_column,
+            (
+                *(self.offers, np.int32(self.offers.size), np.int32(self.units.row_bits)),  # IN
+                held,  # IN, OUT
+            ),
+        )
+        return held
 
 
 # -- trees -----------------------------------------------------------------------------------------
@@ -472,9 +513,13 @@ class _Trees:
     spare : number of the duals, optional
         The dual of the rows that are spare, from which all columns may be reached. Without it,
         trees grow from the rows that are free.
+    finest : int
+        Bits: the first bound is the range of the costs divided by two to this.
     """
 
-    def __init__(self, problem: Problem, wanted: int, spare: Any = None) -> None:
+    def __init__(
+        self, problem: Problem, wanted: int, spare: Any = None, finest: int = _FINEST
+    ) -> None:
         self.problem, self.wanted = problem, wanted
         nrows, ncols = problem.full.shape
         self.nrows, self.has_spares = nrows, spare is not None
@@ -505,7 +550,7 @@ class _Trees:
             barrier=self.board.barrier,
         )
         range_of_costs = float(problem.full.high) - float(problem.full.low)
-        least = math.ldexp(range_of_costs, -_FINEST)
+        least = math.ldexp(range_of_costs, -finest)
         is_integer = number.kind == "i"
         self.least_bound = np.int64(1) if is_integer else np.float64(least).view(np.int64)
         dual = number.type(0 if spare is None else spare)
@@ -531,9 +576,9 @@ class _Trees:
         )
 
     @classmethod
-    def of_rows(cls, problem: Problem) -> _Trees:
+    def of_rows(cls, problem: Problem, finest: int = _FINEST) -> _Trees:
         """From the rows that are free."""
-        return cls(problem, problem.count_free_rows())
+        return cls(problem, problem.count_free_rows(), finest=finest)
 
     @classmethod
     def of_spares(cls, problem: Problem) -> _Trees:

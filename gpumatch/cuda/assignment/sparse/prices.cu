@@ -80,6 +80,31 @@ __global__ void hold_auction(Rows<Cost> rows, Terms t, const int* bidders, int n
   }
 }
 
+// Offers that stand at the duals of the columns, none of which is above `top`, from the rows that have
+// these. The rows that have none are the bidders.
+template <typename Cost>
+__global__ void offer_pairs(Rows<Cost> rows, const Number<Cost>* col_dual, Number<Cost> top,
+                            double scale, int row_bits, const int* row_to_col,
+                            const int* col_to_row, unsigned long long* offers, int* bidders,
+                            int* nbidders) {
+  for (int j = thread_index(); j < rows.ncols; j += thread_count()) {
+    const double fallen = static_cast<double>(top - col_dual[j]) * scale;
+    offers[j] = static_cast<unsigned long long>(fallen) << row_bits | (col_to_row[j] + 1u);
+  }
+  for (int row = thread_index(); row < rows.nrows; row += thread_count()) {
+    if (row_to_col[row] < 0) push(Queue<int>{bidders, nbidders}, row);
+  }
+}
+
+// Let each row have the column where its offer stands.
+__global__ void take_offers(const unsigned long long* offers, int ncols, int row_bits,
+                            int* row_to_col) {
+  for (int j = thread_index(); j < ncols; j += thread_count()) {
+    const int row = static_cast<int>(offers[j] & ((1ull << row_bits) - 1)) - 1;
+    if (row >= 0) row_to_col[row] = j;
+  }
+}
+
 // -- duals that fit, and the first pairs ----------------------------------------------------------
 
 // Lower a number to another. Doubles are in the order of their bits as integers if they are positive,
