@@ -124,6 +124,50 @@ def test_maximum_product_matchings(no_copy, name):
         assert sorted(no_copy.asnumpy(s.symmetric_pivots())) == list(range(matrix.shape[0]))
 
 
+@pytest.mark.parametrize("kind", ["?", "b", "H", "i", "q", "f", "d", "F", "D"])
+@pytest.mark.parametrize("shape", [(300, 300), (200, 300), (300, 200)], ids=str)
+def test_products_of_every_kind_of_numbers(no_copy, kind, shape):
+    rng = np.random.default_rng(9)
+    values = np.exp(rng.normal(0, 2 if kind in "?bHi" else 9, shape)) * rng.choice([-1, 1], shape)
+    values = np.where(rng.random(shape) < 0.1, values * np.exp(1j * values), 0)
+    np.fill_diagonal(values, 1)
+    values = (values if kind in "FD" else values.real.clip(-100, 100)).astype(kind)
+    matrix = csr_array(values)
+    s = maximum_product_matching(with_values(no_copy, matrix))
+    assert gm.verify(matrix, s).size == 200 + 100 * (shape == (300, 300))
+    best = maximum_product_matching(matrix)
+    assert math.isclose(s.log_product, best.log_product, rel_tol=1e-10, abs_tol=1e-8)
+
+
+@pytest.mark.parametrize("odd", [0.0, np.nan, np.inf])
+def test_one_odd_value_among_many(no_copy, odd):
+    """A stored zero is no entry, and what is not finite is refused."""
+    matrix = matrices.make("circuit", 5_000, seed=2)
+    matrix.data[777] = odd
+    given = with_values(no_copy, matrix)
+    if not np.isfinite(odd):
+        with pytest.raises(ValueError, match=f"is {odd}"):
+            maximum_product_matching(given)
+        return
+    s = maximum_product_matching(given)
+    matrix.eliminate_zeros()
+    assert gm.verify(matrix, s).size == s.size
+
+
+def test_arrays_that_do_not_fit_together(no_copy):
+    """Offsets beyond the entries are refused; entries beyond the offsets are spare room."""
+    indptr, indices, data, shape = with_values(no_copy, matrices.make("circuit", 400, seed=1))
+    whole = maximum_product_matching((indptr, indices, data, shape))
+    room = no_copy.zeros(3, np.int32)
+    roomy = no_copy.concatenate([indices, room]), no_copy.concatenate([data, room + 1.0])
+    s = maximum_product_matching((indptr, *roomy, shape))
+    assert math.isclose(s.log_product, whole.log_product, rel_tol=1e-12)
+    with pytest.raises(ValueError, match="indptr"):
+        maximum_product_matching((indptr + 1, indices, data, shape))
+    with pytest.raises(ValueError, match=r"indptr\[-1\] is"):
+        maximum_product_matching((indptr, indices[:-1], data[:-1], shape))
+
+
 def test_dense_and_cupyx_matrices_and_repeated_entries():
     cp = pytest.importorskip("cupy")
     sparse = pytest.importorskip("cupyx.scipy.sparse")

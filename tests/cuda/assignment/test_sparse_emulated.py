@@ -398,6 +398,32 @@ def test_scales_of_a_product_have_the_same_middle(solve, emulators, shape, decad
         assert math.isclose(found.log_product, math.fsum(logs), rel_tol=1e-12, abs_tol=1e-9)
 
 
+@pytest.mark.parametrize("shape", [(80, 80), (50, 80)], ids=str)
+def test_costs_are_counted_from_the_least_of_their_column_or_row(
+    solve, emulators, shape, monkeypatch
+):
+    rng = np.random.default_rng(17)
+    vary(emulators, rng)
+    seen = []
+    from_least = product._from_least
+    monkeypatch.setattr(
+        product, "_from_least", lambda given: seen.append(from_least(given)) or seen[-1]
+    )
+    values = np.exp(rng.normal(0, 20, shape)) * (rng.random(shape) < 0.2)
+    values[:, :50] += np.eye(shape[0])[:, :50]
+    matrix = csr_array(values)
+    found_by_the_engine(matrix, monkeypatch)
+    ((reduced, of_columns),) = seen
+    logs = np.full(shape, np.inf)
+    logs[matrix.nonzero()] = -np.log(matrix.data)
+    least = logs.min(axis=0 if shape[0] == shape[1] else 1)
+    rows, cols = matrix.nonzero()
+    counted_from = least[cols if shape[0] == shape[1] else rows]
+    assert np.allclose(reduced.full.weights, logs[rows, cols] - counted_from, 1e-13, 1e-13)
+    assert (reduced.full.low, reduced.full.high) == (0, reduced.full.weights.max())
+    assert np.allclose(of_columns, least if shape[0] == shape[1] else 0, 1e-13, 1e-13)
+
+
 def test_products_of_singular_and_of_tiny_matrices(solve, monkeypatch):
     for values in (
         np.zeros((3, 3)), np.eye(4)[:, [0, 1, 2, 2]], np.ones((1, 1)), np.ones((3, 3)),
