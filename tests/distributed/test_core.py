@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from gpumatch.control import Control
 from gpumatch.distributed import core as rank_core
-from gpumatch.distributed.core import Core, Whole
+from gpumatch.distributed.core import Core, Feasible, Whole
 
 
 def core_that(*, is_priced, is_stopped, fallback):
@@ -87,3 +88,49 @@ def test_what_the_first_rank_does_alone_is_told_as_all_else():
         pass
     assert errand.seconds is control.seconds
     assert "search" in control.seconds
+
+
+class Forests:
+    """Of two rows and three columns, on the only rank: column 1 is all that the rows may have."""
+
+    rows, cols = SimpleNamespace(total=2), SimpleNamespace(total=3)
+    world = SimpleNamespace(step=lambda name: Control().part(name), allgather=lambda own: [own])
+
+    def __init__(self, ends, matched):
+        self.ends, self.matched, self.has_started = ends, matched, False
+
+    def start(self):
+        self.has_started = True
+
+    def search(self):
+        assert self.has_started
+        return self.ends
+
+    def cover(self):
+        return np.array([False, False]), np.array([False, True, False])
+
+    def mates(self):
+        return np.array([-1, 1]), np.array([-1, 1, -1])
+
+
+@pytest.mark.parametrize("ends", [True, False])
+def test_no_search_follows_a_matching_that_is_stopped_or_too_small(ends):
+    feasible = Feasible(Forests(ends, matched=1), lambda: pytest.fail("searched"), True)
+    assert feasible.solve() is ends
+    assert feasible.solved_by == "maximum matching"
+    assert [side.tolist() for side in feasible.violator()] == [[0, 1], [1]]
+    solution = feasible.solution()
+    assert [side.tolist() for side in solution.mates] == [[-1, 1], [-1, 1, -1]]
+    assert (solution.row_dual.size, solution.col_dual.size) == (2, 3)
+    assert solution.row_dual.dtype == np.int64
+
+
+@pytest.mark.parametrize("ends", [True, False])
+def test_a_search_follows_a_matching_of_all_rows(ends):
+    search = SimpleNamespace(
+        solve=lambda: ends, solved_by="one rank", violator=lambda: "few", solution=lambda: "all"
+    )
+    feasible = Feasible(Forests(True, matched=2), lambda: search, False)
+    assert feasible.solve() is ends
+    told = feasible.solved_by, feasible.violator(), feasible.solution()
+    assert told == ("one rank", "few", "all")

@@ -51,7 +51,7 @@ def two_gpus():
 
 SEVERAL = [
     *("collectives", "linked", "faults", "limits", "certificates", "blocks", "matching"),
-    *("papers", "commands", "batches", "cores", "largest", "counted", "phases"),
+    *("papers", "commands", "batches", "cores", "stopped", "largest", "counted", "phases"),
 ]
 QUICK = {
     1: ([*SEVERAL, "assignment", "wishes", "whole_arrays"], 200),

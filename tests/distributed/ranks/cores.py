@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from types import SimpleNamespace
 from unittest import mock
 
@@ -21,7 +22,7 @@ from gpumatch.distributed.communicator import even_starts
 from gpumatch.distributed.matching import forest_kernels
 from graphs import costs as families
 from tests.distributed.ranks.assignments import largest, wishes_of_matrices
-from tests.distributed.ranks.checks import check_assignment, share
+from tests.distributed.ranks.checks import check_assignment, share, worth
 from tests.distributed.ranks.papers import PAPER_STEPS
 
 
@@ -42,6 +43,7 @@ def cores(comm):
         yield from cores_of_matrices(comm)
         yield from cores_of_lists(comm)
         yield from given_up(comm)
+        yield from stopped(comm)
         yield from largest(comm)
     arrays = dict.fromkeys(("CompressedRows", "DenseRows"), divided_rows.rows_of)
     kernels = SimpleNamespace(**{**vars(paper_kernels), **arrays})
@@ -159,9 +161,27 @@ def given_up(comm, **how):
     assert {"one rank", "initial reduction"} < set(a.stats["seconds"])
 
 
+def stopped(comm, **how):
+    """What is left to gain after a stop is within the gap; rows may go without a column."""
+    costs = families.make("low_rank", 30, 30, seed=3) + 1
+    wish = {"cost_limit": 30}
+    best = worth(gpumatch.assign(costs, **wish))
+    for given in (costs, csr_array(costs)):
+        block = share(given, comm)
+        for last in (0, 1, 2, 4, 8, 16, 32):
+            yield f"{type(given)}, a stop after {last} ticks"
+            ticks = itertools.count()
+            a = distributed.assign(
+                block, comm=comm, callback=lambda _, ticks=ticks: next(ticks) >= last, **wish, **how
+            )
+            assert worth(a) >= best >= worth(a) - a.gap
+            assert a.gap < np.inf
+            assert a.proven == (a.gap == 0)
+
+
 def families_of_lists():
     """Costs of which two pairs of a row do not suffice."""
     return csr_array(families.make("low_rank", 30, 30, seed=3) + 1)
 
 
-GROUPS = whole_arrays, cores
+GROUPS = whole_arrays, cores, stopped

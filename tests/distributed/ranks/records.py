@@ -80,6 +80,8 @@ def phases(comm):
     names = "found", "matched", "levels", "updates", "rows"
     trace = [phase for phase in a.stats["trace"] if phase.get("levels")]
     assert told(trace, *names) == [(1, 2, 2, 1, 2)]
+    assert told(trace, "whole") == [(1,)]  # the first offers are to all columns
+    assert told(a.stats["trace"][:1], *names[:2], "updates") == [(1, 1, 0)]
     rows = f"rows {a.rows.start} to {a.rows.stop}"
     assert repr(a) == f"DistributedAssignment(2 pairs, objective 6, optimal, {rows})"
     assert a.stats["solved_by"] == "trees"
