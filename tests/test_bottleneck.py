@@ -124,6 +124,15 @@ def test_a_search_by_paths_goes_on_where_its_budget_ended(monkeypatch):
     assert gm.verify(C, gm.assign(C, objective="bottleneck", algorithm="paths")).size == 300
 
 
+def test_bounds_of_rows_and_columns_may_need_no_path(monkeypatch):
+    """Each row needs 1, and each column of a square matrix: 5 for the last."""
+    monkeypatch.setattr(bottleneck, "load", lambda _: pytest.fail("there are paths"))
+    wish = {"objective": "bottleneck", "algorithm": "paths"}
+    costs = csr_array(np.array([[1, 5], [1, 7]]))
+    assert gm.assign(costs, **wish).objective == 5
+    assert gm.assign(csr_array(costs.T), **wish).objective == 5
+
+
 def test_a_search_by_paths_is_stopped_between_its_rows(monkeypatch):
     """After three of ten, each of which uses the budget up."""
     from gpumatch.cpu.assignment import bottleneck_paths

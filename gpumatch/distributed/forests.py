@@ -75,7 +75,6 @@ class Forests:
         self.parent = self._none(cols.own)
         self.done = self._marks(rows.total)
         self.seen = self._marks(cols.total)
-        self.edges = world.total(graph.nnz)
         self.matched = 0
         self.start_size = 0
 

@@ -5,10 +5,13 @@ On problems so small that all of it is known, and the same on any number of rank
 
 from __future__ import annotations
 
+from unittest import mock
+
 import numpy as np
 from scipy.sparse import csr_array
 
 from gpumatch import distributed
+from gpumatch.cpu.distributed import forests
 from gpumatch.distributed.communicator import Communicator, even_starts
 from tests.distributed.ranks.checks import share
 
@@ -74,6 +77,17 @@ def phases(comm):
     m = distributed.maximum_matching(share(chain, comm), comm=comm, time_limit=0)
     assert repr(m) == f"DistributedMatching(size {m.size}, not proven maximum, {rows})"
     assert m.cover is None
+    for shape in ((2, 9), (9, 2)):
+        yield f"marks of columns of a graph of {shape}"
+        marks = set()
+
+        def claim(*given, marks=marks, original=forests.claim_free):
+            marks.add(given[3].size)
+            original(*given)
+
+        with mock.patch.object(forests, "claim_free", claim):
+            distributed.maximum_matching(share(csr_array(np.ones(shape)), comm), comm=comm)
+        assert marks == {shape[1]}
     yield "assignment"
     costs = np.array([[1, 5, 9], [1, 7, 9]])
     a = distributed.assign(share(costs, comm), comm=comm)
