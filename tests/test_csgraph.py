@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import warnings
 
 import numpy as np
 import pytest
@@ -110,8 +111,10 @@ RANKS = {
 @pytest.mark.parametrize("form", FORMATS)
 @pytest.mark.parametrize(("graph", "rank"), RANKS.values(), ids=RANKS)
 def test_scipys_structural_rank_cases(graph, rank, form):
-    assert structural_rank(form(graph)) == rank
-    assert type(structural_rank(form(graph))) is np.int64
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = structural_rank(form(graph))
+    assert (found, type(found)) == (rank, np.int64)
 
 
 # -- like SciPy ------------------------------------------------------------------------------------
@@ -143,6 +146,14 @@ def test_large_integers_of_wide_graphs_are_exact(cheap):
 def test_integers_at_the_end_of_the_range_are_taken(weight):
     graph = sp.csr_array(np.array([[weight]]))
     assert csgraph.min_weight_full_bipartite_matching(graph)[1].tolist() == [0]
+
+
+def test_weights_are_numbers():
+    graph = sp.csr_array(np.eye(2))
+    graph.data = graph.data.astype(object)
+    for home in (scipy_csgraph, csgraph):
+        with pytest.raises(ValueError, match="expected a matrix containing numerical entries, got"):
+            home.min_weight_full_bipartite_matching(graph)
 
 
 @pytest.mark.parametrize("name", NAMES)

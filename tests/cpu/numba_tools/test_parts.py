@@ -47,6 +47,7 @@ def test_errors_in_a_part_reach_python(monkeypatch, missing):
         quarter(6)
     assert quarter(8) == 2
     assert bool(half.signatures) == missing
+    assert half.targetoptions["nogil"] is half.targetoptions["nopython"] is True
 
 
 def test_this_numba_has_what_parts_depend_on():
