@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import sys
 import warnings
+from types import SimpleNamespace
 
 import networkx
 import numpy as np
@@ -12,7 +14,7 @@ from scipy.sparse import coo_array, csc_array, csr_array, dia_array, diags_array
 
 import gpumatch as gm
 import gpumatch.costs.base
-from gpumatch.costs import DenseCosts, SparseCosts, as_costs
+from gpumatch.costs import CostBatch, DenseCosts, SparseCosts, as_costs, batch
 
 X = math.inf
 CSR = (np.array([0, 2, 2, 3]), np.array([0, 3, 1]), np.array([5, 0, -2]), (3, 4))
@@ -413,3 +415,78 @@ def test_edges_without_weights_cost_an_integer():
     ):
         costs = SparseCosts.from_networkx(G, weight, ["a", "b"])
         assert (costs.dtype, costs.weights.tolist()) == (kind, weights)
+
+
+# -- batches on a device ---------------------------------------------------------------------------
+
+
+class OnDevice(np.ndarray):
+    """An array of CuPy's, as far as batches know."""
+
+    __cuda_array_interface__ = None
+
+
+@pytest.fixture
+def cupy(monkeypatch):
+    """What is used of CuPy, with arrays that are on the host."""
+    library = SimpleNamespace(
+        ndarray=OnDevice,
+        asarray=lambda values, dtype=None: np.asarray(values, dtype).view(OnDevice),
+        ascontiguousarray=lambda values, dtype=None: np.ascontiguousarray(values, dtype).view(
+            OnDevice
+        ),
+    )
+    monkeypatch.setitem(sys.modules, "cupy", library)
+    return library
+
+
+@pytest.mark.parametrize(
+    ("part", "expected"),
+    [
+        (np.ones((2, 2)), False),
+        (np.ones((2, 2)).view(OnDevice), True),
+        (csr_array(np.eye(2)), False),
+        (SimpleNamespace(data=np.ones(2).view(OnDevice)), True),
+        (SimpleNamespace(data=memoryview(b""), __cuda_array_interface__={}), True),
+    ],
+    ids=["host", "device", "sparse", "sparse on device", "another library's"],
+)
+def test_what_is_on_a_device(part, expected):
+    assert batch._is_on_device(part) is expected
+    assert CostBatch([np.ones((2, 2))]).on_device is False
+
+
+@pytest.mark.parametrize(
+    ("dtypes", "expected"),
+    [
+        (["f4", "f4"], "f4"), (["f4", "f8"], "f8"), (["i4", ">i4"], "i4"), (["i4", "i8"], "i8"),
+        (["i2", "i4"], "i4"), (["i8", "f4"], "f8"),
+    ],
+)  # fmt: skip
+def test_costs_of_a_list_come_to_the_device_in_one_dtype(cupy, dtypes, expected):
+    values = np.arange(12).reshape(3, 4)
+    for form in (
+        np.array,
+        np.asfortranarray,
+        cupy.asarray,
+        lambda part: cupy.asarray(part)[:, ::2],
+    ):
+        given = [form(values.astype(dtype)) for dtype in dtypes]
+        parts, dtype = CostBatch(given).on_one_device()
+        assert dtype == np.dtype(expected)
+        for part, known in zip(parts, given):
+            assert type(part) is OnDevice
+            assert part.dtype == dtype
+            assert part.tolist() == known.tolist()
+            assert part.strides[1] == dtype.itemsize <= part.strides[0]
+    kept = cupy.asarray(values.astype(expected))
+    assert CostBatch([kept]).on_one_device()[0][0] is kept
+    whole, _ = CostBatch(np.stack([values.astype(name).T for name in dtypes])).on_one_device()
+    assert whole.flags.c_contiguous
+    assert whole.tolist() == [values.T.tolist()] * 2
+
+
+@pytest.mark.usefixtures("cupy")
+def test_what_kernels_read_not_stays_where_it_is():
+    for given in ([np.ones((2, 2)), csr_array(np.eye(2))], [np.ones((2, 2), complex)]):
+        assert CostBatch(given).on_one_device() is None
