@@ -302,9 +302,7 @@ class TwoSidedPaths:
         """Augment until no row is free, or none has a path; raises Stopped."""
         rows, cols = (np.flatnonzero(mates < 0).astype(np.int32) for mates in self.mates)
         while rows.size and self._augment((rows, cols), control):
-            rows, cols = (
-                roots[mates[roots] < 0] for roots, mates in zip((rows, cols), self.mates)
-            )
+            rows, cols = (roots[mates[roots] < 0] for roots, mates in zip((rows, cols), self.mates))
 
     def _augment(self, roots: Roots, control: Control) -> bool:
         """Augment a shortest path; whether there is one."""
