@@ -96,6 +96,24 @@ def test_only_short_kernels_make_arrays():
         another_pair_of(3)
 
 
+VECTORS = {"fastmath": {"nnan", "nsz"}}
+ALONE = {"nogil": True, "_nrt": False}
+FLAGS = {
+    "kernel": ALONE,
+    "vector_kernel": ALONE | VECTORS,
+    "short_kernel": VECTORS,
+    "strict_kernel": ALONE | {"fastmath": False},
+    "fused": VECTORS | {"_nrt": False, "forceinline": True},
+}
+
+
+@pytest.mark.parametrize("name", FLAGS)
+def test_what_numba_is_told_of_a_kernel(name):
+    told = getattr(compiled, name)(lambda: None).targetoptions
+    of_all = {"nopython": True, "boundscheck": None, "no_cfunc_wrapper": True}
+    assert told == of_all | FLAGS[name]
+
+
 @pytest.fixture
 def no_collection():
     """Young objects stay young, and none are frozen."""
