@@ -56,10 +56,11 @@ def _flat(arguments: list[ast.expr]) -> list[ast.expr] | None:
     for argument in arguments:
         if not isinstance(argument, ast.Starred):
             found.append(argument)
-        elif isinstance(argument.value, ast.Tuple):
-            found += argument.value.elts
-        else:
+            continue
+        inner = _flat(argument.value.elts) if isinstance(argument.value, ast.Tuple) else None
+        if inner is None:
             return None
+        found += inner
     return found
 
 
