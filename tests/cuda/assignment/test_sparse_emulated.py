@@ -424,6 +424,17 @@ def test_costs_are_counted_from_the_least_of_their_column_or_row(
     assert np.allclose(of_columns, least if shape[0] == shape[1] else 0, 1e-13, 1e-13)
 
 
+def test_what_rows_of_many_blocks_pay_is_added_up(emulators):
+    """More blocks than one has threads."""
+    sums = np.arange(200.0)
+    ends, none, total = np.zeros(4, np.uint64), np.empty(0), np.zeros(1)
+    of_no_rows = np.empty(0, np.int32), none, none, np.int32(0), np.int32(0)
+    emulators[product.SCALES].bound_to({})["settle"](
+        (3,), (BLOCK,), (*of_no_rows, ends, sums, np.int32(200), none, none, total)
+    )
+    assert total == sums.sum()
+
+
 def test_products_of_singular_and_of_tiny_matrices(solve, monkeypatch):
     for values in (
         np.zeros((3, 3)), np.eye(4)[:, [0, 1, 2, 2]], np.ones((1, 1)), np.ones((3, 3)),
