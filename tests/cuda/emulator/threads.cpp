@@ -4,6 +4,10 @@
 // memory. The functions that it calls are not the sanitizer's, but those at the end of this file:
 // one time in `odds` they let another thread go on. So accesses of different threads come in any
 // order that one memory allows. What caches may still hold is not shown.
+
+// Some compilers have jumps between stacks end the program, if this is not said.
+#undef _FORTIFY_SOURCE
+
 #include <csetjmp>
 #include <cstdio>
 #include <cstdlib>
