@@ -216,6 +216,15 @@ def is_over(ticks, last, _):
     return next(ticks) >= last
 
 
+@pytest.mark.parametrize("bids", [0, 8])
+def test_it_stops_in_its_first_trees(solve, bids, monkeypatch):
+    monkeypatch.setattr(engine, "SHORT", engine.Trial(bids, left=1, looks=2, rest=1))
+    monkeypatch.setattr(engine, "_LOOKS_A_LAUNCH", 2)
+    a = solve(costs.make("mesh", 6), callback=lambda _: True)
+    assert not a.proven
+    assert 0 < a.size < a.row_to_col.size
+
+
 @pytest.mark.parametrize("scale", [2.0**-1060, 1e-300, 1e300])
 def test_floats_of_any_scale(solve, scale):
     matrix = costs.make("spread", 40)
