@@ -18,7 +18,7 @@ class FreeRun:
     """A control that never stops and remembers what it was told."""
 
     def __init__(self):
-        self.phases = []
+        self.phases, self.seconds = [], {}
 
     def tick(self, matched):
         return False

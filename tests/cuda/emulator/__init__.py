@@ -24,7 +24,7 @@ from gpumatch.cuda.structs import Struct
 
 HERE = Path(__file__).parent
 COMPILER = shutil.which("g++")
-_COMMAND = (COMPILER or "g++", "-std=c++17", "-O1", "-fPIC", "-w", f"-I{HERE}")
+_COMMAND = (COMPILER or "g++", "-std=c++17", "-O1", "-fPIC", "-w", "-Wno-psabi", f"-I{HERE}")
 
 _SIZED_BY_LAUNCH = re.compile(r"extern __shared__ (\w+) (\w+)\[\];")
 _OF_CLUSTERS = {  # functions that name clusters in assembly
@@ -188,7 +188,8 @@ class ArraysOfDevice:
 
     def __getattr__(self, name: str) -> Any:
         made = getattr(np, name)
-        return functools.partial(_call, made) if callable(made) else made
+        is_function = callable(made) and not isinstance(made, type)
+        return functools.partial(_call, made) if is_function else made
 
 
 def _call(function: Any, *arguments: Any, **named: Any) -> Any:

@@ -49,6 +49,7 @@ void launch(unsigned blocks, unsigned threads, unsigned seed, unsigned odds,
 
 inline void __syncthreads() { count_in_block(false); }
 inline int __syncthreads_count(bool vote) { return count_in_block(vote); }
+inline int __syncthreads_or(bool vote) { return count_in_block(vote) != 0; }
 inline void __threadfence() { may_yield(); }
 inline void __nanosleep(unsigned) { yield(); }
 inline unsigned __activemask() { return 1u << own_thread().x % 32; }
@@ -97,6 +98,9 @@ inline unsigned __match_any_sync(unsigned mask, int own) {
   return same;
 }
 
+inline unsigned __umulhi(unsigned a, unsigned b) {
+  return static_cast<unsigned>(static_cast<unsigned long long>(a) * b >> 32);
+}
 inline int __popc(unsigned bits) { return __builtin_popcount(bits); }
 inline int __ffs(int bits) { return __builtin_ffs(bits); }
 inline int __clz(int bits) { return bits == 0 ? 32 : __builtin_clz(bits); }

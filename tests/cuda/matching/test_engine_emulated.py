@@ -1,0 +1,253 @@
+"""The matching engine and its start with their kernels on the CPU, threads in any order."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+pytest.importorskip("cupy")
+
+from gpumatch.bipartite import BipartiteGraph
+from gpumatch.cuda import launches
+from gpumatch.cuda.matching import engine, min_degree
+from tests.cpu.matching.cases import (
+    CASES,
+    FreeRun,
+    StopAt,
+    chains,
+    check_maximum,
+    check_valid,
+    graph,
+    random,
+    unmatched,
+)
+from tests.cpu.matching.runs import extend, scattered, shifted
+from tests.cuda.emulator import COMPILER, ArraysOfDevice, Emulator
+
+pytestmark = pytest.mark.skipif(COMPILER is None, reason="there is no g++")
+
+BLOCK = 64  # two warps
+SMALL = {"kBlock": BLOCK, "kAlone": 12, "kAloneLevels": 3, "kSampled": 2, "kTraceLength": 64}
+LONG, HUB = 4, 12  # neighbours that a warp, and a block, look through together
+
+
+@pytest.fixture(scope="module")
+def emulators(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("emulator")
+    lists = {"kLongList": LONG, "kHub": HUB, "kLooks": 2}
+    return {
+        engine.SOURCE: Emulator(engine.SOURCE, folder, SMALL),
+        min_degree.SOURCE: Emulator(min_degree.SOURCE, folder, lists),
+    }
+
+
+@pytest.fixture(autouse=True)
+def device(emulators, monkeypatch):
+    names = engine.SOURCE.types["Offset"]
+
+    def kernels_for(source, Offset):
+        return emulators[source].bound_to({"Offset": names[Offset.name]})
+
+    for module in (engine, min_degree):
+        monkeypatch.setattr(module, "kernels_for", kernels_for)
+        monkeypatch.setattr(module, "blocks_for", lambda _: 2)
+        monkeypatch.setattr(module, "BLOCK", BLOCK)
+        monkeypatch.setattr(module.memory, "require_memory", lambda *_: None)
+    for module in (engine, min_degree, launches):
+        monkeypatch.setattr(module, "cp", ArraysOfDevice())
+    monkeypatch.setattr(launches, "cupyx", SimpleNamespace(zeros_pinned=np.zeros))
+    monkeypatch.setattr(engine, "_BLOCK", BLOCK)
+    monkeypatch.setattr(engine, "_TRACE", (64, 2))
+    monkeypatch.setattr(min_degree, "_HUB", HUB)
+    vary(emulators, np.random.default_rng(1))
+
+
+def vary(emulators, rng):
+    for emulator in emulators.values():
+        emulator.seed = int(rng.integers(2**31))
+        emulator.odds = int(rng.choice([2, 6, 30]))
+        emulator.blocks = int(rng.choice([1, 2, 3]))
+
+
+def drawn(rng):
+    """Any shape, and edges from few to many."""
+    shape = rng.integers(1, 90, 2).tolist()
+    return random(*shape, int(rng.integers(1, 4 * max(shape))), int(rng.integers(99)))
+
+
+def only(whole, side):
+    """The graph with the edges of its rows, or of its columns, only."""
+    if side == "rows":
+        return BipartiteGraph((whole.indptr, whole.indices, whole.shape))
+    turned = BipartiteGraph((whole.col_indptr, whole.col_indices, whole.shape[::-1]))
+    return turned.transpose()
+
+
+# -- the engine ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("case", [name for name in CASES if name != "large"])
+def test_known_graphs(case):
+    whole, size = CASES[case]
+    control = FreeRun()
+    finished, mates = extend(engine, whole, control=control)
+    assert finished
+    found = check_maximum(whole, *mates)
+    assert size in (found, None)
+    assert found == sum(paths for paths, _ in control.phases)
+    assert control.phases[-1] == (0, found)
+    assert (
+        np.cumsum([paths for paths, _ in control.phases]) == [m for _, m in control.phases]
+    ).all()
+
+
+@pytest.mark.parametrize("sides", ["both", "rows", "columns"])
+def test_random_graphs_from_any_matching(emulators, sides):
+    rng = np.random.default_rng(len(sides))
+    for _ in range(25):
+        vary(emulators, rng)
+        whole = drawn(rng)
+        mates = scattered(whole, rng.choice([0, 0.4, 1]), 3)
+        kept = whole if sides == "both" else only(whole, sides)
+        assert extend(engine, kept, mates)[0]
+        check_maximum(whole, *mates)
+
+
+def test_the_side_with_fewer_free_vertices_grows_trees(monkeypatch):
+    """Unless its edges would have to be made; those of a much smaller side are."""
+    near = []
+    begin = engine._Search.__init__
+
+    def noted(self, kernels, side, free, matched):
+        near.append((side.mate.size, free, matched))
+        begin(self, kernels, side, free, matched)
+
+    monkeypatch.setattr(engine._Search, "__init__", noted)
+    whole = graph(6, 9, [(i, j) for i in range(1, 5) for j in range(2, 9)])
+    mates = unmatched(whole)
+    mates[0][1], mates[1][2] = 2, 1
+    for kept in (whole, only(whole, "rows"), only(whole, "columns")):
+        assert extend(engine, kept, tuple(side.copy() for side in mates))[0]
+    assert near == [(6, 3, 1), (6, 3, 1), (9, 6, 1)]
+    near.clear()
+    square = graph(4, 4, [(i, i) for i in range(4)])
+    assert extend(engine, square)[0]
+    assert near == [(4, 4, 0)]
+    near.clear()
+    lopsided = graph(9, 2, [(i, i % 2) for i in range(9)])
+    rows = only(lopsided, "rows")
+    assert extend(engine, rows)[0]
+    assert near == [(2, 2, 0)]
+    assert rows.has_cols
+    slightly = only(graph(8, 2, [(i, i % 2) for i in range(8)]), "rows")
+    assert extend(engine, slightly)[0]
+    assert not slightly.has_cols
+
+
+def test_levels_and_paths_of_a_phase_are_told():
+    """From all (i, i + 1), the path of a chain passes all its columns, one a level."""
+
+    class Levels(FreeRun):
+        def phase(self, *, levels, found, matched, **more):
+            self.phases.append((levels, found, matched))
+
+    whole = chains([5])
+    control = Levels()
+    assert extend(engine, whole, shifted(whole), control)[0]
+    assert control.phases == [(5, 1, 5)] + control.phases[1:]
+    assert control.phases[1:] in ([], [(0, 0, 5)])
+
+
+@pytest.mark.parametrize("steps", [1, 2, 7])
+def test_short_launches_change_nothing(emulators, monkeypatch, steps):
+    monkeypatch.setattr(engine, "_STEPS_A_LAUNCH", steps)
+    rng = np.random.default_rng(steps)
+    for _ in range(12):
+        vary(emulators, rng)
+        whole = drawn(rng)
+        finished, mates = extend(engine, whole)
+        assert finished
+        check_maximum(whole, *mates)
+
+
+@pytest.mark.parametrize("side", ["rows", "columns"])
+def test_wherever_it_stops_there_is_a_matching(monkeypatch, side):
+    monkeypatch.setattr(engine, "_STEPS_A_LAUNCH", 1)
+    whole = only(random(80, 80, 190, 4), side)
+    most = check_maximum(whole, *extend(engine, whole)[1])
+    start, sizes = scattered(whole, 0.3, 5), []
+    for tick in range(1, 60):
+        mates = tuple(mate.copy() for mate in start)
+        finished, _ = extend(engine, whole, mates, StopAt(tick))
+        sizes.append(check_valid(whole, *mates))
+        if finished:
+            break
+    assert finished
+    assert sizes[-1] == most
+    assert min(sizes) == sizes[0] == check_valid(whole, *start) < most
+    assert len(sizes) > 8
+
+
+def test_an_error_of_a_callback_leaves_a_matching(monkeypatch):
+    monkeypatch.setattr(engine, "_STEPS_A_LAUNCH", 1)
+
+    class Broken(StopAt):
+        def tick(self, matched):
+            if super().tick(matched):
+                raise KeyboardInterrupt
+            return False
+
+    whole = random(80, 80, 190, 4)
+    for tick in (1, 9, 17):
+        mates = scattered(whole, 0.3, 5)
+        before = check_valid(whole, *mates)
+        with pytest.raises(KeyboardInterrupt):
+            extend(engine, whole, mates, Broken(tick))
+        assert check_valid(whole, *mates) >= before
+
+
+def test_the_trace_ends_where_there_is_no_more_room(emulators, monkeypatch):
+    """Later phases are not recorded, and nothing is written behind."""
+    whole = chains(range(1, 40))
+    control = FreeRun()
+    assert extend(engine, whole, shifted(whole), control)[0]
+    assert 1 < len(control.phases) <= 64
+
+
+# -- the start -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("side", ["both", "rows", "columns"])
+def test_no_edge_is_left_between_free_vertices(emulators, side):
+    rng = np.random.default_rng(7)
+    for _ in range(25):
+        vary(emulators, rng)
+        whole = drawn(rng)
+        kept = whole if side == "both" else only(whole, side)
+        mates = scattered(whole, rng.choice([0, 0.4]), 3)
+        before = tuple(mate.copy() for mate in mates)
+        assert extend(min_degree, kept, mates)[0]
+        check_valid(whole, *mates)
+        for mate, old in zip(mates, before):
+            assert (mate[old >= 0] == old[old >= 0]).all()
+        rows, cols = whole.edges()
+        assert not ((mates[0][rows] < 0) & (mates[1][cols] < 0)).any()
+
+
+@pytest.mark.parametrize("others", [3, LONG + 2, HUB + 40])
+@pytest.mark.parametrize("side", ["both", "columns"])
+def test_a_column_chooses_the_row_of_least_degree(emulators, others, side):
+    """Column 0 meets all rows; the last one meets no other column, the others meet eight."""
+    edges = [(i, 0) for i in range(others)]
+    edges += [(i, j) for i in range(others - 1) for j in range(1, 9)]
+    whole = graph(others, 9, edges)
+    kept = whole if side == "both" else only(whole, side)
+    for seed in range(8):
+        vary(emulators, np.random.default_rng(seed))
+        mates = unmatched(whole)
+        taken = np.arange(1, min(others, 9))
+        mates[1][taken], mates[0][taken - 1] = taken - 1, taken
+        assert extend(min_degree, kept, mates)[0]
+        assert mates[1][0] == others - 1
