@@ -12,10 +12,10 @@ import functools
 import re
 import shutil
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -44,6 +44,8 @@ class Emulator:
         Where to compile.
     constants : mapping
         Integer constants of the source to be changed, so that small problems go everywhere.
+    only : mapping
+        Arguments of the templates that are compiled; by default all.
     odds : int
         One access to memory in so many lets another thread go on.
     stay : int
@@ -53,10 +55,16 @@ class Emulator:
         How many blocks run at once: a cluster. All do if launches set no size of their memory.
     """
 
-    def __init__(self, source: Source, folder: Path, constants: Mapping[str, int]) -> None:
+    def __init__(
+        self,
+        source: Source,
+        folder: Path,
+        constants: Mapping[str, int],
+        only: Mapping[str, str] | None = None,
+    ) -> None:
         self._source = source
         self.at_once = 1 if "extern __shared__" in source.text() else None
-        self._library = _compiled(source, folder, constants)
+        self._library = _compiled(source, folder, constants, only or {})
         self.seed, self.odds, self.blocks, self.stay = 0, 4, 2, 0
 
     def bound_to(self, arguments: Mapping[str, str]) -> _Kernels:
@@ -88,6 +96,10 @@ class _Kernels:
         return launch
 
     def _launch(self, symbol: str, grid: Any, block: Any, arguments: Any, **_: Any) -> None:
+        if Stream.captured is not None:
+            again = functools.partial(self._launch, symbol, grid, block, arguments)
+            Stream.captured.append(again)
+            return
         held = [_by_value(argument) for argument in arguments]
         pointers = (ctypes.c_void_p * len(held))(*(array.ctypes.data for array in held))
         emulator, kernel = self._emulator, getattr(self._library, symbol)
@@ -125,7 +137,9 @@ def _by_value(argument: Any) -> np.ndarray:
     return np.atleast_1d(np.asarray(argument)).copy()
 
 
-def _compiled(source: Source, folder: Path, constants: Mapping[str, int]) -> ctypes.CDLL:
+def _compiled(
+    source: Source, folder: Path, constants: Mapping[str, int], only: Mapping[str, str]
+) -> ctypes.CDLL:
     text = re.sub(r"asm volatile\(.*\);", "", source.text())
     text = text.replace("  long long time;\n", "  long long time = 0;\n")
     text = _SIZED_BY_LAUNCH.sub(
@@ -139,6 +153,8 @@ def _compiled(source: Source, folder: Path, constants: Mapping[str, int]) -> cty
         assert count == 1, name
     lines = ['#include "cuda.h"', "namespace kernels {", text, "}", "using namespace kernels;"]
     for i, arguments in enumerate(source.instances()):
+        if not only.items() <= arguments.items():
+            continue
         for k, name in enumerate(source.names(arguments)):
             lines.append(
                 f'extern "C" void launch_{i}_{k}(unsigned b, unsigned t, unsigned s, unsigned o, '
@@ -180,10 +196,30 @@ class _Array(np.ndarray):
         self.reshape(-1).view(np.uint8)[:count] = value
 
 
+class Stream(contextlib.nullcontext[Any]):
+    """A stream, and the launches that it captures for a graph."""
+
+    captured: ClassVar[list[Callable[[], None]] | None] = None
+
+    def __init__(self, **_: Any) -> None:
+        super().__init__(self)
+
+    def begin_capture(self) -> None:
+        Stream.captured = []
+
+    def end_capture(self) -> Any:
+        """The graph: it makes the launches each time that it is launched."""
+        captured, Stream.captured = Stream.captured or [], None
+        return SimpleNamespace(launch=lambda _: [launch() for launch in captured])
+
+    def synchronize(self) -> None:
+        """Nothing is left to wait for."""
+
+
 class ArraysOfDevice:
     """NumPy with arrays that look like CuPy's to a driver."""
 
-    cuda = SimpleNamespace(get_current_stream=lambda: SimpleNamespace(synchronize=lambda: None))
+    cuda = SimpleNamespace(get_current_stream=Stream, Stream=Stream)
     ndarray = np.ndarray
 
     def __getattr__(self, name: str) -> Any:
