@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import functools
+import itertools
 import re
 import shutil
 import subprocess
@@ -44,8 +45,6 @@ class Emulator:
         Where to compile.
     constants : mapping
         Integer constants of the source to be changed, so that small problems go everywhere.
-    only : mapping
-        Arguments of the templates that are compiled; by default all.
     odds : int
         One access to memory in so many lets another thread go on.
     stay : int
@@ -55,16 +54,10 @@ class Emulator:
         How many blocks run at once: a cluster. All do if launches set no size of their memory.
     """
 
-    def __init__(
-        self,
-        source: Source,
-        folder: Path,
-        constants: Mapping[str, int],
-        only: Mapping[str, str] | None = None,
-    ) -> None:
+    def __init__(self, source: Source, folder: Path, constants: Mapping[str, int]) -> None:
         self._source = source
         self.at_once = 1 if "extern __shared__" in source.text() else None
-        self._library = _compiled(source, folder, constants, only or {})
+        self._library = _compiled(source, folder, constants)
         self.seed, self.odds, self.blocks, self.stay = 0, 4, 2, 0
 
     def bound_to(self, arguments: Mapping[str, str]) -> _Kernels:
@@ -104,10 +97,12 @@ class _Kernels:
         pointers = (ctypes.c_void_p * len(held))(*(array.ctypes.data for array in held))
         emulator, kernel = self._emulator, getattr(self._library, symbol)
         together = emulator.at_once or grid[0]
-        for first in range(0, grid[0], together):
+        rows = grid[1] if len(grid) > 1 else 1
+        self._library.let_blocks_stay(emulator.stay)
+        for row, first in itertools.product(range(rows), range(0, grid[0], together)):
             emulator.seed += 1
+            self._library.begin_with_row(row, rows)
             self._library.begin_with_block(first)
-            self._library.let_blocks_stay(emulator.stay)
             count = min(together, grid[0] - first)
             kernel(count, block[0], emulator.seed, emulator.odds, pointers)
 
@@ -137,9 +132,7 @@ def _by_value(argument: Any) -> np.ndarray:
     return np.atleast_1d(np.asarray(argument)).copy()
 
 
-def _compiled(
-    source: Source, folder: Path, constants: Mapping[str, int], only: Mapping[str, str]
-) -> ctypes.CDLL:
+def _compiled(source: Source, folder: Path, constants: Mapping[str, int]) -> ctypes.CDLL:
     text = re.sub(r"asm volatile\(.*\);", "", source.text())
     text = text.replace("  long long time;\n", "  long long time = 0;\n")
     text = _SIZED_BY_LAUNCH.sub(
@@ -153,8 +146,6 @@ def _compiled(
         assert count == 1, name
     lines = ['#include "cuda.h"', "namespace kernels {", text, "}", "using namespace kernels;"]
     for i, arguments in enumerate(source.instances()):
-        if not only.items() <= arguments.items():
-            continue
         for k, name in enumerate(source.names(arguments)):
             lines.append(
                 f'extern "C" void launch_{i}_{k}(unsigned b, unsigned t, unsigned s, unsigned o, '
@@ -169,7 +160,8 @@ def _compiled(
         ("-c", HERE / "threads.cpp", "-o", objects[1]),
         ("-shared", *objects, "-o", library),
     ):
-        subprocess.run([*_COMMAND, *map(str, command)], check=True)
+        if command[-1] != objects[1] or not objects[1].exists():  # once for a folder
+            subprocess.run([*_COMMAND, *map(str, command)], check=True)
     return ctypes.CDLL(str(library))
 
 

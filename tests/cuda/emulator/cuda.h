@@ -24,6 +24,7 @@ using std::min;
 
 struct Size {
   unsigned x;
+  unsigned y;
 };
 
 // -- threads.cpp ----------------------------------------------------------------------------------

@@ -55,7 +55,7 @@ std::function<void()> body;
 ucontext_t host;
 Thread* self = nullptr;
 unsigned random_state, odds;
-unsigned first_block = 0;
+unsigned first_block = 0, row_of_blocks = 0;
 unsigned stay = 0;
 unsigned long long turns;
 
@@ -91,10 +91,16 @@ void run_thread() {
 
 Size gridDim, blockDim;
 
-Size own_thread() { return {self->index}; }
-Size own_block_index() { return {first_block + self->block}; }
+Size own_thread() { return {self->index, 0}; }
+Size own_block_index() { return {first_block + self->block, row_of_blocks}; }
 
 extern "C" void begin_with_block(unsigned number) { first_block = number; }
+
+// Rows of blocks are launched one after the other.
+extern "C" void begin_with_row(unsigned number, unsigned rows) {
+  row_of_blocks = number;
+  gridDim.y = rows;
+}
 
 extern "C" void let_blocks_stay(unsigned turns) { stay = turns; }
 

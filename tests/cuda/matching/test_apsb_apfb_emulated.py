@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 from types import SimpleNamespace
 
@@ -33,6 +34,7 @@ from tests.reference.cases import chain, chain_links, edges_of, solve
 pytestmark = pytest.mark.skipif(COMPILER is None, reason="there is no g++")
 
 BLOCK = 64  # two warps
+OFFSETS = {"Offset": {"int32": "int"}}
 SOURCES = apsb_apfb.SCANS, apsb_apfb.QUEUES, cheap.SOURCE, vertex_cover.SOURCE
 FORMS = [
     (algorithm, launch, host_loop, how)
@@ -46,15 +48,14 @@ FORMS = [
 @pytest.fixture(scope="module")
 def emulators(tmp_path_factory):
     folder = tmp_path_factory.mktemp("emulator")
-    return {source: Emulator(source, folder, {}, {"Offset": "int"}) for source in SOURCES}
+    narrow = {source: dataclasses.replace(source, types=OFFSETS) for source in SOURCES}
+    return {source: Emulator(narrow[source], folder, {}) for source in SOURCES}
 
 
 @pytest.fixture(autouse=True)
 def device(emulators, monkeypatch):
-    names = cheap.SOURCE.types["Offset"]
-
     def kernels_for(source, Offset):
-        return emulators[source].bound_to({"Offset": names[Offset.name]})
+        return emulators[source].bound_to({"Offset": OFFSETS["Offset"][Offset.name]})
 
     for module in (apsb_apfb, cheap, vertex_cover):
         monkeypatch.setattr(module, "kernels_for", kernels_for)

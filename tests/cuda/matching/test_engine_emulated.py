@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from types import SimpleNamespace
 
 import numpy as np
@@ -29,6 +30,7 @@ from tests.cuda.emulator import COMPILER, ArraysOfDevice, Emulator
 pytestmark = pytest.mark.skipif(COMPILER is None, reason="there is no g++")
 
 BLOCK = 64  # two warps
+OFFSETS = {"Offset": {"int32": "int"}}
 SMALL = {"kBlock": BLOCK, "kAlone": 12, "kAloneLevels": 3, "kSampled": 2, "kTraceLength": 64}
 LONG, HUB = 4, 12  # neighbours that a warp, and a block, look through together
 
@@ -38,17 +40,15 @@ def emulators(tmp_path_factory):
     folder = tmp_path_factory.mktemp("emulator")
     lists = {"kLongList": LONG, "kHub": HUB, "kLooks": 2}
     return {
-        engine.SOURCE: Emulator(engine.SOURCE, folder, SMALL, {"Offset": "int"}),
-        min_degree.SOURCE: Emulator(min_degree.SOURCE, folder, lists, {"Offset": "int"}),
+        source: Emulator(dataclasses.replace(source, types=OFFSETS), folder, constants)
+        for source, constants in ((engine.SOURCE, SMALL), (min_degree.SOURCE, lists))
     }
 
 
 @pytest.fixture(autouse=True)
 def device(emulators, monkeypatch):
-    names = engine.SOURCE.types["Offset"]
-
     def kernels_for(source, Offset):
-        return emulators[source].bound_to({"Offset": names[Offset.name]})
+        return emulators[source].bound_to({"Offset": OFFSETS["Offset"][Offset.name]})
 
     for module in (engine, min_degree):
         monkeypatch.setattr(module, "kernels_for", kernels_for)
