@@ -543,3 +543,15 @@ def test_sparse_costs_need_room_for_vertices_and_entries(monkeypatch):
             backends, "require_device_memory", functools.partial(require, free=free)
         )
         assert backends._fits_as_csr(costs) == fits
+
+
+@pytest.mark.parametrize(
+    ("platform", "driver", "is_there"),
+    [("linux", "libc.so.6", True), ("linux", "libnone.so.1", False), ("win32", "libnone", True)],
+)
+def test_whether_there_is_a_driver_is_asked_on_linux_only(platform, driver, is_there, monkeypatch):
+    monkeypatch.setattr(devices, "_DRIVER", driver)
+    monkeypatch.setattr(devices.sys, "platform", platform)
+    devices._has_driver.cache_clear()
+    assert devices._has_driver() is is_there
+    devices._has_driver.cache_clear()

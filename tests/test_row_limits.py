@@ -245,3 +245,9 @@ def test_sums_are_as_long_as_the_shorter_side(shape):
     a = gm.assign(costs, cost_limit=[2**59 + 1] * shape[0])
     assert a.size == 2
     assert gm.verify(costs, a).objective == a.objective == costs[0, -2:].sum()
+
+
+@pytest.mark.parametrize("ends", [(-(2**60), 0), (0, 2**60)])
+def test_limits_count_among_the_sums_that_must_fit(ends):
+    with pytest.raises(ValueError, match=f"costs up to {2**60 + 3} are too large"):
+        gm.assign(np.array([[1, 2, 3], [3, 1, 2], [2, 3, 1]]), cost_limit=[ends[0], 0, ends[1]])

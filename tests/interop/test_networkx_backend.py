@@ -476,3 +476,11 @@ def test_a_set_of_nodes_may_be_another_side_of_each_component(nodes):
     G = nx.disjoint_union(nx.path_graph(4), nx.path_graph(4))
     expected = bipartite.is_bipartite_node_set(G, nodes)
     assert backend.is_bipartite_node_set(NodeGraph.of(G), nodes) is expected is (len(nodes) == 4)
+
+
+def test_the_least_weight_of_as_many_edges_as_there_can_be():
+    """Neither side can be matched whole."""
+    G = nx.Graph()
+    G.add_weighted_edges_from([(0, 10, 5), (1, 10, 3), (2, 10, 4), (2, 11, 1), (2, 12, 2)])
+    found = backend.min_weight_matching(NodeGraph.of(G, {"weight": 1}))
+    assert {frozenset(edge) for edge in found} == {frozenset((1, 10)), frozenset((2, 11))}
