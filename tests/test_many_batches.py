@@ -76,3 +76,16 @@ def test_many_random_problems_have_the_optima_of_scipy(seed):
 @pytest.mark.parametrize("seed", range(1, PARTS + 1))
 def test_many_random_problems_on_a_device_have_the_optima_of_scipy(seed):
     check(seed, EACH, pytest.importorskip("cupy"))
+
+
+@pytest.mark.parametrize(
+    "shape", [(2, 30, 513), (3, 40, 900), (2, 700, 30), (2, 540, 530)], ids=str
+)
+def test_vectors_that_are_too_long_for_the_stack(shape):
+    rng = np.random.default_rng(3)
+    for costs in (rng.random(shape), rng.integers(0, 30, shape)):
+        a = gm.assign(costs)
+        for k, matrix in enumerate(costs):
+            gm.verify(matrix, a[k])
+            rows, cols = linear_sum_assignment(matrix)
+            assert a.objective[k] == pytest.approx(matrix[rows, cols].sum(), rel=1e-12)
