@@ -142,7 +142,9 @@ def _compiled(source: Source, folder: Path, constants: Mapping[str, int]) -> cty
     for name, body in _OF_CLUSTERS.items():
         text = re.sub(rf"( {name}\(.*\) {{\n)(?:.*\n)*?}}\n", rf"\1  {body}\n}}\n", text)
     for name, value in constants.items():
-        text, count = re.subn(rf"(constexpr int {name} =) [^;]+;", rf"\1 {value};", text)
+        text, count = re.subn(
+            rf"(constexpr (?:int|long long) {name} =) [^;]+;", rf"\1 {value};", text
+        )
         assert count == 1, name
     lines = ['#include "cuda.h"', "namespace kernels {", text, "}", "using namespace kernels;"]
     for i, arguments in enumerate(source.instances()):

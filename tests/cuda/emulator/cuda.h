@@ -83,14 +83,17 @@ T __shfl_down_sync(unsigned mask, T own, int step) {
   return __shfl_sync(mask, own, lane + step < 32 ? lane + step : lane);
 }
 
-inline unsigned __reduce_min_sync(unsigned mask, unsigned own) {
+template <typename T>
+T least_of_lanes(unsigned mask, T own) {
   long long all[32];
   exchange(mask, own, all);
   for (int lane = 0; lane < 32; ++lane) {
-    if (mask >> lane & 1) own = min(own, static_cast<unsigned>(all[lane]));
+    if (mask >> lane & 1) own = min(own, static_cast<T>(all[lane]));
   }
   return own;
 }
+inline unsigned __reduce_min_sync(unsigned mask, unsigned own) { return least_of_lanes(mask, own); }
+inline int __reduce_min_sync(unsigned mask, int own) { return least_of_lanes(mask, own); }
 inline unsigned __match_any_sync(unsigned mask, int own) {
   long long all[32];
   exchange(mask, own, all);
