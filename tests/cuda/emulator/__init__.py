@@ -27,12 +27,13 @@ HERE = Path(__file__).parent
 COMPILER = shutil.which("g++")
 _COMMAND = (COMPILER or "g++", "-std=c++17", "-O1", "-fPIC", "-w", "-Wno-psabi", f"-I{HERE}")
 
-_SIZED_BY_LAUNCH = re.compile(r"extern __shared__ (\w+) (\w+)\[\];")
+_SIZED_BY_LAUNCH = re.compile(r"extern __shared__ (?:__align__\(\d+\) )?([\w ]+) (\w+)\[\];")
 _OF_CLUSTERS = {  # functions that name clusters in assembly
     "wait_for_cluster": "wait_for_all();",
     "of_block": "return static_cast<T*>(shared_of_block(place, block));",
 }
-_SHARED = re.compile(r"__shared__ ([^;]+) (\w+)((?:\[[^\]]*\])*);")
+_VARIABLE = r"(\w+)((?:\[[^\]]*\])*)"
+_SHARED = re.compile(rf"__shared__ ([^;]+?) ({_VARIABLE}(?:, {_VARIABLE})*);")
 
 
 class Emulator:
@@ -132,13 +133,21 @@ def _by_value(argument: Any) -> np.ndarray:
     return np.atleast_1d(np.asarray(argument)).copy()
 
 
+def _one_for_each_block(shared: re.Match[str]) -> str:
+    """Variables of blocks, in a statement each."""
+    return " ".join(
+        f"static PerBlock<{shared[1]}{size}> {name}_of_all; auto& {name} = {name}_of_all.own();"
+        for name, size in re.findall(_VARIABLE, shared[2])
+    )
+
+
 def _compiled(source: Source, folder: Path, constants: Mapping[str, int]) -> ctypes.CDLL:
     text = re.sub(r"asm volatile\(.*\);", "", source.text())
     text = text.replace("  long long time;\n", "  long long time = 0;\n")
     text = _SIZED_BY_LAUNCH.sub(
         r"static PerBlock<\1[1 << 14]> \2_of_all;\n#define \2 \2_of_all.own()", text
     )
-    text = _SHARED.sub(r"static PerBlock<\1\3> \2_of_all; auto& \2 = \2_of_all.own();", text)
+    text = _SHARED.sub(_one_for_each_block, text)
     for name, body in _OF_CLUSTERS.items():
         text = re.sub(rf"( {name}\(.*\) {{\n)(?:.*\n)*?}}\n", rf"\1  {body}\n}}\n", text)
     for name, value in constants.items():
