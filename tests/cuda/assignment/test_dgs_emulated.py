@@ -210,16 +210,22 @@ def test_the_largest_integers(solve):
     assert solve(close, maximize=True).objective == 2**56 + 4
 
 
-def test_the_gap_is_that_of_the_cpus_bound(solve):
-    """Of the same assignment, and by as many sweeps."""
-    matrix = costs.make("uniform_integer", 25, 30, factor=10, seed=1)
-    whole = solve(matrix)
-    again = gm.assign(matrix, algorithm="dgs", backend="cpu", initial=whole)
-    assert (again.row_to_col == whole.row_to_col).all()
-    here = solve(matrix, initial=whole)
-    assert here.gap == again.gap
-    assert (here.col_dual == again.col_dual).all()
-    assert (here.row_dual == again.row_dual).all()
+def test_the_gap_is_that_of_the_cpus_bound(solve, emulator):
+    """Of the same assignment, by as many sweeps, of which the same one is the best."""
+    rng = np.random.default_rng(2)
+    for matrix in (
+        *(costs.make("uniform_integer", 25, 30, factor=10, seed=seed) for seed in range(4)),
+        *(np.outer(rng.integers(1, 40, 20), rng.integers(1, 40, 20)) for _ in range(4)),
+        *(rng.integers(0, 5, (15, 15)) for _ in range(4)),
+    ):
+        vary(emulator, rng)
+        whole = solve(matrix)
+        again = gm.assign(matrix, algorithm="dgs", backend="cpu", initial=whole)
+        assert (again.row_to_col == whole.row_to_col).all()
+        here = solve(matrix, initial=whole)
+        assert here.gap == again.gap
+        assert (here.col_dual == again.col_dual).all()
+        assert (here.row_dual == again.row_dual).all()
 
 
 @STARTS
