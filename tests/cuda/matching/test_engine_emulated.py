@@ -146,18 +146,63 @@ def test_the_side_with_fewer_free_vertices_grows_trees(monkeypatch):
     assert not slightly.has_cols
 
 
+class Told(FreeRun):
+    """Keeps what a run tells: the matched pairs at each tick, and of each phase all that it has."""
+
+    def __init__(self):
+        super().__init__()
+        self.ticks = []
+
+    def tick(self, matched):
+        self.ticks.append(matched)
+        return False
+
+    def phase(self, *, levels, found, matched, **more):
+        self.phases.append((levels, found, matched))
+
+
 def test_levels_and_paths_of_a_phase_are_told():
     """From all (i, i + 1), the path of a chain passes all its columns, one a level."""
-
-    class Levels(FreeRun):
-        def phase(self, *, levels, found, matched, **more):
-            self.phases.append((levels, found, matched))
-
     whole = chains([5])
-    control = Levels()
+    control = Told()
     assert extend(engine, whole, shifted(whole), control)[0]
     assert control.phases[0] == (5, 1, 5)
     assert control.phases[1:] in ([], [(0, 0, 5)])
+
+
+def test_each_tick_tells_what_is_matched_by_then(monkeypatch):
+    monkeypatch.setattr(engine, "_STEPS_A_LAUNCH", 1)
+    whole, control = random(80, 80, 190, 4), Told()
+    mates = scattered(whole, 0.3, 5)
+    before = check_valid(whole, *mates)
+    assert extend(engine, whole, mates, control)[0]
+    assert control.ticks == sorted(control.ticks)
+    assert set(control.ticks) == {before, *(matched for *_, matched in control.phases)}
+
+
+@pytest.mark.parametrize(("others", "levels"), [(0, 3), (60, 23)])
+def test_trees_go_on_if_they_hold_much(emulators, others, levels):
+    """The long tree finds the end of its path taken by a short one, and needs three levels more.
+
+    It begins at its root again if `others`, trees of one column each, hold most of the vertices.
+    """
+    length = 20
+    short, inner, branch = range(length + 1, length + 4)
+    columns = [*range(1, length + 1), inner, branch]  # those with mates
+    row_of = {column: row for row, column in enumerate(columns)}
+    taken, last, *free = range(len(columns), len(columns) + 2 + others)
+    edges = [(row, column) for column, row in row_of.items()]
+    edges += [(row_of[j], j - 1) for j in range(1, length + 1)] + [(taken, length)]
+    edges += [(row_of[inner], short), (taken, inner), (row_of[branch], inner), (last, branch)]
+    edges += [(row, branch + 1 + k) for k, row in enumerate(free)]
+    whole = graph(len(columns) + 2 + others, branch + 1 + others, edges)
+    for seed in range(4):
+        vary(emulators, np.random.default_rng(seed))
+        mates, control = unmatched(whole), Told()
+        mates[0][: len(columns)], mates[1][columns] = columns, range(len(columns))
+        assert extend(engine, only(whole, "columns"), mates, control)[0]
+        size = check_maximum(whole, *mates)
+        assert control.phases[:2] == [(length + 1, others + 1, size - 1), (levels, 1, size)]
 
 
 @pytest.mark.parametrize("steps", [1, 2, 7])
