@@ -107,6 +107,28 @@ def test_it_is_the_auction_of_the_cpu(solve, emulator, family, shape, convergenc
     assert (a.col_dual == b.col_dual).all()
 
 
+@CONVERGENCE
+@pytest.mark.parametrize("rows", [2, 40])
+def test_of_equal_offers_the_first_wins(solve, emulator, rows, convergence):
+    """By one block alone, and by all."""
+    for seed in range(3):
+        vary(emulator, np.random.default_rng(seed))
+        matrix = np.full((rows, rows), 99)
+        matrix[:, 0] = 5
+        options = {"convergence": convergence, "scaling": "none"}
+        a = solve(matrix, options, cost_limit=12)
+        assert np.flatnonzero(a.row_to_col >= 0).tolist() == [0]
+
+
+@CONVERGENCE
+@pytest.mark.parametrize(("limit", "found"), [(12, 0), (13, 1)])
+def test_a_row_goes_without_for_a_gain_of_epsilon(solve, limit, found, convergence):
+    a = solve(np.array([[8, 20]]), {"convergence": convergence}, cost_limit=limit)
+    assert auctions(a)[0][1] == 4
+    assert auctions(a)[0][3] == found
+    assert a.size == 1
+
+
 def random_problem(rng, dtype):
     """Costs of any shape, dense or sparse, with pairs that are forbidden or without."""
     shape = rng.integers(1, 24, 2)
