@@ -11,6 +11,7 @@
 #include <csetjmp>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <map>
 #include <memory>
 #include <ucontext.h>
@@ -22,6 +23,7 @@ namespace {
 
 constexpr std::size_t kStack = 1 << 16;
 constexpr unsigned long long kMostTurns = 1ull << 28;  // then it must be a deadlock
+constexpr int kGarbage = 0xa5;  // what shared memory holds until it is written
 
 struct Thread {
   unsigned block;
@@ -144,7 +146,11 @@ void wait_for_all() {
   while (everyone.generation == generation) yield();
 }
 
-void keep_shared(void* all, std::size_t size) { shared[static_cast<char*>(all)] = size; }
+void keep_shared(void* all, std::size_t size) {
+  if (shared.emplace(static_cast<char*>(all), size).second) {
+    std::memset(all, kGarbage, kBlocks * size);
+  }
+}
 
 void* shared_of_block(void* own, unsigned block) {
   auto it = shared.upper_bound(static_cast<char*>(own));
@@ -177,6 +183,11 @@ void launch(unsigned nblocks, unsigned nthreads, unsigned seed, unsigned chance,
   blocks.assign(nblocks, Block());
   everyone = Block();
   exchanges.assign((nblocks * nthreads + 31) / 32, {});
+  for (const auto& [all, size] : shared) {  // nothing is left of the launch before
+    for (unsigned b = 0; b < nblocks; ++b) {
+      std::memset(all + (first_block + b) % kBlocks * size, kGarbage, size);
+    }
+  }
   live.clear();
   for (unsigned i = 0; i < nblocks * nthreads; ++i) {
     if (i == threads.size()) threads.emplace_back(new Thread);
