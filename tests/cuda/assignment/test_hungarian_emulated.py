@@ -265,3 +265,8 @@ def test_statistics(solve, algorithm):
         assert step["initial"] == (step["found"] if is_first else 0)
     initial = sum(step["initial"] for step in trace)
     assert 0 < initial < 40 if algorithm != "tree" else initial == 0  # each of its searches updates
+
+
+def test_rows_scanned_by_one_block_alone_are_told(solve):
+    (step,) = solve(np.zeros((1, 1)), "classical").stats["trace"]
+    assert (step["levels"], step["scans"]) == (1, 1)
