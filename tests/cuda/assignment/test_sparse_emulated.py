@@ -128,7 +128,7 @@ WISHES = [
 @pytest.mark.parametrize("dtype", [np.int64, np.float64])
 def test_random_problems(solve, emulators, wish, dtype):
     rng = np.random.default_rng(5)
-    for _ in range(12):
+    for _ in range(8):
         vary(emulators, rng)
         check(solve, random_costs(rng, dtype), **wish)
 
