@@ -22,6 +22,7 @@ from tests.cpu.matching.cases import (
     random,
     unmatched,
 )
+from tests.cpu.matching.runs import scattered
 
 STARTS = {"cheap": cheap, "karp-sipser": karp_sipser}
 
@@ -90,6 +91,23 @@ def test_a_stopped_start_leaves_a_valid_matching_that_can_be_extended(monkeypatc
     finished, mates = start(name, it, mates)
     assert finished
     check_maximal(it, *mates)
+
+
+@pytest.mark.parametrize("name", STARTS)
+@pytest.mark.parametrize("share", [0, 0.5])
+def test_a_start_stops_at_whichever_tick_it_is_told_to(monkeypatch, name, share):
+    """From no pairs and from some: each part of the work looks at the clock."""
+    it = random(400, 500, 1500, 7)
+    before = scattered(it, share, 3)
+    with_small_budget(monkeypatch)
+    free = StopAt(1000)
+    start(name, it, tuple(side.copy() for side in before), free)
+    ticks = 1000 - free.left
+    assert ticks > 3
+    for tick in range(1, ticks + 1):
+        finished, mates = start(name, it, tuple(side.copy() for side in before), StopAt(tick))
+        assert finished is False
+        check_valid(it, *mates)
 
 
 @pytest.mark.parametrize("name", STARTS)
