@@ -144,6 +144,25 @@ def test_karp_sipser_returns_to_python_when_it_has_read_the_budget(monkeypatch):
     assert 1000 - told.left > 2 * dense.nnz / (300 + 2 * 60)
 
 
+@pytest.mark.parametrize("share", [0, 0.5])
+def test_karp_sipser_looks_at_the_clock_before_it_matches(monkeypatch, share):
+    """The degrees of both sides are counted in parts, and so are the pairs' taken out of them."""
+    sizes = []
+
+    class Watch(FreeRun):
+        def tick(self, matched):
+            sizes.append(matched)
+            return False
+
+    it = random(400, 500, 1500, 7)
+    mates = scattered(it, share, 3)
+    before = check_valid(it, *mates)
+    with_small_budget(monkeypatch)
+    start("karp-sipser", it, mates, Watch())
+    passes = 2 if before == 0 else 4
+    assert sizes.count(before) >= passes * it.nnz / 300
+
+
 def with_small_budget(monkeypatch):
     """Let starts return to Python every few hundred edges."""
     monkeypatch.setattr("gpumatch.cpu.matching.sides.BUDGET", 300)
