@@ -7,6 +7,7 @@ import sys
 import numpy as np
 import pytest
 from numba import njit, types
+from numba.core.runtime import _nrt_python, rtsys
 
 from gpumatch.cpu.numba_tools.short_calls import Rows
 
@@ -45,3 +46,26 @@ def test_the_types_differ():
     assert Rows(types.int64, 2) == Rows(types.int64, 2)
     assert Rows(types.int64, 2) != Rows(types.int64, 3)
     assert Rows(types.int64, 2) != types.int64[:, :]
+
+
+@pytest.fixture
+def allocations():
+    """How many of Numba's allocations have not been freed."""
+    was_on = _nrt_python.memsys_stats_enabled()
+    _nrt_python.memsys_enable_stats()
+
+    def left():
+        stats = rtsys.get_allocation_stats()
+        return stats.alloc - stats.free, stats.mi_alloc - stats.mi_free
+
+    yield left
+    if not was_on:
+        _nrt_python.memsys_disable_stats()
+
+
+@pytest.mark.parametrize("rows", [0, 2])
+def test_the_array_itself_is_freed(allocations, rows):
+    before = allocations()
+    for _ in range(100):
+        BY_ROWS(rows, 5)
+    assert allocations() == before
