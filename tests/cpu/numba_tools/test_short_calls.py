@@ -81,6 +81,9 @@ def reader(dtype):
     return read.compile(types.void(Borrowed(entry_of(dtype), 1), Borrowed(types.float64, 1)))
 
 
+READ_INT16 = reader(np.dtype(np.int16))
+
+
 @pytest.mark.parametrize("dtype", ["<f2", ">f2"])
 def test_every_float16_is_read(dtype):
     halves = np.arange(2**16, dtype=np.uint16).view(np.float16)
@@ -97,6 +100,15 @@ def test_either_byte_order_is_read_by_any_stride(dtype):
     for strided in (values, values[::-1], np.repeat(values, 3)[::3]):
         reader(np.dtype(dtype))(strided, numbers)
         assert numbers.tolist() == strided.astype(np.float64).tolist()
+
+
+def test_every_stride_of_few_bytes_is_read():
+    """No stride is taken for one that was never set, and so for a dimension that is missing."""
+    memory, numbers = np.arange(400, dtype=np.int16), np.empty(3)
+    for step in range(-160, 161, 2):
+        strided = np.ndarray(3, np.int16, memory, offset=400, strides=(step,))
+        READ_INT16(strided, numbers)
+        assert numbers.tolist() == strided.tolist()
 
 
 # -- the GIL ---------------------------------------------------------------------------------------
