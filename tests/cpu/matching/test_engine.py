@@ -94,6 +94,20 @@ def test_a_saturated_side_needs_no_phase(match, case):
     assert control.phases == []
 
 
+@pytest.mark.parametrize("shape", [(60, 60), (60, 90), (90, 60)])
+def test_no_phase_follows_the_one_that_matches_the_last_of_a_side(forests_only, shape):
+    """A last phase without a path is for matchings that leave vertices on both sides."""
+    nrows, ncols = shape
+    edges = [(k % nrows, (k + step) % ncols) for k in range(max(shape)) for step in (0, 1, 7)]
+    graph = graph_of(*shape, edges)
+    for seed in range(8):
+        control = Phases()
+        _, mates = solve(graph, scattered(graph, 0.8, seed), control)
+        assert check_maximum(graph, *mates) == min(shape)
+        assert control.phases
+        assert all(phase["found"] > 0 for phase in control.phases)
+
+
 def blind_alleys(length):
     """Two chains that no path leaves, and four vertices that are matched in two phases.
 
