@@ -110,6 +110,29 @@ def test_a_small_matrix_is_solved_as_a_large_one(kind, wish):
         assert a.stats.keys() == alone.stats.keys()
 
 
+@pytest.mark.parametrize("wish", [*WISHES[1:3], *WISHES[4:]], ids=str)
+@pytest.mark.parametrize("shape", [(6, 6), (5, 8), (8, 5), (30, 30), (20, 40)], ids=str)
+def test_rows_columns_and_problems_without_an_allowed_pair(shape, wish):
+    costs = np.random.default_rng(22).random((6, *shape))
+    costs[0] = costs[1, 2] = costs[2, :, 3] = costs[3, 1:] = costs[4, :, :-1] = math.inf
+    batch = gm.assign(costs, **wish)
+    assert batch.size[0] == 0
+    assert batch.size[3] == (1 if "cost_limit" not in wish else costs[3].min() <= 0.4)
+    for k, matrix in enumerate(costs):
+        alone = one_by_one(matrix, **wish)
+        gm.verify(matrix, batch[k])
+        assert math.isclose(paid(batch[k]), paid(alone), abs_tol=1e-12)
+
+
+@pytest.mark.parametrize("n", [1, 7, 16, 40])
+def test_as_many_pairs_as_can_be_are_all_where_every_pair_is_allowed(n):
+    """The search is the same then, and so are the duals."""
+    costs = np.random.default_rng(23).random((3, n, n))
+    full, most = (gm.assign(costs, cardinality=wish) for wish in ("full", "maximum"))
+    for name in ("row_to_col", "row_dual", "col_dual", "objective"):
+        assert np.array_equal(getattr(full, name), getattr(most, name))
+
+
 INTEGERS = ["i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8"]
 
 

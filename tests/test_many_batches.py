@@ -79,9 +79,11 @@ def test_many_random_problems_on_a_device_have_the_optima_of_scipy(seed):
 
 
 @pytest.mark.parametrize(
-    "shape", [(2, 30, 513), (3, 40, 900), (2, 700, 30), (2, 540, 530)], ids=str
+    "shape",
+    [(2, 30, 513), (3, 40, 900), (2, 700, 30), (2, 540, 530), (2, 300, 512), (2, 512, 512)],
+    ids=str,
 )
-def test_vectors_that_are_too_long_for_the_stack(shape):
+def test_vectors_about_as_long_as_the_stack_has_room_for(shape):
     rng = np.random.default_rng(3)
     for costs in (rng.random(shape), rng.integers(0, 30, shape)):
         a = gm.assign(costs)
