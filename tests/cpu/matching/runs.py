@@ -34,6 +34,8 @@ ENGINE = {
 NAMES = [*CLASSIC, *ENGINE]
 IN_STEPS = [*CLASSIC, "engine by forests"]
 """Those that return to Python more than once on a small graph."""
+BUDGET = 100
+"""Edges after which `with_small_budget` lets searches return to Python."""
 PARALLEL = ["p-hk", "p-pfp", "p-dbfs", "engine by forests"]
 STARTS = {"none": None, "cheap": cheap, "karp-sipser": karp_sipser}
 
@@ -63,7 +65,7 @@ def start(name, graph, seed=0):
 def with_small_budget(monkeypatch):
     """Let searches return to Python every few edges."""
     for module in level_search, lookahead_search, p_dbfs, forests:
-        monkeypatch.setattr(module, "BUDGET", 100)
+        monkeypatch.setattr(module, "BUDGET", BUDGET)
 
 
 def in_a_crowd(monkeypatch):

@@ -26,7 +26,12 @@ from tests.cpu.matching.cases import (
     random,
     unmatched,
 )
+from tests.cpu.matching.cases import (
+    graph as graph_of,
+)
 from tests.cpu.matching.runs import (
+    BUDGET,
+    CLASSIC,
     IN_STEPS,
     NAMES,
     PARALLEL,
@@ -143,6 +148,34 @@ def test_the_budget_does_not_change_the_matching(match, monkeypatch):
     with_small_budget(monkeypatch)
     _, in_pieces = match(graph)
     assert np.array_equal(whole[0], in_pieces[0])
+
+
+@pytest.mark.parametrize(
+    ("match", "readings"), [("pfp", 2), ("p-pfp", 2), ("p-dbfs", 1)], indirect=["match"]
+)
+def test_searches_look_at_the_clock_whenever_they_have_read_the_budget(
+    small_budget, match, readings
+):
+    """To see that there is no path, they read one of two blocks: to look ahead, and to go on."""
+    many, few = 400, 10
+    blocks = np.zeros((many + few, few + many), bool)
+    blocks[:many, :few] = blocks[many:, few:] = True
+    row_to_col, col_to_row = np.full((2, many + few), -1, np.int32)
+    row_to_col[:few] = col_to_row[:few] = np.arange(few)
+    row_to_col[many:] = np.arange(few, 2 * few)
+    col_to_row[few : 2 * few] = np.arange(many, many + few)
+    told = StopAt(1000)
+    match(graph_of(*blocks.shape, np.argwhere(blocks)), (row_to_col, col_to_row), told)
+    assert 1000 - told.left > readings * many * few / (BUDGET + readings * few + 1)
+
+
+@pytest.mark.parametrize("match", CLASSIC, indirect=True)
+def test_edges_that_a_search_passes_by_are_counted(small_budget, match):
+    """Each row reads the columns that rows before it have taken."""
+    n = 60
+    told = StopAt(1000)
+    match(graph_of(n, n, np.argwhere(np.ones((n, n)))), control=told)
+    assert 1000 - told.left > n * n / 2 / (BUDGET + n)
 
 
 def test_one_thread_gives_one_matching(match):
