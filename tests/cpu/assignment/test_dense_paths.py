@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from gpumatch.cpu.assignment import dense_paths
-from gpumatch.cpu.assignment.dense_paths import KEPT, NEXT
+from gpumatch.cpu.assignment.dense_paths import FOUND, HEAD, KEPT, LANES, NEXT, SCANS, SPENT
 
 FAR = math.inf
 
@@ -86,3 +86,40 @@ def test_bids_by_hand(offers, limit, expected):
     assert price.tolist() == expected["price"]
     assert free[: spot[KEPT]].tolist() == expected["waiting"]
     assert free[spot[NEXT] :].tolist() == expected["following"]
+
+
+@pytest.mark.parametrize("limit", [None, 3.0])
+@pytest.mark.parametrize("lines", [1, 3])
+def test_a_search_goes_on_where_its_budget_ended(lines, limit):
+    """It reads as many lines as the budget has, and none again; rows pay their least in the end."""
+    pauses = 0
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        nrows, ncols = np.sort(rng.integers(1, 12, 2))
+        costs = rng.integers(0, 9, (nrows, ncols)).astype(float)
+        ends = []
+        for budget in (10**9, lines * ncols):
+            price, row_to_col, col_to_row = np.zeros(ncols), np.full(nrows, -1), np.full(ncols, -1)
+            spot, mark = np.zeros(6, np.int64), np.zeros(2)
+            spot[HEAD] = -1
+            dist, reach, least = np.empty(ncols), np.empty(ncols), np.empty(LANES)
+            pred, tree = np.empty((2, ncols), int)
+            outcome = SPENT
+            while outcome == SPENT:
+                before = spot[SCANS]
+                outcome = dense_paths.augment(
+                    costs, price, row_to_col, col_to_row, np.arange(nrows), spot, mark,
+                    dist, pred, least, tree, reach,
+                    limit or 0.0, limit is not None, -FAR, FAR, budget,
+                )  # fmt: skip
+                assert (spot[SCANS] - before == lines) or outcome != SPENT
+                pauses += outcome == SPENT
+            assert outcome == FOUND
+            ends.append((price.tolist(), row_to_col.tolist(), col_to_row.tolist(), spot[SCANS]))
+            reduced = costs - price
+            minima, rows = reduced.min(axis=1), np.flatnonzero(row_to_col >= 0)
+            assert (reduced[rows, row_to_col[rows]] == minima[rows]).all()
+            assert limit is None or (minima[row_to_col < 0] >= limit).all()
+            assert limit is not None or rows.size == nrows
+        assert ends[0] == ends[1]
+    assert pauses > 10
