@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import sys
+from types import SimpleNamespace
 from typing import NamedTuple, get_args
 
 import numpy as np
@@ -290,6 +291,21 @@ def test_the_table_lists_every_algorithm_where_it_runs():
     assert all(a.problem == "matching" and a.exact and a.reference for a in table.values())
 
 
+def test_the_table_says_what_algorithms_for_assignment_do():
+    table = {algorithm.name: algorithm for algorithm in gm.algorithms("assignment")}
+    assert {name for name, a in table.items() if not a.exact} == {"dgs"}
+    homes = [(name, where, home) for name, a in table.items() for where, home in a.homes.items()]
+    assert [(*at,) for *at, home in homes if home.tells_early] == [("engine", "cpu")]
+    assert {(*at,) for *at, home in homes if home.matrices == 2} == {
+        ("auction", "cuda"),
+        ("dgs", "cuda"),
+    }
+    assert {(*at,) for *at, home in homes if home.fallback} == {
+        ("engine", "cuda"),
+        ("auction", "cuda"),
+    }
+
+
 def test_the_type_of_starts_has_the_names_in_the_table():
     assert get_args(registry.StartName) == ("auto", *registry.STARTS)
 
@@ -555,3 +571,18 @@ def test_whether_there_is_a_driver_is_asked_on_linux_only(platform, driver, is_t
     devices._has_driver.cache_clear()
     assert devices._has_driver() is is_there
     devices._has_driver.cache_clear()
+
+
+@pytest.mark.parametrize(("entries", "backend"), [(99_999, "cpu"), (100_000, "cuda")])
+@pytest.mark.usefixtures("gpu")
+def test_the_size_from_which_components_go_to_the_gpu(entries, backend, monkeypatch):
+    monkeypatch.setattr(backends, "load", lambda name: name)
+    graph = SimpleNamespace(on_device=False, nnz=entries)
+    found = backends.choose_components("auto", graph)
+    assert found == (backend, registry.COMPONENTS[backend])
+
+
+@pytest.mark.parametrize("name", ["strongcomp", "btf", "dmperm"])
+def test_no_search_of_a_pattern_has_another_backend(name):
+    with pytest.raises(ValueError, match=r"^backend must be 'auto' or one of .*got 'cpus'"):
+        getattr(gm.linalg, name)(np.eye(3), backend="cpus")

@@ -477,3 +477,10 @@ def test_the_bar_says_how_long_was_compiled_if_it_was_long(seconds, shown, monke
     compiled[0] += seconds
     shows.tick(0)
     assert [words.get("compiling") for words in told] == [shown]
+
+
+@pytest.mark.parametrize("as_stored", [np.asarray, csr_array])
+def test_pairs_to_begin_from_are_kept_on_tall_costs(as_stored):
+    initial = [-1, 2, -1, 0, 1]
+    a = gm.assign(as_stored(np.ones((5, 3))), initial=initial, time_limit=0)
+    assert a.row_to_col.tolist() == initial

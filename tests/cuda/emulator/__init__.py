@@ -13,6 +13,7 @@ import itertools
 import re
 import shutil
 import subprocess
+import weakref
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import SimpleNamespace
@@ -106,6 +107,7 @@ class _Kernels:
             self._library.begin_with_block(first)
             count = min(together, grid[0] - first)
             kernel(count, block[0], emulator.seed, emulator.odds, pointers)
+        _check_guards()
 
 
 class _Struct:
@@ -219,11 +221,45 @@ class Stream(contextlib.nullcontext[Any]):
         """Nothing is left to wait for."""
 
 
+_GARBAGE, _GUARD = 0xA5, 256  # what new memory holds, and how many bytes no kernel may write
+_guarded: weakref.WeakValueDictionary[int, np.ndarray] = weakref.WeakValueDictionary()
+
+
+def _new(shape: Any, dtype: Any = float) -> np.ndarray:
+    """An array of garbage, with a guard behind it."""
+    dtype = np.dtype(dtype)
+    size = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
+    memory = np.full(size + _GUARD, _GARBAGE, np.uint8)
+    _guarded[id(memory)] = memory
+    return memory[:size].view(dtype).reshape(shape).view(_Array)
+
+
+def _check_guards() -> None:
+    whole = bytes([_GARBAGE]) * _GUARD
+    for memory in list(_guarded.values()):
+        assert memory[-_GUARD:].tobytes() == whole, "a kernel has written behind an array"
+
+
 class ArraysOfDevice:
     """NumPy with arrays that look like CuPy's to a driver."""
 
     cuda = SimpleNamespace(get_current_stream=Stream, Stream=Stream)
     ndarray = np.ndarray
+    empty = staticmethod(_new)
+
+    @staticmethod
+    def empty_like(array: np.ndarray) -> np.ndarray:
+        return _new(array.shape, array.dtype)
+
+    @staticmethod
+    def full(shape: Any, value: Any, dtype: Any = None) -> np.ndarray:
+        array = _new(shape, np.asarray(value).dtype if dtype is None else dtype)
+        array[...] = value
+        return array
+
+    @staticmethod
+    def zeros(shape: Any, dtype: Any = float) -> np.ndarray:
+        return ArraysOfDevice.full(shape, 0, dtype)
 
     def __getattr__(self, name: str) -> Any:
         made = getattr(np, name)

@@ -106,6 +106,7 @@ def commands(comm):
         report = json.loads(said)
         assert (code, report["objective"], report["certificate"]["bound"]) == (0, *[objective] * 2)
         assert report["backend"] == f"cpu, {comm.size} ranks"
+        assert "read" in report["seconds"]
         assert (report["rows"], report["columns"], report["entries"]) == (9, 12, 108)
         with np.load(out) as written:
             rows = np.arange(9)
@@ -120,6 +121,8 @@ def commands(comm):
     assert code == 0
     assert "27 edges, maximum" in said
     assert "a cover of 27 vertices, checked on 156 edges" in said
+    code, said, _ = run("match", mtx, "--json")
+    assert (code, "read" in json.loads(said)["seconds"]) == (0, True)
     yield "a progress bar"
     for command, problem in (("match", mtx), ("assign", mtx)):
         code, _, warned = run(command, problem, "--progress")

@@ -99,6 +99,14 @@ def phases(comm):
     rows = f"rows {a.rows.start} to {a.rows.stop}"
     assert repr(a) == f"DistributedAssignment(2 pairs, objective 6, optimal, {rows})"
     assert a.stats["solved_by"] == "trees"
+    yield "first pairs, of which all ranks want the same at first"
+    count = comm.size + 1
+    ties = np.ones((count, count), int)
+    ties[:, 0] = 0
+    np.fill_diagonal(ties, 0)
+    a = distributed.assign(share(ties, comm), comm=comm)
+    assert a.objective == 0
+    assert told(a.stats["trace"][:1], "found", "matched") == [(count, count)]
     yield "assignment, stopped"
     a = distributed.assign(share(costs, comm), comm=comm, time_limit=0)
     assert "not proven optimal" in repr(a)
