@@ -81,6 +81,12 @@ def emulated(comm):
                 emulator.blocks = emulator.blocks % 4 + 1
                 emulator.odds = {2: 6, 6: 30}.get(emulator.odds, 2)
                 yield f"{case}, {emulator.blocks} blocks, odds {emulator.odds}"
+            rng = np.random.default_rng(4)
+            for limit in (2, 6, 9.5):
+                yield f"rows that go without, rather than pay {limit}"
+                crowded = rng.integers(0, 12, (12, 7)) + np.repeat([0, 3], 6)[:, None]
+                check_assignment(crowded, comm, cost_limit=limit)
+                check_assignment(crowded.T.copy(), comm, cost_limit=limit)
             yield "no full assignment"
             lonely = np.full((6, 7), np.inf)
             lonely[:, 0] = lonely[0, 1] = 1
