@@ -19,9 +19,8 @@ pytest.importorskip("cupy")
 from gpumatch import backends
 from gpumatch.cpu.assignment import hungarian_tree
 from gpumatch.cpu.matching import cheap, engine
-from gpumatch.cuda import launches
 from gpumatch.cuda.assignment import auction
-from tests.cuda.emulator import COMPILER, ArraysOfDevice, Emulator
+from tests.cuda.emulator import COMPILER, ArraysOfDevice, Emulator, lead_drivers_here
 
 pytestmark = pytest.mark.skipif(COMPILER is None, reason="there is no g++")
 
@@ -55,17 +54,7 @@ class Viewed:
 @pytest.fixture
 def solve(emulator, monkeypatch):
     cp = ArraysOfDevice()
-    for module in (auction, launches):
-        monkeypatch.setattr(module, "cp", cp)
-    monkeypatch.setattr(launches, "cupyx", SimpleNamespace(zeros_pinned=np.zeros))
-    monkeypatch.setattr(
-        auction,
-        "kernels_for",
-        lambda _, Cost: emulator.bound_to({"Cost": COSTS["Cost"][Cost.name]}),
-    )
-    monkeypatch.setattr(auction, "_BLOCK", BLOCK)
-    monkeypatch.setattr(auction, "unmatched", lambda count: cp.full(count, -1, np.int32))
-    monkeypatch.setattr(auction.memory, "require_memory", lambda *_: None)
+    lead_drivers_here(monkeypatch, {auction.SOURCE: emulator}, auction, block=BLOCK, cp=cp)
     monkeypatch.setattr(auction, "hungarian", SimpleNamespace(run_tree=hungarian_tree.run))
     monkeypatch.setattr(auction, "cheap", cheap)
     monkeypatch.setattr(auction, "matching_engine", engine)
@@ -82,12 +71,6 @@ def solve(emulator, monkeypatch):
     return solve
 
 
-def vary(emulator, rng):
-    emulator.seed = int(rng.integers(2**31))
-    emulator.odds = int(rng.choice([3, 30]))
-    emulator.blocks = int(rng.choice([1, 2, 3]))
-
-
 def auctions(a):
     """What the trace tells of the auctions."""
     return [tuple(p[name] for name in TRACED) for p in a.stats["trace"] if "epsilon" in p]
@@ -99,7 +82,7 @@ def auctions(a):
 def test_it_is_the_auction_of_the_cpu(solve, emulator, family, shape, convergence):
     """Round for round: the same numbers of them, the same pairs and prices."""
     matrix = costs.make(family, *shape, seed=5)
-    vary(emulator, np.random.default_rng(shape))
+    emulator.vary(np.random.default_rng(shape))
     a = solve(matrix, {"finish": "epsilon", "convergence": convergence})
     b = gm.assign(csr_array(matrix), algorithm="auction", backend="cpu", finish="epsilon")
     assert auctions(a) == auctions(b)
@@ -112,7 +95,7 @@ def test_it_is_the_auction_of_the_cpu(solve, emulator, family, shape, convergenc
 def test_of_equal_offers_the_first_wins(solve, emulator, rows, convergence):
     """By one block alone, and by all."""
     for seed in range(3):
-        vary(emulator, np.random.default_rng(seed))
+        emulator.vary(np.random.default_rng(seed))
         matrix = np.full((rows, rows), 99)
         matrix[:, 0] = 5
         options = {"convergence": convergence, "scaling": "none"}
@@ -144,7 +127,7 @@ def random_problem(rng, dtype):
 def test_random_problems(solve, emulator, dtype, convergence):
     rng = np.random.default_rng(6)
     for _ in range(15):
-        vary(emulator, rng)
+        emulator.vary(rng)
         matrix = random_problem(rng, dtype)
         wish = {
             "cardinality": str(rng.choice(["maximum", "any"])),
@@ -168,7 +151,7 @@ def test_launches_and_convergence_change_nothing(solve, emulator, shape, scaling
     for seed, (loop, convergence) in enumerate(
         itertools.product(("batch", "round"), ("counter", "reduction"))
     ):
-        vary(emulator, np.random.default_rng(seed))
+        emulator.vary(np.random.default_rng(seed))
         options = {"scaling": scaling, "host_loop": loop, "convergence": convergence}
         a = solve(matrix, options)
         told = auctions(a), a.row_to_col.tolist(), a.col_dual.tolist()

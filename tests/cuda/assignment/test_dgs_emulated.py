@@ -17,12 +17,10 @@ from graphs import costs
 pytest.importorskip("cupy")
 
 from gpumatch import backends, mixed_dgs
-from gpumatch.arrays import count_matched
 from gpumatch.contracts import AssignmentTask, Solution
 from gpumatch.costs import as_costs
 from gpumatch.cpu.assignment import dgs as on_host
 from gpumatch.cpu.matching import engine
-from gpumatch.cuda import launches
 from gpumatch.cuda.assignment import dgs
 from tests.cpu.matching.cases import FreeRun
 from tests.cuda.assignment.dgs_problems import (
@@ -32,7 +30,13 @@ from tests.cuda.assignment.dgs_problems import (
     check_no_exchange_is_left,
     optimum,
 )
-from tests.cuda.emulator import COMPILER, ArraysOfDevice, Emulator, Stream
+from tests.cuda.emulator import (
+    COMPILER,
+    ArraysOfDevice,
+    Emulator,
+    Stream,
+    lead_drivers_here,
+)
 
 pytestmark = pytest.mark.skipif(COMPILER is None, reason="there is no g++")
 
@@ -56,28 +60,11 @@ def solve(emulator, monkeypatch):
     attributes = {"MultiProcessorCount": 2, "MaxSharedMemoryPerBlockOptin": ROOM}
     device = SimpleNamespace(attributes=attributes)
     cp.cuda = SimpleNamespace(get_current_stream=Stream, Device=lambda: device)
-    for module in (dgs, launches):
-        monkeypatch.setattr(module, "cp", cp)
-    monkeypatch.setattr(launches, "cupyx", SimpleNamespace(zeros_pinned=np.zeros))
-    monkeypatch.setattr(
-        dgs, "kernels_for", lambda _, Cost: emulator.bound_to({"Cost": COSTS["Cost"][Cost.name]})
-    )
+    lead_drivers_here(monkeypatch, {dgs.SOURCE: emulator}, dgs, block=BLOCK, cp=cp)
     small = {name: form._replace(block=BLOCK) for name, form in dgs.FORMS.items()}
     monkeypatch.setattr(dgs, "FORMS", small)
-    monkeypatch.setattr(dgs, "BLOCK", BLOCK)
     monkeypatch.setattr(dgs, "_SWEEPING_BLOCK", BLOCK)
-    monkeypatch.setattr(
-        launches.Cooperative.__init__,
-        "__kwdefaults__",
-        {
-            "block": BLOCK,
-            "shared": 0,
-            "most": None,
-        },
-    )
-    monkeypatch.setattr(dgs.memory, "require_memory", lambda *_: None)
     monkeypatch.setattr(dgs, "matching_engine", engine)
-    monkeypatch.setattr(dgs, "count_matched", count_matched)
 
     def solve(matrix, options=None, **wish):
         def search(task):
@@ -92,12 +79,6 @@ def solve(emulator, monkeypatch):
     return solve
 
 
-def vary(emulator, rng):
-    emulator.seed = int(rng.integers(2**31))
-    emulator.odds = int(rng.choice([3, 30]))
-    emulator.blocks = int(rng.choice([1, 2, 3]))
-
-
 @STARTS
 @FORMS
 @SWITCHING
@@ -105,7 +86,7 @@ def vary(emulator, rng):
 def test_no_exchange_is_left(solve, emulator, shape, switching, form, start):
     rng = np.random.default_rng(shape)
     for dtype in (np.int64, np.float64):
-        vary(emulator, rng)
+        emulator.vary(rng)
         matrix = rng.integers(0, 90, shape).astype(dtype)
         a = solve(matrix, {"switching": switching, "evaluation": form, "start": start})
         check_mates(a)
@@ -121,7 +102,7 @@ def test_no_exchange_is_left(solve, emulator, shape, switching, form, start):
 @pytest.mark.parametrize("limit", [-4, 9.5])
 def test_rows_may_go_without(solve, emulator, limit, switching, form, start):
     rng = np.random.default_rng(9)
-    vary(emulator, rng)
+    emulator.vary(rng)
     matrix = rng.integers(-5, 6, (20, 22)) + np.repeat([-3, 8], 11)
     options = {"switching": switching, "evaluation": form, "start": start}
     a = solve(matrix, options, cost_limit=limit)
@@ -144,7 +125,7 @@ def test_forbidden_pairs(solve, emulator, switching, start):
     rows, cols = allowed.nonzero()
     weights = whole[rows, cols].astype(int)
     for matrix in (whole, csr_array((weights, (rows, cols)), shape=whole.shape)):
-        vary(emulator, rng)
+        emulator.vary(rng)
         a = solve(matrix, {"switching": switching, "start": start})
         check_mates(a)
         assert a.size == 20
@@ -166,7 +147,7 @@ def test_the_greedy_start_is_that_of_the_cpu(emulator, shape, limit, windows, mo
     matrix = np.outer(rng.integers(1, 9, shape[0]), rng.integers(1, 9, shape[1]))
     problem_of_matrix = as_costs(matrix).problem(False, False)
     for seed in range(3):
-        vary(emulator, np.random.default_rng(seed))
+        emulator.vary(np.random.default_rng(seed))
         tasks = []
         for _ in range(2):
             solution = Solution(*map(ArraysOfDevice().asarray, unassigned(shape)))
@@ -192,7 +173,7 @@ def test_the_order_of_threads_changes_nothing(solve, emulator):
     for switching in ("parallel", "sequential"):
         found = []
         for seed in range(4):
-            vary(emulator, np.random.default_rng(seed))
+            emulator.vary(np.random.default_rng(seed))
             a = solve(matrix, {"switching": switching})
             found.append((a.row_to_col.tolist(), a.gap))
         assert found == found[:1] * 4
@@ -218,7 +199,7 @@ def test_the_gap_is_that_of_the_cpus_bound(solve, emulator):
         *(np.outer(rng.integers(1, 40, 20), rng.integers(1, 40, 20)) for _ in range(4)),
         *(rng.integers(0, 5, (15, 15)) for _ in range(4)),
     ):
-        vary(emulator, rng)
+        emulator.vary(rng)
         whole = solve(matrix)
         again = gm.assign(matrix, algorithm="dgs", backend="cpu", initial=whole)
         assert (again.row_to_col == whole.row_to_col).all()

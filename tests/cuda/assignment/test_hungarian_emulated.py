@@ -6,7 +6,6 @@ import dataclasses
 import functools
 import itertools
 import math
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -17,11 +16,9 @@ from graphs import costs
 pytest.importorskip("cupy")
 
 from gpumatch import backends
-from gpumatch.arrays import count_matched
-from gpumatch.cuda import launches
 from gpumatch.cuda.assignment import hungarian
 from tests.cuda.assignment.small_costs import small_costs
-from tests.cuda.emulator import COMPILER, ArraysOfDevice, Emulator
+from tests.cuda.emulator import COMPILER, ArraysOfDevice, Emulator, lead_drivers_here
 
 pytestmark = pytest.mark.skipif(COMPILER is None, reason="there is no g++")
 
@@ -53,21 +50,8 @@ def emulators(tmp_path_factory):
 @pytest.fixture
 def solve(emulators, monkeypatch):
     cp = ArraysOfDevice()
-    for module in (hungarian, launches):
-        monkeypatch.setattr(module, "cp", cp)
-    monkeypatch.setattr(launches, "cupyx", SimpleNamespace(zeros_pinned=np.zeros))
-    monkeypatch.setattr(
-        hungarian,
-        "kernels_for",
-        lambda source, Cost: emulators[source].bound_to({"Cost": COSTS["Cost"][Cost.name]}),
-    )
-    monkeypatch.setattr(hungarian, "blocks_for", lambda _: 2)
-    monkeypatch.setattr(hungarian, "BLOCK", BLOCK)
-    monkeypatch.setattr(hungarian, "_BLOCK", BLOCK)
+    lead_drivers_here(monkeypatch, emulators, hungarian, block=BLOCK, cp=cp)
     monkeypatch.setattr(hungarian, "_EDGES_A_ROW", 2)
-    monkeypatch.setattr(hungarian, "unmatched", lambda count: cp.full(count, -1, np.int32))
-    monkeypatch.setattr(hungarian, "count_matched", count_matched)
-    monkeypatch.setattr(hungarian.memory, "require_memory", lambda *_: None)
     monkeypatch.setattr(hungarian, "_most_blocks", lambda: 3)
     lifted = hungarian._Units.lifted
     monkeypatch.setattr(hungarian._Units, "lifted", lambda *given: cp.asarray(lifted(*given)))
@@ -83,9 +67,7 @@ def solve(emulators, monkeypatch):
 
 def vary(emulators, rng):
     for emulator in emulators.values():
-        emulator.seed = int(rng.integers(2**31))
-        emulator.odds = int(rng.choice([3, 30]))
-        emulator.blocks = int(rng.choice([1, 2, 3]))
+        emulator.vary(rng)
 
 
 def check(a, matrix, **wish):

@@ -21,6 +21,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from gpumatch.arrays import count_matched
+from gpumatch.cuda import launches, memory
 from gpumatch.cuda.kernels import Source
 from gpumatch.cuda.structs import Struct
 
@@ -65,6 +67,16 @@ class Emulator:
     def bound_to(self, arguments: Mapping[str, str]) -> _Kernels:
         """The kernels for some arguments of their templates."""
         return _Kernels(self, self._source, self._library, arguments)
+
+    def kernels_for(self, **dtypes: np.dtype) -> _Kernels:
+        """The same, as drivers ask for them: by the dtypes that the arguments stand for."""
+        types = self._source.types
+        return self.bound_to({name: types[name][dtype.name] for name, dtype in dtypes.items()})
+
+    def vary(self, rng: np.random.Generator) -> None:
+        """Let other threads go on at other times, in other numbers of blocks."""
+        self.seed = int(rng.integers(2**31))
+        self.odds, self.blocks = int(rng.choice([2, 6, 30])), int(rng.choice([1, 2, 3]))
 
 
 class _Kernels:
@@ -178,6 +190,41 @@ def _compiled(source: Source, folder: Path, constants: Mapping[str, int]) -> cty
     return ctypes.CDLL(str(library))
 
 
+# -- drivers ---------------------------------------------------------------------------------------
+
+
+def lead_drivers_here(
+    monkeypatch: Any,
+    emulators: Mapping[Source, Emulator],
+    *modules: Any,
+    block: int,
+    cp: Any = None,
+) -> None:
+    """Let drivers take NumPy for CuPy and emulators for their kernels, of 2 blocks of `block`."""
+    cp = ArraysOfDevice() if cp is None else cp
+
+    def kernels_for(source: Source, **dtypes: np.dtype) -> _Kernels:
+        return emulators[source].kernels_for(**dtypes)
+
+    stand_ins = {
+        "cp": cp,
+        "kernels_for": kernels_for,
+        "blocks_for": lambda _: 2,
+        "BLOCK": block,
+        "_BLOCK": block,
+        "count_matched": count_matched,
+        "unmatched": lambda count: cp.full(count, -1, np.int32),
+    }
+    for module in modules:
+        for name in stand_ins.keys() & vars(module).keys():
+            monkeypatch.setattr(module, name, stand_ins[name])
+    monkeypatch.setattr(launches, "cp", cp)
+    monkeypatch.setattr(launches, "cupyx", SimpleNamespace(zeros_pinned=np.zeros))
+    defaults = {"block": block, "shared": 0, "most": None}
+    monkeypatch.setattr(launches.Cooperative.__init__, "__kwdefaults__", defaults)
+    monkeypatch.setattr(memory, "require_memory", lambda *_: None)
+
+
 # -- NumPy in the place of CuPy --------------------------------------------------------------------
 
 
@@ -229,15 +276,15 @@ def _new(shape: Any, dtype: Any = float) -> np.ndarray:
     """An array of garbage, with a guard behind it."""
     dtype = np.dtype(dtype)
     size = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
-    memory = np.full(size + _GUARD, _GARBAGE, np.uint8)
-    _guarded[id(memory)] = memory
-    return memory[:size].view(dtype).reshape(shape).view(_Array)
+    whole = np.full(size + _GUARD, _GARBAGE, np.uint8)
+    _guarded[id(whole)] = whole
+    return whole[:size].view(dtype).reshape(shape).view(_Array)
 
 
 def _check_guards() -> None:
     whole = bytes([_GARBAGE]) * _GUARD
-    for memory in list(_guarded.values()):
-        assert memory[-_GUARD:].tobytes() == whole, "a kernel has written behind an array"
+    for one in list(_guarded.values()):
+        assert one[-_GUARD:].tobytes() == whole, "a kernel has written behind an array"
 
 
 class ArraysOfDevice:

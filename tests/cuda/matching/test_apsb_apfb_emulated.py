@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -14,7 +13,7 @@ pytest.importorskip("cupy")
 from gpumatch.arrays import count_matched
 from gpumatch.bipartite import BipartiteGraph
 from gpumatch.contracts import MatchingTask
-from gpumatch.cuda import frontier, launches
+from gpumatch.cuda import frontier
 from gpumatch.cuda.matching import apsb_apfb, cheap, vertex_cover
 from tests.cpu.matching.cases import (
     CASES,
@@ -28,7 +27,7 @@ from tests.cpu.matching.cases import (
 from tests.cpu.matching.cases import graph as graph_of
 from tests.cpu.matching.cases import random as uniform
 from tests.cpu.matching.runs import extend, scattered, shifted
-from tests.cuda.emulator import COMPILER, ArraysOfDevice, Emulator
+from tests.cuda.emulator import COMPILER, Emulator, lead_drivers_here
 from tests.reference.cases import chain, chain_links, edges_of, solve
 
 pytestmark = pytest.mark.skipif(COMPILER is None, reason="there is no g++")
@@ -54,37 +53,17 @@ def emulators(tmp_path_factory):
 
 @pytest.fixture(autouse=True)
 def device(emulators, monkeypatch):
-    def kernels_for(source, Offset):
-        return emulators[source].bound_to({"Offset": OFFSETS["Offset"][Offset.name]})
-
-    for module in (apsb_apfb, cheap, vertex_cover):
-        monkeypatch.setattr(module, "kernels_for", kernels_for)
+    modules = apsb_apfb, cheap, frontier, vertex_cover
+    lead_drivers_here(monkeypatch, emulators, *modules, block=BLOCK)
     for module in (apsb_apfb, cheap):
         monkeypatch.setattr(module, "blocks_for", lambda count: 1 + (count > BLOCK))
-        monkeypatch.setattr(module, "BLOCK", BLOCK)
-    for module in (apsb_apfb, frontier, launches, vertex_cover):
-        monkeypatch.setattr(module, "cp", ArraysOfDevice())
-    monkeypatch.setattr(launches, "cupyx", SimpleNamespace(zeros_pinned=np.zeros))
-    monkeypatch.setattr(
-        launches.Cooperative.__init__,
-        "__kwdefaults__",
-        {
-            "block": BLOCK,
-            "shared": 0,
-            "most": None,
-        },
-    )
     monkeypatch.setattr(apsb_apfb, "_CT_BLOCKS", 3)
-    monkeypatch.setattr(apsb_apfb, "count_matched", count_matched)
-    monkeypatch.setattr(apsb_apfb.memory, "require_memory", lambda *_: None)
     vary(emulators, np.random.default_rng(1))
 
 
 def vary(emulators, rng):
     for emulator in emulators.values():
-        emulator.seed = int(rng.integers(2**31))
-        emulator.odds = int(rng.choice([2, 6, 30]))
-        emulator.blocks = int(rng.choice([1, 2, 3]))
+        emulator.vary(rng)
 
 
 def drawn(rng):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,7 +10,6 @@ import pytest
 pytest.importorskip("cupy")
 
 from gpumatch.bipartite import BipartiteGraph
-from gpumatch.cuda import launches
 from gpumatch.cuda.matching import engine, min_degree
 from tests.cpu.matching.cases import (
     CASES,
@@ -25,7 +23,7 @@ from tests.cpu.matching.cases import (
     unmatched,
 )
 from tests.cpu.matching.runs import extend, scattered, shifted
-from tests.cuda.emulator import COMPILER, ArraysOfDevice, Emulator
+from tests.cuda.emulator import COMPILER, Emulator, lead_drivers_here
 
 pytestmark = pytest.mark.skipif(COMPILER is None, reason="there is no g++")
 
@@ -47,18 +45,7 @@ def emulators(tmp_path_factory):
 
 @pytest.fixture(autouse=True)
 def device(emulators, monkeypatch):
-    def kernels_for(source, Offset):
-        return emulators[source].bound_to({"Offset": OFFSETS["Offset"][Offset.name]})
-
-    for module in (engine, min_degree):
-        monkeypatch.setattr(module, "kernels_for", kernels_for)
-        monkeypatch.setattr(module, "blocks_for", lambda _: 2)
-        monkeypatch.setattr(module, "BLOCK", BLOCK)
-        monkeypatch.setattr(module.memory, "require_memory", lambda *_: None)
-    for module in (engine, min_degree, launches):
-        monkeypatch.setattr(module, "cp", ArraysOfDevice())
-    monkeypatch.setattr(launches, "cupyx", SimpleNamespace(zeros_pinned=np.zeros))
-    monkeypatch.setattr(engine, "_BLOCK", BLOCK)
+    lead_drivers_here(monkeypatch, emulators, engine, min_degree, block=BLOCK)
     monkeypatch.setattr(engine, "_TRACE", (64, 2))
     monkeypatch.setattr(min_degree, "_HUB", HUB)
     vary(emulators, np.random.default_rng(1))
@@ -66,9 +53,7 @@ def device(emulators, monkeypatch):
 
 def vary(emulators, rng):
     for emulator in emulators.values():
-        emulator.seed = int(rng.integers(2**31))
-        emulator.odds = int(rng.choice([2, 6, 30]))
-        emulator.blocks = int(rng.choice([1, 2, 3]))
+        emulator.vary(rng)
 
 
 def drawn(rng):
@@ -251,14 +236,6 @@ def test_an_error_of_a_callback_leaves_a_matching(monkeypatch):
         with pytest.raises(KeyboardInterrupt):
             extend(engine, whole, mates, Broken(tick))
         assert check_valid(whole, *mates) >= before
-
-
-def test_the_trace_ends_where_there_is_no_more_room(emulators, monkeypatch):
-    """Later phases are not recorded, and nothing is written behind."""
-    whole = chains(range(1, 40))
-    control = FreeRun()
-    assert extend(engine, whole, shifted(whole), control)[0]
-    assert 1 < len(control.phases) <= 64
 
 
 # -- the start -------------------------------------------------------------------------------------
