@@ -58,11 +58,23 @@ class Emulator:
         How many blocks run at once: a cluster. All do if launches set no size of their memory.
     """
 
+    _alive: ClassVar[weakref.WeakSet[Emulator]] = weakref.WeakSet()
+
     def __init__(self, source: Source, folder: Path, constants: Mapping[str, int]) -> None:
         self._source = source
         self.at_once = 1 if "extern __shared__" in source.text() else None
         self._library = _compiled(source, folder, constants)
+        self._begin_again()
+        Emulator._alive.add(self)
+
+    def _begin_again(self) -> None:
         self.seed, self.odds, self.blocks, self.stay = 0, 4, 2, 0
+
+    @classmethod
+    def all_begin_again(cls) -> None:
+        """Let what ran before not change the order in which threads go on."""
+        for emulator in cls._alive:
+            emulator._begin_again()
 
     def bound_to(self, arguments: Mapping[str, str]) -> _Kernels:
         """The kernels for some arguments of their templates."""
