@@ -95,6 +95,7 @@ def test_an_algorithm_gets_the_costs_themselves():
     assert costs.problem(False, False) is costs
     assert repr(costs) == "Distances(7 rows, 9 columns, int64, host)"
     assert costs.to_host() is costs
+    assert (costs.nnz, costs.nbytes) == (63, 0)
 
 
 class Near(Distances):

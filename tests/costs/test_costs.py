@@ -343,6 +343,12 @@ def test_what_costs_say_of_themselves(source, expected):
     )
     assert not costs.on_device
     assert costs.labels == (None, None)
+
+
+@pytest.mark.parametrize("source", [np.ones((0, 3)), np.ones((2, 0), int), csr_array((3, 4))])
+def test_of_no_costs_none_is_large(source):
+    costs = as_costs(source)
+    assert (costs.low, costs.high, costs.largest) == (0, 0, 0)
     assert costs.to_host() is costs
     assert costs.stored() is costs
 

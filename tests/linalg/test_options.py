@@ -50,7 +50,7 @@ def test_seed_threads_and_backend_reach_the_search(calls_of, call, module, name)
     [
         (2, A, {"cardinality": "full", "objective": "bottleneck", "algorithm": "paths"}),
         (3, A, {"cardinality": "full", "objective": "bottleneck", "algorithm": "thresholds"}),
-        (4, A, {"cardinality": "full"}),
+        (4, A, {"cardinality": "full", "objective": None}),
         (2, A[:, [0, 0, 0]] * [1, 0, 0], {"cardinality": "maximum", "algorithm": "thresholds"}),
     ],
     ids=["2", "3", "4", "2-deficient"],
@@ -60,7 +60,13 @@ def test_each_job_of_mc64_is_the_assignment_that_serves_it(calls_of, job, matrix
     mc64(matrix, job=job)
     (options,) = calls
     assert options["maximize"] is True
-    assert {name: options[name] for name in expected} == expected
+    assert {name: options.get(name) for name in expected} == expected
+
+
+def test_the_first_job_of_mc64_takes_no_assignment(calls_of):
+    calls = calls_of("gpumatch.linalg.mc64", "assign")
+    mc64(A, job=1)
+    assert not calls
 
 
 def test_a_triangular_system_needs_no_factors(calls_of):

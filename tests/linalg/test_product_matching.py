@@ -449,8 +449,9 @@ SMALL = st.tuples(st.integers(1, 5), st.integers(1, 5)).flatmap(
 VALUE = {1: len, 2: min, 3: min, 4: math.fsum, 5: math.prod}
 
 
-@given(A=SMALL, job=st.integers(1, 5))
-def test_jobs_are_those_of_brute_force(A, job):
+@pytest.mark.parametrize("job", [1, 2, 3, 4, 5])
+@given(A=SMALL)
+def test_jobs_are_those_of_brute_force(job, A):
     row_perm, col_perm, rank, row_log_scale, col_log_scale = mc64(A, job)
     wide = A if A.shape[0] <= A.shape[1] else A.T
     chosen = [
