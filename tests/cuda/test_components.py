@@ -63,11 +63,11 @@ def check(pattern, col_to_row, inside, found):
 
 
 @pytest.fixture(scope="module")
-def emulator(tmp_path_factory):
+def emulator():
     if COMPILER is None:
         pytest.skip("there is no g++")
     constants = {"kLeastSlice": 16, "kPasses": 2}
-    return Emulator(components.SOURCE, tmp_path_factory.mktemp("emulator"), constants)
+    return Emulator(components.SOURCE, constants)
 
 
 @pytest.fixture

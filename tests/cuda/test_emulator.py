@@ -13,11 +13,11 @@ from tests.cuda import emulator
 pytestmark = pytest.mark.skipif(emulator.COMPILER is None, reason="there is no g++")
 
 
-def test_threads_change_where_the_c_library_checks_jumps(tmp_path, monkeypatch):
+def test_threads_change_where_the_c_library_checks_jumps(monkeypatch):
     """Ubuntu's compiler asks for these checks by itself. They take another stack for a fault."""
     compiler, *options = emulator._COMMAND
     monkeypatch.setattr(emulator, "_COMMAND", (compiler, "-D_FORTIFY_SOURCE=2", *options))
-    emulated = emulator.Emulator(surveys.SOURCE, tmp_path, {})
+    emulated = emulator.Emulator(surveys.SOURCE, {})
     kernels = emulated.bound_to({"Number": surveys.SOURCE.types["Number"]["int32"]})
     monkeypatch.setattr(surveys, "cp", emulator.ArraysOfDevice())
     monkeypatch.setattr(surveys, "kernels_for", lambda *_, **__: kernels)

@@ -14,8 +14,8 @@ pytestmark = pytest.mark.skipif(COMPILER is None, reason="there is no g++")
 
 
 @pytest.fixture(scope="module")
-def emulator(tmp_path_factory):
-    return Emulator(surveys.SOURCE, tmp_path_factory.mktemp("emulator"), {})
+def emulator():
+    return Emulator(surveys.SOURCE, {})
 
 
 @pytest.fixture

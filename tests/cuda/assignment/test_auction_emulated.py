@@ -32,9 +32,9 @@ CONVERGENCE = pytest.mark.parametrize("convergence", ["counter", "reduction"])
 
 
 @pytest.fixture(scope="module")
-def emulator(tmp_path_factory):
+def emulator():
     source = dataclasses.replace(auction.SOURCE, types=COSTS)
-    return Emulator(source, tmp_path_factory.mktemp("emulator"), SMALL)
+    return Emulator(source, SMALL)
 
 
 class Viewed:

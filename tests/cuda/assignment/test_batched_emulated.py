@@ -34,8 +34,8 @@ INF = math.inf
 
 
 @pytest.fixture(scope="module")
-def emulator(tmp_path_factory):
-    return Emulator(batched.SOURCE, tmp_path_factory.mktemp("emulator"), {})
+def emulator():
+    return Emulator(batched.SOURCE, {})
 
 
 @pytest.fixture

@@ -43,11 +43,8 @@ SMALL = {
 
 
 @pytest.fixture(scope="module")
-def emulators(tmp_path_factory):
-    return {
-        source: Emulator(source, tmp_path_factory.mktemp("emulator"), constants)
-        for source, constants in SMALL.items()
-    }
+def emulators():
+    return {source: Emulator(source, constants) for source, constants in SMALL.items()}
 
 
 class Rows(divided_rows.ArrayRows):

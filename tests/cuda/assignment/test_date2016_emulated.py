@@ -28,13 +28,12 @@ SOURCES = {
 
 
 @pytest.fixture(scope="module")
-def emulators(tmp_path_factory):
+def emulators():
     """The kernels for int64."""
-    folder = tmp_path_factory.mktemp("emulator")
     emulators = {}
     for kind, (source, constants) in SOURCES.items():
         source = dataclasses.replace(source, types={"Cost": {"int64": "long long"}})
-        emulators[kind] = Emulator(source, folder, constants)
+        emulators[kind] = Emulator(source, constants)
     return emulators
 
 

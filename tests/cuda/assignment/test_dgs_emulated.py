@@ -47,9 +47,9 @@ ROOM = 2048 + 8 * 40  # of a block: for the costs of forty columns
 
 
 @pytest.fixture(scope="module")
-def emulator(tmp_path_factory):
+def emulator():
     source = dataclasses.replace(dgs.SOURCE, types=COSTS)
-    emulator = Emulator(source, tmp_path_factory.mktemp("emulator"), {"kTile": TILE})
+    emulator = Emulator(source, {"kTile": TILE})
     emulator.at_once = None
     return emulator
 

@@ -39,10 +39,9 @@ every_algorithm = pytest.mark.parametrize("algorithm", ALGORITHMS)
 
 
 @pytest.fixture(scope="module")
-def emulators(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("emulator")
+def emulators():
     return {
-        source: Emulator(dataclasses.replace(source, types=COSTS), folder, constants)
+        source: Emulator(dataclasses.replace(source, types=COSTS), constants)
         for source, constants in SOURCES.items()
     }
 

@@ -19,8 +19,8 @@ KINDS = ["?", "b", "B", "h", "H", "i", "I", "q", "Q", "e", "f", "d", "F", "D"]
 
 
 @pytest.fixture(scope="module")
-def emulator(tmp_path_factory):
-    return Emulator(logarithms.SOURCE, tmp_path_factory.mktemp("emulator"), {})
+def emulator():
+    return Emulator(logarithms.SOURCE, {})
 
 
 @pytest.fixture

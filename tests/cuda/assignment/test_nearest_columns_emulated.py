@@ -17,9 +17,9 @@ BLOCK, MOST = 64, 16
 
 
 @pytest.fixture(scope="module")
-def emulator(tmp_path_factory):
+def emulator():
     constants = {"kBlock": BLOCK, "kEach": 2, "kPlaces": 4 * BLOCK, "kMost": MOST}
-    return Emulator(NEAREST, tmp_path_factory.mktemp("emulator"), constants)
+    return Emulator(NEAREST, constants)
 
 
 @pytest.fixture

@@ -38,12 +38,11 @@ TREES = {"kBlock": BLOCK, "kPatience": 1, "kWide": 4, "kLongRow": 4}
 
 
 @pytest.fixture(scope="module")
-def emulators(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("emulator")
+def emulators():
     return {
-        engine.PRICES: Emulator(engine.PRICES, folder, {}),
-        engine.TREES: Emulator(engine.TREES, folder, TREES),
-        product.SCALES: Emulator(product.SCALES, folder, {}),
+        engine.PRICES: Emulator(engine.PRICES, {}),
+        engine.TREES: Emulator(engine.TREES, TREES),
+        product.SCALES: Emulator(product.SCALES, {}),
     }
 
 

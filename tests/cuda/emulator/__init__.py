@@ -9,10 +9,13 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import functools
+import hashlib
 import itertools
+import os
 import re
 import shutil
 import subprocess
+import tempfile
 import weakref
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -27,6 +30,8 @@ from gpumatch.cuda.kernels import Source
 from gpumatch.cuda.structs import Struct
 
 HERE = Path(__file__).parent
+LIBRARIES = HERE.parents[2] / ".pytest_cache" / "emulator"
+KEPT = 100
 COMPILER = shutil.which("g++")
 _COMMAND = (COMPILER or "g++", "-std=c++17", "-O1", "-fPIC", "-w", "-Wno-psabi", f"-I{HERE}")
 
@@ -45,8 +50,6 @@ class Emulator:
     Parameters
     ----------
     source : Source
-    folder : Path
-        Where to compile.
     constants : mapping
         Integer constants of the source to be changed, so that small problems go everywhere.
     odds : int
@@ -60,10 +63,10 @@ class Emulator:
 
     _alive: ClassVar[weakref.WeakSet[Emulator]] = weakref.WeakSet()
 
-    def __init__(self, source: Source, folder: Path, constants: Mapping[str, int]) -> None:
+    def __init__(self, source: Source, constants: Mapping[str, int]) -> None:
         self._source = source
         self.at_once = 1 if "extern __shared__" in source.text() else None
-        self._library = _compiled(source, folder, constants)
+        self._library = _compiled(source, constants)
         self._begin_again()
         Emulator._alive.add(self)
 
@@ -145,6 +148,7 @@ class _Struct:
         return self._struct(**{name: self._address(name, one) for name, one in values.items()})
 
     def _address(self, name: str, value: Any) -> Any:
+        value = host_array(value)
         if not isinstance(value, np.ndarray):
             return value
         if self._lengths[name] is None:
@@ -154,9 +158,15 @@ class _Struct:
 
 def _by_value(argument: Any) -> np.ndarray:
     """An argument in memory: an array by its address, all else as it is."""
+    argument = host_array(argument)
     if isinstance(argument, np.ndarray) and argument.dtype.kind != "V":
         argument = np.uintp(argument.ctypes.data)
     return np.atleast_1d(np.asarray(argument)).copy()
+
+
+def host_array(value: Any) -> Any:
+    """The array of NumPy in one of the stand-in for CuPy; anything else as it is."""
+    return getattr(value, "host", value)
 
 
 def _one_for_each_block(shared: re.Match[str]) -> str:
@@ -167,7 +177,7 @@ def _one_for_each_block(shared: re.Match[str]) -> str:
     )
 
 
-def _compiled(source: Source, folder: Path, constants: Mapping[str, int]) -> ctypes.CDLL:
+def _compiled(source: Source, constants: Mapping[str, int]) -> ctypes.CDLL:
     text = re.sub(r"asm volatile\(.*\);", "", source.text())
     text = text.replace("  long long time;\n", "  long long time = 0;\n")
     text = _SIZED_BY_LAUNCH.sub(
@@ -188,18 +198,38 @@ def _compiled(source: Source, folder: Path, constants: Mapping[str, int]) -> cty
                 f'extern "C" void launch_{i}_{k}(unsigned b, unsigned t, unsigned s, unsigned o, '
                 f"void** a) {{ launch_kernel(kernels::{name}, b, t, s, o, a); }}"
             )
-    stem = Path(source.file).stem
-    kernels, objects = folder / f"{stem}.cpp", (folder / f"{stem}.o", folder / "threads.o")
-    kernels.write_text("\n".join(lines))
-    library = folder / f"lib{stem}.so"
-    for command in (
-        ("-fsanitize=thread", "-c", kernels, "-o", objects[0]),
-        ("-c", HERE / "threads.cpp", "-o", objects[1]),
-        ("-shared", *objects, "-o", library),
-    ):
-        if command[-1] != objects[1] or not objects[1].exists():  # once for a folder
-            subprocess.run([*_COMMAND, *map(str, command)], check=True)
-    return ctypes.CDLL(str(library))
+    return ctypes.CDLL(str(_library_of("\n".join(lines))))
+
+
+def _library_of(text: str) -> Path:
+    """What g++ makes of kernels; kept for other workers of pytest, and for other runs."""
+    threads = HERE / "threads.cpp"
+    parts = *_COMMAND, threads.read_text(), (HERE / "cuda.h").read_text(), text
+    library = LIBRARIES / f"{hashlib.sha256(repr(parts).encode()).hexdigest()[:32]}.so"
+    if not library.exists():
+        LIBRARIES.mkdir(parents=True, exist_ok=True)
+        for old in sorted(LIBRARIES.glob("*.so"), key=_last_use, reverse=True)[KEPT:]:
+            old.unlink(missing_ok=True)
+        with tempfile.TemporaryDirectory(dir=LIBRARIES) as folder:
+            kernels, made = Path(folder, "kernels.cpp"), Path(folder, "kernels.so")
+            objects = Path(folder, "kernels.o"), Path(folder, "threads.o")
+            kernels.write_text(text)
+            for command in (
+                ("-fsanitize=thread", "-c", kernels, "-o", objects[0]),
+                ("-c", threads, "-o", objects[1]),
+                ("-shared", *objects, "-o", made),
+            ):
+                subprocess.run([*_COMMAND, *map(str, command)], check=True)
+            made.replace(library)
+    os.utime(library)
+    return library
+
+
+def _last_use(library: Path) -> int:
+    try:
+        return library.stat().st_mtime_ns
+    except FileNotFoundError:  # another worker has removed it
+        return 0
 
 
 # -- drivers ---------------------------------------------------------------------------------------
@@ -284,7 +314,7 @@ _GARBAGE, _GUARD = 0xA5, 256  # what new memory holds, and how many bytes no ker
 _guarded: weakref.WeakValueDictionary[int, np.ndarray] = weakref.WeakValueDictionary()
 
 
-def _new(shape: Any, dtype: Any = float) -> np.ndarray:
+def new_array(shape: Any, dtype: Any = float) -> np.ndarray:
     """An array of garbage, with a guard behind it."""
     dtype = np.dtype(dtype)
     size = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
@@ -304,15 +334,15 @@ class ArraysOfDevice:
 
     cuda = SimpleNamespace(get_current_stream=Stream, Stream=Stream)
     ndarray = np.ndarray
-    empty = staticmethod(_new)
+    empty = staticmethod(new_array)
 
     @staticmethod
     def empty_like(array: np.ndarray) -> np.ndarray:
-        return _new(array.shape, array.dtype)
+        return new_array(array.shape, array.dtype)
 
     @staticmethod
     def full(shape: Any, value: Any, dtype: Any = None) -> np.ndarray:
-        array = _new(shape, np.asarray(value).dtype if dtype is None else dtype)
+        array = new_array(shape, np.asarray(value).dtype if dtype is None else dtype)
         array[...] = value
         return array
 

@@ -45,10 +45,9 @@ FORMS = [
 
 
 @pytest.fixture(scope="module")
-def emulators(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("emulator")
+def emulators():
     narrow = {source: dataclasses.replace(source, types=OFFSETS) for source in SOURCES}
-    return {source: Emulator(narrow[source], folder, {}) for source in SOURCES}
+    return {source: Emulator(narrow[source], {}) for source in SOURCES}
 
 
 @pytest.fixture(autouse=True)

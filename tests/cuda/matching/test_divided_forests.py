@@ -52,8 +52,8 @@ class Alone:
 
 
 @pytest.fixture(scope="module")
-def emulator(tmp_path_factory):
-    return Emulator(divided_forests.SOURCE, tmp_path_factory.mktemp("emulator"), {})
+def emulator():
+    return Emulator(divided_forests.SOURCE, {})
 
 
 @pytest.fixture

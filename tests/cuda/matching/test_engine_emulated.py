@@ -34,11 +34,10 @@ LONG, HUB = 4, 12  # neighbours that a warp, and a block, look through together
 
 
 @pytest.fixture(scope="module")
-def emulators(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("emulator")
+def emulators():
     lists = {"kLongList": LONG, "kHub": HUB, "kLooks": 2}
     return {
-        source: Emulator(dataclasses.replace(source, types=OFFSETS), folder, constants)
+        source: Emulator(dataclasses.replace(source, types=OFFSETS), constants)
         for source, constants in ((engine.SOURCE, SMALL), (min_degree.SOURCE, lists))
     }
 

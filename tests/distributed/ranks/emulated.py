@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import tempfile
 from functools import partial
-from pathlib import Path
 from types import SimpleNamespace
 from unittest import mock
 
@@ -55,9 +53,9 @@ def solved_by(make):
 
 
 @contextlib.contextmanager
-def emulation(folder):
+def emulation():
     """What the device's levels need; gives the emulator."""
-    emulator = Emulator(divided_trees.SOURCE, folder, {"kBlock": BLOCK})
+    emulator = Emulator(divided_trees.SOURCE, {"kBlock": BLOCK})
     names, cp = divided_trees.SOURCE.types["Cost"], ArraysOfDevice()
 
     def kernels_for(_, Cost):
@@ -75,7 +73,7 @@ def emulated(comm):
     """Every kind of costs, and searches that are those of the host, level by level."""
     if COMPILER is None:
         return
-    with tempfile.TemporaryDirectory() as folder, emulation(Path(folder)) as emulator:
+    with emulation() as emulator:
         with solved_by(DeviceLevels):
             for case in wishes_of_matrices(comm):
                 emulator.blocks = emulator.blocks % 4 + 1
