@@ -1,13 +1,16 @@
 """Where tests run: those marked `gpu` need a device, and leave a record of their run.
 
+Those marked `emulated` as well run without one, on the emulator of its kernels.
+
 Kernels that Numba compiles are kept in a folder of their sources.
 """
 
 from __future__ import annotations
 
 import functools
-import importlib
+import importlib.util
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -28,7 +31,8 @@ reason_for_no_gpu = functools.cache(why_no_cuda)
 
 def pytest_configure(config: pytest.Config) -> None:
     if not hasattr(config, "workerinput"):  # with pytest-xdist, one record for all workers
-        config.pluginmanager.register(GpuRecord())
+        if reason_for_no_gpu() is None:
+            config.pluginmanager.register(GpuRecord())
     else:
         _share_gpus(config.workerinput["workerid"])
 
@@ -41,9 +45,43 @@ def _share_gpus(worker: str) -> None:
         os.environ.setdefault("CUDA_VISIBLE_DEVICES", str(number % gpus))
 
 
+def needs_stand_in(item: pytest.Item) -> bool:
+    """Whether a test runs on the emulator, because there is no GPU."""
+    return (
+        item.get_closest_marker("emulated") is not None
+        and reason_for_no_gpu() is not None
+        and None not in (shutil.which("g++"), importlib.util.find_spec("cupy"))
+    )
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    if needs_stand_in(item):
+        item.fixturenames.insert(0, "stand_in")  # type: ignore[attr-defined]  # of functions
+
+
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    if item.get_closest_marker("gpu") is not None and reason_for_no_gpu() is not None:
+    if item.get_closest_marker("gpu") is None or needs_stand_in(item):
+        return
+    if reason_for_no_gpu() is not None:
         pytest.skip(f"no GPU: {reason_for_no_gpu()}")
+
+
+@pytest.fixture(scope="session")
+def all_emulators():
+    from tests.cuda.emulator.device import Emulators
+
+    return Emulators()
+
+
+@pytest.fixture
+def stand_in(all_emulators, monkeypatch, request):
+    """What is CuPy for all code, and for the test's own module."""
+    from tests.cuda.emulator.device import lead_all_drivers_here
+
+    cp = lead_all_drivers_here(monkeypatch, all_emulators)
+    if hasattr(request.module, "cp"):
+        monkeypatch.setattr(request.module, "cp", cp)
+    return cp
 
 
 @pytest.fixture

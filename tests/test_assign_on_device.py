@@ -52,6 +52,7 @@ WISHES = [
 ]
 
 
+@pytest.mark.emulated
 @pytest.mark.parametrize("dtype", [np.int16, np.int64, np.float32, np.float64])
 @pytest.mark.parametrize("form", ["dense", "sparse"])
 @pytest.mark.parametrize("wish", WISHES, ids=str)
@@ -87,6 +88,7 @@ def test_costs_on_a_device_that_are_infeasible(no_copy, tall, form):
     check_violator(np.isfinite(matrix), caught.value)
 
 
+@pytest.mark.emulated
 @pytest.mark.parametrize("form", ["dense", "sparse"])
 def test_beginning_from_an_assignment_on_a_device(no_copy, form):
     matrix = np.random.default_rng(3).integers(0, 10**6, (80, 120)).astype(float)
@@ -99,6 +101,7 @@ def test_beginning_from_an_assignment_on_a_device(no_copy, form):
     assert sum(phase["found"] for phase in again.stats["trace"]) == 0
 
 
+@pytest.mark.emulated
 def test_costs_on_a_device_by_an_algorithm_of_the_cpu():
     cp = pytest.importorskip("cupy")
     matrix = np.random.default_rng(4).random((30, 40))
@@ -110,6 +113,7 @@ def test_costs_on_a_device_by_an_algorithm_of_the_cpu():
         gm.assign(cp.asarray(matrix), algorithm="shortest-augmenting-path")
 
 
+@pytest.mark.emulated
 @pytest.mark.parametrize(
     ("entries", "arguments", "message"),
     [

@@ -43,6 +43,7 @@ def check(problems, batch, expected, **wish):
         assert on_host(one.pair_costs).tolist() == pairs.tolist()
 
 
+@pytest.mark.emulated
 @pytest.mark.parametrize("maximize", [False, True])
 @pytest.mark.parametrize("wish", WISHES, ids=str)
 def test_a_list_of_any_problems(wish, maximize):
@@ -56,6 +57,7 @@ def test_a_list_of_any_problems(wish, maximize):
     check(there, gm.assign(there, **wish), gm.assign(problems, **wish))
 
 
+@pytest.mark.emulated
 @pytest.mark.parametrize("dtype", ["?", "i1", "u2", "i4", "u4", "i8", "f2", "f4", "f8"])
 @pytest.mark.parametrize("shape", [(40, 50), (50, 40), (64, 64), (300, 20)], ids=str)
 def test_an_array_of_any_dtype(dtype, shape):
@@ -162,6 +164,7 @@ def test_sizes_and_what_is_too_large_for_a_block():
         gm.verify(long[k], batch[k])
 
 
+@pytest.mark.emulated
 def test_errors_are_raised_at_once_or_asked_for():
     costs = cp.random.default_rng(2).random((6, 5, 6))
     costs[3, 2] = math.inf
@@ -171,6 +174,7 @@ def test_errors_are_raised_at_once_or_asked_for():
     assert gm.assign(costs, on_error="mark").errors.keys() == {3, 4}
 
 
+@pytest.mark.emulated
 def test_large_integers_and_sparse_matrices_are_solved_one_by_one():
     large = cp.asarray(np.random.default_rng(18).integers(2**50, 2**55, (3, 6, 6)))
     batch = gm.assign(large, on_error="mark")
@@ -182,6 +186,7 @@ def test_large_integers_and_sparse_matrices_are_solved_one_by_one():
         assert math.isclose(gm.assign(there[k]).objective, gm.assign(sparse)[k].objective)
 
 
+@pytest.mark.emulated
 def test_costs_of_the_host_go_to_the_device_when_asked():
     costs = np.random.default_rng(19).random((4, 8, 9))
     batch = gm.assign(costs, backend="cuda")

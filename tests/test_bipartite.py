@@ -537,6 +537,7 @@ def assert_is_the_graph_on_a_device(graph):
 
 
 @pytest.mark.gpu
+@pytest.mark.emulated
 @pytest.mark.parametrize("form", ["csr", "csc", "coo", "dia"])
 def test_cupyx_matrices(form):
     cupyx_sparse = pytest.importorskip("cupyx.scipy.sparse")
@@ -563,6 +564,7 @@ ON_DEVICE = [
 
 
 @pytest.mark.gpu
+@pytest.mark.emulated
 @pytest.mark.parametrize("name", ON_DEVICE)
 def test_cupy_arrays(name):
     cupy = pytest.importorskip("cupy")
@@ -571,6 +573,7 @@ def test_cupy_arrays(name):
 
 
 @pytest.mark.gpu
+@pytest.mark.emulated
 def test_other_ways_onto_the_device():
     cupy = pytest.importorskip("cupy")
     rows, cols = cupy.asarray(ROWS), cupy.asarray(COLS)

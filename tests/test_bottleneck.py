@@ -26,7 +26,7 @@ COSTS = SHAPES.flatmap(
         | hnp.arrays(np.float64, shape, elements=st.floats(-9, 9) | st.just(np.inf))
     )
 )
-BACKENDS = ["cpu", "reference", pytest.param("cuda", marks=pytest.mark.gpu)]
+BACKENDS = ["cpu", "reference", pytest.param("cuda", marks=[pytest.mark.gpu, pytest.mark.emulated])]
 
 
 def by_brute_force(C, size):

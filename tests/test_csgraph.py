@@ -214,6 +214,7 @@ def test_index_types_and_values_do_not_matter(dtype, values):
 
 
 @pytest.mark.gpu
+@pytest.mark.emulated
 @pytest.mark.parametrize("form", ["csr", "csc", "coo"])
 def test_device_matrices_are_answered_on_the_device(form):
     cupy = pytest.importorskip("cupy")

@@ -15,6 +15,7 @@ from gpumatch.optimize import linear_sum_assignment
 
 
 @pytest.mark.gpu
+@pytest.mark.emulated
 @pytest.mark.parametrize("maximize", [False, True])
 @pytest.mark.parametrize("shape", [(30, 30), (20, 40), (40, 20), (0, 3), (3, 0), (1, 1)])
 def test_dense_costs_on_a_device(shape, maximize):
@@ -31,6 +32,7 @@ def test_dense_costs_on_a_device(shape, maximize):
 
 
 @pytest.mark.gpu
+@pytest.mark.emulated
 @pytest.mark.parametrize("dtype", [bool, np.float32, np.float64])
 @pytest.mark.parametrize("shape", [(30, 30), (20, 40), (40, 20)])
 def test_sparse_weights_on_a_device(shape, dtype):
@@ -46,6 +48,7 @@ def test_sparse_weights_on_a_device(shape, dtype):
 
 
 @pytest.mark.gpu
+@pytest.mark.emulated
 def test_what_is_refused_on_a_device():
     cp, sparse = pytest.importorskip("cupy"), pytest.importorskip("cupyx.scipy.sparse")
     with pytest.raises(ValueError, match="cost matrix is infeasible"):

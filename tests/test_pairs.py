@@ -263,6 +263,7 @@ def on_host(result):
 
 
 @pytest.mark.gpu
+@pytest.mark.emulated
 @pytest.mark.parametrize("shape", SHAPES)
 def test_pairs_on_the_device_stay_there(shape):
     cupy = pytest.importorskip("cupy")
@@ -292,6 +293,7 @@ def test_pairs_on_the_device_stay_there(shape):
 
 
 @pytest.mark.gpu
+@pytest.mark.emulated
 def test_nodes_of_a_graph_on_the_device():
     G = nx.Graph(["ax", "bx", "cx", "cy"])
     m = gm.maximum_matching(BipartiteGraph.from_networkx(G, "abc").to_device())

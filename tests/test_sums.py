@@ -99,6 +99,7 @@ def test_integers_are_added_exactly(values, few, monkeypatch):
 
 
 @pytest.mark.gpu
+@pytest.mark.emulated
 @pytest.mark.parametrize("values", FLOATS.values(), ids=FLOATS)
 def test_floats_on_a_device(values):
     import cupy
@@ -107,6 +108,7 @@ def test_floats_on_a_device(values):
 
 
 @pytest.mark.gpu
+@pytest.mark.emulated
 def test_integers_on_a_device():
     import cupy
 

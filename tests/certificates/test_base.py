@@ -13,7 +13,10 @@ from hypothesis import strategies as st
 from gpumatch.certificates import base
 from gpumatch.certificates.base import count_of, total_of
 
-HOMES = [pytest.param("numpy", id="host"), pytest.param("cupy", id="device", marks=pytest.mark.gpu)]
+HOMES = [
+    pytest.param("numpy", id="host"),
+    pytest.param("cupy", id="device", marks=[pytest.mark.gpu, pytest.mark.emulated]),
+]
 
 
 @pytest.mark.parametrize("home", HOMES)

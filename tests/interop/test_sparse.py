@@ -104,6 +104,7 @@ def test_stored_zeros_are_kept(values):
 
 
 @pytest.mark.gpu
+@pytest.mark.emulated
 @pytest.mark.parametrize("dtype", OF_CUPYX)
 def test_a_graph_on_the_device_becomes_a_matrix_of_cupyx(dtype):
     cupy = pytest.importorskip("cupy")

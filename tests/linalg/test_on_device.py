@@ -50,6 +50,7 @@ def on_host(cp, arrays):
     return [array.get() for array in arrays]
 
 
+@pytest.mark.emulated
 @pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
 def test_decompositions(no_copy, case):
     pattern = gm.BipartiteGraph(case.graph).to_csr()
@@ -59,12 +60,14 @@ def test_decompositions(no_copy, case):
     assert of_result(d) == of_result(dmperm(pattern, backend="cpu"))
 
 
+@pytest.mark.emulated
 def test_a_decomposition_on_the_device_is_verified():
     cp = pytest.importorskip("cupy")
     pattern = on_device(cp, uniform(2_000, 2, seed=1))
     assert gm.verify(pattern, dmperm(pattern)).size == sprank(pattern)
 
 
+@pytest.mark.emulated
 @pytest.mark.parametrize("pattern", [uniform(5_000, 4, seed=1), grid(80, 0.8, seed=2)])
 def test_block_triangular_forms(no_copy, pattern):
     given = on_device(no_copy, pattern)
@@ -73,6 +76,7 @@ def test_block_triangular_forms(no_copy, pattern):
     assert sprank(given) == (no_copy.asnumpy(maxtrans(given)) >= 0).sum()
 
 
+@pytest.mark.emulated
 def test_strong_components(no_copy):
     pattern = uniform(5_000, 2, seed=3)
     p, r = on_host(no_copy, strongcomp(on_device(no_copy, pattern)))
@@ -82,6 +86,7 @@ def test_strong_components(no_copy):
     assert np.array_equal(np.sort(np.diff(r)), np.sort(np.diff(strongcomp(pattern)[1])))
 
 
+@pytest.mark.emulated
 def test_data_on_the_host_comes_back_to_the_host():
     pattern = uniform(1_000, 3, seed=4)
     d = dmperm(pattern, backend="cuda")
@@ -111,6 +116,7 @@ MATRICES = {
 }
 
 
+@pytest.mark.emulated
 @pytest.mark.parametrize("name", MATRICES)
 def test_maximum_product_matchings(no_copy, name):
     matrix = MATRICES[name]
@@ -124,6 +130,7 @@ def test_maximum_product_matchings(no_copy, name):
         assert sorted(no_copy.asnumpy(s.symmetric_pivots())) == list(range(matrix.shape[0]))
 
 
+@pytest.mark.emulated
 @pytest.mark.parametrize("kind", ["?", "b", "H", "i", "q", "f", "d", "F", "D"])
 @pytest.mark.parametrize("shape", [(300, 300), (200, 300), (300, 200)], ids=str)
 def test_products_of_every_kind_of_numbers(no_copy, kind, shape):
@@ -139,6 +146,7 @@ def test_products_of_every_kind_of_numbers(no_copy, kind, shape):
     assert math.isclose(s.log_product, best.log_product, rel_tol=1e-10, abs_tol=1e-8)
 
 
+@pytest.mark.emulated
 @pytest.mark.parametrize("odd", [0.0, np.nan, np.inf])
 def test_one_odd_value_among_many(no_copy, odd):
     """A stored zero is no entry, and what is not finite is refused."""
@@ -154,6 +162,7 @@ def test_one_odd_value_among_many(no_copy, odd):
     assert gm.verify(matrix, s).size == s.size
 
 
+@pytest.mark.emulated
 def test_arrays_that_do_not_fit_together(no_copy):
     """Offsets beyond the entries are refused; entries beyond the offsets are spare room."""
     indptr, indices, data, shape = with_values(no_copy, matrices.make("circuit", 400, seed=1))
@@ -168,6 +177,7 @@ def test_arrays_that_do_not_fit_together(no_copy):
         maximum_product_matching((indptr, indices[:-1], data[:-1], shape))
 
 
+@pytest.mark.emulated
 def test_dense_and_cupyx_matrices_and_repeated_entries():
     cp = pytest.importorskip("cupy")
     sparse = pytest.importorskip("cupyx.scipy.sparse")
@@ -177,6 +187,7 @@ def test_dense_and_cupyx_matrices_and_repeated_entries():
         assert maximum_product_matching(given).row_to_col.tolist() == [1, 0]
 
 
+@pytest.mark.emulated
 @pytest.mark.parametrize("job", [1, 2, 3, 4, 5])
 def test_mc64(job):
     cp = pytest.importorskip("cupy")
@@ -188,12 +199,14 @@ def test_mc64(job):
     assert math.isclose(measure(diagonal), measure(want), rel_tol=1e-10)
 
 
+@pytest.mark.emulated
 def test_what_is_not_finite_is_named():
     cp = pytest.importorskip("cupy")
     with pytest.raises(ValueError, match="that of row 1 and column 0 is nan"):
         maximum_product_matching(cp.asarray([[1.0, 2.0], [np.nan, 0.0]]))
 
 
+@pytest.mark.emulated
 def test_solves_ask_for_a_copy_on_the_host():
     cp = pytest.importorskip("cupy")
     with pytest.raises(ValueError, match="A is on a device"):
