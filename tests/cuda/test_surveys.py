@@ -19,7 +19,12 @@ def emulator():
 
 
 @pytest.fixture
-def size_of(emulator, monkeypatch):
+def size_of(on_emulator):
+    return surveys.canonical_size
+
+
+@pytest.fixture
+def on_emulator(emulator, monkeypatch):
     names = surveys.SOURCE.types["Number"]
     monkeypatch.setattr(surveys, "cp", ArraysOfDevice())
     monkeypatch.setattr(surveys, "blocks_for", lambda _: 2)
@@ -27,7 +32,6 @@ def size_of(emulator, monkeypatch):
     monkeypatch.setattr(
         surveys, "kernels_for", lambda _, Number: emulator.bound_to({"Number": names[Number.name]})
     )
-    return surveys.canonical_size
 
 
 def canonical(rng, nrows, ncols, offset):
@@ -83,3 +87,14 @@ def test_other_types_and_lengths_are_not_looked_at(size_of):
     assert size_of(indptr, indices.astype(np.int64), (2, 2)) is None
     assert size_of(indptr.astype(np.uint32), indices, (2, 2)) is None
     assert size_of(indptr, np.array([0, 5, 1, 5], np.int32)[::2], (2, 2)) is None
+
+
+@pytest.mark.parametrize("dtype", [np.int16, np.int32, np.int64])
+@pytest.mark.usefixtures("on_emulator")
+def test_matched_vertices_are_counted(dtype):
+    """Whatever is below 0 is no mate; mates may lie apart, and be of any integers."""
+    rng = np.random.default_rng(6)
+    for size in (0, 1, 31, 32, 33, 700):
+        mates = rng.integers(-3, 4, 2 * size).astype(dtype)
+        assert surveys.count_matched(mates) == np.count_nonzero(mates >= 0)
+        assert surveys.count_matched(mates[::2]) == np.count_nonzero(mates[::2] >= 0)

@@ -421,3 +421,30 @@ def test_what_is_not_solved_together_either_is_left(solve, emulator, monkeypatch
     assert results.states.tolist() == [UNSOLVED]
     assert not results.proven[0]
     assert (results.mates[0] == -1).all()
+
+
+# -- where problems are ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("is_even", [True, False], ids=["an array", "a list"])
+def test_the_costs_of_a_problem_are_found_where_they_are(stand_in, is_even):
+    """Those of an array are at even distances; rows of the others may be parts of longer ones."""
+    values = stand_in.asarray(np.arange(3 * 4 * 6.0).reshape(3, 4, 6))
+    problems = list(values) if is_even else [values[0, :, 2:], values[2, 1:3], values[1, :1, :1]]
+    first = values.data.ptr if is_even else None
+    task = DeviceBatch(
+        values.dtype,
+        [first] if is_even else np.array([part.data.ptr for part in problems]),
+        [6] if is_even else np.array([6, 6, 6]),
+        np.array([part.shape for part in problems]),
+        24 if is_even else None,
+        (1.0, INF, INF, False),
+        2.0**1000,
+        False,
+        DeviceResults(*[0] * 9),
+    )
+    run = batched._Run(task)
+    for k, part in enumerate(problems):
+        found = run._matrix(k)
+        assert found.data.ptr == part.data.ptr
+        assert found.tolist() == part.tolist()

@@ -61,8 +61,11 @@ def drawn(rng):
     return random(*shape, int(rng.integers(1, 4 * max(shape))), int(rng.integers(99)))
 
 
-def only(whole, side):
-    """The graph with the edges of its rows, or of its columns, only."""
+def holding(whole, side):
+    """The graph with the edges of its rows, of its columns, or of both."""
+    if side == "both":
+        assert whole.indptr.size + whole.col_indptr.size == sum(whole.shape) + 2
+        return whole
     if side == "rows":
         return BipartiteGraph((whole.indptr, whole.indices, whole.shape))
     turned = BipartiteGraph((whole.col_indptr, whole.col_indices, whole.shape[::-1]))
@@ -94,7 +97,7 @@ def test_random_graphs_from_any_matching(emulators, sides):
         vary(emulators, rng)
         whole = drawn(rng)
         mates = scattered(whole, rng.choice([0, 0.4, 1]), 3)
-        kept = whole if sides == "both" else only(whole, sides)
+        kept = holding(whole, sides)
         assert extend(engine, kept, mates)[0]
         check_maximum(whole, *mates)
 
@@ -112,7 +115,7 @@ def test_the_side_with_fewer_free_vertices_grows_trees(monkeypatch):
     whole = graph(6, 9, [(i, j) for i in range(1, 5) for j in range(2, 9)])
     mates = unmatched(whole)
     mates[0][1], mates[1][2] = 2, 1
-    for kept in (whole, only(whole, "rows"), only(whole, "columns")):
+    for kept in (whole, holding(whole, "rows"), holding(whole, "columns")):
         assert extend(engine, kept, tuple(side.copy() for side in mates))[0]
     assert near == [(6, 3, 1), (6, 3, 1), (9, 6, 1)]
     near.clear()
@@ -121,11 +124,11 @@ def test_the_side_with_fewer_free_vertices_grows_trees(monkeypatch):
     assert near == [(4, 4, 0)]
     near.clear()
     lopsided = graph(9, 2, [(i, i % 2) for i in range(9)])
-    rows = only(lopsided, "rows")
+    rows = holding(lopsided, "rows")
     assert extend(engine, rows)[0]
     assert near == [(2, 2, 0)]
     assert rows.has_cols
-    slightly = only(graph(8, 2, [(i, i % 2) for i in range(8)]), "rows")
+    slightly = holding(graph(8, 2, [(i, i % 2) for i in range(8)]), "rows")
     assert extend(engine, slightly)[0]
     assert not slightly.has_cols
 
@@ -184,7 +187,7 @@ def test_trees_go_on_if_they_hold_much(emulators, others, levels):
         vary(emulators, np.random.default_rng(seed))
         mates, control = unmatched(whole), Told()
         mates[0][: len(columns)], mates[1][columns] = columns, range(len(columns))
-        assert extend(engine, only(whole, "columns"), mates, control)[0]
+        assert extend(engine, holding(whole, "columns"), mates, control)[0]
         size = check_maximum(whole, *mates)
         assert control.phases[:2] == [(length + 1, others + 1, size - 1), (levels, 1, size)]
 
@@ -204,7 +207,7 @@ def test_short_launches_change_nothing(emulators, monkeypatch, steps):
 @pytest.mark.parametrize("side", ["rows", "columns"])
 def test_wherever_it_stops_there_is_a_matching(monkeypatch, side):
     monkeypatch.setattr(engine, "_STEPS_A_LAUNCH", 1)
-    whole = only(random(80, 80, 190, 4), side)
+    whole = holding(random(80, 80, 190, 4), side)
     most = check_maximum(whole, *extend(engine, whole)[1])
     start, sizes = scattered(whole, 0.3, 5), []
     for tick in range(1, 60):
@@ -246,7 +249,7 @@ def test_no_edge_is_left_between_free_vertices(emulators, side):
     for _ in range(25):
         vary(emulators, rng)
         whole = drawn(rng)
-        kept = whole if side == "both" else only(whole, side)
+        kept = holding(whole, side)
         mates = scattered(whole, rng.choice([0, 0.4]), 3)
         before = tuple(mate.copy() for mate in mates)
         assert extend(min_degree, kept, mates)[0]
@@ -264,7 +267,7 @@ def test_a_column_chooses_the_row_of_least_degree(emulators, others, side):
     edges = [(i, 0) for i in range(others)]
     edges += [(i, j) for i in range(others - 1) for j in range(1, 9)]
     whole = graph(others, 9, edges)
-    kept = whole if side == "both" else only(whole, side)
+    kept = holding(whole, side)
     for seed in range(8):
         vary(emulators, np.random.default_rng(seed))
         mates = unmatched(whole)
