@@ -91,6 +91,21 @@ def test_it_is_the_auction_of_the_cpu(solve, emulator, family, shape, convergenc
 
 
 @CONVERGENCE
+@pytest.mark.parametrize("shape", [(30, 30), (20, 30)], ids=str)
+def test_integers_beyond_exact_prices_are_those_of_the_cpu(solve, shape, convergence):
+    """Prices are in float64 then, and are rounded to integers that no pair undercuts."""
+    matrix = np.random.default_rng(3).integers(2**53, 2**54, shape)
+    options = {"finish": "epsilon", "convergence": convergence}
+    a = solve(matrix, options)
+    assert (matrix - a.row_dual[:, None] - a.col_dual).min() == 0
+    b = gm.assign(csr_array(matrix), algorithm="auction", backend="cpu", finish="epsilon")
+    assert a.col_dual.dtype == np.int64
+    for one, other in ((a.col_dual, b.col_dual), (a.row_dual, b.row_dual)):
+        assert one.tolist() == other.tolist()
+    assert (a.objective, a.gap) == (b.objective, b.gap)
+
+
+@CONVERGENCE
 @pytest.mark.parametrize("rows", [2, 40])
 def test_of_equal_offers_the_first_wins(solve, emulator, rows, convergence):
     """By one block alone, and by all."""
