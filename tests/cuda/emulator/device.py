@@ -98,7 +98,7 @@ class ndarray(np.lib.mixins.NDArrayOperatorsMixin):
         return _call(function, *given, **named)
 
     def __getattr__(self, name: str) -> Any:
-        if name == "host":  # while it is copied, say
+        if name == "host" or name.startswith("__"):  # among these, what NumPy reads arrays by
             raise AttributeError(name)
         found = getattr(self.host, name)
         return functools.partial(_call, found) if callable(found) else _on_device(found)
@@ -184,7 +184,7 @@ class SparseMatrix:
         return self.host.copy()
 
     def __getattr__(self, name: str) -> Any:
-        if name == "host":  # while it is copied, say
+        if name == "host" or name.startswith("__"):  # among these, what NumPy reads arrays by
             raise AttributeError(name)
         found = getattr(self.host, name)
         return functools.partial(_call, found) if callable(found) else _on_device(found)
