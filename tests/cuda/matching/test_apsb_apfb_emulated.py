@@ -47,7 +47,8 @@ FORMS = [
 @pytest.fixture(scope="module")
 def emulators():
     narrow = {source: dataclasses.replace(source, types=OFFSETS) for source in SOURCES}
-    return {source: Emulator(narrow[source], {}) for source in SOURCES}
+    walks = {apsb_apfb.QUEUES: {"kLaneDegree": 3}, vertex_cover.SOURCE: {"kLaneDegree": 3}}
+    return {source: Emulator(narrow[source], walks.get(source, {})) for source in SOURCES}
 
 
 @pytest.fixture(autouse=True)

@@ -29,7 +29,10 @@ pytestmark = pytest.mark.skipif(COMPILER is None, reason="there is no g++")
 
 BLOCK = 64  # two warps
 OFFSETS = {"Offset": {"int32": "int"}}
-SMALL = {"kBlock": BLOCK, "kAlone": 12, "kAloneLevels": 3, "kSampled": 2, "kTraceLength": 64}
+SMALL = {
+    **{"kBlock": BLOCK, "kAlone": 12, "kAloneLevels": 3, "kSampled": 2, "kTraceLength": 64},
+    "kLaneDegree": 3,
+}
 LONG, HUB = 4, 12  # neighbours that a warp, and a block, look through together
 
 
