@@ -236,6 +236,7 @@ def outcome(solve, *args, **kwargs):
         np.array([[True, False]]),
         np.array([[2.0, 9.0]], np.float16),
         np.array([[2**63, 1], [1, 1]], np.uint64),
+        np.array([[2**64 - 5, 1], [1, 2**64 - 5]], np.uint64),
         [[X, 1], [2, X]],
         [[-X, 1], [2, -X]],
         [[X, X], [1, 2]],
@@ -255,7 +256,7 @@ def outcome(solve, *args, **kwargs):
         [[None, 1], [1, 2]],
         [[b"1", b"2"], [b"5", b"3"]],
     ],
-    ids=range(23),
+    ids=range(24),
 )
 def test_dense_outcomes_are_scipys(source, maximize):
     theirs = outcome(scipy.optimize.linear_sum_assignment, source, maximize)
