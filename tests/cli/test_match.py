@@ -15,6 +15,8 @@ from scipy.sparse import coo_array, save_npz
 
 import gpumatch
 from gpumatch import cli, io
+from gpumatch.cli import running
+from gpumatch.control import COMPILATION, Control
 from tests.cli.outcomes import MATRIX, assert_rejected
 
 MATCH_KEYS = {
@@ -402,3 +404,10 @@ def test_a_broken_certificate_is_no_bad_input(gpumatch_cli, file, monkeypatch):
     monkeypatch.setattr(gpumatch, "verify", broken)
     with pytest.raises(gpumatch.CertificateError):
         gpumatch_cli("match", file)
+
+def test_compilations_of_the_command_and_of_the_run_add_up():
+    clock = Control()
+    clock.seconds.update({"read": 1.0, COMPILATION: 2.0, "certificate": 4.0})
+    stats = {"seconds": {"search": 8.0, COMPILATION: 16.0}}
+    expected = {"read": 1.0, "search": 8.0, COMPILATION: 18.0, "certificate": 4.0}
+    assert running.seconds_of(stats, clock) == expected

@@ -212,3 +212,13 @@ def test_costs_are_moved(cp, kind, monkeypatch):
         assert not back.on_device
         assert told(back) == told(here)
     assert asked[0] == (here.nbytes, "a copy of the costs")
+
+
+@pytest.mark.parametrize("largest", [2**25 - 1, 2**25, 2**31 - 1])
+@pytest.mark.parametrize("dtype", [np.int32, np.int64])
+def test_integers_of_a_device_stay_as_short_as_they_are(cp, dtype, largest):
+    """The host's problems leave room in int32; the device's are not copied for that."""
+    costs = as_costs(cp.asarray(np.array([[1, largest]], dtype)))
+    is_short = dtype == np.int32 or largest < 2**25
+    assert costs.problem_dtype == (np.int32 if is_short else np.int64)
+    assert costs.to_host().problem_dtype == (np.int32 if largest < 2**25 else np.int64)
