@@ -405,6 +405,7 @@ def test_a_broken_certificate_is_no_bad_input(gpumatch_cli, file, monkeypatch):
     with pytest.raises(gpumatch.CertificateError):
         gpumatch_cli("match", file)
 
+
 def test_compilations_of_the_command_and_of_the_run_add_up():
     clock = Control()
     clock.seconds.update({"read": 1.0, COMPILATION: 2.0, "certificate": 4.0})
