@@ -50,8 +50,12 @@ def on_host(cp, arrays):
     return [array.get() for array in arrays]
 
 
-@pytest.mark.emulated
-@pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
+EMULATED = {case.name: pytest.mark.emulated if case.is_small else () for case in CASES}
+
+
+@pytest.mark.parametrize(
+    "case", [pytest.param(case, id=case.name, marks=EMULATED[case.name]) for case in CASES]
+)
 def test_decompositions(no_copy, case):
     pattern = gm.BipartiteGraph(case.graph).to_csr()
     d = DulmageMendelsohn(*on_host(no_copy, dmperm(on_device(no_copy, pattern))))

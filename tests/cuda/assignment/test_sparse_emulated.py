@@ -129,7 +129,7 @@ def test_random_problems(solve, emulators, wish, dtype):
     rng = np.random.default_rng(5)
     for _ in range(8):
         vary(emulators, rng)
-        check(solve, random_costs(rng, dtype), **wish)
+        check(solve, random_costs(rng, dtype, most=60), **wish)
 
 
 @pytest.mark.parametrize("trial", TRIALS)
