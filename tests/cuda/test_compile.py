@@ -22,15 +22,15 @@ FIRST = dict(reversed(INSTANCES))  # of each source
 def _targets():
     """All for the oldest architecture and for that with clusters, one of each for the newest.
 
-    To go on from the assembly of the virtual architecture takes twice as long again, so one of each
-    source does that, and the others in the long tests.
+    To go on from the assembly of the virtual architecture takes twice as long again. So one of each
+    source does that, for clusters, and all others in the long tests.
     """
     for source, arguments in INSTANCES:
         is_first = FIRST[source] is arguments
-        for number in (80, 90, 100):
-            if is_first or number < 100:
-                yield source, arguments, f"sm_{number}", () if is_first else pytest.mark.long
-            if not is_first and number < 100:
+        for number in (80, 90, 100) if is_first else (80, 90):
+            is_whole = is_first and number == 90
+            yield source, arguments, f"sm_{number}", () if is_whole else pytest.mark.long
+            if not is_whole and number < 100:
                 yield source, arguments, f"compute_{number}", ()
 
 
@@ -75,7 +75,7 @@ def test_every_kernel_compiles(source, arguments, architecture):
 @pytest.mark.parametrize("source", [s for s in sources() if s.cooperative], ids=lambda s: s.file)
 def test_barriers_that_some_leave_late_compile(source):
     names = source.names(next(source.instances()))
-    compiled(source.text(), names, "sm_90", "-DGPUMATCH_STAGGER")
+    compiled(source.text(), names, "compute_90", "-DGPUMATCH_STAGGER")
 
 
 def test_headers_are_put_in_once():

@@ -127,7 +127,7 @@ WISHES = [
 @pytest.mark.parametrize("dtype", [np.int64, np.float64])
 def test_random_problems(solve, emulators, wish, dtype):
     rng = np.random.default_rng(5)
-    for _ in range(8):
+    for _ in range(5):
         vary(emulators, rng)
         check(solve, random_costs(rng, dtype, most=60), **wish)
 
