@@ -11,6 +11,7 @@ import functools
 import importlib.util
 import os
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
@@ -55,11 +56,13 @@ def needs_stand_in(item: pytest.Item) -> bool:
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
-    if needs_stand_in(item):
-        item.fixturenames.insert(0, "stand_in")  # type: ignore[attr-defined]  # of functions
+    if isinstance(item, pytest.Function) and needs_stand_in(item):
+        item.fixturenames.insert(0, "stand_in")
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
+    if "tests.cuda.emulator" in sys.modules:  # threads go on in the same order, whatever ran before
+        sys.modules["tests.cuda.emulator"].Emulator.all_begin_again()
     if item.get_closest_marker("gpu") is None or needs_stand_in(item):
         return
     if reason_for_no_gpu() is not None:

@@ -72,10 +72,13 @@ def test_every_kernel_compiles(source, arguments, architecture):
     assert len(set(lowered)) == len(names)
 
 
+@pytest.mark.parametrize(
+    "architecture", ["compute_90", pytest.param("sm_90", marks=pytest.mark.long)]
+)
 @pytest.mark.parametrize("source", [s for s in sources() if s.cooperative], ids=lambda s: s.file)
-def test_barriers_that_some_leave_late_compile(source):
+def test_barriers_that_some_leave_late_compile(source, architecture):
     names = source.names(next(source.instances()))
-    compiled(source.text(), names, "compute_90", "-DGPUMATCH_STAGGER")
+    compiled(source.text(), names, architecture, "-DGPUMATCH_STAGGER")
 
 
 def test_headers_are_put_in_once():

@@ -125,11 +125,12 @@ WISHES = [
 
 @pytest.mark.parametrize("wish", WISHES, ids=str)
 @pytest.mark.parametrize("dtype", [np.int64, np.float64])
-def test_random_problems(solve, emulators, wish, dtype):
+@pytest.mark.parametrize(("count", "most"), [(5, 60), pytest.param(12, 90, marks=pytest.mark.long)])
+def test_random_problems(solve, emulators, wish, dtype, count, most):
     rng = np.random.default_rng(5)
-    for _ in range(5):
+    for _ in range(count):
         vary(emulators, rng)
-        check(solve, random_costs(rng, dtype, most=60), **wish)
+        check(solve, random_costs(rng, dtype, most=most), **wish)
 
 
 @pytest.mark.parametrize("trial", TRIALS)

@@ -41,7 +41,6 @@ class Emulators(dict[Source, Emulator]):
 
 def lead_all_drivers_here(monkeypatch: Any, emulators: Emulators) -> Cupy:
     """Have a device on the CPU: all code that asks for CuPy gets what is returned."""
-    Emulator.all_begin_again()
     cp = Cupy()
     drivers = [
         importlib.import_module(found.name)
