@@ -13,9 +13,9 @@ pytest.importorskip("cupy")
 
 from gpumatch.bipartite import BipartiteGraph
 from gpumatch.cpu import csr as cpu_csr
-from gpumatch.cuda import components, launches
+from gpumatch.cuda import components
 from graphs.sweeps import sweep
-from tests.cuda.emulator import COMPILER, ArraysOfDevice, Emulator
+from tests.cuda.emulator import COMPILER, Emulator, lead_drivers_here
 
 # -- what is searched -----------------------------------------------------------------------------
 
@@ -73,20 +73,9 @@ def emulator():
 @pytest.fixture
 def emulated(emulator, monkeypatch):
     """The search with its kernels on the CPU, one block of them: it uses shared memory."""
-    cp = ArraysOfDevice()
     emulator.blocks = 1
-    kernels = {name: emulator.bound_to({"Offset": name}) for name in ("int", "long long")}
-    for module in (components, launches):
-        monkeypatch.setattr(module, "cp", cp)
-    monkeypatch.setattr(launches, "cupyx", SimpleNamespace(zeros_pinned=np.zeros))
-    monkeypatch.setattr(
-        components,
-        "kernels_for",
-        lambda source, Offset: kernels[source.types["Offset"][Offset.name]],
-    )
+    lead_drivers_here(monkeypatch, {components.SOURCE: emulator}, components, block=64)
     monkeypatch.setattr(components, "csr", cpu_csr)
-    monkeypatch.setattr(components, "_BLOCK", 64)
-    monkeypatch.setattr(components.memory, "require_memory", lambda *_: None)
 
     def search(pattern, col_to_row, inside):
         graph = BipartiteGraph(pattern)

@@ -18,11 +18,7 @@ def test_threads_change_where_the_c_library_checks_jumps(monkeypatch):
     compiler, *options = emulator._COMMAND
     monkeypatch.setattr(emulator, "_COMMAND", (compiler, "-D_FORTIFY_SOURCE=2", *options))
     emulated = emulator.Emulator(surveys.SOURCE, {})
-    kernels = emulated.bound_to({"Number": surveys.SOURCE.types["Number"]["int32"]})
-    monkeypatch.setattr(surveys, "cp", emulator.ArraysOfDevice())
-    monkeypatch.setattr(surveys, "kernels_for", lambda *_, **__: kernels)
-    monkeypatch.setattr(surveys, "blocks_for", lambda _: 2)
-    monkeypatch.setattr(surveys, "BLOCK", 64)
+    emulator.lead_drivers_here(monkeypatch, {surveys.SOURCE: emulated}, surveys, block=64)
     indptr, indices = np.arange(101, dtype=np.int32), np.arange(100, dtype=np.int32)
     assert surveys.canonical_size(indptr, indices, (100, 100)) == 100
     assert emulated.seed > 0

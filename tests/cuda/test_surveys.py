@@ -8,7 +8,7 @@ import pytest
 pytest.importorskip("cupy")
 
 from gpumatch.cuda import surveys
-from tests.cuda.emulator import COMPILER, ArraysOfDevice, Emulator
+from tests.cuda.emulator import COMPILER, Emulator, lead_drivers_here
 
 pytestmark = pytest.mark.skipif(COMPILER is None, reason="there is no g++")
 
@@ -25,13 +25,9 @@ def size_of(on_emulator):
 
 @pytest.fixture
 def on_emulator(emulator, monkeypatch):
-    names = surveys.SOURCE.types["Number"]
-    monkeypatch.setattr(surveys, "cp", ArraysOfDevice())
-    monkeypatch.setattr(surveys, "blocks_for", lambda _: 2)
-    monkeypatch.setattr(surveys, "BLOCK", 64)
-    monkeypatch.setattr(
-        surveys, "kernels_for", lambda _, Number: emulator.bound_to({"Number": names[Number.name]})
-    )
+    own = surveys.count_matched  # which others have replaced
+    lead_drivers_here(monkeypatch, {surveys.SOURCE: emulator}, surveys, block=64)
+    monkeypatch.setattr(surveys, "count_matched", own)
 
 
 def canonical(rng, nrows, ncols, offset):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -16,17 +15,15 @@ from graphs import costs as families
 pytest.importorskip("cupy")
 
 from gpumatch import backends
-from gpumatch.arrays import count_matched
 from gpumatch.cardinality import empty_solution
 from gpumatch.costs import as_costs
 from gpumatch.cpu import csr as cpu_csr
 from gpumatch.cpu.assignment import shortest_augmenting_path
-from gpumatch.cuda import launches
 from gpumatch.cuda.assignment import core, dense_prices, divided_rows, engine
 from gpumatch.cuda.assignment.dense_prices import DenseAuction
 from gpumatch.cuda.assignment.sparse import engine as sparse
 from gpumatch.cuda.assignment.sparse import full
-from tests.cuda.emulator import COMPILER, ArraysOfDevice, Emulator
+from tests.cuda.emulator import COMPILER, ArraysOfDevice, Emulator, lead_drivers_here
 
 pytestmark = pytest.mark.skipif(COMPILER is None, reason="there is no g++")
 
@@ -61,28 +58,14 @@ class Rows(divided_rows.ArrayRows):
 def device(emulators, monkeypatch):
     """Kernels and arrays on the CPU in the place of those on a device."""
     cp = ArraysOfDevice()
-
-    def kernels_for(source, Cost):
-        return emulators[source].bound_to({"Cost": source.types["Cost"][Cost.name]})
-
-    for module in (dense_prices, sparse, full, launches):
-        monkeypatch.setattr(module, "cp", cp)
-    for module in (dense_prices, divided_rows, sparse):
-        monkeypatch.setattr(module, "kernels_for", kernels_for)
-        monkeypatch.setattr(module, "blocks_for", lambda _: 2)
-    for module, name in ((sparse, "BLOCK"), (dense_prices, "BLOCK"), (divided_rows, "_BLOCK")):
-        monkeypatch.setattr(module, name, BLOCK)
+    drivers = dense_prices, divided_rows, full, sparse
+    lead_drivers_here(monkeypatch, emulators, *drivers, block=BLOCK, cp=cp)
     for module in (sparse, dense_prices):
-        monkeypatch.setattr(module, "_BLOCK", BLOCK)
         monkeypatch.setattr(module, "_LEFT", (2, 1024))
-    monkeypatch.setattr(sparse, "set_unmatched", lambda mates: mates.fill(-1))
-    monkeypatch.setattr(sparse, "count_matched", count_matched)
     monkeypatch.setattr(dense_prices, "_STEPS_A_LAUNCH", 256)
     monkeypatch.setattr(dense_prices, "_LAUNCHES", 4)
     monkeypatch.setattr(sparse, "_LONGEST_CHAIN", 64)
-    monkeypatch.setattr(launches, "cupyx", SimpleNamespace(zeros_pinned=np.zeros))
     monkeypatch.setattr(full, "csr", cpu_csr)
-    monkeypatch.setattr(engine.memory, "require_memory", lambda *_: None)
     monkeypatch.setattr(engine, "ArrayRows", Rows)
     monkeypatch.setattr(engine, "_LEAST_FOR_CORE", 0)
     monkeypatch.setattr(engine, "_begins_with_trees", lambda _: False)
@@ -114,9 +97,7 @@ def refuse(task):
 
 def vary(emulators, rng):
     for emulator in emulators.values():
-        emulator.seed = int(rng.integers(2**31))
-        emulator.odds = int(rng.choice([2, 6, 30]))
-        emulator.blocks = int(rng.choice([1, 2, 4]))
+        emulator.vary(rng)
 
 
 def check(a, matrix, **wish):

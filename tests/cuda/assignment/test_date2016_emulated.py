@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-from types import SimpleNamespace
 
-import numpy as np
 import pytest
 
 pytest.importorskip("cupy")
 
-from gpumatch.cuda import launches
 from gpumatch.cuda.assignment import hungarian
 from tests.cuda.assignment.date2016_beside import MATRICES, ClassicalBeside, TreeBeside
-from tests.cuda.emulator import COMPILER, ArraysOfDevice, Emulator
+from tests.cuda.emulator import COMPILER, Emulator, lead_drivers_here
 
 pytestmark = [
     pytest.mark.skipif(COMPILER is None, reason="there is no g++"),
@@ -50,18 +47,10 @@ def reduce_columns(problem):
 @pytest.mark.parametrize("name", MATRICES)
 def test_each_step_is_the_papers(name, kind, emulators, monkeypatch):
     emulators[kind].blocks = 1
-    kernels = emulators[kind].bound_to({"Cost": "long long"})
-    cp = ArraysOfDevice()
-    for module in (hungarian, launches):
-        monkeypatch.setattr(module, "cp", cp)
-    monkeypatch.setattr(launches, "cupyx", SimpleNamespace(zeros_pinned=np.zeros))
-    monkeypatch.setattr(hungarian, "kernels_for", lambda *_, **__: kernels)
-    monkeypatch.setattr(hungarian, "unmatched", lambda count: cp.full(count, -1, np.int32))
-    monkeypatch.setattr(hungarian, "count_matched", lambda mates: int((mates >= 0).sum()))
-    monkeypatch.setattr(hungarian.memory, "require_memory", lambda *_: None)
+    kernels = {SOURCES[kind][0]: emulators[kind]}
+    lead_drivers_here(monkeypatch, kernels, hungarian, block=BLOCK)
     monkeypatch.setattr(hungarian._Problem, "_reduce_rows", reduce_rows)
     monkeypatch.setattr(hungarian._Problem, "_reduce_columns", reduce_columns)
-    monkeypatch.setattr(hungarian, "_BLOCK", BLOCK)
     monkeypatch.setattr(hungarian, "_EDGES_A_ROW", 4096)
     monkeypatch.setattr(hungarian, "_STEPS_A_LAUNCH", 1)
     monkeypatch.setattr(hungarian, "_most_blocks", lambda: 1)

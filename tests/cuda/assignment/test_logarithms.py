@@ -11,7 +11,7 @@ pytest.importorskip("cupy")
 
 from gpumatch.cuda.assignment.sparse import logarithms
 from gpumatch.linalg.entries import log_magnitudes
-from tests.cuda.emulator import COMPILER, ArraysOfDevice, Emulator
+from tests.cuda.emulator import COMPILER, Emulator, lead_drivers_here
 
 pytestmark = pytest.mark.skipif(COMPILER is None, reason="there is no g++")
 
@@ -25,15 +25,7 @@ def emulator():
 
 @pytest.fixture
 def weights_of(emulator, monkeypatch):
-    names = logarithms.SOURCE.types["Value"]
-    monkeypatch.setattr(logarithms, "cp", ArraysOfDevice())
-    monkeypatch.setattr(logarithms, "blocks_for", lambda _: 3)
-    monkeypatch.setattr(logarithms, "BLOCK", 96)
-    monkeypatch.setattr(
-        logarithms,
-        "kernels_for",
-        lambda _, Value: emulator.bound_to({"Value": names[Value.name]}),
-    )
+    lead_drivers_here(monkeypatch, {logarithms.SOURCE: emulator}, logarithms, block=96)
     return logarithms.minus_logarithms
 
 

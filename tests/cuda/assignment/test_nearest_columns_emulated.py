@@ -9,7 +9,7 @@ pytest.importorskip("cupy")
 
 from gpumatch.cuda.assignment import divided_rows
 from gpumatch.cuda.assignment.divided_rows import NEAREST, ArrayRows
-from tests.cuda.emulator import COMPILER, ArraysOfDevice, Emulator
+from tests.cuda.emulator import COMPILER, ArraysOfDevice, Emulator, lead_drivers_here
 
 pytestmark = pytest.mark.skipif(COMPILER is None, reason="there is no g++")
 
@@ -24,12 +24,7 @@ def emulator():
 
 @pytest.fixture
 def device_rows(emulator, monkeypatch):
-    names = NEAREST.types["Cost"]
-    monkeypatch.setattr(
-        divided_rows, "kernels_for", lambda _, Cost: emulator.bound_to({"Cost": names[Cost.name]})
-    )
-    monkeypatch.setattr(divided_rows, "blocks_for", lambda _: 2)
-    monkeypatch.setattr(divided_rows, "_BLOCK", BLOCK)
+    lead_drivers_here(monkeypatch, {NEAREST: emulator}, divided_rows, block=BLOCK)
     monkeypatch.setattr(ArrayRows, "most", MOST)
 
     def made(values, far):

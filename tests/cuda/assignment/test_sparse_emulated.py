@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -17,12 +16,10 @@ from graphs import costs
 pytest.importorskip("cupy")
 
 from gpumatch import backends
-from gpumatch.arrays import count_matched
 from gpumatch.cpu import csr as cpu_csr
-from gpumatch.cuda import launches
 from gpumatch.cuda.assignment.sparse import engine, full, product
 from gpumatch.linalg import entries, product_matching
-from tests.cuda.emulator import COMPILER, ArraysOfDevice, Emulator
+from tests.cuda.emulator import COMPILER, Emulator, lead_drivers_here
 
 pytestmark = pytest.mark.skipif(COMPILER is None, reason="there is no g++")
 
@@ -49,25 +46,8 @@ def emulators():
 @pytest.fixture
 def solve(emulators, monkeypatch):
     """The engine's answer, checked."""
-    cp = ArraysOfDevice()
-    names = engine.PRICES.types["Cost"]
-
-    def kernels_for(source, **dtypes):
-        return emulators[source].bound_to({name: names[of.name] for name, of in dtypes.items()})
-
-    for module in (engine, full, launches, product):
-        monkeypatch.setattr(module, "cp", cp)
-    monkeypatch.setattr(launches, "cupyx", SimpleNamespace(zeros_pinned=np.zeros))
-    for module in (engine, product):
-        monkeypatch.setattr(module, "kernels_for", kernels_for)
-        monkeypatch.setattr(module, "blocks_for", lambda _: 2)
-        monkeypatch.setattr(module, "BLOCK", BLOCK)
-    monkeypatch.setattr(engine, "_BLOCK", BLOCK)
+    lead_drivers_here(monkeypatch, emulators, engine, full, product, block=BLOCK)
     monkeypatch.setattr(engine, "_LEFT", (4, 1024))
-    monkeypatch.setattr(engine, "set_unmatched", lambda mates: mates.fill(-1))
-    monkeypatch.setattr(engine, "unmatched", lambda size: np.full(size, -1, np.int32))
-    monkeypatch.setattr(engine, "count_matched", count_matched)
-    monkeypatch.setattr(engine.memory, "require_memory", lambda *_: None)
     for module in (full, product):
         monkeypatch.setattr(module, "csr", cpu_csr)
 
@@ -81,9 +61,7 @@ def solve(emulators, monkeypatch):
 
 def vary(emulators, rng):
     for emulator in emulators.values():
-        emulator.seed = int(rng.integers(2**31))
-        emulator.odds = int(rng.choice([2, 6, 30]))
-        emulator.blocks = int(rng.choice([1, 2, 4]))
+        emulator.vary(rng)
 
 
 def random_costs(rng, dtype, *, most=90):

@@ -15,7 +15,7 @@ from gpumatch.cuda.matching import divided_forests
 from gpumatch.distributed.blocks import Split
 from gpumatch.distributed.forests import Forests
 from tests.cpu.matching.cases import CASES, FreeRun, check_maximum, random
-from tests.cuda.emulator import COMPILER, ArraysOfDevice, Emulator
+from tests.cuda.emulator import COMPILER, Emulator, lead_drivers_here
 
 pytestmark = pytest.mark.skipif(COMPILER is None, reason="there is no g++")
 
@@ -59,14 +59,8 @@ def emulator():
 @pytest.fixture
 def matched(emulator, monkeypatch):
     """The forests after a whole run on a graph."""
-    kernels = {name: emulator.bound_to({"Offset": name}) for name in ("int", "long long")}
-    types = divided_forests.SOURCE.types["Offset"]
-    monkeypatch.setattr(
-        divided_forests, "kernels_for", lambda _, Offset: kernels[types[Offset.name]]
-    )
-    monkeypatch.setattr(divided_forests, "cp", ArraysOfDevice())
-    monkeypatch.setattr(divided_forests, "blocks_for", lambda _: 2)
-    monkeypatch.setattr(divided_forests, "BLOCK", 64)
+    kernels = {divided_forests.SOURCE: emulator}
+    lead_drivers_here(monkeypatch, kernels, divided_forests, block=64)
 
     def run(graph, starts=True):
         rows, cols = (Split(np.array([0, count]), 0) for count in graph.shape)

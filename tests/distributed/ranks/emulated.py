@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import itertools
 from functools import partial
-from types import SimpleNamespace
 from unittest import mock
 
 import numpy as np
@@ -15,7 +14,6 @@ from mpi4py import MPI
 import gpumatch
 from gpumatch import distributed
 from gpumatch.cpu.distributed import trees as kernels
-from gpumatch.cuda import launches
 from gpumatch.cuda.assignment import divided_rows, divided_trees
 from gpumatch.cuda.assignment.divided_trees import DeviceLevels
 from gpumatch.distributed import searches
@@ -25,7 +23,7 @@ from gpumatch.distributed.levels import HostLevels
 from gpumatch.distributed.problem import Problem
 from gpumatch.distributed.trees import Trees
 from graphs import costs as families
-from tests.cuda.emulator import COMPILER, ArraysOfDevice, Emulator
+from tests.cuda.emulator import COMPILER, Emulator, lead_drivers_here
 from tests.distributed.ranks.assignments import wishes_of_matrices
 from tests.distributed.ranks.checks import check_assignment, raises_everywhere, share
 
@@ -56,16 +54,8 @@ def solved_by(make):
 def emulation():
     """What the device's levels need; gives the emulator."""
     emulator = Emulator(divided_trees.SOURCE, {"kBlock": BLOCK})
-    names, cp = divided_trees.SOURCE.types["Cost"], ArraysOfDevice()
-
-    def kernels_for(_, Cost):
-        return emulator.bound_to({"Cost": names[Cost.name]})
-
-    with (
-        mock.patch.multiple(divided_trees, cp=cp, kernels_for=kernels_for, _BLOCK=BLOCK),
-        mock.patch.object(divided_trees.memory, "require_memory"),
-        mock.patch.multiple(launches, cp=cp, cupyx=SimpleNamespace(zeros_pinned=np.zeros)),
-    ):
+    with pytest.MonkeyPatch.context() as patch:
+        lead_drivers_here(patch, {divided_trees.SOURCE: emulator}, divided_trees, block=BLOCK)
         yield emulator
 
 
