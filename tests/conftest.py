@@ -55,11 +55,6 @@ def needs_stand_in(item: pytest.Item) -> bool:
     )
 
 
-def pytest_itemcollected(item: pytest.Item) -> None:
-    if isinstance(item, pytest.Function) and needs_stand_in(item):
-        item.fixturenames.insert(0, "stand_in")
-
-
 def pytest_runtest_setup(item: pytest.Item) -> None:
     if "tests.cuda.emulator" in sys.modules:  # threads go on in the same order, whatever ran before
         sys.modules["tests.cuda.emulator"].Emulator.all_begin_again()
@@ -85,6 +80,12 @@ def stand_in(all_emulators, monkeypatch, request):
     if hasattr(request.module, "cp"):
         monkeypatch.setattr(request.module, "cp", cp)
     return cp
+
+
+@pytest.fixture(autouse=True)
+def stand_in_for_no_gpu(request):
+    if needs_stand_in(request.node):
+        request.getfixturevalue("stand_in")
 
 
 @pytest.fixture
