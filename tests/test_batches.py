@@ -568,16 +568,46 @@ def test_where_the_problems_of_a_list_begin():
 
 def test_verify_takes_a_batch_and_names_the_problem_that_is_wrong():
     costs = np.random.default_rng(4).random((5, 4, 6))
-    batch = gm.assign(costs, sizes=(4, [6, 5, 4, 6, 4]))
-    certificate = gm.verify(costs, batch)
+    sizes = 4, [6, 5, 4, 6, 4]
+    batch = gm.assign(costs, sizes=sizes)
+    certificate = gm.verify(costs, batch, sizes=sizes)
     assert certificate.size == 20
     assert str(certificate) == "optimal: 5 problems with 20 pairs, checked on 100 pairs"
     assert math.isclose(certificate.bound, batch.objective.sum())
+    assert math.isclose(certificate.gap, 0, abs_tol=1e-12)
     with pytest.raises(gm.CertificateError, match="there are 4 problems, but 5 results"):
         gm.verify(list(costs[:4]), batch)
     batch.row_dual[3, 1] += 1
     with pytest.raises(gm.CertificateError, match="problem 3: "):
+        gm.verify(costs, batch, sizes=sizes)
+
+
+@pytest.mark.parametrize("sizes", [None, (4, 6), (4, [6, 5, 4, 6, 5]), (3, [6, 5, 4, 6, 4])])
+def test_verify_takes_sizes_from_the_caller_only(sizes):
+    """The optimum of other parts of the array is not the one that was asked for."""
+    costs = np.random.default_rng(4).random((5, 4, 6))
+    batch = gm.assign(costs, sizes=(4, [6, 5, 4, 6, 4]))
+    says = "of other sizes: pass the sizes" if sizes is None else "of other sizes$"
+    with pytest.raises(gm.CertificateError, match=says):
+        gm.verify(costs, batch, sizes=sizes)
+
+
+def test_sizes_are_for_batches():
+    with pytest.raises(TypeError, match="sizes are for the result of a batch"):
+        gm.verify(np.eye(2), gm.assign(np.eye(2)), sizes=(2, 2))
+
+
+def test_a_batch_that_was_stopped_has_bounds():
+    costs = np.random.default_rng(4).integers(0, 99, (3, 4, 6))
+    batch = gm.assign(costs)
+    batch.row_dual[1, 2] -= 5
+    batch.gap[1] = 5
+    with pytest.raises(gm.CertificateError, match=r"problem 1: the objective is .*: the gap is 5"):
         gm.verify(costs, batch)
+    certificate = gm.verify(costs, batch, optimal=False)
+    assert [one.gap for one in certificate.certificates] == [0, 5, 0]
+    assert (certificate.gap, certificate.bound) == (5, batch.objective.sum() - 5)
+    assert str(certificate) == "not proven optimal: 3 problems with 12 pairs, checked on 72 pairs"
 
 
 @pytest.mark.parametrize("kind", [int, float])

@@ -35,19 +35,26 @@ __all__ = [
 ]
 
 
-def verify(A: Any, result: Any) -> Certificate:
+def verify(A: Any, result: Any, *, optimal: bool = True, sizes: Any = None) -> Certificate:
     """Check a matching, an assignment or a form of a matrix, and what proves it.
 
     Parameters
     ----------
     A : what was matched or decomposed, or the costs of what was assigned
         Anything `BipartiteGraph` is made from; anything `assign` takes.
-    result : Matching, Assignment, BottleneckAssignment, DulmageMendelsohn, BlockTriangularForm \
-            or ProductMatching
+    result : Matching, Assignment, BottleneckAssignment, DulmageMendelsohn, BlockTriangularForm, \
+            ProductMatching, or a batch of assignments
         Or any object with ``row_to_col``, ``col_to_row`` and ``vertex_cover()``, or with what one
         of the others holds. `gpumatch.cardinality` states what proves an assignment,
         `gpumatch.bottleneck` what proves a bottleneck, `gpumatch.certificates.blocks` what proves
         a decomposition or a form, and `gpumatch.certificates.product` what proves a product.
+    optimal : bool
+        Of assignments: False accepts any, also of a run that was stopped, and the certificate has
+        what its duals prove: no assignment is better than ``bound``, and this one is at most
+        ``gap`` worse. All else that the result says is still checked.
+    sizes : (rows, cols), optional
+        How many rows and columns of a padded array each problem of a batch has, as they were given
+        to `assign`.
 
     Returns
     -------
@@ -65,6 +72,11 @@ def verify(A: Any, result: Any) -> Certificate:
 
     Notes
     -----
+    Bound and gap of an assignment are true as numbers, not up to rounding. Integers must leave no
+    gap; with floats a gap up to the certificate's ``allowance`` is accepted as optimal, which
+    depends on the number of pairs, and on the costs and duals in use only. The theorem is stated
+    in `gpumatch.certificates.assignment`.
+
     O(nrows + ncols + nnz) on the device that holds the graph, in tiles of 2**24 edges. The strong
     components of a decomposition or form are found on the host, with memory for all edges, and a
     product is checked there.
@@ -77,9 +89,11 @@ def verify(A: Any, result: Any) -> Certificate:
     maximum: a matching of 1 edges and a cover of 1 vertices, checked on 2 edges
     """
     if hasattr(result, "errors"):
-        return verify_batch(A, result)
+        return verify_batch(A, result, sizes=sizes, optimal=optimal)
+    if sizes is not None:
+        raise TypeError("sizes are for the result of a batch")
     if hasattr(result, "row_dual"):
-        return verify_assignment(A, result)
+        return verify_assignment(A, result, optimal=optimal)
     if hasattr(result, "threshold_cover"):
         return verify_bottleneck(A, result)
     if hasattr(result, "rr"):

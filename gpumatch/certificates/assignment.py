@@ -1,23 +1,44 @@
 """Check that an assignment is optimal, by code that algorithms do not share.
 
-`gpumatch.cardinality` states the conditions, and why they prove it. With the signs turned for costs
-to be maximised, and L the cost limit (0 if there is none; of a row if each has its
-own), these are checked:
+`gpumatch.cardinality` states what the duals of a result are. With the signs turned for costs to be
+maximised, L_i the limit of a row (0 if there is none) and X the pairs, these are checked:
 
 1. the mate arrays name each other, and the pairs are theirs,
 2. every pair is allowed, and the objective is what the pairs cost,
 3. the pairs are as many as asked for: all of the smaller side, or those of a vertex cover that
    every allowed pair touches, or any number,
-4. no pair costs less than its two duals and L, except pairs inside the cover,
-5. duals are at most 0, and 0 for unmatched vertices; those of the cover may be any,
-6. the duals, and L for each pair, add up to the objective.
+4. no assignment that competes is much cheaper, by the theorem.
 
-With 4 and 5 no assignment is cheaper than the duals' total, and by 6 this one is as cheap.
+Theorem. Let u and v be any numbers. Where the side is not full and the vertex not in the cover, put
+min(u_i, 0) and min(v_j, 0) in their place. Make them fair (`gpumatch.certificates.slacks`) for the
+costs c_ij - L_i of all allowed pairs but those inside the cover. L_i counts only if rows may go
+without a column at that price. Let B be their sum. Then no assignment X' that competes has
 
-Integers are checked exactly. Otherwise there is an allowance for rounding: for each inequality some
-units in the last place of the largest number among costs and duals, for sums as much for each pair.
-Duals beyond what an optimal assignment can need are refused, because they would raise this
-allowance.
+    sum of (c - L) over X'  <  B,
+
+and that of X is at most the gap, sum of (c - L) over X  -  B, above the best.
+
+Proof. "full", with no more rows than columns: X' matches all rows, so the sum over X' is at least
+all u_i and the v_j of its columns. The others are at most 0. The same holds with sides changed.
+"any", and with a limit: the sum over X' is at least the prices of its vertices, and all others are
+at most 0. "maximum": k pairs and a cover of k vertices that touches every allowed pair. Each pair
+of X', which has k pairs too, has one vertex of the cover for itself, so X' matches the cover, and
+has no pair inside it. All other prices are at most 0. ∎
+
+A violation is moved into the row if that is matched, else into the column. So rounding lowers no
+more than two prices for each pair. Nothing here is rounded but e_ij, which is rounded up, and at
+the end bound and gap, both outward: they are true as numbers.
+
+What is accepted as optimal. Integers, with integral limits: the best sum is an integer, so B is
+rounded up to one, and the gap must be 0. Otherwise it must not exceed an allowance,
+
+    ULPS * 2**-52 * (pairs) * max(M, min(D, 4 (pairs + 1) M)),
+
+where D is the largest dual of a matched vertex, and M the largest cost or limit in use: of the
+pairs, and of allowed pairs whose slack is at most the gap. A pair with more slack is in no better
+assignment, because one with it costs more than B and its slack. So no unused cost counts. The
+certificate has the allowance. All duals together may be lowered by no more either, for integers not
+at all: duals that prove something only after a repair are not what the result says they are.
 """
 
 from __future__ import annotations
@@ -29,23 +50,40 @@ from typing import Any
 
 import numpy as np
 
-from gpumatch.arrays import any_true, array_of, first_true
+from gpumatch.arrays import any_true, array_module, array_of, first_true
 from gpumatch.certificates.base import (
     Certificate,
     CertificateError,
     ClaimedAssignment,
+    check_cardinality,
+    check_claim_of_size,
+    check_flag,
     check_mates,
+    check_numbers,
+    check_pair_costs,
     check_partners,
     count_of,
     cover_of,
     first_pair,
     marks_of,
-    total_of,
+    python_number,
+)
+from gpumatch.certificates.slacks import (
+    LEAST,
+    Prices,
+    at_least,
+    at_most,
+    most,
+    nearest,
+    sum_in_units,
+    units_of,
 )
 from gpumatch.costs import Costs, as_costs
 
-ULPS = 16  # allowed for each inequality, and for each pair in a sum
-EXACT = 2**61  # int64 holds sums of two such duals
+ULPS = 16  # allowed for each pair, of the largest number in use
+LARGE = 2**62  # no integer cost or limit is beyond, so that int64 holds their difference
+ROUNDED = 4  # ulps of the magnitudes of the pairs' costs, by which a float objective may be off
+CARDINALITIES = ("full", "maximum", "any")
 
 
 @dataclass(frozen=True)
@@ -59,249 +97,416 @@ class AssignmentCertificate(Certificate):
     size : int
         Assigned pairs.
     bound : int or float
-        What the duals prove: no assignment has a better objective.
+        What the duals prove: no assignment has a better objective. With ``"any"`` or a limit, what
+        competes is the objective less the limit for each pair, and the limits of these pairs are
+        added here. Rounded outward: -inf, or inf for costs to be maximised, if nothing is proven.
     edges : int
         Allowed pairs that were checked.
     objective : int or float
         Total cost of the pairs.
+    gap : int or float
+        How far that is from the bound at most, rounded up.
+    allowance : int or float
+        The gap up to which floats are accepted as optimal; 0 for integers.
     """
 
     objective: float
+    gap: float
+    allowance: float
 
     def __str__(self) -> str:
+        is_optimal = self.gap <= self.allowance
         return (
-            f"optimal: {self.size} pairs of total {self.objective}, and dual prices of total "
-            f"{self.bound}, checked on {self.edges} pairs"
+            f"{'optimal' if is_optimal else 'not proven optimal'}: {self.size} pairs of total "
+            f"{self.objective}, and dual prices of total {self.bound}, checked on {self.edges} "
+            "pairs" + _in_words(self.gap, self.allowance)
         )
 
 
-def verify_assignment(C: Any, result: ClaimedAssignment) -> AssignmentCertificate:
-    """Check an assignment and the duals that prove it optimal; see `gpumatch.verify`.
+def _in_words(gap: float, allowance: float) -> str:
+    if not gap and not allowance:
+        return ""
+    return f"; the gap is at most {gap:.3g}, with an allowance of {allowance:.3g}"
+
+
+def verify_assignment(
+    C: Any, result: ClaimedAssignment, *, optimal: bool = True
+) -> AssignmentCertificate:
+    """Check an assignment and the duals that bound it; see `gpumatch.verify`.
 
     O(number of pairs) on the device that holds the costs, in tiles of 2**20 pairs (2**22 on a GPU).
     """
-    costs = as_costs(C)
-    claim = _Claim(costs, result)
+    claim = _Claim(as_costs(C), result)
     claim.check_pairs()
     claim.check_objective()
-    claim.check_size()
-    claim.check_signs()
-    edges = claim.check_edges()
-    return AssignmentCertificate(
-        "assignment", claim.size, claim.check_totals(), edges, result.objective
-    )
+    is_complete = claim.check_size(optimal)
+    claim.check_the_rest()
+    claim.make_prices()
+    is_complete &= claim.look_at_pairs(optimal)
+    return claim.certificate(is_complete, optimal)
 
 
 class _Claim:
-    """A result and its costs, both turned so that costs are minimised.
-
-    `exact` tells whether everything is an integer. `allowance` is the rounding allowed for a pair.
-    """
+    """A result and its costs, both turned so that costs are minimised."""
 
     def __init__(self, costs: Costs, result: ClaimedAssignment) -> None:
-        xp = costs.xp
+        xp, (nrows, ncols) = costs.xp, costs.shape
         self.costs, self.result = costs, result
-        self.sign = -1 if result.maximize else 1
-        self.row_to_col = array_of(xp, result.row_to_col)
-        self.col_to_row = array_of(xp, result.col_to_row)
-        self.row_dual = array_of(xp, result.row_dual)
-        self.col_dual = array_of(xp, result.col_dual)
-        self.is_largest = result.cardinality == "maximum"
-        self.is_free = result.cardinality == "any" or result.cost_limit is not None
-        self.limits = _limits_of(result.cost_limit, costs) * self.sign
-        self.most_limit = _largest(self.limits)
-        self.exact = costs.is_integer and all(
-            numbers.dtype.kind in "iu" for numbers in (self.row_dual, self.col_dual, self.limits)
-        )
-        self.number = np.int64 if self.exact else np.float64
-        self._turn_duals()
-
-    def _turn_duals(self) -> None:
-        nrows, ncols = self.costs.shape
-        for side, dual, length in (
-            ("row", self.row_dual, nrows),
-            ("column", self.col_dual, ncols),
-        ):
-            if dual.shape != (length,) or dual.dtype.kind not in "iuf":
-                raise CertificateError(
-                    f"the duals of the {side}s must be {length} numbers; "
-                    f"got {dual.dtype} of shape {dual.shape}"
-                )
-        most = 4 * (min(nrows, ncols) + 1) * max(self.costs.largest, self.most_limit)
+        self.sign = -1 if check_flag("maximize", result.maximize) else 1
+        if (costs.low if self.sign > 0 else -costs.high) == -math.inf:
+            raise CertificateError("an infinite cost asks for a pair instead of forbidding it")
+        cardinality = check_cardinality(result.cardinality, CARDINALITIES)
+        has_limit = result.cost_limit is not None
+        self.is_largest = cardinality == "maximum"
+        self.is_free = not self.is_largest and (cardinality == "any" or has_limit)
+        self.row_to_col = check_mates("row", array_of(xp, result.row_to_col), nrows, ncols)
+        self.col_to_row = check_mates("column", array_of(xp, result.col_to_row), ncols, nrows)
         self.row_dual, self.col_dual = (
-            self._bounded(side, dual, most)
-            for side, dual in (("row", self.row_dual), ("column", self.col_dual))
-        )
-        largest = [self.costs.largest, self.most_limit]
-        largest += [float(abs(d).max()) for d in (self.row_dual, self.col_dual) if d.size]
-        self.allowance = 0 if self.exact else ULPS * math.ulp(1.0) * max(largest)
-
-    def _bounded(self, side: str, dual: Any, most: float) -> Any:
-        """The duals with their sign turned, none further from 0 than `most`."""
-        stray = first_true(~((dual >= -most) & (dual <= most)))
-        if stray is not None:
-            raise CertificateError(
-                f"the dual of {side} {stray} is {dual[stray]}: "
-                f"no optimal assignment needs one beyond {most}"
+            check_numbers(f"duals of the {side}s", array_of(xp, dual), length)
+            for side, dual, length in (
+                ("row", result.row_dual, nrows),
+                ("column", result.col_dual, ncols),
             )
-        if self.exact and most >= EXACT:
-            dual = array_of(np, dual).astype(object)
-        else:
-            dual = dual.astype(self.number)
-        return dual * self.sign
+        )
+        self.has_float_duals = "f" in (self.row_dual.dtype.kind, self.col_dual.dtype.kind)
+        self.limits = limits_of(result.cost_limit, costs, self.sign)
+        self.bars = bars_of(self.limits, costs.is_integer)
+        if self.is_free and has_limit and any_true(~(abs(self.limits) < math.inf)):
+            raise CertificateError("the limits must be finite")
+        self.is_whole = costs.is_integer and (
+            not (self.is_free and has_limit) or self.limits.dtype.kind == "i"
+        )
 
     @property
-    def size(self) -> int:
-        return count_of(self.row_to_col >= 0)
+    def base(self) -> Any:
+        """What each row may go without a column at; None if it may not, or for nothing."""
+        return self.limits if self.is_free else None
+
+    # -- what is there ---------------------------------------------------------------------------
 
     def check_pairs(self) -> None:
         """Point 1."""
-        nrows, ncols = self.costs.shape
-        check_mates("row", self.row_to_col, nrows, ncols)
-        check_mates("column", self.col_to_row, ncols, nrows)
         check_partners("row", self.row_to_col, self.col_to_row)
         check_partners("column", self.col_to_row, self.row_to_col)
-        rows = (self.row_to_col >= 0).nonzero()[0]
-        for name, expected in (("row_ind", rows), ("col_ind", self.row_to_col[rows])):
+        self.rows = (self.row_to_col >= 0).nonzero()[0]
+        self.cols = self.row_to_col[self.rows]
+        self.size = int(self.rows.size)
+        for name, expected in (("row_ind", self.rows), ("col_ind", self.cols)):
             given = array_of(self.costs.xp, getattr(self.result, name))
-            if given.shape != expected.shape or any_true(given != expected):
+            is_same = given.shape == expected.shape and given.dtype.kind in "iu"
+            if not is_same or any_true(given != expected):
                 raise CertificateError(f"{name} does not agree with row_to_col")
 
     def check_objective(self) -> None:
         """Point 2."""
-        rows = (self.row_to_col >= 0).nonzero()[0]
-        cols = self.row_to_col[rows]
-        allowed = self.costs.allows(rows, cols)
-        stray = first_true(~allowed)
+        rows, cols = self.rows, self.cols
+        stray = first_true(~self.costs.allows(rows, cols))
         if stray is None:
-            paid = self.costs.at(rows, cols)
-            if self.is_largest and self.result.cost_limit is not None:
-                stray = first_true(paid.astype(self.number) * self.sign > self.limits[rows])
+            paid = self._wide(self.costs.at(rows, cols))
+            self.paid = paid * self.sign
+            if self.is_largest and self.bars is not None:
+                stray = first_true(self.paid > self.bars[rows])
         if stray is not None:
             raise CertificateError(
                 f"row {int(rows[stray])} is assigned to column {int(cols[stray])}, "
                 "but that pair is forbidden"
             )
-        total = total_of(paid)
-        if not abs(total - self.result.objective) <= self.allowance * self.size:
-            raise CertificateError(
-                f"the pairs cost {total} in all, but the objective is {self.result.objective}"
-            )
+        self.objective = python_number("the objective", self.result.objective)
+        self.cost = sum_in_units(self.paid)
+        check_objective(
+            self.objective,
+            self.cost * self.sign,
+            self.is_whole,
+            sum_in_units(abs(paid)),
+        )
 
-    def check_size(self) -> None:
-        """Point 3, except for the pairs that a cover must touch."""
+    def check_size(self, optimal: bool) -> bool:
+        """Point 3, except for the pairs that a cover must touch; whether it holds."""
         nrows, ncols = self.costs.shape
         xp = self.costs.xp
         self.in_rows, self.in_cols = xp.zeros(nrows, bool), xp.zeros(ncols, bool)
+        if self.is_free:
+            return True
         if self.is_largest:
             try:
                 rows, cols = (array_of(xp, part) for part in cover_of(self.result))
             except ValueError as exc:
+                if not optimal:
+                    return False
                 raise CertificateError(str(exc)) from exc
             self.in_rows = marks_of(xp, rows, nrows, "row")
             self.in_cols = marks_of(xp, cols, ncols, "column")
-        elif not self.is_free:
-            (self.in_rows if nrows <= ncols else self.in_cols)[:] = True
         else:
-            return
+            (self.in_rows if nrows <= ncols else self.in_cols)[:] = True
         needed = count_of(self.in_rows) + count_of(self.in_cols)
-        if self.size != needed:
+        if self.size != needed and optimal:
             raise CertificateError(
                 f"{self.size} pairs are assigned, not {needed}, "
                 + ("as the cover has vertices" if self.is_largest else "the smaller side")
             )
+        return self.size == needed
 
-    def check_signs(self) -> None:
-        """Point 5."""
-        for side, dual, in_cover, mates in (
-            ("row", self.row_dual, self.in_rows, self.row_to_col),
-            ("column", self.col_dual, self.in_cols, self.col_to_row),
+    def check_the_rest(self) -> None:
+        """What else a result may say of its pairs."""
+        check_claim_of_size(self.result, self.size)
+        if hasattr(self.result, "pair_costs"):
+            given = array_of(self.costs.xp, self.result.pair_costs)
+            check_pair_costs(given, self.paid * self.sign)
+
+    # -- what it proves --------------------------------------------------------------------------
+
+    def make_prices(self) -> None:
+        """The prices of the theorem before they are made fair."""
+        xp = self.costs.xp
+        self.row_price, self.col_price = (
+            xp.where(in_cover, dual * self.sign, xp.minimum(dual * self.sign, 0))
+            for dual, in_cover in (
+                (self.row_dual, self.in_rows),
+                (self.col_dual, self.in_cols),
+            )
+        )
+        rows = [self.row_price] if self.base is None else [self.row_price, self.base]
+        self.prices = Prices(
+            rows, [self.col_price], self.costs.largest, is_integer=self.costs.is_integer
+        )
+        self.lowered = [np.zeros(length, self.prices.dtype) for length in self.costs.shape]
+        self.worst: tuple[Any, int, int] | None = None
+
+    def look_at_pairs(self, optimal: bool) -> bool:
+        """Make the prices fair; whether every allowed pair touches the cover."""
+        self.edges, is_covered = 0, True
+        is_matched = array_of(np, self.row_to_col) >= 0
+        for rows, cols, costs, allowed in self._tiles():
+            self.edges += costs.size if allowed is None else count_of(allowed)
+            if self.is_largest:
+                in_rows, in_cols = self.in_rows[rows], self.in_cols[cols]
+                bare = ~(in_rows | in_cols)
+                pair = first_pair(
+                    self.costs.xp,
+                    rows,
+                    cols,
+                    bare if allowed is None else bare & allowed,
+                )
+                is_covered &= pair is None
+                if pair is not None and optimal:
+                    raise CertificateError(
+                        f"the pair of row {pair[0]} and column {pair[1]} is not in the cover"
+                    )
+                counted = ~(in_rows & in_cols)
+                allowed = counted if allowed is None else allowed & counted
+            self._lower(is_matched, *self.prices.below(rows, cols, costs, allowed))
+        return is_covered
+
+    def _lower(self, is_matched: Any, rows: Any, cols: Any, amounts: Any) -> None:
+        """Move what pairs cost less than their prices into these."""
+        if not amounts.size:
+            return
+        into_row = is_matched[rows]
+        np.maximum.at(self.lowered[0], rows[into_row], amounts[into_row])
+        np.maximum.at(self.lowered[1], cols[~into_row], amounts[~into_row])
+        at = amounts.argmax()
+        if self.worst is None or amounts[at] > self.worst[0]:
+            self.worst = amounts[at], int(rows[at]), int(cols[at])
+
+    def certificate(self, is_complete: bool, optimal: bool) -> AssignmentCertificate:
+        """Point 4."""
+        base = 0 if self.base is None else sum_in_units(self.base[self.rows])
+        bound = None
+        if is_complete and all(most(part) < math.inf for part in self.lowered):
+            bound = base + sum_in_units(self.row_price) + sum_in_units(self.col_price)
+            bound -= sum(map(sum_in_units, self.lowered))
+        proof = Proof.of(self.cost, bound, self.sign, self.is_whole)
+        moved = 0 if bound is None else self._moved()
+        largest = max(most(self.paid), 0 if self.base is None else most(self.base[self.rows]))
+        dual = max(most(self.row_price[self.rows]), most(self.col_price[self.cols]))
+        rounding = allowance_of(self.size, largest, dual)
+        if not self.is_whole and not proof.is_accepted(rounding, moved, self.result.gap, optimal):
+            largest = max(largest, self._largest_in_use(proof.gap))
+            rounding = allowance_of(self.size, largest, dual)
+        allowance = 0 if self.is_whole else rounding
+        room = rounding if self.has_float_duals else 0
+        if optimal and (proof.gap > allowance or moved > units_of(room)):
+            raise CertificateError(self._reason(proof, room))
+        proof.check_gap(self.result.gap, allowance, optimal)
+        return AssignmentCertificate(
+            "assignment",
+            self.size,
+            proof.bound,
+            self.edges,
+            self.objective,
+            proof.gap,
+            allowance,
+        )
+
+    def _moved(self) -> int:
+        """By how much all duals were lowered, in units."""
+        given = (sum_in_units(dual) * self.sign for dual in (self.row_dual, self.col_dual))
+        prices = (sum_in_units(price) for price in (self.row_price, self.col_price))
+        return sum(given) - sum(prices) + sum(map(sum_in_units, self.lowered))
+
+    def _largest_in_use(self, gap: float) -> float:
+        """The largest cost or limit of the pairs that a better assignment may have."""
+        if not gap < math.inf:
+            return 0
+        largest = 0.0
+        for rows, cols, costs, allowed in self._tiles():
+            near = self.prices.near(rows, cols, costs, float(gap), allowed)
+            largest = max(largest, float(most(near[2])))
+            if self.base is not None:
+                largest = max(largest, float(most(self.base[near[0]])))
+        return largest
+
+    def _reason(self, proof: Proof, room: float) -> str:
+        """What keeps the duals from proving more; all together may be lowered by `room`."""
+        room /= max(self.size, 1)
+        for side, dual, price, mates in (
+            ("row", self.row_dual, self.row_price, self.row_to_col),
+            ("column", self.col_dual, self.col_price, self.col_to_row),
         ):
-            outside = ~array_of(np, in_cover) if dual.dtype.kind == "O" else ~in_cover
-            above = first_true(outside & (dual > self.allowance))
+            above = first_true(dual * self.sign - price > room)
             if above is not None:
-                raise CertificateError(
-                    f"the dual of {side} {above} is {dual[above] * self.sign}, "
+                return (
+                    f"the dual of {side} {above} is {dual[above]}, "
                     f"but must be {'at least' if self.sign < 0 else 'at most'} 0"
                 )
-            free = array_of(np, mates) < 0 if dual.dtype.kind == "O" else mates < 0
-            loose = first_true(free & (abs(dual) > self.allowance))
+            loose = first_true((mates < 0) & (price < -room))
             if loose is not None:
-                raise CertificateError(
-                    f"the dual of {side} {loose} is {dual[loose] * self.sign}, "
+                return (
+                    f"the dual of {side} {loose} is {dual[loose]}, "
                     f"but must be 0, because the {side} is unmatched"
                 )
-
-    def check_edges(self) -> int:
-        """Point 4, and that a cover touches every pair; the number of allowed pairs."""
-        count = 0
-        has_base = self.is_free and not self.is_largest
-        limits = array_of(np, self.limits) if self.row_dual.dtype.kind == "O" else self.limits
-        for rows, cols, costs in _tiles(self.costs, self.row_dual.dtype):
-            costs = costs * self.sign
-            allowed = costs < math.inf
-            if self.is_largest and self.result.cost_limit is not None:
-                allowed &= costs <= limits[rows]
-            count += count_of(allowed)
-            in_rows, in_cols = self.in_rows[rows], self.in_cols[cols]
-            if self.is_largest:
-                self._report(rows, cols, allowed & ~(in_rows | in_cols), "is not in the cover")
-            base = limits[rows] if has_base else 0
-            short = costs - self.row_dual[rows] < self.col_dual[cols] + (base - self.allowance)
-            text = "costs less than its duals" + (" and the limit" if self.most_limit else "")
-            self._report(rows, cols, allowed & short & ~(in_rows & in_cols), text)
-        return count
-
-    def _report(self, rows: Any, cols: Any, marks: Any, what: str) -> None:
-        xp = np if isinstance(marks, np.ndarray) else self.costs.xp
-        pair = first_pair(xp, rows, cols, marks)
-        if pair is not None:
-            raise CertificateError(f"the pair of row {pair[0]} and column {pair[1]} {what}")
-
-    def check_totals(self) -> float:
-        """Point 6; the bound."""
-        duals = total_of(self.row_dual), total_of(self.col_dual)
-        has_base = self.is_free and not self.is_largest
-        base = total_of(self.limits[self.row_to_col >= 0]) if has_base else 0
-        bound = (duals[0] + duals[1] + base) * self.sign
-        allowed = self.allowance * max(self.size, 1)
-        if not abs(bound - self.result.objective) <= allowed:
-            raise CertificateError(
-                f"the objective is {self.result.objective}, but the duals prove {bound}"
+        if self.worst is not None and self.worst[0] > room:
+            amount, row, col = self.worst
+            return (
+                f"the pair of row {row} and column {col} costs less than its duals"
+                + (" and the limit" if self.base is not None else "")
+                + f", by {amount}"
             )
-        if not abs(self.result.gap) <= allowed:
-            raise CertificateError(f"the gap is {self.result.gap}, but the duals leave none")
-        return bound
+        return (
+            f"the objective is {self.objective}, but the duals prove {proof.bound}: the gap is "
+            f"{proof.gap}"
+        )
+
+    # -- costs -----------------------------------------------------------------------------------
+
+    def _wide(self, values: Any) -> Any:
+        """Costs as int64, or as float64."""
+        return values.astype(np.int64 if self.costs.is_integer else np.float64, copy=False)
+
+    def _tiles(self) -> Iterator[tuple[Any, Any, Any, Any]]:
+        """Rows, columns and costs of all pairs, and marks of the allowed ones; None if all are.
+
+        They come a tile at a time, in arrays that broadcast.
+        """
+        for tile in self.costs.tiles():
+            rows, cols, costs = self.costs.tile(tile)
+            costs = self._wide(costs)
+            if self.sign < 0:
+                costs = -costs
+            allowed = None if self.costs.is_finite else costs < math.inf
+            if self.is_largest and self.bars is not None:
+                within = costs <= self.bars[rows]
+                allowed = within if allowed is None else allowed & within
+            yield rows, cols, costs, allowed
 
 
-def _limits_of(cost_limit: Any, costs: Costs) -> Any:
-    """The limit of each row, as an array where the costs are; 0 without one."""
+# -- what divided assignments are judged by too ----------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Proof:
+    """How good an assignment is at least: the bound as the caller's costs have it, and the gap."""
+
+    bound: float
+    gap: float
+
+    @classmethod
+    def of(cls, cost: int, bound: int | None, sign: int, is_whole: bool) -> Proof:
+        """From the cost and the bound in units, both to be minimised; None: nothing is proven."""
+        if bound is None:
+            return cls(-math.inf * sign, math.inf)
+        if is_whole:
+            whole = -(-bound >> LEAST)
+            return cls(whole * sign, (cost >> LEAST) - whole)
+        return cls(at_most(bound) * sign + 0.0, at_least(cost - bound))  # no -0.0
+
+    def is_accepted(self, room: float, moved: int, claimed: Any, optimal: bool) -> bool:
+        """Whether a gap, and units by which duals were lowered, are within the room."""
+        if optimal and (self.gap > room or moved > units_of(room)):
+            return False
+        try:
+            self.check_gap(claimed, room, optimal)
+        except CertificateError:
+            return False
+        return True
+
+    def check_gap(self, claimed: Any, allowance: float, optimal: bool) -> None:
+        """Check the gap that a result claims."""
+        claimed = python_number("the gap", claimed)
+        if claimed == math.inf and (not optimal or self.gap == math.inf):
+            return
+        if not (claimed >= 0 and abs(claimed - self.gap) <= allowance):
+            raise CertificateError(f"the gap is {claimed}, but the duals leave {self.gap}")
+
+
+def allowance_of(size: int, largest: float, dual: float) -> float:
+    """The gap up to which an assignment of floats is accepted as optimal."""
+    scale = max(largest, min(dual, 4.0 * (size + 1) * largest))
+    return ULPS * math.ulp(1.0) * size * float(scale)
+
+
+def check_objective(claimed: float, total: int, is_whole: bool, magnitudes: int) -> None:
+    """Check that an objective is the pairs' total, which is in units, as are their magnitudes.
+
+    Only a float may be rounded, and only if there are such numbers that it must be.
+    """
+    may_round = isinstance(claimed, float) and not (is_whole and magnitudes <= units_of(2**53))
+    room = ROUNDED * magnitudes >> 52 if may_round else 0
+    if math.isinf(claimed) or abs(units_of(claimed) - total) > room:
+        shown = total >> LEAST if is_whole else nearest(total)
+        raise CertificateError(f"the pairs cost {shown} in all, but the objective is {claimed}")
+
+
+def limits_of(cost_limit: Any, costs: Costs, sign: int) -> Any:
+    """The limit of each row, turned, as an array where the costs are; None without a limit.
+
+    For integer costs it is int64 if it can be, so that nothing is rounded when costs are compared
+    with it.
+    """
+    if cost_limit is None:
+        return None
     xp, nrows = costs.xp, costs.shape[0]
-    if hasattr(cost_limit, "__len__"):
-        limits = array_of(xp, cost_limit)
-        if limits.shape != (nrows,) or limits.dtype.kind not in "iuf":
-            raise CertificateError(
-                f"the limits of the rows must be {nrows} numbers; "
-                f"got {limits.dtype} of shape {limits.shape}"
-            )
-        return limits
-    given = 0 if cost_limit is None else cost_limit
-    return xp.full(nrows, given, np.int64 if isinstance(given, int) else np.float64)
+    if getattr(cost_limit, "shape", ()) == () and not isinstance(cost_limit, (list, tuple)):
+        given = cost_limit.item() if hasattr(cost_limit, "item") else cost_limit
+        cost_limit = xp.full(nrows, python_number("the limit", given))
+    limits = array_of(xp, cost_limit)
+    if limits.shape != (nrows,) or limits.dtype.kind not in "biuf":
+        raise CertificateError(
+            f"the limits of the rows must be {nrows} numbers; "
+            f"got {limits.dtype} of shape {limits.shape}"
+        )
+    if limits.dtype.kind == "f":
+        limits = limits.astype(np.float64, copy=False)
+        if any_true(limits != limits):
+            raise CertificateError("the limits of the rows must be numbers; one is NaN")
+        is_integral = (limits == xp.rint(limits)) & (abs(limits) < LARGE)
+        if not costs.is_integer or any_true(~is_integral):
+            return limits * sign
+    elif most(limits) >= LARGE:
+        raise CertificateError(f"the limits of the rows must be below 2**62; got {most(limits)}")
+    return limits.astype(np.int64) * sign
 
 
-def _largest(limits: Any) -> Any:
-    """The greatest finite magnitude, as a number of Python."""
-    number = float if limits.dtype.kind == "f" else int
-    finite = limits[abs(limits) < math.inf]
-    return number(abs(finite).max()) if finite.size else number(0)
-
-
-def _tiles(costs: Costs, dtype: Any) -> Iterator[tuple[Any, Any, Any]]:
-    """Rows, columns and costs of all pairs, a tile at a time, in arrays that broadcast."""
-    for tile in costs.tiles():
-        rows, cols, values = costs.tile(tile)
-        if dtype.kind == "O":
-            rows, cols, values = (array_of(np, part) for part in (rows, cols, values))
-            yield rows, cols, values.astype(np.int64).astype(object)
-        else:
-            yield rows, cols, values.astype(dtype)
+def bars_of(limits: Any, is_integer: bool) -> Any:
+    """The greatest costs, int64 or float64, that are not above the limits; None without."""
+    if limits is None:
+        return None
+    xp = array_module(limits)
+    if is_integer and limits.dtype.kind == "f":
+        return xp.clip(xp.floor(limits), -LARGE, LARGE).astype(np.int64)
+    if not is_integer and limits.dtype.kind != "f":
+        rounded = limits.astype(np.float64)
+        return xp.where(
+            rounded.astype(np.int64) > limits, xp.nextafter(rounded, -math.inf), rounded
+        )
+    return limits

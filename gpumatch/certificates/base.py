@@ -8,11 +8,10 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from gpumatch.arrays import array_module, first_true
+from gpumatch.arrays import first_true
 from gpumatch.bipartite import BipartiteGraph
 
 TILE = 2**24  # edges checked at a time
-ADDED = 2**25  # floats added at a time: their halves of 27 bits sum up to less than 2**53
 
 
 class CertificateError(Exception):
@@ -140,19 +139,90 @@ class ClaimedAssignment(ClaimedMatching, Protocol):
     def cost_limit(self) -> float | None: ...
 
 
-def check_mates(side: str, mates: Any, length: int, partners: int) -> None:
-    """Check that `mates` are one number in [-1, partners) for each of `length` vertices."""
+def python_number(what: str, value: Any) -> int | float:
+    """A claimed number as Python's, which no comparison rounds. NaN is none, nor is a bool."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if not is_number or value != value:
+        raise CertificateError(f"{what} must be a number; got {value!r}")
+    return value
+
+
+def check_flag(what: str, value: Any) -> bool:
+    """Check that a claim says yes or no."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise CertificateError(f"{what} must be True or False; got {value!r}")
+    return bool(value)
+
+
+def check_cardinality(value: Any, known: tuple[str, ...]) -> str:
+    """Check that a claim says one of the known cardinalities."""
+    if not (isinstance(value, str) and value in known):
+        raise CertificateError(f"the cardinality must be one of {known}; got {value!r}")
+    return value
+
+
+def check_numbers(what: str, values: Any, length: int) -> Any:
+    """Check that `values` are `length` finite numbers; as int64 or as float64."""
+    if values.shape != (length,) or values.dtype.kind not in "iuf":
+        raise CertificateError(
+            f"the {what} must be {length} numbers; got {values.dtype} of shape {values.shape}"
+        )
+    with np.errstate(over="ignore"):
+        numbers = values.astype(np.float64 if values.dtype.kind == "f" else np.int64, copy=False)
+    if values.dtype.kind == "f":
+        stray = first_true(~(abs(numbers) < np.inf))
+    else:
+        is_beyond = numbers < 0 if values.dtype.kind == "u" else numbers == -(2**63)
+        stray = first_true(is_beyond)
+    if stray is not None:
+        raise CertificateError(
+            f"the {what} must be finite numbers of float64 or int64; number {stray} is "
+            f"{values[stray]}"
+        )
+    return numbers
+
+
+def check_claim_of_size(result: Any, size: int) -> None:
+    """Check that a result which says how many pairs it has says so truly."""
+    claimed = getattr(result, "size", size)
+    if python_number("the size", claimed) != size:
+        raise CertificateError(f"there are {size} pairs, but the size is {claimed}")
+
+
+def check_pair_costs(claimed: Any, paid: Any) -> None:
+    """Check that claimed costs of the pairs are these: int64 or float64.
+
+    A batch that has floats too has integers as floats, so these may be rounded.
+    """
+    if paid.dtype.kind != "f" and claimed.dtype.kind == "f":
+        paid = paid.astype(np.float64)
+    is_alike = claimed.shape == paid.shape and claimed.dtype.kind in "iuf"
+    if not is_alike or first_true(claimed != paid) is not None:
+        raise CertificateError("pair_costs does not agree with the costs of the pairs")
+
+
+def check_mates(side: str, mates: Any, length: int, partners: int) -> Any:
+    """Check that `mates` are one number in [-1, partners) for each of `length` vertices; as int64.
+
+    So no small or unsigned type wraps in what follows.
+    """
     if mates.shape != (length,) or mates.dtype.kind not in "iu":
         raise CertificateError(
             f"the mates of the {side}s must be {length} integers; "
             f"got {mates.dtype} of shape {mates.shape}"
         )
-    vertex = first_true((mates < -1) | (mates >= partners))
+    is_stray = mates >= np.int64(partners)
+    if mates.dtype.kind == "i":
+        is_stray |= mates < -1
+    vertex = first_true(is_stray)
     if vertex is not None:
         raise CertificateError(
             f"{side} {vertex} is matched to {_OTHER[side]} {int(mates[vertex])}, "
             f"outside [-1, {partners})"
         )
+    return mates.astype(np.int64, copy=False)
 
 
 def check_partners(side: str, mates: Any, partners: Any) -> None:
@@ -222,44 +292,3 @@ def _owners(xp: Any, indptr: Any, begin: int, count: int) -> Any:
 
 
 _OTHER = {"row": "column", "column": "row"}
-
-
-def total_of(values: Any) -> Any:
-    """The exact sum of an array: an int for integers, else rounded once.
-
-    It is added by operations on whole arrays, where they are.
-    """
-    if values.size == 0:
-        return 0.0 if values.dtype.kind == "f" else 0
-    if values.dtype.kind == "O":
-        return int(values.sum())
-    if values.dtype.kind != "f":
-        return _whole_total(values.astype(np.int64, copy=False))
-    if not abs(values).max() < np.inf:
-        return float(values.sum())
-    steps = range(0, values.size, ADDED)
-    parts = [part for begin in steps for part in _parts(values[begin : begin + ADDED])]
-    least = min(exponent for _, exponent in parts)
-    total = sum(number << (exponent - least) for number, exponent in parts)
-    return float(total << least) if least > 0 else total / (1 << -least)
-
-
-def _whole_total(values: Any) -> int:
-    """The sum of int64 numbers; their halves do not overflow."""
-    return (int((values >> 32).sum()) << 32) + int((values & (2**32 - 1)).sum())
-
-
-def _parts(values: Any) -> list[tuple[int, int]]:
-    """The exact sum of floats, as numbers times powers of two: (number, exponent).
-
-    Each float is an integer of 53 bits times a power of two. Those with the same power are added,
-    in halves.
-    """
-    xp = array_module(values)
-    mantissas, exponents = xp.frexp(values.astype(np.float64))
-    least = int(exponents.min())
-    whole, places = (mantissas * 2.0**53).astype(np.int64), exponents - least
-    high = xp.bincount(places, weights=(whole >> 26).astype(np.float64)).tolist()
-    low = xp.bincount(places, weights=(whole & (2**26 - 1)).astype(np.float64)).tolist()
-    sums = [(int(above) << 26) + int(below) for above, below in zip(high, low)]
-    return [(number, least + k - 53) for k, number in enumerate(sums)]

@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
+from gpumatch.arrays import array_of
 from gpumatch.certificates.assignment import AssignmentCertificate, verify_assignment
 from gpumatch.certificates.base import Certificate, CertificateError
 from gpumatch.costs import CostBatch
@@ -24,29 +27,44 @@ class BatchCertificate(Certificate):
         Assigned pairs and checked pairs of all problems.
     bound : int or float
         The sum of what the duals prove.
+    gap : int or float
+        The sum of the gaps.
     certificates : tuple of AssignmentCertificate
         Those of the problems.
     """
 
+    gap: float
     certificates: tuple[AssignmentCertificate, ...]
 
     def __str__(self) -> str:
+        is_optimal = all(one.gap <= one.allowance for one in self.certificates)
         return (
-            f"optimal: {len(self.certificates)} problems with {self.size} pairs, "
-            f"checked on {self.edges} pairs"
+            f"{'optimal' if is_optimal else 'not proven optimal'}: {len(self.certificates)} "
+            f"problems with {self.size} pairs, checked on {self.edges} pairs"
         )
 
 
-def verify_batch(C: Any, result: Any) -> BatchCertificate:
-    """Check each problem of a batch; of a padded array, the parts of the result's `sizes`."""
-    sizes = None if isinstance(C, list) else (result.sizes[:, 0], result.sizes[:, 1])
+def verify_batch(
+    C: Any, result: Any, *, sizes: Any = None, optimal: bool = True
+) -> BatchCertificate:
+    """Check each problem of a batch; see `gpumatch.verify`.
+
+    What a problem is does not come from the result: a padded array is read as far as `sizes` says,
+    and whole without them.
+    """
     problems = CostBatch(C, sizes)
     if len(problems) != len(result):
         raise CertificateError(f"there are {len(problems)} problems, but {len(result)} results")
+    claimed = array_of(np, result.sizes)
+    if claimed.shape != problems.sizes.shape or (claimed != problems.sizes).any():
+        hint = (
+            "" if isinstance(C, list) or sizes is not None else ": pass the sizes of the problems"
+        )
+        raise CertificateError(f"the result is for problems of other sizes{hint}")
     checked = []
     for k, costs in enumerate(problems):
         try:
-            checked.append(verify_assignment(costs, result[k]))
+            checked.append(verify_assignment(costs, result[k], optimal=optimal))
         except CertificateError as exc:
             raise CertificateError(f"problem {k}: {exc}") from exc
     return BatchCertificate(
@@ -54,5 +72,6 @@ def verify_batch(C: Any, result: Any) -> BatchCertificate:
         sum(one.size for one in checked),
         sum(one.bound for one in checked),
         sum(one.edges for one in checked),
+        sum(one.gap for one in checked),
         tuple(checked),
     )

@@ -1,7 +1,7 @@
 """Check matchings and assignments that are divided among ranks, without gathering the matrix.
 
 The same is checked as for those in one place (`gpumatch.certificates.matching`, and
-`gpumatch.certificates.assignment`), by code of its own. Each rank looks at the pairs of its own
+`gpumatch.certificates.assignment`, which has the theorem). Each rank looks at the pairs of its own
 rows. Three things travel: a pair to the rank that says it has the column, the cover's columns as
 bits, and sums. A rank that finds a fault raises, and the communicator lets all raise the same.
 """
@@ -9,22 +9,39 @@ bits, and sums. A rank that finds a fault raises, and the communicator lets all 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Protocol
 
 import numpy as np
 
 from gpumatch.arrays import array_of, first_true
 from gpumatch.bipartite import BipartiteGraph
-from gpumatch.certificates.assignment import ULPS, AssignmentCertificate
+from gpumatch.certificates.assignment import (
+    CARDINALITIES,
+    AssignmentCertificate,
+    Proof,
+    allowance_of,
+    bars_of,
+    check_objective,
+    limits_of,
+)
 from gpumatch.certificates.base import (
     Certificate,
     CertificateError,
+    check_cardinality,
+    check_claim_of_size,
+    check_flag,
     check_mates,
+    check_numbers,
+    check_pair_costs,
     edge_tiles,
-    total_of,
+    first_pair,
+    python_number,
 )
+from gpumatch.certificates.slacks import Prices, as_floats_up, most, sum_in_units, units_of
 from gpumatch.costs import Costs
+
+UNITS_BYTES = 320  # of an exact sum: 2**-1074 to 2**1024, and 2**62 numbers
 
 __all__ = ["Ranks", "verify_share_of_assignment", "verify_share_of_matching"]
 
@@ -133,7 +150,9 @@ def _check_edges(graph: BipartiteGraph, row_to_col: np.ndarray, first: int) -> N
 # -- assignments -----------------------------------------------------------------------------------
 
 
-def verify_share_of_assignment(costs: Costs, result: Any, world: Ranks) -> AssignmentCertificate:
+def verify_share_of_assignment(
+    costs: Costs, result: Any, world: Ranks, *, optimal: bool = True
+) -> AssignmentCertificate:
     """Check an assignment and its duals; `costs` are those of this rank's rows."""
     row_starts = _starts(result.rows, world)
     nrows, ncols = int(row_starts[-1]), costs.shape[1]
@@ -142,17 +161,17 @@ def verify_share_of_assignment(costs: Costs, result: Any, world: Ranks) -> Assig
             f"the result is for {len(result.rows)} rows and {len(result.cols)} columns here; "
             f"the block has {costs.shape[0]} and {ncols}"
         )
-    check_mates("row", result.row_to_col, costs.shape[0], ncols)
-    check_mates("column", result.col_to_row, ncols, nrows)
+    check_mates("row", array_of(np, result.row_to_col), costs.shape[0], ncols)
+    check_mates("column", array_of(np, result.col_to_row), ncols, nrows)
     _check_one(result.col_to_row, "the mates of the columns", world)
+    check_numbers("duals of the columns", array_of(np, result.col_dual), ncols)
     _check_one(result.col_dual, "the duals of the columns", world)
     claim = _Claim(costs, result, nrows, world)
-    claim.check_partners()
-    claim.check_signs()
-    edges = world.total(claim.check_edges())
-    return AssignmentCertificate(
-        "assignment", claim.size, claim.check_totals(), edges, result.objective
-    )
+    is_complete = claim.check_partners(optimal)
+    claim.check_objective()
+    claim.make_prices()
+    is_complete &= claim.look_at_pairs(optimal)
+    return claim.certificate(is_complete, optimal)
 
 
 def _check_one(array: Any, what: str, world: Ranks) -> None:
@@ -160,166 +179,289 @@ def _check_one(array: Any, what: str, world: Ranks) -> None:
     lengths = np.concatenate(world.allgather(np.array([array.size], np.int64)))
     if (lengths != array.size).any():
         raise CertificateError(f"{what} are not as many on all ranks")
-    if (world.allreduce(array, "min") != world.allreduce(array, "max")).any():
+    is_float = world.total(int(array.dtype.kind == "f"), "max")
+    numbers = array.astype(np.float64 if is_float else np.int64)
+    if (world.allreduce(numbers, "min") != world.allreduce(numbers, "max")).any():
         raise CertificateError(f"{what} differ among ranks")
 
 
 class _Claim:
-    """This rank's share, turned so that costs are minimised, and what the ranks have together."""
+    """This rank's share, turned so that costs are minimised, and what the ranks have together.
+
+    `gpumatch.certificates.assignment` has the theorem. A rank moves what the pairs of its own rows
+    lack into these rows, or into the columns of its unmatched rows. Of these, all ranks take the
+    largest. Sums are exact, and the same on all ranks; so all decide alike.
+    """
 
     def __init__(self, costs: Costs, result: Any, nrows: int, world: Ranks) -> None:
         self.costs, self.result, self.world = costs, result, world
-        self.sign = -1 if result.maximize else 1
+        self.sign = -1 if check_flag("maximize", result.maximize) else 1
+        if (costs.low if self.sign > 0 else -costs.high) == -math.inf:
+            raise CertificateError("an infinite cost asks for a pair instead of forbidding it")
         self.nrows, self.ncols = nrows, costs.shape[1]
-        self.is_largest = result.cardinality == "maximum"
-        self.is_free = not self.is_largest and (
-            result.cardinality == "any" or result.cost_limit is not None
+        cardinality = check_cardinality(result.cardinality, CARDINALITIES)
+        self.objective = python_number("the objective", result.objective)
+        self.gap = python_number("the gap", result.gap)
+        self.has_limit = result.cost_limit is not None
+        limit = python_number("the limit", result.cost_limit) if self.has_limit else None
+        self._check_same((self.sign, cardinality, limit, self.objective, self.gap))
+        self.is_largest = cardinality == "maximum"
+        self.is_free = not self.is_largest and (cardinality == "any" or self.has_limit)
+        if self.is_free and self.has_limit and not abs(limit or 0) < math.inf:
+            raise CertificateError("the limit must be finite")
+        self.row_to_col = array_of(np, result.row_to_col).astype(np.int64)
+        self.col_to_row = array_of(np, result.col_to_row).astype(np.int64)
+        self.row_dual, self.col_dual = (
+            check_numbers(f"duals of the {side}s", array_of(np, dual), length)
+            for side, dual, length in (
+                ("row", result.row_dual, costs.shape[0]),
+                ("column", result.col_dual, self.ncols),
+            )
         )
-        self.in_rows, self.in_cols = self._cover()
-        self.limit = (0 if result.cost_limit is None else result.cost_limit) * self.sign
-        duals = result.row_dual, result.col_dual
-        is_float = not (costs.is_integer and isinstance(self.limit, int))
-        is_float |= any(dual.dtype.kind == "f" for dual in duals)
-        self.exact = not world.total(int(is_float), "max")
-        number: Any = np.int64 if self.exact else np.float64
-        largest = max(world.total(float(costs.largest), "max"), abs(self.limit))
-        most = 4 * (min(nrows, self.ncols) + 1) * largest
-        for side, dual in zip(("row", "column"), duals):
-            stray = first_true(~((dual >= -most) & (dual <= most)))
-            if stray is not None:
-                raise CertificateError(
-                    f"the dual of {side} {stray} of this rank is {dual[stray]}: "
-                    f"no optimal assignment needs one beyond {most}"
-                )
-        self.row_dual, self.col_dual = (dual.astype(number) * self.sign for dual in duals)
-        own = max([float(abs(d).max()) for d in (self.row_dual, self.col_dual) if d.size] or [0.0])
-        largest = max(largest, world.total(own, "max"))
-        self.allowance = 0 if self.exact else ULPS * math.ulp(1.0) * largest
-        self.rows = np.flatnonzero(result.row_to_col >= 0)
-        self.size = world.total(self.rows.size)
-
-    def _cover(self) -> tuple[np.ndarray, np.ndarray]:
-        """Which rows and columns may have a dual of any sign: those that any optimum matches."""
-        lengths = self.costs.shape
-        if self.is_largest:
-            if self.result.cover is None:
-                raise CertificateError("the assignment has no vertex cover: it is not proven")
-            for side, marks, length in zip(("rows", "columns"), self.result.cover, lengths):
-                if marks.shape != (length,) or marks.dtype != bool:
-                    raise CertificateError(f"the cover's {side} must be {length} bools")
-            _check_one(self.result.cover[1].astype(np.uint8), "the cover's columns", self.world)
-            return self.result.cover
-        marks = (self.nrows <= self.ncols, self.nrows > self.ncols)
-        rows, cols = (
-            np.full(length, mark and not self.is_free) for length, mark in zip(lengths, marks)
+        self.limits = limits_of(limit, costs, self.sign)
+        self.bars = bars_of(self.limits, costs.is_integer)
+        is_whole = costs.is_integer and (
+            not (self.is_free and self.has_limit) or self.limits.dtype.kind == "i"
         )
-        return rows, cols
+        self.is_whole = bool(world.total(int(is_whole), "min"))
+        is_float = "f" in (self.row_dual.dtype.kind, self.col_dual.dtype.kind)
+        self.has_float_duals = bool(world.total(int(is_float), "max"))
+        self.rows = np.flatnonzero(self.row_to_col >= 0)
+        self.cols = self.row_to_col[self.rows]
+        self.size = world.total(int(self.rows.size))
+        self.base: Any = None
+        if self.is_free and self.has_limit:
+            self.base = array_of(np, self.limits)[self.rows]
+        self.in_rows, self.in_cols = np.zeros(costs.shape[0], bool), np.zeros(self.ncols, bool)
 
-    def _is_within(self, values: Any) -> Any:
-        """Which costs, to be minimised, a pair may have."""
-        if self.is_largest and self.result.cost_limit is not None:
-            return values <= self.limit
-        return values < math.inf
+    def _check_same(self, said: tuple[Any, ...]) -> None:
+        """Check that all ranks say the same."""
+        own = np.frombuffer(repr(said).encode(), np.uint8)
+        for other in self.world.allgather(own):
+            if not np.array_equal(own, other):
+                raise CertificateError("what is claimed differs among ranks")
 
-    def check_partners(self) -> None:
-        """The mates name each other, the pairs are allowed, and as many as asked for."""
+    def _totals(self, *units: int) -> list[int]:
+        """The exact sums of all ranks' numbers in units."""
+        own = b"".join(number.to_bytes(UNITS_BYTES, "little", signed=True) for number in units)
+        said = [part.tobytes() for part in self.world.allgather(np.frombuffer(own, np.uint8))]
+        bounds = range(0, len(own), UNITS_BYTES)
+        return [
+            sum(int.from_bytes(part[b : b + UNITS_BYTES], "little", signed=True) for part in said)
+            for b in bounds
+        ]
+
+    # -- what is there ---------------------------------------------------------------------------
+
+    def check_partners(self, optimal: bool) -> bool:
+        """The mates name each other and the pairs are allowed; whether they are all asked for."""
         result, first = self.result, self.result.rows.start
-        cols = result.row_to_col[self.rows]
-        broken = first_true(result.col_to_row[cols] != self.rows + first)
+        cols = self.cols
+        broken = first_true(self.col_to_row[cols] != self.rows + first)
         if broken is not None:
             row, col = int(self.rows[broken]) + first, int(cols[broken])
             raise CertificateError(
                 f"row {row} is matched to column {col}, "
-                f"which is matched to row {int(result.col_to_row[col])}"
+                f"which is matched to row {int(self.col_to_row[col])}"
             )
-        named = int(np.count_nonzero(result.col_to_row >= 0))
+        named = int(np.count_nonzero(self.col_to_row >= 0))
         if named != self.size:
             raise CertificateError(f"{named} columns are matched, but {self.size} rows")
-        allowed = array_of(np, self.costs.allows(self.rows, cols))
-        paid = array_of(np, self.costs.at(self.rows[allowed], cols[allowed])) * self.sign
-        allowed[allowed] = self._is_within(paid)
-        stray = first_true(~allowed)
+        xp = self.costs.xp
+        rows, cols = array_of(xp, self.rows), array_of(xp, cols)
+        stray = first_true(~self.costs.allows(rows, cols))
+        if stray is None:
+            paid = self._wide(self.costs.at(rows, cols)) * self.sign
+            self.paid = array_of(np, paid)
+            if self.is_largest and self.bars is not None:
+                stray = first_true(paid > self.bars[rows])
         if stray is not None:
-            row, col = int(self.rows[stray]) + first, int(cols[stray])
+            row, col = int(self.rows[stray]) + first, int(self.cols[stray])
             raise CertificateError(f"row {row} is assigned to column {col}, which is forbidden")
+        check_claim_of_size(result, self.size)
+        if not self._has_cover(optimal):
+            return False
         needed = self.world.total(int(np.count_nonzero(self.in_rows)))
         needed += int(np.count_nonzero(self.in_cols))
         if not self.is_free and self.size != needed:
-            raise CertificateError(
-                f"{self.size} pairs are assigned, not {needed}, "
-                + ("as the cover has vertices" if self.is_largest else "the smaller side")
-            )
+            if optimal:
+                raise CertificateError(
+                    f"{self.size} pairs are assigned, not {needed}, "
+                    + ("as the cover has vertices" if self.is_largest else "the smaller side")
+                )
+            return False
+        return True
 
-    def check_signs(self) -> None:
-        """Duals are at most 0, and 0 for unmatched vertices; those of the cover may be any."""
-        for side, dual, mates, in_cover in (
-            ("row", self.row_dual, self.result.row_to_col, self.in_rows),
-            ("column", self.col_dual, self.result.col_to_row, self.in_cols),
+    def _has_cover(self, optimal: bool) -> bool:
+        """Mark the rows and columns that every assignment which competes matches."""
+        if self.is_free:
+            return True
+        if not self.is_largest:
+            (self.in_rows if self.nrows <= self.ncols else self.in_cols)[:] = True
+            return True
+        has_cover = self.result.cover is not None
+        if not self.world.total(int(has_cover), "min"):
+            if optimal or has_cover:
+                raise CertificateError("the assignment has no vertex cover: it is not proven")
+            return False
+        for side, marks, length in zip(("rows", "columns"), self.result.cover, self.costs.shape):
+            if marks.shape != (length,) or marks.dtype != bool:
+                raise CertificateError(f"the cover's {side} must be {length} bools")
+        _check_one(self.result.cover[1].astype(np.uint8), "the cover's columns", self.world)
+        self.in_rows, self.in_cols = self.result.cover
+        return True
+
+    def check_objective(self) -> None:
+        """The pairs cost the objective."""
+        self.cost, magnitudes = self._totals(sum_in_units(self.paid), sum_in_units(abs(self.paid)))
+        check_objective(self.objective, self.cost * self.sign, self.is_whole, magnitudes)
+        if hasattr(self.result, "pair_costs"):
+            check_pair_costs(array_of(np, self.result.pair_costs), self.paid * self.sign)
+
+    # -- what it proves --------------------------------------------------------------------------
+
+    def make_prices(self) -> None:
+        """The prices of the theorem before they are made fair."""
+        xp = self.costs.xp
+        self.row_price, self.col_price = (
+            np.where(in_cover, dual * self.sign, np.minimum(dual * self.sign, 0))
+            for dual, in_cover in ((self.row_dual, self.in_rows), (self.col_dual, self.in_cols))
+        )
+        rows = [array_of(xp, self.row_price)]
+        if self.base is not None:
+            rows.append(self.limits)
+        self.prices = Prices(
+            rows,
+            [array_of(xp, self.col_price)],
+            self.costs.largest,
+            is_integer=self.costs.is_integer,
+        )
+        self.lowered = [np.zeros(length, self.prices.dtype) for length in self.costs.shape]
+        self.worst: tuple[Any, int, int] | None = None
+
+    def look_at_pairs(self, optimal: bool) -> bool:
+        """Make the prices fair; whether every allowed pair touches the cover."""
+        xp, first = self.costs.xp, self.result.rows.start
+        in_rows, in_cols = array_of(xp, self.in_rows), array_of(xp, self.in_cols)
+        is_matched = self.row_to_col >= 0
+        edges, is_covered = 0, True
+        for rows, cols, costs, allowed in self._tiles():
+            edges += int(allowed.ravel().nonzero()[0].size)
+            if self.is_largest:
+                of_row, of_col = in_rows[rows], in_cols[cols]
+                pair = first_pair(xp, rows, cols, allowed & ~(of_row | of_col))
+                is_covered &= pair is None
+                if pair is not None and optimal:
+                    raise CertificateError(
+                        f"the pair of row {first + pair[0]} and column {pair[1]} is not in the "
+                        "cover"
+                    )
+                allowed = allowed & ~(of_row & of_col)
+            of_rows, of_cols, amounts = self.prices.below(rows, cols, costs, allowed)
+            if not amounts.size:
+                continue
+            into_row = is_matched[of_rows]
+            np.maximum.at(self.lowered[0], of_rows[into_row], amounts[into_row])
+            np.maximum.at(self.lowered[1], of_cols[~into_row], amounts[~into_row])
+            at = amounts.argmax()
+            if self.worst is None or amounts[at] > self.worst[0]:
+                self.worst = amounts[at], first + int(of_rows[at]), int(of_cols[at])
+        self.edges = self.world.total(edges)
+        return bool(self.world.total(int(is_covered), "min"))
+
+    def certificate(self, is_complete: bool, optimal: bool) -> AssignmentCertificate:
+        """The duals bound the objective."""
+        world = self.world
+        if not world.total(int(self.prices.is_exact), "min"):
+            self.lowered = [as_floats_up(part) for part in self.lowered]
+        self.lowered[1] = world.allreduce(self.lowered[1], "max")
+        is_finite = all(most(part) < math.inf for part in self.lowered)
+        is_complete &= bool(world.total(int(is_finite), "min"))
+        base = 0 if self.base is None else sum_in_units(self.base)
+        given, price, lowered, base = self._totals(
+            sum_in_units(self.row_dual) * self.sign,
+            sum_in_units(self.row_price),
+            sum_in_units(self.lowered[0]) if is_complete else 0,
+            base,
+        )
+        price += sum_in_units(self.col_price)
+        lowered += sum_in_units(self.lowered[1]) if is_complete else 0
+        moved = given + sum_in_units(self.col_dual) * self.sign - price + lowered
+        moved = moved if is_complete else 0
+        proof = Proof.of(
+            self.cost, base + price - lowered if is_complete else None, self.sign, self.is_whole
+        )
+        numbers = [self.paid] if self.base is None else [self.paid, self.base]
+        largest = self._most(max(map(most, numbers)))
+        dual = self._most(max(most(self.row_price[self.rows]), most(self.col_price[self.cols])))
+        room = allowance_of(self.size, largest, dual)
+        if not (self.is_whole or proof.is_accepted(room, moved, self.gap, optimal)):
+            largest = max(largest, self._most(self._largest_in_use(proof.gap)))
+            room = allowance_of(self.size, largest, dual)
+        allowance = 0 if self.is_whole else room
+        room = room if self.has_float_duals else 0
+        if optimal and (proof.gap > allowance or moved > units_of(room)):
+            self._raise_reason(room / max(self.size, 1))
+            raise CertificateError(
+                f"the objective is {self.objective}, but the duals prove {proof.bound}: the gap is "
+                f"{proof.gap}"
+            )
+        proof.check_gap(self.gap, allowance, optimal)
+        return AssignmentCertificate(
+            *("assignment", self.size, proof.bound, self.edges, self.objective),
+            *(proof.gap, allowance),
+        )
+
+    def _most(self, own: float) -> float:
+        return float(self.world.total(float(own), "max"))
+
+    def _largest_in_use(self, gap: float) -> float:
+        """The largest cost or limit of this rank's pairs that a better assignment may have."""
+        largest = 0.0
+        if not gap < math.inf:
+            return largest
+        for rows, cols, costs, allowed in self._tiles():
+            near = self.prices.near(rows, cols, costs, float(gap), allowed)
+            largest = max(largest, float(most(near[2])))
+            if self.base is not None and near[0].size:
+                largest = max(largest, float(most(self.limits)))
+        return largest
+
+    def _raise_reason(self, room: float) -> None:
+        """Raise what is wrong with duals of this rank, or hear what is wrong with another's."""
+        for side, dual, price, mates in (
+            ("row", self.row_dual, self.row_price, self.row_to_col),
+            ("column", self.col_dual, self.col_price, self.col_to_row),
         ):
-            above = first_true(~in_cover & (dual > self.allowance))
-            loose = first_true((mates < 0) & (abs(dual) > self.allowance))
+            above = first_true(dual * self.sign - price > room)
+            loose = first_true((mates < 0) & (price < -room))
             if above is not None or loose is not None:
                 at = above if above is not None else loose
                 raise CertificateError(
-                    f"the dual of {side} {at} of this rank is {dual[at] * self.sign}, but must be "
+                    f"the dual of {side} {at} of this rank is {dual[at]}, but must be "
                     + ("of the other sign" if above is not None else "0, because it is unmatched")
                 )
+        if self.worst is not None and self.worst[0] > room:
+            amount, row, col = self.worst
+            raise CertificateError(
+                f"the pair of row {row} and column {col} costs less than its duals"
+                + (" and the limit" if self.base is not None else "")
+                + f", by {amount}"
+            )
+        self.world.total(0)
 
-    def check_edges(self) -> int:
-        """No pair costs less than its duals and the limit; the number of allowed pairs.
+    # -- costs -----------------------------------------------------------------------------------
 
-        A cover of the largest assignments touches every pair, and those inside it may cost less.
-        """
-        xp = self.costs.xp
-        count = xp.zeros(1, np.int64)
-        base = self.limit if self.is_free else 0
-        row_dual = array_of(xp, self.row_dual)
-        price = array_of(xp, self.col_dual + (base - self.allowance))
-        in_rows, in_cols = array_of(xp, self.in_rows), array_of(xp, self.in_cols)
+    def _wide(self, values: Any) -> Any:
+        """Costs as int64, or as float64."""
+        return values.astype(np.int64 if self.costs.is_integer else np.float64, copy=False)
+
+    def _tiles(self) -> Iterator[tuple[Any, Any, Any, Any]]:
+        """Rows, columns and costs of this rank's pairs, a tile at a time, and the allowed ones."""
         for tile in self.costs.tiles():
-            rows, cols, values = self.costs.tile(tile)
-            values = values.astype(row_dual.dtype) * self.sign
-            allowed = self._is_within(values)
-            count += xp.count_nonzero(allowed)
-            short = values - row_dual[rows] < price[cols]
-            text = "costs less than its duals" + (" and the limit" if base else "")
-            if self.is_largest:
-                of_row, of_col = in_rows[rows], in_cols[cols]
-                self._report(rows, cols, allowed & ~(of_row | of_col), "is not in the cover")
-                short &= ~(of_row & of_col)
-            self._report(rows, cols, allowed & short, text)
-        return int(count[0])
-
-    def _report(self, rows: Any, cols: Any, marks: Any, what: str) -> None:
-        """Raise an error about the first pair that is marked."""
-        at = first_true(marks.ravel())
-        if at is not None:
-            whole = (self.costs.xp.broadcast_to(part, marks.shape).ravel() for part in (rows, cols))
-            row, col = (int(numbers[at]) for numbers in whole)
-            raise CertificateError(
-                f"the pair of row {self.result.rows.start + row} and column {col} {what}"
-            )
-
-    def check_totals(self) -> float:
-        """The pairs cost the objective, and the duals prove it; the bound."""
-        cols = self.result.row_to_col[self.rows]
-        paid = self._sum(array_of(np, self.costs.at(self.rows, cols)))
-        allowed = self.allowance * max(self.size, 1)
-        objective = self.result.objective
-        if not abs(paid - objective) <= allowed:
-            raise CertificateError(
-                f"the pairs cost {paid} in all, but the objective is {objective}"
-            )
-        base = self.limit * self.size if self.is_free else 0
-        bound = self._sum(self.row_dual) + total_of(self.col_dual) + base
-        bound *= self.sign
-        if not abs(bound - objective) <= allowed or not abs(self.result.gap) <= allowed:
-            raise CertificateError(
-                f"the objective is {objective}, but the duals prove {bound}, "
-                f"and the gap is said to be {self.result.gap}"
-            )
-        return bound
-
-    def _sum(self, own: Any) -> Any:
-        """The sum of all ranks' numbers."""
-        return self.world.total(total_of(own.astype(self.row_dual.dtype)))
+            rows, cols, costs = self.costs.tile(tile)
+            costs = self._wide(costs) * self.sign
+            allowed = costs < math.inf
+            if self.is_largest and self.bars is not None:
+                allowed = allowed & (costs <= self.bars[rows])
+            yield rows, cols, costs, allowed

@@ -14,7 +14,9 @@ from gpumatch.distributed.matching import graph_of
 __all__ = ["verify"]
 
 
-def verify(block: Any, result: Any, *, comm: Any = None) -> Certificate:
+def verify(
+    block: Any, result: Any, *, comm: Any = None, optimal: bool = True, sizes: Any = None
+) -> Certificate:
     """Check a matching or an assignment, and what proves it; the matrix stays where it is.
 
     All ranks of the communicator call it together.
@@ -27,6 +29,8 @@ def verify(block: Any, result: Any, *, comm: Any = None) -> Certificate:
         This rank's share.
     comm : mpi4py communicator, optional
         By default ``MPI.COMM_WORLD``.
+    optimal, sizes
+        As for `gpumatch.verify`.
 
     Returns
     -------
@@ -44,16 +48,19 @@ def verify(block: Any, result: Any, *, comm: Any = None) -> Certificate:
     a bit for each column to be received, for an assignment 24 bytes.
     """
     with Communicator(comm) as world:
-        certificate = _checked(block, result, world)
+        certificate = _checked(block, result, world, optimal, sizes)
         world.settle()
     return world.outcome(certificate)
 
 
-def _checked(block: Any, result: Any, world: Communicator) -> Certificate:
+def _checked(
+    block: Any, result: Any, world: Communicator, optimal: bool, sizes: Any
+) -> Certificate:
     if hasattr(result, "errors"):
-        return verify_here(block, result)
+        return verify_here(block, result, optimal=optimal, sizes=sizes)
     if hasattr(result, "row_dual"):
-        return verify_share_of_assignment(costs_of(block, world), result, world)
+        costs = costs_of(block, world)
+        return verify_share_of_assignment(costs, result, world, optimal=optimal)
     if hasattr(result, "cover"):
         return verify_share_of_matching(graph_of(block, world)[0], result, world)
     raise TypeError("result must be what gpumatch.distributed gave; got a " + type(result).__name__)
