@@ -44,7 +44,7 @@ at all: duals that prove something only after a repair are not what the result s
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -214,10 +214,7 @@ class _Claim:
         self.objective = python_number("the objective", self.result.objective)
         self.cost = sum_in_units(self.paid)
         check_objective(
-            self.objective,
-            self.cost * self.sign,
-            self.is_whole,
-            sum_in_units(abs(paid)),
+            self.objective, self.cost * self.sign, self.is_whole, lambda: sum_in_units(abs(paid))
         )
 
     def check_size(self, optimal: bool) -> bool:
@@ -311,12 +308,12 @@ class _Claim:
     def certificate(self, is_complete: bool, optimal: bool) -> AssignmentCertificate:
         """Point 4."""
         base = 0 if self.base is None else sum_in_units(self.base[self.rows])
-        bound = None
+        bound, moved = None, 0
         if is_complete and all(most(part) < math.inf for part in self.lowered):
-            bound = base + sum_in_units(self.row_price) + sum_in_units(self.col_price)
-            bound -= sum(map(sum_in_units, self.lowered))
+            lowered = 0 if self.worst is None else sum(map(sum_in_units, self.lowered))
+            bound = base + sum_in_units(self.row_price) + sum_in_units(self.col_price) - lowered
+            moved = lowered + self._cut_off()
         proof = Proof.of(self.cost, bound, self.sign, self.is_whole)
-        moved = 0 if bound is None else self._moved()
         largest = max(most(self.paid), 0 if self.base is None else most(self.base[self.rows]))
         dual = max(most(self.row_price[self.rows]), most(self.col_price[self.cols]))
         rounding = allowance_of(self.size, largest, dual)
@@ -338,11 +335,13 @@ class _Claim:
             allowance,
         )
 
-    def _moved(self) -> int:
-        """By how much all duals were lowered, in units."""
-        given = (sum_in_units(dual) * self.sign for dual in (self.row_dual, self.col_dual))
-        prices = (sum_in_units(price) for price in (self.row_price, self.col_price))
-        return sum(given) - sum(prices) + sum(map(sum_in_units, self.lowered))
+    def _cut_off(self) -> int:
+        """By how much duals were above 0 that must not be, in units."""
+        parts = (
+            dual * self.sign - price
+            for dual, price in ((self.row_dual, self.row_price), (self.col_dual, self.col_price))
+        )
+        return sum(sum_in_units(part) for part in parts if any_true(part > 0))
 
     def _largest_in_use(self, gap: float) -> float:
         """The largest cost or limit of the pairs that a better assignment may have."""
@@ -455,16 +454,24 @@ def allowance_of(size: int, largest: float, dual: float) -> float:
     return ULPS * math.ulp(1.0) * size * float(scale)
 
 
-def check_objective(claimed: float, total: int, is_whole: bool, magnitudes: int) -> None:
+def check_objective(
+    claimed: float, total: int, is_whole: bool, magnitudes: Callable[[], int]
+) -> None:
     """Check that an objective is the pairs' total, which is in units, as are their magnitudes.
 
     Only a float may be rounded, and only if there are such numbers that it must be.
     """
-    may_round = isinstance(claimed, float) and not (is_whole and magnitudes <= units_of(2**53))
-    room = ROUNDED * magnitudes >> 52 if may_round else 0
-    if math.isinf(claimed) or abs(units_of(claimed) - total) > room:
-        shown = total >> LEAST if is_whole else nearest(total)
-        raise CertificateError(f"the pairs cost {shown} in all, but the objective is {claimed}")
+    if not math.isinf(claimed):
+        off = abs(units_of(claimed) - total)
+        if not off:
+            return
+        if isinstance(claimed, float):
+            whole = magnitudes()
+            is_exact = is_whole and whole <= units_of(2**53)
+            if not is_exact and off <= ROUNDED * whole >> 52:
+                return
+    shown = total >> LEAST if is_whole else nearest(total)
+    raise CertificateError(f"the pairs cost {shown} in all, but the objective is {claimed}")
 
 
 def limits_of(cost_limit: Any, costs: Costs, sign: int) -> Any:

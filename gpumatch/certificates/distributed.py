@@ -314,7 +314,7 @@ class _Claim:
     def check_objective(self) -> None:
         """The pairs cost the objective."""
         self.cost, magnitudes = self._totals(sum_in_units(self.paid), sum_in_units(abs(self.paid)))
-        check_objective(self.objective, self.cost * self.sign, self.is_whole, magnitudes)
+        check_objective(self.objective, self.cost * self.sign, self.is_whole, lambda: magnitudes)
         if hasattr(self.result, "pair_costs"):
             check_pair_costs(array_of(np, self.result.pair_costs), self.paid * self.sign)
 
