@@ -13,7 +13,7 @@ from scipy.sparse import coo_array, csr_array
 
 import gpumatch as gm
 from gpumatch.certificates import CertificateError
-from gpumatch.linalg import maximum_product_matching
+from gpumatch.linalg import maximum_product_matching, mc64
 from graphs import matrices
 
 A = np.array([[2.0, 1.0, 0.0], [1.0, 4.0, 1.0], [0.0, 1e-9, 8.0]])
@@ -157,3 +157,131 @@ def test_a_pair_without_an_entry_is_refused_in_every_column(col):
     says = f"row {col} is matched to column {col}, but there is no entry"
     with pytest.raises(CertificateError, match=says):
         gm.verify(lonely, claim)
+
+
+@pytest.mark.parametrize("size", [1e4, 1e13, 1e300])
+def test_large_scales_buy_nothing(size):
+    """They cancel, but so large a rounding would hide any product."""
+    worst = np.array([[1.0, 1e-9], [1e-9, 1.0]])
+    swapped = np.array([1, 0])
+    claim = SimpleNamespace(
+        row_to_col=swapped,
+        col_to_row=swapped,
+        row_log_scale=np.full(2, size),
+        col_log_scale=np.full(2, -size),
+    )
+    with pytest.raises(CertificateError, match=r"no maximum product needs|is above 1"):
+        gm.verify(worst, claim)
+
+
+@given(seed=st.integers(0, 2**20), n=st.integers(2, 5), gap=st.sampled_from([1e-10, 1e-3, 1.0]))
+def test_no_smaller_product_passes_whatever_the_scales(seed, n, gap):
+    """Of all scales, those of the best product bound best; others are its shifts and mixtures."""
+    rng = np.random.default_rng(seed)
+    matrix = np.exp(rng.normal(size=(n, n)))
+    best = maximum_product_matching(matrix)
+    other = rng.permutation(n)
+    logs = np.log(matrix)
+    lost = best.log_product - logs[np.arange(n), other].sum()
+    if lost < gap:
+        return
+    for shift in (0.0, 1e3, -7.5):
+        claim = SimpleNamespace(
+            row_to_col=other,
+            col_to_row=np.argsort(other),
+            row_log_scale=best.row_log_scale + shift,
+            col_log_scale=best.col_log_scale - shift,
+        )
+        with pytest.raises(CertificateError):
+            gm.verify(matrix, claim)
+        claim.row_log_scale = -logs[np.arange(n), other] - claim.col_log_scale[other]
+        with pytest.raises(CertificateError):
+            gm.verify(matrix, claim)
+
+
+def test_a_gap_is_rigorous_and_small():
+    proof = gm.verify(A, maximum_product_matching(A))
+    assert 0 <= proof.gap <= proof.allowance < 1e-12
+    assert proof.bound >= math.log(64)
+    assert math.isclose(proof.bound, math.log(64), rel_tol=1e-14)
+
+
+REPEATED = [
+    (np.uint8, [100, 100, 100, 60]),
+    (np.int8, [100, 100, 100, 60]),
+    (np.int64, [2**62, 2**62, 2**62, 1]),
+    (np.bool_, [True, True, True, True]),
+    (np.float32, [3e38, 3e38, 3e38, 1]),
+]
+
+
+@pytest.mark.parametrize(
+    ("number", "values"), REPEATED, ids=lambda part: getattr(part, "__name__", "")
+)
+@pytest.mark.parametrize("form", ["coo", "tuple"])
+def test_repeated_entries_of_small_types_are_summed_without_wrapping(number, values, form):
+    data = np.array(values, number)
+    wide = [sum(map(float, data[:3])), float(data[3])]
+    claim = maximum_product_matching(np.array([wide]))
+    given = coo_array((data, ([0, 0, 0, 0], [0, 0, 0, 1])), shape=(1, 2))
+    if form == "tuple":
+        given = np.array([0, 4]), np.array([0, 0, 0, 1]), data, (1, 2)
+    assert math.isclose(gm.verify(given, claim).bound, math.log(max(wide)), abs_tol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("parts", "kind"),
+    [
+        ((np.array([0, 10**8, 5]), np.array([0, 1, 0, 1, 0]), np.ones(5), (2, 2)), ValueError),
+        ((np.array([0, 6, 5]), np.array([0, 1, 0, 1, 0]), np.ones(5), (2, 2)), ValueError),
+        ((np.array([0, 1, 2]), np.array([0, 7]), np.ones(2), (2, 2)), ValueError),
+        ((np.array([0, 1, 2]), np.array([0, 1]), np.ones(1), (2, 2)), ValueError),
+        ((np.array([0, 1, 2]), np.array([0, 1]), (2, 2)), TypeError),
+        ((np.array([0, 1, 2]), np.array([0, 1]), np.array(["a", "b"]), (2, 2)), TypeError),
+    ],
+    ids=range(6),
+)
+def test_malformed_matrices_are_refused(parts, kind):
+    with pytest.raises(kind):
+        gm.verify(parts, maximum_product_matching(np.eye(2)))
+
+
+def test_masked_arrays_and_entries_that_are_not_finite_are_refused():
+    s = maximum_product_matching(np.eye(2))
+    with pytest.raises(TypeError, match="masked"):
+        gm.verify(np.ma.masked_array(np.eye(2), [[1, 0], [0, 0]]), s)
+    with pytest.raises(CertificateError, match="not finite"):
+        gm.verify(np.array([[1, np.inf], [0, 1]]), s)
+
+
+@pytest.mark.parametrize("shape", [(3, 3), (3, 5), (5, 3)])
+@pytest.mark.parametrize("job", [1, 2, 3, 4, 5])
+def test_what_mc64_gives(shape, job):
+    """Job 5 brings factors, which prove its product. The others bring no proof."""
+    matrix = np.random.default_rng(5).random(shape)
+    found = mc64(matrix, job)
+    if job == 5:
+        assert gm.verify(matrix, found).size == 3
+        with pytest.raises(CertificateError, match="but the rank is 2"):
+            gm.verify(matrix, found._replace(rank=2))
+        with pytest.raises(CertificateError, match="is no permutation"):
+            gm.verify(matrix, found._replace(row_perm=np.zeros(shape[0], int)))
+        turned = found._replace(row_perm=np.roll(found.row_perm, 1))
+        with pytest.raises(CertificateError):
+            gm.verify(matrix, turned)
+    else:
+        with pytest.raises(TypeError, match="of jobs 1 to 4, brings no proof"):
+            gm.verify(matrix, found)
+
+
+def test_a_singular_matrix_of_mc64():
+    matrix = np.array([[2.0, 0, 0], [3.0, 0, 0], [0, 4.0, 5.0]])
+    assert gm.verify(matrix, mc64(matrix, 5)).size == 2
+
+
+def test_what_a_result_says_of_itself_is_checked():
+    s = maximum_product_matching(A)
+    says = {"size": 2, "log_product": s.log_product * (1 + 1e-12)}
+    for name, value in says.items():
+        with pytest.raises(CertificateError, match=name):
+            gm.verify(A, changed(s, **{name: value}))
