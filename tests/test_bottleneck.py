@@ -408,6 +408,45 @@ def test_a_wrong_claim_is_refused(wrong, message):
         gm.verify(CLAIMED, Claim(**wrong))
 
 
+LIES = {
+    "maximize": ({"maximize": "no"}, "maximize must be True or False; got 'no'"),
+    "cardinality": ({"cardinality": "any"}, "the cardinality must be one of"),
+    "no number": ({"objective": "8"}, "the objective must be a number; got '8'"),
+    "bool": ({"objective": True}, "the objective must be a number; got True"),
+    "nan": ({"objective": np.nan}, "the objective must be a number; got nan"),
+    "type": ({"pair_costs": np.array([1.0, 5.0, 8.0])}, "pair_costs does not agree .* in its type"),
+    "size": ({"size": 2}, "there are 3 pairs, but the size is 2"),
+    "small mates": ({"row_to_col": np.array([0, 1, -126], np.int8)}, "outside"),
+    "bool mates": ({"row_to_col": np.ones(3, bool)}, "must be 3 integers"),
+}
+
+
+@pytest.mark.parametrize(("wrong", "message"), LIES.values(), ids=LIES)
+def test_what_a_claim_says_of_itself_is_checked(wrong, message):
+    with pytest.raises(gm.CertificateError, match=message):
+        gm.verify(CLAIMED, Claim(**wrong))
+
+
+@pytest.mark.parametrize("number", [float, np.float64])
+@pytest.mark.parametrize("maximize", [False, True])
+def test_objectives_of_large_integers_are_not_rounded(number, maximize):
+    """The rounded one is a cost of its own, or better than all, so that nothing need be covered."""
+    sign = -1 if maximize else 1
+    C = sign * (2**53 + np.array([[1, 3], [3, 1]]))
+    a = gm.assign(C, objective="bottleneck", maximize=maximize)
+    assert gm.verify(C, a).objective == sign * (2**53 + 1)
+    for objective in (2**53, 2**53 + 2):
+        a.objective = number(sign * objective)
+        with pytest.raises(gm.CertificateError, match="but the pair farthest from best costs"):
+            gm.verify(C, a)
+
+
+def test_an_infinite_cost_that_asks_for_a_pair_is_refused():
+    C = np.array([[1, -np.inf, 9], [6, 5, 9], [2, 3, 8]])
+    with pytest.raises(gm.CertificateError, match="asks for a pair"):
+        gm.verify(C, Claim(pair_costs=np.array([1.0, 5.0, 8.0])))
+
+
 def test_a_column_that_names_the_row_of_another_is_refused():
     wide = np.column_stack([CLAIMED, [9, 9, 9]])
     assert gm.verify(wide, Claim(col_to_row=np.array([0, 1, 2, -1]))).size == 3

@@ -10,7 +10,15 @@ these are checked:
 4. every pair cheaper than the objective touches the threshold cover, which has fewer vertices than
    there are pairs.
 
-Costs are compared, not added, so all of this is exact.
+Theorem. Then no assignment with as many pairs has a smaller largest cost.
+
+Proof. Each pair of an assignment needs a vertex of its own in a cover of all its pairs. One whose
+pairs are all cheaper than the objective would need as many vertices as it has pairs, but the
+threshold cover has fewer. With ``"maximum"``, the other cover shows in the same way that there are
+no more pairs. ∎
+
+Costs are compared, not added, as int64, uint64 or float64 with Python's numbers, which NumPy does
+not round for that. So all of this is exact.
 """
 
 from __future__ import annotations
@@ -22,19 +30,26 @@ from typing import Any
 
 import numpy as np
 
-from gpumatch.arrays import any_true, array_of, first_true
+from gpumatch.arrays import array_of, first_true
 from gpumatch.certificates.base import (
     Certificate,
     CertificateError,
     ClaimedBottleneck,
+    check_cardinality,
+    check_claim_of_size,
+    check_flag,
     check_mates,
+    check_pair_costs,
     check_partners,
     count_of,
     cover_of,
     first_pair,
     marks_of,
+    python_number,
 )
 from gpumatch.costs import Costs, as_costs
+
+CARDINALITIES = ("full", "maximum")
 
 
 @dataclass(frozen=True)
@@ -68,14 +83,17 @@ def verify_bottleneck(C: Any, result: ClaimedBottleneck) -> BottleneckCertificat
     """Check a bottleneck assignment and its covers; see `gpumatch.verify`."""
     costs = as_costs(C)
     xp, (nrows, ncols) = costs.xp, costs.shape
-    row_to_col, col_to_row = array_of(xp, result.row_to_col), array_of(xp, result.col_to_row)
-    check_mates("row", row_to_col, nrows, ncols)
-    check_mates("column", col_to_row, ncols, nrows)
+    maximize = check_flag("maximize", result.maximize)
+    check_cardinality(result.cardinality, CARDINALITIES)
+    if (-costs.high if maximize else costs.low) == -math.inf:
+        raise CertificateError("an infinite cost asks for a pair instead of forbidding it")
+    row_to_col = check_mates("row", array_of(xp, result.row_to_col), nrows, ncols)
+    col_to_row = check_mates("column", array_of(xp, result.col_to_row), ncols, nrows)
     check_partners("row", row_to_col, col_to_row)
     check_partners("column", col_to_row, row_to_col)
     rows = (row_to_col >= 0).nonzero()[0]
     size = int(rows.size)
-    _check_costs(costs, result, rows, row_to_col[rows])
+    objective = _objective(costs, result, rows, row_to_col[rows])
     if result.cardinality == "maximum":
         in_rows, in_cols, count = _cover(costs, lambda: cover_of(result))
         if count != size:
@@ -85,19 +103,24 @@ def verify_bottleneck(C: Any, result: ClaimedBottleneck) -> BottleneckCertificat
         raise CertificateError(
             f"{size} pairs are assigned, not the smaller side, {min(costs.shape)}"
         )
+    check_claim_of_size(result, size)
     in_rows, in_cols, bound = _cover(costs, result.threshold_cover)
     if size and bound >= size:
         raise CertificateError(
             f"the threshold cover has {bound} vertices, which {size} pairs do not exceed: no proof"
         )
     edges = _check_touched(
-        costs, in_rows, in_cols, _better(result), "is better than the objective, but not covered"
+        costs,
+        in_rows,
+        in_cols,
+        _better(objective, maximize),
+        "is better than the objective, but not covered",
     )
-    return BottleneckCertificate("bottleneck", size, bound, edges, result.objective)
+    return BottleneckCertificate("bottleneck", size, bound, edges, objective)
 
 
-def _check_costs(costs: Costs, result: ClaimedBottleneck, rows: Any, cols: Any) -> None:
-    """Point 2."""
+def _objective(costs: Costs, result: ClaimedBottleneck, rows: Any, cols: Any) -> float | None:
+    """Point 2; the cost of the pair that is farthest from best, as Python's number."""
     stray = first_true(~costs.allows(rows, cols))
     if stray is not None:
         raise CertificateError(
@@ -107,16 +130,18 @@ def _check_costs(costs: Costs, result: ClaimedBottleneck, rows: Any, cols: Any) 
     if not rows.size:
         if result.objective is not None:
             raise CertificateError(f"there are no pairs, but the objective is {result.objective}")
-        return
+        return None
     paid = _exact(costs.at(rows, cols))
     claimed = array_of(costs.xp, result.pair_costs)
-    if claimed.shape != paid.shape or any_true(claimed != paid):
-        raise CertificateError("pair_costs does not agree with the costs of the pairs")
-    most = (paid.min() if result.maximize else paid.max()).item()
-    if most != result.objective:
+    if (claimed.dtype.kind == "f") != (paid.dtype.kind == "f"):
+        raise CertificateError("pair_costs does not agree with the costs of the pairs in its type")
+    check_pair_costs(claimed, paid)
+    most: float = (paid.min() if result.maximize else paid.max()).item()
+    if python_number("the objective", result.objective) != most:
         raise CertificateError(
             f"the objective is {result.objective}, but the pair farthest from best costs {most}"
         )
+    return most
 
 
 def _cover(costs: Costs, cover: Callable[[], tuple[Any, Any]]) -> tuple[Any, Any, int]:
@@ -134,13 +159,13 @@ def _allowed(values: Any) -> Any:
     return abs(values) < math.inf
 
 
-def _better(result: ClaimedBottleneck) -> Callable[[Any], Any]:
+def _better(objective: float | None, maximize: bool) -> Callable[[Any], Any]:
     """What marks the costs that are better than the objective."""
-    if result.objective is None:
+    if objective is None:
         return _allowed
-    if result.maximize:
-        return lambda values: _allowed(values) & (values > result.objective)
-    return lambda values: _allowed(values) & (values < result.objective)
+    if maximize:
+        return lambda values: _allowed(values) & (values > objective)
+    return lambda values: _allowed(values) & (values < objective)
 
 
 def _check_touched(
@@ -166,4 +191,6 @@ def _tiles(costs: Costs) -> Iterator[tuple[Any, Any, Any]]:
 
 def _exact(values: Any) -> Any:
     """The costs in a type in which comparing them with a Python number does not round it."""
-    return values.astype(np.float64 if values.dtype.kind == "f" else np.int64)
+    if values.dtype.kind == "u" and values.dtype.itemsize == 8:
+        return values
+    return values.astype(np.float64 if values.dtype.kind == "f" else np.int64, copy=False)
