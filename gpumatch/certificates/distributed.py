@@ -68,17 +68,21 @@ def verify_share_of_matching(graph: BipartiteGraph, result: Any, world: Ranks) -
             f"the result is for {len(result.rows)} rows and {ncols} columns here; "
             f"the block has {graph.nrows} and {graph.ncols}"
         )
-    check_mates("row", result.row_to_col, graph.nrows, ncols)
-    check_mates("column", result.col_to_row, len(result.cols), nrows)
+    check_mates("row", array_of(np, result.row_to_col), graph.nrows, ncols)
+    check_mates("column", array_of(np, result.col_to_row), len(result.cols), nrows)
     _check_pairs(result, col_starts, world)
     _check_edges(graph, result.row_to_col, result.rows.start)
     if result.cover is None:
         raise CertificateError("the matching has no vertex cover: it is not proven")
     in_rows, in_cols = result.cover
-    if in_rows.shape != (graph.nrows,) or in_cols.shape != (len(result.cols),):
+    lengths = graph.nrows, len(result.cols)
+    if any(
+        marks.shape != (length,) or marks.dtype != bool
+        for marks, length in zip(result.cover, lengths)
+    ):
         raise CertificateError("the cover must have a mark for each of this rank's vertices")
     counts = np.diff(col_starts).tolist()
-    bits = world.allgather(np.packbits(in_cols.astype(bool)))
+    bits = world.allgather(np.packbits(in_cols))
     every = np.concatenate([np.unpackbits(b, count=n) for b, n in zip(bits, counts)]).astype(bool)
     row_marks, col_marks = array_of(graph.xp, in_rows), array_of(graph.xp, every)
     for rows, cols in edge_tiles(graph):

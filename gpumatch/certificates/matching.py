@@ -8,6 +8,9 @@ input:
 2. every matched pair is an edge,
 3. every edge has its row or its column in the cover,
 4. the cover has as many vertices as the matching has edges.
+
+Theorem. Then no matching has more edges. Proof. Each edge of a matching has a vertex of its own in
+the cover. ∎
 """
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ from gpumatch.certificates.base import (
     Certificate,
     CertificateError,
     ClaimedMatching,
+    check_claim_of_size,
     check_mates,
     check_partners,
     count_of,
@@ -44,6 +48,7 @@ def verify_matching(A: Any, result: ClaimedMatching) -> Certificate:
     _check_cover(graph, in_rows, in_cols)
     size = count_of(row_to_col >= 0)
     bound = count_of(in_rows) + count_of(in_cols)
+    check_claim_of_size(result, size)
     if size != bound:
         raise CertificateError(
             f"the matching has {size} edges, but the cover has {bound} vertices: no proof"
@@ -53,8 +58,8 @@ def verify_matching(A: Any, result: ClaimedMatching) -> Certificate:
 
 def check_matching(graph: BipartiteGraph, row_to_col: Any, col_to_row: Any) -> None:
     """Check points 1 and 2: the two arrays are one matching of `graph`."""
-    check_mates("row", row_to_col, graph.nrows, graph.ncols)
-    check_mates("column", col_to_row, graph.ncols, graph.nrows)
+    row_to_col = check_mates("row", row_to_col, graph.nrows, graph.ncols)
+    col_to_row = check_mates("column", col_to_row, graph.ncols, graph.nrows)
     check_partners("row", row_to_col, col_to_row)
     check_partners("column", col_to_row, row_to_col)
     is_paired = row_to_col < 0

@@ -104,6 +104,7 @@ def marks(*numbers):
         ({"cover": None}, "has no vertex cover"),
         ({"cover": (marks(0)[:2], marks(0))}, "a mark for each"),
         ({"cover": (marks(0), marks(0)[:2])}, "a mark for each"),
+        ({"cover": (marks(0) + 0, marks(0))}, "a mark for each"),
         ({"cover": (marks(0), marks(1))}, "misses the edge of row 1 and column 0"),
         ({"cover": (marks(0, 1), marks(0))}, "2 edges and says 2, but the cover has 3"),
         ({"size": 3}, "2 edges and says 3, but the cover has 2"),

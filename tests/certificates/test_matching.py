@@ -211,3 +211,38 @@ def test_tiles_cover_every_edge_once(tile, form, monkeypatch):
         pairs = [pair for rows, cols in tiles for pair in zip(rows.tolist(), cols.tolist())]
         assert sorted(pairs) == [tuple(pair) for pair in np.argwhere(case.graph.toarray()).tolist()]
         assert all(0 < rows.size <= tile for rows, _ in tiles)
+
+
+@pytest.mark.parametrize("number", [np.int8, np.uint8, np.uint64, np.int64])
+def test_mates_of_small_and_unsigned_types_do_not_wrap(number):
+    """Rows 0 to 299 at columns 0 to 299; in 8 bits, row 256 seems to be row 0."""
+    n = 300
+    mates = np.arange(n).astype(number)
+    right = mates.tolist() == list(range(n))
+    cover = np.arange(n), np.array([], int)
+    claimed = Claim(mates, mates, cover)
+    if right:
+        assert gm.verify(np.eye(n), claimed).size == n
+        return
+    with pytest.raises(gm.CertificateError, match="is matched to"):
+        gm.verify(np.eye(n), claimed)
+
+
+def test_a_number_that_wraps_to_none_is_outside():
+    mates = np.array([0, 2**64 - 1], np.uint64)
+    with pytest.raises(
+        gm.CertificateError, match="row 1 is matched to column 18446744073709551615"
+    ):
+        gm.verify(np.eye(2), Claim(mates, mates, (np.arange(2), np.array([], int))))
+
+
+def test_a_vertex_that_a_cover_names_twice_counts_once():
+    with pytest.raises(gm.CertificateError, match="misses the edge of row 1"):
+        gm.verify(GRAPH, claim(cover=((0, 0), (2,))))
+
+
+def test_a_size_that_is_not_that_of_the_mates_is_refused():
+    m = gm.maximum_matching(GRAPH)
+    m.size = 2
+    with pytest.raises(gm.CertificateError, match="there are 3 pairs, but the size is 2"):
+        gm.verify(GRAPH, m)
