@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,11 +18,43 @@ from gpumatch.bipartite import BipartiteGraph
 from gpumatch.contracts import Entries, Tile
 from gpumatch.homes import require_device_memory
 
-__all__ = ["TOO_LARGE", "Costs", "check_sums", "extent_of", "row_tiles", "sum_dtype"]
+__all__ = [
+    "TOO_LARGE",
+    "Costs",
+    "Extent",
+    "check_sums",
+    "extent_of",
+    "row_tiles",
+    "sum_dtype",
+]
 
 TOO_LARGE = 2**62
 HOST_TILE, DEVICE_TILE = 2**20, 2**22  # entries of a tile
 DEVICE_EXTENT = 2**28  # of one of which nothing but a few numbers is kept
+
+
+class Extent(NamedTuple):
+    """What is known of the values of an array: Python numbers that turn with them.
+
+    Attributes
+    ----------
+    low, high : int or float
+        Least and greatest value, infinities too.
+    largest : int or float
+        Greatest finite magnitude.
+    """
+
+    low: Any
+    high: Any
+    largest: Any
+
+    def negated(self) -> Extent:
+        """The extent of the values with their signs turned."""
+        return Extent(-self.high, -self.low, self.largest)
+
+    def as_float(self) -> Extent:
+        """The extent of the values as float64."""
+        return Extent(*map(float, self))
 
 
 class Costs(ABC):
@@ -76,6 +108,11 @@ class Costs(ABC):
         """The same costs of a kind that holds them all in memory; themselves if that is theirs."""
 
     # -- what follows from it --------------------------------------------------------------------
+
+    @property
+    def extent(self) -> Extent:
+        """Least and greatest cost, and the greatest finite magnitude."""
+        return Extent(self.low, self.high, self.largest)
 
     @property
     def nnz(self) -> int:
@@ -278,14 +315,14 @@ class Costs(ABC):
 # -- checks ----------------------------------------------------------------------------------------
 
 
-def extent_of(values: Any, n: int) -> tuple[Any, Any, Any]:
-    """Least and greatest value and the greatest finite magnitude, as Python numbers, checked."""
+def extent_of(values: Any) -> Extent:
+    """The extent of numbers, which are checked to be real, and none NaN."""
     kind = values.dtype.kind
     if kind not in "biuf":
         raise TypeError(f"the costs must be real numbers; got dtype {values.dtype}")
     number = float if kind == "f" else int
     if values.size == 0:
-        return number(0), number(0), number(0)
+        return Extent(number(0), number(0), number(0))
     tiles = list(row_tiles(values, DEVICE_EXTENT))
     lows = [number(values[tile].min()) for tile in tiles]
     highs = [number(values[tile].max()) for tile in tiles]
@@ -295,8 +332,7 @@ def extent_of(values: Any, n: int) -> tuple[Any, Any, Any]:
     largest = max(abs(low), abs(high))
     if kind == "f" and math.isinf(largest):
         largest = max(_largest_finite(values[tile]) for tile in row_tiles(values))
-    check_sums(largest, n)
-    return low, high, largest
+    return Extent(low, high, largest)
 
 
 def _first_nan(values: Any) -> str:

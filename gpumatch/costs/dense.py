@@ -11,7 +11,7 @@ import numpy as np
 from gpumatch.arrays import array_module, array_of, as_array, exactly
 from gpumatch.bipartite import BipartiteGraph
 from gpumatch.contracts import Tile
-from gpumatch.costs.base import Costs, extent_of, row_tiles, sum_dtype
+from gpumatch.costs.base import Costs, Extent, check_sums, extent_of, row_tiles, sum_dtype
 from gpumatch.costs.sparse import SparseCosts
 from gpumatch.interop.tensors import is_tensor, source_of
 
@@ -65,8 +65,9 @@ class DenseCosts(Costs):
             )
         if values.ndim != 2:
             raise ValueError(f"the costs must have 2 dimensions; got {values.ndim}")
-        self.values = np.asarray(values) if isinstance(values, np.ndarray) else values
-        self.low, self.high, self.largest = extent_of(self.values, min(values.shape))
+        plain = np.asarray(values) if isinstance(values, np.ndarray) else values
+        self._hold(plain, extent_of(plain))
+        check_sums(self.largest, min(self.shape))
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -113,7 +114,7 @@ class DenseCosts(Costs):
         return self
 
     def to_host(self) -> DenseCosts:
-        return self._like(array_of(np, self.values)) if self.on_device else self
+        return self._of(array_of(np, self.values), self.extent) if self.on_device else self
 
     def to_device(self) -> DenseCosts:
         if self.on_device:
@@ -121,7 +122,7 @@ class DenseCosts(Costs):
         import cupy
 
         self._check_room_for_copy()
-        return self._like(cupy.asarray(self.values))
+        return self._of(cupy.asarray(self.values), self.extent)
 
     def problem(self, maximize: bool, transposed: bool) -> DenseCosts:
         self._check_sign(maximize)
@@ -130,17 +131,17 @@ class DenseCosts(Costs):
         if maximize or not (given.dtype == dtype and given.flags.c_contiguous):
             self._require_room(self.shape, dtype)
         if not maximize:
-            return self._like(exactly(given, dtype))
+            return self._of(exactly(given, dtype), self.extent)
         values = self.xp.array(given, dtype, order="C")
-        return self._like(self.xp.negative(values, out=values))
+        return self._of(self.xp.negative(values, out=values), self.extent.negated())
 
     def as_float(self) -> DenseCosts:
         self._require_room(self.shape, np.float64)
-        return self._like(self.values.astype(np.float64))
+        return self._of(self.values.astype(np.float64), self.extent.as_float())
 
     def transpose(self) -> DenseCosts:
         self._require_room(self.shape, self.values.dtype)
-        return self._like(self.xp.ascontiguousarray(self.values.T))
+        return self._of(self.xp.ascontiguousarray(self.values.T), self.extent)
 
     def restricted(self, rows: Any, cols: Any) -> DenseCosts:
         shape = rows.size, cols.size
@@ -149,7 +150,7 @@ class DenseCosts(Costs):
         values = self.xp.empty(shape, self.values.dtype)
         for tile in row_tiles(values):
             values[tile] = self.values[rows[tile]][:, cols]
-        return self._like(values)
+        return self._of(values, extent_of(values))
 
     def up_to(self, limit: float) -> SparseCosts:
         graph = self._graph_of(lambda values: _unrounding(values) <= limit)
@@ -196,11 +197,15 @@ class DenseCosts(Costs):
             indices[begin : begin + cols.size] = cols
         return BipartiteGraph((indptr, indices, self.shape))
 
-    def _like(self, values: Any) -> DenseCosts:
-        """Costs that need no check because these have passed it."""
-        costs = DenseCosts.__new__(DenseCosts)
-        costs.values = values
-        costs.low, costs.high, costs.largest = self.low, self.high, self.largest
+    def _hold(self, values: Any, extent: Extent) -> None:
+        self.values = values
+        self.low, self.high, self.largest = extent
+
+    @classmethod
+    def _of(cls, values: Any, extent: Extent) -> DenseCosts:
+        """The costs of values that have passed the checks, and whose extent is known."""
+        costs = cls.__new__(cls)
+        costs._hold(values, extent)
         return costs
 
 

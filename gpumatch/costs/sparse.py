@@ -14,6 +14,7 @@ from gpumatch.contracts import Entries, Tile
 from gpumatch.costs.base import (
     TOO_LARGE,
     Costs,
+    Extent,
     check_sums,
     extent_of,
     sum_dtype,
@@ -72,11 +73,13 @@ class SparseCosts(Costs):
         if weights.size < count:
             raise ValueError(f"data must have {count} entries; got {weights.size}")
         weights = weights[:count]
-        extent = extent_of(weights, min(graph.shape))
+        extent = extent_of(weights)
+        check_sums(extent.largest, min(graph.shape))
         indices = as_array(indices, "indices")[:count]
         if graph.nnz < count or not _are_same(graph.indices, indices):
             weights = _summed(graph, as_array(indptr, "indptr"), indices, weights)
-            extent = extent_of(weights, min(graph.shape))
+            extent = extent_of(weights)
+            check_sums(extent.largest, min(graph.shape))
         self._hold(graph, weights, extent)
 
     @classmethod
@@ -119,7 +122,7 @@ class SparseCosts(Costs):
         if unknown is not None:
             ends = edges.row_labels[edges.rows[unknown]], edges.col_labels[edges.cols[unknown]]
             raise ValueError(f"weight {weight!r} of edge {ends!r} is NaN or None")
-        extent_of(edges.weights, min(graph.shape))
+        check_sums(extent_of(edges.weights).largest, min(graph.shape))
         return cls.of(graph, edges.weights[_order(np, edges.rows, edges.cols)])
 
     @property
@@ -195,7 +198,7 @@ class SparseCosts(Costs):
     def to_host(self) -> SparseCosts:
         if not self.on_device:
             return self
-        return self.of(self.graph.to_host(), array_of(np, self.weights))
+        return self._of(self.graph.to_host(), array_of(np, self.weights), self.extent)
 
     def to_device(self) -> SparseCosts:
         if self.on_device:
@@ -203,32 +206,36 @@ class SparseCosts(Costs):
         import cupy
 
         self._check_room_for_copy()
-        return self.of(self.graph.to_device(), cupy.asarray(self.weights))
+        return self._of(self.graph.to_device(), cupy.asarray(self.weights), self.extent)
 
     def problem(self, maximize: bool, transposed: bool) -> SparseCosts:
         self._check_sign(maximize)
         costs = self._as_sums()
         if maximize:
-            costs = self.of(self.graph, -costs.weights)
+            costs = self._with(-costs.weights, self.extent.negated())
         if not self.is_finite:
             costs = costs._kept(costs.weights < math.inf)
         return costs.transpose() if transposed else costs
 
     def as_float(self) -> SparseCosts:
-        return self.of(self.graph, self.weights.astype(np.float64))
+        return self._with(self.weights.astype(np.float64), self.extent.as_float())
 
     def transpose(self) -> SparseCosts:
         if not self.on_device and not self.graph.has_cols:
-            turned = csr_on_host().transpose_values(*self.entries(), self.shape[1])
-            return self.of_csr(self.shape[::-1], *turned)
+            indptr, indices, weights = csr_on_host().transpose_values(
+                *self.entries(), self.shape[1]
+            )
+            graph = BipartiteGraph.of_rows(indptr, indices, self.shape[::-1])
+            return self._of(graph, weights, self.extent)
         rows, cols = self.graph.edges()
-        return self.of(self.graph.transpose(), self.weights[_order(self.xp, cols, rows)])
+        weights = self.weights[_order(self.xp, cols, rows)]
+        return self._of(self.graph.transpose(), weights, self.extent)
 
     def restricted(self, rows: Any, cols: Any) -> SparseCosts:
         xp = self.xp
         rows, cols = array_of(xp, rows), array_of(xp, cols)
         if not self.on_device:
-            part = csr_on_host().part(*self.entries(), rows, cols, self.shape[1])
+            part = csr_on_host().part(*self._as_sums().entries(), rows, cols, self.shape[1])
             return self.of_csr((rows.size, cols.size), *part)
         row_number = xp.full(self.shape[0], -1, np.int32)
         col_number = xp.full(self.shape[1], -1, np.int32)
@@ -251,7 +258,7 @@ class SparseCosts(Costs):
     def below(self, limits: Any) -> SparseCosts:
         rows, _ = self.graph.edges()
         weights = self.weights.astype(sum_dtype(self.weights.dtype)) - limits[rows]
-        extent_of(weights, min(self.shape))
+        check_sums(extent_of(weights).largest, min(self.shape))
         return self.of(self.graph, weights)
 
     def within(self, limits: Any, maximize: bool) -> SparseCosts:
@@ -270,7 +277,7 @@ class SparseCosts(Costs):
     def _as_sums(self) -> SparseCosts:
         """The same costs in the type of their sums; themselves if that is theirs."""
         weights = exactly(self.weights, sum_dtype(self.weights.dtype))
-        return self if weights is self.weights else self.of(self.graph, weights)
+        return self if weights is self.weights else self._with(weights, self.extent)
 
     def _what_is_held(self) -> str:
         return f"{self.nnz} edges, {self.dtype}"
@@ -281,10 +288,21 @@ class SparseCosts(Costs):
         graph = BipartiteGraph.from_edges(rows[marks], cols[marks], self.shape)
         return self.of(graph, self.weights[marks])
 
-    def _hold(self, graph: BipartiteGraph, weights: Any, extent: tuple[Any, Any, Any]) -> None:
+    def _hold(self, graph: BipartiteGraph, weights: Any, extent: Extent) -> None:
         self.graph, self.weights = graph, weights
         self.indptr, self.indices = graph.indptr, graph.indices
         self.low, self.high, self.largest = extent
+
+    def _with(self, weights: Any, extent: Extent) -> SparseCosts:
+        """Other weights of the same edges, whose extent is known."""
+        return self._of(self.graph, weights, extent)
+
+    @classmethod
+    def _of(cls, graph: BipartiteGraph, weights: Any, extent: Extent) -> SparseCosts:
+        """The costs of weights that have passed the checks, and whose extent is known."""
+        costs = cls.__new__(cls)
+        costs._hold(graph, weights, extent)
+        return costs
 
     @classmethod
     def of(
@@ -294,15 +312,10 @@ class SparseCosts(Costs):
 
         The least and the greatest are found, unless they are known; then all are finite.
         """
-        costs = cls.__new__(cls)
-        n = min(graph.shape)
-        if low is None:
-            extent = extent_of(weights, n)
-        else:
-            extent = low, high, max(abs(low), abs(high))
-            check_sums(extent[2], n)
-        costs._hold(graph, weights, extent)
-        return costs
+        is_known = low is not None
+        extent = Extent(low, high, max(abs(low), abs(high))) if is_known else extent_of(weights)
+        check_sums(extent.largest, min(graph.shape))
+        return cls._of(graph, weights, extent)
 
     @classmethod
     def of_csr(cls, shape: Any, indptr: Any, indices: Any, weights: Any) -> SparseCosts:
