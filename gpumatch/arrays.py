@@ -17,7 +17,18 @@ _DLPACK_CUDA = (2, 13)  # kDLCUDA, kDLCUDAManaged
 
 
 def as_array(values: Any, name: str) -> Any:
-    """`values` as an array of NumPy or CuPy, on their device; `name` is for the errors."""
+    """`values` as an array of NumPy or CuPy, on their device; `name` is for the errors.
+
+    Raises
+    ------
+    TypeError
+        If there can't be an array, or `values` is or holds a masked array.
+    ValueError
+        If a data frame of pandas has missing values, for which its types have no number.
+    """
+    if type(values) is np.ndarray:
+        return values
+    refuse_masks(values, name)
     if isinstance(values, np.ndarray):
         return values
     if hasattr(values, "__cuda_array_interface__"):
@@ -26,10 +37,45 @@ def as_array(values: Any, name: str) -> Any:
         return cupy.asarray(values)
     if hasattr(values, "__dlpack__") and not hasattr(values, "__array__"):
         return from_dlpack(values)
+    if hasattr(values, "to_numpy"):
+        return _of_frame(values, name)
     try:
         return np.asarray(values)
     except ValueError as exc:
         raise TypeError(f"{name}: can't make an array of {type(values).__name__}: {exc}") from exc
+
+
+def refuse_masks(values: Any, name: str) -> None:
+    """Raise TypeError if `values` is a masked array, or a list that holds one."""
+    if isinstance(values, np.ma.MaskedArray):
+        raise TypeError(
+            f"{name}: got a masked array: fill it, with inf to forbid a pair, or with 0 where "
+            "there is no entry"
+        )
+    if isinstance(values, (list, tuple)) and values and not isinstance(values[0], (int, float)):
+        for part in values:
+            refuse_masks(part, name)
+
+
+def _of_frame(frame: Any, name: str) -> Any:
+    """An array of a data frame, or of a column of one, in the type that holds its columns.
+
+    NumPy alone would make objects of the nullable types of pandas, which know their NumPy types.
+    """
+    given: Any = getattr(frame, "dtypes", ())
+    kinds = {given} if hasattr(given, "kind") else {*given}
+    numbers = [getattr(kind, "numpy_dtype", kind) for kind in kinds]
+    if not numbers or not all(isinstance(n, np.dtype) and n.kind in "biuf" for n in numbers):
+        return np.asarray(frame)
+    number = np.result_type(*numbers)
+    if number.kind == "f" and all(n.kind in "biu" for n in numbers):
+        raise TypeError(f"{name}: no integer type holds columns of {sorted(map(str, kinds))}")
+    if any(hasattr(kind, "numpy_dtype") for kind in kinds):
+        missing = np.asarray(frame.isna())
+        if missing.any():
+            place = np.unravel_index(int(missing.argmax()), missing.shape)
+            raise ValueError(f"{name}: a value is missing (NA), first at {[*map(int, place)]}")
+    return np.asarray(frame.to_numpy(dtype=number))
 
 
 def from_dlpack(values: Any) -> Any:

@@ -1,8 +1,9 @@
 """SciPy's name from `scipy.optimize`, served by gpumatch.
 
-There are two differences from SciPy 1.17. Integers are added as integers, so the result is exact
+There are three differences from SciPy 1.17. Integers are added as integers, so the result is exact
 even if doubles would round. Only integers that are too large for that are turned into doubles.
 Floats that are so large that their sums may overflow, from about 1e306 on, are refused as invalid.
+A masked array is refused, not read through its mask.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy import asarray, ndarray
 
-from gpumatch.arrays import as_array
+from gpumatch.arrays import as_array, refuse_masks
 from gpumatch.assignment import InfeasibleError, assign
 from gpumatch.costs import DenseCosts
 from gpumatch.interop.tensors import is_tensor, source_of
@@ -60,10 +61,12 @@ def linear_sum_assignment(cost_matrix: Any, maximize: bool = False) -> tuple[Any
     5
     """
     # The smallest problems take SciPy half a microsecond, so nothing is looked up here in vain.
-    if isinstance(cost_matrix, ndarray):
+    kind = type(cost_matrix)
+    if kind is ndarray:
         values = cost_matrix
     else:
-        values = asarray(cost_matrix) if type(cost_matrix) is list else _array(cost_matrix)
+        is_plain = kind is list and cost_matrix and type(cost_matrix[0]) is list
+        values = asarray(cost_matrix) if is_plain else _array(cost_matrix)
     try:
         pairs = _SOLVERS[values.dtype](values, maximize)
         if pairs is not None:
@@ -77,8 +80,10 @@ def _array(cost_matrix: Any) -> Any:
     """The costs as an array on their device."""
     if is_tensor(cost_matrix):
         cost_matrix = source_of(cost_matrix)
-    on_device = hasattr(cost_matrix, "__cuda_array_interface__")
-    return as_array(cost_matrix, "cost_matrix") if on_device else asarray(cost_matrix)
+    if hasattr(cost_matrix, "__cuda_array_interface__") or hasattr(cost_matrix, "to_numpy"):
+        return as_array(cost_matrix, "cost_matrix")
+    refuse_masks(cost_matrix, "cost_matrix")
+    return asarray(cost_matrix)  # no subclass
 
 
 def _otherwise(cost_matrix: Any, values: Any, maximize: bool) -> tuple[Any, Any]:
@@ -87,7 +92,6 @@ def _otherwise(cost_matrix: Any, values: Any, maximize: bool) -> tuple[Any, Any]
         return _by_assign(values, maximize)
     if values.dtype.kind in "OSU" and values is not cost_matrix:
         values = asarray(cost_matrix, np.float64)  # of fractions, decimals, strings, large ints
-    values = asarray(values)  # no subclass: like SciPy, this sees through masks
     small_dense = _small_dense()
     if small_dense is None:
         return _by_assign(values, maximize)

@@ -166,7 +166,8 @@ WRONG_INPUT = [
         DenseCosts, "a",
     ),
     case("the costs must be real numbers; got dtype complex128", DenseCosts, ONES * 1j),
-    case("the costs are a masked array: fill it, with inf to forbid a pair",
+    case("the costs: got a masked array: fill it, with inf to forbid a pair, or with 0 where there "
+         "is no entry",
          DenseCosts, np.ma.masked_equal(ONES, 0)),
     case("the costs hold NaN, first at row 1, column 0", DenseCosts, [[1, 2], [math.nan, 1]]),
     case("the costs hold NaN, first at entry 1 of the data",

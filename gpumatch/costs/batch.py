@@ -38,6 +38,14 @@ def _is_on_device(part: Any) -> bool:
     )
 
 
+def _part(costs: Any, k: int) -> Any:
+    """The costs of one problem of a list: as they are, if they have a shape and can be read."""
+    is_read = hasattr(costs, "shape") and not hasattr(costs, "to_numpy")
+    if is_read and not isinstance(costs, np.ma.MaskedArray):
+        return costs
+    return as_array(costs, f"problem {k}")
+
+
 def is_batch(source: Any) -> bool:
     """Whether these are the costs of many problems: a list of matrices, or three dimensions."""
     if isinstance(source, CostBatch):
@@ -87,7 +95,10 @@ class CostBatch(Sequence[Any]):
         if isinstance(source, list):
             if sizes is not None:
                 raise TypeError("sizes are for an array of three dimensions, not for a list")
-            self._list = [part if hasattr(part, "shape") else np.asarray(part) for part in source]
+            self._list = [
+                part if type(part) is np.ndarray else _part(part, k)
+                for k, part in enumerate(source)
+            ]
             for k, part in enumerate(self._list):
                 if len(part.shape) != 2:
                     raise ValueError(f"problem {k}: the costs must have 2 dimensions")

@@ -56,8 +56,6 @@ class DenseCosts(Costs):
     def __init__(self, source: Any) -> None:
         given = source_of(source) if is_tensor(source) else source
         values = as_array(given, "the costs")
-        if isinstance(values, np.ma.MaskedArray):
-            raise TypeError("the costs are a masked array: fill it, with inf to forbid a pair")
         if values.ndim != 2 and values.dtype.kind not in "biuf":
             raise TypeError(
                 "the costs must be a matrix of numbers, dense or sparse, or a tuple of CSR arrays; "
