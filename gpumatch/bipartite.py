@@ -12,22 +12,14 @@ a GPU. One direction is made from the other when it is first asked for.
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Hashable, Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpumatch.arrays import (
-    any_true,
-    array_module,
-    array_of,
-    as_array,
-    exactly,
-    index_array,
-    is_sparse,
-)
-from gpumatch.homes import canonical_size, csr_for, find_on_host, require_device_memory
+from gpumatch.arrays import array_module, array_of, as_array, index_array, is_sparse
+from gpumatch.compressed import check_one_home, checked_shape, compressed_of, edges_of, held
+from gpumatch.homes import csr_for, find_on_host, require_device_memory
 from gpumatch.interop.networkx import (
     LabelledEdges,
     is_networkx,
@@ -38,9 +30,6 @@ from gpumatch.interop.sparse import csr_of
 from gpumatch.interop.tensors import is_tensor, source_of
 
 Csr = tuple[Any, Any]  # (indptr, indices)
-
-_MAX_VERTICES = 2**31 - 2**20  # a step of all threads of a GPU beyond the last stays an int32
-_MAX_INT32_OFFSET = 2**31 - 1
 
 
 class BipartiteGraph:
@@ -77,8 +66,9 @@ class BipartiteGraph:
 
     Notes
     -----
-    O(nrows + ncols + nnz) if the indices are sorted, a sort otherwise. The caller's arrays are
-    shared, not copied, if they have the right form already, so do not change them afterwards.
+    O(nrows + ncols + nnz) if the indices are sorted, a sort otherwise. On the host the graph has
+    arrays of its own, so those of the caller may change afterwards. On a device it shares the
+    caller's arrays if they have the right form already: do not change these afterwards.
 
     Examples
     --------
@@ -121,12 +111,9 @@ class BipartiteGraph:
         BipartiteGraph(2 rows, 3 columns, 3 edges, host)
         """
         rows, cols = index_array(rows, "rows"), index_array(cols, "cols")
-        _check_one_home(rows, cols, "rows and cols")
-        if rows.size != cols.size:
-            raise ValueError(f"rows and cols must have one length; got {rows.size} and {cols.size}")
         if shape is None:
             shape = (_length_for(rows), _length_for(cols))
-        return cls._from_parts(_parts_of_edges(rows, cols, _checked_shape(shape)))
+        return cls._from_parts(_parts_of_edges(rows, cols, checked_shape(shape)))
 
     @classmethod
     def batch(cls, sources: Iterable[Any]) -> BipartiteGraph:
@@ -160,17 +147,15 @@ class BipartiteGraph:
         if not blocks:
             raise ValueError("a batch needs at least one graph")
         for other in blocks[1:]:
-            _check_one_home(blocks[0].indices, other.indices, "the graphs of a batch")
+            check_one_home(blocks[0].indices, other.indices, "the graphs of a batch")
         xp, shapes = blocks[0].xp, [block.shape for block in blocks]
-        shape = sum(nrows for nrows, _ in shapes), sum(ncols for _, ncols in shapes)
+        shape = checked_shape(tuple(map(sum, zip(*shapes))))
         indptrs, indices, edges, first = [blocks[0].indptr[:1].astype(np.int64)], [], 0, 0
         for block in blocks:
             indptrs.append(block.indptr[1:].astype(np.int64) + edges)
             indices.append(block.indices.astype(np.int64) + first)
             edges, first = edges + block.nnz, first + block.ncols
-        graph = cls._from_parts(
-            _parts_of_csr(xp.concatenate(indptrs), xp.concatenate(indices), shape)
-        )
+        graph = cls.of_rows(*held(xp.concatenate(indptrs), xp.concatenate(indices)), shape)
         graph.blocks = blocks
         return graph
 
@@ -208,13 +193,6 @@ class BipartiteGraph:
     def of_rows(cls, indptr: Any, indices: Any, shape: tuple[int, int]) -> BipartiteGraph:
         """A graph of CSR arrays that are known to be right, each row's columns in order."""
         return cls._from_parts(_Parts(shape, (indptr, indices)))
-
-    @classmethod
-    def of_csr(
-        cls, indptr: Any, indices: Any, shape: tuple[int, int], threads: int
-    ) -> BipartiteGraph:
-        """A graph of CSR arrays, which so many threads look at if they are on the host."""
-        return cls._from_parts(_parts_of_csr(indptr, indices, shape, threads))
 
     @classmethod
     def of_labelled(cls, edges: LabelledEdges) -> BipartiteGraph:
@@ -488,34 +466,19 @@ def _parts_of(source: Any) -> _Parts:
         return source._parts()
     if is_tensor(source):
         source = source_of(source)
-    if isinstance(source, tuple):
-        return _parts_of_tuple(source)
-    if is_sparse(source):
+    if isinstance(source, tuple) or is_sparse(source):
         return _parts_of_sparse(source)
     if is_networkx(source):
         return _parts_of_networkx(labelled_edges(source))
     return _parts_of_dense(source)
 
 
-def _parts_of_tuple(source: tuple[Any, ...]) -> _Parts:
-    if len(source) not in (3, 4):
-        raise TypeError(
-            "a tuple must be (indptr, indices, shape) or (indptr, indices, data, shape); "
-            f"got {len(source)} parts"
-        )
-    return _parts_of_csr(source[0], source[1], source[-1])
-
-
-def _parts_of_sparse(matrix: Any) -> _Parts:
-    if matrix.ndim != 2:
-        raise ValueError(f"the sparse array must have 2 dimensions; got {matrix.ndim}")
-    if matrix.format == "csr":
-        return _parts_of_csr(matrix.indptr, matrix.indices, matrix.shape)
-    if matrix.format == "csc":
-        transposed = _parts_of_csr(matrix.indptr, matrix.indices, matrix.shape[::-1])
-        return _Parts(transposed.shape[::-1], cols=transposed.rows)
-    coo = matrix.tocoo()
-    return _parts_of_edges(coo.row, coo.col, _checked_shape(coo.shape))
+def _parts_of_sparse(source: Any) -> _Parts:
+    entries = compressed_of(source)
+    arrays = entries.pattern()
+    if entries.is_by_rows:
+        return _Parts(entries.shape, rows=arrays)
+    return _Parts(entries.shape, cols=arrays)
 
 
 def _parts_of_dense(source: Any) -> _Parts:
@@ -528,87 +491,18 @@ def _parts_of_dense(source: Any) -> _Parts:
     if array.ndim != 2:
         raise ValueError(f"a dense graph must have 2 dimensions; got {array.ndim}")
     rows, cols = array.nonzero()
-    return _parts_of_edges(rows, cols, _checked_shape(array.shape))
+    return _parts_of_edges(rows, cols, checked_shape(array.shape))
 
 
 def _parts_of_edges(rows: Any, cols: Any, shape: tuple[int, int]) -> _Parts:
-    _check_range(rows, shape[0], "rows")
-    _check_range(cols, shape[1], "cols")
-    return _Parts(shape, rows=csr_for(rows).from_edges(rows, cols, shape[0]))
+    return _Parts(shape, rows=edges_of(rows, cols, shape).pattern())
 
 
 def _parts_of_networkx(edges: LabelledEdges) -> _Parts:
     row_labels, col_labels = edges.row_labels, edges.col_labels
-    shape = _checked_shape((len(row_labels), len(col_labels)))
+    shape = checked_shape((len(row_labels), len(col_labels)))
     parts = _parts_of_edges(edges.rows, edges.cols, shape)
     return parts._replace(row_labels=row_labels, col_labels=col_labels)
-
-
-# -- CSR arrays ----------------------------------------------------------------------------------
-
-
-def _parts_of_csr(indptr: Any, indices: Any, shape: Any, threads: int = 1) -> _Parts:
-    nrows, ncols = _checked_shape(shape)
-    indptr, indices = index_array(indptr, "indptr"), index_array(indices, "indices")
-    _check_one_home(indptr, indices, "indptr and indices")
-    size = canonical_size(indptr, indices, (nrows, ncols), threads)
-    if size is not None:
-        return _Parts((nrows, ncols), rows=_held(indptr, indices[:size]))
-    indices = _check_offsets(indptr, indices, nrows)
-    _check_range(indices, ncols, "indices")
-    tools = csr_for(indices)
-    if tools.is_canonical(indptr, indices):
-        rows = _held(indptr, indices)
-    else:
-        rows = tools.canonical(indptr, indices, nrows)
-    return _Parts((nrows, ncols), rows=rows)
-
-
-def _held(indptr: Any, indices: Any) -> Csr:
-    """Canonical arrays in the types that a graph has."""
-    offsets = np.int32 if indices.size <= _MAX_INT32_OFFSET else np.int64
-    return exactly(indptr, offsets), exactly(indices, np.int32)
-
-
-def _check_offsets(indptr: Any, indices: Any, nrows: int) -> Any:
-    """Check indptr; return the entries it covers, without spare room behind them."""
-    if indptr.size != nrows + 1:
-        raise ValueError(f"indptr must have nrows + 1 = {nrows + 1} entries; got {indptr.size}")
-    first, last = int(indptr[0]), int(indptr[-1])
-    if first != 0:
-        raise ValueError(f"indptr[0] must be 0; got {first}")
-    if last > indices.size:
-        raise ValueError(f"indptr[-1] is {last}, but there are only {indices.size} indices")
-    if nrows and any_true(indptr[1:] < indptr[:-1]):
-        raise ValueError("indptr must not decrease")
-    return indices[:last]
-
-
-def _check_range(indices: Any, bound: int, name: str) -> None:
-    if indices.size == 0:
-        return
-    low, high = int(indices.min()), int(indices.max())
-    if low < 0 or high >= bound:
-        raise ValueError(f"{name}: {low if low < 0 else high} lies outside [0, {bound})")
-
-
-def _checked_shape(shape: Any) -> tuple[int, int]:
-    try:
-        nrows, ncols = (operator.index(n) for n in shape)
-    except (TypeError, ValueError) as exc:
-        raise type(exc)(f"shape must be two integers (rows, columns); got {shape!r}") from None
-    if nrows < 0 or ncols < 0:
-        raise ValueError(f"shape must not be negative; got {(nrows, ncols)}")
-    if max(nrows, ncols) > _MAX_VERTICES:
-        raise ValueError(
-            f"shape {(nrows, ncols)}: at most {_MAX_VERTICES} rows and columns are held"
-        )
-    return nrows, ncols
-
-
-def _check_one_home(one: Any, other: Any, names: str) -> None:
-    if isinstance(one, np.ndarray) != isinstance(other, np.ndarray):
-        raise ValueError(f"{names} must live on one device; got one on the host")
 
 
 def _length_for(indices: Any) -> int:

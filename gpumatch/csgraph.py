@@ -16,7 +16,8 @@ import numpy as np
 from gpumatch.arrays import any_true, array_module, is_sparse
 from gpumatch.assignment import InfeasibleError, assign
 from gpumatch.bipartite import BipartiteGraph
-from gpumatch.costs import TOO_LARGE
+from gpumatch.compressed import compressed_of
+from gpumatch.costs import TOO_LARGE, SparseCosts
 from gpumatch.matching import Matching
 from gpumatch.matching import maximum_matching as _maximum_matching
 
@@ -105,13 +106,19 @@ def min_weight_full_bipartite_matching(biadjacency: Any, maximize: bool = False)
         raise TypeError("graph must be sparse")
     if biadjacency.format not in ("csr", "csc", "coo"):
         raise TypeError("graph must be in CSC, CSR, or COO format.")
-    matrix = biadjacency.tocsr().astype(_weight_dtype(biadjacency))  # a copy
-    if any_true(matrix.data == 0):
+    entries = compressed_of(biadjacency)
+    indptr, indices, weights = entries.canonical()
+    weights = weights.astype(_weight_dtype(weights, entries.shape))
+    graph = BipartiteGraph.of_rows(indptr, indices, entries.shape)
+    are_zero = weights == 0
+    if any_true(are_zero):
         warn("explicit zero weights are removed before matching", stacklevel=2)
-        matrix.eliminate_zeros()
-    nrows, ncols = matrix.shape
+        rows, cols = graph.edges()
+        graph = BipartiteGraph.from_edges(rows[~are_zero], cols[~are_zero], entries.shape)
+        weights = weights[~are_zero]
+    nrows, ncols = entries.shape
     try:
-        assignment = assign(matrix, maximize=bool(maximize))
+        assignment = assign(SparseCosts.of(graph, weights), maximize=bool(maximize))
     except InfeasibleError as exc:
         raise ValueError("no full matching exists") from exc
     if nrows > ncols:
@@ -165,15 +172,15 @@ def _matched(graph: Any) -> Matching:
     return _maximum_matching(BipartiteGraph(graph))
 
 
-def _weight_dtype(matrix: Any) -> Any:
+def _weight_dtype(weights: Any, shape: tuple[int, int]) -> Any:
     """int64 for integers that can be added exactly, else float64."""
-    kind = matrix.dtype.kind
+    kind = weights.dtype.kind
     if kind not in "biufc":
-        raise ValueError(f"expected a matrix containing numerical entries, got {matrix.dtype}")
+        raise ValueError(f"expected a matrix containing numerical entries, got {weights.dtype}")
     if kind not in "biu":
         return np.float64
-    largest = max(int(matrix.data.max()), -int(matrix.data.min())) if matrix.nnz else 0
-    return np.int64 if (min(matrix.shape) + 1) * largest < TOO_LARGE else np.float64
+    largest = max(int(weights.max()), -int(weights.min())) if weights.size else 0
+    return np.int64 if (min(shape) + 1) * largest < TOO_LARGE else np.float64
 
 
 def __dir__() -> list[str]:

@@ -25,6 +25,7 @@ FLOORS = [
     {"cpu.matching", "cpu.assignment", "cpu.distributed", "cuda.matching", "cuda.assignment"},
     {"homes", "mixed_dgs", "reference"},
     {"interop"},
+    {"compressed"},
     {"bipartite"},
     {"costs"},
     {"certificates", "control", "devices", "initial", "io", "pairs", "registry"},

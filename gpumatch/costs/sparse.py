@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from gpumatch.arrays import any_true, array_of, as_array, exactly, first_true
+from gpumatch.arrays import array_of, exactly, first_true
 from gpumatch.bipartite import BipartiteGraph
+from gpumatch.compressed import compressed_of
 from gpumatch.contracts import Entries, Tile
 from gpumatch.costs.base import (
-    TOO_LARGE,
     Costs,
     Extent,
     check_sums,
@@ -22,7 +22,6 @@ from gpumatch.costs.base import (
 )
 from gpumatch.homes import csr_for, csr_on_host, values_of_mates_on_host
 from gpumatch.interop.networkx import labelled_edges
-from gpumatch.interop.tensors import is_tensor, source_of
 
 __all__ = ["SparseCosts"]
 
@@ -37,8 +36,9 @@ class SparseCosts(Costs):
     source : sparse matrix or tuple
         A SciPy or cupyx sparse matrix, ``(indptr, indices, data, shape)`` as CSR, or a torch sparse
         tensor; boolean, integer or floating. Stored zeros are edges of cost 0. DIA fills its
-        diagonals with zeros, so it must have none. Repeated entries are summed, as everywhere
-        in SciPy. Arrays in canonical form are shared, not copied.
+        diagonals with zeros, so it must have none. Repeated entries are summed, as int64 or
+        float64. The array of costs is shared if the entries are sorted by row and column, and none
+        is repeated: do not change it afterwards.
 
     Attributes
     ----------
@@ -64,23 +64,20 @@ class SparseCosts(Costs):
     """
 
     def __init__(self, source: Any) -> None:
-        indptr, indices, data, shape = _csr_of(source)
-        graph = BipartiteGraph((indptr, indices, shape))
-        weights = as_array(data, "data")
-        if weights.ndim != 1:
-            raise ValueError(f"data must have 1 dimension; got {weights.ndim}")
-        count = int(indptr[-1])
-        if weights.size < count:
-            raise ValueError(f"data must have {count} entries; got {weights.size}")
-        weights = weights[:count]
-        extent = extent_of(weights)
-        check_sums(extent.largest, min(graph.shape))
-        indices = as_array(indices, "indices")[:count]
-        if graph.nnz < count or not _are_same(graph.indices, indices):
-            weights = _summed(graph, as_array(indptr, "indptr"), indices, weights)
+        entries = compressed_of(source, valued=True)
+        given = entries.values()
+        extent = extent_of(given)
+        check_sums(extent.largest, min(entries.shape))
+        if getattr(source, "format", None) == "dia" and given.size != source.nnz:
+            raise ValueError(
+                "the costs are in DIA, which fills diagonals with zeros, so a cost of 0 looks like "
+                "no entry: pass them in another format"
+            )
+        indptr, indices, weights = entries.canonical()
+        if weights.size < given.size:  # repeated entries are summed
             extent = extent_of(weights)
-            check_sums(extent.largest, min(graph.shape))
-        self._hold(graph, weights, extent)
+            check_sums(extent.largest, min(entries.shape))
+        self._hold(BipartiteGraph.of_rows(indptr, indices, entries.shape), weights, extent)
 
     @classmethod
     def from_networkx(
@@ -321,60 +318,6 @@ class SparseCosts(Costs):
     def of_csr(cls, shape: Any, indptr: Any, indices: Any, weights: Any) -> SparseCosts:
         """The costs of CSR arrays that are known to be right, each row's columns in order."""
         return cls.of(BipartiteGraph.of_rows(indptr, indices, shape), weights)
-
-
-# -- sparse sources --------------------------------------------------------------------------------
-
-
-def _csr_of(source: Any) -> tuple[Any, Any, Any, Any]:
-    if is_tensor(source):
-        source = source_of(source)
-    if isinstance(source, tuple):
-        if len(source) != 4:
-            raise TypeError(
-                f"a tuple must be (indptr, indices, data, shape); got {len(source)} parts"
-            )
-        return source
-    if source.ndim != 2:
-        raise ValueError(f"the sparse array must have 2 dimensions; got {source.ndim}")
-    matrix = source.tocsr()
-    if source.format == "dia" and matrix.nnz != source.nnz:
-        raise ValueError(
-            "the costs are in DIA, which fills diagonals with zeros, so a cost of 0 looks like "
-            "no entry: pass them in another format"
-        )
-    return matrix.indptr, matrix.indices, matrix.data, matrix.shape
-
-
-def _are_same(one: Any, other: Any) -> bool:
-    """Whether two index arrays of one length hold the same, which those of one memory do."""
-    if isinstance(one, np.ndarray) and one.dtype == other.dtype:
-        place, of_other = (array.__array_interface__["data"][0] for array in (one, other))
-        if place == of_other:  # both are then the array of the graph, which has no gaps
-            return True
-    return not any_true(one != other)
-
-
-def _summed(graph: BipartiteGraph, indptr: Any, indices: Any, weights: Any) -> Any:
-    """The weights in the graph's order, those of repeated entries summed."""
-    xp = graph.xp
-    rows = csr_for(indices).owners(indptr, indices)
-    order = _order(xp, rows, indices)
-    rows, cols = rows[order], indices[order]
-    is_first = xp.ones(order.size, bool)
-    is_first[1:] = (rows[1:] != rows[:-1]) | (cols[1:] != cols[:-1])
-    places, weights = xp.cumsum(is_first) - 1, weights[order]
-    rounded = xp.zeros(graph.nnz)
-    with np.errstate(invalid="ignore"):  # inf - inf is NaN, which is refused
-        xp.add.at(rounded, places, weights.astype(np.float64))
-    if weights.dtype.kind == "f":
-        return rounded
-    if any_true(abs(rounded) >= TOO_LARGE):
-        check_sums(int(abs(rounded).max()), min(graph.shape))
-    # CuPy adds to uint64, not to int64. Both wrap in the same way, and here back again.
-    sums = xp.zeros(graph.nnz, np.int64)
-    xp.add.at(sums.view(np.uint64), places, weights.astype(np.int64).view(np.uint64))
-    return sums
 
 
 def _order(xp: Any, major: Any, minor: Any) -> Any:

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-from gpumatch.arrays import from_dlpack, is_instance
+from gpumatch.arrays import any_true, array_module, from_dlpack, is_instance
 
 __all__ = ["is_tensor", "on_its_stream", "source_of", "tensor_of"]
 
@@ -28,12 +28,14 @@ def source_of(tensor: Any) -> Any:
 
     A tensor that requires a gradient is taken by its values. bfloat16 and shorter floats, which
     arrays do not have, become float32. A sparse tensor of another layout than CSR is converted
-    where it is.
+    where it is. Its repeated entries are repeated in the result.
 
     Raises
     ------
     TypeError
         If the tensor is neither on the CPU nor on CUDA, or has blocks or no memory.
+    ValueError
+        If the indices of a sparse tensor do not fit its shape.
     """
     torch = sys.modules["torch"]
     if tensor.device.type not in ("cpu", "cuda"):
@@ -49,12 +51,46 @@ def source_of(tensor: Any) -> Any:
         )
     if tensor.ndim != 2:
         raise ValueError(f"the sparse tensor must have 2 dimensions; got {tensor.ndim}")
-    if tensor.layout != torch.sparse_csr:
-        tensor = (
-            tensor.coalesce() if tensor.layout == torch.sparse_coo else tensor
-        ).to_sparse_csr()
-    parts = tensor.crow_indices(), tensor.col_indices(), tensor.values()
-    return (*map(_array, parts), tuple(tensor.shape))
+    shape = tuple(tensor.shape)
+    if tensor.layout == torch.sparse_csr:
+        parts = tensor.crow_indices(), tensor.col_indices(), tensor.values()
+        return (*map(_array, parts), shape)
+    if tensor.layout == torch.sparse_csc:
+        parts = tensor.ccol_indices(), tensor.row_indices(), tensor.values()
+        offsets, rows, values = map(_array, parts)
+        return (*_in_rows(rows, _columns_of(offsets, rows.size, shape[1]), values, shape[0]), shape)
+    if tensor.sparse_dim() != 2:
+        raise TypeError("a sparse tensor must have two sparse dimensions, and no dense one")
+    rows, cols = _array(tensor._indices())
+    return (*_in_rows(rows, cols, _array(tensor._values()), shape[0]), shape)
+
+
+def _columns_of(offsets: Any, count: int, ncols: int) -> Any:
+    """The column of each entry in CSC; torch does not check the offsets."""
+    xp = array_module(offsets)
+    lengths = xp.diff(offsets)
+    is_right = offsets.size == ncols + 1 and not any_true(lengths < 0)
+    if not is_right or int(offsets[0]) != 0 or int(offsets[-1]) != count:
+        raise ValueError(
+            f"the offsets of the sparse tensor must go from 0 to {count} in {ncols + 1} steps that "
+            "do not decrease"
+        )
+    return xp.searchsorted(offsets, xp.arange(count), side="right") - 1
+
+
+def _in_rows(rows: Any, cols: Any, values: Any, nrows: int) -> tuple[Any, Any, Any]:
+    """CSR of entries in any order, in which repeated ones keep theirs; columns are not checked.
+
+    torch's own way adds up repeated entries in their type, and does not check their rows.
+    """
+    xp = array_module(rows)
+    rows = rows.copy()
+    if rows.size and not 0 <= int(rows.min()) <= int(rows.max()) < nrows:
+        stray = int(rows.min()) if int(rows.min()) < 0 else int(rows.max())
+        raise ValueError(f"rows: {stray} lies outside [0, {nrows})")
+    order = xp.argsort(rows, kind="stable")
+    indptr = xp.searchsorted(rows[order], xp.arange(nrows + 1))
+    return indptr, cols[order], values[order]
 
 
 def _array(tensor: Any) -> Any:

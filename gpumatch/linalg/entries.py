@@ -19,7 +19,9 @@ from gpumatch.arrays import (
 )
 from gpumatch.backends import check_backend
 from gpumatch.bipartite import BipartiteGraph
+from gpumatch.compressed import Compressed, compressed_of
 from gpumatch.cpu.numba_tools.workers import Workers
+from gpumatch.interop.sparse import csr_of
 from gpumatch.interrupts import InterruptsHeld
 from gpumatch.kept_memory import kept_empty
 from gpumatch.registry import BackendName
@@ -89,10 +91,30 @@ def entries_of(A: Any) -> Entries:
 
 def own_entries(A: Any) -> Entries:
     """The same in arrays that are not the caller's."""
-    if _lies_on_device(A):
-        return _entries_on_device(A)
-    matrix = usable_csr(A)
-    return Entries(BipartiteGraph((matrix.indptr, matrix.indices, matrix.shape)), matrix.data)
+    indptr, indices, values, shape = _canonical(A)
+    xp = array_module(values)
+    if xp is not np:
+        values = _floating(values)
+    _check_finite(indptr, indices, values)
+    kept = values != 0
+    if any_true(~kept):
+        before = xp.zeros(values.size + 1, indptr.dtype)
+        xp.cumsum(kept, dtype=indptr.dtype, out=before[1:])
+        indptr, indices, values = before[indptr], indices[kept], values[kept]
+    elif xp is np:
+        values = values.copy()
+    return Entries(BipartiteGraph.of_rows(indptr, indices, shape), values)
+
+
+def _canonical(A: Any) -> tuple[Any, Any, Any, tuple[int, int]]:
+    """Offsets, columns and values in canonical CSR, and the shape; zeros may be there."""
+    if isinstance(A, tuple) or is_sparse(A):
+        entries = compressed_of(A, valued=True)
+        _check_numbers(entries.values())
+        return *entries.canonical(), entries.shape
+    dense = _checked(as_array(A, "A"))
+    graph = BipartiteGraph(dense)
+    return graph.indptr, graph.indices, dense[graph.edges()], graph.shape
 
 
 def small_entries(A: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
@@ -114,6 +136,7 @@ def small_entries(A: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
     is_whole = data.size == indices.size and indptr.size == shape[0] + 1
     if not (is_whole and is_small(shape, data.size)):
         return None
+    indptr, indices = indptr.copy(), indices.copy()  # what kernels index by is nobody else's
     weights = kept_empty(data.size, np.float64)
     with np.errstate(divide="ignore", invalid="ignore"):
         _write_weights(data, weights)
@@ -140,27 +163,24 @@ def is_small(shape: tuple[int, int], count: int) -> bool:
 
 
 def shared_entries(A: Any, threads: int = 1) -> Entries | None:
-    """The entries of canonical CSR, in its own arrays; None if it is anything else.
+    """The entries of canonical CSR, whose values are shared; None if it is anything else.
 
     Values may still be 0, or not finite. On the host, so many threads look at the arrays.
     """
     parts = _csr_parts(A)
     if parts is None:
         return None
-    indptr, indices, data, shape = parts
-    arrays = indptr, indices, data
+    arrays = _, indices, data = parts[:3]
     kind = device_array() if type(data) is device_array() else np.ndarray
     if not all(isinstance(array, kind) and array.ndim == 1 for array in arrays):
         return None
     if indices.size != data.size or data.dtype.kind not in "biufc":
         return None
-    graph = BipartiteGraph.of_csr(indptr, indices, shape, threads)
-    is_shared = graph.nnz == data.size and _address(graph.indices) == _address(indices)
-    return Entries(graph, data) if is_shared else None
-
-
-def _address(array: Any) -> int:
-    return int(array.ctypes.data if isinstance(array, np.ndarray) else array.data.ptr)
+    entries = compressed_of(parts, valued=True, threads=threads)
+    if not (isinstance(entries, Compressed) and entries.is_canonical):
+        return None
+    graph = BipartiteGraph.of_rows(*entries.pattern(), entries.shape)
+    return Entries(graph, data) if graph.nnz == data.size else None
 
 
 def _are_plain(values: Any) -> bool:
@@ -200,46 +220,10 @@ def usable_csr(A: Any) -> Any:
     ValueError
         If a value is not finite, or the matrix is on a device.
     """
-    from scipy.sparse import csr_array
-
     if _lies_on_device(A):
         raise ValueError("A is on a device: this runs on 'cpu' only, so pass a copy on the host")
-    if isinstance(A, tuple):
-        indptr, indices, data = map(np.asarray, _parts(A))
-        _check_numbers(data)
-        matrix = csr_array((data, indices, indptr), shape=A[3], copy=True)
-    elif is_sparse(A):
-        matrix = csr_array(A, copy=True)
-    else:
-        matrix = csr_array(_checked(as_array(A, "A")))
-    if matrix.ndim != 2:
-        raise ValueError(f"A must have 2 dimensions; got {matrix.ndim}")
-    matrix.sum_duplicates()
-    _check_finite(matrix.indptr, matrix.indices, matrix.data)
-    matrix.eliminate_zeros()
-    return matrix
-
-
-def _entries_on_device(A: Any) -> Entries:
-    import cupy
-    from cupyx.scipy.sparse import csr_matrix
-
-    if isinstance(A, tuple):
-        indptr, indices, data = map(cupy.asarray, _parts(A))
-        matrix = csr_matrix((_floating(data), indices, indptr), shape=A[3], copy=True)
-    elif is_sparse(A):
-        matrix = A.tocsr(copy=True)
-    else:
-        matrix = csr_matrix(_floating(_checked(as_array(A, "A"))))
-    matrix.sum_duplicates()
-    indptr, indices, data = matrix.indptr, matrix.indices, matrix.data
-    _check_finite(indptr, indices, data)
-    kept = data != 0
-    if any_true(~kept):
-        before = cupy.zeros(data.size + 1, indptr.dtype)
-        cupy.cumsum(kept, dtype=indptr.dtype, out=before[1:])
-        indptr, indices, data = before[indptr], indices[kept], data[kept]
-    return Entries(BipartiteGraph((indptr, indices, matrix.shape)), data)
+    own = own_entries(A)
+    return csr_of(own.data, own.indices, own.indptr, own.shape)
 
 
 def _lies_on_device(A: Any) -> bool:
@@ -252,12 +236,6 @@ def _lies_on_device(A: Any) -> bool:
         not isinstance(part, np.ndarray) and hasattr(part, "__cuda_array_interface__")
         for part in parts
     )
-
-
-def _parts(A: tuple[Any, ...]) -> tuple[Any, ...]:
-    if len(A) != 4:
-        raise TypeError(f"a tuple must be (indptr, indices, data, shape); got {len(A)} parts")
-    return A[:3]
 
 
 def _check_numbers(values: Any) -> None:

@@ -6,11 +6,11 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_array
+from scipy.sparse import coo_array, csc_array, csr_array
 
 
 class Tensor:
-    """A dense tensor, or a sparse one that holds a CSR array."""
+    """A dense tensor, or a sparse one that holds an array of SciPy."""
 
     def __init__(
         self, values: Any, layout="strided", dtype=None, device="cpu", grad=False, lazy=()
@@ -60,27 +60,39 @@ class Tensor:
     # -- sparse ----------------------------------------------------------------------------------
 
     def to_sparse_coo(self):
-        return self._with(csr_array(self.values_), layout="sparse_coo")
+        return self._with(coo_array(self.values_), layout="sparse_coo")
 
     def to_sparse_csc(self):
-        return self._with(csr_array(self.values_), layout="sparse_csc")
+        return self._with(csc_array(self.values_), layout="sparse_csc")
 
     def to_sparse_csr(self):
-        assert self.layout != "sparse_coo" or self.dtype.endswith("coalesced")
-        kind = self.dtype.removesuffix(" coalesced")
-        return self._with(csr_array(self.values_), layout="sparse_csr", dtype=kind)
+        assert self.layout == "strided"  # torch's conversions do not check what they read
+        return self._with(csr_array(self.values_), layout="sparse_csr")
 
     def to_sparse_bsr(self, _):
         return self._with(csr_array(self.values_), layout="sparse_bsr")
 
-    def coalesce(self):
-        assert self.layout == "sparse_coo"
-        return self._with(dtype=f"{self.dtype} coalesced")
+    def sparse_dim(self):
+        return self.ndim
+
+    def _indices(self):
+        return Tensor(np.array(self.values_.coords))
+
+    def _values(self):
+        return self.values()
 
     def crow_indices(self):
+        assert self.layout == "sparse_csr"
         return Tensor(self.values_.indptr)
 
     def col_indices(self):
+        return Tensor(self.values_.indices)
+
+    def ccol_indices(self):
+        assert self.layout == "sparse_csc"
+        return Tensor(self.values_.indptr)
+
+    def row_indices(self):
         return Tensor(self.values_.indices)
 
     def values(self):

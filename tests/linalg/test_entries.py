@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import sys
+import importlib
 
 import numpy as np
 import pytest
@@ -15,41 +15,39 @@ COO = scipy.sparse.coo_array(
     ([1.0, 0.0, 3.0, 5.0, -2.0, 4.0, -4.0], ([0, 0, 1, 2, 2, 2, 0], [1, 3, 0, 3, 2, 0, 2])),
     shape=(4, 4),
 )
-KINDS = {
-    "csr": csr_array(COO),
-    "dense": COO.toarray(),
-    "tuple": (csr_array(COO).indptr, csr_array(COO).indices, csr_array(COO).data, COO.shape),
-}
+KINDS = "csr", "dense", "tuple"
+ON_DEVICE = pytest.param("cupy", id="device", marks=[pytest.mark.gpu, pytest.mark.emulated])
 
 
-@pytest.fixture(params=["host", "device"])
-def entries_of(request, monkeypatch):
-    """By NumPy and SciPy in the place of CuPy on the device's path."""
-    if request.param == "host":
-        return entries.entries_of
-    pytest.importorskip("cupy")
-    monkeypatch.setitem(sys.modules, "cupy", np)
-    monkeypatch.setitem(sys.modules, "cupyx.scipy.sparse", scipy.sparse)
-    return entries._entries_on_device
+def at_home(home, kind, matrix):
+    """A matrix in this form, in arrays of a library."""
+    csr = csr_array(matrix)
+    if home == "numpy":
+        arrays, form = (csr.indptr, csr.indices, csr.data), csr_array
+        dense = csr.toarray()
+    else:
+        cp = pytest.importorskip(home)
+        arrays = tuple(map(cp.asarray, (csr.indptr, csr.indices, csr.data)))
+        form = importlib.import_module("cupyx.scipy.sparse").csr_matrix
+        dense = cp.asarray(csr.toarray())
+    whole = form((arrays[2], arrays[1], arrays[0]), shape=csr.shape)
+    return {"csr": whole, "dense": dense, "tuple": (*arrays, csr.shape)}[kind]
 
 
+@pytest.mark.parametrize("home", ["numpy", ON_DEVICE])
 @pytest.mark.parametrize("kind", KINDS)
-def test_zeros_are_no_entries(entries_of, kind):
-    graph, values = entries_of(KINDS[kind])
+def test_zeros_are_no_entries(home, kind):
+    graph, values = entries.entries_of(at_home(home, kind, COO))
     assert graph.shape == (4, 4)
     assert graph.indptr.tolist() == [0, 2, 3, 6, 6]
     assert graph.indices.tolist() == [1, 2, 0, 0, 2, 3]
     assert values.tolist() == [1, -4, 3, 4, -2, 5]
 
 
+@pytest.mark.parametrize("home", ["numpy", ON_DEVICE])
 @pytest.mark.parametrize("kind", KINDS)
-def test_what_is_not_finite_is_named(entries_of, kind):
+def test_what_is_not_finite_is_named(home, kind):
     matrix = csr_array(COO)
     matrix[2, 2] = np.nan
-    given = {
-        "csr": matrix,
-        "dense": matrix.toarray(),
-        "tuple": (matrix.indptr, matrix.indices, matrix.data, matrix.shape),
-    }
     with pytest.raises(ValueError, match="that of row 2 and column 2 is nan"):
-        entries_of(given[kind])
+        entries.entries_of(at_home(home, kind, matrix))
