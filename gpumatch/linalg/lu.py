@@ -15,6 +15,7 @@ backward error*, SIAM J. Matrix Anal. Appl. 10(2), 1989.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -25,6 +26,7 @@ from gpumatch.homes import cover_for
 from gpumatch.linalg.entries import usable_csr
 from gpumatch.linalg.ordering import check_square
 from gpumatch.linalg.product_matching import ProductMatching, maximum_product_matching
+from gpumatch.linalg.refinement import NEVER, Equations, Sides, exponents, refined, times_power
 from gpumatch.registry import BackendName
 
 __all__ = [
@@ -33,11 +35,13 @@ __all__ = [
     "SingularMatrixError",
     "checked_sides",
     "factorized",
+    "in_columns",
+    "in_double",
     "matched_system",
     "splu",
 ]
 
-_STEPS = 5  # of refinement, at most; the second seldom changes anything
+_GREATEST = 400  # exponent of scaled right-hand sides: more room below it than above
 _PIVOT_THRESHOLD = 0.01  # of the largest entry of its column, from which the diagonal is a pivot
 
 
@@ -68,7 +72,9 @@ class ScaledSystem:
     ----------
     shape : (int, int)
     row_scale, col_scale : float64 arrays of length n
-        The factors of rows and columns: powers of 2.
+        The factors of rows and columns: powers of 2. One beyond the range of float64 is inf or 0.
+    row_power, col_power : int32 arrays of length n
+        Their exponents, always in range.
     matching : ProductMatching
         It puts row ``matching.row_perm[k]`` of the scaled matrix at place k.
     """
@@ -76,18 +82,20 @@ class ScaledSystem:
     def __init__(self, matrix: Any, matching: ProductMatching) -> None:
         self.matching = matching
         self._matrix = matrix
-        self._row_power, self._col_power = (
+        self.row_power, self.col_power = (
             np.rint(scale / np.log(2)).astype(np.int32)
             for scale in (matching.row_log_scale, matching.col_log_scale)
         )
         self._order = matching.row_perm
+        self._equations: dict[str, Equations] = {}
 
     def _scaled(self) -> Any:
         """The matrix to be factored, in CSR."""
         matrix = self._matrix
         scaled = matrix.copy()
-        power = np.repeat(self._row_power, np.diff(matrix.indptr)) + self._col_power[matrix.indices]
-        scaled.data = _times_power(matrix.data, power)
+        power = np.repeat(self.row_power, np.diff(matrix.indptr)) + self.col_power[matrix.indices]
+        with np.errstate(all="ignore"):
+            scaled.data = times_power(matrix.data, power)
         return scaled[self._order]
 
     def _solve_scaled(self, right: np.ndarray, trans: str) -> np.ndarray:
@@ -100,11 +108,11 @@ class ScaledSystem:
 
     @property
     def row_scale(self) -> Any:
-        return np.ldexp(1.0, self._row_power)
+        return _power_of_2(self.row_power)
 
     @property
     def col_scale(self) -> Any:
-        return np.ldexp(1.0, self._col_power)
+        return _power_of_2(self.col_power)
 
     def solve(self, b: Any, trans: str = "N") -> Any:
         """Solve a system with the matrix.
@@ -119,8 +127,9 @@ class ScaledSystem:
         Returns
         -------
         array like b
-            Refined until its backward error, the greatest ``|b - A x| / (|A| |x| + |b|)`` of an
-            equation, does not get smaller.
+            Each column is refined by itself, until its backward error, the greatest ``|b - A x| /
+            (|A| |x| + |b|)`` of an equation, is that of rounding or does not get smaller. What is
+            not finite in a column of b spoils no other, and is no error.
 
         Raises
         ------
@@ -130,34 +139,34 @@ class ScaledSystem:
         if trans not in _SYSTEMS:
             raise ValueError(f"trans must be one of {tuple(_SYSTEMS)}; got {trans!r}")
         right = checked_sides(b, self._matrix)
-        matrix = _SYSTEMS[trans](self._matrix)
-        magnitudes = abs(matrix)
-        x = self._solve_once(right, trans)
-        rest = right - matrix @ x
-        error = self._backward_error(magnitudes, x, right, rest)
-        for _ in range(_STEPS):
-            better = x + self._solve_once(rest, trans)
-            rest_of_better = right - matrix @ better
-            error_of_better = self._backward_error(magnitudes, better, right, rest_of_better)
-            if not error_of_better < error:
-                break
-            x, rest, error = better, rest_of_better, error_of_better
-        return x
+        return self.solve_sides(Sides.of(in_columns(right)), trans).reshape(right.shape)
 
-    def _solve_once(self, right: np.ndarray, trans: str) -> np.ndarray:
-        """The solution from the factors, without refinement."""
-        row_power, col_power = (
-            power.reshape(-1, *[1] * (right.ndim - 1))
-            for power in (self._row_power, self._col_power)
-        )
-        dtype = np.result_type(right, self._matrix.dtype)
+    def solve_sides(self, right: Sides, trans: str = "N") -> np.ndarray:
+        """The same for right-hand sides that may be beyond the range of float64."""
+        if trans not in self._equations:
+            powers = self.row_power, self.col_power
+            powers = powers if trans == "N" else powers[::-1]
+            self._equations[trans] = Equations(_SYSTEMS[trans](self._matrix), *powers)
+        with np.errstate(all="ignore"):
+            return refined(
+                self._equations[trans], right, lambda sides: self._solve_once(sides, trans)
+            )
+
+    def _solve_once(self, right: Sides, trans: str) -> tuple[np.ndarray, np.ndarray]:
+        """The solution from the factors, and what of it is beyond the range of float64."""
+        powers = self.row_power[:, None], self.col_power[:, None]
+        of_sides, of_unknowns = powers if trans == "N" else powers[::-1]
+        power = right.power + of_sides
+        greatest = (exponents(right.values) + power).max(axis=0, initial=NEVER)
+        down = np.where(greatest > NEVER / 2, _GREATEST - greatest, 0)
+        scaled = times_power(right.values, power + down)
         if trans == "N":
-            scaled = _times_power(right, row_power)[self._order].astype(dtype)
-            return _times_power(self._solve_parts(scaled, trans), col_power)
-        scaled = _times_power(right, col_power).astype(dtype)
-        x = np.empty(right.shape, dtype)
-        x[self._order] = self._solve_parts(scaled, trans)
-        return _times_power(x, row_power)
+            x = self._solve_parts(scaled[self._order], trans)
+        else:
+            x = np.empty_like(scaled)
+            x[self._order] = self._solve_parts(scaled, trans)
+        unknowns = times_power(x, of_unknowns - down)
+        return unknowns, np.isinf(unknowns) & np.isfinite(x)
 
     def _solve_parts(self, right: np.ndarray, trans: str) -> np.ndarray:
         """The solution; the parts of complex sides of a real matrix one after the other."""
@@ -165,13 +174,6 @@ class ScaledSystem:
             real, imaginary = right.real.copy(), right.imag.copy()
             return self._solve_scaled(real, trans) + 1j * self._solve_scaled(imaginary, trans)
         return self._solve_scaled(right, trans)
-
-    def _backward_error(
-        self, magnitudes: Any, x: np.ndarray, right: np.ndarray, rest: np.ndarray
-    ) -> float:
-        """The greatest |b - A x| / (|A| |x| + |b|) of an equation."""
-        size = magnitudes @ abs(x) + abs(right)
-        return float((abs(rest) / np.where(size > 0, size, 1)).max(initial=0))
 
 
 class LU(ScaledSystem):
@@ -188,7 +190,10 @@ class LU(ScaledSystem):
     perm_r, perm_c : int arrays of length n
         The place of each row and of each column.
     row_scale, col_scale : float64 arrays of length n
-        The diagonals of ``Dr`` and ``Dc``: powers of 2.
+        The diagonals of ``Dr`` and ``Dc``: powers of 2. A factor beyond the range of float64 is inf
+        or 0.
+    row_power, col_power : int32 arrays of length n
+        Their exponents, always in range.
     L, U : csc_array
         Lower triangular with ones on the diagonal, and upper triangular.
     matching : ProductMatching
@@ -319,7 +324,7 @@ def matched_system(
     """
     matrix = usable_csr(A)
     check_square(BipartiteGraph((matrix.indptr, matrix.indices, matrix.shape)))
-    matrix = matrix.astype(np.result_type(matrix.dtype, np.float64))
+    matrix = in_double(matrix)
     matching = maximum_product_matching(matrix, backend=backend, seed=seed, threads=threads)
     if matching.size < matrix.shape[0]:
         raise SingularMatrixError(*_violator(matrix, matching))
@@ -329,11 +334,24 @@ def matched_system(
 def checked_sides(b: Any, matrix: Any) -> np.ndarray:
     """Right-hand sides for a matrix, in the precision of their solutions."""
     right = np.asarray(b)
+    if right.dtype.kind not in "biufc":
+        raise TypeError(f"b must hold numbers; got dtype {right.dtype}")
     if right.ndim not in (1, 2) or right.shape[0] != matrix.shape[0]:
         raise ValueError(
             f"b must have {matrix.shape[0]} rows and one or two dimensions; got shape {right.shape}"
         )
-    return right.astype(np.result_type(right, matrix.dtype, np.float64))
+    is_complex = "c" in (right.dtype.kind, matrix.dtype.kind)
+    return right.astype(np.complex128 if is_complex else np.float64)
+
+
+def in_columns(right: np.ndarray) -> np.ndarray:
+    """Right-hand sides of one or two dimensions, in two."""
+    return right.reshape(right.shape[0], math.prod(right.shape[1:]))
+
+
+def in_double(matrix: Any) -> Any:
+    """The matrix in float64 or complex128."""
+    return matrix.astype(np.complex128 if matrix.dtype.kind == "c" else np.float64)
 
 
 def _violator(matrix: Any, matching: ProductMatching) -> tuple[Any, Any]:
@@ -343,11 +361,9 @@ def _violator(matrix: Any, matching: ProductMatching) -> tuple[Any, Any]:
     return (~in_rows).nonzero()[0], in_cols.nonzero()[0]
 
 
-def _times_power(values: np.ndarray, power: np.ndarray) -> np.ndarray:
-    """The values times powers of 2, without rounding."""
-    if values.dtype.kind == "c":
-        return np.ldexp(values.real, power) + 1j * np.ldexp(values.imag, power)
-    return np.ldexp(values, power)
+def _power_of_2(power: np.ndarray) -> np.ndarray:
+    with np.errstate(over="ignore", under="ignore"):
+        return np.ldexp(1.0, power)
 
 
 _SYSTEMS: dict[str, Callable[[Any], Any]] = {

@@ -16,6 +16,7 @@ from scipy.sparse.linalg import splu as scipys_splu
 
 import gpumatch as gm
 from gpumatch.linalg import LU, SingularMatrixError, dmperm, factorized, solve_btf, splu
+from gpumatch.linalg.refinement import Sides
 from graphs import matrices
 
 ROOT = Path(__file__).parents[2]
@@ -116,7 +117,7 @@ def test_refinement_takes_off_what_small_pivots_cost(trans):
     system = {"N": A, "T": A.T, "H": A.conj().T}[trans]
     b = system @ np.ones(100)
     lu = splu(A, diag_pivot_thresh=0.0)
-    once = lu._solve_once(b, trans)
+    once = lu._solve_once(Sides.of(b[:, None]), trans)[0][:, 0]
     assert residual(system, lu.solve(b, trans), b) < 2e-15 < residual(system, once, b)
 
 
@@ -127,7 +128,12 @@ def test_each_step_of_refinement_takes_off_what_the_last_has_left(monkeypatch):
     b = A @ np.ones(50)
     lu = splu(A)
     once = lu._solve_once
-    monkeypatch.setattr(lu, "_solve_once", lambda right, trans: once(right, trans) * 1.001)
+
+    def a_thousandth_off(right, trans):
+        x, is_beyond = once(right, trans)
+        return x * 1.001, is_beyond
+
+    monkeypatch.setattr(lu, "_solve_once", a_thousandth_off)
     assert residual(A, lu.solve(b), b) < 1e-14
 
 
@@ -138,7 +144,7 @@ def test_refinement_ends_by_what_is_left_of_each_equation_beside_its_size():
     lu = splu(A)
     first, better = np.array([1.0, 1.1]), np.array([1 + 1e-6, 1.0])
     solutions = iter([first, better - first, np.full(2, np.nan)])
-    lu._solve_once = lambda *_: next(solutions)
+    lu._solve_once = lambda *_: (next(solutions)[:, None], np.zeros((2, 1), bool))
     assert lu.solve(right).tolist() == (first + (better - first)).tolist()
 
 
