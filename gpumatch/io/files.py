@@ -19,6 +19,7 @@ import numpy as np
 import scipy.sparse
 from scipy.sparse import csr_array
 
+from gpumatch.io.canonical import canonical_csr
 from gpumatch.io.contents import (
     MAX_BYTES,
     compression,
@@ -28,14 +29,13 @@ from gpumatch.io.contents import (
     suffix_of,
 )
 from gpumatch.io.formats import (
-    canonical_csr,
     check_npy_header,
     parse_harwell_boeing,
-    parse_matrix_market,
     parse_npy,
     parse_npz,
 )
 from gpumatch.io.matlab import parse_matlab
+from gpumatch.io.matrix_market import parse_matrix_market
 from gpumatch.io.tables import (
     has_commas,
     has_values,

@@ -16,8 +16,10 @@ import numpy as np
 import scipy.io
 from scipy.sparse import coo_array, csr_array
 
+from gpumatch.io.canonical import canonical_csr
 from gpumatch.io.contents import MAX_BYTES, content_of, naming
-from gpumatch.io.formats import canonical_csr, parse_arrays, parse_matrix_market
+from gpumatch.io.formats import parse_arrays
+from gpumatch.io.matrix_market import parse_matrix_market
 from gpumatch.io.tables import parse_edges
 
 __all__ = ["MATCHING_SUFFIXES", "read_matching", "write_matching"]

@@ -6,45 +6,21 @@ in the rows is kept. Each piece is parsed as a file of its own, with the header 
 
 from __future__ import annotations
 
-import io
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO
 
 import numpy as np
-import scipy.io
 from scipy.sparse import coo_array, csr_array
 
+from gpumatch.io.canonical import canonical_csr, check_shape
 from gpumatch.io.contents import MAX_BYTES, naming, opened, suffix_of
-from gpumatch.io.formats import canonical_csr, check_shape, parse_matrix_market
+from gpumatch.io.matrix_market import LONGEST_LINE, Head, check_diagonal, check_square
 
 __all__ = ["has_coordinates", "is_matrix_market", "matrix_market_rows"]
 
 PIECE = 2**24  # bytes of text parsed at a time
-LONGEST_LINE = 2**16
-
-
-class _Head(NamedTuple):
-    """What a file begins with: its first line, and what the line of sizes says."""
-
-    banner: bytes
-    rows: int
-    columns: int
-    entries: int
-    layout: str
-
-    @classmethod
-    def of(cls, file: BinaryIO) -> _Head:
-        banner = line = file.readline(LONGEST_LINE)
-        while line.startswith(b"%") or (line and not line.strip()):
-            line = file.readline(LONGEST_LINE)
-        rows, columns, entries, layout, *_ = scipy.io.mminfo(io.BytesIO(banner + line))
-        return cls(banner, rows, columns, entries, layout)
-
-    def with_entries(self, count: int, lines: bytes) -> bytes:
-        """The content of a file with these entries alone."""
-        return self.banner + b"%d %d %d\n" % (self.rows, self.columns, count) + lines
 
 
 def is_matrix_market(path: str | os.PathLike[str]) -> bool:
@@ -57,7 +33,7 @@ def has_coordinates(path: str | os.PathLike[str]) -> bool:
     if not is_matrix_market(path):
         return False
     with naming(path), opened(Path(path)) as file:
-        return _Head.of(file).layout == "coordinate"
+        return Head.of(file).layout == "coordinate"
 
 
 def matrix_market_rows(
@@ -85,24 +61,29 @@ def matrix_market_rows(
         The file is malformed, a dense array, or has more or fewer entries than it says.
     """
     with naming(path), opened(Path(path)) as file:
-        head = _Head.of(file)
+        head = Head.of(file)
         check_shape(head.rows, head.columns, max_bytes)
         rows = own(head.rows)
         if head.layout != "coordinate":
             raise ValueError("is a dense array: only matrices in coordinates are read by rows")
+        check_square(head)
         kept = [coo_array((rows.stop - rows.start, head.columns), dtype=np.int64)]
-        count = 0
-        for entries, lines in _pieces(file):
+        count, first = 0, head.lines + 1
+        for text in _pieces(file):
+            entries, lines = head.checked(text, first)
+            if entries:
+                part = head.parsed(entries, lines, first)
+                check_diagonal(part, head.symmetry)
+                kept.append(_of_rows(part, rows))
             count += entries
-            part = parse_matrix_market(head.with_entries(entries, lines), max_bytes)
-            kept.append(_of_rows(part, rows))
+            first += text.count(b"\n")
         if count != head.entries:
             raise ValueError(f"promises {head.entries} entries, but has {count}")
         return canonical_csr(_together(kept), max_bytes)
 
 
-def _pieces(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
-    """Whole lines of text, and how many of them hold an entry."""
+def _pieces(file: BinaryIO) -> Iterator[bytes]:
+    """Whole lines of text."""
     rest = b""
     while True:
         read = file.read(PIECE)
@@ -111,9 +92,8 @@ def _pieces(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
         lines, rest = text[:end], text[end:]
         if len(rest) > LONGEST_LINE:
             raise ValueError(f"has a line of more than {LONGEST_LINE} bytes")
-        count = sum(1 for line in lines.splitlines() if line.strip())
-        if count:
-            yield count, lines
+        if lines:
+            yield lines
         if not read:
             return
 
