@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from gpumatch.contracts import Costs
 
-__all__ = ["Precision", "close_gaps"]
+__all__ = ["Precision", "close_gaps", "narrowed"]
 
 FACTOR = 8.0
 """From one epsilon to the next; a power of 2, so that multiples stay multiples.
@@ -106,3 +106,21 @@ def close_gaps(price: Any, most: float) -> Any:
     closed = price.copy()
     closed[order] = -steps.clip(0, most).cumsum()
     return closed
+
+
+def narrowed(price: Any, most: float) -> Any:
+    """The same of floats: those below a wide gap move up together, all others stay as they are.
+
+    Parameters
+    ----------
+    price : float64 array
+        On the host.
+    most : float
+        What the column of a row costs it more than any other, at most.
+    """
+    order = (-price).argsort(kind="stable")
+    falls = price[order[:-1]] - price[order[1:]]
+    rise = (falls - most).clip(0).cumsum()
+    moved = price.copy()
+    moved[order[1:]] += rise
+    return moved

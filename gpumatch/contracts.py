@@ -22,6 +22,11 @@ result at the end, and a matching whenever Python runs.
   stop.
 - Duals: ``row_dual[i] + col_dual[j] <= c_ij``, with equality on matched pairs; ``col_dual <= 0``,
   and 0 for unmatched columns; ``row_dual <= limit``, and the limit for unmatched rows.
+- ``has_duals``: the inequalities among these hold in the arrays now, up to one rounding of each
+  row's dual, so that no assignment costs less than their sum. Only the algorithm can say so. It is
+  False when an algorithm is called. An algorithm sets it to True after the last of its duals is
+  written, and to False before it changes any of them, wherever it is stopped in between. Equality
+  need not hold: what is missing is the gap.
 
 An algorithm calls ``control.tick`` at least every half second of work.
 """
@@ -204,7 +209,7 @@ class Solution:
     row_dual, col_dual : int64 or float64 arrays
         The dual prices: integers for a problem of integers.
     has_duals : bool
-        Whether the duals are feasible, so that they bound the cost of any assignment.
+        True if the duals are feasible now, so that they bound the cost of any assignment.
     cover : pair of int arrays, optional
         Rows and columns of a vertex cover as large as the matching.
     """
@@ -265,13 +270,16 @@ class Solution:
 
     def clear(self) -> None:
         """Give up all pairs, and set all prices to 0."""
+        self.has_duals = False
         self.row_to_col[:] = self.col_to_row[:] = -1
         self.row_dual[:] = self.col_dual[:] = 0
 
     def assign_from(self, other: Solution) -> None:
         """Copy the pairs and prices of another solution of the same shape, from host or device."""
+        self.has_duals = False
         for target, source in zip((*self.mates, *self.duals), (*other.mates, *other.duals)):
             target[:] = array_of(self.xp, source)
+        self.has_duals = other.has_duals
 
     def transpose(self) -> Solution:
         """Rows and columns exchanged; shares the arrays."""

@@ -101,6 +101,7 @@ class Core:
         if not self.core.is_priced:
             self.problem.col_dual[: self.problem.real] = solution.col_dual
             solution.row_dual = self.problem.least_of_rows()
+            solution.has_duals = True
         return solution
 
     def violator(self) -> tuple[np.ndarray, np.ndarray]:
@@ -234,6 +235,7 @@ class Whole:
                 has_ended = self.run(task)
         for name in ("row_to_col", "col_to_row", "row_dual", "col_dual"):
             setattr(best, name, world.broadcast(getattr(best, name), core.ROOT))
+        best.has_duals = bool(world.total(int(best.has_duals), "max"))  # only the root's may be
         return bool(world.total(int(has_ended), "max"))
 
 

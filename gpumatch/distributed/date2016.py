@@ -220,7 +220,9 @@ class Classical(_Variant):
         if self.is_square and self.col_dual.size:
             self.col_dual -= self.col_dual.max()
         self.row_dual = self._least_of_rows()
-        return Solution(self.row_to_col, self.col_to_row, self.row_dual, self.col_dual)
+        return Solution(
+            self.row_to_col, self.col_to_row, self.row_dual, self.col_dual, has_duals=True
+        )
 
     def _duals(self) -> tuple[np.ndarray, np.ndarray]:
         return self.row_dual[self.rows.slice], self.col_dual
@@ -348,7 +350,8 @@ class Tree(_Variant):
         if self.is_square and col_dual.size:
             col_dual -= col_dual.max()
         self.col_dual = col_dual[self.cols.slice]
-        return Solution(self.row_to_col, self.col_to_row, self._least_of_rows(), col_dual)
+        duals = self._least_of_rows(), col_dual
+        return Solution(self.row_to_col, self.col_to_row, *duals, has_duals=True)
 
     def _least_of_rows(self) -> np.ndarray:
         """The least costs of the rows, less the columns' duals, gathered and broadcast."""

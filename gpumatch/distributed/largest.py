@@ -67,6 +67,7 @@ def solve_largest(
         _Part.of(in_rows, ~in_cols, False, rows, world),
         _Part.of(~in_rows, in_cols, True, rows, world),
     ]
+    whole.has_duals = True  # until a part has none
     has_ended = all(_solve_part(whole, costs, part, engine, world) for part in parts)
     if has_ended:
         whole.cover = parts[0].every, np.flatnonzero(in_cols)
@@ -92,6 +93,7 @@ def _solve_part(
     whole.row_to_col[part.every[matched]] = mates
     whole.col_to_row[mates] = part.every[matched]
     whole.row_dual[part.every], whole.col_dual[part.cols] = seen.row_dual, seen.col_dual
+    whole.has_duals &= seen.has_duals
     return has_ended
 
 

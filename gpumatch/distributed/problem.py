@@ -135,4 +135,5 @@ class Problem:
             self.col_to_row[: self.real],
             self.least_of_rows(),
             self.col_dual[: self.real],
+            has_duals=True,
         )

@@ -476,6 +476,7 @@ def run(task: AssignmentTask, *, algorithm: str) -> bool:
     (row_to_col, col_to_row), (row_dual, col_dual) = task.mates, task.duals
     row_dual[:] = -costs.largest if limit is None else min(-costs.largest, limit)
     col_dual[:] = 0
+    task.solution.has_duals = True
     values = dense_matrix(costs, limit)
     forbidden = np.iinfo(np.int64).max if costs.is_integer else np.inf
     state = State(Slacks(values, values < forbidden))
@@ -486,8 +487,10 @@ def run(task: AssignmentTask, *, algorithm: str) -> bool:
         col_to_row[:] = state.col_to_row[:real]
         slacks = state.slacks
         most = slacks.col_dual.max(initial=0)  # one alone has the dual of an unmatched column
+        task.solution.has_duals = False
         row_dual[:] = slacks.in_units(slacks.row_dual + most)
         col_dual[:] = slacks.in_units(slacks.col_dual[:real] - most)
+        task.solution.has_duals = True
 
     grid = Grid("ct", task.seed, heartbeat(control, partial(count_matched, row_to_col)))
     try:

@@ -53,7 +53,7 @@ import numpy as np
 
 from gpumatch.arrays import count_matched
 from gpumatch.contracts import AssignmentTask, Costs, Stopped
-from gpumatch.cpu.assignment.dgs import bound, start_from
+from gpumatch.cpu.assignment.dgs import begin_bound, bound, start_from
 from gpumatch.cpu.heartbeat import heartbeat
 from gpumatch.reference.deveci2013 import UNMATCHED
 from gpumatch.reference.interleaving import Grid, Turns
@@ -354,18 +354,16 @@ def run(
     switching : {"auto", "sequential", "parallel"}
         One exchange at a time, as ``"auto"``, or all that don't conflict.
     """
-    costs, limit = task.costs, task.limit
-    row_to_col, (row_dual, col_dual) = task.solution.row_to_col, task.duals
-    price = np.minimum(col_dual, 0)
-    row_dual[:] = -costs.largest if limit is None else min(-costs.largest, limit)
-    col_dual[:] = 0
+    limit = task.limit
+    row_to_col = task.solution.row_to_col
+    price = begin_bound(task)
     if not start_from(start, task):
         return False
     if row_to_col.size == 0 or (limit is None and (row_to_col < 0).any()):
         return True
     if not _improve(task, evaluation, switching):
         return False
-    return bound(costs, row_to_col, price, row_dual, col_dual, limit, task.control)
+    return bound(task, price)
 
 
 def _improve(task: AssignmentTask, evaluation: str, switching: str) -> bool:

@@ -250,6 +250,7 @@ def _auction(task: AssignmentTask, precision: Precision, convergence: str) -> bo
         return False
     finally:
         write_duals(costs, limit, precision, -price[:ncols], row_to_col, *task.duals)
+        task.solution.has_duals = True
     return True
 
 

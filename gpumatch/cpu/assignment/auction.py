@@ -109,6 +109,7 @@ def run(task: AssignmentTask, *, scaling: str = "epsilon", finish: str = "exact"
     costs, solution = task.costs, task.solution
     if solution.row_to_col.size == 0:
         solution.col_dual[:] = 0
+        solution.has_duals = True
         return True
     if task.limit is None and not costs.is_complete:
         largest = solution.row_to_col.copy(), solution.col_to_row.copy()
@@ -127,6 +128,7 @@ def run(task: AssignmentTask, *, scaling: str = "epsilon", finish: str = "exact"
                 done = hold(workers, task.control)
         finally:
             auction.write(*solution.mates, *solution.duals)
+            solution.has_duals = True
         if not done:
             return False
     return close(task, precision, finish)

@@ -127,6 +127,7 @@ def run(task: AssignmentTask) -> bool:
         ended = _try_whole_lines(task)
         if ended is not None:
             return ended
+    task.solution.has_duals = False
     with Workers(task.threads, task.costs.nnz) as workers:
         engine = _DenseEngine(task, workers)
         try:
@@ -135,6 +136,7 @@ def run(task: AssignmentTask) -> bool:
             return False
         finally:
             engine.paths.write_duals(*task.duals)
+            task.solution.has_duals = True
     return True
 
 
@@ -154,6 +156,7 @@ def _try_whole_lines(task: AssignmentTask) -> bool | None:
         return False
     finally:
         paths.write_duals(*task.duals)
+        task.solution.has_duals = True
     return True if ended else None
 
 

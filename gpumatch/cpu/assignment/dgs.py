@@ -62,7 +62,7 @@ from gpumatch.cpu.assignment.feasibility import complete
 from gpumatch.cpu.numba_tools.workers import Workers
 from gpumatch.dgs_start import any_pairs, turns
 
-__all__ = ["Differences", "bound", "run", "start_from", "switch_until_none"]
+__all__ = ["Differences", "begin_bound", "bound", "run", "start_from", "switch_until_none"]
 
 BUDGET = 2**22
 """Entries looked at between two returns to Python: some hundredths of a second."""
@@ -91,20 +91,18 @@ def run(task: AssignmentTask, *, start: str = "random") -> bool:
         True when no exchange is left, or no full assignment exists; False when stopped.
     """
     costs, limit, control = task.costs, task.limit, task.control
-    (row_to_col, col_to_row), (row_dual, col_dual) = task.mates, task.duals
-    price = np.minimum(col_dual, 0)
-    row_dual[:] = -costs.largest if limit is None else min(-costs.largest, limit)
-    col_dual[:] = 0
+    row_to_col, col_to_row = task.mates
+    price = begin_bound(task)
     if not start_from(start, task):
         return False
     if row_to_col.size == 0 or (limit is None and (row_to_col < 0).any()):
         return True
-    differences = Differences(costs, row_to_col, col_to_row, col_dual.dtype.type, limit)
+    differences = Differences(costs, row_to_col, col_to_row, price.dtype.type, limit)
     with Workers(task.threads, costs.nnz) as workers:
         if not switch_until_none(differences, _Evaluation(differences, workers, control), control):
             return False
     with control.part("bound"):
-        return bound(costs, row_to_col, price, row_dual, col_dual, limit, control)
+        return bound(task, price)
 
 
 # -- the start -------------------------------------------------------------------------------------
@@ -268,22 +266,26 @@ def _nothing(paid: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 # -- the bound -------------------------------------------------------------------------------------
 
 
-def bound(
-    costs: Costs,
-    row_to_col: np.ndarray,
-    price: np.ndarray,
-    row_dual: np.ndarray,
-    col_dual: np.ndarray,
-    limit: float | None,
-    control: Control,
-) -> bool:
-    """Put the best duals of some sweeps into row_dual and col_dual; False when stopped.
+def begin_bound(task: AssignmentTask) -> np.ndarray:
+    """Put duals that are feasible for any costs into the solution; return the given prices."""
+    solution, limit, largest = task.solution, task.limit, task.costs.largest
+    price = np.minimum(solution.col_dual, 0)
+    solution.row_dual[:] = -largest if limit is None else min(-largest, limit)
+    solution.col_dual[:] = 0
+    solution.has_duals = True
+    return price
+
+
+def bound(task: AssignmentTask, price: np.ndarray) -> bool:
+    """Put the best duals of some sweeps into the solution; False when stopped.
 
     Parameters
     ----------
     price : array of length ncols
         Prices to begin from, at most 0; not kept.
     """
+    costs, solution, limit, control = task.costs, task.solution, task.limit, task.control
+    row_to_col, (row_dual, col_dual) = solution.row_to_col, solution.duals
     entries, far = costs.entries(), costs.far
     rows = np.flatnonzero(row_to_col >= 0)
     cols = row_to_col[rows]
@@ -314,7 +316,9 @@ def bound(
         in_vain = 0 if missed < 0.9 * gap else in_vain + 1
         if missed < gap:
             gap = missed
+            solution.has_duals = False
             row_dual[:], col_dual[:] = minima, price
+            solution.has_duals = True
         if in_vain == PATIENCE or (lowered == price).all():
             break
         price, lowered = np.maximum(lowered, -farthest), price

@@ -70,7 +70,7 @@ from gpumatch.cpu.heartbeat import heartbeat
 from gpumatch.cpu.numba_tools.workers import Workers
 from gpumatch.kept_memory import kept_empty
 
-__all__ = ["run", "run_for_prices"]
+__all__ = ["run", "run_exactly", "run_for_prices"]
 
 BUDGET = 2**22
 """Entries looked at between two returns to Python: a tenth of a second."""
@@ -181,6 +181,20 @@ def run(task: AssignmentTask) -> bool:
     return True
 
 
+def run_exactly(task: AssignmentTask) -> bool:
+    """The same for sparse costs, from given prices, without an allowance for rounding."""
+    with Workers(task.threads, task.costs.nnz) as workers:
+        engine = _Engine(task, workers, SHORT)
+        engine.rounding = 0.0
+        try:
+            engine.run()
+        except Stopped:
+            return False
+        finally:
+            engine.write()
+    return True
+
+
 def run_for_prices(task: AssignmentTask, workers: Workers) -> FirstPairs | None:
     """The same by a long trial for sparse costs; of the duals, only the columns' are found.
 
@@ -278,6 +292,7 @@ class _Engine:
         duals = self.solution.duals
         self.paths.write_duals(*duals)
         self.units.restore(*duals)
+        self.solution.has_duals = True
 
     def write_prices(self) -> None:
         """Those of the columns, in the units of this engine."""

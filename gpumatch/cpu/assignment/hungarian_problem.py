@@ -130,7 +130,9 @@ class Problem:
         rows = np.flatnonzero(row_to_col >= 0)
         col_to_row[:] = -1
         col_to_row[row_to_col[rows]] = rows
-        if self.is_square and col_dual.size:
+        if not self.is_square:
+            np.minimum(self.col_dual, 0, out=self.col_dual)
+        elif col_dual.size:
             self.col_dual -= self.col_dual.max()
         col_dual[:] = self.col_dual[: self.real]
         row_minima(
@@ -138,6 +140,7 @@ class Problem:
             row_dual,  # OUT
             0, row_dual.size,  # IN
         )  # fmt: skip
+        self._given.has_duals = True
 
     @property
     def matched(self) -> int:

@@ -17,6 +17,7 @@ from gpumatch.contracts import Control, Costs
 from gpumatch.cpu.assignment import dense_paths
 from gpumatch.cpu.assignment.dense_paths import HEAD, SCANS, SPENT
 from gpumatch.cpu.assignment.entries import Entries
+from gpumatch.kept_memory import kept_full
 
 __all__ = ["Paths"]
 
@@ -109,8 +110,10 @@ class Paths(ABC):
         control.phase(found=found, matched=matched, step=step, scans=int(self.spot[SCANS]))
 
     def write_duals(self, row_dual: np.ndarray, col_dual: np.ndarray) -> None:
-        """The duals at these prices; if all must match, these move so that none is above 0."""
-        if self.all_match and self.price.size:
+        """Feasible duals at these prices, whatever these are; none of a column is above 0."""
+        if not self.all_match:
+            np.minimum(self.price, 0, out=self.price)
+        elif self.price.size:
             self.lower_prices()
         col_dual[:] = self.price
         if self.minima is None:
@@ -121,9 +124,11 @@ class Paths(ABC):
     def lower_prices(self) -> None:
         """Move all prices by as much, so that the highest is 0."""
         top = self.price.max()
+        minima, self.minima = self.minima, None  # a Ctrl-C may come in between
         self.price -= top
-        if self.minima is not None:
-            self.minima += top
+        if minima is not None:
+            minima += top
+        self.minima = minima
 
     def write_minima(self, minima: np.ndarray) -> None:
         """The least that a column, or taking none, costs each row at these prices."""
@@ -166,16 +171,14 @@ class Paths(ABC):
     def _reduce_columns(self, control: Control) -> bool:
         """Price the columns at their least costs, and give them to rows that have these costs."""
         nearest = np.zeros(self.price.size, np.int32)
-        self.price.fill(self.far)
+        lowest = kept_full(self.price.size, self.far, self.price.dtype)
         for first, last in self._blocks():
-            self._lower_to_minima(self.price, nearest, first, last)
+            self._lower_to_minima(lowest, nearest, first, last)
             if control.tick(0):
-                self.price.fill(0)
                 return False
-        if (self.price < self.far).all():
+        if (lowest < self.far).all():
+            self.price[:] = lowest
             self._take_cheapest(nearest)
-        else:
-            self.price.fill(0)
         return True
 
     def _take_cheapest(self, nearest: np.ndarray) -> None:

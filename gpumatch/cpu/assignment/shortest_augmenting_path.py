@@ -17,19 +17,27 @@ problems*, Computing 38, 1987.
 from __future__ import annotations
 
 from gpumatch.contracts import AssignmentTask
+from gpumatch.cpu.assignment.paths import Paths
 from gpumatch.cpu.assignment.paths_in_dense_costs import DensePaths
 from gpumatch.cpu.assignment.paths_in_sparse_costs import SparsePaths
 
-__all__ = ["run"]
+__all__ = ["paths_of", "run"]
 
 
 def run(task: AssignmentTask) -> bool:
     """Match the rows at least cost, as `gpumatch.contracts` states; True unless stopped."""
-    control = task.control
-    entries = task.costs.entries()
-    kind = SparsePaths if isinstance(entries, tuple) else DensePaths
-    paths = kind(entries, task.costs, *task.mates, task.solution.col_dual, task.limit)
+    control, solution = task.control, task.solution
+    solution.has_duals = False
+    paths = paths_of(task)
     try:
         return paths.begin(control) and paths.bid(control) and paths.augment(control)
     finally:
         paths.write_duals(*task.duals)
+        solution.has_duals = True
+
+
+def paths_of(task: AssignmentTask) -> Paths:
+    """The paths of a problem, from the pairs and prices of its solution."""
+    entries = task.costs.entries()
+    kind = SparsePaths if isinstance(entries, tuple) else DensePaths
+    return kind(entries, task.costs, *task.mates, task.solution.col_dual, task.limit)

@@ -91,6 +91,7 @@ def run(
     costs, solution, limit = task.costs, task.solution, task.limit
     if costs.shape[0] == 0:
         solution.col_dual[:] = 0
+        solution.has_duals = True
         return True
     if limit is None and not costs.is_complete:
         largest = _largest_matching(task)
@@ -299,9 +300,11 @@ class _Auction:
         least = _Entries.of(self.costs, 0).least_reduced(price, row_to_col.size)
         if self.limit is not None:
             cp.minimum(least, self.limit, out=least, casting="unsafe")
+        solution.has_duals = False
         targets = *solution.mates, *solution.duals
         for target, source in zip(targets, (row_to_col, col_to_row, least, price)):
             target[:] = source
+        solution.has_duals = True
 
 
 def _rounded(price: cp.ndarray, row_to_col: cp.ndarray, shift: int) -> cp.ndarray:

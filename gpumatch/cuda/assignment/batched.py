@@ -375,10 +375,12 @@ def run_one(task: AssignmentTask, most_steps: int) -> bool:
     if not run(one) or int(results.states[0]) != SOLVED:
         return False
     (mates,), (numbers,) = results.mates, results.numbers
+    solution.has_duals = False
     solution.row_to_col[:], solution.col_to_row[:] = mates[:nrows], mates[nrows:]
     solution.row_dual[:], solution.col_dual[:] = numbers[:nrows], numbers[nrows:both]
     if limit is not None:
         solution.row_dual += number.type(limit)
+    solution.has_duals = True
     pairs = int(results.pairs[0])
     task.control.phase(found=pairs, matched=pairs, step="team")
     return True

@@ -178,6 +178,7 @@ class Core:
     def solve(self) -> bool:
         """Match the rows; True if the duals prove it, False when stopped or given up."""
         ranks = self.ranks
+        self.best.has_duals = False
         with ranks.step("first duals"):
             price = self._first_duals()
         if self._solve_from(price, self.first, is_last=not self.others):
@@ -216,7 +217,7 @@ class Core:
                 found = ranks.total(len(chosen[0]))
             ranks.control.phase(found=0, matched=self.matched, step="pricing", added=found)
             if not found:
-                self.is_priced = True
+                self.is_priced = self.best.has_duals = True
                 return True
             if found > TOO_MANY * self.nrows and not is_last:
                 return False
@@ -232,10 +233,13 @@ class Core:
         xp, best, limit = self.xp, self.best, self.share.limit
         if self.is_square:
             best.col_dual -= best.col_dual.max()
+        else:
+            xp.minimum(best.col_dual, 0, out=best.col_dual)
         least = self.own.least_of_rows(best.col_dual)
         if limit is not None:
             least = xp.minimum(least, best.row_dual.dtype.type(limit))
         best.row_dual[self.rows] = xp.where(least < self.own.far, least, 0)
+        best.has_duals = True
 
     @property
     def matched(self) -> int:
@@ -331,7 +335,8 @@ class Core:
         is_solved = False
         if ranks.rank == ROOT and self._reaches_enough():
             costs = self._costs()
-            task = AssignmentTask(costs, best, self.control, self.share.limit)
+            own = Solution(*best.mates, *best.duals)  # what it says of its duals is of the core
+            task = AssignmentTask(costs, own, self.control, self.share.limit)
             is_solved = self.solve_sparse(task)
             is_solved = is_solved and not (self.must_match and any_true(best.row_to_col < 0))
         for name in ("row_to_col", "col_to_row", "row_dual", "col_dual"):

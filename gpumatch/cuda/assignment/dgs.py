@@ -125,6 +125,7 @@ def solve(task: AssignmentTask, evaluation: str, switch: Callable[[Problem, Form
     price = cp.minimum(col_dual, 0)
     row_dual[:] = -costs.largest if limit is None else min(-costs.largest, limit)
     col_dual[:] = 0
+    task.solution.has_duals = True
     if row_to_col.size == 0:
         return True
     with control.part("transposition"):

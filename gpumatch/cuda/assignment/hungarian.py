@@ -30,6 +30,7 @@ import numpy as np
 from gpumatch.arrays import any_true
 from gpumatch.contracts import AssignmentTask, Control, Costs, Solution
 from gpumatch.cuda import memory
+from gpumatch.cuda.assignment.divided_rows import ArrayRows
 from gpumatch.cuda.kernels import BLOCK, COSTS, Kernels, Source, blocks_for, kernels_for
 from gpumatch.cuda.launches import Board, Cooperative, record_seconds
 from gpumatch.cuda.memory import unmatched
@@ -123,6 +124,7 @@ def _run(kind: Kind, task: AssignmentTask, patience: Patience | None = None) -> 
     costs, solution, control = task.costs, task.solution, task.control
     if costs.shape[0] == 0:
         solution.col_dual[:] = 0
+        solution.has_duals = True
         return True
     values = costs.dense()
     attempts = _attempts(costs, task.limit)
@@ -229,8 +231,9 @@ class _Problem:
     def __init__(
         self, values: cp.ndarray, units: _Units, limit: float | None, start: Solution
     ) -> None:
-        self.values, self.units = units.lifted(values), units
+        self.given, self.values, self.units = values, units.lifted(values), units
         self.nrows, self.ncols = values.shape
+        self.given_limit = limit
         self.limit = _NEVER if limit is None else np.int64(_fixed_limit(limit, units))
         self.all_match = limit is None and self.nrows == self.ncols
         self.kernels = kernels_for(REDUCTION, Cost=values.dtype)
@@ -269,14 +272,26 @@ class _Problem:
 
     def write(self, solution: Solution) -> None:
         """Write the matching and the duals back; if all match, no column's dual is above 0."""
+        solution.has_duals = False
         if self.all_match:
             most = self.col_dual.max()
             self.col_dual -= most
             self.row_dual += most
         solution.row_to_col[:] = self.row_to_col
         solution.col_to_row[:] = self.col_to_row
-        solution.row_dual[:] = self.units.given(self.row_dual)
         solution.col_dual[:] = self.units.given(self.col_dual)
+        if self.units.is_integer:
+            solution.row_dual[:] = self.row_dual
+        else:
+            solution.row_dual[:] = self._least_of_rows(solution.col_dual)
+        solution.has_duals = True
+
+    def _least_of_rows(self, col_dual: cp.ndarray) -> cp.ndarray:
+        """The duals of rows that the given costs allow: units may be too coarse for small ones."""
+        least = ArrayRows(self.given, np.inf, lambda: False).least_of_rows(col_dual)
+        if self.given_limit is not None:
+            least = cp.minimum(least, self.given_limit)
+        return cp.where(least < np.inf, least, 0)  # no pair is allowed
 
     def _adopt(self) -> bool:
         """Keep the pairs that are tight at the given prices; False if that does not end."""

@@ -139,8 +139,10 @@ def run(task: AssignmentTask) -> bool:
     threads. `task.seed` and `task.threads` have no influence on it.
     """
     costs = task.costs
+    task.solution.has_duals = False
     if costs.shape[0] == 0:
         task.solution.col_dual[:] = 0
+        task.solution.has_duals = True
         return True
     memory.require_memory(bytes_needed(costs, task.limit), "the engine for sparse costs")
     problem = Problem(FullProblem.of(costs, task.limit))
@@ -245,6 +247,7 @@ def _write(problem: Problem, task: AssignmentTask) -> None:
     if task.limit is not None:
         solution.row_dual[cp.diff(full.indptr) == 0] = task.limit
         cp.minimum(solution.row_dual, task.limit, out=solution.row_dual, casting="unsafe")
+    solution.has_duals = True
 
 
 # -- the problem on the device ---------------------------------------------------------------------
