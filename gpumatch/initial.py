@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
-from gpumatch.arrays import array_of, first_true, index_array
+from gpumatch.arrays import array_of, as_array, first_true, index_array
+from gpumatch.contracts import Costs
 
-__all__ = ["initial_pairs"]
+__all__ = ["initial_pairs", "initial_prices"]
+
+SUMS = 2**62
+"""Integer prices and the costs of a path add up to less than this: then twice as much fits."""
 
 
 def initial_pairs(initial: Any, shape: tuple[int, int], xp: Any) -> tuple[Any, Any]:
@@ -51,3 +56,62 @@ def initial_pairs(initial: Any, shape: tuple[int, int], xp: Any) -> tuple[Any, A
             f"which is matched to row {int(holder[col])}"
         )
     return rows, cols
+
+
+def initial_prices(
+    initial: Any, side: str, maximize: bool, problem: Costs, limit: float | None
+) -> Any:
+    """Prices of a problem's columns, as an array for its solution: the duals that are given.
+
+    They are cut off where no optimal price can be.
+
+    Parameters
+    ----------
+    initial : Assignment
+    side : {"row_dual", "col_dual"}
+        Which of its duals are those of the problem's columns.
+    maximize : bool
+        Whether their sign is to be turned.
+    limit : int or float, optional
+        As of an `AssignmentTask`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If they are no real, finite numbers, one for each column.
+    """
+    xp, (nrows, ncols) = problem.xp, problem.shape
+    price = as_array(getattr(initial, side), f"initial: its {side}")
+    if price.dtype.kind not in "iuf":
+        raise TypeError(f"initial: its {side} must be real numbers; got dtype {price.dtype}")
+    if price.shape != (ncols,):
+        raise ValueError(
+            f"initial: its {side} must have shape {(ncols,)}, as the costs have; got {price.shape}"
+        )
+    price = array_of(xp, price)
+    if price.dtype.kind == "f":
+        price = price.astype(np.float64)
+        stray = first_true(~(abs(price) < math.inf))
+        if stray is not None:
+            raise ValueError(f"initial: its {side}[{stray}] is {float(price[stray])}, not finite")
+    most = (nrows + 1) * _spread(problem, limit)
+    if not problem.is_integer:
+        price = xp.clip(price.astype(np.float64), -most, most)
+        return -price if maximize else price
+    largest = max(problem.largest, 0 if limit is None else abs(limit))
+    most = min(int(most), SUMS - 1 - (nrows + 1) * int(largest))
+    if price.dtype.kind == "f":
+        price = xp.rint(xp.clip(price, -(2.0**62), 2.0**62))
+    elif price.dtype.kind == "u":
+        price = xp.minimum(price, price.dtype.type(min(most, np.iinfo(price.dtype).max)))
+    price = xp.clip(price.astype(np.int64), -most, most)
+    return -price if maximize else price
+
+
+def _spread(problem: Costs, limit: float | None) -> Any:
+    """The largest difference of two costs, or of one and the limit."""
+    ends = [problem.low, problem.high] if problem.shape[0] and problem.shape[1] else []
+    ends += [] if limit is None else [limit]
+    if not all(map(math.isfinite, ends)):
+        return 2 * max(problem.largest, 0 if limit is None else abs(limit))
+    return max(ends) - min(ends) if ends else 0
