@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Hashable, Iterable, Mapping
-from typing import Any, Literal, overload
+from typing import Any, Literal, NamedTuple, overload
 
 import numpy as np
 
@@ -27,18 +27,21 @@ from gpumatch.cardinality import (
     InfeasibleError,
     begin_with_pairs,
     empty_solution,
+    finish,
     hall_violator,
     solve,
 )
 from gpumatch.contracts import AssignmentTask, Solution
 from gpumatch.control import Callback, Control, attach_result, with_interrupts_result
 from gpumatch.costs import CostBatch, Costs, as_costs, is_batch
+from gpumatch.gaps import Magnitudes, Proof, largest_near, proof_of
 from gpumatch.homes import count_matched
+from gpumatch.initial import initial_prices
 from gpumatch.interop.tensors import is_tensor
 from gpumatch.pairs import in_nodes
-from gpumatch.registry import BackendName
+from gpumatch.registry import FINISH, BackendName, load
 from gpumatch.row_limits import assign_by_row_limits, checked_row_limits
-from gpumatch.sums import summands
+from gpumatch.sums import magnitude, nearer, summands
 from gpumatch.tensors import solve_tensors
 
 __all__ = ["Assignment", "BottleneckAssignment", "InfeasibleError", "assign"]
@@ -264,6 +267,7 @@ def assign(
     )  # fmt: skip
     stats = {**choice.names(), **choice.options}
     ended = False
+    is_exact = choice.algorithm.exact
     try:
         with control.part("search"):
             ended = solve(run, task, goal)
@@ -272,14 +276,19 @@ def assign(
                 if violator is not None:
                     raise InfeasibleError(*in_nodes(violator, given.labels))
                 ended = False
+        found = _Found.of(task, goal, ended and is_exact)
+        if ended and is_exact and found.is_loose:
+            with control.part("search"):
+                ended = finish(load(FINISH), task, goal)
+            found = _Found.of(task, goal, ended)
     except KeyboardInterrupt as exc:
-        attach_result(exc, _result(given, goal, task, False, stats | control.statistics()))
+        found = _Found.of(task, goal, False)
+        attach_result(exc, _result(given, goal, task, found, stats | control.statistics()))
         raise
     finally:
         if progress:
             control.close(count_matched(solution.row_to_col))
-    proven = ended and choice.algorithm.exact
-    return _result(given, goal, task, proven, stats | control.statistics())
+    return _result(given, goal, task, found, stats | control.statistics())
 
 
 def _assign_even(costs: Any, asked: Asked) -> Assignment | None:
@@ -317,41 +326,68 @@ def _begin_from(
     """Put the pairs of `initial` that are allowed, and its prices, into the solution."""
     if initial is None:
         return
-    xp = problem.xp
     begin_with_pairs(initial, goal, shape, problem, solution.mates)
     if isinstance(initial, Assignment):
-        price = array_of(xp, initial.row_dual if goal.transposed else initial.col_dual)
-        if price.size != problem.shape[1]:
-            raise ValueError(f"initial: its shape is not that of the costs, {shape}")
-        most = (min(shape) + 1) * problem.largest
-        price = price if problem.is_integer else price.astype(np.float64)
-        price = xp.clip(-price if goal.maximize else price, -most, most)
-        if problem.is_integer and price.dtype.kind == "f":
-            price = xp.rint(price)
-        solution.col_dual[:] = price.astype(solution.col_dual.dtype)
+        side = "row_dual" if goal.transposed else "col_dual"
+        solution.col_dual[:] = initial_prices(initial, side, goal.maximize, problem, goal.limit)
 
 
 # -- results ---------------------------------------------------------------------------------------
 
 
+class _Found(NamedTuple):
+    """What the mates of a solution cost, and what its duals show.
+
+    `costs` are those of the matched rows, `paid` are numbers with the same sum.
+    """
+
+    costs: Any
+    paid: list[Any]
+    proof: Proof
+
+    @property
+    def is_loose(self) -> bool:
+        """Whether the duals leave a gap that exact paths may close."""
+        return not self.proof.proven and 0 < self.proof.gap < math.inf
+
+    @classmethod
+    def of(cls, task: AssignmentTask, goal: Goal, has_ended: bool) -> _Found:
+        """Look at the solution as it is now."""
+        problem, solution = task.costs, task.solution
+        size, limit = count_matched(solution.row_to_col), goal.limit
+        costs = problem.of_mates(solution.row_to_col, task.threads)
+        near = nearer(costs)
+        paid = summands(near)
+        if not (solution.has_duals and size >= goal.least_pairs(solution)):
+            return cls(costs, paid, Proof(math.inf, False))
+        row_dual, col_dual = solution.row_dual, nearer(solution.col_dual)
+        if limit is not None:
+            row_dual = row_dual - row_dual.dtype.type(limit)
+        row_dual = nearer(row_dual)
+        base = 0 if limit is None else limit
+        duals = summands(row_dual) + summands(col_dual)
+        proof = proof_of(
+            [*paid, -base * size, *(-dual for dual in duals)],
+            len(solution.row_to_col),
+            has_ended=has_ended,
+            is_integer=problem.is_integer,
+            magnitudes=lambda: Magnitudes(
+                max(magnitude(near), abs(base)), max(map(magnitude, (row_dual, col_dual)))
+            ),
+            near=lambda gap: largest_near(problem, *solution.duals, gap),
+        )
+        return cls(costs, paid, proof)
+
+
 def _result(
-    given: Costs, goal: Goal, task: AssignmentTask, proven: bool, stats: dict[str, Any]
+    given: Costs, goal: Goal, task: AssignmentTask, found: _Found, stats: dict[str, Any]
 ) -> Assignment:
     """The Assignment with the caller's rows, columns, signs and kind of arrays."""
     problem, solution = task.costs, task.solution
-    size = count_matched(solution.row_to_col)
-    costs = problem.of_mates(solution.row_to_col, task.threads)
-    paid = summands(costs)
-    limit = 0 if goal.limit is None else goal.limit
+    costs, paid, (gap, proven) = found
     if goal.limit is not None:
-        solution.row_dual -= solution.row_dual.dtype.type(limit)
-    duals = summands(solution.row_dual) + summands(solution.col_dual)
-    add = sum if problem.is_integer else math.fsum
-    is_bounded = solution.has_duals and size >= goal.least_pairs(solution)
-    gap = add([*paid, -limit * size, *(-d for d in duals)]) if is_bounded else math.inf
-    if not problem.is_integer:
-        gap = max(gap, 0.0)  # below 0 by rounding only
-    if not is_bounded:
+        solution.row_dual -= solution.row_dual.dtype.type(goal.limit)
+    if gap == math.inf:
         solution.cover = None
     seen, costs = solution, costs.astype(solution.row_dual.dtype, copy=False)
     if goal.transposed:
@@ -369,9 +405,9 @@ def _result(
         signed(seen.row_dual),
         signed(seen.col_dual),
         pair_costs=signed(costs),
-        objective=sign * add(paid),
+        objective=sign * (sum if problem.is_integer else math.fsum)(paid),
         gap=gap,
-        proven=proven or gap == 0,
+        proven=proven,
         maximize=goal.maximize,
         cardinality=goal.cardinality,
         cost_limit=goal.cost_limit,

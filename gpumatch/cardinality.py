@@ -25,6 +25,7 @@ stated here for costs to be minimised, with x_ij = 1 for matched pairs:
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from collections.abc import Callable
 from numbers import Integral, Real
@@ -198,10 +199,41 @@ def violator_of(cover: tuple[Any, Any], goal: Goal) -> tuple[Any, Any]:
     return (cols, rows) if goal.transposed else (rows, cols)
 
 
-def _solve_problem(run: Run, task: AssignmentTask) -> bool:
-    ended = run(task)
-    task.solution.has_duals = True
+def finish(run: Run, task: AssignmentTask, goal: Goal) -> bool:
+    """Let an algorithm of the host go on from the pairs and prices of an assignment; its answer.
+
+    Without memory for that, all stays as it is.
+    """
+    solution, cover = task.solution, task.solution.cover
+    if goal.cardinality != "maximum" or cover is None or not len(cover[1]):
+        return _finish_problem(run, task)
+    xp = solution.xp
+    marks = [xp.zeros(len(mates), bool) for mates in solution.mates]
+    for mark, side in zip(marks, cover):
+        mark[side] = True
+    return _solve_parts(functools.partial(_finish_problem, run), task, *marks)
+
+
+def _finish_problem(run: Run, task: AssignmentTask) -> bool:
+    costs = task.costs
+    own = dataclasses.replace(task, solution=task.solution.copy())
+    try:
+        if not costs.on_device:
+            ended = run(own)
+        elif costs.has_matrix or costs.is_sparse:
+            ended = own.run_on_host(run)
+        else:
+            return True
+    except MemoryError:
+        return True
+    task.solution.assign_from(own.solution)
     return ended
+
+
+def _solve_problem(run: Run, task: AssignmentTask) -> bool:
+    """Run the algorithm, which alone can say that its duals are feasible."""
+    task.solution.has_duals = False
+    return run(task)
 
 
 def _solve_maximum(run: Run, task: AssignmentTask) -> bool:
@@ -215,6 +247,7 @@ def _solve_maximum(run: Run, task: AssignmentTask) -> bool:
         if task.control.stopped or count_matched(solution.row_to_col) == nrows:
             return ended
         task = dataclasses.replace(task, is_doubtful=False)
+        solution.has_duals = False
         solution.row_dual[:] = solution.col_dual[:] = 0
     if not task.costs.is_complete:
         cover = _least_cover(task)
@@ -222,7 +255,7 @@ def _solve_maximum(run: Run, task: AssignmentTask) -> bool:
             return False
         if count_matched(solution.row_to_col) < nrows:
             in_rows, in_cols = cover
-            solution.row_to_col[:] = solution.col_to_row[:] = -1
+            solution.clear()
             ended = _solve_parts(run, task, in_rows, in_cols)
             solution.cover = in_rows.nonzero()[0], in_cols.nonzero()[0]
             return ended
@@ -231,21 +264,51 @@ def _solve_maximum(run: Run, task: AssignmentTask) -> bool:
 
 
 def _solve_parts(run: Run, task: AssignmentTask, in_rows: Any, in_cols: Any) -> bool:
-    """Match the cover's rows to columns outside it, its columns to rows outside it."""
-    rows, cols = in_rows.nonzero()[0], (~in_cols).nonzero()[0]
-    part = task.costs.restricted(rows, cols)
-    matching = empty_solution(part)
-    ended = _solve_problem(run, dataclasses.replace(task, costs=part, solution=matching))
-    _take(task.solution, rows, cols, matching)
-    if task.control.stopped:
-        return False
-    rows, cols = (~in_rows).nonzero()[0], in_cols.nonzero()[0]
-    part = task.costs.restricted(rows, cols).transpose()
-    matching = empty_solution(part)
-    ended &= _solve_problem(run, dataclasses.replace(task, costs=part, solution=matching))
-    _take(task.solution, rows, cols, matching.transpose())
-    task.solution.has_duals = True
+    """Match the cover's rows to columns outside it, its columns to rows outside it.
+
+    Both parts begin from the pairs and prices that the solution has there.
+    """
+    whole = task.solution
+    whole.has_duals = False
+    sides = (
+        (in_rows.nonzero()[0], (~in_cols).nonzero()[0]),
+        (
+            (~in_rows).nonzero()[0],
+            in_cols.nonzero()[0],
+        ),
+    )
+    ended, have_duals = True, True
+    for turned, (rows, cols) in enumerate(sides):
+        part = task.costs.restricted(rows, cols)
+        solution = _part_of(whole, rows, cols)
+        if turned:
+            part, solution = part.transpose(), solution.transpose()
+        ended &= _solve_problem(run, dataclasses.replace(task, costs=part, solution=solution))
+        _take(whole, rows, cols, solution.transpose() if turned else solution)
+        have_duals &= solution.has_duals
+        if task.control.stopped and not turned:
+            return False
+    whole.has_duals = have_duals
     return ended
+
+
+def _part_of(whole: Solution, rows: Any, cols: Any) -> Solution:
+    """Copies of the pairs and prices that a solution has in these rows and columns."""
+    xp = whole.xp
+    own = Solution(
+        xp.full(len(rows), -1, np.int32),
+        xp.full(len(cols), -1, np.int32),
+        whole.row_dual[rows],
+        whole.col_dual[cols],
+    )
+    place = xp.full(len(whole.col_to_row), -1, np.int32)
+    place[cols] = xp.arange(len(cols), dtype=np.int32)
+    mates = whole.row_to_col[rows]
+    matched = (mates >= 0).nonzero()[0]
+    inside = place[mates[matched]]
+    matched, inside = matched[inside >= 0], inside[inside >= 0]
+    own.row_to_col[matched], own.col_to_row[inside] = inside, matched.astype(np.int32)
+    return own
 
 
 def empty_solution(problem: contracts.Costs) -> Solution:

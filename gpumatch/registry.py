@@ -324,6 +324,9 @@ ONE_OF_A_BATCH = _CPU + "assignment.batched:solve_one"
 """What calls the kernel behind it on the CPU, for one problem at once."""
 
 
+FINISH = _CPU + "assignment.finish:run"
+"""What closes the gap of an exact algorithm's result, on the host."""
+
 SCIPYS_ORDER = _CPU + "assignment.one_row_at_a_time:columns_of_rows"
 """What finds the assignments that SciPy finds, where several are optimal."""
 

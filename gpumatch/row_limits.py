@@ -22,7 +22,8 @@ from gpumatch.arrays import any_true, array_of, as_array
 from gpumatch.assigned import Assignment
 from gpumatch.control import attach_result
 from gpumatch.costs import Costs, DenseCosts, check_sums
-from gpumatch.sums import summands
+from gpumatch.gaps import Magnitudes, Proof, proof_of
+from gpumatch.sums import magnitude, summands
 
 __all__ = ["assign_by_row_limits", "checked_row_limits"]
 
@@ -94,16 +95,27 @@ def _as_callers(a: Assignment, given: Costs, limits: Any, base: Any) -> Assignme
     paid = given.at(rows, cols).astype(a.row_dual.dtype)
     sign = -1 if a.maximize else 1
     terms = summands(paid)
-    add = sum if a.row_dual.dtype.kind == "i" else math.fsum
-    gap = a.gap
-    if base is not None and gap < math.inf:
-        duals = [-sign * d for d in (*summands(a.row_dual), *summands(a.col_dual))]
-        gap = add([*(sign * p for p in terms), *(-sign * b for b in summands(base[rows])), *duals])
-        gap = gap if add is sum else max(gap, 0.0)
-    cover = a.cover_ind() if a.cardinality == "maximum" and a.proven else None
+    is_integer = a.row_dual.dtype.kind == "i"
+    proof = Proof(a.gap, a.proven)
+    if base is not None and a.gap < math.inf:
+        limits_of_pairs = base[rows]
+        numbers = [*(-term for term in terms), *summands(limits_of_pairs)]
+        numbers += summands(a.row_dual) + summands(a.col_dual)
+        proof = proof_of(
+            [-sign * number for number in numbers],
+            max(a.size, 1),
+            has_ended=a.proven,
+            is_integer=is_integer,
+            magnitudes=lambda: Magnitudes(
+                max(map(magnitude, (paid, limits_of_pairs))),
+                max(map(magnitude, (a.row_dual, a.col_dual))),
+            ),
+        )
+    cover = a.cover_ind() if a.cardinality == "maximum" and a.gap < math.inf else None
     return Assignment(
         a.row_to_col, a.col_to_row, a.row_dual, a.col_dual,
-        pair_costs=paid, objective=add(terms), gap=gap, proven=a.proven,
+        pair_costs=paid, objective=(sum if is_integer else math.fsum)(terms),
+        gap=proof.gap, proven=proof.proven,
         maximize=a.maximize, cardinality=a.cardinality, cost_limit=limits, cover=cover,
         labels=given.labels, size=a.size, stats=a.stats,
     )  # fmt: skip

@@ -25,7 +25,7 @@ import numpy as np
 
 from gpumatch.arrays import array_of
 
-__all__ = ["summands"]
+__all__ = ["magnitude", "nearer", "summands"]
 
 FEW = 1024
 """Numbers on the host up to which a list of them all is made faster than whole arrays are added."""
@@ -36,6 +36,17 @@ FEW_ON_DEVICE = 2**15
 """
 
 
+def nearer(values: Any) -> Any:
+    """The array, or a copy on the host of one on a device that is short enough for that."""
+    is_short = not isinstance(values, np.ndarray) and values.size <= FEW_ON_DEVICE
+    return array_of(np, values) if is_short else values
+
+
+def magnitude(values: Any) -> float:
+    """The largest magnitude in an array; 0 if it is empty."""
+    return max(abs(float(values.max())), abs(float(values.min()))) if values.size else 0.0
+
+
 def summands(values: Any) -> list[Any]:
     """A few ints or floats whose exact sum is that of the array.
 
@@ -44,8 +55,7 @@ def summands(values: Any) -> list[Any]:
     values : array of integers or floats, NumPy or CuPy
         Fewer than 2**31.
     """
-    if not isinstance(values, np.ndarray) and values.size <= FEW_ON_DEVICE:
-        values = array_of(np, values)
+    values = nearer(values)
     if values.size <= FEW:
         return values.tolist()
     if values.dtype.kind in "iu":

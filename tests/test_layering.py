@@ -20,7 +20,7 @@ FLOORS = [
     {"cpu.numba_tools", "cuda.kernels", "cuda.memory", "cuda.structs"},
     {"arrays"},
     {"contracts", "sums"},
-    {"auction_schedule", "dgs_start"},
+    {"auction_schedule", "dgs_start", "gaps"},
     {"cpu", "cuda"},  # their CSR, covers and launches
     {"cpu.matching", "cpu.assignment", "cpu.distributed", "cuda.matching", "cuda.assignment"},
     {"homes", "mixed_dgs", "reference"},

@@ -22,7 +22,8 @@ from gpumatch.distributed.largest import solve_largest
 from gpumatch.distributed.matching import forest_kernels
 from gpumatch.distributed.results import DistributedAssignment
 from gpumatch.distributed.searches import ALGORITHMS
-from gpumatch.sums import summands
+from gpumatch.gaps import Magnitudes, Proof, largest_near, proof_of
+from gpumatch.sums import magnitude, summands
 
 __all__ = ["assign", "costs_of"]
 
@@ -230,7 +231,7 @@ def _result(
     rows: Split,
     goal: Goal,
     solution: Solution,
-    proven: bool,
+    has_ended: bool,
     stats: dict[str, Any],
     world: Communicator,
 ) -> DistributedAssignment:
@@ -240,7 +241,7 @@ def _result(
         solution.row_dual = solution.row_dual - limit
     size = int(np.count_nonzero(solution.row_to_col >= 0))
     duals = summands(solution.row_dual) + summands(solution.col_dual)
-    is_bounded = size >= goal.least_pairs(solution)
+    is_bounded = solution.has_duals and size >= goal.least_pairs(solution)
     seen = solution.transpose() if goal.transposed else solution
     number = seen.row_dual.dtype
     own = seen.row_to_col[rows.slice].copy()
@@ -253,13 +254,31 @@ def _result(
     )
     matched = np.flatnonzero(own >= 0)
     costs = array_of(np, given.at(matched, own[matched])).astype(number)
-    add = sum if number.kind == "i" else math.fsum
-    paid = [part for parts in world.share(summands(costs)) for part in parts]
+    is_integer = number.kind == "i"
+    shares = world.share((summands(costs), magnitude(costs)))
+    paid = [part for parts, _ in shares for part in parts]
     sign = -1 if goal.maximize else 1
-    gap = math.inf
+    proof = Proof(math.inf, False)
     if is_bounded:
-        gap = add([*(sign * cost for cost in paid), -limit * size, *(-dual for dual in duals)])
-        gap = gap if number.kind == "i" else max(gap, 0.0)  # below 0 by rounding only
+        proof = proof_of(
+            [*(sign * cost for cost in paid), -limit * size, *(-dual for dual in duals)],
+            min(map(len, solution.mates)),
+            has_ended=has_ended,
+            is_integer=is_integer,
+            magnitudes=lambda: Magnitudes(
+                max(abs(limit), *(largest for _, largest in shares)),
+                max(map(magnitude, solution.duals)),
+            ),
+            near=lambda gap: world.total(
+                largest_near(
+                    given.problem(goal.maximize, False),
+                    array_of(given.xp, seen.row_dual[rows.slice]),
+                    array_of(given.xp, seen.col_dual),
+                    gap + limit,  # which the duals lack
+                ),
+                "max",
+            ),
+        )
     return DistributedAssignment(
         (rows.total, given.shape[1]),
         range(rows.slice.start, rows.slice.stop),
@@ -270,9 +289,9 @@ def _result(
         row_dual=seen.row_dual[rows.slice] * sign,
         col_dual=seen.col_dual * sign,
         pair_costs=costs,
-        objective=add(paid),
-        gap=gap,
-        proven=proven or gap == 0,
+        objective=(sum if is_integer else math.fsum)(paid),
+        gap=proof.gap,
+        proven=proof.proven,
         maximize=goal.maximize,
         cardinality=goal.cardinality,
         cost_limit=goal.cost_limit,
