@@ -25,6 +25,7 @@ from gpumatch.cardinality import CARDINALITIES, InfeasibleError, checked_limit
 from gpumatch.contracts import (
     LARGEST,
     LARGEST_INTEGER,
+    LARGEST_PATH,
     SOLVED,
     UNSOLVED,
     BatchTask,
@@ -72,13 +73,18 @@ class Wish(NamedTuple):
         return cls(sign, 0.0 if cardinality == "any" else math.inf, math.inf, False)
 
 
-def _numbers_for(is_integer: bool, cardinality: str, limit: float | None) -> tuple[bool, float]:
-    """Whether results are integers, and the greatest magnitude that is taken."""
+def _numbers_for(
+    is_integer: bool, cardinality: str, limit: float | None, side: int
+) -> tuple[bool, float]:
+    """Whether results are integers, and the greatest magnitude that is taken.
+
+    No problem has more than ``side`` vertices on its smaller side.
+    """
     if not is_integer:
         return False, LARGEST
-    if cardinality == "maximum" or not isinstance(limit, float):
-        return True, LARGEST_INTEGER
-    return False, ROUNDED
+    if cardinality == "maximum" and limit is not None:  # which forbids pairs
+        return True, min(LARGEST_INTEGER, LARGEST_PATH / max(side, 1))
+    return (False, ROUNDED) if isinstance(limit, float) else (True, LARGEST_INTEGER)
 
 
 def assign_small(
@@ -98,11 +104,11 @@ def assign_small(
     if costs is None or hasattr(cost_limit, "__len__"):
         return None
     limit = None if cost_limit is None else checked_limit(cost_limit, is_integer, maximize)
-    is_integer, largest = _numbers_for(is_integer, cardinality, limit)
+    nrows, ncols = costs.shape
+    is_integer, largest = _numbers_for(is_integer, cardinality, limit, min(nrows, ncols))
     if limit is not None and abs(limit) > largest:
         return None
     wish = Wish.of(maximize, cardinality, limit)
-    nrows, ncols = costs.shape
     both = nrows + ncols
     mates, numbers = np.empty((1, both), _INT32), np.empty((1, both + nrows), _FLOAT64)
     totals, ends = np.empty((2, 1), _FLOAT64), np.empty((2, 1), _INT64)
@@ -195,7 +201,7 @@ def assign_even(costs: Any, asked: Asked, alone: Alone, control: Control) -> Bat
     count, nrows, ncols = costs.shape
     is_integer = dtype.kind == "i"
     limit = checked_limit(cost_limit, is_integer, maximize)
-    is_integer, largest = _numbers_for(is_integer, cardinality, limit)
+    is_integer, largest = _numbers_for(is_integer, cardinality, limit, min(nrows, ncols))
     if limit is not None and abs(limit) > largest:
         return None
     room = _Room(count, nrows, ncols, _INT64 if is_integer else _FLOAT64)
@@ -298,10 +304,11 @@ class _Batch:
         asked, count = self.asked, len(self.problems)
         is_integer = self.problems.is_integer
         limit = checked_limit(asked.cost_limit, is_integer, asked.maximize)
-        is_integer, largest = _numbers_for(is_integer, asked.cardinality, limit)
         self.cost_limit = limit
         rows, cols = self.problems.sizes.T
         is_small = rows * cols <= MOST
+        side = int(np.minimum(rows, cols)[is_small].max(initial=0))
+        is_integer, largest = _numbers_for(is_integer, asked.cardinality, limit, side)
         if limit is not None and abs(limit) > largest:
             is_small[:] = False
         # The kernels clear these, in their threads.
@@ -351,7 +358,8 @@ class _Batch:
         asked, problems = self.asked, self.problems
         count, nrows, both = len(problems), self.nrows, self.both
         limit = checked_limit(asked.cost_limit, problems.is_integer, asked.maximize)
-        is_integer, largest = _numbers_for(problems.is_integer, asked.cardinality, limit)
+        side = int(problems.sizes.min(axis=1).max(initial=0))
+        is_integer, largest = _numbers_for(problems.is_integer, asked.cardinality, limit, side)
         if limit is not None and abs(limit) > largest:
             return self.solve_alone()
         self.cost_limit, self.xp = limit, cupy

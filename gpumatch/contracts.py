@@ -381,7 +381,21 @@ Task = TypeVar("Task", MatchingTask, AssignmentTask)
 """What an algorithm is given."""
 
 SOLVED, INFEASIBLE, UNFIT, UNSOLVED = range(4)  # how a problem of a batch may end
-LARGEST, LARGEST_INTEGER = 2.0**1000, 2.0**47  # magnitudes that fit, of floats and of integers
+LARGEST, LARGEST_INTEGER, LARGEST_PATH = 2.0**990, 2.0**47, 2.0**48
+"""Magnitudes C of costs and of the limit that kernels in float64 take: of floats, of integers, and
+of integers n times if pairs may be forbidden, for n vertices of the smaller side.
+
+Kernels price columns by shortest paths, and no term of theirs is beyond so many times C:
+
+- 16 without forbidden pairs. Each row may take any column that is free, or none, so that duals are
+  within 4 C, and distances and their parts within 16 C. For C = 2**47 this is 2**51.
+- 32 n with forbidden pairs. A path has up to 2 n costs, so that prices are within 4 n C, or within
+  7 n C after 3 n bids of a row that finds its second column 2 C farther. The parts of a distance
+  are then within 22 n C. For n C = 2**48 this is 2**53.
+
+Below 2**53, sums of integers are exact in float64. Floats may overflow only where the duals are
+added up: 2 n of them are within 64 n**2 C, which is finite for n up to 2**13.
+"""
 ENDLESS = 2**31 - 1
 
 

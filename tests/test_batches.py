@@ -266,6 +266,50 @@ def test_sums_that_no_float_holds_are_exact(maximize):
     assert gm.assign(costs[0], maximize=maximize).objective == expected[0]
 
 
+def chains(rows, most, rng):
+    """Two chains along which the last row may push all others, and about as dear. Odd rows.
+
+    Each row has a column at ``-most`` and the next at ``most``, or a little less, and all other
+    pairs are dearer. So the paths cost ``rows * most``, and low digits tell which is shorter.
+    """
+    costs = np.full((rows, rows + 1), most + 1)
+    of_row, of_col = rng.permutation(rows - 1), rng.permutation(rows + 1)
+    length = (rows - 1) // 2
+    for first, shift in ((0, 0), (length, 1)):
+        for k in range(first, first + length):
+            costs[of_row[k], of_col[k + shift]] = rng.integers(0, 9) - most
+            costs[of_row[k], of_col[k + shift + 1]] = most - rng.integers(0, 9)
+        costs[-1, of_col[first + shift]] = rng.integers(0, 9) - most
+    return costs
+
+
+@pytest.mark.parametrize("maximize", [False, True])
+@pytest.mark.parametrize(("rows", "bits"), [(9, 46), (255, 40), (255, 46), (509, 45)])
+def test_paths_that_no_float_holds_are_exact(rows, bits, maximize):
+    costs = chains(rows, 2**bits, np.random.default_rng(rows))
+    sign = -1 if maximize else 1
+    wish = {"maximize": maximize, "cardinality": "maximum", "cost_limit": sign * 2**bits}
+    problems = [sign * costs, sign * costs.T, sign * chains(9, 2**bits, np.random.default_rng(1))]
+    batch = gm.assign(problems, **wish)
+    for k, matrix in enumerate(problems):
+        for a in (batch[k], gm.assign(matrix, **wish)):
+            gm.verify(matrix, a)
+            assert (a.proven, a.gap, type(a.objective)) == (True, 0, int)
+
+
+def test_the_magnitudes_that_are_taken_keep_sums_exact():
+    """32 n C with forbidden pairs, as `gpumatch.contracts` states, and 16 C without."""
+    for side in (0, 1, 2, 3, 509, 1024, 6000):
+        is_integer, most = batches._numbers_for(True, "maximum", 2**40, side)
+        assert is_integer
+        assert 32 * side * most <= 2**53
+        assert most >= 2**34  # any int32
+    for cardinality, limit in (("full", None), ("full", 7), ("any", None), ("maximum", None)):
+        assert batches._numbers_for(True, cardinality, limit, 6000) == (True, 2**47)
+    largest = batches._numbers_for(False, "full", None, 6000)[1]
+    assert math.isfinite(64 * 2**26 * largest)
+
+
 @pytest.mark.parametrize("limit", [None, 2.5])
 @pytest.mark.parametrize("dtype", ["i8", "u8"])
 def test_integers_too_large_for_exact_sums_are_refused_in_a_batch_too(dtype, limit):

@@ -10,7 +10,7 @@ from scipy.sparse import csr_array
 
 import gpumatch as gm
 from gpumatch import batches
-from tests.test_batches import WISHES, paid, random_problem
+from tests.test_batches import WISHES, chains, paid, random_problem
 
 pytestmark = pytest.mark.gpu
 cp = pytest.importorskip("cupy")
@@ -66,6 +66,18 @@ def test_an_array_of_any_dtype(dtype, shape):
     assert batch.objective.tolist() == expected.objective.tolist()
     assert batch.stats["backend"] == "cuda"
     check([*cp.asarray(costs)], batch, expected)
+
+
+@pytest.mark.emulated
+@pytest.mark.parametrize("sign", [1, -1])
+def test_paths_that_no_float_holds_are_exact(sign):
+    most = 2**47 - 3
+    there = cp.asarray(sign * chains(127, most, np.random.default_rng(3)))
+    wish = {"maximize": sign < 0, "cardinality": "maximum", "cost_limit": sign * most}
+    for matrix in (there, there.T):
+        a = gm.assign([matrix], **wish)[0]
+        gm.verify(matrix, a)
+        assert (a.proven, a.gap) == (True, 0)
 
 
 @pytest.mark.parametrize("n", [150, 700, 1030, 2050, 4100])
