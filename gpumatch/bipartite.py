@@ -26,7 +26,7 @@ from gpumatch.interop.networkx import (
     labelled_edges,
     networkx_graph,
 )
-from gpumatch.interop.sparse import csr_of
+from gpumatch.interop.sparse import csr_of, labels_of
 from gpumatch.interop.tensors import is_tensor, source_of
 
 Csr = tuple[Any, Any]  # (indptr, indices)
@@ -467,7 +467,8 @@ def _parts_of(source: Any) -> _Parts:
     if is_tensor(source):
         source = source_of(source)
     if isinstance(source, tuple) or is_sparse(source):
-        return _parts_of_sparse(source)
+        row_labels, col_labels = labels_of(source)
+        return _parts_of_sparse(source)._replace(row_labels=row_labels, col_labels=col_labels)
     if is_networkx(source):
         return _parts_of_networkx(labelled_edges(source))
     return _parts_of_dense(source)

@@ -12,7 +12,7 @@ from gpumatch import csgraph, distributed, io, linalg, optimize, plot
 
 RUN = {"backend": "auto", "seed": 0, "threads": None}
 CALL = {"time_limit": None, "progress": False, "callback": None}
-READ = {"max_bytes": 2**32}
+READ = {"format": "auto", "duplicates": None, "max_bytes": 2**32}
 DEFAULTS = {
     gm.maximum_matching: {
         **RUN, **CALL, "algorithm": "auto", "init": "auto", "initial": None, "row_nodes": None,
@@ -52,7 +52,7 @@ DEFAULTS = {
     linalg.strongcomp: {"q": None, "backend": "auto"},
     io.read: READ,
     io.read_costs: READ,
-    io.suitesparse: READ,
+    io.suitesparse: {"max_bytes": 2**32},
     plot.spy: {"order": None, "axes": None},
 }  # fmt: skip
 

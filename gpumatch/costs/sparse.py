@@ -22,6 +22,7 @@ from gpumatch.costs.base import (
 )
 from gpumatch.homes import csr_for, csr_on_host, values_of_mates_on_host
 from gpumatch.interop.networkx import labelled_edges
+from gpumatch.interop.sparse import labels_of
 
 __all__ = ["SparseCosts"]
 
@@ -77,7 +78,9 @@ class SparseCosts(Costs):
         if weights.size < given.size:  # repeated entries are summed
             extent = extent_of(weights)
             check_sums(extent.largest, min(entries.shape))
-        self._hold(BipartiteGraph.of_rows(indptr, indices, entries.shape), weights, extent)
+        graph = BipartiteGraph.of_rows(indptr, indices, entries.shape)
+        graph.row_labels, graph.col_labels = labels_of(source)
+        self._hold(graph, weights, extent)
 
     @classmethod
     def from_networkx(

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["csr_of"]
+__all__ = ["csr_of", "labels_of"]
 
 
 def csr_of(data: Any, indices: Any, indptr: Any, shape: tuple[int, int]) -> Any:
@@ -34,3 +34,8 @@ def csr_of(data: Any, indices: Any, indptr: Any, shape: tuple[int, int]) -> Any:
             f"{matrix.indptr.dtype}"
         )
     return matrix
+
+
+def labels_of(matrix: Any) -> tuple[list[Any] | None, list[Any] | None]:
+    """What a matrix calls its rows and its columns, as one of `gpumatch.io.read` may; else None."""
+    return getattr(matrix, "row_labels", None), getattr(matrix, "col_labels", None)

@@ -2,29 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, get_args
+from collections.abc import Callable
+from typing import Any, Literal
 
 import numpy as np
 import scipy.sparse
 from scipy.sparse import coo_array, csr_array
 
-__all__ = ["Duplicates", "canonical_csr", "check_duplicates", "check_shape"]
+__all__ = ["Duplicates", "canonical_csr", "check_shape"]
 
 Duplicates = Literal["error", "sum", "min", "max", "last"]
+"""What becomes of entries of one place."""
 
 
-def check_duplicates(duplicates: str | None) -> None:
-    """Check that it says what becomes of entries of one place."""
-    if duplicates is not None and duplicates not in get_args(Duplicates):
-        known = ", ".join(map(repr, get_args(Duplicates)))
-        raise ValueError(f"duplicates must be one of {known}; got {duplicates!r}")
-
-
-def canonical_csr(matrix: Any, max_bytes: int, duplicates: str = "sum") -> csr_array:
+def canonical_csr(
+    matrix: Any,
+    max_bytes: int,
+    duplicates: str = "sum",
+    repeat: Callable[[int, int], str] | None = None,
+) -> csr_array:
     """The matrix in CSR, with sorted columns and one entry a place.
 
     Entries of one place are added up exactly, in 64 bits, or `duplicates` says what becomes of
-    them.
+    them. What is said of an error gives `repeat`, of the numbers of two such entries.
     """
     if matrix.ndim != 2:
         raise ValueError(f"{matrix.ndim} dimensions, expected 2")
@@ -45,7 +45,7 @@ def canonical_csr(matrix: Any, max_bytes: int, duplicates: str = "sum") -> csr_a
     graph.sum_duplicates()
     if graph.nnz == entries.data.size or (duplicates == "sum" and _is_wide(entries.data)):
         return graph
-    return _merged(entries, duplicates)
+    return _merged(entries, duplicates, repeat or _repeat)
 
 
 def _is_wide(values: np.ndarray) -> bool:
@@ -56,15 +56,20 @@ def _is_wide(values: np.ndarray) -> bool:
     return values.dtype in (np.float64, np.complex128)
 
 
-def _merged(entries: coo_array, duplicates: str) -> csr_array:
+def _repeat(again: int, before: int) -> str:
+    return (
+        f"entry {again + 1} has the row and the column of entry {before + 1}: "
+        "duplicates (--duplicates) can be sum, min, max or last"
+    )
+
+
+def _merged(entries: coo_array, duplicates: str, repeat: Callable[[int, int], str]) -> csr_array:
     """The matrix with one entry for all of a place."""
     rows, cols = entries.coords
     if duplicates == "error":
-        again, before = first_repeated(rows, cols) or (0, 0)
-        raise ValueError(
-            f"entry {again + 1} is at row {rows[again]}, column {cols[again]}, as entry "
-            f"{before + 1} is: duplicates= says what becomes of both"
-        )
+        again = first_repeated(rows, cols)
+        if again is not None:
+            raise ValueError(repeat(*again))
     order = np.lexsort((cols, rows))  # stable: entries of one place stay in their order
     rows, cols, values = rows[order], cols[order], entries.data[order]
     is_first = np.ones(order.size, bool)

@@ -1,7 +1,7 @@
 """Sparse matrices and costs from files.
 
 `read` gives the stored entries of a file as a CSR array in canonical form: column indices sorted
-within each row, duplicate entries added up, stored zeros kept. `read_costs` gives dense matrices as
+within each row, one entry a place, stored zeros kept. `read_costs` gives dense matrices as
 well. A file is not trusted: `gpumatch.io.contents` limits what is read, and each parser checks it.
 """
 
@@ -13,13 +13,13 @@ import io
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Literal, NamedTuple, get_args
 
 import numpy as np
 import scipy.sparse
 from scipy.sparse import csr_array
 
-from gpumatch.io.canonical import canonical_csr
+from gpumatch.io.canonical import Duplicates, canonical_csr
 from gpumatch.io.contents import (
     MAX_BYTES,
     compression,
@@ -28,29 +28,34 @@ from gpumatch.io.contents import (
     naming,
     suffix_of,
 )
+from gpumatch.io.edges import Header, is_ambiguous, parse_edges
+from gpumatch.io.fields import Text, is_number
 from gpumatch.io.formats import (
     check_npy_header,
     parse_harwell_boeing,
     parse_npy,
     parse_npz,
 )
+from gpumatch.io.labelled import LabelledArray
 from gpumatch.io.matlab import parse_matlab
 from gpumatch.io.matrix_market import parse_matrix_market
-from gpumatch.io.tables import (
-    has_commas,
-    has_values,
-    names_values,
-    parse_edges,
-    parse_table,
-)
+from gpumatch.io.tables import parse_table
 
-__all__ = ["read", "read_costs"]
+__all__ = ["Duplicates", "Format", "read", "read_costs"]
 
 
 Source = str | os.PathLike[str] | BinaryIO
+Format = Literal["auto", "list", "table"]
+"""What lines of text are: a list of edges, or a table of costs."""
 
 
-def read(source: Source, *, max_bytes: int = MAX_BYTES) -> csr_array:
+def read(
+    source: Source,
+    *,
+    format: Format = "auto",
+    duplicates: Duplicates | None = None,
+    max_bytes: int = MAX_BYTES,
+) -> csr_array:
     """Read a sparse matrix.
 
     Parameters
@@ -63,15 +68,29 @@ def read(source: Source, *, max_bytes: int = MAX_BYTES) -> csr_array:
         archive of the SuiteSparse collection, of which NAME/NAME.mtx is read.
 
         Or a file open for reading bytes, such as ``sys.stdin.buffer``. It is read to its end. Its
-        first bytes say the format; whatever has no mark of its own is an edge list.
+        first bytes say the format; whatever has no mark of its own is text, with commas or
+        semicolons a .csv.
 
-        Each line of an edge list has a row and a column, counted from 0, and perhaps a value. It
-        may end in a comment that starts with # or %. Fields are separated by commas or else by
-        blanks. The largest row and column give the shape. The first line may be a header. If it
-        has the names row (or source, from, u), column (target, to, v) and perhaps value (weight,
-        cost), these say which fields are read.
+        Each line of an edge list has a row and a column, and perhaps a value. Fields are separated
+        by commas, by semicolons, by tabs (.tsv, .csv), or else by blanks, and may be quoted. A line
+        that begins with # or % is a comment.
+
+        The first line may be a header. Rows and columns that it calls row (or i) and column (or
+        col, j) are numbers that count from 0. Under any other names, such as source and target,
+        they are labels, numbers too: the matrix has a row for each label, in the order in which
+        they first occur, and keeps the labels. Without a header, integers count from 0, and the
+        largest give the shape; text is a label.
 
         Of a .mat, the matrix is ``Problem.A`` as in the collection, or else the only matrix.
+    format
+        Whether text is a list of edges, or a table of costs, of which the nonzeros are read.
+        ``"auto"``: a list. It is an error if a .csv has three numbers in each line and no header
+        that says what they are.
+    duplicates
+        What becomes of entries of one row and column: ``"error"`` names them, ``"sum"``, ``"min"``,
+        ``"max"``, and ``"last"`` keeps the last. By default, a list that names a pair twice, with
+        values, is an error; without values that is one edge; and in all other formats the entries
+        are summed. Sums of integers are exact.
     max_bytes
         The most bytes that the file's text may take once decompressed, and also the most that the
         index pointers of the shape it declares may take.
@@ -80,29 +99,97 @@ def read(source: Source, *, max_bytes: int = MAX_BYTES) -> csr_array:
     -------
     csr_array
         The stored entries, zeros included; of a dense file (array, DIA) the nonzeros. Symmetric,
-        skew-symmetric and Hermitian files are read in full. Values are those of the file, or 1.
+        skew-symmetric and Hermitian files are read in full. Values are those of the file, or 1. If
+        rows and columns have labels, these are its attributes ``row_labels`` and ``col_labels``.
 
     Raises
     ------
     ValueError
-        The file is malformed, truncated, too large or of an unknown format.
+        The file is malformed, truncated, too large or of an unknown format; for text, the message
+        names the line.
     FileNotFoundError
         There is no such file.
     """
+    return _read(source, _How(_PARSERS, "", format, duplicates, max_bytes))
+
+
+class _How(NamedTuple):
+    """How a file is read."""
+
+    parsers: dict[str, Callable[[bytes, int], Any]]
+    what: str
+    format: str
+    duplicates: str | None
+    max_bytes: int
+
+    @property
+    def is_of_costs(self) -> bool:
+        return self.parsers is _COST_PARSERS
+
+
+def _read(source: Source, how: _How) -> Any:
+    """The canonical matrix of the file, or, if it is of costs and dense, that."""
+    for name, value, kinds in (
+        ("format", how.format, get_args(Format)),
+        ("duplicates", how.duplicates, (None, *get_args(Duplicates))),
+    ):
+        if value not in kinds:
+            raise ValueError(f"{name} must be one of {', '.join(map(repr, kinds))}; got {value!r}")
     with naming(_name_of(source)):
-        suffix, content = _opened(source, max_bytes)
-        if suffix not in _PARSERS:
-            raise ValueError(f"unknown format {suffix!r}, known are {', '.join(_PARSERS)}")
-        return canonical_csr(_PARSERS[suffix](content(), max_bytes), max_bytes)
+        suffix, content = _opened(source, how.max_bytes)
+        if suffix in _LISTS:
+            return _parse_text(content(), suffix, how)
+        if suffix not in how.parsers:
+            known = ", ".join((*how.parsers, *_LISTS))
+            raise ValueError(f"unknown format {suffix!r}{how.what}, known are {known}")
+        if how.format != "auto":
+            raise ValueError(f"format={how.format!r} is for {', '.join(_LISTS)} only")
+        if how.is_of_costs and suffix == ".npy" and isinstance(source, str | os.PathLike):
+            return _read_npy(Path(source), how.max_bytes)
+        return _canonical(how.parsers[suffix](content(), how.max_bytes), how)
 
 
-def _parse_text(content: bytes, max_bytes: int) -> Any:
+def _canonical(matrix: Any, how: _How) -> Any:
+    if how.is_of_costs and not scipy.sparse.issparse(matrix):
+        return matrix
+    return canonical_csr(matrix, how.max_bytes, how.duplicates or "sum")
+
+
+def _parse_text(content: bytes, suffix: str, how: _How) -> Any:
+    """The same of lines of text, whose rows and columns may have labels."""
     if content.startswith(b"%%MatrixMarket"):
-        return parse_matrix_market(content, max_bytes)
-    edges = parse_edges(content)
-    if edges.nnz == 0:
+        return _canonical(parse_matrix_market(content, how.max_bytes), how)
+    text = Text.of(content, suffix)
+    if how.format == "table":
+        return _canonical(parse_table(text), how)
+    header = Header.of(text)
+    if how.format == "auto" and suffix == ".csv":
+        if is_ambiguous(text, header):
+            raise ValueError(_AMBIGUOUS)
+        if how.is_of_costs and header.lines == 0 and _begins_with_numbers(text):
+            return _canonical(parse_table(text), how)
+    edges = parse_edges(text, header)
+    if edges.rows.size == 0:
         raise ValueError("has no edges")
-    return edges
+    if how.is_of_costs and edges.values is None:
+        raise ValueError("its lines have no value: expected row, column and cost")
+    duplicates = how.duplicates or ("max" if edges.values is None else "error")
+    matrix = canonical_csr(edges.matrix, how.max_bytes, duplicates, edges.repeat)
+    if edges.row_labels is None or edges.col_labels is None:
+        return matrix
+    return LabelledArray.of(matrix, edges.row_labels, edges.col_labels)
+
+
+def _begins_with_numbers(text: Text) -> bool:
+    """Whether the first line is none of two labels and a value."""
+    return len(text.fields) != 3 or any(map(is_number, text.fields[:2]))
+
+
+_AMBIGUOUS = (
+    "three numbers in each line may be row, column and value, or a row of a table: say "
+    "format='list' or format='table' (--format list, --format table), or put the header "
+    "row,column,value or source,target,value above them"
+)
 
 
 _LISTS = (".txt", ".el", ".edges", ".tsv", ".csv")
@@ -112,8 +199,8 @@ _PARSERS: dict[str, Callable[[bytes, int], Any]] = {
     ".npy": parse_npy,
     ".mat": parse_matlab,
     **dict.fromkeys((".hb", ".rb", ".rua", ".rra", ".rsa"), parse_harwell_boeing),
-    **dict.fromkeys(_LISTS, _parse_text),
 }
+_COST_PARSERS = {suffix: parse for suffix, parse in _PARSERS.items() if suffix != ".tar.gz"}
 _MARKS = {b"%%MatrixMarket": ".mtx", b"\x93NUMPY": ".npy", b"PK\x03\x04": ".npz", b"MATLAB": ".mat"}
 """What files begin with; text may begin with anything."""
 
@@ -133,31 +220,44 @@ def _opened(source: Source, max_bytes: int) -> tuple[str, Callable[[], bytes]]:
         return suffix_of(path), functools.partial(content_of, path, max_bytes)
     content = content_of_stream(source, max_bytes)
     known = (suffix for mark, suffix in _MARKS.items() if content.startswith(mark))
-    suffix = next(known, None) or (".csv" if has_commas(content) else ".txt")
+    suffix = next(known, None) or _suffix_of_text(content)
     return suffix, lambda: content
 
 
-def read_costs(source: Source, *, max_bytes: int = MAX_BYTES) -> Any:
+def _suffix_of_text(content: bytes) -> str:
+    return ".csv" if Text.of(content, ".txt").delimiter in (",", ";") else ".txt"
+
+
+def read_costs(
+    source: Source,
+    *,
+    format: Format = "auto",
+    duplicates: Duplicates | None = None,
+    max_bytes: int = MAX_BYTES,
+) -> Any:
     """Read the costs of an assignment.
 
     Parameters
     ----------
     source
-        A path, whose ending says the format: a NumPy array (.npy), lines of numbers with commas
-        between them (.csv), Matrix Market (.mtx, .mm), MATLAB (.mat), an edge list with values as
-        for `read` (.txt, .el, .edges, .tsv; .csv below a header that names row, column and value),
-        or another sparse matrix as for `read` (.npz, .rb, ...); each may also be compressed (.gz,
-        .bz2, .xz). Or a file open for reading bytes, as for `read`; text with commas between its
-        fields is a .csv. In text, blank lines and what follows a # are ignored. The numbers are
-        integers if all are written as integers and fit 64 bits.
-    max_bytes
-        As for `read`; an array that is not compressed may be larger.
+        A path, whose ending says the format: a NumPy array (.npy), a table of numbers (.csv), an
+        edge list with values as for `read` (.txt, .el, .edges, .tsv; .csv below a header that names
+        its fields, or with labels), Matrix Market (.mtx, .mm), MATLAB (.mat), or another sparse
+        matrix as for `read` (.npz, .rb, ...); each may also be compressed (.gz, .bz2, .xz). Or a
+        file open for reading bytes, as for `read`. In a table, blank lines and what follows a # are
+        ignored. Numbers of text are integers if all are written as integers and fit 64 bits.
+    format
+        Whether text is a ``"list"`` or a ``"table"``. ``"auto"``: a .csv without a header is a
+        table, unless there are labels in it; all other text is a list. It is an error if a .csv has
+        three numbers in each line and no header that says what they are.
+    duplicates, max_bytes
+        As for `read`; an array that is not compressed may be larger than `max_bytes`.
 
     Returns
     -------
     ndarray or csr_array
-        Of .npy, .csv, dense MATLAB and Matrix Market's arrays, a dense matrix; of all others the
-        stored entries, zeros included.
+        Of .npy, tables, dense MATLAB and Matrix Market's arrays, a dense matrix; of all others the
+        stored entries, zeros included, with labels as for `read`.
 
     Raises
     ------
@@ -167,34 +267,7 @@ def read_costs(source: Source, *, max_bytes: int = MAX_BYTES) -> Any:
     FileNotFoundError
         There is no such file.
     """
-    with naming(_name_of(source)):
-        suffix, content = _opened(source, max_bytes)
-        if suffix == ".npy" and isinstance(source, str | os.PathLike):
-            return _read_npy(Path(source), max_bytes)
-        if suffix not in _COST_PARSERS:
-            raise ValueError(f"unknown format {suffix!r} of costs, known are {_COST_FORMATS}")
-        matrix = _COST_PARSERS[suffix](content(), max_bytes)
-        return canonical_csr(matrix, max_bytes) if scipy.sparse.issparse(matrix) else matrix
-
-
-def _parse_listed_costs(content: bytes, max_bytes: int) -> Any:
-    if content.startswith(b"%%MatrixMarket"):
-        return parse_matrix_market(content, max_bytes)
-    if not has_values(content):
-        raise ValueError("its lines have no value: expected row, column and cost")
-    return _parse_text(content, max_bytes)
-
-
-def _parse_csv_costs(content: bytes, max_bytes: int) -> Any:
-    return parse_edges(content) if names_values(content) else parse_table(content)
-
-
-_COST_PARSERS = {
-    **{suffix: parse for suffix, parse in _PARSERS.items() if suffix != ".tar.gz"},
-    **dict.fromkeys(_LISTS, _parse_listed_costs),
-    ".csv": _parse_csv_costs,
-}
-_COST_FORMATS = ", ".join(_COST_PARSERS)
+    return _read(source, _How(_COST_PARSERS, " of costs", format, duplicates, max_bytes))
 
 
 def _read_npy(path: Path, max_bytes: int) -> np.ndarray:

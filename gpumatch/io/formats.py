@@ -39,7 +39,7 @@ _NPZ_KINDS = {
 
 
 def parse_arrays(content: bytes, max_bytes: int) -> dict[str, np.ndarray]:
-    """Arrays of numbers, by their names."""
+    """Arrays of numbers or text, by their names."""
     _check_archive(content, max_bytes, None)
     with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
         return dict(arrays)
@@ -53,7 +53,7 @@ def _check_archive(content: bytes, max_bytes: int, kinds: dict[str, str] | None)
             raise ValueError(f"more than max_bytes = {max_bytes} bytes of content")
         for member in members:
             name = member.filename.removesuffix(".npy")
-            allowed = "biufc" if kinds is None else kinds.get(name, "")
+            allowed = "biufcU" if kinds is None else kinds.get(name, "")
             with archive.open(member) as file:
                 check_npy_header(file, f"array {name!r}", allowed, member.file_size)
 

@@ -7,7 +7,8 @@ other arrays (.npz), a list of its edges (.csv), or the pattern matrix of its ed
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -18,12 +19,17 @@ from scipy.sparse import coo_array, csr_array
 
 from gpumatch.io.canonical import canonical_csr
 from gpumatch.io.contents import MAX_BYTES, content_of, naming
+from gpumatch.io.edges import Edges, Header, parse_edges
+from gpumatch.io.fields import Text
 from gpumatch.io.formats import parse_arrays
 from gpumatch.io.matrix_market import parse_matrix_market
-from gpumatch.io.tables import parse_edges
 
 __all__ = ["MATCHING_SUFFIXES", "read_matching", "write_matching"]
 
+Labels = tuple[Sequence[Any] | None, Sequence[Any] | None]
+"""What rows and columns are called, None if they have numbers only."""
+
+_LABELS = ("row_labels", "col_labels")
 _NO_ARRAYS: Mapping[str, Any] = MappingProxyType({})
 
 
@@ -34,6 +40,7 @@ def write_matching(
     *,
     values: np.ndarray | None = None,
     arrays: Mapping[str, Any] = _NO_ARRAYS,
+    labels: Labels = (None, None),
 ) -> None:
     """Write a matching of a `shape` graph.
 
@@ -50,6 +57,9 @@ def write_matching(
         What each edge costs, in the order of the rows; for .csv.
     arrays
         What a .npz holds besides.
+    labels
+        What rows and columns are called, if they have labels: two lists of texts. A .csv then has
+        these, and a .npz holds them, too; all else has numbers.
 
     Raises
     ------
@@ -65,23 +75,43 @@ def write_matching(
         if suffix == ".npy":
             np.save(file, row_to_col)
         elif suffix == ".npz":
-            np.savez(file, row_to_col=row_to_col, **arrays)
+            names = {name: np.array(side) for name, side in zip(_LABELS, labels) if side}
+            np.savez(file, **{"row_to_col": row_to_col, **arrays, **names})
         elif suffix == ".csv":
-            file.write(_list_of_edges(rows, row_to_col[rows], values).encode())
+            file.write(_list_of_edges(rows, row_to_col[rows], values, labels).encode())
         else:
             edges = coo_array((np.ones(len(rows)), (rows, row_to_col[rows])), shape=shape)
             scipy.io.mmwrite(file, edges, field="pattern", symmetry="general")
 
 
-def _list_of_edges(rows: np.ndarray, cols: np.ndarray, values: np.ndarray | None) -> str:
-    header, fields = "row,column", [rows.tolist(), cols.tolist()]
+def _list_of_edges(
+    rows: np.ndarray, cols: np.ndarray, values: np.ndarray | None, labels: Labels
+) -> str:
+    """Lines of row, column and perhaps value, whose header says whether the ends are labels."""
+    header, ends = "row,column", (rows.tolist(), cols.tolist())
+    row_labels, col_labels = labels
+    if row_labels is None or col_labels is None:
+        sides = [map(str, side) for side in ends]
+    else:
+        header = "source,target"
+        names = zip((row_labels, col_labels), ends)
+        sides = [map(_quoted, [str(of[end]) for end in side]) for of, side in names]
     if values is not None:
-        header, fields = header + ",cost", [*fields, values.tolist()]
-    return "\n".join([header, *(",".join(map(repr, edge)) for edge in zip(*fields)), ""])
+        header, sides = header + ",cost", [*sides, map(repr, values.tolist())]
+    return "\n".join([header, *map(",".join, zip(*sides)), ""])
 
 
-def read_matching(path: str | os.PathLike[str], shape: tuple[int, int]) -> np.ndarray:
-    """Read a matching of a `shape` graph that `write_matching` wrote.
+def _quoted(label: str) -> str:
+    """A field of a .csv, quoted if what is in it would have a meaning."""
+    if re.search(r'[",;\t#%]', label):
+        return '"' + label.replace('"', '""') + '"'
+    return label
+
+
+def read_matching(
+    path: str | os.PathLike[str], shape: tuple[int, int], *, labels: Labels = (None, None)
+) -> np.ndarray:
+    """Read a matching of a `shape` graph that `write_matching` wrote, with the same labels.
 
     Returns
     -------
@@ -98,23 +128,25 @@ def read_matching(path: str | os.PathLike[str], shape: tuple[int, int]) -> np.nd
     """
     path = Path(path)
     with naming(path):
-        row_to_col = _READERS[_matching_suffix(path)](path, shape)
+        row_to_col = _READERS[_matching_suffix(path)](path, shape, labels)
         return _checked_matching(row_to_col, shape)
 
 
-def _from_npy(path: Path, shape: tuple[int, int]) -> np.ndarray:
+def _from_npy(path: Path, shape: tuple[int, int], labels: Labels) -> np.ndarray:
     return np.lib.format.open_memmap(path, mode="r")
 
 
-def _from_npz(path: Path, shape: tuple[int, int]) -> np.ndarray:
+def _from_npz(path: Path, shape: tuple[int, int], labels: Labels) -> np.ndarray:
     arrays = parse_arrays(content_of(path, MAX_BYTES), MAX_BYTES)
     if "row_to_col" not in arrays:
         raise ValueError("has no array 'row_to_col'")
     return arrays["row_to_col"]
 
 
-def _from_csv(path: Path, shape: tuple[int, int]) -> np.ndarray:
-    edges = canonical_csr(parse_edges(content_of(path, MAX_BYTES)), MAX_BYTES)
+def _from_csv(path: Path, shape: tuple[int, int], labels: Labels) -> np.ndarray:
+    text = Text.of(content_of(path, MAX_BYTES), ".csv")
+    listed = _in_numbers(parse_edges(text, Header.of(text)), labels)
+    edges = canonical_csr(listed.matrix, MAX_BYTES, "last")
     rows, columns = edges.shape
     if rows > shape[0] or columns > shape[1]:
         raise ValueError(f"edge of a {rows} by {columns} graph, but the graph's is {tuple(shape)}")
@@ -122,7 +154,27 @@ def _from_csv(path: Path, shape: tuple[int, int]) -> np.ndarray:
     return _row_to_col(edges)
 
 
-def _from_mtx(path: Path, shape: tuple[int, int]) -> np.ndarray:
+def _in_numbers(edges: Edges, labels: Labels) -> Edges:
+    """The edges between the rows and columns of these labels."""
+    if edges.row_labels is None or edges.col_labels is None:
+        return edges
+    row_labels, col_labels = labels
+    if row_labels is None or col_labels is None:
+        raise ValueError("has labels, but rows and columns of the graph have none")
+    ends: list[np.ndarray] = []
+    for what, own, all_of_graph, side in (
+        ("row", edges.row_labels, row_labels, edges.rows),
+        ("column", edges.col_labels, col_labels, edges.cols),
+    ):
+        number_of = {str(label): number for number, label in enumerate(all_of_graph)}
+        stray = next((label for label in own if label not in number_of), None)
+        if stray is not None:
+            raise ValueError(f"names {stray!r}, which is no {what} of the graph")
+        ends.append(np.array([number_of[label] for label in own], np.int64)[side])
+    return edges._replace(rows=ends[0], cols=ends[1], row_labels=None, col_labels=None)
+
+
+def _from_mtx(path: Path, shape: tuple[int, int], labels: Labels) -> np.ndarray:
     edges = canonical_csr(parse_matrix_market(content_of(path, MAX_BYTES), MAX_BYTES), MAX_BYTES)
     if edges.shape != tuple(shape):
         raise ValueError(f"shape {edges.shape}, but the graph's is {tuple(shape)}")

@@ -28,7 +28,7 @@ import scipy.io
 from scipy.sparse import csr_array
 
 from gpumatch.io.canonical import check_shape
-from gpumatch.io.tables import shortened
+from gpumatch.io.fields import shortened
 
 __all__ = ["LONGEST_LINE", "Head", "check_diagonal", "check_square", "parse_matrix_market"]
 

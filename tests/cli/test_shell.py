@@ -133,15 +133,21 @@ def test_a_name_with_a_slash_is_no_missing_file(gpumatch_cli):
         (["match", "west"], "there is no file west, and 'west' is not of the form Group/Name"),
         (["assign", "west"], "there is no file west, and 'west' is not of the form Group/Name"),
         (["assign", "a/../b"], "a/../b: unknown format ''"),
-        (["assign", "names.txt"], "rows and columns are numbers from 0 on; for names"),
-        (["assign", "names.csv"], "'a' is no number; a header is read if it names row (or source"),
+        (
+            ["assign", "names.txt"],
+            "line 1, field 1: 'ann' is no number; above labels, put a header such as source,target",
+        ),
+        (
+            ["assign", "names.csv"],
+            "three numbers in each line may be row, column and value, or a row of a table",
+        ),
         (["assign", "x.csv", "--cost-limit", "much"], "'much' is no number"),
     ],
 )
 def test_slips_of_the_pen_are_answered(gpumatch_cli, tmp_path, monkeypatch, command, text):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "x.csv").write_text("0,1\n")
-    (tmp_path / "names.txt").write_text("ann web 4\nbob docs 2\n")
+    (tmp_path / "names.txt").write_text("ann web 4\nbob 7 2\n")
     (tmp_path / "names.csv").write_text("a,b,c\n0,1,4\n")
     assert_rejected(gpumatch_cli(*command), text)
 

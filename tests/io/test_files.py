@@ -61,12 +61,12 @@ def test_npz_round_trip(matrix, layout, compressed):
 @UNHURRIED
 @given(matrices(min_side=1).filter(lambda matrix: matrix.nnz), st.sampled_from([".txt", ".csv"]))
 def test_edge_list_round_trip(matrix, suffix):
-    separator = "," if suffix == ".csv" else " "
+    separator, header = (",", ["row,col,val"]) if suffix == ".csv" else (" ", [])
     edges = zip(matrix.row, matrix.col, matrix.data.tolist(), strict=True)
     lines = [separator.join(map(str, edge)) for edge in edges]
     shape = (matrix.row.max() + 1, matrix.col.max() + 1)
     with tempfile.TemporaryDirectory() as folder:
-        path = stored(Path(folder, "edges" + suffix), "\n".join(["# a comment", *lines]))
+        path = stored(Path(folder, "edges" + suffix), "\n".join(["# one", *header, *lines]))
         same(io.read(path), sp.coo_array((matrix.data, (matrix.row, matrix.col)), shape=shape))
 
 
@@ -363,21 +363,21 @@ MALFORMED = {
     "edge list of comments": ("a.txt", "# nothing\n% here\n", "has no edges"),
     "one field": ("a.txt", "0\n1\n", "1 fields a line"),
     "four fields": ("a.txt", "0 1 2 3\n", "4 fields a line"),
-    "ragged": ("a.txt", "0 1\n2 3 4\n", "number of columns changed"),
+    "ragged": ("a.txt", "0 1\n2 3 4\n", "line 2 has 3 fields, but line 1 has 2"),
     "heading alone": ("a.csv", "source,target\n", "has no edges"),
     "heading without ends": ("a.csv", "id,name,size,age\n1,2,3,4\n", "the header names 'id, name"),
-    "second heading": ("a.csv", "row,column\n0,1\nrow,column\n", "could not convert string 'row'"),
-    "name on the first line": ("a.txt", "0 one\n1 2\n", "could not convert string 'one'"),
-    "heading of nothing": ("a.csv", ",\n0,1\n", "could not convert string ''"),
-    "semicolons": ("a.txt", "0;1\n", "the header names '0;1'"),
-    "negative edge": ("a.txt", "0 1\n-1 2\n", "edge -1 2: expected integers from 0"),
-    "float edge": ("a.txt", "0 1.5\n", "edge 0 1.5: expected integers"),
-    "NaN edge": ("a.txt", "0 nan\n", "edge 0 nan: expected integers"),
-    "infinite edge": ("a.txt", "inf 0\n", "edge inf 0: expected integers"),
-    "vertex beyond the last": ("a.txt", f"0 {2**31 - 1}\n", r"expected .* from 0 to 2\^31 - 2"),
-    "1e18 edge": ("a.txt", f"0 {10**18}\n", r"edge 0 1e\+18: expected integers"),
+    "second heading": ("a.csv", "row,column\n0,1\nrow,column\n", "line 3, field 1: 'row' is no"),
+    "name on the first line": ("a.txt", "0 one\n1 2\n", "line 1, field 2: 'one' is no number; ab"),
+    "heading of nothing": ("a.csv", ",\n0,1\n", "line 1, field 1: '' is no number"),
+    "semicolons and commas": ("a.txt", "0;1,2\n", "line 1 has commas and semicolons"),
+    "negative edge": ("a.txt", "0 1\n-1 2\n", "line 2, field 1: -1 is no integer from 0"),
+    "float edge": ("a.txt", "0 1.5\n", "line 1, field 2: '1.5' is no integer"),
+    "NaN edge": ("a.txt", "0 nan\n", "field 2: 'nan' is no integer"),
+    "infinite edge": ("a.txt", "inf 0\n", "field 1: 'inf' is no integer"),
+    "vertex beyond the last": ("a.txt", f"0 {2**31 - 1}\n", r"integer from 0 to 2\^31 - 2"),
+    "1e18 edge": ("a.txt", f"0 {10**18}\n", "field 2: 1.* is no integer from 0"),
     "2e9 edge": ("a.txt", f"0 {2 * 10**9}\n", "index pointers of 1 x 2000000001"),
-    "NUL edge": ("a.txt", "0 1\n1\0 2\n", "could not convert string"),
+    "NUL edge": ("a.txt", "0 1\n1\0 2\n", "has NUL bytes"),
     "not a zip": ("a.npz", SMALL, "not a zip file"),
     "truncated zip": ("a.npz", csr()[:-30], "not a zip file"),
     "damaged zip": ("a.npz", csr().replace(struct.pack("<d", 1.0), b"damaged!"), "CRC"),
