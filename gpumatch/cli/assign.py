@@ -21,10 +21,10 @@ def add_to(commands: Any) -> None:
     assign = commands.add_parser("assign", help=text, description=description, allow_abbrev=False)
     add = assign.add_argument
     text = (
-        "costs: .npy, .csv, or sparse (.mtx, .npz, ..., a SuiteSparse matrix), which forbids what "
-        "is not stored; or -"
+        "costs: .npy, .csv, or sparse (.mtx, .npz, a list of edges, a SuiteSparse matrix, ...), "
+        "which forbids what is not stored; or -"
     )
-    add("source", metavar=running.SOURCE, help=text)
+    running.add_source(assign, text)
     text = "what is to be least: sum, or bottleneck: the largest cost of a pair (default: sum)"
     add("--objective", default="sum", help=text)
     add("--maximize", action="store_true", help="look for the greatest total, or least cost")
@@ -62,9 +62,11 @@ def _assign(options: argparse.Namespace) -> int:
         del wish["objective"]
         return _assign_on_ranks(options, wish, clock)
     with clock.part("read"):
-        costs = as_costs(running.read_costs(options.source))
+        costs = as_costs(running.read_costs(options))
     solve = functools.partial(gpumatch.assign, costs)
-    assignment = running.run(solve, options, costs.shape, wish, option_names("assignment"))
+    assignment = running.run(
+        solve, options, costs.shape, wish, option_names("assignment"), costs.labels
+    )
     certificate = running.certificate(costs, assignment, clock)
     return _tell(options, (costs.shape, costs.nnz), assignment, certificate, clock)
 
@@ -77,7 +79,7 @@ def _assign_on_ranks(options: argparse.Namespace, wish: dict[str, Any], clock: C
     def load() -> Any:
         if options.source.lower().endswith(".npy"):
             return np.load(options.source, mmap_mode="r", allow_pickle=False)
-        return running.read_costs(options.source)
+        return running.read_costs(options)
 
     with clock.part("read"):
         block, shape, entries = distributed.read(options, option_names("assignment"), load)

@@ -51,14 +51,20 @@ def read(
     """
     from gpumatch.distributed.blocks import Split, taken
     from gpumatch.distributed.communicator import Communicator
+    from gpumatch.interop.sparse import labels_of
     from gpumatch.io.slices import has_coordinates
 
     with Communicator() as world:
         _refuse(options, own)
-        if has_coordinates(options.source):
+        is_in_parts = has_coordinates(options.source)
+        if is_in_parts or options.source.lower().endswith(".npy"):
+            running.refuse_how(options, "--distributed")
+        if is_in_parts:
             block = taken(options.source, world)
         else:
             whole = load()
+            if labels_of(whole) != (None, None):
+                raise ValueError("labels of rows and columns are not for --distributed")
             block = whole[Split.even(whole.shape[0], world).slice]
         nrows, entries = (
             world.total(int(count)) for count in (block.shape[0], getattr(block, "nnz", block.size))

@@ -64,7 +64,7 @@ def _dmperm(options: argparse.Namespace) -> int:
         running.refuse_to_overwrite(running.file_of(options.source), written)
     clock = Control()
     with clock.part("read"):
-        matrix = running.read_matrix(options.source)
+        matrix = running.read_matrix(options)
     with clock.part("search"):
         d = gpumatch.linalg.dmperm(matrix, **_run_options(options))
     with clock.part("certificate"):
@@ -125,7 +125,7 @@ def _scale(options: argparse.Namespace) -> int:
     running.refuse_to_overwrite(running.file_of(options.source), options.output)
     clock = Control()
     with clock.part("read"):
-        matrix = running.read_matrix(options.source)
+        matrix = running.read_matrix(options)
     with clock.part("search"):
         s = gpumatch.linalg.maximum_product_matching(matrix, **_run_options(options))
     with clock.part("certificate"):

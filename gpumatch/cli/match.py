@@ -29,16 +29,19 @@ def add_to(commands: Any) -> None:
 def _match(options: argparse.Namespace) -> int:
     import gpumatch
     from gpumatch.control import Control
+    from gpumatch.interop.sparse import labels_of
 
     running.refuse_to_overwrite(running.file_of(options.source), options.output)
     clock = Control()
     if options.distributed:
         return _match_on_ranks(options, clock)
     with clock.part("read"):
-        matrix = running.read_matrix(options.source)
+        matrix = running.read_matrix(options)
     solve = functools.partial(gpumatch.maximum_matching, matrix)
     wish = {"init": options.init}
-    matching = running.run(solve, options, matrix.shape, wish, option_names("matching"))
+    matching = running.run(
+        *(solve, options, matrix.shape, wish, option_names("matching")), labels_of(matrix)
+    )
     certificate = running.certificate(matrix, matching, clock)
     return _tell(options, (matrix.shape, matrix.nnz), matching, certificate, clock)
 
@@ -50,7 +53,7 @@ def _match_on_ranks(options: argparse.Namespace, clock: Control) -> int:
         raise ValueError(f"--distributed has no algorithm {options.algorithm!r} for matchings")
     with clock.part("read"):
         block, shape, entries = distributed.read(
-            options, option_names("matching"), lambda: running.read_matrix(options.source)
+            options, option_names("matching"), lambda: running.read_matrix(options)
         )
     solve = functools.partial(maximum_matching, block, **distributed.how(options))
     matching, certificate, proven = distributed.run(solve, block, options, clock)

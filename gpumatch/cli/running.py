@@ -7,7 +7,7 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any
 
 from gpumatch.control import COMPILATION
 from gpumatch.registry import algorithms, option_names
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from gpumatch.bottleneck import BottleneckAssignment
     from gpumatch.control import Control
     from gpumatch.matching import Matching
+    from gpumatch.pairs import Labels
 
 PROVEN, BAD_INPUT, NOT_PROVEN, INTERRUPTED, UNREAD = 0, 2, 3, 130, 141
 _STEPS = (
@@ -42,37 +43,60 @@ def add_matrix(command: argparse.ArgumentParser) -> None:
     text = (
         "a matrix (.mtx, .npz, .mat, ...), a list of edges (.txt, .csv), a SuiteSparse matrix, or -"
     )
-    command.add_argument("source", metavar=SOURCE, help=text)
+    add_source(command, text)
+
+
+def add_source(command: argparse.ArgumentParser, text: str) -> None:
+    """The argument that names what is read, and the options that say how."""
+    add = command.add_argument
+    add("source", metavar=SOURCE, help=text)
+    text = "auto, list or table: what the lines of a text are (default: auto)"
+    add("--format", default="auto", help=text)
+    text = "entries of one row and column: error, sum, min, max or last"
+    add("--duplicates", help=f"{text} (default: error in lists with values, else sum)")
 
 
 STANDARD_INPUT = "-"
 
 
-def read_matrix(source: str) -> csr_array:
+def read_matrix(options: argparse.Namespace) -> csr_array:
     """The matrix in a file or standard input, or else the one of that name in the collection."""
     from gpumatch import io
 
-    return _read(source, io.read)
+    return _read(options, io.read)
 
 
-def read_costs(source: str) -> Any:
+def read_costs(options: argparse.Namespace) -> Any:
     """The same as costs: a dense matrix or a sparse one."""
     from gpumatch import io
 
-    return _read(source, io.read_costs)
+    return _read(options, io.read_costs)
 
 
-def _read(source: str, read: Callable[[str | BinaryIO], Any]) -> Any:
+def _read(options: argparse.Namespace, read: Callable[..., Any]) -> Any:
     from gpumatch import io
 
+    source, how = options.source, {name: getattr(options, name) for name in _HOW}
     if not _is_of_the_collection(source):
-        return read(sys.stdin.buffer if source == STANDARD_INPUT else source)
+        return read(sys.stdin.buffer if source == STANDARD_INPUT else source, **how)
+    refuse_how(options, "a matrix of the collection")
     try:
         return io.suitesparse(source)
     except ValueError as exc:
         if "/" in source:
             raise
         raise ValueError(f"there is no file {source}, and {exc}") from None
+
+
+def refuse_how(options: argparse.Namespace, what: str) -> None:
+    """Raise ValueError for an option that says how a file is read, where none is."""
+    for name, default in _HOW.items():
+        if getattr(options, name) != default:
+            raise ValueError(f"--{name} is not for {what}")
+
+
+_HOW = {"format": "auto", "duplicates": None}
+"""The options that say how a file is read, and what they are by default."""
 
 
 def file_of(source: str) -> str | os.PathLike[str] | None:
@@ -155,11 +179,12 @@ def run(
     shape: tuple[int, int],
     wish: Mapping[str, Any],
     own_options: Iterable[str],
+    labels: Labels = (None, None),
 ) -> Any:
     """The result, written to the file that is asked for, also if Ctrl-C ends the search.
 
     `wish` are the arguments that not every run takes, `own_options` the names of options that only
-    some algorithms have.
+    some algorithms have. `labels` are those of the rows and of the columns, if they have some.
     """
     from gpumatch import io
 
@@ -168,7 +193,7 @@ def run(
         result = solve(
             algorithm=options.algorithm,
             backend=options.backend,
-            initial=options.initial and io.read_matching(options.initial, shape),
+            initial=options.initial and io.read_matching(options.initial, shape, labels=labels),
             seed=options.seed,
             threads=options.threads,
             time_limit=options.time_limit,
@@ -179,14 +204,19 @@ def run(
     except KeyboardInterrupt as exc:
         best = getattr(exc, "result", None)
         if options.output and best is not None:
-            write(options, best, shape)
+            write(options, best, shape, labels)
             print(f"gpumatch: wrote {best.size} edges so far", file=sys.stderr)
         raise
-    write(options, result, shape)
+    write(options, result, shape, labels)
     return result
 
 
-def write(options: argparse.Namespace, result: Any, shape: tuple[int, int]) -> None:
+def write(
+    options: argparse.Namespace,
+    result: Any,
+    shape: tuple[int, int],
+    labels: Labels = (None, None),
+) -> None:
     """Write the result to the file that is asked for, if any."""
     from gpumatch import io
 
@@ -195,6 +225,7 @@ def write(options: argparse.Namespace, result: Any, shape: tuple[int, int]) -> N
             *(options.output, result.row_to_col, shape),
             values=getattr(result, "pair_costs", None),
             arrays={name: getattr(result, name) for name in _ARRAYS if hasattr(result, name)},
+            labels=labels,
         )
 
 
@@ -238,10 +269,15 @@ def tell(report: Mapping[str, Any], lines: Mapping[str, Any], *, as_json: bool) 
 def pairs(
     result: Matching | Assignment | BottleneckAssignment, options: argparse.Namespace
 ) -> list[list[Any]] | None:
-    """Row and column of each pair, and what it costs, where it costs something; if asked for."""
+    """Row and column of each pair, and what it costs, where it costs something; if asked for.
+
+    Rows and columns are in the labels of the file, if it has some.
+    """
     if not options.pairs:
         return None
-    found = [result.row_ind.tolist(), result.col_ind.tolist()]
+    edges = result.edges()
+    found = [list(side) for side in zip(*(edges if isinstance(edges, list) else edges.tolist()))]
+    found = found or [[], []]
     if hasattr(result, "pair_costs"):
         found.append(result.pair_costs.tolist())
     return [list(pair) for pair in zip(*found)]

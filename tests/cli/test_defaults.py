@@ -13,7 +13,7 @@ RUN = {
 }  # fmt: skip
 ORDER = {name: RUN[name] for name in ("backend", "threads", "seed", "output", "json")}
 RANKS = {"distributed": False}
-SOURCE = {"source": "here.mtx"}
+SOURCE = {"source": "here.mtx", "format": "auto", "duplicates": None}
 DEFAULTS = {
     "match": {**SOURCE, **RUN, **RANKS, "init": "auto", **dict.fromkeys(option_names("matching"))},
     "assign": {

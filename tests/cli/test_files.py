@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+
+import pytest
+
 from tests.cli.outcomes import assert_rejected
 from tests.io.stored_files import stored
 from tests.io.test_matrix_market import text_of
@@ -17,3 +21,78 @@ def test_the_command_line_reads_the_same(gpumatch_cli, tmp_path):
     for command in ("assign", "match", "dmperm", "scale"):
         outcome = gpumatch_cli(command, path)
         assert_rejected(outcome, "a.mtx: line 3: '1.5D-3abc' is not a real number")
+
+
+# Lists of edges ---------------------------------------------------------------------------------
+
+LABELLED = "source,target,similarity\nA-001,B-17,.9\nA-002,B-17,.8\nA-001,900000001,.5\n"
+COMMANDS = ("assign", "match", "dmperm", "scale")
+
+
+def test_labels_come_out_again(gpumatch_cli, tmp_path):
+    path, output = stored(tmp_path / "e.csv", LABELLED), tmp_path / "pairs.csv"
+    for command, costs in (("assign", [0.5, 0.8]), ("match", [])):
+        more = ["--maximize"] * (command == "assign")
+        code, out, _ = gpumatch_cli(command, path, "--pairs", "--json", "--output", output, *more)
+        report = json.loads(out)
+        assert (code, report["rows"], report["columns"]) == (0, 2, 2)
+        pairs = [["A-001", "900000001"], ["A-002", "B-17"]]
+        assert [pair[:2] for pair in report["pairs"]] == pairs
+        assert [cost for pair in report["pairs"] for cost in pair[2:]] == costs
+        lines = output.read_text().splitlines()
+        assert lines[0] == "source,target" + ",cost" * (command == "assign")
+        assert [line.split(",")[:2] for line in lines[1:]] == pairs
+        again = gpumatch_cli(command, path, "--initial", output, "--json", *more)
+        assert json.loads(again[1])["size"] == 2
+    out = gpumatch_cli("match", path, "--pairs")[1]
+    assert "\nA-001  900000001\nA-002  B-17\n" in out
+    assert gpumatch_cli("assign", path, "--objective", "bottleneck", "--pairs")[0] == 0
+    assert all(gpumatch_cli(command, path)[0] == 0 for command in COMMANDS)
+
+
+def test_labels_are_not_for_several_ranks(gpumatch_cli, tmp_path):
+    path = stored(tmp_path / "e.csv", LABELLED)
+    for command in ("assign", "match"):
+        outcome = gpumatch_cli(command, path, "--distributed")
+        assert_rejected(outcome, "labels of rows and columns are not for --distributed")
+    path = stored(tmp_path / "a.mtx", text_of("1 1 1\n"))
+    outcome = gpumatch_cli("match", path, "--distributed", "--duplicates", "sum")
+    assert_rejected(outcome, "--duplicates is not for --distributed")
+
+
+@pytest.mark.parametrize("source", ["e.csv", "-"])
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("0,1,7\n1,0,8\n", ["three numbers in each line", "--format list"]),
+        ("row,col,val\n", ["has no edges"]),
+        ("source,target,score\n", ["has no edges"]),
+        ("row,col,val\n0,1,.9\n0,1,.5\n", ["line 3 names the pair 0, 1 of line 2", "--duplicates"]),
+        ("row,col,val\n0,900000001,1\n", ["index pointers of 1 x 900000002"]),
+    ],
+)
+def test_all_commands_say_the_same(gpumatch_cli, tmp_path, monkeypatch, source, text, words):
+    path = stored(tmp_path / "e.csv", text)
+    for command in COMMANDS:
+        with open(path) as file:
+            monkeypatch.setattr("sys.stdin", file)
+            outcome = gpumatch_cli(command, path if source == "e.csv" else source)
+        assert_rejected(outcome, *words)
+
+
+def test_the_options_say_how_text_is_read(gpumatch_cli, tmp_path):
+    path = stored(tmp_path / "e.csv", "0,1,7\n1,0,8\n1,0,2\n")
+    for command, sizes in (("assign", (2, 3)), ("match", (2, 3))):
+        for form, more, size in (
+            ("list", ["--duplicates", "min"], sizes[0]),
+            ("table", [], sizes[1]),
+        ):
+            code, out, _ = gpumatch_cli(command, path, "--format", form, *more, "--json")
+            assert (code, json.loads(out)["size"]) == (0, size)
+    code, out, _ = gpumatch_cli("assign", path, "--format=list", "--duplicates=last", "--json")
+    assert json.loads(out)["objective"] == 9
+    for name, words in (("format", "'auto', 'list', 'table'"), ("duplicates", "'error', 'sum'")):
+        outcome = gpumatch_cli("match", path, f"--{name}", "mean")
+        assert_rejected(outcome, f"{name} must be one of", words)
+        outcome = gpumatch_cli("match", "HB/west0067", f"--{name}", "list")
+        assert_rejected(outcome, f"--{name} is not for a matrix of the collection")

@@ -255,7 +255,7 @@ def test_an_error_of_the_system_needs_no_file(gpumatch_cli, file, monkeypatch):
 
 
 def test_interrupt_before_there_is_a_result(gpumatch_cli, file, tmp_path, monkeypatch):
-    def interrupted(path):
+    def interrupted(path, **_):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(io, "read", interrupted)
