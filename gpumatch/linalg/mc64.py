@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 from gpumatch.arrays import array_module, array_of
 from gpumatch.assignment import assign
 from gpumatch.costs import SparseCosts
-from gpumatch.linalg.entries import entries_of, exactly_on, magnitudes, placed
+from gpumatch.linalg.entries import entries_of, exactly_on, placed
+from gpumatch.linalg.magnitudes import comparable, summable
 from gpumatch.linalg.ordering import diagonal_permutations
 from gpumatch.linalg.product_matching import maximum_product_matching
 from gpumatch.matching import maximum_matching
@@ -73,6 +74,11 @@ def mc64(
     ValueError, TypeError
         If there is no such job, or a value is not finite.
 
+    Notes
+    -----
+    Magnitudes are compared as they are, and those of complex numbers in float64; none is too large.
+    Sums are optimal up to rounding, and exact for integers unless they go beyond 2**62.
+
     Examples
     --------
     >>> import numpy as np
@@ -99,7 +105,8 @@ def mc64(
         else:
             by_paths = job == 2 and where == "cpu" and run["cardinality"] == "full"
             run |= {"objective": "bottleneck", "algorithm": "paths" if by_paths else "thresholds"}
-        costs = SparseCosts.of(entries.graph, magnitudes(entries.data))
+        as_costs = summable if job == 4 else comparable
+        costs = SparseCosts.of(entries.graph, as_costs(entries.data, min(entries.shape)))
         pairs = assign(costs, maximize=True, **run)
     xp = array_module(given.data)
     mates = (array_of(xp, part) for part in (pairs.row_to_col, pairs.col_to_row))
