@@ -314,7 +314,7 @@ NETWORKX = [
          gm.assign, nx.Graph([("a", "x", {"cost": 1}), ("a", "y", {"cost": None})]), weight="cost"),
     case("weight 'cost' of edge ('b', 'x') is NaN or None", gm.assign,
          nx.Graph([("a", "x"), ("b", "x", {"cost": math.nan})]), weight="cost"),
-    case("weight 'cost' must be a number at every edge: some are text", gm.assign,
+    case("weight 'cost' must be a number at every edge: one is '3', of type str", gm.assign,
          nx.Graph([("a", "x", {"cost": "3"}), ("a", "y", {"cost": 2})]), weight="cost"),
     case("weight 'weight' must be a number at every edge: ",
          SparseCosts.from_networkx, nx.Graph([(0, 1, {"weight": {}})])),

@@ -15,8 +15,12 @@ length, and that has an odd cycle in it.
 from __future__ import annotations
 
 import functools
-from collections.abc import Hashable, Iterable, Mapping
-from itertools import chain
+import math
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from decimal import Decimal
+from fractions import Fraction
+from itertools import chain, islice
+from numbers import Integral, Rational, Real
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -215,23 +219,118 @@ class NodeGraph:
 
 def _values(G: Any, neighbours: list[Any], name: Hashable, other: Any) -> np.ndarray:
     """An attribute of all edges, in the order of the neighbours."""
+    _refuse_multigraph(G, name)
+    edges = chain.from_iterable(those.values() for those in neighbours)
+    return _as_numbers([edge.get(name, other) for edge in edges], name, len(neighbours))
+
+
+def _refuse_multigraph(G: Any, weight: Any) -> None:
     if G.is_multigraph():
         raise ValueError(
-            f"a multigraph may have several values of {name!r} for an edge: make a Graph of it, "
+            f"a multigraph may have several values of {weight!r} for an edge: make a Graph of it, "
             "with the one that counts"
         )
-    edges = chain.from_iterable(those.values() for those in neighbours)
-    values = np.array([edge.get(name, other) for edge in edges])
-    if values.size == 0:
-        return values.astype(np.int64)
-    if values.dtype.kind in "US":
-        raise TypeError(f"weight {name!r} must be a number at every edge: some are text")
-    if values.dtype.kind not in "biuf":
-        try:
-            values = values.astype(np.float64)  # fractions, decimals, huge integers
-        except (TypeError, ValueError) as exc:
-            raise TypeError(f"weight {name!r} must be a number at every edge: {exc}") from None
-    return values
+
+
+# -- numbers of any kind ---------------------------------------------------------------------------
+
+
+def _as_numbers(values: list[Any], weight: Any, nodes: int) -> np.ndarray:
+    """The weights in an array that holds each of them exactly; None becomes NaN.
+
+    Integers are in int64, and so are sums of them exact. Other numbers are in float64. If none of
+    them is a float, as with fractions, their sums are exact, too: all are multiples of a power of
+    two, so small ones that float64 holds each sum of so many nodes.
+
+    Raises
+    ------
+    TypeError
+        If one is no real number.
+    ValueError
+        If there is no such array.
+    """
+    if not values:
+        return np.zeros(0, np.int64)
+    try:
+        array = np.array(values)
+    except ValueError:  # lists of several lengths
+        array = np.array(values, dtype=object)
+    kind = array.dtype.kind if array.ndim == 1 else "O"
+    if kind in "biu":
+        return array
+    # NumPy makes floats of integers of two types, too, and may round those from 2**53 on.
+    has_floats = not all(isinstance(value, Integral) for value in values)
+    if kind == "f" and has_floats and not (abs(array) >= _FLOAT_INTEGERS).any():
+        return array
+    numbers = [_as_number(value, weight) for value in values]
+    if all(isinstance(number, int) and -(2**63) <= number < 2**63 for number in numbers):
+        return np.array(numbers, np.int64)
+    exact: list[int | Fraction] = [number for number in numbers if not isinstance(number, float)]
+    for number in exact:
+        if not _is_float(number):
+            raise ValueError(
+                f"weight {weight!r}: {_shown(number)} is in no 64-bit integer or float exactly: "
+                "scale the weights to integers, or round them to floats"
+            )
+    if exact and len(exact) == len(numbers):
+        unit = min((_power_of_two(number) for number in exact if number), default=Fraction(1))
+        largest = Fraction(max(max(exact), -min(exact)))
+        if (nodes + 1) * largest > _FLOAT_INTEGERS * unit:
+            raise ValueError(
+                f"weight {weight!r}: sums of weights like {_shown(largest)} are in no "
+                "64-bit integer or float exactly: scale the weights to smaller integers, or round "
+                "them to floats"
+            )
+    return np.array(list(map(float, numbers)), np.float64)
+
+
+_FLOAT_INTEGERS = 2**53  # float64 holds every integer up to this
+_EXPONENTS = 400  # decimal exponents beyond this are of no float64
+
+
+def _as_number(value: Any, weight: Any) -> int | float | Fraction:
+    """A weight as a number of Python, without rounding."""
+    if value is None:
+        return math.nan
+    if isinstance(value, np.ndarray) and value.ndim == 0:
+        value = value[()]
+    is_time = isinstance(value, np.timedelta64)  # which is an Integral for Python
+    if isinstance(value, (Integral, np.bool_)) and not is_time:
+        return int(value)
+    if isinstance(value, Rational) and not is_time:
+        return Fraction(int(value.numerator), int(value.denominator))
+    if isinstance(value, Decimal):
+        if not value.is_finite():
+            return float(value)
+        if value and abs(value.adjusted()) > _EXPONENTS:
+            raise ValueError(f"weight {weight!r}: {value} is beyond the range of float64")
+        return Fraction(value)
+    if isinstance(value, Real) and not is_time:
+        return float(value)
+    raise TypeError(
+        f"weight {weight!r} must be a number at every edge: one is {_shown(value)}, of type "
+        f"{type(value).__name__}"
+    )
+
+
+def _is_float(number: int | Fraction) -> bool:
+    """Whether float64 holds it."""
+    try:
+        return float(number) == number
+    except OverflowError:
+        return False
+
+
+def _power_of_two(number: int | Fraction) -> Fraction:
+    """The greatest power of two that a number, which some float equals, is a multiple of."""
+    if number.denominator > 1:
+        return Fraction(1, number.denominator)
+    return Fraction(number.numerator & -number.numerator)
+
+
+def _shown(value: Any) -> str:
+    text = str(value) if isinstance(value, (Fraction, int)) else repr(value)
+    return text if len(text) <= 40 else text[:40] + "…"
 
 
 def is_networkx(source: Any) -> bool:
@@ -261,16 +360,25 @@ def labelled_edges(
     ----------
     G : networkx.Graph or NodeGraph
     row_nodes : iterable of nodes, optional
-    weight : edge attribute, optional
-        Whose values to give with the edges, 1 where it is missing.
+    weight : edge attribute or function, optional
+        Whose values to give with the edges, 1 where it is missing; or what gives them, called as
+        ``weight(row, column, attributes)``, of a directed graph with the edge's own ends.
 
     Raises
     ------
     ValueError
-        If an edge joins two rows or two columns, there is an odd cycle, a row is no node, or a
-        node's attribute ``bipartite`` is neither 0 nor 1.
+        If an edge joins two rows or two columns, there is an odd cycle, a row is no node, a node's
+        attribute ``bipartite`` is neither 0 nor 1, no edge has the attribute, or a value is not
+        held exactly.
+    TypeError
+        If a value is no number.
     """
-    graph = NodeGraph.of(G, {} if weight is None else {weight: 1})
+    is_function = callable(weight) and not isinstance(G, NodeGraph)
+    if is_function:
+        _refuse_multigraph(G, weight)
+    graph = NodeGraph.of(G, {} if weight is None or is_function else {weight: 1})
+    if weight is not None and not isinstance(G, NodeGraph) and not is_function:
+        _check_attribute(G, weight)
     rows, is_col = _sides(G, graph, row_nodes)
     cols = is_col.nonzero()[0]
     tails, heads = graph.tails, graph.indices
@@ -279,16 +387,48 @@ def labelled_edges(
         u, v = graph.nodes[tails[stray]], graph.nodes[heads[stray]]
         raise ValueError(f"the graph is not bipartite: edge ({u!r}, {v!r}) stays on one side")
     from_col = is_col[tails]
-    weights = None if weight is None else graph.value(weight)
+    is_kept = np.ones(tails.size, bool) if graph.directed else ~from_col
+    weights = None
+    if callable(weight) and is_function:
+        weights = _computed(G, weight, is_kept)
+    elif weight is not None:
+        weights = graph.value(weight)[is_kept]
     if graph.directed:
         tails, heads = np.where(from_col, heads, tails), np.where(from_col, tails, heads)
     else:  # each edge is there from both ends
-        tails, heads = tails[~from_col], heads[~from_col]
-        weights = None if weights is None else weights[~from_col]
+        tails, heads = tails[is_kept], heads[is_kept]
     place = np.empty(len(graph), np.int32)
     place[rows], place[cols] = np.arange(rows.size), np.arange(cols.size)
     row_labels, col_labels = ([graph.nodes[v] for v in side.tolist()] for side in (rows, cols))
     return LabelledEdges(place[tails], place[heads], row_labels, col_labels, weights)
+
+
+_EDGES_LOOKED_AT = 100  # for the names of attributes, in an error
+
+
+def _check_attribute(G: Any, weight: Hashable) -> None:
+    """Check that some edge has this attribute, if there are edges.
+
+    ``"weight"``, which is taken when no attribute is named, may be missing if there are no others.
+    """
+    attributes = (attributes for _, _, attributes in G.edges(data=True))
+    if G.number_of_edges() == 0 or any(weight in own for own in attributes):
+        return
+    first = (own for _, _, own in islice(G.edges(data=True), _EDGES_LOOKED_AT))
+    known = ", ".join(map(repr, dict.fromkeys(chain.from_iterable(first))))
+    if weight == "weight" and not known:
+        return
+    raise ValueError(
+        f"weight: no edge has the attribute {weight!r}, but {known or 'none at all'}; "
+        "with weight=None every edge costs 1"
+    )
+
+
+def _computed(G: Any, weight: Callable[..., Any], is_kept: np.ndarray) -> np.ndarray:
+    """What a function says of each edge that is kept, in the order of the neighbours."""
+    edges = ((u, v, own) for u, those in G.adjacency() for v, own in those.items())
+    values = [weight(*edge) for edge, kept in zip(edges, is_kept.tolist()) if kept]
+    return _as_numbers(values, weight, len(G))
 
 
 def networkx_graph(edges: LabelledEdges) -> Any:

@@ -12,12 +12,16 @@ Four things differ, within what networkx promises:
 - `to_vertex_cover` extends the matching that it is given, so that its cover is always one.
 - `top_nodes` that an edge of the graph does not respect raise NetworkXError at once.
 - A message says more, for example which cycle is odd.
+
+Weights that no array holds exactly, and sums of them that are too large, are refused by
+NotImplementedError, so that networkx does the call itself, unless the backend was named in it.
 """
 
 from __future__ import annotations
 
+import contextlib
 import inspect
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from itertools import chain
 from typing import Any
 
@@ -25,9 +29,10 @@ import networkx as nx
 import numpy as np
 from networkx.algorithms.matching import matching_dict_to_set
 
+from gpumatch.assigned import Assignment
 from gpumatch.assignment import assign
 from gpumatch.bipartite import BipartiteGraph
-from gpumatch.cardinality import Cardinality
+from gpumatch.cardinality import Cardinality, InfeasibleError
 from gpumatch.costs import SparseCosts
 from gpumatch.interop.networkx import BACKEND, NodeGraph
 from gpumatch.matching import maximum_matching
@@ -48,8 +53,15 @@ def convert_from_nx(
     name: str | None = None,
     graph_name: str | None = None,
 ) -> NodeGraph:
-    """The graph in arrays, with the edge attributes that the function needs."""
-    return NodeGraph.of(graph, edge_attrs)
+    """The graph in arrays, with the edge attributes that the function needs.
+
+    Raises
+    ------
+    NotImplementedError
+        If an attribute is not a number at every edge, or there is no array that holds all exactly.
+    """
+    with _refusals():
+        return NodeGraph.of(graph, edge_attrs)
 
 
 def convert_to_nx(result: Any, *, name: str | None = None) -> Any:
@@ -138,23 +150,20 @@ def to_vertex_cover(
 def minimum_weight_full_matching(
     G: NodeGraph, top_nodes: Iterable[Hashable] | None = None, weight: Hashable = "weight"
 ) -> dict[Hashable, Hashable]:
-    top = _top_nodes(G, top_nodes)
-    return assign(SparseCosts.from_networkx(G, weight, top)).to_dict()
+    return _assigned(G, weight, _top_nodes(G, top_nodes)).to_dict()
 
 
 def max_weight_matching(
     G: NodeGraph, maxcardinality: bool = False, weight: Hashable = "weight"
 ) -> set[tuple[Hashable, Hashable]]:
-    costs = SparseCosts.from_networkx(G.without_loops(), weight)
     wanted: Cardinality = "maximum" if maxcardinality else "any"
-    return set(assign(costs, maximize=True, cardinality=wanted).edges())
+    return set(_assigned(G.without_loops(), weight, maximize=True, cardinality=wanted).edges())
 
 
 def min_weight_matching(
     G: NodeGraph, weight: Hashable = "weight"
 ) -> set[tuple[Hashable, Hashable]]:
-    costs = SparseCosts.from_networkx(G.without_loops(), weight)
-    return set(assign(costs, cardinality="maximum").edges())
+    return set(_assigned(G.without_loops(), weight, cardinality="maximum").edges())
 
 
 def maximal_matching(G: NodeGraph) -> set[tuple[Hashable, Hashable]]:
@@ -330,6 +339,28 @@ def _bipartite(G: NodeGraph, top_nodes: Iterable[Hashable] | None) -> BipartiteG
         return BipartiteGraph.from_networkx(G, top)
     except ValueError as exc:
         raise nx.NetworkXError(str(exc)) from None
+
+
+def _assigned(
+    G: NodeGraph, weight: Hashable, top_nodes: list[Hashable] | None = None, **wish: Any
+) -> Assignment:
+    """The assignment, unless its costs are refused."""
+    with _refusals():
+        return assign(SparseCosts.from_networkx(G, weight, top_nodes), **wish)
+
+
+@contextlib.contextmanager
+def _refusals() -> Iterator[None]:
+    """Refuse weights that are not taken by NotImplementedError: then networkx does the call itself.
+
+    It catches no other error. That there is no full matching is an answer.
+    """
+    try:
+        yield
+    except InfeasibleError:
+        raise
+    except (TypeError, ValueError) as exc:
+        raise NotImplementedError(str(exc)) from exc
 
 
 # Each of networkx's names, and what does it.
