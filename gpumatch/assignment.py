@@ -130,8 +130,9 @@ def assign(
     initial : Assignment, Matching, or integer array of length nrows, optional
         An assignment for similar costs, to begin from: its duals and pairs, as far as they still
         fit together. Or only pairs: the column of each row, -1 for none.
-    weight : edge attribute, optional
-        What an edge of a networkx graph costs; 1 where it is missing, and everywhere with None.
+    weight : edge attribute or function, optional
+        What an edge of a networkx graph costs; 1 where the attribute is missing, and everywhere
+        with None. A function is called as ``weight(row, column, attributes)``.
     row_nodes : iterable of nodes, optional
         The nodes of a networkx graph that are rows, as for `maximum_matching`.
     sizes : (rows, cols), optional

@@ -92,16 +92,19 @@ class SparseCosts(Costs):
         ----------
         G : networkx.Graph
             No multigraph, because that may have several costs for an edge.
-        weight : edge attribute, optional
-            What an edge costs. An edge without it costs 1, and with None every edge does.
+        weight : edge attribute or function, optional
+            What an edge costs. An edge without the attribute costs 1, and with None every edge
+            does. A function is called as ``weight(row, column, attributes)``; of a directed graph,
+            with the edge's own ends.
         row_nodes : iterable of nodes, optional
             As in `BipartiteGraph.from_networkx`.
 
         Raises
         ------
         TypeError, ValueError
-            As for `BipartiteGraph.from_networkx` and for the class; also for a multigraph, and for
-            a directed graph that has an edge in both directions.
+            As for `BipartiteGraph.from_networkx` and for the class; also for a multigraph, for a
+            directed graph that has an edge in both directions, if no edge has the attribute, and
+            if a weight is in no 64-bit integer or float exactly.
 
         Examples
         --------
