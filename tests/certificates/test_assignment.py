@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import copy
+import itertools
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -257,3 +259,279 @@ def test_no_other_assignment_passes(seed, wish):
     other = changed(a, row_to_col=cols.tolist(), col_to_row=col_to_row.tolist(), objective=total)
     with pytest.raises(gm.CertificateError):
         gm.verify(matrix, other)
+
+
+# -- bounds that are true as numbers ---------------------------------------------------------------
+
+
+def exact(number):
+    return Fraction(number.item() if isinstance(number, np.generic) else number)
+
+
+def best(matrix, sign, cardinality, limits):
+    """The least sum of costs less limits of what competes, by looking at everything."""
+    n, m = matrix.shape
+    allowed = {(i, j) for i in range(n) for j in range(m) if abs(matrix[i, j]) < X}
+    is_free = cardinality == "any" or (limits is not None and cardinality == "full")
+    if cardinality == "maximum" and limits is not None:
+        allowed = {(i, j) for i, j in allowed if sign * (limits[i] - matrix[i, j]) >= 0}
+    base = limits if is_free and limits is not None else [0] * n
+    found = {}
+    for size in range(min(n, m) + 1):
+        for rows in itertools.combinations(range(n), size):
+            for cols in itertools.permutations(range(m), size):
+                if all(pair in allowed for pair in zip(rows, cols)):
+                    total = sum(exact(matrix[i, j]) - exact(base[i]) for i, j in zip(rows, cols))
+                    found.setdefault(size, []).append(sign * total)
+    return min(map(min, found.values())) if is_free else min(found[max(found)])
+
+
+NEAR = st.sampled_from([1.0, 1 + 2**-52, 1 - 2**-53, 2.0**-53, 1e-300, 5e-324, 3.0, 1e18, -0.0])
+NUMBERS = {
+    "floats": (st.floats(-1e9, 1e9) | NEAR, st.floats(-1e9, 1e9) | NEAR),
+    "integers": (st.integers(-9, 9), st.integers(-9, 9)),
+    "large": (st.integers(2**53 - 3, 2**53 + 3), st.integers(-(2**63) + 1, 2**63 - 1)),
+    "mixed": (st.integers(-9, 9), st.floats(-9, 9) | NEAR),
+}
+
+
+@pytest.mark.parametrize("kind", NUMBERS)
+@pytest.mark.parametrize("cardinality", ["full", "maximum", "any"])
+@given(data=st.data())
+def test_bounds_are_true_whatever_the_duals_are(kind, cardinality, data):
+    numbers, duals = NUMBERS[kind]
+    n, m = data.draw(st.sampled_from([(1, 1), (2, 3), (3, 2), (3, 3)]))
+    draw = lambda of, count: np.array(data.draw(st.lists(of, min_size=count, max_size=count)))  # noqa: E731
+    matrix = draw(numbers, n * m).reshape(n, m)
+    maximize = data.draw(st.booleans())
+    if cardinality == "maximum" and matrix.dtype.kind == "f":
+        matrix[draw(st.booleans(), n * m).reshape(n, m)] = -X if maximize else X
+    wish = {"maximize": maximize, "cardinality": cardinality}
+    if data.draw(st.booleans()):
+        wish["cost_limit"] = data.draw(numbers)
+    a = gm.assign(matrix, **wish)
+    limits = None if a.cost_limit is None else np.full(n, a.cost_limit)
+    wrong = changed(a, row_dual=draw(duals, n), col_dual=draw(duals, m), gap=X)
+    certificate = gm.verify(matrix, wrong, optimal=False)
+    sign = -1 if maximize else 1
+    least = best(matrix, sign, cardinality, limits)
+    is_free = limits is not None and cardinality != "maximum"
+    base = sum(exact(limits[i]) for i in a.row_ind) if is_free else 0
+    own = sum(exact(matrix[i, j]) for i, j in zip(a.row_ind, a.col_ind)) - base
+    assert certificate.gap == X or sign * own - exact(certificate.gap) <= least
+    if abs(certificate.bound) < X:
+        room = 1e-14 * abs(base) if matrix.dtype.kind == "f" else 0
+        assert sign * (exact(certificate.bound) - base) <= least + room
+
+
+@pytest.mark.parametrize("form", [np.asarray, csr_array])
+@pytest.mark.parametrize("unused", [1e18, 1e300])
+def test_unused_costs_allow_nothing(form, unused):
+    """Pairs of 900 are not the best where those of 0 are, whatever else costs 1e18."""
+    matrix = np.array([[1e-9, 900, unused], [900, 1e-9, unused], [unused, unused, 1e-9]])
+    a = gm.assign(form(matrix))
+    assert gm.verify(form(matrix), a).allowance < 1e-20
+    pairs = {"row_to_col": [1, 0, 2], "col_to_row": [1, 0, 2], "pair_costs": [900, 900, 1e-9]}
+    duals = {"row_dual": [900, 900, 1e-9], "col_dual": [0.0, 0.0, 0.0]}
+    with pytest.raises(gm.CertificateError, match="costs less than its duals"):
+        gm.verify(form(matrix), changed(a, **pairs, **duals, objective=1800 + 1e-9))
+    with pytest.raises(gm.CertificateError, match="but the objective is"):
+        gm.verify(form(matrix), changed(a, objective=a.objective + 1e-9))
+
+
+@pytest.mark.parametrize("size", [1e10, 1e18, 1e300])
+def test_large_duals_buy_little(size):
+    """They cancel. What they allow is bounded by the costs in use."""
+    matrix = costs.uniform_float(8, seed=3)
+    a = gm.assign(matrix)
+    moved = changed(a, row_dual=a.row_dual + size, col_dual=a.col_dual - size)
+    with pytest.raises(gm.CertificateError):
+        gm.verify(matrix, moved)
+    certificate = gm.verify(matrix, changed(moved, gap=X), optimal=False)
+    assert certificate.allowance < 1e-11
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_floats_that_are_no_worse_than_rounding_are_told_from_worse_ones(seed):
+    """Each other assignment loses far more than the allowance, and is refused with any duals."""
+    rng = np.random.default_rng(seed)
+    matrix = 10.0 ** rng.uniform(-9, 9, (6, 6))
+    a = gm.assign(matrix)
+    certificate = gm.verify(matrix, a)
+    assert certificate.gap <= certificate.allowance <= 1e-11 * a.objective
+    other = rng.permutation(6)
+    if np.array_equal(other, a.row_to_col):
+        return
+    paid = matrix[np.arange(6), other]
+    pairs = {"row_to_col": other, "col_to_row": np.argsort(other), "pair_costs": paid}
+    for row_dual in (a.row_dual, paid - a.col_dual[other]):
+        with pytest.raises(gm.CertificateError):
+            gm.verify(matrix, changed(a, **pairs, objective=math.fsum(paid), row_dual=row_dual))
+
+
+def test_duals_of_floats_prove_integers_if_nothing_is_lost():
+    matrix = np.array([[2**60, 2**60 + 1], [2**60 + 1, 2**60]])
+    a = gm.assign(matrix)
+    duals = {"row_dual": a.row_dual.astype(float), "col_dual": a.col_dual.astype(float)}
+    assert gm.verify(matrix, changed(a, **duals)).gap == 0
+    crossed = {"row_to_col": [1, 0], "col_to_row": [1, 0], "pair_costs": [2**60 + 1] * 2}
+    crossed["objective"] = 2**61 + 2
+    for row_dual in (duals["row_dual"], duals["row_dual"] + 1024):
+        with pytest.raises(gm.CertificateError):
+            gm.verify(matrix, changed(a, **crossed, **{**duals, "row_dual": row_dual}))
+
+
+def test_duals_beyond_int64_are_refused():
+    least = np.array([-(2**63), 0])
+    with pytest.raises(gm.CertificateError, match="must be finite numbers of float64 or int64"):
+        gm.verify(WIDE, changed(GOOD, row_dual=least))
+    with pytest.raises(gm.CertificateError, match="number 1 is 18446744073709551615"):
+        gm.verify(WIDE, changed(GOOD, row_dual=np.array([3, 2**64 - 1], np.uint64)))
+    assert gm.verify(WIDE, changed(GOOD, row_dual=GOOD.row_dual.astype(np.uint64))).gap == 0
+
+
+@pytest.mark.parametrize("huge", [2**62, 2**63 - 1])
+def test_integer_duals_do_not_wrap(huge):
+    """Their sums and differences are beyond int64, but their bound is exact."""
+    wrong = changed(GOOD, row_dual=[huge, -huge], col_dual=[-huge, -huge, 0], gap=X)
+    certificate = gm.verify(WIDE, wrong, optimal=False)
+    assert certificate.bound <= -3 * huge + 4
+    with pytest.raises(gm.CertificateError):
+        gm.verify(WIDE, wrong)
+
+
+LIES = [
+    ({"maximize": "no"}, "maximize must be True or False; got 'no'"),
+    ({"maximize": 0}, "maximize must be True or False; got 0"),
+    ({"cardinality": "foo"}, "the cardinality must be one of .* got 'foo'"),
+    ({"cardinality": None}, "the cardinality must be one of .* got None"),
+    ({"cost_limit": math.nan}, "the limit must be a number; got nan"),
+    ({"cost_limit": "3"}, "the limit must be a number; got '3'"),
+    ({"cost_limit": True}, "the limit must be a number; got True"),
+    ({"cost_limit": math.inf}, "the limits must be finite"),
+    ({"cost_limit": np.array([3.0, math.nan])}, "one is NaN"),
+    ({"cost_limit": np.array([1, 2**62])}, "must be below"),
+    ({"objective": math.nan}, "the objective must be a number; got nan"),
+    ({"objective": "3"}, "the objective must be a number; got '3'"),
+    ({"objective": True}, "the objective must be a number; got True"),
+    ({"objective": math.inf}, "but the objective is inf"),
+    ({"objective": 3.0000000000000004}, "but the objective is 3.0000000000000004"),
+    ({"gap": math.nan}, "the gap must be a number; got nan"),
+    ({"gap": math.inf}, "the gap is inf, but the duals leave 0"),
+    ({"gap": "0"}, "the gap must be a number; got '0'"),
+    ({"gap": False}, "the gap must be a number; got False"),
+    ({"size": 3}, "there are 2 pairs, but the size is 3"),
+    ({"pair_costs": [1, 1]}, "pair_costs does not agree"),
+    ({"pair_costs": [1]}, "pair_costs does not agree"),
+    ({"row_to_col": np.array([True, False])}, "must be 2 integers; got bool"),
+    ({"row_to_col": np.array([1, 0], object)}, "must be 2 integers; got object"),
+    ({"row_to_col": np.array([1.0, 0.0])}, "must be 2 integers; got float64"),
+    ({"row_ind": np.array([0.0, 1.0])}, "row_ind does not agree"),
+    ({"row_dual": np.array([3, 2], object)}, "must be 2 numbers; got object"),
+    ({"row_dual": np.array([math.inf, 2])}, "number 0 is inf"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("optimal", [True, False])
+@pytest.mark.parametrize(("fields", "message"), LIES)
+def test_what_a_result_says_of_itself_is_checked(fields, message, optimal):
+    wrong = changed(GOOD)
+    for name, value in fields.items():
+        setattr(wrong, name, np.array(value) if isinstance(value, list) else value)
+    if not optimal and fields == {"gap": math.inf}:
+        assert gm.verify(WIDE, wrong, optimal=False).gap == 0  # which is no lie
+        return
+    with pytest.raises(gm.CertificateError, match=message):
+        gm.verify(WIDE, wrong, optimal=optimal)
+
+
+@pytest.mark.parametrize(
+    "limits",
+    [
+        np.array([4, 4], np.uint8), np.array([4, 4], np.uint64), np.array([4, 4], np.int8),
+        np.array([4.0, 4.0], np.float32), np.array(4), np.array(4.0), np.float32(4), np.int8(4),
+        np.array([4, 4], np.longdouble), [4, 4],
+    ],
+    ids=lambda limits: f"{np.asarray(limits).dtype}-{np.ndim(limits)}",
+)  # fmt: skip
+@pytest.mark.parametrize("cardinality", ["full", "any", "maximum"])
+@pytest.mark.parametrize("maximize", [False, True])
+def test_limits_of_every_type(limits, cardinality, maximize):
+    wish = {"cardinality": cardinality, "maximize": maximize}
+    a = gm.assign(WIDE, cost_limit=4, **wish)
+    other = copy.copy(a)
+    other.cost_limit = limits
+    assert gm.verify(WIDE, other) == gm.verify(WIDE, a)
+
+
+@pytest.mark.parametrize("cardinality", ["full", "any"])
+def test_the_least_int8_is_a_limit(cardinality):
+    a = gm.assign(WIDE, cost_limit=-128, cardinality=cardinality)
+    other = copy.copy(a)
+    other.cost_limit = np.array([-128, -128], np.int8)
+    assert gm.verify(WIDE, other) == gm.verify(WIDE, a)
+
+
+@pytest.mark.parametrize("maximize", [False, True])
+def test_infinite_costs_that_ask_for_a_pair_are_refused(maximize):
+    matrix = np.array([[1.0, X], [2.0, 1.0]]) * (1 if maximize else -1)
+    a = gm.assign(np.eye(2), maximize=maximize)
+    with pytest.raises(gm.CertificateError, match="asks for a pair"):
+        gm.verify(matrix, a)
+
+
+# -- results that claim less -----------------------------------------------------------------------
+
+
+def test_a_worse_assignment_has_a_gap():
+    pairs = {"row_to_col": [2, 0], "col_to_row": [1, -1, 0], "pair_costs": [3, 2], "size": 2}
+    worse = changed(GOOD, **pairs, objective=5, gap=2)
+    with pytest.raises(gm.CertificateError, match="must be 0, because the column is unmatched"):
+        gm.verify(WIDE, worse)
+    certificate = gm.verify(WIDE, worse, optimal=False)
+    assert (certificate.bound, certificate.gap, certificate.allowance) == (3, 2, 0)
+    assert str(certificate) == (
+        "not proven optimal: 2 pairs of total 5, and dual prices of total 3, checked on 6 pairs; "
+        "the gap is at most 2, with an allowance of 0"
+    )
+    with pytest.raises(gm.CertificateError, match="the gap is 1, but the duals leave 2"):
+        gm.verify(WIDE, changed(worse, gap=1), optimal=False)
+
+
+@pytest.mark.parametrize("wish", [{}, {"cardinality": "maximum"}, {"cost_limit": 0.5}])
+@pytest.mark.parametrize("maximize", [False, True])
+def test_a_run_that_was_stopped_has_what_its_duals_prove(wish, maximize):
+    matrix = costs.uniform_float(40, seed=1)
+    stopped = gm.assign(matrix, time_limit=0, maximize=maximize, **wish)
+    sign = -1 if maximize else 1
+    certificate = gm.verify(matrix, stopped, optimal=False)
+    assert certificate.gap <= stopped.gap
+    if wish.get("cost_limit") is None:
+        assert sign * certificate.bound <= sign * gm.assign(matrix, maximize=maximize).objective
+    lied = changed(stopped, gap=certificate.gap / 2 if certificate.gap < X else 0.0)
+    if certificate.gap > certificate.allowance:
+        with pytest.raises(gm.CertificateError, match=r"the gap is .*, but the duals leave"):
+            gm.verify(matrix, lied, optimal=False)
+
+
+def test_epsilon_optimal_results_have_their_gap():
+    matrix = costs.uniform_float(60, seed=2)
+    a = gm.assign(matrix, algorithm="dgs")
+    certificate = gm.verify(matrix, a, optimal=False)
+    least = gm.assign(matrix).objective
+    assert certificate.bound <= least <= a.objective
+    assert abs(certificate.gap - a.gap) <= certificate.allowance
+
+
+@pytest.mark.gpu
+@pytest.mark.emulated
+@pytest.mark.parametrize("number", [np.float32, np.float64, np.int32, np.int64])
+@pytest.mark.parametrize("wish", [{}, {"cost_limit": 3}, {"cardinality": "maximum"}])
+def test_costs_on_a_device(number, wish):
+    cp = pytest.importorskip("cupy")
+    matrix = costs.uniform_integer(9, 13, seed=4) % 7 + 1
+    matrix = (matrix / (3 if np.dtype(number).kind == "f" else 1)).astype(number)
+    a = gm.assign(matrix, **wish)
+    assert gm.verify(cp.asarray(matrix), a) == gm.verify(matrix, a)
+    with pytest.raises(gm.CertificateError, match="costs less than its duals"):
+        gm.verify(cp.asarray(matrix), changed(a, row_dual=a.row_dual + (a.row_to_col >= 0)))
