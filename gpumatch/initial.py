@@ -90,7 +90,8 @@ def initial_prices(
         )
     price = array_of(xp, price)
     if price.dtype.kind == "f":
-        price = price.astype(np.float64)
+        with np.errstate(over="ignore"):  # then it is not finite
+            price = price.astype(np.float64)
         stray = first_true(~(abs(price) < math.inf))
         if stray is not None:
             raise ValueError(f"initial: its {side}[{stray}] is {float(price[stray])}, not finite")
