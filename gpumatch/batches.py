@@ -213,7 +213,7 @@ def assign_even(costs: Any, asked: Asked, alone: Alone, control: Control) -> Bat
     with control.part("search"):
         if not load(BATCHES["cuda"])(task):
             return None
-    if on_error == "raise" and (room.array("states").get() != SOLVED).any():
+    if on_error == "raise" and not room.array("proven").get().all():
         return None
 
     def errors() -> dict[int, Exception]:
@@ -393,7 +393,7 @@ class _Batch:
         if asked.cardinality == "maximum":
             self._mark_shorter_sides()
         if waits:
-            self._serve(left())
+            self._serve((~results.proven.get()).nonzero()[0].tolist())
             return self.result()
         return self.result(lambda: self._errors_of(left()))
 

@@ -33,7 +33,8 @@ columns. What a problem does not have is -1 or 0, and marks are as they came in,
     marks[k]          whether N rows and M columns are in the vertex cover, if as many pairs as can
                       be are wanted
     ends[:, k]        END: SOLVED, INFEASIBLE (a row has no column), or UNFIT: there is NaN, an
-                      infinity of the wrong sign, or too large a number; and SIZE, the pairs
+                      infinity of the wrong sign, or too large a number, or the duals leave more
+                      than rounding; and SIZE, the pairs
 
 Integers up to 2**47 are exact in floats, even a few times their sum. What a pair leaves of its cost
 is then the dual of its row. At last their numbers and their objective become int64, in the memory
@@ -72,6 +73,7 @@ from gpumatch.cpu.numba_tools.prefetch import LINE
 from gpumatch.cpu.numba_tools.vector_min import greater, lesser
 from gpumatch.cpu.numba_tools.views import as_halves, as_integers, on_stack, view
 from gpumatch.cpu.numba_tools.workers import Workers
+from gpumatch.gaps import ULPS, UNIT
 
 __all__ = ["run", "solve_one", "solve_range"]
 
@@ -284,7 +286,13 @@ def solve_range(
         ends[END, k] = SOLVED
         paid = view(number, most_rows + most_cols, most_rows)
         _see_paid(table, turned, sign, mate, paid, rows)
-        size, total, rest, gap = _add_up(sign, limit, mate, number, paid, rows, most_rows, cols)
+        size, total, rest, gap, is_proven = _add_up(
+            sign, limit, mate, number, paid, rows, most_rows, cols, is_exact
+        )
+        if not is_proven:
+            _clear(mate, number)
+            ends[END, k] = UNFIT
+            continue
         ends[SIZE, k] = size
         totals[OBJECTIVE, k], totals[GAP, k] = total + rest, gap
         pairs += size
@@ -463,25 +471,34 @@ def _see_paid(table, turned, sign, mate, paid, rows):
 
 
 @vector_kernel
-def _add_up(sign, limit, mate, number, paid, rows, most_rows, cols):
-    """How many pairs there are, what they cost, and what the duals leave of it.
+def _add_up(sign, limit, mate, number, paid, rows, most_rows, cols, is_exact):
+    """How many pairs there are, what they cost, what the duals leave of it, and if they prove it.
 
-    The costs are a sum of two floats.
+    The costs are a sum of two floats. What the duals leave must be 0, or of floats no more than
+    `gpumatch.gaps` calls proven by the costs of the pairs alone. All else is left to that module.
     """
     size = 0
     total = rest = bound = bound_rest = 0.0
+    used = abs(limit) if limit < np.inf else 0.0
+    largest = 0.0
     for row in range(rows):
         if mate[row] >= 0:
             total, rest = _plus(total, rest, paid[row])
+            used = greater(used, abs(paid[row]))
             size += 1
         bound, bound_rest = _plus(bound, bound_rest, number[row])
+        largest = greater(largest, abs(number[row]))
     for col in range(cols):
         bound, bound_rest = _plus(bound, bound_rest, number[most_rows + col])
+        largest = greater(largest, abs(number[most_rows + col]))
     if limit < np.inf:
         for _ in range(size):
             bound, bound_rest = _plus(bound, bound_rest, limit)
     gap = (sign * total - bound) + (sign * rest - bound_rest)
-    return size, total, rest, greater(gap, 0.0)
+    pairs = lesser(rows, cols)
+    is_small = abs(gap) <= ULPS * UNIT * pairs * greater(used, largest)
+    is_small &= largest <= 4 * (pairs + 1) * used
+    return size, total, rest, abs(gap), gap == 0 or (is_small and not is_exact)
 
 
 @vector_kernel

@@ -45,6 +45,7 @@ constexpr int kMostBidders = 32;  // one for each lane of the warp that decides
 constexpr int kMostThreads = 1024;
 constexpr int kTile = 32;
 constexpr int kMostBlocks = 8;    // of a team: a device need not have larger clusters
+constexpr double kUlps = 8.0;     // of what is proven, as in gpumatch/gaps.py
 constexpr int kNobody = 0x7fffffff;  // no row or column yet: above all numbers
 
 enum State { kSolved, kInfeasible, kUnfit, kUnsolved };
@@ -969,6 +970,14 @@ __device__ inline void take_given(const Problem<Cost>& problem, const Team& shar
   shared.wait();  // they are written over from here on
 }
 
+// What the two duals of a pair, and the base, leave of its cost, with what a sum of two rounds off.
+__device__ inline double left_of(double cost, double price, double base, double dual) {
+  const double paid = cost - price, back = paid - cost, rest = paid - base;
+  const double lost = (cost - (paid - back)) - (price + back);
+  const double after = rest - paid, lost_again = (paid - (rest - after)) - (base + after);
+  return (rest - dual) + (lost + lost_again);
+}
+
 // Write the pairs and the duals. Then `dual` has what the rows pay, and `price` of a warp's number
 // what its rows' duals leave of that: the prices are written already.
 template <typename Cost, typename Team>
@@ -986,7 +995,7 @@ __device__ __forceinline__ void write(const Problem<Cost>& problem, const Team& 
     const double dual = least_of_warp(nearest) - base;
     const int col = shared.held[row];
     const double cost = col < 0 ? 0.0 : problem.cost(row, col);
-    gap += col < 0 ? -dual : (cost - shared.price[col]) - base - dual;
+    gap += col < 0 ? -dual : left_of(cost, shared.price[col], base, dual);
     __syncwarp();
     if (lane_index() == 0) {
       rows.mates[row] = col;
@@ -1010,13 +1019,21 @@ __device__ __forceinline__ void add_up(const Problem<Cost>& problem,
   Sum sum = {0.0, 0.0};
   long long whole = 0;
   int pairs = 0;
+  double used = problem.wish.limit < far<double>() ? fabs(problem.wish.limit) : 0.0;
+  double largest = 0.0;  // of the columns' duals
+  for (int col = lane_index(); col < problem.cols; col += kWarp) {
+    largest = max(largest, fabs(shared.price[col]));
+  }
   for (int row = lane_index(); row < problem.rows; row += kWarp) {
+    used = max(used, fabs(shared.dual[row]));
     if (problem.wish.whole) whole += __double2ll_rn(shared.dual[row]);
     else sum = plus(sum, shared.dual[row]);
     pairs += shared.held[row] >= 0;
   }
   for (int step = kWarp / 2; step > 0; step /= 2) {
     whole += __shfl_xor_sync(kWholeWarp, whole, step);
+    used = max(used, __shfl_xor_sync(kWholeWarp, used, step));
+    largest = max(largest, __shfl_xor_sync(kWholeWarp, largest, step));
     pairs += __shfl_xor_sync(kWholeWarp, pairs, step);
     const double high = __shfl_xor_sync(kWholeWarp, sum.high, step);
     const double low = __shfl_xor_sync(kWholeWarp, sum.low, step);
@@ -1028,10 +1045,15 @@ __device__ __forceinline__ void add_up(const Problem<Cost>& problem,
   for (int warp = 0; warp < shared.warps(); ++warp) gap += shared.gaps[warp];
   if (problem.wish.whole) *reinterpret_cast<long long*>(results.objective + k) = whole;
   else results.objective[k] = sum.high + sum.low;
-  results.gap[k] = no_less(gap, 0.0);
+  gap = fabs(gap);
+  // As gpumatch/gaps.py, by the costs of the pairs alone: what it would not call proven is left.
+  const int most = min(problem.rows, problem.cols);
+  const bool is_small = gap <= kUlps * 0x1p-52 * most * max(used, largest) &&
+                        largest <= 4.0 * (most + 1) * used;
+  results.gap[k] = gap;
   results.pairs[k] = pairs;
   results.states[k] = kSolved;
-  results.proven[k] = true;
+  results.proven[k] = gap == 0.0 || (is_small && !problem.wish.whole);
 }
 
 // -- the kernel -----------------------------------------------------------------------------------
