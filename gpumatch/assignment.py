@@ -112,7 +112,8 @@ def assign(
     cost_limit : float, or array of length nrows, optional
         Leave out a pair that costs more (to be maximised: that gains less). Every vertex of the
         smaller side that is left unmatched then costs as much as the limit, and ``"full"`` and
-        ``"any"`` mean the same. With ``"maximum"``, pairs above the limit are forbidden. A
+        ``"any"`` mean the same. No row and column are both left unmatched whose pair costs the
+        limit or less. With ``"maximum"``, pairs above the limit are forbidden. Otherwise, a
         fractional limit makes integer costs float64; inf (-inf to be maximised) is no limit. An
         array has a limit for each row: a row that is left unmatched costs as much as its own. Not
         for a bottleneck, and a batch takes one number.

@@ -59,6 +59,7 @@ class Wish(NamedTuple):
 
     sign: float
     limit: float
+    takes_equal: bool
     most: float
     wants_maximum: bool
 
@@ -67,10 +68,10 @@ class Wish(NamedTuple):
         sign = -1.0 if maximize else 1.0
         if cardinality == "maximum":
             most = math.inf if cost_limit is None else sign * cost_limit
-            return cls(sign, math.inf, most, True)
+            return cls(sign, math.inf, False, most, True)
         if cost_limit is not None:
-            return cls(sign, sign * cost_limit, math.inf, False)
-        return cls(sign, 0.0 if cardinality == "any" else math.inf, math.inf, False)
+            return cls(sign, sign * cost_limit, True, math.inf, False)
+        return cls(sign, 0.0 if cardinality == "any" else math.inf, False, math.inf, False)
 
 
 def _numbers_for(
@@ -115,7 +116,7 @@ def assign_small(
     marks = np.zeros((1, both), _BOOL) if wish.wants_maximum else _NO_MARKS
     load(ONE_OF_A_BATCH)(
         costs.reshape(-1), _place(nrows, ncols),  # IN
-        wish.sign, wish.limit, wish.most, wish.wants_maximum or None, largest,  # IN
+        *wish[:-1], wish.wants_maximum or None, largest,  # IN
         mates, numbers, totals, marks, ends,  # OUT
     )  # fmt: skip
     compiled = compile_time.spent() - compiled

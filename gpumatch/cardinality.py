@@ -13,7 +13,8 @@ stated here for costs to be minimised, with x_ij = 1 for matched pairs:
 ``"any"`` and ``cost_limit`` L (0 for ``"any"``)
     The problem with limit L, and L subtracted from the row duals: u_i + v_j <= c_ij - L with
     equality on matched pairs, u <= 0 and v <= 0, and 0 for unmatched vertices. For any assignment
-    of k pairs, sum(c x) - k L >= sum(u) + sum(v), which is reached.
+    of k pairs, sum(c x) - k L >= sum(u) + sum(v), which is reached. With a ``cost_limit``, no two
+    unmatched vertices are left whose pair costs L or less (`gpumatch.at_limit`).
 ``"maximum"``
     A maximum matching and its vertex cover of k rows and columns (König). Every assignment of k
     pairs joins each row of the cover to a column outside it and each column of the cover to a row
@@ -35,6 +36,7 @@ import numpy as np
 
 from gpumatch import contracts
 from gpumatch.arguments import check_one_of
+from gpumatch.at_limit import join_at_limit
 from gpumatch.contracts import AssignmentTask, Solution
 from gpumatch.costs import TOO_LARGE, Costs, check_sums
 from gpumatch.homes import count_matched, cover_for, no_mates
@@ -181,7 +183,10 @@ def begin_with_pairs(
 def solve(run: Run, task: AssignmentTask, goal: Goal) -> bool:
     """Reach the goal with an algorithm for full problems; False when stopped."""
     solved = _solve_maximum if goal.cardinality == "maximum" else _solve_problem
-    return solved(run, task)
+    ended = solved(run, task)
+    if ended and goal.cost_limit is not None and goal.limit is not None:
+        join_at_limit(task.costs, goal.limit, task.mates, task.threads)
+    return ended
 
 
 def hall_violator(task: AssignmentTask, goal: Goal) -> tuple[Any, Any] | None:

@@ -417,10 +417,10 @@ class BatchTask:
         The length of that array.
     takes : bool array of length B
         Which problems are to be solved.
-    wish : (float, float, float, bool)
+    wish : (float, float, bool, float, bool)
         Sign, -1 if costs are to be maximised, else 1. What it costs a row to go without a column,
-        inf if it must have one. What forbidden pairs cost more than. Whether as many pairs as can
-        be are wanted.
+        inf if it must have one. Whether a row rather takes a column that costs as much. What
+        forbidden pairs cost more than. Whether as many pairs as can be are wanted.
     largest : float
         Problems with greater magnitudes are not taken.
     results : tuple of five arrays
@@ -436,7 +436,7 @@ class BatchTask:
     places: Any
     total: int
     takes: Any
-    wish: tuple[float, float, float, bool]
+    wish: tuple[float, float, bool, float, bool]
     largest: float
     results: tuple[Any, ...]
     control: Control
@@ -516,7 +516,7 @@ class DeviceBatch:
     steps: Sequence[int] | np.ndarray
     sizes: np.ndarray
     apart: int | None
-    wish: tuple[float, float, float, bool]
+    wish: tuple[float, float, bool, float, bool]
     largest: float
     is_integer: bool
     results: DeviceResults

@@ -323,6 +323,8 @@ BATCHES = {
 ONE_OF_A_BATCH = _CPU + "assignment.batched:solve_one"
 """What calls the kernel behind it on the CPU, for one problem at once."""
 
+JOIN, JOIN_LISTED = _CPU + "assignment.at_limit:join", _CPU + "assignment.at_limit:join_listed"
+"""What joins pairs that cost a limit: of costs on the host, and of a list of pairs."""
 
 FINISH = _CPU + "assignment.finish:run"
 """What closes the gap of an exact algorithm's result, on the host."""

@@ -118,6 +118,21 @@ def _param(run: Run, *others, name: str = "", long: bool = False):
     return pytest.param(run, *others, id=f"{run}{name}", marks=marks)
 
 
+def check_limit(costs, a, limit):
+    """No row and column are both unmatched whose pair is within the limit, or within its row's.
+
+    Costs are a matrix, or sparse, which forbids what it does not store.
+    """
+    sign = -1 if a.maximize else 1
+    if not isinstance(costs, np.ndarray):
+        coo, costs = costs.tocoo(), np.full(costs.shape, sign * np.inf)
+        costs[coo.row, coo.col] = coo.data
+    limits = np.broadcast_to(np.asarray(limit, float), costs.shape[:1])
+    rows, cols = (np.asarray(mates) < 0 for mates in (a.row_to_col, a.col_to_row))
+    own = sign * costs[np.ix_(rows, cols)].astype(float)
+    assert not (own <= sign * limits[rows, None]).any()
+
+
 EVERY_ALGORITHM = pytest.mark.parametrize("run", [_param(run) for run in RUNS])
 
 

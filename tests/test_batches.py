@@ -935,7 +935,7 @@ def test_a_search_brings_costs_near_line_by_line(dtype, line):
         small_paths.price_columns(table, vectors, links, np.inf)
         ahead_of = ahead, place
         return small_paths.match_rows(
-            table, vectors, links, found, 40, True, np.inf, np.inf, ahead_of
+            table, vectors, links, found, 40, True, np.inf, False, np.inf, ahead_of
         )
 
     assert match() == 0

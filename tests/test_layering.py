@@ -29,7 +29,7 @@ FLOORS = [
     {"bipartite"},
     {"costs"},
     {"certificates", "control", "devices", "initial", "io", "pairs", "registry"},
-    {"arguments", "assigned", "backends"},
+    {"arguments", "assigned", "at_limit", "backends"},
     {"cardinality"},
     {"batches", "bottleneck", "row_limits", "tensors"},
     {"assignment", "matching"},

@@ -11,6 +11,7 @@ from gpumatch.arguments import check_one_of, checked_flag
 from gpumatch.arrays import array_of
 from gpumatch.assigned import BatchAssignment
 from gpumatch.assignment import assign as assign_here
+from gpumatch.at_limit import join_at_limit
 from gpumatch.cardinality import CARDINALITIES, Goal, InfeasibleError, checked_limit
 from gpumatch.contracts import Solution
 from gpumatch.control import Callback, Control, with_interrupts_result
@@ -181,6 +182,9 @@ def _assign_together(
     if ended and goal.is_full and size < world.control.total:
         own, other = search.violator()
         raise world.agreed(InfeasibleError(*((other, own) if goal.transposed else (own, other))))
+    if ended and goal.cost_limit is not None:
+        with world.step("search"):
+            _join_at_limit(costs, rows, goal, solution, world)
     stats["solved_by"] = search.solved_by
     return _result(given, rows, goal, solution, ended, stats, world)
 
@@ -224,6 +228,32 @@ def _minimised(given: Costs, rows: Split, cols: Split, goal: Goal) -> Costs:
         costs = costs.as_float()
     check_sums(max(costs.largest, abs(limit or 0)), min(rows.total, cols.total))
     return costs
+
+
+def _join_at_limit(
+    costs: Costs, rows: Split, goal: Goal, solution: Solution, world: Communicator
+) -> None:
+    """Join what costs the limit, as `gpumatch.at_limit` says.
+
+    Each rank does so with its own rows. Of ranks that take the same column, the first has it, and
+    the others try again. So the first is done after one round, the second after two at most.
+    """
+    assert goal.limit is not None
+    row_to_col, col_to_row = (solution.transpose() if goal.transposed else solution).mates
+    xp = costs.xp
+    while True:
+        before = row_to_col[rows.slice]
+        mates = xp.array(before), xp.array(col_to_row)
+        join_at_limit(costs, goal.limit, mates)
+        own = array_of(np, mates[0])
+        new = np.flatnonzero(own != before)
+        pairs = np.column_stack([new + rows.first, own[new]]).astype(np.int64)
+        every = np.concatenate(world.allgather(pairs))
+        if not every.size:
+            return
+        _, firsts = np.unique(every[:, 1], return_index=True)
+        taken = every[firsts]
+        row_to_col[taken[:, 0]], col_to_row[taken[:, 1]] = taken[:, 1], taken[:, 0]
 
 
 def _result(

@@ -18,10 +18,12 @@ What comes in, for problem k of B:
                       next row, ROWS, COLS
     sign              -1 if costs are to be maximised, else 1
     limit             what it costs a row to go without a column; inf if it must have one
+    takes_equal       whether a row rather takes a column that costs as much as the limit
     most              pairs that cost more are forbidden
     wants_maximum     True if as many pairs as can be are wanted, None if all are: then nothing is
                       compiled that only True needs
-    largest           a greater magnitude makes a problem unfit; up to EXACT, all are integers
+    largest           a greater magnitude makes a problem unfit; up to LARGEST_INTEGER, all are
+                      integers
     room              memory to work in, as `_Kept` makes it
 
 What comes out, in the orientation and with the sign of the values, for at most N rows and M
@@ -36,10 +38,10 @@ columns. What a problem does not have is -1 or 0, and marks are as they came in,
                       infinity of the wrong sign, or too large a number, or the duals leave more
                       than rounding; and SIZE, the pairs
 
-Integers up to 2**47 are exact in floats, even a few times their sum. What a pair leaves of its cost
-is then the dual of its row. At last their numbers and their objective become int64, in the memory
-of the floats. If costs are floats, the row's least reduced cost is read off the table, because by
-rounding, what a pair leaves may be more.
+Integers up to ``largest`` are exact in floats, as `gpumatch.contracts` states. What a pair leaves
+of its cost is then the dual of its row. At last their numbers and their objective become int64, in
+the memory of the floats. If costs are floats, the row's least reduced cost is read off the table,
+because by rounding, what a pair leaves may be more.
 """
 
 from __future__ import annotations
@@ -49,7 +51,7 @@ from typing import Any
 
 import numpy as np
 
-from gpumatch.contracts import INFEASIBLE, SOLVED, UNFIT, BatchTask
+from gpumatch.contracts import INFEASIBLE, LARGEST_INTEGER, SOLVED, UNFIT, BatchTask
 from gpumatch.cpu.assignment.small_paths import (
     COL,
     LINKS,
@@ -94,7 +96,6 @@ AHEAD = 2**12
 
 So many come from memory more slowly than they are copied.
 """
-EXACT = 2.0**47
 NEAR_FOUND = 2 * NEAR
 _ZERO = np.int32(0)
 START, ACROSS, ROWS, COLS = range(4)
@@ -105,7 +106,7 @@ END, SIZE = 0, 1
 def run(task: BatchTask) -> bool:
     """Solve the problems of a batch; False if the control has stopped it."""
     control, places = task.control, task.places
-    wish = *task.wish[:3], task.wish[3] or None
+    wish = *task.wish[:-1], task.wish[-1] or None
     ranges = _ranges(task)
     rows, cols = places[task.takes, ROWS:].T
     sizes = _size(np.minimum(rows, cols), np.maximum(rows, cols))
@@ -151,7 +152,7 @@ def solve_one(values: np.ndarray, place: np.ndarray, *more: Any) -> None:
         scratch = kept.scratch
     else:
         scratch = kept.scratch_of(_size(min(rows, cols), max(rows, cols)))
-    solve_range(values, place, *more[:5], 0, 1, scratch, *more[5:])
+    solve_range(values, place, *more[:6], 0, 1, scratch, *more[6:])
     _idle.append(kept)
 
 
@@ -223,13 +224,13 @@ def _ranges(task: BatchTask) -> list[tuple[int, int]]:
 
 @vector_kernel
 def solve_range(
-    values, places, sign, limit, most, wants_maximum, largest, first, last, room,
+    values, places, sign, limit, takes_equal, most, wants_maximum, largest, first, last, room,
     mates, numbers, totals, marks, ends,
 ):  # fmt: skip
     """Solve the problems from ``first`` to ``last``; how many pairs there are."""
     most_rows = numbers.shape[1] - mates.shape[1]
     most_cols = mates.shape[1] - most_rows
-    is_exact, integers, sums = largest <= EXACT, as_integers(numbers), as_integers(totals)
+    is_exact, integers, sums = largest <= LARGEST_INTEGER, as_integers(numbers), as_integers(totals)
     near_vectors, near_links = on_stack(0.0, NEAR_VECTORS), on_stack(_ZERO, NEAR_LINKS)
     near_found, come_to = on_stack(0, NEAR_FOUND), on_stack(0, 1)
     pairs = 0
@@ -266,7 +267,9 @@ def solve_range(
         reduces = nrows == ncols and limit == np.inf and (complete or wants_maximum is None)
         come_to[0] = 0
         ahead = view(values, *_costs_of(places, first, k + 1, last)), come_to
-        stuck = match_rows(table, vectors, links, found, ncols, reduces, limit, np.inf, ahead)
+        stuck = match_rows(
+            table, vectors, links, found, ncols, reduces, limit, takes_equal, np.inf, ahead
+        )
         if wants_maximum is None and stuck > 0:
             ends[END, k] = INFEASIBLE
             continue
@@ -423,7 +426,7 @@ def _solve_reached(
     # none. So nothing is reduced. The vectors and links are needed no more.
     paid, joints = view(vectors, (0, 0), (VECTORS, width)), view(links, (0, 0), (LINKS, width))
     partners = view(found, (0, 0), (2, cols))
-    match_rows(part, paid, joints, partners, rows, rows < cols, np.inf, np.inf, ahead)
+    match_rows(part, paid, joints, partners, rows, rows < cols, np.inf, False, np.inf, ahead)
     for i in range(rows):
         mate[own + reached[i]] = -1
         number[own + reached[i]] = paid[PRICE, i]

@@ -167,7 +167,7 @@ def _match(values, turned, maximize, largest, far, table, vectors, links, found)
         return False
     if nrows == ncols:
         price_columns(table, vectors, links, far)
-    if match_rows(table, vectors, links, found, ncols, nrows == ncols, far, far, None) > 0:
+    if match_rows(table, vectors, links, found, ncols, nrows == ncols, far, False, far, None) > 0:
         return False
     _name_pairs(links, found, turned, ncols)
     return True

@@ -1,7 +1,8 @@
 """Shortest augmenting paths in a small dense table: the search that short calls share.
 
 Row i of a problem may take column j at ``table[i, j]``, where ``far`` forbids it, or none at
-``limit``; ``far`` says that it must have a column. There are no more rows than columns. If all
+``limit``; ``far`` says that it must have a column. If both cost the same, ``takes_equal`` says that
+it takes the column. There are no more rows than columns. If all
 columns are to be matched, they are priced at their least costs and given to rows that have these
 costs (column reduction). Each row that is left gets a shortest augmenting path, which ends in a
 free column, or in a row of the tree for which taking none is cheaper. A row without a path stays
@@ -117,7 +118,7 @@ def rows_at_once(table):
 
 
 @vector_kernel
-def match_rows(table, vectors, links, found, ncols, reduces, limit, far, ahead):
+def match_rows(table, vectors, links, found, ncols, reduces, limit, takes_equal, far, ahead):
     """Match the rows at least cost; how many have no path.
 
     ``reduces``: all columns are to be matched, and all rows, and `price_columns` came before.
@@ -133,7 +134,7 @@ def match_rows(table, vectors, links, found, ncols, reduces, limit, far, ahead):
     for col in range(width):
         vectors[PRICE, col] = vectors[PRICE, col] if reduces and vectors[PRICE, col] < far else 0
     listed = ncols if count == 1 and ncols <= LISTED else 0
-    return _augment(table, vectors, links, found, listed, limit, far, ahead)
+    return _augment(table, vectors, links, found, listed, limit, takes_equal, far, ahead)
 
 
 @inlined
@@ -178,7 +179,7 @@ def nearest(table, vectors, row, far):
 
 
 @vector_kernel
-def _augment(table, vectors, links, found, listed, limit, far, ahead):
+def _augment(table, vectors, links, found, listed, limit, takes_equal, far, ahead):
     """Match the free rows by shortest augmenting paths; how many have none.
 
     ``listed`` is the number of columns if a list of them is to be kept, else 0.
@@ -192,7 +193,7 @@ def _augment(table, vectors, links, found, listed, limit, far, ahead):
         if listed:
             sink = _search_one_by_one(table, vectors, links, root, listed, far)
         else:
-            sink = _search(table, vectors, links, found, root, limit, far, ahead)
+            sink = _search(table, vectors, links, found, root, limit, takes_equal, far, ahead)
         if sink == _STUCK:
             stuck += 1
             continue
@@ -252,11 +253,11 @@ def _search_one_by_one(table, vectors, links, root, ncols, far):
 
 
 @fused
-def _search(table, vectors, links, found, root, limit, far, ahead):
+def _search(table, vectors, links, found, root, limit, takes_equal, far, ahead):
     """The same by vectors. A row of the tree may take none: _LEAVES less its number."""
     size, leave, leaver = 0, limit, root
     front = _start(table, vectors, links, root, far)
-    while front < leave:
+    while front < leave or (takes_equal and front == leave):
         if ahead is not None:
             _fetch_some(ahead)
         row = _least_mate(vectors, links, front)

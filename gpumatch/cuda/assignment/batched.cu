@@ -4,7 +4,7 @@
 //
 // A problem is n rows that each want one of m >= n columns, or none at `limit`. The kernel `turn`
 // first copies a problem with more rows than columns, so that its rows become the columns. Numbers
-// are double, in which integers up to 2^47 and a few times their sums are exact.
+// are double, in which integers up to `largest` are exact, as contracts.py states.
 //
 // `solve` makes three steps:
 //   bids      All costs are read once, and checked. Square problems price each column at its least
@@ -53,6 +53,7 @@ enum State { kSolved, kInfeasible, kUnfit, kUnsolved };
 struct Wish {
   double sign;
   double limit;    // infinite if each row must have a column
+  int takes_equal;  // a row rather takes a column that costs as much as the limit
   double most;     // pairs that cost more are forbidden
   double largest;  // a greater magnitude makes a problem unfit
   int may_lack;    // a row may stay without a column for want of one: the problem is then unsolved
@@ -320,6 +321,12 @@ struct Problem {
   __device__ __forceinline__ double cost(int row, int col) const {
     return paid(costs[row * step + col]);
   }
+
+  // Whether a row goes without at one distance rather than to a column at another. Both are
+  // infinite if there is no path, and a limit is not.
+  __device__ __forceinline__ bool goes_without(double leave, double there) const {
+    return leave < there || (leave == there && !wish.takes_equal);
+  }
 };
 
 // Visit columns of a row from `begin` on, by a warp, so many a lane at once while there are as many;
@@ -479,7 +486,7 @@ __device__ __forceinline__ Bid bid_of(const Problem<Cost>& problem, const Team& 
   const bool is_tied = __popc(__ballot_sync(kWholeWarp, is_nearest)) > 1;
   second = least_of_warp(is_nearest && !is_tied ? second : least);
   rank = __reduce_min_sync(kWholeWarp, is_nearest ? rank : 0xffffffffu);
-  if (nearest >= problem.wish.limit) {
+  if (problem.goes_without(problem.wish.limit, nearest)) {
     return {0.0, 0.0, row, problem.wish.limit < far<double>() ? kLeaves : kStays};
   }
   const bool is_taken = rank >= static_cast<unsigned>(cols);
@@ -786,10 +793,11 @@ __device__ __forceinline__ Ending search(const Problem<Cost>& problem, const Sha
     Choice choice = {0, 0};
     if (warps > static_cast<int>(kWarp)) choice.later = see_later(named, warps, seen);
     const double free = least_of_warp(seen.row < 0 ? seen.distance : far<double>());
-    const double end = min(free, leave.distance);
-    choice.lanes = __ballot_sync(kWholeWarp, seen.row >= 0 && seen.distance < end);
+    const bool is_nearer =
+        seen.distance < free && !problem.goes_without(leave.distance, seen.distance);
+    choice.lanes = __ballot_sync(kWholeWarp, seen.row >= 0 && is_nearer);
     if (choice.lanes == 0) {
-      if (leave.distance <= free || free == far<double>()) return leave;
+      if (problem.goes_without(leave.distance, free)) return leave;
       const unsigned ends = __ballot_sync(kWholeWarp, seen.row < 0 && seen.distance == free);
       return {free, __shfl_sync(kWholeWarp, seen.col, __ffs(ends) - 1), -1};
     }
@@ -811,7 +819,7 @@ __device__ __forceinline__ Ending search(const Problem<Cost>& problem, const Sha
     if (++steps > problem.wish.most_steps) return leave;
     int chosen, at;
     const Named via = name_nearest(shared, own, chosen, at);
-    if (via.distance >= leave.distance) return leave;
+    if (problem.goes_without(leave.distance, via.distance)) return leave;
     if (via.row < 0) return {via.distance, via.col, -1};
     if (lane_index() == chosen) own.scanned |= 1u << at;
     const double base = via.distance - via.dual;

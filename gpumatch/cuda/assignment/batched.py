@@ -320,17 +320,18 @@ class _Steps(NamedTuple):
 @functools.lru_cache(maxsize=64)
 def _wish(
     kernels: Kernels,
-    wish: tuple[float, float, float, bool],
+    wish: tuple[float, float, bool, float, bool],
     largest: float,
     is_integer: bool,
     steps: _Steps,
     fewest: int,
     is_given: bool,
 ) -> np.ndarray:
-    sign, limit, most, may_lack = wish
+    sign, limit, takes_equal, most, may_lack = wish
     return kernels.struct("Wish")(
-        sign=sign, limit=limit, most=most, largest=largest, may_lack=may_lack, whole=is_integer,
-        bids=_BIDS, fewest=fewest, rows_at_once=_ROWS_AT_ONCE, most_steps=steps.most,
+        sign=sign, limit=limit, takes_equal=takes_equal, most=most, largest=largest,
+        may_lack=may_lack, whole=is_integer, bids=_BIDS, fewest=fewest,
+        rows_at_once=_ROWS_AT_ONCE, most_steps=steps.most,
         first_steps=min(steps.first, steps.most), lengthens=steps.lengthen, is_given=is_given,
     )  # fmt: skip
 
@@ -366,7 +367,7 @@ def run_one(task: AssignmentTask, most_steps: int) -> bool:
         np.array([values.strides[0] // values.itemsize]),
         np.array([costs.shape]),
         0,
-        (1.0, math.inf if limit is None else limit, math.inf, False),
+        (1.0, math.inf if limit is None else limit, False, math.inf, False),
         largest,
         is_integer,
         results,

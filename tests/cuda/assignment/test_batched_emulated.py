@@ -59,6 +59,7 @@ def solve(emulator, monkeypatch):
         *,
         sign=1.0,
         limit=INF,
+        takes_equal=False,
         most=INF,
         wants_maximum=False,
         columns=1,
@@ -91,7 +92,7 @@ def solve(emulator, monkeypatch):
             np.array([part.strides[0] // dtype.itemsize for part in problems]),
             sizes,
             rows * cols if is_array else None,
-            (sign, limit, most, wants_maximum),
+            (sign, limit, takes_equal, most, wants_maximum),
             2.0**47 if is_integer else 2.0**1000,
             is_integer,
             results,
@@ -219,17 +220,25 @@ def test_arrays_of_problems(solve, emulator, kind, shape):
 
 
 @pytest.mark.parametrize("limit", [0.0, 2.0])
-def test_a_row_leaves_rather_than_pay_its_limit(solve, emulator, limit):
+@pytest.mark.parametrize("blocks", [1, 2])
+@pytest.mark.parametrize("takes_equal", [False, True])
+def test_a_row_pays_its_limit_or_leaves(solve, emulator, takes_equal, blocks, limit):
     """Whether it bids last or begins a path, as on the CPU."""
     rng = np.random.default_rng(8)
     emulator.odds = 10
     alike = [np.full(sides, limit) for sides in ((1, 1), (2, 2), (2, 5), (40, 40), (44, 40))]
-    problems = alike + [rng.integers(0, 4, (9, 9)).astype(float) for _ in range(4)]
-    results = solve(problems, limit=limit)
-    assert results.pairs[: len(alike)].tolist() == [0] * len(alike)
-    assert gm.assign(alike, cost_limit=limit).size.tolist() == [0] * len(alike)
+    problems = alike + [rng.integers(0, 4, sides).astype(float) for sides in ((9, 9), (30, 33))]
+    results = solve(problems, limit=limit, takes_equal=takes_equal, blocks=blocks)
+    pairs = [min(costs.shape) if takes_equal else 0 for costs in alike]
+    assert results.pairs[: len(alike)].tolist() == pairs
     for k, costs in enumerate(problems):
         check(results, k, costs, limit=limit)
+        nrows, ncols = costs.shape
+        own = results.mates[k][:nrows], results.mates[k][results.most_rows :][:ncols]
+        both = np.ix_(own[0] < 0, own[1] < 0)
+        assert not takes_equal or (costs[both] > limit).all()
+    if takes_equal:  # there are then as many pairs as there can be
+        assert results.pairs.tolist() == gm.assign(problems, cost_limit=limit).size.tolist()
 
 
 def test_what_is_not_valid_is_marked(solve, emulator):

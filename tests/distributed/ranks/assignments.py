@@ -68,6 +68,13 @@ def wishes(comm, **how):
                     allowed = -holed if maximize else holed
                     for holed_costs in (allowed.astype(np.float32), sparse):
                         check_assignment(holed_costs, comm, maximize=maximize, **wish, **how)
+    yield "pairs that cost the limit"
+    for shape in ((9, 7), (7, 9), (1, 5), (8, 8)):
+        for few in (rng.integers(1, 4, shape), np.full(shape, 2)):
+            for sign in (1, -1):
+                wish = {"maximize": sign < 0, "cost_limit": sign * 2}
+                for given in (sign * few, csr_array(sign * few)):
+                    check_assignment(given, comm, **wish, **how)
     yield "sparse and full"
     costs = families.make("uniform_integer", 30, 40, seed=1)
     costs[rng.random(costs.shape) < 0.7] = 0

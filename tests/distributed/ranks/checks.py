@@ -9,6 +9,7 @@ import pytest
 
 import gpumatch
 from gpumatch import distributed
+from tests.assignment_cases import check_limit
 from tests.distributed.shares import starts_of
 
 
@@ -73,6 +74,8 @@ def check_assignment(costs, comm, algorithm="auto", backend="cpu", **wish):
     whole.col_ind = whole.row_to_col[whole.row_ind]
     assert gpumatch.verify(costs, whole).objective == a.objective  # the checker for one place
     assert sum(comm.allgather(a.pair_costs.sum())) == pytest.approx(float(a.objective))
+    if a.cost_limit is not None:
+        check_limit(costs, whole, a.cost_limit)
     return a
 
 

@@ -1,0 +1,93 @@
+"""Pairs that cost exactly as much as a limit: none is left out between unmatched vertices.
+
+Whether a row takes a column at the limit L, or goes without at L, costs the same. Algorithms decide
+this in different ways. So here is the one rule for all: with a limit, no row and column are both
+unmatched whose pair costs L or less.
+
+In an optimal assignment such a pair costs L, because both duals show it: u = L and v = 0. To join
+it changes neither what is minimised nor the proof. Rounding may have left one that costs less, and
+a heuristic any; then it becomes better. The rule is kept by the kernels for small problems as they
+go, which is as cheap there (`takes_equal` in `gpumatch.contracts`), and by `join_at_limit` after
+every other algorithm.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from gpumatch.arrays import any_true, array_of
+from gpumatch.contracts import Costs, Mates
+from gpumatch.registry import JOIN, JOIN_LISTED, load
+
+__all__ = ["join_at_limit"]
+
+ENTRIES = 2**24
+"""Entries of a matrix that are looked at in one step where no kernel does."""
+
+
+def join_at_limit(costs: Costs, limit: float, mates: Mates, threads: int = 1) -> None:
+    """Join unmatched rows and columns whose pairs cost no more than the limit, in their order.
+
+    The costs are to be minimised. The mates are where they are, and are changed in place.
+    """
+    row_to_col, col_to_row = mates
+    if not (any_true(row_to_col < 0) and any_true(col_to_row < 0)):
+        return
+    if not costs.on_device and (costs.has_matrix or costs.is_sparse):
+        entries = costs.entries()
+        weights = entries[2] if isinstance(entries, tuple) else entries
+        bound = bound_in(weights.dtype, limit)
+        if bound is not None and weights.size:
+            load(JOIN)(entries, bound, row_to_col, col_to_row, threads)
+        return
+    xp = costs.xp
+    own = [array_of(np, side).astype(np.int32) for side in mates]
+    is_changed = False
+    for rows, cols in _listed(costs, limit, mates):
+        load(JOIN_LISTED)(array_of(np, rows), array_of(np, cols), *own)
+        col_to_row[:] = array_of(xp, own[1])
+        is_changed = True
+    if is_changed:
+        row_to_col[:] = array_of(xp, own[0])
+
+
+def bound_in(dtype: np.dtype, limit: float) -> Any:
+    """The greatest number of a dtype that is no more than the limit; None if there is none."""
+    if dtype.kind in "iu":
+        info = np.iinfo(dtype)
+        return dtype.type(min(limit // 1, info.max)) if limit >= info.min else None
+    bound = dtype.type(limit)
+    return bound if bound.item() <= limit else np.nextafter(bound, dtype.type(-np.inf))
+
+
+def _listed(costs: Costs, limit: float, mates: Mates) -> Iterator[tuple[Any, Any]]:
+    """Pairs within the limit of unmatched vertices, some rows after the others.
+
+    The columns that are taken are asked for anew each time.
+    """
+    row_to_col, col_to_row = mates
+    xp = costs.xp
+    if costs.has_matrix:
+        values = costs.dense()
+        bound = bound_in(np.dtype(values.dtype), limit)
+        unmatched = (row_to_col < 0).nonzero()[0]
+        step = max(1, ENTRIES // max(1, values.shape[1]))
+        for begin in range(0, unmatched.size if bound is not None else 0, step):
+            own = unmatched[begin : begin + step]
+            marks = values[own] <= bound
+            marks &= col_to_row < 0
+            if any_true(marks):
+                rows, cols = marks.nonzero()
+                yield own[rows], cols
+        return
+    is_left = row_to_col < 0
+    for tile in costs.tiles():
+        if any_true(is_left[tile]):
+            rows, cols, values = costs.tile(tile)
+            number = np.int64 if costs.is_integer else np.float64
+            marks = (values.astype(number) <= limit) & is_left[rows] & (col_to_row < 0)[cols]
+            if any_true(marks):
+                yield tuple(xp.broadcast_to(side, marks.shape)[marks] for side in (rows, cols))
