@@ -78,6 +78,14 @@ def _of_frame(frame: Any, name: str) -> Any:
     return np.asarray(frame.to_numpy(dtype=number))
 
 
+def has_length(values: Any) -> bool:
+    """Whether it is a sequence, or an array of at least one dimension.
+
+    Arrays without a dimension have `__len__`, too. They are numbers.
+    """
+    return hasattr(values, "__len__") and getattr(values, "ndim", 1) != 0
+
+
 def from_dlpack(values: Any) -> Any:
     if values.__dlpack_device__()[0] in _DLPACK_CUDA:
         import cupy

@@ -16,7 +16,7 @@ from gpumatch.arguments import (
     checked_threads,
     refuse_unknown,
 )
-from gpumatch.arrays import array_of, device_array
+from gpumatch.arrays import array_of, device_array, has_length
 from gpumatch.assigned import Assignment
 from gpumatch.backends import choose_assignment
 from gpumatch.batches import Asked, assign_batch, assign_even, assign_small
@@ -211,7 +211,7 @@ def assign(
             functools.partial(alone, objective=objective, weight=weight, row_nodes=row_nodes),
             C, cost_limit=cost_limit, initial=initial, sizes=sizes, on_error=on_error,
         )  # fmt: skip
-    if hasattr(cost_limit, "__len__") and not isinstance(cost_limit, str) and objective == "sum":
+    if has_length(cost_limit) and not isinstance(cost_limit, str) and objective == "sum":
         if sizes is not None or is_batch(C):
             raise TypeError("a batch takes one number as its cost_limit")
         given = as_costs(C, weight, row_nodes)

@@ -18,7 +18,7 @@ import numpy as np
 
 from gpumatch import compile_time
 from gpumatch.arguments import check_one_of
-from gpumatch.arrays import array_of
+from gpumatch.arrays import array_of, has_length
 from gpumatch.assigned import Assignment, BatchAssignment
 from gpumatch.backends import check_backend
 from gpumatch.cardinality import CARDINALITIES, InfeasibleError, checked_limit
@@ -102,7 +102,7 @@ def assign_small(
     is_integer = values.dtype.kind != "f"
     is_taken = values.dtype == _INT64 and values.flags.c_contiguous
     costs = values if is_taken else native(values)
-    if costs is None or hasattr(cost_limit, "__len__"):
+    if costs is None or has_length(cost_limit):
         return None
     limit = None if cost_limit is None else checked_limit(cost_limit, is_integer, maximize)
     nrows, ncols = costs.shape
@@ -460,6 +460,7 @@ class _Batch:
                 elif not integers and self.numbers.dtype.kind == "i":
                     self._count_in(np.float64)
                 self.names = {name: a.stats[name] for name in self.names}
+                self.cost_limit = a.cost_limit
             self._put(k, a)
             done += a.size
         if is_all and self.problems.is_integer and not len(self.problems):

@@ -108,6 +108,8 @@ def checked_limit(cost_limit: Any, is_integer: bool, maximize: bool) -> float | 
         return None
     if type(cost_limit) is float and not is_integer and math.isfinite(cost_limit):
         return cost_limit  # a tracker's: this is asked thousands of times a second
+    if getattr(cost_limit, "ndim", None) == 0:
+        cost_limit = cost_limit.item()
     if isinstance(cost_limit, bool) or not isinstance(cost_limit, Real):
         raise TypeError(
             f"cost_limit must be None, a number, or one for each row; got {cost_limit!r}"

@@ -7,7 +7,7 @@ for k pairs of costs to be minimised
 
 Costs c_ij - L_i with limit 0 have the same best assignments, and their duals prove them:
 u_i + v_j <= c_ij - L_i, which is what `gpumatch.cardinality` states with L_i instead of L. With
-"maximum", pairs above their row's limit are left out, as for one limit.
+"maximum", pairs above their row's limit are left out, as for one limit; a row's may be infinite.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from typing import Any
 
 import numpy as np
 
-from gpumatch.arrays import any_true, array_of, as_array
+from gpumatch.arrays import any_true, array_of, as_array, first_true
 from gpumatch.assigned import Assignment
 from gpumatch.control import attach_result
-from gpumatch.costs import Costs, DenseCosts, check_sums
+from gpumatch.costs import TOO_LARGE, Costs, DenseCosts, check_sums
 from gpumatch.gaps import Magnitudes, Proof, proof_of
 from gpumatch.sums import magnitude, summands
 
@@ -31,7 +31,9 @@ __all__ = ["assign_by_row_limits", "checked_row_limits"]
 def checked_row_limits(cost_limit: Any, costs: Costs, maximize: bool, cardinality: str) -> Any:
     """The limits as an array where the costs are; None if none leaves a pair out.
 
-    They are int64 if they and the costs are integers, else float64.
+    They are int64 if they and the costs are integers, else float64, so that nothing else, nor
+    `gpumatch.verify`, need know of other dtypes. With integer costs and "maximum", a limit beyond
+    2**62 becomes 2**62, which is above all costs, too.
     """
     limits = as_array(cost_limit, "cost_limit")
     nrows = costs.shape[0]
@@ -44,9 +46,10 @@ def checked_row_limits(cost_limit: Any, costs: Costs, maximize: bool, cardinalit
         )
     limits = array_of(costs.xp, limits)
     if limits.dtype.kind == "f":
-        limits = limits.astype(np.float64)
         none = -math.inf if maximize else math.inf
         is_none = limits == none
+        with np.errstate(over="ignore"):  # of long doubles, which are then refused
+            limits = limits.astype(np.float64)
         if nrows and not any_true(~is_none):
             return None
         stray = ~(abs(limits) < math.inf)
@@ -57,9 +60,36 @@ def checked_row_limits(cost_limit: Any, costs: Costs, maximize: bool, cardinalit
                 f"cost_limit[{int(stray.argmax())}] is {limits[stray.argmax()]}: the limits of the "
                 f"rows must be finite, or all be {none}"
             )
-        if costs.is_integer and not any_true((limits != costs.xp.rint(limits)) | is_none):
+        if costs.is_integer and not any_true(_are_not_int64(costs.xp, limits)):
             limits = limits.astype(np.int64)
+    elif costs.is_integer:
+        return _as_int64(costs.xp, limits, cardinality)
     return limits if costs.is_integer and limits.dtype.kind != "f" else limits.astype(np.float64)
+
+
+def _are_not_int64(xp: Any, limits: Any) -> Any:
+    """Which floats have a fraction, or are so large that integers of 64 bits have no sums of them.
+
+    As of one limit for all, the costs are then floats.
+    """
+    return (limits != xp.rint(limits)) | (abs(limits) >= TOO_LARGE)
+
+
+def _as_int64(xp: Any, limits: Any, cardinality: str) -> Any:
+    """Integers, or bools, as int64."""
+    if limits.dtype.kind == "b" or limits.dtype.itemsize < 8:
+        return limits.astype(np.int64)
+    most = limits.dtype.type(TOO_LARGE)
+    if cardinality == "maximum":
+        limits = xp.minimum(limits, most)
+        return (limits if limits.dtype.kind == "u" else xp.maximum(limits, -most)).astype(np.int64)
+    stray = first_true(limits > most)
+    if stray is not None:
+        raise ValueError(
+            f"cost_limit[{stray}] is {int(limits[stray])}: the limits of integer costs must be "
+            "below 2**62"
+        )
+    return limits.astype(np.int64)
 
 
 def assign_by_row_limits(
@@ -71,7 +101,7 @@ def assign_by_row_limits(
 ) -> Assignment:
     """What `solve` finds for costs without limits, or with the limit 0, as the caller's result."""
     if cardinality == "maximum":
-        problem, base = given.within(limits, maximize), None
+        problem, base = given.within(_bounds(given, limits, maximize), maximize), None
     else:
         ends = [limits.min(), limits.max()] if limits.size else []
         most = max((abs(end.item()) for end in ends), default=0)
@@ -87,6 +117,14 @@ def assign_by_row_limits(
         attach_result(exc, best and _as_callers(best, given, limits, base))
         raise
     return _as_callers(a, given, limits, base)
+
+
+def _bounds(given: Costs, limits: Any, maximize: bool) -> Any:
+    """Limits as numbers that are compared with the costs without rounding."""
+    if not given.is_integer or limits.dtype.kind != "f":
+        return limits
+    whole = given.xp.ceil(limits) if maximize else given.xp.floor(limits)
+    return given.xp.clip(whole, -float(TOO_LARGE), float(TOO_LARGE)).astype(np.int64)
 
 
 def _as_callers(a: Assignment, given: Costs, limits: Any, base: Any) -> Assignment:

@@ -12,7 +12,7 @@ from scipy.sparse import coo_array, csr_array
 import gpumatch as gm
 from gpumatch import CertificateError
 from gpumatch.costs import DenseCosts
-from tests.assignment_cases import EVERY_ALGORITHM
+from tests.assignment_cases import EVERY_ALGORITHM, check_limit
 
 RNG = np.random.default_rng(19)
 SHAPES = ((1, 1), (4, 4), (3, 6), (6, 3), (0, 3), (9, 8))
@@ -107,6 +107,144 @@ def test_infinity_everywhere_is_no_limit():
     assert gm.assign(-costs, maximize=True, cost_limit=[-math.inf] * 2).objective == -3
     a = gm.assign(costs, cardinality="maximum", cost_limit=[math.inf, 2])
     assert a.row_to_col.tolist() == [0, 1]
+
+
+EXTREMES = {
+    "uint8": [0, 3, 200, 255],
+    "int8": [-128, -1, 5, 127],
+    "int16": [-(2**15), 0, 4, 2**15 - 1],
+    "bool": [True, False, True, True],
+    "uint16": [0, 1, 2**16 - 1, 4],
+    "uint32": [0, 1, 2**32 - 1, 4],
+    "uint64": [0, 1, 2**40, 4],
+    "int64": [-(2**40), 1, 2**40, 4],
+    "float16": [0.5, -3.0, 100.0, 4.0],
+    "float32": [0.1, -3.0, 100.0, 4.0],
+    "longdouble": [0.1, -3.0, 100.0, 4.0],
+    ">f8": [0.1, -3.0, 100.0, 4.0],
+    ">i2": [3, -3, 100, 4],
+}
+
+
+@pytest.mark.parametrize("form", [np.asarray, csr_array, "tiles"])
+@pytest.mark.parametrize("dtype", ["int64", "uint8", "float32", "float64"])
+@pytest.mark.parametrize("kind", EXTREMES)
+def test_limits_of_any_dtype_are_the_numbers_that_they_are(kind, dtype, form):
+    """Converted once: what is solved, what comes back and what `verify` reads are the same."""
+    limits = np.array(EXTREMES[kind], kind)
+    exact = [x.item() if limits.dtype.kind != "f" else float(x) for x in limits]
+    costs = np.array([[7, 2, 90], [1, 0, 1], [3, 200, 255], [4, 4, 4]]).astype(dtype)
+    as_form = TiledCosts if form == "tiles" else form
+    for maximize in (False, True):
+        for cardinality in ("full", "any", "maximum"):
+            given = as_form(costs)
+            wish = {"maximize": maximize, "cardinality": cardinality}
+            a = gm.assign(given, cost_limit=limits, **wish)
+            wide = gm.assign(given, cost_limit=np.array(exact, object).astype(float), **wish)
+            gm.verify(given, a)
+            check_limit(given if form is csr_array else costs, a, exact)
+            is_integer = costs.dtype.kind != "f" and limits.dtype.kind != "f"
+            assert a.cost_limit.dtype == (np.int64 if is_integer else np.float64)
+            stays = cardinality == "maximum" and costs.dtype.kind != "f"  # limits add nothing
+            assert type(a.objective) is (int if is_integer or stays else float)
+            assert a.cost_limit.tolist() == exact
+            if cardinality == "maximum":
+                assert (a.size, a.objective) == (wide.size, wide.objective)
+            else:
+                assert paid(a, exact) == paid(wide, exact)
+
+
+class TiledCosts(DenseCosts):
+    """Costs of a kind that has no matrix to be read at once."""
+
+    has_matrix = False
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+@pytest.mark.parametrize("form", [np.asarray, csr_array])
+def test_infinite_limits_among_others_are_none_of_those_rows(form, sign):
+    """With "maximum", which forbids pairs. A limit that must be paid may not be infinite."""
+    large = 2**53
+    costs = sign * np.array([[5, large + 1, large], [9, 4, 8], [large + 1, 7, 6]])
+    limits = np.array([large, math.inf, 6]) * sign
+    for given in (form(costs), form(costs.astype(float))):
+        a = gm.assign(given, maximize=sign < 0, cardinality="maximum", cost_limit=limits)
+        gm.verify(given, a)
+        assert (a.size, a.objective) == (3, sign * 15)
+        assert a.cost_limit.tolist() == limits.tolist()
+        for cardinality in ("full", "any"):
+            with pytest.raises(
+                ValueError, match=r"cost_limit\[1\] is -?inf: the limits of the rows"
+            ):
+                gm.assign(given, maximize=sign < 0, cardinality=cardinality, cost_limit=limits)
+
+
+def test_a_fraction_beside_an_infinite_limit_rounds_no_costs():
+    large = 2**60
+    costs = np.array([[large + 1, large + 2], [large, 3]])
+    a = gm.assign(costs, cardinality="maximum", cost_limit=[math.inf, 3.5])
+    assert (a.row_to_col.tolist(), a.objective) == ([0, 1], large + 4)
+    assert type(a.objective) is int
+    a = gm.assign(-costs, maximize=True, cardinality="maximum", cost_limit=[-math.inf, -3.5])
+    assert (a.row_to_col.tolist(), a.objective) == ([0, 1], -large - 4)
+
+
+@pytest.mark.parametrize("limit", [2**63, 2**64 - 1])
+def test_limits_beyond_int64(limit):
+    costs, limits = np.array([[4, 2], [3, 9]]), np.array([limit, 3], np.uint64)
+    a = gm.assign(costs, cardinality="maximum", cost_limit=limits)
+    gm.verify(costs, a)
+    assert (a.row_to_col.tolist(), a.objective) == ([1, 0], 5)
+    with pytest.raises(ValueError, match=rf"cost_limit\[0\] is {limit}: the limits of integer"):
+        gm.assign(costs, cost_limit=limits)
+    a = gm.assign(costs.astype(float), cost_limit=limits)
+    assert (a.objective, a.cost_limit.tolist()) == (5.0, [float(limit), 3.0])
+    least = np.full(2, -(2**63))
+    a = gm.assign(costs, maximize=True, cardinality="maximum", cost_limit=least)
+    gm.verify(costs, a)
+    assert (a.size, a.objective) == (2, 13)
+
+
+def test_whole_floats_beyond_int64_make_floats_of_the_costs():
+    """As one limit for all does."""
+    costs = np.array([[1, 2], [4, 3]])
+    for limits in ([1e300, 1e300], [2.0**62, 5.0]):
+        a = gm.assign(costs, cost_limit=limits)
+        assert (type(a.objective), a.objective, a.cost_limit.tolist()) == (float, 4.0, limits)
+        gm.verify(costs, a)
+
+
+def test_a_long_double_that_no_float_holds_is_refused():
+    if np.finfo(np.longdouble).max == np.finfo(float).max:
+        pytest.skip("long doubles are floats here")
+    limits = np.array([np.longdouble(10) ** 400, 1])
+    with pytest.raises(ValueError, match=r"cost_limit\[0\] is inf"):
+        gm.assign(np.ones((2, 2)), cost_limit=limits)
+
+
+@pytest.mark.parametrize("number", [np.float64, np.float32, np.float16, np.longdouble, np.int8])
+def test_an_array_without_a_dimension_is_one_limit(number):
+    limit = np.array(2.5).astype(number)
+    for costs in (np.array([[1.0, 9.0], [8.0, 7.0]]), np.array([[1, 9], [8, 7]])):
+        for given in (costs, csr_array(costs), costs[None], [costs], [csr_array(costs)]):
+            for wish in ({}, {"algorithm": "hungarian-tree"}):
+                a = gm.assign(given, cost_limit=limit, **wish)
+                gm.verify(given, a)
+                assert np.asarray(a.row_to_col).ravel().tolist() == [0, -1]
+                assert a.cost_limit == float(limit)
+                assert type(a.cost_limit) in (int, float)
+    for wrong in (np.array("a"), np.array(None), np.array(True), np.array(1j)):
+        with pytest.raises(TypeError, match="cost_limit must be"):
+            gm.assign(np.ones((2, 2)), cost_limit=wrong)
+
+
+@pytest.mark.parametrize("limit", [math.inf, np.array(math.inf), np.float32(math.inf)])
+def test_an_infinite_limit_of_problems_solved_one_by_one_is_none(limit):
+    problems = np.array([[[4.0, 1.0], [2.0, 0.0]]])
+    for wish in ({}, {"algorithm": "hungarian-tree"}):
+        batch = gm.assign(problems, cost_limit=limit, **wish)
+        assert (batch.cost_limit, batch.size.tolist()) == (None, [2])
+        gm.verify(problems, batch)
 
 
 def test_the_nodes_of_a_graph_stay():
