@@ -82,21 +82,21 @@ _TORCH = {"bool", "uint8", "int8", "int16", "int32", "int64", "float16", "float3
 _WITHOUT_LISTS = {"longdouble", "float16", "float32"}
 
 
-def dense(trial: Trial, values: np.ndarray, *, tensors: bool = True) -> Any:
-    """A dense matrix in some form."""
+def dense(trial: Trial, values: np.ndarray, *, in_batch: bool = False) -> Any:
+    """A dense matrix in some form; lists and tensors make no batch."""
     if trial.backend == "cuda" and trial.chance(0.5) and values.dtype.name in _TORCH:
         trial.note(container="cupy")
         return _on_device(values)
     names = ["C"] * 6 + list(DENSE)
     is_listed = values.size and values.size <= 2**16 and values.dtype.itemsize == 8
-    if not is_listed or values.dtype.kind == "u":
+    if in_batch or not is_listed or values.dtype.kind == "u":
         names.remove("list")
-    if values.dtype.name not in _TORCH or not tensors:
+    if values.dtype.name not in _TORCH or in_batch:
         names.remove("tensor")
     if values.dtype == np.longdouble:
         names = [name for name in names if name not in ("swapped", "frame", "misaligned")]
     if values.ndim != 2:
-        names = [name for name in names if name not in ("frame", "matrix", "list")]
+        names = [name for name in names if name not in ("frame", "matrix")]
     if values.size > 2**18:
         names = [name for name in names if name != "frame"]
     name = trial.pick(names)

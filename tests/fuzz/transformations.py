@@ -325,6 +325,8 @@ def again(trial: Trial, problem: Problem) -> Pairs | None:
 def by_scipys_name(trial: Trial, problem: Problem) -> Pairs | None:
     if set(problem.options) - {"maximize"} or not _can_be_dense(problem):
         return None
+    if problem.values.dtype == np.longdouble:  # which SciPy refuses
+        return None
     return gm.optimize.linear_sum_assignment(problem.matrix(), problem.maximize)
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import gpumatch as gm
 from gpumatch.registry import algorithms
 from tests.fuzz import oracles, problems
+from tests.fuzz.containers import on_host
 from tests.fuzz.judgement import assigned, judge, require, verified
 from tests.fuzz.problems import Problem
 from tests.fuzz.transformations import source_of
@@ -127,7 +128,7 @@ def _ask_programming(problem: Problem, result: Any) -> None:
         problem.within() if problem.cardinality == "maximum" else problem
     )
     if optimum is not None:
-        net = problem.net(result.row_ind, result.col_ind)
+        net = problem.net(on_host(result.row_ind), on_host(result.col_ind))
         require(abs(net - optimum) <= 1e-5 * (most + 1), f"{net}, but HiGHS finds {optimum}")
 
 

@@ -98,9 +98,9 @@ def _given(trial: Trial, every: list[Problem], kind: str) -> tuple[Any, dict[str
         ], {}
     matrices = [problem.matrix() for problem in every]
     if kind == "list":
-        return [containers.dense(trial, matrix, tensors=False) for matrix in matrices], {}
+        return [containers.dense(trial, matrix, in_batch=True) for matrix in matrices], {}
     if kind == "array":
-        return containers.dense(trial, np.stack(matrices), tensors=False), {}
+        return containers.dense(trial, np.stack(matrices), in_batch=True), {}
     most = np.max([problem.shape for problem in every], axis=0)
     padded = np.zeros((len(every), *most), matrices[0].dtype)
     if trial.chance(0.5) and padded.dtype.kind == "f":
@@ -108,5 +108,5 @@ def _given(trial: Trial, every: list[Problem], kind: str) -> tuple[Any, dict[str
     for k, matrix in enumerate(matrices):
         padded[k, : matrix.shape[0], : matrix.shape[1]] = matrix
     sizes = np.array([problem.shape for problem in every])
-    C = containers.dense(trial, padded, tensors=False)
+    C = containers.dense(trial, padded, in_batch=True)
     return C, {"sizes": (sizes[:, 0], sizes[:, 1])}

@@ -7,6 +7,7 @@ from typing import Any
 
 import gpumatch as gm
 from tests.fuzz import oracles, problems
+from tests.fuzz.containers import on_host
 from tests.fuzz.judgement import check_allowed, require, verified
 from tests.fuzz.trials import Trial
 
@@ -35,7 +36,7 @@ def bottleneck(trial: Trial) -> None:
         return
     require(not is_infeasible, "it is infeasible")
     require(result.proven, "it is not proven")
-    rows, cols = result.edges().T if not hasattr(result.edges(), "get") else result.edges().get().T
+    rows, cols = on_host(result.edges()).T
     check_allowed(problem, rows, cols)
     objective = result.objective
     if objective is not None and problem.maximize:

@@ -70,6 +70,8 @@ TEXTS = (
 
 
 def _damage(trial: Trial, content: bytearray) -> None:
+    if not content:
+        return
     at = trial.integer(0, len(content))
     kind = trial.pick(("byte", "cut", "insert", "double", "remove"))
     if kind == "byte" and at < len(content):
