@@ -1,4 +1,21 @@
-"""``python -m tests.fuzz``: random problems until the time is up, and a report of what failed."""
+"""Random problems at every door, checked by other means.
+
+One problem is a pure function of one seed: its door, size, values, container and options.
+``python -m tests.fuzz --minutes 60`` draws seeds until the time is up, and
+``python -m tests.fuzz --replay SEED`` runs one again. What fails is drawn again in smaller sizes
+from the same seed, and the smallest that fails is printed (``--replay SEED/8``).
+
+trials.py           what a problem is drawn with, and how it is counted
+sizes.py            around every threshold of the code
+values.py           dtypes and families of costs
+containers.py       the forms in which a matrix is given
+problems.py         an assignment problem with its options
+oracles.py          its optimum, by SciPy and by exact arithmetic
+judgement.py        what must hold for a result
+transformations.py  what must not change the optimum, or change it in a known way
+doors/              one file for each way into the library
+workers.py          processes that may crash or hang;  __main__.py  the command
+"""
 
 from __future__ import annotations
 
@@ -15,6 +32,7 @@ from tests.fuzz.trials import CLASS_NAMES, Outcome, Trial, run
 from tests.fuzz.workers import run_seeds
 from tests.numba_cache import use_folder
 
+SAYS = "Solve random problems at every door until the time is up, and report what fails."
 SEEDS_OF_A_RUN = 10**9
 
 
@@ -141,7 +159,7 @@ def _run_on_all_ranks(report: Report, first: int, options: argparse.Namespace) -
 
 
 def _options(argv: list[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=SAYS)
     parser.add_argument("--minutes", type=float, default=1.0)
     parser.add_argument("--seed", type=int, default=0, help="another seed draws other problems")
     parser.add_argument("--jobs", type=int, default=1, help="processes")

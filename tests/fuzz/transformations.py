@@ -245,8 +245,9 @@ def pairs_of_result(result: Any) -> Pairs:
 
 
 def source_of(problem: Problem) -> Any:
-    """The plainest form of the costs: a matrix if it can forbid pairs, else CSR."""
-    return problem.matrix() if _can_be_dense(problem) else _in_csr(problem)
+    """The plainest form: CSR if most pairs are forbidden, or integers must forbid some."""
+    is_dense = 4 * problem.rows.size >= math.prod(problem.shape) and _can_be_dense(problem)
+    return problem.matrix() if is_dense else _in_csr(problem)
 
 
 def _can_be_dense(problem: Problem) -> bool:

@@ -7,6 +7,7 @@ of a kernel compiles it.
 from __future__ import annotations
 
 import faulthandler
+import math
 import multiprocessing
 import os
 import time
@@ -33,18 +34,22 @@ def serve(pipe: Connection, backend: str, door: str | None) -> None:
         if task is None:
             return
         seed, seconds_to_shrink = task
+        pipe.send(seed)  # from here on, its time counts
         outcome = run(Trial(seed, backend=backend, door=door))
         pipe.send(outcome)
         if outcome.is_fault:
             pipe.send(shrunk(outcome, backend, seconds_to_shrink))
 
 
+Serve = Callable[[Connection, str, str | None], None]
+
+
 class Worker:
     """One process, and the seed that it is at."""
 
-    def __init__(self, backend: str, door: str | None) -> None:
+    def __init__(self, serve: Serve, backend: str, door: str | None) -> None:
         self._context = multiprocessing.get_context("spawn")
-        self._arguments = backend, door
+        self._serve, self._arguments = serve, (backend, door)
         self.seed: int | None = None
         self.fault: Outcome | None = None
         self.retried: set[int] = set()
@@ -53,7 +58,7 @@ class Worker:
     def _start(self) -> None:
         self.pipe, other = self._context.Pipe()
         self.process = self._context.Process(
-            target=serve, args=(other, *self._arguments), daemon=True
+            target=self._serve, args=(other, *self._arguments), daemon=True
         )
         self.process.start()
         other.close()
@@ -61,7 +66,10 @@ class Worker:
     def give(self, seed: int, limit: float, seconds_to_shrink: float) -> None:
         self.seed, self.fault = seed, None
         self.limit = limit * (2 if seed in self.retried else 1)
-        self.began = time.monotonic()
+        self.began = math.inf
+        if not self.process.is_alive():
+            self.restart()
+            self.seed = seed
         self.pipe.send((seed, seconds_to_shrink))
 
     @property
@@ -75,6 +83,9 @@ class Worker:
             outcome = self.pipe.recv()
         except (EOFError, OSError):
             return self._lost("crashed")
+        if isinstance(outcome, int):
+            self.began = time.monotonic()
+            return None
         if outcome.is_fault and self.fault is None:
             self.fault = outcome  # the smallest one follows
             return None
@@ -96,7 +107,7 @@ class Worker:
         seed, fault = self.seed, self.fault
         self.process.join(1)
         code = self.process.exitcode
-        seconds = time.monotonic() - self.began
+        seconds = max(0.0, time.monotonic() - self.began)
         self.restart()
         if fault is not None:  # it was lost while it looked for a smaller one
             return fault
@@ -130,14 +141,15 @@ def run_seeds(
     limit: float,
     door: str | None,
     report: Callable[[Outcome], Any],
+    serve: Serve = serve,
 ) -> None:
-    """Run seeds on all workers until the time is up."""
+    """Run seeds on all workers until the time is up, or there are no more."""
     end = time.monotonic() + seconds
     os.environ.setdefault("NUMBA_NUM_THREADS", str(os.cpu_count() or 1))
-    workers = [Worker(backend, door) for _ in range(jobs)]
+    workers = [Worker(serve, backend, door) for _ in range(jobs)]
     try:
-        for worker in workers:
-            worker.give(next(seeds), limit, SHRINKING)
+        for worker, seed in zip(workers, seeds):
+            worker.give(seed, limit, SHRINKING)
         while time.monotonic() < end + GRACE:
             busy = {worker.pipe: worker for worker in workers if worker.seed is not None}
             if not busy:
@@ -147,8 +159,9 @@ def run_seeds(
             for outcome in filter(None, outcomes):
                 report(outcome)
             for worker in workers:
-                if worker.seed is None and time.monotonic() < end:
-                    worker.give(next(seeds), limit, SHRINKING)
+                seed = next(seeds, None) if worker.seed is None and time.monotonic() < end else None
+                if seed is not None:
+                    worker.give(seed, limit, SHRINKING)
     finally:
         for worker in workers:
             if worker.fault is not None:

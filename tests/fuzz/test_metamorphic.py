@@ -1,0 +1,69 @@
+"""The same problem, changed in ways that must not matter, around the thresholds of the code."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.fuzz import problems
+from tests.fuzz.doors.metamorphic import check_change
+from tests.fuzz.problems import Problem
+from tests.fuzz.transformations import TRANSFORMATIONS, WAYS
+from tests.fuzz.trials import Trial
+
+SHAPES = {
+    "tiny": (4, 6),
+    "small": (37, 40),
+    "2^14 costs": (128, 129),
+    "2^17 costs": (363, 363),
+}
+LARGE = {"2^17 costs"}
+SLOW = {"by_classical", "by_auction", "by_trees"}
+DTYPES = (np.float64, np.int64, np.float32)
+
+
+def problem_of(seed: int, shape: tuple[int, int]) -> Problem:
+    """Costs with some ties and forbidden pairs, and any options."""
+    trial = Trial(seed)
+    dtype = np.dtype(trial.pick(DTYPES))
+    rows, cols = (part.ravel() for part in np.indices(shape))
+    if dtype.kind == "f":
+        values = trial.rng.normal(size=rows.size).astype(dtype)
+        forbidden = trial.pick((0.0, 0.001, 0.3))
+        kept = trial.rng.random(rows.size) >= forbidden
+        kept[rows == cols] = True  # so that a full assignment exists
+        kept[0] = not forbidden
+    else:
+        values = trial.rng.integers(-50, 50, rows.size).astype(dtype)
+        kept = np.ones(rows.size, bool)
+    cardinality = trial.pick(("full", "full", "maximum", "any"))
+    limit = trial.pick((None, None, 0, values[0].item()))
+    return Problem(
+        shape, rows[kept], cols[kept], values[kept], trial.chance(0.5), cardinality, limit
+    )
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("name", [*TRANSFORMATIONS, *WAYS])
+def test_a_change_that_must_not_matter_does_not(name, shape):
+    applied, wanted = 0, 1 if shape in LARGE else 4
+    for seed in range(1, 60):
+        if shape in LARGE and name in SLOW:
+            return
+        applied += check_change(Trial(seed), problem_of(seed, SHAPES[shape]), name)
+        if applied == wanted:
+            return
+    assert applied, "the change never applied"
+
+
+@pytest.mark.parametrize("name", [*TRANSFORMATIONS, "sparse", "by_paths", "again", "on_one_thread"])
+def test_a_change_of_sparse_costs_that_must_not_matter_does_not(name):
+    applied = 0
+    for seed in range(1, 200):
+        trial = Trial(seed)
+        problem = problems.sparse_problem(trial, 2**12)
+        if problem.values.dtype in DTYPES and problem.rows.size > 10:
+            applied += check_change(trial, problem, name)
+        if applied == 3:
+            return
+    assert applied, "the change never applied"
