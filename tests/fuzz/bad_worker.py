@@ -1,4 +1,4 @@
-"""What a worker does in the test of crashes and hangs; it imports little, so that it starts soon."""
+"""What a worker does in the test of crashes and hangs; it imports little, to start soon."""
 
 from __future__ import annotations
 
