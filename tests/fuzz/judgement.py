@@ -23,8 +23,7 @@ def require(holds: Any, text: str) -> None:
 
 def assigned(problem: Problem, run: Any) -> tuple[Any, Optimum | None]:
     """What a call gives, and the optimum; the result is None if both say that there is none."""
-    best = oracles.best(problem)
-    is_infeasible = best is None and problem.cardinality == "full"
+    best, is_infeasible = oracles.best(problem), oracles.is_infeasible(problem)
     try:
         result = run()
     except gm.InfeasibleError as exc:

@@ -8,6 +8,7 @@ that, because its pairs are checked by themselves.
 from __future__ import annotations
 
 import dataclasses
+from fractions import Fraction
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,6 +26,8 @@ DENSE = 2**22 + 2**20
 EXACT_FROM = 2**44
 """Integers from which SciPy's float64 may lose what decides."""
 EXACT_ROWS = 520
+SPARSE = 2**28
+"""Rows times entries up to which SciPy is asked about a sparse matrix that is not made dense."""
 FAR = 2**61
 
 
@@ -32,9 +35,24 @@ class Optimum(NamedTuple):
     rows: np.ndarray
     cols: np.ndarray
 
+    def among(self, nrows: int, ncols: int) -> Optimum:
+        """The pairs of the first rows and columns."""
+        kept = (self.rows < nrows) & (self.cols < ncols)
+        return Optimum(self.rows[kept], self.cols[kept])
+
+
+def is_infeasible(problem: Problem) -> bool:
+    """Whether a full assignment is asked for, and none exists."""
+    if problem.cardinality != "full" or problem.is_free:
+        return False
+    return rank(problem) < min(problem.shape)
+
 
 def best(problem: Problem) -> Optimum | None:
-    """An optimal assignment, as far as SciPy's float64 knows; None if no full one exists."""
+    """An optimal assignment, as far as SciPy's float64 knows.
+
+    None if there is none, or if SciPy would take long to find it.
+    """
     if problem.cardinality == "maximum":
         return _largest(problem.within())
     return _free(problem) if problem.is_free else _full(problem)
@@ -48,12 +66,12 @@ def rank(problem: Problem) -> int:
 
 
 def _full(problem: Problem) -> Optimum | None:
-    if rank(problem) < min(problem.shape):
+    if is_infeasible(problem):
         return None
-    return Optimum(*_solved(problem.rows, problem.cols, problem.costs, problem.shape))
+    return _solved(problem.rows, problem.cols, problem.costs, problem.shape)
 
 
-def _free(problem: Problem) -> Optimum:
+def _free(problem: Problem) -> Optimum | None:
     """Pairs that gain nothing are worth 0, and so are all that are forbidden."""
     nets = problem.costs - problem.limits[problem.rows]
     gains = nets < 0
@@ -70,15 +88,14 @@ def _free(problem: Problem) -> Optimum:
         np.concatenate([rows, own]), np.concatenate([cols, ncols + own]),
         np.concatenate([nets, np.zeros(nrows, nets.dtype)]), (nrows, ncols + nrows),
     )  # fmt: skip
-    kept = ends[1] < ncols
-    return Optimum(ends[0][kept], ends[1][kept])
+    return ends and ends.among(nrows, ncols)
 
 
 def _largest(problem: Problem) -> Optimum | None:
     """Vertices beyond the largest number of pairs are matched to vertices that are added."""
     size, (nrows, ncols) = rank(problem), problem.shape
     if size == min(problem.shape):
-        return Optimum(*_solved(problem.rows, problem.cols, problem.costs, problem.shape))
+        return _solved(problem.rows, problem.cols, problem.costs, problem.shape)
     more_rows, more_cols = ncols - size, nrows - size
     shape = nrows + more_rows, ncols + more_cols
     if shape[0] * shape[1] > DENSE:
@@ -91,26 +108,27 @@ def _largest(problem: Problem) -> Optimum | None:
     costs = np.zeros(rows.size, problem.costs.dtype)
     costs[: problem.costs.size] = problem.costs
     ends = _solved(rows, cols, costs, shape)
-    kept = (ends[0] < nrows) & (ends[1] < ncols)
-    return Optimum(ends[0][kept], ends[1][kept])
+    return ends and ends.among(nrows, ncols)
 
 
-def _solved(rows: Any, cols: Any, costs: Any, shape: tuple[int, int]) -> Any:
-    """The pairs of a full assignment, which exists, at least cost."""
+def _solved(rows: Any, cols: Any, costs: Any, shape: tuple[int, int]) -> Optimum | None:
+    """The pairs of a full assignment, which exists, at least cost; None if it may take long."""
     if shape[0] * shape[1] <= DENSE:
         if costs.dtype.kind == "i" and _needs_exact(costs, shape):
             matrix = np.full(shape, FAR, np.int64)
             matrix[rows, cols] = costs
-            return exactly(matrix)
+            return Optimum(*exactly(matrix))
         matrix = np.full(shape, np.inf)
         if rows.size == shape[0] * shape[1]:
             matrix = np.zeros(shape, costs.dtype)
         matrix[rows, cols] = costs
-        return _of_matrix(matrix)
+        return Optimum(*_of_matrix(matrix))
+    if min(shape) * rows.size > SPARSE:
+        return None
     least = float(costs.min(initial=0))
     shifted = costs.astype(np.float64) - least + 1  # stored zeros are no edges for SciPy
     matrix = sparse.coo_array((shifted, (rows, cols)), shape=shape).tocsr()
-    return min_weight_full_bipartite_matching(matrix)
+    return Optimum(*min_weight_full_bipartite_matching(matrix))
 
 
 def _of_matrix(matrix: np.ndarray) -> Any:
@@ -192,6 +210,31 @@ def by_programming(problem: Problem) -> float | None:
         bounds=(0, 1), method="highs", **equal,
     )  # fmt: skip
     return float(found.fun) if found.status == 0 else None
+
+
+def enumerated(problem: Problem) -> tuple[int, Fraction] | None:
+    """The pairs and the least sum of c - L of all assignments that compete; None if none does."""
+    allowed = problem.within() if problem.cardinality == "maximum" else problem
+    nrows, ncols = problem.shape
+    options: list[list[tuple[int, Fraction]]] = [[] for _ in range(nrows)]
+    limits = problem.limits.tolist()
+    for row, col, cost in zip(allowed.rows.tolist(), allowed.cols.tolist(), allowed.costs.tolist()):
+        base = Fraction(limits[row]) if problem.is_free else Fraction(0)
+        options[row].append((col, Fraction(cost) - base))
+    least = {0: Fraction(0)}  # by the columns that are taken, as bits
+    for pairs in options:
+        longer = dict(least)
+        for taken, net in least.items():
+            for col, cost in pairs:
+                bits = taken | 1 << col
+                if bits != taken and net + cost < longer.get(bits, net + cost + 1):
+                    longer[bits] = net + cost
+        least = longer
+    sizes = {bits.bit_count() for bits in least}
+    if not problem.is_free:
+        sizes &= {max(sizes) if problem.cardinality == "maximum" else min(nrows, ncols)}
+    nets = [(bits.bit_count(), net) for bits, net in least.items() if bits.bit_count() in sizes]
+    return min(nets, key=lambda found: found[1], default=None)
 
 
 def bottleneck(problem: Problem) -> Any:

@@ -48,10 +48,7 @@ def _check(
     trial: Trial, every: list[Problem], C: Any, options: dict[str, Any], *, is_marked: bool
 ) -> None:
     bests = [oracles.best(problem) for problem in every]
-    infeasible = [
-        k for k, (problem, best) in enumerate(zip(every, bests))
-        if best is None and problem.cardinality == "full"
-    ]  # fmt: skip
+    infeasible = [k for k, problem in enumerate(every) if oracles.is_infeasible(problem)]
     try:
         result = gm.assign(C, **options)
     except gm.InfeasibleError as exc:

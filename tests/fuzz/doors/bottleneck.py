@@ -28,7 +28,7 @@ def bottleneck(trial: Trial) -> None:
         options["backend"] = "cuda"
     trial.note(C=C, **options)
     least = oracles.bottleneck(problem)
-    is_infeasible = cardinality == "full" and oracles.rank(problem) < min(problem.shape)
+    is_infeasible = oracles.is_infeasible(problem)
     try:
         result = gm.assign(C, **options)
     except gm.InfeasibleError as exc:

@@ -35,8 +35,7 @@ def distributed(trial: Trial) -> None:
     if trial.chance(0.3) and set(options) <= {"maximize"} and problem.rows.size <= 2**13:
         options["algorithm"] = trial.pick(("hungarian-classical", "hungarian-tree"))
     trial.note(block=block, ranks=comm.size, **options)
-    best = oracles.best(problem)
-    is_infeasible = best is None and problem.cardinality == "full"
+    best, is_infeasible = oracles.best(problem), oracles.is_infeasible(problem)
     try:
         result = gm.distributed.assign(block, comm=comm, **options)
     except gm.InfeasibleError:

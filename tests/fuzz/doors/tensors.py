@@ -29,7 +29,7 @@ def _assign(trial: Trial) -> None:
     try:
         result = gm.assign(C, **problem.options)
     except gm.InfeasibleError:
-        require(best is None and problem.cardinality == "full", "it is feasible")
+        require(oracles.is_infeasible(problem), "it is feasible")
         return
     require(hasattr(result.row_to_col, "detach"), "the mates are no tensor")
     judge(trial, problem, result, best)
