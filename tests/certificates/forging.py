@@ -47,6 +47,43 @@ def claim_of(result: Any) -> SimpleNamespace:
     return claim
 
 
+class OneRank:
+    """What a checker of divided results needs of the communicator of one rank."""
+
+    rank, size = 0, 1
+
+    def allgather(self, array: Any) -> list[Any]:
+        return [array]
+
+    def allreduce(self, array: Any, how: str) -> Any:
+        return array
+
+    def exchange(self, parts: Any) -> Any:
+        return parts
+
+    def total(self, number: Any, how: str = "sum") -> Any:
+        return number
+
+
+def share_of(problem: Problem, claim: SimpleNamespace) -> SimpleNamespace | None:
+    """The claim as the share of the only rank; None if such a share cannot say it."""
+    nrows, ncols = problem.shape
+    share = SimpleNamespace(**vars(claim))
+    share.rows, share.cols, share.shape = range(nrows), range(ncols), problem.shape
+    if np.ndim(claim.cost_limit):
+        return None
+    if claim.cover is not None:
+        marks = [np.zeros(size, bool) for size in problem.shape]
+        for own, members in zip(marks, claim.cover):
+            if members.dtype.kind != "i" or members.ndim != 1:
+                return None
+            if ((members < 0) | (members >= own.size)).any():
+                return None
+            own[members] = True
+        share.cover = tuple(marks)
+    return share
+
+
 # -- truth -----------------------------------------------------------------------------------------
 
 
@@ -68,7 +105,14 @@ def excess(problem: Problem, claim: SimpleNamespace) -> float:
     size, least = best
     if not question.is_free and claim.row_ind.size != size:
         return math.inf
-    return float(Fraction(question.net(claim.row_ind, claim.col_ind)) - Fraction(least))
+    return float(net(question, claim) - least)
+
+
+def net(problem: Problem, claim: SimpleNamespace) -> Fraction:
+    """The sum of c - L over the pairs of a claim."""
+    paid = problem.costs[problem.places(claim.row_ind, claim.col_ind)].tolist()
+    base = problem.limits[claim.row_ind].tolist() if problem.is_free else [0] * len(paid)
+    return sum((Fraction(cost) - Fraction(own) for cost, own in zip(paid, base)), Fraction(0))
 
 
 def proven_gap(problem: Problem, claim: SimpleNamespace) -> Fraction:
@@ -99,10 +143,7 @@ def proven_gap(problem: Problem, claim: SimpleNamespace) -> Fraction:
         if not (row in in_rows and col in in_cols):
             down[row] = max(down[row], u[row] + v[col] + base[row] - Fraction(cost))
     bound = sum(u, Fraction(0)) + sum(v, Fraction(0)) - sum(down, Fraction(0))
-    paid = (
-        Fraction(c) for c in problem.costs[problem.places(claim.row_ind, claim.col_ind)].tolist()
-    )
-    return sum(paid, Fraction(0)) - sum((base[row] for row in claim.row_ind), Fraction(0)) - bound
+    return net(problem, claim) - bound
 
 
 # -- broken ----------------------------------------------------------------------------------------

@@ -13,14 +13,19 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 import gpumatch as gm
+from gpumatch.certificates.distributed import verify_share_of_assignment
+from gpumatch.costs import as_costs
 from tests.certificates.forging import (
     BROKEN,
     UNPROVEN,
     WORSE,
+    OneRank,
+    asked,
     claim_of,
     excess,
     pairs,
     proven_gap,
+    share_of,
 )
 from tests.fuzz.problems import Problem
 from tests.fuzz.transformations import source_of
@@ -65,8 +70,7 @@ def problems(draw, questions: tuple[str, ...] = QUESTIONS) -> Problem:
         limit = limits if question == "limits" else limits[0].item()
     cardinality = question if question in ("full", "any") else "full"
     cardinality = "maximum" if question.startswith("maximum") else cardinality
-    found = Problem(shape, rows[kept], cols[kept], values[kept], maximize, cardinality, limit)
-    return found
+    return Problem(shape, rows[kept], cols[kept], values[kept], maximize, cardinality, limit)
 
 
 def solved(problem: Problem) -> tuple[Any, SimpleNamespace]:
@@ -85,17 +89,30 @@ def solved(problem: Problem) -> tuple[Any, SimpleNamespace]:
     return source, claim
 
 
-def margin(problem: Problem) -> float:
-    if problem.is_exact:
+def margin(problem: Problem, claim: SimpleNamespace) -> float:
+    """The excess from which a claim must be refused, of the costs but an unused huge one."""
+    if problem.is_exact and asked(problem, claim).given_limits.dtype.kind != "f":
         return 0.0
-    ordinary = abs(problem.costs[abs(problem.costs) != 1e18])
-    limits = abs(problem.limits[np.isfinite(problem.limits)])
-    return CLOSE * float(max(ordinary.max(initial=0), limits.max(initial=0)))
+    places = problem.places(claim.row_ind, claim.col_ind)
+    numbers = [
+        problem.costs[abs(problem.costs) != 1e18], problem.costs[places[places >= 0]],
+        problem.limits[np.isfinite(problem.limits)],
+    ]  # fmt: skip
+    return CLOSE * float(max(abs(part).max(initial=0) for part in numbers))
 
 
-def refuse(C: Any, claim: Any, **options: Any) -> None:
+def refuse(C: Any, claim: Any) -> None:
     with pytest.raises(gm.CertificateError):
-        gm.verify(C, claim, **options)
+        gm.verify(C, claim)
+
+
+def refuse_everywhere(C: Any, problem: Problem, claim: Any) -> None:
+    """Refuse a claim about one problem, and the same claim of a rank that has all rows."""
+    refuse(C, claim)
+    share = share_of(problem, claim)
+    if share is not None:
+        with pytest.raises(gm.CertificateError):
+            verify_share_of_assignment(as_costs(C), share, OneRank())
 
 
 @MANY
@@ -105,6 +122,9 @@ def test_a_copy_of_a_true_result_is_accepted(problem):
     certificate = gm.verify(C, claim)
     assert certificate.gap <= certificate.allowance
     assert gm.verify(C, claim, optimal=False) == certificate
+    share = share_of(problem, claim)
+    if share is not None:
+        assert verify_share_of_assignment(as_costs(C), share, OneRank()) == certificate
 
 
 @pytest.mark.parametrize("name", BROKEN)
@@ -113,7 +133,10 @@ def test_a_copy_of_a_true_result_is_accepted(problem):
 def test_a_broken_claim_is_refused(name, problem, seed):
     C, claim = solved(problem)
     assume(BROKEN[name](np.random.default_rng(seed), problem, claim))
-    refuse(C, claim)
+    if name == "pairs disagree":  # which a share does not say
+        refuse(C, claim)
+    else:
+        refuse_everywhere(C, problem, claim)
 
 
 @pytest.mark.parametrize("name", WORSE)
@@ -122,8 +145,8 @@ def test_a_broken_claim_is_refused(name, problem, seed):
 def test_a_claim_of_worse_pairs_is_refused(name, problem, seed):
     C, claim = solved(problem)
     assume(WORSE[name](np.random.default_rng(seed), problem, claim))
-    assume(excess(problem, claim) > margin(problem))
-    refuse(C, claim)
+    assume(excess(problem, claim) > margin(problem, claim))
+    refuse_everywhere(C, problem, claim)
 
 
 @pytest.mark.parametrize("name", WORSE)
@@ -147,8 +170,8 @@ def test_the_gap_of_worse_pairs_is_no_less_than_it_is(name, problem, seed):
 def test_duals_that_prove_too_little_are_refused(name, problem, seed):
     C, claim = solved(problem)
     assume(UNPROVEN[name](np.random.default_rng(seed), problem, claim))
-    assume(proven_gap(problem, claim) > margin(problem))
-    refuse(C, claim)
+    assume(proven_gap(problem, claim) > margin(problem, claim))
+    refuse_everywhere(C, problem, claim)
 
 
 @MANY
@@ -162,7 +185,7 @@ def test_a_pair_at_the_limit_is_not_left_out(problem):
     mates = claim.row_to_col.copy()
     mates[at_limit[0]] = -1
     pairs(claim, problem, mates)
-    refuse(C, claim)
+    refuse_everywhere(C, problem, claim)
 
 
 @pytest.mark.parametrize("limit", [2, np.array([2, 1])], ids=["scalar", "row limits"])
@@ -175,7 +198,7 @@ def test_no_pairs_at_all_are_refused_where_one_costs_the_limit(limit, maximize):
     problem = Problem((2, 2), *np.indices((2, 2)).reshape(2, -1), C.ravel(), maximize, limit=limit)
     pairs(claim, problem, np.array([-1, -1]))
     claim.gap = 0
-    refuse(C, claim)
+    refuse_everywhere(C, problem, claim)
 
 
 @MANY
@@ -190,8 +213,8 @@ def test_the_result_of_other_costs_is_refused(problem, seed):
     places = other.places(claim.row_ind, claim.col_ind)
     sign = -1 if problem.maximize else 1
     total = math.fsum((other.costs[places] * sign).tolist())
-    is_worse = excess(other, claim) > margin(problem)
-    assume(is_worse or abs(total - claim.objective) > margin(problem))
+    is_worse = excess(other, claim) > margin(problem, claim)
+    assume(is_worse or abs(total - claim.objective) > margin(problem, claim))
     refuse(source, claim)
 
 
