@@ -186,8 +186,8 @@ def solve(run: Run, task: AssignmentTask, goal: Goal) -> bool:
     """Reach the goal with an algorithm for full problems; False when stopped."""
     solved = _solve_maximum if goal.cardinality == "maximum" else _solve_problem
     ended = solved(run, task)
-    if ended and goal.cost_limit is not None and goal.limit is not None:
-        join_at_limit(task.costs, goal.limit, task.mates, task.threads)
+    if ended:
+        _join_at_limit(task, goal)
     return ended
 
 
@@ -213,7 +213,9 @@ def finish(run: Run, task: AssignmentTask, goal: Goal) -> bool:
     """
     solution, cover = task.solution, task.solution.cover
     if goal.cardinality != "maximum" or cover is None or not len(cover[1]):
-        return _finish_problem(run, task)
+        ended = _finish_problem(run, task)
+        _join_at_limit(task, goal)  # the paths may have parted such pairs
+        return ended
     xp = solution.xp
     marks = [xp.zeros(len(mates), bool) for mates in solution.mates]
     for mark, side in zip(marks, cover):
@@ -235,6 +237,12 @@ def _finish_problem(run: Run, task: AssignmentTask) -> bool:
         return True
     task.solution.assign_from(own.solution)
     return ended
+
+
+def _join_at_limit(task: AssignmentTask, goal: Goal) -> None:
+    """Join unmatched vertices whose pairs the limit allows; "any" alone leaves those of 0 out."""
+    if goal.cost_limit is not None and goal.limit is not None:
+        join_at_limit(task.costs, goal.limit, task.mates, task.threads)
 
 
 def _solve_problem(run: Run, task: AssignmentTask) -> bool:
