@@ -101,6 +101,7 @@ def _steps(backend: str) -> Iterator[Step]:
         yield "cpu: sparse costs of many rows", _many
         yield "cpu: sparse costs of many entries", _wide
         yield "cpu: batches and small problems", _small
+        yield "cpu: pairs that cost a limit", _at_limit
         yield "cpu: SciPy's names", _named_as_scipys
         yield "cpu: linear solvers", _for_solvers
 
@@ -156,6 +157,15 @@ def _small() -> None:
         for wish in wishes:
             assign(costs, **wish)
             assign(np.stack([costs, costs]), **wish)
+
+
+def _at_limit() -> None:
+    """All cost the limit, and the engine matches none of them."""
+    for dtype, limit in (("int32", 7), ("int64", 2**30), ("float32", 7), ("float64", 7)):
+        stored = _sparse(dtype).copy()
+        stored.data[:] = limit
+        for costs in (np.full((SIDE, SIDE), limit, dtype), stored):
+            assign(costs, cost_limit=limit, algorithm="engine", backend="cpu")
 
 
 def _named_as_scipys() -> None:
