@@ -128,6 +128,18 @@ class _Entries:
         self.rows, self.cols = rows[kept], cols[kept]
         self.logs, self.errors = _logarithms(data[kept])
 
+    @property
+    def greatest(self) -> np.ndarray:
+        """What the logarithms are at most."""
+        above = np.nextafter(self.logs + self.errors, math.inf)
+        return np.where(self.errors > 0, above, self.logs)
+
+    @property
+    def least(self) -> np.ndarray:
+        """What they are at least."""
+        below = np.nextafter(self.logs - self.errors, -math.inf)
+        return np.where(self.errors > 0, below, self.logs)
+
 
 class _Claim:
     """A result and the entries it is about."""
@@ -155,11 +167,6 @@ class _Claim:
     def _on_diagonal(self) -> tuple[np.ndarray, np.ndarray]:
         """The mates of what `mc64` gives: entries on the diagonal of the permuted matrix."""
         entries, (nrows, ncols) = self.entries, self.entries.shape
-        if entries.logs.any() and not any(scale.any() for scale in self.scales):
-            raise TypeError(
-                "an MC64 without factors, as of jobs 1 to 4, brings no proof: verify what "
-                "maximum_matching or assign gives"
-            )
         places = []
         for name, length in (("row_perm", nrows), ("col_perm", ncols)):
             order = array_of(np, getattr(self.result, name))
@@ -168,6 +175,12 @@ class _Claim:
                 raise CertificateError(f"{name} is no permutation of 0 to {length - 1}")
             places.append(np.argsort(order))
         found = places[0][entries.rows] == places[1][entries.cols]
+        is_scaled = not (entries.logs[found].any() or (entries.logs > 0).any())
+        if not is_scaled and not any(scale.any() for scale in self.scales):
+            raise TypeError(
+                "an MC64 without factors, as of jobs 1 to 4, brings no proof: verify what "
+                "maximum_matching or assign gives"
+            )
         row_to_col, col_to_row = np.full(nrows, -1), np.full(ncols, -1)
         row_to_col[entries.rows[found]] = entries.cols[found]
         col_to_row[entries.cols[found]] = entries.rows[found]
@@ -230,8 +243,7 @@ class _Claim:
         """Point 3."""
         entries = self.entries
         is_full = self.size == min(entries.shape)
-        rows, cols, costs = entries.rows, entries.cols, -(entries.logs + entries.errors)
-        costs = np.nextafter(costs, -math.inf)
+        rows, cols, costs = entries.rows, entries.cols, -entries.greatest
         fitted = [_fitted(scale, mates) for scale, mates in zip(self.scales, self.mates)]
         prices = Prices([fitted[0]], [fitted[1]], most(costs), is_integer=False)
         counted = None if is_full else (self.mates[0][rows] >= 0) & (self.mates[1][cols] >= 0)
@@ -242,7 +254,7 @@ class _Claim:
         np.maximum.at(lowered[1], of_col[~into_row], amounts[~into_row])
         least = sum(sum_in_units(scale[mates >= 0]) for scale, mates in zip(fitted, self.mates))
         least -= sum(map(sum_in_units, lowered))
-        paid = np.nextafter(entries.errors - entries.logs, math.inf)[self.is_pair]
+        paid = -entries.least[self.is_pair]
         gap = at_least(sum_in_units(paid) - least)
         allowance = self._allowance(prices, counted, gap)
         if gap > allowance:

@@ -153,7 +153,7 @@ LARGEST = np.array([[np.inf, 5.0], [np.inf, 3.0], [1.0, 2.0]])
 TWO = range(2)
 
 
-def check_assignment(matrix, wish, changes):
+def check_assignment(matrix, wish, changes, **how):
     a = gm.assign(matrix, **wish)
     names = "row_to_col col_to_row row_dual col_dual objective gap maximize cardinality cost_limit"
     fields = {name: getattr(a, name) for name in names.split()}
@@ -162,7 +162,7 @@ def check_assignment(matrix, wish, changes):
     if a.cardinality == "maximum":
         cover = tuple(np.isin(side, part) for side, part in zip((rows, cols), a.cover_ind()))
     share = SimpleNamespace(**{**fields, "rows": rows, "cols": cols, "cover": cover, **changes})
-    return verify_share_of_assignment(as_costs(matrix), share, OneRank())
+    return verify_share_of_assignment(as_costs(matrix), share, OneRank(), **how)
 
 
 WISHES = [
@@ -288,3 +288,85 @@ def test_copies_of_columns_that_are_not_the_same(differs, what):
     a.rows, a.cols, a.cover = TWO, range(3), None
     with pytest.raises(gm.CertificateError, match=f"{what} differ among ranks"):
         verify_share_of_assignment(as_costs(COSTS / 7), a, Different())
+
+
+def test_duals_of_which_a_difference_is_beyond_int64_buy_nothing():
+    """Row 0's pairs cost 13 times `most` less than its dual, which wraps in int64."""
+    most = 2**63 // 12 - 5
+    matrix = np.array([[-most, -most], [0, 1]])
+    wrapped = {
+        "row_to_col": np.arange(2), "col_to_row": np.arange(2), "objective": 1 - most,
+        "row_dual": np.array([12 * most, -12 * most]), "col_dual": np.array([1 - most, 0]),
+    }  # fmt: skip
+    with pytest.raises(gm.CertificateError, match="row 0 and column 1 costs less than its duals"):
+        check_assignment(matrix, {}, wrapped)
+
+
+UNUSED = np.array([[1e-9, 900, 1e18], [900, 1e-9, 1e18], [1e18, 1e18, 1e-9]])
+
+
+def test_unused_costs_allow_nothing():
+    assert check_assignment(UNUSED, {}, {}).allowance < 1e-20
+    crossed = {
+        "row_to_col": np.array([1, 0, 2]), "col_to_row": np.array([1, 0, 2]),
+        "row_dual": np.array([900, 900, 1e-9]), "col_dual": np.zeros(3), "objective": 1800 + 1e-9,
+    }  # fmt: skip
+    with pytest.raises(gm.CertificateError, match="costs less than its duals"):
+        check_assignment(UNUSED, {}, crossed)
+
+
+@pytest.mark.parametrize(("matrix", "wish"), WISHES)
+def test_bounds_are_those_of_one_place(matrix, wish):
+    """Also with duals that are wrong on both sides, for which all is moved."""
+    rng = np.random.default_rng(3)
+    wrong = {
+        "row_dual": rng.normal(size=matrix.shape[0]) * 3,
+        "col_dual": rng.normal(size=matrix.shape[1]) * 3,
+        "gap": np.inf,
+    }
+    a = gm.assign(matrix, **wish)
+    vars(a).update(wrong)
+    there = check_assignment(matrix, wish, wrong, optimal=False)
+    assert there == gm.verify(matrix, a, optimal=False)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"maximize": "no"}, "maximize must be True or False"),
+        ({"cardinality": "foo"}, "the cardinality must be one of"),
+        ({"cost_limit": np.nan}, "the limit must be a number"),
+        ({"cost_limit": np.inf}, "the limit must be finite"),
+        ({"objective": np.nan}, "the objective must be a number"),
+        ({"gap": None}, "the gap must be a number"),
+        ({"size": 3}, "there are 2 pairs, but the size is 3"),
+        ({"pair_costs": np.array([1, 1])}, "pair_costs does not agree"),
+        ({"row_to_col": np.array([1, 0], bool)}, "must be 2 integers; got bool"),
+        ({"row_dual": np.array([np.inf, 1])}, "must be finite"),
+        ({"col_dual": np.array([np.nan, 0, 0])}, "must be finite"),
+        ({"row_dual": np.array([3, 2, 1])}, "the duals of the rows must be 2 numbers"),
+    ],
+)
+def test_what_a_share_says_of_itself_is_checked(changes, message):
+    with pytest.raises(gm.CertificateError, match=message):
+        check_assignment(COSTS, {}, changes)
+
+
+def test_a_share_without_a_cover_or_of_too_few_pairs_has_no_bound():
+    few = {"row_to_col": np.array([1, -1]), "col_to_row": np.array([-1, 0, -1]), "objective": 1}
+    found = check_assignment(COSTS, {}, {**few, "gap": np.inf}, optimal=False)
+    assert (found.bound, found.gap) == (-np.inf, np.inf)
+    wish = {"cardinality": "maximum"}
+    found = check_assignment(COSTS, wish, {"cover": None, "gap": np.inf}, optimal=False)
+    assert (found.bound, found.gap) == (-np.inf, np.inf)
+
+
+def test_ranks_that_claim_different_things():
+    class Different(OneRank):
+        def allgather(self, array):
+            return [array, array[::-1]] if array.dtype == np.uint8 else [array]
+
+    a = gm.assign(COSTS)
+    a.rows, a.cols, a.cover = TWO, range(3), None
+    with pytest.raises(gm.CertificateError, match="what is claimed differs among ranks"):
+        verify_share_of_assignment(as_costs(COSTS), a, Different())

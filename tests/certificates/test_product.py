@@ -274,6 +274,13 @@ def test_what_mc64_gives(shape, job):
             gm.verify(matrix, found)
 
 
+@pytest.mark.parametrize("job", [1, 5])
+def test_a_matrix_that_needs_no_factors_is_proven_without(job):
+    dominant = np.where(np.eye(3), 1.0, 1e-9)
+    assert gm.verify(dominant, mc64(dominant, 5)).size == 3
+    assert gm.verify(np.eye(3), mc64(np.eye(3), job)).gap == 0
+
+
 def test_a_singular_matrix_of_mc64():
     matrix = np.array([[2.0, 0, 0], [3.0, 0, 0], [0, 4.0, 5.0]])
     assert gm.verify(matrix, mc64(matrix, 5)).size == 2

@@ -154,6 +154,21 @@ def certificates(comm):
     a = distributed.assign(block, comm=comm)
     a.objective += 1
     refuse("objective", "but the objective is", a, block)
+    yield "assignment: an objective that ranks do not agree on"
+    if comm.size > 1:
+        a = distributed.assign(block, comm=comm)
+        a.objective += comm.rank
+        refuse("objective", "what is claimed differs among ranks", a, block)
+    yield "assignment: a bound of duals that are too low on one rank"
+    a = distributed.assign(block, comm=comm)
+    a.row_dual, a.gap = a.row_dual - 3 * is_last, 12
+    refuse("row_dual", "the gap is 12", a, block)
+    found = distributed.verify(block, a, comm=comm, optimal=False)
+    assert (found.bound, found.gap) == (a.objective - 12, 12)
+    yield "assignment: a bound of duals that are too high, moved into rows of one rank"
+    a.row_dual, a.gap = a.row_dual + (2.0**60 + 3) * is_last, np.inf
+    found = distributed.verify(block, a, comm=comm, optimal=False)
+    assert 0 <= found.gap <= 2**20  # the amounts are rounded up
     yield "assignment: pairs of others, by their rows in the whole"
     a = distributed.assign(block, comm=comm)
     if is_last:
