@@ -130,7 +130,7 @@ def _shuffled(trial: Trial, rows: Any, cols: Any, values: Any, shape: tuple[int,
 
 def _repeated(trial: Trial, rows: Any, cols: Any, values: Any, shape: tuple[int, int]) -> Any:
     """COO in which integers are sums of two entries of the same dtype, which may wrap."""
-    part = trial.rng.integers(0, 2, values.size) * (values // 2)
+    part = np.where(trial.rng.random(values.size) < 0.5, values // 2, 0).astype(values.dtype)
     both = np.concatenate([part, values - part]).astype(values.dtype)
     return sparse.coo_array((both, (np.tile(rows, 2), np.tile(cols, 2))), shape=shape)
 
@@ -148,10 +148,10 @@ def sparse_form(
     if values.dtype.name in ("float16", "longdouble"):
         values = values.astype(np.float64)
     if trial.backend == "cuda" and trial.chance(0.5) and values.dtype.kind == "f":
-        import cupyx
+        from cupyx.scipy.sparse import csr_matrix
 
         trial.note(container="cupyx")
-        return cupyx.scipy.sparse.csr_matrix(_csr(rows, cols, values, shape))
+        return csr_matrix(sparse.csr_matrix(_csr(rows, cols, values, shape)))
     names = list(only) or [
         *("csr", "csr", "csr", "csc", "coo", "tuple", "tuple64", "unsorted", "csr_matrix"),
         *("lil", "dok", "bsr", "repeated", "int64", "tensor"),

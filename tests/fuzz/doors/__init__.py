@@ -52,7 +52,7 @@ DOORS = {
     "maximum_matching": Door(matching.maximum_matching, 7),
     "decompositions": Door(decompositions.decompositions, 4),
     "products": Door(products.products, 6),
-    "solves": Door(solves.solves, 4),
+    "solves": Door(solves.solves, 4, CPU),
     "networkx": Door(networks.networks, 3, CPU, "networkx"),
     "files": Door(files.files, 5, CPU),
     "bytes of files": Door(files.damaged, 3, CPU),

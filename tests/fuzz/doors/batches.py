@@ -65,7 +65,7 @@ def _check(
             continue
         judge(trial, problem, result[k], best)
     if not infeasible and bool(np.all(np.asarray(result.proven.tolist()))):
-        verified(C, result)
+        verified(C, result, **{name: options[name] for name in ("sizes",) if name in options})
 
 
 def _like(trial: Trial, first: Problem, kind: str) -> Problem:

@@ -35,7 +35,7 @@ def check_change(trial: Trial, problem: Problem, name: str) -> bool:
             return False
         other, expected = changed
         trial.note(other=source_of(other), options_of_other=other.options)
-        first, second = _solved(problem), _solved(other)
+        first, second = _solved(trial, problem), _solved(trial, other)
         _check_both(first, second, name)
         if first is not None and second is not None:
             rounding = problem.allowance(first) + other.allowance(second)
@@ -46,7 +46,7 @@ def check_change(trial: Trial, problem: Problem, name: str) -> bool:
 
 
 def _check_way(trial: Trial, problem: Problem, name: str) -> bool:
-    first = _solved(problem)
+    first = _solved(trial, problem)
     try:
         second = WAYS[name](trial, problem)
     except gm.InfeasibleError as exc:
@@ -67,10 +67,11 @@ def _check_way(trial: Trial, problem: Problem, name: str) -> bool:
     return True
 
 
-def _solved(problem: Problem) -> Any:
+def _solved(trial: Trial, problem: Problem) -> Any:
     """The pairs; None if there is no full assignment."""
+    backend = {"backend": "cuda"} if trial.backend == "cuda" else {}
     try:
-        result = gm.assign(source_of(problem), **problem.options)
+        result = gm.assign(source_of(problem), **problem.options, **backend)
     except gm.InfeasibleError:
         return None
     pairs = pairs_of_result(result)

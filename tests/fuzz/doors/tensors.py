@@ -106,4 +106,6 @@ def _drawn(trial: Trial) -> tuple[Problem, list[Problem]]:
 
 
 def _on_its_device(trial: Trial, tensor: Any) -> Any:
-    return tensor.cuda() if trial.backend == "cuda" else tensor
+    import torch
+
+    return tensor.cuda() if trial.backend == "cuda" and torch.cuda.is_available() else tensor
