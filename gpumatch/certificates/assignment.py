@@ -499,8 +499,8 @@ def limits_of(cost_limit: Any, costs: Costs, sign: int) -> Any:
         is_integral = (limits == xp.rint(limits)) & (abs(limits) < LARGE)
         if not costs.is_integer or any_true(~is_integral):
             return limits * sign
-    elif most(limits) >= LARGE:
-        raise CertificateError(f"the limits of the rows must be below 2**62; got {most(limits)}")
+    elif most(limits) > LARGE:
+        raise CertificateError(f"the limits of the rows must be at most 2**62; got {most(limits)}")
     return limits.astype(np.int64) * sign
 
 
