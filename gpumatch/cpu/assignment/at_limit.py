@@ -28,6 +28,8 @@ __all__ = ["join", "join_listed"]
 
 BLOCK = 2**18
 """Entries that a thread reads between two looks at Python."""
+AT_ONCE = 8
+"""Entries that are read in the time of one edge of a graph, by vectors."""
 
 
 def join(
@@ -39,13 +41,14 @@ def join(
     least, greatest = _ends(number)
     floor = np.where(col_to_row < 0, least, greatest).astype(number)
     step = max(1, BLOCK * nrows // max(size, 1))
+    read = np.count_nonzero(row_to_col < 0) * size // nrows
 
     def look(block: int) -> None:
         first = block * step
         last = min(first + step, nrows)
         mark_rows(entries, bound, row_to_col, floor, first, last, marks)
 
-    with Workers(threads, size) as workers:
+    with Workers(threads, read // AT_ONCE) as workers:
         workers.deal(look, -(-nrows // step))
     if marks.any():
         join_rows(entries, bound, marks, row_to_col, col_to_row)
