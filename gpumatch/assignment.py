@@ -33,7 +33,8 @@ from gpumatch.cardinality import (
 )
 from gpumatch.contracts import AssignmentTask, Solution
 from gpumatch.control import Callback, Control, attach_result, with_interrupts_result
-from gpumatch.costs import CostBatch, Costs, as_costs, is_batch
+from gpumatch.costs import CostBatch, Costs, as_costs, is_batch, overflow_of_sums
+from gpumatch.divided_costs import assign_divided
 from gpumatch.gaps import Magnitudes, Proof, largest_near, proof_of
 from gpumatch.homes import count_matched
 from gpumatch.initial import initial_prices
@@ -156,8 +157,9 @@ def assign(
     Raises
     ------
     ValueError, TypeError
-        If an argument is wrong, the costs hold NaN or an infinity of the wrong sign, or integers
-        are so large that ``(n + 1) * max|cost| >= 2**62``.
+        If an argument is wrong, the costs hold NaN or an infinity of the wrong sign, integers are
+        so large that ``(n + 1) * max|cost| >= 2**62`` (for a bottleneck, ``max|cost| >= 2**62``),
+        or the total or a dual of floats is beyond the range of float64.
     InfeasibleError
         A ValueError: no full assignment exists. It has the rows and columns that show it.
     RuntimeError, MemoryError
@@ -235,7 +237,7 @@ def assign(
             threads=threads,
         )
     with control.part("costs"):
-        given = as_costs(C, weight, row_nodes)
+        given = as_costs(C, weight, row_nodes, summed=False)
     check_one_of("objective", objective, OBJECTIVES)
     if objective == "bottleneck":
         _refuse_for_bottleneck(cardinality, cost_limit, algorithm, options)
@@ -249,8 +251,12 @@ def assign(
             control=control,
             method=algorithm,
         )
-    choice = choose_assignment(algorithm, backend, options, given)
     goal = Goal.of(maximize, cardinality, cost_limit, given)
+    if given.is_integer and not isinstance(goal.cost_limit, float):
+        as_costs(given)
+    elif power := overflow_of_sums(given.extent, min(given.shape), goal.cost_limit or 0):
+        return assign_divided(given, power, alone, goal.cost_limit, initial)
+    choice = choose_assignment(algorithm, backend, options, given)
     with control.part("costs"):
         problem = goal.problem(given if choice.backend == "cuda" else given.to_host())
         if choice.backend == "cuda":

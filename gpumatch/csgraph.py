@@ -17,7 +17,7 @@ from gpumatch.arrays import any_true, array_module, is_sparse
 from gpumatch.assignment import InfeasibleError, assign
 from gpumatch.bipartite import BipartiteGraph
 from gpumatch.compressed import compressed_of
-from gpumatch.costs import TOO_LARGE, SparseCosts
+from gpumatch.costs import TOO_LARGE, SparseCosts, overflow_of_sums
 from gpumatch.matching import Matching
 from gpumatch.matching import maximum_matching as _maximum_matching
 
@@ -118,7 +118,7 @@ def min_weight_full_bipartite_matching(biadjacency: Any, maximize: bool = False)
         weights = weights[~are_zero]
     nrows, ncols = entries.shape
     try:
-        assignment = assign(SparseCosts.of(graph, weights), maximize=bool(maximize))
+        assignment = assign(_summable(SparseCosts.of(graph, weights)), maximize=bool(maximize))
     except InfeasibleError as exc:
         raise ValueError("no full matching exists") from exc
     if nrows > ncols:
@@ -181,6 +181,12 @@ def _weight_dtype(weights: Any, shape: tuple[int, int]) -> Any:
         return np.float64
     largest = max(int(weights.max()), -int(weights.min())) if weights.size else 0
     return np.int64 if (min(shape) + 1) * largest < TOO_LARGE else np.float64
+
+
+def _summable(costs: SparseCosts) -> SparseCosts:
+    """The costs, divided by a power of 2 if sums of them would overflow."""
+    power = 0 if costs.is_integer else overflow_of_sums(costs.extent, min(costs.shape))
+    return costs.divided(power) if power else costs
 
 
 def __dir__() -> list[str]:

@@ -2,8 +2,8 @@
 
 There are three differences from SciPy 1.17. Integers are added as integers, so the result is exact
 even if doubles would round. Only integers that are too large for that are turned into doubles.
-Floats that are so large that their sums may overflow, from about 1e306 on, are refused as invalid.
-A masked array is refused, not read through its mask.
+Floats whose sums would overflow, from about 1e307 / n on, are divided by a power of two first. A
+masked array is refused, not read through its mask.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from numpy import asarray, ndarray
 
 from gpumatch.arrays import as_array, refuse_masks
 from gpumatch.assignment import InfeasibleError, assign
-from gpumatch.costs import DenseCosts
+from gpumatch.costs import Costs, DenseCosts, overflow_of_sums
 from gpumatch.interop.tensors import is_tensor, source_of
 from gpumatch.interrupts import InterruptsHeld
 
@@ -135,16 +135,18 @@ def _by_assign(values: Any, maximize: bool) -> tuple[Any, Any]:
     return assignment.row_ind, assignment.col_ind
 
 
-def _checked(values: Any, maximize: bool) -> DenseCosts:
+def _checked(values: Any, maximize: bool) -> Costs:
+    is_float = values.dtype.kind == "f"
     try:
-        costs = DenseCosts(values)
+        costs: Costs = DenseCosts(values, summed=not is_float)
     except ValueError:
-        if values.dtype.kind not in "iu":
+        if is_float:
             raise ValueError("matrix contains invalid numeric entries") from None
         costs = DenseCosts(values.astype(np.float64))
     if (costs.high if maximize else -costs.low) == np.inf:
         raise ValueError("matrix contains invalid numeric entries")
-    return costs
+    power = overflow_of_sums(costs.extent, min(costs.shape)) if is_float else 0
+    return costs.divided(power) if power else costs
 
 
 def __dir__() -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 
 import numpy as np
 import pytest
@@ -28,6 +29,8 @@ from tests.assignment_cases import (
     or_library,
     or_library_sparse,
 )
+
+MOST = sys.float_info.max
 
 
 @pytest.mark.parametrize("scale", [1e-300, 1e-30, 1.0, 1e30, 1e290])
@@ -84,8 +87,17 @@ def test_integers_beyond_the_sums_of_int64_are_refused(run):
         gm.assign([[limit + 1, 0], [0, 0]], **run.arguments)
     with pytest.raises(ValueError, match="too large"):
         gm.assign(np.array([[2**63]], np.uint64), **run.arguments)
-    with pytest.raises(ValueError, match="overflow"):
-        gm.assign([[1e308, 1.0]], **run.arguments)
+
+
+@EVERY_ALGORITHM
+def test_floats_whose_sums_overflow_are_divided_first(run):
+    """What is refused is a total, or a dual, that float64 does not hold."""
+    assert gm.assign([[1e308, 1.0]], **run.arguments).row_to_col.tolist() == [1]
+    assert gm.assign([[MOST]], **run.arguments).objective == MOST
+    a = gm.assign([[1.0, MOST], [MOST, 2.0]], **run.arguments)
+    assert (a.objective, a.pair_costs.tolist()) == (3.0, [1.0, 2.0])
+    with pytest.raises(ValueError, match=r"the total of 2 pairs overflow float64: .* by 2\*\*6"):
+        gm.assign([[1e308, MOST], [MOST, 1e308]], **run.arguments)
 
 
 @EVERY_ALGORITHM

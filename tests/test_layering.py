@@ -31,7 +31,7 @@ FLOORS = [
     {"certificates", "control", "devices", "initial", "io", "pairs", "registry"},
     {"arguments", "assigned", "at_limit", "backends"},
     {"cardinality"},
-    {"batches", "bottleneck", "row_limits", "tensors"},
+    {"batches", "bottleneck", "divided_costs", "row_limits", "tensors"},
     {"assignment", "matching"},
     {
         *("csgraph", "distributed", "interop.networkx_backend", "interop.torch", "linalg"),

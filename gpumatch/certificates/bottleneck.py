@@ -81,7 +81,7 @@ class BottleneckCertificate(Certificate):
 
 def verify_bottleneck(C: Any, result: ClaimedBottleneck) -> BottleneckCertificate:
     """Check a bottleneck assignment and its covers; see `gpumatch.verify`."""
-    costs = as_costs(C)
+    costs = as_costs(C, summed=False)  # they are only compared
     xp, (nrows, ncols) = costs.xp, costs.shape
     maximize = check_flag("maximize", result.maximize)
     check_cardinality(result.cardinality, CARDINALITIES)

@@ -31,7 +31,7 @@ from typing import Any
 
 from gpumatch.arrays import is_sparse
 from gpumatch.bipartite import BipartiteGraph
-from gpumatch.costs.base import TOO_LARGE, Costs, check_sums
+from gpumatch.costs.base import TOO_LARGE, Costs, check_extent, check_sums, overflow_of_sums
 from gpumatch.costs.batch import CostBatch, SideBySide, is_batch, native
 from gpumatch.costs.dense import DenseCosts
 from gpumatch.costs.sparse import SparseCosts
@@ -49,6 +49,7 @@ __all__ = [
     "check_sums",
     "is_batch",
     "native",
+    "overflow_of_sums",
 ]
 
 
@@ -56,24 +57,27 @@ def as_costs(
     source: Any,
     weight: Hashable | None = "weight",
     row_nodes: Iterable[Hashable] | None = None,
+    *,
+    summed: bool = True,
 ) -> Costs:
     """`source` itself if it is costs, else the dense or sparse costs made from it.
 
     `weight` and `row_nodes` say what the costs of a networkx graph are, as in
-    `SparseCosts.from_networkx`.
+    `SparseCosts.from_networkx`. Unless they are `summed`, costs may be so large that sums overflow.
     """
     if is_networkx(source):
-        return SparseCosts.from_networkx(source, weight, row_nodes)
+        return SparseCosts.from_networkx(source, weight, row_nodes, summed=summed)
     if row_nodes is not None or weight != "weight":
         raise TypeError("row_nodes and weight are for a networkx graph only")
     if isinstance(source, Costs):
+        check_extent(source.extent, min(source.shape), summed=summed)
         return source
     if isinstance(source, BipartiteGraph):
         raise TypeError("a BipartiteGraph has no costs: pass a sparse matrix or a tuple with data")
     if is_tensor(source):
         source = source_of(source)
     has_entries = isinstance(source, tuple) or is_sparse(source)
-    return SparseCosts(source) if has_entries else DenseCosts(source)
+    return (SparseCosts if has_entries else DenseCosts)(source, summed=summed)
 
 
 def __dir__() -> list[str]:

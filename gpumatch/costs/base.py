@@ -22,8 +22,10 @@ __all__ = [
     "TOO_LARGE",
     "Costs",
     "Extent",
+    "check_extent",
     "check_sums",
     "extent_of",
+    "overflow_of_sums",
     "row_tiles",
     "sum_dtype",
 ]
@@ -52,6 +54,10 @@ class Extent(NamedTuple):
         """The extent of the values with their signs turned."""
         return Extent(-self.high, -self.low, self.largest)
 
+    def divided(self, power: int) -> Extent:
+        """The extent of the values as float64, divided by a power of 2."""
+        return Extent(*(math.ldexp(float(part), -power) for part in self))
+
     def as_float(self) -> Extent:
         """The extent of the values as float64."""
         return Extent(*map(float, self))
@@ -65,7 +71,7 @@ class Costs(ABC):
     low, high : int or float
         Least and greatest cost, infinities too. A kind sets them when it is made.
     largest : int or float
-        Greatest finite magnitude. A kind sets it when it is made, after `check_sums`.
+        Greatest finite magnitude. A kind sets it when it is made.
     """
 
     low: float
@@ -255,6 +261,10 @@ class Costs(ABC):
     def as_float(self) -> Costs:
         return self.stored().as_float()
 
+    def divided(self, power: int) -> Costs:
+        """The costs as float64, divided by a power of 2: exactly, but for the smallest numbers."""
+        return self.stored().divided(power)
+
     def transpose(self) -> Costs:
         return self.stored().transpose()
 
@@ -350,6 +360,27 @@ def _largest_finite(values: Any) -> float:
     magnitudes = abs(values)
     magnitudes[magnitudes == math.inf] = 0
     return float(magnitudes.max())
+
+
+def check_extent(extent: Extent, n: int, *, summed: bool) -> None:
+    """Check that n costs can be summed, or else that they can be compared."""
+    if summed:
+        check_sums(extent.largest, n)
+    elif isinstance(extent.largest, int):
+        check_sums(extent.largest, 0)
+    elif not math.isfinite(extent.largest):
+        raise ValueError("the costs are beyond the range of float64")
+
+
+def overflow_of_sums(extent: Extent, n: int, limit: float = 0) -> int:
+    """The least power of 2 by which floats and a limit must be divided before n of them are summed.
+
+    It is 0 but for numbers from about 1e307 / n on.
+    """
+    largest = max(float(extent.largest), abs(limit))
+    if math.isfinite(8.0 * (n + 1) * largest):
+        return 0
+    return (8 * (n + 1)).bit_length() + 1
 
 
 def check_sums(largest: float, n: int) -> None:

@@ -11,7 +11,14 @@ import numpy as np
 from gpumatch.arrays import array_module, array_of, as_array, exactly
 from gpumatch.bipartite import BipartiteGraph
 from gpumatch.contracts import Tile
-from gpumatch.costs.base import Costs, Extent, check_sums, extent_of, row_tiles, sum_dtype
+from gpumatch.costs.base import (
+    Costs,
+    Extent,
+    check_extent,
+    extent_of,
+    row_tiles,
+    sum_dtype,
+)
 from gpumatch.costs.sparse import SparseCosts
 from gpumatch.interop.tensors import is_tensor, source_of
 
@@ -28,6 +35,8 @@ class DenseCosts(Costs):
     source : two-dimensional array
         NumPy, CuPy, torch or anything that speaks ``__array__``, ``__cuda_array_interface__`` or
         DLPack; boolean, integer or floating. It is shared, not copied: do not change it afterwards.
+    summed : bool
+        Whether costs are to be summed. If they are only compared, they may be larger.
 
     Attributes
     ----------
@@ -53,7 +62,7 @@ class DenseCosts(Costs):
     DenseCosts(2 rows, 3 columns, int64, host)
     """
 
-    def __init__(self, source: Any) -> None:
+    def __init__(self, source: Any, *, summed: bool = True) -> None:
         given = source_of(source) if is_tensor(source) else source
         values = as_array(given, "the costs")
         if values.ndim != 2 and values.dtype.kind not in "biuf":
@@ -65,7 +74,7 @@ class DenseCosts(Costs):
             raise ValueError(f"the costs must have 2 dimensions; got {values.ndim}")
         plain = np.asarray(values) if isinstance(values, np.ndarray) else values
         self._hold(plain, extent_of(plain))
-        check_sums(self.largest, min(self.shape))
+        check_extent(self.extent, min(self.shape), summed=summed)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -136,6 +145,12 @@ class DenseCosts(Costs):
     def as_float(self) -> DenseCosts:
         self._require_room(self.shape, np.float64)
         return self._of(self.values.astype(np.float64), self.extent.as_float())
+
+    def divided(self, power: int) -> DenseCosts:
+        self._require_room(self.shape, np.float64)
+        values = self.values.astype(np.float64)
+        values *= 2.0**-power
+        return self._of(values, self.extent.divided(power))
 
     def transpose(self) -> DenseCosts:
         self._require_room(self.shape, self.values.dtype)

@@ -15,6 +15,7 @@ from gpumatch.contracts import Entries, Tile
 from gpumatch.costs.base import (
     Costs,
     Extent,
+    check_extent,
     check_sums,
     extent_of,
     sum_dtype,
@@ -40,6 +41,8 @@ class SparseCosts(Costs):
         diagonals with zeros, so it must have none. Repeated entries are summed, as int64 or
         float64. The array of costs is shared if the entries are sorted by row and column, and none
         is repeated: do not change it afterwards.
+    summed : bool
+        As of `DenseCosts`.
 
     Attributes
     ----------
@@ -64,11 +67,11 @@ class SparseCosts(Costs):
     SparseCosts(2 rows, 2 columns, 3 edges, float64, host)
     """
 
-    def __init__(self, source: Any) -> None:
+    def __init__(self, source: Any, *, summed: bool = True) -> None:
         entries = compressed_of(source, valued=True)
         given = entries.values()
         extent = extent_of(given)
-        check_sums(extent.largest, min(entries.shape))
+        check_extent(extent, min(entries.shape), summed=summed)
         if getattr(source, "format", None) == "dia" and given.size != source.nnz:
             raise ValueError(
                 "the costs are in DIA, which fills diagonals with zeros, so a cost of 0 looks like "
@@ -77,14 +80,19 @@ class SparseCosts(Costs):
         indptr, indices, weights = entries.canonical()
         if weights.size < given.size:  # repeated entries are summed
             extent = extent_of(weights)
-            check_sums(extent.largest, min(entries.shape))
+            check_extent(extent, min(entries.shape), summed=summed)
         graph = BipartiteGraph.of_rows(indptr, indices, entries.shape)
         graph.row_labels, graph.col_labels = labels_of(source)
         self._hold(graph, weights, extent)
 
     @classmethod
     def from_networkx(
-        cls, G: Any, weight: Hashable | None = "weight", row_nodes: Iterable[Hashable] | None = None
+        cls,
+        G: Any,
+        weight: Hashable | None = "weight",
+        row_nodes: Iterable[Hashable] | None = None,
+        *,
+        summed: bool = True,
     ) -> SparseCosts:
         """Make costs of the edges of a networkx graph.
 
@@ -98,6 +106,8 @@ class SparseCosts(Costs):
             with the edge's own ends.
         row_nodes : iterable of nodes, optional
             As in `BipartiteGraph.from_networkx`.
+        summed : bool
+            As of the class.
 
         Raises
         ------
@@ -125,7 +135,7 @@ class SparseCosts(Costs):
         if unknown is not None:
             ends = edges.row_labels[edges.rows[unknown]], edges.col_labels[edges.cols[unknown]]
             raise ValueError(f"weight {weight!r} of edge {ends!r} is NaN or None")
-        check_sums(extent_of(edges.weights).largest, min(graph.shape))
+        check_extent(extent_of(edges.weights), min(graph.shape), summed=summed)
         return cls.of(graph, edges.weights[_order(np, edges.rows, edges.cols)])
 
     @property
@@ -223,6 +233,11 @@ class SparseCosts(Costs):
     def as_float(self) -> SparseCosts:
         return self._with(self.weights.astype(np.float64), self.extent.as_float())
 
+    def divided(self, power: int) -> SparseCosts:
+        weights = self.weights.astype(np.float64)
+        weights *= 2.0**-power
+        return self._with(weights, self.extent.divided(power))
+
     def transpose(self) -> SparseCosts:
         if not self.on_device and not self.graph.has_cols:
             indptr, indices, weights = csr_on_host().transpose_values(
@@ -317,7 +332,6 @@ class SparseCosts(Costs):
         """
         is_known = low is not None
         extent = Extent(low, high, max(abs(low), abs(high))) if is_known else extent_of(weights)
-        check_sums(extent.largest, min(graph.shape))
         return cls._of(graph, weights, extent)
 
     @classmethod
