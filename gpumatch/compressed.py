@@ -9,8 +9,8 @@ of ours, reads them before `compressed_of` or `edges_of` has checked them:
     data          one dimension, and a number for each entry
 
 Another thread may change the caller's arrays at any time. So on the host, offsets and indices are
-copied first. The copies are checked, and used from then on. Values are shared, because no kernel
-indexes by them. On a device all arrays are shared.
+copied first. The copies are checked, and used from then on. No kernel indexes by values, so these
+are shared here. On a device all arrays are shared.
 
 Repeated entries are summed as int64, float64 or complex128. Integers are exact then, and a sum that
 does not fit is refused.
@@ -100,14 +100,15 @@ class Compressed(NamedTuple):
         """
         if self.is_canonical and self.is_by_rows:
             return *held(self.indptr, self.indices), self.values()
-        edges = self.edges()
         if not isinstance(self.indices, np.ndarray):
-            return edges.canonical()
+            return self.edges().canonical()
         from scipy.sparse import csc_array, csr_array
 
+        values = self.values()
         form = csr_array if self.is_by_rows else csc_array
-        places = form((_places(self.indices), self.indices, self.indptr), shape=self.shape)
-        return edges.in_order(places.tocsr(copy=True))
+        matrix = form((_carried(values), self.indices, self.indptr), shape=self.shape)
+        found = _in_order(matrix.tocsr(copy=True), values, is_known=self.is_canonical)
+        return self.edges().summed() if found is None else found
 
 
 class Edges(NamedTuple):
@@ -146,16 +147,11 @@ class Edges(NamedTuple):
             return self.summed()
         from scipy.sparse import coo_array
 
-        places = coo_array((_places(self.rows), (self.rows, self.cols)), shape=self.shape)
-        places.has_canonical_format = True  # else `tocsr` adds up the places of repeated entries
-        return self.in_order(places.tocsr())
-
-    def in_order(self, places: Any) -> tuple[Any, Any, Any]:
-        """The same, given a matrix in CSR with the place of each entry, which it changes."""
-        places.sort_indices()
-        if csr_for(places.indices).is_canonical(places.indptr, places.indices):
-            return *held(places.indptr, places.indices), self.values()[places.data]
-        return self.summed()
+        values = self.values()
+        matrix = coo_array((_carried(values), (self.rows, self.cols)), shape=self.shape)
+        matrix.has_canonical_format = True  # else `tocsr` sums repeated entries in their type
+        found = _in_order(matrix.tocsr(), values)
+        return self.summed() if found is None else found
 
     def summed(self) -> tuple[Any, Any, Any]:
         """The same by a sort that keeps the order of repeated entries, on either side."""
@@ -270,14 +266,16 @@ def _compressed(
         if size is not None:
             return Compressed(indptr, indices[:size], data, shape, is_by_rows, True)
     indices = _check_offsets(indptr, indices, major, "nrows" if is_by_rows else "ncols")
-    indices = _checked_indices(indices, minor, "indices")
     if is_on_host and indptr.dtype not in (np.int32, np.int64):
         indptr = indptr.astype(np.int64)
-    is_canonical = (
-        is_on_host
-        and indices.size >= LARGE
-        and canonical_size(indptr, indices, (major, minor), threads) is not None
-    ) or csr_for(indices).is_canonical(indptr, indices)
+    if is_on_host and indices.dtype == np.int32:  # one look at the copy may tell all
+        indices = _own(indices)
+        if _is_canonical_at_once(indptr, indices, (major, minor), threads):
+            return Compressed(indptr, indices, data, shape, is_by_rows, True)
+        _check_range(indices, minor, "indices")
+    else:
+        indices = _checked_indices(indices, minor, "indices")
+    is_canonical = _is_canonical(indptr, indices, (major, minor), threads)
     return Compressed(indptr, indices, data, shape, is_by_rows, is_canonical)
 
 
@@ -306,10 +304,30 @@ def _checked_indices(indices: Any, bound: int, name: str) -> Any:
         return indices
     if indices.dtype != np.int32:
         _check_range(indices, bound, name)
-    own = kept_empty(indices.size, np.int32)
-    np.copyto(own, indices, casting="unsafe")
+    own = _own(indices)
     _check_range(own, bound, name)
     return own
+
+
+def _own(indices: Any) -> Any:
+    own = kept_empty(indices.size, np.int32)
+    np.copyto(own, indices, casting="unsafe")
+    return own
+
+
+def _is_canonical_at_once(
+    indptr: Any, indices: Any, shape: tuple[int, int], threads: int = 1
+) -> bool:
+    """Whether a kernel for many entries on the host says that arrays are canonical and in range."""
+    is_large = isinstance(indices, np.ndarray) and indices.size >= LARGE
+    return is_large and canonical_size(indptr, indices, shape, threads) is not None
+
+
+def _is_canonical(indptr: Any, indices: Any, shape: tuple[int, int], threads: int = 1) -> bool:
+    """Whether arrays that are in range are canonical."""
+    if _is_canonical_at_once(indptr, indices, shape, threads):
+        return True
+    return csr_for(indices).is_canonical(indptr, indices)
 
 
 def _check_range(indices: Any, bound: int, name: str) -> None:
@@ -380,9 +398,27 @@ _UNFOLD = {"bsr": _unfolded_blocks, "dia": _unfolded_diagonals, "lil": _unfolded
 # -- sums ----------------------------------------------------------------------------------------
 
 
-def _places(entries: Any) -> Any:
-    """The place of each entry, which a matrix carries in place of any type of value."""
-    return np.arange(entries.size, dtype=np.int32 if entries.size < 2**31 else np.int64)
+def _carried(values: Any) -> Any:
+    """What a matrix of SciPy carries for the values: themselves, or the place of each."""
+    if values.dtype.isnative and values.dtype.char in _CARRIED:
+        return values
+    return np.arange(values.size, dtype=np.int32 if values.size < 2**31 else np.int64)
+
+
+def _in_order(matrix: Any, values: Any, *, is_known: bool = False) -> tuple[Any, Any, Any] | None:
+    """The arrays of a matrix in CSR, which is sorted here; None if entries are repeated.
+
+    `is_known` tells that none is.
+    """
+    matrix.sort_indices()
+    indptr, indices = matrix.indptr, matrix.indices
+    if not (is_known or _is_canonical(indptr, indices, matrix.shape)):
+        return None
+    carries_values = values.dtype.isnative and values.dtype.char in _CARRIED
+    return *held(indptr, indices), matrix.data if carries_values else values[matrix.data]
+
+
+_CARRIED = "?bBhHiIlLqQfdgFDG"
 
 
 def _sums(xp: Any, values: Any, places: Any, count: int) -> Any:

@@ -39,8 +39,8 @@ class SparseCosts(Costs):
         A SciPy or cupyx sparse matrix, ``(indptr, indices, data, shape)`` as CSR, or a torch sparse
         tensor; boolean, integer or floating. Stored zeros are edges of cost 0. DIA fills its
         diagonals with zeros, so it must have none. Repeated entries are summed, as int64 or
-        float64. The array of costs is shared if the entries are sorted by row and column, and none
-        is repeated: do not change it afterwards.
+        float64. On the host all arrays are copied, so the caller's may change afterwards. On a
+        device they are shared if the entries are sorted, and none is repeated.
     summed : bool
         As of `DenseCosts`.
 
@@ -70,6 +70,9 @@ class SparseCosts(Costs):
     def __init__(self, source: Any, *, summed: bool = True) -> None:
         entries = compressed_of(source, valued=True)
         given = entries.values()
+        if isinstance(given, np.ndarray):
+            given = given.copy()  # no search ends for sure if a number becomes NaN meanwhile
+            entries = entries._replace(data=given)
         extent = extent_of(given)
         check_extent(extent, min(entries.shape), summed=summed)
         if getattr(source, "format", None) == "dia" and given.size != source.nnz:

@@ -102,3 +102,18 @@ def test_a_pair_that_minus_infinity_forbids(shape, dtype):
     assert math.fsum(C[found].tolist()) == total
     batch = gm.assign(CostBatch([C, C]), maximize=True)
     assert batch.objective.tolist() == [total, total]
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("n", [255, 363, 1500])
+def test_a_pair_that_minus_infinity_forbids_on_a_device(n, dtype):
+    """The prices of dense costs count from the least one, which turns with the signs."""
+    rng = np.random.default_rng(1)
+    C = np.outer(rng.random(n), rng.random(n)).astype(dtype)
+    C[0, 0] = -math.inf
+    expected = gm.assign(C, maximize=True, backend="cpu").objective
+    for cardinality in ("full", "maximum"):
+        a = gm.assign(C, maximize=True, cardinality=cardinality, backend="cuda")
+        assert a.objective == pytest.approx(expected, rel=1e-9)
+        assert gm.verify(C, a).size == n
