@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.sparse import coo_array
@@ -143,28 +143,24 @@ def parse_edges(text: Text, header: Header) -> Edges:
 
 def _from_numbers(text: Text, header: Header) -> Edges | None:
     """The edges of lines in which all fields are numbers, rows and columns integers; else None."""
-    table = numbers(text, header.lines, np.int64)
-    if table is not None:
-        if table.size == 0:
-            table = table.reshape(0, header.width)
+    dtypes: list[Any] = [np.int64]
+    if header.width == 3 and header.value is not None:
+        for value in (np.uint64, np.float64):
+            kinds = [value if place == header.value else np.int64 for place in range(3)]
+            dtypes.append(np.dtype(list(zip("012", kinds))))
+    table = numbers(text, header.lines, dtypes)
+    if table is None:
+        return None
+    if table.dtype.names:
+        columns = [table.ravel()[name] for name in table.dtype.names]
+    else:
+        table = table if table.size else table.reshape(0, header.width)
         if table.shape[1] != header.width:
             return None
-        columns = [table[:, place] for place in range(header.width)]
-    elif header.width == 3 and header.value is not None:
-        for dtype in (np.uint64, np.float64):
-            kinds = [(str(k), dtype if k == header.value else np.int64) for k in range(3)]
-            table = numbers(text, header.lines, np.dtype(kinds))
-            if table is not None:
-                break
-        else:
-            return None
-        columns = [table.ravel()[str(place)] for place in range(3)]
-    else:
-        return None
+        columns = list(table.T)
 
     def line(edge: int) -> int:
-        lines = (number for number, _ in records(text, header.lines))
-        return next(itertools.islice(lines, edge, None))
+        return records(text, header.lines).lines[edge]
 
     for place in (header.row, header.col):
         wrong = (columns[place] < 0) | (columns[place] > _MOST)
@@ -179,20 +175,9 @@ def _from_numbers(text: Text, header: Header) -> Edges | None:
 def _from_records(text: Text, header: Header) -> Edges:
     """The edges of lines of any text."""
     has_labels = header.lines > 0 and not header.has_indices
-    lines: list[int] = []
-    rows: list[str] = []
-    cols: list[str] = []
-    values: list[str] = []
-    place = -1 if header.value is None else header.value
-    for number, fields in records(text, header.lines, WHOLE_LINE if has_labels else AT_END):
-        if len(fields) != header.width:
-            raise ValueError(
-                f"line {number} has {len(fields)} fields, but line {text.line} has {header.width}"
-            )
-        lines.append(number)
-        rows.append(fields[header.row])
-        cols.append(fields[header.col])
-        values.append(fields[place])
+    lines, columns = records(text, header.lines, WHOLE_LINE if has_labels else AT_END)
+    columns = columns or [[]] * header.width
+    rows, cols = columns[header.row], columns[header.col]
     if not header.lines:
         has_labels = not any(map(is_number, itertools.chain(rows, cols)))
     of_rows, of_cols = (
@@ -202,7 +187,7 @@ def _from_records(text: Text, header: Header) -> Edges:
     if has_labels and header.lines and not header.is_known:
         _check_header(text, header, rows, cols)
     return Edges(
-        of_rows[0], of_cols[0], _values(values, lines, header), of_rows[1], of_cols[1],
+        of_rows[0], of_cols[0], _values(columns, lines, header), of_rows[1], of_cols[1],
         lines.__getitem__,
     )  # fmt: skip
 
@@ -230,14 +215,17 @@ def _is_index(field: str) -> bool:
     return 0 <= end <= _MOST and end == int(end)
 
 
-def _values(fields: list[str], lines: list[int], header: Header) -> np.ndarray | None:
+def _values(columns: list[list[str]], lines: list[int], header: Header) -> np.ndarray | None:
     """The values; None if there are none, or only words that the header does not call so."""
     if header.value is None:
         return None
-    if not header.value_is_named and fields and not any(map(is_number, fields)):
-        return None
-    _check(fields, is_number, lines, header.value, "is no number")
-    return as_numbers(fields)
+    fields = columns[header.value]
+    values = as_numbers(fields)
+    if values is None:
+        if not header.value_is_named and not any(map(is_number, fields)):
+            return None
+        _check(fields, is_number, lines, header.value, "is no number")
+    return values
 
 
 def _check_header(text: Text, header: Header, rows: list[str], cols: list[str]) -> None:
@@ -266,7 +254,7 @@ def is_ambiguous(text: Text, header: Header) -> bool:
     """Whether the lines could be those of a table as well: three numbers, and no known header."""
     if header.is_known or header.width != 3:
         return False
-    table = numbers(text, header.lines, np.float64)
+    table = numbers(text, header.lines, [np.float64])
     if table is None or table.shape[1:] != (3,):
         return False
     ends = table[:, :2]

@@ -11,9 +11,10 @@ import codecs
 import contextlib
 import csv
 import io
+import itertools
 import re
 import warnings
-from collections.abc import Iterator
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,6 +23,7 @@ __all__ = [
     "ANYWHERE",
     "AT_END",
     "WHOLE_LINE",
+    "Records",
     "Text",
     "as_numbers",
     "is_number",
@@ -34,7 +36,8 @@ _NUMBER = re.compile(
     r"[+-]?(?:(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?|inf|infinity|nan)", re.ASCII | re.IGNORECASE
 )
 _INTEGER = re.compile(r"[+-]?\d{1,20}", re.ASCII)
-_OF_NUMBERS = b"0123456789+-.eEinftyaINFTYA,; \t\r\n"
+_OF_FLOATS = b"0123456789+-.eEinftyaINFTYA"  # with these alone, what float takes is a number
+_OF_NUMBERS = _OF_FLOATS + b",; \t\r\n"
 _BLANKS = " \t"
 
 # What begins a comment, which goes on to the end of the line.
@@ -92,15 +95,45 @@ def _decoded(content: bytes) -> str:
         raise ValueError("has text that is not UTF-8") from None
 
 
-def records(text: Text, begin: int, comment: str = AT_END) -> Iterator[tuple[int, list[str]]]:
-    """The number of each line behind the first `begin` and its fields, where it has some."""
-    lines = _decoded(text.content).replace("\r\n", "\n").replace("\r", "\n").split("\n")
-    for number in range(begin, len(lines)):
-        line = lines[number]
-        if "#" in line or "%" in line:
-            line = _without_comment(line, comment)
-        if line.strip(_BLANKS):
-            yield number + 1, _fields(line, text.delimiter, number + 1)
+class Records(NamedTuple):
+    """The fields of some lines: equally many in each."""
+
+    lines: list[int]  # their numbers
+    columns: list[list[str]]
+
+
+def records(text: Text, begin: int, comment: str = AT_END) -> Records:
+    """The fields of the lines behind the first `begin`, which are the header, if there is one.
+
+    Raises
+    ------
+    ValueError
+        If a line has more or fewer fields than the first, the header included.
+    """
+    content = _decoded(text.content).replace("\r\n", "\n").replace("\r", "\n")
+    lines = content.split("\n")
+    if "#" in content or "%" in content:
+        lines = [
+            _without_comment(line, comment) if "#" in line or "%" in line else line
+            for line in lines
+        ]
+    numbered = [number for number in range(begin, len(lines)) if lines[number].strip(_BLANKS)]
+    mark = text.delimiter
+    if mark is None or '"' in content:
+        rows = [_fields(lines[number], mark, number + 1) for number in numbered]
+        widths = list(map(len, rows))
+        fields = list(itertools.chain.from_iterable(rows))
+    else:  # the same, without a list for each line
+        kept = [lines[number] for number in numbered]
+        widths = [line.count(mark) + 1 for line in kept]
+        fields = [field.strip(_BLANKS) for field in mark.join(kept).split(mark)]
+    first, width = (text.line, len(text.fields)) if begin else (0, 0)
+    for number, found in zip(numbered, widths):
+        first, width = first or number + 1, width or found
+        if found != width:
+            raise ValueError(f"line {number + 1} has {found} fields, but line {first} has {width}")
+    columns = [fields[place::width] for place in range(width)] if numbered else []
+    return Records([number + 1 for number in numbered], columns)
 
 
 def _fields(line: str, delimiter: str | None, number: int) -> list[str]:
@@ -115,8 +148,11 @@ def _fields(line: str, delimiter: str | None, number: int) -> list[str]:
     return [field.strip(_BLANKS) for field in fields]
 
 
-def numbers(text: Text, begin: int, dtype: Any, comment: str = AT_END) -> Any:
-    """The fields behind the first `begin` lines as numbers of this type; None if they are not."""
+def numbers(text: Text, begin: int, dtypes: Sequence[Any], comment: str = AT_END) -> Any:
+    """The fields behind the first `begin` lines as numbers of the first of these types that fits.
+
+    None if none does.
+    """
     content = text.content
     if b"#" in content or b"%" in content:
         pattern = f"(?:{comment})[^\r\n]*".encode()
@@ -126,13 +162,17 @@ def numbers(text: Text, begin: int, dtype: Any, comment: str = AT_END) -> Any:
     lines = io.BytesIO(content)
     for _ in range(begin):
         lines.readline()
-    if content[lines.tell() :].translate(None, _OF_NUMBERS):
+    start = lines.tell()
+    if content[start:].translate(None, _OF_NUMBERS):
         return None
-    rest = io.TextIOWrapper(lines, "latin-1")
-    with contextlib.suppress(ValueError, Warning), warnings.catch_warnings():
-        warnings.simplefilter("error")  # of integers that are parsed as floats
-        warnings.filterwarnings("ignore", "loadtxt: input contained no data")
-        return np.loadtxt(rest, dtype, comments=None, delimiter=text.delimiter, ndmin=2)
+    for dtype in dtypes:
+        lines = io.BytesIO(content)
+        lines.seek(start)
+        rest = io.TextIOWrapper(lines, "latin-1")
+        with contextlib.suppress(ValueError, Warning), warnings.catch_warnings():
+            warnings.simplefilter("error")  # of integers that are parsed as floats
+            warnings.filterwarnings("ignore", "loadtxt: input contained no data")
+            return np.loadtxt(rest, dtype, comments=None, delimiter=text.delimiter, ndmin=2)
     return None
 
 
@@ -140,15 +180,20 @@ def is_number(field: str) -> bool:
     return _NUMBER.fullmatch(field) is not None
 
 
-def as_numbers(fields: list[str]) -> np.ndarray:
-    """Numbers, as integers if all are written so and fit 64 bits."""
+def as_numbers(fields: list[str]) -> np.ndarray | None:
+    """The numbers, as integers if all are written so and fit 64 bits; None if one is no number."""
     if all(map(_INTEGER.fullmatch, fields)):
         integers = list(map(int, fields))
         low, high = min(integers, default=0), max(integers, default=0)
         for dtype in (np.int64, np.uint64):
             if np.iinfo(dtype).min <= low and high <= np.iinfo(dtype).max:
                 return np.array(integers, dtype)
-    return np.array(list(map(float, fields)), np.float64)
+    if "".join(fields).encode().translate(None, _OF_FLOATS):
+        return None
+    try:
+        return np.array(list(map(float, fields)), np.float64)
+    except ValueError:
+        return None
 
 
 def shortened(field: str) -> str:
