@@ -416,11 +416,12 @@ def test_edges_without_weights_cost_an_integer():
     G = networkx.Graph([("a", "x", {"weight": 2.5}), ("b", "x")])
     for weight, kind, weights in (
         (None, np.int64, [1, 1]),
-        ("size", np.int64, [1, 1]),
         ("weight", np.float64, [2.5, 1]),
     ):
         costs = SparseCosts.from_networkx(G, weight, ["a", "b"])
         assert (costs.dtype, costs.weights.tolist()) == (kind, weights)
+    with pytest.raises(ValueError, match="no edge has the attribute 'size', but 'weight'"):
+        SparseCosts.from_networkx(G, "size", ["a", "b"])
 
 
 # -- batches on a device ---------------------------------------------------------------------------
