@@ -34,10 +34,6 @@ _VALUES = {
     *("value", "val", "data", "weight", "w", "cost", "score", "similarity", "distance"),
     *("price", "profit", "probability"),
 }
-_MOST = 2**31 - 2  # the greatest number of a row or a column
-_NAME_THEM = "name them in the first line, as in row,column,cost or source,target,cost"
-
-
 _NO_VALUES = {"", "id", "index", "key"}  # of other fields, that no one means as a value
 _MISSING = {"", "n/a", "na", "none", "null", "-"}  # what stands for a value that is not known
 _MOST = 2**31 - 2  # the greatest number of a row or a column
@@ -57,9 +53,13 @@ class Header(NamedTuple):
 
     @classmethod
     def of(cls, text: Text) -> Header:
-        """Read it. A first line with a number in it, or without a word, is no header."""
+        """Read it. A first line with a number in it, or without a word, is no header.
+
+        Neither are two words and what stands for a value that is not known.
+        """
         names = [name.lower() for name in text.fields]
-        if any(map(is_number, names)) or not any(names) or (names[2:] and names[2] in _MISSING):
+        is_edge = len(names) == 3 and names[2] in _MISSING and not {*names} & (_ROWS | _COLS)
+        if any(map(is_number, names)) or not any(names) or is_edge:
             return cls(0, len(names), 0, 1, 2 if len(names) == 3 else None, True, False, False)
         rows, cols, values = (
             [place for place, name in enumerate(names) if name in known]

@@ -71,6 +71,8 @@ def test_every_header_keeps_its_values(tmp_path, read, header):
         ("id,source,target", 1, 2, None),
         (",source,target", 1, 2, None),
         ("source,target,id", 0, 1, None),
+        ("source,target,", 0, 1, None),
+        ("source,target,,cost", 0, 1, 3),
         ("source,target,kind,note", 0, 1, None),
         ("source,kind,target,cost", 0, 2, 3),
         ("cost,worker,task", 1, 2, 0),
