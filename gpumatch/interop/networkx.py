@@ -411,8 +411,7 @@ def _check_attribute(G: Any, weight: Hashable) -> None:
 
     ``"weight"``, which is taken when no attribute is named, may be missing if there are no others.
     """
-    attributes = (attributes for _, _, attributes in G.edges(data=True))
-    if G.number_of_edges() == 0 or any(weight in own for own in attributes):
+    if any(weight in own for _, _, own in G.edges(data=True)) or G.number_of_edges() == 0:
         return
     first = (own for _, _, own in islice(G.edges(data=True), _EDGES_LOOKED_AT))
     known = ", ".join(map(repr, dict.fromkeys(chain.from_iterable(first))))
