@@ -38,12 +38,11 @@ from gpumatch.divided_costs import assign_divided
 from gpumatch.gaps import Magnitudes, Proof, largest_near, proof_of
 from gpumatch.homes import count_matched
 from gpumatch.initial import initial_prices
-from gpumatch.interop.tensors import is_tensor
 from gpumatch.pairs import in_nodes
 from gpumatch.registry import FINISH, BackendName, load
 from gpumatch.row_limits import assign_by_row_limits, checked_row_limits
 from gpumatch.sums import magnitude, nearer, summands
-from gpumatch.tensors import solve_tensors
+from gpumatch.tensors import are_tensors, solve_tensors
 
 __all__ = ["Assignment", "BottleneckAssignment", "InfeasibleError", "assign"]
 
@@ -208,7 +207,7 @@ def assign(
         initial=initial, seed=seed, threads=threads, time_limit=time_limit, progress=progress,
         callback=callback, **options,
     )  # fmt: skip
-    if is_tensor(C):
+    if are_tensors(C):
         return solve_tensors(
             functools.partial(alone, objective=objective, weight=weight, row_nodes=row_nodes),
             C, cost_limit=cost_limit, initial=initial, sizes=sizes, on_error=on_error,

@@ -6,10 +6,12 @@ import functools
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from gpumatch.arguments import check_one_of
 from gpumatch.control import attach_result
+from gpumatch.interop.sparse import csr_of
 from gpumatch.interop.tensors import is_tensor, on_its_stream, source_of, tensor_of
 
-__all__ = ["solve_tensors"]
+__all__ = ["are_tensors", "checked_on_error", "solve_tensors"]
 
 _ARRAYS = (
     *("row_to_col", "col_to_row", "row_ind", "col_ind", "unmatched_rows", "unmatched_cols"),
@@ -27,19 +29,56 @@ _CALLS = (
 _AS_THEY_ARE = ("to_dict", "to_matrix")
 
 
+def are_tensors(source: Any) -> bool:
+    """Whether this is a tensor, or a list of them: a batch."""
+    if isinstance(source, list):
+        return bool(source) and all(map(is_tensor, source))
+    return is_tensor(source)
+
+
+def checked_on_error(on_error: Any, tensor: Any) -> str:
+    """Whether errors of problems are raised or marked: ``"raise"`` or ``"mark"``.
+
+    If a caller does not say, they are raised on the CPU. On a GPU that would wait for the device.
+    """
+    if on_error is None:
+        return "mark" if tensor.is_cuda else "raise"
+    check_one_of("on_error", on_error, ("raise", "mark"))
+    return on_error
+
+
 def solve_tensors(solve: Callable[..., Any], source: Any, **arguments: Any) -> Any:
-    """The result of ``solve(source, **arguments)``, in tensors on the device of the source."""
-    with on_its_stream(source):
+    """The result of ``solve(source, **arguments)``, in tensors on the device of the source.
+
+    Raises
+    ------
+    ValueError
+        If a list has tensors on several devices.
+    """
+    tensors = source if isinstance(source, list) else [source]
+    if len({str(tensor.device) for tensor in tensors}) > 1:
+        raise ValueError("the tensors of a list must be on one device")
+    with on_its_stream(tensors[0]):
         arguments = {
             name: source_of(value) if is_tensor(value) else getattr(value, "_in_arrays", value)
             for name, value in arguments.items()
         }
         try:
-            return _as_tensors(solve(source_of(source), **arguments))
+            given = [*map(_of_list, source)] if isinstance(source, list) else source_of(source)
+            return _as_tensors(solve(given, **arguments))
         except KeyboardInterrupt as exc:
             best = getattr(exc, "result", None)
             attach_result(exc, None if best is None else _as_tensors(best))
             raise
+
+
+def _of_list(tensor: Any) -> Any:
+    """What a batch takes for a tensor: an array or a sparse matrix."""
+    given = source_of(tensor)
+    if not isinstance(given, tuple):
+        return given
+    indptr, indices, data, shape = given
+    return csr_of(data, indices, indptr, shape)
 
 
 def _as_tensors(result: Any) -> Any:

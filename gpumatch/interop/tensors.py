@@ -4,18 +4,29 @@ is_tensor(source)     whether it is one
 source_of(tensor)     what the front doors take for it: an array, or CSR as a tuple
 on_its_stream(tensor) a context manager: CuPy works where torch does
 tensor_of(array)      the way back
+check_costs(tensor)   a TypeError unless it is dense and holds real numbers
 """
 
 from __future__ import annotations
 
 import contextlib
+import re
 import sys
 from collections.abc import Iterator
 from typing import Any
 
 from gpumatch.arrays import any_true, array_module, from_dlpack, is_instance
 
-__all__ = ["is_tensor", "on_its_stream", "source_of", "tensor_of"]
+__all__ = [
+    "check_costs",
+    "is_tensor",
+    "on_its_stream",
+    "source_of",
+    "tensor_of",
+]
+
+_REAL = re.compile(r"bool|u?int(8|16|32|64)|b?float.*")
+"""Names of torch's types of real numbers."""
 
 
 def is_tensor(source: Any) -> bool:
@@ -100,6 +111,16 @@ def _array(tensor: Any) -> Any:
     if tensor.is_cuda:
         return from_dlpack(tensor.contiguous())
     return tensor.resolve_conj().resolve_neg().numpy()
+
+
+def check_costs(tensor: Any) -> None:
+    """Raise TypeError unless this is a dense tensor of real numbers."""
+    if not is_tensor(tensor):
+        raise TypeError(f"the costs must be a torch tensor; got {type(tensor).__name__}")
+    if tensor.layout != sys.modules["torch"].strided:
+        raise TypeError(f"the costs must be a dense tensor; got one of layout {tensor.layout}")
+    if not _REAL.fullmatch(str(tensor.dtype).removeprefix("torch.")):
+        raise TypeError(f"the costs must be real numbers; got dtype {tensor.dtype}")
 
 
 @contextlib.contextmanager

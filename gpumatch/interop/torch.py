@@ -1,7 +1,12 @@
 """Assignment of batches for torch: tensors in, tensors out, on their device and current stream.
 
-Nothing waits for the device, and nothing is copied through the host if the costs are on a device.
-Assignments have no gradient. Each call is one custom operator, so `torch.compile` keeps its graph.
+A problem without an assignment, because it is infeasible or holds NaN, raises an error on the CPU.
+On a GPU it is marked by -1, because an error would have to wait for the device. ``"raise"`` and
+``"mark"`` as `on_error` do as they say on both. Costs that are no real numbers are a TypeError.
+
+Nothing waits for the device unless errors are to be raised, and nothing is copied through the host
+if the costs are on a device. Assignments have no gradient. Each call is one custom operator, so
+`torch.compile` keeps its graph.
 
 What is done with several rows of a search at once has no order, so where several assignments are
 optimal, another one may be found than SciPy finds. With ``ties="scipy"`` it is SciPy's own. This
@@ -11,8 +16,9 @@ takes one row after the other, and is for tensors of the CPU.
 from __future__ import annotations
 
 import itertools
+import operator
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -20,17 +26,24 @@ import torch
 from gpumatch.arguments import check_one_of, checked_threads
 from gpumatch.assignment import assign
 from gpumatch.costs import SideBySide
-from gpumatch.interop.tensors import on_its_stream, source_of
+from gpumatch.interop.tensors import check_costs, on_its_stream, source_of
 from gpumatch.registry import SCIPYS_ORDER, load
+from gpumatch.tensors import checked_on_error
 
 __all__ = ["batch_linear_assignment", "linear_sum_assignment"]
 
 
 TIES = ("any", "scipy")
 
+OnError = Literal["raise", "mark"] | None
 
-def batch_linear_assignment(cost: torch.Tensor, ties: str = "any") -> torch.Tensor:
+
+def batch_linear_assignment(
+    cost: torch.Tensor, ties: str = "any", on_error: OnError = None
+) -> torch.Tensor:
     """The column of each row of many problems, as torch-linear-assignment's function gives it.
+
+    A problem without an assignment raises an error on the CPU, and has -1 for all rows on a GPU.
 
     Parameters
     ----------
@@ -39,12 +52,22 @@ def batch_linear_assignment(cost: torch.Tensor, ties: str = "any") -> torch.Tens
     ties : {"any", "scipy"}
         Which of several optimal assignments is given: any, or on the CPU the one that
         `scipy.optimize.linear_sum_assignment` gives.
+    on_error : {None, "raise", "mark"}
+        What becomes of a problem that has no full assignment, or costs that are not valid, such as
+        NaN: raise its error, which names its number, or mark it by -1. None raises on the CPU and
+        marks on a GPU, where raising waits for the device.
 
     Returns
     -------
     int64 tensor of shape (B, n), on the same device
-        -1 for rows without a column. All rows of a problem that has no full assignment, or NaN,
-        have -1.
+        -1 for rows without a column, and for all rows of a problem that is marked.
+
+    Raises
+    ------
+    TypeError
+        If the costs are no dense tensor of real numbers.
+    ValueError
+        If an argument is wrong, or a problem's error is raised. `gpumatch.InfeasibleError` is one.
 
     Examples
     --------
@@ -53,16 +76,21 @@ def batch_linear_assignment(cost: torch.Tensor, ties: str = "any") -> torch.Tens
     >>> batch_linear_assignment(torch.tensor([[[8, 4, 7], [5, 2, 3], [9, 6, 7], [9, 4, 8]]]))
     tensor([[ 0,  2, -1,  1]])
     """
+    check_costs(cost)
     if cost.ndim != 3:
         raise ValueError(f"the costs must have 3 dimensions; got {cost.ndim}")
     _check_ties(ties, cost)
-    return torch.ops.gpumatch.batch_linear_assignment(cost.detach(), ties)
+    what = checked_on_error(on_error, cost)
+    return torch.ops.gpumatch.batch_linear_assignment(cost.detach(), ties, what)
 
 
 def linear_sum_assignment(
-    C: torch.Tensor, sizes: Sequence[int], ties: str = "any"
+    C: torch.Tensor, sizes: Sequence[int], ties: str = "any", on_error: OnError = None
 ) -> list[tuple[torch.Tensor, torch.Tensor]]:
     """The pairs of many problems that stand side by side, as matchers of DETR have them.
+
+    A problem without an assignment raises an error on the CPU, and has pairs of -1 on a GPU, which
+    as an index is the last query and the last target: look for them before they are used.
 
     Parameters
     ----------
@@ -70,14 +98,19 @@ def linear_sum_assignment(
         Problem k is ``C.split(sizes, -1)[k][k]``: the queries of image k, and its targets.
     sizes : sequence of B ints
         The targets of each.
-    ties : {"any", "scipy"}
+    ties, on_error
         As for `batch_linear_assignment`.
 
     Returns
     -------
     list of B pairs of int64 tensors
         Rows in ascending order and their columns, on the device of C. There are min(n, sizes[k])
-        of each, whatever the costs are; -1 among them if problem k has no full assignment, or NaN.
+        of each, whatever the costs are; all are -1 if problem k is marked.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As for `batch_linear_assignment`.
 
     Examples
     --------
@@ -87,17 +120,19 @@ def linear_sum_assignment(
     >>> linear_sum_assignment(C, [2, 1])
     [(tensor([0, 1]), tensor([1, 0])), (tensor([1]), tensor([0]))]
     """
-    sizes = [int(size) for size in sizes]
+    check_costs(C)
+    sizes = [_checked_size(size) for size in sizes]
     if C.ndim != 3 or C.shape[0] != len(sizes) or C.shape[2] != sum(sizes):
         raise ValueError(
             f"C must have the shape ({len(sizes)}, n, {sum(sizes)}) for these sizes; "
             f"got {tuple(C.shape)}"
         )
     _check_ties(ties, C)
+    what = checked_on_error(on_error, C)
     if not sizes:
         return []
     count, most = C.shape[1], max(sizes)
-    pairs = torch.ops.gpumatch.pairs_side_by_side(C.detach(), sizes, ties)
+    pairs = torch.ops.gpumatch.pairs_side_by_side(C.detach(), sizes, ties, what)
     # The pairs of each problem, and then what its row has besides.
     lengths = [length for size in sizes for length in (min(count, size), most - min(count, size))]
     rows, cols = (side.flatten().split(lengths)[::2] for side in pairs)
@@ -110,36 +145,52 @@ def _check_ties(ties: str, costs: torch.Tensor) -> None:
         raise ValueError("ties='scipy' takes one row after the other, and is not for a GPU")
 
 
-def _in_scipys_order(parts: Any, count: int) -> torch.Tensor:
+def _checked_size(size: Any) -> int:
+    try:
+        number = operator.index(size)
+    except TypeError:
+        raise TypeError(f"sizes must be integers; got {size!r}") from None
+    if number < 0:
+        raise ValueError(f"sizes must not be negative; got {number}")
+    return number
+
+
+def _in_scipys_order(parts: Any, count: int, on_error: str) -> torch.Tensor:
     """The columns of up to `count` rows of each problem, on the CPU."""
-    return torch.from_numpy(load(SCIPYS_ORDER)(list(parts), count, checked_threads(None)))
+    columns = load(SCIPYS_ORDER)(list(parts), count, checked_threads(None))
+    if on_error == "raise":
+        bad = [k for k, part in enumerate(parts) if part.size and (columns[k] < 0).all()]
+        if bad:
+            assign(parts)  # which raises the error
+            raise ValueError(f"problem {bad[0]}: its numbers are too large to be added")
+    return torch.from_numpy(columns)
 
 
-def _columns_of_rows(cost: torch.Tensor, ties: str) -> torch.Tensor:
+def _columns_of_rows(cost: torch.Tensor, ties: str, on_error: str) -> torch.Tensor:
     if ties == "scipy":
-        return _in_scipys_order(source_of(cost), cost.shape[1])
+        return _in_scipys_order(source_of(cost), cost.shape[1], on_error)
     with on_its_stream(cost):
-        batch = assign(source_of(cost), on_error="mark")
+        batch = assign(source_of(cost), on_error=on_error)
         return torch.from_dlpack(batch.row_to_col).long()
 
 
-def _empty_columns(cost: torch.Tensor, ties: str) -> torch.Tensor:
+def _empty_columns(cost: torch.Tensor, ties: str, on_error: str) -> torch.Tensor:
     return cost.new_empty(cost.shape[:2], dtype=torch.int64)
 
 
 def _pairs_side_by_side(
-    C: torch.Tensor, sizes: list[int], ties: str
+    C: torch.Tensor, sizes: list[int], ties: str, on_error: str
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Rows and columns of the pairs of each problem, in as many columns as the widest has."""
     with on_its_stream(C):
         parts, count = _parts(source_of(C), sizes), C.shape[1]
         if ties == "scipy":
-            by_row = _in_scipys_order(parts, count)
+            by_row = _in_scipys_order(parts, count, on_error)
             by_col = torch.full((len(sizes), max(sizes)), -1)
             problems, matched = (by_row >= 0).nonzero(as_tuple=True)
             by_col[problems, by_row[problems, matched]] = matched
         else:
-            batch = assign(parts, on_error="mark")
+            batch = assign(parts, on_error=on_error)
             by_row = torch.from_dlpack(batch.row_to_col).long()
             by_col = torch.from_dlpack(batch.col_to_row).long()
     # Of problems with no more columns than rows: the columns by their rows. Unused ones come last.
@@ -158,7 +209,9 @@ def _pairs_side_by_side(
     return rows, cols
 
 
-def _empty_pairs(C: torch.Tensor, sizes: list[int], ties: str) -> tuple[torch.Tensor, torch.Tensor]:
+def _empty_pairs(
+    C: torch.Tensor, sizes: list[int], ties: str, on_error: str
+) -> tuple[torch.Tensor, torch.Tensor]:
     shape = (C.shape[0], max(sizes))
     return C.new_empty(shape, dtype=torch.int64), C.new_empty(shape, dtype=torch.int64)
 
@@ -182,12 +235,12 @@ def _like(small: torch.Tensor, tensor: torch.Tensor) -> torch.Tensor:
 _OPERATORS = torch.library.Library("gpumatch", "FRAGMENT")
 for _schema, _solve, _empty in (
     (
-        "batch_linear_assignment(Tensor cost, str ties) -> Tensor",
+        "batch_linear_assignment(Tensor cost, str ties, str on_error) -> Tensor",
         _columns_of_rows,
         _empty_columns,
     ),
     (
-        "pairs_side_by_side(Tensor C, int[] sizes, str ties) -> (Tensor, Tensor)",
+        "pairs_side_by_side(Tensor C, int[] sizes, str ties, str on_error) -> (Tensor, Tensor)",
         _pairs_side_by_side,
         _empty_pairs,
     ),

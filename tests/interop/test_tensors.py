@@ -11,6 +11,8 @@ import numpy as np
 import pytest
 
 import gpumatch as gm
+from gpumatch.interop.tensors import check_costs
+from gpumatch.tensors import checked_on_error
 from tests.interop import torch_stand_in
 
 HAS_TORCH = importlib.util.find_spec("torch") is not None
@@ -89,6 +91,37 @@ def test_a_batch(torch):
     assert batch.errors == {}
 
 
+def test_a_list_is_a_batch(torch):
+    """Each tensor has its own shape, dtype and layout, and may require a gradient."""
+    dense = torch.tensor(COSTS)
+    with warnings.catch_warnings(action="ignore"):  # torch's sparse layouts are in beta state
+        given = [dense.requires_grad_(), torch.tensor(COSTS[:2]).bfloat16(), dense.to_sparse_csr()]
+    batch = gm.assign(given)
+    assert is_tensors(torch, [batch.row_to_col, batch.objective, *(a.row_to_col for a in batch)])
+    alone = [gm.assign(one).objective for one in given]
+    assert batch.objective.tolist() == alone
+    assert gm.assign([torch.tensor(COSTS)]).row_to_col.tolist() == [[1, 0, 2]]
+    none = gm.assign([torch.tensor(np.ones((0, 2))), torch.tensor(np.ones((2, 0)))])
+    assert none.row_to_col.tolist() == [[-1, -1], [-1, -1]]
+
+
+def test_a_list_on_several_devices(torch):
+    if torch is torch_stand_in.torch:
+        elsewhere = torch_stand_in.Tensor(COSTS, device="cuda")
+    else:
+        elsewhere = torch.ones((3, 3), device="meta")
+    with pytest.raises(ValueError, match="tensors of a list must be on one device"):
+        gm.assign([torch.tensor(COSTS), elsewhere])
+
+
+@pytest.mark.parametrize("shape", [(0, 3), (3, 0), (0, 0), (0, 2, 3), (2, 0, 3), (2, 3, 0)])
+def test_nothing_to_assign(torch, shape):
+    a = gm.assign(torch.tensor(np.ones(shape)))
+    assert tuple(a.row_to_col.shape) == shape[:-1]
+    assert a.row_to_col.dtype == torch.int64
+    assert (a.row_to_col.numpy() == -1).all()
+
+
 @pytest.mark.parametrize("limited", [False, True])
 def test_gradients_and_short_floats(torch, limited):
     costs = torch.tensor(COSTS)
@@ -135,6 +168,46 @@ def test_what_is_not_taken_is_told(torch):
         gm.assign(elsewhere)
     with pytest.raises(TypeError, match="got one on m"):
         gm.maximum_matching(elsewhere)
+
+
+@pytest.mark.parametrize(
+    ("on_error", "device", "expected"),
+    [
+        (None, "cpu", "raise"),
+        (None, "cuda", "mark"),
+        *((what, device, what) for what in ("raise", "mark") for device in ("cpu", "cuda")),
+    ],
+)
+def test_errors_are_raised_on_the_cpu_and_marked_on_a_gpu(on_error, device, expected):
+    tensor = torch_stand_in.Tensor(COSTS, device=device)
+    assert checked_on_error(on_error, tensor) == expected
+
+
+def test_other_wishes_for_errors_are_refused():
+    with pytest.raises(ValueError, match="on_error must be one of"):
+        checked_on_error("ignore", torch_stand_in.Tensor(COSTS))
+
+
+REAL = ["bool", "uint8", "uint64", "int32", "float16", "bfloat16", "float64", "float8_e5m2"]
+NOT_REAL = ["complex32", "complex64", "complex128", "quint8", "bits8"]
+
+
+def test_costs_are_dense_and_real(torch):
+    def check(tensor, message):
+        with pytest.raises(TypeError, match=message):
+            check_costs(tensor)
+
+    check_costs(torch.tensor(COSTS))
+    check(torch.tensor(COSTS + 1j), "must be real numbers; got dtype .*complex128")
+    with warnings.catch_warnings(action="ignore"):
+        check(torch.tensor(COSTS).to_sparse_csr(), "must be a dense tensor; got one of layout")
+    check(COSTS, "must be a torch tensor; got ndarray")
+    if torch is torch_stand_in.torch:
+        for device in ("cpu", "cuda"):
+            for dtype in REAL:
+                check_costs(torch_stand_in.Tensor(COSTS, dtype=f"torch.{dtype}", device=device))
+            for dtype in NOT_REAL:
+                check(torch_stand_in.Tensor(COSTS, dtype=f"torch.{dtype}", device=device), dtype)
 
 
 def test_a_pickle_keeps_tensors(torch):

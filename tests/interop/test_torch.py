@@ -10,6 +10,7 @@ from scipy.optimize import linear_sum_assignment as one_by_one
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
 
+import gpumatch as gm  # noqa: E402
 from gpumatch.interop.torch import batch_linear_assignment, linear_sum_assignment  # noqa: E402
 
 DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)]
@@ -36,14 +37,85 @@ def test_the_columns_are_optimal(device, shape, dtype):
     assert np.allclose(totals(wide, found.cpu()), best)
 
 
-@devices
-def test_a_problem_without_an_answer_has_no_columns(device):
+WITHOUT_AN_ANSWER = {  # costs of one row, and the error
+    "infeasible": (math.inf, "infeasible"),
+    "nan": (math.nan, "NaN"),
+    "negative": (-math.inf, "-inf"),
+}
+
+
+def spoiled(reason):
+    """Three problems side by side, and the same as a batch; the second has no answer."""
     costs = torch.rand((3, 4, 5), generator=torch.manual_seed(2))
-    costs[1, 2] = math.inf
-    costs[2, 0, 0] = math.nan
-    found = batch_linear_assignment(costs.to(device)).cpu()
-    assert (found[1:] == -1).all()
-    assert (found[0] >= 0).all()
+    costs[1, 2] = WITHOUT_AN_ANSWER[reason][0]
+    return costs, torch.cat([costs] * 3, dim=2)
+
+
+ways = pytest.mark.parametrize(
+    ("device", "ties"),
+    [("cpu", "any"), ("cpu", "scipy"), pytest.param("cuda", "any", marks=pytest.mark.gpu)],
+)
+
+
+@ways
+@pytest.mark.parametrize("reason", WITHOUT_AN_ANSWER)
+@pytest.mark.parametrize("on_error", [None, "raise"])
+def test_a_problem_without_an_answer_is_an_error(device, ties, reason, on_error):
+    if device == "cuda" and on_error is None:
+        on_error = "raise"
+    costs, side = (part.to(device) for part in spoiled(reason))
+    message = WITHOUT_AN_ANSWER[reason][1]
+    for solve in (
+        lambda: batch_linear_assignment(costs, ties, on_error),
+        lambda: linear_sum_assignment(side, [5, 5, 5], ties, on_error),
+    ):
+        with pytest.raises(ValueError, match=f"problem 1: .*{message}") as info:
+            solve()
+        assert isinstance(info.value, gm.InfeasibleError) == (reason == "infeasible")
+
+
+@ways
+@pytest.mark.parametrize("reason", WITHOUT_AN_ANSWER)
+@pytest.mark.parametrize("on_error", [None, "mark"])
+def test_a_problem_without_an_answer_is_marked(device, ties, reason, on_error):
+    if device == "cpu":
+        on_error = "mark"
+    costs, side = (part.to(device) for part in spoiled(reason))
+    found = batch_linear_assignment(costs, ties, on_error).cpu()
+    assert (found[1] == -1).all()
+    assert (found[[0, 2]] >= 0).all()
+    pairs = linear_sum_assignment(side, [5, 5, 5], ties, on_error)
+    for k, both in enumerate(pairs):
+        for part in both:
+            assert len(part) == 4
+            assert ((part == -1) if k == 1 else (part >= 0)).all()
+
+
+@devices
+@pytest.mark.parametrize("on_error", [None, "raise", "mark"])
+@pytest.mark.parametrize("ties", ["any", "scipy"])
+def test_costs_that_are_no_real_numbers_are_refused(device, on_error, ties):
+    if device == "cuda" and ties == "scipy":
+        ties = "any"
+    for dtype in (torch.complex64, torch.complex128):
+        costs = torch.ones((2, 2, 2), dtype=dtype, device=device)
+        with pytest.raises(TypeError, match=r"must be real numbers; got dtype .*complex"):
+            batch_linear_assignment(costs, ties, on_error)
+        with pytest.raises(TypeError, match=r"must be real numbers; got dtype .*complex"):
+            linear_sum_assignment(costs, [1, 1], ties, on_error)
+    with pytest.raises(TypeError, match="dense tensor"):
+        batch_linear_assignment(torch.ones((2, 2, 2)).to_sparse().to(device), ties, on_error)
+    with pytest.raises(TypeError, match="torch tensor; got ndarray"):
+        batch_linear_assignment(np.ones((2, 2, 2)), ties, on_error)
+
+
+def test_wrong_sizes_are_refused():
+    costs = torch.rand(2, 3, 4)
+    with pytest.raises(ValueError, match="sizes must not be negative; got -1"):
+        linear_sum_assignment(costs, [5, -1])
+    with pytest.raises(TypeError, match=r"sizes must be integers; got 1\.5"):
+        linear_sum_assignment(costs, [1.5, 2.5])
+    assert len(linear_sum_assignment(costs, torch.tensor([1, 3]))) == 2
 
 
 @devices
@@ -62,7 +134,7 @@ def test_scipys_own_assignments_where_several_are_optimal():
     costs = torch.randint(0, 3, (30, 9, 14), generator=torch.manual_seed(6)).float()
     costs[7, 2] = math.inf
     for part in (costs, costs.mT):
-        found = batch_linear_assignment(part, ties="scipy")
+        found = batch_linear_assignment(part, ties="scipy", on_error="mark")
         for k, own in enumerate(part.numpy()):
             if k == 7:
                 assert (found[k] == -1).all()
@@ -106,7 +178,7 @@ def test_compile_keeps_the_graph(device):
     compiled = torch.compile(loss, fullgraph=True, backend="eager")
     assert torch.equal(compiled(x, y), loss(x, y))
     torch.library.opcheck(
-        torch.ops.gpumatch.batch_linear_assignment.default, (torch.cdist(x, y), "any")
+        torch.ops.gpumatch.batch_linear_assignment.default, (torch.cdist(x, y), "any", "raise")
     )
 
 
