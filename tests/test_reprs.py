@@ -109,13 +109,21 @@ def test_scales_of_rows_and_columns_have_one_middle():
     assert s.stats["algorithm"] == "engine"
 
 
-def test_refinement_ends_when_it_no_longer_helps(monkeypatch):
+@pytest.mark.parametrize(
+    ("found", "expected"),
+    [
+        ([1e-16], 1),
+        ([4e-10, 2e-10, 2e-10], 1 + 2),
+        ([4e-10, 3e-10], 1 + 1),
+        ([4e-10, 8e-10], 1 + 1),
+        ([0.9**k for k in range(11)], 1 + 10),  # of no use yet
+    ],
+)
+def test_refinement_ends_when_it_no_longer_helps(monkeypatch, found, expected):
     lu = linalg.splu(np.random.default_rng(5).random((30, 30)))
-    once, calls = lu._solve_once, []
+    once, calls, errors = lu._solve_once, [], iter(found)
     monkeypatch.setattr(lu, "_solve_once", lambda *told: calls.append(told) or once(*told))
-    monkeypatch.setattr(lu, "_backward_error", lambda *_: next(errors))
-    for found, expected in (([1, 0.5, 0.5], 1 + 2), ([1, 2], 1 + 1), ([6, 5, 4, 3, 2, 1], 1 + 5)):
-        calls.clear()
-        errors = iter(found)
-        lu.solve(np.ones(30))
-        assert len(calls) == expected
+    monkeypatch.setattr("gpumatch.linalg.refinement._greatest", lambda _: np.array([next(errors)]))
+    lu.solve(np.ones(30))
+    assert len(calls) == expected
+    assert not list(errors)
