@@ -67,7 +67,7 @@ def solve_btf(
     d = dmperm(graph, **run)
     if d.rr[3] < graph.nrows:
         raise SingularMatrixError(d.p[d.rr[2] :], d.q[d.cc[3] :])
-    permuted, rest = in_double(matrix[d.p][:, d.q]), in_columns(right)[d.p]
+    permuted, rest = in_double(matrix)[d.p][:, d.q], in_columns(right)[d.p]
     x = np.zeros_like(rest)
     with np.errstate(all="ignore"):
         for begin, end, is_triangular in reversed(list(_systems(d.r))):
