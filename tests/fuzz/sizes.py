@@ -26,7 +26,7 @@ def dense_shape(trial: Trial, most: int = 2**21 + 2**15) -> tuple[int, int]:
     elif kind == "rows":
         shape = _around_rows(trial)
     elif kind == "costs":
-        shape = _around_costs(trial, trial.pick([c for c in COSTS if c <= most]))
+        shape = _around_costs(trial, trial.pick([c for c in COSTS if c <= most] or [most]))
     elif kind == "slender":
         shape = _turned(trial, trial.integer(1, 3), trial.integer(1, 5000))
     else:
@@ -64,7 +64,7 @@ def sparse_shape(trial: Trial, most: int = 2**20 + 2**12) -> tuple[int, int, int
         nrows, ncols = _around_rows(trial)
         entries = trial.integer(0, min(nrows * ncols, 30 * max(nrows, ncols)))
     elif kind == "entries":
-        entries = trial.pick([e for e in ENTRIES if e <= most]) + trial.integer(-3, 3)
+        entries = trial.pick([e for e in ENTRIES if e <= most] or [most]) + trial.integer(-3, 3)
         nrows = max(entries // trial.pick((2, 3, 5, 10, 50)), math.isqrt(entries) + 1)
         ncols = nrows + trial.pick((0, 0, 1, nrows // 3))
         nrows, ncols = _turned(trial, nrows, ncols)
