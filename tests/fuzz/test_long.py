@@ -9,7 +9,7 @@ from tests.fuzz.doors import DOORS
 from tests.fuzz.trials import Trial, run
 
 PARTS = 4
-PROBLEMS = 900
+PROBLEMS = 600
 """Of all doors and parts together."""
 SEED = 10**6
 ALL = sum(door.weight for door in DOORS.values())

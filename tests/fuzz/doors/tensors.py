@@ -43,12 +43,13 @@ def _batch(trial: Trial) -> None:
     _, every = _drawn(trial)
     cost = _on_its_device(trial, torch.from_numpy(np.stack([p.matrix() for p in every])))
     ties = "scipy" if trial.backend == "cpu" and trial.chance(0.3) else "any"
-    trial.note(cost=cost, ties=ties)
+    errors = _on_error(trial)
+    trial.note(cost=cost, ties=ties, **errors)
     bests = [oracles.best(problem) for problem in every]
-    try:
-        found = batch_linear_assignment(cost, ties=ties)
-    except ValueError:
-        require(None in bests, "all problems are feasible")
+    found = _called(
+        trial, lambda: batch_linear_assignment(cost, ties=ties, **errors), errors, None in bests
+    )
+    if found is None:
         return
     require(str(found.dtype) == "torch.int64", f"the dtype is {found.dtype}")
     for k, (problem, best) in enumerate(zip(every, bests)):
@@ -70,17 +71,39 @@ def _side_by_side(trial: Trial) -> None:
         C[k, :, k * ncols : (k + 1) * ncols] = problem.matrix()
     bests = [oracles.best(problem) for problem in every]
     tensor = _on_its_device(trial, torch.from_numpy(C))
-    trial.note(C=tensor)
-    try:
-        found = linear_sum_assignment(tensor, [ncols] * count)
-    except ValueError:
-        require(None in bests, "all problems are feasible")
+    errors = _on_error(trial)
+    trial.note(C=tensor, **errors)
+    found = _called(
+        trial,
+        lambda: linear_sum_assignment(tensor, [ncols] * count, **errors),
+        errors,
+        None in bests,
+    )
+    if found is None:
         return
     for problem, best, pairs in zip(every, bests, found):
         rows, cols = (on_host(side) for side in pairs)
         require(rows.size == min(problem.shape), f"{rows.size} pairs of {problem.shape}")
         if best is not None:
             _check(problem, rows, cols, best)
+
+
+def _on_error(trial: Trial) -> dict[str, str]:
+    what = trial.pick((None, None, "raise", "mark"))
+    return {} if what is None else {"on_error": what}
+
+
+def _called(trial: Trial, run: Any, errors: dict[str, str], is_infeasible: bool) -> Any:
+    """What a call gives; None if it rightly raises. Unasked, only the CPU raises."""
+    default = "mark" if trial.backend == "cuda" else "raise"
+    is_raised = is_infeasible and errors.get("on_error", default) == "raise"
+    try:
+        found = run()
+    except ValueError as exc:
+        require(is_raised, f"it must not raise: {exc}")
+        return None
+    require(not is_raised, "an infeasible problem is passed over in silence")
+    return found
 
 
 def _check(problem: Problem, rows: Any, cols: Any, best: Any) -> None:
