@@ -35,8 +35,8 @@ class Assignment(Pairs):
         How far the objective may be from the optimum: the difference to the dual bound, inf if a
         full or maximum assignment is not complete.
     proven : bool
-        Whether the assignment is optimal: an exact algorithm ran to its end, or the duals leave no
-        gap.
+        Whether the assignment is optimal: the duals leave no gap; or an exact algorithm ran to its
+        end, and the gap of floats is no more than rounding of the costs in use makes it.
     maximize, cardinality, cost_limit
         What was asked for; limits of the rows are in an array where the costs are.
     stats : dict

@@ -130,7 +130,8 @@ def assign(
         enough to repay the copy.
     initial : Assignment, Matching, or integer array of length nrows, optional
         An assignment for similar costs, to begin from: its duals and pairs, as far as they still
-        fit together. Or only pairs: the column of each row, -1 for none.
+        fit together. Or only pairs: the column of each row, -1 for none. Whatever they are, the
+        result is right; what is no matching, or no finite number, is an error.
     weight : edge attribute or function, optional
         What an edge of a networkx graph costs; 1 where the attribute is missing, and everywhere
         with None. A function is called as ``weight(row, column, attributes)``.

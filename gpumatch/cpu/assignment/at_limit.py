@@ -41,7 +41,7 @@ def join(
     least, greatest = _ends(number)
     floor = np.where(col_to_row < 0, least, greatest).astype(number)
     step = max(1, BLOCK * nrows // max(size, 1))
-    read = np.count_nonzero(row_to_col < 0) * size // nrows
+    read = int(np.count_nonzero(row_to_col < 0)) * size // nrows
 
     def look(block: int) -> None:
         first = block * step
