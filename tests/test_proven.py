@@ -278,3 +278,50 @@ def test_what_is_proven_is_so_by_the_costs_in_use(monkeypatch, algorithm, costs,
     if shape != "deficient":
         best = costs[linear_sum_assignment(costs)].sum()
         assert a.objective == pytest.approx(best, rel=1e-12)
+
+
+# -- batches and ranks -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("maximize", [False, True])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_batches_are_proven_by_the_costs_in_use(dtype, maximize):
+    """What the kernels do not prove is solved alone: dear pairs make their prices too coarse."""
+    rng, sign = np.random.default_rng(4), -1 if maximize else 1
+    costs = rng.random((60, 7, 7)).astype(dtype)
+    costs[rng.random(costs.shape) < 0.25] = 1e18
+    costs *= sign
+    batch = gm.assign(costs, maximize=maximize)
+    assert batch.proven.all()
+    best = [problem[linear_sum_assignment(problem, maximize)].sum() for problem in costs]
+    assert batch.objective == pytest.approx(best, rel=1e-6 if dtype == np.float32 else 1e-12)
+    for problem, a in zip(costs, batch):
+        assert 0 <= a.gap <= 1e-12 * abs(a.objective)
+        alone = gm.assign(problem, maximize=maximize)
+        assert (alone.proven, alone.objective) == (True, a.objective)
+
+
+@pytest.mark.parametrize("algorithm", ["engine", "hungarian-classical", "hungarian-tree"])
+def test_claims_of_ranks_hold_at_every_stop(algorithm):
+    pytest.importorskip("mpi4py")
+    for kind, name in itertools.product(("ints", "floats"), ("full", "maximum", "any")):
+        if algorithm != "engine" and name != "full":
+            continue
+        costs = matrix((5, 5), kind)
+
+        def solve(callback, costs=costs, name=name):
+            wish = WISHES[name] | {"algorithm": algorithm}
+            return gm.distributed.assign(costs, callback=callback, **wish)
+
+        ticks = []
+        whole = solve(lambda _, ticks=ticks: ticks.append(1))
+        assert whole.proven
+        for stop in range(len(ticks)):
+            calls = itertools.count()
+            a = solve(lambda _, calls=calls, stop=stop: next(calls) >= stop)
+            distance = a.objective - whole.objective
+            if name != "any" and a.size < whole.size:
+                assert (a.gap, a.proven) == (math.inf, False)
+            else:
+                assert a.gap >= max(distance - 1e-13, 0)
+                assert distance <= 1e-13 or not a.proven
