@@ -20,7 +20,7 @@ closer look (`Prices.below`). One subtraction and one comparison find these.
 Looking closely. The sum of a few floats is an expansion: floats whose sum it is, found by
 error-free transformations (Knuth's two-sum). With rounding to even it is nonadjacent, so the sum of
 its components has the sign of the exact sum, even when it is added up in floats, and is wrong by
-less than 2**-44 of itself (`excess`). Reference: Shewchuk, *Adaptive precision floating-point
+less than 2**-48 of itself (`excess`). Reference: Shewchuk, *Adaptive precision floating-point
 arithmetic and fast robust geometric predicates*, Discrete Comput. Geom. 18, 1997, theorem 10.
 
 Encodings
@@ -47,7 +47,7 @@ FEW = 32  # numbers that are added one by one in less time, on the host
 HALF = 32
 EXACT = 2**53  # float64 holds all integers below
 HUGE, SHRINK = 2.0**1000, 2.0**-60  # from here on, numbers are scaled so that no sum overflows
-ROUNDING = 2.0**-44  # of the sum of an expansion
+ROUNDING = 2.0**-48  # of the sum of an expansion
 
 
 # -- exact sums ------------------------------------------------------------------------------------

@@ -93,7 +93,7 @@ def test_an_excess_has_the_sign_of_the_sum_and_is_no_less(terms):
     for exact, value in zip((sum(map(Fraction, part)) for part in terms), found.tolist()):
         assert (value > 0, value < 0) == (exact > 0, exact < 0)
         if exact > 0:
-            assert exact <= Fraction(value) <= exact * (1 + Fraction(1, 2**42))
+            assert exact <= Fraction(value) <= exact * (1 + Fraction(1, 2**46))
 
 
 @given(st.lists(WHOLE, min_size=1))
