@@ -636,6 +636,16 @@ def test_verify_takes_sizes_from_the_caller_only(sizes):
         gm.verify(costs, batch, sizes=sizes)
 
 
+@pytest.mark.parametrize("name", ["row_to_col", "col_to_row"])
+def test_verify_looks_at_rows_and_columns_that_are_not_there(name):
+    costs, sizes = np.random.default_rng(4).random((5, 4, 6)), (3, [6, 5, 4, 3, 4])
+    batch = gm.assign(costs, sizes=sizes)
+    assert gm.verify(costs, batch, sizes=sizes).size == 15
+    getattr(batch, name)[3, 3] = 0
+    with pytest.raises(gm.CertificateError, match=f"problem 3: {name} has mates of what is not"):
+        gm.verify(costs, batch, sizes=sizes)
+
+
 def test_sizes_are_for_batches():
     with pytest.raises(TypeError, match="sizes are for the result of a batch"):
         gm.verify(np.eye(2), gm.assign(np.eye(2)), sizes=(2, 2))

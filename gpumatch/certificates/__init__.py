@@ -49,9 +49,10 @@ def verify(A: Any, result: Any, *, optimal: bool = True, sizes: Any = None) -> C
         `gpumatch.bottleneck` what proves a bottleneck, `gpumatch.certificates.blocks` what proves
         a decomposition or a form, and `gpumatch.certificates.product` what proves a product.
     optimal : bool
-        Of assignments: False accepts any, also of a run that was stopped, and the certificate has
-        what its duals prove: no assignment is better than ``bound``, and this one is at most
-        ``gap`` worse. All else that the result says is still checked.
+        Of assignments of least or greatest total: False accepts any, also of a run that was
+        stopped, and the certificate has what its duals prove: no assignment is better than
+        ``bound``, and this one is at most ``gap`` worse. All else that the result says is still
+        checked.
     sizes : (rows, cols), optional
         How many rows and columns of a padded array each problem of a batch has, as they were given
         to `assign`.
@@ -68,7 +69,7 @@ def verify(A: Any, result: Any, *, optimal: bool = True, sizes: Any = None) -> C
         not prove the result maximum or optimal, or a part or block is not what it must be. The
         message names the edge, the vertex or the block.
     TypeError
-        If `result` is none of these.
+        If `result` is none of these, or `sizes` or ``optimal=False`` are not for it.
 
     Notes
     -----
@@ -94,6 +95,8 @@ def verify(A: Any, result: Any, *, optimal: bool = True, sizes: Any = None) -> C
         raise TypeError("sizes are for the result of a batch")
     if hasattr(result, "row_dual"):
         return verify_assignment(A, result, optimal=optimal)
+    if not optimal:
+        raise TypeError("optimal=False is for assignments of least or greatest total")
     if hasattr(result, "threshold_cover"):
         return verify_bottleneck(A, result)
     if hasattr(result, "rr"):

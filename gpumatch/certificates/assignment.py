@@ -484,7 +484,8 @@ def limits_of(cost_limit: Any, costs: Costs, sign: int) -> Any:
         return None
     xp, nrows = costs.xp, costs.shape[0]
     if getattr(cost_limit, "shape", ()) == () and not isinstance(cost_limit, (list, tuple)):
-        given = cost_limit.item() if hasattr(cost_limit, "item") else cost_limit
+        given = cost_limit[()] if hasattr(cost_limit, "shape") else cost_limit
+        given = given.item() if hasattr(given, "get") else given  # of a device
         cost_limit = xp.full(nrows, python_number("the limit", given))
     limits = array_of(xp, cost_limit)
     if limits.shape != (nrows,) or limits.dtype.kind not in "biuf":

@@ -141,7 +141,9 @@ class ClaimedAssignment(ClaimedMatching, Protocol):
 
 def python_number(what: str, value: Any) -> int | float:
     """A claimed number as Python's, which no comparison rounds. NaN is none, nor is a bool."""
-    if isinstance(value, np.generic):
+    if isinstance(value, np.floating):
+        value = float(value)  # item() leaves a longdouble what it is
+    elif isinstance(value, np.generic):
         value = value.item()
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
     if not is_number or value != value:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gpumatch.arrays import array_of
+from gpumatch.arrays import array_of, first_true
 from gpumatch.certificates.assignment import AssignmentCertificate, verify_assignment
 from gpumatch.certificates.base import Certificate, CertificateError
 from gpumatch.costs import CostBatch
@@ -61,6 +61,7 @@ def verify_batch(
             "" if isinstance(C, list) or sizes is not None else ": pass the sizes of the problems"
         )
         raise CertificateError(f"the result is for problems of other sizes{hint}")
+    _check_padding(result, problems.sizes)
     checked = []
     for k, costs in enumerate(problems):
         try:
@@ -75,3 +76,13 @@ def verify_batch(
         sum(one.gap for one in checked),
         tuple(checked),
     )
+
+
+def _check_padding(result: Any, sizes: np.ndarray) -> None:
+    """Check that rows and columns which a problem does not have are unmatched."""
+    for side, name in enumerate(("row_to_col", "col_to_row")):
+        mates = array_of(np, getattr(result, name))
+        is_beyond = np.arange(mates.shape[1]) >= sizes[:, side, None]
+        problem = first_true((is_beyond & (mates != -1)).any(axis=1))
+        if problem is not None:
+            raise CertificateError(f"problem {problem}: {name} has mates of what is not there")

@@ -58,9 +58,13 @@ def _checked(
 ) -> Certificate:
     if hasattr(result, "errors"):
         return verify_here(block, result, optimal=optimal, sizes=sizes)
+    if sizes is not None:
+        raise TypeError("sizes are for the result of a batch")
     if hasattr(result, "row_dual"):
         costs = costs_of(block, world)
         return verify_share_of_assignment(costs, result, world, optimal=optimal)
+    if not optimal:
+        raise TypeError("optimal=False is for assignments of least or greatest total")
     if hasattr(result, "cover"):
         return verify_share_of_matching(graph_of(block, world)[0], result, world)
     raise TypeError("result must be what gpumatch.distributed gave; got a " + type(result).__name__)

@@ -450,7 +450,7 @@ def test_what_a_result_says_of_itself_is_checked(fields, message, optimal):
     [
         np.array([4, 4], np.uint8), np.array([4, 4], np.uint64), np.array([4, 4], np.int8),
         np.array([4.0, 4.0], np.float32), np.array(4), np.array(4.0), np.float32(4), np.int8(4),
-        np.array([4, 4], np.longdouble), [4, 4],
+        np.array([4, 4], np.longdouble), [4, 4], np.longdouble(4), np.array(4, np.uint8),
     ],
     ids=lambda limits: f"{np.asarray(limits).dtype}-{np.ndim(limits)}",
 )  # fmt: skip

@@ -246,3 +246,10 @@ def test_a_size_that_is_not_that_of_the_mates_is_refused():
     m.size = 2
     with pytest.raises(gm.CertificateError, match="there are 3 pairs, but the size is 2"):
         gm.verify(GRAPH, m)
+
+
+def test_bounds_are_for_assignments():
+    with pytest.raises(TypeError, match="optimal=False is for assignments"):
+        gm.verify(GRAPH, claim(), optimal=False)
+    with pytest.raises(TypeError, match="sizes are for the result of a batch"):
+        gm.verify(GRAPH, claim(), sizes=(4, 3))
