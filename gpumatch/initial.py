@@ -95,11 +95,11 @@ def initial_prices(
         stray = first_true(~(abs(price) < math.inf))
         if stray is not None:
             raise ValueError(f"initial: its {side}[{stray}] is {float(price[stray])}, not finite")
-    most = (nrows + 1) * _spread(problem, limit)
+    largest = max(problem.largest, 0 if limit is None else abs(limit))
+    most = (nrows + 1) * min(largest, _spread(problem, limit))
     if not problem.is_integer:
         price = xp.clip(price.astype(np.float64), -most, most)
         return -price if maximize else price
-    largest = max(problem.largest, 0 if limit is None else abs(limit))
     most = min(int(most), SUMS - 1 - (nrows + 1) * int(largest))
     if price.dtype.kind == "f":
         price = xp.rint(xp.clip(price, -(2.0**62), 2.0**62))
@@ -110,9 +110,7 @@ def initial_prices(
 
 
 def _spread(problem: Costs, limit: float | None) -> Any:
-    """The largest difference of two costs, or of one and the limit."""
+    """The largest difference of two costs, or of one and the limit; inf if it is not known."""
     ends = [problem.low, problem.high] if problem.shape[0] and problem.shape[1] else []
     ends += [] if limit is None else [limit]
-    if not all(map(math.isfinite, ends)):
-        return 2 * max(problem.largest, 0 if limit is None else abs(limit))
-    return max(ends) - min(ends) if ends else 0
+    return max(ends) - min(ends) if ends and all(map(math.isfinite, ends)) else math.inf
