@@ -399,9 +399,6 @@ class _Claim:
         largest = self._most(max(map(most, numbers)))
         dual = self._most(max(most(self.row_price[self.rows]), most(self.col_price[self.cols])))
         room = allowance_of(self.size, largest, dual)
-        if not (self.is_whole or proof.is_accepted(room, moved, self.gap, optimal)):
-            largest = max(largest, self._most(self._largest_in_use(proof.gap)))
-            room = allowance_of(self.size, largest, dual)
         allowance = 0 if self.is_whole else room
         room = room if self.has_float_duals else 0
         if optimal and (proof.gap > allowance or moved > units_of(room)):
@@ -418,18 +415,6 @@ class _Claim:
 
     def _most(self, own: float) -> float:
         return float(self.world.total(float(own), "max"))
-
-    def _largest_in_use(self, gap: float) -> float:
-        """The largest cost or limit of this rank's pairs that a better assignment may have."""
-        largest = 0.0
-        if not gap < math.inf:
-            return largest
-        for rows, cols, costs, allowed in self._tiles():
-            near = self.prices.near(rows, cols, costs, float(gap), allowed)
-            largest = max(largest, float(most(near[2])))
-            if self.base is not None and near[0].size:
-                largest = max(largest, float(most(self.limits)))
-        return largest
 
     def _raise_reason(self, room: float) -> None:
         """Raise what is wrong with duals of this rank, or hear what is wrong with another's."""

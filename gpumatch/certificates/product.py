@@ -26,9 +26,9 @@ The product is accepted as the greatest if the gap is at most
 
     ULPS * 2**-52 * (pairs) * max(M, min(D, 4 (pairs + 1) M)),
 
-with D the largest logarithm of a factor of a matched vertex, and M that of an entry in use, as for
-assignments. Factors that no maximum product needs, further from 1 than 4 (pairs + 2) times the
-logarithm of any entry, are refused, so that what 2 allows stays small.
+with D the largest logarithm of a factor of a matched vertex, and M that of a matched entry. Factors
+that no maximum product needs, further from 1 than 4 (pairs + 2) times the logarithm of any entry,
+are refused, so that what 2 allows stays small.
 
 If the matrix is structurally singular, 1 and 2 show that the scaling is what it is meant to be, and
 that no matching of the same rows and columns has a larger product, but not that there are no more
@@ -256,7 +256,7 @@ class _Claim:
         least -= sum(map(sum_in_units, lowered))
         paid = -entries.least[self.is_pair]
         gap = at_least(sum_in_units(paid) - least)
-        allowance = self._allowance(prices, counted, gap)
+        allowance = self._allowance()
         if gap > allowance:
             says = f"the product can grow by exp({gap:.3g})"
             if amounts.size:
@@ -271,10 +271,9 @@ class _Claim:
             "product", self.size, bound, rows.size, self.largest, gap, allowance
         )
 
-    def _allowance(self, prices: Prices, counted: Any, gap: float) -> float:
+    def _allowance(self) -> float:
         entries = self.entries
-        near = prices.near(entries.rows, entries.cols, -entries.logs, gap, counted)
-        largest = max(most(near[2]), most(entries.logs[self.is_pair]))
+        largest = most(entries.logs[self.is_pair])
         matched = (scale[mates >= 0] for scale, mates in zip(self.scales, self.mates))
         dual = max(map(most, matched))
         scale = max(largest, min(dual, 4 * (self.size + 1) * largest))

@@ -250,16 +250,6 @@ class Prices:
         rows, cols, amounts = (array_of(np, part[found]) for part in (rows, cols, amounts))
         return rows, cols, amounts
 
-    def near(
-        self, rows: Any, cols: Any, costs: Any, room: float, allowed: Any = None
-    ) -> tuple[Any, Any, Any]:
-        """The pairs of a tile that cost about `room` more than their prices at most."""
-        upper = self._col.astype(np.float64) + room
-        with np.errstate(over="ignore"):
-            marks = costs.astype(np.float64) - self._row.astype(np.float64)[rows] <= upper[cols]
-        marks &= costs < math.inf if allowed is None else allowed
-        return _picked(marks, rows, cols, costs)
-
     def _missing(self, rows: Any, cols: Any, costs: Any) -> Any:
         """By how much pairs cost less than their prices, with the exact sign and rounded up.
 

@@ -339,6 +339,20 @@ def test_unused_costs_allow_nothing(form, unused):
         gm.verify(form(matrix), changed(a, objective=a.objective + 1e-9))
 
 
+@pytest.mark.parametrize("form", [np.asarray, csr_array])
+def test_unused_costs_that_duals_make_tight_allow_nothing(form):
+    """As far as their slacks show, a better assignment might have them, but none of the pairs."""
+    matrix = np.array([[1e-9, 900, 1e18], [900, 1e-9, 1e18], [1e18, 1e18, 1e-9]])
+    pairs = {"row_to_col": [1, 0, 2], "col_to_row": [1, 0, 2], "pair_costs": [900, 900, 1e-9]}
+    duals = {"row_dual": [1e18, 1e18, 0.0], "col_dual": [-1e18, -1e18, 0.0]}
+    forged = changed(gm.assign(matrix), **pairs, **duals, objective=1800 + 1e-9, gap=X)
+    found = gm.verify(form(matrix), forged, optimal=False)
+    assert 1800 <= found.gap < 2100
+    assert found.allowance < 1e-9
+    with pytest.raises(gm.CertificateError):
+        gm.verify(form(matrix), changed(forged, gap=found.gap))
+
+
 @pytest.mark.parametrize("size", [1e10, 1e18, 1e300])
 def test_large_duals_buy_little(size):
     """They cancel. What they allow is bounded by the costs in use."""
