@@ -7,7 +7,10 @@ maximised, L_i the limit of a row (0 if there is none) and X the pairs, these ar
 2. every pair is allowed, and the objective is what the pairs cost,
 3. the pairs are as many as asked for: all of the smaller side, or those of a vertex cover that
    every allowed pair touches, or any number,
-4. no assignment that competes is much cheaper, by the theorem.
+4. no assignment that competes is much cheaper, by the theorem,
+5. with a limit, no row and column are both unmatched whose pair is allowed and costs at most the
+   limit. A pair at the limit changes nothing in 4, but is to be made, so that the pairs do not
+   depend on the algorithm. For "maximum" the cover shows that there is no such pair.
 
 Theorem. Let u and v be any numbers. Where the side is not full and the vertex not in the cover, put
 min(u_i, 0) and min(v_j, 0) in their place. Make them fair (`gpumatch.certificates.slacks`) for the
@@ -291,8 +294,22 @@ class _Claim:
                     )
                 counted = ~(in_rows & in_cols)
                 allowed = counted if allowed is None else allowed & counted
+            if optimal:
+                self._check_left_out(rows, cols, costs, allowed)
             self._lower(is_matched, *self.prices.below(rows, cols, costs, allowed))
         return is_covered
+
+    def _check_left_out(self, rows: Any, cols: Any, costs: Any, allowed: Any) -> None:
+        """Point 5, for a tile."""
+        if self.base is None:
+            return
+        free_rows, free_cols = (self.row_to_col < 0)[rows], (self.col_to_row < 0)[cols]
+        if not (any_true(free_rows) and any_true(free_cols)):
+            return
+        bare = free_rows & free_cols & (costs <= self.bars[rows])
+        pair = first_pair(self.costs.xp, rows, cols, bare if allowed is None else bare & allowed)
+        if pair is not None:
+            raise CertificateError(left_out(*pair))
 
     def _lower(self, is_matched: Any, rows: Any, cols: Any, amounts: Any) -> None:
         """Move what pairs cost less than their prices into these."""
@@ -421,6 +438,14 @@ class Proof:
             return
         if not (claimed >= 0 and abs(claimed - self.gap) <= allowance):
             raise CertificateError(f"the gap is {claimed}, but the duals leave {self.gap}")
+
+
+def left_out(row: int, col: int) -> str:
+    """What is wrong if this pair is not made."""
+    return (
+        f"row {row} and column {col} are unmatched, but their pair is within the limit: pairs that "
+        "cost more are left out, no others"
+    )
 
 
 def allowance_of(size: int, largest: float, dual: float) -> float:

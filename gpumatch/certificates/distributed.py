@@ -23,6 +23,7 @@ from gpumatch.certificates.assignment import (
     allowance_of,
     bars_of,
     check_objective,
+    left_out,
     limits_of,
 )
 from gpumatch.certificates.base import (
@@ -348,6 +349,7 @@ class _Claim:
         xp, first = self.costs.xp, self.result.rows.start
         in_rows, in_cols = array_of(xp, self.in_rows), array_of(xp, self.in_cols)
         is_matched = self.row_to_col >= 0
+        free_rows, free_cols = array_of(xp, ~is_matched), array_of(xp, self.col_to_row < 0)
         edges, is_covered = 0, True
         for rows, cols, costs, allowed in self._tiles():
             edges += int(allowed.ravel().nonzero()[0].size)
@@ -361,6 +363,11 @@ class _Claim:
                         "cover"
                     )
                 allowed = allowed & ~(of_row & of_col)
+            elif optimal and self.base is not None:
+                bare = allowed & free_rows[rows] & free_cols[cols] & (costs <= self.bars[rows])
+                pair = first_pair(xp, rows, cols, bare)
+                if pair is not None:
+                    raise CertificateError(left_out(first + pair[0], pair[1]))
             of_rows, of_cols, amounts = self.prices.below(rows, cols, costs, allowed)
             if not amounts.size:
                 continue

@@ -361,6 +361,20 @@ def test_a_share_without_a_cover_or_of_too_few_pairs_has_no_bound():
     assert (found.bound, found.gap) == (-np.inf, np.inf)
 
 
+@pytest.mark.parametrize("sign", [1, -1])
+def test_a_pair_within_the_limit_is_not_left_out(sign):
+    alone = {
+        "row_to_col": np.array([-1, 0]), "col_to_row": np.array([1, -1, -1]), "objective": 2 * sign,
+        "row_dual": np.array([0, 0]), "col_dual": np.array([0, 0, 0]), "gap": 0,
+    }  # fmt: skip
+    matrix = np.array([[4, 3, 5], [2, 9, 5]]) * sign
+    wish = {"cost_limit": 2 * sign, "maximize": sign < 0}
+    assert check_assignment(matrix, wish, alone).size == 1
+    alone |= {"cost_limit": 3 * sign, "row_dual": np.array([0, -1]) * sign}
+    with pytest.raises(gm.CertificateError, match="row 0 and column 1 are unmatched, but their"):
+        check_assignment(matrix, wish, alone)
+
+
 def test_ranks_that_claim_different_things():
     class Different(OneRank):
         def allgather(self, array):
