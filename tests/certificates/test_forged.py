@@ -218,7 +218,7 @@ def test_the_result_of_other_costs_is_refused(problem, seed):
     refuse(source, claim)
 
 
-@pytest.mark.parametrize("thing", [None, 3, "optimal", [], {}, np.zeros(3), object()], ids=repr)
+@pytest.mark.parametrize("thing", [None, 3, "optimal", [], {}, np.zeros(3), object()])
 def test_what_is_no_result_is_a_type_error(thing):
     with pytest.raises(TypeError):
         gm.verify(np.zeros((2, 2)), thing)
