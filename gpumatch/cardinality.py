@@ -212,7 +212,7 @@ def finish(run: Run, task: AssignmentTask, goal: Goal) -> bool:
     Without memory for that, all stays as it is.
     """
     solution, cover = task.solution, task.solution.cover
-    if goal.cardinality != "maximum" or cover is None or not len(cover[1]):
+    if goal.cardinality != "maximum" or cover is None or len(cover[0]) == len(solution.row_to_col):
         ended = _finish_problem(run, task)
         _join_at_limit(task, goal)  # the paths may have parted such pairs
         return ended
@@ -338,6 +338,7 @@ def _take(whole: Solution, rows: Any, cols: Any, part: Solution) -> None:
     """Write the solution of the problem restricted to these rows and columns."""
     own = (part.row_to_col >= 0).nonzero()[0]
     mates = part.row_to_col[own]
+    whole.row_to_col[rows] = whole.col_to_row[cols] = -1  # whatever was there before
     whole.row_to_col[rows[own]] = cols[mates]
     whole.col_to_row[cols[mates]] = rows[own]
     whole.row_dual[rows] = part.row_dual

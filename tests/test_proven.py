@@ -325,3 +325,35 @@ def test_claims_of_ranks_hold_at_every_stop(algorithm):
             else:
                 assert a.gap >= max(distance - 1e-13, 0)
                 assert distance <= 1e-13 or not a.proven
+
+
+def dearest(task):
+    """An algorithm that says it is exact, and whose pairs cost most: its duals show the gap."""
+    solution, costs = task.solution, task.costs.dense()
+    solution.row_to_col[:] = solution.col_to_row[:] = -1
+    if costs.size:
+        rows, cols = linear_sum_assignment(np.where(costs < math.inf, -costs, 1e9))
+        solution.row_to_col[rows], solution.col_to_row[cols] = cols, rows
+        solution.row_dual[:] = costs.min(axis=1)
+    solution.col_dual[:] = 0
+    solution.has_duals = True
+    return True
+
+
+@pytest.mark.parametrize("lone", ["rows", "columns", "both"])
+def test_largest_assignments_are_finished_on_the_sides_of_their_cover(monkeypatch, lone):
+    """A row without a pair is in neither part, and no pair stays that a path has changed."""
+    monkeypatch.setattr(Choice, "search", lambda _: dearest)
+    costs = np.random.default_rng(4).random((9, 14))
+    if lone != "columns":
+        costs[6:] = math.inf
+    if lone != "rows":
+        costs[:, 3:] = math.inf
+    for given in (costs, costs.T):
+        a = gm.assign(given, cardinality="maximum", algorithm="hungarian-tree", backend="cpu")
+        kept = np.isfinite(costs).any(axis=1), np.isfinite(costs).any(axis=0)
+        block = costs[kept[0]][:, kept[1]]
+        rows, cols = linear_sum_assignment(block)
+        assert (a.size, a.proven) == (min(block.shape), True)
+        assert a.objective == pytest.approx(block[rows, cols].sum())
+        gm.verify(given, a)
