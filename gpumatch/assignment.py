@@ -337,7 +337,9 @@ def _begin_from(
     begin_with_pairs(initial, goal, shape, problem, solution.mates)
     if isinstance(initial, Assignment):
         side = "row_dual" if goal.transposed else "col_dual"
-        solution.col_dual[:] = initial_prices(initial, side, goal.maximize, problem, goal.limit)
+        solution.col_dual[:] = initial_prices(
+            initial, side, goal.maximize, shape, problem, goal.limit
+        )
 
 
 # -- results ---------------------------------------------------------------------------------------

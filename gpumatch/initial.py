@@ -59,7 +59,12 @@ def initial_pairs(initial: Any, shape: tuple[int, int], xp: Any) -> tuple[Any, A
 
 
 def initial_prices(
-    initial: Any, side: str, maximize: bool, problem: Costs, limit: float | None
+    initial: Any,
+    side: str,
+    maximize: bool,
+    shape: tuple[int, int],
+    problem: Costs,
+    limit: float | None,
 ) -> Any:
     """Prices of a problem's columns, as an array for its solution: the duals that are given.
 
@@ -72,6 +77,8 @@ def initial_prices(
         Which of its duals are those of the problem's columns.
     maximize : bool
         Whether their sign is to be turned.
+    shape : (int, int)
+        Of the caller's costs, for the error.
     limit : int or float, optional
         As of an `AssignmentTask`.
 
@@ -85,9 +92,7 @@ def initial_prices(
     if price.dtype.kind not in "iuf":
         raise TypeError(f"initial: its {side} must be real numbers; got dtype {price.dtype}")
     if price.shape != (ncols,):
-        raise ValueError(
-            f"initial: its {side} must have shape {(ncols,)}, as the costs have; got {price.shape}"
-        )
+        raise ValueError(f"initial: its shape is not that of the costs, {shape}")
     price = array_of(xp, price)
     if price.dtype.kind == "f":
         with np.errstate(over="ignore"):  # then it is not finite
