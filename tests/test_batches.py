@@ -377,6 +377,21 @@ def test_nested_lists_are_problems_and_two_levels_are_one():
         gm.assign([])
 
 
+class OnlyAnArrayForNumPy:
+    def __init__(self, values):
+        self.values = np.array(values)
+
+    def __array__(self, dtype=None, copy=None):
+        return np.array(self.values, dtype)
+
+
+def test_a_list_may_begin_with_what_is_an_array_for_numpy_only():
+    for second in ([[1, 0]], [[1, 2], [0, 4]]):
+        batch = gm.assign([OnlyAnArrayForNumPy([[1, 2], [0, 4]]), np.array(second)])
+        assert batch.objective.tolist() == [2, 0 if len(second) == 1 else 2]
+    assert gm.assign([OnlyAnArrayForNumPy([1, 2]), OnlyAnArrayForNumPy([0, 4])]).objective == 2
+
+
 def test_numbers_that_are_not_real_are_refused_in_a_batch():
     with pytest.raises(TypeError, match="problem 0: the costs must be real numbers"):
         gm.assign(np.ones((2, 3, 3), complex))

@@ -21,6 +21,7 @@ _READ_ON_DEVICE = {
 }
 _READ = {np.dtype(order + kind) for kind in "?bBhHiIlLqQefd" for order in "<>"}
 _READ_IN_PLACE = {dtype for dtype in _READ if dtype.isnative and dtype.char != "e"}
+_PROTOCOLS = ("__array__", "__cuda_array_interface__", "__dlpack__")
 
 
 def native(values: np.ndarray) -> np.ndarray | None:
@@ -46,13 +47,21 @@ def _part(costs: Any, k: int) -> Any:
     return as_array(costs, f"problem {k}")
 
 
+def _dimensions(part: Any) -> int:
+    """The dimensions of an array, or of what can be read as one; 0 of anything else."""
+    if hasattr(part, "ndim"):
+        return int(part.ndim)
+    is_read = any(hasattr(part, name) for name in _PROTOCOLS)
+    return int(as_array(part, "problem 0").ndim) if is_read else 0
+
+
 def is_batch(source: Any) -> bool:
     """Whether these are the costs of many problems: a list of matrices, or three dimensions."""
     if isinstance(source, CostBatch):
         return True
     if isinstance(source, list):
         first = source[0] if source else None
-        return getattr(first, "ndim", 0) == 2 or (
+        return _dimensions(first) == 2 or (
             isinstance(first, list) and bool(first) and isinstance(first[0], list)
         )
     return getattr(source, "ndim", 2) == 3
