@@ -54,24 +54,32 @@ KINDS = {  # values of a matrix
 }
 
 
-def matrix_of(kind, seed):
-    """Some values of this kind, as CSR arrays, and the exact square of each magnitude."""
+def matrix_of(kind, seed, as_read=np.asarray):
+    """Some values of this kind, as CSR arrays, and the exact square of each magnitude as read.
+
+    What is read as 0 is no entry.
+    """
     rng = np.random.default_rng(seed)
     values = KINDS[kind](rng)
     stored = (rng.random((N, N)) < 0.7) | np.eye(N, dtype=bool)[rng.permutation(N)]
     stored &= (values != 0) | np.eye(N, dtype=bool)
     values[stored & (values == 0)] = 1
     rows, cols = stored.nonzero()
-    squares = {(r, c): square(values[r, c]) for r, c in zip(rows.tolist(), cols.tolist())}
+    read = as_read(values)
+    places = zip(rows.tolist(), cols.tolist())
+    squares = {(r, c): square(read[r, c]) for r, c in places if read[r, c]}
     indptr = np.searchsorted(rows, np.arange(N + 1)).astype(np.int32)
     return (indptr, cols.astype(np.int32), values[stored], (N, N)), squares
 
 
+def parts_of(values):
+    return (values.real, values.imag) if values.dtype.kind == "c" else (values,)
+
+
 def square(value):
-    parts = (value.real, value.imag) if value.dtype.kind == "c" else (value,)
     if value.dtype.kind in "biu":
         return Fraction(int(value)) ** 2
-    return sum(Fraction(*part.as_integer_ratio()) ** 2 for part in parts)
+    return sum(Fraction(*part.as_integer_ratio()) ** 2 for part in parts_of(value))
 
 
 def root(value):
@@ -121,8 +129,19 @@ ON_DEVICE = [kind for kind in KINDS if "long" not in kind and kind != "float16"]
 @pytest.mark.parametrize("kind", ON_DEVICE)
 def test_jobs_on_a_device(kind, job):
     cp = pytest.importorskip("cupy")
-    matrix, squares = matrix_of(kind, 1)
+
+    def as_read(values):
+        """A GPU reads subnormal float32 numbers as 0; the emulator does not."""
+        if values.dtype.itemsize // len(parts_of(values)) > 4 or values.dtype.kind not in "fc":
+            return values
+        wide = np.complex128 if values.dtype.kind == "c" else np.float64
+        return cp.asnumpy(cp.asarray(values).astype(wide))
+
+    matrix, squares = matrix_of(kind, 1, as_read)
     found = mc64((*map(cp.asarray, matrix[:3]), matrix[3]), job)
+    if not squares:
+        assert found.rank == 0
+        return
     found = found._replace(row_perm=cp.asnumpy(found.row_perm))
     check(found, squares, job, is_exact=job < 4 and "complex" not in kind)
 
