@@ -79,7 +79,7 @@ DENSE: dict[str, Callable[[np.ndarray], Any]] = {
     "tensor": _tensor,
 }
 _TORCH = {"bool", "uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64"}
-_WITHOUT_LISTS = {"longdouble", "float16", "float32"}
+_CUPYX = {"float32", "float64", "complex64", "complex128"}
 
 
 def dense(trial: Trial, values: np.ndarray, *, in_batch: bool = False) -> Any:
@@ -145,9 +145,9 @@ def sparse_form(
     only: tuple[str, ...] = (),
 ) -> Any:
     """A sparse matrix in some form, of sorted pairs without repetition."""
-    if values.dtype.name in ("float16", "longdouble"):
+    if values.dtype == np.float16:
         values = values.astype(np.float64)
-    if trial.backend == "cuda" and trial.chance(0.5) and values.dtype.kind == "f":
+    if trial.backend == "cuda" and trial.chance(0.5) and values.dtype.name in _CUPYX:
         from cupyx.scipy.sparse import csr_matrix
 
         trial.note(container="cupyx")

@@ -191,7 +191,7 @@ def sparse_problem(trial: Trial, most: int = 2**20 + 2**12, *, plain: bool = Fal
     rows, cols = keys // max(1, ncols), keys % max(1, ncols)
     trial.sized(keys.size)
     dtype = values.drawn_dtype(trial)
-    if dtype.name in ("float16", "longdouble"):
+    if dtype == np.float16:
         dtype = np.dtype(np.float64)
     found = values.drawn(trial, rows, cols, (nrows, ncols), dtype)
     return _asked(trial, Problem((nrows, ncols), rows, cols, found), plain)

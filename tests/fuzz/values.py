@@ -34,8 +34,17 @@ def drawn(
     family = trial.pick(list(families), list(families.values()))
     trial.note(family=family, dtype=dtype.name)
     if dtype.kind == "f":
-        return _floats(trial, family, rows, cols, shape, dtype)
+        return as_read(trial, _floats(trial, family, rows, cols, shape, dtype))
     return _integers(trial, family, rows, cols, shape, dtype)
+
+
+def as_read(trial: Trial, values: np.ndarray) -> np.ndarray:
+    """The values as a GPU reads them: as CuPy compiles, subnormal float32 numbers are 0."""
+    if trial.backend != "cuda" or values.dtype not in (np.float32, np.complex64):
+        return values
+    parts = values.view(np.float32).copy()
+    parts[abs(parts) < np.finfo(np.float32).tiny] = 0
+    return parts.view(values.dtype)
 
 
 def _floats(

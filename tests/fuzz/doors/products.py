@@ -14,6 +14,7 @@ from tests.fuzz.containers import on_host
 from tests.fuzz.judgement import require, verified
 from tests.fuzz.problems import Problem
 from tests.fuzz.trials import Trial
+from tests.fuzz.values import as_read
 
 ONLY = ("csr", "csc", "coo", "unsorted", "csr_matrix", "tuple")
 
@@ -46,7 +47,7 @@ def drawn(trial: Trial) -> tuple[Problem, Any]:
         angles = np.exp(2j * math.pi * trial.rng.random(count))
         values = values * (angles if trial.chance(0.5) else np.ones(count))
     with np.errstate(all="ignore"):
-        values = values.astype(dtype)
+        values = as_read(trial, values.astype(dtype))
     kept = (values != 0) & np.isfinite(values)
     problem = dataclasses.replace(problem, maximize=True).of_pairs(kept)
     values = values[kept]
