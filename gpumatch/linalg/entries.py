@@ -76,6 +76,13 @@ class Entries(NamedTuple):
         graph = self.graph.to_host() if xp is np else self.graph.to_device()
         return Entries(graph, array_of(xp, self.data))
 
+    def in_double(self) -> Entries:
+        """The same with values of double precision instead of single or half."""
+        if self.data.dtype.kind not in "fc":
+            return self
+        wide = np.result_type(self.data.dtype, np.float64)
+        return Entries(self.graph, self.data.astype(wide, copy=False))
+
 
 def entries_of(A: Any) -> Entries:
     """The entries of a matrix, where they are; the caller's are left as they are.

@@ -260,7 +260,9 @@ def _weighed(
     entries, where = placed(given, backend)
     weights = weights_of(entries.data, threads)
     if not weights.are_finite:
-        entries, where = placed(own_entries(A), backend)
+        own = own_entries(A)
+        # A GPU takes single precision's subnormal numbers for 0, and these are none.
+        entries, where = placed(own if own.on_device else own.in_double(), backend)
         weights = weights_of(entries.data, threads)
     return entries, array_module(given.data), where, weights
 

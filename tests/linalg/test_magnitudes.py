@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from gpumatch.linalg import maximum_product_matching, mc64
+from gpumatch.linalg import entries, maximum_product_matching, mc64
 from gpumatch.linalg.magnitudes import comparable, summable
 
 N = 4
@@ -144,6 +144,23 @@ def test_jobs_on_a_device(kind, job):
         return
     found = found._replace(row_perm=cp.asnumpy(found.row_perm))
     check(found, squares, job, is_exact=job < 4 and "complex" not in kind)
+
+
+@pytest.mark.gpu
+@pytest.mark.emulated
+def test_subnormal_numbers_of_the_host_are_no_zeros_on_a_device(monkeypatch):
+    cp = pytest.importorskip("cupy")
+    of_device = entries._minus_logarithms_on_device()
+
+    def flushing(values):  # as a GPU does
+        if values.dtype == np.float32:
+            values = cp.where(abs(values) < np.finfo(np.float32).tiny, np.float32(0), values)
+        return of_device(values)
+
+    monkeypatch.setattr(entries, "_minus_logarithms_on_device", lambda: flushing)
+    A, squares = matrix_of("float32-denormal", 1)
+    found = maximum_product_matching(A, backend="cuda")
+    check(found, squares, 5, is_exact=False)
 
 
 @pytest.mark.parametrize("form", [np.asarray, csr_array], ids=["dense", "sparse"])
