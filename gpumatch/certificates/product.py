@@ -17,9 +17,18 @@ Proof. Let t be the largest s of a matched column. Add t to every r, and subtrac
 The prices are as fair as before, those of columns are at most 0, and of unmatched columns 0. So B
 is the bound of a full assignment in `gpumatch.certificates.assignment`. ∎
 
-Logarithms are rounded. That of a float64 is taken to be within 4 units in the last place, as NumPy
-says of its own; `_errors` adds what the magnitudes of complex numbers and large integers are wrong
-by. Each cost is taken at the end of its interval that proves less. So bound and gap hold for the
+Logarithms are rounded. Those of NumPy, log and log1p, are taken to be within 4 units in the last
+place, e, as it says of its own. Large integers are rounded before. Those of complex numbers x + iy,
+y <= x, are
+
+    log x + log1p(y**2 / x**2) / 2,
+
+wrong by e (1.13 L + 0.83) at most, if their sum is L or -L: the first term by e (L + 0.35), the
+second by 0.48 e, and the sum by e L / 8. That is below 2 e L from L = `NEAR` on. Below, where the
+two may cancel, log1p(d) / 2 with d = x**2 + y**2 - 1 is taken instead. Squares are exact as two
+floats each, so d is right within a unit in the last place, e / 4 (`slacks.sum_of`). As |log1p(d)|
+is below 2.1, it is wrong by at most 3.4 times as much of itself, and by e: by less than 2 e too.
+Each cost is taken at the end of its interval that proves less. So bound and gap hold for the
 entries as they are.
 
 The product is accepted as the greatest if the gap is at most
@@ -61,11 +70,14 @@ from gpumatch.certificates.slacks import (
     most,
     nearest,
     sum_in_units,
+    sum_of,
 )
 
 ULPS = 32  # allowed for each pair, of the largest logarithm in use; half of them are those of logs
 ROUNDING = 2.0**-40  # of the largest logarithm, by which a scaled entry may be off
 LOG_ERROR = 2.0**-50  # of a logarithm: 4 units in the last place
+NEAR = 1.04  # logarithms of complex numbers whose two terms may cancel
+TINY, LEAST_ERROR = 2.0**-480, 2.0**-1068  # squares of smaller numbers are wrong by no more
 
 
 @dataclass(frozen=True)
@@ -364,13 +376,30 @@ def _summed(
 
 def _logarithms(data: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Logarithms of magnitudes, none of which is 0, and what these are wrong by at most."""
-    if data.dtype.kind == "c":  # in halves, so that no sum of squares is out of range
-        parts = np.sort([abs(data.real), abs(data.imag)], axis=0)
-        logs = np.log(parts[1])
-        with np.errstate(under="ignore"):
-            more = np.log1p((parts[0] / parts[1]) ** 2) / 2
-        return logs + more, 2 * LOG_ERROR * (abs(logs) + 1)
+    if data.dtype.kind == "c":
+        return _of_complex(data)
     wide = data.astype(np.float64)  # int64 is rounded, also its least, which has no magnitude
     logs = np.log(abs(wide))
     rounding = 2.0**-52 if data.dtype.kind != "f" and most(wide) > 2**53 else 0.0
     return logs, LOG_ERROR * abs(logs) + rounding
+
+
+def _of_complex(data: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The same of complex numbers; the text above tells how, and why they are wrong by no more."""
+    small, large = np.sort([abs(data.real), abs(data.imag)], axis=0)
+    with np.errstate(under="ignore"):  # no sum of squares is out of range
+        logs = np.log(large) + np.log1p((small / large) ** 2) / 2
+        near = abs(logs) < NEAR
+        parts = [part for value in (large[near], small[near]) for part in _square(value)]
+        logs[near] = np.log1p(sum_of([*parts, np.full(parts[0].size, -1.0)])) / 2
+    errors = 2 * LOG_ERROR * abs(logs)
+    errors[near & (small > 0) & (small < TINY)] += LEAST_ERROR
+    return logs, errors
+
+
+def _square(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Two floats whose sum is the square (Veltkamp and Dekker), if none is too small."""
+    squares, spread = values * values, values * (2.0**27 + 1)
+    high = spread - (spread - values)
+    low = values - high
+    return ((high * high - squares) + 2 * high * low) + low * low, squares

@@ -129,6 +129,12 @@ def excess(terms: list[Any]) -> Any:
 
     No number may be beyond `HUGE`.
     """
+    total = sum_of(terms)
+    return total + abs(total) * ROUNDING
+
+
+def sum_of(terms: list[Any]) -> Any:
+    """The sum of some arrays, with its exact sign, and within a unit in the last place."""
     expansion = terms[:1]  # the least component first
     for term in terms[1:]:
         grown = []
@@ -139,7 +145,7 @@ def excess(terms: list[Any]) -> Any:
     total = expansion[0]
     for component in expansion[1:]:
         total = total + component
-    return total + abs(total) * ROUNDING
+    return total
 
 
 def two_sum(one: Any, other: Any) -> tuple[Any, Any]:

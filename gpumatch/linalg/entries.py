@@ -46,6 +46,10 @@ BLOCK = 2**16
 """Values whose logarithms stay in a cache."""
 SMALL = 2**18
 """Entries of a small matrix, at most: it takes about ten milliseconds."""
+NEAR = 1.0
+"""Logarithms of complex magnitudes that are computed from what these are beside 1."""
+SPLIT = 2.0**27 + 1
+"""A float64 times it tells the upper half of its digits."""
 INT32 = np.dtype(np.int32)
 
 
@@ -292,6 +296,8 @@ def log_magnitudes(values: Any) -> Any:
         parts = abs(wide.real), abs(wide.imag)
         large, small = xp.maximum(*parts), xp.minimum(*parts)
         logs = xp.log(large) + xp.log1p((small / large) ** 2) / 2
+        near = (logs > -NEAR) & (logs < NEAR)
+        logs[near] = xp.log1p(_less_one(large[near], small[near])) / 2
     else:
         as_float = values if values.dtype.kind == "f" else values.astype(np.float64)
         if as_float.dtype.itemsize < 8:
@@ -299,6 +305,24 @@ def log_magnitudes(values: Any) -> Any:
         logs = abs(as_float)
         xp.log(logs, out=logs)
     return logs.astype(np.float64, copy=False)
+
+
+def _less_one(large: Any, small: Any) -> Any:
+    """The sum of two squares, less 1; with errors of its own size, also where it is near 0."""
+    (one, rest_of_one), (other, rest_of_other) = _squared(large), _squared(small)
+    rest = rest_of_one + rest_of_other
+    part = rest - rest_of_one
+    left = (rest_of_one - (rest - part)) + (rest_of_other - part)
+    # Where much cancels, the first three sums are exact.
+    return (((one - 1) + other) + rest) + left
+
+
+def _squared(values: Any) -> tuple[Any, Any]:
+    """The rounded squares, and what was rounded off (Veltkamp and Dekker)."""
+    squares, spread = values * values, values * SPLIT
+    high = spread - (spread - values)
+    low = values - high
+    return squares, ((high * high - squares) + 2 * high * low) + low * low
 
 
 class Weights(NamedTuple):

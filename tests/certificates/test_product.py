@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from decimal import Decimal, localcontext
 from types import SimpleNamespace
 
 import numpy as np
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 from scipy.sparse import coo_array, csr_array
 
 import gpumatch as gm
-from gpumatch.certificates import CertificateError
+from gpumatch.certificates import CertificateError, product
 from gpumatch.linalg import maximum_product_matching, mc64
 from graphs import matrices
 
@@ -64,6 +65,33 @@ def test_the_least_integers_have_a_size_of_their_own(number):
     matrix = np.array([[least, 1], [3, 2]], number)
     claim = maximum_product_matching(matrix.astype(float))
     assert math.isclose(gm.verify(matrix, claim).bound, math.log(-2.0 * least))
+
+
+@pytest.mark.parametrize("kind", [np.complex64, np.complex128])
+@pytest.mark.parametrize("growth", [0, 1e-8, 1])
+def test_products_of_complex_numbers_near_1_are_accepted(kind, growth):
+    """However small their logarithms are, and so what is allowed for rounding."""
+    rng = np.random.default_rng(7)
+    for shape in ((1, 1), (1, 3), (4, 4), (6, 3)):
+        matrix = np.exp(1j * rng.uniform(0, 7, shape)) * np.exp(growth * rng.normal(size=shape))
+        matrix = matrix.astype(kind)
+        assert gm.verify(matrix, maximum_product_matching(matrix)).size == min(shape)
+    assert gm.verify(np.array([[1j]]), maximum_product_matching([[1j]])).gap == 0
+
+
+def test_logarithms_of_complex_numbers_are_as_good_as_is_said():
+    rng = np.random.default_rng(8)
+    angles, small = np.exp(1j * rng.uniform(0, 7, 300)), 10.0 ** rng.uniform(-100, 0, 100)
+    values = np.concatenate(
+        [angles, angles * np.exp(rng.uniform(-1.3, 1.3, 300)), 1 + 1j * small, [1j, 1, 3e300j]]
+    )
+    logs, errors = product._logarithms(values)
+    with localcontext() as context:
+        context.prec = 450
+        for value, log, error in zip(values.tolist(), logs.tolist(), errors.tolist()):
+            exact = (Decimal(value.real) ** 2 + Decimal(value.imag) ** 2).ln() / 2
+            assert abs(Decimal(log) - exact) <= Decimal(error)
+            assert error <= 2.0**-49 * abs(log)
 
 
 def test_single_precision_is_checked_in_double():

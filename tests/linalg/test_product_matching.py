@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import os
+from decimal import Decimal, localcontext
 from functools import partial
 from pathlib import Path
 from unittest.mock import patch
@@ -216,6 +217,21 @@ def test_numbers_at_the_ends_of_the_range():
 def test_logarithms_of_complex_numbers_are_those_of_their_absolute_values(real, imaginary, sign):
     (log,) = log_magnitudes(np.array([complex(real, sign * imaginary)]))
     assert math.isclose(log, math.log(math.hypot(real, imaginary)), rel_tol=1e-14, abs_tol=1e-14)
+
+
+@pytest.mark.parametrize("growth", [0, 1e-12, 1e-8, 0.1, 1])
+@pytest.mark.parametrize("dtype", [np.complex64, np.complex128])
+def test_logarithms_of_complex_numbers_near_1_do_not_cancel(dtype, growth):
+    rng = np.random.default_rng(5)
+    values = (np.exp(1j * rng.uniform(0, 7, 200)) * np.exp(growth * rng.normal(size=200))).astype(
+        dtype
+    )
+    with localcontext() as context:
+        context.prec = 60
+        for value, log in zip(values.tolist(), log_magnitudes(values).tolist()):
+            square = Decimal(value.real) ** 2 + Decimal(value.imag) ** 2
+            exact = square.ln() / 2
+            assert abs(Decimal(log) - exact) <= abs(exact) * Decimal("2e-15")
 
 
 @pytest.mark.parametrize("dtype", ["f2", "f4"])

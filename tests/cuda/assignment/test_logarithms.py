@@ -55,6 +55,14 @@ def test_they_are_those_of_numpy_with_their_ends(weights_of, kind):
         assert (low, high) == (weights.min(), weights.max())
 
 
+@pytest.mark.parametrize("kind", ["F", "D"])
+def test_those_of_complex_numbers_near_1_are_as_good_as_any(weights_of, kind):
+    values = np.exp(1j * np.random.default_rng(3).uniform(0, 7, 300)).astype(kind)
+    weights = weights_of(values)[0]
+    assert abs(weights).max() < 1e-7
+    assert np.allclose(weights, -log_magnitudes(values), rtol=1e-14, atol=0)
+
+
 @pytest.mark.parametrize("sign", [1, -1])
 def test_the_ends_are_found_among_weights_of_one_sign(weights_of, sign):
     """Bits are in another order for numbers below 0."""

@@ -9,6 +9,8 @@
 
 enum End { kLow, kHigh };
 
+constexpr double kNear = 1;  // logarithms that are computed from what magnitudes are beside 1
+
 template <typename Part>
 struct Complex {
   Part real;
@@ -23,8 +25,16 @@ __device__ double log_magnitude(const Complex<Part>& value) {
   const double real = fabs(static_cast<double>(value.real));
   const double imag = fabs(static_cast<double>(value.imag));
   if (real != real || imag != imag) return real + imag;
-  const double large = fmax(real, imag), ratio = fmin(real, imag) / large;
-  return log(large) + log1p(ratio * ratio) / 2;
+  const double large = fmax(real, imag), small = fmin(real, imag), ratio = small / large;
+  const double sum = log(large) + log1p(ratio * ratio) / 2;
+  if (!(fabs(sum) < kNear)) return sum;
+  // Both terms may cancel. So may the sum of squares less 1, but with what is rounded off, and where
+  // much of it cancels, all sums but the last are exact.
+  const double one = __dmul_rn(large, large), other = __dmul_rn(small, small);  // in no fma
+  const double rest_of_one = fma(large, large, -one), rest_of_other = fma(small, small, -other);
+  const double rest = rest_of_one + rest_of_other, part = rest - rest_of_one;
+  const double left = (rest_of_one - (rest - part)) + (rest_of_other - part);
+  return log1p((((one - 1) + other) + rest) + left) / 2;
 }
 
 __device__ inline unsigned long long greater(unsigned long long one, unsigned long long other) {
