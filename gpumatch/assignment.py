@@ -29,13 +29,14 @@ from gpumatch.cardinality import (
     empty_solution,
     finish,
     hall_violator,
+    join_pairs,
     solve,
 )
 from gpumatch.contracts import AssignmentTask, Solution
 from gpumatch.control import Callback, Control, attach_result, with_interrupts_result
 from gpumatch.costs import CostBatch, Costs, as_costs, is_batch, overflow_of_sums
 from gpumatch.divided_costs import assign_divided
-from gpumatch.gaps import Magnitudes, Proof, largest_near, proof_of
+from gpumatch.gaps import Magnitudes, Proof, proof_of, undercut
 from gpumatch.homes import count_matched
 from gpumatch.initial import initial_prices
 from gpumatch.pairs import in_nodes
@@ -362,7 +363,15 @@ class _Found(NamedTuple):
 
     @classmethod
     def of(cls, task: AssignmentTask, goal: Goal, has_ended: bool) -> _Found:
-        """Look at the solution as it is now."""
+        """Look at the solution. If it is proven though it was stopped, it also keeps the limit."""
+        found = cls._now(task, goal, has_ended)
+        if has_ended or not found.proof.proven:
+            return found
+        join_pairs(task, goal)
+        return cls._now(task, goal, has_ended)
+
+    @classmethod
+    def _now(cls, task: AssignmentTask, goal: Goal, has_ended: bool) -> _Found:
         problem, solution = task.costs, task.solution
         size, limit = count_matched(solution.row_to_col), goal.limit
         costs = problem.of_mates(solution.row_to_col, task.threads)
@@ -384,7 +393,7 @@ class _Found(NamedTuple):
             magnitudes=lambda: Magnitudes(
                 max(magnitude(near), abs(base)), max(map(magnitude, (row_dual, col_dual)))
             ),
-            near=lambda gap: largest_near(problem, *solution.duals, gap),
+            undercut=lambda: undercut(problem, *solution.duals, solution.cover),
         )
         return cls(costs, paid, proof)
 

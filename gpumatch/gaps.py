@@ -11,16 +11,15 @@ pairs no matching: that is a fault of this library, and raises an error.
 
 A result is proven if
 
-- its gap is 0, whoever has found it, or
-- an exact algorithm has ended by itself, the costs are floats, and the gap is no more than sums of
-  such numbers are rounded: `ULPS` units in the last place of the largest number in use, for each of
-  n pairs. In use are the costs of the pairs, the limit, and the duals. These must be at most
-  4 (n + 1) times the costs in use: an assignment needs none that are greater, and they would hide
-  small costs by their rounding. If that does not suffice, costs of other pairs are in use, too, but
-  only if their slack is at most the gap. A pair with a greater slack is in no better assignment:
-  with it, the objective exceeds the sum of the duals by that slack.
+- the costs are integers, and the gap is 0, whoever has found it, or
+- they are floats, and an exact algorithm has ended by itself, or the gap is 0; and what the duals
+  leave is no more than sums of such numbers are rounded: `ULPS` units in the last place of the
+  largest number in use, for each of n pairs. In use are the costs of the pairs, the limit, and the
+  duals, but these only up to 4 (n + 1) times the costs and the limit: an assignment needs none that
+  are greater. Greater ones hide small costs by their rounding. So what pairs cost less than such
+  duals is found exactly then, and added to the gap (`undercut`).
 
-So a cost that is in no assignment near the best allows nothing, however large it is.
+So a cost that no pair has allows nothing, however large it is.
 """
 
 from __future__ import annotations
@@ -29,9 +28,12 @@ import math
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
+import numpy as np
+
+from gpumatch.arrays import array_of
 from gpumatch.contracts import Costs
 
-__all__ = ["Magnitudes", "Proof", "largest_near", "proof_of"]
+__all__ = ["Magnitudes", "Proof", "proof_of", "undercut"]
 
 UNIT = 2.0**-52
 ULPS = 8
@@ -63,7 +65,7 @@ def proof_of(
     has_ended: bool,
     is_integer: bool,
     magnitudes: Callable[[], Magnitudes],
-    near: Callable[[float], float] | None = None,
+    undercut: Callable[[], float],
 ) -> Proof:
     """What the duals of an assignment show.
 
@@ -77,9 +79,9 @@ def proof_of(
         Whether an exact algorithm has ended by itself.
     is_integer : bool
     magnitudes : callable
-        The largest numbers of the result. It is called if the gap is not 0.
-    near : callable, optional
-        The largest cost of a pair whose slack is at most the number given.
+        The largest numbers of the result, of floats.
+    undercut : callable
+        By how much, in all, duals exceed costs. It is called where duals are beyond all need.
 
     Raises
     ------
@@ -95,23 +97,16 @@ def proof_of(
         gap = math.fsum(terms)
     except OverflowError:
         return Proof(math.inf, False)
-    if gap == 0:
-        return Proof(0.0, True)
     paid, duals = magnitudes()
     if gap < 0:
         if -gap > ROUNDINGS * UNIT * max(pairs, 1) * (paid + duals):
             raise _fault(gap)
         gap = -gap
-    if not has_ended:
-        return Proof(gap, False)
-    is_small = _is_small(gap, pairs, paid, duals)
-    if not is_small and near is not None and _is_small(gap, pairs, max(paid, duals), duals):
-        is_small = _is_small(gap, pairs, max(paid, near(gap)), duals)
-    return Proof(gap, is_small)
-
-
-def _is_small(gap: float, pairs: int, used: float, duals: float) -> bool:
-    return duals <= 4 * (pairs + 1) * used and gap <= ULPS * UNIT * pairs * max(used, duals)
+    needed = 4.0 * (pairs + 1) * paid
+    if duals > needed:
+        gap += undercut()
+    is_small = gap <= ULPS * UNIT * pairs * max(paid, min(duals, needed))
+    return Proof(gap, is_small and (has_ended or gap == 0))
 
 
 def _fault(gap: Any) -> RuntimeError:
@@ -120,13 +115,38 @@ def _fault(gap: Any) -> RuntimeError:
     )
 
 
-def largest_near(costs: Costs, row_dual: Any, col_dual: Any, gap: float) -> float:
-    """The largest cost of an allowed pair whose slack is at most `gap`: one pass over the costs."""
-    largest = 0.0
+def undercut(costs: Costs, row_dual: Any, col_dual: Any, cover: Any = None) -> float:
+    """By how much duals must fall in all, at the rows, for no pair to cost less than its duals.
+
+    The sign of each slack is exact, and the slack is wrong by some units in its own last place. It
+    is one pass over the costs, which are floats. Pairs inside the cover, if there is one, may cost
+    anything.
+    """
+    nrows, ncols = costs.shape
+    lowered = np.zeros(nrows)
+    row_dual, col_dual = (array_of(costs.xp, dual) for dual in (row_dual, col_dual))
+    inside = None
+    if cover is not None:
+        inside = costs.xp.zeros(nrows, bool), costs.xp.zeros(ncols, bool)
+        inside[0][array_of(costs.xp, cover[0])] = True
+        inside[1][array_of(costs.xp, cover[1])] = True
     for tile in costs.tiles():
         rows, cols, values = costs.tile(tile)
-        is_near = (values - row_dual[rows]) - col_dual[cols] <= gap
-        found = abs(values[is_near & (values < math.inf)])
-        if found.size:
-            largest = max(largest, float(found.max()))
-    return largest
+        with np.errstate(invalid="ignore"):  # inf - inf, of forbidden pairs
+            part, first = _two_sum(values.astype(np.float64), -row_dual[rows])
+            rest, second = _two_sum(part, -col_dual[cols])
+            missing = -(rest + (first + second))
+        is_short = (missing > 0) & (values < math.inf)
+        if inside is not None:
+            is_short &= ~(inside[0][rows] & inside[1][cols])
+        places = is_short.ravel().nonzero()[0]
+        owners = costs.xp.broadcast_to(rows, is_short.shape).ravel()[places]
+        np.maximum.at(lowered, array_of(np, owners), array_of(np, missing.ravel()[places]))
+    return float(lowered.sum())
+
+
+def _two_sum(one: Any, other: Any) -> tuple[Any, Any]:
+    """The rounded sum, and exactly what was rounded off (Knuth)."""
+    total = one + other
+    part = total - one
+    return total, (one - (total - part)) + (other - part)

@@ -148,6 +148,7 @@ def _as_callers(a: Assignment, given: Costs, limits: Any, base: Any) -> Assignme
                 max(map(magnitude, (paid, limits_of_pairs))),
                 max(map(magnitude, (a.row_dual, a.col_dual))),
             ),
+            undercut=lambda: 0.0,  # `solve` has looked, with costs that are in use here, too
         )
     cover = a.cover_ind() if a.cardinality == "maximum" and a.gap < math.inf else None
     return Assignment(

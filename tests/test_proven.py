@@ -357,3 +357,50 @@ def test_largest_assignments_are_finished_on_the_sides_of_their_cover(monkeypatc
         assert (a.size, a.proven) == (min(block.shape), True)
         assert a.objective == pytest.approx(block[rows, cols].sum())
         gm.verify(given, a)
+
+
+def hard_for_rounding(rng):
+    """Costs whose duals may be far greater than the costs of the pairs."""
+    n, m = rng.integers(1, 20, 2)
+    kind = rng.integers(3)
+    if kind == 0:  # some points, and copies of most of them: nearly all pairs cost nothing
+        points = rng.random((max(n, m), 2))
+        costs = ((points[:n, None] - rng.permutation(points)[None, :m]) ** 2).sum(axis=2)
+    elif kind == 1:
+        costs = np.exp(7 * rng.normal(size=(n, m)))
+    else:
+        costs = 10 ** rng.uniform(-9, 9, (n, m))
+    if rng.random() < 0.3:
+        costs[rng.random(costs.shape) < 0.4] = math.inf
+    return costs
+
+
+@pytest.mark.parametrize(
+    "algorithm",
+    ["engine", "shortest-augmenting-path", "auction", "hungarian-classical", "hungarian-tree"],
+)
+def test_what_is_proven_is_accepted(algorithm):
+    """`verify` knows only the costs of the pairs: a result must not be proven by greater ones."""
+    rng = np.random.default_rng(8)
+    unproven = 0
+    for _ in range(250):
+        costs, how = hard_for_rounding(rng), {"cardinality": str(rng.choice(["maximum", "any"]))}
+        if how["cardinality"] == "any" or rng.random() < 0.3:
+            how["cost_limit"] = float(
+                rng.choice(costs[costs < math.inf], 1)[0] if (costs < math.inf).any() else 1
+            )
+        a = gm.assign(costs, algorithm=algorithm, backend="cpu", **how)
+        gm.verify(costs, a, optimal=a.proven)
+        unproven += not a.proven
+    assert unproven <= 2
+
+
+@pytest.mark.parametrize("limit", [1, np.ones(3, int)], ids=["one", "each row's"])
+@pytest.mark.parametrize("number", [int, float])
+def test_what_is_stopped_and_proven_keeps_its_limit(limit, number):
+    """Nothing is searched, and nothing need be: each pair costs as much as the limit."""
+    costs = np.ones((3, 4), number)
+    for maximize in (False, True):
+        a = gm.assign(costs, cost_limit=limit, maximize=maximize, time_limit=0)
+        assert (a.size, a.proven) == (3, True)
+        gm.verify(costs, a)

@@ -23,7 +23,7 @@ from gpumatch.distributed.largest import solve_largest
 from gpumatch.distributed.matching import forest_kernels
 from gpumatch.distributed.results import DistributedAssignment
 from gpumatch.distributed.searches import ALGORITHMS
-from gpumatch.gaps import Magnitudes, Proof, largest_near, proof_of
+from gpumatch.gaps import Magnitudes, Proof, proof_of, undercut
 from gpumatch.sums import magnitude, summands
 
 __all__ = ["assign", "costs_of"]
@@ -299,14 +299,13 @@ def _result(
                 max(abs(limit), *(largest for _, largest in shares)),
                 max(map(magnitude, solution.duals)),
             ),
-            near=lambda gap: world.total(
-                largest_near(
+            undercut=lambda: world.total(
+                undercut(
                     given.problem(goal.maximize, False),
-                    array_of(given.xp, seen.row_dual[rows.slice]),
-                    array_of(given.xp, seen.col_dual),
-                    gap + limit,  # which the duals lack
-                ),
-                "max",
+                    seen.row_dual[rows.slice] + limit,
+                    seen.col_dual,
+                    cover and (cover[0][rows.slice].nonzero()[0], cover[1].nonzero()[0]),
+                )
             ),
         )
     return DistributedAssignment(

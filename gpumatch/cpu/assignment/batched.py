@@ -478,7 +478,7 @@ def _add_up(sign, limit, mate, number, paid, rows, most_rows, cols, is_exact):
     """How many pairs there are, what they cost, what the duals leave of it, and if they prove it.
 
     The costs are a sum of two floats. What the duals leave must be 0, or of floats no more than
-    `gpumatch.gaps` calls proven by the costs of the pairs alone. All else is left to that module.
+    `gpumatch.gaps` calls proven. Floats whose duals are beyond all need are left to that module.
     """
     size = 0
     total = rest = bound = bound_rest = 0.0
@@ -501,7 +501,7 @@ def _add_up(sign, limit, mate, number, paid, rows, most_rows, cols, is_exact):
     pairs = lesser(rows, cols)
     is_small = abs(gap) <= ULPS * UNIT * pairs * greater(used, largest)
     is_small &= largest <= 4 * (pairs + 1) * used
-    return size, total, rest, abs(gap), gap == 0 or (is_small and not is_exact)
+    return size, total, rest, abs(gap), gap == 0 if is_exact else is_small
 
 
 @vector_kernel

@@ -1054,14 +1054,14 @@ __device__ __forceinline__ void add_up(const Problem<Cost>& problem,
   if (problem.wish.whole) *reinterpret_cast<long long*>(results.objective + k) = whole;
   else results.objective[k] = sum.high + sum.low;
   gap = fabs(gap);
-  // As gpumatch/gaps.py, by the costs of the pairs alone: what it would not call proven is left.
+  // As gpumatch/gaps.py, but that duals beyond all need are not looked into: these are left to it.
   const int most = min(problem.rows, problem.cols);
   const bool is_small = gap <= kUlps * 0x1p-52 * most * max(used, largest) &&
                         largest <= 4.0 * (most + 1) * used;
   results.gap[k] = gap;
   results.pairs[k] = pairs;
   results.states[k] = kSolved;
-  results.proven[k] = gap == 0.0 || (is_small && !problem.wish.whole);
+  results.proven[k] = problem.wish.whole ? gap == 0.0 : is_small;
 }
 
 // -- the kernel -----------------------------------------------------------------------------------
