@@ -15,9 +15,9 @@ A result is proven if
 - they are floats, and an exact algorithm has ended by itself, or the gap is 0; and what the duals
   leave is no more than sums of such numbers are rounded: `ULPS` units in the last place of the
   largest number in use, for each of n pairs. In use are the costs of the pairs, the limit, and the
-  duals, but these only up to 4 (n + 1) times the costs and the limit: an assignment needs none that
-  are greater. Greater ones hide small costs by their rounding. So what pairs cost less than such
-  duals is found exactly then, and added to the gap (`undercut`).
+  duals, if these are at most 4 (n + 1) times as large: an assignment needs none that are larger.
+  Larger ones hide small costs by their rounding. So they allow nothing, and what pairs cost less
+  than such duals is found exactly, and added to the gap (`undercut`).
 
 So a cost that no pair has allows nothing, however large it is.
 """
@@ -104,8 +104,8 @@ def proof_of(
         gap = -gap
     needed = 4.0 * (pairs + 1) * paid
     if duals > needed:
-        gap += undercut()
-    is_small = gap <= ULPS * UNIT * pairs * max(paid, min(duals, needed))
+        gap, duals = gap + undercut(), 0.0
+    is_small = gap <= ULPS * UNIT * pairs * max(paid, duals)
     return Proof(gap, is_small and (has_ended or gap == 0))
 
 
