@@ -42,6 +42,10 @@ cost of another pair counts, not even of one that duals make tight, and no dual 
 costs can need. The certificate has the allowance. All duals together may be lowered by no more
 either, for integers not at all: duals that prove something only after a repair are not what the
 result says they are.
+
+What is accepted as the gap that a result claims. Of floats it is a rounded sum of costs, duals and
+limits, so it may be off by the allowance, or by ULPS * 2**-52 times their magnitudes: a run that
+was stopped may have duals, and no pair.
 """
 
 from __future__ import annotations
@@ -338,7 +342,7 @@ class _Claim:
         room = rounding if self.has_float_duals else 0
         if optimal and (proof.gap > allowance or moved > units_of(room)):
             raise CertificateError(self._reason(proof, room))
-        proof.check_gap(self.result.gap, allowance, optimal)
+        proof.check_gap(self.result.gap, allowance, optimal, self._summed)
         return AssignmentCertificate(
             "assignment",
             self.size,
@@ -348,6 +352,15 @@ class _Claim:
             proof.gap,
             allowance,
         )
+
+    def _summed(self) -> int:
+        """The magnitudes of all numbers whose sum the gap is, in units; 0 if they are integers."""
+        if self.is_whole:
+            return 0
+        numbers = [self.paid, self.row_price, self.col_price]
+        if self.base is not None:
+            numbers.append(limits_in_use(self.base, self.row_to_col, self.row_price, self.lowered))
+        return sum(sum_in_units(abs(part)) for part in numbers)
 
     def _cut_off(self) -> int:
         """By how much duals were above 0 that must not be, in units."""
@@ -431,13 +444,18 @@ class Proof:
             return cls(whole * sign, (cost >> LEAST) - whole)
         return cls(at_most(bound) * sign + 0.0, at_least(cost - bound))  # no -0.0
 
-    def check_gap(self, claimed: Any, allowance: float, optimal: bool) -> None:
-        """Check the gap that a result claims."""
+    def check_gap(
+        self, claimed: Any, allowance: float, optimal: bool, summed: Callable[[], int]
+    ) -> None:
+        """Check the gap that a result claims, a sum of numbers with these magnitudes, in units."""
         claimed = python_number("the gap", claimed)
         if claimed == math.inf and (not optimal or self.gap == math.inf):
             return
-        if not (claimed >= 0 and abs(claimed - self.gap) <= allowance):
-            raise CertificateError(f"the gap is {claimed}, but the duals leave {self.gap}")
+        if claimed >= 0:
+            off = abs(claimed - self.gap)
+            if off <= allowance or off <= nearest(ULPS * summed() >> 52):
+                return
+        raise CertificateError(f"the gap is {claimed}, but the duals leave {self.gap}")
 
 
 def left_out(row: int, col: int) -> str:
@@ -446,6 +464,12 @@ def left_out(row: int, col: int) -> str:
         f"row {row} and column {col} are unmatched, but their pair is within the limit: pairs that "
         "cost more are left out, no others"
     )
+
+
+def limits_in_use(base: Any, row_to_col: Any, row_price: Any, lowered: list[Any]) -> Any:
+    """The limits of rows that are matched, or have a price, which is theirs less a cost."""
+    is_used = (row_to_col >= 0) | (row_price != 0)
+    return base[is_used | (array_of(array_module(base), lowered[0]) > 0)]
 
 
 def allowance_of(size: int, largest: float, dual: float) -> float:

@@ -24,6 +24,7 @@ from gpumatch.certificates.assignment import (
     bars_of,
     check_objective,
     left_out,
+    limits_in_use,
     limits_of,
 )
 from gpumatch.certificates.base import (
@@ -414,11 +415,22 @@ class _Claim:
                 f"the objective is {self.objective}, but the duals prove {proof.bound}: the gap is "
                 f"{proof.gap}"
             )
-        proof.check_gap(self.gap, allowance, optimal)
+        proof.check_gap(self.gap, allowance, optimal, self._summed)
         return AssignmentCertificate(
             *("assignment", self.size, proof.bound, self.edges, self.objective),
             *(proof.gap, allowance),
         )
+
+    def _summed(self) -> int:
+        """The magnitudes of all numbers whose sum the gap is, in units; 0 if they are integers."""
+        if self.is_whole:
+            return 0
+        numbers = [self.paid, self.row_price]
+        if self.base is not None:
+            limits = array_of(np, self.limits)
+            numbers.append(limits_in_use(limits, self.row_to_col, self.row_price, self.lowered))
+        (own,) = self._totals(sum(sum_in_units(abs(part)) for part in numbers))
+        return own + sum_in_units(abs(self.col_price))
 
     def _most(self, own: float) -> float:
         return float(self.world.total(float(own), "max"))
