@@ -23,6 +23,7 @@ import argparse
 import collections
 import itertools
 import json
+import os
 import sys
 import time
 from pathlib import Path
@@ -134,6 +135,8 @@ def main(argv: list[str] | None = None) -> int:
             itertools.count(first), seconds=options.minutes * 60, jobs=options.jobs,
             backend=options.backend, limit=options.limit, door=options.door, report=report.add,
         )  # fmt: skip
+    if not _is_first_rank():
+        return int(bool(report.faults))
     print(report)
     if options.out:
         options.out.write_text(json.dumps(report.to_dict(), indent=1) + "\n")
@@ -142,13 +145,18 @@ def main(argv: list[str] | None = None) -> int:
 
 def _ranks() -> int:
     """The ranks of the MPI job that this process belongs to, without starting MPI for it."""
-    import os
-
     return int(os.environ.get("PMI_SIZE", os.environ.get("OMPI_COMM_WORLD_SIZE", "1")))
 
 
+def _is_first_rank() -> bool:
+    return int(os.environ.get("PMI_RANK", os.environ.get("OMPI_COMM_WORLD_RANK", "0"))) == 0
+
+
 def _run_on_all_ranks(report: Report, first: int, options: argparse.Namespace) -> None:
-    """The same seeds on all ranks; the first one's clock counts."""
+    """The same seeds on all ranks; the first one's clock counts, and it alone reports.
+
+    A fault ends the job, because the other ranks may wait for the one that has found it.
+    """
     from mpi4py import MPI
 
     comm, end = MPI.COMM_WORLD, time.monotonic() + options.minutes * 60
@@ -156,6 +164,8 @@ def _run_on_all_ranks(report: Report, first: int, options: argparse.Namespace) -
         if not comm.bcast(time.monotonic() < end):
             return
         report.add(run(Trial(seed, door="distributed")))
+        if report.faults:
+            comm.Abort(1)
 
 
 def _options(argv: list[str] | None) -> argparse.Namespace:
