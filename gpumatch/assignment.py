@@ -29,7 +29,7 @@ from gpumatch.cardinality import (
     empty_solution,
     finish,
     hall_violator,
-    join_pairs,
+    join_pairs_at_limit,
     solve,
 )
 from gpumatch.contracts import AssignmentTask, Solution
@@ -367,7 +367,7 @@ class _Found(NamedTuple):
         found = cls._now(task, goal, has_ended)
         if has_ended or not found.proof.proven:
             return found
-        join_pairs(task, goal)
+        join_pairs_at_limit(task, goal)
         return cls._now(task, goal, has_ended)
 
     @classmethod

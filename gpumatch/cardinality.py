@@ -187,7 +187,7 @@ def solve(run: Run, task: AssignmentTask, goal: Goal) -> bool:
     solved = _solve_maximum if goal.cardinality == "maximum" else _solve_problem
     ended = solved(run, task)
     if ended:
-        join_pairs(task, goal)
+        join_pairs_at_limit(task, goal)
     return ended
 
 
@@ -214,7 +214,7 @@ def finish(run: Run, task: AssignmentTask, goal: Goal) -> bool:
     solution, cover = task.solution, task.solution.cover
     if goal.cardinality != "maximum" or cover is None or len(cover[0]) == len(solution.row_to_col):
         ended = _finish_problem(run, task)
-        join_pairs(task, goal)  # the paths may have parted such pairs
+        join_pairs_at_limit(task, goal)  # the paths may have parted such pairs
         return ended
     xp = solution.xp
     marks = [xp.zeros(len(mates), bool) for mates in solution.mates]
@@ -239,7 +239,7 @@ def _finish_problem(run: Run, task: AssignmentTask) -> bool:
     return ended
 
 
-def join_pairs(task: AssignmentTask, goal: Goal) -> None:
+def join_pairs_at_limit(task: AssignmentTask, goal: Goal) -> None:
     """Join unmatched vertices whose pairs the limit allows; "any" alone leaves those of 0 out."""
     if goal.cost_limit is not None and goal.limit is not None:
         join_at_limit(task.costs, goal.limit, task.mates, task.threads)

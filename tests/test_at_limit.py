@@ -217,3 +217,15 @@ def test_joining_on_a_device(form):
         assert new.size > 10
         assert (costs[new, row_to_col[new]] <= 2).all()
         assert (col_to_row[row_to_col[new]] == new).all()
+
+
+@pytest.mark.parametrize("limit", [2, np.full(40, 2)], ids=["one", "rows"])
+@pytest.mark.parametrize("algorithm", ["engine", "shortest-augmenting-path"])
+def test_what_is_proven_when_a_run_is_stopped_leaves_out_no_pair_at_the_limit(algorithm, limit):
+    """Nothing is to be gained from the first, so even a run that does nothing ends at the best."""
+    costs = np.full((40, 41), 2)
+    empty = gm.assign(costs, cost_limit=1)
+    a = gm.assign(costs, cost_limit=limit, algorithm=algorithm, initial=empty, time_limit=0)
+    assert a.proven
+    assert a.size == 40
+    gm.verify(costs, a)
