@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from gpumatch import homes
+from gpumatch import compressed, homes
 from gpumatch.bipartite import BipartiteGraph
 from gpumatch.cpu import surveys
 from gpumatch.cpu.numba_tools import workers
@@ -67,9 +67,12 @@ def test_read_only_arrays_are_looked_at():
 
 
 def test_graphs_are_what_they_were():
-    """What passes is shared; what does not is sorted, or named."""
+    """What passes is copied, so that it stays; what does not is sorted, or named."""
     indptr, indices = np.array([0, 2, 3], np.int32), np.array([0, 2, 1], np.int32)
-    assert np.shares_memory(BipartiteGraph((indptr, indices, (2, 3))).indices, indices)
+    graph = BipartiteGraph((indptr, indices, (2, 3)))
+    assert graph.indices.tolist() == [0, 2, 1]
+    for own, given in ((graph.indptr, indptr), (graph.indices, indices)):
+        assert not np.shares_memory(own, given)
     turned = np.array([2, 0, 1], np.int32)
     assert BipartiteGraph((indptr, turned, (2, 3))).indices.tolist() == [0, 2, 1]
     with pytest.raises(ValueError, match=r"indices: 2 lies outside \[0, 2\)"):
@@ -85,6 +88,8 @@ def test_threads_are_passed_on(monkeypatch):
     from gpumatch.linalg import entries, maximum_product_matching
 
     monkeypatch.setattr(entries, "SMALL", 0)  # else one thread does all
+    for module in (homes, compressed):
+        monkeypatch.setattr(module, "LARGE", 0)
     seen, look = [], surveys.canonical_size
 
     def watched(indptr, indices, shape, threads):
