@@ -392,6 +392,32 @@ def test_a_list_may_begin_with_what_is_an_array_for_numpy_only():
     assert gm.assign([OnlyAnArrayForNumPy([1, 2]), OnlyAnArrayForNumPy([0, 4])]).objective == 2
 
 
+class OnlyDlpack:
+    def __init__(self, values):
+        self.values = np.array(values)
+
+    def __dlpack__(self, **options):
+        return self.values.__dlpack__(**options)
+
+    def __dlpack_device__(self):
+        return self.values.__dlpack_device__()
+
+
+@pytest.mark.parametrize("kind", [OnlyAnArrayForNumPy, OnlyDlpack])
+def test_three_dimensions_may_be_those_of_what_is_read_as_an_array(kind):
+    costs = np.random.default_rng(3).integers(0, 99, (4, 5, 7))
+    expected = gm.assign(costs)
+    for options in ({}, {"sizes": (5, 7)}, {"algorithm": "hungarian-tree"}):
+        batch = gm.assign(kind(costs), **options)
+        assert batch.objective.tolist() == expected.objective.tolist()
+        assert gm.verify(kind(costs), batch).size == 20
+    assert gm.assign(kind(costs[0])).objective == expected.objective[0]
+    with pytest.raises(ValueError, match="2 dimensions"):
+        gm.assign(kind(costs[None]))
+    with pytest.raises(TypeError, match="one number as its cost_limit"):
+        gm.assign(kind(costs), cost_limit=[1, 2, 3, 4, 5])
+
+
 def test_numbers_that_are_not_real_are_refused_in_a_batch():
     with pytest.raises(TypeError, match="problem 0: the costs must be real numbers"):
         gm.assign(np.ones((2, 3, 3), complex))

@@ -47,12 +47,12 @@ def _part(costs: Any, k: int) -> Any:
     return as_array(costs, f"problem {k}")
 
 
-def _dimensions(part: Any) -> int:
+def _dimensions(values: Any, name: str) -> int:
     """The dimensions of an array, or of what can be read as one; 0 of anything else."""
-    if hasattr(part, "ndim"):
-        return int(part.ndim)
-    is_read = any(hasattr(part, name) for name in _PROTOCOLS)
-    return int(as_array(part, "problem 0").ndim) if is_read else 0
+    if hasattr(values, "ndim"):
+        return int(values.ndim)
+    is_read = any(hasattr(values, protocol) for protocol in _PROTOCOLS)
+    return int(as_array(values, name).ndim) if is_read else 0
 
 
 def is_batch(source: Any) -> bool:
@@ -61,10 +61,10 @@ def is_batch(source: Any) -> bool:
         return True
     if isinstance(source, list):
         first = source[0] if source else None
-        return _dimensions(first) == 2 or (
+        return _dimensions(first, "problem 0") == 2 or (
             isinstance(first, list) and bool(first) and isinstance(first[0], list)
         )
-    return getattr(source, "ndim", 2) == 3
+    return _dimensions(source, "the costs") == 3
 
 
 class CostBatch(Sequence[Any]):
