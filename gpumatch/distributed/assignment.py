@@ -182,7 +182,7 @@ def _assign_together(
     if ended and goal.is_full and size < world.control.total:
         own, other = search.violator()
         raise world.agreed(InfeasibleError(*((other, own) if goal.transposed else (own, other))))
-    if ended and goal.cost_limit is not None:
+    if (ended or solution.has_duals) and goal.cost_limit is not None:  # it may be proven, stopped
         with world.step("search"):
             _join_at_limit(costs, rows, goal, solution, world)
     stats["solved_by"] = search.solved_by
