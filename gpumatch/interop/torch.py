@@ -10,7 +10,8 @@ if the costs are on a device. Assignments have no gradient. Each call is one cus
 
 What is done with several rows of a search at once has no order, so where several assignments are
 optimal, another one may be found than SciPy finds. With ``ties="scipy"`` it is SciPy's own. This
-takes one row after the other, and is for tensors of the CPU.
+takes one row after the other, and is for tensors of the CPU. SciPy rounds large integers to floats.
+Where this makes its assignment worse than an optimal one, that is given, with ``"scipy"`` too.
 """
 
 from __future__ import annotations
@@ -34,6 +35,8 @@ __all__ = ["batch_linear_assignment", "linear_sum_assignment"]
 
 
 TIES = ("any", "scipy")
+FLOAT_INTEGERS = 2**53
+"""float64 holds every integer up to this."""
 
 OnError = Literal["raise", "mark"] | None
 
@@ -51,7 +54,8 @@ def batch_linear_assignment(
         The costs, to be minimised; on the CPU or a GPU. ``inf`` forbids a pair.
     ties : {"any", "scipy"}
         Which of several optimal assignments is given: any, or on the CPU the one that
-        `scipy.optimize.linear_sum_assignment` gives.
+        `scipy.optimize.linear_sum_assignment` gives. If SciPy's is not optimal, because it rounds
+        large integers to float64, any is given.
     on_error : {None, "raise", "mark"}
         What becomes of a problem that has no full assignment, or costs that are not valid, such as
         NaN: raise its error, which names its number, or mark it by -1. None raises on the CPU and
@@ -158,12 +162,34 @@ def _checked_size(size: Any) -> int:
 def _in_scipys_order(parts: Any, count: int, on_error: str) -> torch.Tensor:
     """The columns of up to `count` rows of each problem, on the CPU."""
     columns = load(SCIPYS_ORDER)(list(parts), count, checked_threads(None))
+    _make_exact(parts, columns)
     if on_error == "raise":
         bad = [k for k, part in enumerate(parts) if part.size and (columns[k] < 0).all()]
         if bad:
             assign(parts)  # which raises the error
             raise ValueError(f"problem {bad[0]}: its numbers are too large to be added")
     return torch.from_numpy(columns)
+
+
+def _make_exact(parts: Any, columns: np.ndarray) -> None:
+    """Put optimal assignments where float64 has rounded integers, and what it gave costs more."""
+    doubtful = [k for k, part in enumerate(parts) if _is_rounded(part)]
+    if not doubtful:
+        return
+    exact = assign([parts[k] for k in doubtful], on_error="mark")
+    for k, best in zip(doubtful, exact):
+        rows = (columns[k] >= 0).nonzero()[0]
+        paid = sum(parts[k][rows, columns[k, rows]].tolist())
+        if not best.proven or paid != best.objective:
+            columns[k] = best.row_to_col
+
+
+def _is_rounded(costs: np.ndarray) -> bool:
+    """Whether float64 may round what the integers of a problem add up to on paths."""
+    if costs.dtype.kind not in "iu" or costs.dtype.itemsize < 8 or costs.size == 0:
+        return False
+    largest = max(int(costs.max()), -int(costs.min()))
+    return 4 * (min(costs.shape) + 1) * largest > FLOAT_INTEGERS
 
 
 def _columns_of_rows(cost: torch.Tensor, ties: str, on_error: str) -> torch.Tensor:

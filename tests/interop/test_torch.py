@@ -149,6 +149,38 @@ def test_scipys_own_assignments_where_several_are_optimal():
         assert [one.tolist() for one in found[k]] == [one.tolist() for one in expected]
 
 
+@pytest.mark.parametrize("shape", [(9, 9), (7, 12), (12, 7)], ids=str)
+@pytest.mark.parametrize("base", [2**55, -(2**55), 2**57])
+def test_scipys_order_does_not_round_integers(base, shape):
+    rng = np.random.default_rng(4)
+    costs = base + rng.integers(0, 9, (6, *shape))
+    exact = gm.assign(costs).objective.tolist()
+    total = [sum(own[one_by_one(own)].tolist()) for own in costs]
+    assert total != exact
+    found = batch_linear_assignment(torch.tensor(costs), ties="scipy").numpy()
+    side = torch.tensor(np.concatenate([*costs], axis=1))[None].repeat(6, 1, 1)
+    pairs = linear_sum_assignment(side, [shape[1]] * 6, ties="scipy")
+    for k, own in enumerate(costs):
+        rows = (found[k] >= 0).nonzero()[0]
+        assert rows.size == min(shape) == len(pairs[k][0])
+        assert sum(own[rows, found[k, rows]].tolist()) == exact[k]
+        assert sum(own[tuple(side.numpy() for side in pairs[k])].tolist()) == exact[k]
+
+
+def test_scipys_own_assignments_of_large_integers_where_it_finds_the_optimum():
+    costs = 2**54 * np.random.default_rng(5).integers(0, 3, (8, 9, 9))
+    found = batch_linear_assignment(torch.tensor(costs), ties="scipy").numpy()
+    assert found.tolist() == [one_by_one(own)[1].tolist() for own in costs]
+
+
+def test_integers_whose_sums_do_not_fit_are_an_error_in_scipys_order():
+    costs = torch.tensor([[[1, 2], [3, 4]], [[2**61, 0], [0, 2**61]]])
+    with pytest.raises(ValueError, match="problem 1: "):
+        batch_linear_assignment(costs, ties="scipy")
+    found = batch_linear_assignment(costs, ties="scipy", on_error="mark")
+    assert (found < 0).tolist() == [[False, False], [True, True]]
+
+
 def test_ties_are_any_or_scipys():
     with pytest.raises(ValueError, match="ties must be one of"):
         batch_linear_assignment(torch.rand(1, 2, 2), ties="first")
