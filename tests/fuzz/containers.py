@@ -97,7 +97,7 @@ def dense(trial: Trial, values: np.ndarray, *, in_batch: bool = False) -> Any:
         names = [name for name in names if name not in ("swapped", "frame", "misaligned")]
     if values.ndim != 2:
         names = [name for name in names if name not in ("frame", "matrix")]
-    if values.size > 2**18:
+    if values.size > 2**18 or values.shape[1] == 0:  # without columns, it has no dtype
         names = [name for name in names if name != "frame"]
     name = trial.pick(names)
     trial.note(container=name)

@@ -41,7 +41,9 @@ class Problem:
 
     @property
     def is_exact(self) -> bool:
-        """Whether everything is an integer."""
+        """Whether everything is an integer; limits of "maximum" only forbid pairs."""
+        if self.cardinality == "maximum":
+            return self.is_integer
         limits = self.given_limits
         if limits.dtype.kind == "f":
             limits = limits[np.isfinite(limits)]
@@ -82,7 +84,10 @@ class Problem:
 
     @functools.cached_property
     def limits(self) -> np.ndarray:
-        """A limit for each row, to be minimised; 0 where there is none."""
+        """A limit for each row, to be minimised; 0 where there is none.
+
+        "maximum" asks `within` instead.
+        """
         kind = np.int64 if self.is_exact else np.float64
         limits = self.given_limits if self.has_limit else np.zeros((), np.int64)
         if limits.dtype.kind == "f" and kind == np.int64:

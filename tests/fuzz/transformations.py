@@ -112,7 +112,8 @@ def doubled(trial: Trial, problem: Problem) -> Changed | None:
     """Integers times a small number."""
     if not problem.is_exact or not _has_room(problem, 2.0**44):
         return None
-    if not np.isfinite(problem.given_limits.astype(float)).all():
+    limits = problem.given_limits.astype(float)
+    if not (np.isfinite(limits) & (limits % 1 == 0)).all():
         return None
     by = trial.pick((2, 3, 1000))
     limit = problem.limit

@@ -165,7 +165,7 @@ def _spelled(trial: Trial, value: float) -> str:
     return trial.pick(
         (
             repr(value), text, text.upper(), f"{mantissa}D{exponent}", f"{mantissa}d{exponent}",
-            f"+{text}" if value >= 0 else text, f"{mantissa}E{int(exponent):+04d}",
+            text if text.startswith("-") else f"+{text}", f"{mantissa}E{int(exponent):+04d}",
         )
     )  # fmt: skip
 
