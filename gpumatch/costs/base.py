@@ -367,7 +367,8 @@ def check_extent(extent: Extent, n: int, *, summed: bool) -> None:
     if summed:
         check_sums(extent.largest, n)
     elif isinstance(extent.largest, int):
-        check_sums(extent.largest, 0)
+        if extent.largest >= TOO_LARGE:
+            raise ValueError(f"integer costs must be below 2**62; got {extent.largest}")
     elif not math.isfinite(extent.largest):
         raise ValueError("the costs are beyond the range of float64")
 
