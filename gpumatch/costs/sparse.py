@@ -266,7 +266,7 @@ class SparseCosts(Costs):
         of_rows, of_cols = row_number[of_rows], col_number[of_cols]
         inside = (of_rows >= 0) & (of_cols >= 0)
         of_rows, of_cols = of_rows[inside], of_cols[inside]
-        weights = self.weights[inside][_order(xp, of_rows, of_cols)]
+        weights = self._as_sums().weights[inside][_order(xp, of_rows, of_cols)]
         graph = BipartiteGraph.from_edges(of_rows, of_cols, (rows.size, cols.size))
         return self.of(graph, weights)
 
