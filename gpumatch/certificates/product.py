@@ -33,11 +33,12 @@ entries as they are.
 
 The product is accepted as the greatest if the gap is at most
 
-    ULPS * 2**-52 * (pairs) * max(M, min(D, 4 (pairs + 1) M)),
+    ULPS * 2**-52 * (pairs) * max(N, min(D, 4 (pairs + 1) M)),
 
-with D the largest logarithm of a factor of a matched vertex, and M that of a matched entry. Factors
-that no maximum product needs, further from 1 than 4 (pairs + 2) times the logarithm of any entry,
-are refused, so that what 2 allows stays small.
+with D the largest logarithm of a factor of a matched vertex, M that of a matched entry, and N that
+of any entry. No claim changes N, which is below 800 for any numbers, and other logarithms than
+those of pairs are rounded as well. Factors that no maximum product needs, further from 1 than
+4 (pairs + 2) N, are refused, so that what 2 allows stays small.
 
 If the matrix is structurally singular, 1 and 2 show that the scaling is what it is meant to be, and
 that no matching of the same rows and columns has a larger product, but not that there are no more
@@ -285,10 +286,10 @@ class _Claim:
 
     def _allowance(self) -> float:
         entries = self.entries
-        largest = most(entries.logs[self.is_pair])
+        largest, of_pairs = most(entries.logs), most(entries.logs[self.is_pair])
         matched = (scale[mates >= 0] for scale, mates in zip(self.scales, self.mates))
         dual = max(map(most, matched))
-        scale = max(largest, min(dual, 4 * (self.size + 1) * largest))
+        scale = max(largest, min(dual, 4 * (self.size + 1) * of_pairs))
         return ULPS * math.ulp(1.0) * self.size * scale
 
     def _name(self, at: int) -> str:

@@ -320,3 +320,10 @@ def test_what_a_result_says_of_itself_is_checked():
     for name, value in says.items():
         with pytest.raises(CertificateError, match=name):
             gm.verify(A, changed(s, **{name: value}))
+
+
+@pytest.mark.parametrize("number", [1.0, 1j], ids=["real", "complex"])
+def test_logarithms_of_other_entries_are_rounded_too(number):
+    """The pairs are near 1, but the factors must fit what lies across them."""
+    matrix = csr_array(number * np.array([[1e-200, 5.0], [2.0, 1e200]]))
+    assert gm.verify(matrix, maximum_product_matching(matrix)).size == 2
