@@ -27,6 +27,9 @@ entry_points.show()  # before any test imports networkx, which looks for them th
 settings.register_profile("gpumatch", deadline=None, derandomize=True, max_examples=60)
 settings.load_profile("gpumatch")
 
+LONGEST_TEXT = 40
+"""Characters of a text with lines that names a test."""
+
 reason_for_no_gpu = functools.cache(why_no_cuda)
 
 
@@ -53,6 +56,14 @@ def needs_stand_in(item: pytest.Item) -> bool:
         and reason_for_no_gpu() is not None
         and None not in (shutil.which("g++"), importlib.util.find_spec("cupy"))
     )
+
+
+def pytest_make_parametrize_id(val: object) -> str | None:
+    """A text that has lines or rare letters: on one line, without these, and not too long."""
+    if not isinstance(val, str) or (val.isascii() and val.isprintable()):
+        return None
+    shown = (c if c.isascii() and c.isprintable() and c != "\\" else "|" for c in val)
+    return "".join(shown)[:LONGEST_TEXT]
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
