@@ -356,10 +356,10 @@ LEFT = {
 
 def check_copies(indptr, indices, matrix):
     """They are the matrix's, but no other thread can change them under a kernel."""
-    for own, given in ((indptr, matrix.indptr), (indices, matrix.indices)):
-        assert own.dtype == given.dtype
-        assert own.tolist() == given.tolist()
-        assert not np.shares_memory(own, given)
+    for own, theirs in zip((indptr, indices), (matrix.indptr, matrix.indices)):
+        assert own.dtype == theirs.dtype
+        assert own.tolist() == theirs.tolist()
+        assert not np.shares_memory(own, theirs)
 
 
 @pytest.mark.parametrize("name", TAKEN)
