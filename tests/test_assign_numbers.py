@@ -151,3 +151,21 @@ def test_the_named_optima_are_scipys():
         matrix = or_library_sparse(name).tocsr()
         rows, cols = min_weight_full_bipartite_matching(matrix)
         assert matrix[rows, cols].sum() == least
+
+
+@pytest.mark.parametrize("base", [0, 2**54 + 1])
+@EVERY_ALGORITHM
+def test_a_fractional_limit_of_maximum_leaves_integers_exact(run, base):
+    """It only forbids pairs, so nothing is added to it."""
+    matrix = base + np.random.default_rng(6).integers(0, 9, (4, 5))
+    for limit in (base + 4.5, np.full(4, base / 2 + 2.25)):
+        for sign in (1, -1):
+            a = gm.assign(
+                sign * matrix, maximize=sign < 0, cardinality="maximum", cost_limit=sign * limit,
+                **run.arguments,
+            )  # fmt: skip
+            gm.verify(sign * matrix, a)
+            assert type(a.objective) is int
+            paid = (sign * matrix)[a.row_ind, a.col_ind].tolist()
+            assert (a.pair_costs.tolist(), a.objective) == (paid, sum(paid))
+            assert {a.pair_costs.dtype, a.row_dual.dtype, a.col_dual.dtype} == {np.dtype(np.int64)}
