@@ -229,3 +229,20 @@ def test_what_is_proven_when_a_run_is_stopped_leaves_out_no_pair_at_the_limit(al
     assert a.proven
     assert a.size == 40
     gm.verify(costs, a)
+
+
+@pytest.mark.parametrize("form", [np.asarray, stored], ids=["dense", "sparse"])
+@pytest.mark.parametrize("scaling", ["epsilon", "none"])
+@pytest.mark.parametrize("dtype", [np.float64, np.longdouble])
+def test_an_auction_that_is_left_at_epsilon_leaves_out_no_pair_at_the_limit(dtype, scaling, form):
+    """It says that it has not ended, but may be proven."""
+    costs = np.full((2, 3), 1 / 3, dtype)
+    wish = {"algorithm": "auction", "scaling": scaling, "finish": "epsilon"}
+    for cardinality in ("full", "any"):
+        for sign in (1, -1):
+            given = form((sign * costs).astype(np.float64) if form is stored else sign * costs)
+            a = gm.assign(
+                given, cardinality=cardinality, cost_limit=sign / 3, maximize=sign < 0, **wish
+            )
+            assert (a.proven, a.size) == (True, 2)
+            gm.verify(given, a)
