@@ -19,7 +19,7 @@ import pytest
 from scipy.optimize import linear_sum_assignment
 from scipy.sparse import coo_array, csr_array
 
-from gpumatch import InfeasibleError, algorithms
+from gpumatch import InfeasibleError, algorithms, verify
 from graphs import costs
 from tests.pairwise import pairwise
 
@@ -116,6 +116,17 @@ def _param(run: Run, *others, name: str = "", long: bool = False):
     marks = [pytest.mark.gpu] if run.backend == "cuda" else []
     marks += [pytest.mark.long] if long else []
     return pytest.param(run, *others, id=f"{run}{name}", marks=marks)
+
+
+def check_proof(costs, a):
+    """What an exact algorithm has found is proven, unless no duals in float64 prove it.
+
+    So it is where duals are far greater than what the pairs cost: they are rounded by more than
+    that allows. Then the gap says by how much.
+    """
+    verify(costs, a, optimal=a.proven)
+    values = np.abs(costs.data if hasattr(costs, "tocoo") else np.asarray(costs))
+    assert a.proven or 0 < a.gap <= 1e-12 * values[values < math.inf].max()
 
 
 def check_limit(costs, a, limit):

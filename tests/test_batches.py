@@ -316,7 +316,7 @@ def test_integers_too_large_for_exact_sums_are_refused_in_a_batch_too(dtype, lim
     costs = np.array([[[5, 7], [3, 9]], [[2**61, 7], [3, 2**62]]], dtype)
     batch = gm.assign(costs, cost_limit=limit, on_error="mark")
     assert batch.proven.tolist() == [True, False]
-    with pytest.raises(ValueError, match=r"must be below 2\*\*62") as alone:
+    with pytest.raises(ValueError, match="too large") as alone:
         gm.assign(costs[1], cost_limit=limit)
     assert str(batch.errors[1]) == f"problem 1: {alone.value}"
 

@@ -368,7 +368,7 @@ def check_extent(extent: Extent, n: int, *, summed: bool) -> None:
         check_sums(extent.largest, n)
     elif isinstance(extent.largest, int):
         if extent.largest >= TOO_LARGE:
-            raise ValueError(f"integer costs must be below 2**62; got {extent.largest}")
+            raise ValueError(f"integer costs up to {extent.largest} are too large, 2**62 at least")
     elif not math.isfinite(extent.largest):
         raise ValueError("the costs are beyond the range of float64")
 

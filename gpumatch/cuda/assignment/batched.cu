@@ -987,7 +987,8 @@ __device__ inline double left_of(double cost, double price, double base, double 
 }
 
 // Write the pairs and the duals. Then `dual` has what the rows pay, and `price` of a warp's number
-// what its rows' duals leave of that: the prices are written already.
+// what its rows' duals leave of that: the prices are written already. The duals of rows are rounded
+// down, so that no pair costs less than its duals.
 template <typename Cost, typename Team>
 __device__ __forceinline__ void write(const Problem<Cost>& problem, const Team& shared,
                                       Side rows, Side cols, double* paid, bool turned) {
@@ -998,9 +999,9 @@ __device__ __forceinline__ void write(const Problem<Cost>& problem, const Team& 
   for (int row = warp; row < problem.rows; row += warps) {
     double nearest = wish.limit;
     for_row(problem, shared, row, [&](int col, Cost cost) {
-      nearest = min(nearest, problem.paid(cost) - shared.price[col]);
+      nearest = min(nearest, __dsub_rd(problem.paid(cost), shared.price[col]));
     });
-    const double dual = least_of_warp(nearest) - base;
+    const double dual = __dsub_rd(least_of_warp(nearest), base);
     const int col = shared.held[row];
     const double cost = col < 0 ? 0.0 : problem.cost(row, col);
     gap += col < 0 ? -dual : left_of(cost, shared.price[col], base, dual);
@@ -1054,14 +1055,14 @@ __device__ __forceinline__ void add_up(const Problem<Cost>& problem,
   if (problem.wish.whole) *reinterpret_cast<long long*>(results.objective + k) = whole;
   else results.objective[k] = sum.high + sum.low;
   gap = fabs(gap);
-  // As gpumatch/gaps.py, but that duals beyond all need are not looked into: these are left to it.
+  // As gpumatch/gaps.py. Duals beyond all need undercut no cost here, but allow no gap, either.
   const int most = min(problem.rows, problem.cols);
   const bool is_small = gap <= kUlps * 0x1p-52 * most * max(used, largest) &&
                         largest <= 4.0 * (most + 1) * used;
   results.gap[k] = gap;
   results.pairs[k] = pairs;
   results.states[k] = kSolved;
-  results.proven[k] = problem.wish.whole ? gap == 0.0 : is_small;
+  results.proven[k] = gap == 0.0 || (is_small && !problem.wish.whole);
 }
 
 // -- the kernel -----------------------------------------------------------------------------------

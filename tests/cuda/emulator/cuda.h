@@ -109,6 +109,11 @@ inline int __popc(unsigned bits) { return __builtin_popcount(bits); }
 inline int __ffs(int bits) { return __builtin_ffs(bits); }
 inline int __clz(int bits) { return bits == 0 ? 32 : __builtin_clz(bits); }
 inline double __dmul_rn(double one, double other) { return one * other; }
+inline double __dsub_rd(double one, double other) {
+  const double rest = one - other, part = rest - one;
+  const double lost = (one - (rest - part)) - (other + part);
+  return lost < 0 ? std::nextafter(rest, -HUGE_VAL) : rest;  // of inf, it is NaN
+}
 inline long long __double2ll_rn(double number) { return std::llrint(number); }
 inline double __longlong_as_double(long long bits) {
   double number;
