@@ -205,3 +205,18 @@ def test_costs_of_the_host_go_to_the_device_when_asked():
     assert isinstance(batch.row_to_col, np.ndarray)
     assert batch.stats["backend"] == "cuda"
     gm.verify(costs, batch)
+
+
+@pytest.mark.emulated
+@pytest.mark.parametrize("cardinality", ["full", "maximum", "any"])
+@pytest.mark.parametrize("form", ["list", "array"])
+def test_problems_without_columns(form, cardinality):
+    """Nothing of them is turned, but kernels must know that they are."""
+    if form == "list":
+        a = gm.assign([np.ones((1, 0)), np.ones((3, 0))], backend="cuda", cardinality=cardinality)
+    else:
+        a = gm.assign(np.ones((4, 2, 0)), backend="cuda", cardinality=cardinality)
+    assert a.proven.all()
+    assert (a.size == 0).all()
+    assert (a.row_to_col == -1).all()
+    assert batched._room(0, np.dtype(np.float32)).size == 1

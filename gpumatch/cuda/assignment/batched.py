@@ -388,9 +388,12 @@ def run_one(task: AssignmentTask, most_steps: int) -> bool:
 
 
 def _room(count: int, dtype: np.dtype) -> cp.ndarray:
-    """Room for so many costs that are turned."""
+    """Room for so many costs that are turned. It has an address even if there are none.
+
+    Kernels know a turned problem by that, and CuPy gives an empty array the address 0.
+    """
     require_memory(count * dtype.itemsize, "turning the problems")
-    return cp.empty(count, dtype)
+    return cp.empty(max(count, 1), dtype)
 
 
 def _classes(sizes: np.ndarray, numbers: np.ndarray) -> list[tuple[np.ndarray, tuple[int, int]]]:
