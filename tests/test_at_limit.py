@@ -246,3 +246,19 @@ def test_an_auction_that_is_left_at_epsilon_leaves_out_no_pair_at_the_limit(dtyp
             )
             assert (a.proven, a.size) == (True, 2)
             gm.verify(given, a)
+
+
+@pytest.mark.parametrize("is_batch", [False, True], ids=["alone", "batch"])
+def test_sums_of_thirds_leave_no_pair_at_the_limit(is_batch):
+    """Paths of floats are rounded, so a search may take a pair at the limit for a dearer one."""
+    rng = np.random.default_rng(6)
+    for _ in range(300):
+        costs = rng.integers(-3, 4, rng.integers(2, 8, 2)) / 3
+        limit = float(rng.choice(costs.ravel()))
+        a = (
+            gm.assign([costs], cost_limit=limit)[0]
+            if is_batch
+            else gm.assign(costs, cost_limit=limit)
+        )
+        check_limit(costs, a, limit)
+        gm.verify(costs, a)
