@@ -1,6 +1,6 @@
 """Pairs that cost exactly as much as a limit: none is left out between unmatched vertices.
 
-Whether a row takes a column at the limit L, or goes without at L, costs the same. Algorithms decide
+A row that takes a column at the limit L costs as much as an unmatched one. Algorithms decide
 this in different ways. So here is the one rule for all: with a limit, no row and column are both
 unmatched whose pair costs L or less.
 
@@ -66,7 +66,7 @@ def bound_in(dtype: np.dtype, limit: float) -> Any:
 def _listed(costs: Costs, limit: float, mates: Mates) -> Iterator[tuple[Any, Any]]:
     """Pairs within the limit of unmatched vertices, some rows after the others.
 
-    The columns that are taken are asked for anew each time.
+    Each step reads the mates of the columns again.
     """
     row_to_col, col_to_row = mates
     xp = costs.xp

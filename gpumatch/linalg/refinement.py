@@ -79,7 +79,7 @@ class Equations:
         side = times_power(right.values, right.power) if right.power.any() else right.values
         rest, size = side - self.matrix @ x, self._magnitudes @ abs(x) + abs(side)
         power = np.zeros(rest.shape, np.int32)
-        is_finite = np.isfinite(size)  # it is no less than what is left
+        is_finite = np.isfinite(size)  # it is at least the residual
         if not is_finite.all():
             self._halve(x, right, (rest, size, power), ~is_finite, _HALF)
         if self._least * _least(x) < _TINY:
@@ -89,7 +89,7 @@ class Equations:
     def _halve(
         self, x: np.ndarray, right: Sides, to: tuple[np.ndarray, ...], where: np.ndarray, half: int
     ) -> None:
-        """Write what is left and its size with the matrix and x times ``2.0**-half``.
+        """Write the residual and its size with the matrix and x times ``2.0**-half``.
 
         What underflows by that is nothing beside the others there. What overflows meets a 0.
         """
