@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Callable
 from typing import Any
 
@@ -78,8 +79,22 @@ DENSE: dict[str, Callable[[np.ndarray], Any]] = {
     "matrix": np.asmatrix,
     "tensor": _tensor,
 }
+_NEEDS = {"frame": "pandas", "tensor": "torch"}
+"""The library of a form, where it is not one of ours."""
 _TORCH = {"bool", "uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64"}
 _CUPYX = {"float32", "float64", "complex64", "complex128"}
+
+
+def _pick(trial: Trial, names: list[str], plain: str) -> str:
+    """One of the names, or the plain one where its library is missing.
+
+    A seed draws the same problem with the library and without.
+    """
+    name = trial.pick(names)
+    if name in _NEEDS and importlib.util.find_spec(_NEEDS[name]) is None:
+        name = plain
+    trial.note(container=name)
+    return name
 
 
 def dense(trial: Trial, values: np.ndarray, *, in_batch: bool = False) -> Any:
@@ -99,9 +114,7 @@ def dense(trial: Trial, values: np.ndarray, *, in_batch: bool = False) -> Any:
         names = [name for name in names if name not in ("frame", "matrix")]
     if values.size > 2**18 or values.shape[1] == 0:  # without columns, it has no dtype
         names = [name for name in names if name != "frame"]
-    name = trial.pick(names)
-    trial.note(container=name)
-    return DENSE[name](values)
+    return DENSE[_pick(trial, names, "C")](values)
 
 
 # -- sparse ----------------------------------------------------------------------------------------
@@ -163,8 +176,7 @@ def sparse_form(
         names = [name for name in names if name != "repeated"]
     if values.dtype.name not in _TORCH:
         names = [name for name in names if name != "tensor"]
-    name = trial.pick(names)
-    trial.note(container=name)
+    name = _pick(trial, names, "csr")
     if name == "coo":
         return _shuffled(trial, rows, cols, values, shape)
     if name == "repeated":
