@@ -65,7 +65,7 @@ from bench import (
 from bench.instances import Folder, Instance
 from bench.peers import EclMm, Peer
 from bench.solvers import Raft, SolverPeer
-from gpumatch.devices import why_no_cuda
+from gpumatch.dispatch.devices import why_no_cuda
 
 SUITES = {
     suite.__name__.removeprefix("bench.").replace("_", "-"): suite

@@ -21,9 +21,9 @@ from bench.harness import Contender, Limits, Overrun, Result, Sample, repeat
 from bench.instances import Instance, generated, real, small, with_permutations
 from bench.peers import Peer
 from gpumatch.contracts import MatchingTask
-from gpumatch.control import Control
 from gpumatch.cpu.matching import cheap
-from gpumatch.registry import BackendName
+from gpumatch.dispatch.registry import BackendName
+from gpumatch.running.control import Control
 
 THREADS = 8
 THRESHOLD = 1.0  # seconds of a sequential algorithm that put a graph into the sets S1

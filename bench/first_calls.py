@@ -240,7 +240,7 @@ def main(name: str, file: str) -> None:
         "seconds": time.process_time() - processor,
         "wall": time.perf_counter() - clock,
     }
-    from gpumatch import compile_time
+    from gpumatch.running import compile_time
 
     print(json.dumps({**taken, "compilation": compile_time.spent()}))
 

@@ -32,7 +32,7 @@ from bench.tables import (
     time_of,
     times_as_long,
 )
-from gpumatch.registry import BackendName
+from gpumatch.dispatch.registry import BackendName
 
 THREADS = 1
 THRESHOLD = 1.0  # seconds of SciPy from which a graph counts in its mean

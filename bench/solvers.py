@@ -36,7 +36,7 @@ import gpumatch as gm
 from bench.costs import Matrices, stack
 from bench.harness import Limits, Overrun, Result, Sample, repeat
 from bench.peers import in_process
-from gpumatch.registry import BackendName
+from gpumatch.dispatch.registry import BackendName
 
 _LOADING = 60.0  # seconds a program has to start and read the costs
 _EPSILON = 1e-6  # slack below which RAFT takes an edge for tight

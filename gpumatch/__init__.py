@@ -15,13 +15,17 @@ if TYPE_CHECKING:
     import gpumatch.linalg as linalg
     import gpumatch.optimize as optimize
     import gpumatch.plot as plot
-    from gpumatch.assignment import Assignment, BottleneckAssignment, InfeasibleError, assign
+    from gpumatch.assignment import assign
     from gpumatch.bipartite import BipartiteGraph
     from gpumatch.certificates import Certificate, CertificateError, verify
     from gpumatch.compiling import warmup
     from gpumatch.costs import DenseCosts, SparseCosts
-    from gpumatch.matching import Matching, maximum_matching
-    from gpumatch.registry import algorithms
+    from gpumatch.dispatch.registry import algorithms
+    from gpumatch.matching import maximum_matching
+    from gpumatch.problems.cardinality import InfeasibleError
+    from gpumatch.results.assignment import Assignment
+    from gpumatch.results.bottleneck import BottleneckAssignment
+    from gpumatch.results.matching import Matching
 
 __version__ = "0.1.0"
 
@@ -49,16 +53,16 @@ __all__ = [
 ]
 
 _HOME = {
-    "Assignment": "assignment",
+    "Assignment": "results.assignment",
     "BipartiteGraph": "bipartite",
-    "BottleneckAssignment": "bottleneck",
+    "BottleneckAssignment": "results.bottleneck",
     "Certificate": "certificates",
     "CertificateError": "certificates",
     "DenseCosts": "costs",
-    "InfeasibleError": "cardinality",
-    "Matching": "matching",
+    "InfeasibleError": "problems.cardinality",
+    "Matching": "results.matching",
     "SparseCosts": "costs",
-    "algorithms": "registry",
+    "algorithms": "dispatch.registry",
     "assign": "assignment",
     "maximum_matching": "matching",
     "verify": "certificates",

@@ -1,4 +1,7 @@
-"""The front door to linear assignment; `gpumatch.cardinality` states what is solved, and proven."""
+"""The front door to linear assignment.
+
+`gpumatch.problems.cardinality` states what is solved, and what proves it.
+"""
 
 from __future__ import annotations
 
@@ -9,19 +12,24 @@ from typing import Any, Literal, NamedTuple, overload
 
 import numpy as np
 
-from gpumatch.arguments import (
+from gpumatch.contracts import AssignmentTask, Solution
+from gpumatch.costs import CostBatch, Costs, as_costs, is_batch, overflow_of_sums
+from gpumatch.dispatch.arguments import (
     check_one_of,
     checked_flag,
     checked_seed,
     checked_threads,
     refuse_unknown,
 )
-from gpumatch.arrays import array_of, device_array, has_length
-from gpumatch.assigned import Assignment
-from gpumatch.backends import choose_assignment
-from gpumatch.batches import Asked, assign_batch, assign_even, assign_small
-from gpumatch.bottleneck import METHODS, BottleneckAssignment, assign_bottleneck
-from gpumatch.cardinality import (
+from gpumatch.dispatch.backends import choose_assignment
+from gpumatch.dispatch.by_device import count_matched
+from gpumatch.dispatch.registry import FINISH, BackendName, load
+from gpumatch.numeric.arrays import array_of, device_array, has_length
+from gpumatch.numeric.exact_sums import magnitude, nearer, summands
+from gpumatch.numeric.gaps import Magnitudes, Proof, proof_of, undercut
+from gpumatch.problems.batches import Asked, assign_batch, assign_even, assign_small
+from gpumatch.problems.bottleneck import METHODS, assign_bottleneck
+from gpumatch.problems.cardinality import (
     Cardinality,
     Goal,
     InfeasibleError,
@@ -32,20 +40,16 @@ from gpumatch.cardinality import (
     join_pairs_at_limit,
     solve,
 )
-from gpumatch.contracts import AssignmentTask, Solution
-from gpumatch.control import Callback, Control, attach_result, with_interrupts_result
-from gpumatch.costs import CostBatch, Costs, as_costs, is_batch, overflow_of_sums
-from gpumatch.divided_costs import assign_divided
-from gpumatch.gaps import Magnitudes, Proof, proof_of, undercut
-from gpumatch.homes import count_matched
-from gpumatch.initial import initial_prices
-from gpumatch.pairs import in_nodes
-from gpumatch.registry import FINISH, BackendName, load
-from gpumatch.row_limits import assign_by_row_limits, checked_row_limits
-from gpumatch.sums import magnitude, nearer, summands
-from gpumatch.tensors import are_tensors, solve_tensors
+from gpumatch.problems.divided_costs import assign_divided
+from gpumatch.problems.initial import initial_prices
+from gpumatch.problems.row_limits import assign_by_row_limits, checked_row_limits
+from gpumatch.results.assignment import Assignment
+from gpumatch.results.bottleneck import BottleneckAssignment
+from gpumatch.results.pairs import in_nodes
+from gpumatch.results.tensors import are_tensors, solve_tensors
+from gpumatch.running.control import Callback, Control, attach_result, with_interrupts_result
 
-__all__ = ["Assignment", "BottleneckAssignment", "InfeasibleError", "assign"]
+__all__ = ["assign"]
 
 OBJECTIVES = ("sum", "bottleneck")
 SMALL = 2**16

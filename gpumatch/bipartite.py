@@ -17,9 +17,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpumatch.arrays import array_module, array_of, as_array, index_array, is_sparse
-from gpumatch.compressed import check_one_home, checked_shape, compressed_of, edges_of, held
-from gpumatch.homes import csr_for, find_on_host, require_device_memory
+from gpumatch.dispatch.by_device import csr_for, find_on_host, require_device_memory
+from gpumatch.interop.compressed import check_one_home, checked_shape, compressed_of, edges_of, held
 from gpumatch.interop.networkx import (
     LabelledEdges,
     is_networkx,
@@ -28,6 +27,7 @@ from gpumatch.interop.networkx import (
 )
 from gpumatch.interop.sparse import csr_of, labels_of
 from gpumatch.interop.tensors import is_tensor, source_of
+from gpumatch.numeric.arrays import array_module, array_of, as_array, index_array, is_sparse
 
 Csr = tuple[Any, Any]  # (indptr, indices)
 

@@ -11,11 +11,11 @@ import numpy as np
 
 from gpumatch import csgraph, linalg, optimize
 from gpumatch.assignment import assign
-from gpumatch.backends import check_backend
 from gpumatch.certificates import verify
-from gpumatch.devices import why_no_cuda
+from gpumatch.dispatch.backends import check_backend
+from gpumatch.dispatch.devices import why_no_cuda
+from gpumatch.dispatch.registry import PROBLEMS, STARTS, Algorithm, BackendName, algorithms
 from gpumatch.matching import maximum_matching
-from gpumatch.registry import PROBLEMS, STARTS, Algorithm, BackendName, algorithms
 
 __all__ = ["warmup"]
 

@@ -40,8 +40,8 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
-from gpumatch.arrays import array_module, array_of
-from gpumatch.kept_memory import kept_full
+from gpumatch.numeric.arrays import array_module, array_of
+from gpumatch.running.kept_memory import kept_full
 
 __all__ = [
     "INFEASIBLE",
@@ -81,7 +81,7 @@ class Stopped(Exception):
 
 
 class Control(Protocol):
-    """The line between a running algorithm and the caller; see `gpumatch.control.Control`."""
+    """The line between a running algorithm and the caller: `gpumatch.running.control.Control`."""
 
     stopped: bool
     seconds: dict[str, float]

@@ -13,13 +13,14 @@ from warnings import warn
 
 import numpy as np
 
-from gpumatch.arrays import any_true, array_module, is_sparse
-from gpumatch.assignment import InfeasibleError, assign
+from gpumatch.assignment import assign
 from gpumatch.bipartite import BipartiteGraph
-from gpumatch.compressed import compressed_of
 from gpumatch.costs import TOO_LARGE, SparseCosts, overflow_of_sums
-from gpumatch.matching import Matching
+from gpumatch.interop.compressed import compressed_of
 from gpumatch.matching import maximum_matching as _maximum_matching
+from gpumatch.numeric.arrays import any_true, array_module, is_sparse
+from gpumatch.problems.cardinality import InfeasibleError
+from gpumatch.results.matching import Matching
 
 __all__ = [
     "maximum_bipartite_matching",

@@ -6,18 +6,18 @@ import functools
 from collections.abc import Hashable, Iterable
 from typing import Any
 
-from gpumatch.arguments import checked_flag, checked_seed, checked_threads, refuse_unknown
-from gpumatch.arrays import array_of, first_true
-from gpumatch.backends import choose_matching
 from gpumatch.bipartite import BipartiteGraph, as_bipartite
 from gpumatch.contracts import MatchingTask
-from gpumatch.control import Callback, Control, attach_result, with_interrupts_result
-from gpumatch.homes import count_matched, cover_for, no_mates
-from gpumatch.initial import initial_pairs
+from gpumatch.dispatch.arguments import checked_flag, checked_seed, checked_threads, refuse_unknown
+from gpumatch.dispatch.backends import choose_matching
+from gpumatch.dispatch.by_device import count_matched, no_mates
+from gpumatch.dispatch.registry import STARTS, BackendName, StartName
 from gpumatch.interop.tensors import is_tensor
-from gpumatch.pairs import Pairs
-from gpumatch.registry import STARTS, BackendName, StartName
-from gpumatch.tensors import solve_tensors
+from gpumatch.numeric.arrays import array_of, first_true
+from gpumatch.problems.initial import initial_pairs
+from gpumatch.results.matching import Matching
+from gpumatch.results.tensors import solve_tensors
+from gpumatch.running.control import Callback, Control, attach_result, with_interrupts_result
 
 
 @with_interrupts_result
@@ -148,111 +148,6 @@ def maximum_matching(
         if progress:
             control.close(count_matched(mates[0]))
     return _result(given, mates, proven, stats, control)
-
-
-class Matching(Pairs):
-    """A matching of a bipartite graph, with what is needed to prove it maximum.
-
-    Attributes
-    ----------
-    row_to_col : int32 array, length nrows
-        The column of each row, -1 if the row is unmatched.
-    col_to_row : int32 array, length ncols
-        The row of each column, -1 if the column is unmatched.
-    row_ind, col_ind : int64 arrays
-        The matched pairs, by row.
-    unmatched_rows, unmatched_cols : int64 arrays, or lists of nodes for a networkx graph
-        All others.
-    size : int
-        Number of matched edges.
-    proven : bool
-        Whether the algorithm ran to its end, so that the matching is maximum.
-    stats : dict
-        ``algorithm``, ``backend``, ``init``, ``start_size``, ``phases``, ``levels``, ``seconds``
-        by part, ``compilation`` among them, and ``trace``: one dict a phase.
-
-    Notes
-    -----
-    It can be pickled. The pickle has the arrays and the cover, not the graph.
-    """
-
-    def __init__(
-        self,
-        graph: BipartiteGraph,
-        row_to_col: Any,
-        col_to_row: Any,
-        *,
-        proven: bool,
-        stats: dict[str, Any],
-    ) -> None:
-        super().__init__(row_to_col, col_to_row, (graph.row_labels, graph.col_labels))
-        self.proven = proven
-        self.stats = stats
-        self._graph: BipartiteGraph | None = graph
-        self._cover: tuple[Any, Any] | None = None
-
-    def __repr__(self) -> str:
-        proof = "maximum" if self.proven else "not proven maximum"
-        return f"Matching(size {self.size}, {proof}, {self.stats.get('algorithm')})"
-
-    def cover_ind(self) -> tuple[Any, Any]:
-        in_rows, in_cols = self._cover_marks()
-        return in_rows.nonzero()[0], in_cols.nonzero()[0]
-
-    def independent_set(self) -> tuple[Any, Any]:
-        """The rows and the columns of a maximum independent set: those outside the vertex cover.
-
-        Returns
-        -------
-        rows, cols : int64 arrays, or lists of nodes for a networkx graph
-            No edge joins a row of `rows` to a column of `cols`.
-
-        Raises
-        ------
-        ValueError
-            If the matching is not maximum.
-        """
-        in_rows, in_cols = self._cover_marks()
-        return self._in_nodes((~in_rows).nonzero()[0], (~in_cols).nonzero()[0])
-
-    def split(self) -> list[Matching]:
-        """The matchings of the graphs that `BipartiteGraph.batch` has put side by side.
-
-        Their rows and columns have the numbers that they have in their own graph.
-
-        Raises
-        ------
-        ValueError
-            If the graph is no batch.
-        """
-        blocks = [] if self._graph is None else self._graph.blocks
-        if not blocks:
-            raise ValueError("only the matching of a batch can be split")
-        found, row, col = [], 0, 0
-        for block in blocks:
-            row_to_col = self.row_to_col[row : row + block.nrows].copy()
-            col_to_row = self.col_to_row[col : col + block.ncols].copy()
-            row_to_col[row_to_col >= 0] -= col
-            col_to_row[col_to_row >= 0] -= row
-            found.append(
-                Matching(block, row_to_col, col_to_row, proven=self.proven, stats=self.stats)
-            )
-            row, col = row + block.nrows, col + block.ncols
-        return found
-
-    def _cover_marks(self) -> tuple[Any, Any]:
-        """The vertex cover as two bool arrays, found once."""
-        if self._cover is None:
-            if self._graph is None:
-                raise ValueError("the matching was pickled before it was maximum: no cover is kept")
-            cover = cover_for(self._graph)
-            self._cover = cover(self._graph, self.row_to_col, self.col_to_row)
-        return self._cover
-
-    def __getstate__(self) -> dict[str, Any]:
-        if self.proven:
-            self._cover_marks()
-        return {**self.__dict__, "_graph": None}
 
 
 # -- arguments -----------------------------------------------------------------------------------

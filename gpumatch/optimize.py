@@ -14,11 +14,12 @@ from typing import Any
 import numpy as np
 from numpy import asarray, ndarray
 
-from gpumatch.arrays import as_array, refuse_masks
-from gpumatch.assignment import InfeasibleError, assign
+from gpumatch.assignment import assign
 from gpumatch.costs import Costs, DenseCosts, overflow_of_sums
 from gpumatch.interop.tensors import is_tensor, source_of
-from gpumatch.interrupts import InterruptsHeld
+from gpumatch.numeric.arrays import as_array, refuse_masks
+from gpumatch.problems.cardinality import InfeasibleError
+from gpumatch.running.interrupts import InterruptsHeld
 
 __all__ = ["linear_sum_assignment"]
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from gpumatch.arrays import array_of
 from gpumatch.bipartite import as_bipartite
+from gpumatch.numeric.arrays import array_of
 
 __all__ = ["spy"]
 

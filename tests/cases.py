@@ -16,7 +16,8 @@ import pytest
 from scipy.sparse import coo_array, csr_array
 
 import graphs
-from gpumatch import algorithms, registry
+from gpumatch import algorithms
+from gpumatch.dispatch import registry
 from tests.pairwise import pairwise
 
 SMALL_SIZE = 3500  # vertices and edges; networkx recurses, and backend="reference" is slow

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from gpumatch.devices import why_no_cuda
+from gpumatch.dispatch.devices import why_no_cuda
 from tests import entry_points
 from tests.gpu_record import GpuRecord
 from tests.numba_cache import use_folder

@@ -8,8 +8,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from gpumatch.arrays import any_true, array_of, as_array, first_true, from_dlpack
-from gpumatch.homes import count_matched
+from gpumatch.dispatch.by_device import count_matched
+from gpumatch.numeric.arrays import any_true, array_of, as_array, first_true, from_dlpack
 from tests.cuda.pools import fresh_pool
 
 HOMES = [pytest.param("numpy", id="host"), pytest.param("cupy", id="device", marks=pytest.mark.gpu)]

@@ -11,9 +11,9 @@ import pytest
 from scipy.sparse import csr_array
 
 import gpumatch as gm
-from gpumatch import registry
-from gpumatch.at_limit import bound_in, join_at_limit
 from gpumatch.costs import DenseCosts, SparseCosts
+from gpumatch.dispatch import registry
+from gpumatch.problems.at_limit import bound_in, join_at_limit
 from tests.assignment_cases import Run, check_limit
 
 SHAPES = ((1, 1), (2, 2), (3, 7), (7, 3), (8, 8), (0, 3))

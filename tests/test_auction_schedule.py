@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from gpumatch.auction_schedule import FACTOR, FINENESS, WARM_STEPS, Precision
 from gpumatch.costs import as_costs
+from gpumatch.numeric.auction_schedule import FACTOR, FINENESS, WARM_STEPS, Precision
 
 INTEGERS = np.array([[-3, 5, 1], [7, 0, 2]])  # 2 rows: the scale is 4
 FLOATS = INTEGERS + 0.5

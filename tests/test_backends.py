@@ -13,10 +13,10 @@ import pytest
 from scipy.sparse import csr_array
 
 import gpumatch as gm
-from gpumatch import backends, devices, registry
-from gpumatch.backends import choose_assignment, choose_matching
 from gpumatch.costs import SparseCosts
-from gpumatch.devices import why_no_cuda
+from gpumatch.dispatch import backends, devices, registry
+from gpumatch.dispatch.backends import choose_assignment, choose_matching
+from gpumatch.dispatch.devices import why_no_cuda
 
 LARGE = {"on_device": False, "nnz": 10**9}
 TINY = {"on_device": False, "nnz": 10}

@@ -14,9 +14,10 @@ from scipy.optimize import linear_sum_assignment
 from scipy.sparse import csr_array
 
 import gpumatch as gm
-from gpumatch import batches, registry
 from gpumatch.costs import CostBatch, SideBySide
 from gpumatch.cpu.assignment import batched, small_paths
+from gpumatch.dispatch import registry
+from gpumatch.problems import batches
 
 X = math.inf
 NAMED = {"algorithm": "hungarian-classical"}  # so that problems are solved one by one

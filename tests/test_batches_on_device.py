@@ -9,7 +9,7 @@ import pytest
 from scipy.sparse import csr_array
 
 import gpumatch as gm
-from gpumatch import batches
+from gpumatch.problems import batches
 from tests.test_batches import WISHES, chains, paid, random_problem
 
 pytestmark = pytest.mark.gpu

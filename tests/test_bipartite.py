@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import gpumatch as gm
 from gpumatch import BipartiteGraph
 from gpumatch.bipartite import as_bipartite
-from gpumatch.compressed import compressed_of
+from gpumatch.interop.compressed import compressed_of
 
 # The graph that every input below stands for: an empty row, an empty column.
 DENSE = np.array([[0, 1, 0, 1], [0, 0, 0, 0], [1, 1, 0, 0]])
@@ -260,7 +260,7 @@ def test_rows_are_sorted_where_the_first_has_one_entry():
 
 @pytest.mark.parametrize(("most", "dtype"), [(3, np.int64), (4, np.int32)])
 def test_offsets_are_as_long_as_they_have_to_be(most, dtype, monkeypatch):
-    monkeypatch.setattr("gpumatch.compressed._MAX_INT32_OFFSET", most)
+    monkeypatch.setattr("gpumatch.interop.compressed._MAX_INT32_OFFSET", most)
     indptr, indices = arrays()
     assert BipartiteGraph((indptr, indices, SHAPE)).indptr.dtype == dtype
 

@@ -14,8 +14,9 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import maximum_bipartite_matching
 
 import gpumatch as gm
-from gpumatch import bottleneck, registry
 from gpumatch.cpu.matching import engine
+from gpumatch.dispatch import registry
+from gpumatch.problems import bottleneck
 from graphs import costs
 from tests.assignment_cases import DTYPES
 

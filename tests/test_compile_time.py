@@ -11,9 +11,9 @@ import pytest
 from numba import njit
 
 import gpumatch as gm
-from gpumatch import compile_time
-from gpumatch.control import Control
 from gpumatch.cpu.numba_tools import compiled
+from gpumatch.running import compile_time
+from gpumatch.running.control import Control
 
 LONG = 0.02
 

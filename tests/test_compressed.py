@@ -12,7 +12,7 @@ import pytest
 import scipy.sparse as sp
 
 import gpumatch as gm
-from gpumatch.compressed import compressed_of
+from gpumatch.interop.compressed import compressed_of
 from gpumatch.linalg import entries
 
 FORMS = ["tuple", "csr_array", "csr_matrix", "csc_array", "csc_matrix", "bsr_array"]
@@ -141,7 +141,7 @@ def test_every_door_goes_by_the_one_conversion(door, form, monkeypatch):
         )
     if form == "tuple":
         source = source.indptr, source.indices, source.data, source.shape
-    name = "gpumatch.compressed." + ("edges_of" if form == "coo" else "_compressed")
+    name = "gpumatch.interop.compressed." + ("edges_of" if form == "coo" else "_compressed")
     monkeypatch.setattr(name, refuse)
     with pytest.raises(AskedError):
         DOORS[door](source)

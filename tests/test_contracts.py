@@ -6,13 +6,14 @@ import numpy as np
 import pytest
 
 import graphs
-from gpumatch import algorithms, registry
+from gpumatch import algorithms
 from gpumatch.bipartite import BipartiteGraph
-from gpumatch.cardinality import empty_solution
 from gpumatch.contracts import AssignmentTask, MatchingTask, Solution
-from gpumatch.control import Control
 from gpumatch.costs import DenseCosts
-from gpumatch.homes import no_mates
+from gpumatch.dispatch import registry
+from gpumatch.dispatch.by_device import no_mates
+from gpumatch.problems.cardinality import empty_solution
+from gpumatch.running.control import Control
 from graphs import costs
 
 SEARCHES = [

@@ -19,10 +19,12 @@ import gpumatch as gm
 import gpumatch.assignment
 import gpumatch.matching
 import graphs
-from gpumatch import batches, control, registry
 from gpumatch.certificates import check_matching
-from gpumatch.control import Control, Progress
-from gpumatch.interrupts import InterruptsHeld
+from gpumatch.dispatch import registry
+from gpumatch.problems import batches
+from gpumatch.running import control
+from gpumatch.running.control import Control, Progress
+from gpumatch.running.interrupts import InterruptsHeld
 from tests.cases import EVERY_START
 
 # No perfect matching: stopping early is never mistaken for a proof.

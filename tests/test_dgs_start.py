@@ -7,7 +7,7 @@ import pytest
 from scipy.sparse import csr_array
 
 import gpumatch as gm
-from gpumatch.dgs_start import any_pairs, turns
+from gpumatch.numeric.dgs_start import any_pairs, turns
 from graphs import costs
 
 ON_HOST = [{"backend": "cpu"}, {"backend": "reference"}]

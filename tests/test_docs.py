@@ -29,10 +29,11 @@ import pytest
 import bench.__main__
 import gpumatch
 import graphs.__main__
-from gpumatch import BipartiteGraph, backends, cli, registry
+from gpumatch import BipartiteGraph, cli
 from gpumatch.contracts import MatchingTask
-from gpumatch.control import Control
+from gpumatch.dispatch import backends, registry
 from gpumatch.io import collection
+from gpumatch.running.control import Control
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"

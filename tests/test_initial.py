@@ -10,7 +10,7 @@ from scipy.optimize import linear_sum_assignment
 from scipy.sparse import csr_array
 
 import gpumatch as gm
-from gpumatch.assignment import Assignment
+from gpumatch.results.assignment import Assignment
 
 HOMES = [
     (algorithm.name, backend)

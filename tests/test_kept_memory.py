@@ -5,8 +5,8 @@ import threading
 import numpy as np
 import pytest
 
-from gpumatch import kept_memory
-from gpumatch.kept_memory import LEAST, kept_empty, kept_full
+from gpumatch.running import kept_memory
+from gpumatch.running.kept_memory import LEAST, kept_empty, kept_full
 
 SIZE = 3 * LEAST // 8
 

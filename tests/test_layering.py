@@ -10,28 +10,29 @@ from pathlib import Path
 import pytest
 
 import gpumatch
-from gpumatch import registry
+from gpumatch.dispatch import registry
 
 PACKAGE = Path(gpumatch.__file__).parent
 
 # From the ground up. A module stands where the longest of these names that it begins with does.
 FLOORS = [
-    {"compile_time", "interrupts", "kept_memory"},
+    {"running.compile_time", "running.interrupts", "running.kept_memory"},
     {"cpu.numba_tools", "cuda.kernels", "cuda.memory", "cuda.structs"},
-    {"arrays"},
-    {"contracts", "sums"},
-    {"auction_schedule", "dgs_start", "gaps"},
+    {"numeric.arrays"},
+    {"contracts"},
+    {"numeric"},
     {"cpu", "cuda"},  # their CSR, covers and launches
     {"cpu.matching", "cpu.assignment", "cpu.distributed", "cuda.matching", "cuda.assignment"},
-    {"homes", "mixed_dgs", "reference"},
+    {"dispatch.by_device", "dispatch.mixed_dgs", "reference"},
     {"interop"},
-    {"compressed"},
+    {"interop.compressed"},
     {"bipartite"},
     {"costs"},
-    {"certificates", "control", "devices", "initial", "io", "pairs", "registry"},
-    {"arguments", "assigned", "at_limit", "backends"},
-    {"cardinality"},
-    {"batches", "bottleneck", "divided_costs", "row_limits", "tensors"},
+    {"certificates", "dispatch.devices", "dispatch.registry", "io", "results", "running"},
+    {"dispatch"},
+    {"problems.at_limit", "problems.initial"},
+    {"problems.cardinality"},
+    {"problems", "results.tensors"},
     {"assignment", "matching"},
     {
         *("csgraph", "distributed", "interop.networkx_backend", "interop.torch", "linalg"),
@@ -46,7 +47,7 @@ FLOOR_OF = {name: number for number, names in enumerate(FLOORS) for name in name
 IMPORTS_BY_NAME = {
     "gpumatch",
     "gpumatch.distributed",
-    "gpumatch.registry",
+    "gpumatch.dispatch.registry",
 }  # all else says in its import what it imports
 
 PATH = re.compile(r"gpumatch(?:\.\w+)+")
@@ -138,9 +139,12 @@ def test_homes_are_below_the_registry():
         for home in homes.values():
             for function in filter(None, (home.function, home.fallback)):
                 module = function.split(":")[0]
-                assert floor(module) < floor("gpumatch.registry") or module == "gpumatch.registry"
+                assert (
+                    floor(module) < floor("gpumatch.dispatch.registry")
+                    or module == "gpumatch.dispatch.registry"
+                )
     for function in registry.COMPONENTS.values():
-        assert floor(function.split(":")[0]) < floor("gpumatch.registry")
+        assert floor(function.split(":")[0]) < floor("gpumatch.dispatch.registry")
 
 
 @pytest.mark.parametrize(("side", "other"), [("cpu", "cuda"), ("cuda", "cpu")])

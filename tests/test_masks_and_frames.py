@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import gpumatch as gm
-from gpumatch.arrays import as_array
 from gpumatch.costs import CostBatch
+from gpumatch.numeric.arrays import as_array
 
 MASKED = np.ma.masked_array(np.eye(3) + 1, mask=np.eye(3, dtype=bool))
 VERTICES = np.ma.masked_array([0, 1, 2], mask=[True, False, False])

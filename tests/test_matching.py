@@ -16,10 +16,10 @@ from scipy.sparse.csgraph import maximum_bipartite_matching
 
 import gpumatch as gm
 import graphs
-from gpumatch import arguments, registry
 from gpumatch.bipartite import BipartiteGraph
 from gpumatch.cpu.numba_tools.workers import Workers
-from gpumatch.matching import Matching
+from gpumatch.dispatch import arguments, registry
+from gpumatch.results.matching import Matching
 from tests.cases import CASES, EVERY_RUN, EVERY_START, GENERATED, PROVEN, SMALL, matrix
 
 # -- the peers' answers ----------------------------------------------------------------------------

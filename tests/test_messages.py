@@ -13,11 +13,11 @@ from scipy.sparse import coo_array, csr_array, dia_array
 
 import gpumatch as gm
 from gpumatch import csgraph, linalg, optimize
-from gpumatch.control import Control
 from gpumatch.costs import CostBatch, DenseCosts, SparseCosts
 from gpumatch.interop import networkx_backend as backend
 from gpumatch.interop.networkx import NodeGraph
-from gpumatch.pairs import Pairs
+from gpumatch.results.pairs import Pairs
+from gpumatch.running.control import Control
 
 ONES, WIDE = np.ones((2, 2)), np.ones((2, 3))
 GRAPH = gm.BipartiteGraph(ONES)

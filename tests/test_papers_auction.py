@@ -9,9 +9,9 @@ import pytest
 from scipy.sparse import csr_array, eye_array, random_array
 
 import gpumatch as gm
-from gpumatch.auction_schedule import Precision
 from gpumatch.costs import DenseCosts
 from gpumatch.cpu.assignment import auction
+from gpumatch.numeric.auction_schedule import Precision
 from gpumatch.reference import vasconcelos2009 as reference
 from gpumatch.reference.interleaving import Grid
 from graphs import costs

@@ -16,8 +16,8 @@ from scipy.optimize import linear_sum_assignment
 from scipy.sparse import csr_array
 
 import gpumatch as gm
-from gpumatch.backends import Choice
 from gpumatch.cpu.assignment.engine import Trial
+from gpumatch.dispatch.backends import Choice
 from tests.recorded import assignment
 from tests.recorded.record import in_small_steps
 

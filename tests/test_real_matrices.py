@@ -13,7 +13,7 @@ import pytest
 from scipy.io import mmread
 
 import gpumatch as gm
-from gpumatch import registry
+from gpumatch.dispatch import registry
 from tests.cases import RUNS, Run, param
 from tests.pairwise import pairwise
 

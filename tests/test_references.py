@@ -12,7 +12,7 @@ import pytest
 from scipy.sparse import random_array
 
 import gpumatch as gm
-from gpumatch.registry import table as algorithms
+from gpumatch.dispatch.registry import table as algorithms
 from graphs import costs, make
 
 MESH = costs.make("mesh", 10, seed=2)

@@ -7,8 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from gpumatch import sums
-from gpumatch.sums import summands
+from gpumatch.numeric import exact_sums
+from gpumatch.numeric.exact_sums import summands
 
 RNG = np.random.default_rng(5)
 
@@ -41,10 +41,10 @@ FLOATS = {
 
 
 @pytest.mark.filterwarnings("error")
-@pytest.mark.parametrize("few", [0, sums.FEW], ids=["arrays", "lists"])
+@pytest.mark.parametrize("few", [0, exact_sums.FEW], ids=["arrays", "lists"])
 @pytest.mark.parametrize("values", FLOATS.values(), ids=FLOATS)
 def test_floats_are_added_as_by_fsum(values, few, monkeypatch):
-    monkeypatch.setattr(sums, "FEW", few)
+    monkeypatch.setattr(exact_sums, "FEW", few)
     before = values.copy()
     assert math.fsum(summands(values)) == math.fsum(values.tolist())
     assert np.array_equal(values, before)
@@ -54,7 +54,7 @@ def test_floats_are_added_as_by_fsum(values, few, monkeypatch):
 @pytest.mark.parametrize("size", [1, 2, 6, 14, 1022, 4094])
 def test_as_many_numbers_as_the_bits_have_room_for(size, sign, monkeypatch):
     """Two less than a power of two, all close to 1: their high parts fill the 53 bits."""
-    monkeypatch.setattr(sums, "FEW", 0)
+    monkeypatch.setattr(exact_sums, "FEW", 0)
     for _ in range(20):
         values = sign * (1 - RNG.random(size) / 50)
         assert math.fsum(summands(values)) == math.fsum(values.tolist())
@@ -62,7 +62,7 @@ def test_as_many_numbers_as_the_bits_have_room_for(size, sign, monkeypatch):
 
 def test_every_block_and_every_row_is_added():
     """Blocks of numbers of two dimensions, the last of one number; those of float32 too."""
-    for shape in [(sums.MANY + 1,), (5, sums.MANY // 5 + 1), (2, sums.MANY)]:
+    for shape in [(exact_sums.MANY + 1,), (5, exact_sums.MANY // 5 + 1), (2, exact_sums.MANY)]:
         for dtype in (np.float32, np.float64):
             values = RNG.standard_normal(shape).astype(dtype)
             assert math.fsum(summands(values)) == math.fsum(values.ravel().tolist())
@@ -78,7 +78,7 @@ def test_arrays_are_added_in_few_numbers():
     assert summands(np.zeros(100_000)) == []
 
 
-@pytest.mark.parametrize("few", [0, sums.FEW], ids=["arrays", "lists"])
+@pytest.mark.parametrize("few", [0, exact_sums.FEW], ids=["arrays", "lists"])
 @pytest.mark.parametrize(
     "values",
     [
@@ -94,7 +94,7 @@ def test_arrays_are_added_in_few_numbers():
     ids=["beyond", "below", "both", "any", "int32", "uint32", "uint64", "none"],
 )
 def test_integers_are_added_exactly(values, few, monkeypatch):
-    monkeypatch.setattr(sums, "FEW", few)
+    monkeypatch.setattr(exact_sums, "FEW", few)
     assert sum(summands(values)) == sum(values.tolist())
 
 

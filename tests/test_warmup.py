@@ -14,7 +14,7 @@ import pytest
 import gpumatch as gm
 from gpumatch import compiling as module
 from gpumatch.cpu.assignment.two_sided_paths import TwoSidedPaths
-from gpumatch.registry import STARTS
+from gpumatch.dispatch.registry import STARTS
 
 ROOT = Path(__file__).parents[1]
 

@@ -4,8 +4,8 @@ The checkers share the conversion of the input with the algorithms, and nothing 
 
 - `gpumatch.bipartite`: `BipartiteGraph` and `as_bipartite`, with the arrays of the edges;
 - `gpumatch.costs`: `Costs`, `as_costs` and `CostBatch`, with the costs of pairs and of row ranges;
-- `gpumatch.arrays`: `array_module`, `array_of`, `any_true` and `first_true`, which the conversion
-  uses too.
+- `gpumatch.numeric.arrays`: `array_module`, `array_of`, `any_true` and `first_true`, which the
+  conversion uses too.
 
 They count, add and compare by code of their own. No algorithm and no front door imports a checker.
 """
@@ -45,9 +45,9 @@ def verify(A: Any, result: Any, *, optimal: bool = True, sizes: Any = None) -> C
     result : Matching, Assignment, BottleneckAssignment, DulmageMendelsohn, BlockTriangularForm, \
             ProductMatching, or a batch of assignments
         Or any object with ``row_to_col``, ``col_to_row`` and ``vertex_cover()``, or with what one
-        of the others holds. `gpumatch.cardinality` states what proves an assignment,
-        `gpumatch.bottleneck` what proves a bottleneck, `gpumatch.certificates.blocks` what proves
-        a decomposition or a form, and `gpumatch.certificates.product` what proves a product.
+        of the others holds. `gpumatch.problems.cardinality` states what proves an assignment,
+        `gpumatch.problems.bottleneck` what proves a bottleneck, `gpumatch.certificates.blocks` what
+        proves a decomposition or a form, and `gpumatch.certificates.product` what proves a product.
     optimal : bool
         Of assignments of least or greatest total: False accepts any, also of a run that was
         stopped, and the certificate has what its duals prove: no assignment is better than

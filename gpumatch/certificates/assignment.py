@@ -1,7 +1,8 @@
 """Check that an assignment is optimal, by code that algorithms do not share.
 
-`gpumatch.cardinality` states what the duals of a result are. With the signs turned for costs to be
-maximised, L_i the limit of a row (0 if there is none) and X the pairs, these are checked:
+`gpumatch.problems.cardinality` states what the duals of a result are. With the signs turned for
+costs to be maximised, L_i the limit of a row (0 if there is none) and X the pairs, these are
+checked:
 
 1. the mate arrays name each other, and the pairs are theirs,
 2. every pair is allowed, and the objective is what the pairs cost,
@@ -57,7 +58,6 @@ from typing import Any
 
 import numpy as np
 
-from gpumatch.arrays import any_true, array_module, array_of, first_true
 from gpumatch.certificates.base import (
     Certificate,
     CertificateError,
@@ -86,6 +86,7 @@ from gpumatch.certificates.slacks import (
     units_of,
 )
 from gpumatch.costs import Costs, as_costs
+from gpumatch.numeric.arrays import any_true, array_module, array_of, first_true
 
 ULPS = 16  # allowed for each pair, of the largest number in use
 LARGE = 2**62  # no integer cost or limit is beyond, so that int64 holds their difference

@@ -8,8 +8,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from gpumatch.arrays import first_true
 from gpumatch.bipartite import BipartiteGraph
+from gpumatch.numeric.arrays import first_true
 
 TILE = 2**24  # edges checked at a time
 

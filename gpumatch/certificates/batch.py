@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from gpumatch.arrays import array_of, first_true
 from gpumatch.certificates.assignment import AssignmentCertificate, verify_assignment
 from gpumatch.certificates.base import Certificate, CertificateError
 from gpumatch.costs import CostBatch
+from gpumatch.numeric.arrays import array_of, first_true
 
 __all__ = ["BatchCertificate", "verify_batch"]
 

@@ -30,7 +30,6 @@ from typing import Any
 
 import numpy as np
 
-from gpumatch.arrays import array_of, first_true
 from gpumatch.bipartite import BipartiteGraph, as_bipartite
 from gpumatch.certificates.base import (
     Certificate,
@@ -40,6 +39,7 @@ from gpumatch.certificates.base import (
     count_of,
     edge_tiles,
 )
+from gpumatch.numeric.arrays import array_of, first_true
 
 
 @dataclass(frozen=True)

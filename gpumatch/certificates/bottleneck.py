@@ -1,7 +1,7 @@
 """Check a bottleneck assignment, by code that algorithms do not share.
 
-`gpumatch.bottleneck` states why this proves it. With the signs turned for costs to be maximised,
-these are checked:
+`gpumatch.problems.bottleneck` states why this proves it. With the signs turned for costs to be
+maximised, these are checked:
 
 1. the mate arrays name each other,
 2. every pair is allowed and costs what is claimed, and the objective is the largest of these costs,
@@ -30,7 +30,6 @@ from typing import Any
 
 import numpy as np
 
-from gpumatch.arrays import array_of, first_true
 from gpumatch.certificates.base import (
     Certificate,
     CertificateError,
@@ -48,6 +47,7 @@ from gpumatch.certificates.base import (
     python_number,
 )
 from gpumatch.costs import Costs, as_costs
+from gpumatch.numeric.arrays import array_of, first_true
 
 CARDINALITIES = ("full", "maximum")
 

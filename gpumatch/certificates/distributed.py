@@ -14,7 +14,6 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from gpumatch.arrays import array_of, first_true
 from gpumatch.bipartite import BipartiteGraph
 from gpumatch.certificates.assignment import (
     CARDINALITIES,
@@ -42,6 +41,7 @@ from gpumatch.certificates.base import (
 )
 from gpumatch.certificates.slacks import Prices, as_floats_up, most, sum_in_units, units_of
 from gpumatch.costs import Costs
+from gpumatch.numeric.arrays import array_of, first_true
 
 UNITS_BYTES = 320  # of an exact sum: 2**-1074 to 2**1024, and 2**62 numbers
 

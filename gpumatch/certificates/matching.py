@@ -17,7 +17,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpumatch.arrays import array_of, first_true
 from gpumatch.bipartite import BipartiteGraph, as_bipartite
 from gpumatch.certificates.base import (
     Certificate,
@@ -31,6 +30,7 @@ from gpumatch.certificates.base import (
     edge_tiles,
     marks_of,
 )
+from gpumatch.numeric.arrays import array_of, first_true
 
 
 def verify_matching(A: Any, result: ClaimedMatching) -> Certificate:

@@ -53,7 +53,6 @@ from typing import Any
 
 import numpy as np
 
-from gpumatch.arrays import array_of, first_true
 from gpumatch.bipartite import BipartiteGraph
 from gpumatch.certificates.base import (
     Certificate,
@@ -73,6 +72,7 @@ from gpumatch.certificates.slacks import (
     sum_in_units,
     sum_of,
 )
+from gpumatch.numeric.arrays import array_of, first_true
 
 ULPS = 32  # allowed for each pair, of the largest logarithm in use; half of them are those of logs
 ROUNDING = 2.0**-40  # of the largest logarithm, by which a scaled entry may be off

@@ -39,7 +39,7 @@ from typing import Any
 
 import numpy as np
 
-from gpumatch.arrays import array_module, array_of
+from gpumatch.numeric.arrays import array_module, array_of
 
 LEAST = 1074  # the least float is 2**-LEAST
 ADDED = 2**25  # floats added at a time: their halves of 27 bits sum up to less than 2**53

@@ -61,7 +61,7 @@ from typing import Any, NoReturn
 
 from gpumatch.cli import assign, distributed, linalg, listings, match
 from gpumatch.cli.running import BAD_INPUT, INTERRUPTED, UNREAD
-from gpumatch.registry import did_you_mean
+from gpumatch.dispatch.registry import did_you_mean
 
 __all__ = ["main"]
 

@@ -9,10 +9,10 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from gpumatch.cli import distributed, running
-from gpumatch.registry import option_names
+from gpumatch.dispatch.registry import option_names
 
 if TYPE_CHECKING:
-    from gpumatch.control import Control
+    from gpumatch.running.control import Control
 
 
 def add_to(commands: Any) -> None:
@@ -52,8 +52,8 @@ def _number(text: str) -> float:
 
 def _assign(options: argparse.Namespace) -> int:
     import gpumatch
-    from gpumatch.control import Control
     from gpumatch.costs import as_costs
+    from gpumatch.running.control import Control
 
     running.refuse_to_overwrite(running.file_of(options.source), options.output)
     clock = Control()

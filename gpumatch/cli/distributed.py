@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 from gpumatch.cli import running
 
 if TYPE_CHECKING:
-    from gpumatch.control import Control
-    from gpumatch.pairs import Pairs
+    from gpumatch.results.pairs import Pairs
+    from gpumatch.running.control import Control
 
 __all__ = ["add_to", "how", "is_silent", "read", "run"]
 
@@ -131,7 +131,7 @@ def _written(share: Any, options: argparse.Namespace) -> Any:
 
 def _whole(share: Any, arrays: dict[str, Any]) -> Pairs:
     """A result like that of one rank alone."""
-    from gpumatch.pairs import Pairs
+    from gpumatch.results.pairs import Pairs
 
     arrays["col_to_row"] = arrays["col_to_row"][: share.shape[1]]  # if each rank has all columns
     whole = Pairs(arrays["row_to_col"], arrays["col_to_row"])

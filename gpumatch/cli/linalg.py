@@ -58,7 +58,7 @@ def _npz(path: str) -> str:
 
 def _dmperm(options: argparse.Namespace) -> int:
     import gpumatch
-    from gpumatch.control import Control
+    from gpumatch.running.control import Control
 
     for written in (options.output, options.plot):
         running.refuse_to_overwrite(running.file_of(options.source), written)
@@ -120,7 +120,7 @@ def _lines_of_dmperm(report: dict[str, Any]) -> dict[str, Any]:
 
 def _scale(options: argparse.Namespace) -> int:
     import gpumatch
-    from gpumatch.control import Control
+    from gpumatch.running.control import Control
 
     running.refuse_to_overwrite(running.file_of(options.source), options.output)
     clock = Control()

@@ -113,8 +113,8 @@ def _info_text(found: dict[str, Any]) -> str:
 def environment() -> dict[str, Any]:
     """Versions, threads and devices: what benchmarks record, too."""
     from gpumatch import __version__
-    from gpumatch.arguments import checked_threads
-    from gpumatch.devices import why_no_cuda
+    from gpumatch.dispatch.arguments import checked_threads
+    from gpumatch.dispatch.devices import why_no_cuda
 
     cuda_off = why_no_cuda()
     return {

@@ -7,10 +7,10 @@ import functools
 from typing import TYPE_CHECKING, Any
 
 from gpumatch.cli import distributed, running
-from gpumatch.registry import option_names
+from gpumatch.dispatch.registry import option_names
 
 if TYPE_CHECKING:
-    from gpumatch.control import Control
+    from gpumatch.running.control import Control
 
 
 def add_to(commands: Any) -> None:
@@ -28,8 +28,8 @@ def add_to(commands: Any) -> None:
 
 def _match(options: argparse.Namespace) -> int:
     import gpumatch
-    from gpumatch.control import Control
     from gpumatch.interop.sparse import labels_of
+    from gpumatch.running.control import Control
 
     running.refuse_to_overwrite(running.file_of(options.source), options.output)
     clock = Control()

@@ -9,17 +9,17 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from gpumatch.control import COMPILATION
-from gpumatch.registry import algorithms, option_names
+from gpumatch.dispatch.registry import algorithms, option_names
+from gpumatch.running.control import COMPILATION
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-    from gpumatch.assignment import Assignment
-    from gpumatch.bottleneck import BottleneckAssignment
-    from gpumatch.control import Control
-    from gpumatch.matching import Matching
-    from gpumatch.pairs import Labels
+    from gpumatch.results.assignment import Assignment
+    from gpumatch.results.bottleneck import BottleneckAssignment
+    from gpumatch.results.matching import Matching
+    from gpumatch.results.pairs import Labels
+    from gpumatch.running.control import Control
 
 PROVEN, BAD_INPUT, NOT_PROVEN, INTERRUPTED, UNREAD = 0, 2, 3, 130, 141
 _STEPS = (

@@ -29,7 +29,6 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable
 from typing import Any
 
-from gpumatch.arrays import is_sparse
 from gpumatch.bipartite import BipartiteGraph
 from gpumatch.costs.base import TOO_LARGE, Costs, check_extent, check_sums, overflow_of_sums
 from gpumatch.costs.batch import CostBatch, SideBySide, is_batch, native
@@ -37,6 +36,7 @@ from gpumatch.costs.dense import DenseCosts
 from gpumatch.costs.sparse import SparseCosts
 from gpumatch.interop.networkx import is_networkx
 from gpumatch.interop.tensors import is_tensor, source_of
+from gpumatch.numeric.arrays import is_sparse
 
 __all__ = [
     "TOO_LARGE",

@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpumatch.arrays import first_true
 from gpumatch.bipartite import BipartiteGraph
 from gpumatch.contracts import Entries, Tile
-from gpumatch.homes import require_device_memory
+from gpumatch.dispatch.by_device import require_device_memory
+from gpumatch.numeric.arrays import first_true
 
 __all__ = [
     "TOO_LARGE",

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from gpumatch.arrays import as_array
+from gpumatch.numeric.arrays import as_array
 
 __all__ = ["CostBatch", "SideBySide", "is_batch", "native"]
 

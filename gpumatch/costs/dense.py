@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from gpumatch.arrays import array_module, array_of, as_array, exactly
 from gpumatch.bipartite import BipartiteGraph
 from gpumatch.contracts import Tile
 from gpumatch.costs.base import (
@@ -21,6 +20,7 @@ from gpumatch.costs.base import (
 )
 from gpumatch.costs.sparse import SparseCosts
 from gpumatch.interop.tensors import is_tensor, source_of
+from gpumatch.numeric.arrays import array_module, array_of, as_array, exactly
 
 __all__ = ["DenseCosts"]
 

@@ -8,9 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gpumatch.arrays import array_of, exactly, first_true
 from gpumatch.bipartite import BipartiteGraph
-from gpumatch.compressed import compressed_of
 from gpumatch.contracts import Entries, Tile
 from gpumatch.costs.base import (
     Costs,
@@ -21,9 +19,11 @@ from gpumatch.costs.base import (
     sum_dtype,
     tile_size,
 )
-from gpumatch.homes import csr_for, csr_on_host, values_of_mates_on_host
+from gpumatch.dispatch.by_device import csr_for, csr_on_host, values_of_mates_on_host
+from gpumatch.interop.compressed import compressed_of
 from gpumatch.interop.networkx import labelled_edges
 from gpumatch.interop.sparse import labels_of
+from gpumatch.numeric.arrays import array_of, exactly, first_true
 
 __all__ = ["SparseCosts"]
 

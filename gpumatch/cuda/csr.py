@@ -14,8 +14,8 @@ from typing import Any
 
 import cupy as cp
 
-from gpumatch.arrays import any_true
 from gpumatch.cuda import memory
+from gpumatch.numeric.arrays import any_true
 
 _BYTES_AN_EDGE = 28  # keys, the sort's double buffer, and one index array to read or write
 _SIGN = cp.uint64(2**63)  # of a 64-bit number

@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from gpumatch.compile_time import compiling
 from gpumatch.cuda.structs import Declarations, Struct
+from gpumatch.running.compile_time import compiling
 
 __all__ = ["BLOCK", "COSTS", "OFFSETS", "Kernels", "Source", "blocks_for", "kernels_for"]
 

@@ -7,15 +7,10 @@ from typing import Any, Literal
 
 import numpy as np
 
-from gpumatch.arguments import check_one_of, checked_flag
-from gpumatch.arrays import array_of
-from gpumatch.assigned import BatchAssignment
 from gpumatch.assignment import assign as assign_here
-from gpumatch.at_limit import join_at_limit
-from gpumatch.cardinality import CARDINALITIES, Goal, InfeasibleError, checked_limit
 from gpumatch.contracts import Solution
-from gpumatch.control import Callback, Control, with_interrupts_result
 from gpumatch.costs import Costs, as_costs, check_sums, is_batch
+from gpumatch.dispatch.arguments import check_one_of, checked_flag
 from gpumatch.distributed.blocks import Split, agree_on_columns, split_of, taken
 from gpumatch.distributed.communicator import Communicator
 from gpumatch.distributed.devices import BACKENDS, take_device
@@ -23,8 +18,13 @@ from gpumatch.distributed.largest import solve_largest
 from gpumatch.distributed.matching import forest_kernels
 from gpumatch.distributed.results import DistributedAssignment
 from gpumatch.distributed.searches import ALGORITHMS
-from gpumatch.gaps import Magnitudes, Proof, proof_of, undercut
-from gpumatch.sums import magnitude, summands
+from gpumatch.numeric.arrays import array_of
+from gpumatch.numeric.exact_sums import magnitude, summands
+from gpumatch.numeric.gaps import Magnitudes, Proof, proof_of, undercut
+from gpumatch.problems.at_limit import join_at_limit
+from gpumatch.problems.cardinality import CARDINALITIES, Goal, InfeasibleError, checked_limit
+from gpumatch.results.assignment import BatchAssignment
+from gpumatch.running.control import Callback, Control, with_interrupts_result
 
 __all__ = ["assign", "costs_of"]
 
@@ -233,7 +233,7 @@ def _minimised(given: Costs, rows: Split, cols: Split, goal: Goal) -> Costs:
 def _join_at_limit(
     costs: Costs, rows: Split, goal: Goal, solution: Solution, world: Communicator
 ) -> None:
-    """Join what costs the limit, as `gpumatch.at_limit` says.
+    """Join what costs the limit, as `gpumatch.problems.at_limit` says.
 
     Each rank does so with its own rows. Of ranks that take the same column, the first has it, and
     the others try again. So the first is done after one round, the second after two at most.

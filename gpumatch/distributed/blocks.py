@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpumatch.arrays import array_module, array_of
 from gpumatch.contracts import Costs
 from gpumatch.distributed.communicator import Communicator, even_starts
 from gpumatch.io.slices import is_matrix_market, matrix_market_rows
+from gpumatch.numeric.arrays import array_module, array_of
 
 __all__ = ["Split", "agree_on_columns", "columns_of", "split_of", "taken"]
 

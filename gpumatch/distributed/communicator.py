@@ -35,9 +35,9 @@ from typing import Any
 
 import numpy as np
 
-from gpumatch.arrays import array_module, array_of
-from gpumatch.control import Control, attach_result
 from gpumatch.distributed.nccl import Links, links_of
+from gpumatch.numeric.arrays import array_module, array_of
+from gpumatch.running.control import Control, attach_result
 
 __all__ = ["Communicator", "even_starts"]
 

@@ -21,10 +21,10 @@ import numpy as np
 from gpumatch.contracts import AssignmentTask, Solution
 from gpumatch.costs import Costs, DenseCosts, SparseCosts
 from gpumatch.cuda.assignment import core
+from gpumatch.dispatch.by_device import require_device_memory
 from gpumatch.distributed.communicator import Communicator
 from gpumatch.distributed.forests import Forests
 from gpumatch.distributed.problem import Problem
-from gpumatch.homes import require_device_memory
 
 __all__ = ["FEW_ROWS", "Core", "Feasible", "Search", "Whole"]
 

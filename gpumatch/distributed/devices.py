@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpumatch.devices import why_no_cuda
+from gpumatch.dispatch.devices import why_no_cuda
 from gpumatch.distributed.communicator import Communicator
 
 __all__ = ["BACKENDS", "take_device"]

@@ -37,9 +37,9 @@ from typing import Any
 
 import numpy as np
 
-from gpumatch.arrays import array_of
 from gpumatch.distributed.blocks import Split
 from gpumatch.distributed.communicator import Communicator
+from gpumatch.numeric.arrays import array_of
 
 __all__ = ["Forests"]
 

@@ -1,9 +1,9 @@
 """Cheapest among the largest assignments, of costs that are divided among ranks.
 
-As `gpumatch.cardinality` states for ``"maximum"``: a maximum matching of the allowed pairs gives a
-vertex cover. The cover's rows with the columns outside it, and the rows outside with the cover's
-columns, are two full problems, which the ranks solve one after the other. The matching is that of
-`gpumatch.distributed.forests`.
+As `gpumatch.problems.cardinality` states for ``"maximum"``: a maximum matching of the allowed pairs
+gives a vertex cover. The cover's rows with the columns outside it, and the rows outside with the
+cover's columns, are two full problems, which the ranks solve one after the other. The matching is
+that of `gpumatch.distributed.forests`.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpumatch.cardinality import Goal
 from gpumatch.contracts import Costs, Solution
 from gpumatch.distributed.blocks import Split, split_of
 from gpumatch.distributed.communicator import Communicator
 from gpumatch.distributed.forests import Forests
+from gpumatch.problems.cardinality import Goal
 
 __all__ = ["solve_largest"]
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 from types import ModuleType
 from typing import Any
 
-from gpumatch.arguments import check_one_of, checked_flag
 from gpumatch.bipartite import BipartiteGraph, as_bipartite
-from gpumatch.control import Callback, Control, with_interrupts_result
+from gpumatch.dispatch.arguments import check_one_of, checked_flag
 from gpumatch.distributed.blocks import Split, agree_on_columns, split_of, taken
 from gpumatch.distributed.communicator import Communicator
 from gpumatch.distributed.devices import BACKENDS, take_device
 from gpumatch.distributed.forests import Forests
 from gpumatch.distributed.results import DistributedMatching
-from gpumatch.interrupts import InterruptsHeld
+from gpumatch.running.control import Callback, Control, with_interrupts_result
+from gpumatch.running.interrupts import InterruptsHeld
 
 __all__ = ["forest_kernels", "graph_of", "maximum_matching"]
 

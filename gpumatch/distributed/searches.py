@@ -13,8 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from gpumatch.arrays import array_of
-from gpumatch.cardinality import Goal
 from gpumatch.contracts import AssignmentTask
 from gpumatch.costs import Costs, DenseCosts, SparseCosts
 from gpumatch.distributed.blocks import Split, columns_of
@@ -26,7 +24,9 @@ from gpumatch.distributed.levels import HostLevels
 from gpumatch.distributed.matching import forest_kernels
 from gpumatch.distributed.problem import Problem
 from gpumatch.distributed.trees import Trees
-from gpumatch.interrupts import InterruptsHeld
+from gpumatch.numeric.arrays import array_of
+from gpumatch.problems.cardinality import Goal
+from gpumatch.running.interrupts import InterruptsHeld
 
 __all__ = ["ALGORITHMS"]
 

@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpumatch.arrays import first_true, is_instance
+from gpumatch.numeric.arrays import first_true, is_instance
 
 __all__ = ["LabelledEdges", "NodeGraph", "is_networkx", "labelled_edges", "networkx_graph"]
 

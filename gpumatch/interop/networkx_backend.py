@@ -29,13 +29,13 @@ import networkx as nx
 import numpy as np
 from networkx.algorithms.matching import matching_dict_to_set
 
-from gpumatch.assigned import Assignment
 from gpumatch.assignment import assign
 from gpumatch.bipartite import BipartiteGraph
-from gpumatch.cardinality import Cardinality, InfeasibleError
 from gpumatch.costs import SparseCosts
 from gpumatch.interop.networkx import BACKEND, NodeGraph
 from gpumatch.matching import maximum_matching
+from gpumatch.problems.cardinality import Cardinality, InfeasibleError
+from gpumatch.results.assignment import Assignment
 
 FEW_EDGES = 400  # below, networkx is done earlier
 

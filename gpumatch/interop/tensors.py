@@ -15,7 +15,7 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-from gpumatch.arrays import any_true, array_module, from_dlpack, is_instance
+from gpumatch.numeric.arrays import any_true, array_module, from_dlpack, is_instance
 
 __all__ = [
     "check_costs",

@@ -24,12 +24,12 @@ from typing import Any, Literal
 import numpy as np
 import torch
 
-from gpumatch.arguments import check_one_of, checked_threads
 from gpumatch.assignment import assign
 from gpumatch.costs import SideBySide
+from gpumatch.dispatch.arguments import check_one_of, checked_threads
+from gpumatch.dispatch.registry import SCIPYS_ORDER, load
 from gpumatch.interop.tensors import check_costs, on_its_stream, source_of
-from gpumatch.registry import SCIPYS_ORDER, load
-from gpumatch.tensors import checked_on_error
+from gpumatch.results.tensors import checked_on_error
 
 __all__ = ["batch_linear_assignment", "linear_sum_assignment"]
 

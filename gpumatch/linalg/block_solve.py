@@ -18,12 +18,12 @@ from typing import Any
 import numpy as np
 
 from gpumatch.bipartite import BipartiteGraph
+from gpumatch.dispatch.registry import BackendName
 from gpumatch.linalg.dulmage_mendelsohn import dmperm
 from gpumatch.linalg.entries import usable_csr
 from gpumatch.linalg.lu import SingularMatrixError, checked_sides, in_columns, in_double, splu
 from gpumatch.linalg.ordering import check_square
 from gpumatch.linalg.refinement import ROUNDING, Equations, Sides, times_power
-from gpumatch.registry import BackendName
 
 __all__ = ["solve_btf"]
 

@@ -11,13 +11,13 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from gpumatch.arrays import array_module, array_of, first_true, index_array
-from gpumatch.backends import choose_components
 from gpumatch.bipartite import BipartiteGraph, as_bipartite
 from gpumatch.contracts import Components
+from gpumatch.dispatch.backends import choose_components
+from gpumatch.dispatch.registry import BackendName
 from gpumatch.linalg.ordering import by_block, check_square, moved_to
 from gpumatch.matching import maximum_matching
-from gpumatch.registry import BackendName
+from gpumatch.numeric.arrays import array_module, array_of, first_true, index_array
 
 __all__ = ["BlockTriangularForm", "btf", "strongcomp"]
 

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from gpumatch.dispatch.registry import BackendName
 from gpumatch.linalg.lu import ScaledSystem, matched_system
 from gpumatch.linalg.product_matching import ProductMatching
-from gpumatch.registry import BackendName
 
 __all__ = ["CuDSS", "cudss"]
 

@@ -27,13 +27,13 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from gpumatch.arrays import any_true, array_of
-from gpumatch.backends import choose_components
 from gpumatch.bipartite import BipartiteGraph, as_bipartite
-from gpumatch.homes import cover_for
+from gpumatch.dispatch.backends import choose_components
+from gpumatch.dispatch.by_device import cover_for
+from gpumatch.dispatch.registry import BackendName
 from gpumatch.linalg.ordering import by_block, moved_to
 from gpumatch.matching import maximum_matching
-from gpumatch.registry import BackendName
+from gpumatch.numeric.arrays import any_true, array_of
 
 __all__ = ["DulmageMendelsohn", "dmperm"]
 

@@ -8,7 +8,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpumatch.arrays import (
+from gpumatch.bipartite import BipartiteGraph
+from gpumatch.cpu.numba_tools.workers import Workers
+from gpumatch.dispatch.backends import check_backend
+from gpumatch.dispatch.registry import BackendName
+from gpumatch.interop.compressed import Compressed, compressed_of
+from gpumatch.interop.sparse import csr_of
+from gpumatch.numeric.arrays import (
     any_true,
     array_module,
     array_of,
@@ -17,14 +23,8 @@ from gpumatch.arrays import (
     first_true,
     is_sparse,
 )
-from gpumatch.backends import check_backend
-from gpumatch.bipartite import BipartiteGraph
-from gpumatch.compressed import Compressed, compressed_of
-from gpumatch.cpu.numba_tools.workers import Workers
-from gpumatch.interop.sparse import csr_of
-from gpumatch.interrupts import InterruptsHeld
-from gpumatch.kept_memory import kept_empty
-from gpumatch.registry import BackendName
+from gpumatch.running.interrupts import InterruptsHeld
+from gpumatch.running.kept_memory import kept_empty
 
 __all__ = [
     "Entries",

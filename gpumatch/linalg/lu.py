@@ -22,12 +22,12 @@ from typing import Any
 import numpy as np
 
 from gpumatch.bipartite import BipartiteGraph
-from gpumatch.homes import cover_for
+from gpumatch.dispatch.by_device import cover_for
+from gpumatch.dispatch.registry import BackendName
 from gpumatch.linalg.entries import usable_csr
 from gpumatch.linalg.ordering import check_square
 from gpumatch.linalg.product_matching import ProductMatching, maximum_product_matching
 from gpumatch.linalg.refinement import NEVER, Equations, Sides, exponents, refined, times_power
-from gpumatch.registry import BackendName
 
 __all__ = [
     "LU",

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from gpumatch.arrays import array_module
 from gpumatch.costs import TOO_LARGE
+from gpumatch.numeric.arrays import array_module
 
 __all__ = ["comparable", "summable"]
 

@@ -7,16 +7,16 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from gpumatch.arrays import array_module, array_of
 from gpumatch.assignment import assign
 from gpumatch.costs import SparseCosts
+from gpumatch.dispatch.registry import BackendName
 from gpumatch.linalg.entries import entries_of, exactly_on, placed
 from gpumatch.linalg.magnitudes import comparable, summable
 from gpumatch.linalg.ordering import diagonal_permutations
 from gpumatch.linalg.product_matching import maximum_product_matching
 from gpumatch.matching import maximum_matching
-from gpumatch.pairs import Pairs
-from gpumatch.registry import BackendName
+from gpumatch.numeric.arrays import array_module, array_of
+from gpumatch.results.pairs import Pairs
 
 __all__ = ["MC64", "mc64"]
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpumatch.arrays import array_module
 from gpumatch.bipartite import BipartiteGraph
-from gpumatch.homes import csr_for
-from gpumatch.pairs import Pairs
+from gpumatch.dispatch.by_device import csr_for
+from gpumatch.numeric.arrays import array_module
+from gpumatch.results.pairs import Pairs
 
 __all__ = ["by_block", "check_square", "diagonal_permutations", "moved_to"]
 

@@ -33,15 +33,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from gpumatch.arguments import checked_seed, checked_threads
-from gpumatch.arrays import array_module, array_of
-from gpumatch.assignment import Assignment, InfeasibleError, assign
-from gpumatch.cardinality import Goal, empty_solution
+from gpumatch.assignment import assign
 from gpumatch.contracts import AssignmentTask
-from gpumatch.control import Control, with_interrupts_result
 from gpumatch.costs import SparseCosts
-from gpumatch.homes import csr_for
-from gpumatch.interrupts import InterruptsHeld
+from gpumatch.dispatch.arguments import checked_seed, checked_threads
+from gpumatch.dispatch.by_device import csr_for
+from gpumatch.dispatch.registry import BackendName
 from gpumatch.linalg.entries import (
     Entries,
     Weights,
@@ -54,8 +51,12 @@ from gpumatch.linalg.entries import (
     weights_of,
 )
 from gpumatch.linalg.ordering import diagonal_permutations
-from gpumatch.pairs import Pairs
-from gpumatch.registry import BackendName
+from gpumatch.numeric.arrays import array_module, array_of
+from gpumatch.problems.cardinality import Goal, InfeasibleError, empty_solution
+from gpumatch.results.assignment import Assignment
+from gpumatch.results.pairs import Pairs
+from gpumatch.running.control import Control, with_interrupts_result
+from gpumatch.running.interrupts import InterruptsHeld
 
 if TYPE_CHECKING:
     from gpumatch.cpu.assignment.small_product import SmallProduct

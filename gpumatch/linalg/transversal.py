@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from gpumatch.dispatch.registry import BackendName
 from gpumatch.matching import maximum_matching
-from gpumatch.registry import BackendName
 
 __all__ = ["maxtrans", "sprank"]
 

@@ -78,10 +78,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gpumatch.arrays import count_matched
 from gpumatch.contracts import AssignmentTask, Stopped
 from gpumatch.cpu.assignment.hungarian_problem import dense_matrix
 from gpumatch.cpu.heartbeat import heartbeat
+from gpumatch.numeric.arrays import count_matched
 from gpumatch.reference.exact_slacks import Slacks
 from gpumatch.reference.interleaving import Grid, Turns
 

@@ -79,9 +79,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from gpumatch.arrays import count_matched
 from gpumatch.contracts import Graph, MatchingTask, Stopped
 from gpumatch.cpu.heartbeat import heartbeat
+from gpumatch.numeric.arrays import count_matched
 from gpumatch.reference.interleaving import Grid, Turns
 
 if TYPE_CHECKING:

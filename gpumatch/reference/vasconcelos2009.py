@@ -59,11 +59,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gpumatch.arrays import count_matched
 from gpumatch.contracts import AssignmentTask, Costs, Stopped
 from gpumatch.cpu.assignment.auction import Precision, close, write_duals
 from gpumatch.cpu.assignment.feasibility import complete
 from gpumatch.cpu.heartbeat import heartbeat
+from gpumatch.numeric.arrays import count_matched
 from gpumatch.reference.deveci2013 import UNMATCHED
 from gpumatch.reference.interleaving import Grid, Turns
 

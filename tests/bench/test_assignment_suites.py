@@ -21,7 +21,7 @@ from bench import (
 from bench.__main__ import main
 from bench.date2016 import CLASSICAL, OMP8, OURS, TREE
 from bench.solvers import Assign
-from gpumatch import registry
+from gpumatch.dispatch import registry
 
 PNG = b"\x89PNG\r\n\x1a\n"
 

@@ -12,7 +12,7 @@ CHECKERS = PACKAGE / "certificates"
 SHARED = {
     "gpumatch.bipartite": {"BipartiteGraph", "as_bipartite"},
     "gpumatch.costs": {"CostBatch", "Costs", "as_costs"},
-    "gpumatch.arrays": {"any_true", "array_module", "array_of", "first_true"},
+    "gpumatch.numeric.arrays": {"any_true", "array_module", "array_of", "first_true"},
 }
 WITHOUT_ALGORITHMS = {"compiling.py", "__init__.py", "__main__.py", "cli", "certificates"}
 

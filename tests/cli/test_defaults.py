@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gpumatch.cli import _parser, distributed, running
-from gpumatch.registry import algorithms, option_names
+from gpumatch.dispatch.registry import algorithms, option_names
 
 RUN = {
     "algorithm": "auto", "backend": "auto", "threads": None, "seed": 0, "initial": None,

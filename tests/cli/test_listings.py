@@ -93,7 +93,7 @@ def test_each_device_is_asked_for_its_own_memory(monkeypatch):
 
 
 def test_info_says_why_cuda_is_off(gpumatch_cli, monkeypatch):
-    monkeypatch.setattr("gpumatch.devices.why_no_cuda", lambda: "the driver is on holiday")
+    monkeypatch.setattr("gpumatch.dispatch.devices.why_no_cuda", lambda: "the driver is on holiday")
     code, out, _ = gpumatch_cli("info")
     assert code == 0
     assert "off: the driver is on holiday" in out
@@ -111,7 +111,7 @@ def test_info_says_where_compiled_code_is_kept(gpumatch_cli, monkeypatch):
 
 def test_info_json(gpumatch_cli, monkeypatch):
     device = {"name": "Abacus 9000", "memory_bytes": 2**34, "free_bytes": 2**33}
-    monkeypatch.setattr("gpumatch.devices.why_no_cuda", lambda: None)
+    monkeypatch.setattr("gpumatch.dispatch.devices.why_no_cuda", lambda: None)
     monkeypatch.setattr(listings, "_devices", lambda: [device])
     code, out, _ = gpumatch_cli("info", "--json")
     found = json.loads(out)

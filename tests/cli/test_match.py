@@ -16,7 +16,7 @@ from scipy.sparse import coo_array, save_npz
 import gpumatch
 from gpumatch import cli, io
 from gpumatch.cli import running
-from gpumatch.control import COMPILATION, Control
+from gpumatch.running.control import COMPILATION, Control
 from tests.cli.outcomes import MATRIX, assert_rejected
 
 MATCH_KEYS = {
@@ -382,7 +382,9 @@ def test_an_older_output_is_overwritten(gpumatch_cli, file, tmp_path):
 
 
 def test_cuda_where_there_is_none(gpumatch_cli, file, monkeypatch):
-    monkeypatch.setattr("gpumatch.backends.why_no_cuda", lambda: "the driver is on holiday")
+    monkeypatch.setattr(
+        "gpumatch.dispatch.backends.why_no_cuda", lambda: "the driver is on holiday"
+    )
     assert_rejected(gpumatch_cli("match", file, "--backend", "cuda"), "the driver is on holiday")
 
 

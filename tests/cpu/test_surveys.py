@@ -3,10 +3,11 @@
 import numpy as np
 import pytest
 
-from gpumatch import compressed, homes
 from gpumatch.bipartite import BipartiteGraph
 from gpumatch.cpu import surveys
 from gpumatch.cpu.numba_tools import workers
+from gpumatch.dispatch import by_device
+from gpumatch.interop import compressed
 
 
 @pytest.fixture(autouse=True)
@@ -14,7 +15,7 @@ def small_parts(monkeypatch):
     """Few rows make a block, and few entries are many."""
     monkeypatch.setattr(surveys, "BLOCK", 3)
     monkeypatch.setattr(workers, "_EDGES_EACH", 4)
-    monkeypatch.setattr(homes, "LARGE", 1)
+    monkeypatch.setattr(by_device, "LARGE", 1)
 
 
 def csr_arrays(rng, nrows, ncols, offsets):
@@ -88,7 +89,7 @@ def test_threads_are_passed_on(monkeypatch):
     from gpumatch.linalg import entries, maximum_product_matching
 
     monkeypatch.setattr(entries, "SMALL", 0)  # else one thread does all
-    for module in (homes, compressed):
+    for module in (by_device, compressed):
         monkeypatch.setattr(module, "LARGE", 0)
     seen, look = [], surveys.canonical_size
 
@@ -96,10 +97,10 @@ def test_threads_are_passed_on(monkeypatch):
         seen.append(threads)
         return look(indptr, indices, shape, threads)
 
-    homes._size_on_host.cache_clear()
+    by_device._size_on_host.cache_clear()
     monkeypatch.setattr(surveys, "canonical_size", watched)
     try:
         maximum_product_matching(csr_array(np.eye(4)), threads=3)
     finally:
-        homes._size_on_host.cache_clear()
+        by_device._size_on_host.cache_clear()
     assert seen[0] == 3

@@ -7,9 +7,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from gpumatch.control import Control
 from gpumatch.distributed import core as rank_core
 from gpumatch.distributed.core import Core, Feasible, Whole
+from gpumatch.running.control import Control
 
 
 def core_that(*, is_priced, is_stopped, fallback):

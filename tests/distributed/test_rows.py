@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from gpumatch.arrays import array_of
 from gpumatch.costs import SparseCosts
 from gpumatch.costs import base as costs_base
 from gpumatch.costs import sparse as costs_sparse
@@ -20,6 +19,7 @@ from gpumatch.cuda.assignment import divided_rows as device_rows
 from gpumatch.cuda.assignment.divided_rows import ArrayRows
 from gpumatch.cuda.assignment.divided_sparse_rows import CsrRows
 from gpumatch.distributed.blocks import split_of
+from gpumatch.numeric.arrays import array_of
 
 
 def dense(values, beat):

@@ -12,7 +12,7 @@ import pytest
 
 import gpumatch as gm
 from gpumatch.interop.tensors import check_costs
-from gpumatch.tensors import checked_on_error
+from gpumatch.results.tensors import checked_on_error
 from tests.interop import torch_stand_in
 
 HAS_TORCH = importlib.util.find_spec("torch") is not None

@@ -21,12 +21,12 @@ from scipy.sparse import coo_array, csc_array, csr_array, csr_matrix, dok_array
 
 import gpumatch as gm
 from gpumatch.contracts import AssignmentTask, Solution
-from gpumatch.control import Control
 from gpumatch.costs import SparseCosts
 from gpumatch.cpu import search
 from gpumatch.cpu.assignment import product
 from gpumatch.linalg import entries, maximum_product_matching, mc64
 from gpumatch.linalg.entries import entries_of, log_magnitudes, magnitudes, usable_csr
+from gpumatch.running.control import Control
 from graphs import matrices
 
 SHAPES = st.tuples(st.integers(0, 6), st.integers(0, 6))

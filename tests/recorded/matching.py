@@ -9,11 +9,12 @@ from unittest import mock
 from scipy.sparse import block_diag, csr_array
 
 import graphs
-from gpumatch import linalg, maximum_matching, registry
+from gpumatch import linalg, maximum_matching
 from gpumatch.bipartite import as_bipartite
 from gpumatch.contracts import MatchingTask
-from gpumatch.control import Control
-from gpumatch.homes import count_matched, no_mates
+from gpumatch.dispatch import registry
+from gpumatch.dispatch.by_device import count_matched, no_mates
+from gpumatch.running.control import Control
 from tests.cases import RUNS, Run, arrow, bow_tie, cycle
 from tests.recorded.record import Fields, Group, hash_of, in_small_steps, work_of
 

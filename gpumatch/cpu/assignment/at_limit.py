@@ -1,7 +1,8 @@
 """Join unmatched rows and columns whose pair costs no more than a bound, on the host.
 
-`gpumatch.at_limit` says why. Threads mark the rows that have such a pair, which are none for most
-costs. The marked rows then take, in their order, the first such column that is still unmatched.
+`gpumatch.problems.at_limit` says why. Threads mark the rows that have such a pair, which are none
+for most costs. The marked rows then take, in their order, the first such column that is still
+unmatched.
 
     entries       a matrix, or CSR, as in `gpumatch.contracts`
     row_to_col    the column of each row, -1 for none; col_to_row likewise

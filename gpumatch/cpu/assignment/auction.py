@@ -68,8 +68,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gpumatch.arrays import count_matched
-from gpumatch.auction_schedule import Precision, close_gaps
 from gpumatch.contracts import AssignmentTask, Control, Costs, Entries
 from gpumatch.cpu.assignment import shortest_augmenting_path
 from gpumatch.cpu.assignment.dense_paths import LANES
@@ -79,6 +77,8 @@ from gpumatch.cpu.assignment.feasibility import complete
 from gpumatch.cpu.assignment.sparse_paths import least_two as sparse_least_two
 from gpumatch.cpu.numba_tools.compiled import kernel
 from gpumatch.cpu.numba_tools.workers import Workers
+from gpumatch.numeric.arrays import count_matched
+from gpumatch.numeric.auction_schedule import Precision, close_gaps
 
 __all__ = ["Precision", "close", "run", "write_duals"]
 

@@ -7,8 +7,8 @@ a range should be so short that Ctrl-C is heard.
 
 If as many pairs as can be are wanted and some row has no path, the mates are a maximum matching.
 The rows that the free rows reach by alternating paths, and the columns between them, then make the
-second of the two problems of `gpumatch.cardinality`. There each column must have a row, so it is
-solved from the columns' side. The first, of all other rows and columns, is solved already.
+second of the two problems of `gpumatch.problems.cardinality`. There each column must have a row, so
+it is solved from the columns' side. The first, of all other rows and columns, is solved already.
 
 What comes in, for problem k of B:
 
@@ -75,7 +75,7 @@ from gpumatch.cpu.numba_tools.prefetch import LINE
 from gpumatch.cpu.numba_tools.vector_min import greater, lesser
 from gpumatch.cpu.numba_tools.views import as_halves, as_integers, on_stack, view
 from gpumatch.cpu.numba_tools.workers import Workers
-from gpumatch.gaps import ULPS, UNIT
+from gpumatch.numeric.gaps import ULPS, UNIT
 
 __all__ = ["run", "solve_one", "solve_range"]
 
@@ -494,7 +494,8 @@ def _add_up(sign, limit, mate, number, paid, rows, most_rows, cols, is_exact):
     """How many pairs there are, what they cost, what the duals leave of it, and if they prove it.
 
     The costs are a sum of two floats. What the duals leave must be 0, or of floats no more than
-    `gpumatch.gaps` calls proven. Floats whose duals are beyond all need are left to that module.
+    `gpumatch.numeric.gaps` calls proven. Floats whose duals are beyond all need are left to that
+    module.
     """
     size = 0
     total = rest = bound = bound_rest = 0.0

@@ -48,7 +48,6 @@ from typing import Any
 
 import numpy as np
 
-from gpumatch.arrays import count_matched
 from gpumatch.contracts import AssignmentTask, Control, Costs
 from gpumatch.cpu.assignment.dgs_kernels import (
     Side,
@@ -60,7 +59,8 @@ from gpumatch.cpu.assignment.dgs_kernels import (
 from gpumatch.cpu.assignment.entries import count_entries
 from gpumatch.cpu.assignment.feasibility import complete
 from gpumatch.cpu.numba_tools.workers import Workers
-from gpumatch.dgs_start import any_pairs, turns
+from gpumatch.numeric.arrays import count_matched
+from gpumatch.numeric.dgs_start import any_pairs, turns
 
 __all__ = ["Differences", "begin_bound", "bound", "run", "start_from", "switch_until_none"]
 

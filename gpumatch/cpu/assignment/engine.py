@@ -52,7 +52,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpumatch.arrays import count_matched
 from gpumatch.contracts import AssignmentTask, Costs, Stopped
 from gpumatch.cpu import csr
 from gpumatch.cpu.assignment import bidding, dense_engine, sparse_paths
@@ -68,7 +67,8 @@ from gpumatch.cpu.assignment.two_sided_paths import TwoSidedPaths
 from gpumatch.cpu.assignment.units import Units
 from gpumatch.cpu.heartbeat import heartbeat
 from gpumatch.cpu.numba_tools.workers import Workers
-from gpumatch.kept_memory import kept_empty
+from gpumatch.numeric.arrays import count_matched
+from gpumatch.running.kept_memory import kept_empty
 
 __all__ = ["run", "run_exactly", "run_for_prices"]
 

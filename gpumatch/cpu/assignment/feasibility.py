@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from gpumatch.arrays import count_matched
 from gpumatch.contracts import AssignmentTask, MatchingTask
 from gpumatch.cpu.matching import cheap
 from gpumatch.cpu.matching import engine as matching_engine
@@ -19,6 +18,7 @@ from gpumatch.cpu.matching.engine import match_rows
 from gpumatch.cpu.matching.lookahead_search import LookaheadSearch
 from gpumatch.cpu.matching.sides import Side
 from gpumatch.cpu.numba_tools.workers import Workers
+from gpumatch.numeric.arrays import count_matched
 
 __all__ = ["complete", "complete_in_phases", "complete_matching", "complete_row_by_row"]
 

@@ -15,11 +15,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from gpumatch.auction_schedule import narrowed
 from gpumatch.contracts import AssignmentTask
 from gpumatch.cpu.assignment import engine
 from gpumatch.cpu.assignment.paths import Paths
 from gpumatch.cpu.assignment.shortest_augmenting_path import paths_of
+from gpumatch.numeric.auction_schedule import narrowed
 
 __all__ = ["run"]
 

@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from gpumatch.arrays import count_matched
 from gpumatch.contracts import Control, Costs
 from gpumatch.cpu.assignment import dense_paths
 from gpumatch.cpu.assignment.dense_paths import HEAD, SCANS, SPENT
 from gpumatch.cpu.assignment.entries import Entries
-from gpumatch.kept_memory import kept_full
+from gpumatch.numeric.arrays import count_matched
+from gpumatch.running.kept_memory import kept_full
 
 __all__ = ["Paths"]
 

@@ -18,7 +18,7 @@ from gpumatch.cpu.csr import places_in
 from gpumatch.cpu.matching.lookahead_search import LookaheadSearch
 from gpumatch.cpu.matching.sides import Side
 from gpumatch.cpu.numba_tools.workers import Workers
-from gpumatch.kept_memory import kept_empty, kept_full
+from gpumatch.running.kept_memory import kept_empty, kept_full
 
 __all__ = ["FirstPairs", "SparsePaths"]
 

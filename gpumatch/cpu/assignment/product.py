@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from gpumatch.arrays import count_matched
 from gpumatch.contracts import AssignmentTask
 from gpumatch.cpu.assignment import engine
 from gpumatch.cpu.assignment.paths_in_sparse_costs import FirstPairs
 from gpumatch.cpu.numba_tools.compiled import kernel
 from gpumatch.cpu.numba_tools.vector_min import greater, lesser
 from gpumatch.cpu.numba_tools.workers import Workers
+from gpumatch.numeric.arrays import count_matched
 
 __all__ = ["ENDS", "REST", "TOTAL", "look_up", "run", "shift_of"]
 

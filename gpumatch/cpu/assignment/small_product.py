@@ -32,7 +32,7 @@ from gpumatch.cpu.assignment.product import ENDS, REST, TOTAL, look_up, shift_of
 from gpumatch.cpu.numba_tools.compiled import kernel
 from gpumatch.cpu.numba_tools.vector_min import greater, lesser
 from gpumatch.cpu.surveys import are_canonical
-from gpumatch.kept_memory import kept_empty
+from gpumatch.running.kept_memory import kept_empty
 
 __all__ = ["SmallProduct", "solve"]
 

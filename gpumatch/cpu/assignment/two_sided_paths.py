@@ -55,7 +55,7 @@ from gpumatch.cpu.numba_tools.compiled import kernel
 from gpumatch.cpu.numba_tools.prefetch import prefetch, prefetch_range
 from gpumatch.cpu.numba_tools.vector_min import greater, lesser
 from gpumatch.cpu.numba_tools.workers import Workers
-from gpumatch.kept_memory import kept_empty, kept_full
+from gpumatch.running.kept_memory import kept_empty, kept_full
 
 __all__ = ["TwoSidedPaths"]
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpumatch.kept_memory import kept_empty
+from gpumatch.running.kept_memory import kept_empty
 
 __all__ = ["BLOCK", "FINE", "Units"]
 

@@ -9,10 +9,10 @@ algorithms*, ACM TOMS 38(2), 2011, section 2.1 (there from the columns).
 
 from __future__ import annotations
 
-from gpumatch.arrays import count_matched
 from gpumatch.contracts import MatchingTask
 from gpumatch.cpu.matching.sides import blocks
 from gpumatch.cpu.numba_tools.compiled import kernel
+from gpumatch.numeric.arrays import count_matched
 
 __all__ = ["run"]
 

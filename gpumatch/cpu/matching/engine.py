@@ -57,13 +57,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from gpumatch.arrays import count_matched
 from gpumatch.contracts import MatchingTask
 from gpumatch.cpu.matching.forests import Forests
 from gpumatch.cpu.matching.lookahead_search import LookaheadSearch
 from gpumatch.cpu.matching.one_by_one import search
 from gpumatch.cpu.matching.sides import BUDGET, smaller_side
 from gpumatch.cpu.numba_tools.workers import Workers
+from gpumatch.numeric.arrays import count_matched
 
 __all__ = ["match_rows", "run"]
 

@@ -15,10 +15,10 @@ from typing import Protocol
 
 import numpy as np
 
-from gpumatch.arrays import count_matched
 from gpumatch.contracts import Control, MatchingTask
 from gpumatch.cpu.matching.sides import Side, free_vertices
 from gpumatch.cpu.numba_tools.workers import Workers
+from gpumatch.numeric.arrays import count_matched
 
 __all__ = ["DisjointSearches", "PhasedSearch", "run_phases"]
 

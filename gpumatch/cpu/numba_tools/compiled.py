@@ -36,8 +36,8 @@ from numba.core import event
 from numba.core.caching import FunctionCache
 from numba.core.runtime import rtsys
 
-from gpumatch import compile_time
 from gpumatch.cpu.numba_tools.parts import Kernel
+from gpumatch.running import compile_time
 
 __all__ = [
     "cache_folder",
@@ -101,7 +101,7 @@ def _warn_of_no_cache() -> None:
 
 
 class _Compilation(event.Listener):
-    """Tells `gpumatch.compile_time` when Numba compiles, and has Python collect no garbage then.
+    """Tells `running.compile_time` when Numba compiles, and has Python collect no garbage then.
 
     Compiling makes so many objects that looking for garbage would take a seventh of the time, and
     looking through them once at the end a fourteenth. Numba compiles in one thread at a time.

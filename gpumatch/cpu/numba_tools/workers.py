@@ -16,7 +16,7 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from types import TracebackType
 
-from gpumatch.interrupts import InterruptsHeld
+from gpumatch.running.interrupts import InterruptsHeld
 
 __all__ = ["Workers"]
 

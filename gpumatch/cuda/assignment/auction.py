@@ -22,8 +22,6 @@ from typing import Any, NamedTuple
 import cupy as cp
 import numpy as np
 
-from gpumatch.arrays import any_true
-from gpumatch.auction_schedule import Precision, close_gaps
 from gpumatch.contracts import AssignmentTask, Control, Costs, Solution
 from gpumatch.cuda import memory
 from gpumatch.cuda.assignment import hungarian
@@ -32,6 +30,8 @@ from gpumatch.cuda.launches import Board, Cooperative
 from gpumatch.cuda.matching import cheap
 from gpumatch.cuda.matching import engine as matching_engine
 from gpumatch.cuda.memory import unmatched
+from gpumatch.numeric.arrays import any_true
+from gpumatch.numeric.auction_schedule import Precision, close_gaps
 
 __all__ = ["run"]
 

@@ -45,7 +45,7 @@ constexpr int kMostBidders = 32;  // one for each lane of the warp that decides
 constexpr int kMostThreads = 1024;
 constexpr int kTile = 32;
 constexpr int kMostBlocks = 8;    // of a team: a device need not have larger clusters
-constexpr double kUlps = 8.0;     // of what is proven, as in gpumatch/gaps.py
+constexpr double kUlps = 8.0;     // of what is proven, as in gpumatch/numeric/gaps.py
 constexpr int kNobody = 0x7fffffff;  // no row or column yet: above all numbers
 
 enum State { kSolved, kInfeasible, kUnfit, kUnsolved };
@@ -1055,7 +1055,7 @@ __device__ __forceinline__ void add_up(const Problem<Cost>& problem,
   if (problem.wish.whole) *reinterpret_cast<long long*>(results.objective + k) = whole;
   else results.objective[k] = sum.high + sum.low;
   gap = fabs(gap);
-  // As gpumatch/gaps.py. Duals beyond all need undercut no cost here, but allow no gap, either.
+  // As gpumatch/numeric/gaps.py. Duals beyond all need undercut no cost here, but allow no gap, either.
   const int most = min(problem.rows, problem.cols);
   const bool is_small = gap <= kUlps * 0x1p-52 * most * max(used, largest) &&
                         largest <= 4.0 * (most + 1) * used;

@@ -31,8 +31,8 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from gpumatch.arrays import any_true, array_module
 from gpumatch.contracts import AssignmentTask, Control, Costs, Solution
+from gpumatch.numeric.arrays import any_true, array_module
 
 __all__ = ["BYTES_A_PAIR", "FIRST", "Alone", "Core", "Ranks", "Rows", "Share"]
 

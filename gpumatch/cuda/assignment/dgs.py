@@ -3,9 +3,9 @@
 Roverso, Naiem, El-Beltagy, El-Ansary, Haridi, "A GPU-enabled solver for time-constrained linear sum
 assignment problems", INFOS 2010. The module of the CPU describes the algorithm, its start and its
 bound. Exchanges that do not conflict are made at once, all on the device, and the host reads
-counters (section V.C). The paper's mixed form makes its exchanges on the CPU: `gpumatch.mixed_dgs`
-passes them in through `solve`. There are two evaluations of the paper's, and one of ours. The
-paper's evaluate both agents and jobs (ADE and JDE):
+counters (section V.C). The paper's mixed form makes its exchanges on the CPU:
+`gpumatch.dispatch.mixed_dgs` passes them in through `solve`. There are two evaluations of the
+paper's, and one of ours. The paper's evaluate both agents and jobs (ADE and JDE):
 
 ``evaluation="global"``
     A thread evaluates a vertex, in blocks of 256 (section V.A).
@@ -28,14 +28,14 @@ from typing import Any, NamedTuple
 import cupy as cp
 import numpy as np
 
-from gpumatch.arrays import any_true
 from gpumatch.contracts import AssignmentTask, Control, Costs
 from gpumatch.cuda import memory
 from gpumatch.cuda.kernels import BLOCK, COSTS, Source, kernels_for
 from gpumatch.cuda.launches import Board, Cooperative
 from gpumatch.cuda.matching import engine as matching_engine
 from gpumatch.cuda.surveys import count_matched
-from gpumatch.dgs_start import any_pairs, turns
+from gpumatch.numeric.arrays import any_true
+from gpumatch.numeric.dgs_start import any_pairs, turns
 
 __all__ = ["FORMS", "Evaluator", "Form", "Problem", "run", "solve"]
 

@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from gpumatch.arrays import array_module, array_of
 from gpumatch.cuda.kernels import COSTS, Source, blocks_for, kernels_for
+from gpumatch.numeric.arrays import array_module, array_of
 
 __all__ = ["TILE", "ArrayRows", "rows_of", "use_own_device"]
 

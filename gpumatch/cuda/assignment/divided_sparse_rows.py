@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from gpumatch.arrays import array_of
 from gpumatch.contracts import Costs
+from gpumatch.numeric.arrays import array_of
 
 __all__ = ["CsrRows"]
 

@@ -27,7 +27,6 @@ from typing import NamedTuple
 import cupy as cp
 import numpy as np
 
-from gpumatch.arrays import any_true
 from gpumatch.contracts import AssignmentTask, Control, Costs, Solution
 from gpumatch.cuda import memory
 from gpumatch.cuda.assignment.divided_rows import ArrayRows
@@ -35,6 +34,7 @@ from gpumatch.cuda.kernels import BLOCK, COSTS, Kernels, Source, blocks_for, ker
 from gpumatch.cuda.launches import Board, Cooperative, record_seconds
 from gpumatch.cuda.memory import unmatched
 from gpumatch.cuda.surveys import count_matched
+from gpumatch.numeric.arrays import any_true
 
 __all__ = ["Patience", "run_classical", "run_tree"]
 

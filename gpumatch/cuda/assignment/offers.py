@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from gpumatch.arrays import array_module
+from gpumatch.numeric.arrays import array_module
 
 __all__ = ["HEADROOM", "Units", "free_rows", "owners"]
 

@@ -13,10 +13,10 @@ from scipy.optimize import linear_sum_assignment
 from scipy.sparse import csr_array, eye_array, random_array
 
 import gpumatch as gm
-from gpumatch.auction_schedule import WARM_STEPS, close_gaps
 from gpumatch.costs import DenseCosts
 from gpumatch.cpu.assignment import auction
 from gpumatch.cpu.assignment.auction import Precision, award, bid, round_prices
+from gpumatch.numeric.auction_schedule import WARM_STEPS, close_gaps
 from graphs import costs
 from tests.cpu.assignment.solved import Solved, Trace
 

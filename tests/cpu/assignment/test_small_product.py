@@ -12,10 +12,10 @@ from hypothesis.extra import numpy as hnp
 from scipy.optimize import linear_sum_assignment
 from scipy.sparse import csr_array
 
-from gpumatch.control import Control
 from gpumatch.cpu.assignment import small_product
 from gpumatch.cpu.assignment.small_product import solve
 from gpumatch.linalg import entries, maximum_product_matching
+from gpumatch.running.control import Control
 from graphs import matrices
 
 WEIGHTS = st.floats(-700, 700) | st.integers(-2, 2).map(float)

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from gpumatch.control import Control
 from gpumatch.cpu.matching import hkdw
+from gpumatch.running.control import Control
 from tests.cpu.matching.cases import (
     CASES,
     FreeRun,

@@ -10,8 +10,8 @@ from scipy.optimize import linear_sum_assignment
 from scipy.sparse import csr_array, eye_array, random_array
 
 import gpumatch as gm
-from gpumatch.auction_schedule import Precision
 from gpumatch.costs import DenseCosts
+from gpumatch.numeric.auction_schedule import Precision
 from graphs import costs
 
 pytestmark = pytest.mark.gpu

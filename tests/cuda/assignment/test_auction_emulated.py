@@ -16,10 +16,10 @@ from graphs import costs
 
 pytest.importorskip("cupy")
 
-from gpumatch import backends
 from gpumatch.cpu.assignment import hungarian_tree
 from gpumatch.cpu.matching import cheap, engine
 from gpumatch.cuda.assignment import auction
+from gpumatch.dispatch import backends
 from tests.cuda.emulator import COMPILER, ArraysOfDevice, Emulator, lead_drivers_here
 
 pytestmark = pytest.mark.skipif(COMPILER is None, reason="there is no g++")

@@ -14,8 +14,6 @@ from graphs import costs as families
 
 pytest.importorskip("cupy")
 
-from gpumatch import backends
-from gpumatch.cardinality import empty_solution
 from gpumatch.costs import as_costs
 from gpumatch.cpu import csr as cpu_csr
 from gpumatch.cpu.assignment import shortest_augmenting_path
@@ -23,6 +21,8 @@ from gpumatch.cuda.assignment import core, dense_prices, divided_rows, engine
 from gpumatch.cuda.assignment.dense_prices import DenseAuction
 from gpumatch.cuda.assignment.sparse import engine as sparse
 from gpumatch.cuda.assignment.sparse import full
+from gpumatch.dispatch import backends
+from gpumatch.problems.cardinality import empty_solution
 from tests.cuda.emulator import COMPILER, ArraysOfDevice, Emulator, lead_drivers_here
 
 pytestmark = pytest.mark.skipif(COMPILER is None, reason="there is no g++")

@@ -16,12 +16,12 @@ from graphs import costs
 
 pytest.importorskip("cupy")
 
-from gpumatch import backends, mixed_dgs
 from gpumatch.contracts import AssignmentTask, Solution
 from gpumatch.costs import as_costs
 from gpumatch.cpu.assignment import dgs as on_host
 from gpumatch.cpu.matching import engine
 from gpumatch.cuda.assignment import dgs
+from gpumatch.dispatch import backends, mixed_dgs
 from tests.cpu.matching.cases import FreeRun
 from tests.cuda.assignment.dgs_problems import (
     STARTS,

@@ -15,8 +15,8 @@ from graphs import costs
 
 pytest.importorskip("cupy")
 
-from gpumatch import backends
 from gpumatch.cuda.assignment import hungarian
+from gpumatch.dispatch import backends
 from tests.cuda.assignment.small_costs import small_costs
 from tests.cuda.emulator import COMPILER, ArraysOfDevice, Emulator, lead_drivers_here
 

@@ -15,9 +15,9 @@ from graphs import costs
 
 pytest.importorskip("cupy")
 
-from gpumatch import backends
 from gpumatch.cpu import csr as cpu_csr
 from gpumatch.cuda.assignment.sparse import engine, full, product
+from gpumatch.dispatch import backends
 from gpumatch.linalg import entries, product_matching
 from tests.cuda.emulator import COMPILER, Emulator, lead_drivers_here
 

@@ -11,11 +11,11 @@ from scipy.optimize import linear_sum_assignment
 pytest.importorskip("cupy")
 
 from gpumatch.contracts import Solution, Together
-from gpumatch.control import Control
 from gpumatch.costs import SparseCosts
 from gpumatch.cpu.assignment import shortest_augmenting_path
 from gpumatch.cuda.assignment import core, stacked
 from gpumatch.cuda.assignment.divided_rows import ArrayRows
+from gpumatch.running.control import Control
 
 SHAPES = (5, 7), (4, 4), (1, 9), (6, 6)
 FARS = {"f": np.float64(np.inf), "i": np.int64(2**63 - 1)}

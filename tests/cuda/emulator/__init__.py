@@ -24,10 +24,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from gpumatch.arrays import count_matched
 from gpumatch.cuda import launches, memory
 from gpumatch.cuda.kernels import Source
 from gpumatch.cuda.structs import Struct
+from gpumatch.numeric.arrays import count_matched
 
 HERE = Path(__file__).parent
 LIBRARIES = HERE.parents[2] / ".pytest_cache" / "emulator"

@@ -10,11 +10,11 @@ import pytest
 
 pytest.importorskip("cupy")
 
-from gpumatch.arrays import count_matched
 from gpumatch.bipartite import BipartiteGraph
 from gpumatch.contracts import MatchingTask
 from gpumatch.cuda import frontier
 from gpumatch.cuda.matching import apsb_apfb, cheap, vertex_cover
+from gpumatch.numeric.arrays import count_matched
 from tests.cpu.matching.cases import (
     CASES,
     FreeRun,

@@ -7,9 +7,10 @@ import pytest
 import scipy.sparse as sp
 
 import graphs
-from gpumatch import BipartiteGraph, maximum_matching, registry, verify
+from gpumatch import BipartiteGraph, maximum_matching, verify
 from gpumatch.certificates import check_matching
 from gpumatch.contracts import MatchingTask
+from gpumatch.dispatch import registry
 
 pytestmark = pytest.mark.gpu
 
@@ -34,7 +35,7 @@ def left_by(start, graph, seed=0, initial=()):
     """The mates that a start leaves, as device arrays."""
     import cupy as cp
 
-    from gpumatch.control import Control
+    from gpumatch.running.control import Control
 
     row_to_col = cp.full(graph.nrows, -1, cp.int32)
     col_to_row = cp.full(graph.ncols, -1, cp.int32)

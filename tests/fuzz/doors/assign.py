@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import gpumatch as gm
-from gpumatch.registry import algorithms
+from gpumatch.dispatch.registry import algorithms
 from tests.fuzz import oracles, problems
 from tests.fuzz.containers import on_host
 from tests.fuzz.judgement import assigned, judge, require, verified

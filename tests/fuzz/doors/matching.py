@@ -9,7 +9,7 @@ import numpy as np
 
 import gpumatch as gm
 import graphs
-from gpumatch.registry import STARTS, algorithms
+from gpumatch.dispatch.registry import STARTS, algorithms
 from tests.fuzz import containers, oracles, sizes
 from tests.fuzz.containers import on_host
 from tests.fuzz.judgement import require, verified

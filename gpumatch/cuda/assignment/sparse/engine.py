@@ -29,8 +29,6 @@ from typing import Any, NamedTuple
 import cupy as cp
 import numpy as np
 
-from gpumatch.arrays import any_true
-from gpumatch.auction_schedule import close_gaps
 from gpumatch.contracts import AssignmentTask, Control, Costs
 from gpumatch.cuda import memory
 from gpumatch.cuda.assignment.offers import HEADROOM, Units, free_rows
@@ -39,6 +37,8 @@ from gpumatch.cuda.kernels import BLOCK, Source, blocks_for, kernels_for
 from gpumatch.cuda.launches import Board, Cooperative, record_seconds
 from gpumatch.cuda.memory import set_unmatched, unmatched
 from gpumatch.cuda.surveys import count_matched
+from gpumatch.numeric.arrays import any_true
+from gpumatch.numeric.auction_schedule import close_gaps
 
 __all__ = ["LONG", "Problem", "Rows", "bytes_needed", "fits", "run", "solve_anew", "takes"]
 

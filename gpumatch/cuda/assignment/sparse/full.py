@@ -11,9 +11,9 @@ from typing import NamedTuple
 import cupy as cp
 import numpy as np
 
-from gpumatch.arrays import any_true
 from gpumatch.contracts import Costs, Solution
 from gpumatch.cuda import csr
+from gpumatch.numeric.arrays import any_true
 
 __all__ = ["FullProblem"]
 

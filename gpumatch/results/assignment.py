@@ -7,7 +7,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from gpumatch.pairs import Labels, Pairs
+from gpumatch.results.pairs import Labels, Pairs
 
 __all__ = ["Assignment", "BatchAssignment"]
 
@@ -30,7 +30,7 @@ class Assignment(Pairs):
     objective : int or float
         Total cost of the pairs; a Python int for integer costs.
     row_dual, col_dual : int64 or float64 arrays of length nrows, ncols
-        The dual prices that prove it; `gpumatch.cardinality` states how.
+        The dual prices that prove it; `gpumatch.problems.cardinality` states how.
     gap : int or float
         How far the objective may be from the optimum: the difference to the dual bound, inf if a
         full or maximum assignment is not complete.

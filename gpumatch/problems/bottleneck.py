@@ -28,97 +28,22 @@ from typing import Any
 
 import numpy as np
 
-from gpumatch.arrays import array_of
-from gpumatch.backends import choose_matching
-from gpumatch.cardinality import Goal, InfeasibleError, begin_with_pairs, violator_of
 from gpumatch.contracts import Graph, MatchingTask, Mates, Stopped
-from gpumatch.control import Control, attach_result
 from gpumatch.costs import Costs
-from gpumatch.homes import count_matched, cover_for, no_mates
-from gpumatch.pairs import Labels, Pairs, in_nodes
-from gpumatch.registry import BOTTLENECK_PATHS, STARTS, load
+from gpumatch.dispatch.backends import choose_matching
+from gpumatch.dispatch.by_device import count_matched, cover_for, no_mates
+from gpumatch.dispatch.registry import BOTTLENECK_PATHS, STARTS, load
+from gpumatch.numeric.arrays import array_of
+from gpumatch.problems.cardinality import Goal, InfeasibleError, begin_with_pairs, violator_of
+from gpumatch.results.bottleneck import BottleneckAssignment, Cover
+from gpumatch.results.pairs import in_nodes
+from gpumatch.running.control import Control, attach_result
 
-__all__ = ["BottleneckAssignment", "assign_bottleneck"]
-
-Cover = tuple[np.ndarray, np.ndarray]  # rows and columns
+__all__ = ["assign_bottleneck"]
 
 # Of thresholds, in pairs, until one suffices. Not measured: the last one has at most four times the
 # pairs that are needed, and so has the matching that takes longest.
 _STRIDE = 4
-
-
-class BottleneckAssignment(Pairs):
-    """An assignment whose most expensive pair is as cheap as possible, with what proves it.
-
-    Attributes
-    ----------
-    row_ind, col_ind : int64 arrays
-        The assigned pairs, by row.
-    row_to_col, col_to_row : int32 arrays of length nrows, ncols
-        The column of each row and the row of each column, -1 for none.
-    unmatched_rows, unmatched_cols : int64 arrays, or lists of nodes for a networkx graph
-        The rows and columns in no pair.
-    size : int
-        Number of pairs.
-    pair_costs : int64 or float64 array of length size
-        What each pair costs, by row.
-    objective : int, float or None
-        The greatest of these; to be maximised, the least. None if there are no pairs.
-    proven : bool
-        Whether the assignment is optimal: the search ran to its end.
-    maximize, cardinality
-        What was asked for.
-    stats : dict
-        ``algorithm``, ``backend``, ``objective``, ``seconds`` by part and ``trace``: one dict a
-        phase of a matching.
-    """
-
-    def __init__(
-        self,
-        row_to_col: Any,
-        col_to_row: Any,
-        *,
-        pair_costs: Any,
-        proven: bool,
-        maximize: bool,
-        cardinality: str,
-        threshold_cover: Cover | None,
-        cover: Cover | None,
-        labels: Labels = (None, None),
-        stats: dict[str, Any],
-    ) -> None:
-        super().__init__(row_to_col, col_to_row, labels)
-        self.pair_costs, self.proven = pair_costs, proven
-        self.maximize, self.cardinality = maximize, cardinality
-        self.objective = None
-        if self.size:
-            self.objective = (pair_costs.min() if maximize else pair_costs.max()).item()
-        self.stats = stats
-        self._threshold_cover, self._cover = threshold_cover, cover
-
-    def __len__(self) -> int:
-        return self.size
-
-    def __repr__(self) -> str:
-        proof = "optimal" if self.proven else "not proven optimal"
-        return f"BottleneckAssignment({self.size} pairs, objective {self.objective}, {proof})"
-
-    def threshold_cover(self) -> Cover:
-        """Rows and columns that every pair better than the objective touches, fewer than pairs.
-
-        Raises
-        ------
-        ValueError
-            If the assignment is not proven to be optimal.
-        """
-        if self._threshold_cover is None:
-            raise ValueError("only a proven assignment has a threshold cover")
-        return self._threshold_cover
-
-    def cover_ind(self) -> Cover:
-        if self._cover is None:
-            raise ValueError("only a proven assignment of cardinality 'maximum' has a vertex cover")
-        return self._cover
 
 
 def assign_bottleneck(

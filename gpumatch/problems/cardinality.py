@@ -14,7 +14,7 @@ stated here for costs to be minimised, with x_ij = 1 for matched pairs:
     The problem with limit L, and L subtracted from the row duals: u_i + v_j <= c_ij - L with
     equality on matched pairs, u <= 0 and v <= 0, and 0 for unmatched vertices. For any assignment
     of k pairs, sum(c x) - k L >= sum(u) + sum(v), which is reached. With a ``cost_limit``, no two
-    unmatched vertices are left whose pair costs L or less (`gpumatch.at_limit`).
+    unmatched vertices are left whose pair costs L or less (`gpumatch.problems.at_limit`).
 ``"maximum"``
     A maximum matching and its vertex cover of k rows and columns (König). Every assignment of k
     pairs joins each row of the cover to a column outside it and each column of the cover to a row
@@ -35,13 +35,13 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 
 from gpumatch import contracts
-from gpumatch.arguments import check_one_of
-from gpumatch.at_limit import join_at_limit
 from gpumatch.contracts import AssignmentTask, Solution
 from gpumatch.costs import TOO_LARGE, Costs, check_sums
-from gpumatch.homes import count_matched, cover_for, no_mates
-from gpumatch.initial import initial_pairs
-from gpumatch.registry import STARTS, table
+from gpumatch.dispatch.arguments import check_one_of
+from gpumatch.dispatch.by_device import count_matched, cover_for, no_mates
+from gpumatch.dispatch.registry import STARTS, table
+from gpumatch.problems.at_limit import join_at_limit
+from gpumatch.problems.initial import initial_pairs
 
 Cardinality = Literal["full", "maximum", "any"]
 CARDINALITIES = get_args(Cardinality)

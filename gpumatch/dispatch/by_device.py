@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from gpumatch import arrays
 from gpumatch.contracts import Costs, Cover, CsrTools, Graph
-from gpumatch.interrupts import InterruptsHeld
+from gpumatch.numeric import arrays
+from gpumatch.running.interrupts import InterruptsHeld
 
 LARGE = 2**19
 """Entries of arrays on the host from which on a kernel for them is worth its compilation."""

@@ -18,9 +18,9 @@ from typing import Any
 
 import numpy as np
 
-from gpumatch.arrays import any_true, array_of
 from gpumatch.contracts import Costs, Mates
-from gpumatch.registry import JOIN, JOIN_LISTED, load
+from gpumatch.dispatch.registry import JOIN, JOIN_LISTED, load
+from gpumatch.numeric.arrays import any_true, array_of
 
 __all__ = ["join_at_limit"]
 

@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from gpumatch.assigned import Assignment
-from gpumatch.control import attach_result
 from gpumatch.costs import Costs
+from gpumatch.results.assignment import Assignment
+from gpumatch.running.control import attach_result
 
 __all__ = ["assign_divided", "divided_limit"]
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from gpumatch.arrays import array_module, array_of, as_array
-from gpumatch.homes import count_matched
+from gpumatch.dispatch.by_device import count_matched
 from gpumatch.interop.sparse import csr_of
+from gpumatch.numeric.arrays import array_module, array_of, as_array
 
 __all__ = ["Labels", "Pairs", "in_nodes"]
 

@@ -30,8 +30,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpumatch.arrays import array_of
 from gpumatch.contracts import Costs
+from gpumatch.numeric.arrays import array_of
 
 __all__ = ["Magnitudes", "Proof", "proof_of", "undercut"]
 

@@ -11,10 +11,10 @@ passes between them.
 
 from __future__ import annotations
 
-from gpumatch.arrays import any_true
 from gpumatch.contracts import AssignmentTask
 from gpumatch.cpu.assignment import dgs as on_host
 from gpumatch.cuda.assignment import dgs as on_device
+from gpumatch.numeric.arrays import any_true
 
 __all__ = ["run"]
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from gpumatch.registry import did_you_mean, option_names
+from gpumatch.dispatch.registry import did_you_mean, option_names
 
 
 def refuse_unknown(front_door: Callable[..., Any], problem: str, given: Iterable[str]) -> None:

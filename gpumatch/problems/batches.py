@@ -16,12 +16,6 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from gpumatch import compile_time
-from gpumatch.arguments import check_one_of
-from gpumatch.arrays import array_of, has_length
-from gpumatch.assigned import Assignment, BatchAssignment
-from gpumatch.backends import check_backend
-from gpumatch.cardinality import CARDINALITIES, InfeasibleError, checked_limit
 from gpumatch.contracts import (
     LARGEST,
     LARGEST_INTEGER,
@@ -33,9 +27,15 @@ from gpumatch.contracts import (
     DeviceResults,
     Together,
 )
-from gpumatch.control import Callback, Control, Progress, attach_result
 from gpumatch.costs import CostBatch, SparseCosts, native
-from gpumatch.registry import BATCHES, ONE_OF_A_BATCH, load
+from gpumatch.dispatch.arguments import check_one_of
+from gpumatch.dispatch.backends import check_backend
+from gpumatch.dispatch.registry import BATCHES, ONE_OF_A_BATCH, load
+from gpumatch.numeric.arrays import array_of, has_length
+from gpumatch.problems.cardinality import CARDINALITIES, InfeasibleError, checked_limit
+from gpumatch.results.assignment import Assignment, BatchAssignment
+from gpumatch.running import compile_time
+from gpumatch.running.control import Callback, Control, Progress, attach_result
 
 __all__ = ["Asked", "assign_batch", "assign_even", "assign_small"]
 

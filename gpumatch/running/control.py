@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager
 from numbers import Real
 from typing import Any, NamedTuple, ParamSpec, TypeVar
 
-from gpumatch import compile_time
+from gpumatch.running import compile_time
 
 _Arguments = ParamSpec("_Arguments")
 _Result = TypeVar("_Result")

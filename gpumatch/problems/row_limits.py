@@ -5,8 +5,8 @@ for k pairs of costs to be minimised
 
     sum(c x) + sum of L over unmatched rows  =  sum((c - L) x) + sum(L)
 
-Costs c_ij - L_i with limit 0 have the same best assignments, and their duals prove them:
-u_i + v_j <= c_ij - L_i, which is what `gpumatch.cardinality` states with L_i instead of L. With
+Costs c_ij - L_i with limit 0 have the same best assignments, and their duals prove them: u_i + v_j
+<= c_ij - L_i, which is what `gpumatch.problems.cardinality` states with L_i instead of L. With
 "maximum", pairs above their row's limit are left out, as for one limit; a row's may be infinite.
 """
 
@@ -18,12 +18,12 @@ from typing import Any
 
 import numpy as np
 
-from gpumatch.arrays import any_true, array_of, as_array, first_true
-from gpumatch.assigned import Assignment
-from gpumatch.control import attach_result
 from gpumatch.costs import TOO_LARGE, Costs, DenseCosts, check_sums
-from gpumatch.gaps import Magnitudes, Proof, proof_of
-from gpumatch.sums import magnitude, summands
+from gpumatch.numeric.arrays import any_true, array_of, as_array, first_true
+from gpumatch.numeric.exact_sums import magnitude, summands
+from gpumatch.numeric.gaps import Magnitudes, Proof, proof_of
+from gpumatch.results.assignment import Assignment
+from gpumatch.running.control import attach_result
 
 __all__ = ["assign_by_row_limits", "checked_row_limits"]
 

@@ -6,10 +6,10 @@ import functools
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from gpumatch.arguments import check_one_of
-from gpumatch.control import attach_result
+from gpumatch.dispatch.arguments import check_one_of
 from gpumatch.interop.sparse import csr_of
 from gpumatch.interop.tensors import is_tensor, on_its_stream, source_of, tensor_of
+from gpumatch.running.control import attach_result
 
 __all__ = ["are_tensors", "checked_on_error", "solve_tensors"]
 

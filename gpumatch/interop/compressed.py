@@ -23,10 +23,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpumatch.arrays import any_true, array_module, as_array, exactly, index_array
-from gpumatch.homes import LARGE, canonical_size, csr_for
+from gpumatch.dispatch.by_device import LARGE, canonical_size, csr_for
 from gpumatch.interop.tensors import is_tensor, source_of
-from gpumatch.kept_memory import kept_empty
+from gpumatch.numeric.arrays import any_true, array_module, as_array, exactly, index_array
+from gpumatch.running.kept_memory import kept_empty
 
 __all__ = [
     "Compressed",

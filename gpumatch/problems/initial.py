@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from gpumatch.arrays import array_of, as_array, first_true, index_array
 from gpumatch.contracts import Costs
+from gpumatch.numeric.arrays import array_of, as_array, first_true, index_array
 
 __all__ = ["initial_pairs", "initial_prices"]
 

@@ -1,8 +1,8 @@
 """Where a call runs: which algorithm, on which backend, with which options and start.
 
-Each home of an algorithm declares the options it takes (see `gpumatch.registry`). The arguments of
-a call narrow the homes down, its options too where no algorithm is named. If several are left, the
-size of the data decides.
+Each home of an algorithm declares the options it takes (see `gpumatch.dispatch.registry`). The
+arguments of a call narrow the homes down, its options too where no algorithm is named. If several
+are left, the size of the data decides.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, NamedTuple, cast
 
 from gpumatch.contracts import AssignmentTask, Components, Costs, Graph, Task
-from gpumatch.devices import why_no_cuda
-from gpumatch.homes import require_device_memory
-from gpumatch.registry import (
+from gpumatch.dispatch.by_device import require_device_memory
+from gpumatch.dispatch.devices import why_no_cuda
+from gpumatch.dispatch.registry import (
     BACKENDS,
     COMPONENTS,
     STARTS,

@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from gpumatch.arrays import array_of
+from gpumatch.numeric.arrays import array_of
 
 __all__ = ["magnitude", "nearer", "summands"]
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from gpumatch.interrupts import InterruptsHeld
+from gpumatch.running.interrupts import InterruptsHeld
 
 if TYPE_CHECKING:
     from gpumatch.contracts import MatchingTask, Task
@@ -269,7 +269,7 @@ _ASSIGNMENT = (
                 only={"evaluation": ("auto", "cpu"), "switching": ("auto", "sequential")},
             ),
             "cuda": Home(
-                "gpumatch.mixed_dgs:run",
+                "gpumatch.dispatch.mixed_dgs:run",
                 {
                     "start": ("random", "greedy"),
                     "evaluation": ("auto", "global", "shared", "block"),
@@ -301,7 +301,7 @@ STARTS = {
     },
     "karp-sipser": {"cpu": Home(_CPU + "matching.karp_sipser:run")},
     "min-degree": {"cuda": Home(_CUDA + "matching.min_degree:run")},
-    "none": dict.fromkeys(BACKENDS, Home("gpumatch.registry:no_start")),
+    "none": dict.fromkeys(BACKENDS, Home("gpumatch.dispatch.registry:no_start")),
 }
 """The starts of a matching: name -> backend -> home."""
 

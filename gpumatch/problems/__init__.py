@@ -1,0 +1,1 @@
+"""One request for an assignment, checked once, and the problems that are made of it."""

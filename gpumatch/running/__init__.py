@@ -1,0 +1,1 @@
+"""What accompanies a running algorithm: control, interrupts, compile time, kept memory."""
