@@ -424,8 +424,8 @@ class BatchTask:
     largest : float
         Problems with greater magnitudes are not taken.
     results : tuple of five arrays
-        As `gpumatch.cpu.assignment.batched` lays them out: the mates, the numbers, their totals,
-        the marks of the vertex cover, and how each problem ended.
+        As `gpumatch.cpu.assignment.small.batch` lays them out: the mates, the numbers, their
+        totals, the marks of the vertex cover, and how each problem ended.
     control : Control
     threads : int
         CPU threads.

@@ -93,31 +93,31 @@ def _otherwise(cost_matrix: Any, values: Any, maximize: bool) -> tuple[Any, Any]
         return _by_assign(values, maximize)
     if values.dtype.kind in "OSU" and values is not cost_matrix:
         values = asarray(cost_matrix, np.float64)  # of fractions, decimals, strings, large ints
-    small_dense = _small_dense()
-    if small_dense is None:
+    pairs_only = _pairs_only()
+    if pairs_only is None:
         return _by_assign(values, maximize)
-    if values.dtype not in _SOLVERS and small_dense.takes(values):
-        solve = small_dense.solver(values.dtype)
+    if values.dtype not in _SOLVERS and pairs_only.takes(values):
+        solve = pairs_only.solver(values.dtype)
         if solve is not None:
             _SOLVERS[values.dtype] = solve
             pairs = solve(values, bool(maximize))
             if pairs is not None:  # else another function, for which more must be compiled
                 return pairs
-    return small_dense.pairs(values, maximize) or _by_assign(values, maximize)
+    return pairs_only.pairs(values, maximize) or _by_assign(values, maximize)
 
 
 @functools.cache
-def _small_dense() -> Any:
+def _pairs_only() -> Any:
     """The module for small host matrices, imported with the first.
 
     None for a Numba that lacks the private parts which that module imports.
     """
     try:
         with InterruptsHeld():
-            from gpumatch.cpu.assignment import small_dense
+            from gpumatch.cpu.assignment.small import pairs_only
     except (ImportError, AttributeError):
         return None
-    return small_dense
+    return pairs_only
 
 
 def _by_assign(values: Any, maximize: bool) -> tuple[Any, Any]:

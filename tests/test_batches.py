@@ -15,7 +15,8 @@ from scipy.sparse import csr_array
 
 import gpumatch as gm
 from gpumatch.costs import CostBatch, SideBySide
-from gpumatch.cpu.assignment import batched, small_paths
+from gpumatch.cpu.assignment.small import batch as small_batch
+from gpumatch.cpu.assignment.small import search as small_search
 from gpumatch.dispatch import registry
 from gpumatch.problems import batches
 
@@ -494,7 +495,7 @@ def test_no_problem_is_begun_after_a_stop(form):
 @pytest.mark.parametrize("threads", [1, 2])
 def test_an_interrupt_keeps_what_is_solved(threads, monkeypatch):
     costs = np.random.default_rng(3).random((50, 30, 30))
-    monkeypatch.setattr(batched, "RANGE", 5 * 900)
+    monkeypatch.setattr(small_batch, "RANGE", 5 * 900)
     calls = []
 
     def interrupt(progress):
@@ -780,8 +781,8 @@ def test_what_one_problem_has_is_not_a_batchs(name):
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 @pytest.mark.parametrize("threads", [1, 2])
 def test_ranges_of_problems_are_read_from_arrays_of_any_form(dtype, threads, monkeypatch):
-    monkeypatch.setattr(batched, "RANGE", 100)
-    monkeypatch.setattr(batched, "COPIED", 100)
+    monkeypatch.setattr(small_batch, "RANGE", 100)
+    monkeypatch.setattr(small_batch, "COPIED", 100)
     costs = np.random.default_rng(14).random((40, 9, 14)).astype(dtype)
     turned = np.asfortranarray(costs)
     padded = costs.copy()
@@ -808,7 +809,7 @@ def test_every_thread_gets_several_ranges_that_are_worth_a_call():
         task = SimpleNamespace(
             places=places, takes=takes, total=total, threads=threads, in_place=True
         )
-        ranges = batched._ranges(task)
+        ranges = small_batch._ranges(task)
         assert len(ranges) == count + 1  # no range has problem 5
         assert [k for part in ranges for k in range(*part)] == [*range(5), *range(6, 256)]
 
@@ -822,8 +823,8 @@ def test_ranges_whose_costs_are_copied_are_shorter(is_list):
     task = SimpleNamespace(
         places=places, takes=np.ones(64, bool), total=total, threads=1, in_place=problems.in_place
     )
-    most = batched.COPIED if is_list else total // batched.SHARES
-    assert {last - first for first, last in batched._ranges(task)} == {most // 256**2}
+    most = small_batch.COPIED if is_list else total // small_batch.SHARES
+    assert {last - first for first, last in small_batch._ranges(task)} == {most // 256**2}
 
 
 @pytest.mark.parametrize("kind", [float, np.int32])
@@ -843,25 +844,25 @@ def test_large_problems_between_small_ones_are_solved_alone(kind, monkeypatch):
 @pytest.mark.parametrize("dtype", [np.float64, np.int32])
 @pytest.mark.parametrize("size", [1, 3, 5000, 400_000])
 def test_memory_to_work_in_begins_at_a_cache_line(size, dtype):
-    memories = [batched._in_lines(size, np.dtype(dtype)) for _ in range(4)]
+    memories = [small_batch._in_lines(size, np.dtype(dtype)) for _ in range(4)]
     assert all((part.size, part.dtype) == (size, dtype) for part in memories)
-    assert not any(part.ctypes.data % batched.LINE for part in memories)
+    assert not any(part.ctypes.data % small_batch.LINE for part in memories)
 
 
-@pytest.mark.parametrize("size", [batched.LARGE // 8, batched.LARGE])
+@pytest.mark.parametrize("size", [small_batch.LARGE // 8, small_batch.LARGE])
 def test_large_memory_to_work_in_begins_with_a_huge_page(size):
-    memory = batched._in_lines(size, np.dtype(np.float64))
+    memory = small_batch._in_lines(size, np.dtype(np.float64))
     assert memory.size == size
-    assert memory.ctypes.data % batched.HUGE == 0
+    assert memory.ctypes.data % small_batch.HUGE == 0
 
 
 def test_what_threads_work_in_is_kept_for_the_next_call(monkeypatch):
     costs = np.random.default_rng(8).random((60, 60, 60))
-    monkeypatch.setattr(batched, "_idle", [])
+    monkeypatch.setattr(small_batch, "_idle", [])
     for _ in range(3):
         gm.assign(costs, threads=2)
         gm.assign(costs[0])
-    kept = batched._idle
+    kept = small_batch._idle
     assert 1 <= len(kept) <= 2
     assert len({id(each) for each in kept}) == len(kept)
 
@@ -892,7 +893,7 @@ class OneAfterTheOther:
 
 @pytest.mark.parametrize("ending", [KeyboardInterrupt, True], ids=["interrupt", "stop"])
 def test_no_thread_goes_on_when_one_is_halted(ending, monkeypatch):
-    monkeypatch.setattr(batched, "Workers", OneAfterTheOther)
+    monkeypatch.setattr(small_batch, "Workers", OneAfterTheOther)
     costs = np.random.default_rng(3).random((50, 30, 30))
 
     def halt(progress):
@@ -910,7 +911,7 @@ def test_no_thread_goes_on_when_one_is_halted(ending, monkeypatch):
 
 
 def test_the_caller_stops_when_another_thread_fails(monkeypatch):
-    monkeypatch.setattr(batched, "Workers", OneAfterTheOther)
+    monkeypatch.setattr(small_batch, "Workers", OneAfterTheOther)
     monkeypatch.setattr(OneAfterTheOther, "order", (1, 0))
     solved = []
 
@@ -918,7 +919,7 @@ def test_the_caller_stops_when_another_thread_fails(monkeypatch):
         solved.append(arguments)
         raise ArithmeticError
 
-    monkeypatch.setattr(batched, "solve_range", solve)
+    monkeypatch.setattr(small_batch, "solve_range", solve)
     with pytest.raises(ArithmeticError):
         gm.assign(np.random.default_rng(3).random((50, 30, 30)), threads=2)
     assert len(solved) == 1
@@ -928,11 +929,11 @@ def test_the_caller_stops_when_another_thread_fails(monkeypatch):
 def test_there_is_memory_for_a_problem_and_its_second_one(sides):
     """What `solve_range` needs: of as many pairs as can be, a part is solved again."""
     short, longest = sides
-    width, again = batched.width_for(longest), batched.width_for(short)
-    of_vectors = (batched.VECTORS + batched.LINKS) * width + 2 * short
-    tables, lists = short * (width + again), short + longest + batched.PAD
-    kept = batched._Kept()
-    room = kept.scratch_of(batched._size(*sides))
+    width, again = small_batch.width_for(longest), small_batch.width_for(short)
+    of_vectors = (small_batch.VECTORS + small_batch.LINKS) * width + 2 * short
+    tables, lists = short * (width + again), short + longest + small_batch.PAD
+    kept = small_batch._Kept()
+    room = kept.scratch_of(small_batch._size(*sides))
     assert room.dtype == np.float64
     assert room.size >= tables + of_vectors + lists
     assert kept.scratch_of(1) is room
@@ -964,40 +965,42 @@ def test_a_stop_within_a_problem_leaves_it_without_a_cover():
 
 def test_the_costs_of_the_next_problem_of_a_range_are_brought_near():
     """Those of enough costs, from where the range begins; and nothing beyond the range."""
-    large = batched.AHEAD // 64
+    large = small_batch.AHEAD // 64
     places = np.array([[0, 70, 5, 64], [350, 70, large, 64], [350 + 70 * large, 64, 9, 64]])
-    assert batched._costs_of(places, 0, 1, 3) == (350, 70 * large)
-    assert batched._costs_of(places, 1, 1, 3) == (0, 70 * large)
-    assert batched._costs_of(places, 0, 2, 3) == (350 + 70 * large, 0)
-    assert batched._costs_of(places, 0, 1, 1) == (0, 0)
-    assert batched._costs_of(places, 0, 3, 3) == (0, 0)
+    assert small_batch._costs_of(places, 0, 1, 3) == (350, 70 * large)
+    assert small_batch._costs_of(places, 1, 1, 3) == (0, 70 * large)
+    assert small_batch._costs_of(places, 0, 2, 3) == (350 + 70 * large, 0)
+    assert small_batch._costs_of(places, 0, 1, 1) == (0, 0)
+    assert small_batch._costs_of(places, 0, 3, 3) == (0, 0)
 
 
 @pytest.mark.parametrize(("dtype", "line"), [(np.float32, 16), (np.float64, 8)])
 def test_a_search_brings_costs_near_line_by_line(dtype, line):
     costs = np.random.default_rng(21).random((40, 40))
-    width = batched.width_for(40)
+    width = small_batch.width_for(40)
     table = np.full((40, width), np.inf)
     table[:, :40] = costs
-    vectors = np.empty((batched.VECTORS, width))
-    links, found = np.empty((batched.LINKS, width), np.int32), np.empty((2, 40), np.int64)
+    vectors = np.empty((small_batch.VECTORS, width))
+    links, found = np.empty((small_batch.LINKS, width), np.int32), np.empty((2, 40), np.int64)
     place, ahead = np.zeros(1, np.int64), np.zeros(100_000, dtype)
 
     def match():
-        small_paths.price_columns(table, vectors, links, np.inf)
+        small_search.price_columns(table, vectors, links, np.inf)
         ahead_of = ahead, place
-        return small_paths.match_rows(
+        return small_search.match_rows(
             table, vectors, links, found, 40, True, np.inf, False, np.inf, ahead_of
         )
 
     assert match() == 0
-    assert costs[range(40), found[batched.COL]].sum() == costs[linear_sum_assignment(costs)].sum()
+    assert (
+        costs[range(40), found[small_batch.COL]].sum() == costs[linear_sum_assignment(costs)].sum()
+    )
     lines = place[0] // line
-    assert lines % small_paths.FETCHED == 0
-    assert 10 <= lines // small_paths.FETCHED <= 40 * 40  # rows that were scanned
+    assert lines % small_search.FETCHED == 0
+    assert 10 <= lines // small_search.FETCHED <= 40 * 40  # rows that were scanned
     place[0] = 99_990
     match()
-    assert 100_000 <= place[0] < 100_000 + line * small_paths.FETCHED
+    assert 100_000 <= place[0] < 100_000 + line * small_search.FETCHED
 
 
 @pytest.mark.parametrize("shape", [(2,), (1, 2, 2), ()], ids=str)

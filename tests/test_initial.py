@@ -123,7 +123,7 @@ STRANGE = {
 @pytest.mark.parametrize("strange", STRANGE.values(), ids=STRANGE)
 @BY_HOME
 def test_prices_from_anywhere_lead_to_the_optimum(monkeypatch, home, strange):
-    monkeypatch.setattr("gpumatch.cpu.assignment.dense_engine.SMALL", 0)
+    monkeypatch.setattr("gpumatch.cpu.assignment.dense.engine.SMALL", 0)
     rng, (algorithm, backend) = np.random.default_rng(5), home
     for number, shape in enumerate(SHAPES):
         name, size = names_of(shape)

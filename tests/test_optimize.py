@@ -25,7 +25,7 @@ from scipy.sparse import bsr_array, coo_array, csc_array, csr_array, csr_matrix,
 
 import gpumatch as gm
 import gpumatch.optimize
-from gpumatch.cpu.assignment import small_dense
+from gpumatch.cpu.assignment.small import pairs_only
 from gpumatch.csgraph import min_weight_full_bipartite_matching
 from gpumatch.optimize import linear_sum_assignment
 
@@ -38,7 +38,7 @@ SMALL = [
     ([[10, X, X], [X, X, 1], [X, 7, X]], [10, 1, 7]),
 ]
 # Whatever the fixture `way` puts in their place:
-small_dense_solver, small_dense_pairs = small_dense.solver, small_dense.pairs
+pairs_only_solver, pairs_only_pairs = pairs_only.solver, pairs_only.pairs
 SOLVERS = [
     (linear_sum_assignment, np.array),
     (linear_sum_assignment, np.asmatrix),
@@ -55,8 +55,8 @@ def way(request):
     with pytest.MonkeyPatch.context() as patch:
         if request.param == "by assign":
             patch.setattr(gpumatch.optimize, "_SOLVERS", {})
-            patch.setattr(small_dense, "solver", lambda dtype: None)
-            patch.setattr(small_dense, "pairs", lambda values, maximize: None)
+            patch.setattr(pairs_only, "solver", lambda dtype: None)
+            patch.setattr(pairs_only, "pairs", lambda values, maximize: None)
         yield request.param
 
 
@@ -410,7 +410,7 @@ def test_every_number_of_columns_fills_its_vectors(extra, maximize):
 @by_dtype(["?", "b", "H", "q", "Q", "e", "d", ">i2", ">u8", ">f2", ">f8"])
 def test_costs_are_read_where_they_lie(dtype):
     """None of these is copied first."""
-    solve = small_dense_solver(np.dtype(dtype))
+    solve = pairs_only_solver(np.dtype(dtype))
     matrix = np.random.default_rng(6).integers(0, 90, (20, 30)).astype(dtype)
     want = matrix[scipy.optimize.linear_sum_assignment(matrix)].sum(dtype=float)
     window, columns = np.pad(matrix, 2)[2:-2, 2:-2], np.asfortranarray(matrix)
@@ -422,11 +422,11 @@ def test_costs_are_read_where_they_lie(dtype):
 def test_costs_of_records_are_copied_first_where_strides_are_no_multiples(way):
     records = np.zeros((3, 4), np.dtype([("cost", "i4"), ("name", "i1")]))
     records["cost"] = np.arange(12).reshape(3, 4) * 7 % 12
-    assert small_dense_solver(np.dtype("i4"))(records["cost"], False) is None
+    assert pairs_only_solver(np.dtype("i4"))(records["cost"], False) is None
     theirs = scipy.optimize.linear_sum_assignment(records["cost"])
     assert linear_sum_assignment(records["cost"])[1].tolist() == theirs[1].tolist()
     if way == "at once":
-        assert small_dense_pairs(records["cost"], False)[1].tolist() == theirs[1].tolist()
+        assert pairs_only_pairs(records["cost"], False)[1].tolist() == theirs[1].tolist()
 
 
 @pytest.mark.parametrize("n", [2, 600])
@@ -560,10 +560,10 @@ def test_the_first_call_of_a_dtype_needs_its_own_function_only(dtype, monkeypatc
 
     def solver(of):
         asked.append(of)
-        return small_dense_solver(of)
+        return pairs_only_solver(of)
 
     monkeypatch.setattr(gpumatch.optimize, "_SOLVERS", {})
-    monkeypatch.setattr(small_dense, "solver", solver)
+    monkeypatch.setattr(pairs_only, "solver", solver)
     linear_sum_assignment(np.array([[1, 2], [3, 1]], dtype))
     assert asked == [np.dtype(dtype)]
 
@@ -575,7 +575,7 @@ def test_without_the_compiled_functions_for_small_matrices_the_pairs_are_the_sam
     """A later Numba may lack the private parts that these are made of."""
     costs = np.random.default_rng(6).permutation(35).reshape(5, 7)
     expected = scipy.optimize.linear_sum_assignment(costs, maximize)
-    monkeypatch.setattr(gpumatch.optimize, "_small_dense", lambda: None)
+    monkeypatch.setattr(gpumatch.optimize, "_pairs_only", lambda: None)
     monkeypatch.setattr(gpumatch.optimize, "_SOLVERS", {})
     assert np.array_equal(linear_sum_assignment(costs, maximize), expected)
     with pytest.raises(ValueError, match="cost matrix is infeasible"):

@@ -16,7 +16,7 @@ from scipy.optimize import linear_sum_assignment
 from scipy.sparse import csr_array
 
 import gpumatch as gm
-from gpumatch.cpu.assignment.engine import Trial
+from gpumatch.cpu.assignment.sparse.engine import Trial
 from gpumatch.dispatch.backends import Choice
 from tests.recorded import assignment
 from tests.recorded.record import in_small_steps
@@ -132,7 +132,7 @@ def test_claims_hold_at_every_stop(monkeypatch, home, form, name):
         problem = SHAPES[number // 2 % 2], kind, is_deficient
         for size in ("SMALL", "MIDDLE"):
             few = 0 if number % 2 else 2**17
-            monkeypatch.setattr(f"gpumatch.cpu.assignment.dense_engine.{size}", few)
+            monkeypatch.setattr(f"gpumatch.cpu.assignment.dense.engine.{size}", few)
         initial = None if number % 3 == 0 else np.arange(5)
         solve = functools.partial(run, home, form, *problem, maximize, name, initial)
         for a in stops(solve, MOST[home[1]]):
@@ -260,8 +260,10 @@ def wide(n):
 @pytest.mark.parametrize("algorithm", ["engine", "shortest-augmenting-path", "auction"])
 def test_what_is_proven_is_so_by_the_costs_in_use(monkeypatch, algorithm, costs, form, shape):
     """Its gap is as small as sums of these are rounded, whatever unused costs are."""
-    monkeypatch.setattr("gpumatch.cpu.assignment.engine.SMALL", 0)  # else it holds no auction
-    monkeypatch.setattr("gpumatch.cpu.assignment.engine.SHORT", Trial(False, 0, 0, 0))
+    monkeypatch.setattr(
+        "gpumatch.cpu.assignment.sparse.engine.SMALL", 0
+    )  # else it holds no auction
+    monkeypatch.setattr("gpumatch.cpu.assignment.sparse.engine.SHORT", Trial(False, 0, 0, 0))
     n = len(costs)
     if shape == "wide":
         costs = costs[:-9]

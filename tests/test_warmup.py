@@ -13,7 +13,7 @@ import pytest
 
 import gpumatch as gm
 from gpumatch import compiling as module
-from gpumatch.cpu.assignment.two_sided_paths import TwoSidedPaths
+from gpumatch.cpu.assignment.sparse.two_sided_search import TwoSidedPaths
 from gpumatch.dispatch.registry import STARTS
 
 ROOT = Path(__file__).parents[1]

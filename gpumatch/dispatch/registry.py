@@ -206,7 +206,7 @@ _ASSIGNMENT = (
         True,
         f"{_DATE}: classical variant",
         {
-            "cpu": Home(_CPU + "assignment.hungarian_classical:run"),
+            "cpu": Home(_CPU + "assignment.hungarian.classical:run"),
             "cuda": Home(_CUDA + "assignment.hungarian:run_classical"),
             "reference": Home(
                 _REFERENCE + "date2016:run", fixed={"algorithm": "hungarian-classical"}
@@ -219,7 +219,7 @@ _ASSIGNMENT = (
         True,
         f"{_DATE}: alternating tree variant",
         {
-            "cpu": Home(_CPU + "assignment.hungarian_tree:run", {"search": ("levels", "stack")}),
+            "cpu": Home(_CPU + "assignment.hungarian.tree:run", {"search": ("levels", "stack")}),
             "cuda": Home(_CUDA + "assignment.hungarian:run_tree", {"search": ("levels", "paper")}),
             "reference": Home(
                 _REFERENCE + "date2016:run",
@@ -311,25 +311,28 @@ COMPONENTS = {
 }
 """What finds strong components: backend -> function."""
 
-BOTTLENECK_PATHS = _CPU + "assignment.bottleneck_paths:raise_threshold"
+BOTTLENECK_PATHS = _CPU + "assignment.bottleneck:raise_threshold"
 """What finds bottlenecks by paths."""
 
 BATCHES = {
-    "cpu": _CPU + "assignment.batched:run",
+    "cpu": _CPU + "assignment.small.batch:run",
     "cuda": _CUDA + "assignment.batched:run",
 }
 """What solves batches of small dense problems: backend -> function."""
 
-ONE_OF_A_BATCH = _CPU + "assignment.batched:solve_one"
+ONE_OF_A_BATCH = _CPU + "assignment.small.batch:solve_one"
 """What calls the kernel behind it on the CPU, for one problem at once."""
 
-JOIN, JOIN_LISTED = _CPU + "assignment.at_limit:join", _CPU + "assignment.at_limit:join_listed"
+JOIN, JOIN_LISTED = (
+    _CPU + "assignment.search.at_limit:join",
+    _CPU + "assignment.search.at_limit:join_listed",
+)
 """What joins pairs that cost a limit: of costs on the host, and of a list of pairs."""
 
 FINISH = _CPU + "assignment.finish:run"
 """What closes the gap of an exact algorithm's result, on the host."""
 
-SCIPYS_ORDER = _CPU + "assignment.one_row_at_a_time:columns_of_rows"
+SCIPYS_ORDER = _CPU + "assignment.small.scipy_order:columns_of_rows"
 """What finds the assignments that SciPy finds, where several are optimal."""
 
 

@@ -19,8 +19,8 @@ dual update             covers broadcast; least time of own rows    least time o
 ======================  ==========================================  ===============================
 
 A reduction to the root and the broadcast of its result are one ``MPI_Allreduce`` here. The duals
-are kept as times, with integers as integers: see `gpumatch.cpu.assignment.hungarian_tree`, and
-`gpumatch.cpu.assignment.hungarian_classical`. The paper's 16 ranks had a GPU each. A rank here
+are kept as times, with integers as integers: see `gpumatch.cpu.assignment.hungarian.tree`, and
+`gpumatch.cpu.assignment.hungarian.classical`. The paper's 16 ranks had a GPU each. A rank here
 has its costs on the CPU or on a GPU of its own, and all numbers of vertices on the host: on GPUs
 each question about costs (`kernels.CompressedRows`, `kernels.DenseRows`) goes there and back.
 

@@ -7,7 +7,7 @@ are the same everywhere. With a limit, row i may also take a column of its own, 
 price. No other row knows this column, so it needs no communication.
 
 The initial reduction and the first assignments are those of
-`gpumatch.cpu.assignment.hungarian_problem`, which says why nothing overflows.
+`gpumatch.cpu.assignment.hungarian.problem`, which says why nothing overflows.
 """
 
 from __future__ import annotations

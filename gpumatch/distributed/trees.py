@@ -1,6 +1,6 @@
 """The engine for costs that are divided among ranks: alternating trees, minima reduced.
 
-It is the search of `gpumatch.cpu.assignment.hungarian_tree`, level by level, whose header states
+It is the search of `gpumatch.cpu.assignment.hungarian.tree`, level by level, whose header states
 the times and why it ends. Trees grow from all unmatched rows at once, so that a search gives many
 augmenting paths. Rows are divided among the ranks. A level is
 

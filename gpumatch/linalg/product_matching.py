@@ -59,7 +59,7 @@ from gpumatch.running.control import Control, with_interrupts_result
 from gpumatch.running.interrupts import InterruptsHeld
 
 if TYPE_CHECKING:
-    from gpumatch.cpu.assignment.small_product import SmallProduct
+    from gpumatch.cpu.assignment.sparse.small_product import SmallProduct
 
 __all__ = ["ProductMatching", "maximum_product_matching"]
 
@@ -239,7 +239,7 @@ def _try_as_small(indptr: Any, indices: Any, weights: Any, control: Control) -> 
 @functools.cache
 def _small_solver() -> Any:
     with InterruptsHeld():
-        from gpumatch.cpu.assignment.small_product import solve
+        from gpumatch.cpu.assignment.sparse.small_product import solve
     return solve
 
 
@@ -338,7 +338,7 @@ def _full(
 def _engine(backend: BackendName) -> Any:
     with InterruptsHeld():
         if backend == "cpu":
-            from gpumatch.cpu.assignment.product import run
+            from gpumatch.cpu.assignment.sparse.product import run
         else:
             from gpumatch.cuda.assignment.sparse.product import run
     return run

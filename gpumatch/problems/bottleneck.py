@@ -9,7 +9,7 @@ because its pairs are still allowed, or from what a lower threshold leaves of th
 
 For a full assignment of sparse costs there is another method, on the CPU. It begins with the least
 threshold that leaves each vertex a pair, and from then on raises it by paths whose largest cost is
-least (`gpumatch.cpu.assignment.bottleneck_paths`). These are MC64's jobs 3 and 2.
+least (`gpumatch.cpu.assignment.bottleneck`). These are MC64's jobs 3 and 2.
 
 Proof: k pairs, none above the bottleneck; and, from the last threshold that did not suffice, a
 vertex cover of all cheaper pairs, with fewer than k vertices (König). Cheaper pairs alone can't

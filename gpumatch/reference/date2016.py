@@ -79,7 +79,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpumatch.contracts import AssignmentTask, Stopped
-from gpumatch.cpu.assignment.hungarian_problem import dense_matrix
+from gpumatch.cpu.assignment.hungarian.problem import dense_matrix
 from gpumatch.cpu.heartbeat import heartbeat
 from gpumatch.numeric.arrays import count_matched
 from gpumatch.reference.exact_slacks import Slacks

@@ -5,7 +5,7 @@ doubled. The methods of Date and Nagi move duals by theta / 2, up or down, where
 So theta stays even, a zero is a zero, and only the duals that are returned are rounded.
 
 Sizes, for n rows and C = max |c|: The sum of all theta is at most 2 n C, because the dual of a row
-that waits to the end may rise by that much (see `gpumatch.cpu.assignment.hungarian_problem`).
+that waits to the end may rise by that much (see `gpumatch.cpu.assignment.hungarian.problem`).
 Algorithm 1 leaves duals of 2 C at most, and each theta moves them by half. So duals and slacks are
 less than 8 (n + 1) C. If this is below 2**61, int64 is enough. Otherwise the numbers are Python's,
 in arrays of objects. Subtracting a million of these takes 0.1 s. So floats first tell which pairs

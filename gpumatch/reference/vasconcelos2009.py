@@ -61,7 +61,7 @@ import numpy as np
 
 from gpumatch.contracts import AssignmentTask, Costs, Stopped
 from gpumatch.cpu.assignment.auction import Precision, close, write_duals
-from gpumatch.cpu.assignment.feasibility import complete
+from gpumatch.cpu.assignment.sparse.feasibility import complete
 from gpumatch.cpu.heartbeat import heartbeat
 from gpumatch.numeric.arrays import count_matched
 from gpumatch.reference.deveci2013 import UNMATCHED

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from gpumatch.cpu.assignment.hungarian_problem import far_of
+from gpumatch.cpu.assignment.hungarian.problem import far_of
 from gpumatch.cpu.distributed import date2016, forests
 from gpumatch.cpu.distributed import rows as cpu_rows
 from gpumatch.cpu.distributed.rows import DenseRows, SparseRows

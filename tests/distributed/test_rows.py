@@ -11,7 +11,7 @@ from scipy.sparse import csr_array
 from gpumatch.costs import SparseCosts
 from gpumatch.costs import base as costs_base
 from gpumatch.costs import sparse as costs_sparse
-from gpumatch.cpu.assignment.hungarian_problem import far_of
+from gpumatch.cpu.assignment.hungarian.problem import far_of
 from gpumatch.cpu.distributed import rows as cpu_rows
 from gpumatch.cpu.distributed.forests import claim_free
 from gpumatch.cpu.distributed.rows import DenseRows, SparseRows

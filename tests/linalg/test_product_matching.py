@@ -23,7 +23,7 @@ import gpumatch as gm
 from gpumatch.contracts import AssignmentTask, Solution
 from gpumatch.costs import SparseCosts
 from gpumatch.cpu import search
-from gpumatch.cpu.assignment import product
+from gpumatch.cpu.assignment.sparse import product
 from gpumatch.linalg import entries, maximum_product_matching, mc64
 from gpumatch.linalg.entries import entries_of, log_magnitudes, magnitudes, usable_csr
 from gpumatch.running.control import Control

@@ -30,8 +30,8 @@ SMALL_BUDGET = 500
 WITH_BUDGETS = [
     f"assignment.{module}"
     for module in (
-        *("auction", "dense_paths", "dgs", "engine", "hungarian_classical", "hungarian_problem"),
-        *("hungarian_tree", "sparse_paths"),
+        *("auction", "dense.search", "dgs", "hungarian.classical", "hungarian.problem"),
+        *("hungarian.tree", "sparse.engine", "sparse.search"),
     )
 ]
 
@@ -191,7 +191,7 @@ def _run_paths_in_small_steps() -> dict[str, Fields]:
     """Bottlenecks of sparse costs, by paths that return to Python every few entries."""
     told = {"objective": "bottleneck", "algorithm": "paths", "backend": "cpu"}
     known = {**problems(), **larger_problems()}
-    with in_small_steps(["assignment.bottleneck_paths"], SMALL_BUDGET // 8):
+    with in_small_steps(["assignment.bottleneck"], SMALL_BUDGET // 8):
         return {
             name: _solve(name, (matrix, {}), **told)
             for name, (matrix, _) in known.items()

@@ -17,7 +17,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from gpumatch import InfeasibleError, algorithms, assign, linalg, maximum_matching
-from gpumatch.cpu.assignment import engine
+from gpumatch.cpu.assignment.sparse import engine as sparse_engine
 from gpumatch.optimize import linear_sum_assignment
 from tests.recorded import assignment, matching
 from tests.recorded.record import Fields, Group, hash_of, in_small_steps, work_of
@@ -185,30 +185,38 @@ def _decompose() -> dict[str, Fields]:
     return {"dmperm": _crowd(one, matching.WITH_BUDGETS, {})}
 
 
-WITHOUT_SMALL = {"assignment.dense_engine.SMALL": -1, "assignment.dense_engine.FEW": 1}
-ALONE = {"assignment.engine.SMALL": -1, "assignment.engine.SHORT": engine.SHORT._replace(left=-1)}
+WITHOUT_SMALL = {"assignment.dense.engine.SMALL": -1, "assignment.dense.engine.FEW": 1}
+ALONE = {
+    "assignment.sparse.engine.SMALL": -1,
+    "assignment.sparse.engine.SHORT": sparse_engine.SHORT._replace(left=-1),
+}
 ENGINE = {
-    "auctions of sparse costs": {"assignment.engine.SMALL": -1},
-    "auctions alone": {**ALONE, "assignment.engine.FEW": 1},
-    "bids in turns": {**ALONE, "assignment.engine.FEW": 0, "assignment.engine.TAIL": 1},
-    "honest bids": {
-        "assignment.engine.SMALL": -1,
-        "assignment.engine.SHORT": engine.LONG,
-        "assignment.engine.FEW": 2,
+    "auctions of sparse costs": {"assignment.sparse.engine.SMALL": -1},
+    "auctions alone": {**ALONE, "assignment.sparse.engine.FEW": 1},
+    "bids in turns": {
+        **ALONE,
+        "assignment.sparse.engine.FEW": 0,
+        "assignment.sparse.engine.TAIL": 1,
     },
-    "lines": {**WITHOUT_SMALL, "assignment.dense_engine.PATIENCE": 30},
-    "trial": {**WITHOUT_SMALL, "assignment.dense_engine.MIDDLE": -1},
+    "honest bids": {
+        "assignment.sparse.engine.SMALL": -1,
+        "assignment.sparse.engine.SHORT": sparse_engine.LONG,
+        "assignment.sparse.engine.FEW": 2,
+    },
+    "lines": {**WITHOUT_SMALL, "assignment.dense.engine.PATIENCE": 30},
+    "trial": {**WITHOUT_SMALL, "assignment.dense.engine.MIDDLE": -1},
     "auction": {
         **WITHOUT_SMALL,
-        "assignment.dense_engine.MIDDLE": -1,
-        "assignment.dense_engine.TRIAL": -1,
+        "assignment.dense.engine.MIDDLE": -1,
+        "assignment.dense.engine.TRIAL": -1,
     },
     "auction in small steps": {
         **WITHOUT_SMALL,
-        "assignment.dense_engine.MIDDLE": -1,
-        "assignment.dense_engine.TRIAL": -1,
-        "assignment.dense_engine.BUDGET": 400,
-        "assignment.dense_engine.KnownPaths.budget": 400,
+        "assignment.dense.engine.MIDDLE": -1,
+        "assignment.dense.engine.TRIAL": -1,
+        "assignment.dense.engine.BUDGET": 400,
+        "assignment.dense.candidate_paths.BUDGET": 400,
+        "assignment.dense.candidate_paths.KnownPaths.budget": 400,
     },
 }
 """Which steps the engine takes; the last four for dense costs."""

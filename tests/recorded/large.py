@@ -18,19 +18,26 @@ from scipy.sparse import csr_array
 from gpumatch import assign
 from gpumatch.contracts import AssignmentTask, Solution
 from gpumatch.costs import SparseCosts
-from gpumatch.cpu.assignment import product
+from gpumatch.cpu.assignment.sparse import product
 from gpumatch.cpu.numba_tools import workers
 from graphs import costs
 from tests.recorded.record import Fields, Group, hash_of, work_of
 
 THREADS = 3
-WITH_WORKERS = ("auction", "dense_engine", "dgs", "engine", "hungarian_problem", "product")
+WITH_WORKERS = (
+    "auction",
+    "dense.engine",
+    "dgs",
+    "hungarian.problem",
+    "sparse.engine",
+    "sparse.product",
+)
 IN_TURN = {
     "auction.WIDE": 400,
-    "dense_engine.EACH": 4,
-    "engine.EACH": 4,
-    "hungarian_tree.WIDE": 400,
-    "paths_in_sparse_costs.EACH": 4,
+    "dense.engine.EACH": 4,
+    "sparse.engine.EACH": 4,
+    "hungarian.tree.WIDE": 400,
+    "sparse.paths.EACH": 4,
 }
 """From where on there are several: sooner than by default."""
 

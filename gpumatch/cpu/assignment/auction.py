@@ -70,11 +70,11 @@ import numpy as np
 
 from gpumatch.contracts import AssignmentTask, Control, Costs, Entries
 from gpumatch.cpu.assignment import shortest_augmenting_path
-from gpumatch.cpu.assignment.dense_paths import LANES
-from gpumatch.cpu.assignment.dense_paths import least_two as dense_least_two
-from gpumatch.cpu.assignment.entries import by_entries, count_entries
-from gpumatch.cpu.assignment.feasibility import complete
-from gpumatch.cpu.assignment.sparse_paths import least_two as sparse_least_two
+from gpumatch.cpu.assignment.dense.search import LANES
+from gpumatch.cpu.assignment.dense.search import least_two as dense_least_two
+from gpumatch.cpu.assignment.search.entries import by_entries, count_entries
+from gpumatch.cpu.assignment.sparse.feasibility import complete
+from gpumatch.cpu.assignment.sparse.search import least_two as sparse_least_two
 from gpumatch.cpu.numba_tools.compiled import kernel
 from gpumatch.cpu.numba_tools.workers import Workers
 from gpumatch.numeric.arrays import count_matched

@@ -16,9 +16,9 @@ from __future__ import annotations
 import numpy as np
 
 from gpumatch.contracts import AssignmentTask
-from gpumatch.cpu.assignment import engine
-from gpumatch.cpu.assignment.paths import Paths
+from gpumatch.cpu.assignment.search.paths import Paths
 from gpumatch.cpu.assignment.shortest_augmenting_path import paths_of
+from gpumatch.cpu.assignment.sparse import engine as sparse_engine
 from gpumatch.numeric.auction_schedule import narrowed
 
 __all__ = ["run"]
@@ -29,7 +29,7 @@ def run(task: AssignmentTask) -> bool:
     solution = task.solution
     _narrow(paths_of(task), task)
     if isinstance(task.costs.entries(), tuple):
-        ended = engine.run_exactly(task)
+        ended = sparse_engine.run_exactly(task)
     else:
         paths = paths_of(task)
         try:

@@ -17,9 +17,9 @@ problems*, Computing 38, 1987.
 from __future__ import annotations
 
 from gpumatch.contracts import AssignmentTask
-from gpumatch.cpu.assignment.paths import Paths
-from gpumatch.cpu.assignment.paths_in_dense_costs import DensePaths
-from gpumatch.cpu.assignment.paths_in_sparse_costs import SparsePaths
+from gpumatch.cpu.assignment.dense.paths import DensePaths
+from gpumatch.cpu.assignment.search.paths import Paths
+from gpumatch.cpu.assignment.sparse.paths import SparsePaths
 
 __all__ = ["paths_of", "run"]
 

@@ -1,6 +1,6 @@
 """The kernels of one rank for `gpumatch.distributed.date2016`, on the CPU.
 
-Times are those of `gpumatch.cpu.assignment.hungarian_classical`: a row in a tree has the time at
+Times are those of `gpumatch.cpu.assignment.hungarian.classical`: a row in a tree has the time at
 which it was uncovered, and its pair with a column is tight at ``delta`` if `tight_at` says so. A
 covered row would join now, and the prices of covered columns are those of now.
 """
@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from gpumatch.cpu.assignment.hungarian_problem import BUDGET, far_of, low_of, tight_at
-from gpumatch.cpu.assignment.hungarian_tree import (
+from gpumatch.cpu.assignment.hungarian.problem import BUDGET, far_of, low_of, tight_at
+from gpumatch.cpu.assignment.hungarian.tree import (
     ENDS,
     TAIL,
     augment,

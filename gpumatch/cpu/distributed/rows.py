@@ -2,7 +2,7 @@
 
 `DenseRows` has a matrix, `SparseRows` CSR. They do the same. Rows have local numbers here. Arrays
 of rows are this rank's, arrays of columns are of all real columns. `tight_at` and its times are
-those of `gpumatch.cpu.assignment.hungarian_tree`. Each call asks ``beat`` at least every `BUDGET`
+those of `gpumatch.cpu.assignment.hungarian.tree`. Each call asks ``beat`` at least every `BUDGET`
 entries, and ends before its time if that says stop: then this rank tells the others so in the next
 collective, and what was left out does not matter. Only `least` goes on, because the duals of what
 there is are made by it.
@@ -15,14 +15,14 @@ from typing import Any
 
 import numpy as np
 
-from gpumatch.cpu.assignment.hungarian_problem import (
+from gpumatch.cpu.assignment.hungarian.problem import (
     BUDGET,
     col_minima,
     match_tight,
     row_minima,
     tight_at,
 )
-from gpumatch.cpu.assignment.hungarian_tree import offer
+from gpumatch.cpu.assignment.hungarian.tree import offer
 from gpumatch.cpu.numba_tools.compiled import vector_kernel
 
 __all__ = ["DenseRows", "SparseRows", "rows_of"]

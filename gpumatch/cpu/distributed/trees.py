@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from gpumatch.cpu.assignment.hungarian_problem import far_of, low_of
-from gpumatch.cpu.assignment.hungarian_tree import (
+from gpumatch.cpu.assignment.hungarian.problem import far_of, low_of
+from gpumatch.cpu.assignment.hungarian.tree import (
     ENDS,
     FIRST,
     LEVELS,

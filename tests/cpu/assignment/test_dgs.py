@@ -17,7 +17,7 @@ import gpumatch as gm
 from gpumatch.contracts import AssignmentTask, Solution
 from gpumatch.costs import as_costs
 from gpumatch.cpu.assignment import dgs
-from gpumatch.cpu.assignment.dgs_kernels import Side, exchange, find_best
+from gpumatch.cpu.assignment.dgs import Side, exchange, find_best
 from graphs import costs
 from tests.cpu.matching.cases import FreeRun
 

@@ -17,7 +17,7 @@ from scipy.sparse.csgraph import maximum_bipartite_matching
 import gpumatch as gm
 from gpumatch.contracts import AssignmentTask, Solution
 from gpumatch.costs import DenseCosts
-from gpumatch.cpu.assignment import hungarian_classical, hungarian_problem, hungarian_tree
+from gpumatch.cpu.assignment.hungarian import classical, problem, tree
 from gpumatch.cpu.numba_tools import workers
 from graphs import costs
 from tests.assignment_cases import (
@@ -32,12 +32,12 @@ from tests.cpu.assignment.solved import Solved, Trace, optimum, rounding, tight_
 from tests.cpu.matching.cases import FreeRun
 
 RUNS = {
-    "classical": hungarian_classical.run,
-    "levels": hungarian_tree.run,
-    "stack": partial(hungarian_tree.run, search="stack"),
+    "classical": classical.run,
+    "levels": tree.run,
+    "stack": partial(tree.run, search="stack"),
 }
 EVERY_RUN = pytest.mark.parametrize("run", RUNS.values(), ids=RUNS)
-MODULES = hungarian_problem, hungarian_tree, hungarian_classical
+MODULES = problem, tree, classical
 
 
 def set_budget(monkeypatch, budget):
@@ -118,10 +118,10 @@ def test_the_largest_integers_on_the_longest_path(run):
 
 def test_times_do_not_run_over():
     far, number = np.int64(2**63 - 1), np.int64
-    assert hungarian_problem.tight_at(number(5), number(1), number(-3), number(9), far) == 16
-    late = hungarian_problem.tight_at(number(5), number(0), number(-(2**62)), number(2**62), far)
+    assert problem.tight_at(number(5), number(1), number(-3), number(9), far) == 16
+    late = problem.tight_at(number(5), number(0), number(-(2**62)), number(2**62), far)
     assert late == far
-    assert hungarian_problem.tight_at(far, number(-9), number(-9), number(0), far) == far
+    assert problem.tight_at(far, number(-9), number(-9), number(0), far) == far
 
 
 entries = st.integers(-3, 3) | st.integers(-(10**6), 10**6) | st.just(math.inf)
@@ -247,7 +247,7 @@ def test_any_prices_and_pairs_will_do_to_begin(run, seed, shape, top, limit):
 @pytest.mark.parametrize("adoptions", [0, 1])
 def test_prices_that_are_repaired_too_often_are_given_up(monkeypatch, run, adoptions):
     """A run then begins as one without prices and pairs."""
-    monkeypatch.setattr(hungarian_problem, "ADOPTIONS", adoptions)
+    monkeypatch.setattr(problem, "ADOPTIONS", adoptions)
     matrix = costs.uniform_integer(30, 30, 10, seed=4)
     price = np.random.default_rng(4).integers(-300, 300, 30)
     cold = Solved(run, matrix)
@@ -309,7 +309,7 @@ def test_any_budget_gives_the_same_result(monkeypatch, run, shape, limit, budget
 def test_searches_stay_within_the_budget(monkeypatch, run):
     matrix = costs.two_cost(60, p=0.05, seed=2)
     whole = Solved(run, matrix).control
-    for module in (hungarian_tree, hungarian_classical):
+    for module in (tree, classical):
         monkeypatch.setattr(module, "BUDGET", 1)
     pieces = Solved(run, matrix).control
     assert pieces.phases == whole.phases
@@ -320,8 +320,8 @@ def test_searches_stay_within_the_budget(monkeypatch, run):
 @pytest.mark.parametrize("budget", [1, 200, 10**6])
 def test_each_call_of_a_kernel_that_ends_too_soon_is_a_beat(monkeypatch, budget):
     """So is each update of the duals, and each search."""
-    monkeypatch.setattr(hungarian_classical, "BUDGET", budget)
-    kernels = {"_compress": False, "_update": False, "_grow": hungarian_classical.SPENT}
+    monkeypatch.setattr(classical, "BUDGET", budget)
+    kernels = {"_compress": False, "_update": False, "_grow": classical.SPENT}
     too_soon = Counter()
 
     def watched(name, kernel):
@@ -333,8 +333,8 @@ def test_each_call_of_a_kernel_that_ends_too_soon_is_a_beat(monkeypatch, budget)
         return call
 
     for name in kernels:
-        kernel = getattr(hungarian_classical, name)
-        monkeypatch.setattr(hungarian_classical, name, watched(name, kernel))
+        kernel = getattr(classical, name)
+        monkeypatch.setattr(classical, name, watched(name, kernel))
     control = Trace()
     control.phase = lambda **numbers: control.phases.append({**numbers, "at": len(control.ticks)})
     Solved(RUNS["classical"], costs.uniform_integer(40, 40, 10, seed=2), control=control)
@@ -387,12 +387,10 @@ def test_threads_share_wide_levels_and_change_nothing(monkeypatch, threads, budg
     matrix = costs.uniform_float(150, 170, seed=6)
     alone = Solved(RUNS["levels"], matrix)
     monkeypatch.setattr(workers, "_EDGES_EACH", 1)
-    monkeypatch.setattr(hungarian_tree, "WIDE", 1000)
+    monkeypatch.setattr(tree, "WIDE", 1000)
     shared = []
-    share = hungarian_problem.Problem.share
-    monkeypatch.setattr(
-        hungarian_problem.Problem, "share", lambda *args: shared.append(share(*args))
-    )
+    share = problem.Problem.share
+    monkeypatch.setattr(problem.Problem, "share", lambda *args: shared.append(share(*args)))
     set_budget(monkeypatch, budget)
     together = Solved(RUNS["levels"], matrix, threads=threads)
     together.check_optimal(rounding(matrix))
@@ -473,7 +471,7 @@ def test_the_order_of_the_search_is_checked():
 def test_the_initial_reduction(shape):
     matrix = costs.uniform_integer(*shape, 10, seed=8)
     task = AssignmentTask(DenseCosts(matrix), Solution.empty(shape, is_integer=True), Trace())
-    with hungarian_problem.Problem(task, threads=1) as reduced:
+    with problem.Problem(task, threads=1) as reduced:
         assert reduced.reduce(Trace())
         tight = matrix - reduced.row_dual[:, None] == reduced.col_dual
         assert np.array_equal(tight, tight_pairs(matrix))
@@ -487,10 +485,10 @@ def test_a_problem_that_is_left_waits_for_its_threads(monkeypatch):
             left.append(exception[0])
             super().__exit__(*exception)
 
-    monkeypatch.setattr(hungarian_problem, "Workers", Waited)
+    monkeypatch.setattr(problem, "Workers", Waited)
     solution = Solution.empty((2, 3), is_integer=True)
     task = AssignmentTask(DenseCosts(np.ones((2, 3), int)), solution, Trace())
-    with pytest.raises(KeyboardInterrupt), hungarian_problem.Problem(task, threads=2):
+    with pytest.raises(KeyboardInterrupt), problem.Problem(task, threads=2):
         raise KeyboardInterrupt
     assert left == [KeyboardInterrupt]
 
@@ -508,9 +506,9 @@ def test_the_soonest_pair_is_the_first_of_those_that_are_tight_then(covered, sin
     cover[covered] = True
     duals = np.array([0]), np.zeros(5, np.int64)
     slacks = np.array([[5, 3, 3, 3, far]]), *duals, np.array([since]), cover, far
-    assert hungarian_classical._soonest_pair(slacks, 0) == expected
+    assert classical._soonest_pair(slacks, 0) == expected
     cover[:] = True
-    assert hungarian_classical._soonest_pair(slacks, 0) == (far, -1)
+    assert classical._soonest_pair(slacks, 0) == (far, -1)
 
 
 @pytest.mark.parametrize(("most", "expected"), [(2**60 - 1, False), (2**60, True)])
@@ -521,6 +519,6 @@ def test_limits_count_when_sums_might_overflow(most, expected):
         solution = Solution.empty((2, 2), is_integer=True)
         solution.col_dual[1] = sign * most
         task = AssignmentTask(given, solution, FreeRun(), limit=2**60)
-        assert hungarian_problem.Problem(task, threads=1)._may_overflow() is expected
+        assert problem.Problem(task, threads=1)._may_overflow() is expected
         task = AssignmentTask(given, solution, FreeRun())
-        assert not hungarian_problem.Problem(task, threads=1)._may_overflow()
+        assert not problem.Problem(task, threads=1)._may_overflow()

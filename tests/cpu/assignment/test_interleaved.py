@@ -7,30 +7,28 @@ import math
 import numpy as np
 import pytest
 
-from gpumatch.cpu.assignment import (
-    bidding,
-    dense_engine,
-    engine,
-    known_columns,
-    paths_in_sparse_costs,
-    sparse_paths,
-)
+from gpumatch.cpu.assignment.dense import candidates
+from gpumatch.cpu.assignment.dense import engine as dense_engine
+from gpumatch.cpu.assignment.sparse import bidding
+from gpumatch.cpu.assignment.sparse import engine as sparse_engine
+from gpumatch.cpu.assignment.sparse import paths as sparse_paths
+from gpumatch.cpu.assignment.sparse import search as sparse_search
 from tests.cpu.assignment.solved import Solved, least
 from tests.cpu.interleaved import interleave
 
 TRIALS = {
-    "paths": engine.SHORT._replace(left=1, reads=math.inf),
-    "honest bids": engine.LONG,
-    "auction": engine.SHORT._replace(left=-1),
+    "paths": sparse_engine.SHORT._replace(left=1, reads=math.inf),
+    "honest bids": sparse_engine.LONG,
+    "auction": sparse_engine.SHORT._replace(left=-1),
 }
 
 
 @pytest.fixture(autouse=True)
 def crowd(monkeypatch):
     """Threads for a few rows each."""
-    for module in engine, dense_engine, paths_in_sparse_costs:
+    for module in sparse_engine, dense_engine, sparse_paths:
         monkeypatch.setattr(module, "EACH", 1)
-    for module in engine, dense_engine:
+    for module in sparse_engine, dense_engine:
         monkeypatch.setattr(module, "FEW", 1)
         monkeypatch.setattr(module, "SMALL", -1)
 
@@ -54,11 +52,11 @@ def check(solved):
 @pytest.mark.parametrize("has_limit", [False, True])
 @pytest.mark.parametrize("shape", [(12, 12), (12, 15)], ids=str)
 def test_any_order_of_turns_in_sparse_costs(trial, shape, has_limit, monkeypatch):
-    monkeypatch.setattr(engine, "SHORT", TRIALS[trial])
+    monkeypatch.setattr(sparse_engine, "SHORT", TRIALS[trial])
     taken = 0
     for seed, matrix, limit in problems(shape, 0.4, has_limit):
-        turns = interleave(monkeypatch, bidding, sparse_paths, seed=seed)
-        check(Solved(engine.run, matrix, limit=limit, kind="sparse", threads=3))
+        turns = interleave(monkeypatch, bidding, sparse_search, seed=seed)
+        check(Solved(sparse_engine.run, matrix, limit=limit, kind="sparse", threads=3))
         taken += turns.taken
     assert taken > 100
 
@@ -67,11 +65,11 @@ def test_any_order_of_turns_in_dense_costs(monkeypatch):
     """Rows know four columns, and look again where bids have made these dear."""
     monkeypatch.setattr(dense_engine, "MIDDLE", -1)
     monkeypatch.setattr(dense_engine, "TRIAL", -1)
-    for module in dense_engine, known_columns:
+    for module in dense_engine, candidates:
         monkeypatch.setattr(module, "KNOWN", 4)
     taken = 0
     for seed, matrix, _ in problems((12, 12), 1, False):
-        turns = interleave(monkeypatch, known_columns, seed=seed)
+        turns = interleave(monkeypatch, candidates, seed=seed)
         check(Solved(dense_engine.run, matrix, threads=3))
         taken += turns.taken
     assert taken > 100

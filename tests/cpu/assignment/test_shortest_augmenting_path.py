@@ -12,9 +12,12 @@ from scipy.optimize import linear_sum_assignment
 from scipy.sparse import csr_array
 
 from gpumatch.costs import as_costs
-from gpumatch.cpu.assignment import dense_paths, paths, shortest_augmenting_path, sparse_paths
-from gpumatch.cpu.assignment.paths_in_dense_costs import DensePaths
-from gpumatch.cpu.assignment.paths_in_sparse_costs import SPARSE_BIDS, SparsePaths
+from gpumatch.cpu.assignment import shortest_augmenting_path
+from gpumatch.cpu.assignment.dense import search as dense_search
+from gpumatch.cpu.assignment.dense.paths import DensePaths
+from gpumatch.cpu.assignment.search import paths
+from gpumatch.cpu.assignment.sparse import search as sparse_search
+from gpumatch.cpu.assignment.sparse.paths import SPARSE_BIDS, SparsePaths
 from gpumatch.cpu.numba_tools.workers import Workers
 from graphs import costs
 from tests.cpu.assignment.solved import Solved as SolvedBy
@@ -86,11 +89,11 @@ def test_the_least_two_reduced_costs(dtype, top, ncols):
         reduced = line - price
         nearest = [col for col in np.argsort(reduced, kind="stable")[:2] if reduced[col] < far]
         expected = [(reduced[col], col) for col in nearest] + [(far, -1)] * (2 - len(nearest))
-        found = dense_paths.least_two(line, price, np.empty(dense_paths.LANES, dtype), far)
+        found = dense_search.least_two(line, price, np.empty(dense_search.LANES, dtype), far)
         assert [found[:2], found[2:]] == expected
         cols = np.flatnonzero(line < far).astype(np.int32)
         row = np.array([0, cols.size]), cols, line[cols]
-        found = sparse_paths.least_two(*row, price, 0, far)
+        found = sparse_search.least_two(*row, price, 0, far)
         assert [found[:2], found[2:]] == expected
 
 
@@ -111,7 +114,7 @@ def test_excess_counts_the_rows_that_have_entries():
 def test_any_budget_gives_the_same_result(monkeypatch, kind, shape, limit, budget):
     matrix = costs.uniform_integer(*shape, seed=2)
     whole = Solved(kind, matrix, limit)
-    for module in (dense_paths, sparse_paths):
+    for module in (dense_search, sparse_search):
         monkeypatch.setattr(module, "BUDGET", budget)
     control = Trace()
     pieces = Solved(kind, matrix, limit, control)
@@ -126,7 +129,7 @@ def test_any_budget_gives_the_same_result(monkeypatch, kind, shape, limit, budge
 @pytest.mark.parametrize("limit", [None, 20])
 @EVERY_KIND
 def test_stops_at_every_tick_leave_a_matching_and_a_bound(monkeypatch, kind, limit):
-    for module in (dense_paths, sparse_paths):
+    for module in (dense_search, sparse_search):
         monkeypatch.setattr(module, "BUDGET", 300)
     matrix = costs.uniform_integer(40, 50, 10, seed=2) if limit else costs.geom2(40, seed=3)
     control = Trace()
@@ -304,18 +307,18 @@ def test_a_tight_column_that_another_thread_holds_is_left_to_it(locked):
     """Row 1 wants column 1, whose mate, row 0, may move to column 0 or 2; all pairs are tight."""
     indptr, indices = np.array([0, 3, 4], np.int32), np.array([0, 1, 2, 1], np.int32)
     row_to_col, col_to_row = np.array([1, -1], np.int32), np.array([-1, 0, -1], np.int32)
-    col_to_row[locked] = sparse_paths.LOCKED
-    sparse_paths.match_tight(
+    col_to_row[locked] = sparse_search.LOCKED
+    sparse_search.match_tight(
         indptr, indices, np.zeros(4), np.zeros(3), row_to_col, col_to_row, 0.0, False, np.inf, 0, 2
     )
-    assert col_to_row[locked] == sparse_paths.LOCKED
+    assert col_to_row[locked] == sparse_search.LOCKED
     assert row_to_col.tolist() == {0: [2, 1], 1: [1, -1], 2: [0, 1]}[locked]
 
 
 def test_a_thread_that_searches_has_room_for_its_budget_and_the_longest_row(monkeypatch):
     """Two threads, rows of six columns; more room is made when the budget is larger."""
     monkeypatch.setattr("gpumatch.cpu.numba_tools.workers._EDGES_EACH", 1)
-    monkeypatch.setattr("gpumatch.cpu.assignment.paths_in_sparse_costs.EACH", 1)
+    monkeypatch.setattr("gpumatch.cpu.assignment.sparse.paths.EACH", 1)
     given = as_costs(csr_array(np.arange(1, 13).reshape(2, 6)))
     mates = np.full(2, -1, np.int32), np.full(6, -1, np.int32)
     with Workers(2, 12) as workers:
@@ -331,7 +334,7 @@ def test_a_thread_that_searches_has_room_for_its_budget_and_the_longest_row(monk
 
 
 def test_a_stop_before_all_columns_have_prices_leaves_prices_of_0(monkeypatch):
-    monkeypatch.setattr(sparse_paths, "BUDGET", 1)  # so the first look is after the first row
+    monkeypatch.setattr(sparse_search, "BUDGET", 1)  # so the first look is after the first row
     matrix = np.where(np.eye(4, dtype=bool), 7, np.inf)
     matrix[3, 0] = 9
     solved = SolvedBy(

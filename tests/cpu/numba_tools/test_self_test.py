@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from gpumatch import optimize
-from gpumatch.cpu.assignment import small_dense
+from gpumatch.cpu.assignment.small import pairs_only
 from gpumatch.cpu.numba_tools import self_test
 
 checked_anew = self_test.short_calls_work.__wrapped__
@@ -60,20 +60,20 @@ def test_arrays_that_arrive_otherwise_are_noticed():
 def nothing_met(monkeypatch):
     """`gpumatch.optimize` before its first call."""
     monkeypatch.setattr(optimize, "_SOLVERS", {})
-    optimize._small_dense.cache_clear()
+    optimize._pairs_only.cache_clear()
     yield
-    optimize._small_dense.cache_clear()
+    optimize._pairs_only.cache_clear()
 
 
 def test_assign_serves_where_the_check_fails(nothing_met, monkeypatch):
-    monkeypatch.setattr(small_dense, "short_calls_work", lambda: False)
+    monkeypatch.setattr(pairs_only, "short_calls_work", lambda: False)
     rows, cols = optimize.linear_sum_assignment(np.array([[4, 1, 3], [2, 0, 5], [3, 2, 2]]))
     assert (rows.tolist(), cols.tolist()) == ([0, 1, 2], [1, 0, 2])
     assert not optimize._SOLVERS
 
 
 def test_assign_serves_where_the_module_cannot_be_imported(nothing_met, monkeypatch):
-    name = "gpumatch.cpu.assignment.small_dense"
+    name = "gpumatch.cpu.assignment.small.pairs_only"
     monkeypatch.delitem(sys.modules, name)
     monkeypatch.delattr(name)  # else the package hands out the module that it has
     monkeypatch.setitem(sys.modules, "gpumatch.cpu.numba_tools.short_calls", None)

@@ -16,7 +16,7 @@ from graphs import costs
 
 pytest.importorskip("cupy")
 
-from gpumatch.cpu.assignment import hungarian_tree
+from gpumatch.cpu.assignment.hungarian import tree
 from gpumatch.cpu.matching import cheap, engine
 from gpumatch.cuda.assignment import auction
 from gpumatch.dispatch import backends
@@ -55,7 +55,7 @@ class Viewed:
 def solve(emulator, monkeypatch):
     cp = ArraysOfDevice()
     lead_drivers_here(monkeypatch, {auction.SOURCE: emulator}, auction, block=BLOCK, cp=cp)
-    monkeypatch.setattr(auction, "hungarian", SimpleNamespace(run_tree=hungarian_tree.run))
+    monkeypatch.setattr(auction, "hungarian", SimpleNamespace(run_tree=tree.run))
     monkeypatch.setattr(auction, "cheap", cheap)
     monkeypatch.setattr(auction, "matching_engine", engine)
     cap, entries = auction._Auction._cap, auction._Entries.of

@@ -111,7 +111,7 @@ class Trial(NamedTuple):
 
 SHORT = Trial(0, 0.15, 1024, 1 / 1000)
 LONG = Trial(32, 1 / 8, 1024, 1 / 1000, 8)
-"""For costs that differ by orders of magnitude: see `gpumatch.cpu.assignment.engine`.
+"""For costs that differ by orders of magnitude: see `gpumatch.cpu.assignment.sparse.engine`.
 
 Of a KKT matrix of 200,000 rows, exact bids leave 4,000. Where costs are of one magnitude, a trial
 that is given up takes a fifth of the whole time.

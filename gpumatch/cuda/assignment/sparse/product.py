@@ -1,6 +1,6 @@
 """Assignments whose duals are scales: what maximum product matchings need, on the GPU.
 
-As `gpumatch.cpu.assignment.product` has it. The costs are minus the logarithms of a matrix's
+As `gpumatch.cpu.assignment.sparse.product` has it. The costs are minus the logarithms of a matrix's
 entries, which go over orders of magnitude. So the engine counts them from the least of their
 column, or of their row if columns may stay free. Its auctions begin at the range of the costs.
 

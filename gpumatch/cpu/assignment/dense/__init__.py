@@ -1,0 +1,1 @@
+"""Dense costs on the CPU: the engine and its steps."""

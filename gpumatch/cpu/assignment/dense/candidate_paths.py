@@ -1,0 +1,151 @@
+"""Augmenting paths in dense costs of which each row knows a few columns, by `candidates`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from gpumatch.contracts import AssignmentTask, Control
+from gpumatch.cpu.assignment.dense import candidates
+from gpumatch.cpu.assignment.dense import search as dense_search
+from gpumatch.cpu.assignment.dense.candidates import KNOWN
+from gpumatch.cpu.assignment.dense.search import LANES
+from gpumatch.cpu.assignment.search.paths import Paths
+from gpumatch.cpu.assignment.sparse.search import SPOTS
+from gpumatch.cpu.numba_tools.workers import Workers
+
+__all__ = ["BUDGET", "KnownPaths", "RangeWork"]
+
+BUDGET = 2**23
+"""Entries looked at between two returns to Python: less than a tenth of a second."""
+BIDS = 8
+"""Bids in a round, for each free row."""
+
+RangeWork = Callable[[int, int, int], None]
+"""Work of a worker on rows first to last."""
+
+
+class KnownPaths(Paths):
+    """By the kernels of `known_columns`, and by threads where rows can be shared out."""
+
+    bids = BIDS
+    budget = BUDGET
+
+    def __init__(self, task: AssignmentTask, workers: Workers) -> None:
+        values: Any = task.costs.entries()
+        super().__init__(values, task.costs, *task.mates, task.solution.col_dual, task.limit)
+        self.values, self.workers = values, workers
+        nrows, ncols = values.shape
+        self.spot = np.zeros(SPOTS, np.int64)
+        self.known = np.zeros((nrows, KNOWN), np.int32), np.zeros((nrows, KNOWN)), np.zeros(nrows)
+        pred, near, tree, reached = np.empty((4, ncols), np.int32)
+        room = 2 * (ncols + nrows + KNOWN)  # twice what may wait
+        heap = np.empty(room), np.empty(room, np.int32)
+        self.search = np.full(ncols, self.far), pred, near, *heap, tree, reached
+        self.spare = np.empty(KNOWN, np.int32), np.empty(KNOWN)
+        self.scratch = [
+            (np.empty(ncols + 1), np.empty(ncols + 1, np.int32)) for _ in range(workers.threads)
+        ]
+        self.terms = self.limit, self.leaves
+
+    def _number(self, col_dual: np.ndarray, limit: float) -> Any:
+        return np.float64
+
+    @property
+    def state(self) -> tuple[Any, ...]:
+        """What kernels share: the matrix, and what they change."""
+        return self.values, self.price, self.row_to_col, self.col_to_row, self.known
+
+    def share(self, work: RangeWork, control: Control) -> bool:
+        """Let all threads work on all rows, a budget's worth at a time; False when stopped."""
+        for rows in self._blocks():
+            self._share_range(work, *rows)
+            if control.tick(self.matched):
+                return False
+        return True
+
+    def _share_range(self, work: RangeWork, first: int, last: int) -> None:
+        count = self.workers.threads
+        bounds = [first + (last - first) * share // count for share in range(count + 1)]
+
+        def work_on_share(worker: int) -> bool:
+            work(worker, *bounds[worker : worker + 2])
+            return True
+
+        self.workers.run(work_on_share, count)
+
+    def _blocks(self) -> Iterator[tuple[int, int]]:
+        nrows = self.row_to_col.size
+        count = -(-self.values.size // (BUDGET * self.workers.threads))
+        bounds = [nrows * block // count for block in range(count + 1)]
+        return pairwise(bounds)
+
+    def look(self, control: Control) -> bool:
+        """Let all rows look at their lines; False when stopped."""
+
+        def look_at_range(worker: int, first: int, last: int) -> None:
+            candidates.look_at_all(
+                self.values, self.price,  # IN
+                self.known, self.scratch[worker],  # OUT
+                first, last,  # IN
+            )  # fmt: skip
+
+        return self.share(look_at_range, control)
+
+    def leave_search(self) -> None:
+        """Give up the search that has not ended."""
+        self.search[0][:] = self.far
+
+    def augment_some(self, free: np.ndarray, budget: int) -> int:
+        return candidates.augment(
+            *self.state[:4],  # IN, OUT
+            free,  # IN
+            self.spot, self.mark, self.search, self.known, self.scratch[0], self.spare,  # OUT
+            self.terms, budget,  # IN
+        )  # fmt: skip
+
+    def _reduce_rows(self, free: np.ndarray) -> bool:
+        return candidates.reduce_rows(
+            *self.state[:4], free, self.spot, self.known, self.scratch[0],  # OUT
+            self.terms, self.bids * free.size, self.budget,  # IN
+        )  # fmt: skip
+
+    def _lower_to_minima(
+        self, lowest: np.ndarray, nearest: np.ndarray, first: int, last: int
+    ) -> None:
+        threads = range(self.workers.threads)
+        found = [(np.full_like(lowest, self.far), np.zeros_like(nearest)) for _ in threads]
+
+        def lower(worker: int, first: int, last: int) -> None:
+            dense_search.lower_to_minima(
+                self.values,  # IN
+                *found[worker],  # OUT
+                first, last,  # IN
+            )  # fmt: skip
+
+        self._share_range(lower, first, last)
+        for others, rows in found:
+            lower_ones = others < lowest
+            np.copyto(lowest, others, where=lower_ones)
+            np.copyto(nearest, rows, where=lower_ones)
+
+    def write_minima(self, minima: np.ndarray) -> None:
+        least = np.empty(minima.size)
+        self._row_minima(least)
+        minima[:] = np.minimum(least, self.limit) if self.leaves else least
+
+    def _row_minima(self, minima: np.ndarray) -> None:
+        def find(_: int, first: int, last: int) -> None:
+            dense_search.row_minima(
+                self.values, self.price,  # IN
+                np.empty(LANES),  # OUT
+                self.far,  # IN
+                minima,  # OUT
+                first, last,  # IN
+            )  # fmt: skip
+
+        for rows in self._blocks():
+            self._share_range(find, *rows)

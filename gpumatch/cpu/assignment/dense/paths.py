@@ -1,0 +1,105 @@
+"""Augmenting paths in a matrix of costs, by the kernels of `dense_paths`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gpumatch.contracts import Control, Costs
+from gpumatch.cpu.assignment.dense import search as dense_search
+from gpumatch.cpu.assignment.dense.search import LANES
+from gpumatch.cpu.assignment.search.entries import Entries
+from gpumatch.cpu.assignment.search.paths import Paths
+
+__all__ = ["DensePaths"]
+
+BIDS = 5
+"""Scans in a round of bids for each free row, if costs are dense.
+
+With 1, 2, 5, 10 and 20, a uniform matrix of 1,000 rows and costs up to 10**6 takes 8,841, 8,506,
+7,884, 7,850 and 8,306 scans in all. A matrix of products of two factors, where bids are in vain,
+takes 2.6 % more scans with 5 than with 1, and 12 % more with 20.
+"""
+ROOM = 64
+"""Dense prices and distances stay below this many times the largest cost, C.
+
+Prices stay within 3 C of 0, because a free column has a price within C and no matched pair costs
+its row more than that column would. So reduced costs are at most 4 C, and what is added up on the
+way to a distance is at most 10 C. The rest is margin.
+"""
+
+
+class DensePaths(Paths):
+    """`Paths` in a matrix."""
+
+    bids = BIDS
+    entries: np.ndarray
+
+    def __init__(self, entries: Entries, costs: Costs, *others: Any) -> None:
+        super().__init__(entries, costs, *others)
+        is_wide = self.price.dtype == np.int64
+        self.values = np.require(self.entries, np.int64) if is_wide else self.entries
+        number, ncols = self.price.dtype, self.price.size
+        self.least = np.empty(LANES, number)
+        self.dist = np.empty(ncols, number)
+        self.pred = np.empty(ncols, np.int32)
+        self.tree = np.empty(ncols, np.int32)
+        self.reach = np.empty(ncols, number)
+
+    @property
+    def budget(self) -> int:
+        return dense_search.BUDGET
+
+    def _number(self, col_dual: np.ndarray, limit: float) -> Any:
+        """int32 if it can hold some times the largest cost, because a vector holds more of them."""
+        largest = ROOM * max(self.costs.largest, abs(limit))
+        is_narrow = self.entries.dtype == np.int32 and largest <= np.iinfo(np.int32).max
+        return np.int32 if is_narrow and not self.is_given else col_dual.dtype.type
+
+    def _start(self, control: Control) -> bool:
+        if self.costs.is_complete and self.costs.low == self.costs.high:
+            return self._match_diagonal()
+        return super()._start(control)
+
+    def _match_diagonal(self) -> bool:
+        """If all pairs cost the same, any choice is as good as another."""
+        pairs = self.row_to_col.size
+        if pairs and not (self.leaves and self.limit <= self.values[0, 0]):
+            self.row_to_col[:] = self.col_to_row[:pairs] = np.arange(pairs)
+        return True
+
+    def _lower_to_minima(
+        self, lowest: np.ndarray, nearest: np.ndarray, first: int, last: int
+    ) -> None:
+        dense_search.lower_to_minima(
+            self.values,  # IN
+            lowest, nearest,  # OUT
+            first, last,  # IN
+        )  # fmt: skip
+
+    def _reduce_rows(self, free: np.ndarray) -> bool:
+        return dense_search.reduce_rows(
+            self.values,  # IN
+            self.price, self.row_to_col, self.col_to_row, free, self.spot, self.least,  # OUT
+            self.limit, self.leaves, self.far, self.bids * free.size, self.budget,  # IN
+        )  # fmt: skip
+
+    def augment_some(self, free: np.ndarray, budget: int) -> int:
+        return dense_search.augment(
+            self.values,  # IN
+            self.price, self.row_to_col, self.col_to_row,  # OUT
+            free,  # IN
+            self.spot, self.mark, self.dist, self.pred, self.least, self.tree, self.reach,  # OUT
+            self.limit, self.leaves, self.low, self.far, budget,  # IN
+        )  # fmt: skip
+
+    def _row_minima(self, minima: np.ndarray) -> None:
+        for first, last in self._blocks():
+            dense_search.row_minima(
+                self.values, self.price,  # IN
+                self.least,  # OUT
+                self.far,  # IN
+                minima,  # OUT
+                first, last,  # IN
+            )  # fmt: skip

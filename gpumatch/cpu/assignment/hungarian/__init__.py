@@ -1,0 +1,1 @@
+"""The Hungarian algorithm on the CPU, classical and with alternating trees."""

@@ -1,0 +1,1 @@
+"""What the searches of several files share: paths, queues, entries, pairs at a limit."""

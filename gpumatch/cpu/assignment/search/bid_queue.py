@@ -1,0 +1,24 @@
+"""Rows, or columns, that wait to bid, in a ring."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gpumatch.cpu.assignment.sparse.bidding import COUNT, HEAD
+
+__all__ = ["Queue"]
+
+
+class Queue:
+    """A ring of rows, or columns, that wait to bid, and its state, as `bidding` has them."""
+
+    def __init__(self, rows: np.ndarray) -> None:
+        self.rows = np.zeros(1 << int(rows.size).bit_length(), np.int32)
+        self.rows[: rows.size] = rows
+        self.state = np.array([0, rows.size, 0])
+
+    @property
+    def waiting(self) -> np.ndarray:
+        """What still waits."""
+        places = self.state[HEAD] + np.arange(self.state[COUNT])
+        return self.rows[places & (self.rows.size - 1)]

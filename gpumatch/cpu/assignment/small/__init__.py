@@ -1,0 +1,1 @@
+"""Small dense costs on the CPU, one or many, each in one compiled call."""

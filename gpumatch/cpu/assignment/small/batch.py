@@ -1,0 +1,529 @@
+"""Many small dense problems in one compiled call each for a range of them, with their duals.
+
+Each problem is copied to a table, and solved there by `gpumatch.cpu.assignment.small.search`. A
+problem with more rows than columns is transposed. One call solves the problems from ``first`` to
+``last``, so several threads may each call it for other ranges. It returns to Python after each, and
+a range should be so short that Ctrl-C is heard.
+
+If as many pairs as can be are wanted and some row has no path, the mates are a maximum matching.
+The rows that the free rows reach by alternating paths, and the columns between them, then make the
+second of the two problems of `gpumatch.problems.cardinality`. There each column must have a row, so
+it is solved from the columns' side. The first, of all other rows and columns, is solved already.
+
+What comes in, for problem k of B:
+
+    values            the costs from problem ``first`` on in one array; this is compiled for each
+                      dtype
+    places[k]         START of the problem, if all costs are in one array; the step ACROSS to the
+                      next row, ROWS, COLS
+    sign              -1 if costs are to be maximised, else 1
+    limit             what it costs a row to go without a column; inf if it must have one
+    takes_equal       whether a row rather takes a column that costs as much as the limit
+    most              pairs that cost more are forbidden
+    wants_maximum     True if as many pairs as can be are wanted, None if all are: then nothing is
+                      compiled that only True needs
+    largest           a greater magnitude makes a problem unfit; up to LARGEST_INTEGER, all are
+                      integers
+    room              memory to work in, as `_Kept` makes it
+
+What comes out, in the orientation and with the sign of the values, for at most N rows and M
+columns. What a problem does not have is -1 or 0, and marks are as they came in, which is False:
+
+    mates[k]          N columns of the rows, M rows of the columns
+    numbers[k]        N duals of the rows, M duals of the columns, what the pairs of N rows cost
+    totals[:, k]      OBJECTIVE, and GAP
+    marks[k]          whether N rows and M columns are in the vertex cover, if as many pairs as can
+                      be are wanted
+    ends[:, k]        END: SOLVED, INFEASIBLE (a row has no column), or UNFIT: there is NaN, an
+                      infinity of the wrong sign, or too large a number, or the duals leave more
+                      than rounding; and SIZE, the pairs
+
+Integers up to ``largest`` are exact in floats, as `gpumatch.contracts` states. What a pair leaves
+of its cost is then the dual of its row. At last their numbers and their objective become int64, in
+the memory of the floats. If costs are floats, the row's least reduced cost is read off the table,
+because by rounding, what a pair leaves may be more.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+
+from gpumatch.contracts import INFEASIBLE, LARGEST_INTEGER, SOLVED, UNFIT, BatchTask
+from gpumatch.cpu.assignment.small.search import (
+    COL,
+    LINKS,
+    MATE,
+    NEAR,
+    NEAR_LINKS,
+    NEAR_VECTORS,
+    PAD,
+    PRED,
+    PRICE,
+    VECTORS,
+    begin_prices,
+    match_rows,
+    nearest,
+    rows_at_once,
+    vectors_in,
+    width_for,
+)
+from gpumatch.cpu.numba_tools.compiled import strict_kernel, vector_kernel
+from gpumatch.cpu.numba_tools.prefetch import LINE
+from gpumatch.cpu.numba_tools.vector_min import greater, lesser
+from gpumatch.cpu.numba_tools.views import as_halves, as_integers, on_stack, view
+from gpumatch.cpu.numba_tools.workers import Workers
+from gpumatch.numeric.gaps import ULPS, UNIT
+
+__all__ = ["run", "solve_one", "solve_range"]
+
+RANGE = 2**20
+"""Costs of a range, at most, or one problem's: it ends soon enough for Ctrl-C."""
+COPIED = 2**17
+"""The same if they are copied: copies stay in the cache."""
+SHORTEST = 2**13
+"""Costs of a range that is worth a call."""
+SHARES = 8
+"""Ranges of each thread, at least: then none has long to wait for the others at the end."""
+AT_ONCE = 128
+"""Sides for which there is always memory."""
+LARGE, HUGE = 2**20, 2**21
+"""Bytes of memory from which on it is to be in huge pages, and of a huge page."""
+AHEAD = 2**12
+"""Costs of a problem that is brought into the caches while the one before it is solved, at least.
+
+So many come from memory more slowly than they are copied.
+"""
+NEAR_FOUND = 2 * NEAR
+_ZERO = np.int32(0)
+START, ACROSS, ROWS, COLS = range(4)
+OBJECTIVE, GAP = 0, 1
+END, SIZE = 0, 1
+
+
+def run(task: BatchTask) -> bool:
+    """Solve the problems of a batch; False if the control has stopped it."""
+    control, places = task.control, task.places
+    wish = *task.wish[:-1], task.wish[-1] or None
+    ranges = _ranges(task)
+    rows, cols = places[task.takes, ROWS:].T
+    sizes = _size(np.minimum(rows, cols), np.maximum(rows, cols))
+    room = int(sizes.max(initial=0))
+    ahead, solved = iter(ranges), [0] * task.threads
+    halted = False
+
+    def serve(worker: int) -> bool:
+        nonlocal halted
+        kept = _taken()
+        try:
+            scratch = kept.scratch_of(room)
+            for first, last in ahead:
+                if worker == 0 and control.tick(sum(solved)):
+                    halted = True
+                if halted:
+                    return False
+                values = task.read(first, last, kept.range_of)
+                solved[worker] += solve_range(
+                    values, places, *wish, task.largest, first, last, scratch,  # IN
+                    *task.results,  # OUT
+                )  # fmt: skip
+        except BaseException:
+            halted = True
+            raise
+        finally:
+            _idle.append(kept)
+        return True
+
+    with Workers(task.threads, task.total) as workers:
+        try:
+            return workers.run(serve, len(ranges))
+        except BaseException:
+            halted = True  # a Ctrl-C while this thread waits for the others
+            raise
+
+
+def solve_one(values: np.ndarray, place: np.ndarray, *more: Any) -> None:
+    """The kernel for one problem: with its place, all from ``sign`` to ``largest``, and results."""
+    _, _, rows, cols = place[0].tolist()
+    kept = _taken()
+    if rows <= AT_ONCE >= cols:
+        scratch = kept.scratch
+    else:
+        scratch = kept.scratch_of(_size(min(rows, cols), max(rows, cols)))
+    solve_range(values, place, *more[:6], 0, 1, scratch, *more[6:])
+    _idle.append(kept)
+
+
+class _Kept:
+    """What a thread works in. New memory would take as long as to read the costs of a problem."""
+
+    def __init__(self) -> None:
+        self.room = np.empty(0)
+        self.scratch = _in_lines(_size(AT_ONCE, AT_ONCE), self.room.dtype)
+
+    def range_of(self, most: int) -> np.ndarray:
+        """For so many costs, which are copied."""
+        if self.room.size < most:
+            self.room = _in_lines(max(most, COPIED), self.room.dtype)
+        return self.room[:most]
+
+    def scratch_of(self, size: int) -> np.ndarray:
+        """Of at least this size."""
+        if self.scratch.size < size:
+            self.scratch = _in_lines(size, self.scratch.dtype)
+        return self.scratch
+
+
+def _size(short: Any, longest: Any) -> Any:
+    """How many numbers of scratch a problem of these sides needs, or each of several.
+
+    For two tables, the vectors and links of many columns, what is found, and a list of each side.
+    """
+    return (short + VECTORS + LINKS + 1) * (short + longest + 2 * PAD)
+
+
+_idle: list[_Kept] = []  # for the next call: the threads of a batch end with it
+
+
+def _taken() -> _Kept:
+    """What no other thread works in."""
+    try:
+        return _idle.pop()
+    except IndexError:
+        return _Kept()
+
+
+def _in_lines(size: int, dtype: np.dtype) -> np.ndarray:
+    """Memory from the begin of a cache line: else each wide vector would be in two lines.
+
+    Large memory begins with a huge page, if the system has such: NumPy asks for them from 4 MiB on.
+    Small pages lie anywhere, and those of a table may have the same few places in the cache.
+    """
+    length = size * dtype.itemsize
+    is_large = length >= LARGE
+    boundary = HUGE if is_large else LINE
+    memory = np.empty(max(length + boundary, 2 * HUGE if is_large else 0), np.uint8)
+    begin = -memory.ctypes.data % boundary
+    return memory[begin : begin + length].view(dtype)
+
+
+def _ranges(task: BatchTask) -> list[tuple[int, int]]:
+    """Ranges of problems to be solved."""
+    takes = task.takes
+    costs = min(
+        RANGE if task.in_place else COPIED, max(SHORTEST, task.total // (SHARES * task.threads))
+    )
+    shares = task.places[:, START] // costs
+    is_first = np.ones(len(takes), bool)
+    is_first[1:] = (shares[1:] > shares[:-1]) | (takes[1:] != takes[:-1])
+    bounds = itertools.pairwise([*is_first.nonzero()[0].tolist(), len(takes)])
+    return [part for part in bounds if takes[part[0]]]
+
+
+@vector_kernel
+def solve_range(
+    values, places, sign, limit, takes_equal, most, wants_maximum, largest, first, last, room,
+    mates, numbers, totals, marks, ends,
+):  # fmt: skip
+    """Solve the problems from ``first`` to ``last``; how many pairs there are."""
+    most_rows = numbers.shape[1] - mates.shape[1]
+    most_cols = mates.shape[1] - most_rows
+    is_exact, integers, sums = largest <= LARGEST_INTEGER, as_integers(numbers), as_integers(totals)
+    near_vectors, near_links = on_stack(0.0, NEAR_VECTORS), on_stack(_ZERO, NEAR_LINKS)
+    near_found, come_to = on_stack(0, NEAR_FOUND), on_stack(0, 1)
+    pairs = 0
+    for k in range(first, last):
+        start, across = places[k, START] - places[first, START], places[k, ACROSS]
+        rows, cols = places[k, ROWS], places[k, COLS]
+        turned = rows > cols
+        nrows, ncols = (cols, rows) if turned else (rows, cols)
+        width = width_for(ncols)
+        table = view(room, 0, (nrows, width))
+        begin = nrows * width
+        if width <= NEAR:
+            vectors = vectors_in(near_vectors, width)
+            links = view(near_links, 0, (LINKS, width))
+            found = view(near_found, 0, (2, nrows))
+        else:
+            vectors = view(room, begin, (VECTORS, width))
+            begin += VECTORS * width
+            links = view(as_halves(room), 2 * begin, (LINKS, width))
+            begin += LINKS * width
+            found = view(as_integers(room), begin, (2, nrows))
+            begin += 2 * nrows
+        rest = view(room, begin, room.size - begin)
+        mate = view(mates, (k, 0), mates.shape[1])
+        number = view(numbers, (k, 0), numbers.shape[1])
+        _clear(mate, number)
+        ends[END, k] = UNFIT
+        fit, complete = _take(
+            values, start, across, turned, sign, largest, most, wants_maximum, table, vectors,
+            links, ncols,
+        )  # fmt: skip
+        if not fit:
+            continue
+        reduces = nrows == ncols and limit == np.inf and (complete or wants_maximum is None)
+        come_to[0] = 0
+        ahead = view(values, *_costs_of(places, first, k + 1, last)), come_to
+        stuck = match_rows(
+            table, vectors, links, found, ncols, reduces, limit, takes_equal, np.inf, ahead
+        )
+        if wants_maximum is None and stuck > 0:
+            ends[END, k] = INFEASIBLE
+            continue
+        if reduces:
+            _lower_to_zero(vectors, ncols)
+        own, other = (most_rows, 0) if turned else (0, most_rows)
+        _write(table, vectors, links, found, ncols, limit, is_exact, mate, number, own, other)
+        if wants_maximum is not None:
+            mark = view(marks, (k, 0), marks.shape[1])
+            for row in range(nrows):
+                mark[own + row] = True
+            if stuck > 0:
+                _solve_reached(
+                    table, vectors, links, found, ncols, rest, mate, number, mark, own, other,
+                    ahead,
+                )  # fmt: skip
+        ends[END, k] = SOLVED
+        paid = view(number, most_rows + most_cols, most_rows)
+        _see_paid(table, turned, sign, mate, paid, rows)
+        size, total, rest, gap, is_proven = _add_up(
+            sign, limit, mate, number, paid, rows, most_rows, cols, is_exact
+        )
+        if takes_equal and not is_exact:
+            is_proven &= not _leaves_a_pair(table, limit, mate, nrows, ncols, own, other)
+        if not is_proven:
+            _clear(mate, number)
+            ends[END, k] = UNFIT
+            continue
+        ends[SIZE, k] = size
+        totals[OBJECTIVE, k], totals[GAP, k] = total + rest, gap
+        pairs += size
+        if sign < 0:
+            for vertex in range(most_rows + most_cols):
+                number[vertex] = -number[vertex]
+        if is_exact:
+            for place in range(number.size):
+                integers[k, place] = np.int64(number[place])
+            sums[OBJECTIVE, k] = np.int64(total) + np.int64(rest)
+    return pairs
+
+
+@vector_kernel
+def _clear(mate, number):
+    """No pairs, and no duals."""
+    for vertex in range(mate.size):
+        mate[vertex] = -1
+    for place in range(number.size):
+        number[place] = 0
+
+
+@vector_kernel
+def _costs_of(places, first, k, last):
+    """Where problem ``k`` starts, and how many costs it has: 0 beyond the range, and of a few."""
+    if k == last:
+        return 0, 0
+    size = places[k, ROWS] * places[k, ACROSS]
+    return places[k, START] - places[first, START], size if size >= AHEAD else 0
+
+
+@strict_kernel  # else the caller's is inherited, and NaN passes
+def _take(
+    values, start, across, turned, sign, largest, most, wants_maximum, table, vectors, links, ncols
+):  # fmt: skip
+    """Copy the costs to be minimised, and pad them; whether all are valid, and all allowed.
+
+    The second tells only of those that are not transposed, and of which as many pairs as can be are
+    wanted. Of those not transposed, the columns get their least costs as prices: their rows are in
+    the nearest cache.
+    """
+    nrows = table.shape[0]
+    unfit, complete = False, True
+    if turned:
+        step = rows_at_once(table)
+        for first in range(0, nrows, step):
+            count = lesser(step, nrows - first)
+            part = view(table, (first, 0), (count, table.shape[1]))
+            for col in range(ncols):
+                line = view(values, start + col * across + first, count)
+                for row in range(count):
+                    cost = sign * line[row]
+                    unfit |= not ((abs(cost) <= largest) | (cost == np.inf))
+                    if wants_maximum is not None:
+                        cost = cost if cost <= most else np.inf
+                    part[row, col] = cost
+    else:
+        begin_prices(vectors, links, np.inf)
+        for row in range(nrows):
+            begin = start + row * across
+            line, costs = view(values, begin, ncols), view(table, (row, 0), ncols)
+            for col in range(ncols):
+                cost = sign * line[col]
+                unfit |= not ((abs(cost) <= largest) | (cost == np.inf))
+                if wants_maximum is not None:
+                    cost = cost if cost <= most else np.inf
+                    complete &= cost < np.inf
+                costs[col] = cost
+                price, before = vectors[PRICE, col], links[PRED, col]
+                links[PRED, col] = row if cost < price else before
+                vectors[PRICE, col] = cost if cost < price else price
+    for row in range(nrows):
+        for col in range(ncols, table.shape[1]):
+            table[row, col] = np.inf
+    return not unfit, complete
+
+
+@vector_kernel
+def _lower_to_zero(vectors, ncols):
+    """If all columns are matched, lower their prices so that none is above 0."""
+    greatest = -np.inf
+    for col in range(ncols):
+        price = vectors[PRICE, col]
+        greatest = price if price > greatest else greatest
+    for col in range(vectors.shape[1]):
+        vectors[PRICE, col] -= greatest
+
+
+@vector_kernel
+def _write(table, vectors, links, found, ncols, limit, is_exact, mate, number, own, other):
+    """Write the pairs and the duals: of the table's rows from ``own`` on, its columns ``other``."""
+    base = limit if limit < np.inf else 0.0
+    for row in range(found.shape[1]):
+        col = found[COL, row]
+        mate[own + row] = col
+        if is_exact and col >= 0:
+            number[own + row] = table[row, col] - vectors[PRICE, col] - base
+        else:
+            number[own + row] = lesser(nearest(table, vectors, row, np.inf), limit) - base
+    for col in range(ncols):
+        row = links[MATE, col]
+        mate[other + col] = row if row >= 0 else -1
+        number[other + col] = vectors[PRICE, col]
+
+
+@vector_kernel
+def _solve_reached(
+    table, vectors, links, found, ncols, room, mate, number, mark, own, other, ahead,
+):  # fmt: skip
+    """Solve the problem of the rows that free rows reach, and of the columns between them."""
+    nrows, integers = found.shape[1], as_integers(room)
+    reached, between = view(integers, 0, nrows), view(integers, nrows, ncols)
+    rows, cols = _reached(table, nrows, ncols, reached, between, mate, mark, own, other)
+    # The rest is solved, but for its duals, which need not care for these columns.
+    for k in range(cols):
+        vectors[PRICE, between[k]] = -np.inf
+    for row in range(nrows):
+        if mark[own + row]:
+            number[own + row] = nearest(table, vectors, row, np.inf)
+    width = width_for(rows)
+    part = view(room, -(-(nrows + ncols) // PAD) * PAD, (cols, width))
+    for k in range(cols):
+        for i in range(rows):
+            part[k, i] = table[reached[i], between[k]]
+        for i in range(rows, width):
+            part[k, i] = np.inf
+    # There are fewer columns, because all of them have mates among these rows, and some row has
+    # none. So nothing is reduced. The vectors and links are needed no more.
+    paid, joints = view(vectors, (0, 0), (VECTORS, width)), view(links, (0, 0), (LINKS, width))
+    partners = view(found, (0, 0), (2, cols))
+    match_rows(part, paid, joints, partners, rows, rows < cols, np.inf, False, np.inf, ahead)
+    for i in range(rows):
+        mate[own + reached[i]] = -1
+        number[own + reached[i]] = paid[PRICE, i]
+    for k in range(cols):
+        row = reached[partners[COL, k]]
+        mate[own + row] = between[k]
+        mate[other + between[k]] = row
+        number[other + between[k]] = nearest(part, paid, k, np.inf)
+
+
+@vector_kernel
+def _reached(table, nrows, ncols, rows, cols, mate, mark, own, other):
+    """List the rows that free rows reach, and the columns between them; how many of each.
+
+    The cover is then the other rows and these columns.
+    """
+    tail = between = head = 0
+    for row in range(nrows):
+        if mate[own + row] < 0:
+            mark[own + row] = False
+            rows[tail] = row
+            tail += 1
+    while head < tail:
+        row = rows[head]
+        head += 1
+        for col in range(ncols):
+            if table[row, col] < np.inf and not mark[other + col]:
+                mark[other + col] = True
+                cols[between] = col
+                between += 1
+                partner = mate[other + col]
+                mark[own + partner] = False
+                rows[tail] = partner
+                tail += 1
+    return tail, between
+
+
+@vector_kernel
+def _see_paid(table, turned, sign, mate, paid, rows):
+    """What each row pays."""
+    for row in range(rows):
+        col = mate[row]
+        if col >= 0:
+            paid[row] = sign * (table[col, row] if turned else table[row, col])
+
+
+@vector_kernel
+def _leaves_a_pair(table, limit, mate, nrows, ncols, own, other):
+    """Whether a row and a column are both unmatched whose pair costs at most the limit.
+
+    Searches take such pairs as they go, but sums of floats are rounded.
+    """
+    for row in range(nrows):
+        if mate[own + row] < 0:
+            for col in range(ncols):
+                if table[row, col] <= limit and mate[other + col] < 0:
+                    return True
+    return False
+
+
+@vector_kernel
+def _add_up(sign, limit, mate, number, paid, rows, most_rows, cols, is_exact):
+    """How many pairs there are, what they cost, what the duals leave of it, and if they prove it.
+
+    The costs are a sum of two floats. What the duals leave must be 0, or of floats no more than
+    `gpumatch.numeric.gaps` calls proven. Floats whose duals are beyond all need are left to that
+    module.
+    """
+    size = 0
+    total = rest = bound = bound_rest = 0.0
+    used = abs(limit) if limit < np.inf else 0.0
+    largest = 0.0
+    for row in range(rows):
+        if mate[row] >= 0:
+            total, rest = _plus(total, rest, paid[row])
+            used = greater(used, abs(paid[row]))
+            size += 1
+        bound, bound_rest = _plus(bound, bound_rest, number[row])
+        largest = greater(largest, abs(number[row]))
+    for col in range(cols):
+        bound, bound_rest = _plus(bound, bound_rest, number[most_rows + col])
+        largest = greater(largest, abs(number[most_rows + col]))
+    if limit < np.inf:
+        for _ in range(size):
+            bound, bound_rest = _plus(bound, bound_rest, limit)
+    gap = (sign * total - bound) + (sign * rest - bound_rest)
+    pairs = lesser(rows, cols)
+    is_small = abs(gap) <= ULPS * UNIT * pairs * greater(used, largest)
+    is_small &= largest <= 4 * (pairs + 1) * used
+    return size, total, rest, abs(gap), gap == 0 if is_exact else is_small
+
+
+@vector_kernel
+def _plus(high, low, term):
+    """Add a term to a sum of two floats (Neumaier)."""
+    total = high + term
+    back = total - high
+    return total, low + ((high - (total - back)) + (term - back))

@@ -1,0 +1,1 @@
+"""Sparse costs on the CPU: the engine, its steps, and product matchings."""

@@ -1,0 +1,350 @@
+"""Shortest augmenting paths that grow from both ends, for the last pairs of a sparse square matrix.
+
+The last free rows are far from the free columns: each of their searches looks at a good part of the
+matrix. Where it grows like an area, half the radius from both ends is half of the work, and that of
+all free rows is done once. So all free rows grow one forest, by Dijkstra's algorithm in reduced
+costs, and all free columns another in the transposed matrix, as fast as they can, by a thread each
+if there are two. They go on until no path from a free row to a free column can be shorter than the
+shortest that is known, whose halves meet in an entry. It is augmented, and the next search begins.
+
+Names are those of `sparse_paths`, and ``own`` and ``others`` as in `bidding`: a forest of rows has
+rows of its own and columns as the others, and for one of columns it is the other way round. Both
+ends have prices here. A matched pair costs what the two add up to.
+
+    roots        the free vertices, where the forest begins
+    dist, pred   of the others: how far each is, and the own vertex from which it is reached; the
+                 other forest's roots are at 0, so that nothing is looked for behind them
+    since        of own vertices: how far away each has joined the forest; ``joined`` marks these
+    near, keys, heap, tree, reached   as in `sparse_paths`; ``tree`` has the others that are settled
+    spot         NEXT (roots that have joined), HEAD, TAIL, NEAR, WAITING and REACHED
+    front        how far each forest has grown, two numbers
+    best         the length of the shortest path that is known
+    meeting      the row and the column where its halves meet, and a lock for it and ``best``
+
+A vertex is marked before its entries are looked at. So of two vertices that join at once, at least
+one sees the other, and no meeting is missed. What is farther than ``best`` less the other's front
+is of no use, and is not kept. ``front`` and ``best`` may be read late. Then this bound seems to be
+farther than it is, and a forest keeps too much.
+
+When both have ended, the radii R and S add up to the length of the shortest path. R is how far the
+rows' forest has grown, or that length if this is less. All that is not kept is as far at least,
+because bounds only fall, and no front goes beyond its own. Rows that joined at a distance d < R pay
+R - d more, and so much less is the price of their columns; with S, the same for the other forest.
+No reduced cost becomes negative, because an entry between both forests is part of a path that is
+R + S long at least.
+
+Integers that wrap around are left out, as in `sparse_paths`.
+
+References
+----------
+Pohl, *Bi-directional search*, Machine Intelligence 6, 1971, for the stopping rule.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+
+from gpumatch.contracts import Control, Stopped
+from gpumatch.cpu.assignment.dense.search import turn
+from gpumatch.cpu.assignment.search.entries import Entries
+from gpumatch.cpu.assignment.sparse.search import drop_top, push
+from gpumatch.cpu.numba_tools.atomics import cas, load, store
+from gpumatch.cpu.numba_tools.compiled import kernel
+from gpumatch.cpu.numba_tools.prefetch import prefetch, prefetch_range
+from gpumatch.cpu.numba_tools.vector_min import greater, lesser
+from gpumatch.cpu.numba_tools.workers import Workers
+from gpumatch.running.kept_memory import kept_empty, kept_full
+
+__all__ = ["TwoSidedPaths"]
+
+Roots: TypeAlias = tuple[np.ndarray, np.ndarray]
+"""The free rows, and the free columns."""
+
+ALONE, AT_ONCE = 2**12, 2**21
+"""Entries that a forest looks at before it is the other's turn, or Python's."""
+
+NEXT, HEAD, TAIL, NEAR, WAITING, REACHED, SCANS, SPOTS = range(8)
+ROW, COL, LOCK = range(3)  # of a meeting
+
+
+class Forest(NamedTuple):
+    """The arrays of one forest, as named above."""
+
+    own: np.ndarray
+    others: np.ndarray
+    mate_of_other: np.ndarray
+    dist: np.ndarray
+    pred: np.ndarray
+    since: np.ndarray
+    joined: np.ndarray
+    near: np.ndarray
+    keys: np.ndarray
+    heap: np.ndarray
+    tree: np.ndarray
+    reached: np.ndarray
+    spot: np.ndarray
+
+    @classmethod
+    def of(
+        cls, own: np.ndarray, others: np.ndarray, mate_of_other: np.ndarray, most: int, far: Any
+    ) -> Forest:
+        """An empty one; so many times a vertex may be in the heap at most."""
+        number, size = others.dtype, others.size
+        dist, since = kept_full(size, far, number), kept_empty(own.size, number)
+        pred, near, tree, reached = kept_empty((4, size), np.int32)
+        joined, spot = np.zeros(own.size, np.int8), np.zeros(SPOTS, np.int64)
+        keys, heap = kept_empty(most, number), kept_empty(most, np.int32)
+        return cls(
+            own, others, mate_of_other, dist, pred, since, joined, near, keys, heap, tree, reached,
+            spot,
+        )  # fmt: skip
+
+
+@kernel
+def _grow(
+    indptr, indices, costs, roots,
+    own, others, mate_of_other, dist, pred, since, joined,
+    near, keys, heap, tree, reached, spot, front, best, meeting,
+    joined_there, since_there, me, far, budget,
+):  # fmt: skip
+    """Grow a forest until no shorter path is left, or the budget is spent; whether that was all.
+
+    ``me`` is 0 for the rows' forest, 1 for that of the columns. ``joined_there`` and
+    ``since_there`` are the other forest's.
+    """
+    wraps = far < np.inf
+    fresh, head, tail, nears = spot[NEXT], spot[HEAD], spot[TAIL], spot[NEAR]
+    waiting, count = spot[WAITING], spot[REACHED]
+    work, is_done = 0, False
+    while work < budget:
+        if fresh < roots.size:
+            vertex = roots[fresh]
+            fresh += 1
+        else:
+            if head < nears:
+                other = near[head]
+                head += 1
+            else:
+                key = keys[0] if waiting > 0 else far
+                load(meeting, LOCK)  # what is read of the other forest now is not older
+                bound = best[0] - front[1 - me]
+                if waiting == 0 or key >= bound:
+                    front[me] = greater(front[me], lesser(key, bound))
+                    is_done = True
+                    break
+                other = heap[0]
+                waiting -= 1
+                drop_top(keys, heap, waiting)
+                if waiting > 0:
+                    soon = mate_of_other[heap[0]]
+                    prefetch_range(costs, indptr[soon], indptr[soon + 1] - 1)
+                    prefetch_range(indices, indptr[soon], indptr[soon + 1] - 1)
+                work += 1
+                if key > dist[other]:
+                    continue
+                front[me] = key
+            tree[tail] = other
+            tail += 1
+            vertex = mate_of_other[other]
+        offset = front[me]
+        since[vertex] = offset
+        cas(joined, vertex, 0, 1)
+        begin, end = indptr[vertex], indptr[vertex + 1]
+        for entry in range(begin, end):
+            prefetch(others, indices[entry])
+            prefetch(joined_there, indices[entry])
+            prefetch(dist, indices[entry])
+        work += 1 + end - begin
+        bound = best[0] - front[1 - me]
+        for entry in range(begin, end):
+            other = indices[entry]
+            there = offset + ((costs[entry] - others[other]) - own[vertex])
+            if there < offset:
+                if wraps:
+                    continue
+                there = offset  # but for rounding
+            if load(joined_there, other) != 0 and since_there[other] < best[0] - there:
+                _meet(vertex, other, there + since_there[other], best, meeting, me)
+                bound = best[0] - front[1 - me]
+            if there >= bound or there >= dist[other]:
+                continue
+            if dist[other] == far:
+                reached[count] = other
+                count += 1
+            dist[other] = there
+            pred[other] = vertex
+            mate = mate_of_other[other]
+            if there <= offset:
+                prefetch_range(costs, indptr[mate], indptr[mate + 1] - 1)
+                prefetch_range(indices, indptr[mate], indptr[mate + 1] - 1)
+                near[nears] = other
+                nears += 1
+            else:
+                prefetch(indptr, mate)
+                push(keys, heap, waiting, there, other)
+                waiting += 1
+    spot[NEXT], spot[HEAD], spot[TAIL], spot[NEAR] = fresh, head, tail, nears
+    spot[WAITING], spot[REACHED] = waiting, count
+    spot[SCANS] += work
+    return is_done
+
+
+@kernel
+def _meet(vertex, other, length, best, meeting, me):
+    """Keep the path through an entry, if it is the shortest."""
+    while not cas(meeting, LOCK, 0, 1):
+        pass
+    if length < best[0]:
+        best[0] = length
+        meeting[ROW] = vertex if me == 0 else other
+        meeting[COL] = other if me == 0 else vertex
+    store(meeting, LOCK, 0)
+
+
+@kernel
+def _settle(
+    roots, own, others, mate_of_other, dist, pred, since, joined,
+    near, keys, heap, tree, reached, spot, radius, far,
+):  # fmt: skip
+    """Change prices by what a forest has grown up to this radius, and leave it empty."""
+    for root in roots:
+        own[root] += radius
+        joined[root] = 0
+    for k in range(spot[TAIL]):
+        other = tree[k]
+        mate = mate_of_other[other]
+        joined[mate] = 0
+        gain = radius - dist[other]
+        if gain > 0:
+            others[other] -= gain
+            own[mate] += gain
+    for k in range(spot[REACHED]):
+        dist[reached[k]] = far
+    for k in range(SCANS):
+        spot[k] = 0
+
+
+@kernel
+def _turn(meeting, row_to_col, col_to_row, pred_of_col, pred_of_row, is_on_path):
+    """Augment the path whose halves meet; ``is_on_path`` marks rows, and is 0 before and after.
+
+    Rounding may let the halves have rows in common. The last of them, seen from the free row, is
+    where they meet then.
+    """
+    row, col = meeting[ROW], meeting[COL]
+    root = _mark_half(row, row_to_col, pred_of_col, is_on_path, 1)
+    end, mate = col, col_to_row[col]
+    while mate >= 0:
+        end = pred_of_row[mate]
+        if is_on_path[mate] != 0:
+            row, col = mate, end
+        mate = col_to_row[end]
+    _mark_half(meeting[ROW], row_to_col, pred_of_col, is_on_path, 0)
+    if col != end:
+        mate = col_to_row[col]
+        turn(end, mate, pred_of_row[mate], pred_of_row, col_to_row, row_to_col)
+    turn(root, col, row, pred_of_col, row_to_col, col_to_row)
+
+
+@kernel
+def _mark_half(row, row_to_col, pred_of_col, is_on_path, mark):
+    """Mark the rows of a path from its free row to this one; which row is free."""
+    is_on_path[row] = mark
+    while row_to_col[row] >= 0:
+        row = pred_of_col[row_to_col[row]]
+        is_on_path[row] = mark
+    return row
+
+
+class TwoSidedPaths:
+    """Searches from both ends, one after the other, in the same arrays.
+
+    Parameters
+    ----------
+    entries : tuple
+        The costs in CSR, by rows and by columns.
+    prices : tuple
+        Those of rows and columns: no cost is less than its two, and pairs cost as much.
+    mates : tuple
+        The column of each row, and the row of each column.
+    workers : Workers
+        The threads.
+    """
+
+    def __init__(
+        self,
+        entries: tuple[Entries, Entries],
+        prices: tuple[np.ndarray, np.ndarray],
+        mates: tuple[np.ndarray, np.ndarray],
+        far: Any,
+        workers: Workers,
+    ) -> None:
+        self.entries, self.prices, self.mates = entries, prices, mates
+        self.far, self.workers = far, workers
+        rows, cols = prices
+        of_row, of_col = mates
+        most = entries[0][1].size + 1
+        self.forests = (
+            Forest.of(rows, cols, of_col, most, far),
+            Forest.of(cols, rows, of_row, most, far),
+        )
+        self.is_on_path = np.zeros(rows.size, np.int8)
+        self.front, self.best = np.zeros(2, rows.dtype), np.zeros(1, rows.dtype)
+        self.meeting = np.zeros(3, np.int64)
+
+    @property
+    def scans(self) -> int:
+        return sum(int(forest.spot[SCANS]) for forest in self.forests)
+
+    def serve(self, control: Control) -> None:
+        """Augment until no row is free, or none has a path; raises Stopped."""
+        rows, cols = (np.flatnonzero(mates < 0).astype(np.int32) for mates in self.mates)
+        while rows.size and self._augment((rows, cols), control):
+            rows, cols = (roots[mates[roots] < 0] for roots, mates in zip((rows, cols), self.mates))
+
+    def _augment(self, roots: Roots, control: Control) -> bool:
+        """Augment a shortest path; whether there is one."""
+        self.front[:] = 0
+        self.best[:] = self.far
+        of_rows, of_cols = self.forests
+        of_rows.dist[roots[1]] = of_cols.dist[roots[0]] = 0  # nothing is behind the other's roots
+        radii = self.front.dtype.type(0), self.front.dtype.type(0)
+        try:
+            has_path = self._grow(roots, control)
+            if has_path:
+                radius = min(self.front[0], self.best[0])
+                radii = radius, self.best[0] - radius
+        finally:
+            _settle(roots[0], *of_rows, radii[0], self.far)
+            _settle(roots[1], *of_cols, radii[1], self.far)
+            of_rows.dist[roots[1]] = of_cols.dist[roots[0]] = self.far
+        if has_path:
+            _turn(self.meeting, *self.mates, of_rows.pred, of_cols.pred, self.is_on_path)
+        return has_path
+
+    def _grow(self, roots: Roots, control: Control) -> bool:
+        """Grow both forests, at once or in turns; whether a path is found. Raises Stopped."""
+        at_once = self.workers.threads > 1
+        budget = AT_ONCE if at_once else ALONE
+        left = [True, True]
+
+        def grow(side: int) -> bool:
+            there = self.forests[1 - side]
+            left[side] = left[side] and not _grow(
+                *self.entries[side], roots[side],  # IN
+                *self.forests[side], self.front, self.best, self.meeting,  # OUT
+                there.joined, there.since, side, self.far, budget,  # IN
+            )  # fmt: skip
+            return True
+
+        while any(left):
+            if at_once:
+                self.workers.run(grow, 2)
+            else:
+                grow(0)
+                grow(1)
+            if control.tick(self.mates[0].size - roots[0].size):
+                raise Stopped
+        return bool(self.best[0] < self.far)

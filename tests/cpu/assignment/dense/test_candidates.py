@@ -1,0 +1,312 @@
+"""What rows of a dense matrix know of it, and bids and searches by that."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpumatch.cpu.assignment.dense import candidates
+from gpumatch.cpu.assignment.dense.candidates import KNOWN
+from gpumatch.cpu.assignment.dense.search import KEPT, NEXT, SCANS
+from gpumatch.cpu.assignment.search.bid_queue import Queue
+from gpumatch.cpu.assignment.sparse import bidding
+from tests.cpu.interleaved import interleave
+
+# -- what rows know --------------------------------------------------------------------------------
+
+
+def look(line, price, start=0, way=None):
+    cols, known = np.full(KNOWN, -1, np.int32), np.full(KNOWN, -1.0)
+    scratch = np.empty(line.size + 1), np.empty(line.size + 1, np.int32)
+    way = way or (np.empty(0), 0.0, 0.0)
+    bound = candidates.look(line, price, way, start, scratch, cols, known)
+    count = np.count_nonzero(np.isfinite(known))
+    assert np.unique(cols[:count]).size == count
+    assert np.array_equal(known[:count], line[cols[:count]])
+    return set(cols[:count].tolist()), bound
+
+
+@pytest.mark.parametrize("ncols", [1, 30, 41, 500, 5000])
+@pytest.mark.parametrize("dtype", [np.float64, np.int32])
+@pytest.mark.parametrize("top", [0, 1, 9, 10**5])
+def test_the_cheapest_columns_are_known(ncols, dtype, top):
+    rng = np.random.default_rng(ncols + top)
+    line = (rng.random(ncols) * (top + 0.9)).astype(dtype)
+    price = -rng.integers(0, top, ncols, endpoint=True).astype(float)
+    cols, bound = look(line, price, start=ncols // 3)
+    reduced = line.astype(float) - price
+    rest = np.delete(reduced, [*cols])
+    assert rest.size == 0 or bound <= rest.min()
+    assert reduced[[*cols]].min() <= bound
+    assert len(cols) >= min(ncols, KNOWN // 4)
+
+
+def test_forbidden_columns_are_not_known():
+    line = np.full(800, np.inf)
+    assert look(line, np.zeros(800)) == (set(), math.inf)
+    line[[5, 700]] = 1.0, 2.0
+    cols, bound = look(line, np.zeros(800))
+    assert 5 in cols
+    assert cols == {5, 700} or bound <= 2
+
+
+def test_rows_choose_different_ones_among_equals():
+    line, price = np.zeros(1000), np.zeros(1000)
+    one, other = (look(line, price, start)[0] for start in (100, 600))
+    assert (one, other) == (set(range(100, 100 + KNOWN)), set(range(600, 600 + KNOWN)))
+    assert look(line, price, 980)[0] == {*range(980, 1000), *range(KNOWN - 20)}
+
+
+def test_a_search_finds_only_columns_that_it_does_not_reach_as_well():
+    rng = np.random.default_rng(7)
+    line, price = rng.random(2000), np.zeros(2000)
+    dist = np.where(rng.random(2000) < 0.9, 0.4, np.inf)
+    dist[line < 0.05] = np.inf
+    cols, bound = look(line, price, way=(dist, 0.1, 0.3))
+    offers = np.maximum(line + 0.1, 0.3) < dist
+    assert offers[[*cols]].all()
+    offers[[*cols]] = False
+    assert bound <= line[offers].min()
+
+
+@given(
+    seed=st.integers(0, 2**32),
+    size=st.integers(1, 120),
+    top=st.sampled_from([0, 1, 4, 50, 10**6]),
+    share=st.sampled_from([0, 0.3, 1]),
+    most=st.integers(1, 60),
+)
+def test_levels_part_few_numbers_from_many(seed, size, top, share, most):
+    """Whatever is tied or infinite; a level is below all only where the least are too many."""
+    rng = np.random.default_rng(seed)
+    numbers = rng.integers(-top, top, size, endpoint=True).astype(float)
+    numbers[rng.random(size) < share] = math.inf
+    finite, fewest = np.sort(numbers[numbers < math.inf]), max(1, 4 * most // 5)
+    low, high = candidates._levels(numbers, fewest, most)
+    if finite.size <= most:
+        assert (low, high) == (finite[-1] if finite.size else -math.inf, math.inf)
+        return
+    assert np.count_nonzero(finite <= low) <= most < np.count_nonzero(finite <= high)
+    least = np.count_nonzero(finite == finite[0])
+    assert (low == -math.inf) == (least > most)
+    if least > most:
+        assert high == finite[0]
+    else:
+        assert finite[0] <= low < high <= finite[-1]
+        enough = np.count_nonzero(finite <= low) >= fewest
+        between = (finite[-1] - finite[0]) / 2**candidates.HALVINGS
+        assert enough or high - low <= between * (1 + 1e-9)
+
+
+def test_a_full_heap_is_tidied():
+    """Of what is out of date, nothing stays; rows always do."""
+    keys, heap = np.array([1.0, 2.0, 2.5, 3.0, 9.0]), np.array([0, 1, 2, 0, 3], np.int32)
+    dist = np.array([1.0, 1.5, 2.5])
+    assert candidates._tidy(keys, heap, 5, dist) == 3
+    assert sorted(zip(keys[:3], heap[:3])) == [(1.0, 0), (2.5, 2), (9.0, 3)]
+
+
+# -- bids ------------------------------------------------------------------------------------------
+
+
+class Bidding:
+    """What `known_columns.hold` works on, from prices of 0."""
+
+    def __init__(self, values):
+        nrows, ncols = values.shape
+        self.values, self.price = values, np.zeros(ncols)
+        self.mates = np.full(nrows, -1, np.int32), np.full(ncols, -1, np.int32)
+        known = np.empty((nrows, KNOWN), np.int32), np.empty((nrows, KNOWN)), np.empty(nrows)
+        self.known, self.queue = known, Queue(np.arange(nrows))
+        self.scratch = np.empty(ncols + 1), np.empty(ncols + 1, np.int32)
+        candidates.look_at_all(values, self.price, known, self.scratch, 0, nrows)
+
+    def hold(self, epsilon, jump, floor=-1e300, few=0, budget=10**9):
+        return candidates.hold(
+            self.values, self.price, *self.mates, self.known, self.scratch,
+            self.queue.rows, self.queue.state, epsilon, jump, floor, few, budget,
+        )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("values", "mates", "prices"),
+    [
+        ([[5, 9]], [0], [-4, 0]),
+        ([[5, 5]], [0], [-2, 0]),
+        ([[5, math.inf]], [0], [-100, 0]),
+        ([[math.inf, math.inf]], [-1], [0, 0]),
+        ([[5, math.inf], [1, 4]], [0, 1], [-100, -97]),
+        ([[5, 7], [1, math.inf]], [1, 0], [-102, -100]),
+    ],
+)
+def test_rows_bid_by_hand(values, mates, prices):
+    state = Bidding(np.array(values, float))
+    assert state.hold(2.0, 100.0) == bidding.DONE
+    assert state.mates[0].tolist() == mates
+    assert state.price.tolist() == prices
+    low = Bidding(np.array(values, float))
+    below = low.hold(2.0, 100.0, floor=min(prices) + 1.0)
+    assert below == (bidding.LOW if any(prices) else bidding.DONE)
+    assert Bidding(np.array(values, float)).hold(2.0, 100.0, floor=min(prices)) == bidding.DONE
+
+
+def test_a_column_that_another_thread_holds_is_not_touched():
+    state = Bidding(np.array([[5.0, 9.0]]))
+    state.mates[1][0] = bidding.LOCKED
+    assert state.hold(2.0, 100.0, budget=2 * KNOWN + 1) == bidding.SPENT
+    assert state.queue.state[bidding.SCANS] == 3 * KNOWN
+    assert state.mates[1].tolist() == [bidding.LOCKED, -1]
+    assert state.price.tolist() == [0, 0]
+    assert state.queue.waiting.tolist() == [0]
+
+
+def test_a_bid_at_a_price_that_has_fallen_is_made_again(monkeypatch):
+    """Another thread lowers it just before row 1 locks the column; row 0 loses it before that."""
+    interleave(monkeypatch, candidates)
+    state, told = Bidding(np.array([[5.0, 50.0], [4.0, 9.0]])), []
+    state.mates[0][0], state.mates[1][0] = 0, 0
+    state.queue = Queue(np.array([1]))
+
+    def load(mates, col):
+        state.price[0] = state.price[0] or -3
+        return mates[col]
+
+    def store(mates, col, row):
+        told.append((col, row, *state.mates[0].tolist()))
+        mates[col] = row
+
+    monkeypatch.setattr(candidates, "load", load)
+    monkeypatch.setattr(candidates, "store", store)
+    state.hold(2.0, 100.0, budget=2 * KNOWN)
+    assert told == [(0, 0, 0, -1), (0, 1, -1, 0)]
+    assert state.price.tolist() == [-5, 0]
+    assert state.queue.waiting.tolist() == [0]
+
+
+@pytest.mark.parametrize("budget", [1, 500, 10**9])
+def test_bids_of_known_columns_are_those_of_the_whole_matrix(budget):
+    """Rows pay at most epsilon more than they must, though they read few lines."""
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        nrows, ncols = int(rng.integers(60, 90)), 90
+        values = rng.integers(0, rng.choice([5, 1000]), (nrows, ncols)).astype(float)
+        if seed % 2:  # all want the same columns, so that rows look again
+            values += 40 * np.arange(ncols)
+        state, epsilon, few = Bidding(values), float(rng.integers(1, 9)), int(rng.integers(0, 2))
+        pauses, work = 0, 0
+        while state.hold(epsilon, 1000.0, few=few, budget=budget) == bidding.SPENT:
+            assert budget <= state.queue.state[bidding.SCANS] < budget + KNOWN + ncols + 1
+            work += int(state.queue.state[bidding.SCANS])
+            state.queue.state[bidding.SCANS] = 0
+            pauses += 1
+        assert pauses <= (work + budget) // budget
+        assert (pauses > 0) or budget > 1
+        row_to_col, col_to_row = state.mates
+        free, held = np.flatnonzero(row_to_col < 0), np.flatnonzero(row_to_col >= 0)
+        assert free.size <= few
+        assert np.sort(state.queue.waiting).tolist() == free.tolist()
+        assert (col_to_row[row_to_col[held]] == held).all()
+        assert np.count_nonzero(col_to_row >= 0) == held.size
+        reduced = values - state.price
+        assert (reduced[held, row_to_col[held]] <= reduced[held].min(axis=1) + epsilon).all()
+        assert (state.price[col_to_row < 0] == 0).all()
+
+
+def test_a_bid_heeds_columns_that_the_row_does_not_know():
+    """It leaves no unknown column cheaper by more than epsilon, and looks where one is cheapest."""
+    for is_first_cheap in (True, False):
+        state = Bidding(np.arange(200.0)[None])
+        cols, costs, (bound,) = state.known
+        known = np.unique(cols[np.isfinite(costs)])
+        state.price[known[is_first_cheap:]] = -1000
+        before = state.price.copy()
+        assert state.hold(2.0, 5000.0) == bidding.DONE
+        col = state.mates[0][0]
+        assert col == (0 if is_first_cheap else known.max() + 1)
+        assert before[col] - state.price[col] == (bound if is_first_cheap else 2)
+        assert state.queue.state[bidding.SCANS] == (KNOWN if is_first_cheap else 2 * KNOWN + 200)
+
+
+def test_a_row_is_reduced_as_far_as_it_knows():
+    """Of 200 columns it knows a few, which but one have become dearer than any that it does not."""
+    state = Bidding(np.arange(200.0)[None])
+    cols, costs, (bound,) = state.known
+    known = np.unique(cols[np.isfinite(costs)])
+    state.price[known[1:]] = -1000
+    spot = np.zeros(6, np.int64)
+    assert candidates.reduce_rows(
+        state.values, state.price, *state.mates, np.zeros(1, np.int32), spot, state.known,
+        state.scratch, (math.inf, False), 10, 10**9,
+    )  # fmt: skip
+    assert state.mates[0].tolist() == [0]
+    assert state.price[0] == -bound
+
+
+def test_a_row_waits_where_columns_that_it_does_not_know_are_as_cheap():
+    """It takes none from another row then: only a look at the line would name the others."""
+    state = Bidding(np.array([np.arange(200.0), np.full(200, 1e4)]))
+    cols, costs, bound = state.known
+    known = np.unique(cols[0][np.isfinite(costs[0])])
+    state.price[known] = -1000
+    state.price[0] = -bound[0]
+    state.mates[0][1], state.mates[1][0] = 0, 1
+    before, spot, free = state.price.copy(), np.zeros(6, np.int64), np.zeros(1, np.int32)
+    assert candidates.reduce_rows(
+        state.values, state.price, *state.mates, free, spot, state.known, state.scratch,
+        (math.inf, False), 10, 10**9,
+    )  # fmt: skip
+    assert state.mates[0].tolist() == [-1, 0]
+    assert np.array_equal(state.price, before)
+    assert (spot[NEXT], spot[KEPT], free[0]) == (1, 1, 0)
+
+
+@pytest.mark.parametrize("budget", [1, 10**9])
+@pytest.mark.parametrize("limit", [math.inf, 3.0])
+def test_rows_are_reduced_as_in_the_whole_matrix(budget, limit):
+    """Each pays the least of its line, or waits for another round, or may take none."""
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        nrows, ncols = int(rng.integers(60, 90)), 90
+        values = rng.integers(0, rng.choice([2, 5, 1000]), (nrows, ncols)).astype(float)
+        if seed % 2:  # all want the same columns
+            values += 40 * np.arange(ncols)
+        state, spot, free = Bidding(values), np.zeros(6, np.int64), np.arange(nrows, dtype=np.int32)
+        state.price[: rng.integers(0, ncols)] -= rng.integers(0, 2000)  # so that rows look again
+        start = state.price.copy()
+        leaves, most = limit < math.inf, 20 * nrows
+        ended, calls = False, 0
+        while not ended:
+            calls += 1
+            assert calls < 2 * most
+            ended = candidates.reduce_rows(
+                state.values, state.price, *state.mates, free, spot, state.known, state.scratch,
+                (limit, leaves), most, budget,
+            )  # fmt: skip
+        assert calls >= spot[SCANS] or budget > 1
+        assert spot[NEXT] == nrows or spot[SCANS] == most
+        row_to_col, col_to_row = state.mates
+        held = np.flatnonzero(row_to_col >= 0)
+        assert (col_to_row[row_to_col[held]] == held).all()
+        assert np.count_nonzero(col_to_row >= 0) == held.size
+        reduced = values - state.price
+        assert (reduced[held, row_to_col[held]] == reduced[held].min(axis=1)).all()
+        assert (reduced[held, row_to_col[held]] <= limit).all()
+        assert (state.price == start)[col_to_row < 0].all()
+        if leaves and spot[NEXT] == nrows:
+            waiting = free[: spot[KEPT]]
+            others = np.setdiff1d(np.flatnonzero(row_to_col < 0), waiting)
+            assert (reduced[others].min(axis=1) >= limit).all()
+
+
+@pytest.mark.parametrize(
+    ("costs", "expected"),
+    [([5, 1, 3], (1, 5, 3, 1)), ([5, 1, 9], (1, 5, 5, 3)), ([1, 5, 9], (1, 3, 5, 5))],
+    ids=["found last", "passed by the least", "in order"],
+)
+def test_the_least_two_of_known_columns(costs, expected):
+    cols, price = np.array([3, 5, 1]), np.zeros(6)
+    assert candidates._least_two(cols, np.array(costs, float), price) == expected

@@ -1,0 +1,324 @@
+"""The engine for dense costs: the contract, each of its steps, stops, threads."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import gpumatch as gm
+from gpumatch.contracts import AssignmentTask, Solution
+from gpumatch.costs import DenseCosts
+from gpumatch.cpu.assignment.dense import candidate_paths, candidates
+from gpumatch.cpu.assignment.dense import engine as dense_engine
+from graphs import costs
+from tests.cpu.assignment.solved import Solved, Trace, least, rounding
+
+
+@pytest.fixture(params=["lines", "trial", "auction"], autouse=True)
+def path(request, monkeypatch):
+    """With paths in whole lines first, as middling problems have it; without; with the auction."""
+    monkeypatch.setattr(dense_engine, "SMALL", -1)
+    monkeypatch.setattr(dense_engine, "FEW", 1)
+    if request.param == "lines":
+        monkeypatch.setattr(dense_engine, "PATIENCE", 30)
+    else:
+        monkeypatch.setattr(dense_engine, "MIDDLE", -1)
+    if request.param == "auction":
+        monkeypatch.setattr(dense_engine, "TRIAL", -1)
+    return request.param
+
+
+def solve(matrix, **given):
+    return Solved(dense_engine.run, matrix, **given)
+
+
+def points(n, far=False, seed=0, rest=0):
+    """Distances in the plane, or how near they are."""
+    rng = np.random.default_rng(seed)
+    distance = np.hypot(*np.subtract(rng.random((n, 1, 2)), rng.random((1, n + rest, 2))).T).T
+    return -distance if far else distance**2
+
+
+SHAPES = [(1, 2), (5, 5), (60, 60), (60, 61), (30, 90), (150, 150), (100, 190)]
+FAMILIES = {
+    "uniform": lambda shape, rng: rng.random(shape) * 1000,
+    "integers": lambda shape, rng: rng.integers(-1000, 1000, shape),
+    "narrow": lambda shape, rng: rng.integers(0, 4, shape),
+    "rank 2": lambda shape, rng: rng.random((shape[0], 2)) @ rng.random((2, shape[1])),
+    "products": lambda shape, rng: costs.machol_wien(*shape),
+    "float32": lambda shape, rng: rng.random(shape).astype(np.float32),
+}
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("limit", [None, 0.3, 0])
+def test_optimal(shape, family, limit):
+    matrix = FAMILIES[family](shape, np.random.default_rng(1))
+    is_integer = matrix.dtype.kind == "i"
+    limit = limit if limit is None or not is_integer else int(limit * 1000)
+    solved = solve(matrix, limit=limit, threads=2)
+    solved.matrix = matrix if is_integer else matrix.astype(float)
+    solved.check_optimal(rounding(solved.matrix) * 8)
+    best = least(matrix.astype(float), limit)
+    assert math.isclose(solved.total, best, rel_tol=0 if is_integer else 1e-12, abs_tol=1e-12)
+
+
+@pytest.mark.parametrize("wish", [{}, {"cost_limit": 3}, {"cardinality": "any"}], ids=str)
+@pytest.mark.parametrize("shape", [(300, 300), (280, 300), (300, 280)], ids=str)
+@pytest.mark.parametrize("maximize", [False, True])
+def test_through_the_front_door(wish, shape, maximize):
+    matrix = np.random.default_rng(2).integers(-20, 50, shape)
+    a = gm.assign(matrix, maximize=maximize, algorithm="engine", backend="cpu", **wish)
+    gm.verify(matrix, a)
+    assert (a.gap, a.proven) == (0, True)
+
+
+def test_forbidden_pairs():
+    rng = np.random.default_rng(3)
+    for share in (0.1, 0.3, 0.9):
+        matrix = np.where(rng.random((150, 150)) < share, rng.random((150, 150)), np.inf)
+        np.fill_diagonal(matrix, 2.0)
+        solved = solve(matrix)
+        solved.check_optimal(1e-12)
+        assert math.isclose(solved.total, least(matrix))
+
+
+def test_infeasible_costs_end():
+    matrix = np.full((90, 90), np.inf)
+    matrix[:, :30] = np.random.default_rng(4).random((90, 30))  # 90 rows want 30 columns
+    matrix[0] = 1.0
+    solved = solve(matrix)
+    solved.check_matching()
+    assert solved.ended
+    assert solved.rows.size < 90
+
+
+def test_a_row_that_may_take_none():
+    matrix = np.array([[1.0, 2.0, np.inf], [np.inf] * 3])
+    assert solve(matrix).rows.size < 2
+    solved = solve(matrix, limit=1.5)
+    solved.check_optimal()
+    assert solved.row_to_col.tolist() == [0, -1]
+
+
+@pytest.mark.parametrize("rest", [0, 30])
+def test_rows_that_all_know_the_same_columns(rest):
+    """There is no matching in what they know first."""
+    nrows = 3 * candidates.KNOWN
+    rng = np.random.default_rng(5)
+    order = np.arange(nrows + rest) * 10.0
+    matrix = order + rng.random((nrows, nrows + rest))
+    solved = solve(matrix)
+    solved.check_optimal(1e-10)
+    assert math.isclose(solved.total, least(matrix))
+
+
+def test_a_bid_at_the_bound_is_no_tie_with_a_known_column():
+    """Of 40 columns that the last row knows, 39 are bid for first; the one left is taken, too."""
+    matrix = np.full((41, 100), 10)
+    np.fill_diagonal(matrix[:39, :39], 0)
+    matrix[39] = 5
+    matrix[39, [97, 98]] = 0
+    matrix[40] = 1
+    matrix[40, :39] = 0
+    solved = solve(matrix)
+    solved.check_optimal()
+    assert solved.total == 1
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.float64])
+def test_equal_costs(dtype):
+    """Nearly all pairs cost the same, or all."""
+    matrix = np.full((200, 200), 7, dtype)
+    assert solve(matrix).total == 1400
+    matrix[:, 3] = 6
+    matrix[5] = 9
+    solved = solve(matrix)
+    solved.check_optimal()
+    assert solved.total == 198 * 7 + 6 + 9
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "n"),
+    [
+        (-(2**24), 2**24, 120),
+        (-(2**36), 2**36, 120),
+        (-(2**60 // 400), 2**60 // 400, 120),
+        (2**53, 2**53 + 4, 30),
+    ],
+)
+def test_large_integers_are_exact(low, high, n):
+    """Beyond float64 they go to the paths that count in int64."""
+    matrix = np.random.default_rng(6).integers(low, high, (n, n))
+    a = gm.assign(matrix, algorithm="engine", backend="cpu")
+    gm.verify(matrix, a)
+    assert a.gap == 0
+    solve(matrix).check_optimal()
+
+
+def task_of(matrix, limit=None, price=0):
+    solution = Solution.empty(matrix.shape, is_integer=matrix.dtype.kind == "i")
+    solution.col_dual[-1] = price
+    return AssignmentTask(DenseCosts(matrix).problem(False, False), solution, Trace(), limit)
+
+
+def test_only_many_costs_that_differ_are_taken(monkeypatch):
+    matrix = np.arange(20.0).reshape(4, 5)
+    for most, is_taken in ((19, True), (20, False)):
+        monkeypatch.setattr(dense_engine, "SMALL", most)
+        assert dense_engine.takes(task_of(matrix)) == is_taken
+    monkeypatch.setattr(dense_engine, "SMALL", -1)
+    assert not dense_engine.takes(task_of(np.full((4, 5), 7)))
+
+
+@pytest.mark.parametrize(("top", "is_taken"), [(2**47 - 1, True), (2**47, False)])
+def test_integers_are_taken_if_sums_are_exact_in_floats(top, is_taken):
+    """16 times a row more than there are times the largest cost, limit or price: below 2**53."""
+    matrix = np.arange(15).reshape(3, 5)
+    given = [task_of(matrix, limit=sign * top) for sign in (1, -1)]
+    given.append(task_of(matrix, price=-top))
+    for cost in (top, -top):
+        matrix = matrix.copy()
+        matrix[1, 3] = cost
+        given.append(task_of(matrix))
+    assert [dense_engine.takes(task) for task in given] == [is_taken] * 5
+    assert dense_engine.takes(task_of(matrix.astype(float)))
+
+
+@given(
+    seed=st.integers(0, 2**32),
+    shape=st.tuples(st.integers(1, 12), st.integers(0, 6)),
+    top=st.sampled_from([1, 4, 10**6]),
+    limit=st.none() | st.integers(-2, 6),
+    is_given=st.booleans(),
+)
+def test_any_small_problem(seed, shape, top, limit, is_given):
+    rng = np.random.default_rng(seed)
+    nrows, ncols = shape[0], sum(shape)
+    matrix = rng.integers(-top, top, (nrows, ncols), endpoint=True)
+    start = {}
+    if is_given:
+        count = rng.integers(0, nrows, endpoint=True)
+        start["mates"] = [*zip(rng.permutation(nrows)[:count], rng.permutation(ncols)[:count])]
+        start["price"] = rng.integers(-top, top, ncols)
+    solved = solve(matrix, limit=limit, **start)
+    solved.check_optimal()
+    assert solved.total == least(matrix.astype(float), limit)
+
+
+# -- what a run does -------------------------------------------------------------------------------
+
+
+def steps(solved):
+    return [phase["step"] for phase in solved.control.phases]
+
+
+def test_each_step_runs(path):
+    """The trial is enough for costs drawn at random, and not for distances that are maximised."""
+    for matrix, is_easy in ((costs.uniform_float(200), True), (points(200, far=True), False)):
+        solved = solve(matrix)
+        solved.check_optimal(1e-12)
+        is_tried = is_easy and path != "auction"
+        assert ("auction" in steps(solved)) == (not is_tried)
+        assert steps(solved)[-1] == ("trial" if is_tried else "paths")
+
+
+def test_few_lines_are_read(monkeypatch):
+    """Paths in the whole matrix read 111 and 202 times as much as it has."""
+    monkeypatch.undo()
+    monkeypatch.setattr(dense_engine, "MIDDLE", -1)
+    for matrix, most in ((points(800, far=True), 25), (costs.low_rank(800, rank=4), 10)):
+        trace = gm.assign(matrix, backend="cpu", threads=1).stats["trace"]
+        assert 0 < sum(phase["scans"] for phase in trace) < most * matrix.size
+
+
+def test_most_pairs_of_the_auction_are_kept(path):
+    for matrix in (points(300), costs.uniform_integer(300, factor=1000.0)):
+        solved = solve(matrix)
+        if path == "auction":
+            assert steps(solved)[-1] == "paths"
+            assert solved.control.phases[-1]["found"] <= 12
+
+
+@pytest.mark.parametrize("n", [70, 150])
+def test_no_column_that_a_row_does_not_know_is_below_its_bound(path, monkeypatch, n):
+    """After each step that changes prices, and where they are integers, too."""
+    checked = []
+
+    def checks(step):
+        def stepping(engine, *told):
+            step(engine, *told)
+            cols, costs_of_known, bound = engine.paths.known
+            reduced = engine.paths.values - engine.paths.price
+            for row in range(n):
+                reduced[row, cols[row][costs_of_known[row] < math.inf]] = math.inf
+            assert (reduced.min(axis=1) >= bound - 1e-6).all()  # but for rounding
+            checked.append((reduced.min(axis=1) < bound + 1).any())
+
+        return stepping
+
+    for name in ("_round_prices", "_part_slack_pairs"):
+        step = getattr(dense_engine._DenseEngine, name)
+        monkeypatch.setattr(dense_engine._DenseEngine, name, checks(step))
+    for seed in range(5):
+        far = (points(n, far=True, seed=seed) * 1000).astype(int)
+        for matrix in (far, costs.low_rank(n, rank=2, seed=seed) * 300 // 1, far // 30):
+            solve(matrix.astype(int)).check_optimal(0)
+    assert any(checked) or path != "auction"
+
+
+def test_a_war_of_prices_is_left_early(path, monkeypatch):
+    monkeypatch.setattr(dense_engine, "MOST", 0)
+    solved = solve(points(80, far=True))
+    solved.check_optimal(1e-12)
+    if path == "auction":
+        assert "auction" not in steps(solved)
+
+
+def test_stops_at_every_tick_leave_a_matching_and_a_bound(monkeypatch):
+    for module in dense_engine, candidate_paths:
+        monkeypatch.setattr(module, "BUDGET", 3000)
+    monkeypatch.setattr(candidate_paths.KnownPaths, "budget", 3000)
+    for rest, limit in ((0, None), (9, None), (9, -0.3)):
+        matrix = points(50, far=True, rest=rest)
+        best, stops = solve(matrix, limit=limit), 0
+        for tick in range(1, len(best.control.ticks)):
+            solved = solve(matrix, limit=limit, control=Trace(stop_at=tick))
+            stops += not solved.ended
+            solved.check_matching()
+            solved.check_duals(1e-12)
+            assert solved.bound <= best.bound + 1e-9
+        assert stops > 5
+        assert stops >= len(best.control.ticks) - 4
+
+
+def test_given_prices_leave_little_to_do():
+    matrix = np.random.default_rng(8).integers(0, 10**5, (300, 300))
+    first = gm.assign(matrix, algorithm="engine", backend="cpu")
+    changed = matrix.copy()
+    changed[::50] += 700
+    warm = gm.assign(changed, algorithm="engine", backend="cpu", initial=first)
+    gm.verify(changed, warm)
+    assert warm.objective == gm.assign(changed, algorithm="engine", backend="cpu").objective
+    assert sum(phase["found"] for phase in warm.stats["trace"]) <= 12
+
+
+def test_one_thread_always_finds_the_same():
+    matrix = points(200)
+    one, other = (solve(matrix) for _ in range(2))
+    assert np.array_equal(one.row_to_col, other.row_to_col)
+    assert np.array_equal(one.col_dual, other.col_dual)
+
+
+def test_threads_share_the_work(monkeypatch):
+    """Columns change hands between threads while rows look at their lines."""
+    monkeypatch.setattr(dense_engine, "TRIAL", -1)
+    for seed in range(3):
+        matrix = points(700, far=True, seed=seed)
+        a = gm.assign(matrix, algorithm="engine", backend="cpu", threads=4)
+        gm.verify(matrix, a)

@@ -1,0 +1,323 @@
+"""Gauss and Seidel's bids in sparse costs: by hand, and what holds of prices after any of them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+
+from gpumatch.cpu.assignment.search.bid_queue import Queue
+from gpumatch.cpu.assignment.sparse import bidding
+from gpumatch.cpu.assignment.sparse.bidding import DONE, LOCKED, LOW, SCANS, SPENT
+from gpumatch.cpu.assignment.sparse.engine import _transpose
+from gpumatch.cpu.numba_tools.workers import Workers
+from tests.cpu.interleaved import interleave
+
+FAR, LEAST, NEVER = np.int64(10**6), np.int64(-(10**6)), 10**9
+COUNTED = 1  # what a bid counts besides its entries
+
+
+def entries_of(table):
+    """CSR arrays of rows that are given as {column: cost}, in the engine's types."""
+    lengths = [len(row) for row in table]
+    return (
+        np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32),
+        np.array([col for row in table for col in row], np.int32),
+        np.array([cost for row in table for cost in row.values()], np.int64),
+    )
+
+
+class Sides:
+    """Prices, mates and marks before the first bid."""
+
+    def __init__(self, nrows, ncols):
+        self.row_price, self.price = np.zeros(nrows, np.int64), np.zeros(ncols, np.int64)
+        self.row_to_col, self.col_to_row = (
+            np.full(nrows, -1, np.int32),
+            np.full(ncols, -1, np.int32),
+        )
+        self.is_slack, self.is_slack_col = np.zeros(nrows, bool), np.zeros(ncols, bool)
+        self.rows, self.cols = Queue(np.arange(nrows)), Queue(np.arange(ncols))
+        self.left = np.array([nrows])
+
+    def hold(
+        self, entries, epsilon, jump, *, limit=None, floor=LEAST, few=0, budget=NEVER, queue=None
+    ):
+        queue = queue or self.rows
+        return bidding.hold(
+            *entries, self.row_price, self.price, self.row_to_col, self.col_to_row, self.is_slack,
+            queue.rows, queue.state,
+            np.int64(epsilon), np.int64(jump), np.int64(limit or 0), limit is not None,
+            FAR, np.int64(floor), few, budget,
+        )  # fmt: skip
+
+    def alternate(self, entries, epsilon, jump, *, floor=LEAST, few=0, budget=NEVER):
+        return bidding.alternate(
+            *entries, *_transpose(entries, self.price.size),
+            self.row_price, self.price, self.row_to_col, self.col_to_row,
+            self.is_slack, self.is_slack_col,
+            self.rows.rows, self.rows.state, self.cols.rows, self.cols.state, self.left,
+            np.int64(epsilon), np.int64(jump), FAR, np.int64(floor), few, budget,
+        )  # fmt: skip
+
+    def drop_slack(self, entries, first, last, epsilon, limit=None, rounding=0.0):
+        bidding.drop_slack(
+            *entries, self.row_price, self.price, self.row_to_col, self.col_to_row, self.is_slack,
+            np.int64(limit or 0), limit is not None, FAR, np.int64(epsilon), rounding, first, last,
+        )  # fmt: skip
+
+
+# -- rows bid --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("table", "limit", "mates", "prices", "row_prices", "slack"),
+    [
+        ([{0: 5, 1: 9}], None, [0], [-4, 0], [9], [False]),
+        ([{0: 9, 1: 5}], None, [1], [0, -4], [9], [False]),
+        ([{0: 5, 1: 5}], None, [0], [-2, 0], [7], [True]),
+        ([{0: 5, 1: 7}], None, [0], [-2, 0], [7], [False]),
+        ([{0: 5}], None, [0], [-100], [105], [False]),
+        ([{0: 5}], 8, [0], [-3], [8], [False]),
+        ([{0: 5, 1: 6}], 8, [0], [-2, 0], [7], [True]),
+        ([{0: 8}], 8, [-1], [0], [0], [False]),
+        ([{}], None, [-1], [], [0], [False]),
+        ([{0: 5}, {0: 1, 1: 4}], None, [0, 1], [-100, -97], [105, 101], [False, False]),
+        ([{0: 5, 1: 7}, {0: 1}], None, [1, 0], [-102, -100], [107, 103], [False, False]),
+    ],
+)
+def test_rows_bid_by_hand(table, limit, mates, prices, row_prices, slack):
+    """A row lowers its price by its lead, epsilon at least; one without a choice by the jump."""
+    sides = Sides(len(table), len(prices))
+    assert sides.hold(entries_of(table), 2, 100, limit=limit) == DONE
+    assert sides.row_to_col.tolist() == mates
+    assert sides.price.tolist() == prices
+    assert sides.row_price.tolist() == row_prices
+    assert sides.is_slack.tolist() == slack
+    for row, col in enumerate(mates):
+        assert col < 0 or sides.col_to_row[col] == row
+    assert sides.rows.waiting.size == 0
+
+
+def test_bids_are_counted_and_end_in_time():
+    table = [{0: 1}, {0: 1}, {0: 1, 1: 3, 2: 9}]
+    for budget, outcome, left in ((1, SPENT, [1, 2]), (3, SPENT, [2, 0]), (NEVER, DONE, [0])):
+        sides = Sides(3, 3)
+        few = 1 if outcome == DONE else 0
+        assert sides.hold(entries_of(table), 1, 50, few=few, budget=budget) == outcome
+        assert sides.rows.waiting.tolist() == left
+        assert (sides.row_to_col[left] == -1).all()
+        bids = {1: 1, 3: 2, NEVER: 3}[budget]
+        entries = {1: 1, 3: 2, NEVER: 5}[budget]
+        assert sides.rows.state[SCANS] == bids * COUNTED + entries
+    sides = Sides(3, 3)
+    assert sides.hold(entries_of(table), 1, 50, floor=-50) == LOW
+    assert sides.price[0] == -100  # the second bid went below the floor; the first was at it
+
+
+def test_a_column_that_another_thread_holds_is_not_touched():
+    """The row looks again and again, as long as its budget lasts, and still waits."""
+    sides = Sides(1, 2)
+    sides.col_to_row[0] = LOCKED
+    assert sides.hold(entries_of([{0: 5, 1: 9}]), 2, 100, budget=7) == SPENT
+    assert sides.rows.state[SCANS] == 3 * (2 + COUNTED)
+    assert sides.col_to_row.tolist() == [LOCKED, -1]
+    assert sides.price.tolist() == [0, 0]
+    assert sides.row_to_col.tolist() == [-1]
+    assert sides.rows.waiting.tolist() == [0]
+
+
+def test_a_bid_at_a_price_that_has_fallen_is_made_again(monkeypatch):
+    """Another thread lowers it just before the column is locked; who then has it is told first."""
+    interleave(monkeypatch, bidding)
+    sides, told = Sides(1, 2), []
+
+    def load(mates, col):
+        sides.price[0] = sides.price[0] or -3
+        return mates[col]
+
+    def store(mates, col, row):
+        told.append((col, row, *sides.row_to_col.tolist()))
+        mates[col] = row
+
+    monkeypatch.setattr(bidding, "load", load)
+    monkeypatch.setattr(bidding, "store", store)
+    assert sides.hold(entries_of([{0: 5, 1: 9}]), 2, 100, budget=9) == DONE
+    assert told == [(0, -1, -1), (0, 0, 0)]
+    assert sides.price.tolist() == [-5, 0]
+    assert (sides.row_price.tolist(), sides.is_slack.tolist()) == ([10], [True])
+
+
+# -- rows and columns bid --------------------------------------------------------------------------
+
+
+def test_rows_and_columns_bid_by_hand():
+    sides = Sides(2, 2)
+    assert sides.alternate(entries_of([{0: 5}, {0: 1, 1: 4}]), 2, 100) == DONE
+    assert sides.row_to_col.tolist() == [0, 1]
+    assert sides.col_to_row.tolist() == [0, 1]
+    assert sides.row_price.tolist() == [105, -100]
+    assert sides.price.tolist() == [-100, 104]
+    assert [queue.state[SCANS] for queue in (sides.rows, sides.cols)] == [2, 2]
+    assert sides.left[0] == 0
+
+
+@pytest.mark.parametrize("held", ["bidder", "column", "loser"])
+def test_a_pair_of_which_another_thread_holds_an_end_is_not_touched(held):
+    """The row looks again and again, as long as its budget lasts, and still waits."""
+    sides = Sides(2, 2)
+    sides.rows = Queue(np.array([1]))
+    sides.row_to_col[0], sides.col_to_row[0] = 0, 0
+    side, place = {
+        "bidder": (sides.row_to_col, 1),
+        "column": (sides.col_to_row, 0),
+        "loser": (sides.row_to_col, 0),
+    }[held]
+    side[place] = LOCKED
+    before = sides.row_to_col.tolist(), sides.col_to_row.tolist()
+    table = entries_of([{0: 5, 1: 9}, {0: 5, 1: 9}])
+    assert sides.alternate(table, 2, 100, budget=7) == SPENT
+    assert sides.rows.state[SCANS] == 3 * (2 + COUNTED)
+    assert (sides.row_to_col.tolist(), sides.col_to_row.tolist()) == before
+    assert not sides.price.any()
+    assert sides.rows.waiting.tolist() == [1]
+
+
+def test_turns_end_when_nobody_waits():
+    """Another thread's bidders are left."""
+    sides = Sides(2, 2)
+    sides.rows, sides.cols = Queue(np.array([0])), Queue(np.array([], int))
+    assert sides.alternate(entries_of([{0: 5}, {1: 4}]), 2, 100) == DONE
+    assert sides.row_to_col.tolist() == [0, -1]
+    assert sides.left[0] == 1
+
+
+@pytest.mark.parametrize(("floor", "outcome"), [(-100, DONE), (-99, LOW)])
+def test_bids_in_turns_end_below_the_floor(floor, outcome):
+    """The first bid, of a row without a choice, lowers a price to -100."""
+    table = entries_of([{0: 5}, {0: 1, 1: 4}])
+    assert Sides(2, 2).alternate(table, 2, 100, floor=floor) == outcome
+
+
+def test_who_can_have_nobody_ends_the_auction():
+    for table in ([{0: 5, 1: 5}, {}], [{0: 5}, {0: 5}]):
+        assert Sides(2, 2).alternate(entries_of(table), 2, 100) == LOW
+
+
+def random_problem(seed):
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(3, 40))
+    allowed = rng.random((n, n)) < rng.choice([0.1, 0.3, 1])
+    allowed[np.arange(n), rng.permutation(n)] = True
+    matrix = csr_array(np.where(allowed, rng.integers(1, rng.choice([3, 30, 1000]), (n, n)), 0))
+    arrays = matrix.indptr.astype(np.int32), matrix.indices.astype(np.int32)
+    return rng, (*arrays, matrix.data.astype(np.int64))
+
+
+def above(entries, sides):
+    """By how much the prices of both ends are above the cost, of each entry; its row and column."""
+    indptr, indices, costs = entries
+    rows = np.repeat(np.arange(indptr.size - 1), np.diff(indptr))
+    return sides.row_price[rows] + sides.price[indices] - costs, rows, indices
+
+
+@pytest.mark.parametrize("way", ["hold", "alternate"])
+@pytest.mark.parametrize("budget", [1, 40, NEVER])
+def test_what_holds_after_any_bids(way, budget):
+    """See `check_bids`, and the rows that are left wait."""
+    pauses = 0
+    for seed in range(40):
+        rng, entries = random_problem(seed)
+        n, epsilon = entries[0].size - 1, int(rng.integers(1, 20))
+        sides, few = Sides(n, n), int(rng.integers(0, 3))
+        bid = getattr(sides, way)
+        while bid(entries, epsilon, 1000, few=few, budget=budget) == SPENT:
+            pauses += 1
+            assert pauses < 100_000
+            counts = [int(queue.state[SCANS]) for queue in (sides.rows, sides.cols)]
+            assert budget <= max(counts) < budget + n + COUNTED
+            sides.rows.state[SCANS] = sides.cols.state[SCANS] = 0
+        free = np.flatnonzero(sides.row_to_col < 0)
+        assert free.size <= few
+        if way == "hold":
+            assert np.sort(sides.rows.waiting).tolist() == free.tolist()
+        check_bids(entries, sides, epsilon)
+    assert (pauses == 0) == (budget == NEVER)
+
+
+def check_bids(entries, sides, epsilon):
+    """Pairs are tight and mutual; nothing is epsilon below its prices, or at all without a mark."""
+    held = np.flatnonzero(sides.row_to_col >= 0)
+    assert (sides.col_to_row[sides.row_to_col[held]] == held).all()
+    assert (sides.col_to_row == -1).sum() == sides.col_to_row.size - held.size
+    excess, rows, cols = above(entries, sides)
+    is_pair = sides.row_to_col[rows] == cols
+    assert (excess[is_pair] == 0).all()
+    bids = np.isin(rows, held)  # a row that is free has no price of its own yet
+    assert (excess[bids] <= epsilon).all()
+    marked = sides.is_slack[rows] | sides.is_slack_col[cols]
+    assert marked[bids & (excess > 0)].all()
+
+
+def test_what_holds_after_bids_of_threads_in_any_order(monkeypatch):
+    """Each has rows of its own, and they want few columns; one row of each thread is left."""
+    taken = 0
+    for seed in range(8):
+        turns = interleave(monkeypatch, bidding, seed=seed)
+        rng, n = np.random.default_rng(seed), 12
+        table = rng.integers(0, 4, (n, n)) + np.where(np.arange(n) < 4, 0, 25)
+        entries = entries_of([dict(enumerate(costs)) for costs in table])
+        sides, epsilon = Sides(n, n), int(rng.integers(1, 4))
+        queues = [Queue(rows) for rows in np.array_split(np.arange(n), 3)]
+
+        def bid(worker, sides=sides, entries=entries, epsilon=epsilon, queues=queues):
+            given = {"few": 1, "budget": 50, "queue": queues[worker]}
+            return sides.hold(entries, epsilon, 100, **given) == DONE
+
+        with Workers(3, n) as workers:
+            while not workers.run(bid, 3):
+                check_bids(entries, sides, epsilon)
+        check_bids(entries, sides, epsilon)
+        assert (sides.row_to_col < 0).sum() == 3
+        taken += turns.taken
+    assert taken > 100
+
+
+# -- between auctions ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("limit", "mates", "row_prices", "marks"),
+    [
+        (None, [3, 1, -1, 0, -1], [7, 5, 2, 30, 5], [True, False, True, False, True]),
+        (4, [-1, 1, -1, 0, -1], [4, 5, 2, 30, 4], [True, True, True, False, True]),
+    ],
+)
+def test_pairs_are_parted_that_cost_over_epsilon_more(limit, mates, row_prices, marks):
+    """Rows: at epsilon; tight; beyond it; not marked, whatever it pays; and a free one."""
+    table = [{3: 8, 5: 4}, {1: 5, 5: 5}, {2: 5, 5: 1}, {0: 9, 5: 1}, {4: 6, 5: 4}]
+    sides = Sides(5, 6)
+    sides.price[[3, 5]] = [1, -1]
+    sides.row_to_col[:] = [3, 1, 2, 0, -1]
+    sides.col_to_row[:] = [3, 1, 2, 0, -1, -1]
+    sides.is_slack[:] = [True, True, True, False, True]
+    sides.row_price[3] = 30
+    sides.drop_slack(entries_of(table), 0, 2, 2, limit)
+    assert sides.row_to_col[2] == 2  # not among the rows asked for
+    sides.drop_slack(entries_of(table), 2, 5, 2, limit)
+    assert sides.row_to_col.tolist() == mates
+    for col in range(6):
+        assert sides.col_to_row[col] == (mates.index(col) if col in mates else -1)
+    assert sides.row_price.tolist() == row_prices
+    assert sides.is_slack.tolist() == marks
+
+
+@pytest.mark.parametrize(("rounding", "is_kept"), [(0.5, True), (0.49, False)])
+def test_slack_that_may_be_rounding_is_none(monkeypatch, rounding, is_kept):
+    """Of what the row pays, 8, and of the price of its column, -4; it could pay 2."""
+    interleave(monkeypatch, bidding)
+    sides = Sides(1, 2)
+    sides.price[0], sides.row_to_col[0], sides.col_to_row[0], sides.is_slack[0] = -4, 0, 0, True
+    sides.drop_slack(entries_of([{0: 4, 1: 2}]), 0, 1, 0, rounding=rounding)
+    assert (sides.row_to_col[0] == 0) == is_kept
+    assert sides.is_slack[0] == (not is_kept)

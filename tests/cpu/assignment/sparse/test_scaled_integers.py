@@ -1,0 +1,65 @@
+"""Units of integer costs: what is scaled comes back, and duals stay feasible and tight."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpumatch.cpu.assignment.sparse.scaled_integers import FINE, Units
+
+
+@given(
+    st.integers(-50, 50),
+    st.sampled_from([1, 2, 6, 35]),
+    st.integers(0, 2**32 - 1),
+    st.booleans(),
+)
+def test_duals_of_steps_become_duals_of_costs(low, unit, seed, has_limit):
+    """Rounded to units, they leave no pair below them, and each row a pair at which they are."""
+    rng = np.random.default_rng(seed)
+    costs = low + unit * rng.integers(0, 40, (6, 8))
+    limit = low + 20 * unit if has_limit else None
+    extent = min(costs.min(), low + 20 * unit), max(costs.max(), low + 20 * unit)
+    units = Units.of(costs.ravel(), extent, limit, 6)
+    scaled, _, scaled_limit = units.scaled(costs.ravel(), np.zeros(8, np.int64), limit)
+    assert (scaled_limit is None) == (limit is None)
+    price = -rng.integers(0, 5 * units.scale, 8)
+    row_dual = (scaled.reshape(6, 8) - price).min(axis=1)
+    units.restore(row_dual, price)
+    slack = costs - row_dual[:, None] - price
+    assert (slack.min(axis=1) == 0).all()
+    assert (price <= 0).all()
+    if has_limit:
+        assert (scaled_limit < scaled).tolist() == (limit < costs.ravel()).tolist()
+
+
+@pytest.mark.parametrize(
+    ("costs", "limit", "expected"),
+    [
+        ([3, 9, 15], None, (3, 6)),
+        ([3, 9, 15], 5, (3, 2)),
+        ([-7, 0, 7, 1], None, (-7, 1)),
+        ([4, 4, 4], None, (4, 1)),
+        ([*[2] * 3000, 8], None, (2, 6)),
+        ([*[6] * 3000, *[12] * 10**5, 15], None, (6, 3)),
+    ],
+)
+def test_the_unit_divides_all_costs_and_the_limit(costs, limit, expected):
+    costs = np.array(costs)
+    units = Units.of(costs, (costs.min(), costs.max()), limit, 10)
+    assert (units.origin, units.unit) == expected
+    assert not units.is_crude
+
+
+def test_steps_are_as_many_as_there_is_room_for():
+    """Never so many that sums of a few times all rows' costs overflow."""
+    for bits in range(0, 62):
+        units = Units.of(np.array([0, 2**bits, 2**bits + 1]), (0, 2**bits + 1), None, 100)
+        if units.is_crude:
+            assert 2**bits * 8 * 101 > 2**60
+        else:
+            assert 1 <= units.scale <= FINE
+            assert units.scale * (2**bits + 1) * 8 * 101 <= 2**60
+            assert units.scale == FINE or 2 * units.scale * (2**bits + 1) * 8 * 101 > 2**60
