@@ -15,7 +15,7 @@ from tests.test_batches import WISHES, chains, paid, random_problem
 pytestmark = pytest.mark.gpu
 cp = pytest.importorskip("cupy")
 
-from gpumatch.cuda.assignment import batched  # noqa: E402  it imports cupy
+from gpumatch.cuda.assignment.batched import batch as device_batch  # noqa: E402  it imports cupy
 
 
 def on_host(values):
@@ -95,17 +95,17 @@ def test_teams_of_blocks(wish, blocks, monkeypatch):
     """Small problems, each by a cluster of blocks."""
     if int(cp.cuda.Device().compute_capability) < 90:
         pytest.skip("the device has no clusters of blocks")
-    batched.shape_for.cache_clear()
-    monkeypatch.setattr(batched, "_OF_A_WARP", 0)
-    monkeypatch.setattr(batched, "_OF_A_BLOCK", 2)
-    monkeypatch.setattr(batched, "most_blocks", lambda _: blocks)
+    device_batch.shape_for.cache_clear()
+    monkeypatch.setattr(device_batch, "_OF_A_WARP", 0)
+    monkeypatch.setattr(device_batch, "_OF_A_BLOCK", 2)
+    monkeypatch.setattr(device_batch, "most_blocks", lambda _: blocks)
     rng = np.random.default_rng(21)
     problems = [random_problem(rng) for _ in range(30)]
     problems += [rng.integers(0, 5, (70, 90)), rng.random((300, 200)), np.ones((130, 130))]
     there = [cp.asarray(matrix) for matrix in problems]
     wish = {**wish, "on_error": "mark"}
     check(there, gm.assign(there, **wish), gm.assign(problems, **wish))
-    batched.shape_for.cache_clear()
+    device_batch.shape_for.cache_clear()
 
 
 @pytest.mark.parametrize("dtype", ["f4", "f8", "i4", "i8"])
@@ -113,16 +113,16 @@ def test_teams_of_blocks(wish, blocks, monkeypatch):
 def test_what_teams_give_up_is_solved_together(maximize, dtype, monkeypatch):
     if int(cp.cuda.Device().compute_capability) < 90:
         pytest.skip("the device has no clusters of blocks")
-    batched.shape_for.cache_clear()
-    batched._wish.cache_clear()
-    monkeypatch.setattr(batched, "_OF_A_BLOCK", 64)
-    monkeypatch.setattr(batched, "_TOGETHER", 64)
+    device_batch.shape_for.cache_clear()
+    device_batch._wish.cache_clear()
+    monkeypatch.setattr(device_batch, "_OF_A_BLOCK", 64)
+    monkeypatch.setattr(device_batch, "_TOGETHER", 64)
     monkeypatch.setattr(batches, "_SHORT", 64)
-    monkeypatch.setattr(batched, "_STEPS_OF_CORE", 2)
-    monkeypatch.setattr(batched, "_STEPS_OF_ITS_ROWS", 0)
-    solved, solve = [], batched.stacked.solve
+    monkeypatch.setattr(device_batch, "_STEPS_OF_CORE", 2)
+    monkeypatch.setattr(device_batch, "_STEPS_OF_ITS_ROWS", 0)
+    solved, solve = [], device_batch.stacked.solve
     monkeypatch.setattr(
-        batched.stacked,
+        device_batch.stacked,
         "solve",
         lambda matrices, *given: solved.append(len(matrices)) or solve(matrices, *given),
     )
@@ -143,15 +143,15 @@ def test_what_teams_give_up_is_solved_together(maximize, dtype, monkeypatch):
     even = np.stack([products, rng.permuted(products, axis=0)]).astype(dtype)
     check([*cp.asarray(even)], gm.assign(cp.asarray(even), **wish), gm.assign(even, **wish))
     assert len(solved) == 2
-    batched.shape_for.cache_clear()
-    batched._wish.cache_clear()
+    device_batch.shape_for.cache_clear()
+    device_batch._wish.cache_clear()
 
 
 def test_a_stop_is_heard_where_problems_are_solved_together(monkeypatch):
-    monkeypatch.setattr(batched, "_TOGETHER", 2048)
-    monkeypatch.setattr(batched, "_STEPS_OF_CORE", 2)
-    monkeypatch.setattr(batched, "_STEPS_OF_ITS_ROWS", 0)
-    batched._wish.cache_clear()
+    monkeypatch.setattr(device_batch, "_TOGETHER", 2048)
+    monkeypatch.setattr(device_batch, "_STEPS_OF_CORE", 2)
+    monkeypatch.setattr(device_batch, "_STEPS_OF_ITS_ROWS", 0)
+    device_batch._wish.cache_clear()
     points = cp.random.default_rng(5).random((2, 2, 2048))
     costs = ((points[0, :, :, None] - points[1, :, None, :]) ** 2).astype(np.float32)
     batch = gm.assign(costs, on_error="mark", time_limit=0)
@@ -159,7 +159,7 @@ def test_a_stop_is_heard_where_problems_are_solved_together(monkeypatch):
     batch = gm.assign(costs, on_error="mark")
     for k in range(2):
         gm.verify(costs[k], batch[k])
-    batched._wish.cache_clear()
+    device_batch._wish.cache_clear()
 
 
 def test_sizes_and_what_is_too_large_for_a_block():
@@ -219,4 +219,4 @@ def test_problems_without_columns(form, cardinality):
     assert a.proven.all()
     assert (a.size == 0).all()
     assert (a.row_to_col == -1).all()
-    assert batched._room(0, np.dtype(np.float32)).size == 1
+    assert device_batch._room(0, np.dtype(np.float32)).size == 1

@@ -14,6 +14,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import maximum_bipartite_matching
 
 import gpumatch as gm
+from gpumatch.cpu.assignment import bottleneck as paths
 from gpumatch.cpu.matching import engine
 from gpumatch.dispatch import registry
 from gpumatch.problems import bottleneck
@@ -118,8 +119,7 @@ def test_few_thresholds_are_tried(seed, monkeypatch):
 
 
 def test_a_search_by_paths_goes_on_where_its_budget_ended(monkeypatch):
-
-    monkeypatch.setattr(bottleneck, "_BUDGET", 1)
+    monkeypatch.setattr(paths, "_BUDGET", 1)
     C = costs.make("spread", 300, seed=4)
     assert gm.verify(C, gm.assign(C, objective="bottleneck", algorithm="paths")).size == 300
 
@@ -135,12 +135,10 @@ def test_bounds_of_rows_and_columns_may_need_no_path(monkeypatch):
 
 def test_a_search_by_paths_is_stopped_between_its_rows(monkeypatch):
     """After three of ten, each of which uses the budget up."""
-    from gpumatch.cpu.assignment import bottleneck
-
-    monkeypatch.setattr(bottleneck, "_BUDGET", 1)
+    monkeypatch.setattr(paths, "_BUDGET", 1)
     entries = csr_array(np.eye(10) + 1)
     mates, asked = (np.full(10, -1, np.int32), np.full(10, -1, np.int32)), iter(range(9))
-    bottleneck.raise_threshold(
+    paths.raise_threshold(
         (entries.indptr, entries.indices, entries.data), mates, 0.0, lambda: next(asked) == 3
     )
     assert (mates[0] >= 0).sum() == (mates[1] >= 0).sum() == 3

@@ -23,6 +23,7 @@ FLOORS = [
     {"numeric"},
     {"cpu", "cuda"},  # their CSR, covers and launches
     {"cpu.matching", "cpu.assignment", "cpu.distributed", "cuda.matching", "cuda.assignment"},
+    {"cuda.distributed"},
     {"dispatch.by_device", "dispatch.mixed_dgs", "reference"},
     {"interop"},
     {"interop.compressed"},
@@ -180,10 +181,28 @@ def test_each_floor_is_lived_on():
     assert {name for names in FLOORS for name in names} <= known
 
 
+@pytest.mark.parametrize(
+    ("folder", "most"),
+    [("cpu", 16), ("cuda", 17), ("cpu/assignment", 12), ("cuda/assignment", 12)],
+)
+def test_folders_are_small(folder, most):
+    entries = [e for e in (PACKAGE / folder).iterdir() if e.name != "__pycache__"]
+    assert len(entries) <= most
+
+
+def test_the_top_level_is_small():
+    assert len(list(PACKAGE.glob("*.py"))) <= 14
+
+
 @pytest.mark.parametrize("side", ["cpu", "cuda"])
-def test_the_folders_of_the_sides_are_small(side):
-    entries = [e for e in (PACKAGE / side).iterdir() if e.name != "__pycache__"]
-    assert len(entries) <= 16
+def test_what_serves_assignment_does_not_import_what_a_caller_names(side):
+    """A room's modules import other rooms, not the files above them."""
+    top = {
+        f"gpumatch.{side}.assignment.{f.stem}" for f in (PACKAGE / side / "assignment").glob("*.py")
+    }
+    for module, targets in ARROWS.items():
+        if module.startswith(f"gpumatch.{side}.assignment.") and module.count(".") > 3:
+            assert not targets & top, module
 
 
 # -- the test itself -------------------------------------------------------------------------------

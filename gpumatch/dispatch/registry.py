@@ -207,7 +207,7 @@ _ASSIGNMENT = (
         f"{_DATE}: classical variant",
         {
             "cpu": Home(_CPU + "assignment.hungarian.classical:run"),
-            "cuda": Home(_CUDA + "assignment.hungarian:run_classical"),
+            "cuda": Home(_CUDA + "assignment.hungarian.classical:run"),
             "reference": Home(
                 _REFERENCE + "date2016:run", fixed={"algorithm": "hungarian-classical"}
             ),
@@ -220,7 +220,7 @@ _ASSIGNMENT = (
         f"{_DATE}: alternating tree variant",
         {
             "cpu": Home(_CPU + "assignment.hungarian.tree:run", {"search": ("levels", "stack")}),
-            "cuda": Home(_CUDA + "assignment.hungarian:run_tree", {"search": ("levels", "paper")}),
+            "cuda": Home(_CUDA + "assignment.hungarian.tree:run", {"search": ("levels", "paper")}),
             "reference": Home(
                 _REFERENCE + "date2016:run",
                 only={"search": ("levels", "paper")},
@@ -316,7 +316,7 @@ BOTTLENECK_PATHS = _CPU + "assignment.bottleneck:raise_threshold"
 
 BATCHES = {
     "cpu": _CPU + "assignment.small.batch:run",
-    "cuda": _CUDA + "assignment.batched:run",
+    "cuda": _CUDA + "assignment.batched.batch:run",
 }
 """What solves batches of small dense problems: backend -> function."""
 

@@ -1,8 +1,8 @@
 """The engine for costs in row blocks on GPUs: a sparse core is solved, then all costs are priced.
 
-`gpumatch.cuda.assignment.core` says how. Each rank chooses and prices pairs of its own rows, and
-the first rank solves the core. The ranks meet some ten times in a round, whatever the size. What
-does not scale is the root's work on the core, and sending it what was chosen.
+`gpumatch.cuda.assignment.dense.core` says how. Each rank chooses and prices pairs of its own rows,
+and the first rank solves the core. The ranks meet some ten times in a round, whatever the size.
+What does not scale is the root's work on the core, and sending it what was chosen.
 
 If the core does not suffice, `Feasible` finds by a maximum matching whether there is a full
 assignment at all. Then the first rank solves the problem alone, if its GPU has room for all rows
@@ -20,7 +20,7 @@ import numpy as np
 
 from gpumatch.contracts import AssignmentTask, Solution
 from gpumatch.costs import Costs, DenseCosts, SparseCosts
-from gpumatch.cuda.assignment import core
+from gpumatch.cuda.assignment.dense import core
 from gpumatch.dispatch.by_device import require_device_memory
 from gpumatch.distributed.communicator import Communicator
 from gpumatch.distributed.forests import Forests

@@ -15,7 +15,7 @@ def take_device(world: Communicator) -> None:
     reason = why_no_cuda()
     if reason is not None:
         raise RuntimeError(f"backend 'cuda' can't run: {reason}")
-    from gpumatch.cuda.assignment.divided_rows import use_own_device
+    from gpumatch.cuda.assignment.dense.rows import use_own_device
 
     use_own_device(world.local_rank())
     world.link_devices()

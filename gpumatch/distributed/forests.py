@@ -62,7 +62,7 @@ class Forests:
     world : Communicator
     kernels : module
         What a rank computes by itself: `gpumatch.cpu.distributed.forests`, or for a GPU
-        `gpumatch.cuda.matching.divided_forests`.
+        `gpumatch.cuda.distributed.forests`.
     """
 
     def __init__(

@@ -123,11 +123,11 @@ def forest_kernels(backend: str = "cpu") -> ModuleType:
     """What a rank computes by itself for `Forests`."""
     with InterruptsHeld():
         if backend == "cuda":
-            from gpumatch.cuda.matching import divided_forests
+            from gpumatch.cuda.distributed import forests as on_device
 
-            return divided_forests
-        from gpumatch.cpu.distributed import forests
-    return forests
+            return on_device
+        from gpumatch.cpu.distributed import forests as on_host
+    return on_host
 
 
 def _result(forests: Forests, backend: str, proven: bool) -> DistributedMatching:

@@ -32,7 +32,7 @@ class Problem:
     """The costs of this rank's rows, and the state of all rows and columns.
 
     `rows_of` makes of the costs what this rank computes from them: `gpumatch.cpu.distributed.rows`
-    and `gpumatch.cuda.assignment.divided_rows` have one each.
+    and `gpumatch.cuda.assignment.dense.rows` have one each.
 
     Attributes
     ----------

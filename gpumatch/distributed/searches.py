@@ -88,12 +88,12 @@ def _dense(
     """The problem as a core asks it, and trees where the costs are."""
     with InterruptsHeld():
         from gpumatch.cpu.distributed import trees as kernels
-        from gpumatch.cuda.assignment.divided_rows import rows_of
+        from gpumatch.cuda.assignment.dense.rows import rows_of
     problem = Problem(costs, rows, limit, world, kernels, rows_of)
     if not costs.on_device:
         return problem, lambda: Trees(problem, partial(HostLevels, kernels=kernels))
     with InterruptsHeld():
-        from gpumatch.cuda.assignment.divided_trees import DeviceLevels
+        from gpumatch.cuda.distributed.trees import DeviceLevels
     return problem, lambda: Trees(problem, DeviceLevels)
 
 
@@ -103,7 +103,7 @@ def _sparse(
     """The same of sparse costs; the trees are on the host."""
     with InterruptsHeld():
         from gpumatch.cpu.distributed import trees as kernels
-        from gpumatch.cuda.assignment.divided_sparse_rows import CsrRows
+        from gpumatch.cuda.distributed.sparse_rows import CsrRows
     problem = Problem(costs, rows, limit, world, kernels, lambda _, far, __: CsrRows(costs, far))
     return problem, lambda: _trees(costs.to_host(), rows, limit, world)
 
@@ -152,7 +152,7 @@ def _papers(backend: str) -> Any:
 
         if backend == "cpu":
             return kernels
-        from gpumatch.cuda.assignment.divided_rows import rows_of
+        from gpumatch.cuda.assignment.dense.rows import rows_of
     return SimpleNamespace(**{**vars(kernels), "CompressedRows": rows_of, "DenseRows": rows_of})
 
 

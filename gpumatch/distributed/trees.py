@@ -11,7 +11,7 @@ augmenting paths. Rows are divided among the ranks. A level is
 
 All else is the same on every rank, and needs no communication: dual updates, joining, augmenting.
 `Trees` asks for these steps. `gpumatch.distributed.levels` takes them on the host, and
-`gpumatch.cuda.assignment.divided_trees` on a GPU, where the host looks now and then only: in each
+`gpumatch.cuda.distributed.trees` on a GPU, where the host looks now and then only: in each
 search after 1, 2, 4 levels and so on, up to `most`. Levels after the end of a search change
 nothing, and there are fewer of them than before it.
 

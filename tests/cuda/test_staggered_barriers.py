@@ -70,9 +70,9 @@ MATRICES = {
     ],
 )
 def test_assignments(algorithm, options, name, monkeypatch):
-    from gpumatch.cuda.assignment import hungarian
+    from gpumatch.cuda.assignment.hungarian import classical
 
-    monkeypatch.setattr(hungarian, "_EDGES_A_ROW", 4)  # the classical variant runs out of room
+    monkeypatch.setattr(classical, "_EDGES_A_ROW", 4)  # the classical variant runs out of room
     for option in options:
         a = gm.assign(MATRICES[name], algorithm=algorithm, backend="cuda", **option)
         gm.verify(MATRICES[name], a)

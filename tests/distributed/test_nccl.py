@@ -245,7 +245,7 @@ def test_a_rank_takes_the_gpu_of_its_number_on_the_machine(monkeypatch):
     done = []
     world = SimpleNamespace(local_rank=lambda: 3, link_devices=lambda: done.append("linked"))
     monkeypatch.setattr(devices, "why_no_cuda", lambda: None)
-    monkeypatch.setattr("gpumatch.cuda.assignment.divided_rows.use_own_device", done.append)
+    monkeypatch.setattr("gpumatch.cuda.assignment.dense.rows.use_own_device", done.append)
     devices.take_device(world)
     assert done == [3, "linked"]
 

@@ -15,9 +15,9 @@ from gpumatch.cpu.assignment.hungarian.problem import far_of
 from gpumatch.cpu.distributed import rows as cpu_rows
 from gpumatch.cpu.distributed.forests import claim_free
 from gpumatch.cpu.distributed.rows import DenseRows, SparseRows
-from gpumatch.cuda.assignment import divided_rows as device_rows
-from gpumatch.cuda.assignment.divided_rows import ArrayRows
-from gpumatch.cuda.assignment.divided_sparse_rows import CsrRows
+from gpumatch.cuda.assignment.dense import rows as device_rows
+from gpumatch.cuda.assignment.dense.rows import ArrayRows
+from gpumatch.cuda.distributed.sparse_rows import CsrRows
 from gpumatch.distributed.blocks import split_of
 from gpumatch.numeric.arrays import array_of
 

@@ -24,7 +24,7 @@ import numpy as np
 
 from gpumatch.contracts import AssignmentTask, Control, Costs, Solution
 from gpumatch.cuda import memory
-from gpumatch.cuda.assignment import hungarian
+from gpumatch.cuda.assignment.hungarian import tree as hungarian_tree
 from gpumatch.cuda.kernels import COSTS, Kernels, Source, kernels_for
 from gpumatch.cuda.launches import Board, Cooperative
 from gpumatch.cuda.matching import cheap
@@ -123,7 +123,7 @@ def _hold(auction: _Auction, scaling: str, solution: Solution, control: Control)
 def _close_gap(task: AssignmentTask) -> bool:
     """Find the optimum from the auction's prices; on the host if a dense matrix has no room."""
     try:
-        return hungarian.run_tree(task)
+        return hungarian_tree.run(task)
     except MemoryError:
         if task.fallback is None or task.costs.has_matrix:
             raise

@@ -11,7 +11,7 @@
 //   lanes          the threads that look through one row together: a power of two, up to a block
 #pragma once
 
-#include "assignment/dense_costs.cuh"
+#include "assignment/dense/costs.cuh"
 #include "grid.cuh"
 #include "numbers.cuh"
 

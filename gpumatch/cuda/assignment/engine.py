@@ -28,11 +28,14 @@ import contextlib
 
 from gpumatch.contracts import AssignmentTask, Costs, Solution
 from gpumatch.cuda import memory
-from gpumatch.cuda.assignment import auction, batched, dense_prices, hungarian
-from gpumatch.cuda.assignment.core import BYTES_A_PAIR, Alone, Core, Share
-from gpumatch.cuda.assignment.dense_prices import DenseAuction
-from gpumatch.cuda.assignment.divided_rows import ArrayRows
-from gpumatch.cuda.assignment.hungarian import Patience
+from gpumatch.cuda.assignment import auction
+from gpumatch.cuda.assignment.batched import batch as device_batch
+from gpumatch.cuda.assignment.dense import prices as dense_prices
+from gpumatch.cuda.assignment.dense.core import BYTES_A_PAIR, Alone, Core, Share
+from gpumatch.cuda.assignment.dense.prices import DenseAuction
+from gpumatch.cuda.assignment.dense.rows import ArrayRows
+from gpumatch.cuda.assignment.hungarian import tree as hungarian_tree
+from gpumatch.cuda.assignment.hungarian.search import Patience
 from gpumatch.cuda.assignment.sparse import engine as sparse
 from gpumatch.cuda.assignment.sparse.engine import fits
 from gpumatch.cuda.surveys import count_matched
@@ -79,7 +82,7 @@ def run(task: AssignmentTask) -> bool:
     finally:
         if not ended and _pairs(task.solution) < _pairs(trees):
             task.solution.assign_from(trees)
-    return ended if has_room else hungarian.run_tree(task)
+    return ended if has_room else hungarian_tree.run(task)
 
 
 def _has_core(task: AssignmentTask) -> bool:
@@ -132,13 +135,13 @@ def _solve_by_team(task: AssignmentTask) -> bool:
         return False
     ncols = task.costs.shape[1]
     is_wide = _must_match_all(task) and ncols > _MOST_FOR_BLOCK
-    return batched.run_one(task, _STEPS_OF_TEAM[0 if is_wide else 1])
+    return device_batch.run_one(task, _STEPS_OF_TEAM[0 if is_wide else 1])
 
 
 def _solve_by_trees(task: AssignmentTask) -> bool:
     """Whether trees end soon. If not, what was given is in the solution again."""
     given = task.solution.copy()
-    ended = hungarian.run_tree(task, patience=Patience(*_TRIAL))
+    ended = hungarian_tree.run(task, patience=Patience(*_TRIAL))
     if not ended and not task.control.stopped:
         task.solution.assign_from(given)
     return ended
@@ -173,7 +176,7 @@ def patience_for(nrows: int) -> Patience:
 def _grow_trees(task: AssignmentTask) -> bool:
     """Whether trees end in time, and have room for the matrix that they make of sparse costs."""
     try:
-        return hungarian.run_tree(task, patience=patience_for(task.costs.shape[0]))
+        return hungarian_tree.run(task, patience=patience_for(task.costs.shape[0]))
     except MemoryError:
         if task.costs.has_matrix:
             raise

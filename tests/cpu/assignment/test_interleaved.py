@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from gpumatch.cpu.assignment.dense import candidates
+from gpumatch.cpu.assignment.dense import candidate_paths, candidates
 from gpumatch.cpu.assignment.dense import engine as dense_engine
 from gpumatch.cpu.assignment.sparse import bidding
 from gpumatch.cpu.assignment.sparse import engine as sparse_engine
@@ -65,7 +65,7 @@ def test_any_order_of_turns_in_dense_costs(monkeypatch):
     """Rows know four columns, and look again where bids have made these dear."""
     monkeypatch.setattr(dense_engine, "MIDDLE", -1)
     monkeypatch.setattr(dense_engine, "TRIAL", -1)
-    for module in dense_engine, candidates:
+    for module in candidate_paths, candidates:
         monkeypatch.setattr(module, "KNOWN", 4)
     taken = 0
     for seed, matrix, _ in problems((12, 12), 1, False):

@@ -234,9 +234,9 @@ def test_prices_to_begin_from_do_no_harm():
 
 
 def test_integers_leave_no_gap_to_close(monkeypatch):
-    from gpumatch.cuda.assignment import hungarian
+    from gpumatch.cuda.assignment.hungarian import tree
 
-    monkeypatch.setattr(hungarian, "run_tree", None)
+    monkeypatch.setattr(tree, "run", None)
     for matrix in (
         costs.make("uniform_integer", 300),
         costs.make("machol_wien", 200, 250),
@@ -277,16 +277,16 @@ def test_a_gap_that_is_left_is_at_most_n_epsilon(family, dtype, shape):
 
 
 def test_the_gap_is_closed_from_the_auctions_prices(monkeypatch):
-    from gpumatch.cuda.assignment import hungarian
+    from gpumatch.cuda.assignment.hungarian import tree
 
     seen = []
-    close = hungarian.run_tree
+    close = tree.run
 
     def spy(task):
         seen.append((int((task.solution.row_to_col >= 0).sum()), task.solution.col_dual.min()))
         return close(task)
 
-    monkeypatch.setattr(hungarian, "run_tree", spy)
+    monkeypatch.setattr(tree, "run", spy)
     matrix = costs.make("uniform_float", 300)
     assert solve(matrix).objective == pytest.approx(optimum(matrix))
     assert seen[0][0] == 300

@@ -55,7 +55,7 @@ class Viewed:
 def solve(emulator, monkeypatch):
     cp = ArraysOfDevice()
     lead_drivers_here(monkeypatch, {auction.SOURCE: emulator}, auction, block=BLOCK, cp=cp)
-    monkeypatch.setattr(auction, "hungarian", SimpleNamespace(run_tree=tree.run))
+    monkeypatch.setattr(auction, "hungarian_tree", SimpleNamespace(run=tree.run))
     monkeypatch.setattr(auction, "cheap", cheap)
     monkeypatch.setattr(auction, "matching_engine", engine)
     cap, entries = auction._Auction._cap, auction._Entries.of

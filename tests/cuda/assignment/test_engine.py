@@ -16,12 +16,11 @@ from graphs import costs
 cupy = pytest.importorskip("cupy")
 
 from gpumatch.contracts import AssignmentTask, Solution  # noqa: E402
-from gpumatch.cuda.assignment import (  # noqa: E402  they import cupy
-    auction,
-    core,
-    engine,
-    hungarian,
-)
+from gpumatch.cuda.assignment import auction, engine  # noqa: E402
+from gpumatch.cuda.assignment.dense import core  # noqa: E402
+from gpumatch.cuda.assignment.hungarian import search as hungarian_search  # noqa: E402
+from gpumatch.cuda.assignment.hungarian import tree as hungarian_tree  # noqa: E402
+from gpumatch.cuda.assignment.hungarian.search import Patience  # noqa: E402
 
 
 def solve(matrix, **wish):
@@ -61,7 +60,7 @@ def calls(monkeypatch):
 
         return run
 
-    monkeypatch.setattr(hungarian, "run_tree", stand_in("tree"))
+    monkeypatch.setattr(hungarian_tree, "run", stand_in("tree"))
     monkeypatch.setattr(auction, "run", stand_in("auction"))
     monkeypatch.setattr(engine, "_has_team", lambda _: False)
     monkeypatch.setattr(engine, "count_matched", lambda mates: int((mates >= 0).sum()))
@@ -172,7 +171,7 @@ def no_room(*_):
 
 
 def test_a_fallback_closes_the_auctions_gap_where_trees_have_no_room(monkeypatch):
-    monkeypatch.setattr(hungarian, "run_tree", no_room)
+    monkeypatch.setattr(hungarian_tree, "run", no_room)
     task = task_of_three(has_matrix=False)
     task.costs = SparseCosts(has_matrix=False)
 
@@ -190,7 +189,7 @@ def test_a_fallback_closes_the_auctions_gap_where_trees_have_no_room(monkeypatch
 @pytest.mark.parametrize("has_fallback", [False, True])
 def test_the_auctions_gap_stays_where_nothing_can_close_it(has_fallback, monkeypatch):
     """Without a fallback; or with dense costs, which have no smaller form."""
-    monkeypatch.setattr(hungarian, "run_tree", no_room)
+    monkeypatch.setattr(hungarian_tree, "run", no_room)
     task = task_of_three(has_matrix=has_fallback)
     task.fallback = no_room if has_fallback else None
     with pytest.raises(MemoryError, match="the matrix of sparse costs"):
@@ -198,7 +197,7 @@ def test_the_auctions_gap_stays_where_nothing_can_close_it(has_fallback, monkeyp
 
 
 def test_patience_ends_where_one_row_in_ten_still_wants_a_column():
-    patience = hungarian.Patience(for_most=10, in_all=100)
+    patience = Patience(for_most=10, in_all=100)
     assert not patience.is_out(steps=10, wanting=39, rows=39)
     assert patience.is_out(steps=11, wanting=4, rows=39)
     assert not patience.is_out(steps=100, wanting=4, rows=40)
@@ -233,7 +232,7 @@ def with_core(calls, monkeypatch):
     return told
 
 
-TRIAL = {"patience": hungarian.Patience(*engine._TRIAL)}
+TRIAL = {"patience": Patience(*engine._TRIAL)}
 
 
 def test_a_core_that_is_solved_is_all_there_is(with_core):
@@ -442,8 +441,8 @@ def test_who_solves_what(matrix, is_hard):
 @pytest.fixture(params=[1, 2, 5])
 def hasty(request, monkeypatch, no_core):
     """Trees come first, and are given up after so many steps."""
-    monkeypatch.setattr(hungarian, "_STEPS_A_LAUNCH", request.param)
-    monkeypatch.setattr(engine, "patience_for", lambda nrows: hungarian.Patience(0, 0))
+    monkeypatch.setattr(hungarian_search, "_STEPS_A_LAUNCH", request.param)
+    monkeypatch.setattr(engine, "patience_for", lambda nrows: Patience(0, 0))
 
 
 WISHES = [

@@ -21,7 +21,7 @@ import numpy as np
 import scipy.sparse
 
 import gpumatch.cuda
-from gpumatch.cuda.assignment import batched
+from gpumatch.cuda.assignment.batched import batch as device_batch
 from gpumatch.cuda.kernels import Source
 from tests.cuda.emulator import ArraysOfDevice, Emulator, Stream, lead_drivers_here, new_array
 
@@ -47,7 +47,7 @@ def lead_all_drivers_here(monkeypatch: Any, emulators: Emulators) -> Cupy:
         for found in pkgutil.walk_packages(gpumatch.cuda.__path__, "gpumatch.cuda.")
     ]
     lead_drivers_here(monkeypatch, emulators, *drivers, block=BLOCK, cp=cp)
-    monkeypatch.setattr(batched.driver, "funcSetAttribute", lambda *_: None)
+    monkeypatch.setattr(device_batch.driver, "funcSetAttribute", lambda *_: None)
     monkeypatch.setitem(sys.modules, "cupy", cp)
     monkeypatch.setitem(sys.modules, "cupyx.scipy.sparse", SPARSE)
     return cp

@@ -14,7 +14,8 @@ from gpumatch import distributed
 from gpumatch.cpu.assignment.sparse.engine import run
 from gpumatch.cpu.distributed import date2016 as paper_kernels
 from gpumatch.cpu.distributed import rows as cpu_rows
-from gpumatch.cuda.assignment import core, divided_rows
+from gpumatch.cuda.assignment.dense import core
+from gpumatch.cuda.assignment.dense import rows as dense_rows
 from gpumatch.distributed import core as rank_core
 from gpumatch.distributed import searches
 from gpumatch.distributed.communicator import even_starts
@@ -27,7 +28,7 @@ from tests.distributed.ranks.papers import PAPER_STEPS
 
 def whole_arrays(comm):
     """The engine with what a rank has on a GPU, in arrays of NumPy."""
-    with mock.patch.object(cpu_rows, "rows_of", divided_rows.rows_of):
+    with mock.patch.object(cpu_rows, "rows_of", dense_rows.rows_of):
         yield from wishes_of_matrices(comm)
 
 
@@ -44,7 +45,7 @@ def cores(comm):
         yield from given_up(comm)
         yield from stopped(comm)
         yield from largest(comm)
-    arrays = dict.fromkeys(("CompressedRows", "DenseRows"), divided_rows.rows_of)
+    arrays = dict.fromkeys(("CompressedRows", "DenseRows"), dense_rows.rows_of)
     kernels = SimpleNamespace(**{**vars(paper_kernels), **arrays})
     with mock.patch.object(searches, "_papers", return_value=kernels):
         for algorithm in PAPER_STEPS:

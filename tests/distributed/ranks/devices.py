@@ -11,7 +11,8 @@ from scipy.sparse import csr_array, random_array
 import gpumatch
 import graphs
 from gpumatch import distributed
-from gpumatch.cuda.assignment import core, divided_rows
+from gpumatch.cuda.assignment.dense import core
+from gpumatch.cuda.assignment.dense import rows as dense_rows
 from gpumatch.distributed import searches
 from gpumatch.distributed.communicator import even_starts
 from graphs import costs as families
@@ -91,7 +92,7 @@ def blocks_on_devices(comm):
     import cupy
     from cupyx.scipy.sparse import csr_matrix
 
-    divided_rows.use_own_device(comm.rank)
+    dense_rows.use_own_device(comm.rank)
     rng = np.random.default_rng(4)
     for shape in ((300, 400), (400, 300)):
         costs = csr_array(random_array(shape, density=0.03, rng=rng).astype(np.float32))
@@ -174,7 +175,7 @@ def ends_on_devices(comm):
 
 def device_collectives(comm, cupy):
     """The communicator with arrays of CuPy, each on a GPU of its own if there are as many."""
-    divided_rows.use_own_device(comm.rank)
+    dense_rows.use_own_device(comm.rank)
     yield from collectives(comm, cupy)
 
 

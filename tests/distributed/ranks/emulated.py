@@ -14,8 +14,9 @@ from mpi4py import MPI
 import gpumatch
 from gpumatch import distributed
 from gpumatch.cpu.distributed import trees as kernels
-from gpumatch.cuda.assignment import divided_rows, divided_trees
-from gpumatch.cuda.assignment.divided_trees import DeviceLevels
+from gpumatch.cuda.assignment.dense import rows as dense_rows
+from gpumatch.cuda.distributed import trees
+from gpumatch.cuda.distributed.trees import DeviceLevels
 from gpumatch.distributed import searches
 from gpumatch.distributed import trees as rank_trees
 from gpumatch.distributed.communicator import Communicator
@@ -41,7 +42,7 @@ COMPARED = [
 
 def engine(make, costs, rows, cols, goal, world):
     costs, rows, _ = searches._with_fewer_rows(costs, rows, cols, goal, world)
-    problem = Problem(costs, rows, goal.limit, world, kernels, divided_rows.rows_of)
+    problem = Problem(costs, rows, goal.limit, world, kernels, dense_rows.rows_of)
     return Trees(problem, make)
 
 
@@ -53,9 +54,9 @@ def solved_by(make):
 @contextlib.contextmanager
 def emulation():
     """What the device's levels need; gives the emulator."""
-    emulator = Emulator(divided_trees.SOURCE, {"kBlock": BLOCK})
+    emulator = Emulator(trees.SOURCE, {"kBlock": BLOCK})
     with pytest.MonkeyPatch.context() as patch:
-        lead_drivers_here(patch, {divided_trees.SOURCE: emulator}, divided_trees, block=BLOCK)
+        lead_drivers_here(patch, {trees.SOURCE: emulator}, trees, block=BLOCK)
         yield emulator
 
 
@@ -121,7 +122,7 @@ def stops(comm):
     yield "no room on one rank"
     error = MemoryError("too little") if is_last else None
     run = lambda: distributed.assign(block, comm=comm)  # noqa: E731
-    with mock.patch.object(divided_trees.memory, "require_memory", side_effect=error):
+    with mock.patch.object(trees.memory, "require_memory", side_effect=error):
         raises_everywhere(comm, MemoryError, "too little", run)
 
 
@@ -139,7 +140,7 @@ def as_on_the_host(comm, emulator):
             traces.append(trace[:2])
             assert stats["solved_by"] == getattr(make, "func", make).name
         assert traces[0] == traces[1]
-    stages = [divided_trees.SOURCE.constant(f"k{name}") for name in ("Growing", "Found", "Stuck")]
+    stages = [trees.SOURCE.constant(f"k{name}") for name in ("Growing", "Found", "Stuck")]
     assert stages == [rank_trees.GROWING, rank_trees.FOUND, rank_trees.STUCK]
 
 

@@ -31,8 +31,8 @@ import numpy as np
 
 from gpumatch.contracts import AssignmentTask, Control, Costs
 from gpumatch.cuda import memory
-from gpumatch.cuda.assignment.offers import HEADROOM, Units, free_rows
 from gpumatch.cuda.assignment.sparse.full import FullProblem
+from gpumatch.cuda.assignment.sparse.offers import HEADROOM, Units, free_rows
 from gpumatch.cuda.kernels import BLOCK, Source, blocks_for, kernels_for
 from gpumatch.cuda.launches import Board, Cooperative, record_seconds
 from gpumatch.cuda.memory import set_unmatched, unmatched

@@ -13,7 +13,7 @@
 // Encodings
 //   bidders[]   the rows that are to bid
 //   chain       the rows that a group takes one after the other: each was evicted by the one before
-#include "assignment/offers.cuh"
+#include "assignment/sparse/offers.cuh"
 #include "assignment/sparse/rows.cuh"
 
 // A row that a group bids for, and where its entries are.

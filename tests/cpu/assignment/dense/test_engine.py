@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 import gpumatch as gm
 from gpumatch.contracts import AssignmentTask, Solution
 from gpumatch.costs import DenseCosts
+from gpumatch.cpu.assignment import engine
 from gpumatch.cpu.assignment.dense import candidate_paths, candidates
 from gpumatch.cpu.assignment.dense import engine as dense_engine
 from graphs import costs
@@ -158,7 +159,7 @@ def test_large_integers_are_exact(low, high, n):
     a = gm.assign(matrix, algorithm="engine", backend="cpu")
     gm.verify(matrix, a)
     assert a.gap == 0
-    solve(matrix).check_optimal()
+    Solved(engine.run, matrix).check_optimal()
 
 
 def task_of(matrix, limit=None, price=0):

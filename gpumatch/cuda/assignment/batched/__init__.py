@@ -1,0 +1,1 @@
+"""Many dense problems at once on the GPU."""

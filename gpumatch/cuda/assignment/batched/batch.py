@@ -1,0 +1,415 @@
+"""Many dense problems at once, each by a warp, a block, or a cluster of blocks: see batch.cu.
+
+Nothing in `run` waits for the device, except for large problems that are to be solved together, if
+their teams have given them up (`stacked`). The problems of a size are one launch, whose blocks
+begin with the largest. `run_one` lets a team have one problem, for some time.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import threading
+from typing import Any, NamedTuple
+
+import cupy as cp
+import numpy as np
+from cupy.cuda import driver
+
+from gpumatch.contracts import (
+    LARGEST,
+    LARGEST_INTEGER,
+    SOLVED,
+    UNFIT,
+    UNSOLVED,
+    AssignmentTask,
+    DeviceBatch,
+    DeviceResults,
+)
+from gpumatch.cuda.assignment.batched import stacked
+from gpumatch.cuda.kernels import COSTS, Kernels, Source, kernels_for
+from gpumatch.cuda.memory import require_memory
+
+__all__ = ["largest_side", "run", "run_one"]
+
+SOURCE = Source(
+    "assignment/batched/batch.cu",
+    (
+        "turn<{Cost}>",
+        *(f"solve<{{Cost}}, {columns}>" for columns in (1, 2, 4, 8)),
+        *(f"solve_alone<{{Cost}}, {columns}>" for columns in (1, 2)),
+    ),
+    {"Cost": COSTS},
+    ("Wish", "Batch<{Cost}>", "Results"),
+)
+_WARP = 32
+_MOST_COLUMNS = 8  # of a thread
+_MOST_THREADS = SOURCE.constant("kMostThreads")
+_FIXED = 8192  # bytes that a block has besides its arrays, and more
+_A_ROW, _A_COLUMN = 20, 16  # bytes of the arrays
+_OF_A_WARP = 64  # columns up to which a warp solves a problem
+_OF_A_BLOCK = 512  # columns up to which a block does
+# Rows so wide have few paths: it takes longer to read them. So a block has more threads than
+# columns: 512 for few rows, else 1,024. 208 problems take 0.85 of the time. Of 1,000 problems of
+# 100 rows and 120 columns, of which fewer fit on the device at once, it would be 1.7.
+_WIDE, _FEW_ROWS, _READERS = 2, 128, 512
+_TEAMS_OF_A_MULTIPROCESSOR = 2
+_TILE = SOURCE.constant("kTile")
+_MOST_PARTS = 16  # blocks that turn a problem
+_SHARED_AT_ONCE = 40 * 1024  # bytes that a launch may ask for without more
+_BIDS = 2  # four are slower on points in the plane, none on uniform costs
+# For few rows, and for many. With 8 in place of 4, 208 problems of 100 rows and 300 columns take 2
+# to 10 % longer. With 4 in place of 8, points in 300 rows and 600 columns take 14 %.
+_FEWEST_BIDDERS = 4, 8
+_ROWS_AT_ONCE = 8  # with 16, points take up to 40 % longer
+_MOST_WARPS = SOURCE.constant("kMostWarps")
+_MOST_BLOCKS = SOURCE.constant("kMostBlocks")
+_STEPS_BEFORE_A_GUESS = 64
+_TOGETHER = 3000  # columns from which on problems that a team gives up are solved together
+# Steps of a team in the time of a core of all: 12 ms, and 1.1 ms for each 1,000 rows
+_STEPS_OF_CORE, _STEPS_OF_ITS_ROWS = 5000, 0.45
+_STEPS_BEFORE_ITS_GUESS = 512
+_CLUSTERS = 90  # from this compute capability on
+_CLUSTER_DIMENSIONS = 11, 12, 13  # CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH, and so on
+
+
+class _Shape(NamedTuple):
+    """A team: its kernel, the threads and bytes of memory of a block, and how many blocks."""
+
+    kernel: str
+    threads: int
+    shared: int
+    blocks: int = 1
+
+
+@functools.lru_cache(maxsize=1024)
+def shape_for(short: int, long: int, most_blocks: int, has_room: bool) -> _Shape:
+    """The team for a problem of so many rows and at least as many columns.
+
+    `has_room`: there is room on the device for teams of kMostThreads threads.
+    """
+    shared = _A_ROW * short + _A_COLUMN * long
+    if long <= _OF_A_WARP:
+        columns = _power(-(-long // _WARP))
+        return _Shape(f"solve_alone<{{Cost}}, {columns}>", _WARP, shared)
+    blocks = most_blocks if long > _OF_A_BLOCK else 1
+    most_threads = min(_MOST_THREADS * blocks, _WARP * _MOST_WARPS)
+    columns = _power(-(-long // most_threads))
+    threads = -(-long // (columns * blocks * _WARP)) * _WARP
+    if has_room and blocks == 1 and long >= _WIDE * short:
+        threads = max(threads, _READERS if short <= _FEW_ROWS else _MOST_THREADS)
+    return _Shape(f"solve<{{Cost}}, {columns}>", threads, shared, blocks)
+
+
+def _power(number: int) -> int:
+    """The least power of two that is not less."""
+    return 1 << (number - 1).bit_length()
+
+
+def most_blocks(count: int) -> int:
+    """The blocks that each of so many problems may have so that all are solved at once."""
+    return _most_blocks(count, cp.cuda.Device().id)
+
+
+@functools.lru_cache(maxsize=1024)
+def _most_blocks(count: int, device: int) -> int:
+    chosen = cp.cuda.Device(device)
+    if int(chosen.compute_capability) < _CLUSTERS:
+        return 1
+    blocks = min(_multiprocessors(device) // count, _MOST_BLOCKS)
+    return 1 << max(0, blocks.bit_length() - 1)  # any other number may need more than kMostWarps
+
+
+def has_room(count: int) -> bool:
+    """Whether so many problems may have large teams and all are solved at once, or nearly."""
+    return count <= _multiprocessors(cp.cuda.Device().id) * _TEAMS_OF_A_MULTIPROCESSOR
+
+
+@functools.cache
+def _multiprocessors(device: int) -> int:
+    return int(cp.cuda.Device(device).attributes["MultiProcessorCount"])
+
+
+def largest_side() -> int:
+    """The most rows and columns of a problem for which a block has room."""
+    return _largest_side(cp.cuda.Device().id)
+
+
+@functools.cache
+def _largest_side(device: int) -> int:
+    attributes = cp.cuda.Device(device).attributes
+    room = attributes["MaxSharedMemoryPerBlockOptin"] - _FIXED
+    return int(min(room // (_A_ROW + _A_COLUMN), _MOST_THREADS * _MOST_COLUMNS))
+
+
+def run(task: DeviceBatch) -> bool:
+    """Launch what solves the problems; whether that is all of them.
+
+    Those with too long sides are cleared, and UNFIT. Some that are solved together may be UNSOLVED.
+    """
+    batch = _Run(task)
+    batch.solve()
+    return batch.fits_all and batch.solve_together()
+
+
+class _Run:
+    """The problems of a batch, and their launches.
+
+    Attributes
+    ----------
+    fits_all : bool
+        Whether no problem is too large.
+    """
+
+    def __init__(self, task: DeviceBatch) -> None:
+        self.task, self.kernels = task, kernels_for(SOURCE, Cost=task.dtype)
+        self.results = self.kernels.struct("Results")(**task.results._asdict())
+        self.fits_all = True
+        self.may_give_up = False
+
+    def solve(self) -> None:
+        """Let teams solve the problems."""
+        if self.task.apart is None:
+            self._solve_mixed()
+        else:
+            self._solve_equal()
+
+    def _solve_equal(self) -> None:
+        """Solve problems of one size."""
+        task = self.task
+        count = len(task.sizes)
+        rows, cols = task.sizes[0].tolist()
+        if max(rows, cols) > largest_side():
+            self._leave_out(np.arange(count))
+            return
+        turned = _room(count * rows * cols, task.dtype) if rows > cols else None
+        batch = self._batch(
+            costs=int(task.addresses[0]), turned=turned,
+            apart=task.apart, step=int(task.steps[0]), rows=rows, cols=cols,
+        )  # fmt: skip
+        self._launch(batch, count, (rows, cols), rows > cols)
+
+    def _solve_mixed(self) -> None:
+        """Solve problems of several sizes, those of about one size by one launch."""
+        fits = self.task.sizes.max(axis=1) <= largest_side()
+        self._leave_out((~fits).nonzero()[0])
+        self._launch_each(fits.nonzero()[0])
+
+    def _leave_out(self, numbers: np.ndarray) -> None:
+        """No pairs, and zeros, for these problems."""
+        results = self.task.results
+        self.fits_all &= not numbers.size
+        for k in numbers.tolist():
+            results.mates[k], results.numbers[k], results.objective[k] = -1, 0, 0
+            results.gap[k], results.pairs[k], results.proven[k] = np.inf, 0, False
+            results.states[k] = UNFIT
+
+    def _launch_each(self, chosen: np.ndarray, is_given: bool = False) -> None:
+        """Solve these problems, those of about one size by one launch."""
+        task = self.task
+        addresses, steps = self._places()
+        classes = _classes(task.sizes, chosen)
+        order = np.concatenate([np.empty(0, np.int64), *(numbers for numbers, _ in classes)])
+        rows, cols = task.sizes[order].T
+        turns = rows > cols
+        entries = np.where(turns, rows * cols, 0)
+        before = entries.cumsum() - entries
+        room = _room(int(entries.sum()), task.dtype)
+        places = np.empty((len(order), 6), np.int64)
+        places[:, 0] = addresses[order]
+        places[:, 1] = np.where(turns, room.data.ptr + before * task.dtype.itemsize, 0)
+        places[:, 2] = steps[order]
+        places[:, 3], places[:, 4], places[:, 5] = rows, cols, order
+        on_device = cp.asarray(places)  # one copy, because each takes time
+        first = 0
+        for numbers, largest in classes:
+            batch = self._batch(places=on_device.data.ptr + first * places.strides[0])
+            last = first + len(numbers)
+            self._launch(batch, len(numbers), largest, bool(turns[first:last].any()), is_given)
+            first = last
+
+    def _places(self) -> tuple[np.ndarray, np.ndarray]:
+        """The address and the step of each problem."""
+        task = self.task
+        addresses, steps = np.asarray(task.addresses), np.asarray(task.steps)
+        if task.apart is None:
+            return addresses, steps
+        numbers = np.arange(len(task.sizes))
+        return addresses[0] + numbers * (task.apart * task.dtype.itemsize), steps[0] + 0 * numbers
+
+    def _batch(self, **known: Any) -> np.ndarray:
+        others = dict.fromkeys(("costs", "turned", "places"))
+        numbers = dict.fromkeys(("apart", "step", "rows", "cols"), 0)
+        return self.kernels.struct("Batch")(**{**others, **numbers, **known})
+
+    def _launch(
+        self,
+        batch: np.ndarray,
+        count: int,
+        largest: tuple[int, int],
+        turns: bool,
+        is_given: bool = False,
+    ) -> None:
+        """Solve so many problems, none of which has more rows or columns than the largest."""
+        kernels, task = self.kernels, self.task
+        if turns:
+            tiles = -(-largest[0] // _TILE) * -(-largest[1] // _TILE)
+            parts = min(tiles, _MOST_PARTS)
+            kernels["turn<{Cost}>"]((count * parts,), (_TILE * 8,), (batch, np.int32(parts)))
+        shape = shape_for(min(largest), max(largest), most_blocks(count), has_room(count))
+        steps = _Steps(task.most_steps, _STEPS_BEFORE_A_GUESS, False)
+        if task.together and shape.blocks > 1 and not turns and largest[1] >= _TOGETHER:
+            most = _STEPS_OF_CORE + int(_STEPS_OF_ITS_ROWS * count * largest[0])
+            steps = _Steps(most, _STEPS_BEFORE_ITS_GUESS, True)
+            self.may_give_up = True
+        fewest = _FEWEST_BIDDERS[min(largest) > _FEW_ROWS]
+        wish = _wish(kernels, task.wish, task.largest, task.is_integer, steps, fewest, is_given)
+        solve = kernels[shape.kernel]
+        arguments = batch, wish, self.results, np.int32(shape.blocks)
+        with _one_launch:
+            if shape.shared > _SHARED_AT_ONCE:
+                solve.max_dynamic_shared_size_bytes = shape.shared
+            if _clusters.get(solve, 1) != shape.blocks:
+                _clusters[solve] = shape.blocks
+                for dimension, blocks in zip(_CLUSTER_DIMENSIONS, (shape.blocks, 1, 1)):
+                    driver.funcSetAttribute(solve.kernel.ptr, dimension, blocks)
+            solve((count * shape.blocks,), (shape.threads,), arguments, shared_mem=shape.shared)
+
+    # -- together --------------------------------------------------------------------------------
+
+    def solve_together(self) -> bool:
+        """Solve what teams have given up as one problem; whether all are solved."""
+        task = self.task
+        if not (self.may_give_up and task.together):
+            return True
+        left = (task.results.states.get() == UNSOLVED).nonzero()[0]
+        if not left.size:
+            return True
+        sign = task.wish[0]
+        matrices = [stacked.signed(self._matrix(k), sign) for k in left.tolist()]
+        solved = stacked.solve(matrices, task.is_integer, task.together)
+        if solved is None:
+            return False
+        most_rows = task.results.most_rows
+        for k, solution in zip(left.tolist(), solved):
+            rows, cols = task.sizes[k].tolist()
+            mates, numbers = task.results.mates[k], task.results.numbers[k]
+            mates[:rows], mates[most_rows : most_rows + cols] = solution.mates
+            numbers[most_rows : most_rows + cols] = sign * solution.col_dual
+        self._launch_each(left, is_given=True)
+        return True
+
+    def _matrix(self, k: int) -> Any:
+        """The costs of a problem, where they are."""
+        task, itemsize = self.task, self.task.dtype.itemsize
+        rows, cols = task.sizes[k].tolist()
+        address, step = (int(values[k]) for values in self._places())
+        memory = cp.cuda.UnownedMemory(address, ((rows - 1) * step + cols) * itemsize, task)
+        begin = cp.cuda.MemoryPointer(memory, 0)
+        return cp.ndarray((rows, cols), task.dtype, begin, strides=(step * itemsize, itemsize))
+
+
+class _Steps(NamedTuple):
+    """The most steps of a team's searches, those before it guesses the rest, and how it does."""
+
+    most: int
+    first: int
+    lengthen: bool
+
+
+@functools.lru_cache(maxsize=64)
+def _wish(
+    kernels: Kernels,
+    wish: tuple[float, float, bool, float, bool],
+    largest: float,
+    is_integer: bool,
+    steps: _Steps,
+    fewest: int,
+    is_given: bool,
+) -> np.ndarray:
+    sign, limit, takes_equal, most, may_lack = wish
+    return kernels.struct("Wish")(
+        sign=sign, limit=limit, takes_equal=takes_equal, most=most, largest=largest,
+        may_lack=may_lack, whole=is_integer, bids=_BIDS, fewest=fewest,
+        rows_at_once=_ROWS_AT_ONCE, most_steps=steps.most,
+        first_steps=min(steps.first, steps.most), lengthens=steps.lengthen, is_given=is_given,
+    )  # fmt: skip
+
+
+def run_one(task: AssignmentTask, most_steps: int) -> bool:
+    """Whether a team solves this problem in so many steps of its searches.
+
+    If not, the solution stays as it is.
+    """
+    costs, solution, limit = task.costs, task.solution, task.limit
+    (nrows, ncols), values, number = costs.shape, costs.dense(), solution.row_dual.dtype
+    if ncols > largest_side():
+        return False
+    is_integer = number.kind == "i"
+    largest = LARGEST_INTEGER if is_integer else LARGEST
+    if limit is not None and abs(limit) > largest:
+        return False
+    both = nrows + ncols
+    results = DeviceResults(
+        mates=cp.empty((1, both), np.int32),
+        numbers=cp.empty((1, both + nrows), number),
+        objective=cp.empty(1, number),
+        gap=cp.empty(1),
+        pairs=cp.empty(1, np.int64),
+        states=cp.empty(1, np.int64),
+        proven=cp.empty(1, bool),
+        most_rows=nrows,
+        most_cols=ncols,
+    )
+    one = DeviceBatch(
+        values.dtype,
+        np.array([values.data.ptr]),
+        np.array([values.strides[0] // values.itemsize]),
+        np.array([costs.shape]),
+        0,
+        (1.0, math.inf if limit is None else limit, False, math.inf, False),
+        largest,
+        is_integer,
+        results,
+        most_steps,
+    )
+    if not run(one) or int(results.states[0]) != SOLVED:
+        return False
+    (mates,), (numbers,) = results.mates, results.numbers
+    solution.has_duals = False
+    solution.row_to_col[:], solution.col_to_row[:] = mates[:nrows], mates[nrows:]
+    solution.row_dual[:], solution.col_dual[:] = numbers[:nrows], numbers[nrows:both]
+    if limit is not None:
+        solution.row_dual += number.type(limit)
+    solution.has_duals = True
+    pairs = int(results.pairs[0])
+    task.control.phase(found=pairs, matched=pairs, step="team")
+    return True
+
+
+def _room(count: int, dtype: np.dtype) -> cp.ndarray:
+    """Room for so many costs that are turned. It has an address even if there are none.
+
+    Kernels know a turned problem by that, and CuPy gives an empty array the address 0.
+    """
+    require_memory(count * dtype.itemsize, "turning the problems")
+    return cp.empty(max(count, 1), dtype)
+
+
+def _classes(sizes: np.ndarray, numbers: np.ndarray) -> list[tuple[np.ndarray, tuple[int, int]]]:
+    """These problems by the powers of two of their longer sides, largest first; and their most."""
+    longest = np.maximum(sizes[numbers].max(axis=1), _WARP)
+    power = np.ceil(np.log2(longest)).astype(int)
+    found = []
+    for one in np.unique(power)[::-1]:
+        own = numbers[power == one]
+        work = sizes[own].prod(axis=1)
+        rows, cols = sizes[own].max(axis=0).tolist()
+        found.append((own[np.argsort(-work, kind="stable")], (rows, cols)))
+    return found
+
+
+_one_launch = threading.Lock()  # what a kernel needs is set for all its launches
+
+
+_clusters: dict[Any, int] = {}  # the blocks of a cluster that are set

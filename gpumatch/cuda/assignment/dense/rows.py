@@ -1,0 +1,250 @@
+"""What one rank computes from the costs of its rows, for `gpumatch.distributed`, on a GPU.
+
+`ArrayRows` does what the rows of a rank on the CPU do, by operations on whole arrays, and
+by the kernels of nearest_columns.cu what `gpumatch.distributed.core` asks often. With a matrix of
+NumPy it runs on the CPU, for tests. A call that ``beat`` tells to stop leaves out what is left.
+
+Operations on whole arrays look at tiles of `TILE` entries, each of which takes 32 bytes while that
+lasts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from gpumatch.cuda.kernels import COSTS, Source, blocks_for, kernels_for
+from gpumatch.numeric.arrays import array_module, array_of
+
+__all__ = ["TILE", "ArrayRows", "rows_of", "use_own_device"]
+
+NEAREST = Source(
+    "assignment/dense/nearest_columns.cu",
+    ("nearest_columns<{Cost}>", "least_of_rows<{Cost}>", "least_of_columns<{Cost}>"),
+    {"Cost": COSTS},
+)
+
+TILE = 2**25
+"""Entries looked at at a time: 1 GiB."""
+ROUNDS = 3
+"""Rounds in which rows of this rank that want one column try again."""
+SHARES = 64
+"""In which rows are divided among blocks that look at columns."""
+_BLOCK, MOST = NEAREST.constant("kBlock"), NEAREST.constant("kMost")
+
+
+def use_own_device(rank: int) -> None:
+    """Let this process use the GPU with the number of the rank among those of its machine."""
+    import cupy
+
+    cupy.cuda.Device(rank % cupy.cuda.runtime.getDeviceCount()).use()
+
+
+def rows_of(entries: Any, far: Any, beat: Callable[[], bool]) -> ArrayRows:
+    """The rows of a matrix."""
+    return ArrayRows(entries, far, beat)
+
+
+class ArrayRows:
+    """Rows of a matrix, with ``far`` for forbidden pairs.
+
+    A row that joined a tree at time t has a pair with slack s, which is tight from the time s + t
+    on: not above ``far``, and `far` for a forbidden pair.
+
+    What levels ask is about few rows: `least_slacks`, `match_tight` and `offer` have all other
+    arrays on the host. The other methods have theirs where the matrix is.
+
+    Attributes
+    ----------
+    most : int
+        Pairs of a row that `nearest` finds, at most.
+    first, total : int
+        These are the rows from `first` on of so many.
+    longest : int
+        The most pairs that one of all these has.
+    """
+
+    most = MOST
+
+    def __init__(self, values: Any, far: Any, beat: Callable[[], bool]) -> None:
+        self.values, self.far, self.beat = values, far, beat
+        self.count, self.ncols = values.shape
+        self.first, self.total = 0, self.count
+        self.longest = self.ncols
+        self.xp = array_module(values)
+
+    def least(self, col_dual: np.ndarray, out: np.ndarray) -> None:
+        """The least of c_ij - col_dual[j] of each row."""
+        price = array_of(self.xp, col_dual)
+        rows, cols, costs = self.nearest(price, self.xp.full(self.count, self.far), 1)
+        out[:] = self.far
+        out[array_of(np, rows)] = array_of(np, costs - price[cols])
+
+    def at(self, rows: Any, cols: Any) -> Any:
+        """The costs of these pairs."""
+        return self.values[rows, cols]
+
+    def nearest(self, col_dual: Any, bound: Any, most: int) -> tuple[Any, Any, Any]:
+        """The pairs with the least c_ij - col_dual[j] below bound[i] of each row, at most `most`.
+
+        Their rows, columns and costs, by rows, and in a row the least first. Of several that are
+        equal, a row takes those first that follow its own place among all rows.
+        """
+        if not self.count or not self.ncols:
+            none = self.xp.empty(0, np.int32)
+            return none, none, self.xp.empty(0, self.values.dtype)
+        most = min(most, self.ncols, self.most)
+        look = self._nearest_here if self.xp is np else self._nearest_on_device
+        cols, costs = look(col_dual, bound, most)
+        found = self.xp.flatnonzero(cols.ravel() >= 0)
+        return (found // most).astype(np.int32), cols.ravel()[found], costs.ravel()[found]
+
+    def _nearest_on_device(self, col_dual: Any, bound: Any, most: int) -> tuple[Any, Any]:
+        xp, values = self.xp, self.values
+        cols = xp.empty((self.count, most), np.int32)
+        costs = xp.empty((self.count, most), values.dtype)
+        self._launch(
+            "nearest_columns<{Cost}>",
+            *(np.int64(self.first), np.int64(self.total)),  # IN
+            *(col_dual, bound, np.int32(most)),
+            *(cols, costs),  # OUT
+        )
+        return cols, costs
+
+    def _nearest_here(self, col_dual: Any, bound: Any, most: int) -> tuple[Any, Any]:
+        reduced = np.where(self.values < self.far, self.values - col_dual, self.far)
+        starts = (self.first + np.arange(self.count)) * self.ncols // self.total
+        turned = (starts[:, None] + np.arange(self.ncols)) % self.ncols
+        order = np.argsort(np.take_along_axis(reduced, turned, 1), axis=1, kind="stable")
+        cols = np.take_along_axis(turned, order[:, :most], 1).astype(np.int32)
+        costs = np.take_along_axis(self.values, cols, 1)
+        cols[np.take_along_axis(reduced, cols, 1) >= bound[:, None]] = -1
+        return cols, costs
+
+    def least_of_rows(self, col_dual: Any) -> Any:
+        """The least c_ij - col_dual[j] of each row; `far` if all its pairs are forbidden."""
+        xp, values = self.xp, self.values
+        if xp is np:
+            reduced = np.where(values < self.far, values - col_dual, self.far)
+            return reduced.min(axis=1, initial=self.far)
+        least = xp.full(self.count, self.far)
+        if self.count and self.ncols:
+            self._launch("least_of_rows<{Cost}>", col_dual, least)
+        return least
+
+    def least_of_columns(self, row_dual: Any) -> Any:
+        """The least c_ij - row_dual[i] of each column, none of which is below 0."""
+        xp, values = self.xp, self.values
+        if xp is np:
+            slack = np.where(values < self.far, values - row_dual[:, None], self.far)
+            return slack.min(axis=0, initial=self.far)
+        least = xp.full(self.ncols, self.far)
+        if self.count and self.ncols:
+            kernels = kernels_for(NEAREST, Cost=values.dtype)
+            kernels["least_of_columns<{Cost}>"](
+                (-(-self.ncols // _BLOCK) * min(self.count, SHARES),),
+                (_BLOCK,),
+                (values, np.int32(self.count), np.int32(self.ncols), row_dual, least),
+            )
+        return least
+
+    def _launch(self, kernel: str, *arguments: Any) -> None:
+        """A kernel with a block for each row, as far as the device has room for them."""
+        kernels_for(NEAREST, Cost=self.values.dtype)[kernel](
+            (min(self.count, blocks_for(_BLOCK * self.count)),),
+            (_BLOCK,),
+            (self.values, np.int32(self.count), np.int32(self.ncols), *arguments),
+        )
+
+    def least_slacks(self, row_dual: np.ndarray, col_dual: np.ndarray, out: np.ndarray) -> None:
+        """Lower ``out`` to the least slack of each column."""
+        for _, times in self._tiles(np.arange(self.count), row_dual, col_dual):
+            np.minimum(out, array_of(np, times.min(axis=0)), out=out)
+
+    def match_tight(
+        self,
+        row_dual: np.ndarray,
+        col_dual: np.ndarray,
+        row_to_col: np.ndarray,
+        col_to_row: np.ndarray,
+    ) -> None:
+        """Give free rows the first free column that is tight; the first that wants it has it."""
+        waiting = np.flatnonzero(row_to_col < 0)
+        for _ in range(ROUNDS):
+            is_free = array_of(self.xp, col_to_row < 0)
+            wanted = np.full(self.count, -1)
+            for rows, times in self._tiles(waiting, row_dual, col_dual):
+                marks = (times <= 0) & is_free
+                first, has_one = marks.argmax(axis=1), marks.max(axis=1)
+                wanted[rows] = array_of(np, self.xp.where(has_one, first, -1))
+            waiting = waiting[wanted[waiting] >= 0]
+            cols, first = np.unique(wanted[waiting], return_index=True)
+            row_to_col[waiting[first]], col_to_row[cols] = cols, waiting[first]
+            waiting = waiting[row_to_col[waiting] < 0]
+            if not waiting.size:
+                break
+
+    def offer(
+        self,
+        rows: np.ndarray,
+        duals: tuple[np.ndarray, np.ndarray],
+        time: np.ndarray,
+        near: np.ndarray,
+        before: np.ndarray,
+    ) -> None:
+        """Lower ``near`` to the times at which pairs of these rows are tight; ``before``: whose."""
+        for part, times in self._tiles(rows, *duals, time):
+            least, nearest = array_of(np, times.min(axis=0)), array_of(np, times.argmin(axis=0))
+            closer = least < near
+            near[closer], before[closer] = least[closer], part[nearest[closer]]
+
+    def compress(
+        self, duals: tuple[np.ndarray, np.ndarray], time: np.ndarray, delta: Any
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """How many pairs of each row are tight at `delta`, and their columns, on the host."""
+        counts, lists = np.zeros(self.count, np.int64), [np.empty(0, np.int32)]
+        for rows, times in self._tiles(np.arange(self.count), *duals, time):
+            places = self.xp.flatnonzero(times <= delta)
+            which, cols = places // self.ncols, places % self.ncols
+            counts[rows] = array_of(np, self.xp.bincount(which, minlength=rows.size))
+            lists.append(array_of(np, cols).astype(np.int32))
+        return counts, np.concatenate(lists)
+
+    def soonest(
+        self,
+        duals: tuple[np.ndarray, np.ndarray],
+        time: np.ndarray,
+        row_cover: np.ndarray,
+        col_cover: np.ndarray,
+    ) -> Any:
+        """The least time of a pair of an uncovered row and an uncovered column."""
+        least, is_open = self.far, array_of(self.xp, ~col_cover)
+        for _, times in self._tiles(np.flatnonzero(~row_cover), *duals, time):
+            least = min(least, array_of(np, self.xp.where(is_open, times, self.far).min())[()])
+        return least
+
+    def _tiles(
+        self,
+        rows: np.ndarray,
+        row_dual: np.ndarray,
+        col_dual: np.ndarray,
+        time: np.ndarray | None = None,
+        to_the_end: bool = False,
+    ) -> Iterator[tuple[np.ndarray, Any]]:
+        """Some of the rows at a time, and when their pairs are tight."""
+        if not self.ncols:
+            return
+        xp, far = self.xp, self.far
+        price = array_of(xp, col_dual)
+        step = max(1, TILE // self.ncols)
+        for first in range(0, rows.size, step):
+            part = rows[first : first + step]
+            costs = self.values[array_of(xp, part)]
+            slack = (costs - array_of(xp, row_dual[part])[:, None]) - price
+            since = array_of(xp, np.zeros_like(row_dual[part]) if time is None else time[part])
+            is_near = (costs < far) & (slack < far - since[:, None])
+            yield part, xp.where(is_near, slack + since[:, None], far)
+            if self.beat() and not to_the_end:
+                break

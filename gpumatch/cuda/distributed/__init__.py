@@ -1,0 +1,1 @@
+"""What each rank computes by itself for `gpumatch.distributed`, on its GPU."""
