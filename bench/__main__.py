@@ -36,8 +36,12 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
-from bench import (
-    analysis,
+from bench import harness, machine
+from bench.instances import Folder, Instance
+from bench.peers import EclMm, Peer
+from bench.report import analysis, overview, page
+from bench.solvers import Raft, SolverPeer
+from bench.suites import (
     assignment,
     batches,
     cpu,
@@ -46,15 +50,11 @@ from bench import (
     deveci2013,
     first_calls,
     frontier,
-    harness,
     host_batches,
     large_dense,
     linear_solvers,
-    machine,
     matching,
     networkx_backend,
-    overview,
-    page,
     ranks,
     ranks_gpu,
     roverso2010,
@@ -62,13 +62,10 @@ from bench import (
     tiny,
     vasconcelos2009,
 )
-from bench.instances import Folder, Instance
-from bench.peers import EclMm, Peer
-from bench.solvers import Raft, SolverPeer
 from gpumatch.dispatch.devices import why_no_cuda
 
 SUITES = {
-    suite.__name__.removeprefix("bench.").replace("_", "-"): suite
+    suite.__name__.removeprefix("bench.suites.").replace("_", "-"): suite
     for suite in (
         *(deveci2013, cpu, dense, large_dense, matching, tiny, assignment, sparse_assignment),
         *(linear_solvers, networkx_backend, first_calls, frontier, batches, host_batches),
@@ -203,7 +200,7 @@ def _report(options: argparse.Namespace) -> int:
     threshold = data["settings"]["threshold"] if options.threshold is None else options.threshold
     print(REPORTS[data["suite"]](data, threshold))
     if options.plots:
-        from bench import plots
+        from bench.report import plots
 
         for file in plots.draw(data, threshold, options.plots):
             print(f"\n{file}")
@@ -213,7 +210,7 @@ def _report(options: argparse.Namespace) -> int:
 def _overview(options: argparse.Namespace) -> int:
     print(overview.table(RESULTS))
     if options.plot:
-        from bench import plots
+        from bench.report import plots
 
         plots.save(overview.figure(RESULTS), options.plot)
     return DONE

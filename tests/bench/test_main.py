@@ -8,10 +8,11 @@ import pytest
 from scipy.io import mmwrite
 
 import graphs
-from bench import cpu, harness, machine
+from bench import harness, machine
 from bench.__main__ import _chosen, main
 from bench.instances import Folder, Instance, generated, real, with_permutations
-from tests.bench.test_deveci2013 import made_data, made_graph
+from bench.suites import cpu
+from tests.bench.suites.test_deveci2013 import made_data, made_graph
 
 
 @pytest.fixture
