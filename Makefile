@@ -26,7 +26,7 @@ test-long: $(VENV)/.test
 # Numba does not notice the switch, so what it compiles here is kept apart.
 test-bounds: $(VENV)/.test
 	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(abspath $(VENV))/checked-kernels $(BIN)/python -m pytest \
-	    -n auto --maxprocesses 4 -m "not long" tests/cpu tests/linalg tests/test_batches.py
+	    -n auto --maxprocesses 4 -m "not long" tests/cpu tests/linalg tests/problems/test_batches.py
 
 lint: $(VENV)/.lint
 	$(BIN)/ruff check .

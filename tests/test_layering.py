@@ -20,7 +20,7 @@ FLOORS = [
     {"cpu.numba_tools", "cuda.kernels", "cuda.memory", "cuda.structs"},
     {"numeric.arrays"},
     {"contracts"},
-    {"numeric"},
+    {"batch_contracts", "numeric"},
     {"cpu", "cuda"},  # their CSR, covers and launches
     {"cpu.matching", "cpu.assignment", "cpu.distributed", "cuda.matching", "cuda.assignment"},
     {"cuda.distributed"},

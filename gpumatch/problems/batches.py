@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from gpumatch.contracts import (
+from gpumatch.batch_contracts import (
     LARGEST,
     LARGEST_INTEGER,
     LARGEST_PATH,

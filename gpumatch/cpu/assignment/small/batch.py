@@ -51,7 +51,7 @@ from typing import Any
 
 import numpy as np
 
-from gpumatch.contracts import INFEASIBLE, LARGEST_INTEGER, SOLVED, UNFIT, BatchTask
+from gpumatch.batch_contracts import INFEASIBLE, LARGEST_INTEGER, SOLVED, UNFIT, BatchTask
 from gpumatch.cpu.assignment.small.search import (
     COL,
     LINKS,

@@ -16,16 +16,16 @@ import cupy as cp
 import numpy as np
 from cupy.cuda import driver
 
-from gpumatch.contracts import (
+from gpumatch.batch_contracts import (
     LARGEST,
     LARGEST_INTEGER,
     SOLVED,
     UNFIT,
     UNSOLVED,
-    AssignmentTask,
     DeviceBatch,
     DeviceResults,
 )
+from gpumatch.contracts import AssignmentTask
 from gpumatch.cuda.assignment.batched import stacked
 from gpumatch.cuda.kernels import COSTS, Kernels, Source, kernels_for
 from gpumatch.cuda.memory import require_memory

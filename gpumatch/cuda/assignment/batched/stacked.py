@@ -19,7 +19,8 @@ from typing import Any
 import cupy as cp
 import numpy as np
 
-from gpumatch.contracts import Solution, Together
+from gpumatch.batch_contracts import Together
+from gpumatch.contracts import Solution
 from gpumatch.cuda import memory
 from gpumatch.cuda.assignment.dense.core import BYTES_A_PAIR, Alone, Core, Share
 from gpumatch.cuda.assignment.dense.rows import ArrayRows

@@ -13,7 +13,7 @@ import gpumatch as gm
 
 pytest.importorskip("cupy")
 
-from gpumatch.contracts import (
+from gpumatch.batch_contracts import (
     ENDLESS,
     INFEASIBLE,
     SOLVED,
@@ -21,9 +21,9 @@ from gpumatch.contracts import (
     UNSOLVED,
     DeviceBatch,
     DeviceResults,
-    Solution,
     Together,
 )
+from gpumatch.contracts import Solution
 from gpumatch.costs import SparseCosts
 from gpumatch.cuda.assignment.batched import batch as device_batch
 from tests.cuda.emulator import COMPILER, ArraysOfDevice, Emulator

@@ -10,7 +10,7 @@ from scipy.sparse import csr_array
 
 import gpumatch as gm
 from gpumatch.problems import batches
-from tests.test_batches import WISHES, chains, paid, random_problem
+from tests.problems.test_batches import WISHES, chains, paid, random_problem
 
 pytestmark = pytest.mark.gpu
 cp = pytest.importorskip("cupy")
