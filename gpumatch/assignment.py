@@ -270,13 +270,13 @@ def assign(
     solution = empty_solution(problem)
     _begin_from(initial, goal, given.shape, problem, solution)
     control.total = problem.shape[0]
-    is_doubtful = (
-        goal.cardinality == "maximum" and choice.tells_early
+    may_be_infeasible = (
+        goal.cardinality == "maximum" and choice.detects_infeasible
         and initial is None and problem.is_sparse
     )  # fmt: skip
     task = AssignmentTask(
         problem, solution, control, goal.limit, threads, seed, choice.fallback(),
-        is_fresh=initial is None, is_doubtful=is_doubtful,
+        is_fresh=initial is None, may_be_infeasible=may_be_infeasible,
     )  # fmt: skip
     stats = {**choice.names(), **choice.options}
     ended = False

@@ -54,7 +54,7 @@ class BatchTask:
         ``read(first, last, room)`` gives the costs of a range of problems, one after the other in
         one dtype. It may copy them into ``room(count)``, an array of so many float64.
     in_place : bool
-        Whether it does not.
+        True if `read` returns the caller's own array, without a copy.
     places : int64 array of shape (B, 4)
         Where each problem's costs start if all were in one array, the step from row to row, the
         rows and the columns.

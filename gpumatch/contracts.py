@@ -330,9 +330,9 @@ class AssignmentTask:
         The front door hands it in if the registry names one.
     is_fresh : bool
         Whether the caller gave no assignment to begin from.
-    is_doubtful : bool
-        Whether not all rows may have a column, which the algorithm is to find out before long. The
-        front door says so only if the registry knows that it does.
+    may_be_infeasible : bool
+        A full assignment may not exist; the algorithm must detect that early. Only algorithms with
+        `detects_infeasible` in the registry are told so.
     """
 
     costs: Costs
@@ -343,7 +343,7 @@ class AssignmentTask:
     seed: int = 0
     fallback: Callable[[AssignmentTask], bool] | None = None
     is_fresh: bool = False
-    is_doubtful: bool = False
+    may_be_infeasible: bool = False
 
     @property
     def mates(self) -> tuple[Any, Any]:

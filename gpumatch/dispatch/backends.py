@@ -62,9 +62,9 @@ class Choice(NamedTuple):
         return None if function is None else lambda task: load(function)(task)
 
     @property
-    def tells_early(self) -> bool:
+    def detects_infeasible(self) -> bool:
         """Whether the algorithm finds out before long if sparse costs are infeasible."""
-        return self._home.tells_early
+        return self._home.detects_infeasible
 
     @property
     def _home(self) -> Home:

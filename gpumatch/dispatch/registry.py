@@ -56,8 +56,9 @@ class Home:
         The function that finishes on the host what the GPU has no memory for.
     matrices : int
         The dense matrices of costs that it may hold on a GPU at once.
-    tells_early : bool
-        Whether it finds out before long if sparse costs are infeasible, when asked to.
+    detects_infeasible : bool
+        It detects early that sparse costs have no full assignment, if the task says that it may be
+        so.
     """
 
     function: str
@@ -66,7 +67,7 @@ class Home:
     fixed: Mapping[str, str] = field(default_factory=dict)
     fallback: str | None = None
     matrices: int = 1
-    tells_early: bool = False
+    detects_infeasible: bool = False
 
     @functools.cached_property
     def values(self) -> Options:
@@ -189,7 +190,7 @@ _ASSIGNMENT = (
         True,
         "ours; auction for prices, then paths or trees; dense on a GPU: few pairs a row first",
         {
-            "cpu": Home(_CPU + "assignment.engine:run", tells_early=True),
+            "cpu": Home(_CPU + "assignment.engine:run", detects_infeasible=True),
             "cuda": Home(_CUDA + "assignment.engine:run", fallback=_PATHS),
         },
     ),

@@ -255,13 +255,13 @@ def _solve_maximum(run: Run, task: AssignmentTask) -> bool:
     """The full problem if it is feasible, else the two that a vertex cover makes of it."""
     solution = task.solution
     nrows = task.costs.shape[0]
-    if task.is_doubtful:
+    if task.may_be_infeasible:
         ended = _solve_problem(run, task)
         if count_matched(solution.row_to_col) == nrows:
             solution.cover = solution.xp.arange(nrows), solution.xp.arange(0)
         if task.control.stopped or count_matched(solution.row_to_col) == nrows:
             return ended
-        task = dataclasses.replace(task, is_doubtful=False)
+        task = dataclasses.replace(task, may_be_infeasible=False)
         solution.has_duals = False
         solution.row_dual[:] = solution.col_dual[:] = 0
     if not task.costs.is_complete:

@@ -295,7 +295,7 @@ def test_the_table_says_what_algorithms_for_assignment_do():
     table = {algorithm.name: algorithm for algorithm in gm.algorithms("assignment")}
     assert {name for name, a in table.items() if not a.exact} == {"dgs"}
     homes = [(name, where, home) for name, a in table.items() for where, home in a.homes.items()]
-    assert [(*at,) for *at, home in homes if home.tells_early] == [("engine", "cpu")]
+    assert [(*at,) for *at, home in homes if home.detects_infeasible] == [("engine", "cpu")]
     assert {(*at,) for *at, home in homes if home.matrices == 2} == {
         ("auction", "cuda"),
         ("dgs", "cuda"),

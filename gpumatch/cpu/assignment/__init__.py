@@ -1,1 +1,21 @@
-"""Linear assignment on the CPU: one algorithm a file, and the kernels that several use."""
+"""Linear assignment on the CPU.
+
+Each file of this folder is an algorithm that a caller can name, or the last step of one. A room
+below serves them. `auto` picks as follows:
+
+| call | costs | file |
+| --- | --- | --- |
+| `linear_sum_assignment` | dense, up to 2**18 integers or 2**20 floats | `small.pairs_only` |
+| `assign` | dense, up to 2**16, no algorithm, start or callback given | `small.batch` |
+| `assign` | dense, up to 2**17, or integers beyond float64 | `shortest_augmenting_path` |
+| `assign` | dense, more | `dense.engine` |
+| `assign` | sparse | `sparse.engine` |
+| `assign`, a batch | dense, up to 2**18 each; larger ones as `assign` | `small.batch` |
+| `assign`, bottleneck | sparse, full; else by maximum matchings | `bottleneck` |
+| `maximum_product_matching` | small and square | `sparse.small_product` |
+| `maximum_product_matching` | any other | `sparse.product` |
+
+`engine` chooses among the third to the fifth line.
+What the duals of a result do not prove, `finish` ends exactly. `search.at_limit` then joins
+unmatched rows and columns whose pair costs exactly the limit.
+"""

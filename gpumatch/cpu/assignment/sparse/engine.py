@@ -362,7 +362,7 @@ class _Engine:
 
     def _can_match_all(self) -> bool:
         """Whether all rows may have columns; if that is doubtful, matchings tell."""
-        if not self.task.is_doubtful:
+        if not self.task.may_be_infeasible:
             return True
         mates = [side.copy() for side in self.solution.mates]
         matching = self.task.matching(self.task.costs.pattern(), *mates)
