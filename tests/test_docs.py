@@ -231,6 +231,41 @@ def test_named_files_exist(document):
         assert found, f"{document.name} names {name}"
 
 
+PAPERS = [path for path in DOCUMENTS if "\n| of the paper |" in path.read_text(encoding="utf-8")]
+CODE = [path for path in ROOT.glob("[gb]*/**/*") if path.suffix in (".py", ".cu", ".cuh")]
+FILE = r"`([\w./-]+\.(?:py|cuh?))`"
+DEFINED = {  # the lines of a file that define a name, by its suffix
+    ".py": r"^ *(?:def|class) (\w+)|^(\w+)(?:: .*)? = ",
+    ".cu": r"^(?:[a-z_]\S* .*?)?\b(\w+)(?= ?[({=])|^  \w[\w:<>*& ]* (\w+)(?:\[\w+\])?;",
+}
+
+
+@pytest.mark.parametrize("document", PAPERS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_tables_from_paper_to_code_name_what_is_defined(document):
+    """In the files that the cell names; if it names none, in any that the page names."""
+    text = document.read_text(encoding="utf-8")
+    tables = re.findall(r"^\| of the paper \|.*\n(?:\|.*\n)+", text, re.MULTILINE)
+    on_page = definitions(re.findall(FILE, prose(document)))
+    for cell in re.split(r"(?<!\\)\|", "".join(tables)):
+        files = re.findall(FILE, cell)
+        defined = definitions(files) if files else on_page
+        names = re.findall(r"`([A-Za-z_][\w.:]*)`", re.sub(FILE, "", cell))
+        unknown = {part for name in names for part in re.split(r"\.|::", name)} - defined
+        assert not unknown, f"{document.name}: {cell.strip()}"
+
+
+def definitions(files):
+    """Functions, classes, structs, their members, constants and template parameters."""
+    found = set()
+    for name in files:
+        for path in (path for path in CODE if str(path).endswith(f"/{name}")):
+            text = re.sub(r"^ *(//|# ).*", "", path.read_text(encoding="utf-8"), flags=re.M)
+            of_kind = re.findall(DEFINED[path.suffix.removesuffix("h")], text, re.MULTILINE)
+            of_templates = re.findall(r"\w+", "".join(re.findall("^template <(.*)>", text, re.M)))
+            found |= {name for names in of_kind for name in names} | {*of_templates}
+    return found
+
+
 @EVERY_DOCUMENT
 def test_named_constants_have_the_values_given(document):
     """`NAME = value` in the prose is so in the sources."""
