@@ -1,23 +1,29 @@
 """Assignment on several GPUs: Tables 4 and 5 and Figures 4 and 5 of Date and Nagi, and large costs.
 
-    mpiexec -n 2 python -m bench.suites.ranks_gpu --out ranks.json --costs 10000:int32
-    1000000:float32:40 python -m bench report ranks.json --plots docs/images
+    mpiexec -n 2 python -m bench.suites.ranks_gpu --out ranks.json --costs 10000:int32 1000000:float32:40
+    python -m bench report ranks.json --plots docs/images
 
 A rank uses a GPU of its own, and makes its rows there: integers from [0, 10n], or float32 numbers
 from [0, 1), so that no host holds the matrix. Or a row has so many pairs only: with 40, a column
-at random from each fortieth of all. A run adds its results to those in the file. The seconds of a
-run are those of its slowest rank, with the checks of the costs, and without what is compiled or
-linked once a process. Each result is verified, which is timed apart.
+at random from each fortieth of all. A run adds its results to those in the file, in place of
+earlier ones of the same algorithm, costs and number of ranks. The seconds of a run are those of its
+slowest rank, with the checks of the costs, and without what is compiled or linked once a process.
+Each result is verified, which is timed apart.
 
-For more GPUs than were measured there is a model. The steps in `SCALING` read costs, and take their
-seconds on one GPU divided by p; all others take what they take on two. Each doubling of the ranks
-makes each meeting longer by l, which is what a second rank was measured to add (`latency`):
+All seconds are of whole calls. The columns of the paper's tables are these steps of a call:
+"matrix comp." the matrix compression with the gathering of its lists; "AP search" the forward pass
+and the reverse and augmentation passes.
+
+For more GPUs than were measured there is a model of the engine and the classical variant. The steps
+in `SCALING` read costs, and take their seconds on one GPU divided by p; all others take what they
+take on two. Each doubling of the ranks makes each meeting longer by l, which is what a second rank
+was measured to add (`latency`):
 
     t(p) = scaling(1) / p + rest(2) + meetings · l · (log2(p) - 1)
 
-Where one GPU has no room, scaling(1) is twice scaling(2). For the trees, whose levels both read
-costs and meet, the first two terms are the curve through both measurements, a + b / p. Rows that
-were not measured have the power law through the last two sizes that were.
+Where one GPU has no room, scaling(1) is twice scaling(2). Rows that were not measured have the
+power law through the last two sizes that were. There is no model of the trees, whose levels both
+read costs and meet.
 """
 
 from __future__ import annotations
@@ -27,42 +33,28 @@ import json
 import math
 import statistics
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from bench.ranks_published import COMPRESSION, OVERALL, SEARCH, TABLE4, TABLE5, Table
 from bench.report.tables import markdown
 
 SCALING = (
     *("costs", "first duals", "first choice", "pricing"),  # of the engine
     *("initial reduction", "matrix compression", "dual update"),  # of the classical variant
 )
-MEASURED, MODELLED, FAR = (1, 2), (4, 8, 16), (64, 256, 1024)
-TABLE5 = (10_000, 14_142, 20_000)
-TABLE4 = {1: 10_000, 2: 14_142, 4: 20_000, 8: 28_284, 16: 40_000}  # GPUs: rows
+STEPS_OF = {  # the columns of the paper's tables
+    COMPRESSION: ("matrix compression",),
+    SEARCH: ("forward pass", "reverse and augmentation"),
+    OVERALL: (),
+}
+DIVISION = "division of columns"  # before the trees, whose ranks are given rows
+GPUS, FAR = (1, 2, 4, 8, 16), (64, 256, 1024)
 PAPER, TREE = "hungarian-classical", "hungarian-tree"
-PUBLISHED = {
-    (10_000, 1): 11.07, (10_000, 2): 8.15, (10_000, 4): 7.84, (10_000, 8): 7.39, (10_000, 16): 7.17,
-    (14_142, 1): 18.25, (14_142, 2): 12.94, (14_142, 4): 11.03, (14_142, 8): 9.98,
-    (14_142, 16): 9.50,
-    (20_000, 1): 28.50, (20_000, 2): 19.47, (20_000, 4): 15.07, (20_000, 8): 13.00,
-    (20_000, 16): 12.03,
-}  # fmt: skip
-"""Seconds of CU-CLASS by rows and GPUs, Table 5."""
-PUBLISHED_WEAK = {1: 1.00, 2: 0.83, 4: 0.69, 8: 0.56, 16: 0.44}
-"""Efficiencies of CU-CLASS by GPUs, Table 4."""
-PUBLISHED_TREE = {
-    (10_000, 1): 16.52, (10_000, 2): 15.12, (10_000, 4): 15.78, (10_000, 8): 16.61,
-    (10_000, 16): 18.30,
-    (14_142, 1): 24.19, (14_142, 2): 20.65, (14_142, 4): 20.55, (14_142, 8): 21.59,
-    (14_142, 16): 23.50,
-    (20_000, 1): 38.30, (20_000, 2): 29.21, (20_000, 4): 26.22, (20_000, 8): 27.47,
-    (20_000, 16): 30.21,
-}  # fmt: skip
-"""The same of CU-TREE."""
-PUBLISHED_TREE_WEAK = {1: 1.00, 2: 0.80, 4: 0.61, 8: 0.44, 16: 0.28}
+WEAK_FROM = 10_000  # rows on one GPU in Table 4
 
 _UNIFORM = """
     unsigned long long x = first + static_cast<unsigned long long>(i);
@@ -155,6 +147,26 @@ def measure(
     }
 
 
+def add(data: dict[str, Any], run: dict[str, Any]) -> None:
+    """Keep a result, in place of what earlier runs have of its algorithm, costs and ranks.
+
+    So no median is over results of two versions of a code.
+    """
+
+    def problem(run: dict[str, Any]) -> tuple[Any, ...]:
+        return tuple(run[name] for name in ("algorithm", "n", "dtype", "ranks")), run.get(
+            "pairs", 0
+        )
+
+    last = len(data["runs"]) - 1
+    data["measured"] = [
+        known
+        for known in data["measured"]
+        if known["run"] == last or problem(known) != problem(run)
+    ]
+    data["measured"].append({**run, "run": last})
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", type=Path)
@@ -180,7 +192,7 @@ def main() -> None:
             measure(int(n), dtype, options.algorithm, options.time_limit, int(pairs))
         for _ in range(options.repeats):
             run = measure(int(n), dtype, options.algorithm, options.time_limit, int(pairs))
-            data["measured"].append({**run, "run": len(data["runs"]) - 1})
+            add(data, run)
             if MPI.COMM_WORLD.rank == 0:
                 told = f"{n} {dtype} {pairs}, {run['ranks']} GPUs: {run['seconds']:.4f} s"
                 print(f"{told}, {run['matched']} rows", flush=True)
@@ -195,6 +207,7 @@ class Results:
     """The measured runs of an algorithm on costs of all pairs, or some, medians of repetitions."""
 
     def __init__(self, data: dict[str, Any], algorithm: str, dtype: str, pairs: int = 0) -> None:
+        self.algorithm = algorithm
         self._runs = [
             run
             for run in data["measured"]
@@ -207,42 +220,46 @@ class Results:
     def sizes(self) -> list[int]:
         return sorted({run["n"] for run in self._runs})
 
-    def median(self, n: int, ranks: int, *names: str) -> float | None:
-        """Seconds in all, or in these steps."""
-        runs = [run for run in self._runs if (run["n"], run["ranks"]) == (n, ranks)]
-        if not runs:
-            return None
-        if names:
-            return statistics.median(sum(run["steps"].get(s, 0.0) for s in names) for run in runs)
-        return statistics.median(self._seconds(run) for run in runs)
+    def _of(self, n: int, ranks: int) -> list[dict[str, Any]]:
+        return [run for run in self._runs if (run["n"], run["ranks"]) == (n, ranks)]
 
-    def _seconds(self, run: dict[str, Any]) -> float:
-        return float(run["seconds"])
+    def is_measured(self, n: int, ranks: int) -> bool:
+        return bool(self._of(n, ranks))
+
+    def median(self, n: int, ranks: int, *names: str) -> float | None:
+        """Seconds of the whole call, or of these steps; None if none of them was timed."""
+        runs = self._of(n, ranks)
+        if not names:
+            return statistics.median(run["seconds"] for run in runs) if runs else None
+        timed = [run["steps"] for run in runs if any(name in run["steps"] for name in names)]
+        taken = [sum(steps.get(name, 0.0) for name in names) for steps in timed]
+        return statistics.median(taken) if taken else None
 
     def verify(self, n: int, ranks: int) -> float | None:
-        runs = [run["verify"] for run in self._runs if (run["n"], run["ranks"]) == (n, ranks)]
+        runs = [run["verify"] for run in self._of(n, ranks)]
         return statistics.median(runs) if runs else None
 
-    def modelled(self, n: int, ranks: int) -> float | None:
-        """Seconds as measured, or by the model."""
-        if ranks in MEASURED:
+    def seconds(self, n: int, ranks: int) -> float | None:
+        """Of the whole call: measured, or on more GPUs than two by the model, if there is one."""
+        if self.is_measured(n, ranks) or ranks in (1, 2) or self.algorithm == TREE:
             return self.median(n, ranks)
-        whole, scaling = self.median(n, 2), self.median(n, 2, *SCALING)
-        if whole is None or scaling is None:
+        whole = self.median(n, 2)
+        if whole is None:
             return None
+        scaling = self.median(n, 2, *SCALING) or 0.0
         of_one = self.median(n, 1, *SCALING)
         alone = 2 * scaling if of_one is None else of_one
         return alone / ranks + whole - scaling + self._meeting(n, ranks)
 
     def _meeting(self, n: int, ranks: int) -> float:
         """Seconds that all meetings take longer than those of two ranks."""
-        runs = [run for run in self._runs if (run["n"], run["ranks"]) == (n, 2)]
+        runs = self._of(n, 2)
         calls = statistics.median(run.get("communication", {}).get("calls", 0) for run in runs)
         return calls * self._added * (math.log2(ranks) - 1)
 
     def extrapolated(self, n: int, ranks: int) -> float | None:
         """The same for rows that may not have been measured."""
-        known = {size: self.modelled(size, ranks) for size in self.sizes()}
+        known = {size: self.seconds(size, ranks) for size in self.sizes()}
         if n in known:
             return known[n]
         last = [(size, seconds) for size, seconds in known.items() if seconds][-2:]
@@ -252,67 +269,143 @@ class Results:
         power = math.log(after / before) / math.log(large / small)
         return after * (n / large) ** power
 
-    def strong(self, n: int, ranks: int) -> float | None:
-        """The paper's efficiency, t_1 / (p t_p)."""
-        one, several = self.median(n, 1), self.modelled(n, ranks)
+    def strong(self, n: int, ranks: int, column: str = OVERALL) -> float | None:
+        """The efficiency of Table 5, t_1 / (p t_p)."""
+        one = self.median(n, 1, *STEPS_OF[column])
+        several = self._column(n, ranks, column, self.seconds)
         return one / (ranks * several) if one and several else None
 
+    def weak(self, n: int, ranks: int, column: str = OVERALL) -> float | None:
+        """The efficiency of Table 4, t_1 / t_p with rows that grow."""
+        one = self.median(WEAK_FROM, 1, *STEPS_OF[column])
+        several = self._column(n, ranks, column, self.extrapolated)
+        return one / several if one and several else None
 
-class Trees(Results):
-    """Those of the tree variant, without the division of rows into columns before it."""
+    def _column(self, n: int, ranks: int, column: str, overall: Seconds) -> float | None:
+        steps = STEPS_OF[column]
+        return self.median(n, ranks, *steps) if steps else overall(n, ranks)
 
-    def _seconds(self, run: dict[str, Any]) -> float:
-        return float(run["seconds"] - run["steps"].get("division of columns", 0.0))
+    def how(self, n: int, ranks: int) -> str:
+        """What a row of a table is."""
+        if self.is_measured(n, ranks):
+            return "measured"
+        return "not measured yet" if self.extrapolated(n, ranks) is None else "model"
 
-    def modelled(self, n: int, ranks: int) -> float | None:
-        one, two = self.median(n, 1), self.median(n, 2)
-        if ranks in MEASURED or one is None or two is None:
-            return self.median(n, ranks)
-        scaling = 2 * (one - two)
-        return one - scaling + scaling / ranks + self._meeting(n, ranks)
+
+Seconds = Callable[[int, int], float | None]
+Efficiency = Callable[[int, int, str], float | None]
 
 
 def report(data: dict[str, Any], threshold: float = 0.0) -> str:
     """Tables 4 and 5 beside the paper's, and large costs."""
-    ours, paper = (Results(data, name, "int32") for name in ("engine", PAPER))
-    strong = [
-        [
-            f"{n:,}", p, _how(p),
-            _text(ours.modelled(n, p), 4), _text(ours.strong(n, p)),
-            _text(paper.modelled(n, p)), _text(paper.strong(n, p)),
-            f"{PUBLISHED[n, p]:.2f}", _text(PUBLISHED[n, 1] / (p * PUBLISHED[n, p])),
-        ]
-        for n in TABLE5
-        for p in (*MEASURED, *MODELLED)
-    ]  # fmt: skip
-    weak = [
-        [
-            f"{n:,}", p, _how(p), *(_text(_weak(r, p)) for r in (ours, paper)),
-            f"{PUBLISHED_WEAK[p]:.2f}",
-        ]
-        for p, n in TABLE4.items()
-    ]  # fmt: skip
-    names = ["n", "GPUs", "", "engine, s", "E", "classical, s", "E", "paper, s", "E"]
-    trees = Trees(data, TREE, "int32")
+    engine = Results(data, "engine", "int32")
     return "\n\n".join(
         [
             *dict.fromkeys(_machine_of(run) for run in data["runs"]),
-            "### Table 5: strong scaling, costs from [0, 10n]\n\n" + markdown(names, strong),
-            "### Table 4: weak scaling efficiency\n\n"
-            + markdown(["n", "GPUs", "", "engine", "classical", "paper"], weak),
-            *(_tables_of_trees(trees) if trees.sizes() else ()),
+            *(
+                part
+                for name in (PAPER, TREE)
+                for part in _beside_the_paper(Results(data, name, "int32"))
+            ),
+            "### The engine at the sizes of Tables 5 and 4\n\n" + _of_the_engine(engine),
             *_tables_of_steps(data),
-            "### The engine on more GPUs, float32 costs: modelled seconds\n\n" + _modelled(data),
+            "### The engine on float32 costs: seconds by GPUs, the model's in italics\n\n"
+            + _modelled(data),
         ]
     )
+
+
+def _beside_the_paper(results: Results) -> Iterator[str]:
+    """Tables 5 and 4 of an algorithm, and what two GPUs take of the time of one."""
+    name = results.algorithm
+    parts = (
+        (f"Table 5, {name}: strong scaling, costs from [0, 10n]", TABLE5, results.strong),
+        (f"Table 4, {name}: weak scaling, costs from [0, 10n]", TABLE4, results.weak),
+    )
+    for title, table, efficiency in parts:
+        yield f"### {title}\n\n{_beside(results, table, efficiency)}"
+    shares = {n: (_share(results.median, n), _share(_printed(name), n)) for n, _ in TABLE5[name]}
+    known = [(f"{n:,}", *both) for n, both in shares.items() if None not in both]
+    if known:
+        sizes, ours, theirs = (_listed(column) for column in zip(*known))
+        yield (
+            f"- Two GPUs take {ours} percent of the seconds of one, overall, at n = {sizes}; "
+            f"{theirs} percent in the paper."
+        )
+
+
+def _beside(results: Results, table: Table, efficiency: Efficiency) -> str:
+    """Seconds and efficiencies by column of the paper's table, the paper's below ours."""
+    printed = table[results.algorithm]
+    columns = [*next(iter(printed.values()))]
+    overall = results.extrapolated if table is TABLE4 else results.seconds
+    rows: list[list[Any]] = []
+    for (n, gpus), published in printed.items():
+        cells: list[str] = []
+        for column in columns:
+            steps = STEPS_OF[column]
+            taken = results.median(n, gpus, *steps) if steps else overall(n, gpus)
+            cells += [_text(taken), _text(efficiency(n, gpus, column))]
+        if results.algorithm == TREE:
+            division = results.median(n, gpus, DIVISION)
+            apart = division is not None or not results.is_measured(n, gpus)
+            cells.append(_text(division) if apart else "not apart")
+        rows.append([f"{n:,}", gpus, results.how(n, gpus), *cells])
+        theirs = [f"{number:.2f}" for column in columns for number in published[column]]
+        rows.append([f"{n:,}", gpus, "*paper's*", *theirs, *[""] * (results.algorithm == TREE)])
+    names = [name for column in columns for name in (f"{column}, s", "E")]
+    of_which = ["of which division of columns"] * (results.algorithm == TREE)
+    return markdown(["n", "GPUs", "", *names, *of_which], rows)
+
+
+def _listed(values: Sequence[Any]) -> str:
+    *first, last = map(str, values)
+    return f"{', '.join(first)} and {last}" if first else last
+
+
+def _printed(name: str) -> Seconds:
+    """The seconds overall of Table 5."""
+    return lambda n, gpus: TABLE5[name][n, gpus][OVERALL].seconds
+
+
+def _share(seconds: Seconds, n: int) -> int | None:
+    """What two GPUs take of the seconds on one, in percent."""
+    one, two = seconds(n, 1), seconds(n, 2)
+    return round(100 * two / one) if one and two else None
+
+
+def _of_the_engine(engine: Results) -> str:
+    """Seconds, and both efficiencies."""
+    rows = [
+        [
+            f"{n:,}",
+            gpus,
+            engine.how(n, gpus),
+            _text(engine.extrapolated(n, gpus), 4),
+            _text(engine.strong(n, gpus)) if (n, gpus) in TABLE5[PAPER] else "",
+            _text(engine.weak(n, gpus)) if (n, gpus) in TABLE4[PAPER] else "",
+        ]
+        for n, gpus in sorted(TABLE5[PAPER].keys() | TABLE4[PAPER].keys())
+    ]
+    return markdown(["n", "GPUs", "", "engine, s", "strong E", "weak E"], rows)
 
 
 def _modelled(data: dict[str, Any]) -> str:
     """Seconds of the engine by GPUs."""
     large = Results(data, "engine", "float32")
-    counts = (*MEASURED, *MODELLED, *FAR)
-    rows = [[f"{n:,}", *(_text(large.modelled(n, p), 3) for p in counts)] for n in large.sizes()]
-    return markdown(["n", *map(str, counts)], rows)
+    rows = [
+        [
+            f"{n:,}",
+            *(
+                f"*{_text(large.seconds(n, p), 3)}*"
+                if large.how(n, p) == "model"
+                else _text(large.seconds(n, p), 3)
+                for p in (*GPUS, *FAR)
+            ),
+        ]
+        for n in large.sizes()
+    ]
+    return markdown(["n", *map(str, (*GPUS, *FAR))], rows)
 
 
 def _tables_of_steps(data: dict[str, Any]) -> Iterator[str]:
@@ -328,8 +421,8 @@ def _tables_of_steps(data: dict[str, Any]) -> Iterator[str]:
                 _text(results.verify(n, p), 2),
             ]
             for n in results.sizes()
-            for p in MEASURED
-            if results.median(n, p)
+            for p in GPUS
+            if results.is_measured(n, p)
         ]  # fmt: skip
         of = f"{pairs} pairs a row, " if pairs else ""
         yield (
@@ -338,74 +431,97 @@ def _tables_of_steps(data: dict[str, Any]) -> Iterator[str]:
         )
 
 
-def _tables_of_trees(trees: Results) -> tuple[str, str]:
-    """Tables 5 and 4 of the tree variant beside the paper's."""
-    strong = [
-        [
-            f"{n:,}", p, _how(p),
-            _text(trees.modelled(n, p)), _text(trees.strong(n, p)),
-            _text(trees.median(n, p, "forward pass")),
-            f"{PUBLISHED_TREE[n, p]:.2f}",
-            _text(PUBLISHED_TREE[n, 1] / (p * PUBLISHED_TREE[n, p])),
-        ]
-        for n in TABLE5
-        if trees.median(n, 1)
-        for p in (*MEASURED, *MODELLED)
-    ]  # fmt: skip
-    weak = [
-        [f"{n:,}", p, _how(p), _text(_weak(trees, p)), f"{PUBLISHED_TREE_WEAK[p]:.2f}"]
-        for p, n in TABLE4.items()
-        if _weak(trees, p)
-    ]
-    names = ["n", "GPUs", "", "trees, s", "E", "of which forward pass", "paper, s", "E"]
-    return (
-        "### Table 5, alternating trees\n\n" + markdown(names, strong),
-        "### Table 4, alternating trees\n\n" + markdown(["n", "GPUs", "", "trees", "paper"], weak),
-    )
-
-
 STEPS = ("costs", "first duals", "first choice", "gathering", "core", "pricing")
+
+
+# -- figures -------------------------------------------------------------------------------------
+
+
+class Point(NamedTuple):
+    """An efficiency of a figure."""
+
+    gpus: int
+    efficiency: float
+    is_measured: bool
+
+
+Points = list[Point]
 
 
 def figures(data: dict[str, Any]) -> dict[str, Any]:
     """Figures 4 and 5: efficiencies by GPUs, measured or modelled, and the paper's."""
-    from bench.report.axes import draw_lines, panels
+    from bench.report.axes import panels
 
-    counts, n = [*MEASURED, *MODELLED], max(TABLE5)
-    ours = {name: Results(data, name, "int32") for name in ("engine", PAPER)}
-    trees: dict[str, Results] = {TREE: Trees(data, TREE, "int32")}
-    weak, panels_of_weak = panels(2)
-    strong, panels_of_strong = panels(3)
-    for place, kinds, published, published_weak in (
-        (0, ours, PUBLISHED, PUBLISHED_WEAK),
-        (1, trees, PUBLISHED_TREE, PUBLISHED_TREE_WEAK),
-    ):
-        known = {"paper": (counts, [published_weak[p] for p in counts])}
-        lines = {name: (list(TABLE4), [_weak(r, p) for p in TABLE4]) for name, r in kinds.items()}
-        draw_lines(panels_of_weak[place], known | lines, marker="o")
-        label = "weak efficiency, n = 10,000 √GPUs"
-        panels_of_weak[place].set(xlabel="GPUs", ylabel=label, ylim=(0, 1.6))
-        known = {"paper": (counts, [published[n, 1] / (p * published[n, p]) for p in counts])}
-        lines = {name: (counts, [r.strong(n, p) for p in counts]) for name, r in kinds.items()}
-        draw_lines(panels_of_strong[place], known | lines, marker="o")
-        label = f"strong efficiency, n = {n:,}"
-        panels_of_strong[place].set(xlabel="GPUs", ylabel=label, ylim=(0, 1.1))
+    ours = {name: Results(data, name, "int32") for name in (PAPER, TREE, "engine")}
+    weak, panels_of_weak = panels(3)
+    for panel, (name, results) in zip(panels_of_weak, ours.items()):
+        columns = (COMPRESSION, OVERALL) if name == PAPER else (OVERALL,)
+        curves = {column: weak_points(results, column) for column in columns}
+        theirs = {column: printed_points(TABLE4, name, column) for column in columns}
+        _draw(panel, curves, theirs)
+        panel.set(title=name, ylabel=f"weak efficiency, n = {WEAK_FROM:,} √GPUs", ylim=(0, 1.6))
+    strong, panels_of_strong = panels(4)
+    shown = ((PAPER, COMPRESSION), (PAPER, OVERALL), (TREE, OVERALL))
+    for panel, (name, column) in zip(panels_of_strong, shown):
+        sizes = sorted({n for n, _ in TABLE5[name]})
+        curves = {f"n = {n:,}": strong_points(ours[name], n, column) for n in sizes}
+        theirs = {f"n = {n:,}": printed_points(TABLE5, name, column, n) for n in sizes}
+        _draw(panel, curves, theirs)
+        panel.set(title=f"{name}: {column}", ylabel="strong efficiency", ylim=(0, 1.1))
     large = Results(data, "engine", "float32")
     sizes = [n for n in large.sizes() if large.strong(n, 2)]
-    lines = {f"n = {n:,}": (counts, [large.strong(n, p) for p in counts]) for n in sizes}
-    draw_lines(panels_of_strong[2], lines, marker="o")
-    panels_of_strong[2].set(xlabel="GPUs", ylabel="the engine, float32 costs", ylim=(0, 1.1))
+    _draw(panels_of_strong[-1], {f"n = {n:,}": strong_points(large, n) for n in sizes}, {})
+    panels_of_strong[-1].set(title="engine, float32 costs", ylabel="strong efficiency")
+    panels_of_strong[-1].set(ylim=(0, 1.1))
     return {"figure4": weak, "figure5": strong}
 
 
-def _weak(results: Results, ranks: int) -> float | None:
-    """The paper's efficiency, t_1 / t_p with rows that grow."""
-    one, several = results.median(TABLE4[1], 1), results.extrapolated(TABLE4[ranks], ranks)
-    return one / several if one and several else None
+def strong_points(results: Results, n: int, column: str = OVERALL) -> Points:
+    """What is known of Figure 5 for so many rows."""
+    return _points(results, dict.fromkeys(GPUS, n), column, results.strong)
 
 
-def _how(ranks: int) -> str:
-    return "measured" if ranks in MEASURED else "model"
+def weak_points(results: Results, column: str = OVERALL) -> Points:
+    """What is known of Figure 4."""
+    return _points(results, {gpus: n for n, gpus in TABLE4[PAPER]}, column, results.weak)
+
+
+def _points(results: Results, rows: dict[int, int], column: str, efficiency: Efficiency) -> Points:
+    known = ((gpus, n, efficiency(n, gpus, column)) for gpus, n in rows.items())
+    return [Point(gpus, e, results.is_measured(n, gpus)) for gpus, n, e in known if e is not None]
+
+
+def printed_points(table: Table, name: str, column: str, rows: int | None = None) -> Points:
+    """The paper's efficiencies, for so many rows or for rows that grow."""
+    return [
+        Point(gpus, printed[column].efficiency, True)
+        for (n, gpus), printed in table.get(name, {}).items()
+        if rows in (None, n)
+    ]
+
+
+def _draw(panel: Any, ours: dict[str, Points], theirs: dict[str, Points]) -> None:
+    """Ours in full lines, with open points where they are the model's; the paper's dotted."""
+    from bench.report.axes import COLOURS
+
+    for colour, name in zip(COLOURS, ours):
+        for points, style, marker, of in (
+            (ours[name], "-", "o", ""),
+            (theirs.get(name, []), ":", "^", ", paper"),
+        ):
+            if not points:
+                continue
+            gpus, efficiencies, _ = zip(*points)
+            panel.plot(gpus, efficiencies, style, color=colour, lw=1, label=name + of)
+            for is_measured, fill in ((True, colour), (False, "white")):
+                at = [point[:2] for point in points if point.is_measured == is_measured]
+                if at:
+                    panel.plot(*zip(*at), marker, color=colour, markerfacecolor=fill, ms=5)
+    panel.set(xlabel="GPUs", xscale="log")
+    panel.set_xticks(GPUS, GPUS)
+    panel.minorticks_off()
+    if ours:
+        panel.legend(frameon=False, fontsize=8)
 
 
 def _text(number: float | None, digits: int = 2) -> str:
