@@ -122,14 +122,15 @@ def contenders(device: str, threads: int) -> list[Contender]:
 
 
 def _on_gpu(backend: BackendName) -> Iterator[Search]:
-    """The paper's eight; two of them driven by a queue, and with the paper's host loop."""
+    """The paper's eight; those with CT driven by a queue, and two with the paper's host loop."""
     for algorithm in GPU_ALGORITHMS:
         for launch in ("ct", "mt"):
             options = {"launch": launch}
             yield Search(f"{algorithm} {launch}", algorithm, backend, options=options)
     if backend == "cuda":
-        for algorithm in ("apfb-gpubfs-wr", "apsb-gpubfs-wr"):
-            for more, value in (("frontier", "queue"), ("host_loop", "level")):
+        for algorithm in GPU_ALGORITHMS:
+            has_roots = algorithm.endswith("-wr")
+            for more, value in (("frontier", "queue"), *[("host_loop", "level")] * has_roots):
                 options = {"launch": "ct", more: value}
                 yield Search(f"{algorithm} ct {value}", algorithm, backend, options=options)
 

@@ -266,9 +266,13 @@ def test_the_contenders_are_the_paper_s():
     names = [contender.name for contender in deveci2013.contenders("cuda", 8)]
     eight = [f"{a} {launch}" for a in deveci2013.GPU_ALGORITHMS for launch in ("ct", "mt")]
     assert names[:8] == eight
-    wr = ("apfb-gpubfs-wr ct", "apsb-gpubfs-wr ct")
-    assert names[8:12] == [f"{name} {more}" for name in wr for more in ("queue", "level")]
-    assert names[12:] == ["p-dbfs", "p-pfp", "p-hk", "pfp", "hk", "hkdw", "scipy"]
+    plain, wr = ("queue",), ("queue", "level")
+    assert names[8:14] == [
+        f"{algorithm} ct {form}"
+        for algorithm in deveci2013.GPU_ALGORITHMS
+        for form in (wr if algorithm.endswith("-wr") else plain)
+    ]
+    assert names[14:] == ["p-dbfs", "p-pfp", "p-hk", "pfp", "hk", "hkdw", "scipy"]
     threads = {c.name: c.threads for c in deveci2013.contenders("cpu", 8) if c.name != "scipy"}
     assert threads == {"p-dbfs": 8, "p-pfp": 8, "p-hk": 8, "pfp": 1, "hk": 1, "hkdw": 1}
 
