@@ -70,8 +70,8 @@ def maximum_matching(
         ``progress.phase``, ``progress.seconds``, and ``progress.compiling``: those of the seconds
         in which code was compiled. If it returns anything true, the run ends as with `time_limit`.
     **options
-        The algorithm's own: ``launch="ct"|"mt"`` and ``host_loop="batch"|"level"`` for the GPU
-        algorithms of Deveci et al., ``frontier="scan"|"queue"`` for those of them with GPUBFS-WR.
+        The algorithm's own: ``launch="ct"|"mt"``, ``host_loop="batch"|"level"`` and
+        ``frontier="scan"|"queue"`` for the GPU algorithms of Deveci et al.
 
     Returns
     -------

@@ -307,9 +307,10 @@ def test_an_initial_matching_may_be_unsigned_or_empty():
         ({"lanch": "ct"}, TypeError, r"argument 'lanch'; did you mean 'launch'\?$"),
         ({"progress": "no"}, TypeError, "progress must be True or False; got 'no'"),
         (
-            {"algorithm": "apfb-gpubfs", "backend": "reference", "frontier": "scan"},
+            {"algorithm": "hk", "frontier": "scan"},
             TypeError,
-            "takes no option 'frontier'; these do: 'apfb-gpubfs-wr', 'apsb-gpubfs-wr'$",
+            "takes no option 'frontier'; these do: 'apfb-gpubfs-wr', 'apfb-gpubfs', "
+            "'apsb-gpubfs-wr', 'apsb-gpubfs'$",
         ),
         (
             {"algorithm": "apfb-gpubfs", "backend": "reference", "launch": "xt"},
@@ -317,7 +318,7 @@ def test_an_initial_matching_may_be_unsigned_or_empty():
             "launch must be one of .*'ct', 'mt'.*'xt'",
         ),
         (
-            {"algorithm": "apfb-gpubfs-wr", "backend": "reference", "frontier": "queue"},
+            {"algorithm": "apfb-gpubfs", "backend": "reference", "frontier": "queue"},
             ValueError,
             "frontier='queue' runs on 'cuda'",
         ),

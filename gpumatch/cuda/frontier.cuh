@@ -1,4 +1,5 @@
-// Frontiers, their expansion and stream compaction: the basis of all breadth-first searches.
+// Frontiers, their expansion and stream compaction: the basis of the breadth-first searches, but for
+// the scans of APsB and APFB (matching/gpubfs.cuh). docs/develop.md lists which source uses what.
 //
 // A search goes level by level. Its frontier is a queue. Expanding it visits every neighbour of
 // every queued vertex, and the visits push what they reach on the queue of the next level.

@@ -140,22 +140,15 @@ _CPU, _CUDA, _REFERENCE = "gpumatch.cpu.", "gpumatch.cuda.", "gpumatch.reference
 _PATHS = _CPU + "assignment.shortest_augmenting_path:run"
 
 
-def _deveci(name: str, text: str, *, has_queue: bool) -> Algorithm:
-    """A system of Deveci et al.; those with GPUBFS-WR may search by a queue, on the GPU."""
-    launch, stepped = {"launch": ("ct", "mt")}, {"host_loop": ("level",)}
-    options = {**launch, "host_loop": ("batch", "level")}
-    named, scans = {"algorithm": name}, {"frontier": "scan"}
-    cuda, reference = _CUDA + "matching.apsb_apfb:run", _REFERENCE + "deveci2013:run"
-    if has_queue:
-        homes = {
-            "cuda": Home(cuda, {**options, "frontier": ("scan", "queue")}, fixed=named),
-            "reference": Home(reference, launch, {**stepped, "frontier": ("scan",)}, named),
-        }
-    else:
-        homes = {
-            "cuda": Home(cuda, options, fixed=named | scans),
-            "reference": Home(reference, launch, stepped, named),
-        }
+def _deveci(name: str, text: str) -> Algorithm:
+    """A system of Deveci et al., which may search by a queue on the GPU."""
+    launch, named = {"launch": ("ct", "mt")}, {"algorithm": name}
+    options = {**launch, "host_loop": ("batch", "level"), "frontier": ("scan", "queue")}
+    as_printed = {"host_loop": ("level",), "frontier": ("scan",)}
+    homes = {
+        "cuda": Home(_CUDA + "matching.apsb_apfb:run", options, fixed=named),
+        "reference": Home(_REFERENCE + "deveci2013:run", launch, as_printed, named),
+    }
     return Algorithm(name, "matching", True, f"{_DEVECI}: {text}", homes)
 
 
@@ -172,10 +165,10 @@ _MATCHING = (
         "ours; tree grafting after Azad, Buluç, Pothen, TPDS 2017",
         {"cpu": Home(_CPU + "matching.engine:run"), "cuda": Home(_CUDA + "matching.engine:run")},
     ),
-    _deveci("apfb-gpubfs-wr", "APFB with GPUBFS-WR", has_queue=True),
-    _deveci("apfb-gpubfs", "APFB with GPUBFS", has_queue=False),
-    _deveci("apsb-gpubfs-wr", "APsB with GPUBFS-WR", has_queue=True),
-    _deveci("apsb-gpubfs", "APsB with GPUBFS", has_queue=False),
+    _deveci("apfb-gpubfs-wr", "APFB with GPUBFS-WR"),
+    _deveci("apfb-gpubfs", "APFB with GPUBFS"),
+    _deveci("apsb-gpubfs-wr", "APsB with GPUBFS-WR"),
+    _deveci("apsb-gpubfs", "APsB with GPUBFS"),
     _on_cpu("hk", "Hopcroft, Karp, SIAM J. Comput. 1973"),
     _on_cpu("hkdw", "Duff, Wiberg, ACM TOMS 1988"),
     _on_cpu("pfp", "Pothen, Fan, ACM TOMS 1990; fairness: Duff, Kaya, Uçar, ACM TOMS 2011"),

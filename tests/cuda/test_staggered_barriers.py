@@ -40,8 +40,12 @@ GRAPHS = {
 @pytest.mark.parametrize("name", GRAPHS)
 @pytest.mark.parametrize(
     ("algorithm", "options"),
-    [("engine", {}), ("apfb-gpubfs-wr", {"frontier": "queue"})],
-    ids=["engine", "queue"],
+    [
+        ("engine", {}),
+        ("apfb-gpubfs-wr", {"frontier": "queue"}),
+        ("apsb-gpubfs", {"frontier": "queue"}),
+    ],
+    ids=["engine", "queue", "queue without roots"],
 )
 def test_matchings(algorithm, options, name):
     m = gm.maximum_matching(

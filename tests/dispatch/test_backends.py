@@ -519,8 +519,8 @@ def test_public_options_are_those_of_all_homes_the_default_first():
     }
     assert options["hungarian-tree"] == {"search": ("levels", "stack", "paper")}
     stepped = {"launch": ("ct", "mt"), "host_loop": ("batch", "level")}
-    assert options["apfb-gpubfs-wr"] == {**stepped, "frontier": ("scan", "queue")}
-    assert options["apsb-gpubfs"] == stepped
+    for name in ("apfb-gpubfs-wr", "apsb-gpubfs"):
+        assert options[name] == {**stepped, "frontier": ("scan", "queue")}
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,8 @@ alternate.cuh (Algorithm 3, FixMatching); their headers say what the arrays hold
 ``host_loop="level"``
     As printed: the host sets the flags, launches one level's kernel, and reads the flags back.
 
-With ``frontier="queue"`` the queue of frontier.cuh drives the same GPUBFS-WR, many levels in one
-cooperative launch, or one.
+With ``frontier="queue"`` the queue of frontier.cuh drives the same step of GPUBFS or GPUBFS-WR,
+many levels in one cooperative launch, or one.
 
 Device memory in addition to the graph and both mate arrays: 4 bytes a row (predecessor) and 4 a
 column (levels), 4 more a column for the roots of GPUBFS-WR, and 8 a column for the queues.
@@ -60,8 +60,10 @@ QUEUES = Source(
     "matching/gpubfs_queue.cu",
     (
         *frontier.KERNELS,
-        "search_gpubfs_wr<{Offset}, false, false>",
-        "search_gpubfs_wr<{Offset}, true, true>",
+        "search_gpubfs<{Offset}, false, false, false>",  # as SCANS has them
+        "search_gpubfs<{Offset}, false, false, true>",
+        "search_gpubfs<{Offset}, true, false, false>",
+        "search_gpubfs<{Offset}, true, true, true>",
     ),
     {"Offset": OFFSETS},
     structs=(*frontier.STRUCTS, "Search<{Offset}>"),
@@ -326,9 +328,7 @@ class QueuedPhases(_Phases):
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
-        kernel = _instance(
-            "search_gpubfs_wr", "{Offset}", self.variant.paths, self.variant.shortest
-        )
+        kernel = _instance("search_gpubfs", "{Offset}", *self.variant)
         kernels = kernels_for(QUEUES, Offset=self.graph.col_indptr.dtype)
         self.frontier = DeviceFrontier(kernels, kernel, self.graph.ncols, self.col_grid[0])
 

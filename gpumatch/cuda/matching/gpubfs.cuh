@@ -18,7 +18,7 @@
 // There is no frontier here, and so no push and no compaction. As in the paper, every thread looks
 // at each of its columns, and expands those whose entry in levels[] is the current level. A queue
 // would change the algorithm, because each column would have to be claimed by one thread before it
-// is queued. gpubfs_queue.cu does that with GPUBFS-WR.
+// is queued. gpubfs_queue.cu does that.
 //
 // The races are the paper's: several threads may reach one row or column in a level, and any of
 // them may be the last to write each array. FixMatching repairs the result (alternate.cuh).

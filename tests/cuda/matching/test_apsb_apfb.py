@@ -199,11 +199,12 @@ def test_both_host_loops_end_with_a_maximum_matching(variant, host_loop):
         assert [p["levels"] for p in again.stats["trace"]] == [m.stats["trace"][-1]["levels"]]
 
 
-def test_the_queue_runs_a_level_a_launch_too():
+@pytest.mark.parametrize("variant", ["apfb-gpubfs", "apfb-gpubfs-wr"])
+def test_the_queue_runs_a_level_a_launch_too(variant):
     A = uniform(20_000, 20_000, 2.5, 7)
     runs = [
         maximum_matching(
-            A, algorithm="apfb-gpubfs-wr", backend="cuda", frontier="queue", host_loop=host_loop
+            A, algorithm=variant, backend="cuda", frontier="queue", host_loop=host_loop
         )
         for host_loop in ("batch", "level")
     ]
@@ -277,8 +278,6 @@ def test_int64_offsets(variant, launch):
     want = maximum_matching(graph).size
     graph._rows = (graph.indptr.astype("i8"), graph.indices)
     graph._cols = (graph.col_indptr.astype("i8"), graph.col_indices)
-    frontiers = ["scan", "queue"] if variant.endswith("wr") else ["scan"]
-    for frontier in frontiers:
-        options = {"frontier": frontier} if variant.endswith("wr") else {}
-        m = maximum_matching(graph, algorithm=variant, launch=launch, **options)
+    for frontier in ("scan", "queue"):
+        m = maximum_matching(graph, algorithm=variant, launch=launch, frontier=frontier)
         assert m.size == want == verify(graph, m).size

@@ -15,6 +15,8 @@ from gpumatch.contracts import MatchingTask
 from gpumatch.cuda import frontier
 from gpumatch.cuda.matching import apsb_apfb, cheap, vertex_cover
 from gpumatch.numeric.arrays import count_matched
+from gpumatch.reference.deveci2013 import Flags, gpubfs, init_bfs_array
+from gpumatch.reference.interleaving import Grid
 from tests.cpu.matching.cases import (
     CASES,
     FreeRun,
@@ -37,10 +39,9 @@ OFFSETS = {"Offset": {"int32": "int"}}
 SOURCES = apsb_apfb.SCANS, apsb_apfb.QUEUES, cheap.SOURCE, vertex_cover.SOURCE
 FORMS = [
     (algorithm, launch, host_loop, how)
-    for (algorithm, variant), launch, (how, host_loop) in itertools.product(
-        sorted(apsb_apfb.VARIANTS.items()), ("ct", "mt"), apsb_apfb.SEARCHES
+    for algorithm, launch, (how, host_loop) in itertools.product(
+        sorted(apsb_apfb.VARIANTS), ("ct", "mt"), apsb_apfb.SEARCHES
     )
-    if how == "scan" or variant.roots
 ]
 
 
@@ -124,8 +125,6 @@ def test_levels_of_a_chain_are_those_of_the_reference(algorithm, length):
     graph = chain(length)
     _, reference = solve(graph, algorithm, "mt", 0, shifted(graph))
     for how, host_loop in apsb_apfb.SEARCHES:
-        if how == "queue" and not apsb_apfb.VARIANTS[algorithm].roots:
-            continue
         control = Phases()
         mates = shifted(graph)
         assert run(graph, algorithm, "mt", host_loop, how, mates=mates, control=control)[0]
@@ -134,6 +133,47 @@ def test_levels_of_a_chain_are_those_of_the_reference(algorithm, length):
             assert (ours["found"], ours["matched"]) == (theirs["found"], theirs["matched"])
         if (how, host_loop) == ("scan", "level"):
             assert control.phases[0] == reference[0]  # with its launches
+
+
+@pytest.mark.parametrize("how", apsb_apfb.SEARCHES, ids="-".join)
+@pytest.mark.parametrize("algorithm", ["apfb-gpubfs", "apsb-gpubfs"])
+def test_a_search_without_roots_reaches_what_the_reference_does(emulators, algorithm, how):
+    """Its levels and ends are the same in any order of threads; predecessors are a level below."""
+    rng = np.random.default_rng(11)
+    for _ in range(8):
+        vary(emulators, rng)
+        graph = drawn(rng)
+        mates = scattered(graph, rng.choice([0, 0.5, 1]), 3)
+        expected = tuple(mate.copy() for mate in mates)
+        variant = apsb_apfb.VARIANTS[algorithm]
+        search = apsb_apfb.SEARCHES[how](graph, *mates, variant, "mt")
+        search.init_bfs_array()
+        path_found = search.bfs(lambda: False)
+        levels, flags, count = searched_by_reference(graph, *expected, shortest=variant.shortest)
+        np.testing.assert_array_equal(search.levels, levels)
+        np.testing.assert_array_equal(mates[0], expected[0])
+        assert path_found == flags.augmenting_path_found
+        assert max(search.levels_run, 1) == count
+        rows, cols = graph.edges()
+        edges = set(zip(rows.tolist(), cols.tolist()))
+        for row, mate in enumerate(mates[0]):
+            if mate == -2 or (mate >= 0 and levels[mate] > 0):
+                before = int(search.predecessor[row])
+                assert (row, before) in edges
+                assert mate == -2 or levels[before] == levels[mate] - 1
+
+
+def searched_by_reference(graph, row_to_col, col_to_row, *, shortest):
+    """The inner loop of Algorithm 1 with GPUBFS: levels of columns, flags, and levels searched."""
+    grid, flags, level = Grid("mt", 0, lambda: None), Flags(vertex_inserted=True), 0
+    bfs_array, predecessor = np.empty(graph.ncols, np.int32), np.full(graph.nrows, -1, np.int32)
+    init_bfs_array(bfs_array, col_to_row, 0, grid=grid)
+    csr = graph.col_indptr, graph.col_indices, graph.ncols
+    while flags.vertex_inserted and not (shortest and flags.augmenting_path_found):
+        flags.vertex_inserted = False
+        gpubfs(level, bfs_array, *csr, row_to_col, predecessor, flags, l0=0, grid=grid)
+        level += 1
+    return bfs_array, flags, level
 
 
 @pytest.mark.parametrize("form", FORMS, ids="-".join)
