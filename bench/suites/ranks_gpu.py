@@ -1,6 +1,6 @@
 """Assignment on several GPUs: Tables 4 and 5 and Figures 4 and 5 of Date and Nagi, and large costs.
 
-    mpiexec -n 2 python -m bench.suites.ranks_gpu --out ranks.json --costs 10000:int32 1000000:float32:40
+    mpiexec -n 2 python -m bench.suites.ranks_gpu --out ranks.json --costs 10000:int32
     python -m bench report ranks.json --plots docs/images
 
 A rank uses a GPU of its own, and makes its rows there: integers from [0, 10n], or float32 numbers
@@ -39,7 +39,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bench.ranks_published import COMPRESSION, OVERALL, SEARCH, TABLE4, TABLE5, Table
+from bench.report.ranks_published import COMPRESSION, OVERALL, SEARCH, TABLE4, TABLE5, Table
 from bench.report.tables import markdown
 
 SCALING = (

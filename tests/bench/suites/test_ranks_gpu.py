@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from bench.__main__ import main
-from bench.ranks_published import COMPRESSION, OVERALL, SEARCH, TABLE4, TABLE5
+from bench.report.ranks_published import COMPRESSION, OVERALL, SEARCH, TABLE4, TABLE5
 from bench.suites import ranks_gpu
 
 
