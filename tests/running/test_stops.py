@@ -24,7 +24,7 @@ MOST = 25  # stops of a run, spread over all of its ticks
 @contextlib.contextmanager
 def small_steps():
     with (
-        in_small_steps([*matching.WITH_BUDGETS, "assignment.bottleneck_paths"], 30),
+        in_small_steps([*matching.WITH_BUDGETS, "assignment.bottleneck"], 30),
         in_small_steps(assignment.WITH_BUDGETS, 150),
     ):
         yield
