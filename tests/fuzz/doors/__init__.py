@@ -6,6 +6,8 @@ import importlib.util
 from collections.abc import Callable
 from typing import NamedTuple
 
+import numpy as np
+
 from tests.fuzz.doors import (
     assign,
     batches,
@@ -62,6 +64,10 @@ DOORS = {
 
 
 def drawn_door(trial: Trial) -> str:
-    """The name of a door that is open."""
+    """The name of a door that is open.
+
+    It is drawn apart, so that a seed has the same problem if its door is given.
+    """
     names = [name for name, door in DOORS.items() if door.is_open(trial.backend)]
-    return trial.pick(names, [DOORS[name].weight for name in names])
+    weights = np.array([DOORS[name].weight for name in names])
+    return str(np.random.default_rng((trial.seed, 1)).choice(names, p=weights / weights.sum()))
