@@ -56,6 +56,14 @@ def test_a_change_that_must_not_matter_does_not(name, shape):
     assert applied, "the change never applied"
 
 
+def test_a_limit_beyond_64_bits_stays_what_it_is():
+    """Each float of such a size is whole, but no int64."""
+    rows, cols = (part.ravel() for part in np.indices((2, 3)))
+    values = np.array([-4, -1, 2, -3, 1, 5]) * 1e33
+    problem = Problem((2, 3), rows, cols, values, limit=-2e33)
+    assert check_change(Trial(1), problem, "limit_of_each_row")
+
+
 @pytest.mark.parametrize("name", [*TRANSFORMATIONS, "sparse", "by_paths", "again", "on_one_thread"])
 def test_a_change_of_sparse_costs_that_must_not_matter_does_not(name):
     applied = 0

@@ -144,7 +144,8 @@ def as_floats(trial: Trial, problem: Problem) -> Changed | None:
 def limit_of_each_row(trial: Trial, problem: Problem) -> Changed | None:
     if not problem.has_limit or problem.given_limits.ndim:
         return None
-    kind = np.int64 if float(problem.limit).is_integer() else np.float64
+    is_whole = float(problem.limit).is_integer() and abs(problem.limit) < 2**62
+    kind = np.int64 if is_whole else np.float64
     return dataclasses.replace(problem, limit=np.full(problem.shape[0], problem.limit, kind)), _same
 
 
