@@ -75,6 +75,44 @@ def test_costs_on_a_device_are_solved_there(no_copy, wish, form, dtype, monkeypa
         assert worth(a) == worth(gm.assign(matrix, backend="cpu", **wish))
 
 
+@pytest.mark.emulated
+@pytest.mark.parametrize("maximize", [False, True])
+def test_subnormal_costs_of_the_host_are_no_zeros_on_a_device(maximize):
+    """A GPU reads those of float32 as 0. The host sends them in double."""
+    numbers = np.random.default_rng(9).integers(-50, 50, (20, 23))
+    costs = np.ldexp(numbers, -149).astype(np.float32)
+    costs[3, 4] = -math.inf if maximize else math.inf
+    wish = {"maximize": maximize, "cost_limit": np.ldexp(-11.0, -149)}
+    a = gm.assign(costs, backend="cuda", **wish)
+    assert a.stats["backend"] == "cuda"
+    assert a.pair_costs.tolist() == costs[a.row_ind, a.col_ind].tolist()
+    assert worth(a) == worth(gm.assign(costs, backend="cpu", **wish)) != 0
+    gm.verify(costs, a)
+
+
+@pytest.mark.emulated
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize(
+    ("least", "other", "sent"),
+    [
+        (2.0**-149, 1.0, np.float64),
+        (-(2.0**-127), 1.0, np.float64),
+        (-(2.0**-127), -1.0, np.float64),
+        (2.0**-126, 1.0, np.float32),
+        (-(2.0**-126), math.inf, np.float32),
+        (-(2.0**-126), -1.0, np.float32),
+        (0.0, -0.0, np.float32),
+    ],
+)
+def test_only_matrices_with_subnormal_costs_are_sent_in_double(least, other, sent, order):
+    costs = np.full((3, 4), other, np.float32, order)
+    costs[2, 3] = least
+    there = gm.DenseCosts(costs).to_device()
+    assert there.dtype == sent
+    assert there.values.get().tolist() == costs.tolist()
+    assert there.extent == (min(least, other), max(least, other), there.largest)
+
+
 @pytest.mark.parametrize("form", ["dense", "sparse"])
 @pytest.mark.parametrize("tall", [False, True])
 def test_costs_on_a_device_that_are_infeasible(no_copy, tall, form):

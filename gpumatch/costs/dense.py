@@ -25,6 +25,8 @@ from gpumatch.numeric.arrays import array_module, array_of, as_array, exactly
 __all__ = ["DenseCosts"]
 
 INT32_COSTS = 2**25  # leaves room in int32 for a few times as much
+LEAST_NORMAL = 2.0**-126
+"""The least float32 above 0 that is not subnormal. A GPU reads those below it as 0."""
 
 
 class DenseCosts(Costs):
@@ -129,7 +131,17 @@ class DenseCosts(Costs):
         import cupy
 
         self._check_room_for_copy()
-        return self._of(cupy.asarray(self.values), self.extent)
+        values = cupy.asarray(self.values)
+        if values.dtype == np.float32 and not self._is_normal() and _has_subnormals(values):
+            del values  # its memory may be needed
+            wide = self.as_float()
+            wide._check_room_for_copy()
+            return self._of(cupy.asarray(wide.values), wide.extent)
+        return self._of(values, self.extent)
+
+    def _is_normal(self) -> bool:
+        """Whether the extent shows that no cost of float32 is 0 or subnormal."""
+        return self.low >= LEAST_NORMAL or self.high <= -LEAST_NORMAL
 
     def problem(self, maximize: bool, transposed: bool) -> DenseCosts:
         self._check_sign(maximize)
@@ -220,6 +232,20 @@ class DenseCosts(Costs):
         costs = cls.__new__(cls)
         costs._hold(values, extent)
         return costs
+
+
+def _has_subnormals(values: Any) -> bool:
+    """Whether any number of a float32 array is subnormal, which its bits tell even on a GPU.
+
+    Without the sign, and less 1, those of 0 are the greatest integer, and those of subnormal
+    numbers are the least.
+    """
+    one, normal = np.uint32(1), np.uint32(1 << 24)
+    for tile in row_tiles(values):
+        bits = values[tile].view(np.uint32)
+        if bits.size and int(((bits << one) - one).min()) < normal - one:
+            return True
+    return False
 
 
 def _unrounding(values: Any) -> Any:
