@@ -59,6 +59,9 @@ class Emulator:
         far ahead of each other.
     at_once : int, optional
         How many blocks run at once: a cluster. All do if launches set no size of their memory.
+    patience : int
+        If no thread has written anything for so many turns, the process is aborted, because all
+        threads wait for each other.
     """
 
     _alive: ClassVar[weakref.WeakSet[Emulator]] = weakref.WeakSet()
@@ -72,6 +75,7 @@ class Emulator:
 
     def _begin_again(self) -> None:
         self.seed, self.odds, self.blocks, self.stay = 0, 4, 2, 0
+        self.patience = 2**28
 
     @classmethod
     def all_begin_again(cls) -> None:
@@ -128,6 +132,7 @@ class _Kernels:
         together = emulator.at_once or grid[0]
         rows = grid[1] if len(grid) > 1 else 1
         self._library.let_blocks_stay(emulator.stay)
+        self._library.let_threads_wait(ctypes.c_ulonglong(emulator.patience))
         for row, first in itertools.product(range(rows), range(0, grid[0], together)):
             emulator.seed += 1
             self._library.begin_with_row(row, rows)

@@ -34,6 +34,7 @@ Size own_thread();
 Size own_block_index();
 void may_yield();   // to any thread, now and then
 void yield();       // to any thread
+void has_written();  // the thread has changed what others may wait for
 int count_in_block(bool vote);  // of its threads, when all have voted
 void wait_for_all();            // threads of the launch
 void keep_shared(void* all, std::size_t size);        // tell where the copies of a variable are
@@ -137,6 +138,7 @@ T __ldcg(const T* place) {
     may_yield();                                                          \
     const T before = *place, number = static_cast<T>(given);              \
     *place = result;                                                      \
+    if (*place != before) has_written();                                  \
     return before;                                                        \
   }
 ATOMIC(atomicAdd, before + number)
@@ -149,7 +151,10 @@ template <typename T, typename U, typename V>
 __attribute__((no_sanitize_thread)) T atomicCAS(T* place, U expected, V number) {
   may_yield();
   const T before = *place;
-  if (before == static_cast<T>(expected)) *place = static_cast<T>(number);
+  if (before == static_cast<T>(expected) && before != static_cast<T>(number)) {
+    *place = static_cast<T>(number);
+    has_written();
+  }
   return before;
 }
 

@@ -4,6 +4,9 @@
 // memory. The functions that it calls are not the sanitizer's, but those at the end of this file:
 // one time in `odds` they let another thread go on. So accesses of different threads come in any
 // order that one memory allows. What caches may still hold is not shown.
+//
+// Threads that wait read memory again and again, but write nothing. So if there was no write for many
+// turns, all wait for each other.
 
 // Some compilers have jumps between stacks end the program, if this is not said.
 #undef _FORTIFY_SOURCE
@@ -22,7 +25,7 @@
 namespace {
 
 constexpr std::size_t kStack = 1 << 16;
-constexpr unsigned long long kMostTurns = 1ull << 28;  // then it must be a deadlock
+constexpr unsigned long long kMostTurns = 1ull << 32;  // of a launch that ends
 constexpr int kGarbage = 0xa5;  // what shared memory holds until it is written
 
 struct Thread {
@@ -59,7 +62,9 @@ Thread* self = nullptr;
 unsigned random_state, odds;
 unsigned first_block = 0, row_of_blocks = 0;
 unsigned stay = 0;
-unsigned long long turns;
+unsigned long long patience;  // turns without a write after which all wait for each other
+unsigned long long turns;     // since the last write
+unsigned long long all_turns;
 
 unsigned draw() {
   random_state ^= random_state << 13;
@@ -105,6 +110,9 @@ extern "C" void begin_with_row(unsigned number, unsigned rows) {
 }
 
 extern "C" void let_blocks_stay(unsigned turns) { stay = turns; }
+extern "C" void let_threads_wait(unsigned long long turns) { patience = turns; }
+
+void has_written() { turns = 0; }
 
 void yield() {
   Thread* next = live[draw() % live.size()];
@@ -113,8 +121,9 @@ void yield() {
       next = live[draw() % live.size()];
     }
   }
-  if (++turns > kMostTurns) {
-    std::fputs("the threads wait for each other\n", stderr);
+  if (++turns > patience || ++all_turns > kMostTurns) {
+    const bool is_deadlock = turns > patience;
+    std::fputs(is_deadlock ? "the threads wait for each other\n" : "no end of a launch\n", stderr);
     std::abort();
   }
   if (next != self && _setjmp(self->place) == 0) go_on_with(next);
@@ -176,7 +185,7 @@ void launch(unsigned nblocks, unsigned nthreads, unsigned seed, unsigned chance,
             const std::function<void()>& kernel) {
   random_state = seed * 2654435761u | 1;
   odds = chance;
-  turns = 0;
+  turns = all_turns = 0;
   body = kernel;
   gridDim.x = nblocks;
   blockDim.x = nthreads;
@@ -210,19 +219,27 @@ void launch(unsigned nblocks, unsigned nthreads, unsigned seed, unsigned chance,
 
 // -- what the compiler calls ----------------------------------------------------------------------
 
-#define ACCESS(name) \
-  void __tsan_##name(void*) { may_yield(); }
-#define SIZES(name) ACCESS(name##1) ACCESS(name##2) ACCESS(name##4) ACCESS(name##8) ACCESS(name##16)
+void reads() { may_yield(); }
+void writes() {
+  may_yield();
+  has_written();
+}
+
+#define ACCESS(name, does) \
+  void __tsan_##name(void*) { does(); }
+#define SIZES(name, does) \
+  ACCESS(name##1, does)   \
+  ACCESS(name##2, does) ACCESS(name##4, does) ACCESS(name##8, does) ACCESS(name##16, does)
 
 extern "C" {
-SIZES(read)
-SIZES(write)
-SIZES(volatile_read)
-SIZES(volatile_write)
-SIZES(unaligned_read)
-SIZES(unaligned_write)
-void __tsan_read_range(void*, unsigned long) { may_yield(); }
-void __tsan_write_range(void*, unsigned long) { may_yield(); }
+SIZES(read, reads)
+SIZES(write, writes)
+SIZES(volatile_read, reads)
+SIZES(volatile_write, writes)
+SIZES(unaligned_read, reads)
+SIZES(unaligned_write, writes)
+void __tsan_read_range(void*, unsigned long) { reads(); }
+void __tsan_write_range(void*, unsigned long) { writes(); }
 void __tsan_init() {}
 void __tsan_func_entry(void*) {}
 void __tsan_func_exit() {}
