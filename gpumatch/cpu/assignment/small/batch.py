@@ -292,8 +292,6 @@ def solve_range(
         size, total, rest, gap, is_proven = _add_up(
             sign, limit, mate, number, paid, rows, most_rows, cols, is_exact
         )
-        if takes_equal and not is_exact:
-            is_proven &= not _leaves_a_pair(table, limit, mate, nrows, ncols, own, other)
         if not is_proven:
             _clear(mate, number)
             ends[END, k] = UNFIT
@@ -473,20 +471,6 @@ def _see_paid(table, turned, sign, mate, paid, rows):
         col = mate[row]
         if col >= 0:
             paid[row] = sign * (table[col, row] if turned else table[row, col])
-
-
-@vector_kernel
-def _leaves_a_pair(table, limit, mate, nrows, ncols, own, other):
-    """Whether a row and a column are both unmatched whose pair costs at most the limit.
-
-    Searches take such pairs as they go, but sums of floats are rounded.
-    """
-    for row in range(nrows):
-        if mate[own + row] < 0:
-            for col in range(ncols):
-                if table[row, col] <= limit and mate[other + col] < 0:
-                    return True
-    return False
 
 
 @vector_kernel

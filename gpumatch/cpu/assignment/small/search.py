@@ -2,11 +2,19 @@
 
 Row i of a problem may take column j at ``table[i, j]``, where ``far`` forbids it, or none at
 ``limit``; ``far`` says that it must have a column. If both cost the same, ``takes_equal`` says that
-it takes the column. There are no more rows than columns. If all
-columns are to be matched, they are priced at their least costs and given to rows that have these
-costs (column reduction). Each row that is left gets a shortest augmenting path, which ends in a
-free column, or in a row of the tree for which taking none is cheaper. A row without a path stays
-free. No later path could change that, so there are as many pairs as can be.
+it takes the column. There are no more rows than columns. If all columns are to be matched, they are
+priced at their least costs and given to rows that have these costs (column reduction). Each row
+that is left gets a shortest augmenting path, which ends in a free column, or in a row of the tree
+for which taking none is cheaper. A row without a path stays free. No later path could change that,
+so there are as many pairs as can be.
+
+With ``takes_equal``, no row and column are both unmatched at the end whose pair costs the limit or
+less, however sums are rounded. Let a search reach row i at the front f, and let ``offset`` be what
+is added there to the reduced costs of the row. Row i may take none at the distance
+max(limit + offset, f). A free column j has the price 0, so its distance is then at most
+table[i, j] + offset. If table[i, j] <= limit, that is no more than limit + offset, because rounding
+keeps the order. So the front never passes the distance at which row i would take none, and the
+search ends in a free column instead.
 
 The search is Dijkstra's, as in `gpumatch.cpu.assignment.dense.search`. But scanning a row and
 choosing the next column are loops without a branch, over whole vectors, because a processor cannot
@@ -266,8 +274,9 @@ def _search(table, vectors, links, found, root, limit, takes_equal, far, ahead):
             return row + table.shape[1]
         col = np.uintp(found[COL, row])
         offset = front - (table[row, col] - vectors[PRICE, col])
-        if limit < far and limit + offset < leave:
-            leave, leaver = limit + offset, row
+        going = greater(limit + offset, front)  # by rounding, the sum may be less
+        if limit < far and going < leave:
+            leave, leaver = going, row
         links[TREE, size] = col
         vectors[REACH, size] = front
         vectors[PAID, size] = vectors[PRICE, col]
