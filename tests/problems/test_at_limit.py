@@ -263,3 +263,18 @@ def test_sums_of_thirds_leave_no_pair_at_the_limit(solve):
         a = solve(costs, cost_limit=limit)
         check_limit(costs, a, limit)
         gm.verify(costs, a)
+
+
+@pytest.mark.gpu
+@pytest.mark.emulated
+def test_sums_of_thirds_leave_no_pair_at_the_limit_in_batches_of_a_device():
+    """Nobody waits for the results, so no other way may take over."""
+    cp = pytest.importorskip("cupy")
+    rng = np.random.default_rng(6)
+    drawn = [rng.integers(-3, 4, rng.integers(2, 8, 2)) for _ in range(20)]
+    problems = [np.array(numbers) / 3 for numbers in (THIRDS, *drawn)]
+    batch = gm.assign([*map(cp.asarray, problems)], cost_limit=1 / 3, on_error="mark")
+    assert batch.proven.get().all()
+    for a, costs in zip(batch, problems):
+        check_limit(costs, Host(a.row_to_col.get(), a.col_to_row.get(), False), 1 / 3)
+        gm.verify(cp.asarray(costs), a)

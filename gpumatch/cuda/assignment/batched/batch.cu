@@ -322,8 +322,13 @@ struct Problem {
     return paid(costs[row * step + col]);
   }
 
-  // Whether a row goes without at one distance rather than to a column at another. Both are
-  // infinite if there is no path, and a limit is not.
+  // Whether a row stays unmatched at the distance `leave` rather than take a column at the distance
+  // `there`. Both are infinite only if there is no limit and no path, and then it stays unmatched.
+  //
+  // If rows take what is equal, no row and column are both unmatched at the end whose pair costs the
+  // limit or less, however sums are rounded. A search that scans a row may leave it unmatched at
+  // base + limit. It reaches a free column, whose price is 0, at base + cost. Rounding keeps the
+  // order of the two, and so does `no_less`. So the column is at most as far, and is taken.
   __device__ __forceinline__ bool goes_without(double leave, double there) const {
     return leave < there || (leave == there && !wish.takes_equal);
   }

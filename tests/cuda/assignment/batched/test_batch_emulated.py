@@ -243,6 +243,43 @@ def test_a_row_pays_its_limit_or_leaves(solve, emulator, takes_equal, blocks, li
         assert results.pairs.tolist() == gm.assign(problems, cost_limit=limit).size.tolist()
 
 
+TENTHS = {  # a row would stay unmatched nearer than the column that it may have at the limit, if
+    # its distance from that were added up in another order
+    1: (
+        [[8, -6, 6, 8], [1, 8, -1, 1], [-5, 2, -9, -3], [0, -9, -6, -2]],
+        [[-6, 1, 6, 0], [5, 1, -2, 2], [-2, 9, -5, 0]],
+        [[-2, -1, -8], [1, -5, 5], [-1, -8, -6]],
+    ),
+    6: (
+        [[6, 6, 3], [2, 9, -3], [-4, 2, -8]],
+        [[-1, 4, -1, -9], [-7, -5, 6, -1], [-9, 6, 8, 4], [-2, -3, 6, 8]],
+    ),
+    7: (
+        [[9, -6, 7], [7, 2, 1], [3, -5, -3]],
+        [[-7, 6, 6], [7, 7, 5], [-1, 9, -1]],
+        [[7, -2, 5], [7, 8, 6], [9, -8, -2]],
+    ),
+}
+
+
+@pytest.mark.parametrize("team", ["warp", "block", "cluster"])
+def test_rounded_sums_leave_no_pair_at_the_limit(solve, emulator, team, monkeypatch):
+    """Free columns and rows that may stay unmatched are as far as each other, to the last bit."""
+    threads, blocks = {"warp": (32, 1), "block": (64, 1), "cluster": (32, 2)}[team]
+    kernel = "solve_alone" if team == "warp" else "solve"
+    chosen = batched._Shape(f"{kernel}<{{Cost}}, 1>", threads, 0, blocks)
+    monkeypatch.setitem(globals(), "shape", lambda *_: chosen)
+    emulator.odds = 30
+    for limit, numbers in TENTHS.items():
+        problems = [0.1 * np.array(part) for part in numbers]
+        results = solve(problems, limit=0.1 * limit, takes_equal=True, blocks=blocks)
+        for k, costs in enumerate(problems):
+            check(results, k, costs, limit=0.1 * limit)
+            nrows, ncols = costs.shape
+            own = results.mates[k][:nrows], results.mates[k][results.most_rows :][:ncols]
+            assert (costs[np.ix_(own[0] < 0, own[1] < 0)] > 0.1 * limit).all()
+
+
 def test_what_is_not_valid_is_marked(solve, emulator):
     emulator.odds = 10
     problems = np.random.default_rng(5).random((5, 6, 6))
