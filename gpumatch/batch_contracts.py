@@ -1,4 +1,4 @@
-"""What the kernels for batches are given and what they give back, on the host and on a device."""
+"""The contracts of the kernels for batches: what they receive and what they return."""
 
 from __future__ import annotations
 
@@ -25,55 +25,65 @@ __all__ = [
     "Together",
 ]
 
-SOLVED, INFEASIBLE, UNFIT, UNSOLVED = range(4)  # how a problem of a batch may end
+SOLVED, INFEASIBLE, UNFIT, UNSOLVED = range(4)
+"""The states in which a problem of a batch may end.
+
+SOLVED: its assignment is optimal. INFEASIBLE: it has no full assignment. UNFIT: other code must
+solve it, because a cost is not allowed or too large, or because the gap exceeds rounding.
+UNSOLVED: the kernel has stopped early.
+"""
 LARGEST, LARGEST_INTEGER, LARGEST_PATH = 2.0**990, 2.0**47, 2.0**48
-"""Magnitudes C of costs and of the limit that kernels in float64 take: of floats, of integers, and
-of integers n times if pairs may be forbidden, for n vertices of the smaller side.
+"""The largest magnitudes C of costs and of the limit for kernels that compute in float64.
 
-Kernels price columns by shortest paths, and no term of theirs is beyond so many times C:
+LARGEST bounds C for floats, and LARGEST_INTEGER bounds C for integers. If pairs may be forbidden,
+LARGEST_PATH bounds n C for integers, for n vertices of the smaller side.
 
-- 16 without forbidden pairs. Each row may take any column that is free, or none, so that duals are
-  within 4 C, and distances and their parts within 16 C. For C = 2**47 this is 2**51.
-- 32 n with forbidden pairs. A path has up to 2 n costs, so that prices are within 4 n C, or within
-  7 n C after 3 n bids of a row that finds its second column 2 C farther. The parts of a distance
-  are then within 22 n C. For n C = 2**48 this is 2**53.
+The kernels find duals by shortest paths. All their terms are within these multiples of C:
 
-Below 2**53, sums of integers are exact in float64. Floats may overflow only where the duals are
-added up: 2 n of them are within 64 n**2 C, which is finite for n up to 2**13.
+- 16 without forbidden pairs. Each row may take any unmatched column, or none. So duals are within
+  4 C, and distances and their parts within 16 C. For C = 2**47 this is 2**51.
+- 32 n with forbidden pairs. A path has up to 2 n costs. So duals are within 4 n C, or within 7 n C
+  after 3 n bids of a row whose second best column is 2 C farther. The parts of a distance are then
+  within 22 n C. For n C = 2**48 this is below 2**53.
+
+Below 2**53, sums of integers are exact in float64. Floats may overflow only in the sums of the
+duals: the sum of 2 n duals is within 64 n**2 C, which is finite for n up to 2**13.
 """
 ENDLESS = 2**31 - 1
+"""A number of steps of a search that no problem reaches."""
 
 
 @dataclasses.dataclass
 class BatchTask:
-    """Many small dense problems, what is wanted of each, and the arrays for the results.
+    """Many small dense problems, the caller's request, and the arrays for the results.
 
     Attributes
     ----------
     read : function
-        ``read(first, last, room)`` gives the costs of a range of problems, one after the other in
-        one dtype. It may copy them into ``room(count)``, an array of so many float64.
+        ``read(first, last, room)`` returns the costs of a range of problems in one array, in the
+        order of the problems. It may copy them into ``room(count)``, a float64 array of that size.
     in_place : bool
         True if `read` returns the caller's own array, without a copy.
     places : int64 array of shape (B, 4)
-        Where each problem's costs start if all were in one array, the step from row to row, the
-        rows and the columns.
+        For each problem: the offset of its costs in an array that holds those of all problems, the
+        step from row to row, the number of rows and the number of columns.
     total : int
         The length of that array.
     takes : bool array of length B
-        Which problems are to be solved.
+        True for the problems to solve.
     wish : (float, float, bool, float, bool)
-        Sign, -1 if costs are to be maximised, else 1. What it costs a row to go without a column,
-        inf if it must have one. Whether a row rather takes a column that costs as much. What
-        forbidden pairs cost more than. Whether as many pairs as can be are wanted.
+        The request: the sign of the costs, -1 to maximise them and 1 to minimise; the cost of an
+        unmatched row, infinity if every row must be matched; True if a row prefers a column that
+        costs as much as that; the largest cost of an allowed pair; True if the number of pairs is
+        maximised first.
     largest : float
-        Problems with greater magnitudes are not taken.
+        Problems with costs of greater magnitude end as UNFIT.
     results : tuple of five arrays
-        As `gpumatch.cpu.assignment.small.batch` lays them out: the mates, the numbers, their
-        totals, the marks of the vertex cover, and how each problem ended.
+        The mates, the duals with the costs of pairs, the objectives with the gaps, the marks of the
+        vertex cover, and the states. `gpumatch.cpu.assignment.small.batch` states their layout.
     control : Control
     threads : int
-        CPU threads.
+        The number of CPU threads.
     """
 
     read: Callable[[int, int, Any], Any]
@@ -89,20 +99,21 @@ class BatchTask:
 
 
 class DeviceResults(NamedTuple):
-    """What is found of each problem of a batch, on the device: arrays, or their addresses.
+    """The results of each problem of a batch, on the device: arrays, or their addresses.
 
     Attributes
     ----------
     mates : int32 array of shape (B, most_rows + most_cols)
-        The columns of rows, then the rows of columns; -1 for none.
+        The columns of rows, then the rows of columns; -1 means unmatched.
     numbers : int64 or float64 array of shape (B, 2 * most_rows + most_cols)
-        Duals of rows and of columns, then what each row pays.
+        The duals of rows, then the duals of columns, then the cost of each row's pair.
     objective : int64 or float64 array of length B
     gap : float64 array of length B
     pairs, states : int64 arrays of length B
         The number of pairs, and SOLVED, INFEASIBLE, UNFIT or UNSOLVED.
     proven : bool array of length B
     most_rows, most_cols : int
+        The largest numbers of rows and of columns of a problem.
     """
 
     mates: Any
@@ -117,12 +128,12 @@ class DeviceResults(NamedTuple):
 
 
 class Together(NamedTuple):
-    """What it takes to solve problems of a batch as one, if all rows of each must be matched.
+    """What a kernel needs to solve problems of a batch as one problem, with all rows matched.
 
     Attributes
     ----------
     costs_of : callable
-        The costs of some pairs, from their shape and their CSR: indptr, indices, weights.
+        ``costs_of(shape, indptr, indices, weights)`` makes `Costs` of a CSR matrix.
     control : Control
     """
 
@@ -132,28 +143,29 @@ class Together(NamedTuple):
 
 @dataclasses.dataclass
 class DeviceBatch:
-    """Many dense problems on a device, what is wanted of each, and the arrays for the results.
+    """Many dense problems on a device, the caller's request, and the arrays for the results.
 
     Attributes
     ----------
     dtype : dtype
-        Of all costs.
+        The dtype of all costs.
     addresses, steps : int64 arrays of length B, on the host
-        Where the costs of each problem begin, and the step from row to row. If all problems are of
-        one size, those of the first are enough, in any sequence.
+        The address of each problem's costs, and the step from row to row. If all problems have one
+        size, a sequence with the numbers of the first problem is enough.
     sizes : int64 array of shape (B, 2), on the host
-        Rows and columns.
+        The rows and columns of each problem.
     apart : int, optional
-        If all problems are of one size: the step from one to the next.
+        The step from one problem to the next, if all problems have one size.
     wish, largest
         As of a `BatchTask`.
     is_integer : bool
-        Whether results are int64.
+        True if the results are int64, False if they are float64.
     results : DeviceResults
     most_steps : int
-        Of the searches for a problem: one that takes more is left unsolved.
+        The most steps that the searches of a problem may take. A problem that needs more ends as
+        UNSOLVED.
     together : Together, optional
-        With it, large problems may be solved together, for which the call waits.
+        If given, large problems may be solved together. The call then waits for their results.
     """
 
     dtype: np.dtype

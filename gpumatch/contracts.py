@@ -1,32 +1,34 @@
-"""What an algorithm is given and what it gives back: the contracts of this library.
+"""The contracts of this library: what an algorithm receives and what it returns.
 
 A matching algorithm, or a start, is a function
 
     run(task: MatchingTask, **its own options) -> bool
 
-It extends the matching that ``task.row_to_col`` and ``task.col_to_row`` hold, in place. True: it
-has ended by itself. Then a start's matching is maximal, and a search's matching is maximum. False:
-the control has asked it to stop. Both arrays hold a matching whenever Python runs.
+It extends in place the matching in ``task.row_to_col`` and ``task.col_to_row``. Both arrays hold a
+matching whenever Python runs. The function returns True if the algorithm has ended by itself. Then
+a start's matching is maximal, and a search's matching is maximum. It returns False if the control
+has stopped the run.
 
 An assignment algorithm is a function
 
     run(task: AssignmentTask, **its own options) -> bool
 
-``task.costs`` is a problem (see `gpumatch.costs`): each of n rows wants one of m >= n columns at
-least total cost. ``task.limit`` is the price at which a row may go without a column, None if it may
-not. ``task.solution`` holds a matching and prices to begin from, perhaps empty and 0. It holds the
-result at the end, and a matching whenever Python runs.
+``task.costs`` is a problem (see `gpumatch.costs`): each of n rows gets one of m >= n columns, at
+least total cost. ``task.limit`` is the cost of an unmatched row, or None if every row must be
+matched. ``task.solution`` holds the pairs and the duals to begin from, which may be no pairs and
+duals of 0. It holds the result at the end, and a matching whenever Python runs.
 
-- True: it has ended by itself. Then the assignment is optimal if the algorithm is exact. If a row
-  is left although there is no limit, no full assignment exists. False: the control has asked it to
-  stop.
-- Duals: ``row_dual[i] + col_dual[j] <= c_ij``, with equality on matched pairs; ``col_dual <= 0``,
-  and 0 for unmatched columns; ``row_dual <= limit``, and the limit for unmatched rows.
-- ``has_duals``: the inequalities among these hold in the arrays now, up to one rounding of each
-  row's dual, so that no assignment costs less than their sum. Only the algorithm can say so. It is
-  False when an algorithm is called. An algorithm sets it to True after the last of its duals is
-  written, and to False before it changes any of them, wherever it is stopped in between. Equality
-  need not hold: what is missing is the gap.
+- Return value: True if the algorithm has ended by itself. Then the assignment is optimal if the
+  algorithm is exact. If a row is unmatched although there is no limit, no full assignment exists.
+  False if the control has stopped the run.
+- Duals at the end: ``row_dual[i] + col_dual[j] <= c_ij``, with equality on matched pairs;
+  ``col_dual <= 0``, and 0 for unmatched columns; ``row_dual <= limit``, and equal to the limit for
+  unmatched rows.
+- ``has_duals``: True if the arrays now satisfy these inequalities, up to one rounding of each row's
+  dual. Then no assignment costs less than the sum of the duals. Only the algorithm knows this. The
+  attribute is False when an algorithm is called. An algorithm sets it to True after it has written
+  the last dual, and to False before it changes any dual, so that it is right wherever the run
+  stops. The equalities need not hold: the gap is what they lack.
 
 An algorithm calls ``control.tick`` at least every half second of work.
 """
@@ -60,9 +62,9 @@ __all__ = [
     "Tile",
 ]
 
-# Arrays are NumPy's here. Those of a device are CuPy's, which can do the same.
+# The types name NumPy's arrays. Arrays of a device are CuPy's, which have the same methods.
 Mates = tuple[np.ndarray, np.ndarray]
-"""The column of each row and the row of each column, -1 for none."""
+"""The column of each row and the row of each column; -1 means unmatched."""
 Entries = np.ndarray | tuple[np.ndarray, np.ndarray, np.ndarray]
 """Costs as kernels read them: a matrix, or CSR as (indptr, indices, weights)."""
 Tile = tuple[np.ndarray, np.ndarray, np.ndarray]
@@ -70,7 +72,7 @@ Tile = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
 class Stopped(Exception):
-    """The control asked the algorithm to stop."""
+    """Raised inside an algorithm when the control stops the run."""
 
 
 class Control(Protocol):
@@ -118,7 +120,7 @@ class Graph(Protocol):
 
 
 class CsrTools(Protocol):
-    """What orders and transposes CSR arrays on one side: a module of `cpu` or of `cuda`."""
+    """Functions that sort and transpose CSR arrays: a module of `cpu` or of `cuda`."""
 
     def is_canonical(self, indptr: Any, indices: Any) -> bool: ...
     def canonical(self, indptr: Any, indices: Any, nrows: int) -> tuple[Any, Any]: ...
@@ -129,7 +131,7 @@ class CsrTools(Protocol):
 
 
 class Cover(Protocol):
-    """Finds the vertex cover of a maximum matching: which rows and columns are in it."""
+    """Finds the vertex cover of a maximum matching, as a mark for each row and each column."""
 
     def __call__(self, graph: Graph, row_to_col: Any, col_to_row: Any) -> tuple[Any, Any]: ...
 
@@ -137,15 +139,16 @@ class Cover(Protocol):
 class Components(Protocol):
     """Finds the strong components of a matched pattern.
 
-    It gives the component of each row inside, -1 for the others, and how many there are. An entry
-    of a row inside, in the column of another, leads to the same or a later component.
+    It returns the component of each row in `inside`, with -1 for all other rows, and the number of
+    components. Let i and k be rows in `inside`, with an entry of row i in the column matched to k.
+    Then the component of k is that of i or a later one.
     """
 
     def __call__(self, graph: Graph, col_to_row: Any, inside: Any) -> tuple[Any, int]: ...
 
 
 class Costs(Protocol):
-    """The costs of a problem; `gpumatch.costs.base.Costs` says what each of these is."""
+    """The costs of a problem; `gpumatch.costs.base.Costs` documents each member."""
 
     largest: float
     low: float
@@ -193,18 +196,18 @@ class Costs(Protocol):
 
 @dataclasses.dataclass
 class Solution:
-    """The arrays of an assignment while it is worked on, on the device of its costs.
+    """The arrays of an assignment during a run, on the device of its costs.
 
     Attributes
     ----------
     row_to_col, col_to_row : int32 arrays
-        The column of each row and the row of each column, -1 for none.
+        The column of each row and the row of each column; -1 means unmatched.
     row_dual, col_dual : int64 or float64 arrays
-        The dual prices: integers for a problem of integers.
+        The duals: int64 if costs and limit are integers.
     has_duals : bool
-        True if the duals are feasible now, so that they bound the cost of any assignment.
+        True if the duals are feasible now, so that their sum bounds the cost of any assignment.
     cover : pair of int arrays, optional
-        Rows and columns of a vertex cover as large as the matching.
+        The rows and the columns of a vertex cover with as many vertices as there are pairs.
     """
 
     row_to_col: Any
@@ -216,7 +219,7 @@ class Solution:
 
     @classmethod
     def empty(cls, shape: tuple[int, int], *, is_integer: bool, xp: Any = np) -> Solution:
-        """No pairs, and prices of 0, in arrays of `xp`: NumPy or CuPy."""
+        """A solution without pairs and with duals of 0, in arrays of `xp`: NumPy or CuPy."""
         number = np.int64 if is_integer else np.float64
         full = kept_full if xp is np else xp.full
         nrows, ncols = shape
@@ -251,7 +254,7 @@ class Solution:
         )
 
     def to_host(self) -> Solution:
-        """The same in NumPy arrays: copies, or the arrays that are there already."""
+        """The solution in NumPy arrays. It shares the arrays that are NumPy's already."""
         return Solution(
             array_of(np, self.row_to_col),
             array_of(np, self.col_to_row),
@@ -262,39 +265,39 @@ class Solution:
         )
 
     def clear(self) -> None:
-        """Give up all pairs, and set all prices to 0."""
+        """Remove all pairs, and set all duals to 0."""
         self.has_duals = False
         self.row_to_col[:] = self.col_to_row[:] = -1
         self.row_dual[:] = self.col_dual[:] = 0
 
     def assign_from(self, other: Solution) -> None:
-        """Copy the pairs and prices of another solution of the same shape, from host or device."""
+        """Copy the pairs and duals of another solution of equal shape, from host or device."""
         self.has_duals = False
         for target, source in zip((*self.mates, *self.duals), (*other.mates, *other.duals)):
             target[:] = array_of(self.xp, source)
         self.has_duals = other.has_duals
 
     def transpose(self) -> Solution:
-        """Rows and columns exchanged; shares the arrays."""
+        """The solution of the transposed problem. It shares the arrays."""
         cover = None if self.cover is None else self.cover[::-1]
         return Solution(*self.mates[::-1], *self.duals[::-1], self.has_duals, cover)
 
 
 @dataclasses.dataclass
 class MatchingTask:
-    """A matching to be extended, and what the caller wants of the run.
+    """A matching to extend, with the caller's arguments for the run.
 
     Attributes
     ----------
     graph : Graph
-        On the host for an algorithm of the CPU, on the device for one of the GPU.
+        It is on the host for an algorithm of the CPU, on the device for one of the GPU.
     row_to_col, col_to_row : int32 arrays
-        On the graph's device; -1 = unmatched.
+        The matching to extend, on the graph's device; -1 means unmatched.
     control : Control
     threads : int
-        CPU threads.
+        The number of CPU threads.
     seed : int
-        Fixes the choices that are free.
+        The seed of all random choices.
     """
 
     graph: Graph
@@ -311,28 +314,28 @@ class MatchingTask:
 
 @dataclasses.dataclass
 class AssignmentTask:
-    """A problem of assignment, the solution to work on, and what the caller wants of the run.
+    """An assignment problem, the solution to change, and the caller's arguments for the run.
 
     Attributes
     ----------
     costs : Costs
-        A problem: to be minimised, no more rows than columns. On the host for an algorithm of the
-        CPU, on the device for one of the GPU.
+        The costs to minimise, with no more rows than columns. They are on the host for an algorithm
+        of the CPU, on the device for one of the GPU.
     solution : Solution
-        Where the costs are.
+        The pairs and duals to begin from, and the result at the end, on the device of the costs.
     control : Control
     limit : int or float, optional
-        What it costs a row to go without a column; None if it must have one.
+        The cost of an unmatched row; None if every row must be matched.
     threads, seed : int
         As in `MatchingTask`.
     fallback : callable, optional
-        An algorithm that finishes, with costs on the host, what the chosen one has no memory for.
-        The front door hands it in if the registry names one.
+        An algorithm of the CPU that finishes the task if the device has too little memory for the
+        chosen algorithm. The front door sets it if the registry names one.
     is_fresh : bool
-        Whether the caller gave no assignment to begin from.
+        True if the caller gave no initial assignment.
     may_be_infeasible : bool
-        A full assignment may not exist; the algorithm must detect that early. Only algorithms with
-        `detects_infeasible` in the registry are told so.
+        True if a full assignment may not exist and the algorithm must detect that early. The front
+        door sets it only for algorithms with `detects_infeasible` in the registry.
     """
 
     costs: Costs
@@ -354,11 +357,11 @@ class AssignmentTask:
         return self.solution.duals
 
     def with_costs(self, costs: Costs) -> AssignmentTask:
-        """The same task with its costs in another form."""
+        """A copy of the task with its costs in another form. It shares the solution."""
         return dataclasses.replace(self, costs=costs)
 
     def run_on_host(self, run: Callable[[AssignmentTask], bool]) -> bool:
-        """Let an algorithm of the CPU go on with the task, on copies; its answer."""
+        """Continue the task with an algorithm of the CPU, on copies, and return its result."""
         solution = self.solution.to_host()
         try:
             return run(dataclasses.replace(self, costs=self.costs.to_host(), solution=solution))
@@ -366,9 +369,9 @@ class AssignmentTask:
             self.solution.assign_from(solution)
 
     def matching(self, graph: Graph, row_to_col: Any, col_to_row: Any) -> MatchingTask:
-        """The task to extend a matching of the pairs in `graph`, whatever they cost."""
+        """A task that extends a matching of the pairs in `graph`, whatever they cost."""
         return MatchingTask(graph, row_to_col, col_to_row, self.control, self.threads, self.seed)
 
 
 Task = TypeVar("Task", MatchingTask, AssignmentTask)
-"""What an algorithm is given."""
+"""The task of a matching algorithm or of an assignment algorithm."""
