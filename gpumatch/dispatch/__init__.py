@@ -1,1 +1,1 @@
-"""Where a call runs: the table of algorithms, the backends, and the devices there are."""
+"""The choice of where a call runs: the table of algorithms, the backends and the devices."""

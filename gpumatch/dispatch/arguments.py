@@ -1,4 +1,4 @@
-"""Arguments that several front doors check in one way."""
+"""Checks of arguments that several front doors have."""
 
 from __future__ import annotations
 
@@ -24,28 +24,28 @@ def refuse_unknown(front_door: Callable[..., Any], problem: str, given: Iterable
 
 
 def check_one_of(name: str, value: Any, known: tuple[str, ...]) -> None:
-    """Raise ValueError for a value that is none of those known."""
+    """Raise ValueError for a value that is not in `known`."""
     if value not in known:
         text = f"{name} must be one of {known}; got {value!r}"
         raise ValueError(text + did_you_mean(value, known))
 
 
 def checked_flag(value: Any, name: str) -> bool:
-    """A bool; anything else that is true or false is more likely a mistake."""
+    """Return a flag as bool, and raise TypeError for any other type: it is likely a mistake."""
     if not isinstance(value, (bool, np.bool_)):
         raise TypeError(f"{name} must be True or False; got {value!r}")
     return bool(value)
 
 
 def checked_seed(seed: int) -> int:
-    """The seed of a run, if it is one."""
+    """Return a valid seed as int, or raise ValueError."""
     if not _is_integer(seed) or not 0 <= seed < 2**63:
         raise ValueError(f"seed must be an integer in [0, 2**63); got {seed!r}")
     return int(seed)
 
 
 def checked_threads(threads: int | None) -> int:
-    """The threads of a run: all cores this process may use if it is None."""
+    """Return the number of threads; None means all cores that this process may use."""
     if threads is None:
         if hasattr(os, "sched_getaffinity"):
             return len(os.sched_getaffinity(0))
@@ -56,5 +56,5 @@ def checked_threads(threads: int | None) -> int:
 
 
 def _is_integer(value: Any) -> bool:
-    """Whether it counts something: True is an int, but more likely a mistake."""
+    """True for integers of any type but bool, which is likely a mistake."""
     return isinstance(value, Integral) and not isinstance(value, bool)

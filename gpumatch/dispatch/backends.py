@@ -1,8 +1,8 @@
-"""Where a call runs: which algorithm, on which backend, with which options and start.
+"""The choice of algorithm, backend, options and start of a call.
 
-Each home of an algorithm declares the options it takes (see `gpumatch.dispatch.registry`). The
-arguments of a call narrow the homes down, its options too where no algorithm is named. If several
-are left, the size of the data decides.
+Each home of an algorithm declares the options that it takes (see `gpumatch.dispatch.registry`). The
+arguments of a call narrow the homes down. If no algorithm is named, the options do so too. If
+several homes remain, the size of the data decides.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ from gpumatch.dispatch.registry import (
     takers,
 )
 
-# Edges from which a graph on the host, or sparse costs, repay their copy to the GPU
+# A graph or sparse costs on the host repay their copy to the GPU from this number of entries
 # (docs/algorithms/cpu_or_gpu.md says how this was measured).
 GPU_PAYS_FROM = 100_000
-GPU_PAYS_FROM_PAIRS = 2_000_000  # the same for the pairs of a dense matrix of costs
-# What the GPU's engine takes for sparse costs at most, the costs themselves included.
+GPU_PAYS_FROM_PAIRS = 2_000_000  # the number of pairs from which dense costs repay their copy
+# An upper bound of the memory of the GPU's engine for sparse costs, the costs included.
 _SPARSE_BYTES_A_VERTEX, _SPARSE_BYTES_AN_ENTRY = 400, 120
-_SPARSE_SUMS = 16  # it adds up to so many costs for each vertex
+_SPARSE_SUMS = 16  # sums in that engine have at most this many costs for each vertex
 
 _DEFAULT_MATCHING = {"cpu": "engine", "cuda": "engine", "reference": "apfb-gpubfs-wr"}
 _DEFAULT_ASSIGNMENT = {"cpu": "engine", "reference": "hungarian-tree"}
-# The searches repair what a cheap start leaves faster than Karp-Sipser finds a better one.
+# After a cheap start, searches match the remaining rows faster than Karp-Sipser does.
 _BEST_START = {("engine", "cuda"): "min-degree"}
 
 
@@ -49,21 +49,21 @@ class Choice(NamedTuple):
     options: dict[str, str]
 
     def names(self) -> dict[str, str]:
-        """The algorithm and the backend, for the statistics of the call."""
+        """The names of algorithm and backend, for the statistics of the call."""
         return {"algorithm": self.algorithm.name, "backend": self.backend}
 
     def search(self) -> Callable[[Task], bool]:
-        """The algorithm with its options."""
+        """The function of the algorithm, with its options set."""
         return self._home.run_with(self.options)
 
     def fallback(self) -> Callable[[AssignmentTask], bool] | None:
-        """The function that finishes on the host what the GPU has no room for, loaded if called."""
+        """The algorithm of the CPU for data that exceed the GPU's memory; the call imports it."""
         function = self._home.fallback
         return None if function is None else lambda task: load(function)(task)
 
     @property
     def detects_infeasible(self) -> bool:
-        """Whether the algorithm finds out before long if sparse costs are infeasible."""
+        """True if the algorithm detects early that sparse costs have no full assignment."""
         return self._home.detects_infeasible
 
     @property
@@ -80,7 +80,7 @@ def choose_matching(
     on_device: bool,
     nnz: int,
 ) -> tuple[Choice, str]:
-    """What serves a matching of a graph with so many edges, and the name of its start."""
+    """Choose what finds a matching of a graph with `nnz` edges, and the name of its start."""
     _check_name("init", init, STARTS)
     asks = _asks("matching", algorithm, backend, options)
     if init != "auto":
@@ -95,7 +95,7 @@ def choose_matching(
 def choose_assignment(
     algorithm: str, backend: str, options: Mapping[str, Any], costs: Costs
 ) -> Choice:
-    """What serves an assignment of these costs."""
+    """Choose what finds an assignment of these costs."""
     asks = _asks("assignment", algorithm, backend, options)
 
     def pays_on_gpu() -> bool:
@@ -107,7 +107,7 @@ def choose_assignment(
 
 
 def choose_components(backend: BackendName, graph: Graph) -> tuple[BackendName, Components]:
-    """The backend that serves a search for strong components in a graph, and the search."""
+    """Choose the backend for strong components of a graph, and return it with its function."""
     _check_name("backend", backend, BACKENDS)
     asks = [_Ask("the search for strong components", tuple(COMPONENTS))]
     where = _where(asks, backend, graph.on_device, lambda: graph.nnz >= GPU_PAYS_FROM)
@@ -115,16 +115,16 @@ def choose_components(backend: BackendName, graph: Graph) -> tuple[BackendName, 
 
 
 def check_backend(backend: str) -> None:
-    """Raise ValueError if there is no such backend, RuntimeError if it can't run."""
+    """Raise ValueError if the backend does not exist, RuntimeError if it can't run."""
     _check_name("backend", backend, BACKENDS)
     _check_cuda(backend, "")
 
 
-# -- what a call asks for --------------------------------------------------------------------------
+# -- what a call requires --------------------------------------------------------------------------
 
 
 class _Ask(NamedTuple):
-    """Something that a call asks for, and the backends that have it."""
+    """A requirement of a call, and the backends that meet it."""
 
     what: str
     backends: tuple[str, ...]
@@ -134,7 +134,7 @@ class _Ask(NamedTuple):
 
 
 def _asks(problem: str, algorithm: str, backend: str, options: Mapping[str, Any]) -> list[_Ask]:
-    """What a named algorithm and its options ask for, or the options by themselves."""
+    """The requirements of a named algorithm and its options, or of the options alone."""
     _check_name("backend", backend, BACKENDS)
     _check_name("algorithm", algorithm, table(problem))
     if algorithm == "auto":
@@ -152,7 +152,7 @@ def _asks(problem: str, algorithm: str, backend: str, options: Mapping[str, Any]
 
 
 def _asks_of_options(problem: str, options: Mapping[str, Any]) -> list[_Ask]:
-    """What options ask for that no algorithm was named with."""
+    """The requirement of options in a call that names no algorithm."""
     for name, value in options.items():
         _check_option(problem, _exact(problem), name, value, "algorithm 'auto'")
     what = " with ".join(f"{name}={value!r}" for name, value in options.items())
@@ -169,7 +169,7 @@ def _exact(problem: str) -> list[Algorithm]:
 def _serving(
     algorithms: Iterable[Algorithm], options: Mapping[str, Any]
 ) -> dict[str, list[Algorithm]]:
-    """Backend -> those of the algorithms that take all these options there."""
+    """A map from each backend to the algorithms that take all these options there."""
     found: dict[str, list[Algorithm]] = {}
     for algorithm in algorithms:
         for backend, home in algorithm.homes.items():
@@ -181,9 +181,9 @@ def _serving(
 def _chosen(
     problem: str, algorithm: str, backend: str, options: Mapping[str, Any], best: str
 ) -> Algorithm:
-    """The algorithm that is named; else the best one there if it takes the options, else another.
+    """The named algorithm; without a name, an exact algorithm that takes the options.
 
-    The others are tried in the order of the table. Only exact ones are.
+    `best` comes first, then the others in the order of the table.
     """
     if algorithm != "auto":
         return table(problem)[algorithm]
@@ -200,7 +200,7 @@ def _check_name(argument: str, value: str, known: Iterable[str]) -> None:
 def _check_option(
     problem: str, algorithms: Iterable[Algorithm], name: str, value: object, what: str
 ) -> None:
-    """Check that some home of some of the algorithms takes an option."""
+    """Raise an error unless at least one home of the algorithms takes the option."""
     known = tuple(dict.fromkeys(v for a in algorithms for v in a.options.get(name, ())))
     if not known:
         others = ", ".join(map(repr, takers(problem, name)))
@@ -216,7 +216,7 @@ def _check_option(
 def _where(
     asks: Collection[_Ask], backend: str, on_device: bool, pays_on_gpu: Callable[[], bool]
 ) -> str:
-    """The backend that has all that is asked for and can run."""
+    """The backend that meets all requirements and can run."""
     needs = ""
     if backend == "auto":
         backend = _best_backend(asks, on_device, pays_on_gpu)
@@ -231,7 +231,11 @@ def _where(
 
 
 def _best_backend(asks: Collection[_Ask], on_device: bool, pays_on_gpu: Callable[[], bool]) -> str:
-    """Device data stays on the device; host data goes there when that pays or nothing else can."""
+    """The backend for "auto".
+
+    Device data stay on the device. Host data go there if that pays, or if the CPU does not meet all
+    requirements.
+    """
     if on_device:
         return "cuda"
     left = [b for b in BACKENDS if all(b in ask.backends for ask in asks)]
@@ -251,7 +255,7 @@ def _check_cuda(backend: str, needs: str) -> None:
 
 
 def _choice(algorithm: Algorithm, backend: str, options: Mapping[str, Any]) -> Choice:
-    """The algorithm there, with its options, the defaults of the others included."""
+    """The algorithm on this backend, with the given options and the defaults of the others."""
     return Choice(algorithm, backend, algorithm.homes[backend].completed(options))
 
 
@@ -259,9 +263,9 @@ def _choice(algorithm: Algorithm, backend: str, options: Mapping[str, Any]) -> C
 
 
 def _pays_on_gpu(algorithm: Algorithm, costs: Costs) -> bool:
-    """Whether costs on the host repay their copy to the GPU, and it has room for them.
+    """True if costs on the host repay their copy to the GPU, and it has memory for them.
 
-    Dense ones may, and sparse ones for the engine, which takes them as they are.
+    Dense costs may. Sparse costs may for the engine, which solves them without a dense matrix.
     """
     least = GPU_PAYS_FROM_PAIRS if costs.has_matrix else GPU_PAYS_FROM
     if costs.nnz < least or why_no_cuda() is not None:
@@ -272,9 +276,9 @@ def _pays_on_gpu(algorithm: Algorithm, costs: Costs) -> bool:
 
 
 def _best_assignment(backend: str, costs: Costs) -> str:
-    """The fastest algorithm for an assignment, of those that have room.
+    """The fastest algorithm for an assignment that has enough memory.
 
-    On a GPU, the engine takes matrices and CSR as they are, and makes a matrix of all else.
+    On a GPU, the engine takes matrices and CSR unchanged. It makes a matrix of all other costs.
     """
     if backend != "cuda":
         return _DEFAULT_ASSIGNMENT[backend]
@@ -282,13 +286,13 @@ def _best_assignment(backend: str, costs: Costs) -> str:
 
 
 def _fits(costs: Costs, matrices: int) -> bool:
-    """Whether the GPU has memory for so many dense matrices of the costs, and all else."""
+    """True if the GPU has memory for this many dense matrices of the costs, and all else."""
     matrix = math.prod(costs.shape) * costs.itemsize
     return _has_room(matrices * matrix + max(matrix // 4, costs.unfolding_bytes))
 
 
 def _fits_as_csr(costs: Costs) -> bool:
-    """Whether the GPU has memory for sparse costs, and 64 bits room for the sums of integers."""
+    """True if the GPU has memory for sparse costs, and sums of integer costs fit into 64 bits."""
     vertices = sum(costs.shape)
     if costs.is_integer and _SPARSE_SUMS * (vertices + 1) * costs.largest >= 2**62:
         return False

@@ -1,6 +1,7 @@
-"""Functions that both sides have, chosen by where the data is, and imported when first needed.
+"""Functions that host and device both have, chosen by where the data are.
 
-The host's side uses SciPy and Numba, the device's side CuPy.
+The host's functions use SciPy and Numba, the device's use CuPy. Each module is imported when it is
+first needed.
 """
 
 from __future__ import annotations
@@ -15,38 +16,38 @@ from gpumatch.numeric import arrays
 from gpumatch.running.interrupts import InterruptsHeld
 
 LARGE = 2**19
-"""Entries of arrays on the host from which on a kernel for them is worth its compilation."""
+"""The length of arrays on the host from which a kernel for them is worth its compilation."""
 
 
 def csr_for(array: Any) -> CsrTools:
-    """The module that orders and transposes CSR arrays on this array's side."""
+    """The module that sorts and transposes CSR arrays where this array is."""
     return _csr_on_host() if isinstance(array, np.ndarray) else _csr_on_device()
 
 
 def cover_for(graph: Graph) -> Cover:
-    """The function that finds vertex covers on the graph's side."""
+    """The function that finds vertex covers where the graph is."""
     return _cover_on_device() if graph.on_device else _cover_on_host()
 
 
 def find_on_host(indptr: Any, indices: Any, major: Any, minor: Any) -> tuple[Any, Any]:
-    """The places of pairs in a CSR pattern on the host, and which of the pairs are there."""
+    """Find pairs in a CSR pattern on the host: the position of each, and a mark if it is there."""
     return _find_on_host()(indptr, indices, major, minor)
 
 
 def values_of_mates_on_host(
     indptr: Any, indices: Any, values: Any, row_to_col: Any, threads: int
 ) -> Any:
-    """The value of each row's entry in its mate's column, on the host; 0 without a mate."""
+    """The value of each row's matched entry, on the host; 0 for unmatched rows."""
     return _values_of_mates_on_host()(indptr, indices, values, row_to_col, threads)
 
 
 def csr_on_host() -> Any:
-    """The host's module for CSR arrays, which takes values with them, too."""
+    """The host's module for CSR arrays, which also has functions for CSR arrays with values."""
     return _csr_on_host()
 
 
 def no_mates(graph: Graph | Costs) -> tuple[Any, Any]:
-    """The columns of the rows and the rows of the columns, all -1, on the graph's side."""
+    """The mates of an empty matching, where the graph is."""
     nrows, ncols = graph.shape
     if not graph.on_device:
         return np.full(nrows, -1, np.int32), np.full(ncols, -1, np.int32)
@@ -57,7 +58,7 @@ def no_mates(graph: Graph | Costs) -> tuple[Any, Any]:
 
 
 def count_matched(mates: Any) -> int:
-    """How many of a side's mates are vertices, not -1 or another mark below 0."""
+    """Count the mates of a side that are vertices. Marks of unmatched vertices are below 0."""
     if isinstance(mates, np.ndarray):
         return arrays.count_matched(mates)
     from gpumatch.cuda.surveys import count_matched
@@ -66,9 +67,9 @@ def count_matched(mates: Any) -> int:
 
 
 def canonical_size(indptr: Any, indices: Any, shape: tuple[int, int], threads: int) -> int | None:
-    """The entries of arrays that are canonical CSR; None if that is not known.
+    """The number of entries if the arrays are canonical CSR; None if that is not known.
 
-    On the host, so many threads look at them, if there are many entries.
+    On the host, `threads` threads check them. Short arrays are not checked there.
     """
     if not isinstance(indices, np.ndarray):
         from gpumatch.cuda.surveys import canonical_size as size_on_device
@@ -80,7 +81,7 @@ def canonical_size(indptr: Any, indices: Any, shape: tuple[int, int], threads: i
 
 
 def require_device_memory(nbytes: int, purpose: str) -> None:
-    """Raise MemoryError if the current GPU cannot give this many bytes."""
+    """Raise MemoryError if the current GPU has less than this many bytes free."""
     from gpumatch.cuda import memory
 
     memory.require_memory(nbytes, purpose)

@@ -1,4 +1,4 @@
-"""Whether there is a GPU to run on, and if not, why."""
+"""The check for a GPU to run on, and the reason if there is none."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _DRIVER = "libcuda.so.1"
 
 
 def why_no_cuda() -> str | None:
-    """None when a GPU can be used, else the reason why not and what would help."""
+    """None if a GPU can be used, else the reason why not, and what would help."""
     if "cupy" not in sys.modules and importlib.util.find_spec("cupy") and not _has_driver():
         return f"no NVIDIA GPU answers ({_DRIVER} is not found): install the NVIDIA driver"
     try:
@@ -30,7 +30,7 @@ def why_no_cuda() -> str | None:
 
 @functools.cache
 def _has_driver() -> bool:
-    """Whether CuPy would find the driver, asked on Linux only: to import CuPy takes far longer."""
+    """False if CuPy would not find the driver. The check saves its import, on Linux only."""
     if sys.platform != "linux":
         return True
     try:

@@ -1,12 +1,11 @@
-"""Deep Greedy Switching with a GPU: all on it, or the paper's form that mixes it with a CPU.
+"""Deep Greedy Switching with a GPU: on the GPU alone, or in the paper's mixed form with a CPU.
 
 Roverso, Naiem, El-Beltagy, El-Ansary, Haridi, "A GPU-enabled solver for time-constrained linear sum
-assignment problems", INFOS 2010. In the mixed form the device evaluates differences and the CPU
-makes the exchanges, one by one (Algorithm 1). Mates and differences are copied each time all are
-evaluated, and costs are held on both sides.
+assignment problems", INFOS 2010. In the mixed form the device evaluates differences, and the CPU
+makes the exchanges one by one (Algorithm 1). Each evaluation of all vertices copies the mates to
+the device and the differences to the host. Host and device each hold the costs.
 
-The two sides know nothing of each other: the one evaluates, the other switches, and here is what
-passes between them.
+The modules of host and device do not import each other. This module passes data between them.
 """
 
 from __future__ import annotations
@@ -26,14 +25,15 @@ def run(
     evaluation: str = "auto",
     switching: str = "auto",
 ) -> bool:
-    """Assign the rows as `gpumatch.cuda.assignment.dgs.run`.
+    """Assign the rows as `gpumatch.cuda.assignment.dgs.run` does.
 
     Parameters
     ----------
     start, evaluation : str
-        As there.
+        As of that function.
     switching : {"auto", "parallel", "sequential"}
-        All exchanges that do not conflict at a time, on the device, or one by one on the CPU.
+        ``"sequential"`` makes the exchanges one by one on the CPU. The others make all exchanges
+        that do not conflict in one round on the device.
     """
     if switching != "sequential":
         return on_device.run(task, start=start, evaluation=evaluation)
@@ -47,7 +47,7 @@ def run(
 def _switch_on_host(
     problem: on_device.Problem, form: on_device.Form, task: AssignmentTask, start: str
 ) -> bool:
-    """Algorithm 1, its evaluations of all on the device; False when stopped."""
+    """Run Algorithm 1, evaluate all vertices on the device; False if the control has stopped it."""
     control, (row_to_col, col_to_row) = task.control, task.mates
     with control.part("start"):
         if not on_host.start_from(start, task):

@@ -1,7 +1,7 @@
-"""The algorithms: what each solves, its homes, and the options that it takes there.
+"""The table of algorithms: what each solves, its homes, and the options that it takes there.
 
 To add an algorithm, write its file and add its line to the table below. A home is named as
-``module:function``; its module is imported when it is first chosen.
+``module:function``. Its module is imported when it is first chosen.
 """
 
 from __future__ import annotations
@@ -48,17 +48,17 @@ class Home:
     options : mapping
         Options that are passed to the function: name -> values, the default first.
     only : mapping
-        Options of other homes for which this one has only one way: name -> the values that mean it.
-        They may be given, but are not passed to the function.
+        Options of other homes of which this home has one form only: name -> the values that name
+        this form. A caller may give them. They are not passed to the function.
     fixed : mapping
-        Arguments that are always passed to the function: which of several algorithms it is.
+        Arguments that are always passed to the function. They select one of several algorithms.
     fallback : str, optional
-        The function that finishes on the host what the GPU has no memory for.
+        The function of the CPU that solves what exceeds the GPU's memory.
     matrices : int
-        The dense matrices of costs that it may hold on a GPU at once.
+        The number of dense matrices of costs that the function may hold on a GPU at once.
     detects_infeasible : bool
-        It detects early that sparse costs have no full assignment, if the task says that it may be
-        so.
+        True if the function detects early that sparse costs have no full assignment, where
+        `AssignmentTask.may_be_infeasible` is True.
     """
 
     function: str
@@ -71,39 +71,40 @@ class Home:
 
     @functools.cached_property
     def values(self) -> Options:
-        """Every option that may be given, with its values."""
+        """All options that a caller may give, with their values."""
         return {**self.options, **self.only}
 
     def takes(self, given: Mapping[str, Any]) -> bool:
-        """Whether these options may be given."""
+        """True if a caller may give these options."""
         return all(value in self.values.get(name, ()) for name, value in given.items())
 
     def completed(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """The options given, and the defaults of the others."""
+        """The given options, and the defaults of all others."""
         return {name: given.get(name, values[0]) for name, values in self.values.items()}
 
     def run_with(self, options: Mapping[str, Any]) -> Callable[[Task], bool]:
-        """The function, told these options as far as it knows them."""
+        """The function with those of these options that it takes."""
         told = {name: value for name, value in options.items() if name in self.options}
         return functools.partial(load(self.function), **self.fixed, **told)
 
 
 @dataclass(frozen=True)
 class Algorithm:
-    """An algorithm `gpumatch` knows.
+    """An algorithm of `gpumatch`.
 
     Attributes
     ----------
     name, problem : str
-        Its name as in the field, and ``"matching"`` or ``"assignment"``.
+        The name that the field uses, and ``"matching"`` or ``"assignment"``.
     backends : tuple of str
-        Where it runs: ``"cpu"``, ``"cuda"``, ``"reference"`` (slow, to follow a paper).
+        The backends that have it: ``"cpu"``, ``"cuda"``, ``"reference"`` (slow, to follow a paper).
     exact : bool
-        Whether the result is always optimal.
+        True if the result is always optimal.
     reference : str
-        Where it was published.
+        The publication.
     options : mapping
-        Its own keyword arguments: name -> values, the default first. Not every home takes each.
+        The keyword arguments of its own: name -> values, the default first. Some homes take only
+        some of them.
     homes : mapping
         Backend -> `Home`.
     """
@@ -120,12 +121,12 @@ class Algorithm:
 
     @functools.cached_property
     def options(self) -> dict[str, tuple[str, ...]]:
-        """Those of all homes."""
+        """The options of all homes."""
         names = dict.fromkeys(name for home in self.homes.values() for name in home.values)
         return {name: self._values(name) for name in names}
 
     def _values(self, name: str) -> tuple[str, ...]:
-        """The values of an option, in the order of the home that has most."""
+        """The values of an option, in the order of the home that has the most of them."""
         lists = [home.values.get(name, ()) for home in self.homes.values()]
         most_first = sorted(lists, key=len, reverse=True)
         return tuple(dict.fromkeys(value for values in most_first for value in values))
@@ -242,7 +243,7 @@ _ASSIGNMENT = (
                     "host_loop": ("batch", "round"),
                 },
                 fallback=_PATHS,
-                matrices=2,  # the transposed one, where columns bid too
+                matrices=2,  # with the transposed matrix, in which columns bid
             ),
             "reference": Home(
                 _REFERENCE + "vasconcelos2009:run",
@@ -303,34 +304,34 @@ COMPONENTS = {
     "cpu": _CPU + "components:strong_components",
     "cuda": _CUDA + "components:strong_components",
 }
-"""What finds strong components: backend -> function."""
+"""The functions that find strong components: backend -> function."""
 
 BOTTLENECK_PATHS = _CPU + "assignment.bottleneck:raise_threshold"
-"""What finds bottlenecks by paths."""
+"""The function that finds bottlenecks by paths."""
 
 BATCHES = {
     "cpu": _CPU + "assignment.small.batch:run",
     "cuda": _CUDA + "assignment.batched.batch:run",
 }
-"""What solves batches of small dense problems: backend -> function."""
+"""The functions that solve batches of small dense problems: backend -> function."""
 
 ONE_OF_A_BATCH = _CPU + "assignment.small.batch:solve_one"
-"""What calls the kernel behind it on the CPU, for one problem at once."""
+"""The function that solves one problem by the CPU's kernel for batches, without a thread pool."""
 
 JOIN, JOIN_LISTED = (
     _CPU + "assignment.search.at_limit:join",
     _CPU + "assignment.search.at_limit:join_listed",
 )
-"""What joins pairs that cost a limit: of costs on the host, and of a list of pairs."""
+"""The functions that add pairs whose cost equals the limit: of costs on the host, and of a list."""
 
 FINISH = _CPU + "assignment.finish:run"
-"""What closes the gap of an exact algorithm's result, on the host."""
+"""The function that closes the gap of an exact algorithm's result, on the host."""
 
 SCIPYS_ORDER = _CPU + "assignment.small.scipy_order:columns_of_rows"
-"""What finds the assignments that SciPy finds, where several are optimal."""
+"""The function that finds the assignment that SciPy finds, where several are optimal."""
 
 
-# -- asking it -------------------------------------------------------------------------------------
+# -- queries ---------------------------------------------------------------------------------------
 
 
 def algorithms(problem: str | None = None) -> list[Algorithm]:
@@ -376,7 +377,7 @@ def option_names(problem: str) -> Iterable[str]:
 
 
 def starts(backend: str) -> list[str]:
-    """Names of the starts that `backend` has."""
+    """The names of the starts that `backend` has."""
     return [name for name, homes in STARTS.items() if backend in homes]
 
 
@@ -389,12 +390,12 @@ def load(function: str) -> Callable[..., Any]:
 
 
 def no_start(_task: MatchingTask) -> bool:
-    """Begin from the matching as it is."""
+    """Leave the matching unchanged."""
     return True
 
 
 def did_you_mean(name: Any, known: Iterable[str]) -> str:
-    """A question after the known name that is nearest to this one, if one is near."""
+    """A hint at the known name that is most similar to this one, or an empty string."""
     meant = "cuda" if name == "gpu" else str(name)  # cpu is nearer, but the opposite
     close = difflib.get_close_matches(meant, known, 1)
     return f"; did you mean {close[0]!r}?" if close else ""

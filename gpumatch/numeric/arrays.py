@@ -1,9 +1,8 @@
-"""Arrays of NumPy, CuPy and whatever speaks their protocols, told apart without importing more.
+"""Arrays of NumPy, of CuPy and of libraries with their protocols, recognised without imports.
 
-A library that is not loaded has made no array, so only those in `sys.modules` are asked. A library
-that another thread is still importing is in there, too, but may not have all its names yet. A name
-that is missing has made no array either, because an import of the library, or of a part of it,
-waits until the library is complete.
+A library that is not loaded has made no array, so only libraries in `sys.modules` are looked at. A
+library that another thread is importing is there too, but may still lack some names. A missing
+class has made no array either, because every import of the library waits until it is complete.
 """
 
 from __future__ import annotations
@@ -17,14 +16,14 @@ _DLPACK_CUDA = (2, 13)  # kDLCUDA, kDLCUDAManaged
 
 
 def as_array(values: Any, name: str) -> Any:
-    """`values` as an array of NumPy or CuPy, on their device; `name` is for the errors.
+    """`values` as an array of NumPy or CuPy, on their device; errors quote `name`.
 
     Raises
     ------
     TypeError
-        If there can't be an array, or `values` is or holds a masked array.
+        If `values` is not an array and can't become one, or is or holds a masked array.
     ValueError
-        If a data frame of pandas has missing values, for which its types have no number.
+        If a pandas data frame has missing values that its types have no number for.
     """
     if type(values) is np.ndarray:
         return values
@@ -58,9 +57,9 @@ def refuse_masks(values: Any, name: str) -> None:
 
 
 def _of_frame(frame: Any, name: str) -> Any:
-    """An array of a data frame, or of a column of one, in the type that holds its columns.
+    """An array of a data frame or of one of its columns, in a type that holds all columns.
 
-    NumPy alone would make objects of the nullable types of pandas, which know their NumPy types.
+    NumPy alone would make an array of objects of the nullable types of pandas.
     """
     given: Any = getattr(frame, "dtypes", ())
     kinds = {given} if hasattr(given, "kind") else {*given}
@@ -79,9 +78,9 @@ def _of_frame(frame: Any, name: str) -> Any:
 
 
 def has_length(values: Any) -> bool:
-    """Whether it is a sequence, or an array of at least one dimension.
+    """True for a sequence, and for an array of at least one dimension.
 
-    Arrays without a dimension have `__len__`, too. They are numbers.
+    Arrays without dimensions have `__len__` too. They are numbers.
     """
     return hasattr(values, "__len__") and getattr(values, "ndim", 1) != 0
 
@@ -100,14 +99,14 @@ def device_array() -> Any:
 
 
 def is_sparse(source: Any) -> bool:
-    """Whether `source` is a sparse array of SciPy or cupyx, importing neither."""
+    """True if `source` is a sparse array of SciPy or cupyx. It imports neither."""
     loaded = (sys.modules.get(name) for name in ("scipy.sparse", "cupyx.scipy.sparse"))
     askable = (getattr(module, "issparse", None) for module in loaded)
     return any(issparse is not None and issparse(source) for issparse in askable)
 
 
 def is_instance(source: Any, module: str, *names: str) -> bool:
-    """isinstance() of classes whose module is not imported: without the module, it is False."""
+    """isinstance() for classes of a module that may not be loaded. If it is not, this is False."""
     loaded = sys.modules.get(module)
     return any(isinstance(source, getattr(loaded, name, ())) for name in names)
 
@@ -118,7 +117,7 @@ def array_module(array: Any) -> Any:
 
 
 def index_array(values: Any, name: str) -> Any:
-    """`values` as a one-dimensional integer array on their device; `name` is for the errors."""
+    """`values` as a one-dimensional integer array on their device; errors quote `name`."""
     array = as_array(values, name)
     if array.ndim != 1:
         raise ValueError(f"{name} must have 1 dimension; got {array.ndim}")
@@ -139,25 +138,25 @@ def array_of(xp: Any, values: Any) -> Any:
 
 
 def exactly(array: Any, dtype: Any) -> Any:
-    """The array as contiguous, writeable `dtype`; itself if it is that already."""
+    """The array as a contiguous, writeable array of `dtype`: the array itself if it is one."""
     if isinstance(array, np.ndarray):
         return np.require(array, dtype, ["C", "A", "W"])
     return array_module(array).ascontiguousarray(array, dtype=dtype)
 
 
 def any_true(marks: Any) -> bool:
-    """Whether any of the bool array's marks is set."""
+    """True if a bool array has any True."""
     if isinstance(marks, np.ndarray):
         return bool(marks.any())
-    # CuPy has maxima of bytes ready. It compiles any() for each class of sizes, for seconds each.
+    # CuPy has compiled maxima of bytes. It compiles any() for each class of sizes, for seconds each.
     return marks.size != 0 and bool(marks.view(np.uint8).max())
 
 
 def first_true(marks: Any) -> int | None:
-    """The index of the first True, None if there is none."""
+    """The index of the first True; None if there is none."""
     return int(marks.argmax()) if any_true(marks) else None
 
 
 def count_matched(mates: np.ndarray) -> int:
-    """How many of a side's mates on the host are vertices, not -1 or another mark below 0."""
+    """Count the mates of a side on the host that are vertices. Other marks are below 0."""
     return int(np.count_nonzero(mates >= 0))

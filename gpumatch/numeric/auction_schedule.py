@@ -1,6 +1,4 @@
-"""How fine an auction ends, by which epsilons it gets there, and how far its prices may spread.
-
-The auctions of CPU and GPU both use it.
+"""The epsilons of an auction, and bounds of its prices, for CPU and GPU.
 
 The module docstring of `gpumatch.cpu.assignment.auction` says why there is a last epsilon.
 """
@@ -15,34 +13,37 @@ from gpumatch.contracts import Costs
 __all__ = ["Precision", "close_gaps", "narrowed"]
 
 FACTOR = 8.0
-"""From one epsilon to the next; a power of 2, so that multiples stay multiples.
+"""The factor from one epsilon to the next: a power of 2, so that multiples stay multiples.
 
 Bertsekas (*Auction algorithms for network flow problems*, 1992) advises 4 to 10.
 """
 FINENESS = 1024
-"""For costs that are not integers, the gap that is left is their spread divided by this.
+"""For costs that are not integers, an auction's gap is at most their spread divided by this.
 
-Finer epsilons need more rounds, and exact paths close what is left.
+Finer epsilons need more rounds, and exact paths close the gap.
 """
 WARM_STEPS = 2
-"""Epsilons above the last one if there are prices to begin from: they need little repair."""
+"""The number of epsilons above the last one if the auction begins from given prices.
+
+Such prices need little repair.
+"""
 
 
 class Precision(NamedTuple):
-    """How fine the auction of a problem ends.
+    """The last epsilon of an auction, and the range of its numbers.
 
     Attributes
     ----------
     epsilon : float
-        The last one.
+        The last epsilon.
     spread : float
         The largest difference of two costs (and the limit).
     farthest : float
         A bound of all prices and duals, with a margin.
     is_exact : bool
-        Whether nothing is rounded, so that n · epsilon < 1 makes integers optimal.
+        True if nothing is rounded. Then n · epsilon < 1 makes the result for integers optimal.
     is_workable : bool
-        Whether all prices that may arise can be told apart by epsilon, and have to be.
+        True if costs are not all 0, and floats hold steps of epsilon at every possible price.
     """
 
     epsilon: float
@@ -53,13 +54,13 @@ class Precision(NamedTuple):
 
     @classmethod
     def of(cls, costs: Costs, limit: float | None, bits: int = 53) -> Precision:
-        """The schedule of a problem, if numbers of this many bits are exact."""
+        """The precision for a problem, in numbers that are exact up to this many bits."""
         nrows = max(costs.shape[0], 1)
         base = 0 if limit is None else abs(limit)
         is_narrow = costs.is_complete and limit is None
         largest = float(max(costs.largest, base))
         spread = float(costs.high - costs.low) if is_narrow else 2 * largest
-        # From a row to a free column it is one step if all pairs are allowed, else up to n.
+        # A path from a row to an unmatched column has one step if all pairs are allowed, else n.
         steps = 1 if costs.is_complete or limit is not None else nrows
         farthest = 16 * steps * (largest + 1)
         scale = 2.0 ** nrows.bit_length()
@@ -70,14 +71,14 @@ class Precision(NamedTuple):
         return cls(epsilon, spread, farthest, False, is_workable)
 
     def coarsened(self, steps: int) -> Precision:
-        """The same, with an epsilon of ``spread / steps`` at least."""
+        """This precision, with an epsilon of at least ``spread / steps``."""
         epsilon = self.spread / steps
         if epsilon <= self.epsilon:
             return self
         return self._replace(epsilon=epsilon, is_exact=False)
 
     def schedule(self, is_warm: bool) -> list[float]:
-        """All epsilons, falling."""
+        """All epsilons, in decreasing order."""
         steps = WARM_STEPS if is_warm else 64
         epsilons = [self.epsilon]
         while len(epsilons) <= steps and epsilons[-1] * FACTOR < self.spread / 2:
@@ -86,17 +87,17 @@ class Precision(NamedTuple):
 
 
 def close_gaps(price: Any, most: float) -> Any:
-    """Integer prices of an optimal assignment, moved up so that no two neighbours are far apart.
+    """Integer prices of an optimal assignment, raised so that no two neighbours are far apart.
 
-    A row's column costs at most ``most`` more than any other that the row may take, so its price is
-    at most that much lower. Across a wider gap no row prefers the dearer columns, and no row would
-    prefer the cheaper ones if the gap were narrower. Auctions leave such gaps, because each epsilon
-    adds to them.
+    A row's column costs at most ``most`` more than any other column that the row may take. So its
+    price is at most ``most`` lower. Across a wider gap no row prefers the columns of higher price,
+    and none would prefer those of lower price if the gap were narrower. Auctions make such gaps,
+    because each epsilon adds to them.
 
     Parameters
     ----------
     price : int64 array
-        On host or device; at most 0, and 0 for columns left over.
+        The prices, on host or device: at most 0, and 0 for unmatched columns.
     most : int
         Twice the largest cost or limit.
     """
@@ -109,14 +110,16 @@ def close_gaps(price: Any, most: float) -> Any:
 
 
 def narrowed(price: Any, most: float) -> Any:
-    """The same of floats: those below a wide gap move up together, all others stay as they are.
+    """Float prices of an optimal assignment, with gaps between neighbours of at most `most`.
+
+    The prices below a wider gap are raised together. All others stay unchanged.
 
     Parameters
     ----------
     price : float64 array
-        On the host.
+        The prices, on the host.
     most : float
-        What the column of a row costs it more than any other, at most.
+        A bound of how much more a row's column costs than any other column that the row may take.
     """
     order = (-price).argsort(kind="stable")
     falls = price[order[:-1]] - price[order[1:]]

@@ -1,16 +1,17 @@
 """Exact sums of many numbers, on the host or the device, by operations on whole arrays.
 
-An array is made into a few numbers of Python that have the same sum, exactly. Those of several
+An array becomes a few Python numbers with exactly the sum of the array. The numbers of several
 arrays are then added by `sum` (int) or `math.fsum` (float), which rounds once. So the result is
 that of `math.fsum` of all numbers, whatever cancels, and in any order.
 
-Integers are split into halves of 32 bits, whose sums fit 64 bits.
+Integers are split into halves of 32 bits, whose sums fit into 64 bits.
 
-Floats are split by Rump, Ogita and Oishi's extraction. Let no |x_i| be above 2**e, and let s be
+Floats are split by Rump, Ogita and Oishi's extraction. Let all |x_i| be at most 2**e, and let s be
 2**(e + b), where 2**b >= n + 2 for n numbers. Then q_i = (x_i + s) - s is a multiple of s / 2**53
-and at most s / 2**b in magnitude. So the q_i are added without rounding, in any order. The rest of
-each, x_i - q_i, is exact too, and at most s / 2**53. The same is done with the rests until all are
-0. Each round takes 53 - b bits off, so numbers of similar magnitude need two or three rounds.
+and at most s / 2**b in magnitude. So the q_i are added without rounding, in any order. The
+remainders x_i - q_i are exact too, and at most s / 2**53. The extraction is repeated with the
+remainders until all are 0. Each round removes 53 - b bits, so numbers of similar magnitude need two
+or three rounds.
 
 Reference: Rump, Ogita, Oishi, *Accurate floating-point summation part I: faithful rounding*,
 SIAM J. Scientific Computing 31, 2008, section 3.
@@ -28,16 +29,15 @@ from gpumatch.numeric.arrays import array_of
 __all__ = ["magnitude", "nearer", "summands"]
 
 FEW = 1024
-"""Numbers on the host up to which a list of them all is made faster than whole arrays are added."""
+"""The length of arrays on the host up to which a list of their numbers is made faster than sums."""
 MANY = 2**15
-"""Floats on the host that are added at a time: what is made of them stays in a cache."""
+"""The number of floats on the host that are added at a time. Their temporaries fit into a cache."""
 FEW_ON_DEVICE = 2**15
-"""Numbers on a GPU up to which a copy of them takes less time than the launches of some 50 kernels.
-"""
+"""The length of arrays on a GPU up to which a copy to the host is faster than some 50 launches."""
 
 
 def nearer(values: Any) -> Any:
-    """The array, or a copy on the host of one on a device that is short enough for that."""
+    """The array. If it is short and on a device, a copy on the host."""
     is_short = not isinstance(values, np.ndarray) and values.size <= FEW_ON_DEVICE
     return array_of(np, values) if is_short else values
 
@@ -48,12 +48,12 @@ def magnitude(values: Any) -> float:
 
 
 def summands(values: Any) -> list[Any]:
-    """A few ints or floats whose exact sum is that of the array.
+    """A few ints or floats with exactly the sum of the array.
 
     Parameters
     ----------
     values : array of integers or floats, NumPy or CuPy
-        Fewer than 2**31.
+        The array has fewer than 2**31 numbers.
     """
     values = nearer(values)
     if values.size <= FEW:

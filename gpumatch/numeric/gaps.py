@@ -1,25 +1,26 @@
-"""What the duals of a result show: its gap, and whether it is proven. It is decided here alone.
+"""The gap of a result, and the decision whether the result is proven. No other file decides it.
 
-The gap is the objective less the sum of the duals (and the limits), added exactly and rounded once.
-It bounds how far the objective is from the optimum, if the algorithm has said that its duals are
-feasible (`Solution.has_duals`) and there are as many pairs as these duals bound. Else it is inf.
+The gap is the objective minus the sum of the duals (and the limits), added exactly and rounded
+once. It bounds the distance from the objective to the optimum if the duals are feasible
+(`Solution.has_duals`) and there are as many pairs as these duals bound. Otherwise the gap is
+infinity.
 
-Such a gap is not negative, but for the rounding of the duals themselves: those of integers are not
-rounded, and those of floats may exceed what they should be by some units in their last place. So
-what is negative within that counts by its magnitude. Beyond it, the duals are not feasible, or the
-pairs no matching: that is a fault of this library, and raises an error.
+With feasible duals a gap is negative only by their rounding. Duals of integers are not rounded.
+Duals of floats may be too large by some units in the last place. So the magnitude of a negative gap
+within this rounding counts as the gap. If a gap is more negative, the duals are not feasible or the
+pairs are not a matching. That is a fault of this library, and raises an error.
 
-A result is proven if
+A result for integer costs is proven if the gap is 0, whichever algorithm has found it. A result for
+float costs is proven if both of these hold:
 
-- the costs are integers, and the gap is 0, whoever has found it, or
-- they are floats, and an exact algorithm has ended by itself, or the gap is 0; and what the duals
-  leave is no more than sums of such numbers are rounded: `ULPS` units in the last place of the
-  largest number in use, for each of n pairs. In use are the costs of the pairs, the limit, and the
-  duals, if these are at most 4 (n + 1) times as large: an assignment needs none that are larger.
-  Larger ones hide small costs by their rounding. So they allow nothing, and what pairs cost less
-  than such duals is found exactly, and added to the gap (`undercut`).
+- An exact algorithm has ended by itself, or the gap is 0.
+- The gap is within the rounding of sums of such numbers: `ULPS` units in the last place of the
+  largest number in use, for each of n pairs. In use are the costs of the pairs and the limit. The
+  duals are in use if they are at most 4 (n + 1) times as large, because no assignment needs larger
+  ones. The rounding of larger duals hides small costs. So the amounts by which such duals exceed
+  costs are found exactly and added to the gap (`undercut`), and these duals allow no rounding.
 
-So a cost that no pair has allows nothing, however large it is.
+So the cost of a pair outside the assignment allows no rounding, however large it is.
 """
 
 from __future__ import annotations
@@ -37,22 +38,27 @@ __all__ = ["Magnitudes", "Proof", "proof_of", "undercut"]
 
 UNIT = 2.0**-52
 ULPS = 8
-"""Units in the last place for each pair. `verify` allows more, because it also counts what pairs
-undercut their duals by."""
+"""The rounding of a proven gap, in units in the last place for each pair.
+
+`verify` allows more, because its gap includes the amounts by which duals exceed costs.
+"""
 ROUNDINGS = 8
-"""Units in the last place by which the two duals of a pair may exceed its cost: each of them is the
-difference of two numbers, and then moved by the limit, or by what all duals move."""
+"""The units in the last place by which the two duals of a pair may exceed its cost.
+
+Each dual is the difference of two numbers, and is then changed by the limit or by a shift of all
+duals.
+"""
 
 
 class Magnitudes(NamedTuple):
-    """The largest magnitudes of a result's pair costs (with the limit), and of its duals."""
+    """The largest magnitude of a result's pair costs and limit, and that of its duals."""
 
     paid: float
     duals: float
 
 
 class Proof(NamedTuple):
-    """The gap of a result, and whether the result is proven."""
+    """The gap of a result, and True if the result is proven."""
 
     gap: Any
     proven: bool
@@ -67,21 +73,23 @@ def proof_of(
     magnitudes: Callable[[], Magnitudes],
     undercut: Callable[[], float],
 ) -> Proof:
-    """What the duals of an assignment show.
+    """Compute the gap of an assignment, and decide if it is proven.
 
     Parameters
     ----------
     terms : iterable of int or float
-        Numbers that add up to the objective, less the duals and the limits.
+        The numbers whose sum is the objective minus the duals and the limits.
     pairs : int
-        The rows or pairs that the sums have terms of.
+        The number of rows or pairs that have terms in the sum.
     has_ended : bool
-        Whether an exact algorithm has ended by itself.
+        True if an exact algorithm has ended by itself.
     is_integer : bool
+        True if the costs are integers.
     magnitudes : callable
-        The largest numbers of the result, of floats.
+        It returns the `Magnitudes` of the result. It is called for floats only.
     undercut : callable
-        By how much, in all, duals exceed costs. It is called where duals are beyond all need.
+        It returns the total amount by which duals exceed costs. It is called if the duals are
+        larger than an assignment needs.
 
     Raises
     ------
@@ -116,11 +124,11 @@ def _fault(gap: Any) -> RuntimeError:
 
 
 def undercut(costs: Costs, row_dual: Any, col_dual: Any, cover: Any = None) -> float:
-    """By how much duals must fall in all, at the rows, for no pair to cost less than its duals.
+    """The total amount by which row duals must fall so that no slack is negative.
 
-    The sign of each slack is exact, and the slack is wrong by some units in its own last place. It
-    is one pass over the costs, which are floats. Pairs inside the cover, if there is one, may cost
-    anything.
+    It reads the costs, which are floats, once. The sign of each slack is exact, and its error is
+    some units in its own last place. If there is a cover, pairs with both vertices in it may have
+    any slack.
     """
     nrows, ncols = costs.shape
     lowered = np.zeros(nrows)
@@ -146,7 +154,7 @@ def undercut(costs: Costs, row_dual: Any, col_dual: Any, cover: Any = None) -> f
 
 
 def _two_sum(one: Any, other: Any) -> tuple[Any, Any]:
-    """The rounded sum, and exactly what was rounded off (Knuth)."""
+    """The rounded sum, and its exact rounding error (Knuth)."""
     total = one + other
     part = total - one
     return total, (one - (total - part)) + (other - part)

@@ -1,1 +1,1 @@
-"""What comes back from a call: pairs, matchings, assignments, and the same in tensors."""
+"""The results of calls: pairs, matchings, assignments, and results in tensors."""

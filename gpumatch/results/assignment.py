@@ -1,4 +1,4 @@
-"""What `gpumatch.assign` returns."""
+"""The results of `gpumatch.assign`."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ class Assignment(Pairs):
     row_ind, col_ind : int64 arrays
         The assigned pairs, by row.
     row_to_col, col_to_row : int32 arrays of length nrows, ncols
-        The column of each row and the row of each column, -1 for none.
+        The column of each row and the row of each column; -1 means unmatched.
     unmatched_rows, unmatched_cols : int64 arrays, or lists of nodes for a networkx graph
         The rows and columns in no pair.
     size : int
         Number of pairs.
     pair_costs : int64 or float64 array of length size
-        What each pair costs, by row.
+        The cost of each pair, by row.
     objective : int or float
         Total cost of the pairs; a Python int for integer costs.
     row_dual, col_dual : int64 or float64 arrays of length nrows, ncols
-        The dual prices that prove it; `gpumatch.problems.cardinality` states how.
+        The duals that prove the assignment optimal; `gpumatch.problems.cardinality` states how.
     gap : int or float
-        How far the objective may be from the optimum: the difference to the dual bound, inf if a
-        full or maximum assignment is not complete.
+        A bound of the distance from the objective to the optimum: the difference to the dual bound.
+        It is infinity if a full or maximum assignment has too few pairs.
     proven : bool
-        Whether the assignment is optimal: the duals leave no gap; or an exact algorithm ran to its
-        end, and the gap of floats is no more than rounding of the costs in use makes it.
+        True if the assignment is optimal. Then the gap is 0, or an exact algorithm on floats has
+        ended by itself and the gap is within the rounding of the costs in use.
     maximize, cardinality, cost_limit
-        What was asked for; limits of the rows are in an array where the costs are.
+        The arguments of the call. Limits of rows are in an array on the device of the costs.
     stats : dict
         ``algorithm``, ``backend``, ``seconds`` by part, ``compilation`` among them, and ``trace``:
         one dict a phase.
@@ -82,7 +82,7 @@ class Assignment(Pairs):
 
 
 def _of_each(name: str, brackets: str) -> Any:
-    """An attribute that only the problems of a batch have."""
+    """An attribute of each problem of a batch. For the batch, it raises an error."""
 
     def refuse(self: Any) -> NoReturn:
         raise AttributeError(
@@ -99,18 +99,18 @@ _ARRAYS_OF_A_BATCH = (
 
 
 class BatchAssignment(Assignment):
-    """The assignments of many problems. ``a[k]`` is problem k's, and iterating gives each.
+    """The assignments of B problems. ``a[k]`` is that of problem k, and iteration yields each.
 
-    Its arrays have a row for each of the B problems. Rows and columns that a problem does not have
-    are -1 among mates, and 0 among duals and costs. Pairs, matrices, permutations and covers are of
-    one problem each: ``a[k].to_matrix()``.
+    Its arrays have a row for each problem. Entries of rows and columns that a problem does not have
+    are -1 in arrays of mates, and 0 in arrays of duals and costs. Each problem has its own pairs,
+    matrix, permutations and cover: ``a[k].to_matrix()``.
 
     Attributes
     ----------
     row_to_col, col_to_row : int32 arrays of shapes (B, n) and (B, m)
     row_dual, col_dual : int64 or float64 arrays of the same shapes
     pair_costs : int64 or float64 array of shape (B, n)
-        What the pair of each row costs.
+        The cost of each row's pair.
     size : int64 array of length B
     objective : int64 or float64 array of length B
     gap : float64 array of length B
@@ -118,10 +118,11 @@ class BatchAssignment(Assignment):
     sizes : int64 array of shape (B, 2)
         The rows and columns of each problem.
     errors : dict
-        Why a problem has no assignment, by its number, with ``on_error="mark"``. It is then not
-        proven, and has no pairs. On a device, this waits for the result, and asks why.
+        With ``on_error="mark"``: the error of each problem that has no assignment, by its number.
+        Such a problem has no pairs and is not proven. On a device, the first access waits for the
+        results and finds the errors.
     maximize, cardinality, cost_limit, stats
-        As for one problem.
+        As of an `Assignment`.
 
     Examples
     --------
@@ -166,7 +167,7 @@ class BatchAssignment(Assignment):
         cost_limit: float | None,
         stats: dict[str, Any],
     ) -> None:
-        self._read = read  # an array by its name, asked once: on a device, each takes time to make
+        self._read = read  # makes an array by its name, once: on a device, this takes time
         self.sizes, self._marks, self._errors = sizes, marks, errors
         self.maximize, self.cardinality, self.cost_limit = maximize, cardinality, cost_limit
         self.stats, self._labels = stats, (None, None)

@@ -1,4 +1,4 @@
-"""What `gpumatch.assign` returns for the objective ``"bottleneck"``."""
+"""The result of `gpumatch.assign` for the objective ``"bottleneck"``."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ Cover = tuple[np.ndarray, np.ndarray]  # rows and columns
 
 
 class BottleneckAssignment(Pairs):
-    """An assignment whose most expensive pair is as cheap as possible, with what proves it.
+    """An assignment whose most expensive pair is as cheap as possible, with its proof.
 
     Attributes
     ----------
     row_ind, col_ind : int64 arrays
         The assigned pairs, by row.
     row_to_col, col_to_row : int32 arrays of length nrows, ncols
-        The column of each row and the row of each column, -1 for none.
+        The column of each row and the row of each column; -1 means unmatched.
     unmatched_rows, unmatched_cols : int64 arrays, or lists of nodes for a networkx graph
         The rows and columns in no pair.
     size : int
         Number of pairs.
     pair_costs : int64 or float64 array of length size
-        What each pair costs, by row.
+        The cost of each pair, by row.
     objective : int, float or None
-        The greatest of these; to be maximised, the least. None if there are no pairs.
+        The greatest cost of a pair, or the least with `maximize`. None if there are no pairs.
     proven : bool
-        Whether the assignment is optimal: the search ran to its end.
+        True if the search has ended by itself, so that the assignment is optimal.
     maximize, cardinality
-        What was asked for.
+        The arguments of the call.
     stats : dict
         ``algorithm``, ``backend``, ``objective``, ``seconds`` by part and ``trace``: one dict a
         phase of a matching.
@@ -70,12 +70,14 @@ class BottleneckAssignment(Pairs):
         return f"BottleneckAssignment({self.size} pairs, objective {self.objective}, {proof})"
 
     def threshold_cover(self) -> Cover:
-        """Rows and columns that every pair better than the objective touches, fewer than pairs.
+        """A vertex cover of the pairs better than the objective, smaller than the assignment.
+
+        So no assignment with as many pairs has only better pairs.
 
         Raises
         ------
         ValueError
-            If the assignment is not proven to be optimal.
+            If the assignment is not proven optimal.
         """
         if self._threshold_cover is None:
             raise ValueError("only a proven assignment has a threshold cover")

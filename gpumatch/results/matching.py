@@ -1,4 +1,4 @@
-"""What `gpumatch.maximum_matching` returns."""
+"""The result of `gpumatch.maximum_matching`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["Matching"]
 
 
 class Matching(Pairs):
-    """A matching of a bipartite graph, with what is needed to prove it maximum.
+    """A matching of a bipartite graph, with its proof.
 
     Attributes
     ----------
@@ -23,18 +23,18 @@ class Matching(Pairs):
     row_ind, col_ind : int64 arrays
         The matched pairs, by row.
     unmatched_rows, unmatched_cols : int64 arrays, or lists of nodes for a networkx graph
-        All others.
+        The rows and columns in no pair.
     size : int
         Number of matched edges.
     proven : bool
-        Whether the algorithm ran to its end, so that the matching is maximum.
+        True if the algorithm has ended by itself, so that the matching is maximum.
     stats : dict
         ``algorithm``, ``backend``, ``init``, ``start_size``, ``phases``, ``levels``, ``seconds``
         by part, ``compilation`` among them, and ``trace``: one dict a phase.
 
     Notes
     -----
-    It can be pickled. The pickle has the arrays and the cover, not the graph.
+    A matching can be pickled. The pickle has the arrays and the cover, not the graph.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class Matching(Pairs):
         return in_rows.nonzero()[0], in_cols.nonzero()[0]
 
     def independent_set(self) -> tuple[Any, Any]:
-        """The rows and the columns of a maximum independent set: those outside the vertex cover.
+        """The rows and the columns outside the vertex cover: a maximum independent set.
 
         Returns
         -------
@@ -79,12 +79,12 @@ class Matching(Pairs):
     def split(self) -> list[Matching]:
         """The matchings of the graphs that `BipartiteGraph.batch` has put side by side.
 
-        Their rows and columns have the numbers that they have in their own graph.
+        Each matching has the row and column numbers of its own graph.
 
         Raises
         ------
         ValueError
-            If the graph is no batch.
+            If the graph is not a batch.
         """
         blocks = [] if self._graph is None else self._graph.blocks
         if not blocks:

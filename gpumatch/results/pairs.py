@@ -1,4 +1,4 @@
-"""What every result has: pairs of rows and columns, in the forms that users want them in."""
+"""The base of all results: pairs of rows and columns, in the forms that users need."""
 
 from __future__ import annotations
 
@@ -18,21 +18,22 @@ Labels = tuple[list[Hashable] | None, list[Hashable] | None]  # of the rows, of 
 
 
 class Pairs:
-    """Rows and columns in pairs, each in one at most.
+    """Pairs of a row and a column. Each row and each column is in at most one pair.
 
     Attributes
     ----------
     row_to_col, col_to_row : int32 arrays of length nrows, ncols
-        The column of each row and the row of each column, -1 for none.
+        The column of each row and the row of each column; -1 means unmatched.
     size : int
         Number of pairs.
 
     Notes
     -----
-    If rows and columns are nodes of a networkx graph, `edges`, `to_dict`, `vertex_cover` and the
-    unmatched are in nodes. All other arrays are in numbers of rows and columns.
+    If rows and columns are nodes of a networkx graph, `edges`, `to_dict`, `vertex_cover`,
+    `unmatched_rows` and `unmatched_cols` have nodes. All other arrays have numbers of rows and
+    columns.
 
-    ``rows, cols = result`` gives `row_ind` and `col_ind`, as SciPy's functions return them.
+    ``rows, cols = result`` unpacks to `row_ind` and `col_ind`, as SciPy's functions return them.
     """
 
     def __init__(
@@ -76,8 +77,8 @@ class Pairs:
     def vertex_cover(self) -> tuple[Any, Any]:
         """The rows and the columns of a vertex cover with as many vertices as there are pairs.
 
-        Every edge has its row or its column among them. Any matching has an edge for each of its
-        pairs, and these need a vertex of the cover each. So there can be no more pairs (König).
+        Every edge has its row or its column in the cover. The edges of a matching share no vertex,
+        so each has its own vertex in the cover. So no matching has more pairs (König).
 
         Returns
         -------
@@ -90,8 +91,8 @@ class Pairs:
 
         Notes
         -----
-        For a matching, one search, O(nrows + nnz), when first asked for. Of assignments, only those
-        of cardinality ``"maximum"`` have one.
+        For a matching, the first call makes one search, O(nrows + nnz). Only assignments of
+        cardinality ``"maximum"`` have a cover.
 
         Examples
         --------
@@ -116,13 +117,13 @@ class Pairs:
         return pairs
 
     def to_dict(self) -> dict[Any, Any]:
-        """The pairs as a dict, in which unmatched rows and columns do not occur.
+        """The pairs as a dict without unmatched rows and columns.
 
         Returns
         -------
         dict
-            The column of each matched row. For a networkx graph, the mate of each matched node of
-            either side, as networkx's own functions return and take it.
+            The column of each matched row. For a networkx graph: the mate of each matched node of
+            both sides, as networkx's own functions return and take it.
 
         Examples
         --------
@@ -139,17 +140,18 @@ class Pairs:
         return {**dict(pairs), **{col: row for row, col in pairs}}
 
     def to_matrix(self, values: Any = None) -> Any:
-        """The pairs as a sparse matrix of shape (nrows, ncols), with one entry for each.
+        """The pairs as a sparse matrix of shape (nrows, ncols), with one entry for each pair.
 
         Parameters
         ----------
         values : array of length size, optional
-            What the entries are, in the order of `row_ind`; by default ones of float64.
+            The values of the entries, in the order of `row_ind`; by default ones of float64.
 
         Returns
         -------
         scipy.sparse.csr_array or cupyx.scipy.sparse.csr_matrix
-            Where the pairs are. cupyx has no integer matrices; there, integers become float64.
+            The matrix, on the device of the pairs. cupyx has no integer matrices, so integers
+            become float64 there.
 
         Raises
         ------
@@ -188,8 +190,8 @@ class Pairs:
         Returns
         -------
         p : int array, length nrows
-            ``A[p]`` has an entry at (c, c) for every matched column c < nrows. All rows that have
-            no such column fill the other places in their order.
+            ``A[p]`` has an entry at (c, c) for every matched column c < nrows. The rows without
+            such a column fill the other places in increasing order.
 
         Examples
         --------
@@ -206,8 +208,8 @@ class Pairs:
         Returns
         -------
         q : int array, length ncols
-            ``A[:, q]`` has an entry at (r, r) for every matched row r < ncols. All columns that
-            have no such row fill the other places in their order.
+            ``A[:, q]`` has an entry at (r, r) for every matched row r < ncols. The columns without
+            such a row fill the other places in increasing order.
 
         Examples
         --------
@@ -219,23 +221,23 @@ class Pairs:
         return _diagonal_order(self.col_to_row, self.row_to_col)
 
     def _in_nodes(self, rows: Any, cols: Any) -> tuple[Any, Any]:
-        """Rows and columns by their labels, if they have some."""
+        """The labels of rows and columns, or their numbers where they have no labels."""
         return _named(rows, self._labels[0]), _named(cols, self._labels[1])
 
 
 def in_nodes(sides: tuple[Any, Any], labels: Labels) -> tuple[Any, Any]:
-    """Numbers of rows and of columns as arrays on the host, or as nodes where these are known."""
+    """Rows and columns as nodes of a networkx graph, or as arrays of numbers on the host."""
     rows, cols = (array_of(np, numbers) for numbers in sides)
     return _named(rows, labels[0]), _named(cols, labels[1])
 
 
 def _named(numbers: Any, labels: list[Hashable] | None) -> Any:
-    """The numbers' labels, the numbers themselves if there are none."""
+    """The labels of these numbers, or the numbers if there are no labels."""
     return numbers if labels is None else [labels[i] for i in numbers.tolist()]
 
 
 def _diagonal_order(mates: Any, partners: Any) -> Any:
-    """The vertices of one side, each at the place of its mate as far as there is such a place."""
+    """An order of one side's vertices with each matched one at the place of its mate, if any."""
     order = mates.copy()
     diagonal = min(mates.size, partners.size)
     order[:diagonal] = partners[:diagonal]

@@ -1,4 +1,4 @@
-"""Front doors for torch tensors: tensors in, and a result whose arrays are tensors."""
+"""Calls with torch tensors, and results whose arrays are tensors."""
 
 from __future__ import annotations
 
@@ -30,16 +30,17 @@ _AS_THEY_ARE = ("to_dict", "to_matrix")
 
 
 def are_tensors(source: Any) -> bool:
-    """Whether this is a tensor, or a list of them: a batch."""
+    """True for a tensor, and for a batch: a list of tensors."""
     if isinstance(source, list):
         return bool(source) and all(map(is_tensor, source))
     return is_tensor(source)
 
 
 def checked_on_error(on_error: Any, tensor: Any) -> str:
-    """Whether errors of problems are raised or marked: ``"raise"`` or ``"mark"``.
+    """The checked argument `on_error`: ``"raise"`` or ``"mark"``.
 
-    If a caller does not say, they are raised on the CPU. On a GPU that would wait for the device.
+    The default on the CPU is ``"raise"``. On a GPU it is ``"mark"``, because raising an error waits
+    for the device.
     """
     if on_error is None:
         return "mark" if tensor.is_cuda else "raise"
@@ -73,7 +74,7 @@ def solve_tensors(solve: Callable[..., Any], source: Any, **arguments: Any) -> A
 
 
 def _of_list(tensor: Any) -> Any:
-    """What a batch takes for a tensor: an array or a sparse matrix."""
+    """An array or a sparse matrix of a tensor, as a batch takes them."""
     given = source_of(tensor)
     if not isinstance(given, tuple):
         return given
@@ -90,7 +91,7 @@ def _as_tensors(result: Any) -> Any:
 
 
 class _InTensors:
-    """The arrays of a result as tensors. What it is made of stays in arrays."""
+    """A result with tensors in place of arrays. `_in_arrays` is the result that it is made of."""
 
     _in_arrays: Any
 

@@ -1,1 +1,1 @@
-"""What accompanies a running algorithm: control, interrupts, compile time, kept memory."""
+"""The surroundings of a running algorithm: control, interrupts, compile time, kept memory."""

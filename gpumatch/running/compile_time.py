@@ -1,10 +1,9 @@
-"""How long this process has spent compiling, so that it is told apart from the work itself.
+"""The time that this process has spent compiling, which is reported apart from the work.
 
-    compiling()  a context manager around whatever compiles
-    spent()      seconds so far
+    compiling()  a context manager around code that compiles
+    spent()      seconds up to now
 
-What several threads compile at a time counts once, and so does what is compiled for something that
-is being compiled.
+Time counts once when several threads compile at once, and when compilations are nested.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ __all__ = ["begin", "compiling", "end", "spent"]
 
 
 class _Clock:
-    """Runs while anything compiles."""
+    """A clock that runs while anything compiles."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
@@ -30,7 +29,7 @@ _clock = _Clock()
 
 
 def begin() -> None:
-    """Something starts to compile."""
+    """Note that a compilation begins."""
     with _clock.lock:
         if _clock.depth == 0:
             _clock.began = time.perf_counter()
@@ -38,7 +37,7 @@ def begin() -> None:
 
 
 def end() -> None:
-    """It has been compiled, or has failed."""
+    """Note that a compilation has ended or failed."""
     with _clock.lock:
         _clock.depth -= 1
         if _clock.depth == 0:
@@ -56,7 +55,7 @@ def compiling() -> Iterator[None]:
 
 
 def spent() -> float:
-    """Seconds in which anything was compiled, up to now."""
+    """The seconds in which anything was compiled, up to now."""
     if _clock.depth == 0:
         return _clock.total
     with _clock.lock:

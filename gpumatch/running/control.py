@@ -1,4 +1,4 @@
-"""What accompanies a running algorithm: time limit, progress bar, callback and statistics."""
+"""Control of a running algorithm: time limit, progress bar, callback and statistics."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ _Result = TypeVar("_Result")
 
 
 class Progress(NamedTuple):
-    """What a callback is told.
+    """The argument of a callback.
 
     Attributes
     ----------
     matched, phase : int
-        Matched rows, and finished phases.
+        The numbers of matched rows and of finished phases.
     seconds : float
-        Since the start.
+        Seconds since the start.
     compiling : float
-        Those of them in which code was compiled.
+        The seconds among these in which code was compiled.
     """
 
     matched: int
@@ -38,7 +38,7 @@ Callback = Callable[[Progress], Any]
 
 
 def with_interrupts_result(run: Callable[_Arguments, _Result]) -> Callable[_Arguments, _Result]:
-    """Let each KeyboardInterrupt have a ``result``: None if it comes before there is one."""
+    """Give each KeyboardInterrupt of `run` a ``result``, which is None before there is one."""
 
     @functools.wraps(run)
     def running(*args: _Arguments.args, **kwargs: _Arguments.kwargs) -> _Result:
@@ -53,18 +53,18 @@ def with_interrupts_result(run: Callable[_Arguments, _Result]) -> Callable[_Argu
 
 
 def attach_result(exc: KeyboardInterrupt, result: Any) -> None:
-    """Let a Ctrl-C bring the best result so far, as its ``result``."""
+    """Set ``result`` of a KeyboardInterrupt to the best result so far."""
     exc.result = result  # type: ignore[attr-defined]  # an attribute we add, and document
 
 
 COMPILATION = "compilation"
-SHOWN = 0.05  # seconds of compiling from which the bar says so
+SHOWN = 0.05  # seconds of compilation from which the progress bar shows them
 
 
 class _Part(AbstractContextManager[None]):
-    """Times a block, without what is compiled in it; that counts once, in the outermost block.
+    """A timer of a block. Compilation in it counts apart, once, in the outermost block.
 
-    No generator, because a Ctrl-C that comes in between must stay what it is.
+    It is a class because a context manager made of a generator may change a KeyboardInterrupt.
     """
 
     def __init__(self, control: Control, name: str) -> None:
@@ -86,26 +86,27 @@ class _Part(AbstractContextManager[None]):
 
 
 class Control:
-    """The one line between a running algorithm and the caller.
+    """The connection between a running algorithm and the caller.
 
-    An algorithm calls `tick` at least every half second of work, with its matching consistent,
-    and stops when told to; it calls `phase` after each phase.
+    An algorithm calls `tick` at least every half second of work, while its arrays hold a matching,
+    and returns if `tick` returns True. It calls `phase` after each phase.
 
     Parameters
     ----------
     time_limit : float, optional
-        Seconds after which `tick` says stop.
+        Seconds after which `tick` returns True.
     progress : bool
         Show a tqdm bar of matched rows.
     callback : callable, optional
-        Called with a `Progress` at each tick; if it returns anything true, `tick` says stop.
+        A function that each tick calls with a `Progress`. If it returns a true value, `tick`
+        returns True.
 
     Attributes
     ----------
     total : int
-        Matched rows at which the bar is full.
+        The number of matched rows at which the bar is full.
     stopped : bool
-        Whether the time limit or the callback has asked to stop.
+        True once the time limit or the callback has stopped the run.
     """
 
     def __init__(
@@ -130,12 +131,12 @@ class Control:
         self.total = 0
         self.stopped = False
         self._compiled_before = compile_time.spent()
-        self._open = 0  # parts that are being timed, one inside the other
+        self._open = 0  # the number of nested parts that are being timed
         self.seconds: dict[str, float] = {COMPILATION: 0.0}
         self.trace: list[dict[str, Any]] = []
 
     def tick(self, matched: int) -> bool:
-        """Report the matched rows; True asks the algorithm to stop now."""
+        """Report the number of matched rows; True means that the algorithm must stop now."""
         elapsed = time.perf_counter() - self._began
         if self._shows:
             self._show(matched)
@@ -154,16 +155,16 @@ class Control:
         self.trace.append({"levels": levels, "found": found, "matched": matched, **more})
 
     def part(self, name: str) -> AbstractContextManager[None]:
-        """Add the time spent inside to ``seconds[name]``, what is compiled to its own part."""
+        """Add the time of the block to ``seconds[name]``, and compilation to a part of its own."""
         return _Part(self, name)
 
     @property
     def shows_bar(self) -> bool:
-        """Whether there is a bar to be closed: the first tick makes it."""
+        """True if there is a progress bar, which the first tick makes."""
         return self._bar is not None
 
     def close(self, matched: int) -> None:
-        """Leave the progress bar's line at the final number of matched rows."""
+        """Close the progress bar at the final number of matched rows."""
         if self._bar is not None:
             self._show(matched)
             self._bar.close()
@@ -179,11 +180,11 @@ class Control:
         self._bar.update(matched - self._bar.n)
 
     def _compiled(self) -> float:
-        """Seconds since the start in which code was compiled."""
+        """The seconds since the start in which code was compiled."""
         return compile_time.spent() - self._compiled_before
 
     def statistics(self) -> dict[str, Any]:
-        """Phases, levels, the trace of phases and seconds by part."""
+        """The numbers of phases and levels, the seconds by part, and the trace of phases."""
         return {
             "phases": len(self.trace),
             "levels": sum(phase["levels"] for phase in self.trace),

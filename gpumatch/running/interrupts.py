@@ -1,4 +1,4 @@
-"""Hold Ctrl-C back while something is imported that would break."""
+"""Delay of Ctrl-C during imports that it would break."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any
 
 
 class InterruptsHeld:
-    """While the block runs, Ctrl-C waits; after it, the signal is handled.
+    """A block during which Ctrl-C waits. At its end, the signal is handled.
 
-    Numba and SciPy import much, and some of that catches whatever is raised. A KeyboardInterrupt is
-    swallowed there, or turned into another error, or leaves half a module behind. Signals reach the
-    main thread alone, so in other threads there is nothing to hold.
+    Some modules that Numba and SciPy import catch every exception. They swallow a
+    KeyboardInterrupt, or raise another error in its place, or stay half imported. Only the main
+    thread receives signals, so the class does nothing in other threads.
     """
 
     def __init__(self) -> None:

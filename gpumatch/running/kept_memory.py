@@ -1,9 +1,9 @@
-"""Memory for large arrays that is kept for the next call.
+"""Memory of large arrays that is kept for the next call.
 
-The system clears what a process gets anew. For the weights of a matrix that takes about as long as
-their logarithms. So an array from here gives its memory back when nothing refers to it any more,
-and a later one of about the same size gets it as it is. At most `MOST` bytes are kept in all, those
-that were used last.
+The system clears new memory. For the weights of a matrix, clearing takes about as long as computing
+their logarithms. So the memory of an array from this module returns here when nothing refers to the
+array, and a later array of about the same size gets it without clearing. At most `MOST` bytes are
+kept. The memory used last is kept longest.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ from numpy.typing import DTypeLike
 __all__ = ["kept_empty", "kept_full"]
 
 LEAST = 2**18
-"""Bytes of an array for which it is worth it."""
+"""The bytes of an array from which its memory is kept."""
 MOST = 2**28
+"""The most bytes kept in all."""
 STEPS = 8
-"""Lengths from a power of two to the next: at most an eighth of a piece is not used."""
+"""The number of lengths from a power of two to the next. An eighth of a piece at most is unused."""
 
 _kept: dict[int, np.ndarray] = {}
-"""Pieces by their addresses, the oldest first.
+"""The pieces of memory by address, the oldest first.
 
-Several threads may use it at once. So each change is a single call, and what is looked through is a
-copy.
+Several threads may use it at once. So each change is a single call, and loops run over copies.
 """
 
 
 class _Loan:
-    """A piece in use. It goes back when no array refers to it any more."""
+    """A piece in use. It returns to `_kept` when no array refers to it."""
 
     def __init__(self, address: int, piece: np.ndarray) -> None:
         self.address, self.piece = address, piece
@@ -47,7 +47,7 @@ class _Loan:
 
 
 def kept_empty(shape: int | tuple[int, ...], dtype: DTypeLike) -> np.ndarray:
-    """An array with anything in it, as of `numpy.empty`."""
+    """An array with arbitrary values, as of `numpy.empty`."""
     number = np.dtype(dtype)
     size = (math.prod(shape) if isinstance(shape, tuple) else shape) * number.itemsize
     if size < LEAST:
@@ -56,14 +56,14 @@ def kept_empty(shape: int | tuple[int, ...], dtype: DTypeLike) -> np.ndarray:
 
 
 def kept_full(shape: int | tuple[int, ...], value: float, dtype: DTypeLike) -> np.ndarray:
-    """The same, filled with a value."""
+    """An array filled with a value, as of `numpy.full`."""
     array = kept_empty(shape, dtype)
     array.fill(value)
     return array
 
 
 def _loan(size: int) -> _Loan:
-    """A piece for this size: the one that was used last, if there is such."""
+    """A piece for this size: the kept one that was used last, or a new one."""
     step = (1 << (size - 1).bit_length()) // (2 * STEPS)
     length = -(-size // step) * step
     for address in reversed([*_kept]):
