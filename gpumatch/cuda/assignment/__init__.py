@@ -1,7 +1,7 @@
 """Linear assignment on the GPU: host code (.py) beside its kernels (.cu, .cuh).
 
-Each file of this folder is an algorithm that a caller can name. A room below serves them, and
-mirrors that of `gpumatch.cpu.assignment`. The engine takes dense costs to `dense.core`, sparse ones
-to `sparse.engine`; what these have no room for goes to the trees of `hungarian` or to `auction`.
-Batches are solved by `batched.batch`.
+Each file of this folder is an algorithm that a caller can name. The rooms below hold what serves
+these algorithms, and mirror those of `gpumatch.cpu.assignment`. The engine solves dense costs by
+`dense.core` and sparse costs by `sparse.engine`. If the device has too little memory for them, it
+uses the trees of `hungarian` or the `auction`. Batches are solved by `batched.batch`.
 """

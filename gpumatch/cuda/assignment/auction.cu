@@ -1,49 +1,50 @@
 // The auction of Vasconcelos and Rosenhahn (Bipartite graph matching computation on GPU, EMMCVPR
-// 2009): all bid, then all are awarded, until all are served.
+// 2009): in each round all bidders bid, then objects are awarded, until all bidders are served.
 //
-// The paper's persons are the bidders here, and its objects are what they bid for: rows and
-// columns, or the other way round in the columns' auction after the rows'. A round has the paper's
-// two kernels. Here they are steps of one cooperative kernel that holds many rounds, between grid
-// barriers:
+// The paper's persons are the bidders here, and its objects are what they bid for. Rows bid for
+// columns; in the columns' auction after that, columns bid for rows. A round has the paper's two
+// kernels. Here they are steps of one cooperative kernel that holds many rounds, with grid barriers
+// between the steps:
 //
-//   bidding_kernel     Every person without an object bids. Lanes of a warp, a warp or a block look
-//                      through one row together, as many as there are threads for each bidder.
-//   compare_offers     Each object gets its best offer, and the bidder that made it. Of equal
-//   assignment_kernel  offers that is the first, so threads in any order make the same auction. The
-//                      object goes to that bidder, and the bidder that had it bids again.
+//   bidding_kernel     Every person without an object bids. Lanes of a warp, a warp or a block read
+//                      one row together, as many as there are threads for each bidder.
+//   compare_offers     Each object finds its best offer. Of equal offers it takes that of the first
+//   assignment_kernel  bidder, so the order of threads does not change the auction. The object goes
+//                      to that bidder, and the bidder that had it bids again.
 //
-// If few bidders are left, one block holds the rounds alone, and its first warp awards, with no
-// atomics. Most rounds are of this kind, because the last bidders take long to agree.
+// If few bidders remain, one block holds the rounds alone, and its first warp awards without
+// atomics. Most rounds are of this kind, because the last bidders need many rounds.
 //
-// The convergence test is the paper's. It is a counter of the persons that have been assigned,
-// which are as many as objects that got their first bid; or a boolean stream of these objects and
-// its reduction. Both also count the bidders that go without, which the paper does not have. The
-// host looks at the counter once a launch.
+// The convergence test is the paper's: a counter of the objects that have got their first bid, which
+// are as many as the persons assigned; or a boolean stream of these objects and its reduction. Both
+// also count the bidders that stay unmatched, which the paper does not have. The host reads the
+// counter once a launch.
 //
 // Names of the paper: price p_j other_dual, negative; bid value and target bid_offer, bid_target.
 //
 // Encodings
 //   bidders[r & 1]   the bidders of round r, in any order: a queue as of frontier.cuh
-//   bid_target[k]    the object that bidder k of the queue bids for, -1: going without is cheaper
-//   bid_offer[k]     the dual that the object would have; the lower the better
-//   best[j]          the best offer that object j has got, ordered(); between rounds its dual
-//   winner[j]        stamp() of the bidder that made it
-//   is_served[]      bytes: object j has got its first bid in this auction; nobjects + i: bidder i
-//                    goes without. Null with the counter.
+//   bid_target[k]    the object that bidder k of the queue bids for; -1: to stay unmatched is
+//                    cheaper
+//   bid_offer[k]     the dual that the object would get; the lowest offer wins
+//   best[j]          the best offer for object j, as ordered(); between rounds its dual
+//   winner[j]        stamp() of the bidder with the best offer
+//   is_served[]      bytes: 1 at j if object j has got its first bid in this auction, and at
+//                    nobjects + i if bidder i stays unmatched. Null with the counter.
 #include "assignment/auction_bids.cuh"
 #include "frontier.cuh"
 
-// Not measured. A round of one block saves the grid's barriers, but reads with one multiprocessor
-// only: chosen so that it reads for about as long as a few barriers take.
+// Not measured. A round of one block needs no grid barriers, but reads with one multiprocessor. Both
+// are chosen so that it reads for about as long as a few barriers take.
 constexpr int kAloneBidders = 2;             // one block alone, however long their rows are
-constexpr long long kAloneEntries = 1 << 15;  // or with this many entries to look at
+constexpr long long kAloneEntries = 1 << 15;  // or with this many entries to read
 
 struct State {
   int round;
-  int goal;      // bidders to be served
-  int waiting;   // of these, when the launch ended
+  int goal;      // bidders to serve
+  int waiting;   // bidders in the queue when the launch ended
   int assigned;  // objects that have got their first bid: the paper's counter
-  int without;   // bidders that go without
+  int without;   // bidders that stay unmatched
   int pushed;    // length of the queue for the next round
 };
 
@@ -69,8 +70,8 @@ struct Auction {
 // The terms of the bids.
 template <typename Number>
 struct Terms {
-  const Number* cap;  // bidders never pay more; far() if there is no limit
-  Number jump;        // the increment of a bidder with one choice
+  const Number* cap;  // the bound of bidders' duals; far() if there is no limit
+  Number jump;        // the increment of a bidder with one object only
   Number epsilon;
 };
 
@@ -79,7 +80,7 @@ struct Counts {
   int without;
 };
 
-// Later rounds have greater ones, and of bidders in one round the first.
+// A number that is greater for later rounds, and in one round greatest for the first bidder.
 __device__ inline unsigned long long stamp(int round, int bidder) {
   return (static_cast<unsigned long long>(round + 1) << 32) | (0xffffffffu - bidder);
 }
@@ -88,12 +89,12 @@ __device__ inline unsigned long long stamp(int round, int bidder) {
 
 template <typename Number>
 struct Bid {
-  int object;     // -1: for the bidder, going without is cheaper
+  int object;     // -1: to stay unmatched is cheaper for the bidder
   Number offer;
   int holder;     // the bidder that has the object now, -1 if none
 };
 
-// What a bidder offers for the best object. Its own dual becomes the second least reduced cost plus
+// A bidder's offer for its best object. The bidder's dual becomes the second least reduced cost plus
 // epsilon.
 template <typename Number>
 __device__ Bid<Number> bid_for(const Auction<Number>& a, Terms<Number> t, Number cap, int bidder,
@@ -111,7 +112,7 @@ __device__ Bid<Number> bid_for(const Auction<Number>& a, Terms<Number> t, Number
   return {best.col, price - raise, holder};
 }
 
-// The paper's bk for bidders[0 .. size), on block `block` of `blocks`.
+// The paper's bidding kernel for bidders[0 .. size), on block `block` of `blocks`.
 template <typename Entries, typename Number, typename Submit>
 __device__ void bidding_kernel(const Entries& entries, const Auction<Number>& a, Terms<Number> t,
                                Number cap, const int* bidders, int size, int block, int blocks,
@@ -134,7 +135,7 @@ __device__ void bidding_kernel(const Entries& entries, const Auction<Number>& a,
 
 // -- assignment -----------------------------------------------------------------------------------
 
-// Give an object to a bidder, and take it from its holder, -1 if there is none.
+// Move an object from its holder, -1 for none, to a bidder.
 template <typename Number>
 __device__ void assign(const Auction<Number>& a, int object, int bidder, Number offer,
                        int holder) {
@@ -163,7 +164,7 @@ __device__ void compare_offers(const Auction<Number>& a, const int* bidders, int
   }
 }
 
-// The paper's ak, by the bids: an object without one has nothing to do.
+// The paper's assignment kernel, with a thread for each bid: an object without a bid has no work.
 template <typename Number>
 __device__ void assignment_kernel(const Auction<Number>& a, const int* bidders, int size,
                                   int round) {
@@ -192,7 +193,8 @@ __device__ void assignment_kernel(const Auction<Number>& a, const int* bidders, 
   add_to(&a.state->without, without);
 }
 
-// Both for up to a warp of bids, a lane each: the next bidder, -1 if there is none.
+// Compare and award up to a warp of bids, with a lane for each. Returns the bidder that loses its
+// object, or must bid again; -1 for none.
 template <typename Number>
 __device__ int award_by_warp(const Auction<Number>& a, int bidder, const Bid<Number>& bid, int size,
                              Counts& counts) {
@@ -233,7 +235,7 @@ __device__ inline long long sum_of_block(long long number) {
   return number;
 }
 
-// The paper's way without atomics: reduce the stream, the two counts in one number.
+// The paper's test without atomics: reduce the stream, with both counts in one number.
 template <typename Number>
 __device__ Counts count_served(const Auction<Number>& a, int block, int blocks) {
   constexpr long long kWithout = 1ll << 32;
@@ -254,15 +256,16 @@ __device__ Counts count_served(const Auction<Number>& a, int block, int blocks) 
 
 // -- rounds ---------------------------------------------------------------------------------------
 
-// Whether one block is quickest. The bidders never increase, so this stays true once it is.
+// True if one block is fastest. The number of bidders never increases, so this stays true.
 template <typename Entries>
 __device__ bool is_for_one_block(const Entries& entries, int bidders) {
   return bidders <= static_cast<int>(kWarp) &&
          (bidders <= kAloneBidders || 1ll * bidders * entries.length <= kAloneEntries);
 }
 
-// Rounds of one block, up to round `last` or the end of the budget, which it spends as fast as the
-// whole grid. Writes the waiting bidders and the counts back.
+// Hold rounds with one block, up to round `last` or the end of the budget. Each entry counts as many
+// times as the grid has blocks, because one block reads that much slower. Writes the queue and the
+// counts back.
 template <typename Entries, typename Number>
 __device__ void hold_rounds_alone(const Entries& entries, const Auction<Number>& a,
                                   Terms<Number> t, int round, int waiting, int last,
@@ -308,7 +311,7 @@ __device__ void hold_rounds_alone(const Entries& entries, const Auction<Number>&
   }
 }
 
-// Rounds until all are served, `max_rounds` are over, or `budget` entries have been looked at.
+// Hold rounds until all bidders are served, `max_rounds` are over, or `budget` entries are read.
 template <typename Entries>
 __global__ void __launch_bounds__(kBlock)
     hold_rounds(Entries entries, Auction<typename Entries::Number> a,
@@ -357,8 +360,8 @@ __global__ void __launch_bounds__(kBlock)
 
 // -- before and after -----------------------------------------------------------------------------
 
-// The first queue, by compaction: bidders that have no object, and would pay. And the state of an
-// auction without bids.
+// Make the first queue by compaction, of unmatched bidders with a dual below the cap, and the state
+// of an auction without bids.
 template <typename Cost>
 __global__ void open_auction(Auction<Number<Cost>> a, const Number<Cost>* cap, int* counts) {
   const int size = compact(
@@ -377,7 +380,7 @@ __global__ void open_auction(Auction<Number<Cost>> a, const Number<Cost>* cap, i
   if (thread_index() == 0) *a.state = {0, size, size, 0, 0, 0};
 }
 
-// least[i] of row i: its least cost less the prices. A warp a row.
+// least[i]: the least reduced cost of row i at the prices. A warp a row.
 template <typename Entries>
 __global__ void least_reduced(Entries entries, int nrows, const typename Entries::Number* price,
                               typename Entries::Number* least) {

@@ -1,18 +1,19 @@
-"""Assignment by auction on the GPU: the host's side of auction.cu, which says how rounds are held.
+"""Assignment by auction on the GPU: the host code of auction.cu, which describes the rounds.
 
-The method is that of the auction on the CPU. Its module docstring describes the epsilons and the
-columns' auction after the rows', and shows why integers end exactly. For each epsilon all pairs are
-given up, the rows bid for columns, and then the columns left over bid for rows. With
-``scaling="none"`` the rows bid once, from prices of 0, by the last epsilon alone. Here integers are
-counted in 64-bit multiples of the last epsilon. Costs that are not integers, or too large for that,
-are counted as float64, and their gap is closed from the auction's prices. The Hungarian algorithm
-closes it. If the dense matrix that it makes of sparse costs has no room, the task's fallback closes
-it on the host.
+The method is that of the auction on the CPU. The docstring of that module describes the epsilons
+and the columns' auction after the rows', and shows why integers end exactly. For each epsilon, the
+auction removes all pairs. Then rows bid for columns, and unmatched columns bid for rows. With
+``scaling="none"``, the rows bid once, from prices of 0, by the last epsilon alone.
 
-Only the kernel's `State` comes to the host before the end.
+Integers are counted in 64-bit multiples of the last epsilon. Other costs, and integers too large
+for that, are counted as float64. Then the Hungarian algorithm closes the gap from the auction's
+prices. If its dense matrix of sparse costs exceeds the memory, the task's fallback closes the gap
+on the host.
 
-Device memory in addition to the costs: 36 bytes a row and 40 a column; once columns bid, 16 a row
-and 20 a column more, and the transposed costs.
+Until the auction ends, the host reads only the kernel's `State`.
+
+Device memory in addition to the costs: 36 bytes a row and 40 a column; if columns bid, 16 a row and
+20 a column more, and the transposed costs.
 """
 
 from __future__ import annotations
@@ -53,9 +54,9 @@ SOURCE = Source(
     cooperative=True,
 )
 
-_ROUNDS_A_LAUNCH = 4096  # the host looks in between: progress, time limit, Ctrl-C
-_ENTRIES_A_LAUNCH = 2**34  # some hundredths of a second where the memory is read at its speed
-_BITS = 61  # of the numbers that integers are counted in; sums of a few fit
+_ROUNDS_A_LAUNCH = 4096  # between launches the host checks progress, time limit and Ctrl-C
+_ENTRIES_A_LAUNCH = 2**34  # reading these takes some hundredths of a second at full memory speed
+_BITS = 61  # bits of the integers that count costs, so that sums of a few fit into 64 bits
 _BLOCK = SOURCE.constant("kBlock")
 
 
@@ -67,26 +68,27 @@ def run(
     convergence: str = "counter",
     host_loop: str = "batch",
 ) -> bool:
-    """Match the rows at least cost, as `gpumatch.contracts` tells.
+    """Match the rows at least cost, as `gpumatch.contracts` states.
 
     Parameters
     ----------
     scaling : {"epsilon", "none"}
-        By falling epsilons, from the prices given; or the paper's one auction, from prices of 0.
+        ``"epsilon"`` holds auctions with falling epsilons, from the given prices. ``"none"`` holds
+        the paper's one auction, from prices of 0.
     finish : {"exact", "epsilon"}
-        Whether the gap of costs that are not integers is closed, or left at n · epsilon.
+        ``"exact"`` closes the gap of costs that are not integers. ``"epsilon"`` leaves it at up to
+        n · epsilon.
     convergence : {"counter", "reduction"}
-        How the end is detected, when all are assigned: by an atomic counter, or by reducing a
-        boolean of each object.
+        The test that all rows are served: an atomic counter, or a reduction of one boolean for each
+        object.
     host_loop : {"batch", "round"}
-        How often the host looks whether all are assigned: after thousands of rounds, or after each
-        as in the paper.
+        The host reads the state after thousands of rounds, or after each round as in the paper.
 
     Returns
     -------
     bool
-        True when it ended with an optimal assignment, or none exists; False when stopped, or when
-        a gap is left.
+        True if the assignment is optimal, or no full assignment exists. False if the control has
+        stopped the run, or a gap remains.
     """
     costs, solution, limit = task.costs, task.solution, task.limit
     if costs.shape[0] == 0:
@@ -113,7 +115,7 @@ def run(
 
 
 def _hold(auction: _Auction, scaling: str, solution: Solution, control: Control) -> bool:
-    """Hold the auction and keep its result, not its memory; False when stopped."""
+    """Hold the auction and write its result; False if the control has stopped it."""
     try:
         return auction.run_once(control) if scaling == "none" else auction.run(control)
     finally:
@@ -121,7 +123,7 @@ def _hold(auction: _Auction, scaling: str, solution: Solution, control: Control)
 
 
 def _close_gap(task: AssignmentTask) -> bool:
-    """Find the optimum from the auction's prices; on the host if a dense matrix has no room."""
+    """Find the optimum from the auction's prices; on the host if a dense matrix does not fit."""
     try:
         return hungarian_tree.run(task)
     except MemoryError:
@@ -131,7 +133,7 @@ def _close_gap(task: AssignmentTask) -> bool:
 
 
 def _largest_matching(task: AssignmentTask) -> tuple[cp.ndarray, cp.ndarray] | None:
-    """As many allowed pairs as possible, whatever they cost; None when stopped."""
+    """A maximum matching of the allowed pairs; None if the control has stopped it."""
     graph = task.costs.pattern()
     mates = unmatched(graph.nrows), unmatched(graph.ncols)
     matching = task.matching(graph, *mates)
@@ -165,13 +167,13 @@ class _Numbers:
         return self.kind(number * 2**self.shift)
 
     def of_prices(self, given: cp.ndarray, farthest: float) -> cp.ndarray:
-        """Prices to begin from, none above 0 or below ``-farthest``."""
+        """The given prices, clipped to the range from ``-farthest`` to 0."""
         least = self.kind(-farthest)
         return cp.clip(given.astype(self.kind), least, 0) * self.of(1)
 
 
 class _Auction:
-    """Auctions, of which falling epsilons keep the last complete assignment and its prices."""
+    """The auctions for all epsilons. `best` has the last complete assignment and its prices."""
 
     def __init__(
         self,
@@ -201,12 +203,12 @@ class _Auction:
         self.assigned = 0
 
     def run_once(self, control: Control) -> bool:
-        """The paper's auction, from prices of 0, by the last epsilon alone; False when stopped."""
+        """Hold the paper's auction, from prices of 0, by the last epsilon; False if stopped."""
         self.cols.dual.fill(0)
         return self._forward(self.precision.epsilon, 0, control) is not None
 
     def run(self, control: Control) -> bool:
-        """Go through all epsilons; False when stopped."""
+        """Hold an auction for each epsilon; False if the control has stopped them."""
         for epsilon in self.precision.schedule(self.is_warm):
             self.rows.mate.fill(-1)
             self.cols.mate.fill(-1)
@@ -224,12 +226,12 @@ class _Auction:
         return True
 
     def _forward(self, epsilon: float, matched: int, control: Control) -> int | None:
-        """Let all rows bid for columns."""
+        """Hold the auction in which rows bid for columns."""
         self.rows.dual.fill(-self.numbers.far)
         return self._hold("forward", self.forward, self.no_more_than, epsilon, matched, control)
 
     def _reverse(self, epsilon: float, matched: int, control: Control) -> int | None:
-        """Let the columns left over with prices below the cap bid for rows."""
+        """Hold the auction in which unmatched columns with prices below the cap bid for rows."""
         if self.all_match:
             return 0
         cap = self._cap()
@@ -249,7 +251,10 @@ class _Auction:
         matched: int,
         control: Control,
     ) -> int | None:
-        """Hold rounds until no bidder waits; the rows newly assigned, None when stopped."""
+        """Hold rounds until all bidders are served, and return the number of new pairs.
+
+        The result is None if the control has stopped the rounds.
+        """
         jump, least = self.numbers.of(self.precision.spread), self.numbers.of(epsilon)
         floor.open(cap)
         while floor.seen["waiting"]:
@@ -269,24 +274,24 @@ class _Auction:
         return found
 
     def _entries(self, costs: Costs) -> _Entries:
-        """Costs in the auction's numbers."""
+        """The costs in the auction's units."""
         has_other_numbers = costs.is_integer and not self.numbers.is_exact
         return _Entries.of(costs.as_float() if has_other_numbers else costs, self.numbers.shift)
 
     def _cap(self) -> cp.ndarray:
-        """The price of columns left over: that of the cheapest one assigned, or 0."""
+        """The price of unmatched columns: the highest price of a matched one, or 0 with a limit."""
         if self.limit is not None:
             return cp.zeros((), self.numbers.kind)
         return cp.where(self.cols.mate >= 0, self.cols.dual, -self.numbers.far).max()
 
     def _settle(self) -> None:
-        """Move the prices so that those of the columns left over are 0, and none is above."""
+        """Shift the prices so that those of unmatched columns are 0, and no price is above 0."""
         self.cols.dual[:] = cp.where(self.cols.mate >= 0, self.cols.dual - self._cap(), 0)
 
     def write(self, solution: Solution) -> None:
-        """Put the last complete assignment, or the rows assigned so far, into the result.
+        """Write the last complete assignment, or the pairs found so far, into the result.
 
-        Its duals are such that no pair undercuts them: exact ones if the assignment allows it.
+        The duals are feasible. They are exact if the assignment has exact duals.
         """
         if self.best is None:
             self.best = self.rows.mate, self.cols.mate, self.cols.dual
@@ -308,7 +313,7 @@ class _Auction:
 
 
 def _rounded(price: cp.ndarray, row_to_col: cp.ndarray, shift: int) -> cp.ndarray:
-    """Integer prices that keep an assignment optimal, as on the CPU."""
+    """Prices rounded to integers so that an optimal assignment stays optimal, as on the CPU."""
     scale = 1 << shift
     is_bad = cp.zeros(scale, np.int8)
     is_bad[(scale - 1 - price[row_to_col[row_to_col >= 0]]) % scale] = 1
@@ -319,7 +324,7 @@ def _rounded(price: cp.ndarray, row_to_col: cp.ndarray, shift: int) -> cp.ndarra
 
 
 class _Entries(NamedTuple):
-    """Costs as the kernels take them: Dense or Sparse of auction_bids.cuh."""
+    """The costs as the kernels read them: Dense or Sparse of auction_bids.cuh."""
 
     kind: str
     kernels: Kernels
@@ -329,7 +334,7 @@ class _Entries(NamedTuple):
 
     @classmethod
     def of(cls, costs: Costs, shift: int) -> _Entries:
-        """Costs in units of ``2**-shift``."""
+        """The costs in units of ``2**-shift``."""
         nrows, ncols = costs.shape
         entries: Any = costs.entries()  # CuPy's
         if isinstance(entries, tuple):
@@ -352,7 +357,7 @@ class _Entries(NamedTuple):
         return cls(kind, kernels, struct, (entries,), entries.size)
 
     def least_reduced(self, price: cp.ndarray, nrows: int) -> cp.ndarray:
-        """The least of each row's costs, less the prices."""
+        """The least reduced cost of each row at these prices."""
         least = cp.empty(nrows, price.dtype)
         kernel = f"least_reduced<{self.kind}>"
         launch = Cooperative(self.kernels, kernel, block=_BLOCK, most=-(-32 * nrows // _BLOCK))
@@ -364,7 +369,7 @@ class _Entries(NamedTuple):
 
 
 class _Floor:
-    """The bids of one side for the other, launch by launch."""
+    """The launches in which the vertices of one side bid for those of the other."""
 
     def __init__(self, own: _Side, other: _Side, entries: _Entries, reduces: bool) -> None:
         nown, nother = own.mate.size, other.mate.size
@@ -401,11 +406,11 @@ class _Floor:
 
     @property
     def seen(self) -> np.void:
-        """The state that the host has seen last."""
+        """The state that the host has read last."""
         return self._board.seen
 
     def open(self, cap: cp.ndarray) -> None:
-        """Queue the vertices without a mate and with a dual below the cap, by stream compaction."""
+        """Queue the unmatched vertices with a dual below the cap, by stream compaction."""
         self._open(
             self._auction,  # IN, OUT
             cap,  # IN
@@ -414,7 +419,7 @@ class _Floor:
         self._board.look()
 
     def hold_rounds(self, cap: cp.ndarray, jump: Any, epsilon: Any, most: int) -> None:
-        """So many rounds at most; fewer where they are long."""
+        """Hold at most this many rounds, and fewer if they read many entries."""
         self._hold_rounds(
             self._entries.struct,  # IN
             self._auction,  # IN, OUT

@@ -1,14 +1,13 @@
-// What a bidder of the auction sees: the costs of its row minus the prices, the best and the second
-// best of them.
+// The reduced costs of a bidder in the auction: the least and the second least of its row.
 //
-// Costs are read as they are stored, dense or sparse. They are counted in numbers of 64 bits:
-// integers in units of 2**-shift, so that the last epsilon is a whole number; others as double.
+// Costs are read as they are stored, dense or sparse, and counted in 64-bit numbers. Integers count
+// in units of 2**-shift, so that the last epsilon is a whole number. Other costs count as double.
 //
 // Encodings
-//   price[j]       the dual of column j; low costs minus prices are good
+//   price[j]       the dual of column j; the reduced cost is the cost minus the price
 //   Best           the least reduced cost of a row, the second least, and the column of the least;
 //                  far() and -1 if there is none
-//   lanes          the threads that look through one row together: a power of two, up to a block
+//   lanes          the threads that read one row together: a power of two, up to a block
 #pragma once
 
 #include "assignment/dense/costs.cuh"
@@ -36,7 +35,7 @@ struct Best {
   }
 };
 
-// Whole numbers in the same order; and back again.
+// Numbers as integers of equal order, and back.
 __device__ inline long long ordered(long long number) { return number; }
 __device__ inline long long ordered(double number) {
   const long long bits = __double_as_longlong(number);
@@ -53,7 +52,7 @@ __device__ inline double of_ordered<double>(long long number) {
   return __longlong_as_double(number ^ ((number >> 63) & 0x7fffffffffffffffll));
 }
 
-// The least number of the lanes in a mask: of its upper half, then of the lower.
+// The least number of the lanes in a mask, found by its upper half, then by its lower half.
 __device__ inline long long least_of(unsigned mask, long long number) {
   const int upper = static_cast<int>(number >> 32);
   const int least = __reduce_min_sync(mask, upper);
@@ -61,8 +60,8 @@ __device__ inline long long least_of(unsigned mask, long long number) {
   return (static_cast<long long>(least) << 32) | __reduce_min_sync(mask, lower);
 }
 
-// The best that any lane in a mask has seen; of equal columns the first. Several lanes may have
-// seen the same column.
+// The best of the lanes in a mask; of equal columns the first. Several lanes may have read one
+// column.
 __device__ inline Best<long long> best_of(unsigned mask, const Best<long long>& own) {
   const long long least = least_of(mask, own.least);
   const unsigned none = 0xffffffffu;
@@ -70,7 +69,7 @@ __device__ inline Best<long long> best_of(unsigned mask, const Best<long long>& 
   return {least, least_of(mask, own.col == col ? own.second : own.least), col};
 }
 
-// The best that any of a row's lanes has seen. All threads of the block take part.
+// The best of the lanes of a row. All threads of the block take part.
 template <typename Number>
 __device__ Best<Number> best_of_lanes(const Best<Number>& seen, int lanes) {
   constexpr int kLanes = kWarp;
@@ -99,8 +98,8 @@ template <typename Cost, bool kAligned>
 struct Dense {
   using Number = typename NumberOf<Cost>::type;
   static constexpr int kWidth = Pack<Cost, kAligned>::kWidth;
-  static constexpr int kLeastLanes = 8;  // neighbours that read a row together
-  static constexpr int kBatch = 4;       // loads that a lane waits for at once
+  static constexpr int kLeastLanes = 8;  // the least number of lanes that read a row together
+  static constexpr int kBatch = 4;       // loads in flight for each lane
 
   const Cost* values;
   int length;
@@ -143,7 +142,7 @@ struct Sparse {
   const long long* indptr;
   const int* indices;
   const Cost* weights;
-  int length;  // of a row, on average
+  int length;  // the mean length of a row
   int shift;
 
   __device__ int loads() const { return length; }

@@ -1,23 +1,26 @@
-"""The GPU's assignment engine: a core of dense costs, else alternating trees, or the auction.
+"""The GPU's assignment engine: a sparse core of dense costs, else alternating trees or an auction.
 
-Sparse costs have an engine of their own, `sparse`. This is for all others.
+Sparse costs have an engine of their own, `sparse`. This engine solves all other costs.
 
-A matrix of many rows has a core: a few pairs of each row, which `sparse` solves, and pricing, which
-proves that no other pair matters (`core`). If its first pairs do not do, an auction finds better
-ones (`dense_prices`). What ends sooner if it ends at all is tried before, for few steps: one team
-of threads, as it solves each of many problems (`batched`), where the rows are few or easy to
-please, and trees.
+Costs with many rows have a core (`dense.core`). `sparse` solves a few pairs of each row, and
+pricing proves that no other pair matters. If the first pairs do not suffice, an auction finds
+better ones (`dense.prices`).
 
-If there is no core, or it is given up, trees grow, from the duals that it has found. Else there is
-the auction. It depends on the costs which of the two is fast. If most rows have a good column of
-their own, trees match nine rows in ten within a few searches, and were up to 24 times as fast as
-the auction. If all rows want the same few columns, or any that are far away, nearly every row needs
-its own search, with n² levels in all, and the auction is up to fifty times as fast. This is not
-known beforehand, but growing trees for a short time shows it (bench/results/assignment-h200.json).
+Two attempts come before the core where they may end sooner. Each has a limit of steps. One is a
+team of threads, as it solves each problem of a batch (`batched`), for few rows and for costs that
+need few steps. The other is trees.
 
-The auction then begins from no prices, because its scaling depends on starting coarse. Trees from
-its prices close the gap that it may leave. If the auction is stopped before it has as many pairs as
-the trees had, the result has the pairs of the trees.
+If there is no core, or the engine gives it up, trees grow from the duals that the core has found.
+If they take too long, the auction follows. The costs decide which of the two is fast. If most rows
+have a good column of their own, trees match nine rows in ten within a few searches, and were up to
+24 times as fast as the auction. If all rows compete for the same few columns, or if their columns
+are far away, nearly every row needs its own search, with n² levels in all. Then the auction is up
+to fifty times as fast. Growing trees for a short time shows which is the case
+(bench/results/assignment-h200.json).
+
+The auction begins from prices of 0, because its scaling depends on a coarse start. Trees from its
+prices close the gap that it may leave. If the run is stopped before the auction has as many pairs
+as the trees had, the result has the pairs of the trees.
 
 The engine has no kernels of its own. It uses those of the modules that it imports.
 """
@@ -42,18 +45,18 @@ from gpumatch.cuda.surveys import count_matched
 
 __all__ = ["run"]
 
-_FIRST = 64  # pairs of each row that a core begins with
-_LEAST_FOR_CORE = 100  # rows from which on a core pays
-# Columns up to which a team is tried: of a square, if columns may stay free, and with many ties.
+_FIRST = 64  # pairs of each row at the start of a core
+_LEAST_FOR_CORE = 100  # rows from which a core pays
+# Columns up to which a team is tried: if all vertices must be matched, if not, and with many ties.
 _MOST_FOR_TEAM = 768, 2560, 4096
-_MOST_FOR_BLOCK = 512  # columns of a square up to which a team has a step in half the time
-_STEPS_OF_TEAM = 1024, 2048  # beyond, and up to that
-# Trees are tried first up to so many rows: until nine rows in ten have a column, and in all, steps.
+_MOST_FOR_BLOCK = 512  # columns of a square up to which a step of a team takes half the time
+_STEPS_OF_TEAM = 1024, 2048  # the most steps of a team above and up to these columns
+# Trees are tried first for fewer rows than these: without ties, and for integers with ties.
 _MOST_FOR_TREES, _MOST_WITH_TIES = 3000, 20_000
-_TIES = 4, 32  # columns of equal cost that a row has, on average
-_TRIAL = 256, 2048
-_STEPS_FOR_MOST = 2048  # or one a row, if that is more
-_STEPS_A_ROW = 16
+_TIES = 4, 32  # bounds of the mean number of columns of equal cost of a row
+_TRIAL = 256, 2048  # the most steps of these trees: until nine rows in ten are matched, and in all
+_STEPS_FOR_MOST = 2048  # steps until nine rows in ten are matched; one for each row if that is more
+_STEPS_A_ROW = 16  # steps for each row, beyond _STEPS_FOR_MOST, in all
 
 
 def run(task: AssignmentTask) -> bool:
@@ -86,13 +89,13 @@ def run(task: AssignmentTask) -> bool:
 
 
 def _has_core(task: AssignmentTask) -> bool:
-    """Whether a few pairs of each row are little beside the matrix, and all sums of them fit."""
+    """True for matrices of enough rows whose sums of costs fit into 64 bits."""
     costs = task.costs
     return costs.has_matrix and costs.shape[0] >= _LEAST_FOR_CORE and fits(costs, task.limit)
 
 
 def _has_team(task: AssignmentTask) -> bool:
-    """Whether one team, which begins anew, has a good chance to end before all others would."""
+    """True if a team, which ignores given pairs, is likely to end before the other attempts."""
     costs = task.costs
     nrows, ncols = costs.shape
     square, easy, tied = _MOST_FOR_TEAM
@@ -103,10 +106,11 @@ def _has_team(task: AssignmentTask) -> bool:
 
 
 def _begins_with_trees(task: AssignmentTask) -> bool:
-    """Whether trees that find columns soon would end before a core does.
+    """True if trees are likely to end before a core does.
 
-    They do if the rows are few, and so are searches, since costs are integers or columns may stay
-    free; or if integers have ties, but not so many that levels are as wide as the matrix.
+    That is so for few rows with few searches: costs are integers, or vertices may stay unmatched.
+    It is also so for integers with ties, unless so many are equal that levels are as wide as the
+    matrix.
     """
     costs = task.costs
     nrows, ncols = costs.shape
@@ -119,18 +123,18 @@ def _begins_with_trees(task: AssignmentTask) -> bool:
 
 
 def _must_match_all(task: AssignmentTask) -> bool:
-    """Whether no row and no column may stay free."""
+    """True if no row and no column may stay unmatched."""
     nrows, ncols = task.costs.shape
     return task.limit is None and nrows == ncols
 
 
 def _ties(costs: Costs) -> float:
-    """How many columns of equal cost a row has, if costs are integers, on average."""
+    """The mean number of columns of equal cost of a row, for integer costs."""
     return costs.shape[1] / max(costs.high - costs.low, 1)
 
 
 def _solve_by_team(task: AssignmentTask) -> bool:
-    """Whether one team ends soon."""
+    """Solve by one team; True if it has ended within its steps."""
     if task.control.tick(0):
         return False
     ncols = task.costs.shape[1]
@@ -139,7 +143,7 @@ def _solve_by_team(task: AssignmentTask) -> bool:
 
 
 def _solve_by_trees(task: AssignmentTask) -> bool:
-    """Whether trees end soon. If not, what was given is in the solution again."""
+    """Solve by trees; True if they have ended soon. Otherwise restore the given solution."""
     given = task.solution.copy()
     ended = hungarian_tree.run(task, patience=Patience(*_TRIAL))
     if not ended and not task.control.stopped:
@@ -148,7 +152,7 @@ def _solve_by_trees(task: AssignmentTask) -> bool:
 
 
 def _solve_by_core(task: AssignmentTask) -> bool:
-    """Whether a sparse core and prices for it prove an assignment, and there is room for them."""
+    """Solve by a sparse core; False if it proves no assignment or the memory is too small."""
     costs, solution, control = task.costs, task.solution, task.control
     nrows, ncols = costs.shape
     must_match_all = _must_match_all(task)
@@ -169,12 +173,12 @@ def _solve_by_core(task: AssignmentTask) -> bool:
 
 
 def patience_for(nrows: int) -> Patience:
-    """How long trees may grow."""
+    """The numbers of steps that trees may take."""
     return Patience(max(_STEPS_FOR_MOST, nrows), _STEPS_FOR_MOST + _STEPS_A_ROW * nrows)
 
 
 def _grow_trees(task: AssignmentTask) -> bool:
-    """Whether trees end in time, and have room for the matrix that they make of sparse costs."""
+    """Solve by trees; False if they take too long, or have no memory for a matrix of the costs."""
     try:
         return hungarian_tree.run(task, patience=patience_for(task.costs.shape[0]))
     except MemoryError:
