@@ -148,7 +148,8 @@ def any_true(marks: Any) -> bool:
     """True if a bool array has any True."""
     if isinstance(marks, np.ndarray):
         return bool(marks.any())
-    # CuPy has compiled maxima of bytes. It compiles any() for each class of sizes, for seconds each.
+    # CuPy has compiled maxima of bytes. It compiles any() for each class of sizes, for seconds
+    # each.
     return marks.size != 0 and bool(marks.view(np.uint8).max())
 
 

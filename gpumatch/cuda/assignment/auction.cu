@@ -15,10 +15,10 @@
 // If few bidders remain, one block holds the rounds alone, and its first warp awards without
 // atomics. Most rounds are of this kind, because the last bidders need many rounds.
 //
-// The convergence test is the paper's: a counter of the objects that have got their first bid, which
-// are as many as the persons assigned; or a boolean stream of these objects and its reduction. Both
-// also count the bidders that stay unmatched, which the paper does not have. The host reads the
-// counter once a launch.
+// The convergence test is the paper's: a counter of the objects that have got their first bid,
+// which are as many as the persons assigned; or a boolean stream of these objects and its
+// reduction. Both also count the bidders that stay unmatched, which the paper does not have. The
+// host reads the counter once a launch.
 //
 // Names of the paper: price p_j other_dual, negative; bid value and target bid_offer, bid_target.
 //
@@ -34,8 +34,8 @@
 #include "assignment/auction_bids.cuh"
 #include "frontier.cuh"
 
-// Not measured. A round of one block needs no grid barriers, but reads with one multiprocessor. Both
-// are chosen so that it reads for about as long as a few barriers take.
+// Not measured. A round of one block needs no grid barriers, but reads with one multiprocessor.
+// Both are chosen so that it reads for about as long as a few barriers take.
 constexpr int kAloneBidders = 2;             // one block alone, however long their rows are
 constexpr long long kAloneEntries = 1 << 15;  // or with this many entries to read
 
@@ -94,8 +94,8 @@ struct Bid {
   int holder;     // the bidder that has the object now, -1 if none
 };
 
-// A bidder's offer for its best object. The bidder's dual becomes the second least reduced cost plus
-// epsilon.
+// A bidder's offer for its best object. The bidder's dual becomes the second least reduced cost
+// plus epsilon.
 template <typename Number>
 __device__ Bid<Number> bid_for(const Auction<Number>& a, Terms<Number> t, Number cap, int bidder,
                                const Best<Number>& best) {
@@ -263,9 +263,9 @@ __device__ bool is_for_one_block(const Entries& entries, int bidders) {
          (bidders <= kAloneBidders || 1ll * bidders * entries.length <= kAloneEntries);
 }
 
-// Hold rounds with one block, up to round `last` or the end of the budget. Each entry counts as many
-// times as the grid has blocks, because one block reads that much slower. Writes the queue and the
-// counts back.
+// Hold rounds with one block, up to round `last` or the end of the budget. Each entry counts as
+// many times as the grid has blocks, because one block reads that much slower. Writes the queue and
+// the counts back.
 template <typename Entries, typename Number>
 __device__ void hold_rounds_alone(const Entries& entries, const Auction<Number>& a,
                                   Terms<Number> t, int round, int waiting, int last,

@@ -144,8 +144,8 @@ __global__ void evaluate(Side<Cost> own, Side<Cost> other, const int* list, int 
 
 // Section V.C, in rounds. Of all exchanges that were found and still gain something, those that
 // share no agent and no job with a better one are made. Their agents and jobs are evaluated again;
-// the others keep what they had found. The paper's two forms evaluate agents and jobs. Ours does not
-// evaluate jobs if all have agents, because the agents' evaluation serves both.
+// the others keep what they had found. The paper's two forms evaluate agents and jobs. Ours does
+// not evaluate jobs if all have agents, because the agents' evaluation serves both.
 //
 // Encodings. Vertices are numbered rows first, then columns.
 //   key[v]       of v's exchange: the upper 32 bits of its gain, as a double, then ~v; 0: none.

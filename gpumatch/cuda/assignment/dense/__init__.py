@@ -1,1 +1,1 @@
-"""Dense costs on the GPU: a sparse core, the auction for its duals, and rows of costs."""
+"""Dense costs on the GPU: a sparse core, an auction for its duals, and rows of costs."""

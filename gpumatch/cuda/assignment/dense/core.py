@@ -1,23 +1,22 @@
-"""Costs by a sparse core: some pairs of each row are solved, then all costs are priced.
+"""Assignment by a sparse core: solve a few pairs of each row, then price all costs.
 
-Of a large matrix few pairs matter. So (Lee and Orlin, 1993)
+In a large matrix few pairs matter (Lee and Orlin, 1993). So the search has three steps:
 
-1. some pairs of each row with the least reduced costs are chosen. For this the columns need duals:
-   their least slacks if no column may stay unmatched, else 0; or better ones, from `others`;
-2. this sparse problem is solved, by an algorithm for sparse costs;
-3. all costs are compared with its duals. Up to `MORE` pairs of a row that undercut them join the
-   core, and it is solved again, from the pairs and duals that it has.
+1. Choose some pairs of each row with the least reduced costs. This needs duals of the columns:
+   their least slacks if no column may stay unmatched, else 0; or better ones, from `others`.
+2. Solve this sparse core by an algorithm for sparse costs.
+3. Price all costs: find the pairs with a negative slack at the duals of the core. Up to `MORE` of
+   them in each row join the core. Solve it again, from its pairs and duals.
 
-It ends when no pair undercuts the duals: then these are optimal for all costs. A round reads the
-costs once.
+The search ends when no slack is negative. Then the duals are optimal for all costs. A round reads
+the costs once.
 
-If the core has no full assignment, or very many pairs undercut its duals, it begins again from
-the next duals. With the last ones, four times as many pairs of each row are chosen, up to `MOST`
-in all.
+If the core has no full assignment, or very many slacks are negative, the search begins again with
+the next duals. With the last duals, it chooses four times as many pairs of each row instead, up to
+`MOST` pairs in all.
 
-The rows may be divided among ranks (`gpumatch.distributed.core`). Each chooses and prices pairs of
-its own rows, and the first rank, the root, solves the core. One device alone is a rank of one:
-`Alone`.
+The rows may be divided among ranks (`gpumatch.distributed.core`). Each rank chooses and prices
+pairs of its own rows. The first rank, the root, solves the core. A single device is `Alone`.
 
 Reference: Lee, Orlin, *QuickMatch: a very fast algorithm for the assignment problem*, MIT Sloan
 working paper 3547-93, 1993.
@@ -37,20 +36,23 @@ from gpumatch.numeric.arrays import any_true, array_module
 __all__ = ["BYTES_A_PAIR", "FIRST", "Alone", "Core", "Ranks", "Rows", "Share"]
 
 FIRST, MORE = 32, 16
+"""The pairs of each row that are chosen at first, and that join the core in a round."""
 TOO_MANY = 4
-"""Pairs a row that undercut the duals: these are so bad that others are better."""
+"""The mean number of negative slacks in a row above which the next duals are tried."""
 AGAIN = 4
-"""Times as many if there is no full assignment."""
+"""The factor by which the pairs of each row grow if the core has no full assignment."""
 MOST = 2**26
-"""Pairs chosen at first, at most."""
+"""The most pairs that are chosen at once."""
 ROUNDS = 64
+"""The most rounds from one choice of duals."""
 ROOT = 0
+"""The rank that solves the core."""
 BYTES_A_PAIR = 128
-"""Of memory while pairs are chosen and put into the core, beside the solver's own."""
+"""The memory for each pair while pairs are chosen and gathered, without that of the solver."""
 
 
 class Rows(Protocol):
-    """Rows of the matrix that one rank has, as `ArrayRows` says of each name."""
+    """The rows of the matrix on one rank; `ArrayRows` documents each member."""
 
     first: int
     count: int
@@ -65,7 +67,7 @@ class Rows(Protocol):
 
 
 class Ranks(Protocol):
-    """Those who share the rows, as `gpumatch.distributed.communicator` has them."""
+    """The ranks that share the rows; `gpumatch.distributed.communicator` documents them."""
 
     rank: int
 
@@ -113,15 +115,16 @@ class Alone:
 
 
 class Share(NamedTuple):
-    """The rows of a rank, and what all ranks know of the problem.
+    """The rows of one rank, with the data of the problem that all ranks have.
 
     Attributes
     ----------
     own : Rows
+        The rows of this rank.
     limit : int or float, optional
         As of an `AssignmentTask`.
     costs_of : callable
-        The costs of the core from its CSR: (indptr, indices, weights).
+        ``costs_of(indptr, indices, weights)`` makes the `Costs` of the core.
     """
 
     own: Rows
@@ -130,23 +133,23 @@ class Share(NamedTuple):
 
 
 class Core:
-    """The search.
+    """The search by a sparse core.
 
     Parameters
     ----------
     share : Share
     best : Solution
-        With the mates and duals to begin from, of all rows. It has the result in the end, on all
-        ranks, in arrays of the library of the rows.
+        The pairs and duals of all rows to begin from, and the result at the end, on every rank. Its
+        arrays are of the library of the rows.
     ranks : Ranks
     solve_sparse : callable
-        An algorithm for sparse costs, where the rows are; called on the root.
+        An algorithm for sparse costs on the device of the rows. It is called on the root.
     control : Control
-        For that algorithm.
+        The control of that algorithm.
     others : sequence of callables
-        What finds better duals to begin from, one after the other, and puts them into `best`.
+        Each call writes better duals into `best`. They are called in order, as far as needed.
     first : int
-        Pairs of each row that are chosen by the first duals.
+        The number of pairs of each row that are chosen by the first duals.
     """
 
     def __init__(
@@ -167,16 +170,16 @@ class Core:
         self.must_match = share.limit is None
         self.is_square = self.must_match and self.nrows == self.ncols
         self.is_priced = False
-        self._keys: Any = None  # of the core's pairs, on the root
+        self._keys: Any = None  # row * ncols + column of the core's pairs, on the root
         self._weights: Any = None
 
     @property
     def rows(self) -> slice:
-        """This rank's, of all rows."""
+        """The range of this rank's rows among all rows."""
         return slice(self.own.first, self.own.first + self.own.count)
 
     def solve(self) -> bool:
-        """Match the rows; True if the duals prove it, False when stopped or given up."""
+        """Match the rows; True if the duals prove the result, False if stopped or given up."""
         ranks = self.ranks
         self.best.has_duals = False
         with ranks.step("first duals"):
@@ -196,7 +199,7 @@ class Core:
         return False
 
     def _solve_from(self, price: Any, most: int, *, is_last: bool) -> bool:
-        """The same from so many pairs of each row, chosen by these duals."""
+        """Solve with `most` pairs of each row, chosen by these duals of the columns."""
         ranks = self.ranks
         chosen = self._choose(price, most)
         for _ in range(ROUNDS):
@@ -224,9 +227,9 @@ class Core:
         return False
 
     def settle(self) -> None:
-        """Lower the duals of this rank's rows until no pair undercuts them, if they are not proven.
+        """Lower the duals of this rank's rows until no slack is negative, unless they are proven.
 
-        Those of a core that is not priced bound nothing but its own pairs.
+        Before pricing, the duals of the core are feasible for its own pairs only.
         """
         if self.is_priced:
             return
@@ -246,14 +249,18 @@ class Core:
         return self.xp.flatnonzero(self.best.row_to_col >= 0).size
 
     def _has_more(self, most: int) -> bool:
-        """Whether so many pairs of each row may be chosen, and are more than a quarter of it."""
+        """True if `most` pairs of each row may be chosen, which is at most four times its pairs."""
         a_row = min(self.own.most, AGAIN * self.own.longest)
         return most <= a_row and most * self.nrows <= MOST
 
     # -- what each rank does ---------------------------------------------------------------------
 
     def _first_duals(self) -> Any:
-        """Those given; else, if no column may stay unmatched, their least slacks; else 0."""
+        """The first duals of the columns.
+
+        They are the given ones if any is not 0. Otherwise they are the least slacks if no column
+        may stay unmatched, else 0.
+        """
         xp, given = self.xp, self.best.col_dual
         if any_true(given != 0):
             return given.copy()
@@ -263,9 +270,9 @@ class Core:
         return price
 
     def _tightened(self) -> Any:
-        """The duals of the solution, raised so far that each column has a tight pair.
+        """The column duals of the solution, raised until each column has a tight pair.
 
-        A search for prices may leave columns that are too dear for all rows.
+        An auction may leave columns with duals so low that all their slacks are positive.
         """
         price = self.best.col_dual
         if self.is_square:
@@ -274,9 +281,9 @@ class Core:
         return price.copy()
 
     def _least_slacks(self, price: Any, lowest: Any) -> Any:
-        """The least slack of each column at the rows' duals that these of the columns allow.
+        """The least slack of each column, at the largest row duals that these column duals allow.
 
-        A column without pairs keeps its dual. None of the given ones is below `lowest`.
+        A column without pairs keeps its dual. No given dual is below `lowest`.
         """
         xp, own = self.xp, self.own
         least = own.least_of_rows(price)
@@ -285,7 +292,7 @@ class Core:
         return xp.where(slack < own.far, slack + lowest, price)
 
     def _choose(self, price: Any, most: int) -> tuple[Any, Any]:
-        """The pairs of each row that are the cheapest at these duals, and those it has."""
+        """The pairs of each row with the least reduced costs, and the pairs of the matching."""
         xp, own = self.xp, self.own
         with self.ranks.step("first choice"):
             bound = xp.full(own.count, own.far)
@@ -300,18 +307,18 @@ class Core:
             return self._named(tuple(map(xp.concatenate, pairs)))
 
     def _undercutting(self) -> tuple[Any, Any]:
-        """The pairs that undercut the duals most."""
+        """The pairs with the most negative slacks."""
         bound = self.xp.ascontiguousarray(self.best.row_dual[self.rows])
         return self._named(self.own.nearest(self.best.col_dual, bound, MORE))
 
     def _named(self, pairs: Any) -> tuple[Any, Any]:
-        """A number for each pair of the whole problem, by rows, and its costs."""
+        """The keys and the costs of pairs, by rows."""
         rows, cols, costs = pairs
         rows = rows.astype(np.int64) + self.own.first
         return rows * self.ncols + cols, costs.astype(self.best.row_dual.dtype)
 
     def _gather(self, chosen: tuple[Any, Any]) -> None:
-        """Put what all ranks have chosen into the root's core."""
+        """Put the pairs that all ranks have chosen into the root's core."""
         keys, weights = (self.ranks.gather(part, ROOT) for part in chosen)
         if keys is None or weights is None:
             return
@@ -327,15 +334,15 @@ class Core:
     # -- what the root does ----------------------------------------------------------------------
 
     def _solve_core(self) -> bool:
-        """Let all ranks have the mates and duals of an optimal assignment of the core's pairs.
+        """Solve the core, and send its mates and duals to all ranks.
 
-        True if there is one.
+        Return True if the core has an assignment of all rows that must be matched.
         """
         best, ranks = self.best, self.ranks
         is_solved = False
         if ranks.rank == ROOT and self._reaches_enough():
             costs = self._costs()
-            own = Solution(*best.mates, *best.duals)  # what it says of its duals is of the core
+            own = Solution(*best.mates, *best.duals)  # its has_duals is about the core alone
             task = AssignmentTask(costs, own, self.control, self.share.limit)
             is_solved = self.solve_sparse(task)
             is_solved = is_solved and not (self.must_match and any_true(best.row_to_col < 0))
@@ -344,7 +351,7 @@ class Core:
         return bool(ranks.total(int(is_solved), "max"))
 
     def _reaches_enough(self) -> bool:
-        """Whether the core's pairs are in as many columns as there are rows to be matched."""
+        """True if the core's pairs are in as many columns as there are rows to match."""
         if not self.must_match:
             return True
         is_reached = self.xp.zeros(self.ncols, bool)
@@ -352,7 +359,7 @@ class Core:
         return self.xp.flatnonzero(is_reached).size >= self.nrows
 
     def _costs(self) -> Costs:
-        """The core, as a problem."""
+        """The costs of the core."""
         xp = self.xp
         starts = xp.arange(self.nrows + 1, dtype=np.int64) * self.ncols
         indptr = xp.searchsorted(self._keys, starts)

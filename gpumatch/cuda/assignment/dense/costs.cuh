@@ -6,22 +6,22 @@
 // Encodings
 //   values[i * ncols + j]   cost of row i and column j; infinity, or the greatest 64-bit integer,
 //                           forbids the pair
-//   limit                   what it costs a row to go without a column. That is like a column of
-//                           its own, always free, whose dual stays 0. kNever if every row must be
-//                           matched
+//   limit                   the cost of an unmatched row. It is like the cost of a column of the
+//                           row's own, always unmatched, whose dual stays 0. kNever if every row
+//                           must be matched
 //   most                    the bound of all duals
 //   Member                  a row in a tree. base: minus its dual, plus the amount by which the
 //                           duals had been raised in this search when the row joined. So base +
-//                           cost - dual of the column is the distance of a column that it leads to.
+//                           cost - dual of the column is that column's distance by way of the row.
 #pragma once
 
 #include "grid.cuh"
 #include "numbers.cuh"
 
-// Not measured here. The matching engine's block of 512 was, against 256 to 1,024 threads
-// (docs/algorithms/gpu_engine_trials.md). Eight loads in flight are few enough for registers.
+// Not measured here. The matching engine's block of 512 threads was measured against 256 to 1,024
+// (docs/algorithms/gpu_engine_trials.md). Eight loads in flight fit into registers.
 constexpr int kBlock = 512;
-constexpr int kRowsAtOnce = 8;  // loaded by a thread before it looks at one
+constexpr int kRowsAtOnce = 8;  // costs that a thread loads before it uses the first
 
 struct __align__(16) Member {
   long long base;
@@ -47,18 +47,18 @@ struct Problem {
 
   __device__ bool has_limit() const { return limit != kNever; }
 
-  // Whether row i still wants a column: at the limit it may go without.
+  // True if row i is unmatched and its dual is below the limit, at which it may stay unmatched.
   __device__ bool wants(int i) const { return row_to_col[i] == -1 && row_dual[i] < limit; }
 };
 
-// cost + base if the pair is allowed.
+// cost + base if the pair is allowed, else kNever.
 template <typename Cost>
 __device__ long long reach(const Problem<Cost>& p, Cost value, long long base) {
   const long long cost = fixed(p.scale, value);
   return cost == kNever ? kNever : cost + base;
 }
 
-// The neighbouring costs of a row that one load of 16 bytes takes; one cost if rows do not begin at
+// The neighbouring costs of a row in one load of 16 bytes; one cost if rows do not begin at
 // multiples of 16 bytes.
 template <typename Cost, bool kAligned>
 struct Pack {
@@ -72,13 +72,13 @@ struct Pack {
   }
 };
 
-// How many threads share the rows of one pack of columns, so that all threads have work.
+// The number of threads that share the rows of one pack of columns, so that all threads have work.
 __device__ inline int shares_for(int rows, int packs) {
   return max(1, min(rows, thread_count() / max(packs, 1)));
 }
 
 // Lower least[] to the least reach of members[first], members[first + step], ... in each column of
-// a pack; nearest[] becomes the row that lowered it.
+// a pack. nearest[] gets the row that lowered it.
 template <typename Cost, bool kAligned>
 __device__ void lower_to_members(const Problem<Cost>& p, const Member* members, int size, int first,
                                  int step, int pack, long long* least, int* nearest) {
@@ -105,22 +105,22 @@ __device__ void lower_to_members(const Problem<Cost>& p, const Member* members, 
   }
 }
 
-// A frontier, as each thread sees it.
+// A frontier in the registers of each thread.
 struct Rows {
   const Member* items;
   int size;
   Member own;  // items[threadIdx.x], if there is one: read early
 };
 
-// A row of the frontier, and how far a column is from it but for the column's dual.
+// A row of the frontier, and a column's distance by way of it plus the column's dual.
 struct Near {
   long long reach;
   int row;
 };
 
-// The least reach of the frontier in a column of the block's slice, a column a thread; of several
-// rows that have it, the one with the lowest number if the frontier is in order. The block's threads
-// share out the rows, then combine their results.
+// The least reach of the frontier in a column of the block's slice, a column a thread. Of several
+// rows with this reach, it is the one of the lowest number if the frontier is in order. The block's
+// threads divide the rows among them, then combine their results.
 template <typename Cost, bool kAligned>
 __device__ Near nearest_member(const Problem<Cost>& p, const Rows& frontier, int first,
                                int packs) {
@@ -173,7 +173,7 @@ __device__ Near nearest_member(const Problem<Cost>& p, const Rows& frontier, int
   return {reaches[w][at], rows[w][at]};
 }
 
-// The least number of all threads of the grid, put into *total.
+// Lower *total to the least number of all threads of the grid.
 __device__ inline void lower_to_least(long long* total, long long number) {
   __shared__ long long of_warp[kBlock / kWarp];
   for (int step = kWarp / 2; step > 0; step /= 2) {

@@ -1,22 +1,23 @@
-// Of each row of a dense matrix, the few columns with the least reduced costs below a bound; and the
-// least reduced cost of each row, and the least slack of each column.
+// Kernels for a dense matrix: the columns of each row with the least reduced costs below a bound,
+// the least reduced cost of each row, and the least slack of each column.
 //
-// Each row is read from a column of its own on, and then from the first. Of columns that are equally
-// good it takes those that it meets first. So rows with many ties do not all choose the same few.
+// A row is read from a column of its own to the last, and then from the first. Of equal columns it
+// takes those that it reads first. So rows with many ties do not all choose the same columns.
 //
-// A block reads a row, a batch at a time. It keeps the columns below the bound in shared memory. The
-// first batch lowers the bound: if k columns are wanted, k threads have found one that is no worse
-// than the k-th best of the threads' bests. Before the columns kept can run out of room, the block
-// sorts them, drops all but the best, and lowers the bound to the worst of these. So the costs are
-// read once, however many columns are wanted, and from most rows few columns are kept.
+// A block reads a row in batches, and keeps the columns below the bound in shared memory. Let k
+// columns be wanted. The first batch lowers the bound to the k-th least of the threads' minima,
+// because k threads have found a column within it. Before the shared memory is full, the block
+// sorts the columns, keeps the k best, and lowers the bound to the last of these. So the costs are
+// read once, however many columns are wanted, and few columns are kept from most rows.
 //
 // Encodings
 //   values[i * ncols + j]   cost of row i and column j; infinity, or the greatest 64-bit integer,
 //                           forbids the pair
-//   bound[i]                columns are wanted whose cost less their dual is below this
-//   place                   of a column, in the order in which its row is read
-//   first, total            row i here is row first + i of so many: rows begin evenly spread
-//   cols[i * most + k]      the k-th best of them, -1 if there are not as many
+//   bound[i]                only columns with a reduced cost below this are wanted
+//   place                   the position of a column in the order in which its row is read
+//   first, total            row i here is row first + i of `total` rows, whose first columns are
+//                           evenly spread
+//   cols[i * most + k]      the k-th best column of row i, -1 if there are fewer
 //   costs[i * most + k]     its cost
 #include "grid.cuh"
 #include "numbers.cuh"
@@ -24,7 +25,7 @@
 constexpr int kBlock = 256;
 constexpr int kEach = 4;       // costs that a thread loads at once
 constexpr int kPlaces = 2048;  // columns that a block keeps: a power of two, since it sorts them
-constexpr int kMost = 1024;    // columns wanted of a row, at most: beside them is room for a batch
+constexpr int kMost = 1024;    // the most columns wanted of a row; a batch must fit beside them
 static_assert((kPlaces & (kPlaces - 1)) == 0 && kPlaces >= kMost + kEach * kBlock, "no room");
 
 template <typename Cost>
@@ -38,7 +39,7 @@ struct Found {
   }
 };
 
-// A row, from its own first column on.
+// A row, read from a column of its own.
 template <typename Cost>
 struct Turned {
   const Cost* row;
@@ -46,14 +47,14 @@ struct Turned {
   int start;
 
   __device__ int col(int place) const {
-    const int last = ncols - start;  // places before the first column's
+    const int last = ncols - start;  // the place of column 0
     return place < last ? place + start : place - last;
   }
 
   __device__ Cost cost(int place) const { return row[col(place)]; }
 };
 
-// Sort what is found, by a bitonic network. All threads of the block take part, here and below.
+// Sort the columns found, by a bitonic network. All threads of the block take part, here and below.
 template <typename Cost>
 __device__ void sort(Found<Cost>& found) {
   const int self = threadIdx.x, count = found.count;
@@ -81,7 +82,7 @@ __device__ void sort(Found<Cost>& found) {
   }
 }
 
-// Keep the best, at most `most`. Returns what further columns have to be below.
+// Keep the `most` best columns. Returns the bound for further columns.
 template <typename Cost>
 __device__ Number<Cost> keep_best(Found<Cost>& found, int most, Number<Cost> bound) {
   sort(found);
@@ -93,11 +94,11 @@ __device__ Number<Cost> keep_best(Found<Cost>& found, int most, Number<Cost> bou
   return bound;
 }
 
-// The number that only those up to this one are below.
+// The least number greater than this one.
 __device__ inline long long just_above(long long number) { return number + 1; }
 __device__ inline double just_above(double number) { return nextafter(number, far<double>()); }
 
-// What the columns wanted have to be below, from the best that each thread has seen.
+// The bound lowered by the minima of all threads.
 template <typename Cost>
 __device__ Number<Cost> lowered(Found<Cost>& found, Number<Cost> best, int most,
                                 Number<Cost> bound) {
@@ -119,7 +120,7 @@ template <typename Cost>
 struct Batch {
   Cost costs[kEach];
 
-  // The least reduced cost, of the places from `begin` on.
+  // The least reduced cost of this thread's places from `begin` on.
   __device__ Number<Cost> least(const Turned<Cost>& row, int begin,
                                 const Number<Cost>* col_dual) const {
     Number<Cost> best = far<Number<Cost>>();
@@ -179,7 +180,7 @@ __global__ void __launch_bounds__(kBlock)
       }
       __syncthreads();
       const int count = found.count;
-      __syncthreads();  // before a thread goes on and finds more
+      __syncthreads();  // all have read the count before a thread adds to it
       if (count > kPlaces - kBatch) below = keep_best(found, most, below);
     }
     sort(found);
@@ -192,7 +193,7 @@ __global__ void __launch_bounds__(kBlock)
   }
 }
 
-// The least reduced cost of each row; infinity, or the greatest integer, if all its pairs are
+// The least reduced cost of each row: infinity, or the greatest integer, if all its pairs are
 // forbidden. A block a row.
 template <typename Cost>
 __global__ void __launch_bounds__(kBlock)
@@ -224,9 +225,9 @@ __global__ void __launch_bounds__(kBlock)
   }
 }
 
-// least[j], in the bits of a number, is lowered to the least cost of column j less the dual of its
-// row. All of these are at least 0. A thread a column. The grid has as many blocks as the columns
-// take, some times: each time for another share of the rows.
+// Lower least[j], in the bits of a number, to the least of cost minus row dual in column j. None of
+// these differences may be negative. A thread a column. Several groups of blocks cover the columns,
+// each for a share of the rows.
 template <typename Cost>
 __global__ void least_of_columns(const Cost* values, int nrows, int ncols,
                                  const Number<Cost>* row_dual, unsigned long long* least) {

@@ -1,31 +1,32 @@
-// Prices for dense costs by an auction without rounds, in which rows know a few of their columns.
+// Prices for dense costs by an auction without rounds, in which each row remembers a few columns.
 //
-// A block takes a row and bids for the row's best column. If its offer evicts another row, it goes on
-// with that one, until a column was free. Blocks never wait for each other (offers.cuh).
+// A block bids for the best column of a row. If its offer evicts another row, the block continues
+// with that row, until an offer evicts none. Blocks never wait for each other (offers.cuh).
 //
-// Each row knows up to kKnown columns, and a bound: when it looked at all its costs, no other column
-// had a reduced cost below it. Prices only fall, so reduced costs only rise, and the bound holds until
-// the row looks again. A row bids for its best known column if that is within the bound. Else it looks
-// again. (Bus and Tvrdik's look-back auction remembers bids so; so does the CPU's engine.)
+// Each row has up to kKnown known columns and a bound. In its last look, which read all its costs,
+// no other column had a reduced cost below the bound. Prices only fall, so reduced costs only rise,
+// and the bound holds until the row looks again. A row bids for its best known column if the
+// reduced cost of that is within the bound. Otherwise it looks again. (Bus and Tvrdik's look-back
+// auction remembers bids in this way; so does the CPU's engine.)
 //
-// The block's first warp bids, a known column a lane. A look is of the whole block. Each thread keeps
-// the best and the second best of its columns. The bound is the least second best of all threads: any
-// column below it is the best of its thread. So a look reads a row once, and sorts nothing but a few
-// bests.
+// The block's first warp bids, with a lane for each known column. The whole block looks. Each
+// thread keeps the best and the second best of its columns. The bound is the least second best of
+// all threads, because every column below it is the best of its thread. So a look reads a row once,
+// and sorts only a few of these bests.
 //
 // An auction ends when `goal` rows are served. It only finds prices, which need not be exact.
 //
 // Encodings
 //   values[i * ncols + j]  cost; infinity, or the greatest 64-bit integer, forbids the pair
-//   cols, costs            the columns that row i knows at i * kKnown, -1 for none, and their costs in
-//                          units; columns of equal cost from the row's own place on
-//   bound[i]               of all others, in units; minus infinity if the row has not looked
-//   rows[]                 those that are to bid
+//   cols, costs            at i * kKnown: the known columns of row i, -1 for none, and their costs
+//                          in units. Of equal columns, those after the row's own place come first
+//   bound[i]               the bound of all other columns, in units; minus infinity before a look
+//   rows[]                 the rows that bid
 #include "assignment/sparse/offers.cuh"
 
 constexpr int kBlock = 256;
 constexpr int kKnown = 32;
-constexpr int kAtOnce = 8;  // costs that a thread loads before it looks at one
+constexpr int kAtOnce = 8;  // costs that a thread loads before it uses the first
 
 template <typename Cost>
 struct Lines {
@@ -36,16 +37,16 @@ struct Lines {
   const int* rows;
   int nrows;
   int ncols;
-  int size;  // of rows
+  int size;  // the length of rows
 };
 
-// How far an auction is.
+// The progress of an auction.
 struct Progress {
-  int served;  // rows: they have a column, or go without
+  int served;  // rows that are matched, or that stay unmatched because they have no column
   int looks;
 };
 
-// A thread's best column.
+// A thread's best column, and its second least reduced cost.
 struct Seen {
   double least;
   double second;
@@ -67,13 +68,13 @@ __device__ inline double least_of_block(double number) {
   return number;
 }
 
-// What this thread sees of a row.
+// The best of this thread's columns of a row.
 template <typename Cost>
 __device__ Seen see(const Lines<Cost>& l, const Terms& t, const unsigned long long* offers, int row) {
   const double infinity = far<double>();
   const Cost* values = l.values + static_cast<long long>(row) * l.ncols;
   const int start = static_cast<int>(static_cast<long long>(row) * l.ncols / l.nrows);
-  const int last = l.ncols - start;  // places before the first column's
+  const int last = l.ncols - start;  // the place of column 0
   Seen seen = {infinity, infinity, infinity, -1, 0x7fffffff};
   for (int begin = threadIdx.x; begin < l.ncols; begin += kAtOnce * kBlock) {
     Cost costs[kAtOnce];
@@ -102,14 +103,14 @@ __device__ Seen see(const Lines<Cost>& l, const Terms& t, const unsigned long lo
   return seen;
 }
 
-// Let a row know its best columns. All threads of the block take part.
+// Find the known columns and the bound of a row. All threads of the block take part.
 template <typename Cost>
 __device__ void look(const Lines<Cost>& l, const Terms& t, const unsigned long long* offers,
                      int row) {
   __shared__ double leasts[kBlock];
   __shared__ int places[kBlock];
   __shared__ int count;
-  __shared__ double beyond;  // the best that finds no room
+  __shared__ double beyond;  // the least reduced cost of a column that exceeds kKnown
   const Seen seen = see(l, t, offers, row);
   if (threadIdx.x == 0) {
     count = 0;
@@ -138,11 +139,11 @@ __device__ void look(const Lines<Cost>& l, const Terms& t, const unsigned long l
   for (int k = count + threadIdx.x; k < kKnown; k += kBlock) l.cols[base + k] = -1;
   __syncthreads();
   if (threadIdx.x == 0) l.bound[row] = fmin(bound, beyond);
-  __threadfence();  // before another block may evict the row
+  __threadfence();  // all is written before another block may evict the row
   __syncthreads();
 }
 
-// What a lane knows of a row.
+// A lane's known column of a row, and the bound of the row.
 struct Known {
   double cost;
   double bound;
@@ -157,8 +158,8 @@ struct Known {
   }
 };
 
-// Bid for a row, then for the row that is evicted, and so on. Returns a row that has to look first,
-// -1 if there is none. All lanes of a warp take part.
+// Bid for a row, then for the row that is evicted, and so on. Returns a row that must look first,
+// or -1 if the chain has ended. All lanes of a warp take part.
 template <typename Cost>
 __device__ int bid(const Lines<Cost>& l, const Terms& t, unsigned long long* offers,
                    Progress* progress, int row, int* steps) {
@@ -181,11 +182,11 @@ __device__ int bid(const Lines<Cost>& l, const Terms& t, unsigned long long* off
       const double lead = second < infinity ? second - choice.least : static_cast<double>(t.jump);
       const long long fallen = t.fallen(choice.offer) + static_cast<long long>(lead) + t.epsilon;
       if (choice.col < 0 || fallen > t.most) {
-        atomicAdd(&progress->served, 1);  // goes without
+        atomicAdd(&progress->served, 1);  // the row stays unmatched
       } else {
         const unsigned long long offer = t.offer(fallen, row);
         const unsigned long long before = atomicMax(offers + choice.col, offer);
-        next = row;  // which bids again if the price has fallen in the meantime
+        next = row;  // it bids again if the price has fallen in the meantime
         if (before < offer) {
           next = t.row_of(before);
           if (next < 0) atomicAdd(&progress->served, 1);

@@ -1,7 +1,7 @@
-"""Duals of the columns of dense costs by an auction in which rows know a few columns.
+"""Column duals of dense costs, by an auction in which each row remembers a few columns.
 
-prices.cu says how it works. Epsilon falls as for sparse costs (`offers`). An auction ends
-when all but a few rows have a column.
+prices.cu describes the auction. Epsilon falls as for sparse costs (`offers`). An auction ends when
+all but a few rows are matched.
 
 Device memory: 408 bytes a row and 8 a column.
 """
@@ -28,25 +28,25 @@ PRICES = Source(
 )
 _BLOCK, _KNOWN = PRICES.constant("kBlock"), PRICES.constant("kKnown")
 
-_FINEST = 30  # bits: the last epsilon is the range of the costs divided by two to this
-_STEPS_A_LAUNCH = 2048  # of a block: bids and looks, some hundredths of a second
-_LEFT = 8, 1024  # rows that an auction leaves, at least and at most: one in 4096
-_LAUNCHES = 8  # of an auction. More are a war of few rows, which goes on with the next epsilon.
-_LOOKS_A_ROW = 256  # in all auctions. More are a war of prices.
+_FINEST = 30  # bits: the last epsilon is the range of the costs divided by 2**30
+_STEPS_A_LAUNCH = 2048  # bids and looks of a block: some hundredths of a second
+_LEFT = 8, 1024  # bounds of the unmatched rows at which an auction ends, which are one in 4096
+_LAUNCHES = 8  # most launches of an auction. More are a price war of few rows: epsilon falls then.
+_LOOKS_A_ROW = 256  # most looks, on average, in all auctions. More are a price war.
 
 
 def bytes_needed(nrows: int, ncols: int) -> int:
-    """Device memory of an auction."""
+    """The device memory of an auction."""
     return (12 * _KNOWN + 24) * nrows + 8 * ncols
 
 
 class DenseAuction:
-    """The offers for the columns, and what the rows know.
+    """The offers for the columns, and the columns that each row remembers.
 
     Parameters
     ----------
     costs : Costs
-        On the device, with their matrix.
+        Costs with a matrix, on the device.
     """
 
     def __init__(self, costs: Costs) -> None:
@@ -59,7 +59,7 @@ class DenseAuction:
         self.looks = 0
 
     def improve(self, solution: Solution, control: Control) -> None:
-        """Put duals of the columns into the solution, and the pairs that fit them best."""
+        """Write the prices of the columns and the pairs of the auction into the solution."""
         solution.clear()
         if self.units.of_one == 0:
             return  # all costs are equal, or so close that units would underflow
@@ -76,7 +76,7 @@ class DenseAuction:
         self._write(solution)
 
     def _hold(self, epsilon: int, control: Control) -> bool:
-        """An auction, from the prices of the one before; False when stopped, or not worth it."""
+        """Hold an auction from the current prices; False if stopped or given up."""
         units = self.units
         self._by_column("free_columns", self.offers, np.int32(self.ncols), self._row_bits)
         rows, before = cp.arange(self.nrows, dtype=np.int32), self.looks
@@ -95,7 +95,7 @@ class DenseAuction:
         return True
 
     def _launch(self, rows: Any, epsilon: int) -> bool:
-        """Let these rows bid; True if all but a few have a column, or go without."""
+        """Let these rows bid; True if all but a few are served: matched, or without a column."""
         units, goal = self.units, int(rows.size) - self.left
         if goal <= 0:
             return True
@@ -145,5 +145,5 @@ class DenseAuction:
         return np.int32(self.units.row_bits)
 
     def _by_column(self, kernel: str, *arguments: Any) -> None:
-        """A kernel with a thread for each column."""
+        """Launch a kernel with a thread for each column."""
         self.kernels[kernel]((blocks_for(self.ncols),), (BLOCK,), arguments)

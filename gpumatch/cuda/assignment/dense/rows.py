@@ -1,11 +1,11 @@
-"""What one rank computes from the costs of its rows, for `gpumatch.distributed`, on a GPU.
+"""The rows of a dense matrix on one rank or one GPU, for `dense.core` and `gpumatch.distributed`.
 
-`ArrayRows` does what the rows of a rank on the CPU do, by operations on whole arrays, and
-by the kernels of nearest_columns.cu what `gpumatch.distributed.core` asks often. With a matrix of
-NumPy it runs on the CPU, for tests. A call that ``beat`` tells to stop leaves out what is left.
+`ArrayRows` has the methods of a rank's rows on the CPU, by operations on whole arrays. What the
+core needs often, it computes by the kernels of nearest_columns.cu. In tests, its matrix may be
+NumPy's. If ``beat`` returns True, a call stops before the remaining rows.
 
-Operations on whole arrays look at tiles of `TILE` entries, each of which takes 32 bytes while that
-lasts.
+Operations on whole arrays read tiles of `TILE` entries. An entry of a tile takes up to 32 bytes of
+temporary memory.
 """
 
 from __future__ import annotations
@@ -27,43 +27,43 @@ NEAREST = Source(
 )
 
 TILE = 2**25
-"""Entries looked at at a time: 1 GiB."""
+"""The entries of a tile: 1 GiB of temporary memory."""
 ROUNDS = 3
-"""Rounds in which rows of this rank that want one column try again."""
+"""The rounds in which rows that lost a column to another row of this rank try again."""
 SHARES = 64
-"""In which rows are divided among blocks that look at columns."""
+"""The most parts of the rows that blocks read for the same columns."""
 _BLOCK, MOST = NEAREST.constant("kBlock"), NEAREST.constant("kMost")
 
 
 def use_own_device(rank: int) -> None:
-    """Let this process use the GPU with the number of the rank among those of its machine."""
+    """Select the GPU with this number, modulo the number of GPUs, for this process."""
     import cupy
 
     cupy.cuda.Device(rank % cupy.cuda.runtime.getDeviceCount()).use()
 
 
 def rows_of(entries: Any, far: Any, beat: Callable[[], bool]) -> ArrayRows:
-    """The rows of a matrix."""
+    """`ArrayRows` of a matrix."""
     return ArrayRows(entries, far, beat)
 
 
 class ArrayRows:
     """Rows of a matrix, with ``far`` for forbidden pairs.
 
-    A row that joined a tree at time t has a pair with slack s, which is tight from the time s + t
-    on: not above ``far``, and `far` for a forbidden pair.
+    A pair of slack s, whose row joined a tree at time t, is tight from time s + t on. Times are at
+    most ``far``, which is also the time of a forbidden pair.
 
-    What levels ask is about few rows: `least_slacks`, `match_tight` and `offer` have all other
-    arrays on the host. The other methods have theirs where the matrix is.
+    The methods of levels are about few rows: `least_slacks`, `match_tight` and `offer` have all
+    arrays but the matrix on the host. The arrays of the other methods are where the matrix is.
 
     Attributes
     ----------
     most : int
-        Pairs of a row that `nearest` finds, at most.
+        The most pairs of a row that `nearest` finds.
     first, total : int
-        These are the rows from `first` on of so many.
+        The number of the first of these rows, among `total` rows of the problem.
     longest : int
-        The most pairs that one of all these has.
+        The most pairs that any row of the problem has.
     """
 
     most = MOST
@@ -76,7 +76,7 @@ class ArrayRows:
         self.xp = array_module(values)
 
     def least(self, col_dual: np.ndarray, out: np.ndarray) -> None:
-        """The least of c_ij - col_dual[j] of each row."""
+        """Write the least c_ij - col_dual[j] of each row to ``out``, on the host."""
         price = array_of(self.xp, col_dual)
         rows, cols, costs = self.nearest(price, self.xp.full(self.count, self.far), 1)
         out[:] = self.far
@@ -89,8 +89,9 @@ class ArrayRows:
     def nearest(self, col_dual: Any, bound: Any, most: int) -> tuple[Any, Any, Any]:
         """The pairs with the least c_ij - col_dual[j] below bound[i] of each row, at most `most`.
 
-        Their rows, columns and costs, by rows, and in a row the least first. Of several that are
-        equal, a row takes those first that follow its own place among all rows.
+        The result is their rows, columns and costs, by rows, in a row the least first. Of equal
+        ones, a row takes those first that follow its own place: rows begin evenly spread over the
+        columns.
         """
         if not self.count or not self.ncols:
             none = self.xp.empty(0, np.int32)
@@ -135,7 +136,7 @@ class ArrayRows:
         return least
 
     def least_of_columns(self, row_dual: Any) -> Any:
-        """The least c_ij - row_dual[i] of each column, none of which is below 0."""
+        """The least c_ij - row_dual[i] of each column. None of these differences may be below 0."""
         xp, values = self.xp, self.values
         if xp is np:
             slack = np.where(values < self.far, values - row_dual[:, None], self.far)
@@ -151,7 +152,7 @@ class ArrayRows:
         return least
 
     def _launch(self, kernel: str, *arguments: Any) -> None:
-        """A kernel with a block for each row, as far as the device has room for them."""
+        """Launch a kernel with a block for each row, or with all blocks that are resident."""
         kernels_for(NEAREST, Cost=self.values.dtype)[kernel](
             (min(self.count, blocks_for(_BLOCK * self.count)),),
             (_BLOCK,),
@@ -170,7 +171,7 @@ class ArrayRows:
         row_to_col: np.ndarray,
         col_to_row: np.ndarray,
     ) -> None:
-        """Give free rows the first free column that is tight; the first that wants it has it."""
+        """Match unmatched rows to their first unmatched tight column. Earlier rows come first."""
         waiting = np.flatnonzero(row_to_col < 0)
         for _ in range(ROUNDS):
             is_free = array_of(self.xp, col_to_row < 0)
@@ -194,7 +195,10 @@ class ArrayRows:
         near: np.ndarray,
         before: np.ndarray,
     ) -> None:
-        """Lower ``near`` to the times at which pairs of these rows are tight; ``before``: whose."""
+        """Lower ``near`` to the times at which pairs of these rows become tight.
+
+        ``before`` gets the row of each lowered time.
+        """
         for part, times in self._tiles(rows, *duals, time):
             least, nearest = array_of(np, times.min(axis=0)), array_of(np, times.argmin(axis=0))
             closer = least < near
@@ -203,7 +207,7 @@ class ArrayRows:
     def compress(
         self, duals: tuple[np.ndarray, np.ndarray], time: np.ndarray, delta: Any
     ) -> tuple[np.ndarray, np.ndarray]:
-        """How many pairs of each row are tight at `delta`, and their columns, on the host."""
+        """The number of tight pairs of each row at `delta`, and their columns, on the host."""
         counts, lists = np.zeros(self.count, np.int64), [np.empty(0, np.int32)]
         for rows, times in self._tiles(np.arange(self.count), *duals, time):
             places = self.xp.flatnonzero(times <= delta)
@@ -233,7 +237,7 @@ class ArrayRows:
         time: np.ndarray | None = None,
         to_the_end: bool = False,
     ) -> Iterator[tuple[np.ndarray, Any]]:
-        """Some of the rows at a time, and when their pairs are tight."""
+        """Yield some of the rows at a time, with the times at which their pairs become tight."""
         if not self.ncols:
             return
         xp, far = self.xp, self.far
