@@ -2,8 +2,8 @@
 //
 // R. Roverso, A. Naiem, M. El-Beltagy, S. El-Ansary, S. Haridi, "A GPU-enabled solver for
 // time-constrained linear sum assignment problems", INFOS 2010. Agents are rows and jobs columns.
-// dgs_differences.cuh says what a side is, and has both evaluations of the paper and ours. All
-// kernels are launched with no more blocks than are resident.
+// dgs_differences.cuh defines a side, and has the two evaluations of the paper and ours. No kernel
+// is launched with more blocks than are resident.
 #include "assignment/dgs_differences.cuh"
 
 // -- preparation ----------------------------------------------------------------------------------
@@ -38,7 +38,7 @@ __global__ void transpose(const Cost* values, int nrows, int ncols, Cost* out) {
   }
 }
 
-// Write what all vertices pay.
+// Write paid[] of all vertices.
 template <typename Cost>
 __global__ void pay(Side<Cost> rows, Side<Cost> cols) {
   for (int row = thread_index(); row < rows.size; row += thread_count()) {
@@ -53,14 +53,15 @@ __global__ void pay(Side<Cost> rows, Side<Cost> cols) {
 
 // -- the greedy start -----------------------------------------------------------------------------
 
-// Rows take, one after the other, the cheapest free column: row order[p] is the p-th. Each row of a
-// window has a block, which claims the row's column; the earlier row gets it. A row that lost its
-// column looks again among those that no earlier row holds. When no row has lost one, the result is
-// as if all had chosen one after the other, and the next window begins.
+// The rows take their cheapest unmatched columns in a given order: row order[p] is the p-th. Each
+// row of a window has a block, which claims the row's column. The earlier row gets it. A row that
+// lost its column reads its row again, without the columns of earlier rows. When no row has lost
+// its column, the result is that of a sequential choice, and the next window begins.
 //
 // Encodings
-//   holder[col]   place in the order of the row that holds it; -1: taken before, kNone: free
-//   losses[3]     columns lost in a round, by round % 3
+//   holder[col]   the place in the order of the row that holds the column; -1: matched before this
+//                 window, kNone: unmatched
+//   losses[3]     the number of columns lost in a round, by round % 3
 constexpr int kNone = 0x7fffffff;
 
 struct Queuing {
@@ -71,7 +72,7 @@ struct Queuing {
   unsigned* barrier;
 };
 
-// Whether an earlier row has taken the column since; all threads of the block get the same answer.
+// True if an earlier row has taken the column since. All threads of the block get one answer.
 __device__ inline bool has_lost(const Queuing& queue, int col, int place) {
   __shared__ bool is_lost;
   if (threadIdx.x == 0) is_lost = now(queue.holder[col]) != place;
@@ -82,7 +83,7 @@ __device__ inline bool has_lost(const Queuing& queue, int col, int place) {
 template <typename Cost>
 __device__ int cheapest_free(const Side<Cost>& rows, int row, const int* holder, int place) {
   __shared__ int cheapest;
-  Best<Cost> best = {-rows.idle, kNone};  // as a gain: the least cost has the greatest
+  Best<Cost> best = {-rows.idle, kNone};  // the gain is minus the cost, so the least cost is best
   const Cost* const costs = rows.row(row);
   for (int first = threadIdx.x; first < rows.others; first += kBatch * blockDim.x) {
     Cost cost[kBatch];
@@ -142,21 +143,22 @@ __global__ void evaluate(Side<Cost> own, Side<Cost> other, const int* list, int 
   evaluate_listed<Cost, kForm>(own, other, list, size, evaluation);
 }
 
-// Section V.C, in rounds. Of all exchanges that were found and still gain something, those that
-// share no agent and no job with a better one are made. Their agents and jobs are evaluated again;
-// the others keep what they had found. The paper's two forms evaluate agents and jobs. Ours does
-// not evaluate jobs if all have agents, because the agents' evaluation serves both.
+// Section V.C, in rounds. Of all exchanges that were found and still have a positive gain, a round
+// makes those that share no agent and no job with a better one. Their agents and jobs are evaluated
+// again. The others keep their exchanges. The paper's two forms evaluate agents and jobs. Ours does
+// not evaluate jobs if all have agents, because the agents' evaluation is then that of the jobs
+// too.
 //
 // Encodings. Vertices are numbered rows first, then columns.
-//   key[v]       of v's exchange: the upper 32 bits of its gain, as a double, then ~v; 0: none.
-//                Gains that agree in 20 bits count as equal: the lower number has precedence.
-//   claim[v]     the greatest key of those that want v; 0 between rounds
+//   key[v]       the upper 32 bits of the gain of v's exchange, as a double, then ~v; 0: none. If
+//                these bits are equal, which have 20 bits of the fraction, the lower number wins.
+//   claim[v]     the greatest key of the exchanges that claim v; 0 between rounds
 //   changed      queues of rows and of columns to evaluate
-//   Switching    what is kept from launch to launch; counters by round % 3
+//   Switching    the state between launches; counters by round % 3
 struct Switching {
   int round;
   int exchanges;
-  int has_ended;  // no exchange was left in the last round
+  int has_ended;  // 1 if the last round made no exchange
   int valid[3];
   int changed_rows[3];
   int changed_cols[3];
@@ -176,7 +178,8 @@ __device__ unsigned long long key_of(Number gain, int number) {
   return (bits & 0xffffffff00000000ull) | (0xffffffffu - static_cast<unsigned>(number));
 }
 
-// Claim all vertices of v's exchange; its key. Conflict check (Algorithm 4), first half.
+// Claim all vertices of v's exchange, and return its key. First half of the conflict check
+// (Algorithm 4).
 template <typename Cost>
 __device__ unsigned long long claim(const Side<Cost>& own, const Side<Cost>& other, int vertex,
                                     int number, unsigned long long* own_claim,
@@ -193,10 +196,10 @@ __device__ unsigned long long claim(const Side<Cost>& own, const Side<Cost>& oth
   return key;
 }
 
-// Make v's exchange if it holds all its vertices; return whether it did. Second half, and the
-// switch. A thread that does not hold them all may read mates that others are changing. But then it
-// does not find all claims its own either, because the exchange that holds v's vertices holds their
-// mates too.
+// Make v's exchange if its key has won all its claims, and return true then. Second half of the
+// check, and the switch. A thread whose key has lost a claim may read mates that others are
+// changing. It still finds a lost claim, because the exchange that has won v's vertices has won
+// their mates too.
 template <typename Cost>
 __device__ bool switch_if_unrivalled(const Side<Cost>& own, const Side<Cost>& other, int vertex,
                                      unsigned long long key, const unsigned long long* own_claim,
@@ -216,7 +219,7 @@ __device__ bool switch_if_unrivalled(const Side<Cost>& own, const Side<Cost>& ot
   return true;
 }
 
-// The exchanges of one side; a warp's lanes push to the same queues at once.
+// Make the exchanges of one side. The lanes of a warp push to one queue at a time.
 template <typename Cost>
 __device__ void switch_side(const Side<Cost>& own, const Side<Cost>& other,
                             const unsigned long long* key, const unsigned long long* own_claim,
@@ -283,15 +286,15 @@ __global__ void switch_in_parallel(Side<Cost> rows, Side<Cost> cols, Conflicts c
 
 // -- the bound ------------------------------------------------------------------------------------
 
-// Bellman and Ford's relaxation. In each sweep a row gets the least that it can pay at the prices,
-// and prices go down until no row prefers the column to its own. The duals of the best sweep are
-// kept.
+// Bellman and Ford's relaxation of the column duals, the prices. In each sweep a row's dual becomes
+// its least reduced cost, and prices fall until no other row prefers the column to its own. The
+// duals of the best sweep are kept.
 //
 // Encodings
-//   price[s % 2]   the prices of sweep s, and what they are lowered to
-//   held[row]      what the row pays, minus the price
-//   missed[3]      the sum of what rows pay above the duals, by sweep % 3
-//   is_moved[3]    whether a price went down
+//   price[s % 2]   the prices of sweep s; the other array has the lowered prices
+//   held[row]      the reduced cost of the row's pair
+//   missed[3]      the sum of held[] minus the rows' duals, by sweep % 3: the gap
+//   is_moved[3]    1 if a price fell in the sweep, by sweep % 3
 constexpr int kPatience = 2;
 
 struct Sweeps {
@@ -315,7 +318,7 @@ struct Prices {
   unsigned* barrier;
 };
 
-// The least cost of a vertex, minus what is subtracted for each vertex of the other side: a warp.
+// The least of a vertex's costs minus subtracted[w] of the other side's vertex w. Called by a warp.
 template <typename Cost>
 __device__ Number<Cost> least_of(const Side<Cost>& own, int vertex, const Number<Cost>* subtracted) {
   const Cost* const costs = own.row(vertex);
@@ -341,7 +344,7 @@ __device__ Number<Cost> least_of(const Side<Cost>& own, int vertex, const Number
   return least;
 }
 
-// Add up a number of every warp of the grid, which its first lane has, into *total.
+// Add a number of every warp of the grid, which its first lane has, to *total.
 __device__ inline void add_warps_to(double* total, double number) {
   __shared__ double of_warp[kMostWarps];
   if (lane_index() == 0) of_warp[threadIdx.x / kWarp] = number;

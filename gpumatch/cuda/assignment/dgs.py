@@ -1,23 +1,23 @@
-"""Deep Greedy Switching on the GPU: the host's side of dgs.cu, which says how it works.
+"""Deep Greedy Switching on the GPU: the host code of dgs.cu, which describes the kernels.
 
 Roverso, Naiem, El-Beltagy, El-Ansary, Haridi, "A GPU-enabled solver for time-constrained linear sum
 assignment problems", INFOS 2010. The module of the CPU describes the algorithm, its start and its
-bound. Exchanges that do not conflict are made at once, all on the device, and the host reads
-counters (section V.C). The paper's mixed form makes its exchanges on the CPU:
-`gpumatch.dispatch.mixed_dgs` passes them in through `solve`. There are two evaluations of the
-paper's, and one of ours. The paper's evaluate both agents and jobs (ADE and JDE):
+bound. Here the device makes all exchanges that do not conflict in one round, and the host reads
+counters only (section V.C). The paper's mixed form makes its exchanges on the CPU:
+`gpumatch.dispatch.mixed_dgs` passes a function for that to `solve`. There are two evaluations of
+the paper, and one of ours. The paper's evaluate both agents and jobs (ADE and JDE):
 
 ``evaluation="global"``
     A thread evaluates a vertex, in blocks of 256 (section V.A).
 ``evaluation="shared"``
-    A thread evaluates an exchange, in blocks of 16 × 16, and stores the difference in a matrix. A
-    thread for each row of it takes the best (section V.B).
+    A thread evaluates an exchange, in blocks of 16 × 16, and stores the difference in a matrix.
+    Then a thread for each row of the matrix finds the best (section V.B).
 ``evaluation="block"`` (the default)
-    A block evaluates a vertex. If all columns have rows, only rows are evaluated, because a row's
-    best exchange is also its column's.
+    A block evaluates a vertex. If all columns are matched, only rows are evaluated, because a row's
+    best exchange is also that of its column.
 
-Sparse costs are made dense. Device memory in addition to the costs: as much again for their
-transpose, some 100 bytes a row and a column, and for ``evaluation="shared"`` 8 bytes a pair.
+Sparse costs become dense. Device memory in addition to the costs: the transposed costs, some 100
+bytes for each row and each column, and for ``evaluation="shared"`` 8 bytes for each pair.
 """
 
 from __future__ import annotations
@@ -58,28 +58,28 @@ SOURCE = Source(
     cooperative=True,
 )
 
-# The host looks in between: progress, time limit, Ctrl-C. Not measured; chosen so that a launch is
-# long beside a look and short beside half a second.
+# Between launches the host checks progress, time limit and Ctrl-C. These bounds are not measured.
+# They make a launch long beside such a check, and short beside half a second.
 ROUNDS_A_LAUNCH = 32
 WINDOWS_A_LAUNCH = 16
 SWEEPS_A_LAUNCH = 10
-SWEEPS = 20  # at most, as on the CPU
+SWEEPS = 20  # the most sweeps of the relaxation, as on the CPU
 _TILE = SOURCE.constant("kTile")
 _NONE = SOURCE.constant("kNone")
 _BYTES_A_VERTEX = 100
 _SWEEPING_BLOCK = 512  # threads
-_STATIC_BYTES = 2048  # of shared memory that the kernels use otherwise
+_STATIC_BYTES = 2048  # of shared memory for the static arrays of the kernels
 
 
 class Form(NamedTuple):
-    """How differences are evaluated."""
+    """A form of the evaluation of differences."""
 
-    number: int  # its place among the kernels' forms
-    block: int  # threads
-    blocks_a_multiprocessor: int  # at most, if they wait for each other
-    stores_differences: bool = False  # of all exchanges, in a matrix
-    copies_costs: bool = False  # of a vertex into shared memory
-    serves_mates: bool = False  # may leave out columns if all have rows
+    number: int  # the kernels' number of the form
+    block: int  # threads of a block
+    blocks_a_multiprocessor: int  # the most blocks, if they wait for each other
+    stores_differences: bool = False  # stores those of all exchanges in a matrix
+    copies_costs: bool = False  # copies the costs of a vertex into shared memory
+    serves_mates: bool = False  # need not evaluate columns if all are matched
 
 
 FORMS = {
@@ -91,14 +91,15 @@ FORMS["auto"] = FORMS["block"]
 
 
 def run(task: AssignmentTask, *, start: str = "random", evaluation: str = "auto") -> bool:
-    """Assign the rows by exchanges of pairs; bound what better assignments cost.
+    """Assign the rows by exchanges of pairs, and find a bound of the optimum.
 
     Parameters
     ----------
     start : {"random", "greedy"}
-        Give the free rows free columns at random, or each, in random order, the cheapest one.
+        ``"random"`` matches unmatched rows to random unmatched columns. ``"greedy"`` matches each,
+        in random order, to its cheapest unmatched column.
     evaluation : {"auto", "block", "global", "shared"}
-        How differences are evaluated; see the module.
+        The evaluation of differences; see the module.
     """
 
     def switch(problem: Problem, form: Form) -> bool:
@@ -112,13 +113,13 @@ def run(task: AssignmentTask, *, start: str = "random", evaluation: str = "auto"
 
 
 def solve(task: AssignmentTask, evaluation: str, switch: Callable[[Problem, Form], bool]) -> bool:
-    """Assign the rows by `switch`, and bound what better assignments cost; False when stopped.
+    """Assign the rows by `switch`, and find a bound of the optimum; False if stopped.
 
     Parameters
     ----------
     switch : callable
-        Makes exchanges until none gains. It leaves the mates in `task` and in the problem, and
-        returns False when stopped.
+        It makes exchanges until none has a gain, and leaves the mates in `task` and in the problem.
+        It returns False if the control has stopped it.
     """
     costs, limit, control = task.costs, task.limit, task.control
     (row_to_col, _), (row_dual, col_dual) = task.mates, task.duals
@@ -139,7 +140,7 @@ def solve(task: AssignmentTask, evaluation: str, switch: Callable[[Problem, Form
 
 
 def _wait() -> None:
-    """Wait for what was launched, so that its time is counted in the right part."""
+    """Wait for the launches, so that their time counts in the right part."""
     cp.cuda.get_current_stream().synchronize()
 
 
@@ -162,7 +163,7 @@ class _Side(NamedTuple):
 
 
 class Problem:
-    """Both sides on the device, and the kernels that need only them."""
+    """Both sides on the device, and the launches of kernels that need no more."""
 
     def __init__(self, costs: Costs, limit: float | None) -> None:
         values, self.is_complete = costs.dense(), costs.is_complete
@@ -194,11 +195,11 @@ class Problem:
         )
 
     def launch(self, name: str, *arguments: Any, block: int = BLOCK) -> None:
-        """As many blocks as are resident, for kernels that loop over all vertices."""
+        """Launch a kernel that loops over all vertices, with as many blocks as are resident."""
         Cooperative(self.kernels, name, block=block)(*arguments)
 
     def pay(self) -> None:
-        """Write what the mates cost."""
+        """Write the cost of each vertex's pair."""
         self.launch("pay<{Cost}>", *self.sides)  # IN, OUT
 
     def count_matched(self) -> int:
@@ -220,8 +221,8 @@ class Evaluator:
     Parameters
     ----------
     serves_mates : bool
-        Whether columns may be left out if all have rows and the form allows it: they get what their
-        rows found.
+        True if columns need not be evaluated if all are matched and the form allows it. Then they
+        get the exchanges of their rows.
     """
 
     def __init__(self, problem: Problem, form: Form, *, serves_mates: bool) -> None:
@@ -245,13 +246,13 @@ class Evaluator:
         )
 
     def all(self) -> None:
-        """ADE for all agents, JDE for all jobs."""
+        """Evaluate all agents by ADE and all jobs by JDE."""
         self.rows(self._every[0])
         if not self.serves_mates:
             self.cols(self._every[1])
 
     def rows(self, rows: cp.ndarray) -> None:
-        """ADE for some."""
+        """Evaluate these agents by ADE."""
         own, other = self.problem.sides
         self._evaluate(
             *(own, other),  # IN, OUT
@@ -260,7 +261,7 @@ class Evaluator:
         )
 
     def cols(self, cols: cp.ndarray) -> None:
-        """JDE for some."""
+        """Evaluate these jobs by JDE."""
         other, own = self.problem.sides
         self._evaluate(
             *(own, other),  # IN, OUT
@@ -269,7 +270,7 @@ class Evaluator:
         )
 
     def cooperative(self, kernel: str, most: int | None = None) -> Cooperative:
-        """A kernel that evaluates by this form, of so many blocks at most."""
+        """A cooperative kernel of this form, of at most `most` blocks."""
         name, block = self.name_of(kernel), self.form.block
         kernels = self.problem.kernels
         return Cooperative(kernels, name, block=block, shared=self._shared, most=most)
@@ -282,14 +283,14 @@ class Evaluator:
         return vertices, np.int32(vertices.size)
 
     def _room_for(self, length: int, itemsize: int) -> int:
-        """A vertex's costs, if a block's shared memory holds them; else none."""
+        """The number of a vertex's costs if they fit into a block's shared memory, else 0."""
         if not self.form.copies_costs:
             return 0
         most = cp.cuda.Device().attributes["MaxSharedMemoryPerBlockOptin"]
         return length if length * itemsize + _STATIC_BYTES <= most else 0
 
     def _room_for_differences(self) -> cp.ndarray:
-        """The matrix of what all exchanges gain, of rows or of columns; empty without need."""
+        """The matrix of the gains of all exchanges; empty if the form stores none."""
         number = self.problem.far.dtype
         if not self.form.stores_differences:
             return cp.empty(0, number)
@@ -302,7 +303,7 @@ class Evaluator:
 
 
 def _start(problem: Problem, task: AssignmentTask, start: str) -> bool:
-    """Assign the rows that are free, all if they must be and can; False when stopped."""
+    """Match the unmatched rows, all if they must be matched and can be; False if stopped."""
     problem.rows.mate[:], problem.cols.mate[:] = task.mates
     row_to_col, col_to_row = (mates.get() for mates in task.mates)
     if start == "greedy":
@@ -318,7 +319,7 @@ def _start(problem: Problem, task: AssignmentTask, start: str) -> bool:
 
 
 def _take_any(problem: Problem, rows: np.ndarray, cols: np.ndarray) -> bool:
-    """Give each row its column, if that is allowed."""
+    """Match each row to its column if the pair is allowed."""
     pairs = cp.asarray(rows), cp.asarray(cols)
     if not problem.is_complete:
         is_allowed = problem.rows.costs[pairs] < problem.far
@@ -329,7 +330,7 @@ def _take_any(problem: Problem, rows: np.ndarray, cols: np.ndarray) -> bool:
 
 
 def _take_cheapest(problem: Problem, rows: np.ndarray, control: Control) -> bool:
-    """Give the rows, one after the other, their cheapest free columns; False when stopped."""
+    """Match the rows, in order, to their cheapest unmatched columns; False if stopped."""
     order = cp.asarray(rows, np.int32)
     holder = cp.where(problem.cols.mate < 0, np.int32(_NONE), np.int32(-1))
     losses = cp.zeros(3, np.int32)
@@ -356,7 +357,7 @@ def _take_cheapest(problem: Problem, rows: np.ndarray, control: Control) -> bool
 
 
 def _switch_on_device(problem: Problem, form: Form, task: AssignmentTask, start: str) -> bool:
-    """Algorithm 3: evaluate all and switch, until nothing changes; False when stopped."""
+    """Algorithm 3: evaluate all and switch, until nothing changes; False if stopped."""
     control = task.control
     with control.part("start"):
         if not _start(problem, task, start):
@@ -381,7 +382,7 @@ def _switch_on_device(problem: Problem, form: Form, task: AssignmentTask, start:
 
 
 class _Switching:
-    """The launches that make exchanges until none is left."""
+    """The launches that make exchanges until none has a gain."""
 
     def __init__(self, problem: Problem, evaluator: Evaluator) -> None:
         vertices = problem.nrows + problem.ncols
@@ -402,7 +403,7 @@ class _Switching:
 
     @property
     def made(self) -> int:
-        """Exchanges since all were evaluated."""
+        """The number of exchanges since the last evaluation of all vertices."""
         return int(self._board.seen["exchanges"])
 
     @property
@@ -410,7 +411,7 @@ class _Switching:
         return int(self._board.seen["round"])
 
     def finish(self, control: Control, matched: int) -> bool:
-        """Make rounds until no exchange is left; False when stopped."""
+        """Make rounds until no exchange has a gain; False if stopped."""
         self._board.clear()
         while True:
             self._switch(
@@ -435,7 +436,7 @@ def _find_bound(
     col_dual: cp.ndarray,
     control: Control,
 ) -> bool:
-    """Put the best duals of some sweeps into row_dual and col_dual; False when stopped."""
+    """Write the best duals of some sweeps to row_dual and col_dual; False if stopped."""
     number = price.dtype.type
     lowered = cp.empty_like(price)
     held, minima = cp.empty((2, problem.nrows), number)

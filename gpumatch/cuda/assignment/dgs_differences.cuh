@@ -1,27 +1,27 @@
-// Deep Greedy Switching's sides, the differences that exchanges make, and each vertex's best
+// Deep Greedy Switching: its two sides, the differences of exchanges, and each vertex's best
 // exchange.
 //
-// Vertex v of one side may take vertex `wanted` of the other. Then wanted's mate, the loser, takes
-// v's mate. The difference is the amount by which that lowers the cost. The evaluation finds each
-// vertex's best exchange. Agents and jobs are the two sides of one problem, and every function here
-// serves both.
+// In an exchange, vertex v of one side takes vertex `wanted` of the other. Then wanted's mate, the
+// loser, takes v's mate. The difference is the amount by which that lowers the total cost. The
+// evaluation finds each vertex's best exchange. Agents and jobs are the two sides of one problem,
+// and every function here works for both.
 //
 // Encodings
 //   costs[v * others + w]   cost of vertex v with w of the other side; infinity, or the greatest
 //                           64-bit integer, forbids the pair. The other side has the transpose.
-//   mate[v]                 -1: none
-//   paid[v]                 what v's pair costs, `idle` if it has none
-//   idle                    what it costs to have no mate; far if all must have one
-//   gain[v], choice[v]      v's best exchange when it was last evaluated: its gain, 0: nothing; and
-//                           what v takes, -1: v drops its mate
+//   mate[v]                 the mate of vertex v; -1: unmatched
+//   paid[v]                 the cost of v's pair; `idle` if v is unmatched
+//   idle                    the cost of an unmatched vertex; far() if all must be matched
+//   gain[v], choice[v]      v's best exchange at its last evaluation: its gain, 0 for none; and the
+//                           vertex that v takes, -1: v drops its mate
 #pragma once
 
 #include "grid.cuh"
 #include "numbers.cuh"
 
 constexpr int kTile = 16;       // the paper's t (docs/reproduction/roverso2010.md)
-constexpr int kBatch = 8;       // costs that a thread reads at a time; not measured: loads in flight
-constexpr int kMostWarps = 32;  // of a block: CUDA's most
+constexpr int kBatch = 8;       // loads in flight of a thread; not measured
+constexpr int kMostWarps = 32;  // the most warps of a block in CUDA
 
 template <typename Cost>
 struct Side {
@@ -40,16 +40,17 @@ struct Side {
   __device__ Number<Cost> cost(int vertex, int other) const { return row(vertex)[other]; }
 };
 
-// What an evaluation needs in addition to the sides.
+// The arguments of an evaluation other than the sides.
 template <typename Cost>
 struct Evaluation {
   Number<Cost>* differences;  // of all exchanges, for kByTile: [wanted * size + place in the list]
-  int room;                   // costs that fit into a block's own memory
-  int serves_mates;           // whether a vertex's mate gets what it found
-  unsigned* barrier;          // of the grid
+  int room;                   // the number of costs that fit into a block's shared memory
+  int serves_mates;           // 1 if a vertex writes its mate's exchange too
+  unsigned* barrier;          // the grid's barrier
 };
 
-// The gain if pairs that cost `paid` become pairs of another cost.
+// The gain if pairs of costs `paid` and `also_paid` become pairs of costs `cost` and `rest`; 0 if
+// one of these is forbidden.
 template <typename Cost>
 __device__ Number<Cost> saving(Number<Cost> paid, Number<Cost> also_paid, Number<Cost> cost,
                                Number<Cost> rest) {
@@ -64,8 +65,8 @@ __device__ Number<Cost> saving_without(const Side<Cost>& own, const Side<Cost>& 
   return saving<Cost>(own.paid[vertex], 0, own.idle, other.idle);
 }
 
-// The cost of the vertices that are left over: `loser`, and `mate` of the other side. If there are
-// both, it is the cost of their pair.
+// The cost of the two vertices that an exchange parts from their mates: `loser`, and `mate` of the
+// other side. If both exist, it is the cost of their pair.
 template <typename Cost>
 __device__ Number<Cost> rest_of(const Side<Cost>& own, const Side<Cost>& other, int mate, int loser,
                                 Number<Cost> together) {
@@ -75,7 +76,7 @@ __device__ Number<Cost> rest_of(const Side<Cost>& own, const Side<Cost>& other, 
 
 // -- evaluation -----------------------------------------------------------------------------------
 
-// The best exchange seen; of equal ones that with the lowest choice.
+// The best exchange found; of equal ones, that of the lowest choice.
 template <typename Cost>
 struct Best {
   Number<Cost> gain;
@@ -88,7 +89,7 @@ struct Best {
     }
   }
 
-  // The best of some neighbouring lanes.
+  // Combine the best of neighbouring lanes.
   __device__ void share_among(int lanes) {
     for (int step = lanes / 2; step > 0; step /= 2) {
       const Number<Cost> other_gain = __shfl_xor_sync(kWholeWarp, gain, step);
@@ -96,7 +97,8 @@ struct Best {
     }
   }
 
-  // If all have mates, a vertex and its mate have the same exchanges: the mate takes the loser.
+  // Write the exchange of a vertex. If all are matched, its mate has the same exchanges: the mate
+  // takes the loser.
   __device__ void write(const Side<Cost>& own, const Side<Cost>& other, int vertex,
                         const Evaluation<Cost>& evaluation) const {
     own.gain[vertex] = gain;
@@ -108,7 +110,7 @@ struct Best {
   }
 };
 
-// No exchange but that without a mate.
+// The exchange in which a vertex drops its mate, before others are compared with it.
 template <typename Cost>
 __device__ Best<Cost> best_without(const Side<Cost>& own, const Side<Cost>& other, int vertex) {
   return {max(saving_without(own, other, vertex), Number<Cost>(0)), -1};
@@ -146,9 +148,9 @@ __device__ void evaluate_by_thread(const Side<Cost>& own, const Side<Cost>& othe
   }
 }
 
-// Section V.B: a thread an exchange, in blocks of 16 × 16, with what a tile's threads share in
-// shared memory. Each thread stores its difference in a matrix. Then a thread for each vertex takes
-// the best of its own: the paper's second kernel, here behind a barrier. In both, neighbouring
+// Section V.B: a thread an exchange, in blocks of 16 × 16, with the common data of a tile in shared
+// memory. Each thread stores its difference in a matrix. Then a thread for each vertex finds its
+// best exchange. This is the paper's second kernel, here behind a barrier. In both, neighbouring
 // threads have neighbouring vertices, whose costs and differences lie side by side.
 template <typename Cost>
 __device__ void evaluate_by_tile(const Side<Cost>& own, const Side<Cost>& other, const int* list,
@@ -194,7 +196,7 @@ __device__ void evaluate_by_tile(const Side<Cost>& own, const Side<Cost>& other,
     }
     best.write(own, other, list[at], evaluation);
   }
-  grid_barrier(evaluation.barrier);  // the other side's differences come into the same matrix
+  grid_barrier(evaluation.barrier);  // all have read the matrix, which the other side overwrites
 }
 
 template <typename Cost>
@@ -225,9 +227,9 @@ __device__ void copy_to_block(const Cost* from, int length, Cost* to) {
   }
 }
 
-// Not in the paper: a block a vertex. All its exchanges give the losers the same mate. The block
-// copies that mate's costs into shared memory as a whole, if they fit. So all reads from global
-// memory are of neighbours.
+// Not in the paper: a block a vertex. In all exchanges of a vertex, the loser gets the same mate:
+// the vertex's own. The block copies that mate's costs into shared memory, if they fit. So all
+// reads from global memory are of neighbours.
 template <typename Cost>
 __device__ void evaluate_by_block(const Side<Cost>& own, const Side<Cost>& other, const int* list,
                                   int size, const Evaluation<Cost>& evaluation) {
@@ -283,10 +285,10 @@ __device__ void evaluate_listed(const Side<Cost>& own, const Side<Cost>& other, 
 
 // -- exchanges ------------------------------------------------------------------------------------
 
-// The vertices whose mates an exchange changes, -1 if there is none.
+// The vertices whose mates an exchange changes; -1 for none.
 struct Exchange {
-  int vertex, wanted;  // of one side and the other
-  int mate, loser;     // of the other side and the one
+  int vertex, wanted;  // `vertex` is of the own side, `wanted` of the other
+  int mate, loser;     // `mate` is of the other side, `loser` of the own
 };
 
 template <typename Cost>

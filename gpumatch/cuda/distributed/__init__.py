@@ -1,1 +1,1 @@
-"""What each rank computes by itself for `gpumatch.distributed`, on its GPU."""
+"""The computations of a single rank for `gpumatch.distributed`, on its GPU."""

@@ -1,14 +1,15 @@
-// What a rank does by itself when alternating forests are divided among ranks, each on a GPU
-// (gpumatch/distributed/forests.py). Many threads, so of several that reach a column one wins.
+// The work of a single rank on alternating forests that are divided among ranks, each with a GPU
+// (gpumatch/distributed/forests.py). Of several threads that reach a column, one wins.
 //
 // Encodings
 //   row_root, col_root, parent, done, seen   as in gpumatch/cpu/distributed/forests.py
-//   marks (taken, seen)   bytes, 0 or 1, in whole words of four
+//   taken, seen           marks: bytes, 0 or 1, in whole words of four
 //   offers                (column, row, root), all global
-//   followers             (mate, root); ends: (root, column), all global
+//   followers             (mate, root), all global
+//   ends                  (root, column), all global
 #include "frontier.cuh"
 
-// Set a mark; whether it was not set before.
+// Set a mark. Returns true if it was not set before.
 __device__ inline bool claim(unsigned char* marks, int at) {
   if (now(marks[at]) != 0) return false;
   unsigned* const word = reinterpret_cast<unsigned*>(marks) + at / 4;
@@ -16,7 +17,7 @@ __device__ inline bool claim(unsigned char* marks, int at) {
   return (atomicOr(word, mark) & mark) == 0;
 }
 
-// Let each row want the first column that it can claim; -1 for none.
+// wanted[]: the first column that each row can claim; -1 for none.
 template <typename Offset>
 __global__ void claim_free(const int* rows, int count, const Offset* indptr, const int* indices,
                            unsigned char* taken, int* wanted) {
@@ -56,7 +57,7 @@ struct Offering {
   }
 };
 
-// Offer the columns that are not seen their places below the rows of the frontier.
+// Make an offer to each column that is not seen and has an edge to a row of the frontier.
 template <typename Offset>
 __global__ void expand_rows(const int* frontier, int size, int first, const Offset* indptr,
                             const int* indices, const int* row_root, const bool* done,
@@ -65,7 +66,8 @@ __global__ void expand_rows(const int* frontier, int size, int first, const Offs
   expand(whole_grid(), frontier, size, offering);
 }
 
-// Let own columns join by one offer each. Mates follow, with their roots; free columns end paths.
+// Add own columns to trees, each by one of its offers. The mates of matched columns are followers.
+// An unmatched column ends a path.
 __global__ void join_columns(const int* offers, int size, int first, const int* col_to_row,
                              const bool* done, int* col_root, int* parent, int* followers,
                              int* ends, int* counts) {

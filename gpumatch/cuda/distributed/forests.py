@@ -1,8 +1,8 @@
-"""The work of one rank on divided alternating forests, on its GPU: the host's side of the kernels.
+"""The work of one rank on divided alternating forests, on its GPU: the host code of forests.cu.
 
-The functions are those of `gpumatch.cpu.distributed.forests`, on arrays of the device. A frontier
-is expanded by one launch, however many edges it has. Which of several offers a column takes, and
-which row a column, differs from run to run.
+The functions are those of `gpumatch.cpu.distributed.forests`, on arrays of the device. One launch
+expands a frontier, however many edges it has. Which of several offers a column takes differs from
+run to run, and so does which of several rows claims a column.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ SOURCE = Source("distributed/forests.cu", (_CLAIM, _EXPAND, _JOIN), {"Offset": O
 
 
 def claim_free(rows: Any, indptr: Any, indices: Any, taken: Any, wanted: Any) -> None:
-    """Let each own row want the first column that is not taken; it is taken then. -1 for none."""
+    """Claim for each own row the first column that is not taken; -1 for none."""
     if rows.size:
         kernels_for(SOURCE, Offset=indptr.dtype)[_CLAIM](
             (blocks_for(rows.size),),
@@ -37,9 +37,10 @@ def expand(
     frontier: Any, begin: int, budget: int, first: int, indptr: Any, indices: Any,
     row_root: Any, done: Any, seen: Any, offers: Any, count: int,
 ) -> tuple[int, int, int]:  # fmt: skip
-    """Offer unseen columns their place below all of ``frontier[begin:]``, whatever the budget.
+    """Make offers to the unseen neighbours of all rows in ``frontier[begin:]``.
 
-    Returns where it stopped, which is at the end, the count of offers, and the edges of the rows.
+    The budget is ignored. Returns the end of the frontier, the number of offers, and the number of
+    edges of the rows.
     """
     rows = frontier[begin:]
     if not rows.size:
@@ -61,9 +62,10 @@ def join(
     offers: Any, first: int, col_to_row: Any, col_root: Any, parent: Any, done: Any,
     followers: Any, ends: Any,
 ) -> tuple[int, int]:  # fmt: skip
-    """Let own columns join by one offer each. Mates follow, with their roots; free ones end.
+    """Add own columns to trees, each by one of its offers.
 
-    ``followers[:f]`` are mates and roots, ``ends[:e]`` roots and free columns; f and e are given.
+    Writes the mates of matched columns with their roots to ``followers[:f]``, and the roots of
+    unmatched columns with these to ``ends[:e]``. Returns f and e.
     """
     if not len(offers):
         return 0, 0

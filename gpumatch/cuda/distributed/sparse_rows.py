@@ -1,7 +1,7 @@
-"""What one rank computes from sparse costs of its rows, for `gpumatch.distributed`, on a GPU.
+"""The rows of sparse costs on one rank, for `gpumatch.distributed`, on a GPU.
 
-`CsrRows` does what a sparse core asks of `ArrayRows`, by operations on whole arrays, a tile of
-rows at a time. With costs in arrays of NumPy it runs on the CPU, for tests.
+`CsrRows` has the methods of `ArrayRows` that a core needs, by operations on whole arrays, for a
+tile of rows at a time. In tests, its arrays may be NumPy's.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ __all__ = ["CsrRows"]
 
 
 class CsrRows:
-    """Rows of sparse costs, whose pairs that are not stored are forbidden.
+    """Rows of sparse costs. Pairs that are not stored are forbidden.
 
     Attributes
     ----------
     most : int
-        Pairs of a row that `nearest` finds, at most.
+        The most pairs of a row that `nearest` finds.
     first, total, longest
         As of `ArrayRows`.
     """
@@ -43,8 +43,8 @@ class CsrRows:
     def nearest(self, col_dual: Any, bound: Any, most: int) -> tuple[Any, Any, Any]:
         """The pairs with the least c_ij - col_dual[j] below bound[i] of each row, at most `most`.
 
-        Their rows, columns and costs, by rows. Of several that are equal, a row takes those first
-        that follow its own place among all rows.
+        The result is their rows, columns and costs, by rows. Of equal ones, a row takes those first
+        that follow its own place: rows begin evenly spread over the columns.
         """
         tiles = [
             self._nearest_in(tile, col_dual, bound, most)
@@ -60,7 +60,7 @@ class CsrRows:
         below = xp.flatnonzero(reduced < bound[rows])
         rows, cols, costs, reduced = (part[below] for part in (rows, cols, costs, reduced))
         starts = xp.searchsorted(rows, xp.arange(tile.start, tile.stop, dtype=rows.dtype))
-        places = xp.arange(rows.size) - starts[rows - tile.start]  # in their rows
+        places = xp.arange(rows.size) - starts[rows - tile.start]  # positions within the rows
         if (places >= most).any():
             own = (self.first + rows.astype(np.int64)) * self.ncols // self.total
             turned = (cols - own) % self.ncols
@@ -77,7 +77,7 @@ class CsrRows:
         return least
 
     def least(self, col_dual: np.ndarray, out: np.ndarray) -> None:
-        """The same with arrays on the host."""
+        """Write the least c_ij - col_dual[j] of each row to ``out``, on the host."""
         out[:] = array_of(np, self.least_of_rows(array_of(self.xp, col_dual)))
 
     def least_of_columns(self, row_dual: Any) -> Any:

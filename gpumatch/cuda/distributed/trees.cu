@@ -1,60 +1,63 @@
-// Alternating trees whose rows are divided among ranks: what one rank does by itself on its GPU.
+// Alternating trees whose rows are divided among ranks: the work of a single rank on its GPU.
 //
-// This is the search of gpumatch/distributed/trees.py, which states its times. A level is
+// This is the search of gpumatch/distributed/trees.py, which defines its times. A level has these
+// steps:
 //
-//   offer     this rank's rows of the frontier offer all columns outside the trees the times at
-//             which their pairs are tight
+//   offer     Lower near[j] of each column outside the trees to the times at which its pairs with
+//             this rank's rows of the frontier become tight.
 //   (reduce   `slack` becomes the least `near` of all ranks: no kernel of this file)
-//   advance   all columns join that are tight now. If none is, the dual of the trees' rows first
-//             rises so far that one is. The mates of those that join are the next frontier
+//   advance   All columns that are tight join. If none is, the duals of the trees' rows first rise
+//             until one is. The mates of the columns that join are the next frontier.
 //
-// After the reduction all ranks have the same numbers, so `advance` does the same on each. Which of
-// several rows with one time a column takes is asked only when the search ends, for all columns at
-// once: then the least `pred` of all ranks is the row. `augment` then writes the duals, finds the
-// root of each leaf, and augments one path a tree. `plant` begins the next search.
+// After the reduction all ranks have equal numbers, so `advance` has one result on all of them. Of
+// several rows with one time, a column takes the least `pred` of all ranks. This is found for all
+// columns at once when the search ends. `augment` then writes the duals, finds the root of each
+// leaf, and augments one path a tree. `plant` begins the next search.
 //
-// Encodings, for the rows and columns of the whole problem if nothing else is said
-//   values[i * real + j]   cost of this rank's row first + i and column j; infinity, or the greatest
-//                          64-bit integer, forbids the pair
-//   real + i               the column of row i alone, at the limit; there is none if ncols == real
-//   time[i]                when row i joined; beyond all numbers outside the trees
-//   near[j], before[j]     the least time at which a pair of this rank's with column j is tight,
-//                          and its row
-//   slack[j]               the least of all ranks' near[j]; that of a row's own column is its pair's
-//   pred[j]                while trees grow: before[j] if column j has joined and this rank has
-//                          offered its time, else kNobody. In `augment`: the least of all ranks'
+// Encodings. Rows and columns are those of the whole problem unless it says otherwise.
+//   values[i * real + j]   cost of this rank's row first + i and column j; infinity, or the
+//                          greatest 64-bit integer, forbids the pair
+//   real + i               the column of row i's own, at the limit; none if ncols == real
+//   time[i]                the time at which row i joined; far() outside the trees
+//   near[j], before[j]     the least time at which a pair of column j with a row of this rank
+//                          becomes tight, and that row
+//   slack[j]               the least near[j] of all ranks; for a row's own column, the time of that
+//                          pair
+//   pred[j]                while trees grow: before[j] if column j has joined by a time of this
+//                          rank, else kNobody. In `augment`: the least pred[j] of all ranks
 //   end[i]                 the first leaf in the tree of root i, kNobody if there is none
-//   frontier, leaves       this rank's rows that have joined last; unmatched columns in trees
+//   frontier               this rank's rows that have joined last
+//   leaves                 unmatched columns in trees
 #include "grid.cuh"
 #include "numbers.cuh"
 
 constexpr int kBlock = 256;
-constexpr int kShares = kBlock / kWarp;  // of a frontier: each warp of a block looks at one
+constexpr int kShares = kBlock / kWarp;  // shares of a frontier: one for each warp of a block
 constexpr int kNobody = 0x7fffffff;
 
 enum Stage { kGrowing, kFound, kStuck };  // as in gpumatch/distributed/trees.py
 
-// All zeros before `plant`.
+// The state of a search. All its bytes are 0 before `plant`.
 template <typename Cost>
 struct State {
   Number<Cost> mark;           // the amount by which the duals of the roots have risen
-  unsigned long long nearest;  // of the columns outside the trees, as `bits_of` has it
+  unsigned long long nearest;  // bits_of() the least slack of a column outside the trees
   int stage;                   // a Stage
   int levels;
   int updates;                 // levels that have raised the duals
   int roots;
   int matched;                 // rows that have a real column
-  int rows;                    // that have joined
-  int joined;                  // rows, in this level
+  int rows;                    // rows that have joined
+  int joined;                  // rows that have joined in this level
   int leaves;
-  int size;                    // of the frontier
+  int size;                    // the length of the frontier
 };
 
 template <typename Cost>
 struct Trees {
   const Cost* values;
-  int first;  // this rank's rows: from here on so many
-  int count;
+  int first;  // the first row of this rank
+  int count;  // the number of its rows
   int nrows;
   int real;
   int ncols;
@@ -83,7 +86,7 @@ struct Trees {
   __device__ int before_column(int col) const { return col < real ? pred[col] : col - real; }
 };
 
-// When a pair is tight whose row joined at a time. If the row has not joined, that is never.
+// The time at which a pair becomes tight whose row joined at `time`; far() if it has not joined.
 template <typename Number>
 __device__ Number tight_at(Number cost, Number row_dual, Number col_dual, Number since) {
   const Number slack = cost - row_dual - col_dual;
@@ -111,7 +114,7 @@ __global__ void __launch_bounds__(kBlock) plant(Trees<Cost> t) {
   add_to(&t.state->matched, matched);
 }
 
-// A block has as many columns as a warp has lanes, and its warps share out the rows.
+// A block has as many columns as a warp has lanes. Its warps divide the rows among them.
 template <typename Cost>
 __global__ void __launch_bounds__(kBlock) offer(Trees<Cost> t) {
   __shared__ Number<Cost> nears[kBlock];
@@ -157,7 +160,7 @@ __global__ void __launch_bounds__(kBlock) offer(Trees<Cost> t) {
   }
 }
 
-// A cooperative launch. Thread 0 writes the state when all have read it.
+// A cooperative launch. Thread 0 writes the state once all threads have read it.
 template <typename Cost>
 __global__ void __launch_bounds__(kBlock) advance(Trees<Cost> t) {
   State<Cost>& state = *t.state;

@@ -1,9 +1,10 @@
-"""The levels of divided alternating trees on a rank's GPU: the host's side of trees.cu.
+"""The levels of divided alternating trees on a rank's GPU: the host code of trees.cu.
 
-`DeviceLevels` are those of `gpumatch.distributed.trees`, whose rows are an `ArrayRows` on the GPU.
-All that a level needs is there, and nothing comes to the host before it looks. The reductions of
-levels take no word of the ranks, so these hear each other at the last moment before some levels.
-Else one that has failed would leave the others waiting on their GPUs.
+`DeviceLevels` has the methods of the levels in `gpumatch.distributed.trees`, for rows in an
+`ArrayRows` on the GPU. All data of a level are on the GPU, and the host reads nothing before
+`look`. The reductions of levels carry no messages between the hosts. So before some levels the
+hosts exchange messages. Otherwise a rank that has failed would leave the others waiting on their
+GPUs.
 """
 
 from __future__ import annotations
@@ -27,12 +28,12 @@ SOURCE = Source(
     "distributed/trees.cu", _KERNELS, {"Cost": COSTS}, (_STATE, _TREES), cooperative=True
 )
 _BLOCK = SOURCE.constant("kBlock")
-_BLOCKS = 128  # at barriers: few wait less, and a level has few numbers to look at
+_BLOCKS = 128  # few blocks wait less at grid barriers, and a level reads few numbers
 _SHARED = "row_to_col", "col_to_row", "row_dual", "col_dual"
 
 
 class DeviceLevels:
-    """What a search of `gpumatch.distributed.trees.Trees` does at each step, by kernels."""
+    """The steps of a search of `gpumatch.distributed.trees.Trees`, by kernels."""
 
     name = "trees on GPUs"
     most = 8
@@ -76,7 +77,7 @@ class DeviceLevels:
         }
 
     def plant(self) -> int:
-        """Begin a search with all unmatched rows as roots; how many there are."""
+        """Begin a search with all unmatched rows as roots, and return their number."""
         self.board.clear()
         self._launch[_PLANT](self._trees)  # OUT
         self.board.look()
@@ -85,19 +86,19 @@ class DeviceLevels:
         return int(self.board.seen["roots"])
 
     def expand(self) -> None:
-        """Offer all columns the way through this rank's rows of the frontier."""
+        """Lower the times of all columns by this rank's rows of the frontier."""
         self._launch[_OFFER](self._trees)  # IN, OUT
 
     def reduce(self) -> None:
-        """Let ``slack`` be the least that any rank has offered."""
+        """Set ``slack`` to the least time of all ranks."""
         self.world.allreduce_into(self._reduced, self._arrays["near"], "min")
 
     def advance(self) -> None:
-        """Let columns that are tight join with their mates; raise the duals if there is none."""
+        """Add tight columns and their mates to the trees; raise the duals if none is tight."""
         self._launch[_ADVANCE](self._trees)  # IN, OUT
 
     def look(self) -> int:
-        """Wait for the levels so far; the search's stage."""
+        """Wait for the launched levels, and return the stage of the search."""
         self.world.catch_up()
         self.board.look()
         self._hear()
@@ -110,7 +111,7 @@ class DeviceLevels:
         self._launch[_AUGMENT](self._trees)  # IN, OUT
 
     def counts(self) -> dict[str, int]:
-        """Levels and dual updates of the search, and rows in its trees."""
+        """The numbers of levels and dual updates of the search, and of rows in its trees."""
         seen = self.board.seen
         return {
             "levels": int(seen["levels"]),
@@ -119,13 +120,13 @@ class DeviceLevels:
         }
 
     def violator(self) -> tuple[np.ndarray, np.ndarray]:
-        """Rows and real columns in trees."""
+        """The rows and the real columns in trees."""
         rows = self._arrays["time"] < self.problem.far
         cols = self._arrays["has_joined"][: self.problem.real]
         return cp.flatnonzero(rows).get(), cp.flatnonzero(cols).get()
 
     def write(self) -> None:
-        """Let the problem have the mates and duals."""
+        """Write the mates and duals to the problem."""
         for name in _SHARED:
             getattr(self.problem, name)[:] = self._arrays[name].get()
 
