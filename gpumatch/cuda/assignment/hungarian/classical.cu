@@ -1,10 +1,10 @@
 // The classical variant of the Hungarian algorithm: Date, Nagi, Parallel Computing 57, 2016.
 //
 // The edges of slack 0 are in an adjacency Z of the rows. The forward pass is a breadth-first
-// search on Z from all rows that want a column. It is the search of frontier.cuh, which the
-// cardinality algorithms run on their graphs. When it has no frontier left and has reached no free
-// column, a dual update makes new edges. One cooperative kernel makes all iterations, and its
-// stages are the paper's kernels:
+// search on Z from all rows that must still be matched. It is the search of frontier.cuh, which the
+// cardinality algorithms run on their graphs. If its frontier is empty and it has reached no
+// unmatched column, a dual update makes new edges. One cooperative kernel makes all iterations, and
+// its stages are the paper's kernels:
 //
 //   kCheck       Algorithm 2, the optimality check; the roots are queued, the arrays reset
 //   kCompress    Z by stream compaction (section 3.3). The predicate is that the slack is 0. A warp
@@ -13,36 +13,36 @@
 //                counts first, and so a second read of the matrix: the call takes 12 to
 //                23 % longer (docs/develop.md)
 //   kForward     Algorithm 3: a level's expansion and contraction, by expand() and a visitor. After
-//                the last, the free columns in trees are F_rev
-//   kDualUpdate  Algorithms 7 and 8: the least slack between rows and columns that are uncovered.
-//                It is added to the duals of the trees' rows and subtracted from those of their
-//                columns. (Algorithm 8 prints half of it for all rows and columns. All slacks
-//                change by the same amounts, but here the duals of free columns stay 0.)
+//                the last level, the unmatched columns in trees are F_rev
+//   kDualUpdate  Algorithms 7 and 8: the least slack between uncovered rows and columns. It is
+//                added to the duals of the trees' rows and subtracted from those of their columns.
+//                (Algorithm 8 adds and subtracts half of it, for all rows and columns. All slacks
+//                change by the same amounts, but here the duals of unmatched columns stay 0.)
 //   kAugment     Algorithms 5 and 6 (paths.cuh)
 //
 // After a dual update only the trees' rows are compressed again. The slacks of other rows have not
-// changed, or have risen at columns that are in trees already. All rows follow when the search has
-// ended; without a dual update since, Z stays as it is. If Z has room for twice the edges of all
-// rows, the search can always go on by at least one dual update.
+// changed, or have risen at columns that are in trees already. All other rows are compressed when
+// the search has ended, unless no dual update was made. If Z has room for twice the edges of all
+// rows, a search can always make at least one dual update.
 //
-// A launch makes a bounded number of steps and leaves its position in `State`, so that the host can
-// look in between. At each of these points the pairs are a matching, and tight.
+// A launch makes a bounded number of steps and leaves its position in `State`, which the host reads
+// between launches. At each of these points the pairs are a matching, and tight.
 #include "assignment/hungarian/paths.cuh"
 
 // None of these is measured here. In the matching engine, frontiers of 128 to 512 for one block are
 // alike (docs/algorithms/gpu_engine_trials.md). 64 levels are many beside the two barriers around
 // them. Rows of Z are short where costs are distinct, and 64 edges of each of a block's warps take
 // 4 KiB of shared memory. Four packs are 64 bytes in flight for each lane.
-constexpr int kAlone = 256;         // a frontier that one block expands alone
-constexpr int kAloneLevels = 64;    // and for how many levels at a time
-constexpr int kGathered = 64;       // edges of a row that a warp gathers while it counts
-constexpr int kPacksAtOnce = 4;     // loaded by a lane before it looks at one
+constexpr int kAlone = 256;         // the largest frontier that one block expands alone
+constexpr int kAloneLevels = 64;    // the most levels that it expands before the next barrier
+constexpr int kGathered = 64;       // the edges of a row that a warp gathers while it counts
+constexpr int kPacksAtOnce = 4;     // the packs that a lane loads before it uses the first
 
 struct Adjacency {
   int* cols;
-  long long* begin;  // of row i
+  long long* begin;  // the edges of row i begin here in cols[]
   long long* end;
-  long long room;    // edges that cols[] holds
+  long long room;    // the length of cols[]
 };
 
 template <typename Cost>
@@ -67,8 +67,7 @@ struct Alternating {
   }
 };
 
-// The columns of a row's edges of slack 0, counted, and handed to take(position, column). Called by
-// a warp.
+// Count a row's edges of slack 0, and pass each to take(position, column). Called by a warp.
 template <typename Cost, bool kAligned, typename Take>
 __device__ int tight_columns(const Problem<Cost>& p, int row, Take take) {
   using P = Pack<Cost, kAligned>;
@@ -98,7 +97,7 @@ __device__ int tight_columns(const Problem<Cost>& p, int row, Take take) {
   return count;
 }
 
-// Make Z's list of a row again. A row of few edges is read once. Called by a warp.
+// Make Z's list of a row. A row of few edges is read once. Called by a warp.
 template <typename Cost, bool kAligned>
 __device__ void compress_row(const Problem<Cost>& p, const Adjacency& z, int row, State& state) {
   __shared__ int gathered[kBlock / kWarp][kGathered];
@@ -128,7 +127,7 @@ __device__ void compress_row(const Problem<Cost>& p, const Adjacency& z, int row
   __syncwarp();
 }
 
-// Algorithm 7: the least slack between a row in a tree and a column in none.
+// Algorithm 7: the least slack between a row in a tree and a column outside the trees.
 template <typename Cost, bool kAligned>
 __device__ long long least_uncovered(const Problem<Cost>& p, const Trees& t, int members) {
   constexpr int kWidth = Pack<Cost, kAligned>::kWidth;
@@ -173,7 +172,7 @@ __device__ void update_duals(const Problem<Cost>& p, const Trees& t, int members
   }
 }
 
-// F_rev: free columns in trees, and rows of the trees that may go without. Returns its size.
+// F_rev: unmatched columns in trees, and rows of trees that may stay unmatched. Returns its size.
 template <typename Cost>
 __device__ int find_leaves(const Problem<Cost>& p, const Trees& t, int members) {
   const int leaves = compact(
@@ -189,7 +188,7 @@ __device__ int find_leaves(const Problem<Cost>& p, const Trees& t, int members) 
   return leaves;
 }
 
-// Algorithm 2. Returns how many rows want a column.
+// Algorithm 2. Returns the number of rows that must still be matched.
 template <typename Cost>
 __device__ int check(const Problem<Cost>& p, const Trees& t) {
   for (int col = thread_index(); col < p.ncols; col += thread_count()) t.col_pred[col] = -1;
@@ -235,7 +234,8 @@ __global__ void __launch_bounds__(kBlock)
                                                  : kForward;
         break;
       case kCompress: {
-        // Before a search all rows, during it those in trees. These are the frontier again.
+        // Before a search all rows are compressed, during it those in trees. These are the
+        // frontier.
         const bool all = at.members == 0;
         const int rows = all ? p.nrows : at.members;
         for (int k = thread_index() / kWarp; k < rows; k += thread_count() / kWarp) {
@@ -253,8 +253,8 @@ __global__ void __launch_bounds__(kBlock)
           if (is_stale) at.stage = kFull;
           at.members = at.roots;
         } else if (adjacent > z.room) {
-          at.stage = kCheck;        // outdated lists take the room: begin with fresh ones,
-          grid_barrier(t.barrier);  // once all blocks have read how many there are
+          at.stage = kCheck;        // outdated lists fill Z: clear it in the check,
+          grid_barrier(t.barrier);  // after all blocks have read its size
         }
         part = kCompression;
         break;

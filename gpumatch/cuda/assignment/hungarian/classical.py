@@ -1,7 +1,7 @@
-"""The classical Hungarian algorithm on the GPU: the host's side of classical.cu.
+"""The classical Hungarian algorithm on the GPU: the host code of classical.cu.
 
-Device memory in addition to the costs: 56 bytes a row, 24 a column, and 4 for each edge that its
-adjacency has room for.
+Device memory in addition to the costs: 56 bytes a row, 24 a column, and 4 for each edge of the
+adjacency's room.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from gpumatch.cuda.assignment.hungarian.sources import CHECK, CLASSICAL, FULL
 
 __all__ = ["run"]
 
-# Not measured. Few pairs of a row are tight, and room for 64 is little beside a row of thousands of
-# costs; more is made when it is needed.
-_EDGES_A_ROW = 64  # that the adjacency has room for at first
+# Not measured. Few pairs of a row are tight, and 64 edges are little beside a row of thousands of
+# costs. The room grows when necessary.
+_EDGES_A_ROW = 64  # the first room of the adjacency, in edges for each row
 
 
 def run(task: AssignmentTask) -> bool:
     """Match the rows at least cost, as `gpumatch.contracts` states; True unless stopped.
 
-    Which of several optimal assignments is found depends on the order in which the device runs its
-    threads. `task.seed` and `task.threads` have no influence on it.
+    The order in which the device runs its threads decides which of several optimal assignments is
+    found. `task.seed` and `task.threads` do not influence it.
     """
     return solve(Classical, task)
 
@@ -58,7 +58,7 @@ class Classical(Search):
             self._make_room()
 
     def _make_room(self) -> None:
-        """Room for twice the edges that the compression has counted, and again from the check."""
+        """Make room for twice the edges that the compression has counted, and restart the check."""
         room = 3 * int(self.seen["adjacent"])
         del self.adjacency
         memory.require_memory(4 * room, "the adjacency of the Hungarian algorithm")

@@ -7,39 +7,40 @@
 // covered (V_c = 1) when it is in one.
 //
 // Encodings
-//   members[]    the rows in trees in the order they joined: first the roots, last the frontier
-//   row_pred[i]  the column over which row i joined, -1 for a root
+//   members[]    the rows in trees in the order in which they joined: first the roots, last the
+//                frontier
+//   row_pred[i]  the column by which row i joined, -1 for a root
 //   col_pred[j]  the row that leads to column j, -1 if there is none yet
 //   row_next[i]  on a path: the column that row i gets, or kNone; -1 off all paths
-//   col_next[j]  on a path: the row that gives column j up; -1 at its end
-//   leaves[]     where paths may end (F_rev): a free column j as j; a row i that goes without from
-//                then on as ~i. Later the roots of the paths (F_aug)
+//   col_next[j]  on a path: the row that loses column j; -1 at the path's end
+//   leaves[]     the ends of paths (F_rev): an unmatched column j as j; a row i that becomes
+//                unmatched as ~i. Later the roots of the paths (F_aug)
 #pragma once
 
 #include "assignment/dense/costs.cuh"
 #include "frontier.cuh"
 
 constexpr int kNone = -2;
-constexpr int kTraceLength = 4096;  // iterations recorded
-constexpr int kTraceWidth = 5;      // of each: levels, paths found, updates, rows matched, scans
+constexpr int kTraceLength = 4096;  // the most iterations recorded
+constexpr int kTraceWidth = 5;      // numbers of each: levels, paths, updates, rows matched, scans
 
 enum Stage { kCheck, kCompress, kForward, kDualUpdate, kAugment, kDone, kFull, kTooFine };
 enum Part { kCompression, kForwardPass, kReverseAndAugmentation, kDuals, kParts };
 
-// Of a phase so far.
+// Counts of the current phase.
 struct Tally {
   int levels;
-  int updates;  // of the duals
-  int scans;    // of rows
+  int updates;  // dual updates
+  int scans;    // rows scanned
 };
 
-// Where a kernel stands: the same in all blocks, and what its next launch begins with.
+// The position of a kernel. It is equal in all blocks, and the next launch begins with it.
 struct Position {
   int stage;
   int step;
   int phase;
-  int roots;    // rows that wanted a column when the search began
-  int members;  // rows in trees; in tree_paper.cu those of the frontier
+  int roots;    // the roots of the search
+  int members;  // rows in trees; in tree_paper.cu rows of the frontier
   int leaves;
 };
 
@@ -47,14 +48,14 @@ struct State {
   Position at;
   Tally tally;
   int matched;
-  int sizes[3];          // of the frontier that a step makes, by step % 3
-  int bases[3];          // where it begins among the members
-  int is_stale;          // the adjacency is older than the duals
-  int is_too_fine;       // a dual has outgrown its bound
-  long long adjacent;    // edges in the adjacency, or that it would have if it had the room
-  long long least;       // slack
-  long long clock;       // when the part that runs began
-  long long spent[kParts];  // nanoseconds
+  int sizes[3];          // the size of the frontier that a step makes, by step % 3
+  int bases[3];          // the place among the members where that frontier begins
+  int is_stale;          // 1 if the adjacency is older than the duals
+  int is_too_fine;       // 1 if a dual exceeds its bound
+  long long adjacent;    // the edges of the adjacency, even if they exceed its room
+  long long least;       // the least slack
+  long long clock;       // the time at which the current part began
+  long long spent[kParts];  // nanoseconds in each part
 };
 
 struct Trees {
@@ -67,27 +68,27 @@ struct Trees {
   State* state;
   int* trace;
   unsigned* barrier;
-  int* counts;  // for compaction, a number a block
+  int* counts;  // a number for each block, for compaction
 
   __device__ Compaction compaction() const { return {counts, barrier}; }
 };
 
-// Count the time since the last call to a part.
+// Add the time since the last call to a part.
 __device__ inline void spend(State& state, Part part) {
   const long long time = nanoseconds();
   state.spent[part] += time - state.clock;
   state.clock = time;
 }
 
-// Leave the position for the host and the next launch. Called by one thread, at the end.
+// Write the position for the host and the next launch. Called by one thread, at the end.
 __device__ inline void leave(State& state, const Position& at, const Tally& tally) {
   spend(state, kForwardPass);
   state.at = at;
   state.tally = tally;
 }
 
-// Algorithm 5 for all leaves. Walks of one tree meet in a row; the one that wrote its successor
-// last survives.
+// Algorithm 5 for all leaves. Walks in one tree meet in a row. The walk that writes the row's
+// successor last becomes the tree's path.
 __device__ inline void reverse_pass(const Trees& t, int leaves) {
   for (int k = thread_index(); k < leaves; k += thread_count()) {
     const int leaf = t.leaves[k];
@@ -102,7 +103,7 @@ __device__ inline void reverse_pass(const Trees& t, int leaves) {
   }
 }
 
-// Algorithm 6 for the roots that a path leads to.
+// Algorithm 6 for the roots of paths.
 template <typename Cost>
 __device__ void augmentation_pass(const Problem<Cost>& p, const Trees& t, int paths, int* matched) {
   int gained = 0;
@@ -122,8 +123,8 @@ __device__ void augmentation_pass(const Problem<Cost>& p, const Trees& t, int pa
   if (matched != nullptr) add_to(matched, gained);
 }
 
-// Augment along a path in each tree that has a leaf, which ends a phase: it is recorded, and the
-// next stage is the check. leaves[] is F_rev, then F_aug.
+// Augment along a path in each tree that has a leaf, and record the phase, which ends. The next
+// stage is the check. leaves[] is F_rev, then F_aug.
 template <typename Cost>
 __device__ void augment(const Problem<Cost>& p, const Trees& t, Position& at, const Tally& tally) {
   reverse_pass(t, at.leaves);

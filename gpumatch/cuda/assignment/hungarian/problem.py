@@ -1,10 +1,10 @@
 """A dense problem in the units of the Hungarian kernels, with its initial reduction.
 
-The kernels count in 64-bit integers, so that tight edges have slack 0 exactly. Integer costs are
-used as they are. Others become multiples of a power of two, with about 2**57 units to the largest.
-That is finer than float64 itself near the largest cost. With forbidden pairs, duals may exceed the
-bound that they have without. Then the search begins again, with units and an order of its steps
-that suit any duals.
+The kernels count in 64-bit integers, so that tight edges have slack 0 exactly. Integer costs stay
+unchanged. Other costs become multiples of a power of two, with about 2**57 units to the largest
+cost. That is finer than float64 near the largest cost. If pairs are forbidden, duals may exceed the
+bound that holds without forbidden pairs. Then the search begins again, with coarser units and an
+order of steps that suit all duals.
 """
 
 from __future__ import annotations
@@ -24,31 +24,32 @@ from gpumatch.numeric.arrays import any_true
 
 __all__ = ["Problem", "Units", "attempts"]
 
-_UNIT_BITS = 57  # of the largest cost: finer than float64 is there, and leaves room for duals
-_ROOM_BITS = 60  # of duals that do not have to be watched closely: sums of a few fit 64 bits
-_MOST_BITS = 1000  # 2.0**bits is finite
-# Not measured. Prices that take more repairs are worth little.
-_ADOPTIONS = 4  # times that given prices are repaired before they are given up
+_UNIT_BITS = 57  # bits of the largest cost: more than float64 has, with room left for duals
+_ROOM_BITS = 60  # bits of duals whose sums of a few surely fit into 64 bits
+_MOST_BITS = 1000  # the largest exponent used: 2.0**1000 is finite
+# Not measured. Duals that need more repairs are worth little.
+_ADOPTIONS = 4  # the most repairs of given duals
 
 
 @dataclasses.dataclass(frozen=True)
 class Units:
-    """The units in which the kernels count, and how far they may count.
+    """The units in which the kernels count, and the bounds of their numbers.
 
     Attributes
     ----------
     bits : int
-        Costs, and duals, are whole multiples of ``2**-bits``; 0 for integers.
+        Costs and duals are whole multiples of ``2**-bits``; 0 for integers.
     lift : int
-        Costs so small that ``2.0**bits`` overflows are multiplied by ``2**lift`` beforehand.
+        Costs so small that ``2.0**bits`` would overflow are first multiplied by ``2**lift``.
     largest : int
         The largest cost in units.
     most : int
-        The bound of the duals. If one exceeds it, the next attempt begins, or there is no solution.
+        The bound of the duals. If a dual exceeds it, the next attempt begins, or no solution
+        exists.
     most_given : int
-        The bound of prices to begin from.
+        The bound of the given duals.
     is_patient : bool
-        Whether searches end at the nearest leaf, even if they could go on.
+        True if searches end at the nearest leaf, even if they could continue.
     """
 
     is_integer: bool
@@ -80,14 +81,15 @@ class Units:
 
 
 def attempts(costs: Costs, limit: float | None) -> list[Units]:
-    """The units to try: first the finest, last those whose duals are sure to fit.
+    """The units to try, the finest first. With the last, all duals are sure to fit.
 
-    Let c be the largest cost or limit, in units, and n the rows. If searches end at the nearest
-    leaf, an alternating path of at most n rows leads from the least dual of a column to one that is
-    0. So no column's dual is below -2nc, and no row's is above (2n + 1)c; given duals add to both.
-    A row whose dual is greater cannot be matched. If (n + 1)c < 2**62, all duals fit 64 bits, and
-    distances fit 64 bits without a sign. Without forbidden pairs one row leads from any column to
-    any other, and n counts as 1. Searches that end farther out are tried while duals leave room.
+    Let c be the largest cost or limit, in units, and n the number of rows. If searches end at the
+    nearest leaf, an alternating path of at most n rows leads from the column of least dual to one
+    of dual 0. So no column's dual is below -2nc, and no row's dual is above (2n + 1)c. Given duals
+    add to both. A row with a greater dual cannot be matched. If (n + 1)c < 2**62, all duals fit
+    into 64 bits, and distances fit into 64 bits without a sign. Without forbidden pairs, one row
+    leads from any column to any other, and n counts as 1. While duals have room, searches that end
+    farther out are tried first.
     """
     largest = max(costs.largest, 0 if limit is None else abs(limit))
     exponent = 0 if costs.is_integer else _UNIT_BITS - math.frexp(largest)[1]
@@ -109,7 +111,7 @@ def attempts(costs: Costs, limit: float | None) -> list[Units]:
 
 
 class Problem:
-    """A problem on the device, its matching and its duals in the kernels' units."""
+    """A problem on the device, with its matching and its duals in the kernels' units."""
 
     def __init__(
         self, values: cp.ndarray, units: Units, limit: float | None, start: Solution
@@ -127,7 +129,7 @@ class Problem:
         cp.clip(self.col_dual, -units.most_given, units.most_given, out=self.col_dual)
 
     def struct(self) -> np.ndarray:
-        """Problem<Cost> of dense/costs.cuh, which all sources here share."""
+        """The struct Problem<Cost> of dense/costs.cuh, which all sources here share."""
         return self.kernels.struct("Problem")(
             values=self.values,  # IN
             nrows=self.nrows,
@@ -142,7 +144,7 @@ class Problem:
         )
 
     def reduce(self) -> None:
-        """Begin from given prices, as far as they fit, or by the reduction (Algorithm 1)."""
+        """Begin from the given duals if they fit, else by the initial reduction (Algorithm 1)."""
         is_given = any_true(self.col_to_row >= 0) or any_true(self.col_dual != 0)
         if is_given and self._adopt():
             return
@@ -154,7 +156,7 @@ class Problem:
             self._reduce_columns()
 
     def write(self, solution: Solution) -> None:
-        """Write the matching and the duals back; if all match, no column's dual is above 0."""
+        """Write the matching and the duals. If all match, no column's dual is above 0."""
         solution.has_duals = False
         if self.all_match:
             most = self.col_dual.max()
@@ -170,14 +172,14 @@ class Problem:
         solution.has_duals = True
 
     def _least_of_rows(self, col_dual: cp.ndarray) -> cp.ndarray:
-        """The duals of rows that the given costs allow: units may be too coarse for small ones."""
+        """The largest feasible row duals. They are found from the costs, not from coarse units."""
         least = ArrayRows(self.given, np.inf, lambda: False).least_of_rows(col_dual)
         if self.given_limit is not None:
             least = cp.minimum(least, self.given_limit)
         return cp.where(least < np.inf, least, 0)  # no pair is allowed
 
     def _adopt(self) -> bool:
-        """Keep the pairs that are tight at the given prices; False if that does not end."""
+        """Keep the pairs that are tight at the given duals; False if the repairs do not end."""
         if not self.all_match:
             cp.minimum(self.col_dual, 0, out=self.col_dual)
         for _ in range(_ADOPTIONS):

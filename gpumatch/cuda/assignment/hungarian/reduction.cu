@@ -1,8 +1,9 @@
-// The initial reduction (Algorithm 1 of Date, Nagi, Parallel Computing 57, 2016): least costs of
-// rows and columns, less the duals of the other side.
+// The initial reduction (Algorithm 1 of Date, Nagi, Parallel Computing 57, 2016): the least of cost
+// minus the other side's dual, for rows and columns.
 #include "assignment/dense/costs.cuh"
 
-// least[i] of row i, minus the columns' duals; kNever if all pairs are forbidden. A warp a row.
+// least[i]: the least of cost minus column dual in row i; kNever if all its pairs are forbidden. A
+// warp a row.
 template <typename Cost>
 __global__ void row_minima(Problem<Cost> p, long long* least) {
   for (int i = thread_index() / kWarp; i < p.nrows; i += thread_count() / kWarp) {
@@ -19,8 +20,9 @@ __global__ void row_minima(Problem<Cost> p, long long* least) {
   }
 }
 
-// least[j], kNever at first, of column j, minus the rows' duals. A thread a column in each of the
-// grid's rows of blocks, which share out the matrix's rows.
+// Lower least[j], which is kNever at first, to the least of cost minus row dual in column j. Each
+// of the grid's rows of blocks has a thread for each column, and reads a share of the matrix's
+// rows.
 template <typename Cost>
 __global__ void column_minima(Problem<Cost> p, long long* least) {
   const int col = blockIdx.x * blockDim.x + threadIdx.x;

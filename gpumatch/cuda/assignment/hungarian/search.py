@@ -1,4 +1,4 @@
-"""The searches of the Hungarian algorithm on the GPU: what all have, and their launches."""
+"""The searches of the Hungarian algorithm on the GPU: their common part, and their launches."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from gpumatch.cuda.surveys import count_matched
 
 __all__ = ["Patience", "Search", "members_for", "solve"]
 
-_STEPS_A_LAUNCH = 256  # the host looks in between: progress, time limit, Ctrl-C
+_STEPS_A_LAUNCH = 256  # between launches the host checks progress, time limit and Ctrl-C
 _PARTS = ("compression", "forward", "reverse and augmentation", "dual update")
 
 
 class Patience(NamedTuple):
-    """How many steps a search may take: until nine rows in ten have a column, and in all."""
+    """The most steps of a search: until nine rows in ten are matched, and in all."""
 
     for_most: int
     in_all: int
 
     def is_out(self, steps: int, wanting: int, rows: int) -> bool:
-        """Whether it is over after these steps, if this many of the rows want a column."""
+        """True if it is exceeded after these steps, with `wanting` rows still to be matched."""
         return steps > self.in_all or (steps > self.for_most and 10 * wanting > rows)
 
 
@@ -49,7 +49,7 @@ def solve(
         with control.part("initial reduction"):
             problem.reduce()
         search = kind(problem)
-        is_last = units is units_to_try[-1]  # then duals exceed their bound if rows must stay free
+        is_last = units is units_to_try[-1]  # then a dual above its bound shows infeasibility
         try:
             ended = search.finish(control, patience)
         finally:
@@ -110,7 +110,7 @@ class Search(ABC):
 
     @property
     def seen(self) -> np.void:
-        """The state that the host has seen last."""
+        """The state that the host has read last."""
         return self.board.seen
 
     @property
@@ -119,7 +119,7 @@ class Search(ABC):
 
     @abstractmethod
     def own_struct(self) -> np.ndarray:
-        """What the kernel takes in addition to problem and trees."""
+        """The struct that the kernel takes in addition to problem and trees."""
 
     def go_on(self) -> None:
         """Make a bounded number of steps."""
@@ -130,7 +130,7 @@ class Search(ABC):
         self.board.look()
 
     def finish(self, control: Control, patience: Patience | None = None) -> bool:
-        """Go on until the search is done; False if `control` stops it or its patience ends."""
+        """Continue until the search has ended; False if stopped or out of patience."""
         while self.seen["at"]["stage"] < DONE:
             if control.tick(int(self.seen["matched"])):
                 return False
@@ -141,9 +141,9 @@ class Search(ABC):
         return True
 
     def report(self, control: Control) -> None:
-        """Tell `control` of the iterations, and of the time that each part took.
+        """Report the iterations, and the time of each part, to `control`.
 
-        As in the paper's Table 2, what is found before the first dual update is ``initial``.
+        As in the paper's Table 2, ``initial`` counts the paths before the first dual update.
         """
         matched, is_initial = self._started_with, True
         records = self.board.records(int(self.seen["at"]["phase"]))
@@ -162,10 +162,10 @@ class Search(ABC):
 
 
 def _most_blocks() -> int:
-    """One a multiprocessor, because more make grid barriers slower."""
+    """The most blocks: one a multiprocessor, because more make grid barriers slower."""
     return cp.cuda.Device().attributes["MultiProcessorCount"]
 
 
 def members_for(kernels: Kernels, count: int) -> cp.ndarray:
-    """Room for so many of the kernels' `Member`."""
+    """An array for `count` of the kernels' `Member`."""
     return cp.empty((count, kernels.struct("Member").nbytes), np.uint8)

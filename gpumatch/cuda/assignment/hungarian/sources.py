@@ -14,7 +14,7 @@ REDUCTION = Source(
 )
 CLASSICAL = Source(
     "assignment/hungarian/classical.cu",
-    # costs; whether rows begin at multiples of 16 bytes
+    # the type of costs; true if rows begin at multiples of 16 bytes
     ("hungarian_classical<{Cost}, false>", "hungarian_classical<{Cost}, true>"),
     {"Cost": COSTS},
     structs=("State", "Member", "Problem<{Cost}>", "Trees", "Adjacency"),
@@ -38,6 +38,6 @@ TREE_PAPER = Source(
 BLOCK = TREE.constant("kBlock")
 TRACE = TREE.constant("kTraceLength"), TREE.constant("kTraceWidth")
 NEVER = np.int64(TREE.constant("kNever"))
-"""Forbids a pair among integers."""
+"""The cost of a forbidden pair among integers."""
 CHECK, DONE, FULL, TOO_FINE = map(TREE.constant, ("kCheck", "kDone", "kFull", "kTooFine"))
-"""Stages that the host knows, which all kernels number alike."""
+"""The stages that the host reads. All kernels number them alike."""

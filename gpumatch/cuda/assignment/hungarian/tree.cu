@@ -1,8 +1,8 @@
 // The alternating tree variant of the Hungarian algorithm: Date, Nagi, Parallel Computing 57, 2016.
 //
-// Alternating trees grow at once from all rows that want a column. Every column keeps its slack,
-// the least slack of the edges that lead to it from a tree. So a dual update costs O(n), and the
-// search goes on from where it was (Algorithms 4 and 9). Here one cooperative kernel makes all
+// Alternating trees grow at once from all rows that must still be matched. Every column keeps its
+// slack, the least slack of the edges that lead to it from a tree. So a dual update costs O(n), and
+// the search continues after it (Algorithms 4 and 9). Here one cooperative kernel makes all
 // iterations, and its stages are the paper's kernels:
 //
 //   kCheck       Algorithm 2, the optimality check; the roots are gathered, the arrays reset
@@ -15,87 +15,88 @@
 // number, the amount by which the duals have been raised in this search. A column's distance is its
 // slack plus that number. The duals of rows and columns are written once, when the search ends.
 //
-// Without ties each dual update makes one edge, and a level has one row. So that a level has work
-// for the whole device, all columns join whose distance is little above the least. A distance may
-// then turn out to be too great. Then the column joins again with the lower one, and its mate is
-// scanned again. Distances below the least distance of those yet to be scanned are settled. The
-// range above the least is `spread` divided by the rows in trees, because each row brings as many
-// columns. `spread` grows while frontiers are small. It shrinks when most of a frontier has been
-// there before, down to 0 if there are enough ties.
+// Without ties, each dual update makes one edge, and a level has one row. To give the whole device
+// work in a level, all columns join whose distance is little above the least. Such a distance may
+// be too great. Then the column joins again with a lower one, and its mate is scanned again. All
+// distances below the least distance yet to be scanned are final. The range above the least is
+// `spread` divided by the number of rows in trees, because each row adds about as many columns.
+// `spread` grows while frontiers are small. It shrinks when most columns of a level have joined
+// before, down to 0 if there are enough ties.
 //
-// A free column that stays free must keep its dual 0. But the dual of one in a tree falls by the
-// distance from it to the end of the search. And a tree gives a path to one leaf only. So a search
-// ends no farther out than at the second leaf of any tree (kAtSecondLeaf). Then each nearer leaf is
-// the only one of its tree, gets a path, and does not stay free. A leaf just at the end gets a path
-// as well if its tree has none nearer. (The paper's searches end at the nearest leaf, which without
-// ties is one path. So do the searches here whose duals might not fit 64 bits otherwise.) Going
-// without a column is a leaf, too: a free column of the row's own, at the limit. Its dual is not
-// kept. The row's dual, raised above the limit, is set back to the limit when the row goes without,
-// because then none of its pairs has to be tight.
+// A column that stays unmatched must keep its dual 0. But the dual of a column in a tree falls by
+// the distance from it to the end of the search, and a tree gives a path to one leaf only. So a
+// search ends at the latest at the second leaf of any tree (kAtSecondLeaf). Then each nearer leaf
+// is the only one of its tree, so it gets a path and becomes matched. A leaf just at the end gets a
+// path as well if its tree has no nearer leaf. (The paper's searches end at the nearest leaf, which
+// without ties is one path. So do the searches here whose duals might not fit into 64 bits
+// otherwise.) A row that may stay unmatched has a leaf of its own: an unmatched column at the
+// limit. The dual of that column is not kept. The row's dual, raised above the limit, is set back
+// to the limit when the row becomes unmatched, because then none of its pairs must be tight.
 //
-// If all rows and columns will be matched, no dual has to stay, and a search may end anywhere. (A
-// free column in a tree has the slack 0 after the update, like all others there.) Beyond the
-// nearest leaf, a search ends once it has leaves for a share of the roots, at the farthest of them.
+// If all rows and columns will be matched, no dual must stay 0, and a search may end anywhere. (An
+// unmatched column in a tree has slack 0 after the update, like all other columns there.) Beyond
+// the nearest leaf, a search ends once it has leaves for a share of the roots, at the farthest of
+// them.
 //
 // A leaf counts for its tree when it joins. It may join again, nearer, perhaps in another tree.
 // Then the first count ends the search earlier than necessary, which is not an error.
 //
-// A launch makes a bounded number of steps and leaves its position in `State` and `Search`, so that
-// the host can look in between. At each of these points the pairs are a matching, and tight, and no
-// column that may stay free has lost any of its dual.
+// A launch makes a bounded number of steps and leaves its position in `State` and `Search`, which
+// the host reads between launches. At each of these points the pairs are a matching, and tight, and
+// every column that may stay unmatched has kept its dual.
 #include "assignment/hungarian/paths.cuh"
 
 using Distance = unsigned long long;
 
 constexpr Distance kFar = ~0ull;  // beyond all distances
 
-// Not measured one by one. Smaller frontiers would leave the time to barriers, larger ones meet more
-// columns whose distances fall later. With a leaf for half of the roots, there are many paths.
-constexpr int kBatch = 128;     // rows that a frontier should have
-constexpr int kRootsALeaf = 2;  // a search may end when there is a leaf for this many roots
+// Not measured one by one. With smaller frontiers, barriers take most of the time. Larger ones have
+// more columns whose distances fall later. With a leaf for half of the roots, there are many paths.
+constexpr int kBatch = 128;     // the desired number of rows in a frontier
+constexpr int kRootsALeaf = 2;  // a search may end once one in this many roots has a leaf
 
-// How far out a search may end.
+// The farthest end of a search.
 enum Ending { kAtNearestLeaf, kAtSecondLeaf, kAnywhere };
 
-// What a level makes.
+// The results of a level.
 struct Level {
-  int size;           // of the next frontier
-  int found;          // free columns that joined
+  int size;           // the size of the next frontier
+  int found;          // unmatched columns that joined
   int again;          // columns that had joined before, with a greater distance
-  Distance least;     // of what is yet to be scanned
-  Distance bound;     // the search may not end farther out
-  Distance last;      // the greatest distance of a leaf: a free column that joined, or a root's own
+  Distance least;     // the least distance yet to be scanned
+  Distance bound;     // the search must not end farther out
+  Distance last;      // the greatest distance of a leaf: of a column that joined, or of a root's own
 };
 
 constexpr Level kNothing = {0, 0, 0, kFar, kFar, 0};
 
 // The state of a search.
 struct Search {
-  Distance reach;     // columns as near as this join
-  Distance last;      // the greatest distance with which a free column joined
-  Distance end;       // of the search, kFar while it is not known
-  Distance limit;     // the greatest distance at which a root may go without, kFar if none may
-  Distance spread;    // of the next frontier's distances, times the rows in trees
+  Distance reach;     // columns up to this distance join
+  Distance last;      // the greatest distance with which an unmatched column joined
+  Distance end;       // the end of the search, kFar while it is not known
+  Distance limit;     // the greatest distance of a root's own leaf, kFar if no row has one
+  Distance spread;    // the range of the next frontier's distances, times the rows in trees
   int roots;
-  int size;           // of the frontier
+  int size;           // the size of the frontier
   int grown;          // rows in trees
   int leaves;
-  int depth;          // levels so far; in each at least the nearest column is settled
+  int depth;          // levels so far; each makes at least the least distance final
 };
 
 struct Slacks {
-  Distance* dist;       // of each column, kFar while no edge leads to it from a tree
-  Distance* joined_at;  // with which it joined last, kFar if it never did
-  Member* frontier[2];  // by step & 1: made there
+  Distance* dist;       // the distance of each column, kFar while no edge leads to it from a tree
+  Distance* joined_at;  // the distance with which it joined last, kFar if it never joined
+  Member* frontier[2];  // a step writes the one of step & 1
   Level* made;          // by step % 3: while one is read and the next is filled, one is cleared
   Search* search;
-  Distance most;        // no row that can be matched needs a greater one
-  int ending;           // an Ending; for kAtSecondLeaf there are
-  int* col_root;        // of each column, the root of the tree that it joined last
-  Distance* first_leaf; // of each root, the distance of its tree's nearest leaf, kFar if none
+  Distance most;        // the bound of distances of rows that can be matched
+  int ending;           // an Ending. The next two arrays exist for kAtSecondLeaf only
+  int* col_root;        // for each column, the root of the tree that it joined last
+  Distance* first_leaf; // for each root, the distance of its tree's nearest leaf, kFar if none
 };
 
-// What a level needs of a column, and what changes in it from level to level.
+// The data of a column that a level reads and changes.
 struct Column {
   Distance dist;
   Distance joined_at;
@@ -104,7 +105,7 @@ struct Column {
   int mate;
 };
 
-// Combine what the threads of the grid have made. Each thread's `own` counts no frontier.
+// Combine the results of the threads of the grid. Each thread's `own` counts no frontier.
 __device__ inline void put_together(Level& made, Level own) {
   constexpr int kWarps = kBlock / kWarp;
   __shared__ Level of_warp[kWarps];
@@ -141,10 +142,10 @@ __device__ Column look_up(const Problem<Cost>& p, const Slacks& s, int col) {
   return {s.dist[col], s.joined_at[col], p.col_dual[col], mate_dual, mate};
 }
 
-// A column joins a tree; `before` is the distance with which it joined last. If it is a leaf, or
-// leads to a row that may go without, and the tree has another leaf, the search may not end beyond
-// both. (If `via` joins another tree in this very level, either root may be read. Then this column
-// will join again, or it is beyond the end.)
+// A column joins a tree. `before` is the distance with which it joined last. If it is a leaf, or
+// its row has a leaf of its own, and the tree has another leaf, the search must not end beyond
+// both. (If `via` joins another tree in this level, either root may be read. Then this column will
+// join again, or it is beyond the end.)
 template <typename Cost>
 __device__ void join_tree(const Problem<Cost>& p, const Trees& t, const Slacks& s, int col,
                           const Column& c, Distance before, Level& own) {
@@ -160,8 +161,7 @@ __device__ void join_tree(const Problem<Cost>& p, const Trees& t, const Slacks& 
   if (first != kFar && !is_itself) own.bound = min(own.bound, max(first, leaf));
 }
 
-// A column's part in a level: its slack is lowered (expansion), and it joins if it is near enough
-// (contraction).
+// Lower a column's slack (expansion), and let the column join if it is near enough (contraction).
 template <typename Cost>
 __device__ void look_at(const Problem<Cost>& p, const Trees& t, const Slacks& s, int col,
                         Column& c, Near from, Distance reach, Queue<Member> next, Level& own) {
@@ -233,21 +233,21 @@ __device__ inline long long rise(Distance end, Distance dist) {
   return dist < end ? static_cast<long long>(end - dist) : 0;
 }
 
-// Whether a leaf just at the end may get its tree's path: if none nearer was counted for the tree.
-// (A leaf that was counted, and has joined another tree since, is even nearer there. So at least
-// one leaf has a path.)
+// True if a leaf just at the end may get its tree's path, because no nearer leaf was counted for
+// the tree. (A counted leaf that has joined another tree since is even nearer there. So at least
+// one leaf gets a path.)
 __device__ inline bool is_open(const Slacks& s, int root, Distance end) {
   return s.ending != kAtSecondLeaf || s.first_leaf[root] >= end;
 }
 
-// The distance with which a row is in a tree, kFar if it is in none.
+// The distance of a row in a tree, kFar if it is in none.
 template <typename Cost>
 __device__ Distance distance_of_row(const Problem<Cost>& p, const Slacks& s, int i) {
   const int col = p.row_to_col[i];
   return col >= 0 ? s.dist[col] : p.wants(i) ? 0 : kFar;
 }
 
-// Whether a row may end a path: its dual is to be raised to the limit, or beyond.
+// True if a row may end a path: its dual will be raised to the limit or beyond.
 template <typename Cost>
 __device__ bool is_leaf_row(const Problem<Cost>& p, const Slacks& s, int i, Distance end) {
   const Distance dist = distance_of_row(p, s, i);
@@ -257,7 +257,7 @@ __device__ bool is_leaf_row(const Problem<Cost>& p, const Slacks& s, int i, Dist
   return dual > p.limit || is_open(s, col >= 0 ? s.col_root[col] : i, end);
 }
 
-// Whether a column may end a path.
+// True if a column may end a path.
 template <typename Cost>
 __device__ bool is_leaf_column(const Problem<Cost>& p, const Slacks& s, int col, Distance end) {
   const Distance dist = s.dist[col];
@@ -279,8 +279,8 @@ __device__ int find_leaves(const Problem<Cost>& p, const Trees& t, const Slacks&
   return leaves;
 }
 
-// Algorithm 9, for all duals that the search has raised. If a search may end anywhere, all duals
-// are shifted, so that the first column keeps its dual.
+// Algorithm 9, for all duals that the search has changed. If a search may end anywhere, all duals
+// are also shifted so that the first column keeps its dual.
 template <typename Cost>
 __device__ void update_duals(const Problem<Cost>& p, const Trees& t, const Slacks& s,
                              Distance end) {
@@ -299,7 +299,7 @@ __device__ void update_duals(const Problem<Cost>& p, const Trees& t, const Slack
   if (is_too_fine) t.state->is_too_fine = 1;
 }
 
-// Algorithm 2. Returns how many rows want a column.
+// Algorithm 2. Returns the number of rows that must still be matched.
 template <typename Cost>
 __device__ int check(const Problem<Cost>& p, const Trees& t, const Slacks& s, Level& made) {
   Level own = kNothing;
@@ -335,7 +335,7 @@ __device__ inline int begin(Search& at, int roots, const Level& made, bool is_to
   return at.roots == 0 ? kDone : is_too_fine ? kTooFine : kForward;
 }
 
-// How to go on after a level: the next reach, or the stage after the search.
+// Set the next reach after a level, and return the next stage.
 __device__ inline int go_on(Search& at, const Level& made, const Slacks& s, Tally& tally) {
   ++at.depth;
   ++tally.levels;
@@ -366,7 +366,7 @@ __device__ inline Level read(const Level& made) {
 template <typename Cost, bool kAligned>
 __global__ void __launch_bounds__(kBlock)
     hungarian_tree(Problem<Cost> p, Trees t, Slacks s, int max_steps) {
-  __shared__ Search search;  // the same in all blocks, as all that follows
+  __shared__ Search search;  // equal in all blocks, like the variables below
   __shared__ Tally tally;
   __shared__ int next_stage;
   State& state = *t.state;

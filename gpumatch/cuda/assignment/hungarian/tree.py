@@ -1,7 +1,7 @@
-"""The Hungarian algorithm with alternating trees on the GPU: the host's side of two kernels.
+"""The Hungarian algorithm with alternating trees on the GPU: the host code of two kernels.
 
-tree.cu has our trees, tree_paper.cu the paper's. Device memory in addition to the costs, in bytes a
-row and bytes a column: 80 and 44 with our trees, 41 and 33 with the paper's.
+tree.cu has our trees, tree_paper.cu the paper's. Device memory in addition to the costs: with our
+trees 80 bytes a row and 44 a column, with the paper's 41 bytes a row and 33 a column.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ _AT_NEAREST_LEAF, _AT_SECOND_LEAF, _ANYWHERE = map(
 def run(task: AssignmentTask, *, search: str = "levels", patience: Patience | None = None) -> bool:
     """Match the rows at least cost, as `gpumatch.contracts` states; True unless stopped.
 
-    ``search="levels"`` takes in a range of slacks at each level, and goes on past the nearest leaf;
-    ``search="paper"`` does what the paper does. When its `patience` is over, a search ends as if it
-    were stopped.
+    With ``search="levels"``, the columns of a range of slacks join in each level, and searches
+    continue past the nearest leaf. ``search="paper"`` is the search of the paper. A run that
+    exceeds `patience` returns False, as if it were stopped.
     """
     kinds = {"levels": Tree, "paper": PaperTree}
     return solve(kinds[search], task, patience)

@@ -1,35 +1,36 @@
-// The alternating tree variant of the Hungarian algorithm as its paper has it: Date, Nagi, Parallel
-// Computing 57, 2016, sections 4.2 to 4.4. (tree.cu is ours: its searches take in a range
-// of distances at each level, and go on past the nearest leaf.)
+// The alternating tree variant of the Hungarian algorithm as in its paper: Date, Nagi, Parallel
+// Computing 57, 2016, sections 4.2 to 4.4. (tree.cu is ours: in each level the columns of a range
+// of distances join, and searches continue past the nearest leaf.)
 //
 // One cooperative kernel makes all iterations. Its stages are the paper's kernels:
 //
-//   kCheck       Algorithm 2, the optimality check: the rows without a column are active, all else
-//                is reset
+//   kCheck       Algorithm 2, the optimality check: unmatched rows become active, and all else is
+//                reset
 //   kForward     a level: Algorithm 4 lowers the columns' slacks, and columns of slack 0 join the
-//                trees (expansion); the rows that are active then are the next frontier
-//                (contraction). If there are none, the free columns of slack 0 are F_rev
-//   kDualUpdate  theta, the least slack above 0, and Algorithm 9. The rows that it wakes are the
-//                frontier
+//                trees (expansion). The active rows are then the next frontier (contraction). If
+//                there are none, the unmatched columns of slack 0 are F_rev
+//   kDualUpdate  theta, the least slack above 0, and Algorithm 9. The rows that become active are
+//                the frontier
 //   kAugment     Algorithms 5 and 6 (paths.cuh)
 //
 // All frontiers come from compact() of frontier.cuh, in the order of their rows. Of several rows
-// with the least slack a column takes the first. So the costs and the matching fix all levels of an
-// iteration. Only which of a tree's leaves gets its path is left to a race.
+// with the least slack, a column takes the first. So the costs and the matching fix all levels of
+// an iteration. Only the choice of a tree's path, of several leaves, depends on a race.
 //
-// Algorithm 9 changes all duals by theta / 2. Here those of the trees' rows rise by theta, and those
-// of their columns fall by it. All slacks change by the same amounts, but integers stay integers,
-// and the duals of free columns stay as they are. A row that may go without a column does so when
-// its dual has reached the limit: `limit` minus dual is the slack of a free column of its own.
+// Algorithm 9 changes all duals by theta / 2. Here the duals of the trees' rows rise by theta, and
+// those of their columns fall by theta. All slacks change by the same amounts, but integers stay
+// integers, and the duals of unmatched columns do not change. A row that may stay unmatched does so
+// when its dual reaches the limit: the limit minus the dual is the slack of a column of its own.
 //
 // Encodings
-//   slack[j]     of column j, kNever while no edge leads to it from a tree
+//   slack[j]     the slack of column j, kNever while no edge leads to it from a tree
 //   row_mark[i]  kInactive: in no tree, the paper's V_r[i] = 1
-//   col_mark[j]  kVisited: in a tree, the paper's V_c[j] = 1; kEnd: free, of slack 0 ("reverse")
+//   col_mark[j]  kVisited: in a tree, the paper's V_c[j] = 1; kEnd: unmatched, of slack 0
+//                ("reverse")
 //   members[]    the frontier
 //
-// A launch makes a bounded number of steps and leaves its position in `State`, so that the host can
-// look in between. At each of these points the pairs are a matching, and tight.
+// A launch makes a bounded number of steps and leaves its position in `State`, which the host reads
+// between launches. At each of these points the pairs are a matching, and tight.
 #include "assignment/hungarian/paths.cuh"
 
 enum Mark { kInactive, kActive, kVisited, kEnd };
@@ -40,7 +41,7 @@ struct Slacks {
   unsigned char* col_mark;
 };
 
-// Algorithm 2. A row that may go without a column, and does, is in no tree.
+// Algorithm 2. A row that may stay unmatched, and does, is in no tree.
 template <typename Cost>
 __device__ void check(const Problem<Cost>& p, const Trees& t, const Slacks& s) {
   for (int col = thread_index(); col < p.ncols; col += thread_count()) {
@@ -64,7 +65,7 @@ __device__ int contract(const Problem<Cost>& p, const Trees& t, const Slacks& s)
   return size;
 }
 
-// Algorithm 4: a column that is in no tree looks at the whole frontier.
+// Algorithm 4: a column outside the trees scans the whole frontier.
 template <typename Cost, bool kAligned>
 struct Expansion {
   const Problem<Cost>& p;
@@ -105,7 +106,7 @@ __device__ void expand_frontier(const Problem<Cost>& p, const Trees& t, const Sl
   }
 }
 
-// F_rev: free columns of slack 0, and rows of the trees that may go without. Returns its size.
+// F_rev: unmatched columns of slack 0, and rows of trees that may stay unmatched. Returns its size.
 template <typename Cost>
 __device__ int find_leaves(const Problem<Cost>& p, const Trees& t, const Slacks& s) {
   const int leaves = compact(
@@ -120,7 +121,7 @@ __device__ int find_leaves(const Problem<Cost>& p, const Trees& t, const Slacks&
   return leaves;
 }
 
-// theta, put into *least by all threads together.
+// Lower *least to theta, by all threads together.
 template <typename Cost>
 __device__ void find_theta(const Problem<Cost>& p, const Slacks& s, long long* least) {
   long long own = kNever;
