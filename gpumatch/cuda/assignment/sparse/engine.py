@@ -1,21 +1,21 @@
-"""The GPU's engine for sparse costs: prices by an auction, then alternating trees, all in CSR.
+"""The GPU's engine for sparse costs: prices by auctions, then alternating trees, all in CSR.
 
-Three steps, each on the device as a whole:
+It has three steps, each wholly on the device:
 
-1. `prices.cu` takes the least cost of each column as its dual, and if that serves nearly all rows,
-   it is enough. Else it holds auctions with falling epsilon. Each ends when all but a few rows have
-   a column, because these few would take most of the time. The prices are what counts, and they are
-   nearly optimal for nearly all rows.
-2. Each row's dual becomes its least reduced cost. Rows take columns that are tight. From here on
-   everything is exact: integers are int64, other costs are rounded as float64 is.
-3. `trees.cu` grows alternating trees from all rows that are left, and then, if there are more
-   columns than rows, from those that may stay free.
+1. `prices.cu` makes the least cost of each column its dual. If that matches nearly all rows, no
+   auction is held. Otherwise auctions with falling epsilon find the duals. Each ends when all but a
+   few rows are matched, because these few would take most of the time. Only the prices are kept.
+   They are nearly optimal for nearly all rows.
+2. Each row's dual becomes its least reduced cost, and rows are matched to tight columns. From this
+   step on all is exact: integers are int64, and other costs are rounded only as float64 is.
+3. `trees.cu` grows alternating trees from all unmatched rows. If there are more columns than rows,
+   it then grows trees from spare rows, which take the columns that stay unmatched.
 
-`full.py` gives each row a column of its own if it may go without. Prices to begin from take the
-place of the auctions.
+If there is a limit, `full.py` gives each row a column of its own, to which it is matched if it
+stays unmatched. If duals are given, no auctions are held.
 
-Device memory in addition to the costs: 130 bytes a row and 180 a column if the auctions leave all
-rows; and if there is a limit, 64 bytes a row and 48 an entry, with a column more for each row.
+Device memory in addition to the costs: at most 130 bytes a row and 180 a column. With a limit, it
+is 64 bytes a row and 48 an entry more, and there is one more column for each row.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ TREES = Source(
     cooperative=True,
 )
 
-_LOOKS_A_LAUNCH = 4096  # of a warp; the host looks in between: progress, time limit, Ctrl-C
+_LOOKS_A_LAUNCH = 4096  # rows a warp scans; then the host checks progress, time limit and Ctrl-C
 _BLOCK = TREES.constant("kBlock")
 _NEVER = np.int64(TREES.constant("kNever"))
 _DONE = TREES.constant("kDone")
@@ -81,25 +81,33 @@ _TRACE = TREES.constant("kTraceLength"), TREES.constant("kTraceWidth")
 
 _PARTS = "collection", "growth", "augmentation"
 
-# Steps by which bounds are raised far away are the range of the costs by the lanes of a row and the
-# root of the rows, times this. Of a million points in the plane, which take 3.3 s, it makes steps
-# of a 64th of the range. With a 128th they take 4.0 s, and with a 43rd 3.2 s.
+# A step of bounds is this number times the range of the costs, divided by the lanes of a row and by
+# the square root of the number of rows. For a million points in the plane, which take 3.3 s, a step
+# is a 64th of the range. With a 128th they take 4.0 s, and with a 43rd 3.2 s.
 _WIDTH_OF_A_STEP = 256
-_FINEST = 24  # bits: the last epsilon is the range of the costs divided by two to this
-_LONGEST_CHAIN = 4096  # bids of a group before it gives its row up
-_BYTES_A_ROW, _BYTES_A_COLUMN = 130, 180  # if the auctions leave all rows
-_LEFT = 32, 1024  # rows that an auction leaves, at least and at most: one in 1024
-_LEFT_BY_FIRST = 4096  # the first one leaves no more than this, divided by the lanes of a row
-_ROWS_A_LAUNCH = 8192  # and goes on for a launch for so many rows, because the last chains are long
+_FINEST = 24  # bits: the last epsilon is the range of the costs divided by 2**24
+_LONGEST_CHAIN = 4096  # the most bids of a group before it leaves its row unmatched
+_BYTES_A_ROW, _BYTES_A_COLUMN = 130, 180  # if trees begin from all rows
+_LEFT = 32, 1024  # bounds of the unmatched rows at which an auction ends, which are one in 1024
+_LEFT_BY_FIRST = 4096  # the first auction ends at this number divided by the lanes of a row
+_ROWS_A_LAUNCH = 8192  # it has a launch for each so many rows, because its last chains are long
 
 
 class Trial(NamedTuple):
-    """How long it is tried to do without auctions that have an epsilon.
+    """The limits of a trial, which tries to solve a problem without auctions that have an epsilon.
 
-    `bids`: those without one, of a group of lanes before it gives its row up. `left`: the share of
-    all rows that may be left to the trees. `looks`: after a warp has looked through so many rows,
-    only the share `rest` of all may be left. `finest`: bits, the first bound of the trees is the
-    range of the costs divided by two to this.
+    Attributes
+    ----------
+    bids : int
+        The most bids without an epsilon of a group of lanes before it leaves its row unmatched.
+    left : float
+        The largest share of unmatched rows from which trees grow.
+    looks : int
+        The rows that a warp scans in these trees before their progress is checked.
+    rest : float
+        The largest share of unmatched rows at that check.
+    finest : int
+        Bits: the first bound of the trees is the range of the costs divided by ``2**finest``.
     """
 
     bids: int
@@ -111,20 +119,21 @@ class Trial(NamedTuple):
 
 SHORT = Trial(0, 0.15, 1024, 1 / 1000)
 LONG = Trial(32, 1 / 8, 1024, 1 / 1000, 8)
-"""For costs that differ by orders of magnitude: see `gpumatch.cpu.assignment.sparse.engine`.
+"""The trial for costs that differ by orders of magnitude.
 
-Of a KKT matrix of 200,000 rows, exact bids leave 4,000. Where costs are of one magnitude, a trial
-that is given up takes a fifth of the whole time.
+`gpumatch.cpu.assignment.sparse.engine` has such a trial too. In a KKT matrix of 200,000 rows, 4,000
+are unmatched after exact bids. If costs have one magnitude, a trial that is given up takes a fifth
+of the whole time.
 """
 
 
 def takes(costs: Costs, limit: float | None) -> bool:
-    """Whether the costs are sparse, and all sums of them fit 64 bits if they are integers."""
+    """True if the costs are sparse, and sums of integer costs fit into 64 bits."""
     return costs.is_sparse and fits(costs, limit)
 
 
 def fits(costs: Costs, limit: float | None) -> bool:
-    """Whether all sums of the costs fit 64 bits if they are integers."""
+    """True unless sums of integer costs may exceed 64 bits."""
     if not costs.is_integer:
         return True
     n = max(sum(costs.shape), 2**HEADROOM)
@@ -135,8 +144,8 @@ def fits(costs: Costs, limit: float | None) -> bool:
 def run(task: AssignmentTask) -> bool:
     """Match the rows at least cost, as `gpumatch.contracts` states; True unless stopped.
 
-    Which of several optimal assignments is found depends on the order in which the device runs its
-    threads. `task.seed` and `task.threads` have no influence on it.
+    The order in which the device runs its threads decides which of several optimal assignments is
+    found. `task.seed` and `task.threads` do not influence it.
     """
     costs = task.costs
     task.solution.has_duals = False
@@ -153,7 +162,7 @@ def run(task: AssignmentTask) -> bool:
 
 
 def _solve(problem: Problem, task: AssignmentTask) -> bool:
-    """Match the rows of the problem, from the task's pairs and prices; True unless stopped."""
+    """Match the rows of the problem, from the task's pairs and duals; True unless stopped."""
     solution, control = task.solution, task.control
     given = solution.row_to_col
     if not any_true(solution.col_dual != 0):
@@ -165,9 +174,9 @@ def _solve(problem: Problem, task: AssignmentTask) -> bool:
 
 
 def solve_anew(problem: Problem, given: cp.ndarray | None, trial: Trial, control: Control) -> bool:
-    """Match the rows without prices to begin from; True unless stopped.
+    """Match the rows without given duals; True unless stopped.
 
-    Pairs may be given, as the column of each row.
+    `given` may have pairs, as the column of each row.
     """
     has_grown = _try(problem, given, trial, control)
     if control.stopped:
@@ -182,7 +191,7 @@ def solve_anew(problem: Problem, given: cp.ndarray | None, trial: Trial, control
 
 
 def _try(problem: Problem, given: cp.ndarray | None, trial: Trial, control: Control) -> bool:
-    """Match the rows without auctions with an epsilon, if trees need not grow far for it."""
+    """Match the rows without auctions that have an epsilon; False if the trial was given up."""
     with control.part("first pairs"):
         problem.reduce_columns()
         problem.take_tight_pairs(given)
@@ -199,14 +208,14 @@ def _try(problem: Problem, given: cp.ndarray | None, trial: Trial, control: Cont
 
 
 def _end_by_trees(problem: Problem, control: Control) -> bool:
-    """Match the rows that are left, and see that those columns stay free that are the dearest."""
+    """Match the unmatched rows by trees, then move the unmatched columns to the highest duals."""
     with control.part("trees"):
         has_grown = _grow(_Trees.of_rows(problem), control)
     return has_grown and _end_by_spares(problem, control)
 
 
 def _end_by_spares(problem: Problem, control: Control) -> bool:
-    """Only the latter, if all rows are matched and columns stay free."""
+    """Move the unmatched columns to the highest duals, by spare rows, if all rows are matched."""
     nrows, ncols = problem.full.shape
     if nrows == ncols or problem.count_free_rows():
         return True
@@ -222,7 +231,7 @@ def _grow(trees: _Trees, control: Control, trial: Trial | None = None) -> bool:
 
 
 def bytes_needed(costs: Costs, limit: float | None) -> int:
-    """Device memory at most, in addition to the costs."""
+    """A bound of the device memory in addition to the costs."""
     nrows, ncols = costs.shape
     if limit is not None:
         ncols += nrows
@@ -231,9 +240,9 @@ def bytes_needed(costs: Costs, limit: float | None) -> int:
 
 
 def _write(problem: Problem, task: AssignmentTask) -> None:
-    """Put pairs and duals into the task's solution.
+    """Write pairs and duals to the task's solution.
 
-    The duals of the rows are made anew from those of the columns, so that no pair undercuts them.
+    The duals of the rows are computed from those of the columns, so that no slack is negative.
     """
     costs, solution = task.costs, task.solution
     problem.full.write_back(solution, problem.mates, problem.col_dual)
@@ -254,7 +263,7 @@ def _write(problem: Problem, task: AssignmentTask) -> None:
 
 
 class Rows:
-    """Costs as the kernels take them, and the launches that look through them row by row."""
+    """The costs as the kernels read them, and the launches that read them by rows."""
 
     def __init__(self, full: FullProblem) -> None:
         weights, (nrows, ncols) = full.weights, full.shape
@@ -272,21 +281,21 @@ class Rows:
         self.blocks = blocks_for(self.lanes * nrows)
 
     def launch(self, kernel: str, *arguments: Any) -> None:
-        """A kernel with a group of lanes for each row."""
+        """Launch a kernel with a group of lanes for each row."""
         self.kernels[kernel]((self.blocks,), (BLOCK,), arguments)
 
 
 class Problem:
-    """A problem all rows of which must be matched, its pairs and its duals.
+    """A problem whose rows must all be matched, with its pairs and its duals.
 
     Attributes
     ----------
     row_dual, col_dual : arrays
-        Those of the rows are undefined before `reduce_rows`.
+        The duals. `row_dual` is undefined before `reduce_rows`.
     top : number
-        No dual of a column is above it before there are prices.
+        The upper bound of column duals before auctions.
     mates : pair of arrays
-        Undefined before `take_tight_pairs`.
+        The mates. They are undefined before `take_tight_pairs`.
     """
 
     def __init__(
@@ -301,7 +310,7 @@ class Problem:
         self._free_rows: int | None = nrows  # None: to be counted
 
     def reduce_columns(self) -> None:
-        """Let the dual of each column be its least cost, if none may stay free."""
+        """Set the dual of each column to its least cost, if no column may stay unmatched."""
         nrows, ncols = self.full.shape
         if nrows == ncols and not self.full.is_reduced:
             self.col_dual[:] = self.full.high
@@ -309,7 +318,7 @@ class Problem:
             self.rows.launch("reduce_columns<{Cost}>", self.rows.struct, self.col_dual)
 
     def reduce_rows(self) -> None:
-        """Let the dual of each row be its least reduced cost."""
+        """Set the dual of each row to its least reduced cost."""
         self.rows.launch(
             "reduce_rows<{Cost}>",
             *(self.rows.struct, self.col_dual),  # IN
@@ -317,17 +326,17 @@ class Problem:
         )
 
     def count_free_rows(self) -> int:
-        """How many rows have no mate. It is counted once, because that waits for the device."""
+        """The number of unmatched rows. It is counted once, because that waits for the device."""
         if self._free_rows is None:
             self._free_rows = self.full.shape[0] - count_matched(self.mates[0])
         return self._free_rows
 
     def has_left(self, free_rows: int) -> None:
-        """Note how many rows have no mate."""
+        """Note the number of unmatched rows."""
         self._free_rows = free_rows
 
     def take_tight_pairs(self, given: cp.ndarray | None) -> None:
-        """Give the rows their duals, and columns that are tight: first those of given pairs."""
+        """Set the rows' duals, and match rows to tight columns: first those of the given pairs."""
         rows, (row_to_col, col_to_row) = self.rows, self.mates
         self.reduce_rows()
         set_unmatched(col_to_row)
@@ -355,7 +364,7 @@ def _hold_auctions(problem: Problem, control: Control) -> None:
     nrows, ncols = problem.full.shape
     units = _units_of(problem.full)
     if units.of_one == 0:
-        return  # all costs are equal, or so close that units would underflow
+        return  # all costs are equal, or so close that the unit would underflow
     auctions = _Auctions(problem, units, cp.zeros(ncols, np.uint64))
     for epsilon, end in zip(units.epsilons(), _ends(nrows, problem.rows.lanes)):
         auctions.hold(epsilon, end, control)
@@ -367,10 +376,16 @@ def _hold_auctions(problem: Problem, control: Control) -> None:
 
 
 class _End(NamedTuple):
-    """When an auction ends.
+    """The limits of an auction.
 
-    `left`: rows that it leaves. `longest`: bids of a group before it gives its row up. `launches`:
-    so often rows may bid again that have been given up; the host looks in between.
+    Attributes
+    ----------
+    left : int
+        The number of unmatched rows at which it ends.
+    longest : int
+        The most bids of a group before it leaves its row unmatched.
+    launches : int
+        The most launches. In each, the unmatched rows bid again.
     """
 
     left: int
@@ -379,12 +394,12 @@ class _End(NamedTuple):
 
 
 def _ends(nrows: int, lanes: int) -> Iterator[_End]:
-    """Of one auction after the other.
+    """The limits of all auctions, in order.
 
-    The first one finds where there are too many rows and too few columns: far away, because its
-    epsilon is large. What it leaves of this, trees have to find, and look through all rows between
-    for each path. So it leaves fewer rows than the others, if trees would have many long rows to
-    look through.
+    The first auction moves rows far, because its epsilon is large: from regions of too many rows to
+    regions of too many columns. The paths of the rows that it leaves unmatched are long, and trees
+    scan all rows between. So the first auction ends with fewer unmatched rows than the others if
+    rows are long.
     """
     left = min(max(nrows >> 10, _LEFT[0]), _LEFT[1], nrows // 4)
     left_by_first = min(left, _LEFT_BY_FIRST // lanes)
@@ -395,8 +410,8 @@ def _ends(nrows: int, lanes: int) -> Iterator[_End]:
 def _bid_exactly(problem: Problem, bids: int) -> cp.ndarray:
     """Lower the duals of the columns by bids without an epsilon, so that pairs stay tight.
 
-    The rows that are free bid, and those that lose their columns. Returns the column of each row
-    at the end.
+    Unmatched rows bid, and so do rows that lose their columns. Returns the column of each row at
+    the end.
     """
     units = _units_of(problem.full)
     if units.of_one == 0:
@@ -413,7 +428,7 @@ def _units_of(full: FullProblem) -> Units:
 
 
 class _Auctions:
-    """Auctions for the columns of a problem, with these offers to begin from."""
+    """Auctions for the columns of a problem, from given offers."""
 
     def __init__(self, problem: Problem, units: Units, offers: cp.ndarray) -> None:
         self.problem, self.units, self.offers = problem, units, offers
@@ -424,7 +439,7 @@ class _Auctions:
         return cp.arange(self.problem.full.shape[0], dtype=np.int32)
 
     def hold(self, epsilon: int, end: _End, control: Control) -> None:
-        """An auction by the prices there are."""
+        """Hold an auction from the current prices."""
         row_bits = self.units.row_bits
         self.problem.rows.kernels["free_columns"](
             *self.by_column,
@@ -441,7 +456,7 @@ class _Auctions:
             self._bid(bidders, epsilon, end)
 
     def bid_exactly(self, bids: int) -> None:
-        """One without an epsilon, by the duals and the pairs there are."""
+        """Hold an auction without an epsilon, from the current duals and pairs."""
         problem, units = self.problem, self.units
         bidders = cp.empty(problem.count_free_rows(), np.int32)
         problem.rows.kernels["offer_pairs<{Cost}>"](
@@ -456,7 +471,7 @@ class _Auctions:
         self._bid(bidders, 0, _End(0, bids))
 
     def _bid(self, bidders: cp.ndarray, epsilon: int, end: _End) -> None:
-        """Let these rows bid, until all but a few are served."""
+        """Let these rows bid until all but a few are served."""
         rows, units = self.problem.rows, self.units
         served = cp.zeros(1, np.int32)
         terms = rows.kernels.struct("Terms")(
@@ -479,7 +494,7 @@ class _Auctions:
         )
 
     def write_prices(self) -> None:
-        """Let the duals of the columns be the prices."""
+        """Set the duals of the columns to the prices."""
         self.problem.rows.kernels["write_prices<{Cost}>"](
             *self.by_column,
             (
@@ -490,7 +505,7 @@ class _Auctions:
         )
 
     def columns_of_rows(self) -> cp.ndarray:
-        """The columns that rows have by their offers, -1 for none."""
+        """The column of each row by the offers; -1 means unmatched."""
         held = unmatched(self.problem.full.shape[0])
         self.problem.rows.kernels["take_offers"](
             *self.by_column,
@@ -512,12 +527,12 @@ class _Trees:
     ----------
     problem : Problem
     wanted : int
-        Paths that are wanted.
+        The number of paths to find.
     spare : number of the duals, optional
-        The dual of the rows that are spare, from which all columns may be reached. Without it,
-        trees grow from the rows that are free.
+        The dual of the spare rows, which reach all columns. Without it, trees grow from the
+        unmatched rows.
     finest : int
-        Bits: the first bound is the range of the costs divided by two to this.
+        Bits: the first bound is the range of the costs divided by ``2**finest``.
     """
 
     def __init__(
@@ -532,7 +547,7 @@ class _Trees:
         self._grow = Cooperative(self.kernels, "grow_trees<{Cost}>", block=_BLOCK)
         self.board = Board(self.kernels.struct("State"), _TRACE)
         self.columns = cp.empty((ncols, 4), np.int64)
-        nplaces = ncols + self._grow.blocks * _BLOCK // 32  # one more for each warp, to be stopped
+        nplaces = ncols + self._grow.blocks * _BLOCK // 32  # one more for each warp's kStop
         self.arrays = {
             "waiting": cp.empty(ncols, np.int32),
             "frontier": cp.empty((2, ncols + nroots), np.uint64),
@@ -580,12 +595,12 @@ class _Trees:
 
     @classmethod
     def of_rows(cls, problem: Problem, finest: int = _FINEST) -> _Trees:
-        """From the rows that are free."""
+        """Trees that grow from the unmatched rows."""
         return cls(problem, problem.count_free_rows(), finest=finest)
 
     @classmethod
     def of_spares(cls, problem: Problem) -> _Trees:
-        """From spare rows, which take the columns that stay free; all other rows have mates."""
+        """Trees of spare rows, which take the columns that stay unmatched. All rows are matched."""
         col_to_row, col_dual = problem.mates[1], problem.col_dual
         dearest = col_dual.max()
         is_free = col_to_row < 0
@@ -594,7 +609,7 @@ class _Trees:
         return cls(problem, wanted, -dearest.get()[()])
 
     def grow(self, control: Control, trial: Trial | None) -> bool:
-        """Grow and augment until no free column can be reached; False when stopped, or given up."""
+        """Grow and augment while unmatched columns are reached; False if stopped or given up."""
         a_launch = _LOOKS_A_LAUNCH if trial is None else trial.looks
         most = math.inf if trial is None else trial.rest * self.nrows
         while not self._is_done():
@@ -619,14 +634,14 @@ class _Trees:
         return bool(self.board.seen["stage"] == _DONE)
 
     def matched(self, left: int) -> int:
-        """Rows that are matched when so many paths are still wanted."""
+        """The number of matched rows if this many paths are still to find."""
         return self.nrows if self.has_spares else self.nrows - left
 
     def _left(self) -> int:
         return int(self.board.seen["wanted"][self.board.seen["round"] & 1])
 
     def write_back(self) -> None:
-        """Put the duals of the columns back into the problem, and let spare rows go."""
+        """Write the duals of the columns to the problem, and remove the spare rows."""
         if not self.has_spares:
             self.problem.has_left(self._left())
         else:

@@ -1,7 +1,8 @@
-"""A problem of sparse costs as one in which every row must be matched.
+"""Sparse costs as a problem in which every row must be matched.
 
-If there is no limit, it is that already. Otherwise each row gets a column of its own, at the limit:
-a row that is matched to it goes without. Row i of n has the column m + i.
+Without a limit, they are such a problem already. With a limit, each row gets a column of its own,
+whose cost is the limit. A row that is matched to it is unmatched in the given problem. Row i has
+the column m + i, for m columns of the given problem.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ __all__ = ["FullProblem"]
 
 
 class FullProblem(NamedTuple):
-    """A problem in CSR on the device, all rows of which must be matched.
+    """A problem in CSR on the device, whose rows must all be matched.
 
     Attributes
     ----------
@@ -28,11 +29,11 @@ class FullProblem(NamedTuple):
     low, high : int or float
         The least and the greatest cost.
     shape : (int, int)
-        Its rows and columns, no fewer columns than rows.
+        The numbers of rows and columns. There are no fewer columns than rows.
     given : int
-        How many of the columns are those of the problem that it was made from: the first ones.
+        The number of columns of the given problem, which come first.
     is_reduced : bool
-        Whether the least cost of each column is known to be 0.
+        True if the least cost of each column is known to be 0.
     """
 
     indptr: cp.ndarray
@@ -66,12 +67,12 @@ class FullProblem(NamedTuple):
 
     @staticmethod
     def bytes_needed(costs: Costs, limit: float | None) -> int:
-        """Device memory while it is made."""
+        """The device memory that making it takes."""
         nrows = costs.shape[0]
         return 8 * nrows if limit is None else 48 * costs.nnz + 64 * nrows
 
     def prices_of(self, col_dual: cp.ndarray) -> cp.ndarray:
-        """Duals of the columns from those of the given ones: rows' own columns are at 0."""
+        """The duals of all columns from those of the given ones. Rows' own columns have dual 0."""
         prices = cp.zeros(self.shape[1], col_dual.dtype)
         prices[: self.given] = col_dual
         return prices
@@ -79,10 +80,10 @@ class FullProblem(NamedTuple):
     def write_back(
         self, solution: Solution, mates: tuple[cp.ndarray, cp.ndarray], col_dual: cp.ndarray
     ) -> None:
-        """Put the pairs with given columns, and the duals of these, into the solution.
+        """Write the pairs with given columns, and the duals of these columns, to the solution.
 
-        No dual is above 0. If all rows have mates, the columns that are free here are equally dear,
-        up to rounding, and their duals become 0.
+        No dual is above 0. If all rows are matched, the unmatched columns have equal duals up to
+        rounding. These duals become 0.
         """
         row_to_col, col_to_row = mates[0], mates[1][: self.given]
         solution.row_to_col[:] = cp.where(row_to_col < self.given, row_to_col, -1)

@@ -1,20 +1,20 @@
-// Trees of a wide frontier, grown level after level.
+// Growth of trees from a wide frontier, level by level.
 //
-// Each row of the frontier is looked through by a group of lanes, and those that follow are the next
-// frontier.
+// A group of lanes scans each row of the frontier. The rows of the columns with new labels are the
+// next frontier.
 #pragma once
 
 #include "assignment/sparse/labels.cuh"
 #include "frontier.cuh"
 
-constexpr int kLongRow = 64;  // entries of each lane from which on a warp takes the row
+constexpr int kLongRow = 64;  // entries for each lane from which a warp scans the row
 
 template <typename Cost>
 struct Level {
   const Offers<Cost>& offers;
   Queue<Item> out;
 
-  // Let groups of lanes look through the rows of a frontier. Returns how many each has had at most.
+  // Scan the rows of a frontier by groups of lanes. Returns the most rows of a group.
   __device__ int grow(const Item* frontier, int size) const {
     const Rows<Cost>& rows = offers.rows;
     const Group group = Group::of(lanes_for(size, thread_count(), min(2 * rows.lanes, 32)));
@@ -39,7 +39,7 @@ struct Level {
     return static_cast<int>((size - 1) / group.count + 1);
   }
 
-  // Offer labels to the columns of a row, as one of several lanes.
+  // Offer labels to a lane's share of the columns of a row.
   __device__ void offer_labels(const Look<Cost>& from, int member, int lanes) const {
     for (long long k = from.begin + member; k < from.end; k += lanes) {
       const Entry<Cost> entry = Entry<Cost>::at(offers.rows, k, from.end);

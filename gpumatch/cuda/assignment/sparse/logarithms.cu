@@ -1,15 +1,15 @@
-// Minus the logarithms of magnitudes, and the least and the greatest of them, in one look.
+// Minus the logarithms of magnitudes, with the least and the greatest of them, by one launch.
 //
 // Encodings
-//   ends[kLow]    the complement of the least one's place in_order(): zeros before
-//   ends[kHigh]   the place of the greatest one. What is no number counts as infinite.
+//   ends[kLow]    the complement of in_order() of the least logarithm; 0 at first
+//   ends[kHigh]   in_order() of the greatest logarithm; 0 at first. NaN counts as infinite.
 
 #include "grid.cuh"
 #include "numbers.cuh"
 
 enum End { kLow, kHigh };
 
-constexpr double kNear = 1;  // logarithms that are computed from what magnitudes are beside 1
+constexpr double kNear = 1;  // logarithms up to this are computed from the magnitude minus 1
 
 template <typename Part>
 struct Complex {
@@ -19,7 +19,7 @@ struct Complex {
 
 __device__ inline double log_magnitude(double value) { return log(fabs(value)); }
 
-// Also of numbers too large or too small for a magnitude.
+// Correct also for numbers whose magnitude would overflow or underflow.
 template <typename Part>
 __device__ double log_magnitude(const Complex<Part>& value) {
   const double real = fabs(static_cast<double>(value.real));
@@ -28,9 +28,9 @@ __device__ double log_magnitude(const Complex<Part>& value) {
   const double large = fmax(real, imag), small = fmin(real, imag), ratio = small / large;
   const double sum = log(large) + log1p(ratio * ratio) / 2;
   if (!(fabs(sum) < kNear)) return sum;
-  // Both terms may cancel. So may the sum of squares less 1, but with what is rounded off, and where
-  // much of it cancels, all sums but the last are exact.
-  const double one = __dmul_rn(large, large), other = __dmul_rn(small, small);  // in no fma
+  // Both terms may cancel, and so may the sum of squares minus 1. The rounding errors are added to
+  // it. Where much cancels, all sums but the last are exact.
+  const double one = __dmul_rn(large, large), other = __dmul_rn(small, small);  // not as fma
   const double rest_of_one = fma(large, large, -one), rest_of_other = fma(small, small, -other);
   const double rest = rest_of_one + rest_of_other, part = rest - rest_of_one;
   const double left = (rest_of_one - (rest - part)) + (rest_of_other - part);

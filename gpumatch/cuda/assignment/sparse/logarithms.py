@@ -1,4 +1,4 @@
-"""Minus the logarithms of magnitudes, and their ends, in one look: see logarithms.cu."""
+"""Minus the logarithms of magnitudes, with their least and greatest: host code of logarithms.cu."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ _SIGN = np.uint64(2**63)
 
 
 def minus_logarithms(values: cp.ndarray) -> tuple[cp.ndarray, float, float]:
-    """Minus the logarithms of the values' magnitudes, the least of them and the greatest.
+    """Minus the logarithms of the values' magnitudes, with the least and the greatest of them.
 
-    They are infinite, or no numbers, where a value is 0 or not finite. Then one of the two ends is
-    infinite.
+    A logarithm is infinite or NaN where a value is 0 or not finite. Then the least or the greatest
+    is infinite.
     """
     is_known = values.dtype.name in SOURCE.types["Value"]
     values = cp.ascontiguousarray(values, dtype=None if is_known else np.float64)
@@ -46,6 +46,6 @@ def minus_logarithms(values: cp.ndarray) -> tuple[cp.ndarray, float, float]:
 
 
 def _of_order(place: np.uint64) -> float:
-    """The number with this place, as numbers.cuh has it."""
+    """The number with this place in the order of numbers.cuh."""
     bits = place ^ _SIGN if place >= _SIGN else ~place
     return float(bits.view(np.float64))

@@ -1,12 +1,12 @@
 // Offers for columns in auctions without rounds, and prices from them.
 //
-// An offer is one atomicMax: the highest stands, and says which row it evicts. Prices of columns only
-// fall, so a bid by prices that have changed in the meantime is still within epsilon of the row's
-// best.
+// An offer is one atomicMax. The highest offer stands, and the old value names the row that it
+// evicts. Prices of columns only fall, so a bid by prices that have changed since is still within
+// epsilon of the row's best.
 //
 // Encodings
-//   offers[j]   how far the price of column j has fallen, in units, shifted left by row_bits; below
-//               that the row that offered it, plus 1, or 0 if column j is free
+//   offers[j]   the fall of column j's price, in units, shifted left by row_bits; below it the row
+//               that made the offer, plus 1, or 0 if column j is unmatched
 #pragma once
 
 #include "grid.cuh"
@@ -16,8 +16,8 @@ struct Terms {
   double low;   // the least cost
   double scale;  // units in a cost of 1
   long long epsilon;  // in units
-  long long jump;     // the increment of a row with one choice
-  long long most;     // a price falls no further than this
+  long long jump;     // the increment of a row with one column only
+  long long most;     // the largest fall of a price
   int row_bits;
   int goal;
   int longest;  // chain
@@ -28,18 +28,18 @@ struct Terms {
   __device__ long long fallen(unsigned long long offer) const {
     return static_cast<long long>(offer >> row_bits);
   }
-  // The row that offered it, -1: the column is free.
+  // The row that made the offer; -1: the column is unmatched.
   __device__ int row_of(unsigned long long offer) const {
     return static_cast<int>(offer & ((1ull << row_bits) - 1)) - 1;
   }
 };
 
-// What a row sees of its columns: the best and the second best reduced cost, in units.
+// The best column of a row, with its least and second least reduced costs, in units.
 struct Choice {
   double least;
   double second;
-  unsigned long long offer;  // that stands for the best column
-  int col;                   // -1 if there is none
+  unsigned long long offer;  // the offer that stands for the best column
+  int col;                   // the best column, -1 for none
 
   __device__ void consider(double here, unsigned long long its, int j) {
     if (here < least) {
@@ -53,7 +53,7 @@ struct Choice {
   }
 };
 
-// The choice of a group, from those of its lanes. All lanes of the warp take part.
+// The choice of a group, combined of those of its lanes. All lanes of the warp take part.
 __device__ inline Choice choice_of_group(Choice own, int lanes) {
   for (int step = lanes / 2; step > 0; step /= 2) {
     const Choice other = {__shfl_xor_sync(kWholeWarp, own.least, step),
@@ -68,7 +68,7 @@ __device__ inline Choice choice_of_group(Choice own, int lanes) {
   return own;
 }
 
-// Give up the columns, and keep the prices.
+// Make all columns unmatched, and keep the prices.
 __global__ void free_columns(unsigned long long* offers, int ncols, int row_bits) {
   for (int j = thread_index(); j < ncols; j += thread_count()) {
     offers[j] = offers[j] >> row_bits << row_bits;
@@ -78,7 +78,7 @@ __global__ void free_columns(unsigned long long* offers, int ncols, int row_bits
 __device__ inline long long in_numbers(double number, long long*) { return __double2ll_rn(number); }
 __device__ inline double in_numbers(double number, double*) { return number; }
 
-// The duals of the columns, from how far their prices have fallen.
+// The duals of the columns, from the falls of their prices.
 template <typename Cost>
 __global__ void write_prices(const unsigned long long* offers, int ncols, int row_bits, double unit,
                              Number<Cost>* col_dual) {

@@ -1,6 +1,6 @@
-"""The units and the schedule of auctions whose prices are 64-bit offers, and who has what.
+"""The units and the epsilons of auctions whose prices are 64-bit offers, and the pairs of offers.
 
-offers.cuh says what an offer is.
+offers.cuh defines an offer.
 """
 
 from __future__ import annotations
@@ -15,25 +15,25 @@ from gpumatch.numeric.arrays import array_module
 __all__ = ["HEADROOM", "Units", "free_rows", "owners"]
 
 HEADROOM = 12
-"""Bits: how much further than by the range prices may fall."""
-_FACTOR = 8  # from one epsilon to the next
-_INTEGER_EXPONENT = 3  # units of an eighth: integers need no finer prices
-_MOST_EXPONENT = 1000  # 2.0**1000 is finite
+"""Bits: prices may fall by up to ``2**HEADROOM`` times the range of the costs."""
+_FACTOR = 8  # the factor from one epsilon to the next
+_INTEGER_EXPONENT = 3  # the unit for integers is an eighth, because they need no finer prices
+_MOST_EXPONENT = 1000  # the largest exponent used: 2.0**1000 is finite
 
 
 class Units:
-    """The units of prices in auctions: how many there are in a cost of 1, and how far they go.
+    """The units of prices in auctions, and the range of the prices.
 
-    They are powers of two, so that a cost less a price is not rounded more than need be.
+    A unit is a power of two, so that a cost minus a price is rounded as little as possible.
 
     Parameters
     ----------
     low, high : int or float
         The least and the greatest cost.
     nrows : int
-        The rows that bid.
+        The number of rows that bid.
     finest : int
-        Bits: the last epsilon is the range of the costs divided by two to this.
+        Bits: the last epsilon is the range of the costs divided by ``2**finest``.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class Units:
         self.spread = max(1, round(spread * self.of_one))
 
     def epsilons(self) -> list[int]:
-        """Falling, down to one unit."""
+        """The epsilons in units, in decreasing order. The last is one unit."""
         epsilons = [1]
         while epsilons[-1] * _FACTOR < self.spread / 2:
             epsilons.append(epsilons[-1] * _FACTOR)
@@ -59,12 +59,12 @@ class Units:
 
 
 def owners(offers: Any, row_bits: int) -> Any:
-    """The row of each column, -1 for none."""
+    """The row of each column; -1 means unmatched."""
     return (offers & np.uint64(2**row_bits - 1)).astype(np.int32) - 1
 
 
 def free_rows(offers: Any, row_bits: int, nrows: int) -> Any:
-    """The rows that have no column."""
+    """The unmatched rows."""
     xp, rows = array_module(offers), owners(offers, row_bits)
     is_free = xp.ones(nrows, bool)
     is_free[rows[rows >= 0]] = False

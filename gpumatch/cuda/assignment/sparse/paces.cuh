@@ -1,23 +1,23 @@
-// Trees of a narrow frontier, grown without levels: each warp at its own pace.
+// Growth of trees from a narrow frontier, without levels: each warp has its own pace.
 //
-// Paths are long, and mostly few rows are at their ends, so that a barrier a level would take most of
-// the time. Each warp takes a row and offers labels to its columns. It goes on with the row of one
-// column that has taken its label, and puts the others into a queue, where idle warps wait for them.
-// This ends when no label up to the bound is better, or when too many rows wait in the queue.
+// Paths are long, and frontiers mostly have few rows, so a barrier in each level would take most of
+// the time. Each warp scans a row and offers labels to its columns. It continues with the row of
+// one column that has taken its label, and puts the rows of the others into a queue, where idle
+// warps wait for them. The growth ends when no label up to the bound can be improved, or when too
+// many rows wait in the queue.
 //
-// Memory answers late, so what does not depend on each other is asked for at once. While labels are
-// offered, the row is asked for with which the warp will go on. While the labels are completed, its
-// entries are on the way. What is to be put into the queue is held until the columns of these are
-// asked for.
+// To hide the latency of memory, independent loads are issued together. While labels are offered,
+// the warp loads its next row. While the labels are completed, it loads the entries of that row.
+// Items for the queue are held until the columns of these entries are being loaded.
 #pragma once
 
 #include "assignment/sparse/labels.cuh"
 
-constexpr int kCrowd = 4;      // if so many rows a warp wait in the queue, they are too many
-constexpr int kPatience = 16;  // looks after which a warp asks whether all are to stop
+constexpr int kCrowd = 4;      // the growth ends if more rows than this for each warp wait
+constexpr int kPatience = 16;  // looks of a warp between two checks whether all must stop
 
-constexpr Item kNone = 0;  // in place of an item
-constexpr Item kStop = 1;  // the same, where all are to stop
+constexpr Item kNone = 0;  // no item
+constexpr Item kStop = 1;  // no item: all warps must stop
 
 __device__ inline int warp_count() { return thread_count() / static_cast<int>(kWarp); }
 
@@ -26,9 +26,9 @@ struct Pace {
   const Offers<Cost>& offers;
   const Trees<Number<Cost>>& trees;
   const Item* frontier;
-  int size;  // of the frontier
+  int size;  // the size of the frontier
   int turn;
-  int most;  // rows that a warp may look through
+  int most;  // the most rows that a warp may scan
 
   __device__ void run() const {
     int looks = 0;
@@ -52,12 +52,12 @@ struct Pace {
     if (lane_index() == 0) atomicMax(trees.state->busiest + turn, looks);
   }
 
-  // Which item the warp gets: the first lane knows.
+  // Draw the number of the warp's next item. Only the first lane has it.
   __device__ int draw() const {
     return lane_index() == 0 ? atomicAdd(trees.state->taken + turn, 1) : 0;
   }
 
-  // That item, as soon as it is there.
+  // Wait for the item of this number.
   __device__ Item take(int ticket) const {
     Item item = kNone;
     if (lane_index() == 0) {
@@ -81,12 +81,12 @@ struct Pace {
     return __shfl_sync(kWholeWarp, taken, 0);
   }
 
-  // The entry of this lane among those from `first` on.
+  // This lane's entry of those from `first` on.
   __device__ Entry<Cost> entry_at(const Look<Cost>& look, long long first) const {
     return Entry<Cost>::at(offers.rows, first + lane_index(), look.end);
   }
 
-  // Whether all are to stop. It is looked up now and then.
+  // True if all warps must stop. It is checked every kPatience looks.
   __device__ bool has_to_stop(int looks) const {
     return looks % kPatience == 0 && __shfl_sync(kWholeWarp, now(trees.state->over[turn]), 0) != 0;
   }
@@ -95,13 +95,13 @@ struct Pace {
     if (lane_index() == 0) set_now(trees.state->over[turn], 1);
   }
 
-  // Let a row be collected again.
+  // Mark a row for the next collection.
   __device__ void put_off(int col) const {
     if (lane_index() == 0) set_now(trees.waiting[col], 1);
   }
 
-  // Offer labels to all columns of a row, whose first entries are here. True: it goes on with the row
-  // of one of them.
+  // Offer labels to all columns of a row, whose first entries are loaded. True: `look` has the
+  // warp's next row.
   __device__ bool offer_labels(Look<Cost>& look, Entry<Cost>& entry, Item& held) const {
     const Look<Cost> from = look;
     Entry<Cost> here = entry;
@@ -116,7 +116,7 @@ struct Pace {
       const bool is_better = offers.improve(label);
       leads_on = leads_on && is_better;
       if (is_open && goes_on) {
-        // Another row may have been quicker.
+        // False if another row has offered a better label in between.
         const bool holds = __any_sync(kWholeWarp, leads_on && label.col == look.col);
         if (!holds) goes_on = choose(label, leads_on, look);
         if (goes_on) entry = entry_at(look, look.begin);
@@ -128,7 +128,7 @@ struct Pace {
     return goes_on;
   }
 
-  // Ask for the row of the first column whose label leads on. False: none does.
+  // Load the row of the first column whose label leads on. False: there is none.
   __device__ bool choose(const Label& label, bool leads_on, Look<Cost>& look) const {
     const unsigned lanes = __ballot_sync(kWholeWarp, leads_on);
     if (lanes == 0) return false;
@@ -138,7 +138,7 @@ struct Pace {
     return true;
   }
 
-  // Complete a label, if it is better. The row that it leads to is held for the queue, unless it
+  // Complete a label if it is better. Returns the item of its row for the queue, unless the row
   // waits already.
   __device__ Item complete(int row, const Label& label, bool is_better, bool has_to_follow) const {
     if (!is_better) return kNone;
@@ -148,7 +148,7 @@ struct Pace {
     return is_held ? item_of(label.mate, label.col) : kNone;
   }
 
-  // Put what the lanes hold into the queue.
+  // Put the items that the lanes hold into the queue.
   __device__ void put(Item& held) const {
     const unsigned lanes = __ballot_sync(kWholeWarp, held != kNone);
     if (lanes == 0) return;
@@ -164,18 +164,18 @@ struct Pace {
     held = kNone;
   }
 
-  // The place is empty, unless the warp that has the item there is slow.
+  // Put an item at its place. The place is empty unless the warp that takes its old item is slow.
   __device__ void put_at(unsigned number, Item item) const {
     while (atomicCAS(&place_of(number), kNone, item) != kNone) {
     }
   }
 
-  // Count an item that is done with, and draw the next. After the last, all places are empty, and all
-  // warps are told to stop.
+  // Count a finished item, and draw the next number. After the last item, all places are empty, and
+  // each warp gets a kStop.
   __device__ int finish() const {
     unsigned long long moved = 0;
     if (lane_index() == 0) {
-      __threadfence();  // the place that it was taken from is empty
+      __threadfence();  // the place of the finished item is empty before it is counted
       moved = atomicAdd(trees.state->moved + turn, 1ull);
     }
     const int ticket = draw();

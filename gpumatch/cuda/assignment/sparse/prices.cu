@@ -1,24 +1,24 @@
 // Prices for sparse costs by an auction without rounds, and duals and pairs that fit them.
 //
-// In the auction a group of lanes takes a row and bids for the row's best column, as Bertsekas's
-// auction algorithm does. The offer is one atomic operation. If it evicts another row, the group
-// goes on with that row, until a column was free. So groups never wait for each other. A group may
-// bid by prices that have changed in the meantime. Prices of columns only fall, so the bid then
-// still is within epsilon of the row's best (Bertsekas, Castanon, Parallel Computing 17, 1991).
+// In the auction a group of lanes bids for the best column of a row, as in Bertsekas's auction
+// algorithm. The offer is one atomic operation. If it evicts another row, the group continues with
+// that row, until an offer evicts none. So groups never wait for each other. A group may bid by
+// prices that have changed since. Prices of columns only fall, so the bid is still within epsilon
+// of the row's best (Bertsekas, Castanon, Parallel Computing 17, 1991).
 //
-// A launch ends when `goal` of the rows that bid are served. The last rows would take most of the time. It only
-// finds prices, which need not be exact: afterwards each row's dual is its least reduced cost, and
-// rows take columns that are tight.
+// A launch ends when `goal` of the rows that bid are served, because the last rows would take most
+// of the time. It only finds prices, which need not be exact: afterwards each row's dual becomes
+// its least reduced cost, and rows are matched to tight columns.
 //
 // Encodings
-//   bidders[]   the rows that are to bid
-//   chain       the rows that a group takes one after the other: each was evicted by the one before
+//   bidders[]   the rows that bid
+//   chain       the rows of a group in order: each was evicted by the one before
 #include "assignment/sparse/offers.cuh"
 #include "assignment/sparse/rows.cuh"
 
-// A row that a group bids for, and where its entries are.
+// A row that bids, and the range of its entries.
 struct Bidder {
-  int row;  // -1: there is none
+  int row;  // -1: none
   long long begin;
   long long end;
 
@@ -29,9 +29,9 @@ struct Bidder {
   }
 };
 
-// The chains of the last rows are long, and each bid waits for the memory a few times. So what does
-// not depend on each other is asked for at once: while an offer is on its way, the row that it will
-// probably evict is looked up, and how many rows are served while the entries are.
+// The chains of the last rows are long, and each bid waits for memory several times. So independent
+// loads are issued together: the row that an offer will probably evict with the offer, and the
+// number of served rows with the entries.
 template <typename Cost>
 __global__ void hold_auction(Rows<Cost> rows, Terms t, const int* bidders, int nbidders,
                              unsigned long long* offers, int* served) {
@@ -65,7 +65,7 @@ __global__ void hold_auction(Rows<Cost> rows, Terms t, const int* bidders, int n
       const double lead = has_second ? choice.second - choice.least : static_cast<double>(t.jump);
       const long long fallen = t.fallen(choice.offer) + static_cast<long long>(lead) + t.epsilon;
       if (choice.col < 0) {
-        atomicAdd(served, 1);  // goes without
+        atomicAdd(served, 1);  // the row stays unmatched
       } else if (fallen <= t.most && ++chain <= t.longest) {
         const unsigned long long offer = t.offer(fallen, bidder.row);
         const unsigned long long before = atomicMax(offers + choice.col, offer);
@@ -80,8 +80,8 @@ __global__ void hold_auction(Rows<Cost> rows, Terms t, const int* bidders, int n
   }
 }
 
-// Offers that stand at the duals of the columns, none of which is above `top`, from the rows that have
-// these. The rows that have none are the bidders.
+// Make offers at the duals of the columns, which are at most `top`, from the rows matched to them.
+// The unmatched rows are the bidders.
 template <typename Cost>
 __global__ void offer_pairs(Rows<Cost> rows, const Number<Cost>* col_dual, Number<Cost> top,
                             double scale, int row_bits, const int* row_to_col,
@@ -96,7 +96,7 @@ __global__ void offer_pairs(Rows<Cost> rows, const Number<Cost>* col_dual, Numbe
   }
 }
 
-// Let each row have the column where its offer stands.
+// held[]: the column of each row whose offer stands.
 __global__ void take_offers(const unsigned long long* offers, int ncols, int row_bits,
                             int* row_to_col) {
   for (int j = thread_index(); j < ncols; j += thread_count()) {
@@ -105,10 +105,10 @@ __global__ void take_offers(const unsigned long long* offers, int ncols, int row
   }
 }
 
-// -- duals that fit, and the first pairs ----------------------------------------------------------
+// -- feasible duals, and the first pairs ----------------------------------------------------------
 
-// Lower a number to another. Doubles are in the order of their bits as integers if they are positive,
-// and in the opposite order if they are negative.
+// Lower a number to another. Positive doubles have the order of their bits as integers, negative
+// ones the opposite order.
 __device__ inline void lower(long long* number, long long to) { atomicMin(number, to); }
 __device__ inline void lower(double* number, double to) {
   const long long bits = __double_as_longlong(to + 0.0);  // no -0.0
@@ -119,7 +119,7 @@ __device__ inline void lower(double* number, double to) {
   }
 }
 
-// The dual of each column: its least cost. It begins at the greatest cost of all.
+// Lower the dual of each column, which is the greatest cost of all at first, to its least cost.
 template <typename Cost>
 __global__ void reduce_columns(Rows<Cost> rows, Number<Cost>* col_dual) {
   for (long long k = thread_index(); k < rows.indptr[rows.nrows]; k += thread_count()) {
@@ -128,7 +128,7 @@ __global__ void reduce_columns(Rows<Cost> rows, Number<Cost>* col_dual) {
   }
 }
 
-// The dual of each row: the least of its reduced costs, 0 if it has no column.
+// The dual of each row: its least reduced cost, or 0 if it has no entries.
 template <typename Cost>
 __global__ void reduce_rows(Rows<Cost> rows, const Number<Cost>* col_dual, Number<Cost>* row_dual) {
   const Group group = Group::of(rows.lanes);
@@ -151,13 +151,13 @@ __global__ void reduce_rows(Rows<Cost> rows, const Number<Cost>* col_dual, Numbe
   }
 }
 
-// What rounding may leave of a reduced cost that is 0.
+// The bound of a computed slack whose exact value is 0.
 __device__ inline long long rounding(long long, long long) { return 0; }
 __device__ inline double rounding(double cost, double col_dual) {
   return 0x1p-50 * (fabs(cost) + fabs(col_dual));
 }
 
-// Take those given pairs of rows that are tight, up to rounding. All columns are free before.
+// Keep the given pairs that are tight up to rounding. All columns are unmatched before.
 template <typename Cost>
 __global__ void take_tight_pairs(Rows<Cost> rows, const Number<Cost>* row_dual,
                                  const Number<Cost>* col_dual, const int* given, int* row_to_col,
@@ -177,7 +177,7 @@ __global__ void take_tight_pairs(Rows<Cost> rows, const Number<Cost>* row_dual,
   }
 }
 
-// Let each row that is free take a column that is free and tight.
+// Match each unmatched row to an unmatched tight column, if it has one.
 template <typename Cost>
 __global__ void match_tight(Rows<Cost> rows, const Number<Cost>* row_dual,
                             const Number<Cost>* col_dual, int* row_to_col, int* col_to_row) {

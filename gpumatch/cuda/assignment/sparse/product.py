@@ -1,11 +1,12 @@
-"""Assignments whose duals are scales: what maximum product matchings need, on the GPU.
+"""Assignments whose duals are scales, for maximum product matchings, on the GPU.
 
-As `gpumatch.cpu.assignment.sparse.product` has it. The costs are minus the logarithms of a matrix's
-entries, which go over orders of magnitude. So the engine counts them from the least of their
-column, or of their row if columns may stay free. Its auctions begin at the range of the costs.
+`gpumatch.cpu.assignment.sparse.product` does this on the CPU. The costs are minus the logarithms of
+a matrix's entries, which differ by orders of magnitude. So the engine subtracts from each cost the
+least cost of its column, or of its row if columns may stay unmatched. Its auctions begin at the
+range of the costs.
 
-A small matrix takes hardly longer than its launches. So there is one for each step, and each answer
-that the host waits for comes in one piece.
+A small matrix takes hardly longer than its launches. So each step is one launch, and the host reads
+all results of a step by one copy.
 """
 
 from __future__ import annotations
@@ -24,13 +25,14 @@ __all__ = ["run"]
 SCALES = Source("assignment/sparse/scales.cu", ("count_from_least", "look_up", "settle"))
 
 _ENDS = SCALES.constant("kEnds")
-_BYTES_AN_ENTRY = 24  # costs from the least, and the vertices and numbers that they are made of
+_BYTES_AN_ENTRY = 24  # memory for the reduced costs, and for making them
 
 
 def run(task: AssignmentTask) -> float | None:
-    """Match all rows at least cost, and make the duals scales; the total, None if a row is left.
+    """Match all rows at least cost, make the duals scales, and return the total cost.
 
-    Duals of columns that are left are undefined. The solution holds neither pairs nor prices.
+    Returns None if a row stays unmatched. The duals of unmatched columns are undefined. The
+    solution must have neither pairs nor duals.
     """
     costs, solution = task.costs, task.solution
     if costs.shape[0] == 0:
@@ -46,9 +48,9 @@ def run(task: AssignmentTask) -> float | None:
 
 
 def _from_least(given: Problem) -> tuple[Problem, cp.ndarray]:
-    """The problem with costs from the least of their column or row, and that of the columns.
+    """The problem with the least cost of each column, or row, subtracted from its costs.
 
-    It is 0 if they are counted from that of their row.
+    Also returns the least costs of the columns, which are 0 if those of rows are subtracted.
     """
     full, is_square = given.full, given.full.shape[0] == given.full.shape[1]
     if is_square:
@@ -72,7 +74,7 @@ def _from_least(given: Problem) -> tuple[Problem, cp.ndarray]:
 
 
 def _settle(rows: Rows, reduced: Problem, least: cp.ndarray, solution: Solution) -> float:
-    """Write the scales; the total of what rows pay."""
+    """Write the scales, and return the total cost of the pairs."""
     shape, prices = reduced.full.shape, (reduced.col_dual, least)
     kernels, launch = kernels_for(SCALES), ((rows.blocks,), (BLOCK,))
     ends, sums, total = cp.zeros(_ENDS, np.uint64), cp.empty(rows.blocks), cp.empty(1)

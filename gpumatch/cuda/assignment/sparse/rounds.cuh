@@ -1,13 +1,13 @@
-// What is done with alternating trees between their growths: rows are collected, trees that have
-// reached a free column are counted, duals are changed, and paths are flipped.
+// The steps between two growths of alternating trees: collect rows, count the trees that have
+// reached an unmatched column, update the duals, and augment paths.
 //
-// Each function is one step, of all threads of the grid. There is a barrier between any two.
+// Each function is one step of all threads of the grid. There is a grid barrier between any two.
 #pragma once
 
 #include "assignment/sparse/labels.cuh"
 
-// Put the rows of the trees into the frontier whose distances are above `below`, up to the bound, or
-// that are waiting.
+// Put rows of the trees into the frontier: those with distances above `below` up to the bound, and
+// those that are waiting.
 template <typename Number>
 __device__ void collect(const Trees<Number>& t, Queue<unsigned long long> out, int ncols,
                         const int* roots, int nroots, long long below, long long bound,
@@ -30,7 +30,7 @@ __device__ void collect(const Trees<Number>& t, Queue<unsigned long long> out, i
   for (int k = thread_index(); k < nroots; k += thread_count()) push(out, item_of(roots[k], -1));
 }
 
-// Let each column that has a label know the column before it, or the root.
+// Set the ancestor of each labelled column to the column before it, or to the root.
 template <typename Number>
 __device__ void ask_for_roots(const Trees<Number>& t, int ncols) {
   for (int j = thread_index(); j < ncols; j += thread_count()) {
@@ -40,8 +40,8 @@ __device__ void ask_for_roots(const Trees<Number>& t, int ncols) {
   }
 }
 
-// Let each column know its root. All go up from ancestor to ancestor, and write down how far they
-// have come. So the ways of all become shorter, and no barrier is needed.
+// Set the ancestor of each column to its root. Each thread follows ancestors and writes those that
+// it has found. This shortens the paths of all threads, and needs no barrier.
 template <typename Number>
 __device__ void find_roots(const Trees<Number>& t, int ncols) {
   for (int j = thread_index(); j < ncols; j += thread_count()) {
@@ -53,7 +53,7 @@ __device__ void find_roots(const Trees<Number>& t, int ncols) {
   }
 }
 
-// Count the trees that have reached a free column for the first time.
+// Count the trees that have reached an unmatched column for the first time.
 template <typename Number>
 __device__ void survey(const Trees<Number>& t, int ncols, long long bound) {
   for (int j = thread_index(); j < ncols; j += thread_count()) {
@@ -65,7 +65,7 @@ __device__ void survey(const Trees<Number>& t, int ncols, long long bound) {
   }
 }
 
-// Give each tree its nearest free column.
+// Set the leaf of each tree to its nearest unmatched column.
 template <typename Number>
 __device__ void accept_leaves(const Trees<Number>& t, int ncols, long long bound) {
   for (int j = thread_index(); j < ncols; j += thread_count()) {
@@ -78,8 +78,8 @@ __device__ void accept_leaves(const Trees<Number>& t, int ncols, long long bound
   }
 }
 
-// Change the duals by distances up to `farthest`, and take the trees apart that have a leaf. Their
-// columns get the distance of spare rows, whose dual was `spare`, if these grow the trees.
+// Update the duals by distances up to `farthest`, and remove the trees that have a leaf. With spare
+// rows, whose dual was `spare`, the columns of these trees get the distance of a spare row.
 template <typename Number>
 __device__ void update_duals(const Trees<Number>& t, int ncols, const int* roots, int nroots,
                              Number farthest, bool has_spares, Number spare) {
@@ -107,7 +107,7 @@ __device__ void update_duals(const Trees<Number>& t, int ncols, const int* roots
   for (int k = thread_index(); k < nroots; k += thread_count()) t.row_dual[roots[k]] += farthest;
 }
 
-// Flip the path of a tree that ends at a column.
+// Augment along the path of a tree that ends at a column.
 template <typename Number>
 __device__ void flip(const Trees<Number>& t, int leaf) {
   for (int j = leaf; j >= 0;) {
@@ -118,7 +118,7 @@ __device__ void flip(const Trees<Number>& t, int leaf) {
   }
 }
 
-// Flip the path of each tree that has a leaf, and keep the other roots.
+// Augment along the path of each tree that has a leaf, and keep the other roots.
 template <typename Number>
 __device__ void augment(const Trees<Number>& t, const int* roots, int nroots, Queue<int> left) {
   for (int k = thread_index(); k < nroots; k += thread_count()) {
@@ -128,7 +128,7 @@ __device__ void augment(const Trees<Number>& t, const int* roots, int nroots, Qu
   }
 }
 
-// The same for spare rows: their trees are known by the columns that they take.
+// Augment the trees of spare rows. The root of such a tree is the column that the spare row takes.
 template <typename Number>
 __device__ void augment_spares(const Trees<Number>& t, int ncols, int* wanted) {
   for (int j = thread_index(); j < ncols; j += thread_count()) {
@@ -138,7 +138,7 @@ __device__ void augment_spares(const Trees<Number>& t, int ncols, int* wanted) {
   }
 }
 
-// Let the columns of trees that were taken apart be reached by spare rows.
+// Set the way of columns of removed trees to a spare row.
 template <typename Number>
 __device__ void plant_again(const Trees<Number>& t, int ncols) {
   for (int j = thread_index(); j < ncols; j += thread_count()) {

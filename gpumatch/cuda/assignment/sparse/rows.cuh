@@ -1,8 +1,8 @@
-// Sparse costs, row by row, and lanes of a warp that look through a row together.
+// Sparse costs by rows, and groups of lanes that scan a row together.
 //
 // Encodings
 //   indptr, indices, weights   CSR; the columns of a row in any order
-//   lanes                      threads to a row: a power of two, up to a warp
+//   lanes                      the threads of a group: a power of two, up to a warp
 #pragma once
 
 #include "grid.cuh"
@@ -18,7 +18,7 @@ struct Rows {
   int lanes;
 };
 
-// The lanes of a warp that share a row, and this thread among them.
+// The lanes of a warp that scan one row, and the number of this thread among them.
 struct Group {
   int lanes;
   int member;
@@ -30,7 +30,7 @@ struct Group {
   }
 };
 
-// The least number that any lane of a group has. All lanes of the warp take part.
+// The least number of the lanes of a group. All lanes of the warp take part.
 template <typename Number>
 __device__ Number least_of_group(Number number, int lanes) {
   for (int step = lanes / 2; step > 0; step /= 2) {

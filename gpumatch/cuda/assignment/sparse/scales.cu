@@ -1,9 +1,10 @@
-// What is done about the costs of a product before they are solved, and about the duals afterwards.
+// Kernels for the costs of a product: subtract the least costs before they are solved, and make the
+// duals scales afterwards.
 //
 // Encodings
-//   ends[]    of the pairs, each a place in_order(): the complement of the least one's, or the
-//             greatest one's; zeros before
-//   sums[]    what the rows of each block pay
+//   ends[]    extremes of the pairs as in_order(): the complement of the least, or the greatest; 0
+//             at first
+//   sums[]    the sum of the pairs' costs, for the rows of each block
 #include "assignment/sparse/rows.cuh"
 
 enum End { kLeastPrice, kMostPrice, kLeastOfRows, kMostOfRows, kEnds };
@@ -13,8 +14,8 @@ __device__ inline unsigned long long greater(unsigned long long one, unsigned lo
 }
 __device__ inline double sum(double one, double other) { return one + other; }
 
-// Costs from the least of the vertex that they are with. None is negative, so that bits_of() orders
-// them.
+// Subtract the least cost of its vertex from each cost. No result is negative, so bits_of() orders
+// the results.
 __global__ void count_from_least(const double* costs, const int* vertices, const double* least,
                                  long long count, double* above, unsigned long long* greatest) {
   unsigned long long own = 0;
@@ -27,8 +28,8 @@ __global__ void count_from_least(const double* costs, const int* vertices, const
   if (threadIdx.x == 0) atomicMax(greatest, own);
 }
 
-// What each row pays for its column, the ends of prices and of what is paid above them, and sums. The
-// price of a column is its dual and the least of its costs, from which they were counted.
+// The cost of each row's pair, the extremes of prices and of cost minus price, and the sums. The
+// price of a column is its dual plus the least cost that was subtracted.
 __global__ void look_up(Rows<double> rows, const int* row_to_col, const double* col_dual,
                         const double* least, double* paid, unsigned long long* ends, double* sums) {
   const Group group = Group::of(rows.lanes);
@@ -55,9 +56,9 @@ __global__ void look_up(Rows<double> rows, const int* row_to_col, const double* 
   if (threadIdx.x == 0) sums[blockIdx.x] = total;
 }
 
-// Let prices be the columns' scales, and what is paid above them the rows'. A common factor is moved
-// from one to the other, so that the middles of both are the same. What rounding has left of matched
-// entries is taken off their rows. One block adds up the sums.
+// Make prices the columns' scales, and cost minus price the rows' scales. A common factor is moved
+// between them, so that the middles of their ranges are equal. The rounding errors of matched
+// entries are subtracted from their rows' scales. One block adds the sums.
 __global__ void settle(const int* row_to_col, const double* col_dual, const double* least, int nrows,
                        int ncols, const unsigned long long* ends, const double* sums, int nsums,
                        double* paid, double* price, double* total) {

@@ -1,56 +1,56 @@
-// The exact end of an assignment of sparse costs: alternating trees grown from all free rows at
-// once, in the order of distance.
+// The exact end of an assignment of sparse costs: alternating trees that grow from all unmatched
+// rows at once, in the order of distance.
 //
-// The distance of a column is the least sum of reduced costs on an alternating path from any free
-// row. A round grows the trees, and ends with augmenting paths:
+// The distance of a column is the least sum of reduced costs on an alternating path from any
+// unmatched row. A round grows the trees, and ends with augmenting paths. It has these steps:
 //
-//   collect   rows in the trees go into the frontier whose distances are up to the bound, but not
-//             those that have been there with a lower one, once labels beyond it are kept.
-//   grow      rows offer labels to their columns. A label holds the distance by way of this row. The
-//             row of a column with a new label follows, if its distance is up to the bound. Columns
-//             beyond it get labels only if it is far, which means a step or more. This ends when no
-//             label up to it is better.
-//   survey    counts the trees that have reached a free column within the bound. If they are too few
-//             of the paths that are wanted, the bound is raised, and rows are collected again. It
-//             doubles until it is far, and then is raised by a step a time, so that few rows are
-//             looked through often (Meyer, Sanders, Delta-stepping, Journal of Algorithms 49,
-//             2003). So far away, one tree is enough.
-//   accept    each such tree takes its nearest free column. The greatest distance of these is D.
-//   update    A column at distance d < D gets the dual v - (D - d), and its row u + (D - d). Then
-//             all paths to accepted columns are tight, no reduced cost is negative, and distances
-//             are D less. Trees that have found a column are taken apart, the others are kept. So
-//             the next round continues them, and need not grow them again.
-//   augment   Each tree that has found a column flips its path. Trees share no vertices.
+//   collect   Put the rows in the trees with distances up to the bound into the frontier. Once
+//             labels beyond the bound are kept, rows that were in it before are left out.
+//   grow      Rows offer labels to their columns. A label has the distance by way of the row. If a
+//             column gets a new label within the bound, its row is scanned next. Columns beyond the
+//             bound get labels only if the bound is far, which means a step or more. The growth
+//             ends when no label within the bound can be improved.
+//   survey    Count the trees that have reached an unmatched column within the bound. If they are
+//             too few, raise the bound and collect rows again. The bound doubles until it is far.
+//             Then it is raised by a step at a time, so that few rows are scanned often (Meyer,
+//             Sanders, Delta-stepping, Journal of Algorithms 49, 2003). With a far bound, one tree
+//             is enough.
+//   accept    Each such tree takes its nearest unmatched column. Let D be the greatest of their
+//             distances.
+//   update    A column at distance d < D gets the dual v - (D - d), and its row gets u + (D - d).
+//             Then all paths to accepted columns are tight, no reduced cost is negative, and all
+//             distances fall by D. Trees that have found a column are removed. The others are kept,
+//             and the next round continues them.
+//   augment   Augment along the path of each tree that has found a column. Trees share no vertices.
 //
 // This is Hungarian search from many rows, as in the alternating trees of Date and Nagi, but by
-// distances in place of slacks: the label of a column is the distance at which it would become
-// tight.
+// distances instead of slacks: the label of a column is the distance at which it becomes tight.
 //
-// If there are more columns than rows, those that stay free must not be cheaper than any other. So
-// once all rows are matched, trees grow a second time: from spare rows, as many as columns are free.
-// A spare row may take any column at no cost. So it is not stored: its label is on each column from
-// the first, the dual of all of them is one number, and a column that it holds is where paths end
-// that need not be followed. A root is then the column that a spare row takes.
+// If there are more columns than rows, the unmatched columns must have the greatest duals. So once
+// all rows are matched, trees grow a second time: from spare rows, as many as there are unmatched
+// columns. A spare row may take any column at no cost, and is not stored. All spare rows have one
+// dual. Each column has a label of a spare row from the start, and a path that reaches a column
+// held by a spare row ends there. The root of a tree is then the column that a spare row takes.
 //
-// Labels are those of labels.cuh. A wide frontier is grown by levels.cuh, and a narrow one by
-// paces.cuh, until too many rows wait; these are collected, and grown level after level again. Between
-// the growths there are the steps of rounds.cuh.
+// labels.cuh has the labels. levels.cuh grows trees from a wide frontier. paces.cuh grows them from
+// a narrow one, until too many rows wait. These are collected, and levels follow again. rounds.cuh
+// has the other steps.
 #include "assignment/sparse/labels.cuh"
 #include "assignment/sparse/levels.cuh"
 #include "assignment/sparse/paces.cuh"
 #include "assignment/sparse/rounds.cuh"
 
-// Threads of a block. With 1,024 there are too few registers: a million points take 10.5 s in place
-// of 7.5 (docs/reproduction/sparse_assignment.md, as for kWide and kCrowd).
+// The threads of a block. With 1,024 there are too few registers: a million points take 10.5 s
+// instead of 7.5 (docs/reproduction/sparse_assignment.md, which also has kWide and kCrowd).
 constexpr int kBlock = 512;
-constexpr int kWide = 1;            // a frontier with more rows than so many a warp is a wide one
-constexpr int kShare = 8;           // of paths wanted, one in so many makes a round at least
-constexpr int kTraceLength = 4096;  // rounds recorded
+constexpr int kWide = 1;            // a frontier with more rows for each warp than this is wide
+constexpr int kShare = 8;           // a round ends with at least one in this many wanted paths
+constexpr int kTraceLength = 4096;  // the most rounds recorded
 constexpr int kTraceWidth = 2;
 
 enum Stage { kCollect, kDone };
 
-// Adds the time that has passed to parts of the search.
+// Adds the time that has passed to a part of the search.
 struct Clock {
   State& state;
   long long since;
@@ -63,18 +63,18 @@ struct Clock {
   }
 };
 
-// The array of an even turn, or an odd one. An index would put all of them into local memory.
+// The array of an even or an odd turn. An index would put both into local memory.
 template <typename Element>
 __device__ Element* of_turn(Element* const (&arrays)[2], int turn) {
   return (turn & 1) == 0 ? arrays[0] : arrays[1];
 }
 
-// Of the paths wanted, one in so many makes a round: where rows are long, trees are not grown far for
-// those that are hard to find, because a round looks through each row several times.
+// A round ends with one in this many wanted paths. If rows are long, trees do not grow far for the
+// longest paths, because a round scans each row several times.
 __device__ inline int share_of_round(int lanes) { return min(max(lanes / 2, 2), kShare); }
 
-// The bound, raised at least to the least distance beyond. It doubles, as long as that is no more
-// than a step.
+// The raised bound, which is at least the least distance beyond. It doubles while that adds at most
+// a step.
 template <typename Number>
 __device__ long long raised(long long bound, long long step, long long beyond) {
   const Number last = as_number<Number>(bound);
@@ -83,8 +83,8 @@ __device__ long long raised(long long bound, long long step, long long beyond) {
 
 // -- before the first round -----------------------------------------------------------------------
 
-// Trees without a label. The free rows are the roots, and counted; or rows are spare, with this dual,
-// and each column has a label of theirs.
+// Begin the trees. The unmatched rows are the roots, and no column has a label. Or the rows are
+// spare, with this dual, and each column has the label of a spare row.
 template <typename Cost>
 __global__ void plant(Trees<Number<Cost>> t, const Number<Cost>* col_dual, int nrows, int ncols,
                       int has_spares, Number<Cost> spare) {
@@ -106,7 +106,7 @@ __global__ void plant(Trees<Number<Cost>> t, const Number<Cost>* col_dual, int n
 
 // -- the search -----------------------------------------------------------------------------------
 
-// Clear what is counted of a growth.
+// Clear the counters of a growth.
 __device__ inline void clear(State& state, int turn) {
   state.taken[turn] = state.over[turn] = state.busiest[turn] = 0;
   state.moved[turn] = 0;
@@ -114,14 +114,14 @@ __device__ inline void clear(State& state, int turn) {
   state.reached[turn] = 0;
 }
 
-// How a growth has ended.
+// The result of a growth.
 struct Grown {
-  long long beyond;  // the least distance above the bound that was seen
-  bool has_reached;  // whether a free column was seen within the bound
-  bool is_over;      // it has not ended: rows are waiting
+  long long beyond;  // the least distance above the bound that was computed
+  bool has_reached;  // true if an unmatched column was reached within the bound
+  bool is_over;      // true if it was stopped while rows were waiting
 };
 
-// Where a search is, the same in all blocks.
+// The position of a search, equal in all blocks.
 template <typename Cost>
 struct Search {
   using Dual = Number<Cost>;
@@ -130,11 +130,11 @@ struct Search {
   State& state;
   Clock clock;
   long long least_bound;
-  long long longest;  // step
+  long long longest;  // the longest step
   int stage, round, growth, turn, looks, before;
   int nroots, wanted;
   long long bound, below;
-  long long beyond;  // seen by a growth that has not ended
+  long long beyond;  // of a growth that has not ended
   Dual spare;
   bool has_spares;
 
@@ -164,7 +164,7 @@ struct Search {
   __device__ bool is_far() const { return bound >= longest; }
   __device__ const int* roots() const { return of_turn(trees.roots, round); }
 
-  // Grow the trees up to the bound. The launch ends when some warp has looked through `last` rows.
+  // Grow the trees up to the bound. The launch ends when a warp has scanned `last` rows.
   __device__ Grown grow(int last) {
     const int of = growth++ % 3;
     if (thread_index() == 0) clear(state, growth % 3);
@@ -184,7 +184,7 @@ struct Search {
     if (reached) state.reached[of] = 1;
     grid_barrier(trees.barrier);
     clock.add_to(kGrowing);
-    looks += now(state.busiest[of]) + 1;  // collecting counts as one
+    looks += now(state.busiest[of]) + 1;  // the collection counts as one look
     const bool is_over = now(state.over[of]) != 0 || (size != 0 && !is_narrow);
     const long long next = now(state.beyond[of]);
     beyond = is_over ? next : kNever;
@@ -198,14 +198,14 @@ struct Search {
     return {of_turn(trees.frontier, turn), state.sizes + turn % 3};
   }
 
-  // How many rows a growth begins from.
+  // Collect the frontier of a growth. Returns its size.
   __device__ int collect_rows(bool& reached) {
     collect(trees, next_frontier(), rows.ncols, roots(), nroots, below, bound, beyond, reached);
     grid_barrier(trees.barrier);
     return now(state.sizes[turn % 3]);
   }
 
-  // The size of the next frontier.
+  // Grow one level. Returns the size of the next frontier.
   __device__ int grow_level(const Offers<Cost>& offers, int size) {
     const Item* frontier = of_turn(trees.frontier, turn);
     looks += Level<Cost>{offers, next_frontier()}.grow(frontier, size);
@@ -213,7 +213,7 @@ struct Search {
     return now(state.sizes[turn % 3]);
   }
 
-  // How many trees have reached a free column within the bound.
+  // The number of trees that have reached an unmatched column within the bound.
   __device__ int count_satisfied(bool has_reached) {
     if (has_reached) {
       ask_for_roots(trees, rows.ncols);
@@ -226,7 +226,7 @@ struct Search {
     return now(state.satisfied);
   }
 
-  // How many of them make a round.
+  // The number of such trees at which a round ends.
   __device__ int enough() const {
     const int share = share_of_round(rows.lanes);
     return is_far() ? 1 : (wanted + share - 1) / share;
@@ -237,7 +237,7 @@ struct Search {
     bound = raised<Dual>(bound, longest, next);
   }
 
-  // Change the duals, and flip the paths.
+  // Update the duals, and augment the paths.
   __device__ void end_round() {
     accept_leaves(trees, rows.ncols, bound);
     const bool is_first = thread_index() == 0;
@@ -274,7 +274,7 @@ struct Search {
     below = -1;
   }
 
-  // Leave the state for the next launch.
+  // Write the state for the next launch.
   __device__ void leave() const {
     if (thread_index() != 0) return;
     state.stage = stage;
@@ -290,8 +290,8 @@ struct Search {
   }
 };
 
-// Rounds until all rows are matched, or no free column can be reached, or some warp has looked
-// through `most` rows.
+// Make rounds until all rows are matched, no unmatched column can be reached, or a warp has scanned
+// `most` rows.
 template <typename Cost>
 __global__ void __launch_bounds__(kBlock, 1)
     grow_trees(Rows<Cost> rows, Trees<Number<Cost>> trees, long long least_bound, int most) {
