@@ -1,1 +1,1 @@
-"""Many dense problems at once on the GPU."""
+"""Batches of many dense problems on the GPU."""

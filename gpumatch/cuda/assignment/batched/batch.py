@@ -1,8 +1,9 @@
-"""Many dense problems at once, each by a warp, a block, or a cluster of blocks: see batch.cu.
+"""Batches of dense problems, each solved by a warp, a block, or a cluster of blocks (batch.cu).
 
-Nothing in `run` waits for the device, except for large problems that are to be solved together, if
-their teams have given them up (`stacked`). The problems of a size are one launch, whose blocks
-begin with the largest. `run_one` lets a team have one problem, for some time.
+The threads that solve one problem are its team. `run` waits for the device only if it may solve
+large problems together that their teams have given up (`stacked`). It has one launch for all
+problems of about one size, whose blocks begin with the largest. `run_one` solves one problem by a
+team within a limit of steps.
 """
 
 from __future__ import annotations
@@ -43,38 +44,40 @@ SOURCE = Source(
     ("Wish", "Batch<{Cost}>", "Results"),
 )
 _WARP = 32
-_MOST_COLUMNS = 8  # of a thread
+_MOST_COLUMNS = 8  # the most columns of a thread
 _MOST_THREADS = SOURCE.constant("kMostThreads")
-_FIXED = 8192  # bytes that a block has besides its arrays, and more
-_A_ROW, _A_COLUMN = 20, 16  # bytes of the arrays
+_FIXED = 8192  # an upper bound of a block's shared memory besides its arrays, in bytes
+_A_ROW, _A_COLUMN = 20, 16  # bytes of a block's arrays for each row and each column
 _OF_A_WARP = 64  # columns up to which a warp solves a problem
-_OF_A_BLOCK = 512  # columns up to which a block does
-# Rows so wide have few paths: it takes longer to read them. So a block has more threads than
-# columns: 512 for few rows, else 1,024. 208 problems take 0.85 of the time. Of 1,000 problems of
-# 100 rows and 120 columns, of which fewer fit on the device at once, it would be 1.7.
+_OF_A_BLOCK = 512  # columns up to which a single block solves a problem
+# If a problem has at least _WIDE times as many columns as rows, its searches are few, and reading
+# the rows takes most of the time. So a block then has more threads than columns: 512 for up to 128
+# rows, else 1,024. 208 such problems take 0.85 of the time. 1,000 problems of 100 rows and 120
+# columns would take 1.7 times as long, because fewer fit on the device at once.
 _WIDE, _FEW_ROWS, _READERS = 2, 128, 512
 _TEAMS_OF_A_MULTIPROCESSOR = 2
 _TILE = SOURCE.constant("kTile")
-_MOST_PARTS = 16  # blocks that turn a problem
-_SHARED_AT_ONCE = 40 * 1024  # bytes that a launch may ask for without more
-_BIDS = 2  # four are slower on points in the plane, none on uniform costs
-# For few rows, and for many. With 8 in place of 4, 208 problems of 100 rows and 300 columns take 2
-# to 10 % longer. With 4 in place of 8, points in 300 rows and 600 columns take 14 %.
+_MOST_PARTS = 16  # the most blocks that transpose a problem
+_SHARED_AT_ONCE = 40 * 1024  # shared memory that a launch may have without a larger limit, in bytes
+_BIDS = 2  # mean bids of a row after its first; 4 are slower on points in the plane, 0 on uniform
+# The number of unmatched rows at which bids end: for up to 128 rows, and for more. With 8 instead
+# of 4, 208 problems of 100 rows and 300 columns take 2 to 10 % longer. With 4 instead of 8, points
+# in 300 rows and 600 columns take 14 % longer.
 _FEWEST_BIDDERS = 4, 8
-_ROWS_AT_ONCE = 8  # with 16, points take up to 40 % longer
+_ROWS_AT_ONCE = 8  # the most rows of a step of a search; with 16, points take up to 40 % longer
 _MOST_WARPS = SOURCE.constant("kMostWarps")
 _MOST_BLOCKS = SOURCE.constant("kMostBlocks")
 _STEPS_BEFORE_A_GUESS = 64
-_TOGETHER = 3000  # columns from which on problems that a team gives up are solved together
-# Steps of a team in the time of a core of all: 12 ms, and 1.1 ms for each 1,000 rows
+_TOGETHER = 3000  # columns from which problems that teams give up are solved together
+# The steps of a team in the time of a core for all problems: 12 ms, and 1.1 ms for each 1,000 rows.
 _STEPS_OF_CORE, _STEPS_OF_ITS_ROWS = 5000, 0.45
 _STEPS_BEFORE_ITS_GUESS = 512
-_CLUSTERS = 90  # from this compute capability on
+_CLUSTERS = 90  # the compute capability from which devices have clusters
 _CLUSTER_DIMENSIONS = 11, 12, 13  # CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH, and so on
 
 
 class _Shape(NamedTuple):
-    """A team: its kernel, the threads and bytes of memory of a block, and how many blocks."""
+    """A team: its kernel, the threads and shared memory of a block, and the number of blocks."""
 
     kernel: str
     threads: int
@@ -84,9 +87,9 @@ class _Shape(NamedTuple):
 
 @functools.lru_cache(maxsize=1024)
 def shape_for(short: int, long: int, most_blocks: int, has_room: bool) -> _Shape:
-    """The team for a problem of so many rows and at least as many columns.
+    """The team for a problem of `short` rows and `long` columns, which are no fewer.
 
-    `has_room`: there is room on the device for teams of kMostThreads threads.
+    `has_room` is True if teams of kMostThreads threads for all problems fit on the device at once.
     """
     shared = _A_ROW * short + _A_COLUMN * long
     if long <= _OF_A_WARP:
@@ -102,12 +105,12 @@ def shape_for(short: int, long: int, most_blocks: int, has_room: bool) -> _Shape
 
 
 def _power(number: int) -> int:
-    """The least power of two that is not less."""
+    """The least power of two that is not below the number."""
     return 1 << (number - 1).bit_length()
 
 
 def most_blocks(count: int) -> int:
-    """The blocks that each of so many problems may have so that all are solved at once."""
+    """The most blocks of each of `count` problems with which all are solved at once."""
     return _most_blocks(count, cp.cuda.Device().id)
 
 
@@ -121,7 +124,7 @@ def _most_blocks(count: int, device: int) -> int:
 
 
 def has_room(count: int) -> bool:
-    """Whether so many problems may have large teams and all are solved at once, or nearly."""
+    """True if large teams for `count` problems fit on the device at once, or nearly."""
     return count <= _multiprocessors(cp.cuda.Device().id) * _TEAMS_OF_A_MULTIPROCESSOR
 
 
@@ -131,7 +134,7 @@ def _multiprocessors(device: int) -> int:
 
 
 def largest_side() -> int:
-    """The most rows and columns of a problem for which a block has room."""
+    """The most rows or columns of a problem that a block has memory for."""
     return _largest_side(cp.cuda.Device().id)
 
 
@@ -143,9 +146,10 @@ def _largest_side(device: int) -> int:
 
 
 def run(task: DeviceBatch) -> bool:
-    """Launch what solves the problems; whether that is all of them.
+    """Launch the kernels that solve the problems; False if some will not be solved.
 
-    Those with too long sides are cleared, and UNFIT. Some that are solved together may be UNSOLVED.
+    Problems with too long a side get no pairs, and end as UNFIT. If problems are not solved
+    together, they end as UNSOLVED.
     """
     batch = _Run(task)
     batch.solve()
@@ -158,7 +162,7 @@ class _Run:
     Attributes
     ----------
     fits_all : bool
-        Whether no problem is too large.
+        True if no problem is too large.
     """
 
     def __init__(self, task: DeviceBatch) -> None:
@@ -168,7 +172,7 @@ class _Run:
         self.may_give_up = False
 
     def solve(self) -> None:
-        """Let teams solve the problems."""
+        """Solve the problems by teams."""
         if self.task.apart is None:
             self._solve_mixed()
         else:
@@ -190,13 +194,13 @@ class _Run:
         self._launch(batch, count, (rows, cols), rows > cols)
 
     def _solve_mixed(self) -> None:
-        """Solve problems of several sizes, those of about one size by one launch."""
+        """Solve problems of several sizes, with one launch for those of about one size."""
         fits = self.task.sizes.max(axis=1) <= largest_side()
         self._leave_out((~fits).nonzero()[0])
         self._launch_each(fits.nonzero()[0])
 
     def _leave_out(self, numbers: np.ndarray) -> None:
-        """No pairs, and zeros, for these problems."""
+        """Write results without pairs for these problems, and mark them UNFIT."""
         results = self.task.results
         self.fits_all &= not numbers.size
         for k in numbers.tolist():
@@ -205,7 +209,7 @@ class _Run:
             results.states[k] = UNFIT
 
     def _launch_each(self, chosen: np.ndarray, is_given: bool = False) -> None:
-        """Solve these problems, those of about one size by one launch."""
+        """Solve these problems, with one launch for those of about one size."""
         task = self.task
         addresses, steps = self._places()
         classes = _classes(task.sizes, chosen)
@@ -220,7 +224,7 @@ class _Run:
         places[:, 1] = np.where(turns, room.data.ptr + before * task.dtype.itemsize, 0)
         places[:, 2] = steps[order]
         places[:, 3], places[:, 4], places[:, 5] = rows, cols, order
-        on_device = cp.asarray(places)  # one copy, because each takes time
+        on_device = cp.asarray(places)  # one copy, because each copy takes time
         first = 0
         for numbers, largest in classes:
             batch = self._batch(places=on_device.data.ptr + first * places.strides[0])
@@ -250,7 +254,7 @@ class _Run:
         turns: bool,
         is_given: bool = False,
     ) -> None:
-        """Solve so many problems, none of which has more rows or columns than the largest."""
+        """Solve `count` problems. None has more rows or more columns than `largest`."""
         kernels, task = self.kernels, self.task
         if turns:
             tiles = -(-largest[0] // _TILE) * -(-largest[1] // _TILE)
@@ -278,7 +282,7 @@ class _Run:
     # -- together --------------------------------------------------------------------------------
 
     def solve_together(self) -> bool:
-        """Solve what teams have given up as one problem; whether all are solved."""
+        """Solve the problems that teams have given up as one; True if all are solved."""
         task = self.task
         if not (self.may_give_up and task.together):
             return True
@@ -300,7 +304,7 @@ class _Run:
         return True
 
     def _matrix(self, k: int) -> Any:
-        """The costs of a problem, where they are."""
+        """The costs of a problem, without a copy."""
         task, itemsize = self.task, self.task.dtype.itemsize
         rows, cols = task.sizes[k].tolist()
         address, step = (int(values[k]) for values in self._places())
@@ -310,7 +314,17 @@ class _Run:
 
 
 class _Steps(NamedTuple):
-    """The most steps of a team's searches, those before it guesses the rest, and how it does."""
+    """The limits of a team's searches.
+
+    Attributes
+    ----------
+    most : int
+        The most steps.
+    first : int
+        The steps before the team estimates the others.
+    lengthen : bool
+        True if the estimate assumes that later paths take longer.
+    """
 
     most: int
     first: int
@@ -337,9 +351,9 @@ def _wish(
 
 
 def run_one(task: AssignmentTask, most_steps: int) -> bool:
-    """Whether a team solves this problem in so many steps of its searches.
+    """Solve a problem by a team, in at most `most_steps` steps of its searches; False if it fails.
 
-    If not, the solution stays as it is.
+    Then the solution is unchanged.
     """
     costs, solution, limit = task.costs, task.solution, task.limit
     (nrows, ncols), values, number = costs.shape, costs.dense(), solution.row_dual.dtype
@@ -388,16 +402,17 @@ def run_one(task: AssignmentTask, most_steps: int) -> bool:
 
 
 def _room(count: int, dtype: np.dtype) -> cp.ndarray:
-    """Room for so many costs that are turned. It has an address even if there are none.
+    """An array for `count` transposed costs, whose address is not 0 even if there are none.
 
-    Kernels know a turned problem by that, and CuPy gives an empty array the address 0.
+    The address marks a transposed problem in kernels, and CuPy's empty arrays have the address 0.
     """
     require_memory(count * dtype.itemsize, "turning the problems")
     return cp.empty(max(count, 1), dtype)
 
 
 def _classes(sizes: np.ndarray, numbers: np.ndarray) -> list[tuple[np.ndarray, tuple[int, int]]]:
-    """These problems by the powers of two of their longer sides, largest first; and their most."""
+    """The problems by powers of two of their longer sides, largest first, with their most rows and
+    columns."""
     longest = np.maximum(sizes[numbers].max(axis=1), _WARP)
     power = np.ceil(np.log2(longest)).astype(int)
     found = []
@@ -409,7 +424,7 @@ def _classes(sizes: np.ndarray, numbers: np.ndarray) -> list[tuple[np.ndarray, t
     return found
 
 
-_one_launch = threading.Lock()  # what a kernel needs is set for all its launches
+_one_launch = threading.Lock()  # a kernel's attributes are set for all its launches
 
 
-_clusters: dict[Any, int] = {}  # the blocks of a cluster that are set
+_clusters: dict[Any, int] = {}  # the blocks of a cluster that are set for each kernel

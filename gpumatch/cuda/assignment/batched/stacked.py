@@ -1,11 +1,10 @@
-"""Large dense problems of a batch as one, whose matrix has theirs as diagonal blocks.
+"""Large dense problems of a batch, solved as one problem with their matrices as diagonal blocks.
 
-A team that searches for paths waits for its threads at each step, so that a large problem takes as
-long as its steps do, however few they are. A sparse core (`core`) takes the same number of steps
-for all problems together: its rows are those of all problems, one below the other, and its columns
-theirs, side by side.
+A team waits for its threads at each step of a search. So a large problem needs many steps even if
+the batch has few problems. A sparse core (`dense.core`) needs about as many steps for all problems
+together as for one. Its rows and columns are those of all problems, in the order of the problems.
 
-Of 32 clouds of 4,096 points, each team takes 0.2 s, and the core of all of them 0.13 s. With 8
+For 32 clouds of 4,096 points, teams take 0.2 s, and a core of all clouds takes 0.13 s. For 8
 clouds, a core takes 0.03 s.
 """
 
@@ -28,12 +27,12 @@ from gpumatch.cuda.assignment.sparse import engine as sparse
 
 __all__ = ["StackedRows", "signed", "solve"]
 
-_FIRST = 64  # pairs of each row that the core begins with
-_EXACT = 2**52  # sums up to which the numbers of a batch, which are doubles, hold all integers
+_FIRST = 64  # pairs of each row at the start of the core
+_EXACT = 2**52  # sums up to which float64, the type of a batch's numbers, holds all integers
 
 
 def signed(matrix: cp.ndarray, sign: float) -> cp.ndarray:
-    """A matrix as it is to be minimised, one row after the other."""
+    """A matrix times the sign of its costs, with contiguous rows."""
     if sign > 0:
         return cp.ascontiguousarray(matrix)
     wide = matrix.astype(np.int64) if matrix.dtype.kind == "i" else matrix
@@ -41,7 +40,7 @@ def signed(matrix: cp.ndarray, sign: float) -> cp.ndarray:
 
 
 class StackedRows:
-    """The rows of several matrices, as those of the matrix that has these as diagonal blocks.
+    """The rows of a matrix with several matrices as its diagonal blocks.
 
     Attributes
     ----------
@@ -64,15 +63,15 @@ class StackedRows:
         self.longest = max(block.longest for block in self.blocks)
 
     def rows_of(self, array: Any) -> list[Any]:
-        """Parts of an array of all rows, one for each matrix."""
+        """The parts of an array over all rows, one for each matrix."""
         return self.xp.split(array, [row for row, _ in self.begins[1:]])
 
     def cols_of(self, array: Any) -> list[Any]:
-        """Parts of an array of all columns, one for each matrix."""
+        """The parts of an array over all columns, one for each matrix."""
         return self.xp.split(array, [col for _, col in self.begins[1:]])
 
     def nearest(self, col_dual: Any, bound: Any, most: int) -> tuple[Any, Any, Any]:
-        """As that of `ArrayRows`."""
+        """The pairs that `ArrayRows.nearest` finds."""
         found = []
         for block, price, own, (row, col) in zip(
             self.blocks, self.cols_of(col_dual), self.rows_of(bound), self.begins
@@ -96,16 +95,16 @@ class StackedRows:
         return self.xp.concatenate([block.least_of_rows(part) for block, part in parts])
 
     def least_of_columns(self, row_dual: Any) -> Any:
-        """The least c_ij - row_dual[i] of each column, none of which is below 0."""
+        """The least c_ij - row_dual[i] of each column. None of these differences may be below 0."""
         parts = zip(self.blocks, self.rows_of(row_dual))
         return self.xp.concatenate([block.least_of_columns(part) for block, part in parts])
 
 
 def solve(matrices: Sequence[Any], is_integer: bool, together: Together) -> list[Solution] | None:
-    """The assignments of these matrices, all of whose rows must be matched.
+    """The assignments of these matrices, whose rows must all be matched.
 
-    None if there is no room, the control stops it, the core is given up, or integers are so large
-    that their sums are no longer exact in a batch.
+    The result is None if the memory is too small, the control has stopped the run, the core is
+    given up, or integers are so large that their sums are not exact in a batch.
     """
     far = np.int64(2**63 - 1) if is_integer else np.float64(np.inf)
     rows = StackedRows(matrices, far)
@@ -130,7 +129,7 @@ def _divided(best: Solution, rows: StackedRows) -> list[Solution]:
     col_to_row, col_dual = rows.cols_of(best.col_to_row), rows.cols_of(best.col_dual)
     return [
         Solution(
-            row_to_col[k] - np.int32(col),  # each has one
+            row_to_col[k] - np.int32(col),  # each row is matched
             rows.xp.maximum(col_to_row[k] - np.int32(row), np.int32(-1)),
             row_dual[k],
             col_dual[k],
