@@ -82,7 +82,7 @@ class Control(Protocol):
     seconds: dict[str, float]
 
     def tick(self, matched: int) -> bool:
-        """Report the matched rows; True asks the algorithm to stop now."""
+        """Report the number of matched rows; True means that the algorithm must stop now."""
 
     def phase(self, *, found: int, matched: int, levels: int = 0, **more: Any) -> None:
         """Record a finished phase."""
