@@ -19,7 +19,7 @@ python -m bench roverso2010 --out roverso.json    the forms of Deep Greedy Switc
 python -m bench vasconcelos2009 --out auction.json  auctions between frames of moving points
 python -m bench report results.json --plots DIR   tables as Markdown, figures as PNG
 python -m bench report --out benchmarks.html      all of bench/results as one page
-python -m bench overview --plot overview.png      README's table and picture
+python -m bench overview --plot overview.png      README's table of speed-ups and its picture
 """
 
 from __future__ import annotations

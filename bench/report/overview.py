@@ -1,9 +1,10 @@
-"""Each engine beside its strongest rivals, from the committed results: README's table and picture.
+"""The speed-up of each engine over its strongest competitors: README's table and picture.
 
     python -m bench overview [--plot docs/images/overview.png]
 
-A line of the table is one rival of one engine, a line of the picture the problems of that rival.
-The suites' own reports say more, and have what is left out here: times, sizes, versions.
+They are made from the committed results. A row of the table has one competitor of one engine, and a
+line of the picture has the problems of that competitor. The suites' reports have the rest: times,
+sizes and versions.
 """
 
 from __future__ import annotations
@@ -27,28 +28,29 @@ from bench.suites import (
 )
 
 GPU, CPU = "an H200", "two CPU cores"
-LONG = 0.05  # seconds of a rival on the CPU from which a small problem counts
+LONG = 0.05  # seconds of a competitor on the CPU from which a small problem counts
 
-Ratios = dict[str, Time]  # how many times as long the rival takes, by problem
+Ratios = dict[str, Time]  # the speed-up over the competitor, by problem
 Ratio = Callable[[Graph], Time | None]
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """One engine beside one rival.
+    """One engine and one competitor.
 
     Attributes
     ----------
     task, machine, rival : str
-        As they are shown.
+        The names of the task, the machine and the competitor in the table.
     file : str
-        Of `bench/results`.
+        The file with the results in `bench/results`.
     page : str
-        Of `docs/reproduction`.
+        The page about the task in `docs/reproduction`.
     ratio : callable
-        How many times as long the rival takes on a problem; None where both are not known.
+        It returns the speed-up over the competitor on a problem: the competitor's time divided by
+        ours. It returns None if one of the times is not known.
     counts : callable
-        Whether a problem counts for the rival.
+        It returns True if a problem counts for this competitor.
     """
 
     task: str
@@ -60,7 +62,7 @@ class Comparison:
     counts: Callable[[Graph], bool] = lambda graph: True
 
     def ratios(self, folder: Path) -> Ratios:
-        """The ratio of each problem that counts and that both have solved."""
+        """The speed-up on each problem that counts and whose times are known."""
         graphs = harness.read(folder / self.file)["graphs"]
         known = {name: self.ratio(graph) for name, graph in graphs.items() if self.counts(graph)}
         return {name: ratio for name, ratio in known.items() if ratio is not None}
@@ -131,20 +133,20 @@ COMPARISONS = (
 
 
 def table(folder: Path) -> str:
-    """The mean and the least ratio of each comparison, as Markdown."""
+    """The mean and the smallest speed-up of each comparison, as Markdown."""
     rows = []
     for one in COMPARISONS:
         ratios = one.ratios(folder).values()
-        least = min(ratios, key=lambda ratio: ratio.seconds)
+        smallest = min(ratios, key=lambda ratio: ratio.seconds)
         link = f"[{one.task}](docs/reproduction/{one.page})"
         mean = f"**{geometric_mean(ratios)}**"
-        rows.append([link, one.machine, one.rival, len(ratios), mean, least])
-    header = ["task", "on", "beside", "problems", "times as long, mean", "least"]
+        rows.append([link, one.machine, one.rival, len(ratios), mean, smallest])
+    header = ["task", "on", "competitor", "problems", "mean speed-up", "smallest speed-up"]
     return markdown(header, rows)
 
 
 def figure(folder: Path) -> Any:
-    """A dot for each problem of each comparison, by how many times as long the rival takes."""
+    """A dot for the speed-up on each problem of each comparison, and a bar for the mean."""
     from bench.report.axes import COLOURS, panels
 
     colours = {GPU: COLOURS[2], CPU: COLOURS[1]}
@@ -159,10 +161,10 @@ def figure(folder: Path) -> Any:
             panel.plot([mean.seconds] * 2, ends, color="black", linewidth=2.5)
     panel.axvline(1.0, color="black", linewidth=0.8)
     panel.set_xscale("log")
-    names = [f"{one.task}, on {one.machine},\nbeside {one.rival}" for one in COMPARISONS]
+    names = [f"{one.task}, on {one.machine},\nover {one.rival}" for one in COMPARISONS]
     panel.set_yticks(range(len(names)), [name.replace("`", "") for name in names], fontsize=8)
     panel.invert_yaxis()
-    panel.set_xlabel("times as long as gpumatch takes: dots are problems, bars their means")
+    panel.set_xlabel("speed-up of gpumatch: dots are problems, bars are means")
     return whole
 
 
