@@ -469,10 +469,13 @@ def test_tables_of_the_ends_of_auctions():
     }
 
 
+TRIALS = ROOT / "docs" / "algorithms" / "assignment_trials.md"
+
+
 def test_table_of_dense_costs_on_the_gpu():
     problems = json.loads((ROOT / "bench/results/dense-core-h200.json").read_text())["problems"]
     large = {p["costs"]: p for p in problems if p["rows"] == 10_000}
-    shown = table(ROOT / "docs" / "algorithms" / "assignment.md", "| costs | before | now |")
+    shown = table(TRIALS, "| costs | before | now |")
     assert {row[0] for row in shown} == large.keys()
     for costs, before, now in shown:
         known = large[costs]["before"] or f"over {large[costs]['before_at_least']:g}"
@@ -484,7 +487,7 @@ def test_table_of_small_dense_costs_on_the_gpu():
     known = {(p["costs"], p["rows"]): p for p in record["now"]["problems"]}
     sizes = (50, 100, 200, 400)
     header = "| costs |" + "".join(f" {n} rows before | now |" for n in sizes)
-    shown = table(ROOT / "docs" / "algorithms" / "assignment.md", header)
+    shown = table(TRIALS, header)
     assert len(shown) == 9
     for costs, *times in shown:
         of_sizes = [known[costs, n] for n in sizes]
