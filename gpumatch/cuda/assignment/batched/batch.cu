@@ -1,75 +1,79 @@
-// Many dense problems at once, each by a team of threads, from the first read to the proof. A team
+// Many dense problems, each solved by a team of threads, from the first read to the proof. A team
 // is a warp for the smallest problems, else a block, or a cluster of blocks if the problems are
-// large, and fewer than the multiprocessors.
+// large and fewer than the multiprocessors.
 //
-// A problem is n rows that each want one of m >= n columns, or none at `limit`. The kernel `turn`
-// first copies a problem with more rows than columns, so that its rows become the columns. Numbers
-// are double, in which integers up to `largest` are exact, as contracts.py states.
+// A problem has n rows and m >= n columns. Each row gets one column, or stays unmatched at `limit`.
+// If a problem has more rows than columns, the kernel `turn` first makes its transposed copy.
+// Numbers are double, in which integers up to `largest` are exact, as batch_contracts.py states.
 //
-// `solve` makes three steps:
-//   bids      All costs are read once, and checked. Square problems price each column at its least
-//             cost, and a row that has this cost gets it (column reduction). In others each row
-//             bids at once for its nearest column. Then each warp takes a free row, which bids: it
-//             lowers the price until the second nearest is as near (augmenting row reduction). The
-//             lowest price gets the column, and the row that had it is free again. Of equally near
-//             columns a row prefers free ones, and of these the first after its own place, so that
-//             rows with equal costs choose different columns. A row whose nearest columns are all
-//             taken at equal prices bids no more. Nor do the last few rows: one after the other they
-//             would take longer than their paths. So would all rows of a warp alone.
-//   paths     Each row that is left gets a shortest augmenting path. In a step, each warp names the
-//             nearest of its columns that is not scanned, and the block scans the rows matched to
-//             them, some `rows_at_once` at most. A column whose distance becomes less is scanned
-//             again. The search ends when no column is nearer than the nearest free one, so columns
-//             at the same distance end it together. A warp alone scans one row after the other.
-//   proof     The duals of the rows are their least reduced costs, read off the matrix once more.
+// `solve` has three steps:
+//   bids.cuh   All costs are read once, and checked. In a square problem, the price of each column
+//              is its least cost, and a row with this cost gets it (column reduction). In other
+//              problems all rows bid once for their nearest columns. Then each warp bids for an
+//              unmatched row: it lowers the price of the nearest column until the second nearest is
+//              as near (augmenting row reduction). The lowest price gets the column, and the row
+//              that had it becomes unmatched. Of equally near columns a row prefers unmatched ones,
+//              and of these the first after its own place, so that rows with equal costs choose
+//              different columns. A row bids no more if its nearest columns are all matched and
+//              tied. The last few rows bid no more either, because their bids would take longer
+//              than their paths. In a team of one warp, no row bids a second time, for the same
+//              reason.
+//   paths.cuh  Each unmatched row gets a shortest augmenting path. In a step, each warp names its
+//              nearest column that is not scanned, and the team scans the rows matched to these, at
+//              most about `rows_at_once`. A column whose distance falls is scanned again. The
+//              search ends when no column is nearer than the nearest unmatched one. So columns at
+//              one distance end it together. A team of one warp scans one row in each step.
+//   proof.cuh  The duals of the rows are their least reduced costs, for which the matrix is read
+//              once more.
 //
-// Each block of a team has a copy of all arrays. What a thread finds, it puts into all copies. What
-// one warp decides, a warp of each block decides for its own copy. The columns are divided among the
-// threads of the team.
+// Each block of a team has a copy of all arrays. A thread puts its results into all copies.
+// Decisions of a single warp are made by a warp of each block, for the block's own copy. The
+// columns are divided among the threads of the team.
 //
 // Jonker, Volgenant, "A shortest augmenting path algorithm for dense and sparse linear assignment
 // problems", Computing 38, 1987.
 //
 // Encodings
-//   price[j], dual[i]   duals of a column and of a matched row, in shared memory
-//   mate[j], held[i]    row of a column, column of a row; -1 for none
-//   pred[j]             row from which the search reaches column j
-//   ring                free rows that still bid, `count` from `head` on, in n places
-//   left                rows that are left for paths
-//   states[k]           SOLVED, INFEASIBLE, UNFIT, UNSOLVED as in contracts.py; pairs[k], how many
+//   price[j], dual[i]   the duals of a column and of a matched row, in shared memory
+//   mate[j], held[i]    the row of a column, the column of a row; -1 means unmatched
+//   pred[j]             the row from which the search reaches column j
+//   ring                unmatched rows that still bid, `count` of them from `head` on, in n places
+//   left                unmatched rows that get paths
+//   states[k]           SOLVED, INFEASIBLE, UNFIT or UNSOLVED, as in batch_contracts.py
+//   pairs[k]            the number of pairs
 #include "grid.cuh"
 #include "numbers.cuh"
 
-constexpr int kMostWarps = 64;    // of a team: two for each lane
+constexpr int kMostWarps = 64;    // the most warps of a team: two for each lane
 constexpr int kMostBidders = 32;  // one for each lane of the warp that decides
 constexpr int kMostThreads = 1024;
 constexpr int kTile = 32;
-constexpr int kMostBlocks = 8;    // of a team: a device need not have larger clusters
-constexpr double kUlps = 8.0;     // of what is proven, as in gpumatch/numeric/gaps.py
+constexpr int kMostBlocks = 8;    // the most blocks of a team: some devices have no larger clusters
+constexpr double kUlps = 8.0;     // the rounding of a proven gap, as in gpumatch/numeric/gaps.py
 constexpr int kNobody = 0x7fffffff;  // no row or column yet: above all numbers
 
 enum State { kSolved, kInfeasible, kUnfit, kUnsolved };
 
 struct Wish {
   double sign;
-  double limit;    // infinite if each row must have a column
-  int takes_equal;  // a row rather takes a column that costs as much as the limit
+  double limit;    // the cost of an unmatched row; infinity if each row must be matched
+  int takes_equal;  // 1 if a row prefers a column that costs as much as the limit
   double most;     // pairs that cost more are forbidden
-  double largest;  // a greater magnitude makes a problem unfit
-  int may_lack;    // a row may stay without a column for want of one: the problem is then unsolved
-  int whole;       // numbers are written as integers
-  int bids;        // a row, on average, besides the first
-  int fewest;      // rows that no longer bid, because they are the last
+  double largest;  // a cost of greater magnitude makes a problem unfit
+  int may_lack;    // 1 if rows without a path may stay unmatched: the problem is then unsolved
+  int whole;       // 1 if numbers are written as integers
+  int bids;        // the mean number of bids of a row after its first
+  int fewest;      // the number of unmatched rows at which bids end
   int rows_at_once;
-  int most_steps;   // of searches: a problem that takes more, or seems to after the first, is
-  int first_steps;  // left unsolved
-  int lengthens;    // whether to guess that paths become longer as columns become fewer
-  int is_given;     // the results have the pairs, and the duals of the columns: only the proof is left
+  int most_steps;   // the most steps of a problem's searches; it is unsolved if it takes more, or
+  int first_steps;  // if an estimate says so after these
+  int lengthens;    // 1 if the estimate assumes that later paths are longer
+  int is_given;     // 1 if the results have the pairs and the columns' duals, for the proof only
 };
 
-// Where the problems are. If `places` is not null, each has there the addresses of its costs and of
-// its turned copy (0: it is not turned), the step from row to row, its rows and columns, and its
-// number. If not, all are of one size, and `apart` from each other.
+// The places of the problems. If `places` is not null, it has for each problem the addresses of its
+// costs and of its transposed copy (0: none), the step from row to row, the rows, the columns, and
+// its number. If it is null, all have one size, and are `apart` from each other.
 template <typename Cost>
 struct Batch {
   const Cost* costs;
@@ -82,8 +86,8 @@ struct Batch {
 };
 
 struct Results {
-  int* mates;  // of most_rows rows, then of most_cols columns
-  double* numbers;  // duals of the same, then what the rows pay
+  int* mates;  // the mates of most_rows rows, then of most_cols columns
+  double* numbers;  // the duals of these, then the costs of the rows' pairs
   double* objective;
   double* gap;
   long long* pairs;
@@ -103,7 +107,7 @@ struct Place {
   int number;
 };
 
-// The place of the problem that is k-th in this launch.
+// The place of the k-th problem of this launch.
 template <typename Cost>
 __device__ Place<Cost> place_of(const Batch<Cost>& batch, int k) {
   if (batch.places == nullptr) {
@@ -117,7 +121,7 @@ __device__ Place<Cost> place_of(const Batch<Cost>& batch, int k) {
           static_cast<int>(own[3]), static_cast<int>(own[4]), static_cast<int>(own[5])};
 }
 
-// Copy the problems that are to be turned, each with `parts` blocks of kTile * 8 threads.
+// Make the transposed copies, each with `parts` blocks of kTile * 8 threads.
 template <typename Cost>
 __global__ void turn(Batch<Cost> batch, int parts) {
   __shared__ Cost tile[kTile][kTile + 1];
@@ -143,9 +147,9 @@ __global__ void turn(Batch<Cost> batch, int parts) {
   }
 }
 
-// -- together -------------------------------------------------------------------------------------
+// -- numbers of a warp ----------------------------------------------------------------------------
 
-// A number as one without a sign, of which the same is less.
+// A number as an unsigned integer of equal order.
 __device__ __forceinline__ unsigned long long key_of(double number) {
   constexpr unsigned long long kSign = 1ull << 63;
   const unsigned long long bits = __double_as_longlong(number + 0.0);  // no zero has a sign
@@ -164,7 +168,8 @@ __device__ __forceinline__ double least_of_warp(double own) {
   return __longlong_as_double(found & kSign ? found ^ kSign : ~found);
 }
 
-// The lanes that have it. Most often one has the least upper half, and no lower half is compared.
+// The lanes that have the least number. Mostly one lane has the least upper half, and no lower
+// halves are compared.
 __device__ __forceinline__ unsigned lanes_with_least(double own) {
   const unsigned long long key = key_of(own);
   const unsigned high = static_cast<unsigned>(key >> 32), low = static_cast<unsigned>(key);
@@ -181,7 +186,7 @@ __device__ inline double no_less(double number, double bound) {
 
 // -- a team of blocks -----------------------------------------------------------------------------
 
-// Wait for all blocks of a cluster, and see what they have written.
+// Wait for all blocks of a cluster. Their writes are visible after it.
 __device__ __forceinline__ void wait_for_cluster() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("barrier.cluster.arrive.release;" ::: "memory");
@@ -207,18 +212,18 @@ struct Bid {
   int row;
   int col;  // or kStays, kLeaves
 };
-constexpr int kStays = -1;   // it bids no more
-constexpr int kLeaves = -2;  // it goes without
+constexpr int kStays = -1;   // the row bids no more
+constexpr int kLeaves = -2;  // the row stays unmatched
 
 // The nearest column of a warp that is not scanned.
 struct Named {
-  double distance;  // infinite if there is none
-  double dual;      // of the row
+  double distance;  // infinity if there is none
+  double dual;      // the dual of the row
   int col;
-  int row;  // matched to it; -1 if it is free
+  int row;  // the row matched to the column; -1 if the column is unmatched
 };
 
-// What a team shares: blocks of a cluster, or a block, or with kAlone a warp.
+// The memory that a team shares: the blocks of a cluster, or a block, or with kAlone a warp.
 template <bool kAlone>
 struct Shared {
   double* price;
@@ -234,10 +239,10 @@ struct Shared {
   int* votes;
   int* head;
   int* count;
-  int* waiting;  // of the rows that are left
+  int* waiting;  // the length of left
 
-  int blocks;    // of the team
-  int block;     // this one
+  int blocks;    // the blocks of the team
+  int block;     // the number of this block
 
   __device__ int thread() const { return kAlone ? lane_index() : block * blockDim.x + threadIdx.x; }
   __device__ int threads() const { return kAlone ? kWarp : blocks * blockDim.x; }
@@ -245,11 +250,11 @@ struct Shared {
   __device__ int warps() const { return kAlone ? 1 : threads() / kWarp; }
   __device__ bool is_one_block() const { return kAlone || blocks == 1; }
 
-  // This thread among those that share a copy of the arrays, and their number.
+  // The number of this thread among those that share a copy of the arrays, and their count.
   __device__ int thread_here() const { return kAlone ? lane_index() : threadIdx.x; }
   __device__ int threads_here() const { return kAlone ? kWarp : blockDim.x; }
 
-  // Wait for the threads of this copy.
+  // Wait for the threads that share this copy.
   __device__ void wait_here() const {
     if (kAlone) __syncwarp();
     else __syncthreads();
@@ -261,7 +266,7 @@ struct Shared {
     else wait_for_cluster();
   }
 
-  // Write to all copies.
+  // Write a value to all copies.
   template <typename T>
   __device__ void put(T* place, T value) const {
     if (is_one_block()) {
@@ -271,7 +276,7 @@ struct Shared {
     }
   }
 
-  // Likewise, by a warp that has the value in each lane.
+  // Write a value to all copies, by a warp that has it in each lane.
   template <typename T>
   __device__ void put_together(T* place, T value) const {
     if (is_one_block()) {
@@ -281,7 +286,7 @@ struct Shared {
     }
   }
 
-  // Whether any thread of the team votes; once a launch. It waits for the team.
+  // True if any thread of the team votes. It waits for the team, and may be called once a launch.
   __device__ bool any_votes(bool vote) const {
     if (kAlone) {
       __syncwarp();
@@ -306,13 +311,13 @@ struct Problem {
   int cols;
   Wish wish;
 
-  // Whether a cost is valid.
+  // True if a cost is valid.
   __device__ __forceinline__ bool fits(Cost cost) const {
     const double paid = wish.sign * static_cast<double>(cost);
     return paid >= -wish.largest && (paid <= wish.largest || paid == far<double>());
   }
 
-  // What a row pays for a column that has this cost.
+  // A cost with the sign of the problem; infinity if the pair is forbidden.
   __device__ __forceinline__ double paid(Cost cost) const {
     const double paid = wish.sign * static_cast<double>(cost);
     return paid <= wish.most ? paid : far<double>();
@@ -322,20 +327,22 @@ struct Problem {
     return paid(costs[row * step + col]);
   }
 
-  // Whether a row stays unmatched at the distance `leave` rather than take a column at the distance
+  // True if a row stays unmatched at the distance `leave` rather than take a column at the distance
   // `there`. Both are infinite only if there is no limit and no path, and then it stays unmatched.
   //
-  // If rows take what is equal, no row and column are both unmatched at the end whose pair costs the
-  // limit or less, however sums are rounded. A search that scans a row may leave it unmatched at
-  // base + limit. It reaches a free column, whose price is 0, at base + cost. Rounding keeps the
-  // order of the two, and so does `no_less`. So the column is at most as far, and is taken.
+  // If rows take what is equal, no row and column are both unmatched at the end whose pair costs
+  // the limit or less, however sums are rounded. A search that scans a row may leave it unmatched
+  // at base + limit. It reaches an unmatched column, whose price is 0, at base + cost. Rounding
+  // keeps the order of the two, and so does `no_less`. So the column is at most as far, and is
+  // taken.
   __device__ __forceinline__ bool goes_without(double leave, double there) const {
     return leave < there || (leave == there && !wish.takes_equal);
   }
 };
 
-// Visit columns of a row from `begin` on, by a warp, so many a lane at once while there are as many;
-// where the rest begins. All costs are loaded before the first is used.
+// Visit columns of a row from `begin` on, by a warp, kLoaded a lane at once, as long as all lanes
+// have that many. Returns the first column not visited. All costs are loaded before the first is
+// used.
 template <int kLoaded, typename Cost, typename Visit>
 __device__ __forceinline__ int for_columns(const Problem<Cost>& problem, int row, int begin,
                                            Visit visit) {
@@ -352,7 +359,7 @@ __device__ __forceinline__ int for_columns(const Problem<Cost>& problem, int row
   return begin;
 }
 
-// Visit the columns of a row from `begin` on, by a warp, at most so many a lane.
+// Visit the remaining columns of a row from `begin` on, by a warp, at most kLoaded a lane.
 template <int kLoaded, typename Cost, typename Visit>
 __device__ __forceinline__ void for_rest(const Problem<Cost>& problem, int row, int begin,
                                          Visit visit) {
@@ -384,14 +391,15 @@ __device__ __forceinline__ void for_row(const Problem<Cost>& problem, const Shar
 
 // -- bids -----------------------------------------------------------------------------------------
 
-// Append the rows of some lanes, in their order, to `items`, a ring of `room`; how many.
+// Append the rows of some lanes, in their order, to `items`, a ring of `room`. Returns their
+// number.
 __device__ inline int append(bool wanted, int row, int* items, int from, int room) {
   const unsigned all = __ballot_sync(kWholeWarp, wanted);
   if (wanted) items[(from + __popc(all & ((1u << lane_index()) - 1))) % room] = row;
   return __popc(all);
 }
 
-// Before the first bid: no pairs, and prices of 0. `nobody` is above all rows.
+// Begin without pairs, and with prices of 0. kNobody is above all rows and columns.
 template <typename Team>
 __device__ inline void begin(const Team& shared, int rows, int cols) {
   for (int col = shared.thread_here(); col < cols; col += shared.threads_here()) {
@@ -405,7 +413,7 @@ __device__ inline void begin(const Team& shared, int rows, int cols) {
   shared.wait();
 }
 
-// List rows in their order, by one warp: those that bid next, and those that bid no more.
+// Make the lists of rows, in their order, by one warp: rows that bid next, and rows for paths.
 template <typename Team, typename Bids, typename Stays>
 __device__ inline void list_rows(const Team& shared, int rows, Bids bids, Stays stays) {
   int count = 0, waiting = 0;
@@ -422,8 +430,8 @@ __device__ inline void list_rows(const Team& shared, int rows, Bids bids, Stays 
   }
 }
 
-// Price each column of a square problem at its least cost, and give it to the first row that has
-// this cost, if no column before it has the same row. Whether all costs are valid.
+// Set the price of each column of a square problem to its least cost, and match it to the first row
+// with this cost, unless an earlier column has this row. Returns false if a cost is not valid.
 template <typename Cost, typename Team>
 __device__ __forceinline__ bool reduce_columns(const Problem<Cost>& problem, const Team& shared) {
   const int rows = problem.rows, cols = problem.cols;
@@ -466,13 +474,14 @@ __device__ __forceinline__ bool reduce_columns(const Problem<Cost>& problem, con
   return true;
 }
 
-// What a row bids, by a warp. With kFirst all prices are 0, all columns free, and costs are checked.
+// The bid of a row, by a warp. With kFirst all prices are 0, all columns are unmatched, and costs
+// are checked.
 template <bool kFirst, typename Cost, typename Team>
 __device__ __forceinline__ Bid bid_of(const Problem<Cost>& problem, const Team& shared,
                                       int row, bool& fit) {
   const int cols = problem.cols, begin = static_cast<int>(1ll * row * cols / problem.rows);
   double least = far<double>(), second = far<double>();
-  unsigned rank = 0xffffffffu;  // of equally near columns, free ones come first
+  unsigned rank = 0xffffffffu;  // of equally near columns, unmatched ones come first
   for_row(problem, shared, row, [&](int col, Cost cost) {
     if (kFirst) fit &= problem.fits(cost);
     const double there = kFirst ? problem.paid(cost) : problem.paid(cost) - shared.price[col];
@@ -498,20 +507,21 @@ __device__ __forceinline__ Bid bid_of(const Problem<Cost>& problem, const Team& 
   int col = static_cast<int>(is_taken ? rank - cols : rank) + begin;
   if (col >= cols) col -= cols;
   second = min(second, problem.wish.limit);
-  if (second == far<double>()) second = nearest;  // it has one column only
+  if (second == far<double>()) second = nearest;  // the row has one column only
   const double before = kFirst ? 0.0 : shared.price[col], price = before - (second - nearest);
   if (is_taken && !(price < before)) return {0.0, 0.0, row, kStays};
   return {price, second, row, col};
 }
 
-// Lower a number in this block's memory that is not above 0. As bits, such numbers ascend.
+// Lower a number in this block's memory that is not above 0. The bits of such numbers ascend as the
+// numbers fall.
 __device__ __forceinline__ void lower(double* place, double value) {
   atomicMax(reinterpret_cast<unsigned long long*>(place),
             static_cast<unsigned long long>(__double_as_longlong(value)));
 }
 
-// Let all rows bid at prices of 0: the lowest price gets a column, and of equal ones the first row.
-// Whether all costs are valid.
+// Bid for all rows at prices of 0. The lowest price gets a column, and of equal prices that of the
+// first row. Returns false if a cost is not valid.
 template <typename Cost, typename Team>
 __device__ __forceinline__ bool bid_first(const Problem<Cost>& problem, const Team& shared) {
   const int rows = problem.rows;
@@ -554,7 +564,7 @@ __device__ __forceinline__ bool bid_first(const Problem<Cost>& problem, const Te
   return true;
 }
 
-// Give columns to the bidders with the lowest prices, by one warp with a bid a lane.
+// Match columns to the bidders with the lowest prices, by one warp with a bid a lane.
 template <typename Team>
 __device__ inline void decide(const Team& shared, const Bid* bids, int bidders,
                               int rows) {
@@ -562,7 +572,7 @@ __device__ inline void decide(const Team& shared, const Bid* bids, int bidders,
   Bid own = {0.0, 0.0, -1, -kMostThreads - lane};
   if (lane < bidders) own = bids[lane];
   const bool wants = own.col >= 0;
-  const int key = wants ? own.col : -kMostThreads - lane;  // equal to no other
+  const int key = wants ? own.col : -kMostThreads - lane;  // equal to the key of no other lane
   bool wins = wants;
   for (unsigned others = __match_any_sync(kWholeWarp, key) & ~(1u << lane); others != 0;
        others &= others - 1) {
@@ -592,7 +602,7 @@ __device__ inline void decide(const Team& shared, const Bid* bids, int bidders,
   }
 }
 
-// Let the rows that are listed bid, some at once.
+// Bid for the listed rows, with a warp for each.
 template <typename Cost>
 __device__ __forceinline__ void hold_bids(const Problem<Cost>& problem,
                                           const Shared<false>& shared) {
@@ -610,12 +620,12 @@ __device__ __forceinline__ void hold_bids(const Problem<Cost>& problem,
     shared.wait();
     if (threadIdx.x < kWarp) decide(shared, bids, bidders, rows);
     spent += bidders;
-    bids = shared.bids + (bids == shared.bids ? kMostBidders : 0);  // others may still decide
+    bids = shared.bids + (bids == shared.bids ? kMostBidders : 0);  // other blocks may still decide
     __syncthreads();
   }
 }
 
-// Leave the rows that are still listed for paths, too; how many there are. It waits for the team.
+// Move the rows that are still listed to `left`, and return its length. It waits for the team.
 template <typename Team>
 __device__ inline int leave_rows(const Team& shared, int rows) {
   const int count = *shared.count, waiting = *shared.waiting;
@@ -628,27 +638,28 @@ __device__ inline int leave_rows(const Team& shared, int rows) {
 
 // -- paths ----------------------------------------------------------------------------------------
 
-// How a search has ended.
+// The end of a search.
 struct Ending {
-  double distance;  // infinite if there is no path
-  int col;          // free; -1 if a row leaves instead
-  int row;          // that leaves
+  double distance;  // infinity if there is no path
+  int col;          // the unmatched column; -1 if a row becomes unmatched instead
+  int row;          // that row
 };
-constexpr int kTired = -1;  // in place of a number of rows: the steps are spent
+constexpr int kTired = -1;  // instead of a number of rows: the steps are spent
 
-// The columns of a thread: threadIdx.x, and so on by blockDim.x.
+// The columns of a thread: every threads()-th from thread() on.
 template <int kColumns>
 struct Columns {
   double price[kColumns];
   double distance[kColumns];
   int mate[kColumns];
   int pred[kColumns];
-  unsigned scanned;  // a bit each
+  unsigned scanned;  // a bit for each column
 };
 
-// Of the lanes of a mask, the nearer ones: about `most`, by halves at the mean distance.
+// About `most` of the nearest lanes of a mask. It keeps the lanes below the mean distance,
+// repeatedly.
 __device__ __forceinline__ unsigned nearest_lanes(unsigned lanes, double distance, int most) {
-  const float own = static_cast<float>(distance);  // near enough
+  const float own = static_cast<float>(distance);  // precise enough for a choice
   while (__popc(lanes) > most) {
     const bool counts = (lanes >> lane_index() & 1) != 0;
     float sum = counts ? own : 0.0f;
@@ -661,7 +672,7 @@ __device__ __forceinline__ unsigned nearest_lanes(unsigned lanes, double distanc
   return lanes;
 }
 
-// Warps whose columns are chosen: those with the numbers of some lanes, or `later` ones, kWarp on.
+// The warps whose columns are chosen: those with the numbers of `lanes`, or kWarp more if `later`.
 struct Choice {
   unsigned lanes;
   unsigned later;
@@ -678,7 +689,8 @@ struct Choice {
   }
 };
 
-// See the nearer of the columns that the lane's warp and the later one name; where it is the later.
+// Put the nearer of the columns that warps lane and lane + kWarp name into `seen`. Returns the
+// lanes for which it is that of the later warp.
 __device__ __forceinline__ unsigned see_later(const Named* named, int warps, Named& seen) {
   const int later = lane_index() + kWarp;
   bool is_nearer = false;
@@ -691,13 +703,13 @@ __device__ __forceinline__ unsigned see_later(const Named* named, int warps, Nam
   return __ballot_sync(kWholeWarp, is_nearer);
 }
 
-// The rows whose costs a thread loads before it uses the first.
+// The number of rows whose costs a thread loads before it uses the first.
 template <int kColumns>
 __device__ constexpr int rows_together() {
   return kColumns == 1 ? 8 : kColumns == 8 ? 2 : 4;
 }
 
-// Offer the columns of this thread the ways through some of the rows that are named.
+// Relax the columns of this thread by some of the chosen rows.
 template <int kColumns, typename Cost, typename Team>
 __device__ __forceinline__ void relax(const Problem<Cost>& problem, const Team& shared,
                                       const Named* named, Choice& choice, Columns<kColumns>& own,
@@ -736,7 +748,8 @@ __device__ __forceinline__ void relax(const Problem<Cost>& problem, const Team& 
   }
 }
 
-// The nearest column of this warp that is not scanned; and the lane that has it, and where there.
+// The nearest column of this warp that is not scanned. `lane` gets the lane that has it, and `at`
+// its place there.
 template <int kColumns, typename Team>
 __device__ __forceinline__ Named name_nearest(const Team& shared, const Columns<kColumns>& own,
                                               int& lane, int& at) {
@@ -763,7 +776,7 @@ __device__ __forceinline__ Named name_nearest(const Team& shared, const Columns<
   return {least, dual, col, row};
 }
 
-// The columns of a thread as they are seen from a root.
+// Begin a search: the distances of this thread's columns from a root.
 template <int kColumns, typename Cost, typename Team>
 __device__ __forceinline__ void see_from(const Problem<Cost>& problem, const Team& shared, int root,
                                          Columns<kColumns>& own) {
@@ -780,7 +793,7 @@ __device__ __forceinline__ void see_from(const Problem<Cost>& problem, const Tea
   }
 }
 
-// The nearest free column of a root, with the distances of those that are nearer.
+// Search for the nearest unmatched column of a root, and find the distances of all nearer columns.
 template <int kColumns, typename Cost>
 __device__ __forceinline__ Ending search(const Problem<Cost>& problem, const Shared<false>& shared,
                                          int root, Columns<kColumns>& own, int& steps) {
@@ -814,7 +827,7 @@ __device__ __forceinline__ Ending search(const Problem<Cost>& problem, const Sha
   }
 }
 
-// Likewise by one warp, which scans one row after the other.
+// The search of a team of one warp, which scans one row in each step.
 template <int kColumns, typename Cost>
 __device__ __forceinline__ Ending search(const Problem<Cost>& problem, const Shared<true>& shared,
                                          int root, Columns<kColumns>& own, int& steps) {
@@ -848,7 +861,7 @@ __device__ __forceinline__ Ending search(const Problem<Cost>& problem, const Sha
   }
 }
 
-// Match the rows along the path to where the search has ended, by one thread.
+// Augment along the path to the end of the search, by one thread.
 template <typename Team>
 __device__ inline void augment(const Team& shared, int root, Ending ending) {
   int col = ending.col;
@@ -866,9 +879,9 @@ __device__ inline void augment(const Team& shared, int root, Ending ending) {
   }
 }
 
-// The share of the work for all rows that these have taken. If paths lengthen, it is the square of
-// what it is if the k-th path from the end takes a k-th of the last: so it was for uniform costs and
-// points of 4,096 rows.
+// The share of the steps for all rows that the served rows have taken. If paths lengthen, it is s *
+// s, where s is the share if the k-th path from the end takes a k-th of the last one's steps. This
+// was so for uniform costs and points of 4,096 rows.
 __device__ inline double share_of(const Wish& wish, int served, int rows) {
   if (!wish.lengthens) return static_cast<double>(served) / rows;
   const double all = rows + 1.0;
@@ -876,13 +889,13 @@ __device__ inline double share_of(const Wish& wish, int served, int rows) {
   return share * share;
 }
 
-// Whether so many steps are too many, or those for all rows would be if so many took these.
+// True if the steps for all rows are estimated to exceed the limit, from those for the served rows.
 __device__ inline bool is_tired(const Wish& wish, int steps, int served, int rows) {
   if (steps <= wish.first_steps) return false;
   return steps > wish.most_steps * share_of(wish, served, rows);
 }
 
-// Match the rows that are left by shortest paths; how many have none, or kTired.
+// Match the unmatched rows by shortest paths. Returns the number of rows without a path, or kTired.
 template <int kColumns, typename Cost, typename Team>
 __device__ __forceinline__ int find_paths(const Problem<Cost>& problem, const Team& shared,
                                           int waiting) {
@@ -928,7 +941,7 @@ __device__ __forceinline__ int find_paths(const Problem<Cost>& problem, const Te
 
 // -- proof ----------------------------------------------------------------------------------------
 
-// A sum of two doubles.
+// A sum as two doubles: the rounded sum and the rounding errors.
 struct Sum {
   double high;
   double low;
@@ -944,13 +957,13 @@ __device__ inline void put(double* place, double number, bool whole) {
   else *place = number;
 }
 
-// A caller's side of the results.
+// The results of the rows or of the columns of a caller's problem.
 struct Side {
   int* mates;
   double* duals;
 };
 
-// Lower the prices of a square problem so that none is above 0.
+// Shift the prices of a square problem so that the greatest is 0.
 template <typename Team>
 __device__ inline void lower_to_zero(const Team& shared, int cols) {
   double greatest = far<double>();
@@ -980,10 +993,11 @@ __device__ inline void take_given(const Problem<Cost>& problem, const Team& shar
   for (int row = shared.thread_here(); row < problem.rows; row += shared.threads_here()) {
     shared.held[row] = rows.mates[row];
   }
-  shared.wait();  // they are written over from here on
+  shared.wait();  // all have read the results, which are overwritten from here on
 }
 
-// What the two duals of a pair, and the base, leave of its cost, with what a sum of two rounds off.
+// The slack of a pair, cost - price - base - dual, with the rounding errors of its first
+// differences.
 __device__ inline double left_of(double cost, double price, double base, double dual) {
   const double paid = cost - price, back = paid - cost, rest = paid - base;
   const double lost = (cost - (paid - back)) - (price + back);
@@ -991,9 +1005,9 @@ __device__ inline double left_of(double cost, double price, double base, double 
   return (rest - dual) + (lost + lost_again);
 }
 
-// Write the pairs and the duals. Then `dual` has what the rows pay, and `price` of a warp's number
-// what its rows' duals leave of that: the prices are written already. The duals of rows are rounded
-// down, so that no pair costs less than its duals.
+// Write the pairs and the duals. Then `dual` has the costs of the rows' pairs, and `gaps` of a warp
+// has the sum of the slacks of its rows' pairs. The duals of rows are rounded down, so that no
+// slack is negative.
 template <typename Cost, typename Team>
 __device__ __forceinline__ void write(const Problem<Cost>& problem, const Team& shared,
                                       Side rows, Side cols, double* paid, bool turned) {
@@ -1026,7 +1040,7 @@ __device__ __forceinline__ void write(const Problem<Cost>& problem, const Team& 
   shared.wait();
 }
 
-// Add up what the rows pay, and what the duals leave of it, by one warp.
+// Add up the costs of the pairs and the gap, by one warp.
 template <typename Cost, typename Team>
 __device__ __forceinline__ void add_up(const Problem<Cost>& problem,
                                        const Team& shared, Results& results, int k) {
@@ -1034,7 +1048,7 @@ __device__ __forceinline__ void add_up(const Problem<Cost>& problem,
   long long whole = 0;
   int pairs = 0;
   double used = problem.wish.limit < far<double>() ? fabs(problem.wish.limit) : 0.0;
-  double largest = 0.0;  // of the columns' duals
+  double largest = 0.0;  // the largest magnitude of the columns' duals
   for (int col = lane_index(); col < problem.cols; col += kWarp) {
     largest = max(largest, fabs(shared.price[col]));
   }
@@ -1060,7 +1074,8 @@ __device__ __forceinline__ void add_up(const Problem<Cost>& problem,
   if (problem.wish.whole) *reinterpret_cast<long long*>(results.objective + k) = whole;
   else results.objective[k] = sum.high + sum.low;
   gap = fabs(gap);
-  // As gpumatch/numeric/gaps.py. Duals beyond all need undercut no cost here, but allow no gap, either.
+  // As in gpumatch/numeric/gaps.py. Duals larger than an assignment needs exceed no cost here, but
+  // they allow no gap either.
   const int most = min(problem.rows, problem.cols);
   const bool is_small = gap <= kUlps * 0x1p-52 * most * max(used, largest) &&
                         largest <= 4.0 * (most + 1) * used;
@@ -1070,11 +1085,11 @@ __device__ __forceinline__ void add_up(const Problem<Cost>& problem,
   results.proven[k] = gap == 0.0 || (is_small && !problem.wish.whole);
 }
 
-// -- the kernel -----------------------------------------------------------------------------------
+// -- kernels --------------------------------------------------------------------------------------
 
 extern __shared__ double block_numbers[];
 
-// The arrays in a block's memory: 16 bytes a column, 20 a row.
+// The arrays in a block's shared memory: 16 bytes a column, 20 a row.
 template <bool kAlone>
 __device__ inline Shared<kAlone> shared_for(int rows, int cols, int blocks) {
   __shared__ Bid bids[kAlone ? 1 : 2 * kMostBidders];
@@ -1102,7 +1117,7 @@ __device__ inline Shared<kAlone> shared_for(int rows, int cols, int blocks) {
   return shared;
 }
 
-// No pairs, and zeros, by so many threads.
+// Write results without pairs, by `threads` threads.
 __device__ inline void clear(Results& results, int k, int* mates, double* numbers, int thread,
                              int threads) {
   const int both = results.most_rows + results.most_cols;
@@ -1116,7 +1131,8 @@ __device__ inline void clear(Results& results, int k, int* mates, double* number
   }
 }
 
-// Find the pairs and the prices of a problem. `reduces`: no row and no column may stay free.
+// Find the pairs and the prices of a problem. `reduces` is true if all rows and columns must be
+// matched.
 template <int kColumns, typename Cost, bool kAlone>
 __device__ __forceinline__ State solve_problem(const Problem<Cost>& problem,
                                                const Shared<kAlone>& shared, bool reduces) {
@@ -1147,7 +1163,7 @@ __device__ __forceinline__ void solve_one(const Place<Cost>& place, const Wish& 
   const Side cols = {mates + results.most_rows, numbers + results.most_rows};
   double* const paid = numbers + results.most_rows + results.most_cols;
   const bool reduces = problem.rows == problem.cols && wish.limit == far<double>();
-  if (!shared.is_one_block()) shared.wait();  // until all blocks of the team are there
+  if (!shared.is_one_block()) shared.wait();  // all blocks of the team have started
   if (wish.is_given) {
     take_given(problem, shared, turned ? cols : rows, turned ? rows : cols);
   } else {
@@ -1163,14 +1179,14 @@ __device__ __forceinline__ void solve_one(const Place<Cost>& place, const Wish& 
   if (thread < static_cast<int>(kWarp)) add_up(problem, shared, results, k);
 }
 
-// Each team is so many blocks, a cluster if they are more than one.
+// Solve problems by teams of `blocks` blocks each: a cluster if there are several.
 template <typename Cost, int kColumns>
 __global__ void __launch_bounds__(kMostThreads, 1)
     solve(Batch<Cost> batch, Wish wish, Results results, int blocks) {
   solve_one<kColumns, false>(place_of(batch, blockIdx.x / blocks), wish, results, blocks);
 }
 
-// Each team is a warp, which is a block.
+// Solve problems by teams of one warp, which is a block.
 template <typename Cost, int kColumns>
 __global__ void __launch_bounds__(kWarp)
     solve_alone(Batch<Cost> batch, Wish wish, Results results, int) {
