@@ -16,6 +16,7 @@ from gpumatch.cpu.assignment import shortest_augmenting_path
 from gpumatch.cpu.assignment.dense import search as dense_search
 from gpumatch.cpu.assignment.dense.paths import DensePaths
 from gpumatch.cpu.assignment.search import paths
+from gpumatch.cpu.assignment.search.state import LOCKED
 from gpumatch.cpu.assignment.sparse import search as sparse_search
 from gpumatch.cpu.assignment.sparse.paths import SPARSE_BIDS, SparsePaths
 from gpumatch.cpu.numba_tools.workers import Workers
@@ -307,11 +308,11 @@ def test_a_tight_column_that_another_thread_holds_is_left_to_it(locked):
     """Row 1 wants column 1, whose mate, row 0, may move to column 0 or 2; all pairs are tight."""
     indptr, indices = np.array([0, 3, 4], np.int32), np.array([0, 1, 2, 1], np.int32)
     row_to_col, col_to_row = np.array([1, -1], np.int32), np.array([-1, 0, -1], np.int32)
-    col_to_row[locked] = sparse_search.LOCKED
+    col_to_row[locked] = LOCKED
     sparse_search.match_tight(
         indptr, indices, np.zeros(4), np.zeros(3), row_to_col, col_to_row, 0.0, False, np.inf, 0, 2
     )
-    assert col_to_row[locked] == sparse_search.LOCKED
+    assert col_to_row[locked] == LOCKED
     assert row_to_col.tolist() == {0: [2, 1], 1: [1, -1], 2: [0, 1]}[locked]
 
 

@@ -14,7 +14,6 @@ from gpumatch.cpu.assignment.dense import search as dense_search
 from gpumatch.cpu.assignment.dense.candidates import KNOWN
 from gpumatch.cpu.assignment.dense.search import LANES
 from gpumatch.cpu.assignment.search.paths import Paths
-from gpumatch.cpu.assignment.sparse.search import SPOTS
 from gpumatch.cpu.numba_tools.workers import Workers
 
 __all__ = ["BUDGET", "KnownPaths", "RangeWork"]
@@ -39,7 +38,6 @@ class KnownPaths(Paths):
         super().__init__(values, task.costs, *task.mates, task.solution.col_dual, task.limit)
         self.values, self.workers = values, workers
         nrows, ncols = values.shape
-        self.spot = np.zeros(SPOTS, np.int64)
         self.known = np.zeros((nrows, KNOWN), np.int32), np.zeros((nrows, KNOWN)), np.zeros(nrows)
         pred, near, tree, reached = np.empty((4, ncols), np.int32)
         room = 2 * (ncols + nrows + KNOWN)  # twice what may wait

@@ -41,23 +41,29 @@ from __future__ import annotations
 
 import numpy as np
 
-from gpumatch.cpu.assignment.dense.search import (
+from gpumatch.cpu.assignment.dense.search import bid, turn
+from gpumatch.cpu.assignment.search.heap import drop_top, push
+from gpumatch.cpu.assignment.search.state import (
+    DONE,
     FOUND,
     FRONT,
     HEAD,
     LEAVE,
     LEAVER,
     LEFT,
+    LOCKED,
+    LOW,
+    NEAR,
     NEXT,
+    REACHED,
     SCANS,
+    SINK,
     SPENT,
     STUCK,
     TAIL,
-    bid,
-    turn,
+    WAITING,
 )
-from gpumatch.cpu.assignment.sparse import bidding
-from gpumatch.cpu.assignment.sparse.search import NEAR, REACHED, SINK, WAITING, drop_top, push
+from gpumatch.cpu.assignment.sparse.bidding import AHEAD
 from gpumatch.cpu.numba_tools.atomics import cas, load, store
 from gpumatch.cpu.numba_tools.compiled import inlined, vector_kernel
 from gpumatch.cpu.numba_tools.prefetch import prefetch
@@ -289,14 +295,14 @@ def hold(
     """Let the rows of a queue bid until ``few`` are left, as in `bidding`; why it ended."""
     cols, costs, bound = known
     mask = queue.size - 1
-    head, count, work = state[bidding.HEAD], state[bidding.COUNT], 0
-    outcome = bidding.DONE
+    head, count, work = state[HEAD], state[WAITING], 0
+    outcome = DONE
     while count > few:
         if work >= budget:
-            outcome = bidding.SPENT
+            outcome = SPENT
             break
-        if count > bidding.AHEAD:
-            later = queue[(head + bidding.AHEAD) & mask]
+        if count > AHEAD:
+            later = queue[(head + AHEAD) & mask]
             for place in range(0, KNOWN, 8):  # a line of the cache
                 prefetch(costs[later], place)
                 prefetch(cols[later], place)
@@ -323,7 +329,7 @@ def hold(
         two = min(two, bound[row])
         gap = max(two - one if two < FAR else jump, epsilon)
         loser = load(col_to_row, col)
-        if loser == bidding.LOCKED or not cas(col_to_row, col, loser, bidding.LOCKED):
+        if loser == LOCKED or not cas(col_to_row, col, loser, LOCKED):
             continue
         if price[col] > seen or price[col] < seen:
             store(col_to_row, col, loser)
@@ -340,10 +346,10 @@ def hold(
         else:
             count -= 1
         if lowered < floor:
-            outcome = bidding.LOW
+            outcome = LOW
             break
-    state[bidding.HEAD], state[bidding.COUNT] = head, count
-    state[bidding.SCANS] += work
+    state[HEAD], state[WAITING] = head, count
+    state[SCANS] += work
     return outcome
 
 

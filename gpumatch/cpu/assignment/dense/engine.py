@@ -49,10 +49,9 @@ from gpumatch.contracts import AssignmentTask, Control, Stopped
 from gpumatch.cpu.assignment.dense import candidates
 from gpumatch.cpu.assignment.dense.candidate_paths import BUDGET, KnownPaths
 from gpumatch.cpu.assignment.dense.paths import DensePaths
-from gpumatch.cpu.assignment.dense.search import FOUND, NEXT, SCANS, SPENT
 from gpumatch.cpu.assignment.search.bid_queue import Queue
 from gpumatch.cpu.assignment.search.paths import Paths
-from gpumatch.cpu.assignment.sparse import bidding
+from gpumatch.cpu.assignment.search.state import FOUND, LOW, NEXT, SCANS, SPENT
 from gpumatch.cpu.heartbeat import heartbeat
 from gpumatch.cpu.numba_tools.workers import Workers
 
@@ -238,7 +237,7 @@ class _DenseEngine:
             few = FEW if threads == 1 else waiting.size // (SHRINK * threads)
             is_peaceful = self.workers.run(partial(self._hold, queues, epsilon, few), threads)
             waiting = np.concatenate([queue.waiting for queue in queues])
-            scans += sum(int(queue.state[bidding.SCANS]) for queue in queues)
+            scans += sum(int(queue.state[SCANS]) for queue in queues)
             self.beat()
             if not is_peaceful or scans > MOST * self.costs.nnz:
                 return False
@@ -254,7 +253,7 @@ class _DenseEngine:
             self.paths.scratch[worker], queue.rows, queue.state,  # OUT
             epsilon, self.spread, floor, few, BUDGET,  # IN
         )  # fmt: skip
-        return bool(outcome != bidding.LOW)
+        return bool(outcome != LOW)
 
     def _part_slack_pairs(self, epsilon: float) -> None:
         """Part the pairs that cost their rows over epsilon more than they must."""

@@ -6,10 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from gpumatch.contracts import Control, Costs
+from gpumatch.contracts import Control, Costs, Entries
 from gpumatch.cpu.assignment.dense import search as dense_search
 from gpumatch.cpu.assignment.dense.search import LANES
-from gpumatch.cpu.assignment.search.entries import Entries
 from gpumatch.cpu.assignment.search.paths import Paths
 
 __all__ = ["DensePaths"]

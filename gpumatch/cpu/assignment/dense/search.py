@@ -39,6 +39,20 @@ problems*, Computing 38, 1987.
 
 from __future__ import annotations
 
+from gpumatch.cpu.assignment.search.state import (
+    FOUND,
+    FRONT,
+    HEAD,
+    KEPT,
+    LEAVE,
+    LEAVER,
+    LEFT,
+    NEXT,
+    SCANS,
+    SPENT,
+    STUCK,
+    TAIL,
+)
 from gpumatch.cpu.numba_tools.compiled import inlined, vector_kernel
 from gpumatch.cpu.numba_tools.vector_min import lesser
 
@@ -58,10 +72,6 @@ WIDTH = 128
 """Columns of a lane, at least: 8 to 32 vectors. Fewer are not worth a loop."""
 BUDGET = 2**26
 """Entries scanned between two returns to Python: a fifth of a second on a busy machine."""
-
-FOUND, LEFT, SPENT, STUCK = range(4)  # a path to a column, to a row; budget spent; no path
-NEXT, KEPT, HEAD, TAIL, LEAVER, SCANS = range(6)
-FRONT, LEAVE = range(2)
 
 
 @vector_kernel

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gpumatch.cpu.assignment.sparse.bidding import COUNT, HEAD
+from gpumatch.cpu.assignment.search.state import HEAD, SPOTS, WAITING
 
 __all__ = ["Queue"]
 
@@ -15,10 +15,11 @@ class Queue:
     def __init__(self, rows: np.ndarray) -> None:
         self.rows = np.zeros(1 << int(rows.size).bit_length(), np.int32)
         self.rows[: rows.size] = rows
-        self.state = np.array([0, rows.size, 0])
+        self.state = np.zeros(SPOTS, np.int64)
+        self.state[WAITING] = rows.size
 
     @property
     def waiting(self) -> np.ndarray:
         """What still waits."""
-        places = self.state[HEAD] + np.arange(self.state[COUNT])
+        places = self.state[HEAD] + np.arange(self.state[WAITING])
         return self.rows[places & (self.rows.size - 1)]

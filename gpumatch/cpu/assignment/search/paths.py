@@ -12,10 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from gpumatch.contracts import Control, Costs
+from gpumatch.contracts import Control, Costs, Entries
 from gpumatch.cpu.assignment.dense import search as dense_search
-from gpumatch.cpu.assignment.dense.search import HEAD, SCANS, SPENT
-from gpumatch.cpu.assignment.search.entries import Entries
+from gpumatch.cpu.assignment.search.state import HEAD, SCANS, SPENT, SPOTS
 from gpumatch.numeric.arrays import count_matched
 from gpumatch.running.kept_memory import kept_full
 
@@ -56,7 +55,7 @@ class Paths(ABC):
         self.all_match = not self.leaves and row_to_col.size == col_to_row.size
         self.minima: np.ndarray | None = None  # those of the start, while its prices stand
         self.room_for_minima: np.ndarray | None = None
-        self.spot = np.zeros(7, np.int64)
+        self.spot = np.zeros(SPOTS, np.int64)
         self.mark = np.zeros(2, number)
 
     @property

@@ -12,9 +12,9 @@ fall meanwhile, which makes them dearer, so the bid remains within epsilon of wh
 With one thread the result is always the same. A lock waits for all stores before it. So a row that
 loses its column is marked as free at the end only, and what a bid stores into is fetched ahead.
 
-    queue        rows that wait: ``state[COUNT]`` of them from queue[state[HEAD]] on, in a ring
+    queue        rows that wait: ``state[WAITING]`` of them from queue[state[HEAD]] on, in a ring
                  whose length is a power of two
-    state        the integers HEAD, COUNT and SCANS (entries looked at)
+    state        HEAD, WAITING and SCANS of `search.state`
     col_to_row   LOCKED while a thread changes the column's row and price; `row_to_col` in turns
 
 Few rows that are left fight for fewer columns nearby, and lower their prices for long until one of
@@ -50,27 +50,23 @@ Applications 1, 1992; section 4 for the alternation.
 
 from __future__ import annotations
 
+from gpumatch.cpu.assignment.search.state import (
+    DONE,
+    HEAD,
+    LOCKED,
+    LOW,
+    SCANS,
+    SPENT,
+    UNMATCHED,
+    WAITING,
+)
 from gpumatch.cpu.numba_tools.atomics import cas, fetch_add, load, store
 from gpumatch.cpu.numba_tools.compiled import fused, vector_kernel
 from gpumatch.cpu.numba_tools.prefetch import prefetch, prefetch_range
 from gpumatch.cpu.numba_tools.vector_min import greater, lesser
 
-__all__ = [
-    "AHEAD",
-    "COUNT",
-    "DONE",
-    "HEAD",
-    "LOW",
-    "SCANS",
-    "SPENT",
-    "alternate",
-    "drop_slack",
-    "hold",
-]
+__all__ = ["AHEAD", "alternate", "drop_slack", "hold"]
 
-HEAD, COUNT, SCANS = range(3)
-DONE, SPENT, LOW = range(3)  # few enough wait; budget spent; a price is below the floor
-FREE, LOCKED = -1, -2  # in place of a mate
 AHEAD = 12
 """Rows by which the bidder's row pointer is fetched ahead; half for its entries, then prices."""
 FETCHED = 8
@@ -106,7 +102,7 @@ def hold(
 ):  # fmt: skip
     """Let the rows of a queue bid until ``few`` are left; why it ended."""
     mask = queue.size - 1
-    head, count, scans = state[HEAD], state[COUNT], 0
+    head, count, scans = state[HEAD], state[WAITING], 0
     outcome = DONE
     while count > few:
         if scans >= budget:
@@ -159,7 +155,7 @@ def hold(
             break
     for place in range(head, head + count):
         row_to_col[queue[place & mask]] = -1
-    state[HEAD], state[COUNT] = head, count
+    state[HEAD], state[WAITING] = head, count
     state[SCANS] += scans
     return outcome
 
@@ -173,7 +169,7 @@ def alternate(
 ):  # fmt: skip
     """Let rows and columns bid in turns until ``few`` are left, or none waits; why it ended."""
     outcome = DONE
-    while load(left, 0) > few and row_state[COUNT] + col_state[COUNT] > 0 and outcome == DONE:
+    while load(left, 0) > few and row_state[WAITING] + col_state[WAITING] > 0 and outcome == DONE:
         outcome = _take_turn(
             indptr, indices, costs, row_price, price, row_to_col, col_to_row, is_slack,
             rows, row_state, left, epsilon, jump, far, floor, budget,
@@ -193,7 +189,7 @@ def _take_turn(
 ):  # fmt: skip
     """Let the vertices of one side bid until one has got a free one of the other."""
     mask, scans = queue.size - 1, 0
-    head, count = state[HEAD], state[COUNT]
+    head, count = state[HEAD], state[WAITING]
     outcome = DONE
     while count > 0:
         if state[SCANS] + scans >= budget:
@@ -220,15 +216,15 @@ def _take_turn(
         if other < 0:
             outcome = LOW
             break
-        is_locked = cas(mate, bidder, FREE, LOCKED)
+        is_locked = cas(mate, bidder, UNMATCHED, LOCKED)
         loser = load(mate_of_other, other)
         is_held = is_locked and loser != LOCKED and cas(mate_of_other, other, loser, LOCKED)
         is_open = is_held and paid - others[other] == one
-        if not is_open or (loser >= 0 and not cas(mate, loser, other, FREE)):
+        if not is_open or (loser >= 0 and not cas(mate, loser, other, UNMATCHED)):
             if is_held:
                 store(mate_of_other, other, loser)
             if is_locked:
-                store(mate, bidder, FREE)
+                store(mate, bidder, UNMATCHED)
             queue[(head + count) & mask] = bidder
             count += 1
             continue
@@ -248,7 +244,7 @@ def _take_turn(
         if loser < 0:
             fetch_add(left, 0, -1)
             break
-    state[HEAD], state[COUNT] = head, count
+    state[HEAD], state[WAITING] = head, count
     state[SCANS] += scans
     return outcome
 

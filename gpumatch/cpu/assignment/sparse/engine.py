@@ -54,8 +54,8 @@ import numpy as np
 
 from gpumatch.contracts import AssignmentTask, Costs, Stopped
 from gpumatch.cpu import csr
-from gpumatch.cpu.assignment.dense.search import FOUND, HEAD, NEXT, SCANS, SPENT
 from gpumatch.cpu.assignment.search.bid_queue import Queue
+from gpumatch.cpu.assignment.search.state import FOUND, HEAD, LOW, NEXT, SCANS, SPENT
 from gpumatch.cpu.assignment.sparse import bidding
 from gpumatch.cpu.assignment.sparse import search as sparse_search
 from gpumatch.cpu.assignment.sparse.feasibility import (
@@ -499,14 +499,14 @@ class _Engine:
             left,  # OUT
             epsilon, self.spread, paths.far, self.floor, few, budget,  # IN
         )  # fmt: skip
-        return bool(outcome != bidding.LOW)
+        return bool(outcome != LOW)
 
     def _is_worth_it(self, is_peaceful: bool, *queues: Queue) -> bool:
         """Whether the auction may go on, by its prices and the entries looked at in this phase."""
         spot = self.paths.spot
         for queue in queues:
-            spot[SCANS] += queue.state[bidding.SCANS]
-            queue.state[bidding.SCANS] = 0
+            spot[SCANS] += queue.state[SCANS]
+            queue.state[SCANS] = 0
         self.beat()
         return is_peaceful and int(spot[SCANS]) <= MOST * self.costs.nnz
 
@@ -521,7 +521,7 @@ class _Engine:
             epsilon, self.spread, paths.limit, paths.leaves,  # IN
             paths.far, self.floor, few, budget,  # IN
         )  # fmt: skip
-        return bool(outcome != bidding.LOW)
+        return bool(outcome != LOW)
 
     def _price_rows(self) -> None:
         """What rows pay, or must: the least, because pairs are tight."""

@@ -9,10 +9,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpumatch.contracts import Control, Costs
-from gpumatch.cpu.assignment.dense.search import FOUND, HEAD, KEPT, NEXT, SCANS, SPENT, STUCK
-from gpumatch.cpu.assignment.search.entries import Entries
+from gpumatch.contracts import Control, Costs, Entries
 from gpumatch.cpu.assignment.search.paths import Paths
+from gpumatch.cpu.assignment.search.state import (
+    FOUND,
+    HEAD,
+    KEPT,
+    NEXT,
+    NOBODY,
+    REACHED,
+    SCANS,
+    SPENT,
+    STUCK,
+)
 from gpumatch.cpu.assignment.sparse import search as sparse_search
 from gpumatch.cpu.csr import places_in
 from gpumatch.cpu.matching.lookahead_search import LookaheadSearch
@@ -53,7 +62,6 @@ class SparsePaths(Paths):
         # A bid lowers a price below all others by the range of costs at most.
         most = 4 * SPARSE_BIDS * self.row_to_col.size * costs.largest
         self.bids = SPARSE_BIDS if most < self.far else 1
-        self.spot = np.zeros(sparse_search.SPOTS, np.int64)
         self.clashes = 0  # above 0 if threads have been in each other's way
         self.looks_ahead = True
         self.keeps_first = False
@@ -85,7 +93,7 @@ class SparsePaths(Paths):
     @cached_property
     def owner(self) -> np.ndarray:
         """The thread that each column belongs to."""
-        return kept_full(self.price.size, sparse_search.NOBODY, np.int32)
+        return kept_full(self.price.size, NOBODY, np.int32)
 
     @cached_property
     def rooms(self) -> dict[int, sparse_search.Room]:
@@ -113,7 +121,7 @@ class SparsePaths(Paths):
     def leave_search(self) -> None:
         """Give up the search that has not ended."""
         if self.spot[HEAD] >= 0:
-            reached = self.room.reached[: self.spot[sparse_search.REACHED]]
+            reached = self.room.reached[: self.spot[REACHED]]
             self.room.dist[reached] = self.far
 
     def excess(self, rows: np.ndarray) -> tuple[int, np.ndarray]:

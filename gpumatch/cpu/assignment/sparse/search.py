@@ -48,7 +48,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gpumatch.cpu.assignment.dense.search import (
+from gpumatch.cpu.assignment.dense.search import bid, turn
+from gpumatch.cpu.assignment.search.heap import drop_top, push
+from gpumatch.cpu.assignment.search.state import (
+    CLASH,
     FOUND,
     FRONT,
     HEAD,
@@ -56,13 +59,18 @@ from gpumatch.cpu.assignment.dense.search import (
     LEAVE,
     LEAVER,
     LEFT,
+    LOCKED,
+    NEAR,
     NEXT,
+    NOBODY,
+    REACHED,
     SCANS,
+    SINK,
     SPENT,
     STUCK,
     TAIL,
-    bid,
-    turn,
+    UNMATCHED,
+    WAITING,
 )
 from gpumatch.cpu.numba_tools.atomics import cas, load, store
 from gpumatch.cpu.numba_tools.compiled import kernel, vector_kernel
@@ -71,7 +79,6 @@ from gpumatch.cpu.numba_tools.vector_min import greater, lesser
 
 __all__ = [
     "BUDGET",
-    "REACHED",
     "Room",
     "augment",
     "lower_to_minima",
@@ -83,11 +90,6 @@ __all__ = [
 
 BUDGET = 2**22
 """Entries scanned between two returns to Python: under half a second even with the heap."""
-
-WAITING, NEAR, REACHED, SINK, SPOTS = range(6, 11)
-CLASH = 4  # after FOUND, LEFT, SPENT and STUCK: a column belongs to another thread's search
-NOBODY = 0
-LOCKED = -2
 
 
 class Room(NamedTuple):
@@ -140,13 +142,13 @@ def take_cheapest(
         minima[row] = least
         if least != 0:
             continue
-        if load(col_to_row, cheapest) < 0 and cas(col_to_row, cheapest, -1, row):
+        if load(col_to_row, cheapest) < 0 and cas(col_to_row, cheapest, UNMATCHED, row):
             row_to_col[row] = cheapest
             continue
         for entry in range(indptr[row], indptr[row + 1]):
             col = indices[entry]
             is_free = costs[entry] == price[col] and load(col_to_row, col) < 0
-            if is_free and cas(col_to_row, col, -1, row):
+            if is_free and cas(col_to_row, col, UNMATCHED, row):
                 row_to_col[row] = col
                 break
 
@@ -234,45 +236,10 @@ def _take_free_and_tight(indptr, indices, costs, price, col_to_row, row, mate):
     least = _reduced_cost(indptr, indices, costs, price, row, mate)
     for entry in range(indptr[row], indptr[row + 1]):
         col = indices[entry]
-        is_free = load(col_to_row, col) == -1 and costs[entry] - price[col] <= least
-        if is_free and cas(col_to_row, col, -1, row):
+        is_free = load(col_to_row, col) == UNMATCHED and costs[entry] - price[col] <= least
+        if is_free and cas(col_to_row, col, UNMATCHED, row):
             return col
     return -1
-
-
-@kernel
-def push(keys, heap, waiting, key, col):
-    """Put a column with its key into a heap of ``waiting`` ones; each has four below it."""
-    slot = waiting
-    while slot > 0:
-        above = (slot - 1) >> 2
-        if keys[above] <= key:
-            break
-        keys[slot] = keys[above]
-        heap[slot] = heap[above]
-        slot = above
-    keys[slot] = key
-    heap[slot] = col
-
-
-@kernel
-def drop_top(keys, heap, waiting):
-    """Drop the column on top of a heap, which has ``waiting`` ones left after that."""
-    key, col = keys[waiting], heap[waiting]
-    slot = 0
-    while 4 * slot + 1 < waiting:
-        least = 4 * slot + 1
-        end = least + 4
-        for below in range(least + 1, end if end < waiting else waiting):
-            if keys[below] < keys[least]:
-                least = below
-        if keys[least] >= key:
-            break
-        keys[slot] = keys[least]
-        heap[slot] = heap[least]
-        slot = least
-    keys[slot] = key
-    heap[slot] = col
 
 
 @kernel

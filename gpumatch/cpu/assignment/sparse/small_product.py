@@ -26,7 +26,16 @@ import numpy as np
 
 from gpumatch.contracts import Control
 from gpumatch.cpu import csr
-from gpumatch.cpu.assignment.dense.search import FOUND, HEAD, NEXT, SCANS, SPENT, STUCK
+from gpumatch.cpu.assignment.search.state import (
+    FOUND,
+    HEAD,
+    NEXT,
+    SCANS,
+    SPENT,
+    SPOTS,
+    STUCK,
+    WAITING,
+)
 from gpumatch.cpu.assignment.sparse import bidding
 from gpumatch.cpu.assignment.sparse import search as sparse_search
 from gpumatch.cpu.assignment.sparse.product import ENDS, REST, TOTAL, look_up, shift_of
@@ -166,7 +175,8 @@ class _Trial:
     def bid(self) -> tuple[int, int]:
         """Rounds of bids, while they serve enough; rows left, and the entries looked at."""
         waiting, spread = self.waiting, self.spread
-        state = np.array([0, waiting, 0, 0])
+        state = np.zeros(SPOTS, np.int64)
+        state[WAITING] = waiting
         unpriced = self.price[:0]
         each = BIDS * (1 + self.nnz // self.nrows)
         is_worth_it = True
@@ -177,14 +187,14 @@ class _Trial:
                 self.queue, state,  # OUT
                 0.0, spread, *NO_LIMIT, np.inf, -np.inf, 0, each * waiting,  # IN
             )  # fmt: skip
-            left = int(state[bidding.COUNT])
+            left = int(state[WAITING])
             waiting, is_worth_it = left, left <= SERVED * waiting
-        return waiting, int(state[bidding.SCANS])
+        return waiting, int(state[SCANS])
 
     def serve(self) -> tuple[int, int, int]:
         """Paths, while they are cheap; how it ended, rows served, and the entries scanned."""
         free = (self.row_to_col < 0).nonzero()[0].astype(np.int32)
-        spot, mark = np.zeros(sparse_search.SPOTS, np.int64), np.zeros(2)
+        spot, mark = np.zeros(SPOTS, np.int64), np.zeros(2)
         spot[HEAD] = -1
         room = self.room()
         reads = PATIENCE if self.is_tied else READS

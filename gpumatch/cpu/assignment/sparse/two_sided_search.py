@@ -46,10 +46,19 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from gpumatch.contracts import Control, Stopped
+from gpumatch.contracts import Control, Entries, Stopped
 from gpumatch.cpu.assignment.dense.search import turn
-from gpumatch.cpu.assignment.search.entries import Entries
-from gpumatch.cpu.assignment.sparse.search import drop_top, push
+from gpumatch.cpu.assignment.search.heap import drop_top, push
+from gpumatch.cpu.assignment.search.state import (
+    HEAD,
+    NEAR,
+    NEXT,
+    REACHED,
+    SCANS,
+    SPOTS,
+    TAIL,
+    WAITING,
+)
 from gpumatch.cpu.numba_tools.atomics import cas, load, store
 from gpumatch.cpu.numba_tools.compiled import kernel
 from gpumatch.cpu.numba_tools.prefetch import prefetch, prefetch_range
@@ -65,7 +74,6 @@ Roots: TypeAlias = tuple[np.ndarray, np.ndarray]
 ALONE, AT_ONCE = 2**12, 2**21
 """Entries that a forest looks at before it is the other's turn, or Python's."""
 
-NEXT, HEAD, TAIL, NEAR, WAITING, REACHED, SCANS, SPOTS = range(8)
 ROW, COL, LOCK = range(3)  # of a meeting
 
 
@@ -222,8 +230,8 @@ def _settle(
             own[mate] += gain
     for k in range(spot[REACHED]):
         dist[reached[k]] = far
-    for k in range(SCANS):
-        spot[k] = 0
+    for k in range(SPOTS):
+        spot[k] = spot[k] if k == SCANS else 0
 
 
 @kernel

@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 
 from gpumatch.cpu.assignment.dense import candidates
 from gpumatch.cpu.assignment.dense.candidates import KNOWN
-from gpumatch.cpu.assignment.dense.search import KEPT, NEXT, SCANS
 from gpumatch.cpu.assignment.search.bid_queue import Queue
-from gpumatch.cpu.assignment.sparse import bidding
+from gpumatch.cpu.assignment.search.state import DONE, KEPT, LOCKED, LOW, NEXT, SCANS, SPENT
 from tests.cpu.interleaved import interleave
 
 # -- what rows know --------------------------------------------------------------------------------
@@ -145,21 +144,21 @@ class Bidding:
 )
 def test_rows_bid_by_hand(values, mates, prices):
     state = Bidding(np.array(values, float))
-    assert state.hold(2.0, 100.0) == bidding.DONE
+    assert state.hold(2.0, 100.0) == DONE
     assert state.mates[0].tolist() == mates
     assert state.price.tolist() == prices
     low = Bidding(np.array(values, float))
     below = low.hold(2.0, 100.0, floor=min(prices) + 1.0)
-    assert below == (bidding.LOW if any(prices) else bidding.DONE)
-    assert Bidding(np.array(values, float)).hold(2.0, 100.0, floor=min(prices)) == bidding.DONE
+    assert below == (LOW if any(prices) else DONE)
+    assert Bidding(np.array(values, float)).hold(2.0, 100.0, floor=min(prices)) == DONE
 
 
 def test_a_column_that_another_thread_holds_is_not_touched():
     state = Bidding(np.array([[5.0, 9.0]]))
-    state.mates[1][0] = bidding.LOCKED
-    assert state.hold(2.0, 100.0, budget=2 * KNOWN + 1) == bidding.SPENT
-    assert state.queue.state[bidding.SCANS] == 3 * KNOWN
-    assert state.mates[1].tolist() == [bidding.LOCKED, -1]
+    state.mates[1][0] = LOCKED
+    assert state.hold(2.0, 100.0, budget=2 * KNOWN + 1) == SPENT
+    assert state.queue.state[SCANS] == 3 * KNOWN
+    assert state.mates[1].tolist() == [LOCKED, -1]
     assert state.price.tolist() == [0, 0]
     assert state.queue.waiting.tolist() == [0]
 
@@ -198,10 +197,10 @@ def test_bids_of_known_columns_are_those_of_the_whole_matrix(budget):
             values += 40 * np.arange(ncols)
         state, epsilon, few = Bidding(values), float(rng.integers(1, 9)), int(rng.integers(0, 2))
         pauses, work = 0, 0
-        while state.hold(epsilon, 1000.0, few=few, budget=budget) == bidding.SPENT:
-            assert budget <= state.queue.state[bidding.SCANS] < budget + KNOWN + ncols + 1
-            work += int(state.queue.state[bidding.SCANS])
-            state.queue.state[bidding.SCANS] = 0
+        while state.hold(epsilon, 1000.0, few=few, budget=budget) == SPENT:
+            assert budget <= state.queue.state[SCANS] < budget + KNOWN + ncols + 1
+            work += int(state.queue.state[SCANS])
+            state.queue.state[SCANS] = 0
             pauses += 1
         assert pauses <= (work + budget) // budget
         assert (pauses > 0) or budget > 1
@@ -224,11 +223,11 @@ def test_a_bid_heeds_columns_that_the_row_does_not_know():
         known = np.unique(cols[np.isfinite(costs)])
         state.price[known[is_first_cheap:]] = -1000
         before = state.price.copy()
-        assert state.hold(2.0, 5000.0) == bidding.DONE
+        assert state.hold(2.0, 5000.0) == DONE
         col = state.mates[0][0]
         assert col == (0 if is_first_cheap else known.max() + 1)
         assert before[col] - state.price[col] == (bound if is_first_cheap else 2)
-        assert state.queue.state[bidding.SCANS] == (KNOWN if is_first_cheap else 2 * KNOWN + 200)
+        assert state.queue.state[SCANS] == (KNOWN if is_first_cheap else 2 * KNOWN + 200)
 
 
 def test_a_row_is_reduced_as_far_as_it_knows():

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from gpumatch.cpu.assignment.dense import search as dense_search
-from gpumatch.cpu.assignment.dense.search import FOUND, HEAD, KEPT, LANES, NEXT, SCANS, SPENT
+from gpumatch.cpu.assignment.dense.search import LANES
+from gpumatch.cpu.assignment.search.state import FOUND, HEAD, KEPT, NEXT, SCANS, SPENT
 
 FAR = math.inf
 

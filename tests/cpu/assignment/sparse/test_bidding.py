@@ -7,8 +7,8 @@ import pytest
 from scipy.sparse import csr_array
 
 from gpumatch.cpu.assignment.search.bid_queue import Queue
+from gpumatch.cpu.assignment.search.state import DONE, LOCKED, LOW, SCANS, SPENT
 from gpumatch.cpu.assignment.sparse import bidding
-from gpumatch.cpu.assignment.sparse.bidding import DONE, LOCKED, LOW, SCANS, SPENT
 from gpumatch.cpu.assignment.sparse.engine import _transpose
 from gpumatch.cpu.numba_tools.workers import Workers
 from tests.cpu.interleaved import interleave

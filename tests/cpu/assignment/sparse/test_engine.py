@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
 import gpumatch as gm
-from gpumatch.cpu.assignment.dense.search import NEXT, SCANS
 from gpumatch.cpu.assignment.search.bid_queue import Queue
+from gpumatch.cpu.assignment.search.state import DONE, LOW, NEXT, SCANS, SPENT
 from gpumatch.cpu.assignment.sparse import bidding, feasibility
 from gpumatch.cpu.assignment.sparse import engine as sparse_engine
 from gpumatch.cpu.assignment.sparse import paths as sparse_paths
@@ -406,7 +406,7 @@ def held(matrix, epsilon, few=0, limit=None, budget=10**9, is_slack=None):
 def test_bids_are_within_epsilon(epsilon, limit):
     matrix = np.random.default_rng(6).integers(0, 100, (40, 45))
     _, price, (row_to_col, col_to_row), queue, outcome = held(matrix, epsilon, limit=limit)
-    assert outcome == bidding.DONE
+    assert outcome == DONE
     assert queue.waiting.size == 0
     rows = np.flatnonzero(row_to_col >= 0)
     assert np.array_equal(col_to_row[row_to_col[rows]], rows)
@@ -424,9 +424,9 @@ def test_a_queue_ends_when_few_wait_or_the_budget_is_spent():
     matrix = np.random.default_rng(7).integers(0, 10, (64, 64))
     for few in (1, 5, 20):
         *_, queue, outcome = held(matrix, 1, few=few)
-        assert (outcome, queue.waiting.size) == (bidding.DONE, few)
+        assert (outcome, queue.waiting.size) == (DONE, few)
     _, _, (row_to_col, _), queue, outcome = held(matrix, 1, budget=500)
-    assert outcome == bidding.SPENT
+    assert outcome == SPENT
     assert np.array_equal(np.sort(queue.waiting), np.flatnonzero(row_to_col < 0))
 
 
@@ -463,10 +463,10 @@ def in_turns(matrix, epsilon, few=0, budget=10**9):
         part for side in (by_rows, by_cols) for part in (side.indptr, side.indices, side.data)
     ]
     left = np.array([len(matrix)])
-    outcome, slacks = bidding.SPENT, np.zeros((2, len(matrix)), bool)
-    while outcome == bidding.SPENT:
+    outcome, slacks = SPENT, np.zeros((2, len(matrix)), bool)
+    while outcome == SPENT:
         for queue in queues:
-            queue.state[bidding.SCANS] = 0
+            queue.state[SCANS] = 0
         outcome = bidding.alternate(
             *entries, row_price, price, *mates, *slacks, *places, left,
             epsilon, 100, number.max, -(10**6), few, budget,
@@ -483,7 +483,7 @@ def test_bids_in_turns_are_within_epsilon(epsilon, budget):
     row_price, price, (row_to_col, col_to_row), (is_slack, is_slack_col), outcome = in_turns(
         matrix, epsilon, budget=budget
     )
-    assert outcome == bidding.DONE
+    assert outcome == DONE
     assert np.array_equal(col_to_row[row_to_col], np.arange(60))
     over = np.where(matrix > 0, row_price[:, None] + price - matrix, -1)
     assert over.max() <= epsilon
@@ -514,14 +514,14 @@ def test_columns_are_parted_as_rows_are():
 def test_bids_in_turns_end_when_few_are_left_or_prices_fall_for_ever():
     matrix = np.random.default_rng(4).integers(1, 100, (30, 30))
     *_, mates, _, outcome = in_turns(matrix, 1, few=7)
-    assert outcome == bidding.DONE
+    assert outcome == DONE
     assert [np.count_nonzero(mate < 0) for mate in mates] == [7, 7]
     matrix[:20, 19:] = 0  # 20 rows for 19 columns
     *_, outcome = in_turns(matrix, 1)
-    assert outcome == bidding.LOW
+    assert outcome == LOW
     matrix[5] = 0
     *_, outcome = in_turns(matrix, 1)
-    assert outcome == bidding.LOW
+    assert outcome == LOW
 
 
 def test_threads_share_the_bids(monkeypatch):

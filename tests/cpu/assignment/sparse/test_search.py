@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-import heapq
-
 import numpy as np
 import pytest
 
 from gpumatch.cpu.assignment.dense import search as dense_search
-from gpumatch.cpu.assignment.dense.search import (
+from gpumatch.cpu.assignment.dense.search import LANES
+from gpumatch.cpu.assignment.search.state import (
     FOUND,
     FRONT,
     HEAD,
     KEPT,
-    LANES,
     NEXT,
+    NOBODY,
     SCANS,
     SPENT,
+    SPOTS,
     STUCK,
 )
 from gpumatch.cpu.assignment.sparse import search as sparse_search
-from gpumatch.cpu.assignment.sparse.search import NOBODY, Room
+from gpumatch.cpu.assignment.sparse.search import Room
 from tests.cpu.interleaved import interleave
 
 FAR, LOW = np.iinfo(np.int64).max, np.iinfo(np.int64).min
@@ -172,22 +172,6 @@ def test_a_bid_spends_its_entries_and_one_more(budget, scans):
     assert spot[SCANS] == scans
 
 
-@pytest.mark.parametrize("size", [1, 2, 5, 6, 21, 60])
-def test_the_heap_gives_the_least_key_with_its_column(size):
-    rng = np.random.default_rng(size)
-    keys, heap, theirs = np.empty(size, np.int64), np.empty(size, np.int32), []
-    for col in range(size):
-        key = int(rng.integers(0, 9))
-        sparse_search.push(keys, heap, col, key, 100 * key + col)
-        heapq.heappush(theirs, key)
-    seen = set()
-    for waiting in range(size - 1, -1, -1):
-        assert keys[0] == heapq.heappop(theirs) == heap[0] // 100
-        seen.add(int(heap[0]))
-        sparse_search.drop_top(keys, heap, waiting)
-    assert len(seen) == size
-
-
 # -- searches --------------------------------------------------------------------------------------
 
 
@@ -198,7 +182,7 @@ class Search:
         self.entries, ncols = drawn.entries, drawn.ncols
         self.price, self.row_to_col, self.col_to_row = copies(drawn.price, *drawn.mates)
         self.free = np.flatnonzero(self.row_to_col < 0).astype(np.int32)
-        self.spot, self.mark = np.zeros(sparse_search.SPOTS, np.int64), np.zeros(2, np.int64)
+        self.spot, self.mark = np.zeros(SPOTS, np.int64), np.zeros(2, np.int64)
         self.spot[HEAD] = -1
         pred, near, tree, reached = np.full((4, ncols), -1, np.int32)
         count = self.entries[1].size + 1

@@ -10,6 +10,7 @@ import pytest
 
 from gpumatch import assign, verify
 from gpumatch.contracts import Stopped
+from gpumatch.cpu.assignment.search.state import SCANS
 from gpumatch.cpu.assignment.sparse import engine as sparse_engine
 from gpumatch.cpu.assignment.sparse import search as sparse_search
 from gpumatch.cpu.assignment.sparse import two_sided_search
@@ -167,7 +168,7 @@ def test_a_stop_leaves_prices_and_pairs_and_nothing_behind(monkeypatch):
         for forest in paths.forests:
             assert (forest.dist == drawn.far).all()
             assert not forest.joined.any()
-            assert not forest.spot[: two_sided_search.SCANS].any()
+            assert not np.delete(forest.spot, SCANS).any()
         paths.serve(Trace())
         drawn.check()
         assert drawn.matrix[np.arange(drawn.n), drawn.row_to_col].sum() == least(drawn.matrix)
