@@ -10,7 +10,9 @@ from scipy.optimize import linear_sum_assignment
 from scipy.sparse import csr_array
 
 import gpumatch as gm
+from gpumatch.cpu.assignment.dense import tuning as dense_tuning
 from gpumatch.results.assignment import Assignment
+from tests.cpu.assignment.tuned import tune
 
 HOMES = [
     (algorithm.name, backend)
@@ -123,7 +125,7 @@ STRANGE = {
 @pytest.mark.parametrize("strange", STRANGE.values(), ids=STRANGE)
 @BY_HOME
 def test_prices_from_anywhere_lead_to_the_optimum(monkeypatch, home, strange):
-    monkeypatch.setattr("gpumatch.cpu.assignment.dense.engine.SMALL", 0)
+    tune(monkeypatch, dense_tuning, small=0)
     rng, (algorithm, backend) = np.random.default_rng(5), home
     for number, shape in enumerate(SHAPES):
         name, size = names_of(shape)

@@ -31,7 +31,7 @@ WITH_BUDGETS = [
     f"assignment.{module}"
     for module in (
         *("auction", "dense.search", "dgs", "hungarian.classical", "hungarian.problem"),
-        *("hungarian.tree", "sparse.engine", "sparse.search"),
+        *("hungarian.tree", "sparse.tuning", "sparse.search"),
     )
 ]
 

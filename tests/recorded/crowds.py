@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import functools
 from collections.abc import Callable, Mapping
+from types import ModuleType
 from typing import Any
 from unittest import mock
 
@@ -17,8 +18,11 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from gpumatch import InfeasibleError, algorithms, assign, linalg, maximum_matching
-from gpumatch.cpu.assignment.sparse import engine as sparse_engine
+from gpumatch.cpu.assignment.dense import tuning as dense_tuning
+from gpumatch.cpu.assignment.sparse import tuning as sparse_tuning
+from gpumatch.cpu.assignment.sparse.tuning import LONG, SHORT
 from gpumatch.optimize import linear_sum_assignment
+from tests.cpu.assignment.tuned import tuned
 from tests.recorded import assignment, matching
 from tests.recorded.record import Fields, Group, hash_of, in_small_steps, work_of
 
@@ -98,6 +102,14 @@ def _assign(arguments: Mapping[str, Any], patches: Mapping[str, Any]) -> dict[st
         kind: _crowd(functools.partial(_one, arguments, kind), assignment.WITH_BUDGETS, patches)
         for kind in KINDS
     }
+
+
+def _assign_tuned(
+    tuning: ModuleType, fields: Mapping[str, Any], patches: Mapping[str, Any]
+) -> dict[str, Fields]:
+    """Assign by the engine, with other numbers in its tuning."""
+    with tuned(tuning, **fields):
+        return _assign({"algorithm": "engine", "backend": "cpu"}, patches)
 
 
 def _crowd(
@@ -185,41 +197,23 @@ def _decompose() -> dict[str, Fields]:
     return {"dmperm": _crowd(one, matching.WITH_BUDGETS, {})}
 
 
-WITHOUT_SMALL = {"assignment.dense.engine.SMALL": -1, "assignment.dense.engine.FEW": 1}
-ALONE = {
-    "assignment.sparse.engine.SMALL": -1,
-    "assignment.sparse.engine.SHORT": sparse_engine.SHORT._replace(left=-1),
+ALONE = SHORT._replace(unmatched=-1)
+STEPS = 400
+SMALL_STEPS = {
+    "assignment.dense.engine.BUDGET": STEPS,
+    "assignment.dense.candidate_paths.BUDGET": STEPS,
+    "assignment.dense.candidate_paths.KnownPaths.budget": STEPS,
 }
-ENGINE = {
-    "auctions of sparse costs": {"assignment.sparse.engine.SMALL": -1},
-    "auctions alone": {**ALONE, "assignment.sparse.engine.FEW": 1},
-    "bids in turns": {
-        **ALONE,
-        "assignment.sparse.engine.FEW": 0,
-        "assignment.sparse.engine.TAIL": 1,
-    },
-    "honest bids": {
-        "assignment.sparse.engine.SMALL": -1,
-        "assignment.sparse.engine.SHORT": sparse_engine.LONG,
-        "assignment.sparse.engine.FEW": 2,
-    },
-    "lines": {**WITHOUT_SMALL, "assignment.dense.engine.PATIENCE": 30},
-    "trial": {**WITHOUT_SMALL, "assignment.dense.engine.MIDDLE": -1},
-    "auction": {
-        **WITHOUT_SMALL,
-        "assignment.dense.engine.MIDDLE": -1,
-        "assignment.dense.engine.TRIAL": -1,
-    },
-    "auction in small steps": {
-        **WITHOUT_SMALL,
-        "assignment.dense.engine.MIDDLE": -1,
-        "assignment.dense.engine.TRIAL": -1,
-        "assignment.dense.engine.BUDGET": 400,
-        "assignment.dense.candidate_paths.BUDGET": 400,
-        "assignment.dense.candidate_paths.KnownPaths.budget": 400,
-    },
+ENGINE: dict[str, tuple[ModuleType, dict[str, Any]]] = {
+    "auctions of sparse costs": (sparse_tuning, {"small": -1}),
+    "auctions alone": (sparse_tuning, {"small": -1, "trial": ALONE, "few": 1}),
+    "bids in turns": (sparse_tuning, {"small": -1, "trial": ALONE, "few": 0, "tail": 1}),
+    "honest bids": (sparse_tuning, {"small": -1, "trial": LONG, "few": 2}),
+    "lines": (dense_tuning, {"small": -1, "few": 1, "patience": 30}),
+    "trial": (dense_tuning, {"small": -1, "few": 1, "middle": -1}),
+    "auction": (dense_tuning, {"small": -1, "few": 1, "middle": -1, "trial": -1}),
 }
-"""Which steps the engine takes; the last four for dense costs."""
+"""Which steps the engine takes; the last three for dense costs."""
 
 
 def _groups() -> dict[str, Group]:
@@ -229,9 +223,11 @@ def _groups() -> dict[str, Group]:
             for wish in assignment._wishes(algorithm.homes["cpu"].options):
                 told = {"algorithm": algorithm.name, "backend": "cpu", **wish}
                 groups["-".join(told.values())] = functools.partial(_assign, told, {})
-    for name, patches in ENGINE.items():
-        told = {"algorithm": "engine", "backend": "cpu"}
-        groups[f"engine-cpu by {name}"] = functools.partial(_assign, told, patches)
+    for name, (tuning, fields) in ENGINE.items():
+        groups[f"engine-cpu by {name}"] = functools.partial(_assign_tuned, tuning, fields, {})
+    groups["engine-cpu by auction in small steps"] = functools.partial(
+        _assign_tuned, *ENGINE["auction"], SMALL_STEPS
+    )
     for run in matching.RUNS:
         if run.backend == "cpu":
             groups[f"match {run}"] = functools.partial(_match, run.arguments, {})

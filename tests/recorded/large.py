@@ -18,9 +18,12 @@ from scipy.sparse import csr_array
 from gpumatch import assign
 from gpumatch.contracts import AssignmentTask, Solution
 from gpumatch.costs import SparseCosts
+from gpumatch.cpu.assignment.dense import tuning as dense_tuning
 from gpumatch.cpu.assignment.sparse import product
+from gpumatch.cpu.assignment.sparse import tuning as sparse_tuning
 from gpumatch.cpu.numba_tools import workers
 from graphs import costs
+from tests.cpu.assignment.tuned import tuned
 from tests.recorded.record import Fields, Group, hash_of, work_of
 
 THREADS = 3
@@ -34,8 +37,6 @@ WITH_WORKERS = (
 )
 IN_TURN = {
     "auction.WIDE": 400,
-    "dense.engine.EACH": 4,
-    "sparse.engine.EACH": 4,
     "hungarian.tree.WIDE": 400,
     "sparse.paths.EACH": 4,
 }
@@ -59,6 +60,8 @@ def workers_in_turn() -> Iterator[None]:
     """Within, the algorithms for assignments have such workers, and soon."""
     patches = {f"{name}.Workers": Workers for name in WITH_WORKERS} | IN_TURN
     with contextlib.ExitStack() as patched:
+        for tuning in sparse_tuning, dense_tuning:
+            patched.enter_context(tuned(tuning, each=4))
         for name, value in patches.items():
             patched.enter_context(mock.patch(f"gpumatch.cpu.assignment.{name}", value))
         yield

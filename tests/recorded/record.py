@@ -19,6 +19,8 @@ from unittest import mock
 
 import numpy as np
 
+from tests.cpu.assignment.tuned import tuned
+
 FOLDER = Path(__file__).parent
 RENEW = "python -m tests.recorded"
 
@@ -61,6 +63,9 @@ def in_small_steps(names: Iterable[str], budget: int) -> Iterator[None]:
     modules = [importlib.import_module(f"gpumatch.cpu.{name}") for name in names]
     with contextlib.ExitStack() as patched:
         for module in modules:
+            if hasattr(module, "DEFAULT"):
+                patched.enter_context(tuned(module, budget=budget))
+                continue
             name = "BUDGET" if hasattr(module, "BUDGET") else "_BUDGET"
             patched.enter_context(mock.patch.object(module, name, budget))
         yield

@@ -16,8 +16,11 @@ from scipy.optimize import linear_sum_assignment
 from scipy.sparse import csr_array
 
 import gpumatch as gm
-from gpumatch.cpu.assignment.sparse.engine import Trial
+from gpumatch.cpu.assignment.dense import tuning as dense_tuning
+from gpumatch.cpu.assignment.sparse import tuning as sparse_tuning
+from gpumatch.cpu.assignment.sparse.tuning import Trial
 from gpumatch.dispatch.backends import Choice
+from tests.cpu.assignment.tuned import tune
 from tests.recorded import assignment
 from tests.recorded.record import in_small_steps
 
@@ -130,9 +133,8 @@ def test_claims_hold_at_every_stop(monkeypatch, home, form, name):
         if is_deficient and name == "full":
             continue
         problem = SHAPES[number // 2 % 2], kind, is_deficient
-        for size in ("SMALL", "MIDDLE"):
-            few = 0 if number % 2 else 2**17
-            monkeypatch.setattr(f"gpumatch.cpu.assignment.dense.engine.{size}", few)
+        few = 0 if number % 2 else 2**17
+        tune(monkeypatch, dense_tuning, small=few, middle=few)
         initial = None if number % 3 == 0 else np.arange(5)
         solve = functools.partial(run, home, form, *problem, maximize, name, initial)
         for a in stops(solve, MOST[home[1]]):
@@ -260,10 +262,7 @@ def wide(n):
 @pytest.mark.parametrize("algorithm", ["engine", "shortest-augmenting-path", "auction"])
 def test_what_is_proven_is_so_by_the_costs_in_use(monkeypatch, algorithm, costs, form, shape):
     """Its gap is as small as sums of these are rounded, whatever unused costs are."""
-    monkeypatch.setattr(
-        "gpumatch.cpu.assignment.sparse.engine.SMALL", 0
-    )  # else it holds no auction
-    monkeypatch.setattr("gpumatch.cpu.assignment.sparse.engine.SHORT", Trial(False, 0, 0, 0))
+    tune(monkeypatch, sparse_tuning, small=0, trial=Trial(False, 0, 0, 0))  # so it holds an auction
     n = len(costs)
     if shape == "wide":
         costs = costs[:-9]

@@ -3,8 +3,7 @@
 - Sparse costs: `sparse.engine`, an auction for the duals and exact paths for the proof.
 - Dense costs that are many, not all equal, and exact in float64: `dense.engine`, which reads few
   lines of the matrix.
-- All other dense costs: `shortest_augmenting_path`. Up to `dense.engine.SMALL` entries it takes a
-  few milliseconds.
+- All other dense costs: `shortest_augmenting_path`. If they are few, it takes milliseconds.
 """
 
 from __future__ import annotations

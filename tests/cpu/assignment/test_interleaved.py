@@ -9,28 +9,30 @@ import pytest
 
 from gpumatch.cpu.assignment.dense import candidate_paths, candidates
 from gpumatch.cpu.assignment.dense import engine as dense_engine
+from gpumatch.cpu.assignment.dense import tuning as dense_tuning
 from gpumatch.cpu.assignment.sparse import bidding
 from gpumatch.cpu.assignment.sparse import engine as sparse_engine
 from gpumatch.cpu.assignment.sparse import paths as sparse_paths
 from gpumatch.cpu.assignment.sparse import search as sparse_search
+from gpumatch.cpu.assignment.sparse import tuning as sparse_tuning
+from gpumatch.cpu.assignment.sparse.tuning import LONG, SHORT
 from tests.cpu.assignment.solved import Solved, least
+from tests.cpu.assignment.tuned import tune
 from tests.cpu.interleaved import interleave
 
 TRIALS = {
-    "paths": sparse_engine.SHORT._replace(left=1, reads=math.inf),
-    "honest bids": sparse_engine.LONG,
-    "auction": sparse_engine.SHORT._replace(left=-1),
+    "paths": SHORT._replace(unmatched=1, reads=math.inf),
+    "honest bids": LONG,
+    "auction": SHORT._replace(unmatched=-1),
 }
 
 
 @pytest.fixture(autouse=True)
 def crowd(monkeypatch):
     """Threads for a few rows each."""
-    for module in sparse_engine, dense_engine, sparse_paths:
-        monkeypatch.setattr(module, "EACH", 1)
-    for module in sparse_engine, dense_engine:
-        monkeypatch.setattr(module, "FEW", 1)
-        monkeypatch.setattr(module, "SMALL", -1)
+    monkeypatch.setattr(sparse_paths, "EACH", 1)
+    for tuning in sparse_tuning, dense_tuning:
+        tune(monkeypatch, tuning, each=1, few=1, small=-1)
 
 
 def problems(shape, share, has_limit):
@@ -52,7 +54,7 @@ def check(solved):
 @pytest.mark.parametrize("has_limit", [False, True])
 @pytest.mark.parametrize("shape", [(12, 12), (12, 15)], ids=str)
 def test_any_order_of_turns_in_sparse_costs(trial, shape, has_limit, monkeypatch):
-    monkeypatch.setattr(sparse_engine, "SHORT", TRIALS[trial])
+    tune(monkeypatch, sparse_tuning, trial=TRIALS[trial])
     taken = 0
     for seed, matrix, limit in problems(shape, 0.4, has_limit):
         turns = interleave(monkeypatch, bidding, sparse_search, seed=seed)
@@ -63,8 +65,7 @@ def test_any_order_of_turns_in_sparse_costs(trial, shape, has_limit, monkeypatch
 
 def test_any_order_of_turns_in_dense_costs(monkeypatch):
     """Rows know four columns, and look again where bids have made these dear."""
-    monkeypatch.setattr(dense_engine, "MIDDLE", -1)
-    monkeypatch.setattr(dense_engine, "TRIAL", -1)
+    tune(monkeypatch, dense_tuning, middle=-1, trial=-1)
     for module in candidate_paths, candidates:
         monkeypatch.setattr(module, "KNOWN", 4)
     taken = 0

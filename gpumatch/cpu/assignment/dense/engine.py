@@ -8,7 +8,7 @@ Each row knows its cheapest columns, and a bound of all others that holds while 
    limited number of times. So far these are Jonker and Volgenant's steps, and two readings of the
    matrix.
 2. *Trial*: shortest augmenting paths, as long as they are short: those served tell that the others
-   will read no more than TRIAL of the matrix. Costs that are drawn at random end here, and those
+   will read no more than a share of the matrix. Costs that are drawn at random end here, and those
    with many ties.
 3. *Auction*: else free rows bid, with an epsilon that falls from what a row typically pays more for
    another column than its cheapest. As in `engine`, a phase ends when few rows wait, and these go
@@ -23,10 +23,10 @@ to 30 matrices' worth of lines then; Jonker and Volgenant's paths read a line fo
 tree.
 
 All numbers are float64. Integers are exact in it if 16 (n + 1) max |c| < 2**53; larger ones go to
-`shortest_augmenting_path`, and so do matrices of up to SMALL entries, whose paths take a few
-milliseconds. Up to MIDDLE entries, paths in the whole matrix are tried before step 1, unless all
-rows want the same columns. They give way, with prices and pairs kept, when those served tell that
-the others will read more than the other steps would.
+`shortest_augmenting_path`, and so do small matrices, whose paths take milliseconds. In middling
+matrices, paths in the whole matrix come before step 1, unless all rows want the same columns. They
+give way, with prices and pairs kept, when the paths so far tell that the others will read more than
+the other steps would. `tuning` has the bounds.
 
 Memory beside the costs: 510 bytes a row, and 50 bytes a column and 24 more for each thread.
 
@@ -47,8 +47,10 @@ import numpy as np
 
 from gpumatch.contracts import AssignmentTask, Control, Stopped
 from gpumatch.cpu.assignment.dense import candidates
+from gpumatch.cpu.assignment.dense import tuning as tunings
 from gpumatch.cpu.assignment.dense.candidate_paths import BUDGET, KnownPaths
 from gpumatch.cpu.assignment.dense.paths import DensePaths
+from gpumatch.cpu.assignment.dense.tuning import Tuning
 from gpumatch.cpu.assignment.search.bid_queue import Queue
 from gpumatch.cpu.assignment.search.paths import Paths
 from gpumatch.cpu.assignment.search.state import FOUND, LOW, NEXT, SCANS, SPENT
@@ -57,66 +59,26 @@ from gpumatch.cpu.numba_tools.workers import Workers
 
 __all__ = ["run", "takes"]
 
-SMALL = 2**17
-"""Entries up to which shortest augmenting paths are all that is tried."""
-MIDDLE = 2**21
-"""Entries up to which they are tried in the whole matrix first: it is in the caches."""
-PATIENCE = 25_000
-"""Lines that paths in the whole matrix may still be expected to read: what the other steps take."""
-SPREAD_OUT = 1 / 4
-"""The share of rows that must be the cheapest of a column; else all want the same columns."""
-TRIAL = 1 / 2
-"""The share of the entries that the trial's paths may still be expected to read.
 
-With 4, 1/2 and 1/4, 2,000 rows read 18, 11 and 8 matrices' worth for distances in the plane, 14, 4
-and 4 for costs of rank 16, 4.8, 4.8 and 7 for points in space, and 1.1 for costs drawn at random.
-"""
-STEP = 1 / 8
-"""The share of the entries that paths read before they are asked."""
-FIRST = 4
-"""The first epsilon is at most the range of costs divided by this."""
-GENTLE = 0.7
-"""The first epsilon is at most the lower quartile of what a row could save, times this."""
-SAMPLE = 64
-"""Rows that are a sample."""
-FACTOR = 5
-"""From one epsilon to the next; Bertsekas advises 4 to 10."""
-CALM = 1 / 200
-"""The share of rows from which on a phase is so short that the next may be three factors finer."""
-FINEST = 2.0**-36
-"""The last epsilon, as a share of the range of costs."""
-FINE = 2**10
-"""The last epsilon of integers is at least 1 divided by this."""
-FEW = 8
-"""Rows that may wait at the end of a phase."""
-EACH = 32
-"""Rows that must wait for each thread beyond the first."""
-SHRINK = 8
-"""Threads share what waits anew when each has only so little of its share left."""
-MOST = 64
-"""Times the entries that a phase may read. One that takes more is a war of prices."""
-ROUNDING = 2.0**-50
-"""The share of costs and prices by which a float's pair may miss being tight."""
-
-
-def takes(task: AssignmentTask) -> bool:
+def takes(task: AssignmentTask, tuning: Tuning | None = None) -> bool:
     """Whether the costs are many, not all the same, and exact in float64."""
-    costs = task.costs
+    costs, tuning = task.costs, tuning or tunings.DEFAULT
     largest = max(costs.largest, abs(task.limit or 0))
     largest = max(largest, abs(task.solution.col_dual).max(initial=0))
     is_exact = not costs.is_integer or 16 * (costs.shape[0] + 1) * largest < 2**53
-    return costs.nnz > SMALL and costs.low < costs.high and is_exact
+    return costs.nnz > tuning.small and costs.low < costs.high and is_exact
 
 
-def run(task: AssignmentTask) -> bool:
+def run(task: AssignmentTask, tuning: Tuning | None = None) -> bool:
     """Match the rows at least cost, as `gpumatch.contracts` states; True unless stopped."""
-    if task.costs.nnz <= MIDDLE:
-        ended = _try_whole_lines(task)
+    tuning = tuning or tunings.DEFAULT
+    if task.costs.nnz <= tuning.middle:
+        ended = _try_whole_lines(task, tuning)
         if ended is not None:
             return ended
     task.solution.has_duals = False
     with Workers(task.threads, task.costs.nnz) as workers:
-        engine = _DenseEngine(task, workers)
+        engine = _DenseEngine(task, workers, tuning)
         try:
             engine.run()
         except Stopped:
@@ -127,18 +89,18 @@ def run(task: AssignmentTask) -> bool:
     return True
 
 
-def _try_whole_lines(task: AssignmentTask) -> bool | None:
+def _try_whole_lines(task: AssignmentTask, tuning: Tuning) -> bool | None:
     """Paths in the whole matrix, if they are short: as `run` answers; None if they are not."""
     costs, control = task.costs, task.control
     paths = DensePaths(costs.entries(), costs, *task.mates, task.solution.col_dual, task.limit)
     try:
         if not paths.begin(control):
             return False
-        if paths.all_match and paths.matched < SPREAD_OUT * costs.shape[0]:
+        if paths.all_match and paths.matched < tuning.spread_out * costs.shape[0]:
             return None
         if not paths.bid(control):
             return False
-        ended = try_paths(paths, PATIENCE, control, step=int(STEP * costs.nnz) + 1)
+        ended = try_paths(paths, tuning.patience, control, step=int(tuning.step * costs.nnz) + 1)
     except Stopped:
         return False
     finally:
@@ -168,7 +130,8 @@ def try_paths(paths: Paths, most: float, control: Control, *, step: int) -> bool
 class _DenseEngine:
     """The steps, on the state that `KnownPaths` has."""
 
-    def __init__(self, task: AssignmentTask, workers: Workers) -> None:
+    def __init__(self, task: AssignmentTask, workers: Workers, tuning: Tuning) -> None:
+        self.tuning = tuning
         self.costs, self.control, self.workers = task.costs, task.control, workers
         self.paths = KnownPaths(task, workers)
         self.nrows = task.solution.row_to_col.size
@@ -198,8 +161,8 @@ class _DenseEngine:
 
     def _try_paths(self) -> bool:
         """Paths while they are short, or cannot be avoided; whether that was all."""
-        most = TRIAL * self.costs.nnz if self.paths.all_match else math.inf
-        step = int(STEP * self.costs.nnz) + 1
+        most = self.tuning.trial * self.costs.nnz if self.paths.all_match else math.inf
+        step = int(self.tuning.step * self.costs.nnz) + 1
         if try_paths(self.paths, most, self.control, step=min(step, BUDGET)):
             return True
         self.paths.leave_search()
@@ -209,18 +172,20 @@ class _DenseEngine:
 
     def _hold_auction(self) -> None:
         """Auctions of falling epsilon, until few rows are parted for the next."""
-        finest = max(self.spread * FINEST, 1 / FINE if self.costs.is_integer else 0)
-        epsilon = max(min(self.spread / FIRST, GENTLE * self._typical_excess()), finest)
+        tuning = self.tuning
+        finest = max(self.spread * tuning.finest, 1 / tuning.fine if self.costs.is_integer else 0)
+        gentle = tuning.gentle * self._typical_excess()
+        epsilon = max(min(self.spread / tuning.first, gentle), finest)
         bidders = self.nrows - self.paths.matched
-        while bidders > FEW and self._hold_phase(epsilon) and epsilon > finest:
-            factor = FACTOR if bidders > CALM * self.nrows else FACTOR**3
+        while bidders > tuning.few and self._hold_phase(epsilon) and epsilon > finest:
+            factor = tuning.factor if bidders > tuning.calm * self.nrows else tuning.factor**3
             epsilon = max(epsilon / factor, finest)
             self._part_slack_pairs(epsilon)
             bidders = self.nrows - self.paths.matched
 
     def _typical_excess(self) -> float:
         """The lower quartile of what other columns cost rows more than their cheapest."""
-        reduced = self.paths.values[:: self.nrows // SAMPLE + 1] - self.paths.price
+        reduced = self.paths.values[:: self.nrows // self.tuning.sample + 1] - self.paths.price
         reduced = reduced[reduced.min(axis=1) < math.inf]
         excess = reduced - reduced.min(axis=1, keepdims=True)
         dearer = excess[(excess > 0) & (excess < math.inf)]
@@ -228,18 +193,18 @@ class _DenseEngine:
 
     def _hold_phase(self, epsilon: float) -> bool:
         """Let the free rows bid until few are left; False if that is not worth it any more."""
-        paths = self.paths
+        paths, tuning = self.paths, self.tuning
         free = paths.start_with_free_rows()
         waiting, scans = free, 0
-        while waiting.size > FEW:
-            threads = max(1, min(self.workers.threads, waiting.size // EACH))
+        while waiting.size > tuning.few:
+            threads = max(1, min(self.workers.threads, waiting.size // tuning.each))
             queues = [Queue(share) for share in np.array_split(waiting, threads)]
-            few = FEW if threads == 1 else waiting.size // (SHRINK * threads)
+            few = tuning.few if threads == 1 else waiting.size // (tuning.shrink * threads)
             is_peaceful = self.workers.run(partial(self._hold, queues, epsilon, few), threads)
             waiting = np.concatenate([queue.waiting for queue in queues])
             scans += sum(int(queue.state[SCANS]) for queue in queues)
             self.beat()
-            if not is_peaceful or scans > MOST * self.costs.nnz:
+            if not is_peaceful or scans > tuning.most * self.costs.nnz:
                 return False
         paths.spot[SCANS] = scans
         paths.record("auction", free, paths.matched, self.control)
@@ -257,7 +222,7 @@ class _DenseEngine:
 
     def _part_slack_pairs(self, epsilon: float) -> None:
         """Part the pairs that cost their rows over epsilon more than they must."""
-        rounding = 0.0 if self.costs.is_integer else ROUNDING
+        rounding = 0.0 if self.costs.is_integer else self.tuning.rounding
 
         def part(worker: int, first: int, last: int) -> None:
             candidates.part_slack(
@@ -278,5 +243,5 @@ class _DenseEngine:
         fractions = np.sort(price % 1)
         gaps = np.diff(fractions, append=fractions[0] + 1)
         rise = -fractions[(gaps.argmax() + 1) % fractions.size] % 1
-        price[:] = np.floor(price + rise + 1 / FINE**2)  # but for rounding
-        bound[:] = np.ceil(bound - rise - 1 / FINE)
+        price[:] = np.floor(price + rise + 1 / self.tuning.fine**2)  # but for rounding
+        bound[:] = np.ceil(bound - rise - 1 / self.tuning.fine)

@@ -4,7 +4,7 @@ Sparse costs go through four steps. Each leaves what the next needs:
 
 1. *Trial*: the least costs, and the pairs that they make, as `sparse_paths` finds them. If the rows
    that are left may choose among several cheapest columns each, as many as can be are matched to
-   such columns, by the searches of matchings. In a `LONG` trial, rows then bid without an epsilon,
+   such columns, by the searches of matchings. In a long trial, rows then bid without an epsilon,
    so that all pairs stay tight. If few rows are left then, they get shortest augmenting paths. If
    these are expected to read few entries, that is all. If it is doubtful that all rows may have
    columns, a few phases of searches now tell, or searches from one row after the other; if they
@@ -47,8 +47,9 @@ J. Matrix Analysis 22, 2001.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -58,6 +59,7 @@ from gpumatch.cpu.assignment.search.bid_queue import Queue
 from gpumatch.cpu.assignment.search.state import FOUND, HEAD, LOW, NEXT, SCANS, SPENT
 from gpumatch.cpu.assignment.sparse import bidding
 from gpumatch.cpu.assignment.sparse import search as sparse_search
+from gpumatch.cpu.assignment.sparse import tuning as tunings
 from gpumatch.cpu.assignment.sparse.feasibility import (
     complete,
     complete_in_phases,
@@ -65,6 +67,7 @@ from gpumatch.cpu.assignment.sparse.feasibility import (
 )
 from gpumatch.cpu.assignment.sparse.paths import FirstPairs, SparsePaths
 from gpumatch.cpu.assignment.sparse.scaled_integers import Units
+from gpumatch.cpu.assignment.sparse.tuning import Tuning
 from gpumatch.cpu.assignment.sparse.two_sided_search import TwoSidedPaths
 from gpumatch.cpu.heartbeat import heartbeat
 from gpumatch.cpu.numba_tools.workers import Workers
@@ -73,104 +76,11 @@ from gpumatch.running.kept_memory import kept_empty
 
 __all__ = ["run", "run_exactly", "run_for_prices"]
 
-BUDGET = 2**22
-"""Entries looked at between two returns to Python: a tenth of a second."""
 
-
-TURNING = 4 * BUDGET
-"""The same while another thread transposes."""
-
-
-class Trial(NamedTuple):
-    """How long it is tried to do without an auction.
-
-    `looks_ahead`: whether rows first take what one step of looking ahead finds, if all are to have
-    columns. `bids`: those without an epsilon, for each row that waits in a round of them. `reads`:
-    times the entries that paths may be expected to read, by the first ones. `left`: the share of
-    all rows that may be left to them.
-    """
-
-    looks_ahead: bool
-    bids: int
-    reads: float
-    left: float
-
-
-SHORT = Trial(looks_ahead=True, bids=0, reads=4, left=1 / 40)
-LONG = Trial(looks_ahead=False, bids=12, reads=4, left=1 / 8)
-"""For costs that differ by orders of magnitude: then few bids without an epsilon serve most rows.
-
-In a KKT matrix of 200,000 rows, they serve all but 363, and read all entries 4.2 times. Looking
-ahead would serve half of the 62,150 rows that are free before, and takes longer than the bids that
-serve them. In matrices of blocks it serves most, but bids alone still take a tenth less. Elsewhere
-they take as long as a first auction, and spare the others little.
-"""
-SERVED = 4 / 5
-"""The share of the rows that a round of these bids may leave waiting, if another is to follow."""
-SMALL, SMALL_READS = 2**12, 24
-"""Entries up to which paths are always tried, and how many times they may read all of these.
-
-An auction has half a millisecond of overhead, and its first call compiles for a second more.
-"""
-MIDDLE, PATIENCE = 2**17, 16
-"""Entries up to which phases of searches come first, and searches from one row after the other may
-then read them all so many times, before a maximum matching is asked. Its first call compiles for
-half a second more.
-"""
-STEP = 1 / 4
-"""The share of the entries that the trial reads before it is asked; `SMALL` entries at least."""
-FIRST = 4
-"""The first epsilon is at most the range of costs divided by this."""
-FACTOR = 16
-"""From one epsilon to the next. Bertsekas advises 4 to 10, and 8 takes up to 4 % longer."""
-CALM = 1 / 200
-"""The share of rows from which on a phase is so short that the next may be three factors finer."""
-FINEST = 2.0**-20
-"""The last epsilon, as a share of the range of costs."""
-FEW, FEWEST = 16, 4
-"""Rows that may wait at the end of a phase: fewest after the first, after each other twice as many.
-
-At a coarse epsilon, the last rows get to far columns at once. Later they would bid for long, and
-what is left at the end has long paths.
-"""
-TAIL = 1 / 128
-"""The share of the rows from which on free columns bid, too."""
-EACH = 32
-"""Rows that must wait for each thread beyond the first."""
-SHRINK = 8
-"""Threads share what waits anew when each has only so little of its share left."""
-MOST = 128
-"""Times the entries that a phase may read. One that takes more is a war of prices."""
-LAST, ALL, WIDE = 16, 64, 2**20
-"""The last rows, which are served from both ends, in a matrix of at least so many entries: all if
-not too many are left.
-
-In smaller ones paths are short, and the first call would compile for half a second more. With 16,
-32 and 64 at the end, a mesh of 262,144 rows, which leaves about 40, takes 213, 205 and 200 ms, and
-244 in place of 188 without this. A power-law matrix as large, which leaves 200, takes 256 and 262
-with 16 and 64.
-"""
-SAMPLE = 2**10
-"""Rows that are a sample."""
-CHOICE = 2
-"""Tight columns of a free row, on average, from which on all tight pairs are searched."""
-GENTLE = 0.7
-"""The first epsilon is at most what a typical row could save, times this.
-
-No simple fraction: costs that are small integers would tie. If columns may stay free, it is the
-lower quartile of what dearer columns cost their rows more than the cheapest. If all must be
-matched, it is what the second of these costs, however many a row has; times the share of rows that
-are free, because columns bid in turns then, so that the last rows start no war, and what the trial
-has found is worth keeping. (The quartile would be the fourth of 16, and take a tenth longer.)
-"""
-ROUNDING = 2.0**-50
-"""The share of costs and prices by which a float's pair may miss being tight."""
-
-
-def run(task: AssignmentTask) -> bool:
+def run(task: AssignmentTask, tuning: Tuning | None = None) -> bool:
     """Match the rows at least cost, as `gpumatch.contracts` states; True unless stopped."""
     with Workers(task.threads, task.costs.nnz) as workers:
-        engine = _Engine(task, workers, SHORT)
+        engine = _Engine(task, workers, tuning or tunings.DEFAULT)
         try:
             engine.run()
         except Stopped:
@@ -180,29 +90,23 @@ def run(task: AssignmentTask) -> bool:
     return True
 
 
-def run_exactly(task: AssignmentTask) -> bool:
-    """The same for sparse costs, from given prices, without an allowance for rounding."""
-    with Workers(task.threads, task.costs.nnz) as workers:
-        engine = _Engine(task, workers, SHORT)
-        engine.rounding = 0.0
-        try:
-            engine.run()
-        except Stopped:
-            return False
-        finally:
-            engine.write()
-    return True
+def run_exactly(task: AssignmentTask, tuning: Tuning | None = None) -> bool:
+    """Do as `run` does from given prices, without an allowance for rounding."""
+    return run(task, replace(tuning or tunings.DEFAULT, rounding=0.0))
 
 
-def run_for_prices(task: AssignmentTask, workers: Workers) -> FirstPairs | None:
-    """The same by a long trial for sparse costs; of the duals, only the columns' are found.
+def run_for_prices(
+    task: AssignmentTask, workers: Workers, tuning: Tuning | None = None
+) -> FirstPairs | None:
+    """Match the rows after a long trial; of the duals, find only those of the columns.
 
     If prices are given, they are those of a trial, at which all given pairs are tight, and the
     auction comes next.
 
     Returns the pairs of the start, if it has come to any; raises Stopped.
     """
-    engine = _Engine(task, workers, LONG)
+    tuning = tuning or tunings.DEFAULT
+    engine = _Engine(task, workers, replace(tuning, trial=tuning.long_trial))
     engine.paths.keeps_first = True
     try:
         if engine.is_given:
@@ -217,8 +121,8 @@ def run_for_prices(task: AssignmentTask, workers: Workers) -> FirstPairs | None:
 class _Engine:
     """The state of a solution; its prices are in units of the scaled costs."""
 
-    def __init__(self, task: AssignmentTask, workers: Workers, trial: Trial) -> None:
-        self.trial = trial
+    def __init__(self, task: AssignmentTask, workers: Workers, tuning: Tuning) -> None:
+        self.tuning = tuning
         self.costs, self.solution, self.control = task.costs, task.solution, task.control
         self.workers = workers
         col_dual, limit = task.solution.col_dual, task.limit
@@ -239,7 +143,7 @@ class _Engine:
             (indptr, indices, weights), task.costs, *task.mates, col_dual, limit, workers=workers
         )
         self.paths.room_for_minima = task.solution.row_dual
-        self.paths.looks_ahead = trial.looks_ahead
+        self.paths.looks_ahead = tuning.trial.looks_ahead
         self.number = self.paths.price.dtype.type
         self.spread = self.number(high - low)
         self.task = task
@@ -248,8 +152,8 @@ class _Engine:
         self.row_price = kept_empty(self.nrows, self.number)
         self.is_slack = np.zeros(self.nrows, bool)
         self.is_slack_col = np.zeros(self.paths.price.size, bool)
-        self.budget = min(BUDGET, MOST * (task.costs.nnz + self.nrows))
-        self.rounding = 0.0 if self.is_integer else ROUNDING
+        self.budget = min(self.tuning.budget, self.tuning.most * (task.costs.nnz + self.nrows))
+        self.rounding = 0.0 if self.is_integer else self.tuning.rounding
         paths = self.paths  # not self: a circle of references would keep all arrays for longer
         self.beat = heartbeat(self.control, lambda: paths.matched)
         self.is_settled = True
@@ -313,7 +217,7 @@ class _Engine:
                 raise Stopped
             free = paths.start_with_free_rows()
         needs_paths = self.units.is_crude or self.spread == 0
-        if self.trial.bids and not needs_paths:
+        if self.tuning.trial.bids and not needs_paths:
             free = self._bid_honestly(free)
         if self._try_to_serve(free, needs_paths):
             return True
@@ -327,12 +231,12 @@ class _Engine:
         if free.size:
             paths.minima = None
         while waiting.size and is_worth_it:
-            before, most = waiting.size, self.trial.bids * degree * waiting.size
+            before, most = waiting.size, self.tuning.trial.bids * degree * waiting.size
             most += int(paths.spot[SCANS])
             while waiting.size and is_worth_it and paths.spot[SCANS] < most:
                 rest = most - int(paths.spot[SCANS])
                 waiting, is_worth_it = self._bid(waiting, self.number(0), 0, rest)
-            is_worth_it &= waiting.size <= SERVED * before
+            is_worth_it &= waiting.size <= self.tuning.served * before
         if free.size:
             paths.record("bids", free, paths.matched, self.control)
             free = paths.start_with_free_rows()
@@ -341,10 +245,13 @@ class _Engine:
     def _try_to_serve(self, free: np.ndarray, needs_paths: bool) -> bool:
         """Paths for the free rows, while they are cheap; whether all are served that can be."""
         paths, control = self.paths, self.control
-        is_small = self.costs.nnz <= SMALL
-        few = free.size if is_small else self.trial.left * self.nrows
-        reads = max(self.trial.reads, SMALL_READS if is_small else 0)
-        step, most = max(int(STEP * self.costs.nnz), SMALL) + 1, reads * self.costs.nnz
+        is_small = self.costs.nnz <= self.tuning.small
+        few = free.size if is_small else self.tuning.trial.unmatched * self.nrows
+        reads = max(self.tuning.trial.reads, self.tuning.small_reads if is_small else 0)
+        step, most = (
+            max(int(self.tuning.step * self.costs.nnz), self.tuning.small) + 1,
+            reads * self.costs.nnz,
+        )
         outcome = SPENT if free.size else FOUND
         is_cheap = needs_paths or free.size <= few
         while outcome == SPENT and is_cheap:
@@ -357,8 +264,8 @@ class _Engine:
 
     def _have_choice(self, rows: np.ndarray) -> bool:
         """Whether these rows have several tight columns each, by a sample of them."""
-        own, excess = self.paths.excess(rows[:: rows.size // SAMPLE + 1])
-        return bool(np.count_nonzero(excess == 0) >= CHOICE * own)
+        own, excess = self.paths.excess(rows[:: rows.size // self.tuning.sample + 1])
+        return bool(np.count_nonzero(excess == 0) >= self.tuning.choice * own)
 
     def _can_match_all(self) -> bool:
         """Whether all rows may have columns; if that is doubtful, matchings tell."""
@@ -366,9 +273,9 @@ class _Engine:
             return True
         mates = [side.copy() for side in self.solution.mates]
         matching = self.task.matching(self.task.costs.pattern(), *mates)
-        is_middle = self.costs.nnz <= MIDDLE
+        is_middle = self.costs.nnz <= self.tuning.middle
         complete_rest = complete_in_phases if is_middle else complete_row_by_row
-        if not complete_rest(matching, PATIENCE if is_middle else 1):
+        if not complete_rest(matching, self.tuning.patience if is_middle else 1):
             raise Stopped
         if count_matched(mates[0]) == self.nrows:
             return True
@@ -384,20 +291,29 @@ class _Engine:
         if self.paths.all_match:
             self._price_rows()
         self.paths.minima = None
-        finest = max(self.spread * FINEST, 1 if self.is_integer else 0)
+        finest = max(self.spread * self.tuning.finest, 1 if self.is_integer else 0)
         bidders = self.nrows - self.paths.matched
-        epsilon = max(min(self.spread / FIRST, GENTLE * self._typical_excess()), finest)
-        few = FEWEST
+        epsilon = max(
+            min(self.spread / self.tuning.first, self.tuning.gentle * self._typical_excess()),
+            finest,
+        )
+        few = self.tuning.fewest
         while bidders > few and self._hold_phase(self.number(epsilon), few) and epsilon > finest:
-            factor = FACTOR if bidders > CALM * self.nrows else FACTOR**3
+            factor = (
+                self.tuning.factor
+                if bidders > self.tuning.calm * self.nrows
+                else self.tuning.factor**3
+            )
             epsilon = max(epsilon / factor, finest)
-            few = min(2 * few, FEW)
+            few = min(2 * few, self.tuning.few)
             self._part_slack_pairs(epsilon)
             bidders = self.nrows - self.paths.matched
 
     def _typical_excess(self) -> float:
-        """What dearer columns cost rows more than their cheapest: the one that `GENTLE` tells."""
-        rows, excess = self.paths.excess(np.arange(0, self.nrows, self.nrows // SAMPLE + 1))
+        """What dearer columns cost rows more than their cheapest: see `Tuning.gentle`."""
+        rows, excess = self.paths.excess(
+            np.arange(0, self.nrows, self.nrows // self.tuning.sample + 1)
+        )
         dearer = excess[excess > 0]
         if not dearer.size:
             return math.inf
@@ -412,7 +328,7 @@ class _Engine:
         free = waiting = paths.start_with_free_rows()
         many, is_peaceful = few, True
         if paths.all_match:
-            many = max(few, int(TAIL * self.nrows))
+            many = max(few, int(self.tuning.tail * self.nrows))
             if self.turned is None:
                 waiting, is_peaceful = self._bid_while_turning(free, epsilon, many)
         is_peaceful = is_peaceful and self._bid_by_rows(waiting, epsilon, many)
@@ -436,7 +352,7 @@ class _Engine:
 
         Both take about as long for an entry.
         """
-        queue, budget = Queue(waiting), min(self.costs.nnz, TURNING)
+        queue, budget = Queue(waiting), min(self.costs.nnz, self.tuning.turning)
 
         def work(worker: int) -> bool:
             if worker > 0:
@@ -451,9 +367,11 @@ class _Engine:
         self, waiting: np.ndarray, epsilon: Any, many: int, budget: int
     ) -> tuple[np.ndarray, bool]:
         """Bids of all threads, a while; which rows are left, and whether to go on is worth it."""
-        threads = max(1, min(self.workers.threads, waiting.size // EACH))
+        threads = max(1, min(self.workers.threads, waiting.size // self.tuning.each))
         queues = [Queue(share) for share in np.array_split(waiting, threads)]
-        few = max(many // threads, 0 if threads == 1 else waiting.size // (SHRINK * threads))
+        few = max(
+            many // threads, 0 if threads == 1 else waiting.size // (self.tuning.shrink * threads)
+        )
         budget = min(budget // threads + 1, self.budget)
         hold = partial(self._hold, queues, epsilon, few, budget)
         is_peaceful = self.workers.run(hold, threads)
@@ -464,7 +382,7 @@ class _Engine:
         """Let the free rows and the free columns bid, by all threads, until few are left."""
         free, is_worth_it = self._free(), True
         while free[0].size > few and is_worth_it:
-            threads = max(1, min(self.workers.threads, free[0].size // EACH))
+            threads = max(1, min(self.workers.threads, free[0].size // self.tuning.each))
             rows, cols = (
                 [Queue(share) for share in np.array_split(side, threads)] for side in free
             )
@@ -508,7 +426,7 @@ class _Engine:
             spot[SCANS] += queue.state[SCANS]
             queue.state[SCANS] = 0
         self.beat()
-        return is_peaceful and int(spot[SCANS]) <= MOST * self.costs.nnz
+        return is_peaceful and int(spot[SCANS]) <= self.tuning.most * self.costs.nnz
 
     def _hold(self, queues: list[Queue], epsilon: Any, few: int, budget: int, worker: int) -> bool:
         """Let the rows of the worker's queue bid; False if a price is too low."""
@@ -592,7 +510,7 @@ class _Engine:
         self._part_rows(0)
         if not paths.match_tight(self.control):
             raise Stopped
-        if self.turned is not None and self.costs.nnz >= WIDE:
+        if self.turned is not None and self.costs.nnz >= self.tuning.two_sided_entries:
             self._serve_from_both_ends()
         elif not paths.augment(self.control):
             raise Stopped
@@ -602,7 +520,11 @@ class _Engine:
         """Exact paths from the rows alone until few are left, then from free columns, too."""
         paths = self.paths
         free = paths.start_with_free_rows()
-        many = free[:-LAST] if free.size > ALL else free[:0]
+        many = (
+            free[: -self.tuning.two_sided_rows]
+            if free.size > self.tuning.two_sided_all
+            else free[:0]
+        )
         outcome = SPENT
         while outcome == SPENT and many.size:
             outcome = paths.augment_some(many, paths.budget)

@@ -15,21 +15,22 @@ from gpumatch.costs import DenseCosts
 from gpumatch.cpu.assignment import engine
 from gpumatch.cpu.assignment.dense import candidate_paths, candidates
 from gpumatch.cpu.assignment.dense import engine as dense_engine
+from gpumatch.cpu.assignment.dense import tuning as dense_tuning
 from graphs import costs
 from tests.cpu.assignment.solved import Solved, Trace, least, rounding
+from tests.cpu.assignment.tuned import tune
 
 
 @pytest.fixture(params=["lines", "trial", "auction"], autouse=True)
 def path(request, monkeypatch):
     """With paths in whole lines first, as middling problems have it; without; with the auction."""
-    monkeypatch.setattr(dense_engine, "SMALL", -1)
-    monkeypatch.setattr(dense_engine, "FEW", 1)
+    tune(monkeypatch, dense_tuning, small=-1, few=1)
     if request.param == "lines":
-        monkeypatch.setattr(dense_engine, "PATIENCE", 30)
+        tune(monkeypatch, dense_tuning, patience=30)
     else:
-        monkeypatch.setattr(dense_engine, "MIDDLE", -1)
+        tune(monkeypatch, dense_tuning, middle=-1)
     if request.param == "auction":
-        monkeypatch.setattr(dense_engine, "TRIAL", -1)
+        tune(monkeypatch, dense_tuning, trial=-1)
     return request.param
 
 
@@ -171,9 +172,9 @@ def task_of(matrix, limit=None, price=0):
 def test_only_many_costs_that_differ_are_taken(monkeypatch):
     matrix = np.arange(20.0).reshape(4, 5)
     for most, is_taken in ((19, True), (20, False)):
-        monkeypatch.setattr(dense_engine, "SMALL", most)
+        tune(monkeypatch, dense_tuning, small=most)
         assert dense_engine.takes(task_of(matrix)) == is_taken
-    monkeypatch.setattr(dense_engine, "SMALL", -1)
+    tune(monkeypatch, dense_tuning, small=-1)
     assert not dense_engine.takes(task_of(np.full((4, 5), 7)))
 
 
@@ -232,7 +233,7 @@ def test_each_step_runs(path):
 def test_few_lines_are_read(monkeypatch):
     """Paths in the whole matrix read 111 and 202 times as much as it has."""
     monkeypatch.undo()
-    monkeypatch.setattr(dense_engine, "MIDDLE", -1)
+    tune(monkeypatch, dense_tuning, middle=-1)
     for matrix, most in ((points(800, far=True), 25), (costs.low_rank(800, rank=4), 10)):
         trace = gm.assign(matrix, backend="cpu", threads=1).stats["trace"]
         assert 0 < sum(phase["scans"] for phase in trace) < most * matrix.size
@@ -274,7 +275,7 @@ def test_no_column_that_a_row_does_not_know_is_below_its_bound(path, monkeypatch
 
 
 def test_a_war_of_prices_is_left_early(path, monkeypatch):
-    monkeypatch.setattr(dense_engine, "MOST", 0)
+    tune(monkeypatch, dense_tuning, most=0)
     solved = solve(points(80, far=True))
     solved.check_optimal(1e-12)
     if path == "auction":
@@ -318,7 +319,7 @@ def test_one_thread_always_finds_the_same():
 
 def test_threads_share_the_work(monkeypatch):
     """Columns change hands between threads while rows look at their lines."""
-    monkeypatch.setattr(dense_engine, "TRIAL", -1)
+    tune(monkeypatch, dense_tuning, trial=-1)
     for seed in range(3):
         matrix = points(700, far=True, seed=seed)
         a = gm.assign(matrix, algorithm="engine", backend="cpu", threads=4)

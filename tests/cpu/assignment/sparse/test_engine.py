@@ -18,11 +18,14 @@ from gpumatch.cpu.assignment.sparse import bidding, feasibility
 from gpumatch.cpu.assignment.sparse import engine as sparse_engine
 from gpumatch.cpu.assignment.sparse import paths as sparse_paths
 from gpumatch.cpu.assignment.sparse import search as sparse_search
+from gpumatch.cpu.assignment.sparse import tuning as sparse_tuning
 from gpumatch.cpu.assignment.sparse.paths import SparsePaths
 from gpumatch.cpu.assignment.sparse.scaled_integers import BLOCK, FINE, Units
+from gpumatch.cpu.assignment.sparse.tuning import LONG, SHORT
 from gpumatch.cpu.matching.engine import match_rows
 from graphs import costs
 from tests.cpu.assignment.solved import Solved, Trace, least, rounding
+from tests.cpu.assignment.tuned import tune
 
 
 @pytest.fixture(params=["trial", "bids", "auction", "turns"], autouse=True)
@@ -30,16 +33,13 @@ def path(request, monkeypatch):
     """With the trial that mostly serves small problems, a long one, which begins with bids, or the
     auction alone; columns bid, too.
     """
-    trial = sparse_engine.LONG if request.param == "bids" else sparse_engine.SHORT
+    trial = LONG if request.param == "bids" else SHORT
     is_alone = request.param in ("auction", "turns")
-    monkeypatch.setattr(sparse_engine, "SHORT", trial._replace(left=-1) if is_alone else trial)
+    tune(monkeypatch, sparse_tuning, trial=trial._replace(unmatched=-1) if is_alone else trial)
     if is_alone:
-        monkeypatch.setattr(sparse_engine, "SMALL", 0)
-        monkeypatch.setattr(sparse_engine, "FEWEST", 1)
-        monkeypatch.setattr(sparse_engine, "FEW", 1)
+        tune(monkeypatch, sparse_tuning, small=0, fewest=1, few=1)
     if request.param == "turns":
-        monkeypatch.setattr(sparse_engine, "TAIL", 1)
-        monkeypatch.setattr(sparse_engine, "FEWEST", 0)
+        tune(monkeypatch, sparse_tuning, tail=1, fewest=0)
     return request.param
 
 
@@ -231,11 +231,13 @@ def test_rows_with_a_choice_are_matched_to_their_cheapest_columns():
 
 def test_ties_are_searched_breadth_first(monkeypatch):
     """Depth first, the trial reads the entries 1.7 times."""
-    monkeypatch.setattr(sparse_engine, "CHOICE", math.inf)
-    monkeypatch.setattr(
-        sparse_engine,
-        "SHORT",
-        sparse_engine.SHORT._replace(looks_ahead=True, bids=0, left=1, reads=math.inf),
+    tune(monkeypatch, sparse_tuning, choice=math.inf)
+    tune(
+        monkeypatch,
+        sparse_tuning,
+        trial=sparse_tuning.DEFAULT.trial._replace(
+            looks_ahead=True, bids=0, unmatched=1, reads=math.inf
+        ),
     )
     matrix = two_costs()
     (trial,) = gm.assign(matrix, algorithm="engine", backend="cpu").stats["trace"]
@@ -244,7 +246,7 @@ def test_ties_are_searched_breadth_first(monkeypatch):
 
 def test_the_first_epsilon_is_that_of_what_rows_can_save(monkeypatch):
     """Bids by a quarter of the range, which is 20 orders of magnitude, read 1.7 times as much."""
-    monkeypatch.setattr(sparse_engine, "SHORT", sparse_engine.SHORT._replace(left=-1))
+    tune(monkeypatch, sparse_tuning, trial=sparse_tuning.DEFAULT.trial._replace(unmatched=-1))
     matrix = costs.make("kkt", 20_000, seed=1)
     trace = gm.assign(matrix, algorithm="engine", backend="cpu", threads=1).stats["trace"]
     assert sum(phase["scans"] for phase in trace) < 10 * matrix.nnz
@@ -278,9 +280,13 @@ def test_most_pairs_of_the_auction_are_kept(path):
 
 def test_the_first_phase_leaves_fewest_rows(monkeypatch):
     """Each later one may leave twice as many, up to a limit."""
-    monkeypatch.setattr(sparse_engine, "SHORT", sparse_engine.SHORT._replace(left=-1))
-    monkeypatch.setattr(sparse_engine, "FEWEST", 4)
-    monkeypatch.setattr(sparse_engine, "FEW", 16)
+    tune(
+        monkeypatch,
+        sparse_tuning,
+        trial=sparse_tuning.DEFAULT.trial._replace(unmatched=-1),
+        fewest=4,
+        few=16,
+    )
     allowed, left, hold_phase = [], [], sparse_engine._Engine._hold_phase
 
     def spy(self, epsilon, few):
@@ -298,7 +304,7 @@ def test_the_first_phase_leaves_fewest_rows(monkeypatch):
 
 def test_a_war_of_prices_is_left_early(path, monkeypatch):
     """Two rows want one column, and the third is far away: no bid is too small to be repeated."""
-    monkeypatch.setattr(sparse_engine, "MOST", 1)
+    tune(monkeypatch, sparse_tuning, most=1)
     control = Trace()
     solved = solve(np.random.default_rng(3).random((50, 50)), control=control)
     solved.check_optimal(1e-12)
@@ -307,7 +313,7 @@ def test_a_war_of_prices_is_left_early(path, monkeypatch):
 
 
 def test_stops_at_every_tick_leave_a_matching_and_a_bound(monkeypatch):
-    monkeypatch.setattr(sparse_engine, "BUDGET", 40)
+    tune(monkeypatch, sparse_tuning, budget=40)
     monkeypatch.setattr(sparse_search, "BUDGET", 40)
     rng = np.random.default_rng(4)
     for shape, limit in (((30, 30), None), ((30, 40), None), ((30, 40), 0.2)):
@@ -558,7 +564,7 @@ def test_rows_bid_while_another_thread_transposes(monkeypatch):
 def test_threads_bid_in_turns_at_once(monkeypatch, dtype):
     """Each has rows and columns of its own; the optimum is that of one thread."""
     monkeypatch.setattr("gpumatch.cpu.numba_tools.workers._EDGES_EACH", 1)
-    monkeypatch.setattr(sparse_engine, "EACH", 1)
+    tune(monkeypatch, sparse_tuning, each=1)
     workers, alternate = set(), sparse_engine._Engine._alternate
 
     def spy(self, *given):
@@ -599,10 +605,12 @@ def test_threads_that_search_at_once_find_shortest_paths(path, monkeypatch):
         return
     monkeypatch.setattr("gpumatch.cpu.numba_tools.workers._EDGES_EACH", 1)
     monkeypatch.setattr(sparse_paths, "EACH", 1)
-    monkeypatch.setattr(
-        sparse_engine,
-        "SHORT",
-        sparse_engine.SHORT._replace(looks_ahead=True, bids=0, left=1, reads=math.inf),
+    tune(
+        monkeypatch,
+        sparse_tuning,
+        trial=sparse_tuning.DEFAULT.trial._replace(
+            looks_ahead=True, bids=0, unmatched=1, reads=math.inf
+        ),
     )
     rounds = []
     at_once = SparsePaths._augment_at_once
@@ -663,11 +671,12 @@ WAYS = {
 @pytest.mark.parametrize(("rows", "middle", "steps"), WAYS.values(), ids=WAYS)
 def test_short_searches_tell_whether_all_rows_can_be_matched(monkeypatch, rows, middle, steps):
     """Phases if columns abound, searches row by row if some rows have no path, then forests."""
-    monkeypatch.setattr(
-        sparse_engine, "SHORT", sparse_engine.SHORT._replace(looks_ahead=True, bids=0, left=-1)
+    tune(
+        monkeypatch,
+        sparse_tuning,
+        trial=sparse_tuning.DEFAULT.trial._replace(looks_ahead=True, bids=0, unmatched=-1),
     )
-    monkeypatch.setattr(sparse_engine, "SMALL", 0)
-    monkeypatch.setattr(sparse_engine, "MIDDLE", middle)
+    tune(monkeypatch, sparse_tuning, small=0, middle=middle)
     row_by_row, forests, seen = match_rows, feasibility.complete_matching, []
     monkeypatch.setattr(
         feasibility, "match_rows", lambda *args: seen.append("row by row") or row_by_row(*args)

@@ -13,12 +13,15 @@ from gpumatch.contracts import Stopped
 from gpumatch.cpu.assignment.search.state import SCANS
 from gpumatch.cpu.assignment.sparse import engine as sparse_engine
 from gpumatch.cpu.assignment.sparse import search as sparse_search
+from gpumatch.cpu.assignment.sparse import tuning as sparse_tuning
 from gpumatch.cpu.assignment.sparse import two_sided_search
 from gpumatch.cpu.assignment.sparse.paths import SparsePaths
+from gpumatch.cpu.assignment.sparse.tuning import SHORT
 from gpumatch.cpu.assignment.sparse.two_sided_search import TwoSidedPaths
 from gpumatch.cpu.numba_tools.workers import Workers
 from graphs.costs import mesh
 from tests.cpu.assignment.solved import Solved, Trace, least
+from tests.cpu.assignment.tuned import tune
 from tests.cpu.interleaved import interleave
 
 INTEGER, FLOAT = np.int64, np.float64
@@ -227,17 +230,20 @@ def sparse(seed):
 class TestInTheEngine:
     @pytest.fixture(autouse=True)
     def anywhere(self, monkeypatch):
-        monkeypatch.setattr(sparse_engine, "WIDE", 0)
-        monkeypatch.setattr(sparse_engine, "SHORT", sparse_engine.SHORT._replace(left=-1))
-        monkeypatch.setattr(sparse_engine, "SMALL", -1)
+        tune(
+            monkeypatch,
+            sparse_tuning,
+            two_sided_entries=0,
+            trial=SHORT._replace(unmatched=-1),
+            small=-1,
+        )
 
     @pytest.mark.parametrize("last", [1, 4, 1000])
     @pytest.mark.parametrize("is_integer", [True, False], ids=["integers", "floats"])
     def test_optimum_and_record(self, is_integer, last, monkeypatch):
-        for constant in ("LAST", "ALL"):
-            monkeypatch.setattr(sparse_engine, constant, last)
-        monkeypatch.setattr(sparse_engine, "FEW", 1000)  # so paths have much to do
-        monkeypatch.setattr(sparse_engine, "FEWEST", 4)
+        tune(
+            monkeypatch, sparse_tuning, two_sided_rows=last, two_sided_all=last, few=1000, fewest=4
+        )  # so paths have much to do
         for seed in range(12):
             matrix = sparse(seed) + (0 if is_integer else 0.25)
             solved = Solved(sparse_engine.run, matrix, kind="sparse", threads=1 + seed % 2)
@@ -250,9 +256,7 @@ class TestInTheEngine:
 
     @pytest.mark.parametrize("last", [4, 1000])
     def test_rows_alone_come_first_and_leave_prices_that_fit(self, last, monkeypatch):
-        for constant in ("LAST", "ALL"):
-            monkeypatch.setattr(sparse_engine, constant, last)
-        monkeypatch.setattr(sparse_engine, "FEWEST", 4)
+        tune(monkeypatch, sparse_tuning, two_sided_rows=last, two_sided_all=last, fewest=4)
         monkeypatch.setattr(sparse_search, "BUDGET", 1)  # so each path is a call
         begun, alone = [], []
         serve, augment = TwoSidedPaths.serve, SparsePaths.augment_some
@@ -305,11 +309,11 @@ class TestInTheEngine:
             served.clear()
             Solved(sparse_engine.run, changed, kind="sparse")
             assert served == expected
-        monkeypatch.setattr(sparse_engine, "WIDE", 901)
+        tune(monkeypatch, sparse_tuning, two_sided_entries=901)
         served.clear()
         Solved(sparse_engine.run, matrix, kind="sparse")
         assert not served
-        monkeypatch.setattr(sparse_engine, "WIDE", 900)
+        tune(monkeypatch, sparse_tuning, two_sided_entries=900)
         Solved(sparse_engine.run, matrix, kind="sparse")
         assert served == [1]
 
@@ -318,5 +322,5 @@ class TestInTheEngine:
 @pytest.mark.parametrize("threads", [1, 2])
 def test_a_mesh_whose_last_rows_are_far_away(threads):
     costs = mesh(18, seed=3)
-    assert costs.nnz > sparse_engine.WIDE
+    assert costs.nnz > sparse_tuning.DEFAULT.two_sided_entries
     assert "optimal" in str(verify(costs, assign(costs, threads=threads)))

@@ -1,0 +1,144 @@
+"""The numbers that tune the engine for sparse costs: `DEFAULT`, unless a caller passes others.
+
+No result depends on them, only time. A share is of the rows, if nothing else is said. "Entries" are
+the stored costs of the problem.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+__all__ = ["DEFAULT", "LONG", "SHORT", "Trial", "Tuning"]
+
+
+class Trial(NamedTuple):
+    """How long the engine tries to do without an auction.
+
+    `looks_ahead`: True if rows first take the columns that one step of looking ahead finds, in
+    problems that match all columns. `bids`: bids without an epsilon for each unmatched row in
+    a round of them. `reads`: how many times paths may be expected to read all entries, to judge by
+    the first paths. `unmatched`: the share of the rows that paths may serve.
+    """
+
+    looks_ahead: bool
+    bids: int
+    reads: float
+    unmatched: float
+
+
+SHORT = Trial(looks_ahead=True, bids=0, reads=4, unmatched=1 / 40)
+LONG = Trial(looks_ahead=False, bids=12, reads=4, unmatched=1 / 8)
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """What the steps decide by; each field says its unit, and where it was measured."""
+
+    # -- between two returns to Python -------------------------------------------------------------
+
+    budget: int = 2**22
+    """Entries that a kernel reads before it returns to Python: a tenth of a second."""
+    turning: int = 2**24
+    """Entries that a kernel reads before it returns while another thread transposes the costs."""
+
+    # -- the trial ---------------------------------------------------------------------------------
+
+    trial: Trial = SHORT
+    """The trial of most costs."""
+    long_trial: Trial = LONG
+    """The trial of costs that differ by orders of magnitude: a few bids serve most rows there.
+
+    In a KKT matrix of 200,000 rows, bids without an epsilon serve all rows but 363, and read all
+    entries 4.2 times. Looking ahead would serve half of the 62,150 rows that are unmatched before,
+    and takes longer than the bids that serve them. In matrices of blocks it serves most rows, but
+    bids alone still take a tenth less. For other costs these bids take as long as a first auction,
+    and save the later auctions little.
+    """
+    served: float = 4 / 5
+    """The share of its rows that a round of these bids may leave unmatched if another follows."""
+    small: int = 2**12
+    """Entries up to which paths are always tried.
+
+    An auction has an overhead of half a millisecond, and its first call compiles for a second more.
+    """
+    small_reads: int = 24
+    """How many times paths may read all entries of such a small problem."""
+    step: float = 1 / 4
+    """The share of the entries that paths read before the engine judges them; at least `small`."""
+    sample: int = 2**10
+    """Rows that the engine takes for a sample of all."""
+    choice: int = 2
+    """Tight columns of an unmatched row, on average, from which on all tight pairs are matched."""
+    middle: int = 2**17
+    """Entries up to which phases of searches decide whether a full assignment exists.
+
+    A maximum matching decides for more entries. Its first call compiles for half a second more.
+    """
+    patience: int = 16
+    """How many times searches from single rows may then read all entries before that matching."""
+
+    # -- the auction -------------------------------------------------------------------------------
+
+    first: int = 4
+    """The first epsilon is at most the range of the costs divided by this."""
+    gentle: float = 0.7
+    """The first epsilon is at most this times what a typical row could save.
+
+    It is no simple fraction, because costs that are small integers would tie. If columns may stay
+    unmatched, the typical saving is the lower quartile of what dearer columns cost their rows more
+    than the cheapest. If all columns must be matched, it is what the second of these costs, however
+    many entries a row has, times the share of unmatched rows: columns bid in turns then, so that
+    the last rows start no price war, and the trial's pairs are worth keeping. (The quartile would
+    be the fourth of 16 entries, and take a tenth longer.)
+    """
+    factor: int = 16
+    """From one epsilon to the next. Bertsekas advises 4 to 10, and 8 takes up to 4 % longer."""
+    calm: float = 1 / 200
+    """The share of rows below which the next epsilon is finer by `factor` cubed.
+
+    A phase of so few bidders is short.
+    """
+    finest: float = 2.0**-20
+    """The last epsilon, as a share of the range of the costs."""
+    fewest: int = 4
+    """Rows that may be unmatched at the end of the first phase; twice as many after each other one.
+
+    At a coarse epsilon, the last rows get to far columns at once. At a fine one they would bid for
+    long, and rows that are unmatched in the end have long paths.
+    """
+    few: int = 16
+    """Rows that may be unmatched at the end of any phase."""
+    tail: float = 1 / 128
+    """The share of the rows below which unmatched columns bid, too."""
+    each: int = 32
+    """Unmatched rows for each thread beyond the first."""
+    shrink: int = 8
+    """Threads share the bidders anew when each has only this part of its share."""
+    most: int = 128
+    """How many times a phase may read all entries. A phase that reads more is a price war."""
+    rounding: float = 2.0**-50
+    """The share of costs and prices by which a float's pair may miss being tight."""
+
+    # -- paths -------------------------------------------------------------------------------------
+
+    two_sided_entries: int = 2**20
+    """Entries from which on the last rows get paths from both ends, if all columns are matched.
+
+    In smaller problems paths are short, and the first call would compile for half a second more.
+    """
+    two_sided_rows: int = 16
+    """Rows that get paths from both ends.
+
+    With 16, 32 and 64 rows, a mesh of 262,144 rows, whose auction leaves about 40 unmatched, takes
+    213, 205 and 200 ms, and 244 instead of 188 ms without such paths.
+    """
+    two_sided_all: int = 64
+    """If no more rows are unmatched, all of them get paths from both ends.
+
+    A power-law matrix of 262,144 rows, whose auction leaves 200 unmatched, takes 256 and 262 ms
+    with 16 and 64.
+    """
+
+
+DEFAULT = Tuning()
