@@ -201,6 +201,7 @@ ALONE = SHORT._replace(unmatched=-1)
 STEPS = 400
 SMALL_STEPS = {
     "assignment.dense.engine.BUDGET": STEPS,
+    "assignment.dense.auction.BUDGET": STEPS,
     "assignment.dense.candidate_paths.BUDGET": STEPS,
     "assignment.dense.candidate_paths.KnownPaths.budget": STEPS,
 }

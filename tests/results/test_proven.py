@@ -18,7 +18,7 @@ from scipy.sparse import csr_array
 import gpumatch as gm
 from gpumatch.cpu.assignment.dense import tuning as dense_tuning
 from gpumatch.cpu.assignment.sparse import tuning as sparse_tuning
-from gpumatch.cpu.assignment.sparse.tuning import Trial
+from gpumatch.cpu.assignment.sparse.tuning import Effort
 from gpumatch.dispatch.backends import Choice
 from tests.cpu.assignment.tuned import tune
 from tests.recorded import assignment
@@ -262,7 +262,9 @@ def wide(n):
 @pytest.mark.parametrize("algorithm", ["engine", "shortest-augmenting-path", "auction"])
 def test_what_is_proven_is_so_by_the_costs_in_use(monkeypatch, algorithm, costs, form, shape):
     """Its gap is as small as sums of these are rounded, whatever unused costs are."""
-    tune(monkeypatch, sparse_tuning, small=0, trial=Trial(False, 0, 0, 0))  # so it holds an auction
+    tune(
+        monkeypatch, sparse_tuning, small=0, trial=Effort(False, 0, 0, 0)
+    )  # so it holds an auction
     n = len(costs)
     if shape == "wide":
         costs = costs[:-9]

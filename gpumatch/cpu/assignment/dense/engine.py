@@ -41,19 +41,15 @@ implementation*, PDCS 2003.
 from __future__ import annotations
 
 import math
-from functools import partial
-
-import numpy as np
 
 from gpumatch.contracts import AssignmentTask, Control, Stopped
-from gpumatch.cpu.assignment.dense import candidates
 from gpumatch.cpu.assignment.dense import tuning as tunings
+from gpumatch.cpu.assignment.dense.auction import Auction
 from gpumatch.cpu.assignment.dense.candidate_paths import BUDGET, KnownPaths
 from gpumatch.cpu.assignment.dense.paths import DensePaths
 from gpumatch.cpu.assignment.dense.tuning import Tuning
-from gpumatch.cpu.assignment.search.bid_queue import Queue
 from gpumatch.cpu.assignment.search.paths import Paths
-from gpumatch.cpu.assignment.search.state import FOUND, LOW, NEXT, SCANS, SPENT
+from gpumatch.cpu.assignment.search.state import FOUND, NEXT, SCANS, SPENT
 from gpumatch.cpu.heartbeat import heartbeat
 from gpumatch.cpu.numba_tools.workers import Workers
 
@@ -134,13 +130,9 @@ class _DenseEngine:
         self.tuning = tuning
         self.costs, self.control, self.workers = task.costs, task.control, workers
         self.paths = KnownPaths(task, workers)
-        self.nrows = task.solution.row_to_col.size
         paths = self.paths  # not self: a circle of references would keep all arrays for longer
-        self.beat = heartbeat(self.control, lambda: paths.matched)
-        is_bounded = math.isfinite(self.costs.high)
-        self.spread = float(
-            self.costs.high - self.costs.low if is_bounded else 2 * self.costs.largest
-        )
+        beat = heartbeat(self.control, lambda: paths.matched)
+        self.auction = Auction(paths, tuning, self.control, beat)
 
     def run(self) -> None:
         """All steps; raises Stopped."""
@@ -150,10 +142,10 @@ class _DenseEngine:
         if self._try_paths():
             return
         if paths.all_match:
-            self._hold_auction()
+            self.auction.hold()
             if self.costs.is_integer:
-                self._round_prices()
-            self._part_slack_pairs(0)
+                self.auction.round_prices()
+            self.auction.part_slack_pairs(0)
         if not paths.augment(control):
             raise Stopped
 
@@ -167,81 +159,3 @@ class _DenseEngine:
             return True
         self.paths.leave_search()
         return False
-
-    # -- the auction -------------------------------------------------------------------------------
-
-    def _hold_auction(self) -> None:
-        """Auctions of falling epsilon, until few rows are parted for the next."""
-        tuning = self.tuning
-        finest = max(self.spread * tuning.finest, 1 / tuning.fine if self.costs.is_integer else 0)
-        gentle = tuning.gentle * self._typical_excess()
-        epsilon = max(min(self.spread / tuning.first, gentle), finest)
-        bidders = self.nrows - self.paths.matched
-        while bidders > tuning.few and self._hold_phase(epsilon) and epsilon > finest:
-            factor = tuning.factor if bidders > tuning.calm * self.nrows else tuning.factor**3
-            epsilon = max(epsilon / factor, finest)
-            self._part_slack_pairs(epsilon)
-            bidders = self.nrows - self.paths.matched
-
-    def _typical_excess(self) -> float:
-        """The lower quartile of what other columns cost rows more than their cheapest."""
-        reduced = self.paths.values[:: self.nrows // self.tuning.sample + 1] - self.paths.price
-        reduced = reduced[reduced.min(axis=1) < math.inf]
-        excess = reduced - reduced.min(axis=1, keepdims=True)
-        dearer = excess[(excess > 0) & (excess < math.inf)]
-        return float(np.quantile(dearer, 1 / 4)) if dearer.size else math.inf
-
-    def _hold_phase(self, epsilon: float) -> bool:
-        """Let the free rows bid until few are left; False if that is not worth it any more."""
-        paths, tuning = self.paths, self.tuning
-        free = paths.start_with_free_rows()
-        waiting, scans = free, 0
-        while waiting.size > tuning.few:
-            threads = max(1, min(self.workers.threads, waiting.size // tuning.each))
-            queues = [Queue(share) for share in np.array_split(waiting, threads)]
-            few = tuning.few if threads == 1 else waiting.size // (tuning.shrink * threads)
-            is_peaceful = self.workers.run(partial(self._hold, queues, epsilon, few), threads)
-            waiting = np.concatenate([queue.waiting for queue in queues])
-            scans += sum(int(queue.state[SCANS]) for queue in queues)
-            self.beat()
-            if not is_peaceful or scans > tuning.most * self.costs.nnz:
-                return False
-        paths.spot[SCANS] = scans
-        paths.record("auction", free, paths.matched, self.control)
-        return True
-
-    def _hold(self, queues: list[Queue], epsilon: float, few: int, worker: int) -> bool:
-        """Let the rows of the worker's queue bid; False if a price is too low."""
-        queue, floor = queues[worker], -4 * (self.nrows + 1) * self.spread
-        outcome = candidates.hold(
-            *self.paths.state,  # IN, OUT
-            self.paths.scratch[worker], queue.rows, queue.state,  # OUT
-            epsilon, self.spread, floor, few, BUDGET,  # IN
-        )  # fmt: skip
-        return bool(outcome != LOW)
-
-    def _part_slack_pairs(self, epsilon: float) -> None:
-        """Part the pairs that cost their rows over epsilon more than they must."""
-        rounding = 0.0 if self.costs.is_integer else self.tuning.rounding
-
-        def part(worker: int, first: int, last: int) -> None:
-            candidates.part_slack(
-                *self.paths.state,  # IN, OUT
-                self.paths.scratch[worker],  # OUT
-                float(epsilon), rounding, first, last,  # IN
-            )  # fmt: skip
-
-        if not self.paths.share(part, self.control):
-            raise Stopped
-
-    def _round_prices(self) -> None:
-        """Round prices down to integers, from where their fractions are most apart.
-
-        As in `engine`: so tight pairs stay tight, and those within epsilon mostly become so.
-        """
-        price, bound = self.paths.price, self.paths.known[2]
-        fractions = np.sort(price % 1)
-        gaps = np.diff(fractions, append=fractions[0] + 1)
-        rise = -fractions[(gaps.argmax() + 1) % fractions.size] % 1
-        price[:] = np.floor(price + rise + 1 / self.tuning.fine**2)  # but for rounding
-        bound[:] = np.ceil(bound - rise - 1 / self.tuning.fine)

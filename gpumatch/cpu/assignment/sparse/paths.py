@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpumatch.contracts import Control, Costs, Entries
+from gpumatch.cpu import csr
 from gpumatch.cpu.assignment.search.paths import Paths
 from gpumatch.cpu.assignment.search.state import (
     FOUND,
@@ -29,7 +30,7 @@ from gpumatch.cpu.matching.sides import Side
 from gpumatch.cpu.numba_tools.workers import Workers
 from gpumatch.running.kept_memory import kept_empty, kept_full
 
-__all__ = ["FirstPairs", "SparsePaths"]
+__all__ = ["FirstPairs", "SparsePaths", "transpose"]
 
 SPARSE_BIDS = 32
 """Scans in a round of bids for each free row, if costs are sparse and bids cheap.
@@ -316,3 +317,10 @@ class SparsePaths(Paths):
         count = self.workers.threads
         bounds = [first + (last - first) * share // count for share in range(count + 1)]
         return [*pairwise(bounds)]
+
+
+def transpose(entries: Entries, ncols: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the entries by columns, in arrays of equal types, so that kernels compile once."""
+    indptr, indices, weights = entries
+    offsets, rows, values = csr.transpose_values(indptr, indices, weights, ncols)
+    return offsets.astype(indptr.dtype, copy=False), rows, values

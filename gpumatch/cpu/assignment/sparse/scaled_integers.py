@@ -57,6 +57,21 @@ class Units(NamedTuple):
             limit = (limit - self.origin) // self.unit * self.scale
         return costs, price // self.unit * self.scale, limit
 
+    def round_prices(self, price: np.ndarray, col_to_row: np.ndarray) -> None:
+        """Round prices down to units of the costs, from where they are farthest apart.
+
+        A pair within epsilon of being tight is tight then, unless its column's fraction of a unit
+        is at one end of the circle of fractions, and that of a column as cheap at the other.
+        """
+        matched = price[col_to_row >= 0]
+        if self.scale == 1 or not matched.size:
+            return
+        fractions = np.flatnonzero(np.bincount(matched % self.scale, minlength=self.scale))
+        gaps = np.diff(fractions, append=fractions[0] + self.scale)
+        first = fractions[(gaps.argmax() + 1) % fractions.size]
+        rise = (self.scale - first) % self.scale
+        price[:] = np.minimum((price + rise) // self.scale * self.scale, 0)
+
     def restore(self, row_dual: np.ndarray, col_dual: np.ndarray) -> None:
         """Make the duals those of the costs, rounded to whole units."""
         if self == Units() or self.is_crude:

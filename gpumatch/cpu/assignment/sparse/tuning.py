@@ -9,10 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-__all__ = ["DEFAULT", "LONG", "SHORT", "Trial", "Tuning"]
+__all__ = ["DEFAULT", "LONG", "SHORT", "Effort", "Tuning"]
 
 
-class Trial(NamedTuple):
+class Effort(NamedTuple):
     """How long the engine tries to do without an auction.
 
     `looks_ahead`: True if rows first take the columns that one step of looking ahead finds, in
@@ -27,8 +27,8 @@ class Trial(NamedTuple):
     unmatched: float
 
 
-SHORT = Trial(looks_ahead=True, bids=0, reads=4, unmatched=1 / 40)
-LONG = Trial(looks_ahead=False, bids=12, reads=4, unmatched=1 / 8)
+SHORT = Effort(looks_ahead=True, bids=0, reads=4, unmatched=1 / 40)
+LONG = Effort(looks_ahead=False, bids=12, reads=4, unmatched=1 / 8)
 
 
 @dataclass(frozen=True)
@@ -44,9 +44,9 @@ class Tuning:
 
     # -- the trial ---------------------------------------------------------------------------------
 
-    trial: Trial = SHORT
+    trial: Effort = SHORT
     """The trial of most costs."""
-    long_trial: Trial = LONG
+    long_trial: Effort = LONG
     """The trial of costs that differ by orders of magnitude: a few bids serve most rows there.
 
     In a KKT matrix of 200,000 rows, bids without an epsilon serve all rows but 363, and read all

@@ -13,9 +13,10 @@ import gpumatch as gm
 from gpumatch.contracts import AssignmentTask, Solution
 from gpumatch.costs import DenseCosts
 from gpumatch.cpu.assignment import engine
-from gpumatch.cpu.assignment.dense import candidate_paths, candidates
+from gpumatch.cpu.assignment.dense import auction, candidate_paths, candidates
 from gpumatch.cpu.assignment.dense import engine as dense_engine
 from gpumatch.cpu.assignment.dense import tuning as dense_tuning
+from gpumatch.cpu.assignment.dense.auction import Auction
 from graphs import costs
 from tests.cpu.assignment.solved import Solved, Trace, least, rounding
 from tests.cpu.assignment.tuned import tune
@@ -253,10 +254,10 @@ def test_no_column_that_a_row_does_not_know_is_below_its_bound(path, monkeypatch
     checked = []
 
     def checks(step):
-        def stepping(engine, *told):
-            step(engine, *told)
-            cols, costs_of_known, bound = engine.paths.known
-            reduced = engine.paths.values - engine.paths.price
+        def stepping(auction, *told):
+            step(auction, *told)
+            cols, costs_of_known, bound = auction.paths.known
+            reduced = auction.paths.values - auction.paths.price
             for row in range(n):
                 reduced[row, cols[row][costs_of_known[row] < math.inf]] = math.inf
             assert (reduced.min(axis=1) >= bound - 1e-6).all()  # but for rounding
@@ -264,9 +265,8 @@ def test_no_column_that_a_row_does_not_know_is_below_its_bound(path, monkeypatch
 
         return stepping
 
-    for name in ("_round_prices", "_part_slack_pairs"):
-        step = getattr(dense_engine._DenseEngine, name)
-        monkeypatch.setattr(dense_engine._DenseEngine, name, checks(step))
+    for name in ("round_prices", "part_slack_pairs"):
+        monkeypatch.setattr(Auction, name, checks(getattr(Auction, name)))
     for seed in range(5):
         far = (points(n, far=True, seed=seed) * 1000).astype(int)
         for matrix in (far, costs.low_rank(n, rank=2, seed=seed) * 300 // 1, far // 30):
@@ -283,7 +283,7 @@ def test_a_war_of_prices_is_left_early(path, monkeypatch):
 
 
 def test_stops_at_every_tick_leave_a_matching_and_a_bound(monkeypatch):
-    for module in dense_engine, candidate_paths:
+    for module in dense_engine, auction, candidate_paths:
         monkeypatch.setattr(module, "BUDGET", 3000)
     monkeypatch.setattr(candidate_paths.KnownPaths, "budget", 3000)
     for rest, limit in ((0, None), (9, None), (9, -0.3)):

@@ -9,7 +9,7 @@ from scipy.sparse import csr_array
 from gpumatch.cpu.assignment.search.bid_queue import Queue
 from gpumatch.cpu.assignment.search.state import DONE, LOCKED, LOW, SCANS, SPENT
 from gpumatch.cpu.assignment.sparse import bidding
-from gpumatch.cpu.assignment.sparse.engine import _transpose
+from gpumatch.cpu.assignment.sparse.paths import transpose
 from gpumatch.cpu.numba_tools.workers import Workers
 from tests.cpu.interleaved import interleave
 
@@ -53,7 +53,7 @@ class Sides:
 
     def alternate(self, entries, epsilon, jump, *, floor=LEAST, few=0, budget=NEVER):
         return bidding.alternate(
-            *entries, *_transpose(entries, self.price.size),
+            *entries, *transpose(entries, self.price.size),
             self.row_price, self.price, self.row_to_col, self.col_to_row,
             self.is_slack, self.is_slack_col,
             self.rows.rows, self.rows.state, self.cols.rows, self.cols.state, self.left,

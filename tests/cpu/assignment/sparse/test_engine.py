@@ -19,6 +19,7 @@ from gpumatch.cpu.assignment.sparse import engine as sparse_engine
 from gpumatch.cpu.assignment.sparse import paths as sparse_paths
 from gpumatch.cpu.assignment.sparse import search as sparse_search
 from gpumatch.cpu.assignment.sparse import tuning as sparse_tuning
+from gpumatch.cpu.assignment.sparse.auction import Auction
 from gpumatch.cpu.assignment.sparse.paths import SparsePaths
 from gpumatch.cpu.assignment.sparse.scaled_integers import BLOCK, FINE, Units
 from gpumatch.cpu.assignment.sparse.tuning import LONG, SHORT
@@ -287,7 +288,7 @@ def test_the_first_phase_leaves_fewest_rows(monkeypatch):
         fewest=4,
         few=16,
     )
-    allowed, left, hold_phase = [], [], sparse_engine._Engine._hold_phase
+    allowed, left, hold_phase = [], [], Auction._hold_phase
 
     def spy(self, epsilon, few):
         is_peaceful = hold_phase(self, epsilon, few)
@@ -295,7 +296,7 @@ def test_the_first_phase_leaves_fewest_rows(monkeypatch):
         left.append(self.nrows - self.paths.matched)
         return is_peaceful
 
-    monkeypatch.setattr(sparse_engine._Engine, "_hold_phase", spy)
+    monkeypatch.setattr(Auction, "_hold_phase", spy)
     gm.assign(costs.mesh(11, 1000, seed=1), backend="cpu")
     assert allowed[:3] == [4, 8, 16]
     assert set(allowed[3:]) <= {16}
@@ -543,13 +544,13 @@ def test_rows_bid_while_another_thread_transposes(monkeypatch):
     """Bids of so many entries are held beside it, by two threads only; the optimum is the same."""
     matrix = costs.make("mesh", 14, seed=3)
     budgets = []
-    hold = sparse_engine._Engine._hold
+    hold = Auction._hold
 
     def spy(self, queues, epsilon, few, budget, worker):
         budgets.append(budget)
         return hold(self, queues, epsilon, few, budget, worker)
 
-    monkeypatch.setattr(sparse_engine._Engine, "_hold", spy)
+    monkeypatch.setattr(Auction, "_hold", spy)
     optima = []
     for threads in (2, 1):
         budgets.clear()
@@ -565,13 +566,13 @@ def test_threads_bid_in_turns_at_once(monkeypatch, dtype):
     """Each has rows and columns of its own; the optimum is that of one thread."""
     monkeypatch.setattr("gpumatch.cpu.numba_tools.workers._EDGES_EACH", 1)
     tune(monkeypatch, sparse_tuning, each=1)
-    workers, alternate = set(), sparse_engine._Engine._alternate
+    workers, alternate = set(), Auction._alternate
 
     def spy(self, *given):
         workers.add(given[-1])
         return alternate(self, *given)
 
-    monkeypatch.setattr(sparse_engine._Engine, "_alternate", spy)
+    monkeypatch.setattr(Auction, "_alternate", spy)
     for seed in range(5):
         matrix = costs.make("mesh", 10, 10 ** (1 + seed), seed=seed).astype(dtype)
         workers.clear()
@@ -584,14 +585,14 @@ def test_threads_bid_in_turns_at_once(monkeypatch, dtype):
 @pytest.mark.parametrize("dtype", [np.int64, np.float64])
 def test_pairs_that_no_mark_tells_of_are_parted_before_the_paths(monkeypatch, dtype):
     """Prices may have risen while a thread did not look."""
-    raised, hold_auction = [], sparse_engine._Engine._hold_auction
+    raised, hold = [], Auction.hold
 
     def spy(self):
-        hold_auction(self)
+        hold(self)
         self.paths.price[::7] += self.number(self.spread / 50)
         raised.append(self.paths.price[::7].size)
 
-    monkeypatch.setattr(sparse_engine._Engine, "_hold_auction", spy)
+    monkeypatch.setattr(Auction, "hold", spy)
     matrix = costs.make("mesh", 8, 1000, seed=1).astype(dtype)
     a = gm.assign(matrix, algorithm="engine", backend="cpu")
     gm.verify(matrix, a)

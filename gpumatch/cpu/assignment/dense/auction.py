@@ -1,0 +1,124 @@
+"""The auction of the dense engine: phases of bids whose epsilon falls, and the repair after them.
+
+Rows bid one after the other (`candidates.hold`), each thread for the rows of its own queue. A phase
+ends when few rows are unmatched. The next phase begins from its prices and pairs, but parts pairs
+whose slack exceeds the new epsilon.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+
+from gpumatch.contracts import Control, Stopped
+from gpumatch.cpu.assignment.dense import candidates
+from gpumatch.cpu.assignment.dense.candidate_paths import BUDGET, KnownPaths
+from gpumatch.cpu.assignment.dense.tuning import Tuning
+from gpumatch.cpu.assignment.search.bid_queue import Queue
+from gpumatch.cpu.assignment.search.state import LOW, SCANS
+
+__all__ = ["Auction"]
+
+
+class Auction:
+    """Bids for the columns of `paths`, whose prices and pairs they change.
+
+    Parameters
+    ----------
+    paths : KnownPaths
+        The matrix, prices, pairs, and what each row knows.
+    tuning : Tuning
+        When phases end, and how epsilon falls.
+    control, beat
+        What hears of each phase, and what it is told with between two calls of kernels.
+    """
+
+    def __init__(
+        self, paths: KnownPaths, tuning: Tuning, control: Control, beat: Callable[[], None]
+    ) -> None:
+        self.paths, self.costs, self.workers = paths, paths.costs, paths.workers
+        self.tuning, self.control, self.beat = tuning, control, beat
+        self.nrows = paths.row_to_col.size
+        is_bounded = math.isfinite(self.costs.high)
+        self.spread = float(
+            self.costs.high - self.costs.low if is_bounded else 2 * self.costs.largest
+        )
+
+    def hold(self) -> None:
+        """Hold phases of falling epsilon, until hardly any row must bid in the next one."""
+        tuning = self.tuning
+        finest = max(self.spread * tuning.finest, 1 / tuning.fine if self.costs.is_integer else 0)
+        gentle = tuning.gentle * self._typical_excess()
+        epsilon = max(min(self.spread / tuning.first, gentle), finest)
+        bidders = self.nrows - self.paths.matched
+        while bidders > tuning.few and self._hold_phase(epsilon) and epsilon > finest:
+            factor = tuning.factor if bidders > tuning.calm * self.nrows else tuning.factor**3
+            epsilon = max(epsilon / factor, finest)
+            self.part_slack_pairs(epsilon)
+            bidders = self.nrows - self.paths.matched
+
+    def _typical_excess(self) -> float:
+        """The lower quartile of what dearer columns cost rows more than their cheapest."""
+        reduced = self.paths.values[:: self.nrows // self.tuning.sample + 1] - self.paths.price
+        reduced = reduced[reduced.min(axis=1) < math.inf]
+        excess = reduced - reduced.min(axis=1, keepdims=True)
+        dearer = excess[(excess > 0) & (excess < math.inf)]
+        return float(np.quantile(dearer, 1 / 4)) if dearer.size else math.inf
+
+    def _hold_phase(self, epsilon: float) -> bool:
+        """Let the unmatched rows bid until few are left; False if it is a price war."""
+        paths, tuning = self.paths, self.tuning
+        free = paths.start_with_free_rows()
+        waiting, scans = free, 0
+        while waiting.size > tuning.few:
+            threads = max(1, min(self.workers.threads, waiting.size // tuning.each))
+            queues = [Queue(share) for share in np.array_split(waiting, threads)]
+            few = tuning.few if threads == 1 else waiting.size // (tuning.shrink * threads)
+            is_peaceful = self.workers.run(partial(self._hold, queues, epsilon, few), threads)
+            waiting = np.concatenate([queue.waiting for queue in queues])
+            scans += sum(int(queue.state[SCANS]) for queue in queues)
+            self.beat()
+            if not is_peaceful or scans > tuning.most * self.costs.nnz:
+                return False
+        paths.spot[SCANS] = scans
+        paths.record("auction", free, paths.matched, self.control)
+        return True
+
+    def _hold(self, queues: list[Queue], epsilon: float, few: int, worker: int) -> bool:
+        """Let the rows of the worker's queue bid; False if a price is below the floor."""
+        queue, floor = queues[worker], -4 * (self.nrows + 1) * self.spread
+        outcome = candidates.hold(
+            *self.paths.state,  # IN, OUT
+            self.paths.scratch[worker], queue.rows, queue.state,  # OUT
+            epsilon, self.spread, floor, few, BUDGET,  # IN
+        )  # fmt: skip
+        return bool(outcome != LOW)
+
+    def part_slack_pairs(self, epsilon: float) -> None:
+        """Part the pairs whose slack exceeds epsilon."""
+        rounding = 0.0 if self.costs.is_integer else self.tuning.rounding
+
+        def part(worker: int, first: int, last: int) -> None:
+            candidates.part_slack(
+                *self.paths.state,  # IN, OUT
+                self.paths.scratch[worker],  # OUT
+                float(epsilon), rounding, first, last,  # IN
+            )  # fmt: skip
+
+        if not self.paths.share(part, self.control):
+            raise Stopped
+
+    def round_prices(self) -> None:
+        """Round prices down to integers, from where their fractions are farthest apart.
+
+        Tight pairs stay tight then, and most pairs within epsilon become tight.
+        """
+        price, bound = self.paths.price, self.paths.known[2]
+        fractions = np.sort(price % 1)
+        gaps = np.diff(fractions, append=fractions[0] + 1)
+        rise = -fractions[(gaps.argmax() + 1) % fractions.size] % 1
+        price[:] = np.floor(price + rise + 1 / self.tuning.fine**2)  # but for rounding
+        bound[:] = np.ceil(bound - rise - 1 / self.tuning.fine)

@@ -1,0 +1,133 @@
+"""The trial of the sparse engine: pairs, bids and paths from the least costs, while cheap.
+
+If the unmatched rows have several tight columns each, a search of tight pairs matches as many rows
+as it can. In a long trial, rows then bid without an epsilon, so that all pairs stay tight. If few
+rows are unmatched then, they get shortest augmenting paths, as long as the paths so far tell that
+all of them read few entries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from gpumatch.contracts import AssignmentTask, Control, Stopped
+from gpumatch.cpu.assignment.search.state import FOUND, NEXT, SCANS, SPENT
+from gpumatch.cpu.assignment.sparse import search as sparse_search
+from gpumatch.cpu.assignment.sparse.auction import Auction
+from gpumatch.cpu.assignment.sparse.feasibility import complete_in_phases, complete_row_by_row
+from gpumatch.cpu.assignment.sparse.paths import SparsePaths
+from gpumatch.cpu.assignment.sparse.tuning import Tuning
+from gpumatch.numeric.arrays import count_matched
+
+__all__ = ["Trial", "can_match_all"]
+
+
+class Trial:
+    """What is tried before an auction.
+
+    Parameters
+    ----------
+    paths : SparsePaths
+        Entries, prices and pairs.
+    auction : Auction
+        What lets rows bid.
+    tuning : Tuning
+        How long the trial goes on.
+    control, beat
+        What hears of each phase, and what it is told with between two calls of kernels.
+    needs_paths : bool
+        True if an auction cannot serve these costs, so that paths must, however long they are.
+    """
+
+    def __init__(
+        self,
+        paths: SparsePaths,
+        auction: Auction,
+        tuning: Tuning,
+        control: Control,
+        beat: Callable[[], None],
+        *,
+        needs_paths: bool,
+    ) -> None:
+        self.paths, self.auction, self.tuning = paths, auction, tuning
+        self.control, self.beat, self.needs_paths = control, beat, needs_paths
+        self.nrows, self.nnz = paths.row_to_col.size, paths.costs.nnz
+
+    def run(self) -> bool:
+        """Try pairs, bids and paths; True if no row is left that can be served. Raises Stopped."""
+        paths, control = self.paths, self.control
+        if not paths.begin(control):
+            raise Stopped
+        free = paths.start_with_free_rows()
+        if free.size and self._have_choice(free):
+            if not paths.match_all_tight(control, paths.workers):
+                raise Stopped
+            free = paths.start_with_free_rows()
+        if self.tuning.trial.bids and not self.needs_paths:
+            free = self._bid_honestly(free)
+        if self._try_to_serve(free):
+            return True
+        paths.leave_search()
+        return False
+
+    def _have_choice(self, rows: np.ndarray) -> bool:
+        """Tell by a sample whether these rows have several tight columns each."""
+        count, excess = self.paths.excess(rows[:: rows.size // self.tuning.sample + 1])
+        return bool(np.count_nonzero(excess == 0) >= self.tuning.choice * count)
+
+    def _bid_honestly(self, free: np.ndarray) -> np.ndarray:
+        """Let rows bid without an epsilon, while this serves many; return the unmatched rows."""
+        paths, tuning, degree = self.paths, self.tuning, 1 + self.nnz // self.nrows
+        waiting, is_worth_it, zero = free, True, paths.price.dtype.type(0)
+        if free.size:
+            paths.minima = None
+        while waiting.size and is_worth_it:
+            before, most = waiting.size, tuning.trial.bids * degree * waiting.size
+            most += int(paths.spot[SCANS])
+            while waiting.size and is_worth_it and paths.spot[SCANS] < most:
+                rest = most - int(paths.spot[SCANS])
+                waiting, is_worth_it = self.auction.bid(waiting, zero, 0, rest)
+            is_worth_it &= waiting.size <= tuning.served * before
+        if free.size:
+            paths.record("bids", free, paths.matched, self.control)
+            free = paths.start_with_free_rows()
+        return free
+
+    def _try_to_serve(self, free: np.ndarray) -> bool:
+        """Augment from these rows while it is cheap; True if all are served that can be."""
+        paths, tuning = self.paths, self.tuning
+        is_small = self.nnz <= tuning.small
+        few = free.size if is_small else tuning.trial.unmatched * self.nrows
+        reads = max(tuning.trial.reads, tuning.small_reads if is_small else 0)
+        step, most = max(int(tuning.step * self.nnz), tuning.small) + 1, reads * self.nnz
+        outcome = SPENT if free.size else FOUND
+        is_cheap = self.needs_paths or free.size <= few
+        while outcome == SPENT and is_cheap:
+            outcome = paths.augment_some(free, min(step, sparse_search.BUDGET))
+            self.beat()
+            scans, served = int(paths.spot[SCANS]), int(paths.spot[NEXT]) + 1
+            is_cheap = self.needs_paths or scans * free.size <= most * served
+        paths.record("trial", free, paths.matched, self.control)
+        return outcome != SPENT
+
+
+def can_match_all(task: AssignmentTask, tuning: Tuning) -> bool:
+    """Tell whether a full assignment exists; if not, match as many rows as can be.
+
+    A maximum matching tells, where the task says that this is doubtful. Raises Stopped.
+    """
+    if not task.may_be_infeasible:
+        return True
+    mates = [side.copy() for side in task.mates]
+    matching = task.matching(task.costs.pattern(), *mates)
+    is_middle = task.costs.nnz <= tuning.middle
+    complete_rest = complete_in_phases if is_middle else complete_row_by_row
+    if not complete_rest(matching, tuning.patience if is_middle else 1):
+        raise Stopped
+    if count_matched(mates[0]) == mates[0].size:
+        return True
+    for side, found in zip(task.mates, mates):
+        side[:] = found
+    return False
