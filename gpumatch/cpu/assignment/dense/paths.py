@@ -87,10 +87,10 @@ class DensePaths(Paths):
     def augment_some(self, free: np.ndarray, budget: int) -> int:
         return dense_search.augment(
             self.values,  # IN
-            self.price, self.row_to_col, self.col_to_row,  # OUT
+            (self.price, self.row_to_col, self.col_to_row),  # OUT
             free,  # IN
-            self.spot, self.mark, self.dist, self.pred, self.least, self.tree, self.reach,  # OUT
-            self.limit, self.leaves, self.low, self.far, budget,  # IN
+            self.spot, self.mark, (self.dist, self.pred, self.least, self.tree, self.reach),  # OUT
+            (self.limit, self.leaves, self.low, self.far), budget,  # IN
         )  # fmt: skip
 
     def _row_minima(self, minima: np.ndarray) -> None:

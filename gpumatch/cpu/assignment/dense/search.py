@@ -322,14 +322,14 @@ def turn(root, col, row, pred, row_to_col, col_to_row):
 
 
 @vector_kernel
-def _grow(
-    costs, price, row_to_col, col_to_row, root, spot, mark,
-    dist, pred, least, tree, reach, limit, leaves, low, far, budget,
-):  # fmt: skip
+def _grow(costs, pairs, root, spot, mark, room, terms, budget):
     """Grow the tree of ``root`` until a path ends or the budget is spent.
 
     Returns what ended it, the sink (the free column, or -1 if a row takes none), and the scans.
     """
+    price, _, col_to_row = pairs
+    dist, pred, least, tree, reach = room
+    limit, leaves, low, far = terms
     scans = 0
     front, leave = mark[FRONT], mark[LEAVE]
     head, tail, leaver = spot[HEAD], spot[TAIL], spot[LEAVER]
@@ -372,20 +372,16 @@ def _grow(
 
 
 @vector_kernel
-def augment(
-    costs, price, row_to_col, col_to_row, free, spot, mark,
-    dist, pred, least, tree, reach, limit, leaves, low, far, budget,
-):  # fmt: skip
+def augment(costs, pairs, free, spot, mark, room, terms, budget):
     """Match the free rows by shortest augmenting paths, as far as the budget goes.
 
     Returns how it ended: FOUND if all rows are served, SPENT, or STUCK if a row has no path.
     """
+    price, row_to_col, col_to_row = pairs
+    _, pred, _, tree, reach = room
     while spot[NEXT] < free.size:
         root = free[spot[NEXT]]
-        outcome, sink, scans = _grow(
-            costs, price, row_to_col, col_to_row, root, spot, mark,
-            dist, pred, least, tree, reach, limit, leaves, low, far, budget,
-        )  # fmt: skip
+        outcome, sink, scans = _grow(costs, pairs, root, spot, mark, room, terms, budget)
         budget -= scans * price.size
         spot[SCANS] += scans
         if outcome >= SPENT:

@@ -23,3 +23,8 @@ class Queue:
         """What still waits."""
         places = self.state[HEAD] + np.arange(self.state[WAITING])
         return self.rows[places & (self.rows.size - 1)]
+
+    @property
+    def ring(self) -> tuple[np.ndarray, np.ndarray]:
+        """Its arrays, as kernels take them."""
+        return self.rows, self.state

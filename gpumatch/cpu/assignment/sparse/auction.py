@@ -213,9 +213,9 @@ class Auction:
         paths, queue = self.paths, queues[worker]
         row_price = self.row_price[: self.nrows if epsilon > 0 else 0]  # else nobody reads it
         outcome = bidding.hold(
-            *paths.entries,  # IN
-            row_price, paths.price, paths.row_to_col, paths.col_to_row, self.is_slack,  # OUT
-            queue.rows, queue.state,  # OUT
+            paths.entries,  # IN
+            (row_price, paths.price, paths.row_to_col, paths.col_to_row, self.is_slack),  # OUT
+            queue.ring,  # OUT
             epsilon, self.spread, paths.limit, paths.leaves,  # IN
             paths.far, self.floor, few, budget,  # IN
         )  # fmt: skip
@@ -234,44 +234,38 @@ class Auction:
         """Let the worker's rows and columns bid in turns; False if a price is below the floor."""
         paths = self.paths
         outcome = bidding.alternate(
-            *paths.entries, *self.transposed,  # IN
-            self.row_price, paths.price, paths.row_to_col, paths.col_to_row,  # OUT
-            self.is_slack, self.is_slack_col,  # OUT
-            rows[worker].rows, rows[worker].state, cols[worker].rows, cols[worker].state,  # OUT
-            left,  # OUT
+            paths.entries, self.transposed,  # IN
+            *self._sides(), rows[worker].ring, cols[worker].ring, left,  # OUT
             epsilon, self.spread, paths.far, self.floor, few, budget,  # IN
         )  # fmt: skip
         return bool(outcome != LOW)
 
+    def _sides(self) -> tuple[Any, Any]:
+        """What rows bid with, and what columns bid with: see `bidding`."""
+        paths = self.paths
+        rows = self.row_price, paths.price, paths.row_to_col, paths.col_to_row, self.is_slack
+        cols = paths.price, self.row_price, paths.col_to_row, paths.row_to_col, self.is_slack_col
+        return rows, cols
+
     def _part_slack_pairs(self, epsilon: Any) -> None:
         """Part the pairs whose slack exceeds epsilon for a marked row or column."""
         if self.transposed is not None:
-            paths = self.paths
-            self._drop_slack(
-                self.transposed, (paths.price, self.row_price),
-                (paths.col_to_row, paths.row_to_col), self.is_slack_col, epsilon,
-            )  # fmt: skip
+            self._drop_slack(self.transposed, self._sides()[1], epsilon)
         self._part_rows(epsilon)
 
     def _part_rows(self, epsilon: Any) -> None:
         """Part the pairs whose slack exceeds epsilon for a marked row."""
-        paths = self.paths
-        self._drop_slack(
-            paths.entries, (self.row_price, paths.price), (paths.row_to_col, paths.col_to_row),
-            self.is_slack, epsilon,
-        )  # fmt: skip
+        self._drop_slack(self.paths.entries, self._sides()[0], epsilon)
 
-    def _drop_slack(
-        self, entries: Any, prices: Any, mates: Any, is_slack: np.ndarray, epsilon: Any
-    ) -> None:
-        """Part marked vertices of one side, whose entries, prices and mates come first."""
+    def _drop_slack(self, entries: Any, side: Any, epsilon: Any) -> None:
+        """Part the marked vertices of a side from mates whose slack exceeds epsilon."""
         paths = self.paths
-        shares = paths.shares(0, is_slack.size)
+        shares = paths.shares(0, entries[0].size - 1)
 
         def drop(share: int) -> None:
             bidding.drop_slack(
-                *entries,  # IN
-                *prices, *mates, is_slack,  # OUT
+                entries,  # IN
+                side,  # OUT
                 paths.limit, paths.leaves, paths.far, self.number(epsilon), self.rounding,  # IN
                 *shares[share],  # IN
             )  # fmt: skip

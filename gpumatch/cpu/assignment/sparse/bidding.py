@@ -74,10 +74,10 @@ FETCHED = 8
 
 
 @fused
-def _fetch_ahead(
-    indptr, indices, costs, own, others, mate, mate_of_other, is_slack, queue, head
-):  # fmt: skip
+def _fetch_ahead(entries, side, queue, head):
     """Bring what the next bidders need into the caches, as far as it is known where it is."""
+    indptr, indices, costs = entries
+    own, others, mate, mate_of_other, is_slack = side
     mask = queue.size - 1
     prefetch(indptr, queue[(head + AHEAD) & mask])
     later = queue[(head + AHEAD // 2) & mask]
@@ -96,11 +96,11 @@ def _fetch_ahead(
 
 
 @vector_kernel
-def hold(
-    indptr, indices, costs, row_price, price, row_to_col, col_to_row, is_slack, queue, state,
-    epsilon, jump, limit, leaves, far, floor, few, budget,
-):  # fmt: skip
+def hold(entries, side, ring, epsilon, jump, limit, leaves, far, floor, few, budget):
     """Let the rows of a queue bid until ``few`` are left; why it ended."""
+    indptr, indices, costs = entries
+    row_price, price, row_to_col, col_to_row, is_slack = side
+    queue, state = ring
     mask = queue.size - 1
     head, count, scans = state[HEAD], state[WAITING], 0
     outcome = DONE
@@ -109,10 +109,7 @@ def hold(
             outcome = SPENT
             break
         if count > AHEAD:
-            _fetch_ahead(
-                indptr, indices, costs, row_price, price, row_to_col, col_to_row, is_slack,
-                queue, head,
-            )  # fmt: skip
+            _fetch_ahead(entries, side, queue, head)
         row = queue[head]
         col, one, two, seen = -1, limit if leaves else far, far, far
         for entry in range(indptr[row], indptr[row + 1]):
@@ -162,32 +159,27 @@ def hold(
 
 @vector_kernel
 def alternate(
-    indptr, indices, costs, col_indptr, rows_of_cols, costs_by_col,
-    row_price, price, row_to_col, col_to_row, is_slack, is_slack_col,
-    rows, row_state, cols, col_state, left,
+    entries, entries_by_col, side, side_of_cols, rows, cols, left,
     epsilon, jump, far, floor, few, budget,
 ):  # fmt: skip
     """Let rows and columns bid in turns until ``few`` are left, or none waits; why it ended."""
+    row_state, col_state = rows[1], cols[1]
     outcome = DONE
     while load(left, 0) > few and row_state[WAITING] + col_state[WAITING] > 0 and outcome == DONE:
-        outcome = _take_turn(
-            indptr, indices, costs, row_price, price, row_to_col, col_to_row, is_slack,
-            rows, row_state, left, epsilon, jump, far, floor, budget,
-        )  # fmt: skip
+        outcome = _take_turn(entries, side, rows, left, epsilon, jump, far, floor, budget)
         if load(left, 0) > few and outcome == DONE:
             outcome = _take_turn(
-                col_indptr, rows_of_cols, costs_by_col, price, row_price, col_to_row, row_to_col,
-                is_slack_col, cols, col_state, left, epsilon, jump, far, floor, budget,
-            )  # fmt: skip
+                entries_by_col, side_of_cols, cols, left, epsilon, jump, far, floor, budget
+            )
     return outcome
 
 
 @vector_kernel
-def _take_turn(
-    indptr, indices, costs, own, others, mate, mate_of_other, is_slack, queue, state, left,
-    epsilon, jump, far, floor, budget,
-):  # fmt: skip
+def _take_turn(entries, side, ring, left, epsilon, jump, far, floor, budget):
     """Let the vertices of one side bid until one has got a free one of the other."""
+    indptr, indices, costs = entries
+    own, others, mate, mate_of_other, is_slack = side
+    queue, state = ring
     mask, scans = queue.size - 1, 0
     head, count = state[HEAD], state[WAITING]
     outcome = DONE
@@ -196,9 +188,7 @@ def _take_turn(
             outcome = SPENT
             break
         if count > AHEAD:
-            _fetch_ahead(
-                indptr, indices, costs, own, others, mate, mate_of_other, is_slack, queue, head
-            )  # fmt: skip
+            _fetch_ahead(entries, side, queue, head)
         bidder = queue[head]
         head = (head + 1) & mask
         count -= 1
@@ -250,15 +240,14 @@ def _take_turn(
 
 
 @vector_kernel
-def drop_slack(
-    indptr, indices, costs, own, others, mate, mate_of_other, is_slack, limit, leaves, far,
-    epsilon, rounding, first, last,
-):  # fmt: skip
+def drop_slack(entries, side, limit, leaves, far, epsilon, rounding, first, last):
     """Part the vertices first to last from mates that cost them over epsilon more than they must.
 
     ``rounding`` is the share of costs and prices that may be an error of rounding. The vertices'
     own prices become what they pay, or must.
     """
+    indptr, indices, costs = entries
+    own, others, mate, mate_of_other, is_slack = side
     for vertex in range(first, last):
         partner = mate[vertex]
         if partner >= 0 and not is_slack[vertex]:

@@ -213,11 +213,9 @@ class SparsePaths(Paths):
         budget: int,
     ) -> int:
         return sparse_search.augment(
-            *self.entries,  # IN
-            self.price, self.row_to_col, self.col_to_row,  # OUT
-            free, spot, mark,  # OUT
-            *room,  # OUT
-            self.limit, self.leaves, self.low, self.far, budget,  # IN
+            self.entries,  # IN
+            (self.price, self.row_to_col, self.col_to_row), free, spot, mark, tuple(room),  # OUT
+            (self.limit, self.leaves, self.low, self.far), budget,  # IN
         )  # fmt: skip
 
     def _threads_for(self, free: np.ndarray) -> int:

@@ -263,11 +263,7 @@ def _known_reduced_cost(indptr, indices, costs, price, place, row, col):
 
 
 @kernel
-def _grow(
-    indptr, indices, costs, price, col_to_row, root, spot, mark,
-    owner, me, dist, pred, place, near, keys, heap, tree, reached,
-    limit, leaves, low, far, budget,
-):  # fmt: skip
+def _grow(entries, pairs, root, spot, mark, room, terms, budget):
     """Grow the tree of ``root`` until no shorter path is left or the budget is spent.
 
     A row that is scanned offers its columns the way through it, as far as that is shorter than what
@@ -275,6 +271,10 @@ def _grow(
     could not predict, and their numbers in the row wait behind the heap. Returns what ended the
     search, and the work.
     """
+    indptr, indices, costs = entries
+    price, _, col_to_row = pairs
+    owner, me, dist, pred, place, near, keys, heap, tree, reached = room
+    limit, leaves, low, far = terms
     shares = owner.size > 0
     front, leave = mark[FRONT], mark[LEAVE]
     head, tail, nears = spot[HEAD], spot[TAIL], spot[NEAR]
@@ -371,27 +371,22 @@ def _grow(
 
 
 @kernel
-def augment(
-    indptr, indices, costs, price, row_to_col, col_to_row, free, spot, mark,
-    owner, me, dist, pred, place, near, keys, heap, tree, reached,
-    limit, leaves, low, far, budget,
-):  # fmt: skip
+def augment(entries, pairs, free, spot, mark, room, terms, budget):
     """Match the free rows by shortest augmenting paths, as far as the budget goes.
 
     Returns how it ended: FOUND if all rows are served or put off, SPENT, or STUCK if a row has no
     path. A thread that shares the columns puts a row off to free[:KEPT] if its search clashes with
     another's, or the budget ends it. If it is alone, the next call goes on with the search.
     """
+    price, row_to_col, col_to_row = pairs
+    owner, _, dist, pred, _, _, _, _, tree, reached = room
+    far = terms[3]
     shares = owner.size > 0
     while spot[NEXT] < free.size:
         if shares and budget <= 0:
             return SPENT
         root = free[spot[NEXT]]
-        outcome, work = _grow(
-            indptr, indices, costs, price, col_to_row, root, spot, mark,
-            owner, me, dist, pred, place, near, keys, heap, tree, reached,
-            limit, leaves, low, far, budget,
-        )  # fmt: skip
+        outcome, work = _grow(entries, pairs, root, spot, mark, room, terms, budget)
         budget -= work
         spot[SCANS] += work
         if outcome == SPENT and not shares:

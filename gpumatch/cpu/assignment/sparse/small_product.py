@@ -177,14 +177,14 @@ class _Trial:
         waiting, spread = self.waiting, self.spread
         state = np.zeros(SPOTS, np.int64)
         state[WAITING] = waiting
-        unpriced = self.price[:0]
+        unpriced, ring = self.price[:0], (self.queue, state)
+        side = unpriced, self.price, self.row_to_col, self.col_to_row, NO_MARKS
         each = BIDS * (1 + self.nnz // self.nrows)
         is_worth_it = True
         while waiting and is_worth_it:
             bidding.hold(
-                *self.entries,  # IN
-                unpriced, self.price, self.row_to_col, self.col_to_row, NO_MARKS,  # OUT
-                self.queue, state,  # OUT
+                self.entries,  # IN
+                side, ring,  # OUT
                 0.0, spread, *NO_LIMIT, np.inf, -np.inf, 0, each * waiting,  # IN
             )  # fmt: skip
             left = int(state[WAITING])
@@ -196,16 +196,16 @@ class _Trial:
         free = (self.row_to_col < 0).nonzero()[0].astype(np.int32)
         spot, mark = np.zeros(SPOTS, np.int64), np.zeros(2)
         spot[HEAD] = -1
-        room = self.room()
+        pairs, room = (self.price, self.row_to_col, self.col_to_row), tuple(self.room())
+        terms = *NO_LIMIT, -np.inf, np.inf
         reads = PATIENCE if self.is_tied else READS
         step, most = max(self.nnz // STEP, LEAST), reads * self.nnz + MORE
         outcome, served, scans, is_cheap = SPENT, 0, 0, True
         while outcome == SPENT and is_cheap:
             outcome = sparse_search.augment(
-                *self.entries,  # IN
-                self.price, self.row_to_col, self.col_to_row,  # OUT
-                free, spot, mark, *room,  # OUT
-                *NO_LIMIT, -np.inf, np.inf, step,  # IN
+                self.entries,  # IN
+                pairs, free, spot, mark, room,  # OUT
+                terms, step,  # IN
             )  # fmt: skip
             served, scans = int(spot[NEXT]), int(spot[SCANS])
             is_cheap = free.size - served <= FEW or scans * free.size <= most * (served + 1)

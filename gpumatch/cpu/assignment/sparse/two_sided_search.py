@@ -111,17 +111,29 @@ class Forest(NamedTuple):
 
 
 @kernel
-def _grow(
-    indptr, indices, costs, roots,
-    own, others, mate_of_other, dist, pred, since, joined,
-    near, keys, heap, tree, reached, spot, front, best, meeting,
-    joined_there, since_there, me, far, budget,
-):  # fmt: skip
+def _grow(entries, roots, forest, front, best, meeting, there, me, far, budget):
     """Grow a forest until no shorter path is left, or the budget is spent; whether that was all.
 
-    ``me`` is 0 for the rows' forest, 1 for that of the columns. ``joined_there`` and
-    ``since_there`` are the other forest's.
+    ``me`` is 0 for the rows' forest, 1 for that of the columns. ``there`` has ``joined`` and
+    ``since`` of the other forest.
     """
+    indptr, indices, costs = entries
+    (
+        own,
+        others,
+        mate_of_other,
+        dist,
+        pred,
+        since,
+        joined,
+        near,
+        keys,
+        heap,
+        tree,
+        reached,
+        spot,
+    ) = forest
+    joined_there, since_there = there
     wraps = far < np.inf
     fresh, head, tail, nears = spot[NEXT], spot[HEAD], spot[TAIL], spot[NEAR]
     waiting, count = spot[WAITING], spot[REACHED]
@@ -212,11 +224,9 @@ def _meet(vertex, other, length, best, meeting, me):
 
 
 @kernel
-def _settle(
-    roots, own, others, mate_of_other, dist, pred, since, joined,
-    near, keys, heap, tree, reached, spot, radius, far,
-):  # fmt: skip
+def _settle(roots, forest, radius, far):
     """Change prices by what a forest has grown up to this radius, and leave it empty."""
+    own, others, mate_of_other, dist, _, _, joined, _, _, _, tree, reached, spot = forest
     for root in roots:
         own[root] += radius
         joined[root] = 0
@@ -298,6 +308,7 @@ class TwoSidedPaths:
             Forest.of(rows, cols, of_col, most, far),
             Forest.of(cols, rows, of_row, most, far),
         )
+        self.arrays = tuple(map(tuple, self.forests))  # as kernels take them
         self.is_on_path = np.zeros(rows.size, np.int8)
         self.front, self.best = np.zeros(2, rows.dtype), np.zeros(1, rows.dtype)
         self.meeting = np.zeros(3, np.int64)
@@ -317,6 +328,7 @@ class TwoSidedPaths:
         self.front[:] = 0
         self.best[:] = self.far
         of_rows, of_cols = self.forests
+        rows, cols = self.arrays
         of_rows.dist[roots[1]] = of_cols.dist[roots[0]] = 0  # nothing is behind the other's roots
         radii = self.front.dtype.type(0), self.front.dtype.type(0)
         try:
@@ -325,8 +337,8 @@ class TwoSidedPaths:
                 radius = min(self.front[0], self.best[0])
                 radii = radius, self.best[0] - radius
         finally:
-            _settle(roots[0], *of_rows, radii[0], self.far)
-            _settle(roots[1], *of_cols, radii[1], self.far)
+            _settle(roots[0], rows, radii[0], self.far)
+            _settle(roots[1], cols, radii[1], self.far)
             of_rows.dist[roots[1]] = of_cols.dist[roots[0]] = self.far
         if has_path:
             _turn(self.meeting, *self.mates, of_rows.pred, of_cols.pred, self.is_on_path)
@@ -341,9 +353,9 @@ class TwoSidedPaths:
         def grow(side: int) -> bool:
             there = self.forests[1 - side]
             left[side] = left[side] and not _grow(
-                *self.entries[side], roots[side],  # IN
-                *self.forests[side], self.front, self.best, self.meeting,  # OUT
-                there.joined, there.since, side, self.far, budget,  # IN
+                self.entries[side], roots[side],  # IN
+                self.arrays[side], self.front, self.best, self.meeting,  # OUT
+                (there.joined, there.since), side, self.far, budget,  # IN
             )  # fmt: skip
             return True
 

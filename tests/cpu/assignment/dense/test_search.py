@@ -109,9 +109,9 @@ def test_a_search_goes_on_where_its_budget_ended(lines, limit):
             while outcome == SPENT:
                 before = spot[SCANS]
                 outcome = dense_search.augment(
-                    costs, price, row_to_col, col_to_row, np.arange(nrows), spot, mark,
-                    dist, pred, least, tree, reach,
-                    limit or 0.0, limit is not None, -FAR, FAR, budget,
+                    costs, (price, row_to_col, col_to_row), np.arange(nrows), spot, mark,
+                    (dist, pred, least, tree, reach),
+                    (limit or 0.0, limit is not None, -FAR, FAR), budget,
                 )  # fmt: skip
                 assert (spot[SCANS] - before == lines) or outcome != SPENT
                 pauses += outcome == SPENT

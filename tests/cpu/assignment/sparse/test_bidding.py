@@ -40,29 +40,32 @@ class Sides:
         self.rows, self.cols = Queue(np.arange(nrows)), Queue(np.arange(ncols))
         self.left = np.array([nrows])
 
+    def side(self):
+        return self.row_price, self.price, self.row_to_col, self.col_to_row, self.is_slack
+
+    def side_of_cols(self):
+        return self.price, self.row_price, self.col_to_row, self.row_to_col, self.is_slack_col
+
     def hold(
         self, entries, epsilon, jump, *, limit=None, floor=LEAST, few=0, budget=NEVER, queue=None
     ):
         queue = queue or self.rows
         return bidding.hold(
-            *entries, self.row_price, self.price, self.row_to_col, self.col_to_row, self.is_slack,
-            queue.rows, queue.state,
+            entries, self.side(), queue.ring,
             np.int64(epsilon), np.int64(jump), np.int64(limit or 0), limit is not None,
             FAR, np.int64(floor), few, budget,
         )  # fmt: skip
 
     def alternate(self, entries, epsilon, jump, *, floor=LEAST, few=0, budget=NEVER):
         return bidding.alternate(
-            *entries, *transpose(entries, self.price.size),
-            self.row_price, self.price, self.row_to_col, self.col_to_row,
-            self.is_slack, self.is_slack_col,
-            self.rows.rows, self.rows.state, self.cols.rows, self.cols.state, self.left,
+            entries, transpose(entries, self.price.size), self.side(), self.side_of_cols(),
+            self.rows.ring, self.cols.ring, self.left,
             np.int64(epsilon), np.int64(jump), FAR, np.int64(floor), few, budget,
         )  # fmt: skip
 
     def drop_slack(self, entries, first, last, epsilon, limit=None, rounding=0.0):
         bidding.drop_slack(
-            *entries, self.row_price, self.price, self.row_to_col, self.col_to_row, self.is_slack,
+            entries, self.side(),
             np.int64(limit or 0), limit is not None, FAR, np.int64(epsilon), rounding, first, last,
         )  # fmt: skip
 

@@ -402,7 +402,7 @@ def held(matrix, epsilon, few=0, limit=None, budget=10**9, is_slack=None):
     far, floor = np.iinfo(np.int64).max, -(10**9)
     entries = indptr, indices, matrix.ravel()
     outcome = bidding.hold(
-        *entries, np.zeros(nrows, np.int64), price, *mates, is_slack, queue.rows, queue.state,
+        entries, (np.zeros(nrows, np.int64), price, *mates, is_slack), queue.ring,
         epsilon, 100, 0 if limit is None else limit, limit is not None, far, floor, few, budget,
     )  # fmt: skip
     return entries, price, mates, queue, outcome
@@ -447,7 +447,7 @@ def test_slack_pairs_are_parted():
     row_price = reduced[np.arange(40), row_to_col]
     for epsilon in (9, 3, 0):
         bidding.drop_slack(
-            *entries, row_price, price, row_to_col, col_to_row, is_slack,
+            entries, (row_price, price, row_to_col, col_to_row, is_slack),
             0, False, np.iinfo(np.int64).max, epsilon, 0.0, 0, 40,
         )  # fmt: skip
         assert np.array_equal(row_to_col < 0, slack > epsilon)
@@ -465,17 +465,15 @@ def in_turns(matrix, epsilon, few=0, budget=10**9):
     price = np.zeros(len(matrix), np.int64)
     mates = np.full((2, len(matrix)), -1, np.int32)
     queues = [Queue(np.arange(len(matrix))) for _ in mates]
-    places = [part for queue in queues for part in (queue.rows, queue.state)]
-    entries = [
-        part for side in (by_rows, by_cols) for part in (side.indptr, side.indices, side.data)
-    ]
+    entries = [(side.indptr, side.indices, side.data) for side in (by_rows, by_cols)]
     left = np.array([len(matrix)])
     outcome, slacks = SPENT, np.zeros((2, len(matrix)), bool)
     while outcome == SPENT:
         for queue in queues:
             queue.state[SCANS] = 0
         outcome = bidding.alternate(
-            *entries, row_price, price, *mates, *slacks, *places, left,
+            *entries, (row_price, price, *mates, slacks[0]),
+            (price, row_price, *mates[::-1], slacks[1]), *(queue.ring for queue in queues), left,
             epsilon, 100, number.max, -(10**6), few, budget,
         )  # fmt: skip
     return row_price, price, mates, slacks, outcome
@@ -510,8 +508,9 @@ def test_columns_are_parted_as_rows_are():
     ):
         entries = csr_array(costs_of_side)
         bidding.drop_slack(
-            entries.indptr, entries.indices, entries.data, own, others, mate, mate_of_other,
-            is_slack, 0, False, np.iinfo(np.int64).max, 6, 0.0, 0, 60,
+            (entries.indptr, entries.indices, entries.data),
+            (own, others, mate, mate_of_other, is_slack),
+            0, False, np.iinfo(np.int64).max, 6, 0.0, 0, 60,
         )  # fmt: skip
         assert 0 < np.count_nonzero(mate < 0) < 60
         assert np.array_equal(np.flatnonzero(mate_of_other >= 0), np.sort(mate[mate >= 0]))

@@ -203,8 +203,9 @@ class Search:
 
     def augment(self, budget=NEVER, limit=None):
         return sparse_search.augment(
-            *self.entries, self.price, self.row_to_col, self.col_to_row, self.free, self.spot,
-            self.mark, *self.room, np.int64(limit or 0), limit is not None, LOW, FAR, budget,
+            self.entries, (self.price, self.row_to_col, self.col_to_row), self.free,
+            self.spot, self.mark, tuple(self.room),
+            (np.int64(limit or 0), limit is not None, LOW, FAR), budget,
         )  # fmt: skip
 
 
