@@ -51,7 +51,7 @@ def _narrow(paths: Paths, task: AssignmentTask) -> None:
     dearest = task.costs.at(rows, paths.row_to_col[rows]).astype(np.float64)
     least, given = np.empty(paths.row_to_col.size), price.copy()
     price[:] = 0
-    paths.write_minima(least)
+    paths.write_row_duals(least)
     most = float((dearest - least[rows]).max())
     if task.limit is not None:
         most = max(most, float((task.limit - least).max()))

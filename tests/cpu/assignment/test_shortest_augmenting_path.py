@@ -328,7 +328,7 @@ def test_a_thread_that_searches_has_room_for_its_budget_and_the_longest_row(monk
         )
         for budget, most in ((2, 2 // 2 + 1 + 6), (99, 12)):
             searches.clashes = 0
-            searches.augment_some(searches.start_with_free_rows(), budget)
+            searches.augment_some(searches.start_with_unmatched_rows(), budget)
             assert [room.keys.size for room in searches.rooms.values()] == [most + 1] * 2
             for side in mates:
                 side.fill(-1)

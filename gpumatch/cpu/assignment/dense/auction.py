@@ -71,7 +71,7 @@ class Auction:
     def _hold_phase(self, epsilon: float) -> bool:
         """Let the unmatched rows bid until few are left; False if it is a price war."""
         paths, tuning = self.paths, self.tuning
-        free = paths.start_with_free_rows()
+        free = paths.start_with_unmatched_rows()
         waiting, scans = free, 0
         while waiting.size > tuning.few:
             threads = max(1, min(self.workers.threads, waiting.size // tuning.each))

@@ -19,16 +19,16 @@ from gpumatch.cpu.numba_tools.workers import Workers
 __all__ = ["BUDGET", "KnownPaths", "RangeWork"]
 
 BUDGET = 2**23
-"""Entries looked at between two returns to Python: less than a tenth of a second."""
+"""Entries read between two returns to Python: less than a tenth of a second."""
 BIDS = 8
-"""Bids in a round, for each free row."""
+"""Bids in a round for each unmatched row."""
 
 RangeWork = Callable[[int, int, int], None]
 """Work of a worker on rows first to last."""
 
 
 class KnownPaths(Paths):
-    """By the kernels of `known_columns`, and by threads where rows can be shared out."""
+    """`Paths` by the kernels of `candidates`, and by threads where rows can be shared out."""
 
     bids = BIDS
     budget = BUDGET
@@ -54,11 +54,11 @@ class KnownPaths(Paths):
 
     @property
     def state(self) -> tuple[Any, ...]:
-        """What kernels share: the matrix, and what they change."""
+        """What all kernels take: the matrix, and what they change."""
         return self.values, self.price, self.row_to_col, self.col_to_row, self.known
 
     def share(self, work: RangeWork, control: Control) -> bool:
-        """Let all threads work on all rows, a budget's worth at a time; False when stopped."""
+        """Let all threads work on all rows, for a budget at a time; False if stopped."""
         for rows in self._blocks():
             self._share_range(work, *rows)
             if control.tick(self.matched):
@@ -82,7 +82,7 @@ class KnownPaths(Paths):
         return pairwise(bounds)
 
     def look(self, control: Control) -> bool:
-        """Let all rows look at their lines; False when stopped."""
+        """Let all rows look at their lines; False if stopped."""
 
         def look_at_range(worker: int, first: int, last: int) -> None:
             candidates.look_at_all(
@@ -94,7 +94,7 @@ class KnownPaths(Paths):
         return self.share(look_at_range, control)
 
     def leave_search(self) -> None:
-        """Give up the search that has not ended."""
+        """Give up a search that has not ended."""
         self.search[0][:] = self.far
 
     def augment_some(self, free: np.ndarray, budget: int) -> int:
@@ -130,18 +130,18 @@ class KnownPaths(Paths):
             np.copyto(lowest, others, where=lower_ones)
             np.copyto(nearest, rows, where=lower_ones)
 
-    def write_minima(self, minima: np.ndarray) -> None:
-        least = np.empty(minima.size)
-        self._row_minima(least)
-        minima[:] = np.minimum(least, self.limit) if self.leaves else least
+    def write_row_duals(self, row_dual: np.ndarray) -> None:
+        least = np.empty(row_dual.size)
+        self._find_row_duals(least)
+        row_dual[:] = np.minimum(least, self.limit) if self.leaves else least
 
-    def _row_minima(self, minima: np.ndarray) -> None:
+    def _find_row_duals(self, row_dual: np.ndarray) -> None:
         def find(_: int, first: int, last: int) -> None:
-            dense_search.row_minima(
+            dense_search.row_duals(
                 self.values, self.price,  # IN
                 np.empty(LANES),  # OUT
                 self.far,  # IN
-                minima,  # OUT
+                row_dual,  # OUT
                 first, last,  # IN
             )  # fmt: skip
 

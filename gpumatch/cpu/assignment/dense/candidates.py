@@ -6,16 +6,16 @@ the bound holds until the row looks again. A row bids for its cheapest known col
 its line, as long as that column is within the bound. Else it looks again: it then knows the columns
 that are cheapest now. So bids are those of an auction in the whole matrix, but few rows are read.
 
-A search is Dijkstra's with a heap, pruned as in `sparse_paths`. The heap holds columns, and also
+A search is Dijkstra's with a heap, pruned as in `sparse.search`. The heap holds columns, and also
 rows of the tree, at the distance from which on their unknown columns may matter. A row on top of
 the heap looks at its line. If the search ends before, the line is not read. So paths are exact,
 too: no entry is left out but by a bound. Prices, pairs, limit and all names that are not listed
-here are those of `dense_paths` and `sparse_paths`.
+here are those of `dense.search` and `sparse.search`.
 
     known        (cols, costs, bound): the columns that each row knows, and what they cost. Places
                  left over cost inf. Columns in order of the matrix, not of cost.
     scratch      (lanes, found): room for a look, of one thread
-    search       (dist, pred, near, keys, heap, tree, reached), as in `sparse_paths`. In the heap,
+    search       (dist, pred, near, keys, heap, tree, reached), as in `sparse.search`. In the heap,
                  j is a column, ncols + i a row that is to look again, and ncols + nrows + i one
                  whose known columns are good, but not enough: it is to find the nearest columns
                  that this search may still reach by it.
@@ -96,7 +96,7 @@ KNOWS, LOOKS, SEEKS = range(3)  # what a row offers: what it knows, after a look
 
 @inlined
 def _least(line, price):
-    """The least reduced cost of neighbouring columns."""
+    """Return the least reduced cost of neighbouring columns."""
     least = FAR
     for col in range(price.size):
         least = lesser(least, line[col] - price[col])
@@ -105,7 +105,7 @@ def _least(line, price):
 
 @inlined
 def _least_offer(line, price, dist, offset, front):
-    """The same of the columns to which it is a shorter way."""
+    """Return the least reduced cost of the columns to which the row is a shorter way."""
     least = FAR
     for col in range(price.size):
         reduced = line[col] - price[col]
@@ -123,7 +123,7 @@ def _count_within(numbers, level):
 
 @vector_kernel
 def _levels(numbers, fewest, most):
-    """Two levels: at most ``most`` numbers are within the first, and more within the second.
+    """Return two levels: at most ``most`` numbers are within the first, more within the second.
 
     At least ``fewest`` are within the first, if halving finds such a level. Below all numbers is
     -inf, and beyond all that are finite is inf.
@@ -229,7 +229,7 @@ def _look_again(values, row, price, known, scratch):
 
 @inlined
 def _start(values, row):
-    """Where a row begins to choose among equals: the rows are spread over all columns."""
+    """Return where a row begins to choose among equals, so that rows spread over the columns."""
     return row * values.shape[1] // values.shape[0]
 
 
@@ -245,7 +245,7 @@ def look_at_all(values, price, known, scratch, first, last):
 
 @inlined
 def _least_two(cols, costs, price):
-    """The least two reduced costs of known columns, and these columns: -1 if there is none."""
+    """Return the least two reduced costs of known columns, and these: -1 if there is none."""
     one = two = FAR
     first = second = -1
     for place in range(cols.size):
@@ -262,7 +262,7 @@ def _least_two(cols, costs, price):
 def reduce_rows(
     values, price, row_to_col, col_to_row, free, spot, known, scratch, terms, most_scans, budget
 ):
-    """Let the free rows bid for their cheapest columns, as in `dense_paths`."""
+    """Let the unmatched rows bid for their cheapest columns, as in `dense.search`."""
     cols, costs, bound = known
     limit, leaves = terms
     while spot[NEXT] < free.size:
@@ -292,7 +292,7 @@ def hold(
     values, price, row_to_col, col_to_row, known, scratch, queue, state,
     epsilon, jump, floor, few, budget,
 ):  # fmt: skip
-    """Let the rows of a queue bid until ``few`` are left, as in `bidding`; why it ended."""
+    """Let the rows of a queue bid until ``few`` wait, as in `bidding`; return why it ended."""
     cols, costs, bound = known
     mask = queue.size - 1
     head, count, work = state[HEAD], state[WAITING], 0
@@ -357,7 +357,7 @@ def hold(
 def part_slack(
     values, price, row_to_col, col_to_row, known, scratch, epsilon, rounding, first, last
 ):
-    """Part the rows first to last from columns that cost them over epsilon more than they must.
+    """Part the rows first to last from their mates if the slack of the pair exceeds epsilon.
 
     ``rounding`` is the share of costs and prices that may be an error of rounding.
     """
@@ -366,8 +366,8 @@ def part_slack(
         mate = row_to_col[row]
         if mate < 0:
             continue
-        paid = values[row, mate] - price[mate]
-        fair = paid - epsilon - rounding * (abs(paid) + abs(price[mate]))
+        reduced = values[row, mate] - price[mate]
+        fair = reduced - epsilon - rounding * (abs(reduced) + abs(price[mate]))
         one = _least_two(cols[row], costs[row], price)[0]
         if bound[row] < fair <= one:
             _look_again(values, row, price, known, scratch)
@@ -382,7 +382,7 @@ def part_slack(
 
 @vector_kernel
 def _tidy(keys, heap, waiting, dist):
-    """Drop from the heap what is out of date; how many wait in it."""
+    """Drop from the heap what is out of date; return how many entries it has."""
     kept = 0
     for slot in range(waiting):
         key, code = keys[slot], heap[slot]
@@ -394,7 +394,7 @@ def _tidy(keys, heap, waiting, dist):
 
 @inlined
 def _offset(values, price, dist, row_to_col, row):
-    """What is added to a reduced cost of a row in the tree: how far it is, less what it pays."""
+    """Return the distance of a row in the tree less the reduced cost of its pair."""
     mate = row_to_col[row]
     return 0.0 if mate < 0 else dist[mate] - (values[row, mate] - price[mate])
 
@@ -404,7 +404,7 @@ def _grow(
     values, price, row_to_col, col_to_row, root, spot, mark, search, known, scratch, spare, terms,
     budget,
 ):  # fmt: skip
-    """Grow the tree of ``root`` until no shorter path is left or the budget is spent.
+    """Grow the tree of ``root`` until no shorter path exists or the budget is spent.
 
     Returns what ended the search, and the work.
     """
@@ -500,7 +500,7 @@ def augment(
     values, price, row_to_col, col_to_row, free, spot, mark, search, known, scratch, spare, terms,
     budget,
 ):  # fmt: skip
-    """Match the free rows by shortest augmenting paths, as far as the budget goes.
+    """Match the rows of ``free`` by shortest augmenting paths, as far as the budget goes.
 
     Returns how it ended: FOUND if all rows are served, SPENT, or STUCK if a row has no path.
     """

@@ -1,26 +1,26 @@
 """Our own engine for dense costs on the CPU: exact bids and paths that read few lines of a matrix.
 
 Each row knows its cheapest columns, and a bound of all others that holds while prices fall (see
-`known_columns`). On that stand these steps, each of which leaves what the next needs:
+`candidates`). On that stand these steps, each from the prices and pairs of the one before:
 
-1. *Start*: if all columns must be matched, these are priced at their least costs, and rows take the
-   columns for which they are cheapest. Then each row looks at its line. Rows bid for columns, a
-   limited number of times. So far these are Jonker and Volgenant's steps, and two readings of the
-   matrix.
-2. *Trial*: shortest augmenting paths, as long as they are short: those served tell that the others
-   will read no more than a share of the matrix. Costs that are drawn at random end here, and those
-   with many ties.
-3. *Auction*: else free rows bid, with an epsilon that falls from what a row typically pays more for
-   another column than its cheapest. As in `engine`, a phase ends when few rows wait, and these go
-   on into the next. At the end nearly all rows have a column, at prices within the last epsilon of
-   optimal ones. If columns may stay free, there is no auction, because their prices must stay 0.
+1. *Start*: if all columns must be matched, they are priced at their least costs, and rows take the
+   columns for which they are cheapest. Then each row looks at its line. Rows bid for columns,
+   a limited number of times. So far these are the steps of Jonker and Volgenant, and two readings
+   of the matrix.
+2. *Trial*: shortest augmenting paths, as long as they are short: the paths so far tell that the
+   others will read no more than a share of the matrix. Costs that are drawn at random end here, and
+   those with many ties.
+3. *Auction* (`auction`): else unmatched rows bid, with an epsilon that falls from what a row
+   typically saves by its cheapest column. As in `sparse.engine`, a phase ends when few rows are
+   unmatched, and these enter the next one. At the end nearly all rows have a column, at prices
+   within the last epsilon of optimal ones. If columns may stay unmatched, there is no auction,
+   because their prices must stay 0.
 4. *Repair*: integer prices are rounded down, and pairs that are not exactly tight are parted.
-5. *Paths*: exact shortest augmenting paths for the rows that are left.
+5. *Paths*: the unmatched rows get exact shortest augmenting paths.
 
 The result is exact: no epsilon is left in it, and no column was left out but by a bound. Points in
 the plane, costs of low rank and distances that are maximised need steps 3 to 5. An auction reads 8
-to 30 matrices' worth of lines then; Jonker and Volgenant's paths read a line for each row of a
-tree.
+to 30 times the matrix then; the paths of Jonker and Volgenant read a line for each row of a tree.
 
 All numbers are float64. Integers are exact in it if 16 (n + 1) max |c| < 2**53; larger ones go to
 `shortest_augmenting_path`, and so do small matrices, whose paths take milliseconds. In middling
@@ -57,7 +57,7 @@ __all__ = ["run", "takes"]
 
 
 def takes(task: AssignmentTask, tuning: Tuning | None = None) -> bool:
-    """Whether the costs are many, not all the same, and exact in float64."""
+    """True if the costs are many, not all equal, and exact in float64."""
     costs, tuning = task.costs, tuning or tunings.DEFAULT
     largest = max(costs.largest, abs(task.limit or 0))
     largest = max(largest, abs(task.solution.col_dual).max(initial=0))
@@ -86,7 +86,7 @@ def run(task: AssignmentTask, tuning: Tuning | None = None) -> bool:
 
 
 def _try_whole_lines(task: AssignmentTask, tuning: Tuning) -> bool | None:
-    """Paths in the whole matrix, if they are short: as `run` answers; None if they are not."""
+    """Try paths in the whole matrix; return what `run` would, or None if they are not short."""
     costs, control = task.costs, task.control
     paths = DensePaths(costs.entries(), costs, *task.mates, task.solution.col_dual, task.limit)
     try:
@@ -106,11 +106,12 @@ def _try_whole_lines(task: AssignmentTask, tuning: Tuning) -> bool | None:
 
 
 def try_paths(paths: Paths, most: float, control: Control, *, step: int) -> bool:
-    """Paths for the free rows; False if more than `most` scans are ahead, as those served tell.
+    """Augment from the unmatched rows; False if more than `most` scans seem to be ahead.
 
-    The last paths are longer than the first, but none scans more than the whole matrix.
+    The paths so far tell. The last paths are longer than the first, but none scans more than the
+    whole matrix.
     """
-    free = paths.start_with_free_rows()
+    free = paths.start_with_unmatched_rows()
     beat = heartbeat(control, lambda: paths.matched)
     outcome = SPENT if free.size else FOUND
     while outcome == SPENT:
@@ -124,7 +125,7 @@ def try_paths(paths: Paths, most: float, control: Control, *, step: int) -> bool
 
 
 class _DenseEngine:
-    """The steps, on the state that `KnownPaths` has."""
+    """The steps, on the state of `KnownPaths`."""
 
     def __init__(self, task: AssignmentTask, workers: Workers, tuning: Tuning) -> None:
         self.tuning = tuning
@@ -135,7 +136,7 @@ class _DenseEngine:
         self.auction = Auction(paths, tuning, self.control, beat)
 
     def run(self) -> None:
-        """All steps; raises Stopped."""
+        """Take all steps; raises Stopped."""
         paths, control = self.paths, self.control
         if not (paths.begin(control) and paths.look(control) and paths.bid(control)):
             raise Stopped
@@ -152,7 +153,7 @@ class _DenseEngine:
     # -- the trial ---------------------------------------------------------------------------------
 
     def _try_paths(self) -> bool:
-        """Paths while they are short, or cannot be avoided; whether that was all."""
+        """Augment while paths are short, or cannot be avoided; True if no row is left to serve."""
         most = self.tuning.trial * self.costs.nnz if self.paths.all_match else math.inf
         step = int(self.tuning.step * self.costs.nnz) + 1
         if try_paths(self.paths, most, self.control, step=min(step, BUDGET)):

@@ -1,4 +1,4 @@
-"""Augmenting paths in a matrix of costs, by the kernels of `dense_paths`."""
+"""Augmenting paths in a matrix of costs, by the kernels of `dense.search`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gpumatch.cpu.assignment.search.paths import Paths
 __all__ = ["DensePaths"]
 
 BIDS = 5
-"""Scans in a round of bids for each free row, if costs are dense.
+"""Scans in a round of bids for each unmatched row, if costs are dense.
 
 With 1, 2, 5, 10 and 20, a uniform matrix of 1,000 rows and costs up to 10**6 takes 8,841, 8,506,
 7,884, 7,850 and 8,306 scans in all. A matrix of products of two factors, where bids are in vain,
@@ -23,9 +23,9 @@ takes 2.6 % more scans with 5 than with 1, and 12 % more with 20.
 ROOM = 64
 """Dense prices and distances stay below this many times the largest cost, C.
 
-Prices stay within 3 C of 0, because a free column has a price within C and no matched pair costs
-its row more than that column would. So reduced costs are at most 4 C, and what is added up on the
-way to a distance is at most 10 C. The rest is margin.
+Prices stay within 3 C of 0, because an unmatched column has a price within C, and no matched pair
+costs its row more than that column would. So reduced costs are at most 4 C, and the sums on the way
+to a distance are at most 10 C. The rest is margin.
 """
 
 
@@ -62,7 +62,7 @@ class DensePaths(Paths):
         return super()._start(control)
 
     def _match_diagonal(self) -> bool:
-        """If all pairs cost the same, any choice is as good as another."""
+        """Match the diagonal: if all pairs cost the same, any choice is as good as another."""
         pairs = self.row_to_col.size
         if pairs and not (self.leaves and self.limit <= self.values[0, 0]):
             self.row_to_col[:] = self.col_to_row[:pairs] = np.arange(pairs)
@@ -93,12 +93,12 @@ class DensePaths(Paths):
             (self.limit, self.leaves, self.low, self.far), budget,  # IN
         )  # fmt: skip
 
-    def _row_minima(self, minima: np.ndarray) -> None:
+    def _find_row_duals(self, row_dual: np.ndarray) -> None:
         for first, last in self._blocks():
-            dense_search.row_minima(
+            dense_search.row_duals(
                 self.values, self.price,  # IN
                 self.least,  # OUT
                 self.far,  # IN
-                minima,  # OUT
+                row_dual,  # OUT
                 first, last,  # IN
             )  # fmt: skip

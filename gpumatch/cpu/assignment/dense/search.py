@@ -4,7 +4,8 @@ Row i may take column j at ``costs[i, j]``, or take none at ``limit`` if ``leave
 With prices p of the columns, the reduced cost of a pair is costs[i, j] - p[j]. At all times, a
 matched pair has the least reduced cost of its row. An unmatched column has the price 0, and a
 matched one at most 0. If all rows and all columns must be matched, a column may have any price. So
-no matching of the same rows is cheaper, and the least reduced cost is the row's dual.
+no matching of the same rows is cheaper. The price of a column is its dual, and the least reduced
+cost of a row is the dual of the row.
 
 Columns are divided into lanes of neighbours, LANES of them at most. A row is read lane by lane, in
 loops without a branch that compile to vector instructions. The loops run over slices, because Numba
@@ -20,13 +21,16 @@ in a row of the tree for which taking none is cheaper.
     pred[j]      row from which column j is reached
     tree         columns in the order of joining: tree[:HEAD] are scanned, tree[HEAD:TAIL] wait
     reach[k]     distance of tree[k]
-    free         rows to be served; free[NEXT] is next, free[:KEPT] wait for the next round
+    free         unmatched rows: free[NEXT] is next, free[:KEPT] wait for the next round
     spot         the integers NEXT, KEPT, HEAD, TAIL, LEAVER (the row that takes none), SCANS
     mark         the distances FRONT (of the last that joined) and LEAVE (of taking none)
 
 ``low`` and ``far`` are below and above every number: -inf and inf, or the ends of the integers'
 range. A forbidden pair costs inf. Among integers there is none. So one step leads from any row to a
 column of price 0, and prices and distances stay within a few times the largest cost.
+
+`augment` takes ``pairs`` (price, row_to_col, col_to_row), ``room`` (dist, pred, least, tree, reach)
+and ``terms`` (limit, leaves, low, far) as tuples.
 
 Kernels stop after about ``budget`` entries. The mates are then a matching, and another call with
 the same arrays goes on.
@@ -62,16 +66,16 @@ __all__ = [
     "augment",
     "lower_to_minima",
     "reduce_rows",
-    "row_minima",
+    "row_duals",
     "take_nearest",
 ]
 
 LANES = 32
-"""Lanes of a row, at most: so few that the least of their minima costs next to nothing."""
+"""Lanes of a row, at most: so few that the least of their row_dual costs next to nothing."""
 WIDTH = 128
 """Columns of a lane, at least: 8 to 32 vectors. Fewer are not worth a loop."""
 BUDGET = 2**26
-"""Entries scanned between two returns to Python: a fifth of a second on a busy machine."""
+"""Entries read between two returns to Python: a fifth of a second on a busy machine."""
 
 
 @vector_kernel
@@ -87,7 +91,7 @@ def lower_to_minima(costs, price, nearest, first, last):
 
 @vector_kernel
 def take_nearest(nearest, row_to_col, col_to_row):
-    """Match each row to the first column to which it is the nearest row."""
+    """Match each row to the first column whose nearest row it is."""
     for col in range(nearest.size):
         row = nearest[col]
         if row_to_col[row] < 0:
@@ -96,22 +100,22 @@ def take_nearest(nearest, row_to_col, col_to_row):
 
 
 @vector_kernel
-def row_minima(costs, price, least, far, minima, first, last):
-    """The least reduced costs of rows first to last."""
+def row_duals(costs, price, least, far, row_dual, first, last):
+    """Write the duals of rows first to last, their least reduced costs."""
     for row in range(first, last):
         _lane_minima(costs[row], price, least, far)
-        minima[row] = _least(least)
+        row_dual[row] = _least(least)
 
 
 @inlined
 def _lane_width(ncols):
-    """The columns of a lane; the last may have fewer."""
+    """Return the columns of a lane; the last lane may have fewer."""
     return max(WIDTH, -(-ncols // LANES))
 
 
 @vector_kernel
 def _lane_minima(line, price, least, far):
-    """The least reduced cost in each lane."""
+    """Write the least reduced cost of each lane."""
     width = _lane_width(price.size)
     least[:] = far
     for lane, begin in enumerate(range(0, price.size, width)):
@@ -121,7 +125,7 @@ def _lane_minima(line, price, least, far):
 
 @inlined
 def _least_reduced(line, price, far):
-    """The least reduced cost of columns that are neighbours."""
+    """Return the least reduced cost of neighbouring columns."""
     number = price.dtype.type
     least = far
     for col in range(price.size):
@@ -131,7 +135,7 @@ def _least_reduced(line, price, far):
 
 @vector_kernel
 def _least(least):
-    """The least over the lanes."""
+    """Return the least number of all lanes."""
     nearest = least[0]
     for lane in range(1, LANES):
         nearest = lesser(nearest, least[lane])
@@ -140,7 +144,7 @@ def _least(least):
 
 @vector_kernel
 def least_two(line, price, least, far):
-    """The least two reduced costs of a row, and their columns: -1 if there is none."""
+    """Return the least two reduced costs of a row, and their columns: -1 if there is none."""
     _lane_minima(line, price, least, far)
     width = _lane_width(price.size)
     one = _least(least)
@@ -167,7 +171,7 @@ def least_two(line, price, least, far):
 
 @inlined
 def _first_lane(least, nearest):
-    """The first lane with the least of all."""
+    """Return the first lane that has the least number of all."""
     lane = 0
     while least[lane] > nearest:
         lane += 1
@@ -176,7 +180,7 @@ def _first_lane(least, nearest):
 
 @inlined
 def _first_col(line, price, reduced):
-    """The first column of that reduced cost."""
+    """Return the first column of this reduced cost."""
     number = price.dtype.type
     first = price.size
     for col in range(price.size):
@@ -189,7 +193,7 @@ def _first_col(line, price, reduced):
 def bid(row, one, col, two, other, price, row_to_col, col_to_row, free, spot, limit, leaves, far):
     """Give ``row`` its cheapest column, and lower its price until the second is as cheap.
 
-    The row that loses the column goes next. A row that loses it on a tie waits in free[:KEPT].
+    The row that loses the column bids next. A row that loses it on a tie waits in free[:KEPT].
     ``row`` waits there too if the price is too coarse to fall, or if there is no second column.
     """
     if leaves and limit <= one:
@@ -225,9 +229,10 @@ def bid(row, one, col, two, other, price, row_to_col, col_to_row, free, spot, li
 def reduce_rows(
     costs, price, row_to_col, col_to_row, free, spot, least, limit, leaves, far, most_scans, budget
 ):
-    """Let the free rows bid for their cheapest columns, each until it has one or waits.
+    """Let the rows of ``free`` bid for their cheapest columns, each until it has one or waits.
 
-    True when all have, or ``most_scans`` rows were scanned; False when the budget is spent.
+    Returns True when all have bid, or ``most_scans`` rows were scanned; False when the budget is
+    spent.
     """
     while spot[NEXT] < free.size:
         if spot[SCANS] >= most_scans:
@@ -260,7 +265,7 @@ def _relax(line, price, offset, row, dist, pred, least, low, far):
 
 @inlined
 def _relax_lane(line, price, offset, row, dist, pred, low, far):
-    """The same in one lane; return the least distance there."""
+    """Offer the columns of one lane the way through ``row``; return their least distance."""
     number = price.dtype.type
     least = far
     for col in range(dist.size):
@@ -275,7 +280,7 @@ def _relax_lane(line, price, offset, row, dist, pred, low, far):
 
 @vector_kernel
 def _join(front, dist, least, col_to_row, tree, reach, tail, low):
-    """Let the columns within ``front`` join the tree; return a free one or -1, and the tail."""
+    """Let the columns within ``front`` join; return an unmatched one or -1, and the tail."""
     width = _lane_width(dist.size)
     for lane, begin in enumerate(range(0, dist.size, width)):
         if least[lane] > front:
@@ -295,7 +300,7 @@ def _join(front, dist, least, col_to_row, tree, reach, tail, low):
 
 @inlined
 def _span(dist, front, low):
-    """The first and the last of the columns within ``front`` and outside the tree."""
+    """Return the first and the last column within ``front`` that is outside the tree."""
     first, last = dist.size, -1
     for col in range(dist.size):
         is_near = (dist[col] <= front) & (dist[col] > low)
@@ -308,7 +313,7 @@ def _span(dist, front, low):
 def turn(root, col, row, pred, row_to_col, col_to_row):
     """Flip the path from ``root``, whose last step takes ``row`` from its column to ``col``.
 
-    With ``col`` -1 the row takes none.
+    If ``col`` is -1, the row takes no column.
     """
     while True:
         previous = row_to_col[row]
@@ -325,7 +330,8 @@ def turn(root, col, row, pred, row_to_col, col_to_row):
 def _grow(costs, pairs, root, spot, mark, room, terms, budget):
     """Grow the tree of ``root`` until a path ends or the budget is spent.
 
-    Returns what ended it, the sink (the free column, or -1 if a row takes none), and the scans.
+    Returns what ended it, the sink (the unmatched column, or -1 if a row takes none), and the
+    scans.
     """
     price, _, col_to_row = pairs
     dist, pred, least, tree, reach = room
@@ -373,7 +379,7 @@ def _grow(costs, pairs, root, spot, mark, room, terms, budget):
 
 @vector_kernel
 def augment(costs, pairs, free, spot, mark, room, terms, budget):
-    """Match the free rows by shortest augmenting paths, as far as the budget goes.
+    """Match the rows of ``free`` by shortest augmenting paths, as far as the budget goes.
 
     Returns how it ended: FOUND if all rows are served, SPENT, or STUCK if a row has no path.
     """

@@ -1,4 +1,4 @@
-"""Rows, or columns, that wait to bid, in a ring."""
+"""A queue of rows, or columns, that wait to bid, in a ring."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["Queue"]
 
 
 class Queue:
-    """A ring of rows, or columns, that wait to bid, and its state, as `bidding` has them."""
+    """A ring of rows, or columns, that wait to bid, and its state, as `bidding` explains them."""
 
     def __init__(self, rows: np.ndarray) -> None:
         self.rows = np.zeros(1 << int(rows.size).bit_length(), np.int32)
@@ -20,11 +20,11 @@ class Queue:
 
     @property
     def waiting(self) -> np.ndarray:
-        """What still waits."""
+        """The rows, or columns, that wait now, in their order."""
         places = self.state[HEAD] + np.arange(self.state[WAITING])
         return self.rows[places & (self.rows.size - 1)]
 
     @property
     def ring(self) -> tuple[np.ndarray, np.ndarray]:
-        """Its arrays, as kernels take them."""
+        """The arrays of the queue, as kernels take them."""
         return self.rows, self.state

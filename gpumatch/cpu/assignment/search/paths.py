@@ -1,7 +1,8 @@
 """What augmenting paths start from and end with, whether costs are dense or sparse.
 
-`paths_in_dense_costs` and `paths_in_sparse_costs` have the kernels. `dense_paths` says how prices
-and pairs are kept.
+`dense.paths`, `dense.candidate_paths` and `sparse.paths` call the kernels. `dense.search` says what
+holds of prices and pairs. The price of a column is its dual. The dual of a row is its least reduced
+cost, or the limit if that is less.
 """
 
 from __future__ import annotations
@@ -21,15 +22,15 @@ from gpumatch.running.kept_memory import kept_full
 __all__ = ["Paths"]
 
 ROUNDS = 2
-"""Rounds of bids: as many as Jonker and Volgenant's."""
+"""Rounds of bids, as many as those of Jonker and Volgenant."""
 ADOPTIONS = 4
-"""Times that given prices are repaired before they are given up: a few passes over the costs."""
+"""Passes over the costs that may repair given prices before these are given up."""
 
 
 class Paths(ABC):
-    """The common part for dense and sparse costs; subclasses have the kernels."""
+    """The part that dense and sparse costs share; subclasses call the kernels."""
 
-    bids: int  # scans in a round of bids, for each free row
+    bids: int  # scans in a round of bids, for each unmatched row
 
     def __init__(
         self,
@@ -53,31 +54,31 @@ class Paths(ABC):
             else (number(-np.inf), number(np.inf))
         )
         self.all_match = not self.leaves and row_to_col.size == col_to_row.size
-        self.minima: np.ndarray | None = None  # those of the start, while its prices stand
-        self.room_for_minima: np.ndarray | None = None
+        self.row_dual: np.ndarray | None = None  # of the start, while its prices stand
+        self.row_dual_memory: np.ndarray | None = None  # where the start may write these
         self.spot = np.zeros(SPOTS, np.int64)
         self.mark = np.zeros(2, number)
 
     @property
     @abstractmethod
     def budget(self) -> int:
-        """Entries scanned between two returns to Python."""
+        """Entries read between two returns to Python."""
 
     @property
     def matched(self) -> int:
         return count_matched(self.row_to_col)
 
     def begin(self, control: Control) -> bool:
-        """Prices and pairs to begin from: those given, as far as they fit together, or new ones."""
+        """Adopt given prices and pairs as far as they fit, or make new ones; False if stopped."""
         if self.is_given:
             self._adopt()
             return True
         return self._start(control)
 
     def bid(self, control: Control) -> bool:
-        """Rounds of bids by the rows that are free."""
+        """Let the unmatched rows bid, in a few rounds; False if stopped."""
         for _ in range(ROUNDS):
-            free = self.start_with_free_rows()
+            free = self.start_with_unmatched_rows()
             if not free.size:
                 break
             done = False
@@ -90,11 +91,11 @@ class Paths(ABC):
         return True
 
     def augment(self, control: Control) -> bool:
-        """Serve all rows that are free, up to the first that has no path."""
-        return self.serve(self.start_with_free_rows(), control)
+        """Serve all unmatched rows, up to the first that has no path; False if stopped."""
+        return self.serve(self.start_with_unmatched_rows(), control)
 
     def serve(self, free: np.ndarray, control: Control) -> bool:
-        """Serve these free rows, up to the first that has no path; False when stopped."""
+        """Serve these unmatched rows, up to the first that has no path; False if stopped."""
         outcome, matched = SPENT, self.row_to_col.size - free.size
         while outcome == SPENT and free.size:
             outcome = self.augment_some(free, self.budget)
@@ -105,42 +106,43 @@ class Paths(ABC):
         return True
 
     def record(self, step: str, free: np.ndarray, matched: int, control: Control) -> None:
+        """Tell the control of a phase that has begun with these unmatched rows."""
         found = matched - (self.row_to_col.size - free.size)
         control.phase(found=found, matched=matched, step=step, scans=int(self.spot[SCANS]))
 
     def write_duals(self, row_dual: np.ndarray, col_dual: np.ndarray) -> None:
-        """Feasible duals at these prices, whatever these are; none of a column is above 0."""
+        """Write feasible duals at these prices, whatever these are; no column has one above 0."""
         if not self.all_match:
             np.minimum(self.price, 0, out=self.price)
         elif self.price.size:
             self.lower_prices()
         col_dual[:] = self.price
-        if self.minima is None:
-            self.write_minima(row_dual)
+        if self.row_dual is None:
+            self.write_row_duals(row_dual)
         else:
-            row_dual[:] = self.minima
+            row_dual[:] = self.row_dual
 
     def lower_prices(self) -> None:
-        """Move all prices by as much, so that the highest is 0."""
+        """Move all prices by one number, so that the highest is 0."""
         top = self.price.max()
-        minima, self.minima = self.minima, None  # a Ctrl-C may come in between
+        row_dual, self.row_dual = self.row_dual, None  # a Ctrl-C may come in between
         self.price -= top
-        if minima is not None:
-            minima += top
-        self.minima = minima
+        if row_dual is not None:
+            row_dual += top
+        self.row_dual = row_dual
 
-    def write_minima(self, minima: np.ndarray) -> None:
-        """The least that a column, or taking none, costs each row at these prices."""
-        self._row_minima(minima)
+    def write_row_duals(self, row_dual: np.ndarray) -> None:
+        """Write the dual of each row at these prices."""
+        self._find_row_duals(row_dual)
         if self.leaves:
-            np.minimum(minima, self.limit, out=minima)
+            np.minimum(row_dual, self.limit, out=row_dual)
 
     def _number(self, col_dual: np.ndarray, limit: float) -> Any:
-        """The type of prices."""
+        """Return the type of prices."""
         return col_dual.dtype.type
 
-    def start_with_free_rows(self) -> np.ndarray:
-        """The rows that are to be served, whatever that does to prices."""
+    def start_with_unmatched_rows(self) -> np.ndarray:
+        """Reset the state of searches, and return the unmatched rows."""
         self.spot[:] = 0
         self.spot[HEAD] = -1
         return np.flatnonzero(self.row_to_col < 0).astype(np.int32)
@@ -149,14 +151,14 @@ class Paths(ABC):
         """Keep the pairs that are cheapest for their rows, and the prices that fit those pairs."""
         if not self.all_match:
             np.minimum(self.price, 0, out=self.price)
-        minima = np.empty(self.row_to_col.size, self.price.dtype)
+        row_dual = np.empty(self.row_to_col.size, self.price.dtype)
         for _ in range(ADOPTIONS):
             if not self.all_match:
                 self.price[self.col_to_row < 0] = 0
-            self.write_minima(minima)
+            self.write_row_duals(row_dual)
             rows = np.flatnonzero(self.row_to_col >= 0)
             cols = self.row_to_col[rows]
-            dear = self.costs.at(rows, cols) - self.price[cols] > minima[rows]
+            dear = self.costs.at(rows, cols) - self.price[cols] > row_dual[rows]
             if not dear.any():
                 return
             self.row_to_col[rows[dear]] = -1
@@ -168,7 +170,7 @@ class Paths(ABC):
         return self._reduce_columns(control) if self.all_match else True
 
     def _reduce_columns(self, control: Control) -> bool:
-        """Price the columns at their least costs, and give them to rows that have these costs."""
+        """Price columns at their least costs, and match rows that have these; False if stopped."""
         nearest = np.zeros(self.price.size, np.int32)
         lowest = kept_full(self.price.size, self.far, self.price.dtype)
         for first, last in self._blocks():
@@ -181,14 +183,14 @@ class Paths(ABC):
         return True
 
     def _take_cheapest(self, nearest: np.ndarray) -> None:
-        """Match rows to columns whose least costs are theirs."""
+        """Match rows to columns whose least costs they have."""
         dense_search.take_nearest(
             nearest,  # IN
             self.row_to_col, self.col_to_row,  # OUT
         )  # fmt: skip
 
     def _blocks(self) -> Iterator[tuple[int, int]]:
-        """Ranges of rows with about the budget's entries."""
+        """Yield ranges of rows that have about as many entries as the budget."""
         nrows = self.row_to_col.size
         step = max(1, self.budget * nrows // max(self.costs.nnz, 1))
         for first in range(0, nrows, step):
@@ -198,16 +200,16 @@ class Paths(ABC):
     def _lower_to_minima(
         self, lowest: np.ndarray, nearest: np.ndarray, first: int, last: int
     ) -> None:
-        """Lower the columns' least costs to those of rows first to last, the ``nearest`` ones."""
+        """Lower the least costs of columns to those in these rows; note the ``nearest`` rows."""
 
     @abstractmethod
     def _reduce_rows(self, free: np.ndarray) -> bool:
-        """Let the free rows bid; False when the budget ends before they have."""
+        """Let unmatched rows bid; False if the budget ends before they have."""
 
     @abstractmethod
     def augment_some(self, free: np.ndarray, budget: int) -> int:
-        """Augment along shortest paths from the free rows; why it ended (SPENT: the budget)."""
+        """Augment along shortest paths from these rows; return why it ended."""
 
     @abstractmethod
-    def _row_minima(self, minima: np.ndarray) -> None:
-        """The least reduced cost of each row."""
+    def _find_row_duals(self, row_dual: np.ndarray) -> None:
+        """Write the least reduced cost of each row."""

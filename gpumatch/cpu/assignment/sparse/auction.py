@@ -49,7 +49,7 @@ class Auction:
     ----------
     transposed : tuple or None
         The entries in CSR by columns, once columns have bid.
-    row_price : numpy.ndarray
+    row_dual : numpy.ndarray
         What each row pays for its column, or would have paid when it bid last.
     """
 
@@ -70,7 +70,7 @@ class Auction:
         self.rounding = 0.0 if self.is_integer else tuning.rounding
         self.budget = min(tuning.budget, tuning.most * (self.nnz + self.nrows))
         self.transposed: Any = None
-        self.row_price = kept_empty(self.nrows, self.number)
+        self.row_dual = kept_empty(self.nrows, self.number)
         self.is_slack = np.zeros(self.nrows, bool)
         self.is_slack_col = np.zeros(paths.price.size, bool)
 
@@ -79,7 +79,7 @@ class Auction:
         paths, tuning = self.paths, self.tuning
         if paths.all_match:
             self._price_rows()
-        paths.minima = None
+        paths.row_dual = None
         finest = max(self.spread * tuning.finest, 1 if self.is_integer else 0)
         bidders = self.nrows - paths.matched
         gentle = tuning.gentle * self._typical_excess()
@@ -131,7 +131,7 @@ class Auction:
     def _hold_phase(self, epsilon: Any, few: int) -> bool:
         """Let the unmatched rows bid until few are left; False if more bids are not worth it."""
         paths = self.paths
-        free = waiting = paths.start_with_free_rows()
+        free = waiting = paths.start_with_unmatched_rows()
         many, is_peaceful = few, True
         if paths.all_match:
             many = max(few, int(self.tuning.tail * self.nrows))
@@ -201,20 +201,20 @@ class Auction:
     def _price_rows(self) -> None:
         """Set what rows pay, or must: their least reduced costs, because all pairs are tight."""
         paths = self.paths
-        if paths.minima is None:
-            paths.write_minima(self.row_price)
+        if paths.row_dual is None:
+            paths.write_row_duals(self.row_dual)
         else:
-            self.row_price[:] = paths.minima
+            self.row_dual[:] = paths.row_dual
 
     # -- calls of kernels --------------------------------------------------------------------------
 
     def _hold(self, queues: list[Queue], epsilon: Any, few: int, budget: int, worker: int) -> bool:
         """Let the rows of the worker's queue bid; False if a price is below the floor."""
         paths, queue = self.paths, queues[worker]
-        row_price = self.row_price[: self.nrows if epsilon > 0 else 0]  # else nobody reads it
+        row_dual = self.row_dual[: self.nrows if epsilon > 0 else 0]  # else nobody reads it
         outcome = bidding.hold(
             paths.entries,  # IN
-            (row_price, paths.price, paths.row_to_col, paths.col_to_row, self.is_slack),  # OUT
+            (row_dual, paths.price, paths.row_to_col, paths.col_to_row, self.is_slack),  # OUT
             queue.ring,  # OUT
             epsilon, self.spread, paths.limit, paths.leaves,  # IN
             paths.far, self.floor, few, budget,  # IN
@@ -243,8 +243,8 @@ class Auction:
     def _sides(self) -> tuple[Any, Any]:
         """What rows bid with, and what columns bid with: see `bidding`."""
         paths = self.paths
-        rows = self.row_price, paths.price, paths.row_to_col, paths.col_to_row, self.is_slack
-        cols = paths.price, self.row_price, paths.col_to_row, paths.row_to_col, self.is_slack_col
+        rows = self.row_dual, paths.price, paths.row_to_col, paths.col_to_row, self.is_slack
+        cols = paths.price, self.row_dual, paths.col_to_row, paths.row_to_col, self.is_slack_col
         return rows, cols
 
     def _part_slack_pairs(self, epsilon: Any) -> None:

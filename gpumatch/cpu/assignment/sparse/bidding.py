@@ -1,46 +1,48 @@
-"""Gauss and Seidel's auction in a sparse cost matrix: free rows, and columns, bid one by one.
+"""Gauss and Seidel's auction in a sparse cost matrix: unmatched rows, and columns, bid one by one.
 
-The entries are in CSR, at most one a pair; prices, mates and limit are those of `dense_paths`. A
-row takes its cheapest column, and lowers its price until the second cheapest is as cheap, by
-``epsilon`` at least. The row that had it waits at the end of the queue. So every matched row pays
-at most epsilon more than it must, and a row whose last bid was higher than epsilon pays no more
-than it must, as long as prices only fall. That is why most pairs of a fine auction are tight.
+Entries are in CSR, at most one a pair; prices, mates and limit are those of `dense.search`. A row
+takes its cheapest column, and lowers its price until the second cheapest column is as cheap, and by
+``epsilon`` at least. The row that had the column waits at the end of the queue. So the slack of
+a matched pair is at most epsilon. A row whose last bid was higher than epsilon has a tight pair, as
+long as prices only fall. That is why most pairs of a fine auction are tight.
 
 Threads may bid at once, each for the rows of its own queue. A column is locked while it changes
-hands. A thread that finds the price changed since it looked bids again. Prices of other columns may
-fall meanwhile, which makes them dearer, so the bid remains within epsilon of what the row must pay.
+hands. A thread that finds the price changed since it read it bids again. Prices of other columns
+may fall meanwhile, which makes these dearer, so the slack of the bidder remains within epsilon.
 With one thread the result is always the same. A lock waits for all stores before it. So a row that
-loses its column is marked as free at the end only, and what a bid stores into is fetched ahead.
+loses its column is marked as unmatched at the end only, and what a bid writes is fetched ahead.
 
-    queue        rows that wait: ``state[WAITING]`` of them from queue[state[HEAD]] on, in a ring
-                 whose length is a power of two
-    state        HEAD, WAITING and SCANS of `search.state`
-    col_to_row   LOCKED while a thread changes the column's row and price; `row_to_col` in turns
+Kernels take arrays in tuples. A NamedTuple would cost a call 2 µs: Numba looks up its type in
+Python.
 
-Few rows that are left fight for fewer columns nearby, and lower their prices for long until one of
-them takes a column far away. So these bids alternate, if all rows and columns must be matched: when
-a row has got a free column, the free columns bid for rows, in the same manner, until one of them
-has got a free row. A column raises its price by what it lowers that of a row. A row's price is what
-it pays for its column, or would have paid when it bid last. No cost is more than epsilon below the
-prices of its row and its column, and pairs are tight. (A mesh of 262,144 rows so takes 21 million
-entries in place of 40, and half of the paths' work after.)
+    entries      indptr, indices, costs: CSR of the side that bids
+    side         own_dual, other_dual, mate, mate_of_other, is_slack: duals and mates of the side
+                 that bids and of the other side; row_dual, price, row_to_col, ... if rows bid.
+                 `row_dual` is empty if nobody reads it; then `is_slack` is not kept.
+    ring         queue, state: ``state[WAITING]`` bidders from queue[state[HEAD]] on, in a ring
+                 whose length is a power of two; SCANS are the entries read
+    mates        LOCKED while a thread changes the vertex
+    left         the number of unmatched rows, which threads that take turns share
 
-Threads may take turns at once, too. Each has rows and columns of its own, and goes from one side to
-the other by itself. A bidder is locked as well as what it bids for, and the mate that this loses is
-freed in one step. Who finds an end locked, or the price changed, waits again. While a row bids, the
-price of another of its columns may rise, because that column bids. Then the row pays too much and
-has no mark. So all rows are asked in the end.
+When few rows are unmatched, they fight for fewer columns nearby, and lower their prices for long
+until one of them takes a column far away. So if all rows and columns must be matched, rows and
+columns bid in turns: when a row has got an unmatched column, the unmatched columns bid for rows,
+until one of them has got an unmatched row. A column raises its price by what it lowers the dual of
+the row. The dual of a row is what it pays for its column, or would have paid when it bid last. The
+duals of a pair exceed its cost by epsilon at most, and matched pairs are tight. (A mesh of 262,144
+rows so reads 21 million entries instead of 40, and half of the entries of the paths after it.)
 
-What is bidded for soon is fetched into the caches ahead: rows wait in a known order.
+Threads may take turns at once, too. Each has rows and columns of its own, and turns from one side
+to the other by itself. A bidder is locked as well as what it bids for, and the mate that this loses
+is freed in one step. A bidder that finds an end locked, or the price changed, waits again. While
+a row bids, the price of another of its columns may rise, because that column bids. Then the row
+pays too much and has no mark. So the repair after the auction checks all rows.
 
-    row_price    what each row pays; empty if it is not asked for, and then `is_slack` is not kept
-    left         the number of rows that are free, which threads that take turns share
+Bids fetch ahead into the caches what the next bidders read: they wait in a known order.
 
-Between auctions, rows and columns are parted from mates that cost them too much. An entry can cost
-less than the prices of its ends only if the last bid of one of them went epsilon beyond what it had
-to. So only such vertices are looked at.
-
-    is_slack, is_slack_col   rows, and columns, whose last bid did, or that nothing is known of
+Between phases, rows and columns are parted from mates whose slack is too large. The duals of a pair
+can exceed its cost only if the last bid of an end went epsilon beyond what it had to. `is_slack`
+marks such vertices, and those of which nothing is known; no other vertex is checked.
 
 References
 ----------
@@ -75,9 +77,9 @@ FETCHED = 8
 
 @fused
 def _fetch_ahead(entries, side, queue, head):
-    """Bring what the next bidders need into the caches, as far as it is known where it is."""
+    """Fetch what the next bidders read into the caches, as far as its place is known."""
     indptr, indices, costs = entries
-    own, others, mate, mate_of_other, is_slack = side
+    own_dual, other_dual, mate, mate_of_other, is_slack = side
     mask = queue.size - 1
     prefetch(indptr, queue[(head + AHEAD) & mask])
     later = queue[(head + AHEAD // 2) & mask]
@@ -85,21 +87,21 @@ def _fetch_ahead(entries, side, queue, head):
     prefetch_range(indices, indptr[later], indptr[later + 1] - 1)
     later = queue[(head + AHEAD // 4) & mask]
     prefetch(mate, later)
-    if own.size > 0:
-        prefetch(own, later)
+    if own_dual.size > 0:
+        prefetch(own_dual, later)
         prefetch(is_slack, later)
     begin = indptr[later]
     end = begin + FETCHED
     for entry in range(begin, end if end < indptr[later + 1] else indptr[later + 1]):
-        prefetch(others, indices[entry])
+        prefetch(other_dual, indices[entry])
         prefetch(mate_of_other, indices[entry])
 
 
 @vector_kernel
 def hold(entries, side, ring, epsilon, jump, limit, leaves, far, floor, few, budget):
-    """Let the rows of a queue bid until ``few`` are left; why it ended."""
+    """Let the rows of a queue bid until ``few`` wait; return why it ended: DONE, SPENT or LOW."""
     indptr, indices, costs = entries
-    row_price, price, row_to_col, col_to_row, is_slack = side
+    row_dual, price, row_to_col, col_to_row, is_slack = side
     queue, state = ring
     mask = queue.size - 1
     head, count, scans = state[HEAD], state[WAITING], 0
@@ -137,8 +139,8 @@ def hold(entries, side, ring, epsilon, jump, limit, leaves, far, floor, few, bud
             continue
         lowered = seen - gap
         price[col] = lowered
-        if row_price.size > 0:
-            row_price[row] = one + gap
+        if row_dual.size > 0:
+            row_dual[row] = one + gap
             is_slack[row] = honest < epsilon
         row_to_col[row] = col
         store(col_to_row, col, row)
@@ -162,7 +164,7 @@ def alternate(
     entries, entries_by_col, side, side_of_cols, rows, cols, left,
     epsilon, jump, far, floor, few, budget,
 ):  # fmt: skip
-    """Let rows and columns bid in turns until ``few`` are left, or none waits; why it ended."""
+    """Let rows and columns bid in turns until ``few`` rows are unmatched; return why it ended."""
     row_state, col_state = rows[1], cols[1]
     outcome = DONE
     while load(left, 0) > few and row_state[WAITING] + col_state[WAITING] > 0 and outcome == DONE:
@@ -176,9 +178,9 @@ def alternate(
 
 @vector_kernel
 def _take_turn(entries, side, ring, left, epsilon, jump, far, floor, budget):
-    """Let the vertices of one side bid until one has got a free one of the other."""
+    """Let the vertices of one side bid until one of them has got an unmatched vertex."""
     indptr, indices, costs = entries
-    own, others, mate, mate_of_other, is_slack = side
+    own_dual, other_dual, mate, mate_of_other, is_slack = side
     queue, state = ring
     mask, scans = queue.size - 1, 0
     head, count = state[HEAD], state[WAITING]
@@ -194,13 +196,13 @@ def _take_turn(entries, side, ring, left, epsilon, jump, far, floor, budget):
         count -= 1
         if load(mate, bidder) >= 0:
             continue
-        other, paid, one, two = -1, jump, far, far
+        other, cost, one, two = -1, jump, far, far
         for entry in range(indptr[bidder], indptr[bidder + 1]):
-            there = costs[entry] - others[indices[entry]]
+            there = costs[entry] - other_dual[indices[entry]]
             two = lesser(two, greater(one, there))
             nearer = there < one
             other = indices[entry] if nearer else other
-            paid = costs[entry] if nearer else paid
+            cost = costs[entry] if nearer else cost
             one = lesser(one, there)
         scans += 1 + indptr[bidder + 1] - indptr[bidder]
         if other < 0:
@@ -209,7 +211,7 @@ def _take_turn(entries, side, ring, left, epsilon, jump, far, floor, budget):
         is_locked = cas(mate, bidder, UNMATCHED, LOCKED)
         loser = load(mate_of_other, other)
         is_held = is_locked and loser != LOCKED and cas(mate_of_other, other, loser, LOCKED)
-        is_open = is_held and paid - others[other] == one
+        is_open = is_held and cost - other_dual[other] == one
         if not is_open or (loser >= 0 and not cas(mate, loser, other, UNMATCHED)):
             if is_held:
                 store(mate_of_other, other, loser)
@@ -221,14 +223,14 @@ def _take_turn(entries, side, ring, left, epsilon, jump, far, floor, budget):
         honest = two if two < far else one + jump
         pays = greater(honest, one + epsilon)
         is_slack[bidder] = honest < pays
-        own[bidder] = pays
-        others[other] = paid - pays
+        own_dual[bidder] = pays
+        other_dual[other] = cost - pays
         store(mate_of_other, other, bidder)
         store(mate, bidder, other)
         if loser >= 0:
             queue[(head + count) & mask] = loser
             count += 1
-        if paid - pays < floor:
+        if cost - pays < floor:
             outcome = LOW
             break
         if loser < 0:
@@ -241,27 +243,27 @@ def _take_turn(entries, side, ring, left, epsilon, jump, far, floor, budget):
 
 @vector_kernel
 def drop_slack(entries, side, limit, leaves, far, epsilon, rounding, first, last):
-    """Part the vertices first to last from mates that cost them over epsilon more than they must.
+    """Part the vertices first to last from mates if the slack of the pair exceeds epsilon.
 
-    ``rounding`` is the share of costs and prices that may be an error of rounding. The vertices'
-    own prices become what they pay, or must.
+    ``rounding`` is the share of costs and prices that may be an error of rounding. The duals of the
+    vertices become the reduced costs of their pairs, or the least of their reduced costs.
     """
     indptr, indices, costs = entries
-    own, others, mate, mate_of_other, is_slack = side
+    own_dual, other_dual, mate, mate_of_other, is_slack = side
     for vertex in range(first, last):
         partner = mate[vertex]
         if partner >= 0 and not is_slack[vertex]:
             continue
-        paid = least = limit if leaves else far
+        reduced = least = limit if leaves else far
         for entry in range(indptr[vertex], indptr[vertex + 1]):
-            there = costs[entry] - others[indices[entry]]
+            there = costs[entry] - other_dual[indices[entry]]
             least = lesser(least, there)
-            paid = there if indices[entry] == partner else paid
+            reduced = there if indices[entry] == partner else reduced
         if partner >= 0:
-            slack = paid - least - rounding * (abs(paid) + abs(others[partner]))
+            slack = reduced - least - rounding * (abs(reduced) + abs(other_dual[partner]))
             is_slack[vertex] = slack > 0
             if slack > epsilon:
                 mate[vertex] = -1
                 mate_of_other[partner] = -1
-                paid = least
-        own[vertex] = paid if partner >= 0 else least
+                reduced = least
+        own_dual[vertex] = reduced if partner >= 0 else least

@@ -1,35 +1,35 @@
-"""Our own engine for costs on the CPU: an auction for the prices, exact paths for the proof.
+"""Our own engine for sparse costs on the CPU: an auction for the prices, exact paths for the proof.
 
-Sparse costs go through four steps. Each leaves what the next needs:
+It takes four steps, each from the prices and pairs of the one before:
 
-1. *Trial*: the least costs, and the pairs that they make, as `sparse_paths` finds them. If the rows
-   that are left may choose among several cheapest columns each, as many as can be are matched to
-   such columns, by the searches of matchings. In a long trial, rows then bid without an epsilon,
-   so that all pairs stay tight. If few rows are left then, they get shortest augmenting paths. If
-   these are expected to read few entries, that is all. If it is doubtful that all rows may have
-   columns, a few phases of searches now tell, or searches from one row after the other; if they
-   would read too much, a maximum matching does.
-2. *Auction*, from the trial's prices and pairs: free rows bid one after the other, with an epsilon
-   that falls from what a row typically pays more for another column than its cheapest (`bidding`).
-   If all rows and columns must be matched, the free columns bid in turns with the rows once few
-   rows wait: else the last rows of a phase would take as many bids as all others. A phase ends when
-   hardly any wait, and what is left goes on into the next, with the pairs that cost an end more
-   than the next epsilon too much. Only ends whose last bid had to go epsilon further are asked. At
-   the end nearly all rows have a column, at prices within the last epsilon of optimal ones.
-3. *Repair*: all rows are asked, and pairs that are not exactly tight are parted. These are few,
-   because a bid higher than epsilon leaves the bidder's pair tight.
-4. *Paths*: exact shortest augmenting paths for the rows that are left, by several threads as long
-   as they are not in each other's way. They are short, since the prices are nearly right. Only the
-   last rows of a large matrix may be far from any free column, if all must be matched. Their paths
-   grow from both ends (`two_sided_paths`). If columns may stay free, then so do those whose price
-   the auction has lowered although they are free now: each searches for its own augmenting path, in
-   the transposed matrix, or for the price 0.
+1. *Trial* (`trial`): rows take columns at the least costs. If the unmatched rows have several
+   cheapest columns each, a search of matchings serves as many of them as it can. In a long trial,
+   rows then bid without an epsilon, so that all pairs stay tight. If few rows are unmatched, they
+   get shortest augmenting paths. If these are expected to read few entries, the trial is all. If a
+   full assignment may not exist, phases of searches or searches from single rows tell now; if they
+   would read too much, a maximum matching tells.
+2. *Auction* (`auction`): unmatched rows bid one after the other, with an epsilon that falls from
+   what a row typically saves by its cheapest column (`bidding`). If all rows and columns must be
+   matched, the unmatched columns bid in turns with the rows once few rows are unmatched: else the
+   last rows of a phase would take as many bids as all other rows. A phase ends when hardly any row
+   is unmatched. These rows enter the next phase, with the rows and columns of pairs whose slack
+   exceeds the next epsilon. Only a vertex whose last bid had to go epsilon further can have such
+   a pair. At the end nearly all rows have a column, at prices within the last epsilon of optimal
+   ones.
+3. *Repair*: pairs that are not exactly tight are parted. They are few, because a bid higher than
+   epsilon leaves the pair of its bidder tight.
+4. *Paths*: the unmatched rows get exact shortest augmenting paths, from several threads as long as
+   these do not meet. The paths are short, because the prices are nearly right. Only the last rows
+   of a large matrix may be far from any unmatched column, if all columns must be matched. Their
+   paths grow from both ends (`two_sided_search`). If columns may stay unmatched, some unmatched
+   columns have a price below 0, which the auction gave them. Each of them gets an augmenting path
+   in the transposed matrix, or the price 0.
 
-So the result is exact: no epsilon is left in it. Floats are taken as they are, and a pair counts as
-tight if it is but for rounding. Integers lose their common divisor, and are multiplied by a power
-of two, so that bids may differ by less than 1, which breaks most ties. After the auction their
-prices are rounded down to units again. If v_k <= v_j + y for an integer y, that holds for the
-rounded ones, too: tight pairs stay tight. Pairs within epsilon of it mostly become so.
+The result is exact: no epsilon is left in it. Floats are taken as they are, and a pair counts as
+tight if it is tight but for rounding. Integers lose their common divisor, and are multiplied by
+a power of two, so that bids may differ by less than 1, which breaks most ties. After the auction,
+prices are rounded down to units again. If v_k <= v_j + y for an integer y, that holds for rounded
+prices, too: tight pairs stay tight, and most pairs within epsilon become tight.
 
 Memory beside the costs: 12 bytes an entry, 20 if costs are integers, and 51 a vertex; while all
 tight pairs are matched, 4 more an entry and 28 a vertex; with the transposed matrix of bids in
@@ -131,7 +131,7 @@ class _Engine:
         self.paths = paths = SparsePaths(
             (indptr, indices, weights), task.costs, *task.mates, col_dual, limit, workers=workers
         )
-        paths.room_for_minima = task.solution.row_dual
+        paths.row_dual_memory = task.solution.row_dual
         paths.looks_ahead = tuning.trial.looks_ahead
         self.number = paths.price.dtype.type
         spread, floor = self.number(high - low), -(self.nrows + 1) * max(-low, high)
@@ -204,8 +204,8 @@ class _Engine:
 
     def _serve_from_both_ends(self, transposed: Any) -> None:
         """Augment from rows alone until few are unmatched, then from unmatched columns, too."""
-        paths, row_dual = self.paths, self.auction.row_price
-        free = paths.start_with_free_rows()
+        paths, row_dual = self.paths, self.auction.row_dual
+        free = paths.start_with_unmatched_rows()
         is_many = free.size > self.tuning.two_sided_all
         many = free[: -self.tuning.two_sided_rows] if is_many else free[:0]
         outcome = SPENT
@@ -213,7 +213,7 @@ class _Engine:
             outcome = paths.augment_some(many, paths.budget)
             self.beat()
         if many.size:
-            paths.write_minima(row_dual)
+            paths.write_row_duals(row_dual)
         both = TwoSidedPaths(
             (paths.entries, transposed), (row_dual, paths.price), self.solution.mates,
             paths.far, self.workers,
@@ -230,7 +230,7 @@ class _Engine:
             paths.price -= paths.price.max()
         roots = np.flatnonzero((col_to_row < 0) & (paths.price < 0)).astype(np.int32)
         if roots.size:
-            paths.write_minima(row_dual)
+            paths.write_row_duals(row_dual)
             entries = transpose(paths.entries, paths.price.size)
             mates = col_to_row, self.solution.row_to_col
             transposed = SparsePaths(entries, self.task.costs, *mates, row_dual, self.number(0))
@@ -239,7 +239,7 @@ class _Engine:
             if not transposed.serve(roots, self.control):
                 raise Stopped
             row_dual[:] = transposed.price
-            transposed.write_minima(paths.price)
+            transposed.write_row_duals(paths.price)
             paths.price[col_to_row < 0] = 0  # but for rounding
         self.is_settled = True
 

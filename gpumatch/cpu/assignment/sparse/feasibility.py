@@ -1,10 +1,10 @@
-"""Whether all rows can be assigned at all, whatever it costs: by a maximum matching.
+"""Decide by a maximum matching whether a full assignment exists, whatever it costs.
 
-Most rows that the trial of `engine` leaves have short paths. Among few entries, phases of searches
-serve these (`lookahead_search`), and mostly all other rows, too. A phase that serves few of its
-rows tells that many have no path. Searches from one row after the other are faster then, because
-they read no entry twice in vain. Where they would read too much, forests grow, whose first call
-compiles for longer than all else here.
+Most rows that the trial of `engine` leaves unmatched have short paths. Among few entries, phases of
+searches serve these (`lookahead_search`), and mostly all other rows, too. If a phase serves few of
+its rows, many rows have no path. Searches from single rows are faster then, because they read no
+entry twice in vain. Where they would read too much, forests grow. Their first call compiles for
+longer than all else here.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from gpumatch.numeric.arrays import count_matched
 __all__ = ["complete", "complete_in_phases", "complete_matching", "complete_row_by_row"]
 
 SERVED = 1 / 3
-"""The share of its rows that a phase must serve, if another is to follow.
+"""The share of its rows that a phase must serve if another follows.
 
 With 1/2 and 1/4, deficient matrices of up to 120,000 random entries take as long, within a tenth.
-Where all rows have columns, phases end with the last row: in 2 to 7 ms, in place of 5 to 13 ms.
+Where all rows have columns, phases end with the last row: in 2 to 7 ms instead of 5 to 13 ms.
 """
 
 
 def complete(task: AssignmentTask, row_to_col: np.ndarray, col_to_row: np.ndarray) -> bool:
-    """Extend a matching to a maximum one of the allowed pairs, in place; False when stopped."""
+    """Extend a matching to a maximum one of the allowed pairs, in place; False if stopped."""
     costs = task.costs
     if costs.is_complete and costs.shape[0] <= costs.shape[1]:
         free_rows, free_cols = np.flatnonzero(row_to_col < 0), np.flatnonzero(col_to_row < 0)
@@ -42,19 +42,19 @@ def complete(task: AssignmentTask, row_to_col: np.ndarray, col_to_row: np.ndarra
 
 
 def complete_matching(matching: MatchingTask) -> bool:
-    """The same of a matching of the allowed pairs that is a task already."""
+    """Extend a matching to a maximum one; False if stopped."""
     return cheap.run(matching) and matching_engine.run(matching)
 
 
 def complete_row_by_row(matching: MatchingTask, readings: int) -> bool:
-    """The same, row by row as long as these readings of all entries seem to be enough."""
+    """Extend a matching row by row, while so many readings of all entries seem to be enough."""
     matched = count_matched(matching.row_to_col)
     _, is_done = match_rows(matching, matched, readings)
     return is_done or complete_matching(matching)
 
 
 def complete_in_phases(matching: MatchingTask, readings: int) -> bool:
-    """The same, after phases by one thread as long as each serves many of its rows."""
+    """Extend a matching by phases of one thread, while each serves many rows, then row by row."""
     graph, control = matching.graph, matching.control
     matched = count_matched(matching.row_to_col)
     search = LookaheadSearch(Side(graph.indptr, graph.indices, *matching.mates), Workers(1, 0))

@@ -1,4 +1,4 @@
-"""Augmenting paths in CSR, by the kernels of `sparse_paths`, and by several threads."""
+"""Augmenting paths in CSR, by the kernels of `sparse.search`, and by several threads."""
 
 from __future__ import annotations
 
@@ -33,18 +33,18 @@ from gpumatch.running.kept_memory import kept_empty, kept_full
 __all__ = ["FirstPairs", "SparsePaths", "transpose"]
 
 SPARSE_BIDS = 32
-"""Scans in a round of bids for each free row, if costs are sparse and bids cheap.
+"""Scans in a round of bids for each unmatched row, if costs are sparse and bids cheap.
 
-With 1, 8, 32 and 128, the paths of a random matrix of 20,000 rows with 21 entries each look at
-21.6, 18.7, 13.7 and 9.0 million entries, and the first round of bids at 0.15, 1.2, 4.9 and 8.9
+With 1, 8, 32 and 128, the paths of a random matrix of 20,000 rows with 21 entries each read 21.6,
+18.7, 13.7 and 9.0 million entries, and the first round of bids reads 0.15, 1.2, 4.9 and 8.9
 million.
 """
 EACH = 4
-"""Rows to be served for each thread that searches."""
+"""Unmatched rows for each thread that searches."""
 
 
 class FirstPairs(NamedTuple):
-    """The columns that rows take first, and the columns' first prices, which such pairs cost."""
+    """The first columns of rows, and the first prices of columns: what the pairs cost."""
 
     row_to_col: np.ndarray
     price: np.ndarray
@@ -79,16 +79,16 @@ class SparsePaths(Paths):
 
     @cached_property
     def distances(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Those of the columns, all `far`, the rows from which they are reached, and the places.
+        """Distances of columns, all `far`, the rows from which they are reached, and the places.
 
-        These are the first entries of the rows.
+        The place of a row is its first entry.
         """
         distances = kept_full(self.price.size, self.far, self.price.dtype)
         return distances, kept_empty(self.price.size, np.int32), self.entries[0][:-1].copy()
 
     @cached_property
     def room(self) -> sparse_search.Room:
-        """What searches need, made for the first."""
+        """The arrays of searches by one thread, made for the first search."""
         return self._room(np.empty(0, np.int32), 0, self.costs.nnz + 1)
 
     @cached_property
@@ -98,35 +98,35 @@ class SparsePaths(Paths):
 
     @cached_property
     def rooms(self) -> dict[int, sparse_search.Room]:
-        """Those of threads that search at once."""
+        """The arrays of threads that search at once."""
         return {}
 
     @cached_property
     def longest(self) -> int:
-        """The entries of the row that has most."""
+        """How many entries the longest row has."""
         return int(np.diff(self.entries[0]).max(initial=0))
 
     def _room(self, owner: np.ndarray, me: int, most: int) -> sparse_search.Room:
-        """The same of a thread; a column may be in the heap once an entry, of so many at most."""
+        """Make the arrays of a thread, whose heap has room for `most` entries."""
         near, tree, reached = kept_empty((3, self.price.size), np.int32)
         keys, heap = kept_empty(most, self.price.dtype), kept_empty(most, np.int32)
         return sparse_search.Room(owner, me, *self.distances, near, keys, heap, tree, reached)
 
     def _room_of(self, worker: int, most: int) -> sparse_search.Room:
-        """The room of a worker for so many entries: that of its last search, if that suffices."""
+        """Return arrays of a worker for `most` entries: its last ones if they suffice."""
         room = self.rooms.get(worker)
         if room is None or room.keys.size < most:
             room = self.rooms[worker] = self._room(self.owner, worker + 1, most)
         return room
 
     def leave_search(self) -> None:
-        """Give up the search that has not ended."""
+        """Give up a search that has not ended."""
         if self.spot[HEAD] >= 0:
             reached = self.room.reached[: self.spot[REACHED]]
             self.room.dist[reached] = self.far
 
     def excess(self, rows: np.ndarray) -> tuple[int, np.ndarray]:
-        """What each entry costs these rows more than their cheapest; how many rows have entries."""
+        """Return how many rows have entries, and what each costs more than the cheapest one."""
         indptr, indices, weights = self.entries
         count = indptr[rows + 1] - indptr[rows]
         rows, count = rows[count > 0], count[count > 0]
@@ -137,7 +137,7 @@ class SparsePaths(Paths):
         return count.size, reduced - np.repeat(least, count)
 
     def match_tight(self, control: Control) -> bool:
-        """Match free rows to tight columns, as far as one step ahead shows; False when stopped."""
+        """Match rows to tight columns, as far as one step ahead shows; False if stopped."""
         for rows in self._blocks():
             self._by_shares(self._match_tight, rows)
             if control.tick(self.matched):
@@ -152,9 +152,9 @@ class SparsePaths(Paths):
         )  # fmt: skip
 
     def match_all_tight(self, control: Control, workers: Workers) -> bool:
-        """As many free rows as tight pairs allow, by the matching's searches; False when stopped.
+        """Match as many rows as tight pairs allow, by searches of matchings; False if stopped.
 
-        They go on as long as a phase of them serves rows.
+        Phases of searches follow each other as long as each serves rows.
         """
         side = Side(*self._tight_pairs(), self.row_to_col, self.col_to_row)
         search = LookaheadSearch(side, workers)
@@ -167,7 +167,7 @@ class SparsePaths(Paths):
         return True
 
     def _tight_pairs(self) -> tuple[np.ndarray, np.ndarray]:
-        """The pairs that cost their rows the least, in CSR."""
+        """Return the tight pairs, in CSR."""
         indptr, indices, _ = self.entries
         tight_indptr, tight_indices = np.zeros_like(indptr), np.empty_like(indices)
 
@@ -190,7 +190,7 @@ class SparsePaths(Paths):
         return tight_indptr, tight_indices[:count]
 
     def _reduce_rows(self, free: np.ndarray) -> bool:
-        self.minima = None
+        self.row_dual = None
         return sparse_search.reduce_rows(
             *self.entries,  # IN
             self.price, self.row_to_col, self.col_to_row, free, self.spot,  # OUT
@@ -198,7 +198,7 @@ class SparsePaths(Paths):
         )  # fmt: skip
 
     def augment_some(self, free: np.ndarray, budget: int) -> int:
-        self.minima = None
+        self.row_dual = None
         is_between = self.spot[HEAD] < 0
         if is_between and self.clashes <= 0 and self._threads_for(free) > 1:
             return self._augment_at_once(free, budget)
@@ -219,14 +219,14 @@ class SparsePaths(Paths):
         )  # fmt: skip
 
     def _threads_for(self, free: np.ndarray) -> int:
-        """Threads that are worth it for the rows that are left."""
+        """Return how many threads are worth it for the rows that are not served yet."""
         left = free.size - int(self.spot[NEXT])
         return min(self.workers.threads, left // EACH)
 
     def _augment_at_once(self, free: np.ndarray, budget: int) -> int:
-        """Paths by several threads; rows that are not served are put at the end of those free.
+        """Augment by several threads; put the rows that are not served at the end of ``free``.
 
-        It is the last time if more searches have clashed than have ended.
+        Threads do not search at once again if more searches have clashed than have ended.
         """
         threads = self._threads_for(free)
         shares = np.array_split(free[self.spot[NEXT] :].copy(), threads)
@@ -259,9 +259,9 @@ class SparsePaths(Paths):
     def _lower_to_minima(
         self, lowest: np.ndarray, nearest: np.ndarray, first: int, last: int
     ) -> None:
-        """The rows are not asked for: `_take_cheapest` finds them.
+        """Do not note the nearest rows: `_take_cheapest` finds them.
 
-        One thread does it: others would need prices of their own, which take longer to write.
+        One thread does it: more would need prices of their own, which take longer to write.
         """
         sparse_search.lower_to_minima(
             *self.entries,  # IN
@@ -270,35 +270,35 @@ class SparsePaths(Paths):
         )  # fmt: skip
 
     def _take_cheapest(self, nearest: np.ndarray) -> None:
-        minima = self.room_for_minima
-        if minima is None:
-            minima = np.empty(self.row_to_col.size, self.price.dtype)
+        row_dual = self.row_dual_memory
+        if row_dual is None:
+            row_dual = np.empty(self.row_to_col.size, self.price.dtype)
 
         def take(rows: tuple[int, int]) -> None:
             sparse_search.take_cheapest(
                 *self.entries, self.price, self.far,  # IN
-                self.row_to_col, self.col_to_row, minima,  # OUT
+                self.row_to_col, self.col_to_row, row_dual,  # OUT
                 *rows,  # IN
             )  # fmt: skip
 
         for rows in self._blocks():
             self._by_shares(take, rows)
-        self.minima = minima
+        self.row_dual = row_dual
         if self.keeps_first:
             self.first = self._first_pairs()
 
     def _first_pairs(self) -> FirstPairs:
-        """Copies of what there is now."""
+        """Copy the pairs and prices."""
         there = self.row_to_col, self.price
         copies = [kept_empty(array.shape, array.dtype) for array in there]
         self.workers.deal(lambda part: np.copyto(copies[part], there[part]), len(there))
         return FirstPairs(*copies)
 
-    def _row_minima(self, minima: np.ndarray) -> None:
+    def _find_row_duals(self, row_dual: np.ndarray) -> None:
         def find(rows: tuple[int, int]) -> None:
-            sparse_search.row_minima(
+            sparse_search.row_duals(
                 *self.entries, self.price, self.far,  # IN
-                minima,  # OUT
+                row_dual,  # OUT
                 *rows,  # IN
             )  # fmt: skip
 
@@ -306,12 +306,12 @@ class SparsePaths(Paths):
             self._by_shares(find, rows)
 
     def _by_shares(self, work: Callable[[tuple[int, int]], None], rows: tuple[int, int]) -> None:
-        """Call ``work`` for ranges of these rows, by all workers."""
+        """Let all workers call ``work`` for ranges of these rows."""
         shares = self.shares(*rows)
         self.workers.deal(lambda share: work(shares[share]), len(shares))
 
     def shares(self, first: int, last: int) -> list[tuple[int, int]]:
-        """Rows first to last, in a range for each worker."""
+        """Divide rows first to last into a range for each worker."""
         count = self.workers.threads
         bounds = [first + (last - first) * share // count for share in range(count + 1)]
         return [*pairwise(bounds)]

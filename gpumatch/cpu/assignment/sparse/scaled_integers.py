@@ -12,17 +12,17 @@ from gpumatch.running.kept_memory import kept_empty
 __all__ = ["BLOCK", "FINE", "Units"]
 
 FINE = 2**12
-"""What integers are multiplied by, at most."""
+"""The largest factor by which integers are multiplied."""
 SAMPLE = 2**10
-"""Costs whose common divisor is found first, because it mostly is 1."""
+"""Costs whose common divisor is computed first, because it mostly is 1."""
 BLOCK = 2**16
-"""Costs that are divided at once, in a cache."""
+"""Costs that are divided together, in a cache."""
 
 
 class Units(NamedTuple):
-    """Integer costs as they are counted here: from `origin` on, in units, each `scale` steps.
+    """Integer costs as the engine counts them: from `origin` on, in units of `scale` steps each.
 
-    `is_crude` if that is not possible, because they are so large that steps would overflow.
+    `is_crude` is True if that is impossible, because the costs are so large that steps overflow.
     """
 
     origin: int = 0
@@ -32,7 +32,7 @@ class Units(NamedTuple):
 
     @classmethod
     def of(cls, weights: np.ndarray, extent: tuple[int, int], limit: Any, nrows: int) -> Units:
-        """The largest common unit, and as many steps as there is room for."""
+        """Find the largest common unit, and as many steps as there is room for."""
         low, high = map(int, extent)
         unit = 0 if limit is None else int(limit) - low
         unit = math.gcd(unit, int(np.gcd.reduce(weights[:SAMPLE] - low, initial=0)))
@@ -43,7 +43,7 @@ class Units(NamedTuple):
         return cls(low, unit, min(FINE, 2 ** (room.bit_length() - 1)))
 
     def scaled(self, weights: Any, price: Any, limit: Any) -> tuple[Any, Any, Any]:
-        """Costs, prices and the limit in these units."""
+        """Return costs, prices and the limit in these units."""
         if self == Units() or self.is_crude:
             return weights, price, limit
         costs = kept_empty(weights.shape, weights.dtype)
@@ -73,7 +73,7 @@ class Units(NamedTuple):
         price[:] = np.minimum((price + rise) // self.scale * self.scale, 0)
 
     def restore(self, row_dual: np.ndarray, col_dual: np.ndarray) -> None:
-        """Make the duals those of the costs, rounded to whole units."""
+        """Turn duals into those of the costs, rounded to whole units."""
         if self == Units() or self.is_crude:
             return
         col_dual[:] = col_dual // self.scale * self.unit
@@ -81,7 +81,7 @@ class Units(NamedTuple):
 
 
 def _common_divisor(weights: np.ndarray, low: int, unit: int) -> int:
-    """The greatest common divisor of ``unit`` and of all weights from ``low`` on."""
+    """Return the greatest common divisor of ``unit`` and of all weights less ``low``."""
     for first in range(0, weights.size, BLOCK):
         if unit == 1:
             break

@@ -1,35 +1,45 @@
 """Shortest augmenting paths in a sparse cost matrix: pruned searches with a heap.
 
 The entries are in CSR, at most one a pair. Pairs that are not stored are forbidden. Prices and
-pairs are kept as in `dense_paths`, and all names that are not listed here are its.
+pairs are kept as in `dense.search`, and all names that are not listed here are explained there.
 
-Before the searches, free rows take free columns that are tight, or send the mate of a tight column
-to another tight one (Duff and Koster's start with one step of look-ahead). One row's search is
-Dijkstra's, pruned: once a free column is reached, or going without is possible, no column that is
-as far or farther is kept (Duff and Koster). Columns no farther than the front need no heap, and
-wait in a queue. So ties are searched breadth first. (Of 65,536 rows with 16 entries each, of two
-costs drawn at random, the paths so read all entries 3.2 times; depth first 17.3 times.) The rows of
-the queue, and the one that is next in the heap, are fetched into the caches ahead.
+Before the searches, an unmatched row takes an unmatched column that is tight, or sends the mate of
+a tight column to another tight one (Duff and Koster's start with one step of look-ahead). The
+search from a row is Dijkstra's, pruned: once it has reached an unmatched column, or may go without
+one, it keeps no column that is as far or farther (Duff and Koster). Columns no farther than the
+front need no heap, and wait in a queue. So ties are searched breadth first. (In a matrix of 65,536
+rows with 16 entries each, of two costs drawn at random, the paths so read all entries 3.2 times;
+depth first, they read them 17.3 times.) The rows of the queue, and the one that is next in the
+heap, are fetched into the caches ahead.
 
     dist[j]      distance of column j from the root; ``far`` if not reached
     pred[j]      row from which column j is reached
-    place[i]     an entry of row i: that of its mate, unless it had another when last asked for
-    tree         columns that are nearest: tree[:TAIL] by order of joining
+    place[i]     an entry of row i: that of its mate, unless the row had another mate when a search
+                 last read it
+    tree         columns that are nearest: tree[:TAIL] in the order of joining
     near         columns at the front: near[:HEAD] are scanned, near[HEAD:NEAR] wait
     keys, heap   distances and columns beyond the front, the nearest on top; WAITING of them. A
                  column may be there several times, and only its least distance counts.
-    reached      columns that have a distance, whose ``dist`` is to be made ``far`` again
-    spot         also SINK (the nearest free column so far, or -1)
+    reached      columns that have a distance, whose ``dist`` becomes ``far`` again after the search
+    spot         also SINK (the nearest unmatched column so far, or -1)
     mark         the distances FRONT and LEAVE (of the nearest end so far, the bound)
 
 Several threads may search at once, each for its own rows. A column that a search reaches is its own
 until it ends, by compare-and-swap, and so are the column's mate, price and distance. A search that
-reaches another's column is given up, and its row put off. A column that is too far to be reached
-needs no owner: prices only fall, so it can only become farther. So the paths that are found are
-shortest ones in the order in which they are turned.
+reaches a column of another search is given up, and its row put off. A column that is too far to be
+reached needs no owner: prices only fall, so it can only become farther. So the paths that are found
+are shortest ones in the order in which they are augmented.
 
-    owner[j]     the thread whose search has reached column j, or NOBODY; empty if there is one only
+    owner[j]     the thread whose search has reached column j, or NOBODY; empty for one thread alone
     me           this thread
+
+`augment` takes arrays in tuples, and not in NamedTuples: Numba looks up the type of each of these
+in Python, which takes 2 µs a call.
+
+    entries      indptr, indices, costs
+    pairs        price, row_to_col, col_to_row
+    room         the fields of `Room`, in their order
+    terms        limit, leaves, low, far
 
 In integers a sum beyond 2**63 wraps around to below the front, where no true distance can be, and
 is ignored. No shortest path is that long, because (rows + 1) · max |cost| < 2**62.
@@ -84,16 +94,16 @@ __all__ = [
     "lower_to_minima",
     "match_tight",
     "reduce_rows",
-    "row_minima",
+    "row_duals",
     "take_cheapest",
 ]
 
 BUDGET = 2**22
-"""Entries scanned between two returns to Python: under half a second even with the heap."""
+"""Entries read between two returns to Python: under half a second even with the heap."""
 
 
 class Room(NamedTuple):
-    """The arrays of a search, as named above."""
+    """The arrays of a search, as the header explains them."""
 
     owner: np.ndarray
     me: int
@@ -117,7 +127,7 @@ def lower_to_minima(indptr, indices, costs, price, first, last):
 
 @kernel
 def _least(indptr, indices, costs, price, row, far):
-    """The least reduced cost of a row."""
+    """Return the least reduced cost of a row."""
     least = far
     for entry in range(indptr[row], indptr[row + 1]):
         there = costs[entry] - price[indices[entry]]
@@ -127,11 +137,11 @@ def _least(indptr, indices, costs, price, row, far):
 
 @kernel
 def take_cheapest(
-    indptr, indices, costs, price, far, row_to_col, col_to_row, minima, first, last
+    indptr, indices, costs, price, far, row_to_col, col_to_row, row_dual, first, last
 ):  # fmt: skip
-    """Match rows first to last to the first free columns whose prices are their costs.
+    """Match rows first to last to the first unmatched columns whose prices are their costs.
 
-    Also finds the least reduced costs of these rows. Threads may share the columns.
+    Also write the duals of these rows, their least reduced costs. Threads may share the columns.
     """
     for row in range(first, last):
         least, cheapest = far, -1
@@ -139,7 +149,7 @@ def take_cheapest(
             there = costs[entry] - price[indices[entry]]
             cheapest = indices[entry] if there < least else cheapest
             least = there if there < least else least
-        minima[row] = least
+        row_dual[row] = least
         if least != 0:
             continue
         if load(col_to_row, cheapest) < 0 and cas(col_to_row, cheapest, UNMATCHED, row):
@@ -155,7 +165,7 @@ def take_cheapest(
 
 @kernel
 def least_two(indptr, indices, costs, price, row, far):
-    """The least two reduced costs of a row, and their columns: -1 if there is none."""
+    """Return the least two reduced costs of a row, and their columns: -1 if there is none."""
     one = two = far
     first = second = -1
     for entry in range(indptr[row], indptr[row + 1]):
@@ -173,7 +183,7 @@ def reduce_rows(
     indptr, indices, costs, price, row_to_col, col_to_row, free, spot,
     limit, leaves, far, most_scans, budget,
 ):  # fmt: skip
-    """Let the free rows bid for their cheapest columns, as in `dense_paths`."""
+    """Let the unmatched rows bid for their cheapest columns, as in `dense.search`."""
     while spot[NEXT] < free.size:
         if spot[SCANS] >= most_scans:
             return True
@@ -191,19 +201,19 @@ def reduce_rows(
 
 
 @kernel
-def row_minima(indptr, indices, costs, price, far, minima, first, last):
-    """The least reduced costs of rows first to last."""
+def row_duals(indptr, indices, costs, price, far, row_dual, first, last):
+    """Write the duals of rows first to last, their least reduced costs."""
     for row in range(first, last):
-        minima[row] = _least(indptr, indices, costs, price, row, far)
+        row_dual[row] = _least(indptr, indices, costs, price, row, far)
 
 
 @kernel
 def match_tight(
     indptr, indices, costs, price, row_to_col, col_to_row, limit, leaves, far, first, last
 ):  # fmt: skip
-    """Match free rows first to last to their tight columns, as far as one step ahead shows.
+    """Match unmatched rows first to last to tight columns, as far as one step ahead shows.
 
-    Threads may share the columns. One is locked while its mate, which has no other then, moves.
+    Threads may share the columns. A column is locked while its mate moves to another column.
     """
     for row in range(first, last):
         if row_to_col[row] >= 0:
@@ -232,7 +242,7 @@ def match_tight(
 
 @kernel
 def _take_free_and_tight(indptr, indices, costs, price, col_to_row, row, mate):
-    """Give a free column to a row, if one costs it no more than its mate does: which one, or -1."""
+    """Give a row an unmatched column that costs it no more than its mate; return it, or -1."""
     least = _reduced_cost(indptr, indices, costs, price, row, mate)
     for entry in range(indptr[row], indptr[row + 1]):
         col = indices[entry]
@@ -252,7 +262,7 @@ def _reduced_cost(indptr, indices, costs, price, row, col):
 
 @kernel
 def _known_reduced_cost(indptr, indices, costs, price, place, row, col):
-    """The same, which remembers the entry's place."""
+    """Return the reduced cost of a pair, and remember the place of its entry."""
     entry = place[row]
     if indices[entry] != col:
         entry = indptr[row]
@@ -264,11 +274,11 @@ def _known_reduced_cost(indptr, indices, costs, price, place, row, col):
 
 @kernel
 def _grow(entries, pairs, root, spot, mark, room, terms, budget):
-    """Grow the tree of ``root`` until no shorter path is left or the budget is spent.
+    """Grow the tree of ``root`` until no shorter path exists or the budget is spent.
 
-    A row that is scanned offers its columns the way through it, as far as that is shorter than what
-    they have and than the bound. These columns are found first, without a branch, which a processor
-    could not predict, and their numbers in the row wait behind the heap. Returns what ended the
+    A row that is scanned offers its columns the way through it, if that is shorter than the known
+    way and than the bound. A first loop finds these columns without a branch, which a processor
+    could not predict, and keeps their numbers in the row behind the heap. Returns what ended the
     search, and the work.
     """
     indptr, indices, costs = entries
@@ -372,11 +382,11 @@ def _grow(entries, pairs, root, spot, mark, room, terms, budget):
 
 @kernel
 def augment(entries, pairs, free, spot, mark, room, terms, budget):
-    """Match the free rows by shortest augmenting paths, as far as the budget goes.
+    """Match the rows of ``free`` by shortest augmenting paths, as far as the budget goes.
 
     Returns how it ended: FOUND if all rows are served or put off, SPENT, or STUCK if a row has no
     path. A thread that shares the columns puts a row off to free[:KEPT] if its search clashes with
-    another's, or the budget ends it. If it is alone, the next call goes on with the search.
+    another search, or the budget ends it. If a thread is alone, the next call continues the search.
     """
     price, row_to_col, col_to_row = pairs
     owner, _, dist, pred, _, _, _, _, tree, reached = room
@@ -415,9 +425,9 @@ def augment(entries, pairs, free, spot, mark, room, terms, budget):
 def tight_pairs(
     indptr, indices, costs, price, limit, leaves, far, tight_indptr, tight_indices, first, last
 ):  # fmt: skip
-    """The pairs that cost rows first to last the least: ends of rows, and columns from there on.
+    """Write the tight pairs of rows first to last: the ends of the rows, and the columns.
 
-    Both are written where the rows' own entries begin, and the ends count from there.
+    Both begin where the entries of row ``first`` begin, and the ends count from there.
     """
     begin, count = indptr[first], 0
     for row in range(first, last):

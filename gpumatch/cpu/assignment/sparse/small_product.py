@@ -1,20 +1,19 @@
 """Maximum product matchings of small square matrices, in a few calls of kernels.
 
 A matrix of a hundred rows takes ten microseconds, and each step of Python takes a good part of one.
-So here is nothing but what such matrices need, on one thread. The steps are those of `engine` with
+So this file has only what such matrices need, on one thread. The steps are those of `engine` with
 its long trial, and of `product`:
 
 1. Offsets and columns are checked, and whether all weights are finite. Rows and columns that are
    each other's cheapest are matched.
 2. Rows bid without an epsilon, while that serves enough of them.
-3. Shortest augmenting paths serve the rows that are left, while they may be expected to read few
-   entries.
+3. Shortest augmenting paths serve the unmatched rows, while they are expected to read few entries.
 4. The prices become scales.
 
-If already the paths of the first rows read too much, those of the columns may not: the rows of the
+If the paths of the first rows read too much already, those of the columns may not: the rows of the
 matrix bayer10 would read 820,000 entries, and its columns read 210,000. So the transposed matrix is
-tried then, unless rows and columns are alike. If that does not do it either, or only the last rows'
-paths read too much, the engine goes on from what the rows have come to, with its auction.
+tried then, unless rows and columns are alike. If it reads too much as well, or if only the paths of
+the last rows do, the engine goes on with its auction, from the pairs and prices of the rows.
 """
 
 from __future__ import annotations
@@ -47,21 +46,21 @@ from gpumatch.running.kept_memory import kept_empty
 __all__ = ["SmallProduct", "solve"]
 
 BIDS = 4
-"""Bids without an epsilon for each row that waits in a round of them.
+"""Bids without an epsilon for each unmatched row in a round of them.
 
 With 1, 4 and 12, the matrix kkt-5000 takes 1.1, 0.9 and 0.7 ms, teko_szdMat 8.9, 7.5 and 9.6, and
 the columns of bayer10 4.5, 3.8 and 4.2.
 """
 SERVED = 4 / 5
-"""The share of the rows that a round of bids may leave waiting, if another is to follow."""
+"""The share of its rows that a round of bids may leave unmatched if another follows."""
 READS, MORE = 4, 2**16
-"""Times all entries, and entries beside, that paths may be expected to read."""
+"""Paths may be expected to read so many times all entries, and so many entries more."""
 FEW = 16
-"""Rows left for which paths may read anything: an auction would take as long."""
+"""Unmatched rows whose paths may read anything: an auction would take as long."""
 STEP, LEAST = 4, 2**12
-"""Paths are asked each time when they have read a STEP-th of all entries, and LEAST at least."""
+"""Paths are judged whenever they have read a STEP-th of all entries, and LEAST at least."""
 CHOICE = 2
-"""Tight columns of a free row, on average, from which on weights are taken to be tied.
+"""Tight columns of an unmatched row, on average, from which on weights are taken to be tied.
 
 An auction is of little use then. With more than `TIED` entries, such a matrix is the engine's,
 which first searches all tight pairs at once. With fewer, paths may read all entries so many times.
@@ -76,16 +75,16 @@ Those of bayer10 differ by a factor of 1.35.
 """
 
 NO_LIMIT = 0.0, False
-"""What it costs a row to go without a column, and whether it may."""
+"""The limit, and False: no row may go without a column."""
 NO_MARKS = np.empty(0, bool)
-"""Of rows whose bids were higher than they had to be: without an epsilon there are none."""
+"""Marks of rows whose last bid went an epsilon too far: without an epsilon nobody keeps them."""
 
 
 class SmallProduct(NamedTuple):
-    """Pairs, the logarithms of scales, and what the pairs cost in all, if it is FOUND.
+    """Pairs, the logarithms of scales, and what the pairs cost in all, if the outcome is FOUND.
 
-    If it is SPENT, some rows have no column yet. The columns have prices in place of scales, at
-    which all pairs are tight, and that is all. If it is STUCK, there is no full assignment.
+    If it is SPENT, some rows are unmatched yet, and the columns have prices instead of scales, at
+    which all pairs are tight. If it is STUCK, no full assignment exists.
     """
 
     outcome: int
@@ -111,11 +110,11 @@ class SmallProduct(NamedTuple):
 def solve(
     indptr: np.ndarray, indices: np.ndarray, weights: np.ndarray, control: Control
 ) -> SmallProduct | None:
-    """The cheapest full assignment of a square matrix, and its scales, as far as it is found.
+    """Find the cheapest full assignment of a square matrix, and its scales, as far as is cheap.
 
-    Offsets and columns are int32, and weights float64. None if the matrix is better left to the
-    engine, a row or a column has no entry, or these are not the arrays of a matrix, as far as they
-    could be wrong.
+    Offsets and columns are int32, and weights float64. Returns None if the engine is better for the
+    matrix, if a row or a column has no entry, or if these are not the arrays of a matrix, as far as
+    they could be wrong.
     """
     rows = _Trial(indptr, indices, weights)
     if not rows.begin():
@@ -131,35 +130,35 @@ def solve(
 
 
 def _are_alike(indptr: np.ndarray, indices: np.ndarray) -> bool:
-    """Whether searches of the columns may be expected to read as much as those of the rows."""
+    """True if searches of the columns may be expected to read as much as those of the rows."""
     lengths = np.diff(indptr).astype(np.int64), np.bincount(indices)
     squares = [int((side**2).sum()) for side in lengths]
     return max(squares) < ALIKE * min(squares)
 
 
 class _Trial:
-    """The steps for the rows of one matrix; arrays are those of `bidding` and `sparse_paths`."""
+    """The steps for the rows of one matrix; arrays are those of `bidding` and `sparse.search`."""
 
     def __init__(self, indptr: np.ndarray, indices: np.ndarray, weights: np.ndarray) -> None:
         self.entries = indptr, indices, weights
         self.nrows, self.nnz = indptr.size - 1, indices.size
         self.row_to_col, self.col_to_row = np.empty((2, self.nrows), np.int32)
-        self.paid, self.price = np.empty((2, self.nrows))
+        self.row_dual, self.price = np.empty((2, self.nrows))
         self.queue = np.empty(1 << self.nrows.bit_length(), np.int32)  # longer than all rows
-        self.left = self.served = 0  # rows that wait after the bids, and of these, with paths
+        self.left = self.served = 0  # rows unmatched after the bids; how many of them paths serve
         self.first = self.row_to_col, self.price  # each row's first column, and its price then
 
     def begin(self) -> bool:
-        """Pairs of least weights; False if the arrays are not as they should be, or many tie."""
+        """Match pairs of least weights; False if the arrays are wrong, or many weights tie."""
         self.waiting, self.spread, tight = _begin(
             *self.entries,  # IN
-            self.row_to_col, self.col_to_row, self.paid, self.price, self.queue,  # OUT
+            self.row_to_col, self.col_to_row, self.row_dual, self.price, self.queue,  # OUT
         )  # fmt: skip
         self.is_tied = tight >= CHOICE * self.waiting > 0
         return self.waiting >= 0 and not (self.is_tied and self.nnz > TIED)
 
     def run(self, control: Control) -> SmallProduct:
-        """Bids, paths and scales."""
+        """Take the steps: bids, paths and scales."""
         self.left = scans = 0
         if self.waiting:
             self.first = self.row_to_col.copy(), self.price.copy()
@@ -170,10 +169,12 @@ class _Trial:
         matched += self.served
         control.phase(found=self.served, matched=matched, step="trial", scans=scans)
         total = self.scale() if outcome == FOUND else math.inf
-        return SmallProduct(outcome, self.row_to_col, self.col_to_row, self.paid, self.price, total)
+        return SmallProduct(
+            outcome, self.row_to_col, self.col_to_row, self.row_dual, self.price, total
+        )
 
     def bid(self) -> tuple[int, int]:
-        """Rounds of bids, while they serve enough; rows left, and the entries looked at."""
+        """Let rows bid while it serves enough; return the number unmatched and of entries read."""
         waiting, spread = self.waiting, self.spread
         state = np.zeros(SPOTS, np.int64)
         state[WAITING] = waiting
@@ -192,7 +193,7 @@ class _Trial:
         return waiting, int(state[SCANS])
 
     def serve(self) -> tuple[int, int, int]:
-        """Paths, while they are cheap; how it ended, rows served, and the entries scanned."""
+        """Augment while it is cheap; return how it ended, rows served, and the entries read."""
         free = (self.row_to_col < 0).nonzero()[0].astype(np.int32)
         spot, mark = np.zeros(SPOTS, np.int64), np.zeros(2)
         spot[HEAD] = -1
@@ -212,7 +213,7 @@ class _Trial:
         return outcome, served, scans
 
     def room(self) -> sparse_search.Room:
-        """What searches of one thread need; a column may be in the heap once an entry."""
+        """Make the arrays of a search; a column may be in the heap once an entry."""
         nrows, size = self.nrows, self.nnz + 1
         links = kept_empty(4 * nrows + size, np.int32)
         pred, near, tree, reached = links[: 4 * nrows].reshape(4, nrows)
@@ -226,25 +227,25 @@ class _Trial:
         )
 
     def scale(self) -> float:
-        """Make scales of the prices and of what the rows pay, as `product` does; the total."""
+        """Make scales of the duals, as `product` does; return the total cost."""
         found = np.empty(ENDS)
         look_up(
             *self.entries, *self.first, self.row_to_col, self.price, 0, self.nrows,  # IN
-            self.paid, found,  # OUT
+            self.row_dual, found,  # OUT
         )  # fmt: skip
         ends = found.tolist()
         self.price -= shift_of(ends, ends)
-        self.paid -= self.price.take(self.row_to_col)
+        self.row_dual -= self.price.take(self.row_to_col)
         return ends[TOTAL] + ends[REST]
 
 
 @kernel
-def _begin(indptr, indices, weights, row_to_col, col_to_row, paid, price, queue):
-    """Prices and pairs of the least weights, and the rows that are left in the queue.
+def _begin(indptr, indices, weights, row_to_col, col_to_row, row_dual, price, queue):
+    """Write prices and pairs of the least weights, and queue the unmatched rows.
 
-    How many these are, the range of the weights, and the pairs that cost these rows the least. How
-    many is -1 if the arrays are not those of a matrix in canonical CSR, a weight is not finite, or
-    a row or a column has none.
+    Returns how many rows are unmatched, the range of the weights, and how many tight pairs these
+    rows have. The first is -1 if the arrays are not those of a matrix in canonical CSR, if a weight
+    is not finite, or if a row or a column has none.
     """
     nrows = row_to_col.size
     is_fit = (indptr[0] == 0) & (indptr[nrows] == indices.size)
@@ -269,7 +270,7 @@ def _begin(indptr, indices, weights, row_to_col, col_to_row, paid, price, queue)
     if dearest == np.inf:
         return -1, 0.0, 0
     sparse_search.take_cheapest(
-        indptr, indices, weights, price, np.inf, row_to_col, col_to_row, paid, 0, nrows
+        indptr, indices, weights, price, np.inf, row_to_col, col_to_row, row_dual, 0, nrows
     )
     count = tight = 0
     for row in range(nrows):
@@ -277,5 +278,5 @@ def _begin(indptr, indices, weights, row_to_col, col_to_row, paid, price, queue)
         if row_to_col[row] < 0:
             count += 1
             for entry in range(indptr[row], indptr[row + 1]):
-                tight += weights[entry] - price[indices[entry]] == paid[row]
+                tight += weights[entry] - price[indices[entry]] == row_dual[row]
     return count, high - low, tight

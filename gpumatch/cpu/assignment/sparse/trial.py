@@ -60,11 +60,11 @@ class Trial:
         paths, control = self.paths, self.control
         if not paths.begin(control):
             raise Stopped
-        free = paths.start_with_free_rows()
+        free = paths.start_with_unmatched_rows()
         if free.size and self._have_choice(free):
             if not paths.match_all_tight(control, paths.workers):
                 raise Stopped
-            free = paths.start_with_free_rows()
+            free = paths.start_with_unmatched_rows()
         if self.tuning.trial.bids and not self.needs_paths:
             free = self._bid_honestly(free)
         if self._try_to_serve(free):
@@ -82,7 +82,7 @@ class Trial:
         paths, tuning, degree = self.paths, self.tuning, 1 + self.nnz // self.nrows
         waiting, is_worth_it, zero = free, True, paths.price.dtype.type(0)
         if free.size:
-            paths.minima = None
+            paths.row_dual = None
         while waiting.size and is_worth_it:
             before, most = waiting.size, tuning.trial.bids * degree * waiting.size
             most += int(paths.spot[SCANS])
@@ -92,7 +92,7 @@ class Trial:
             is_worth_it &= waiting.size <= tuning.served * before
         if free.size:
             paths.record("bids", free, paths.matched, self.control)
-            free = paths.start_with_free_rows()
+            free = paths.start_with_unmatched_rows()
         return free
 
     def _try_to_serve(self, free: np.ndarray) -> bool:

@@ -1,39 +1,42 @@
 """Shortest augmenting paths that grow from both ends, for the last pairs of a sparse square matrix.
 
-The last free rows are far from the free columns: each of their searches looks at a good part of the
-matrix. Where it grows like an area, half the radius from both ends is half of the work, and that of
-all free rows is done once. So all free rows grow one forest, by Dijkstra's algorithm in reduced
-costs, and all free columns another in the transposed matrix, as fast as they can, by a thread each
-if there are two. They go on until no path from a free row to a free column can be shorter than the
-shortest that is known, whose halves meet in an entry. It is augmented, and the next search begins.
+The last unmatched rows are far from the unmatched columns: each of their searches reads a good part
+of the matrix. Where it grows like an area, half the radius from both ends is half of the work, and
+all unmatched rows share one search. So all unmatched rows grow one forest, by Dijkstra's algorithm
+in reduced costs, and all unmatched columns grow another one in the transposed matrix, each by
+a thread if there are two. They go on until no path from an unmatched row to an unmatched column can
+be shorter than the shortest known path, whose halves meet in an entry. This path is augmented, and
+the next search begins.
 
-Names are those of `sparse_paths`, and ``own`` and ``others`` as in `bidding`: a forest of rows has
-rows of its own and columns as the others, and for one of columns it is the other way round. Both
-ends have prices here. A matched pair costs what the two add up to.
+Names are those of `sparse.search`, and ``own_dual`` and ``other_dual`` those of `bidding`: a forest
+of rows has rows of its own, and columns are the other side; for a forest of columns it is the other
+way round. Both ends have duals here. A matched pair costs what its two duals add up to.
 
-    roots        the free vertices, where the forest begins
-    dist, pred   of the others: how far each is, and the own vertex from which it is reached; the
-                 other forest's roots are at 0, so that nothing is looked for behind them
-    since        of own vertices: how far away each has joined the forest; ``joined`` marks these
-    near, keys, heap, tree, reached   as in `sparse_paths`; ``tree`` has the others that are settled
-    spot         NEXT (roots that have joined), HEAD, TAIL, NEAR, WAITING and REACHED
+    roots        the unmatched vertices, where the forest begins
+    dist, pred   of other vertices: the distance, and the own vertex from which it is reached; roots
+                 of the other forest are at 0, so that no search goes on behind them
+    since        of own vertices: the distance at which each has joined; ``joined`` marks these
+    near, keys, heap, tree, reached   as in `sparse.search`; ``tree`` has the settled other vertices
+    spot         NEXT (roots that have joined), HEAD, TAIL, NEAR, WAITING, REACHED and SCANS
+    forest       own_dual, other_dual, mate_of_other, dist, pred, since, joined, near, keys, heap,
+                 tree, reached, spot, as one argument
     front        how far each forest has grown, two numbers
-    best         the length of the shortest path that is known
+    best         the length of the shortest known path
     meeting      the row and the column where its halves meet, and a lock for it and ``best``
 
-A vertex is marked before its entries are looked at. So of two vertices that join at once, at least
-one sees the other, and no meeting is missed. What is farther than ``best`` less the other's front
-is of no use, and is not kept. ``front`` and ``best`` may be read late. Then this bound seems to be
-farther than it is, and a forest keeps too much.
+A vertex is marked before its entries are read. So of two vertices that join at once, at least one
+sees the other, and no meeting is missed. What is farther than ``best`` less the front of the other
+forest is of no use, and is not kept. ``front`` and ``best`` may be read late. Then this bound seems
+to be farther than it is, and a forest keeps too much.
 
-When both have ended, the radii R and S add up to the length of the shortest path. R is how far the
-rows' forest has grown, or that length if this is less. All that is not kept is as far at least,
-because bounds only fall, and no front goes beyond its own. Rows that joined at a distance d < R pay
-R - d more, and so much less is the price of their columns; with S, the same for the other forest.
-No reduced cost becomes negative, because an entry between both forests is part of a path that is
-R + S long at least.
+When both forests have ended, the radii R and S add up to the length of the shortest path. R is how
+far the forest of rows has grown, or that length if it is less. All that is not kept is as far at
+least, because bounds only fall, and no front goes beyond its own bound. The dual of a row that
+joined at a distance d < R rises by R - d, and the price of its column falls by as much; with S,
+this holds for the other forest. No reduced cost becomes negative, because an entry between both
+forests is part of a path of length R + S at least.
 
-Integers that wrap around are left out, as in `sparse_paths`.
+Integers that wrap around are left out, as in `sparse.search`.
 
 References
 ----------
@@ -69,10 +72,10 @@ from gpumatch.running.kept_memory import kept_empty, kept_full
 __all__ = ["TwoSidedPaths"]
 
 Roots: TypeAlias = tuple[np.ndarray, np.ndarray]
-"""The free rows, and the free columns."""
+"""The unmatched rows, and the unmatched columns."""
 
 ALONE, AT_ONCE = 2**12, 2**21
-"""Entries that a forest looks at before it is the other's turn, or Python's."""
+"""Entries that a forest reads before it is the turn of the other forest, or of Python."""
 
 ROW, COL, LOCK = range(3)  # of a meeting
 
@@ -80,8 +83,8 @@ ROW, COL, LOCK = range(3)  # of a meeting
 class Forest(NamedTuple):
     """The arrays of one forest, as named above."""
 
-    own: np.ndarray
-    others: np.ndarray
+    own_dual: np.ndarray
+    other_dual: np.ndarray
     mate_of_other: np.ndarray
     dist: np.ndarray
     pred: np.ndarray
@@ -96,31 +99,36 @@ class Forest(NamedTuple):
 
     @classmethod
     def of(
-        cls, own: np.ndarray, others: np.ndarray, mate_of_other: np.ndarray, most: int, far: Any
+        cls,
+        own_dual: np.ndarray,
+        other_dual: np.ndarray,
+        mate_of_other: np.ndarray,
+        most: int,
+        far: Any,
     ) -> Forest:
-        """An empty one; so many times a vertex may be in the heap at most."""
-        number, size = others.dtype, others.size
-        dist, since = kept_full(size, far, number), kept_empty(own.size, number)
+        """Make an empty forest whose heap has room for `most` entries."""
+        number, size = other_dual.dtype, other_dual.size
+        dist, since = kept_full(size, far, number), kept_empty(own_dual.size, number)
         pred, near, tree, reached = kept_empty((4, size), np.int32)
-        joined, spot = np.zeros(own.size, np.int8), np.zeros(SPOTS, np.int64)
+        joined, spot = np.zeros(own_dual.size, np.int8), np.zeros(SPOTS, np.int64)
         keys, heap = kept_empty(most, number), kept_empty(most, np.int32)
         return cls(
-            own, others, mate_of_other, dist, pred, since, joined, near, keys, heap, tree, reached,
-            spot,
+            own_dual, other_dual, mate_of_other, dist, pred, since, joined,
+            near, keys, heap, tree, reached, spot,
         )  # fmt: skip
 
 
 @kernel
 def _grow(entries, roots, forest, front, best, meeting, there, me, far, budget):
-    """Grow a forest until no shorter path is left, or the budget is spent; whether that was all.
+    """Grow a forest until no shorter path exists, or the budget is spent; True if none exists.
 
     ``me`` is 0 for the rows' forest, 1 for that of the columns. ``there`` has ``joined`` and
     ``since`` of the other forest.
     """
     indptr, indices, costs = entries
     (
-        own,
-        others,
+        own_dual,
+        other_dual,
         mate_of_other,
         dist,
         pred,
@@ -173,14 +181,14 @@ def _grow(entries, roots, forest, front, best, meeting, there, me, far, budget):
         cas(joined, vertex, 0, 1)
         begin, end = indptr[vertex], indptr[vertex + 1]
         for entry in range(begin, end):
-            prefetch(others, indices[entry])
+            prefetch(other_dual, indices[entry])
             prefetch(joined_there, indices[entry])
             prefetch(dist, indices[entry])
         work += 1 + end - begin
         bound = best[0] - front[1 - me]
         for entry in range(begin, end):
             other = indices[entry]
-            there = offset + ((costs[entry] - others[other]) - own[vertex])
+            there = offset + ((costs[entry] - other_dual[other]) - own_dual[vertex])
             if there < offset:
                 if wraps:
                     continue
@@ -213,7 +221,7 @@ def _grow(entries, roots, forest, front, best, meeting, there, me, far, budget):
 
 @kernel
 def _meet(vertex, other, length, best, meeting, me):
-    """Keep the path through an entry, if it is the shortest."""
+    """Keep the path through an entry if it is the shortest known one."""
     while not cas(meeting, LOCK, 0, 1):
         pass
     if length < best[0]:
@@ -225,10 +233,10 @@ def _meet(vertex, other, length, best, meeting, me):
 
 @kernel
 def _settle(roots, forest, radius, far):
-    """Change prices by what a forest has grown up to this radius, and leave it empty."""
-    own, others, mate_of_other, dist, _, _, joined, _, _, _, tree, reached, spot = forest
+    """Change duals by what a forest has grown up to this radius, and empty the forest."""
+    own_dual, other_dual, mate_of_other, dist, _, _, joined, _, _, _, tree, reached, spot = forest
     for root in roots:
-        own[root] += radius
+        own_dual[root] += radius
         joined[root] = 0
     for k in range(spot[TAIL]):
         other = tree[k]
@@ -236,8 +244,8 @@ def _settle(roots, forest, radius, far):
         joined[mate] = 0
         gain = radius - dist[other]
         if gain > 0:
-            others[other] -= gain
-            own[mate] += gain
+            other_dual[other] -= gain
+            own_dual[mate] += gain
     for k in range(spot[REACHED]):
         dist[reached[k]] = far
     for k in range(SPOTS):
@@ -248,8 +256,8 @@ def _settle(roots, forest, radius, far):
 def _turn(meeting, row_to_col, col_to_row, pred_of_col, pred_of_row, is_on_path):
     """Augment the path whose halves meet; ``is_on_path`` marks rows, and is 0 before and after.
 
-    Rounding may let the halves have rows in common. The last of them, seen from the free row, is
-    where they meet then.
+    Because of rounding, the halves may have rows in common. Then they meet in the last of these,
+    seen from the unmatched row.
     """
     row, col = meeting[ROW], meeting[COL]
     root = _mark_half(row, row_to_col, pred_of_col, is_on_path, 1)
@@ -268,7 +276,7 @@ def _turn(meeting, row_to_col, col_to_row, pred_of_col, pred_of_row, is_on_path)
 
 @kernel
 def _mark_half(row, row_to_col, pred_of_col, is_on_path, mark):
-    """Mark the rows of a path from its free row to this one; which row is free."""
+    """Mark the rows of a path from its unmatched row to this row; return the unmatched row."""
     is_on_path[row] = mark
     while row_to_col[row] >= 0:
         row = pred_of_col[row_to_col[row]]
@@ -284,7 +292,7 @@ class TwoSidedPaths:
     entries : tuple
         The costs in CSR, by rows and by columns.
     prices : tuple
-        Those of rows and columns: no cost is less than its two, and pairs cost as much.
+        The duals of rows and of columns: no reduced cost is negative, and pairs are tight.
     mates : tuple
         The column of each row, and the row of each column.
     workers : Workers
@@ -318,13 +326,13 @@ class TwoSidedPaths:
         return sum(int(forest.spot[SCANS]) for forest in self.forests)
 
     def serve(self, control: Control) -> None:
-        """Augment until no row is free, or none has a path; raises Stopped."""
+        """Augment until all rows are matched, or none has a path; raises Stopped."""
         rows, cols = (np.flatnonzero(mates < 0).astype(np.int32) for mates in self.mates)
         while rows.size and self._augment((rows, cols), control):
             rows, cols = (roots[mates[roots] < 0] for roots, mates in zip((rows, cols), self.mates))
 
     def _augment(self, roots: Roots, control: Control) -> bool:
-        """Augment a shortest path; whether there is one."""
+        """Augment a shortest path; False if none exists."""
         self.front[:] = 0
         self.best[:] = self.far
         of_rows, of_cols = self.forests
@@ -345,7 +353,7 @@ class TwoSidedPaths:
         return has_path
 
     def _grow(self, roots: Roots, control: Control) -> bool:
-        """Grow both forests, at once or in turns; whether a path is found. Raises Stopped."""
+        """Grow both forests, at once or in turns; True if a path is found. Raises Stopped."""
         at_once = self.workers.threads > 1
         budget = AT_ONCE if at_once else ALONE
         left = [True, True]

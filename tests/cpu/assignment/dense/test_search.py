@@ -118,9 +118,9 @@ def test_a_search_goes_on_where_its_budget_ended(lines, limit):
             assert outcome == FOUND
             ends.append((price.tolist(), row_to_col.tolist(), col_to_row.tolist(), spot[SCANS]))
             reduced = costs - price
-            minima, rows = reduced.min(axis=1), np.flatnonzero(row_to_col >= 0)
-            assert (reduced[rows, row_to_col[rows]] == minima[rows]).all()
-            assert limit is None or (minima[row_to_col < 0] >= limit).all()
+            row_dual, rows = reduced.min(axis=1), np.flatnonzero(row_to_col >= 0)
+            assert (reduced[rows, row_to_col[rows]] == row_dual[rows]).all()
+            assert limit is None or (row_dual[row_to_col < 0] >= limit).all()
             assert limit is not None or rows.size == nrows
         assert ends[0] == ends[1]
     assert pauses > 10

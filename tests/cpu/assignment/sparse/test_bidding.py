@@ -31,7 +31,7 @@ class Sides:
     """Prices, mates and marks before the first bid."""
 
     def __init__(self, nrows, ncols):
-        self.row_price, self.price = np.zeros(nrows, np.int64), np.zeros(ncols, np.int64)
+        self.row_dual, self.price = np.zeros(nrows, np.int64), np.zeros(ncols, np.int64)
         self.row_to_col, self.col_to_row = (
             np.full(nrows, -1, np.int32),
             np.full(ncols, -1, np.int32),
@@ -41,10 +41,10 @@ class Sides:
         self.left = np.array([nrows])
 
     def side(self):
-        return self.row_price, self.price, self.row_to_col, self.col_to_row, self.is_slack
+        return self.row_dual, self.price, self.row_to_col, self.col_to_row, self.is_slack
 
     def side_of_cols(self):
-        return self.price, self.row_price, self.col_to_row, self.row_to_col, self.is_slack_col
+        return self.price, self.row_dual, self.col_to_row, self.row_to_col, self.is_slack_col
 
     def hold(
         self, entries, epsilon, jump, *, limit=None, floor=LEAST, few=0, budget=NEVER, queue=None
@@ -74,7 +74,7 @@ class Sides:
 
 
 @pytest.mark.parametrize(
-    ("table", "limit", "mates", "prices", "row_prices", "slack"),
+    ("table", "limit", "mates", "prices", "row_duals", "slack"),
     [
         ([{0: 5, 1: 9}], None, [0], [-4, 0], [9], [False]),
         ([{0: 9, 1: 5}], None, [1], [0, -4], [9], [False]),
@@ -89,13 +89,13 @@ class Sides:
         ([{0: 5, 1: 7}, {0: 1}], None, [1, 0], [-102, -100], [107, 103], [False, False]),
     ],
 )
-def test_rows_bid_by_hand(table, limit, mates, prices, row_prices, slack):
+def test_rows_bid_by_hand(table, limit, mates, prices, row_duals, slack):
     """A row lowers its price by its lead, epsilon at least; one without a choice by the jump."""
     sides = Sides(len(table), len(prices))
     assert sides.hold(entries_of(table), 2, 100, limit=limit) == DONE
     assert sides.row_to_col.tolist() == mates
     assert sides.price.tolist() == prices
-    assert sides.row_price.tolist() == row_prices
+    assert sides.row_dual.tolist() == row_duals
     assert sides.is_slack.tolist() == slack
     for row, col in enumerate(mates):
         assert col < 0 or sides.col_to_row[col] == row
@@ -148,7 +148,7 @@ def test_a_bid_at_a_price_that_has_fallen_is_made_again(monkeypatch):
     assert sides.hold(entries_of([{0: 5, 1: 9}]), 2, 100, budget=9) == DONE
     assert told == [(0, -1, -1), (0, 0, 0)]
     assert sides.price.tolist() == [-5, 0]
-    assert (sides.row_price.tolist(), sides.is_slack.tolist()) == ([10], [True])
+    assert (sides.row_dual.tolist(), sides.is_slack.tolist()) == ([10], [True])
 
 
 # -- rows and columns bid --------------------------------------------------------------------------
@@ -159,7 +159,7 @@ def test_rows_and_columns_bid_by_hand():
     assert sides.alternate(entries_of([{0: 5}, {0: 1, 1: 4}]), 2, 100) == DONE
     assert sides.row_to_col.tolist() == [0, 1]
     assert sides.col_to_row.tolist() == [0, 1]
-    assert sides.row_price.tolist() == [105, -100]
+    assert sides.row_dual.tolist() == [105, -100]
     assert sides.price.tolist() == [-100, 104]
     assert [queue.state[SCANS] for queue in (sides.rows, sides.cols)] == [2, 2]
     assert sides.left[0] == 0
@@ -221,7 +221,7 @@ def above(entries, sides):
     """By how much the prices of both ends are above the cost, of each entry; its row and column."""
     indptr, indices, costs = entries
     rows = np.repeat(np.arange(indptr.size - 1), np.diff(indptr))
-    return sides.row_price[rows] + sides.price[indices] - costs, rows, indices
+    return sides.row_dual[rows] + sides.price[indices] - costs, rows, indices
 
 
 @pytest.mark.parametrize("way", ["hold", "alternate"])
@@ -290,13 +290,13 @@ def test_what_holds_after_bids_of_threads_in_any_order(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("limit", "mates", "row_prices", "marks"),
+    ("limit", "mates", "row_duals", "marks"),
     [
         (None, [3, 1, -1, 0, -1], [7, 5, 2, 30, 5], [True, False, True, False, True]),
         (4, [-1, 1, -1, 0, -1], [4, 5, 2, 30, 4], [True, True, True, False, True]),
     ],
 )
-def test_pairs_are_parted_that_cost_over_epsilon_more(limit, mates, row_prices, marks):
+def test_pairs_are_parted_that_cost_over_epsilon_more(limit, mates, row_duals, marks):
     """Rows: at epsilon; tight; beyond it; not marked, whatever it pays; and a free one."""
     table = [{3: 8, 5: 4}, {1: 5, 5: 5}, {2: 5, 5: 1}, {0: 9, 5: 1}, {4: 6, 5: 4}]
     sides = Sides(5, 6)
@@ -304,14 +304,14 @@ def test_pairs_are_parted_that_cost_over_epsilon_more(limit, mates, row_prices, 
     sides.row_to_col[:] = [3, 1, 2, 0, -1]
     sides.col_to_row[:] = [3, 1, 2, 0, -1, -1]
     sides.is_slack[:] = [True, True, True, False, True]
-    sides.row_price[3] = 30
+    sides.row_dual[3] = 30
     sides.drop_slack(entries_of(table), 0, 2, 2, limit)
     assert sides.row_to_col[2] == 2  # not among the rows asked for
     sides.drop_slack(entries_of(table), 2, 5, 2, limit)
     assert sides.row_to_col.tolist() == mates
     for col in range(6):
         assert sides.col_to_row[col] == (mates.index(col) if col in mates else -1)
-    assert sides.row_price.tolist() == row_prices
+    assert sides.row_dual.tolist() == row_duals
     assert sides.is_slack.tolist() == marks
 
 

@@ -444,15 +444,15 @@ def test_slack_pairs_are_parted():
     reduced = matrix - price
     slack = reduced[np.arange(40), row_to_col] - reduced.min(axis=1)
     assert 0 < (slack > 0).sum() < is_slack.sum() < 40  # a bid above epsilon leaves the pair tight
-    row_price = reduced[np.arange(40), row_to_col]
+    row_dual = reduced[np.arange(40), row_to_col]
     for epsilon in (9, 3, 0):
         bidding.drop_slack(
-            entries, (row_price, price, row_to_col, col_to_row, is_slack),
+            entries, (row_dual, price, row_to_col, col_to_row, is_slack),
             0, False, np.iinfo(np.int64).max, epsilon, 0.0, 0, 40,
         )  # fmt: skip
         assert np.array_equal(row_to_col < 0, slack > epsilon)
         is_kept = row_to_col >= 0
-        assert np.array_equal(row_price - reduced.min(axis=1), np.where(is_kept, slack, 0))
+        assert np.array_equal(row_dual - reduced.min(axis=1), np.where(is_kept, slack, 0))
         assert np.array_equal(is_slack, slack > 0)
         assert (col_to_row >= 0).sum() == (row_to_col >= 0).sum()
 
@@ -461,7 +461,7 @@ def in_turns(matrix, epsilon, few=0, budget=10**9):
     """Bids of rows and columns on a sparse square of integers: the prices, mates and outcome."""
     by_rows, by_cols = csr_array(matrix), csr_array(matrix.T)
     number = np.iinfo(np.int64)
-    row_price = np.where(matrix > 0, matrix, number.max).min(axis=1)
+    row_dual = np.where(matrix > 0, matrix, number.max).min(axis=1)
     price = np.zeros(len(matrix), np.int64)
     mates = np.full((2, len(matrix)), -1, np.int32)
     queues = [Queue(np.arange(len(matrix))) for _ in mates]
@@ -472,11 +472,11 @@ def in_turns(matrix, epsilon, few=0, budget=10**9):
         for queue in queues:
             queue.state[SCANS] = 0
         outcome = bidding.alternate(
-            *entries, (row_price, price, *mates, slacks[0]),
-            (price, row_price, *mates[::-1], slacks[1]), *(queue.ring for queue in queues), left,
+            *entries, (row_dual, price, *mates, slacks[0]),
+            (price, row_dual, *mates[::-1], slacks[1]), *(queue.ring for queue in queues), left,
             epsilon, 100, number.max, -(10**6), few, budget,
         )  # fmt: skip
-    return row_price, price, mates, slacks, outcome
+    return row_dual, price, mates, slacks, outcome
 
 
 @pytest.mark.parametrize("epsilon", [1, 3, 50])
@@ -485,12 +485,12 @@ def test_bids_in_turns_are_within_epsilon(epsilon, budget):
     rng = np.random.default_rng(3)
     matrix = rng.integers(1, 100, (60, 60)) * (rng.random((60, 60)) < 0.2)
     np.fill_diagonal(matrix, 100)
-    row_price, price, (row_to_col, col_to_row), (is_slack, is_slack_col), outcome = in_turns(
+    row_dual, price, (row_to_col, col_to_row), (is_slack, is_slack_col), outcome = in_turns(
         matrix, epsilon, budget=budget
     )
     assert outcome == DONE
     assert np.array_equal(col_to_row[row_to_col], np.arange(60))
-    over = np.where(matrix > 0, row_price[:, None] + price - matrix, -1)
+    over = np.where(matrix > 0, row_dual[:, None] + price - matrix, -1)
     assert over.max() <= epsilon
     assert (over[np.arange(60), row_to_col] == 0).all()
     assert is_slack_col.any()
@@ -501,10 +501,10 @@ def test_bids_in_turns_are_within_epsilon(epsilon, budget):
 def test_columns_are_parted_as_rows_are():
     """Whoever has bidden epsilon too high gives way; then none is more than the next too high."""
     matrix = np.random.default_rng(5).integers(1, 100, (60, 60))
-    row_price, price, (row_to_col, col_to_row), slacks, _ = in_turns(matrix, 50)
+    row_dual, price, (row_to_col, col_to_row), slacks, _ = in_turns(matrix, 50)
     for own, others, mate, mate_of_other, is_slack, costs_of_side in (
-        (price, row_price, col_to_row, row_to_col, slacks[1], matrix.T),
-        (row_price, price, row_to_col, col_to_row, slacks[0], matrix),
+        (price, row_dual, col_to_row, row_to_col, slacks[1], matrix.T),
+        (row_dual, price, row_to_col, col_to_row, slacks[0], matrix),
     ):
         entries = csr_array(costs_of_side)
         bidding.drop_slack(
@@ -514,7 +514,7 @@ def test_columns_are_parted_as_rows_are():
         )  # fmt: skip
         assert 0 < np.count_nonzero(mate < 0) < 60
         assert np.array_equal(np.flatnonzero(mate_of_other >= 0), np.sort(mate[mate >= 0]))
-    assert (row_price[:, None] + price - matrix).max() <= 6
+    assert (row_dual[:, None] + price - matrix).max() <= 6
 
 
 def test_bids_in_turns_end_when_few_are_left_or_prices_fall_for_ever():

@@ -75,19 +75,19 @@ def test_rows_take_their_cheapest_columns_where_free(seed):
     drawn.match(0.2)
     drawn.row_to_col[:] = -1
     drawn.price = np.where(drawn.is_stored, drawn.costs, 9).min(axis=0)
-    mates, minima = copies(*drawn.mates), np.full(drawn.nrows, -1)
+    mates, row_dual = copies(*drawn.mates), np.full(drawn.nrows, -1)
     sparse_search.take_cheapest(
-        *drawn.entries, drawn.price, FAR, *mates, minima, drawn.first, drawn.last
+        *drawn.entries, drawn.price, FAR, *mates, row_dual, drawn.first, drawn.last
     )
     for row in range(drawn.first, drawn.last):
         least = drawn.reduced[row].min()
-        assert minima[row] == least
+        assert row_dual[row] == least
         for col in np.flatnonzero((drawn.reduced[row] == 0) & (drawn.col_to_row < 0))[:1]:
             drawn.pair(row, col)
     assert np.array_equal(mates[0], drawn.row_to_col)
     assert np.array_equal(mates[1], drawn.col_to_row)
     outside = np.r_[: drawn.first, drawn.last : drawn.nrows]
-    assert (minima[outside] == -1).all()
+    assert (row_dual[outside] == -1).all()
 
 
 @pytest.mark.parametrize("limit", [None, 1, 2])
@@ -121,12 +121,12 @@ def test_free_rows_take_tight_columns_or_send_their_rows_to_others(seed, limit):
 def test_minima_and_tight_pairs_are_those_of_the_rows(seed, limit):
     drawn = Drawn(seed)
     indptr, indices, costs = drawn.entries
-    minima = np.full(drawn.nrows, -1)
+    row_dual = np.full(drawn.nrows, -1)
     given = indptr, indices, costs, drawn.price
-    sparse_search.row_minima(*given, FAR, minima, drawn.first, drawn.last)
+    sparse_search.row_duals(*given, FAR, row_dual, drawn.first, drawn.last)
     rows = slice(drawn.first, drawn.last)
     least = drawn.reduced[rows].min(axis=1, initial=FAR)
-    assert np.array_equal(minima[rows], least)
+    assert np.array_equal(row_dual[rows], least)
     ends, cols = np.full(drawn.nrows + 1, -1), np.full(indices.size, -1)
     terms = limit or 0, limit is not None, FAR
     sparse_search.tight_pairs(*given, *terms, ends, cols, drawn.first, drawn.last)
