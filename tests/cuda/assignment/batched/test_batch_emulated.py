@@ -267,7 +267,7 @@ def test_rounded_sums_leave_no_pair_at_the_limit(solve, emulator, team, monkeypa
     """Free columns and rows that may stay unmatched are as far as each other, to the last bit."""
     threads, blocks = {"warp": (32, 1), "block": (64, 1), "cluster": (32, 2)}[team]
     kernel = "solve_alone" if team == "warp" else "solve"
-    chosen = batched._Shape(f"{kernel}<{{Cost}}, 1>", threads, 0, blocks)
+    chosen = device_batch._Shape(f"{kernel}<{{Cost}}, 1>", threads, 0, blocks)
     monkeypatch.setitem(globals(), "shape", lambda *_: chosen)
     emulator.odds = 30
     for limit, numbers in TENTHS.items():
