@@ -50,7 +50,6 @@ ROOM = 2048 + 8 * 40  # of a block: for the costs of forty columns
 def emulator():
     source = dataclasses.replace(dgs.SOURCE, types=COSTS)
     emulator = Emulator(source, {"kTile": TILE})
-    emulator.at_once = None
     return emulator
 
 

@@ -58,7 +58,8 @@ class Emulator:
         If not 0, a thread of another block goes on one time in so many only, so that blocks may be
         far ahead of each other.
     at_once : int, optional
-        How many blocks run at once: a cluster. All do if launches set no size of their memory.
+        How many blocks run at once: a cluster. All do if they wait for each other, or if launches
+        set no size of their memory.
     patience : int
         If no thread has written anything for so many turns, the process is aborted, because all
         threads wait for each other.
@@ -68,7 +69,8 @@ class Emulator:
 
     def __init__(self, source: Source, constants: Mapping[str, int]) -> None:
         self._source = source
-        self.at_once = 1 if "extern __shared__" in source.text() else None
+        has_own_size = "extern __shared__" in source.text() and not source.cooperative
+        self.at_once = 1 if has_own_size else None
         self._library = _compiled(source, constants)
         self._begin_again()
         Emulator._alive.add(self)
