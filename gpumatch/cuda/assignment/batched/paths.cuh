@@ -1,0 +1,306 @@
+// The shortest augmenting paths of a problem of a batch. batch.cu describes them, and the
+// encodings.
+#pragma once
+
+#include "assignment/batched/team.cuh"
+
+// The end of a search.
+struct Ending {
+  double distance;  // infinity if there is no path
+  int col;          // the unmatched column; -1 if a row becomes unmatched instead
+  int row;          // that row
+};
+constexpr int kTired = -1;  // instead of a number of rows: the steps are spent
+
+// The columns of a thread: every threads()-th from thread() on.
+template <int kColumns>
+struct Columns {
+  double price[kColumns];
+  double distance[kColumns];
+  int mate[kColumns];
+  int pred[kColumns];
+  unsigned scanned;  // a bit for each column
+};
+
+// About `most` of the nearest lanes of a mask. It keeps the lanes below the mean distance,
+// repeatedly.
+__device__ __forceinline__ unsigned nearest_lanes(unsigned lanes, double distance, int most) {
+  const float own = static_cast<float>(distance);  // precise enough for a choice
+  while (__popc(lanes) > most) {
+    const bool counts = (lanes >> lane_index() & 1) != 0;
+    float sum = counts ? own : 0.0f;
+#pragma unroll
+    for (int step = kWarp / 2; step > 0; step /= 2) sum += __shfl_xor_sync(kWholeWarp, sum, step);
+    const unsigned nearer = __ballot_sync(kWholeWarp, counts && own * __popc(lanes) <= sum);
+    if (nearer == 0 || nearer == lanes) break;
+    lanes = nearer;
+  }
+  return lanes;
+}
+
+// The warps whose columns are chosen: those with the numbers of `lanes`, or kWarp more if `later`.
+struct Choice {
+  unsigned lanes;
+  unsigned later;
+
+  __device__ int next() {
+    const int lane = __ffs(lanes) - 1;
+    lanes &= lanes - 1;
+    return lane + (later >> lane & 1) * kWarp;
+  }
+
+  __device__ bool has(int warp) const {
+    const int lane = warp % kWarp;
+    return (lanes >> lane & 1) != 0 && static_cast<int>(later >> lane & 1) == warp / kWarp;
+  }
+};
+
+// Put the nearer of the columns that warps lane and lane + kWarp name into `seen`. Returns the
+// lanes for which it is that of the later warp.
+__device__ __forceinline__ unsigned see_later(const Named* named, int warps, Named& seen) {
+  const int later = lane_index() + kWarp;
+  bool is_nearer = false;
+  if (later < warps) {
+    const Named other = named[later];
+    is_nearer =
+        other.distance < seen.distance || (other.distance == seen.distance && other.row < 0);
+    if (is_nearer) seen = other;
+  }
+  return __ballot_sync(kWholeWarp, is_nearer);
+}
+
+// The number of rows whose costs a thread loads before it uses the first.
+template <int kColumns>
+__device__ constexpr int rows_together() {
+  return kColumns == 1 ? 8 : kColumns == 8 ? 2 : 4;
+}
+
+// Relax the columns of this thread by some of the chosen rows.
+template <int kColumns, typename Cost, typename Team>
+__device__ __forceinline__ void relax(const Problem<Cost>& problem, const Team& shared,
+                                      const Named* named, Choice& choice, Columns<kColumns>& own,
+                                      Ending& leave) {
+  constexpr int kRows = rows_together<kColumns>();
+  Cost there[kRows][kColumns];
+  Choice rest = choice;
+#pragma unroll
+  for (int r = 0; r < kRows; ++r) {
+    if (rest.lanes == 0) break;
+    const Cost* const costs = problem.costs + named[rest.next()].row * problem.step;
+#pragma unroll
+    for (int c = 0; c < kColumns; ++c) {
+      const int col = shared.thread() + c * shared.threads();
+      there[r][c] = costs[col < problem.cols ? col : 0];
+    }
+  }
+#pragma unroll
+  for (int r = 0; r < kRows; ++r) {
+    if (choice.lanes == 0) break;
+    const Named via = named[choice.next()];
+    const double base = via.distance - via.dual;
+    const double going = no_less(base + problem.wish.limit, via.distance);
+    const bool is_first = going < leave.distance;
+    leave.distance = is_first ? going : leave.distance;
+    leave.row = is_first ? via.row : leave.row;
+#pragma unroll
+    for (int c = 0; c < kColumns; ++c) {
+      const double through =
+          no_less(base + (problem.paid(there[r][c]) - own.price[c]), via.distance);
+      const bool is_nearer = through < own.distance[c];
+      own.distance[c] = is_nearer ? through : own.distance[c];
+      own.pred[c] = is_nearer ? via.row : own.pred[c];
+      own.scanned &= ~(static_cast<unsigned>(is_nearer) << c);
+    }
+  }
+}
+
+// The nearest column of this warp that is not scanned. `lane` gets the lane that has it, and `at`
+// its place there.
+template <int kColumns, typename Team>
+__device__ __forceinline__ Named name_nearest(const Team& shared, const Columns<kColumns>& own,
+                                              int& lane, int& at) {
+  double nearest = far<double>();
+  int mate = 0;
+  at = 0;
+#pragma unroll
+  for (int c = 0; c < kColumns; ++c) {
+    const bool is_scanned = own.scanned >> c & 1;
+    const double there = is_scanned ? far<double>() : own.distance[c];
+    if (there < nearest || (there == nearest && own.mate[c] < 0)) {
+      nearest = there;
+      at = c;
+      mate = own.mate[c];
+    }
+  }
+  const unsigned lanes = lanes_with_least(nearest);
+  const unsigned free = lanes & __ballot_sync(kWholeWarp, mate < 0);
+  lane = __ffs(free != 0 ? free : lanes) - 1;
+  const double least = __shfl_sync(kWholeWarp, nearest, lane);
+  const int col = __shfl_sync(kWholeWarp, shared.thread() + at * shared.threads(), lane);
+  const int row = __shfl_sync(kWholeWarp, mate, lane);
+  const double dual = row < 0 || least == far<double>() ? 0.0 : shared.dual[row];
+  return {least, dual, col, row};
+}
+
+// Begin a search: the distances of this thread's columns from a root.
+template <int kColumns, typename Cost, typename Team>
+__device__ __forceinline__ void see_from(const Problem<Cost>& problem, const Team& shared, int root,
+                                         Columns<kColumns>& own) {
+  own.scanned = 0;
+#pragma unroll
+  for (int c = 0; c < kColumns; ++c) {
+    const int col = shared.thread() + c * shared.threads();
+    own.distance[c] = far<double>();
+    own.mate[c] = 0;
+    own.pred[c] = root;
+    if (col >= problem.cols) continue;
+    own.distance[c] = problem.cost(root, col) - own.price[c];
+    own.mate[c] = shared.mate[col];
+  }
+}
+
+// Search for the nearest unmatched column of a root, and find the distances of all nearer columns.
+template <int kColumns, typename Cost>
+__device__ __forceinline__ Ending search(const Problem<Cost>& problem, const Shared<false>& shared,
+                                         int root, Columns<kColumns>& own, int& steps) {
+  const int warp = shared.warp(), warps = shared.warps();
+  see_from(problem, shared, root, own);
+  Ending leave = {problem.wish.limit, -1, root};
+  for (;;) {
+    if (++steps > problem.wish.most_steps) return leave;
+    Named* const named = shared.named + (steps & 1) * kMostWarps;
+    int chosen, at;
+    shared.put_together(named + warp, name_nearest(shared, own, chosen, at));
+    shared.wait();
+    Named seen = {far<double>(), 0.0, -1, -1};
+    if (lane_index() < warps) seen = named[lane_index()];
+    Choice choice = {0, 0};
+    if (warps > static_cast<int>(kWarp)) choice.later = see_later(named, warps, seen);
+    const double free = least_of_warp(seen.row < 0 ? seen.distance : far<double>());
+    const bool is_nearer =
+        seen.distance < free && !problem.goes_without(leave.distance, seen.distance);
+    choice.lanes = __ballot_sync(kWholeWarp, seen.row >= 0 && is_nearer);
+    if (choice.lanes == 0) {
+      if (problem.goes_without(leave.distance, free)) return leave;
+      const unsigned ends = __ballot_sync(kWholeWarp, seen.row < 0 && seen.distance == free);
+      return {free, __shfl_sync(kWholeWarp, seen.col, __ffs(ends) - 1), -1};
+    }
+    if (__popc(choice.lanes) > problem.wish.rows_at_once) {
+      choice.lanes = nearest_lanes(choice.lanes, seen.distance, problem.wish.rows_at_once);
+    }
+    if (choice.has(warp) && lane_index() == chosen) own.scanned |= 1u << at;
+    while (choice.lanes != 0) relax(problem, shared, named, choice, own, leave);
+  }
+}
+
+// The search of a team of one warp, which scans one row in each step.
+template <int kColumns, typename Cost>
+__device__ __forceinline__ Ending search(const Problem<Cost>& problem, const Shared<true>& shared,
+                                         int root, Columns<kColumns>& own, int& steps) {
+  see_from(problem, shared, root, own);
+  Ending leave = {problem.wish.limit, -1, root};
+  for (;;) {
+    if (++steps > problem.wish.most_steps) return leave;
+    int chosen, at;
+    const Named via = name_nearest(shared, own, chosen, at);
+    if (problem.goes_without(leave.distance, via.distance)) return leave;
+    if (via.row < 0) return {via.distance, via.col, -1};
+    if (lane_index() == chosen) own.scanned |= 1u << at;
+    const double base = via.distance - via.dual;
+    const double going = no_less(base + problem.wish.limit, via.distance);
+    if (going < leave.distance) leave = {going, -1, via.row};
+    const Cost* const costs = problem.costs + via.row * problem.step;
+    Cost there[kColumns];
+#pragma unroll
+    for (int c = 0; c < kColumns; ++c) {
+      const int col = lane_index() + c * kWarp;
+      there[c] = costs[col < problem.cols ? col : 0];
+    }
+#pragma unroll
+    for (int c = 0; c < kColumns; ++c) {
+      const double through =
+          no_less(base + (problem.paid(there[c]) - own.price[c]), via.distance);
+      const bool is_nearer = through < own.distance[c];
+      own.distance[c] = is_nearer ? through : own.distance[c];
+      own.pred[c] = is_nearer ? via.row : own.pred[c];
+    }
+  }
+}
+
+// Augment along the path to the end of the search, by one thread.
+template <typename Team>
+__device__ inline void augment(const Team& shared, int root, Ending ending) {
+  int col = ending.col;
+  if (col < 0) {
+    col = shared.held[ending.row];
+    shared.held[ending.row] = -1;
+    if (ending.row == root) return;
+  }
+  for (;;) {
+    const int row = shared.pred[col], next = shared.held[row];
+    shared.mate[col] = row;
+    shared.held[row] = col;
+    if (row == root) return;
+    col = next;
+  }
+}
+
+// The share of the steps for all rows that the served rows have taken. If paths lengthen, it is s *
+// s, where s is the share if the k-th path from the end takes a k-th of the last one's steps. This
+// was so for uniform costs and points of 4,096 rows.
+__device__ inline double share_of(const Wish& wish, int served, int rows) {
+  if (!wish.lengthens) return static_cast<double>(served) / rows;
+  const double all = rows + 1.0;
+  const double share = log(all / (all - served)) / log(all);
+  return share * share;
+}
+
+// True if the steps for all rows are estimated to exceed the limit, from those for the served rows.
+__device__ inline bool is_tired(const Wish& wish, int steps, int served, int rows) {
+  if (steps <= wish.first_steps) return false;
+  return steps > wish.most_steps * share_of(wish, served, rows);
+}
+
+// Match the unmatched rows by shortest paths. Returns the number of rows without a path, or kTired.
+template <int kColumns, typename Cost, typename Team>
+__device__ __forceinline__ int find_paths(const Problem<Cost>& problem, const Team& shared,
+                                          int waiting) {
+  const int thread = shared.thread(), threads = shared.threads();
+  Columns<kColumns> own;
+  int stuck = 0, steps = 0;
+#pragma unroll
+  for (int c = 0; c < kColumns; ++c) {
+    const int col = thread + c * threads;
+    own.price[c] = col < problem.cols ? shared.price[col] : -far<double>();  // never reached
+  }
+  for (int k = 0; k < waiting; ++k) {
+    const int root = shared.left[k];
+    const Ending ending = search(problem, shared, root, own, steps);
+    if (is_tired(problem.wish, steps, k + 1, waiting)) return kTired;
+    if (ending.distance == far<double>()) {
+      ++stuck;
+      if (!problem.wish.may_lack) break;
+      continue;
+    }
+#pragma unroll
+    for (int c = 0; c < kColumns; ++c) {
+      if (own.distance[c] > ending.distance) continue;
+      shared.put(shared.pred + thread + c * threads, own.pred[c]);
+      if (own.distance[c] == ending.distance) continue;
+      const double nearer = ending.distance - own.distance[c];
+      own.price[c] -= nearer;
+      shared.put(shared.dual + own.mate[c], shared.dual[own.mate[c]] + nearer);
+    }
+    if (shared.thread_here() == 0) shared.dual[root] = ending.distance;
+    shared.wait();
+    if (shared.thread_here() == 0) augment(shared, root, ending);
+    shared.wait_here();
+  }
+#pragma unroll
+  for (int c = 0; c < kColumns; ++c) {
+    const int col = thread + c * threads;
+    if (col < problem.cols) shared.put(shared.price + col, own.price[c]);
+  }
+  shared.wait();
+  return stuck;
+}
