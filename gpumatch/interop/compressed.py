@@ -333,9 +333,16 @@ def _is_canonical(indptr: Any, indices: Any, shape: tuple[int, int], threads: in
 def _check_range(indices: Any, bound: int, name: str) -> None:
     if indices.size == 0:
         return
+    if isinstance(indices, np.ndarray) and int(_unsigned(indices).max()) < bound:
+        return
     low, high = int(indices.min()), int(indices.max())
     if low < 0 or high >= bound:
         raise ValueError(f"{name}: {low if low < 0 else high} lies outside [0, {bound})")
+
+
+def _unsigned(indices: np.ndarray) -> np.ndarray:
+    """A view in which negative integers are greater than all others."""
+    return indices.view(indices.dtype.str.replace("i", "u"))
 
 
 def _checked_data(data: Any, indices: Any) -> Any:

@@ -100,15 +100,19 @@ def device_array() -> Any:
 
 def is_sparse(source: Any) -> bool:
     """True if `source` is a sparse array of SciPy or cupyx. It imports neither."""
-    loaded = (sys.modules.get(name) for name in ("scipy.sparse", "cupyx.scipy.sparse"))
-    askable = (getattr(module, "issparse", None) for module in loaded)
-    return any(issparse is not None and issparse(source) for issparse in askable)
+    for name in ("scipy.sparse", "cupyx.scipy.sparse"):
+        issparse = getattr(sys.modules.get(name), "issparse", None)
+        if issparse is not None and issparse(source):
+            return True
+    return False
 
 
 def is_instance(source: Any, module: str, *names: str) -> bool:
     """isinstance() for classes of a module that may not be loaded. If it is not, this is False."""
     loaded = sys.modules.get(module)
-    return any(isinstance(source, getattr(loaded, name, ())) for name in names)
+    return loaded is not None and any(
+        isinstance(source, getattr(loaded, name, ())) for name in names
+    )
 
 
 def array_module(array: Any) -> Any:
@@ -140,7 +144,9 @@ def array_of(xp: Any, values: Any) -> Any:
 def exactly(array: Any, dtype: Any) -> Any:
     """The array as a contiguous, writeable array of `dtype`: the array itself if it is one."""
     if isinstance(array, np.ndarray):
-        return np.require(array, dtype, ["C", "A", "W"])
+        flags = array.flags
+        is_so = flags.c_contiguous and flags.aligned and flags.writeable and array.dtype == dtype
+        return array if is_so else np.array(array, dtype, order="C")
     return array_module(array).ascontiguousarray(array, dtype=dtype)
 
 
