@@ -16,7 +16,7 @@ from scipy.sparse import block_diag, coo_array, csr_array, random_array
 
 import gpumatch as gm
 import gpumatch.assignment
-import gpumatch.problems.cardinality
+from gpumatch.problems.request import CARDINALITIES
 from graphs import costs
 from tests.assignment_cases import (
     CASES,
@@ -409,7 +409,7 @@ LEAVES_GAPS = [("auction", {"finish": "epsilon"}), ("dgs", {})]
 
 @pytest.mark.parametrize("backend", ["cpu", "reference"])
 @pytest.mark.parametrize(("algorithm", "options"), LEAVES_GAPS)
-@pytest.mark.parametrize("cardinality", gpumatch.problems.cardinality.CARDINALITIES)
+@pytest.mark.parametrize("cardinality", CARDINALITIES)
 @pytest.mark.parametrize(
     "matrix",
     [np.array([[1.0, 2.0], [2.0, 1.0]]), np.zeros((3, 4)), SOME, HOLES, [[0.5]], [[5, 7]]],

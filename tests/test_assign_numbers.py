@@ -11,7 +11,6 @@ from scipy.sparse import coo_array, csr_array
 from scipy.sparse.csgraph import min_weight_full_bipartite_matching
 
 import gpumatch as gm
-import gpumatch.problems.cardinality
 from graphs import costs
 from tests.assignment_cases import (
     DENSE_OPTIMA,

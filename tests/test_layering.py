@@ -31,7 +31,7 @@ FLOORS = [
     {"costs"},
     {"certificates", "dispatch.devices", "dispatch.registry", "io", "results", "running"},
     {"dispatch"},
-    {"problems.at_limit", "problems.initial"},
+    {"problems.at_limit", "problems.initial", "problems.request"},
     {"problems.cardinality"},
     {"problems", "results.tensors"},
     {"assignment", "matching"},

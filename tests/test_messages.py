@@ -81,15 +81,13 @@ WRONG_ARGUMENTS = [
         "'paths'",
         gm.assign, ONES, objective="bottleneck", search="stack",
     ),
+    case("a batch takes no initial", gm.assign, [ONES], initial=[0, 1]),
     case(
-        "a batch takes no initial, and the objective 'sum' only",
-        gm.assign, [ONES], initial=[0, 1],
-    ),
-    case(
-        "a batch takes no initial, and the objective 'sum' only",
+        "a batch takes the objective 'sum' only; got 'bottleneck'",
         gm.assign, [ONES], objective="bottleneck",
     ),
     case("on_error must be one of ('raise', 'mark'); got 'x'", gm.assign, [ONES], on_error="x"),
+    case("on_error must be one of ('raise', 'mark'); got 'y'", gm.assign, ONES, on_error="y"),
     case(
         "cardinality must be one of ('full', 'maximum', 'any'); got 'all'",
         gm.assign, [ONES], cardinality="all",

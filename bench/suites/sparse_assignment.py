@@ -50,7 +50,7 @@ from bench.report.tables import (
     time_of,
     times_as_long,
 )
-from gpumatch.problems.cardinality import Cardinality
+from gpumatch.problems.request import Cardinality
 from graphs import costs
 
 THREADS = 2

@@ -57,4 +57,4 @@ def checked_threads(threads: int | None) -> int:
 
 def _is_integer(value: Any) -> bool:
     """True for integers of any type but bool, which is likely a mistake."""
-    return isinstance(value, Integral) and not isinstance(value, bool)
+    return type(value) is int or (isinstance(value, Integral) and not isinstance(value, bool))

@@ -22,7 +22,8 @@ from gpumatch.numeric.arrays import array_of
 from gpumatch.numeric.exact_sums import magnitude, summands
 from gpumatch.numeric.gaps import Magnitudes, Proof, proof_of, undercut
 from gpumatch.problems.at_limit import join_at_limit
-from gpumatch.problems.cardinality import CARDINALITIES, Goal, InfeasibleError, checked_limit
+from gpumatch.problems.cardinality import InfeasibleError
+from gpumatch.problems.request import CARDINALITIES, Goal, checked_limit
 from gpumatch.results.assignment import BatchAssignment
 from gpumatch.running.control import Callback, Control, with_interrupts_result
 

@@ -17,7 +17,7 @@ from gpumatch.contracts import Costs, Solution
 from gpumatch.distributed.blocks import Split, split_of
 from gpumatch.distributed.communicator import Communicator
 from gpumatch.distributed.forests import Forests
-from gpumatch.problems.cardinality import Goal
+from gpumatch.problems.request import Goal
 
 __all__ = ["solve_largest"]
 

@@ -25,7 +25,7 @@ from gpumatch.distributed.matching import forest_kernels
 from gpumatch.distributed.problem import Problem
 from gpumatch.distributed.trees import Trees
 from gpumatch.numeric.arrays import array_of
-from gpumatch.problems.cardinality import Goal
+from gpumatch.problems.request import Goal
 from gpumatch.running.interrupts import InterruptsHeld
 
 __all__ = ["ALGORITHMS"]

@@ -34,7 +34,8 @@ from gpumatch.bipartite import BipartiteGraph
 from gpumatch.costs import SparseCosts
 from gpumatch.interop.networkx import BACKEND, NodeGraph
 from gpumatch.matching import maximum_matching
-from gpumatch.problems.cardinality import Cardinality, InfeasibleError
+from gpumatch.problems.cardinality import InfeasibleError
+from gpumatch.problems.request import Cardinality
 from gpumatch.results.assignment import Assignment
 
 FEW_EDGES = 400  # below, networkx is done earlier

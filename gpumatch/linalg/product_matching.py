@@ -52,7 +52,8 @@ from gpumatch.linalg.entries import (
 )
 from gpumatch.linalg.ordering import diagonal_permutations
 from gpumatch.numeric.arrays import array_module, array_of
-from gpumatch.problems.cardinality import Goal, InfeasibleError, empty_solution
+from gpumatch.problems.cardinality import InfeasibleError, empty_solution
+from gpumatch.problems.request import Goal
 from gpumatch.results.assignment import Assignment
 from gpumatch.results.pairs import Pairs
 from gpumatch.running.control import Control, with_interrupts_result

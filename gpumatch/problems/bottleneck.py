@@ -2,10 +2,11 @@
 
 Let k pairs be wanted: all of the smaller side, or as many as there can be. k pairs that cost at
 most t exist if and only if a maximum matching of the pairs that cost at most t has k. So the least
-such t is a cost, the bottleneck. Thresholds with k pairs up to them, then 4k, 16k, … more, are
-tried until one suffices. Then the costs between one that suffices and one that does not are halved
-until none is left. Each matching begins from that of the last threshold that did not suffice,
-because its pairs are still allowed, or from what a lower threshold leaves of the best one.
+such t is a cost, the bottleneck. The search tries thresholds with k pairs up to them, then with 4k,
+16k, … more, until one suffices. Then it halves the costs between one that suffices and one that
+does not until there is none between them. Each matching begins from that of the last threshold that
+did not suffice, because its pairs are still allowed, or from the pairs of the best matching that a
+lower threshold allows.
 
 For a full assignment of sparse costs there is another method, on the CPU. It begins with the least
 threshold that leaves each vertex a pair, and from then on raises it by paths whose largest cost is
@@ -34,57 +35,51 @@ from gpumatch.dispatch.backends import choose_matching
 from gpumatch.dispatch.by_device import count_matched, cover_for, no_mates
 from gpumatch.dispatch.registry import BOTTLENECK_PATHS, STARTS, load
 from gpumatch.numeric.arrays import array_of
-from gpumatch.problems.cardinality import Goal, InfeasibleError, begin_with_pairs, violator_of
+from gpumatch.problems.cardinality import InfeasibleError, begin_with_pairs, violator_of
+from gpumatch.problems.request import BOTTLENECK_METHODS, Goal, Request
 from gpumatch.results.bottleneck import BottleneckAssignment, Cover
 from gpumatch.results.pairs import in_nodes
 from gpumatch.running.control import Control, attach_result
 
-__all__ = ["assign_bottleneck"]
+__all__ = ["solve"]
 
-# Of thresholds, in pairs, until one suffices. Not measured: the last one has at most four times the
-# pairs that are needed, and so has the matching that takes longest.
 _STRIDE = 4
+"""Factor from one threshold to the next, in pairs, until one suffices.
+
+It was not measured. The last threshold has at most four times the pairs that are needed, and its
+matching takes longest.
+"""
 
 
-def assign_bottleneck(
-    given: Costs,
-    goal: Goal,
-    *,
-    backend: str,
-    initial: Any,
-    seed: int,
-    threads: int,
-    control: Control,
-    method: str = "auto",
-) -> BottleneckAssignment:
-    """Find an assignment with the least largest cost; see `gpumatch.assign`."""
-    if method == "paths":
-        backend = _backend_of_paths(given, goal, backend)
+def solve(costs: Costs, request: Request) -> BottleneckAssignment:
+    """Find an assignment whose largest cost is least; see `gpumatch.assign`."""
+    control, goal = request.control, request.goal(costs)
+    backend = _backend_of(costs, request, goal)
     choice, init = choose_matching(
-        "auto", "auto", backend, {}, on_device=given.on_device, nnz=given.nnz
+        "auto", "auto", backend, {}, on_device=costs.on_device, nnz=costs.nnz
     )
     with control.part("costs"):
-        problem = goal.problem(given if choice.backend == "cuda" else given.to_host())
+        problem = goal.problem(costs if choice.backend == "cuda" else costs.to_host())
         if choice.backend == "cuda":
             problem = problem.to_device()
     start, search = STARTS[init][choice.backend].run_with({}), choice.search()
 
     def extend(graph: Graph, mates: Mates) -> None:
-        task = MatchingTask(graph, *mates, control, threads, seed)
+        task = MatchingTask(graph, *mates, control, request.threads, request.seed)
         if control.tick(count_matched(mates[0])) or not (start(task) and search(task)):
             raise Stopped
 
-    thresholds = METHODS[method](problem, extend, control)
-    begin_with_pairs(initial, goal, given.shape, problem, thresholds.mates)
+    thresholds = _METHODS[request.algorithm](problem, extend, control)
+    begin_with_pairs(request.initial, goal, costs.shape, problem, thresholds.mates)
     control.total = problem.shape[0]
     stats = {**choice.names(), "objective": "bottleneck", "init": init}
-    result = functools.partial(_result, given, goal, problem, thresholds, stats, control)
+    result = functools.partial(_result, costs, goal, problem, thresholds, stats, control)
     try:
         with control.part("search"):
             thresholds.find_most(goal)
             thresholds.find_least()
     except InfeasibleError as exc:
-        raise InfeasibleError(*in_nodes((exc.rows, exc.cols), given.labels)) from None
+        raise InfeasibleError(*in_nodes((exc.rows, exc.cols), costs.labels)) from None
     except Stopped:
         return result(False)
     except KeyboardInterrupt as exc:
@@ -95,22 +90,34 @@ def assign_bottleneck(
     return result(True)
 
 
-def _backend_of_paths(given: Costs, goal: Goal, backend: str) -> str:
-    """The backend of the method by paths, checked."""
-    if not given.is_sparse or not goal.is_full:
+def _backend_of(costs: Costs, request: Request, goal: Goal) -> str:
+    """The backend of the request, if its method runs there."""
+    backend = request.backend
+    if request.algorithm != "paths":
+        return backend
+    if not costs.is_sparse or not goal.is_full:
         raise ValueError("algorithm 'paths' finds full assignments of sparse costs only")
-    if backend not in ("auto", "cpu") or (given.on_device and backend == "auto"):
+    if backend not in ("auto", "cpu") or (costs.on_device and backend == "auto"):
         where = "cuda" if backend == "auto" else backend
         raise ValueError(f"algorithm 'paths' runs on 'cpu', not on {where!r}")
     return "cpu"
 
 
 class _Thresholds:
-    """The search among thresholds, in matchings that have ended.
+    """The search among thresholds, by maximum matchings.
 
-    ``mates`` is the best one so far. ``below`` is a graph and a maximum matching of it: those of
-    the greatest threshold that was too low. ``costs`` are those that may still be wanted, and
-    ``cover`` is one of all pairs if that had to be found.
+    Attributes
+    ----------
+    costs : Costs
+        The pairs that the best assignment may still need.
+    mates : Mates
+        The best matching so far.
+    needed : int
+        The number of pairs that a threshold must allow.
+    below : (Graph, Mates), optional
+        The greatest threshold that was too low: the graph of its pairs, and a maximum matching.
+    cover : Cover, optional
+        A vertex cover of all pairs, if the number of pairs had to be found.
     """
 
     def __init__(
@@ -169,7 +176,7 @@ class _Thresholds:
         return in_rows.nonzero()[0], in_cols.nonzero()[0]
 
     def _suffices(self, limit: float) -> bool:
-        """Whether the pairs up to a threshold suffice; keeps their matching."""
+        """Whether the pairs up to a threshold suffice. Their matching is kept."""
         costs = self.costs.up_to(limit)
         graph, mates = costs.pattern(), self._beginning(limit)
         self._extend(graph, mates)
@@ -183,7 +190,7 @@ class _Thresholds:
         return suffices
 
     def _beginning(self, limit: float) -> Mates:
-        """The pairs up to a threshold that are known: of the best matching, or of one below."""
+        """Known pairs up to a threshold: those of the best matching, or of the one below."""
         row_to_col, col_to_row = no_mates(self.costs)
         rows, cols = self._pairs()
         kept = self.costs.at(rows, cols) <= limit
@@ -249,8 +256,7 @@ def _least_of(vertices: np.ndarray, weights: np.ndarray, count: int) -> Any:
     return least.max().item()
 
 
-METHODS = {"auto": _Thresholds, "thresholds": _Thresholds, "paths": _Paths}
-"""The algorithms of bottlenecks, by their names."""
+_METHODS = dict(zip(BOTTLENECK_METHODS, (_Thresholds, _Thresholds, _Paths)))
 
 
 def _copied(mates: Mates) -> Mates:

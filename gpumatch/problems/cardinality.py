@@ -1,11 +1,11 @@
-"""Full, maximum and any: all that can be asked for, made from one problem.
+"""The cardinalities ``"full"``, ``"maximum"`` and ``"any"``, all made from one problem.
 
 What is solved
 --------------
 An algorithm solves a `problem` of `gpumatch.costs`, as `gpumatch.contracts` states: each of n rows
 wants one of m >= n columns at least total cost, or may go without one at the price of a limit.
-Everything else is made from that, and the proofs too (`gpumatch.verify` checks them). They are
-stated here for costs to be minimised, with x_ij = 1 for matched pairs:
+Each cardinality is made from that problem, and so is its proof, which `gpumatch.verify` checks.
+Both are stated here for costs to be minimised, with x_ij = 1 for matched pairs:
 
 ``"full"``, n <= m
     The problem itself; the transposed one if n > m. Proof: its duals. For any full
@@ -13,8 +13,9 @@ stated here for costs to be minimised, with x_ij = 1 for matched pairs:
 ``"any"`` and ``cost_limit`` L (0 for ``"any"``)
     The problem with limit L, and L subtracted from the row duals: u_i + v_j <= c_ij - L with
     equality on matched pairs, u <= 0 and v <= 0, and 0 for unmatched vertices. For any assignment
-    of k pairs, sum(c x) - k L >= sum(u) + sum(v), which is reached. With a ``cost_limit``, no two
-    unmatched vertices are left whose pair costs L or less (`gpumatch.problems.at_limit`).
+    of k pairs, sum(c x) - k L >= sum(u) + sum(v), with equality for the result. With a
+    ``cost_limit``, no pair of two unmatched vertices costs L or less
+    (`gpumatch.problems.at_limit`).
 ``"maximum"``
     A maximum matching and its vertex cover of k rows and columns (König). Every assignment of k
     pairs joins each row of the cover to a column outside it and each column of the cover to a row
@@ -27,106 +28,23 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import math
 from collections.abc import Callable
-from numbers import Integral, Real
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any
 
 import numpy as np
 
 from gpumatch import contracts
 from gpumatch.contracts import AssignmentTask, Solution
-from gpumatch.costs import TOO_LARGE, Costs, check_sums
-from gpumatch.dispatch.arguments import check_one_of
+from gpumatch.costs import Costs
 from gpumatch.dispatch.by_device import count_matched, cover_for, no_mates
 from gpumatch.dispatch.registry import STARTS, table
 from gpumatch.problems.at_limit import join_at_limit
 from gpumatch.problems.initial import initial_pairs
+from gpumatch.problems.request import Goal
 
-Cardinality = Literal["full", "maximum", "any"]
-CARDINALITIES = get_args(Cardinality)
 NODES_NAMED = 5  # of each side, in an error
 
 Run = Callable[[AssignmentTask], bool]
-
-# -- what is asked for -----------------------------------------------------------------------------
-
-
-class Goal(NamedTuple):
-    """What the caller wants, and whether rows and columns change places for it."""
-
-    maximize: bool
-    cardinality: str
-    cost_limit: float | None
-    transposed: bool
-
-    @classmethod
-    def of(cls, maximize: bool, cardinality: str, cost_limit: float | None, costs: Costs) -> Goal:
-        check_one_of("cardinality", cardinality, CARDINALITIES)
-        nrows, ncols = costs.shape
-        limit = checked_limit(cost_limit, costs.is_integer, maximize)
-        return cls(bool(maximize), cardinality, limit, nrows > ncols)
-
-    @property
-    def limit(self) -> float | None:
-        """What it costs a row of the problem to go without, None if it must not."""
-        if self.cardinality == "maximum":
-            return None
-        if self.cost_limit is None:
-            return 0 if self.cardinality == "any" else None
-        return -self.cost_limit if self.maximize else self.cost_limit
-
-    def least_pairs(self, solution: Solution) -> float:
-        """How many pairs there must be for the duals to bound what they cost."""
-        if self.is_full:
-            return len(solution.row_to_col)
-        if self.cardinality != "maximum":
-            return 0
-        return math.inf if solution.cover is None else sum(map(len, solution.cover))
-
-    @property
-    def is_full(self) -> bool:
-        """Whether every row of the problem must have a column."""
-        return self.cardinality == "full" and self.cost_limit is None
-
-    def problem(self, costs: Costs) -> Costs:
-        problem = costs.problem(self.maximize, self.transposed)
-        if self.cost_limit is None:
-            return problem
-        limit = -self.cost_limit if self.maximize else self.cost_limit
-        if self.cardinality == "maximum":
-            return problem.up_to(limit)
-        if problem.is_integer and isinstance(limit, float):
-            problem = problem.as_float()
-        check_sums(max(problem.largest, abs(limit)), min(problem.shape))
-        return problem
-
-
-def checked_limit(cost_limit: Any, is_integer: bool, maximize: bool) -> float | None:
-    """The limit: for integer costs an int if it is integral, else a float; None: there is none."""
-    if cost_limit is None:
-        return None
-    if type(cost_limit) is float and not is_integer and math.isfinite(cost_limit):
-        return cost_limit  # a tracker's: this is asked thousands of times a second
-    if getattr(cost_limit, "ndim", None) == 0:
-        cost_limit = cost_limit.item()
-    if isinstance(cost_limit, bool) or not isinstance(cost_limit, Real):
-        raise TypeError(
-            f"cost_limit must be None, a number, or one for each row; got {cost_limit!r}"
-        )
-    if cost_limit == (-math.inf if maximize else math.inf):
-        return None  # it leaves no pair out
-    if is_integer and isinstance(cost_limit, Integral):
-        return int(cost_limit)
-    try:
-        value = float(cost_limit)
-    except OverflowError:
-        value = math.inf
-    if not math.isfinite(value):
-        raise ValueError(f"cost_limit must be None or finite; got {cost_limit!r}")
-    if is_integer and value.is_integer() and abs(value) < TOO_LARGE:
-        return int(value)
-    return value
 
 
 class InfeasibleError(ValueError):
@@ -162,13 +80,13 @@ def _names(nodes: list[Any]) -> str:
     return shown + ", …" * (len(nodes) > NODES_NAMED)
 
 
-# -- what it begins from ---------------------------------------------------------------------------
+# -- where a run begins ----------------------------------------------------------------------------
 
 
 def begin_with_pairs(
     initial: Any, goal: Goal, shape: tuple[int, int], problem: Costs, mates: tuple[Any, Any]
 ) -> None:
-    """Put the pairs of `initial` that the problem allows into its mates; None has no pairs."""
+    """Put the pairs of `initial` that the problem allows into its mates. None has no pairs."""
     if initial is None:
         return
     rows, cols = initial_pairs(initial, shape, problem.xp)
@@ -179,11 +97,11 @@ def begin_with_pairs(
     mates[1][cols[allowed]] = rows[allowed]
 
 
-# -- how it is reached -----------------------------------------------------------------------------
+# -- how the goal is reached -----------------------------------------------------------------------
 
 
 def solve(run: Run, task: AssignmentTask, goal: Goal) -> bool:
-    """Reach the goal with an algorithm for full problems; False when stopped."""
+    """Reach the goal with an algorithm for full problems; False if the run was stopped."""
     solved = _solve_maximum if goal.cardinality == "maximum" else _solve_problem
     ended = solved(run, task)
     if ended:
@@ -192,24 +110,25 @@ def solve(run: Run, task: AssignmentTask, goal: Goal) -> bool:
 
 
 def hall_violator(task: AssignmentTask, goal: Goal) -> tuple[Any, Any] | None:
-    """Rows and columns that show that no full assignment exists; None when stopped.
+    """Rows and columns that show that no full assignment exists; None if the run was stopped.
 
-    They are what the cover of a maximum matching leaves out.
+    The rows are those outside the cover of a maximum matching, and the columns those inside.
     """
     cover = _least_cover(task)
     return None if cover is None else violator_of(cover, goal)
 
 
 def violator_of(cover: tuple[Any, Any], goal: Goal) -> tuple[Any, Any]:
-    """The same, given which rows and columns of the problem the cover has."""
+    """The Hall violator and its neighbours; `cover` marks the rows and columns of a cover."""
     rows, cols = (~cover[0]).nonzero()[0], cover[1].nonzero()[0]
     return (cols, rows) if goal.transposed else (rows, cols)
 
 
 def finish(run: Run, task: AssignmentTask, goal: Goal) -> bool:
-    """Let an algorithm of the host go on from the pairs and prices of an assignment; its answer.
+    """Let an algorithm of the host go on from the pairs and duals of an assignment.
 
-    Without memory for that, all stays as it is.
+    Returns what the algorithm returns. If there is too little memory, the assignment does not
+    change, and the result is True.
     """
     solution, cover = task.solution, task.solution.cover
     if goal.cardinality != "maximum" or cover is None or len(cover[0]) == len(solution.row_to_col):
@@ -240,19 +159,19 @@ def _finish_problem(run: Run, task: AssignmentTask) -> bool:
 
 
 def join_pairs_at_limit(task: AssignmentTask, goal: Goal) -> None:
-    """Join unmatched vertices whose pairs the limit allows; "any" alone leaves those of 0 out."""
+    """Join unmatched vertices whose pairs the limit allows. ``"any"`` itself joins no pair of 0."""
     if goal.cost_limit is not None and goal.limit is not None:
         join_at_limit(task.costs, goal.limit, task.mates, task.threads)
 
 
 def _solve_problem(run: Run, task: AssignmentTask) -> bool:
-    """Run the algorithm, which alone can say that its duals are feasible."""
+    """Run the algorithm. Only it can say that its duals are feasible."""
     task.solution.has_duals = False
     return run(task)
 
 
 def _solve_maximum(run: Run, task: AssignmentTask) -> bool:
-    """The full problem if it is feasible, else the two that a vertex cover makes of it."""
+    """Solve the full problem if it is feasible, else the two that a vertex cover makes of it."""
     solution = task.solution
     nrows = task.costs.shape[0]
     if task.may_be_infeasible:
@@ -279,18 +198,15 @@ def _solve_maximum(run: Run, task: AssignmentTask) -> bool:
 
 
 def _solve_parts(run: Run, task: AssignmentTask, in_rows: Any, in_cols: Any) -> bool:
-    """Match the cover's rows to columns outside it, its columns to rows outside it.
+    """Match the cover's rows to columns outside it, and its columns to rows outside it.
 
-    Both parts begin from the pairs and prices that the solution has there.
+    Both parts begin from the pairs and duals that the solution has there.
     """
     whole = task.solution
     whole.has_duals = False
     sides = (
         (in_rows.nonzero()[0], (~in_cols).nonzero()[0]),
-        (
-            (~in_rows).nonzero()[0],
-            in_cols.nonzero()[0],
-        ),
+        ((~in_rows).nonzero()[0], in_cols.nonzero()[0]),
     )
     ended, have_duals = True, True
     for turned, (rows, cols) in enumerate(sides):
@@ -308,7 +224,7 @@ def _solve_parts(run: Run, task: AssignmentTask, in_rows: Any, in_cols: Any) -> 
 
 
 def _part_of(whole: Solution, rows: Any, cols: Any) -> Solution:
-    """Copies of the pairs and prices that a solution has in these rows and columns."""
+    """Copies of the pairs and duals that a solution has in these rows and columns."""
     xp = whole.xp
     own = Solution(
         xp.full(len(rows), -1, np.int32),
@@ -327,7 +243,7 @@ def _part_of(whole: Solution, rows: Any, cols: Any) -> Solution:
 
 
 def empty_solution(problem: contracts.Costs) -> Solution:
-    """No pairs, and prices of 0, where the problem is."""
+    """A solution without pairs, with duals of 0, on the problem's device."""
     if not problem.on_device:
         return Solution.empty(problem.shape, is_integer=problem.is_integer)
     number = np.int64 if problem.is_integer else np.float64
@@ -338,7 +254,7 @@ def _take(whole: Solution, rows: Any, cols: Any, part: Solution) -> None:
     """Write the solution of the problem restricted to these rows and columns."""
     own = (part.row_to_col >= 0).nonzero()[0]
     mates = part.row_to_col[own]
-    whole.row_to_col[rows] = whole.col_to_row[cols] = -1  # whatever was there before
+    whole.row_to_col[rows] = whole.col_to_row[cols] = -1  # the pairs from before
     whole.row_to_col[rows[own]] = cols[mates]
     whole.col_to_row[cols[mates]] = rows[own]
     whole.row_dual[rows] = part.row_dual
@@ -346,7 +262,10 @@ def _take(whole: Solution, rows: Any, cols: Any, part: Solution) -> None:
 
 
 def _least_cover(task: AssignmentTask) -> tuple[Any, Any] | None:
-    """Extend to a maximum matching; a vertex cover as bool arrays, None when stopped."""
+    """Extend the pairs to a maximum matching, and return its vertex cover as bool arrays.
+
+    None if the run was stopped.
+    """
     graph = task.costs.pattern()
     where = "cuda" if graph.on_device else "cpu"
     matching = task.matching(graph, *task.mates)

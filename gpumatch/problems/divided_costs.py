@@ -1,58 +1,43 @@
 """Assignments of floats so large that sums of them overflow.
 
-Costs from about 1e307 / n on are divided by a power of 2, for n rows or columns. That changes no
-digit but of numbers below 1e-290, which next to such costs are no more than rounding. The duals and
-the objective are multiplied by it in the end. If these overflow, there is no number to return.
+Costs from about 1e307 / n on are divided by a power of 2, for n rows or columns. Only numbers below
+1e-290 lose digits then, and beside such costs these are no more than rounding. The duals and the
+objective of the result are multiplied by the power. If they overflow, there is no number to return.
 """
 
 from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
 from gpumatch.costs import Costs
+from gpumatch.problems.request import Request
 from gpumatch.results.assignment import Assignment
-from gpumatch.running.control import attach_result
 
-__all__ = ["assign_divided", "divided_limit"]
-
-
-def divided_limit(limit: Any, power: int) -> Any:
-    """A cost limit, or one for each row, in the divided costs."""
-    if limit is None:
-        return None
-    return math.ldexp(float(limit), -power) if np.ndim(limit) == 0 else limit * 2.0**-power
+__all__ = ["divided", "multiplied"]
 
 
-def assign_divided(
-    given: Costs,
-    power: int,
-    solve: Callable[..., Assignment],
-    cost_limit: Any,
-    initial: Any,
-) -> Assignment:
-    """What `solve` finds for the costs divided by 2**power, as the caller's result."""
+def divided(given: Costs, request: Request, power: int) -> tuple[Costs, Request]:
+    """The costs divided by 2**power, and the request for them."""
+    scale = 2.0**-power
+    limit, initial = request.cost_limit, request.initial
     if isinstance(initial, Assignment):
         initial = copy.copy(initial)
-        initial.row_dual = initial.row_dual * 2.0**-power
-        initial.col_dual = initial.col_dual * 2.0**-power
-    try:
-        a = solve(
-            given.divided(power), cost_limit=divided_limit(cost_limit, power), initial=initial
-        )
-    except KeyboardInterrupt as exc:
-        best = getattr(exc, "result", None)
-        attach_result(exc, best and _as_callers(best, given, power, cost_limit))
-        raise
-    return _as_callers(a, given, power, cost_limit)
+        initial.row_dual, initial.col_dual = initial.row_dual * scale, initial.col_dual * scale
+    limit = None if limit is None else math.ldexp(float(limit), -power)
+    return given.divided(power), request._replace(cost_limit=limit, initial=initial)
 
 
-def _as_callers(a: Assignment, given: Costs, power: int, cost_limit: Any) -> Assignment:
-    """The result of divided costs for the caller's."""
+def multiplied(a: Assignment, given: Costs, cost_limit: float | None, power: int) -> Assignment:
+    """The result for the given costs, from that for the divided ones.
+
+    Raises
+    ------
+    ValueError
+        If the objective or a dual is beyond float64.
+    """
     scale, result = 2.0**power, copy.copy(a)
     with np.errstate(over="ignore"):
         result.row_dual, result.col_dual = a.row_dual * scale, a.col_dual * scale

@@ -1,19 +1,18 @@
-"""A limit for each row: the problem that has one limit for all, and what becomes of its result.
+"""A limit for each row: the problem with one limit that it becomes, and the caller's result.
 
-With limits L_i, row i left unmatched costs L_i. So a pair is worth taking if it costs no more, and
-for k pairs of costs to be minimised
+With limits L_i, row i costs L_i if it is unmatched. So a pair is worth taking if it costs no more,
+and for k pairs of costs to be minimised
 
     sum(c x) + sum of L over unmatched rows  =  sum((c - L) x) + sum(L)
 
 Costs c_ij - L_i with limit 0 have the same best assignments, and their duals prove them: u_i + v_j
-<= c_ij - L_i, which is what `gpumatch.problems.cardinality` states with L_i instead of L. With
-"maximum", pairs above their row's limit are left out, as for one limit; a row's may be infinite.
+<= c_ij - L_i, as `gpumatch.problems.cardinality` states with L in place of L_i. With ``"maximum"``,
+pairs above their row's limit are forbidden, as for one limit. Some limits may then be infinite.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -22,18 +21,54 @@ from gpumatch.costs import TOO_LARGE, Costs, DenseCosts, check_sums
 from gpumatch.numeric.arrays import any_true, array_of, as_array, first_true
 from gpumatch.numeric.exact_sums import magnitude, summands
 from gpumatch.numeric.gaps import Magnitudes, Proof, proof_of
+from gpumatch.problems import one_problem
+from gpumatch.problems.request import Request
+from gpumatch.problems.small_problems import SMALL, assign_small
 from gpumatch.results.assignment import Assignment
-from gpumatch.running.control import attach_result
+from gpumatch.running.control import converted_result
 
-__all__ = ["assign_by_row_limits", "checked_row_limits"]
+__all__ = ["checked_row_limits", "solve"]
+
+
+def solve(costs: Costs, request: Request) -> Assignment:
+    """The assignment of a request whose `cost_limit` has a number for each row."""
+    maximize, cardinality = request.maximize, request.cardinality
+    limits = checked_row_limits(request.cost_limit, costs, maximize, cardinality)
+    if limits is None:
+        return one_problem.solve(costs, request._replace(cost_limit=None))
+    if cardinality == "maximum":
+        problem, base, limit = costs.within(_bounds(costs, limits, maximize), maximize), None, None
+    else:
+        ends = [limits.min(), limits.max()] if limits.size else []
+        most = max((abs(end.item()) for end in ends), default=0)
+        check_sums(costs.largest + most, min(costs.shape))
+        problem, base, limit = costs.below(limits), limits, 0
+    return converted_result(
+        lambda: _solve(problem, request._replace(cost_limit=limit)),
+        lambda a: _as_callers(a, costs, limits, base),
+    )
+
+
+def _solve(problem: Costs, request: Request) -> Assignment:
+    """The assignment with one limit or none, by one compiled call if the costs are few."""
+    if (
+        isinstance(problem, DenseCosts)
+        and not problem.on_device
+        and problem.nnz <= SMALL
+        and request.is_plain
+    ):
+        a = assign_small(problem.values, request.maximize, request.cardinality, request.cost_limit)
+        if a is not None:
+            return a
+    return one_problem.solve(problem, request)
 
 
 def checked_row_limits(cost_limit: Any, costs: Costs, maximize: bool, cardinality: str) -> Any:
-    """The limits as an array where the costs are; None if none leaves a pair out.
+    """The limits as an array on the device of the costs; None if none leaves a pair out.
 
-    They are int64 if they and the costs are integers, else float64, so that nothing else, nor
-    `gpumatch.verify`, need know of other dtypes. With integer costs and "maximum", a limit beyond
-    2**62 becomes 2**62, which is above all costs, too.
+    They are int64 if they and the costs are integers, else float64. No other dtype reaches a
+    kernel or `gpumatch.verify`. With integer costs and ``"maximum"``, a limit beyond 2**62 becomes
+    2**62, which is above all costs, too.
     """
     limits = as_array(cost_limit, "cost_limit")
     nrows = costs.shape[0]
@@ -48,18 +83,19 @@ def checked_row_limits(cost_limit: Any, costs: Costs, maximize: bool, cardinalit
     if limits.dtype.kind == "f":
         none = -math.inf if maximize else math.inf
         is_none = limits == none
-        with np.errstate(over="ignore"):  # of long doubles, which are then refused
+        with np.errstate(over="ignore"):  # of long doubles; the check below refuses them
             limits = limits.astype(np.float64)
-        if nrows and not any_true(~is_none):
-            return None
         stray = ~(abs(limits) < math.inf)
-        if cardinality == "maximum":
-            stray &= ~is_none
         if any_true(stray):
-            raise ValueError(
-                f"cost_limit[{int(stray.argmax())}] is {limits[stray.argmax()]}: the limits of the "
-                f"rows must be finite, or all be {none}"
-            )
+            if not any_true(~is_none):
+                return None
+            if cardinality == "maximum":
+                stray &= ~is_none
+            if any_true(stray):
+                raise ValueError(
+                    f"cost_limit[{int(stray.argmax())}] is {limits[stray.argmax()]}: the limits of "
+                    f"the rows must be finite, or all be {none}"
+                )
         if costs.is_integer and not any_true(_are_not_int64(costs.xp, limits)):
             limits = limits.astype(np.int64)
     elif costs.is_integer:
@@ -68,15 +104,15 @@ def checked_row_limits(cost_limit: Any, costs: Costs, maximize: bool, cardinalit
 
 
 def _are_not_int64(xp: Any, limits: Any) -> Any:
-    """Which floats have a fraction, or are so large that integers of 64 bits have no sums of them.
+    """Marks floats with a fraction, or so large that sums of them overflow 64-bit integers.
 
-    As of one limit for all, the costs are then floats.
+    If there are any, the costs become floats, as for one limit.
     """
     return (limits != xp.rint(limits)) | (abs(limits) >= TOO_LARGE)
 
 
 def _as_int64(xp: Any, limits: Any, cardinality: str) -> Any:
-    """Integers, or bools, as int64."""
+    """Integers or bools as int64."""
     if limits.dtype.kind == "b" or limits.dtype.itemsize < 8:
         return limits.astype(np.int64)
     most = limits.dtype.type(TOO_LARGE)
@@ -92,35 +128,8 @@ def _as_int64(xp: Any, limits: Any, cardinality: str) -> Any:
     return limits.astype(np.int64)
 
 
-def assign_by_row_limits(
-    given: Costs,
-    limits: Any,
-    solve: Callable[..., Assignment],
-    maximize: bool,
-    cardinality: str,
-) -> Assignment:
-    """What `solve` finds for costs without limits, or with the limit 0, as the caller's result."""
-    if cardinality == "maximum":
-        problem, base = given.within(_bounds(given, limits, maximize), maximize), None
-    else:
-        ends = [limits.min(), limits.max()] if limits.size else []
-        most = max((abs(end.item()) for end in ends), default=0)
-        check_sums(given.largest + most, min(given.shape))
-        problem, base = given.below(limits), limits
-    source: Any = problem
-    if isinstance(problem, DenseCosts) and not problem.on_device:
-        source = problem.values  # which is quicker if they are few
-    try:
-        a = solve(source, cost_limit=None if base is None else 0)
-    except KeyboardInterrupt as exc:
-        best = getattr(exc, "result", None)
-        attach_result(exc, best and _as_callers(best, given, limits, base))
-        raise
-    return _as_callers(a, given, limits, base)
-
-
 def _bounds(given: Costs, limits: Any, maximize: bool) -> Any:
-    """Limits as numbers that are compared with the costs without rounding."""
+    """Limits as numbers that compare with the costs without rounding."""
     if not given.is_integer or limits.dtype.kind != "f":
         return limits
     whole = given.xp.ceil(limits) if maximize else given.xp.floor(limits)
@@ -130,9 +139,9 @@ def _bounds(given: Costs, limits: Any, maximize: bool) -> Any:
 def _as_callers(a: Assignment, given: Costs, limits: Any, base: Any) -> Assignment:
     """The result of the problem with the caller's costs and limits."""
     rows, cols = a.row_ind, a.col_ind
-    paid = given.at(rows, cols).astype(a.row_dual.dtype)
+    costs = given.at(rows, cols).astype(a.row_dual.dtype)
     sign = -1 if a.maximize else 1
-    terms = summands(paid)
+    terms = summands(costs)
     is_integer = a.row_dual.dtype.kind == "i"
     proof = Proof(a.gap, a.proven)
     if base is not None and a.gap < math.inf:
@@ -145,15 +154,15 @@ def _as_callers(a: Assignment, given: Costs, limits: Any, base: Any) -> Assignme
             has_ended=a.proven,
             is_integer=is_integer,
             magnitudes=lambda: Magnitudes(
-                max(map(magnitude, (paid, limits_of_pairs))),
+                max(map(magnitude, (costs, limits_of_pairs))),
                 max(map(magnitude, (a.row_dual, a.col_dual))),
             ),
-            undercut=lambda: 0.0,  # `solve` has looked, with costs that are in use here, too
+            undercut=lambda: 0.0,  # the solved problem had this check already
         )
     cover = a.cover_ind() if a.cardinality == "maximum" and a.gap < math.inf else None
     return Assignment(
         a.row_to_col, a.col_to_row, a.row_dual, a.col_dual,
-        pair_costs=paid, objective=(sum if is_integer else math.fsum)(terms),
+        pair_costs=costs, objective=(sum if is_integer else math.fsum)(terms),
         gap=proof.gap, proven=proof.proven,
         maximize=a.maximize, cardinality=a.cardinality, cost_limit=limits, cover=cover,
         labels=given.labels, size=a.size, stats=a.stats,

@@ -9,7 +9,7 @@ from typing import Any
 from gpumatch.dispatch.arguments import check_one_of
 from gpumatch.interop.sparse import csr_of
 from gpumatch.interop.tensors import is_tensor, on_its_stream, source_of, tensor_of
-from gpumatch.running.control import attach_result
+from gpumatch.running.control import converted_result
 
 __all__ = ["are_tensors", "checked_on_error", "solve_tensors"]
 
@@ -51,6 +51,8 @@ def checked_on_error(on_error: Any, tensor: Any) -> str:
 def solve_tensors(solve: Callable[..., Any], source: Any, **arguments: Any) -> Any:
     """The result of ``solve(source, **arguments)``, in tensors on the device of the source.
 
+    Tensors among the arguments become arrays, and so do results that hold tensors.
+
     Raises
     ------
     ValueError
@@ -64,13 +66,8 @@ def solve_tensors(solve: Callable[..., Any], source: Any, **arguments: Any) -> A
             name: source_of(value) if is_tensor(value) else getattr(value, "_in_arrays", value)
             for name, value in arguments.items()
         }
-        try:
-            given = [*map(_of_list, source)] if isinstance(source, list) else source_of(source)
-            return _as_tensors(solve(given, **arguments))
-        except KeyboardInterrupt as exc:
-            best = getattr(exc, "result", None)
-            attach_result(exc, None if best is None else _as_tensors(best))
-            raise
+        given = [*map(_of_list, source)] if isinstance(source, list) else source_of(source)
+        return converted_result(lambda: solve(given, **arguments), _as_tensors)
 
 
 def _of_list(tensor: Any) -> Any:

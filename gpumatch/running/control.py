@@ -57,6 +57,17 @@ def attach_result(exc: KeyboardInterrupt, result: Any) -> None:
     exc.result = result  # type: ignore[attr-defined]  # an attribute we add, and document
 
 
+def converted_result(solve: Callable[[], Any], convert: Callable[[Any], Any]) -> Any:
+    """The converted result of ``solve()``. The result that a Ctrl-C brings is converted, too."""
+    try:
+        result = solve()
+    except KeyboardInterrupt as exc:
+        best = getattr(exc, "result", None)
+        attach_result(exc, None if best is None else convert(best))
+        raise
+    return convert(result)
+
+
 COMPILATION = "compilation"
 SHOWN = 0.05  # seconds of compilation from which the progress bar shows them
 
@@ -157,6 +168,11 @@ class Control:
     def part(self, name: str) -> AbstractContextManager[None]:
         """Add the time of the block to ``seconds[name]``, and compilation to a part of its own."""
         return _Part(self, name)
+
+    @property
+    def is_watched(self) -> bool:
+        """True if a time limit, a progress bar or a callback needs the ticks of the run."""
+        return self._limit is not None or self._shows or self._callback is not None
 
     @property
     def shows_bar(self) -> bool:

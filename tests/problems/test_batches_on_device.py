@@ -9,7 +9,7 @@ import pytest
 from scipy.sparse import csr_array
 
 import gpumatch as gm
-from gpumatch.problems import batches
+from gpumatch.problems import device_batches
 from tests.problems.test_batches import WISHES, chains, paid, random_problem
 
 pytestmark = pytest.mark.gpu
@@ -117,7 +117,7 @@ def test_what_teams_give_up_is_solved_together(maximize, dtype, monkeypatch):
     device_batch._wish.cache_clear()
     monkeypatch.setattr(device_batch, "_OF_A_BLOCK", 64)
     monkeypatch.setattr(device_batch, "_TOGETHER", 64)
-    monkeypatch.setattr(batches, "_SHORT", 64)
+    monkeypatch.setattr(device_batches, "_SHORT", 64)
     monkeypatch.setattr(device_batch, "_STEPS_OF_CORE", 2)
     monkeypatch.setattr(device_batch, "_STEPS_OF_ITS_ROWS", 0)
     solved, solve = [], device_batch.stacked.solve

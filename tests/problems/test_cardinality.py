@@ -11,7 +11,7 @@ import pytest
 from scipy.sparse import csr_array
 
 import gpumatch as gm
-import gpumatch.problems.cardinality
+from gpumatch.problems.request import CARDINALITIES
 from graphs import costs
 from tests.assignment_cases import EVERY_ALGORITHM, check_violator, close, optimum, sparse
 
@@ -40,7 +40,7 @@ def test_a_limit_far_above_all_costs_changes_nothing(run, limit):
         assert (a.size, a.objective) == (6, gm.assign(matrix, backend="cpu").objective)
 
 
-@pytest.mark.parametrize("cardinality", gpumatch.problems.cardinality.CARDINALITIES)
+@pytest.mark.parametrize("cardinality", CARDINALITIES)
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64, np.longdouble])
 def test_a_limit_is_not_rounded_to_the_costs(dtype, cardinality):
     """0.1 is less than what it is as a float32, and more than as a float16."""

@@ -361,8 +361,8 @@ def test_an_interrupt_before_the_search_carries_nothing(monkeypatch):
     def interrupted(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("gpumatch.assignment.choose_assignment", interrupted)
-    monkeypatch.setattr("gpumatch.assignment.assign_small", interrupted)
+    monkeypatch.setattr("gpumatch.problems.one_problem.choose_assignment", interrupted)
+    monkeypatch.setattr("gpumatch.problems.row_limits.assign_small", interrupted)
     with pytest.raises(KeyboardInterrupt) as caught:
         gm.assign(np.eye(3), cost_limit=[1, 2, 3])
     assert caught.value.result is None

@@ -21,7 +21,7 @@ import gpumatch.matching
 import graphs
 from gpumatch.certificates import check_matching
 from gpumatch.dispatch import registry
-from gpumatch.problems import batches
+from gpumatch.problems import small_problems
 from gpumatch.running import control
 from gpumatch.running.control import Control, Progress
 from gpumatch.running.interrupts import InterruptsHeld
@@ -220,7 +220,7 @@ def test_ctrl_c_in_an_import_that_does_not_bear_it(solve, code, tmp_path, monkey
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(sys.modules, "imports_much", raising=False)
     monkeypatch.setattr(registry.Home, "run_with", lambda *_: registry.load("imports_much:run"))
-    monkeypatch.setattr(batches, "ONE_OF_A_BATCH", "imports_much:run")
+    monkeypatch.setattr(small_problems, "ONE_OF_A_BATCH", "imports_much:run")
     handler = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         with pytest.raises(KeyboardInterrupt) as caught:

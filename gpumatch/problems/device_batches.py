@@ -1,0 +1,228 @@
+"""Batches of dense problems on a device, in launches for many problems each.
+
+The results stay on the device. A call waits for them only if an error must be raised at once, or if
+kernels may leave a problem unsolved: integers of 64 bits, cardinality ``"maximum"``, and long
+sides. Unsolved problems are then solved one by one. A call waits for few problems of 3,000 columns
+or more as well, because it may solve them together.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import Any
+
+import numpy as np
+
+from gpumatch.batch_contracts import SOLVED, DeviceBatch, DeviceResults, Together
+from gpumatch.costs import CostBatch, SparseCosts
+from gpumatch.dispatch.registry import BATCHES, load
+from gpumatch.problems.one_by_one import Batch
+from gpumatch.problems.request import ON_ERROR, Request, Wish, checked_limit
+from gpumatch.problems.small_problems import numbers_for
+from gpumatch.results.assignment import BatchAssignment
+from gpumatch.running.control import Control, attach_result
+
+__all__ = ["assign_even", "solve_on_device"]
+
+_INT32, _INT64, _FLOAT64, _BOOL = map(np.dtype, ("i4", "i8", "f8", "?"))
+_ALIGNED = 256
+"""Bytes between the beginnings of two arrays, as separate allocations would have them."""
+_SHORT = 1024
+"""Rows and columns of a problem for which a block has room on each device."""
+_EVEN = frozenset(map(np.dtype, ("i4", "f4", "f8")))
+"""The dtypes that kernels take in one launch."""
+
+
+def assign_even(
+    costs: Any, maximize: bool, cardinality: str, cost_limit: Any, on_error: str
+) -> BatchAssignment | None:
+    """The assignments of an array of problems on a device by one launch; None for another way.
+
+    That is so if a problem may need more than the kernels, or if its error must be raised now.
+    """
+    control, dtype = Control(), costs.dtype
+    if (
+        dtype not in _EVEN or costs.size == 0 or max(costs.shape[1:]) > _SHORT
+        or not costs.flags.c_contiguous
+        or type(maximize) is not bool
+        or cardinality not in ("full", "any") or on_error not in ON_ERROR
+    ):  # fmt: skip
+        return None
+    count, nrows, ncols = costs.shape
+    is_integer = dtype.kind == "i"
+    limit = checked_limit(cost_limit, is_integer, maximize)
+    is_integer, largest = numbers_for(is_integer, cardinality, limit, min(nrows, ncols))
+    if limit is not None and abs(limit) > largest:
+        return None
+    room = _Room(count, nrows, ncols, _INT64 if is_integer else _FLOAT64)
+    sizes = _even_sizes(count, nrows, ncols)
+    task = DeviceBatch(
+        dtype, (costs.data.ptr,), (ncols,), sizes, nrows * ncols,
+        Wish.of(maximize, cardinality, limit), largest, is_integer, room.addresses(),
+    )  # fmt: skip
+    with control.part("search"):
+        if not load(BATCHES["cuda"])(task):
+            return None
+    if on_error == "raise" and not room.array("proven").get().all():
+        return None
+
+    def errors() -> dict[int, Exception]:
+        request = Request.of(
+            control,
+            maximize=maximize,
+            cardinality=cardinality,
+            cost_limit=cost_limit,
+            on_error=on_error,
+        )
+        return Batch(CostBatch(costs), request).errors_of(_unsolved(room.array("states")))
+
+    return BatchAssignment(
+        room.read,
+        maximize=maximize,
+        cardinality=cardinality,
+        cost_limit=limit,
+        stats={"algorithm": "engine", "backend": "cuda", **control.statistics()},
+        sizes=sizes,
+        marks=None,
+        errors={} if on_error == "raise" else errors,
+    )
+
+
+@functools.lru_cache(maxsize=64)
+def _even_sizes(count: int, nrows: int, ncols: int) -> np.ndarray:
+    return np.broadcast_to(np.array((nrows, ncols), np.int64), (count, 2))
+
+
+def solve_on_device(batch: Batch, arrays: Any, dtype: np.dtype) -> BatchAssignment:
+    """The assignments of dense problems, whose costs are one array of this dtype, or one each."""
+    import cupy
+
+    request, problems = batch.request, batch.problems
+    count, nrows, both = len(problems), batch.nrows, batch.both
+    limit = checked_limit(request.cost_limit, problems.is_integer, request.maximize)
+    side = int(problems.sizes.min(axis=1).max(initial=0))
+    is_integer, largest = numbers_for(problems.is_integer, request.cardinality, limit, side)
+    if limit is not None and abs(limit) > largest:
+        return batch.solve_all()
+    batch.cost_limit, batch.xp = limit, cupy
+    number = _INT64 if is_integer else _FLOAT64
+    results = _Room(count, nrows, both - nrows, number).arrays()
+    batch.mates, batch.numbers, batch.objective, batch.gap = results[:4]
+    batch.size, batch.proven = results.pairs, results.proven
+    batch.names["backend"] = "cuda"
+    task = DeviceBatch(
+        dtype,
+        *_places(arrays, problems, dtype),
+        Wish.of(request.maximize, request.cardinality, limit),
+        largest,
+        is_integer,
+        results,
+    )
+    if request.cardinality == "full" and limit is None:
+        task.together = Together(SparseCosts.of_csr, request.control)
+    try:
+        with request.control.part("search"):
+            waits = not load(BATCHES["cuda"])(task)
+    except KeyboardInterrupt as exc:
+        attach_result(exc, batch.result())
+        raise
+    waits |= request.on_error == "raise" or request.cardinality == "maximum"
+    waits |= problems.is_integer and dtype.itemsize == 8
+    if request.cardinality == "maximum":
+        _mark_shorter_sides(batch)
+    if waits:
+        batch.solve_these((~results.proven.get()).nonzero()[0].tolist())
+        return batch.result()
+    return batch.result(lambda: batch.errors_of(_unsolved(results.states)))
+
+
+def _unsolved(states: Any) -> list[int]:
+    """The numbers of the problems that the kernels have not solved."""
+    return (states.get() != SOLVED).nonzero()[0].tolist()
+
+
+def _mark_shorter_sides(batch: Batch) -> None:
+    """Let the shorter side of each problem be its cover, as that of a full assignment is."""
+    for k, (rows, cols) in enumerate(batch.problems.sizes.tolist()):
+        if rows <= cols:
+            batch.marks[k, :rows] = True
+        else:
+            batch.marks[k, batch.nrows : batch.nrows + cols] = True
+
+
+class _Room:
+    """Memory for the results on a device, in one piece, because each allocation takes time.
+
+    It makes arrays on demand, by the names of `DeviceResults`.
+    """
+
+    def __init__(self, count: int, nrows: int, ncols: int, number: np.dtype) -> None:
+        import cupy
+
+        self._parts, nbytes = _layout(count, nrows, ncols, number)
+        self._memory, self._nrows, self._both = cupy.cuda.alloc(nbytes), nrows, nrows + ncols
+
+    def addresses(self) -> DeviceResults:
+        """The addresses of the arrays."""
+        first, nrows = self._memory.ptr, self._nrows
+        begins = [first + begin for _, _, begin in self._parts.values()]
+        return DeviceResults._make([*begins, nrows, self._both - nrows])
+
+    def array(self, name: str) -> Any:
+        import cupy
+
+        shape, dtype, begin = self._parts[name]
+        return cupy.ndarray(shape, dtype, self._memory + begin)
+
+    def arrays(self) -> DeviceResults:
+        found = [self.array(name) for name in self._parts]
+        return DeviceResults._make([*found, self._nrows, self._both - self._nrows])
+
+    def read(self, name: str) -> Any:
+        """An array by its name in the result."""
+        nrows, both = self._nrows, self._both
+        if name in ("row_to_col", "col_to_row"):
+            mates = self.array("mates")
+            return mates[:, :nrows] if name == "row_to_col" else mates[:, nrows:]
+        if name in _SIDES:
+            begin, end = {"row_dual": (0, nrows), "col_dual": (nrows, both)}.get(name, (both, None))
+            return self.array("numbers")[:, begin:end]
+        return self.array("pairs" if name == "size" else name)
+
+
+_SIDES = ("row_dual", "col_dual", "pair_costs")
+
+
+@functools.lru_cache(maxsize=64)
+def _layout(
+    count: int, nrows: int, ncols: int, number: np.dtype
+) -> tuple[dict[str, tuple[tuple[int, ...], np.dtype, int]], int]:
+    """Shapes, dtypes and first bytes of the arrays of `DeviceResults`, and their bytes in all."""
+    both, parts, end = nrows + ncols, {}, 0
+    kinds: tuple[tuple[tuple[int, ...], np.dtype], ...] = (
+        ((count, both), _INT32), ((count, both + nrows), number), ((count,), number),
+        ((count,), _FLOAT64), ((count,), _INT64), ((count,), _INT64), ((count,), _BOOL),
+    )  # fmt: skip
+    for name, (shape, dtype) in zip(DeviceResults._fields, kinds):
+        begin = -(-end // _ALIGNED) * _ALIGNED
+        parts[name] = shape, dtype, begin
+        end = begin + math.prod(shape) * dtype.itemsize
+    return parts, end
+
+
+def _places(
+    arrays: Any, problems: CostBatch, dtype: np.dtype
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, int | None]:
+    """Addresses, steps and sizes of problems, and the step between them if they have one size."""
+    count, sizes = len(problems), problems.sizes
+    if isinstance(arrays, list):
+        addresses = np.array([part.data.ptr for part in arrays], np.int64)
+        steps = np.array([part.strides[0] // dtype.itemsize for part in arrays], np.int64)
+        return addresses, steps, sizes, None
+    _, nrows, ncols = arrays.shape
+    apart, first = nrows * ncols, arrays.data.ptr
+    if problems.is_even:
+        return np.array([first]), np.array([ncols]), sizes, apart
+    begins = np.arange(count, dtype=np.int64) * apart + problems.begins
+    return first + begins * dtype.itemsize, np.full(count, ncols), sizes, None

@@ -1,0 +1,122 @@
+"""One small dense problem on the host, solved by one compiled call."""
+
+from __future__ import annotations
+
+import functools
+import time
+from typing import Any
+
+import numpy as np
+
+from gpumatch.batch_contracts import LARGEST, LARGEST_INTEGER, LARGEST_PATH, SOLVED
+from gpumatch.costs import native
+from gpumatch.dispatch.registry import ONE_OF_A_BATCH, load
+from gpumatch.numeric.arrays import has_length
+from gpumatch.problems.request import CARDINALITIES, Wish, checked_limit
+from gpumatch.results.assignment import Assignment
+from gpumatch.running import compile_time
+
+__all__ = ["SMALL", "assign_small", "numbers_for"]
+
+SMALL = 2**16
+"""Costs up to which one compiled call answers. It ends within milliseconds, and no tick interrupts
+it.
+"""
+ROUNDED = 2.0**53
+"""A magnitude beyond which floats do not hold all integers."""
+
+_INT32, _INT64, _FLOAT64, _BOOL = map(np.dtype, ("i4", "i8", "f8", "?"))
+_NO_MARKS = np.empty((1, 0), _BOOL)
+
+
+def assign_small(
+    values: np.ndarray, maximize: bool, cardinality: str, cost_limit: Any
+) -> Assignment | None:
+    """The assignment of a matrix by one compiled call; None if another way must answer.
+
+    That is so if the matrix is empty or infeasible, if an argument or a number is not valid, or if
+    numbers are so large that floats do not hold their sums.
+    """
+    began, compiled = time.perf_counter(), compile_time.spent()
+    if cardinality not in CARDINALITIES or type(maximize) is not bool or values.size == 0:
+        return None
+    is_integer = values.dtype.kind != "f"
+    is_taken = values.dtype == _INT64 and values.flags.c_contiguous
+    costs = values if is_taken else native(values)
+    if costs is None or has_length(cost_limit):
+        return None
+    limit = None if cost_limit is None else checked_limit(cost_limit, is_integer, maximize)
+    nrows, ncols = costs.shape
+    is_integer, largest = numbers_for(is_integer, cardinality, limit, min(nrows, ncols))
+    if limit is not None and abs(limit) > largest:
+        return None
+    wish = Wish.of(maximize, cardinality, limit)
+    both = nrows + ncols
+    mates, numbers = np.empty((1, both), _INT32), np.empty((1, both + nrows), _FLOAT64)
+    totals, ends = np.empty((2, 1), _FLOAT64), np.empty((2, 1), _INT64)
+    marks = np.zeros((1, both), _BOOL) if wish.wants_maximum else _NO_MARKS
+    load(ONE_OF_A_BATCH)(
+        costs.reshape(-1), _place(nrows, ncols),  # IN
+        *wish[:-1], wish.wants_maximum or None, largest,  # IN
+        mates, numbers, totals, marks, ends,  # OUT
+    )  # fmt: skip
+    compiled = compile_time.spent() - compiled
+    end, size = ends[:, 0].tolist()
+    if end != SOLVED:
+        return None
+    gap = totals.item(1)
+    if is_integer:
+        numbers, totals = numbers.view(_INT64), totals.view(_INT64)
+    objective = totals.item(0)
+    row_to_col, costs_of_rows = mates[0, :nrows], numbers[0, both:]
+    cover = None
+    if wish.wants_maximum:
+        cover = marks[0, :nrows].nonzero()[0], marks[0, nrows:].nonzero()[0]
+    stats = {
+        "algorithm": "engine",
+        "backend": "cpu",
+        "phases": 1,
+        "levels": 0,
+        "seconds": {
+            "compilation": compiled,
+            "costs": 0.0,
+            "search": time.perf_counter() - began - compiled,
+        },
+        "trace": [{"levels": 0, "found": size, "matched": size, "step": "paths"}],
+    }
+    return Assignment(
+        row_to_col,
+        mates[0, nrows:],
+        numbers[0, :nrows],
+        numbers[0, nrows:both],
+        pair_costs=costs_of_rows if size == nrows else costs_of_rows[row_to_col >= 0],
+        objective=objective,
+        gap=int(gap) if is_integer else gap,
+        proven=True,
+        maximize=maximize,
+        cardinality=cardinality,
+        cost_limit=limit,
+        cover=cover,
+        size=size,
+        stats=stats,
+    )
+
+
+@functools.lru_cache(maxsize=1024)
+def _place(nrows: int, ncols: int) -> np.ndarray:
+    """The place of the one problem in an array."""
+    return np.array(((0, ncols, nrows, ncols),), np.int64)
+
+
+def numbers_for(
+    is_integer: bool, cardinality: str, limit: float | None, side: int
+) -> tuple[bool, float]:
+    """Whether results are integers, and the greatest magnitude that kernels take.
+
+    ``side`` is the number of vertices on a problem's smaller side, or the greatest of these.
+    """
+    if not is_integer:
+        return False, LARGEST
+    if cardinality == "maximum" and limit is not None:  # which forbids pairs
+        return True, min(LARGEST_INTEGER, LARGEST_PATH / max(side, 1))
+    return (False, ROUNDED) if isinstance(limit, float) else (True, LARGEST_INTEGER)
