@@ -72,10 +72,10 @@ class BatchTask:
     takes : bool array of length B
         True for the problems to solve.
     wish : (float, float, bool, float, bool)
-        The request: the sign of the costs, -1 to maximise them and 1 to minimise; the cost of an
-        unmatched row, infinity if every row must be matched; True if a row prefers a column that
-        costs as much as that; the largest cost of an allowed pair; True if the number of pairs is
-        maximised first.
+        ``sign``: -1 if costs are to be maximised, else 1. ``limit``: the cost of an unmatched row,
+        infinity if all must be matched. ``takes_equal``: True if a row takes a column that costs
+        as much as the limit. ``most``: pairs that cost more are forbidden. ``wants_maximum``: True
+        if the assignment must be as large as possible.
     largest : float
         Problems with costs of greater magnitude end as UNFIT.
     results : tuple of five arrays

@@ -1,14 +1,14 @@
-"""Pairs that cost exactly as much as a limit: none is left out between unmatched vertices.
+"""Pairs that cost exactly as much as a limit: unmatched vertices with such a pair are joined.
 
-A row that takes a column at the limit L costs as much as an unmatched one. Algorithms decide
-this in different ways. So here is the one rule for all: with a limit, no row and column are both
-unmatched whose pair costs L or less.
+A row that takes a column at the limit L costs as much as an unmatched one. Algorithms decide this
+in different ways. So one rule holds for all: with a limit, no row and column are both unmatched
+whose pair costs L or less.
 
-In an optimal assignment such a pair costs L, because both duals show it: u = L and v = 0. To join
-it changes neither what is minimised nor the proof. Rounding may have left one that costs less, and
-a heuristic any; then it becomes better. The rule is kept by the kernels for small problems as they
-go, which is as cheap there (`takes_equal` in `gpumatch.contracts`), and by `join_at_limit` after
-every other algorithm.
+In an optimal assignment such a pair costs L, because both duals show it: u = L and v = 0. Joining
+the pair changes neither the minimised total nor the proof. Rounding may leave a pair that costs
+less, and a heuristic may leave any. Joining that one makes the assignment better. Kernels for small
+problems keep the rule as they go, which is as cheap there (`takes_equal` of `Wish`).
+`join_at_limit` keeps it after every other algorithm.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from gpumatch.numeric.arrays import any_true, array_of
 __all__ = ["join_at_limit"]
 
 ENTRIES = 2**24
-"""Entries of a matrix that are looked at in one step where no kernel does."""
+"""Entries of a matrix that one step compares with the limit, where there is no kernel for it."""
 
 
 def join_at_limit(costs: Costs, limit: float, mates: Mates, threads: int = 1) -> None:
     """Join unmatched rows and columns whose pairs cost no more than the limit, in their order.
 
-    The costs are to be minimised. The mates are where they are, and are changed in place.
+    The costs are to be minimised. The mates are on their device, and change in place.
     """
     row_to_col, col_to_row = mates
     if not (any_true(row_to_col < 0) and any_true(col_to_row < 0)):
@@ -64,7 +64,7 @@ def bound_in(dtype: np.dtype, limit: float) -> Any:
 
 
 def _listed(costs: Costs, limit: float, mates: Mates) -> Iterator[tuple[Any, Any]]:
-    """Pairs within the limit of unmatched vertices, some rows after the others.
+    """Pairs of unmatched vertices within the limit, for some rows at a time.
 
     Each step reads the mates of the columns again.
     """
@@ -83,11 +83,11 @@ def _listed(costs: Costs, limit: float, mates: Mates) -> Iterator[tuple[Any, Any
                 rows, cols = marks.nonzero()
                 yield own[rows], cols
         return
-    is_left = row_to_col < 0
+    is_unmatched = row_to_col < 0
     for tile in costs.tiles():
-        if any_true(is_left[tile]):
+        if any_true(is_unmatched[tile]):
             rows, cols, values = costs.tile(tile)
             number = np.int64 if costs.is_integer else np.float64
-            marks = (values.astype(number) <= limit) & is_left[rows] & (col_to_row < 0)[cols]
+            marks = (values.astype(number) <= limit) & is_unmatched[rows] & (col_to_row < 0)[cols]
             if any_true(marks):
                 yield tuple(xp.broadcast_to(side, marks.shape)[marks] for side in (rows, cols))

@@ -1,4 +1,4 @@
-"""What a call begins from: the pairs that the caller gives as `initial`, checked."""
+"""The pairs and duals of the argument `initial`, checked."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gpumatch.numeric.arrays import array_of, as_array, first_true, index_array
 __all__ = ["initial_pairs", "initial_prices"]
 
 SUMS = 2**62
-"""Integer prices and the costs of a path add up to less than this: then twice as much fits."""
+"""A bound of the sum of an integer price and the costs of a path. Twice as much fits int64."""
 
 
 def initial_pairs(initial: Any, shape: tuple[int, int], xp: Any) -> tuple[Any, Any]:
@@ -66,19 +66,19 @@ def initial_prices(
     problem: Costs,
     limit: float | None,
 ) -> Any:
-    """Prices of a problem's columns, as an array for its solution: the duals that are given.
+    """Duals of a problem's columns, from those of `initial`, as an array for its solution.
 
-    They are cut off where no optimal price can be.
+    Duals beyond all optimal ones are clipped.
 
     Parameters
     ----------
     initial : Assignment
     side : {"row_dual", "col_dual"}
-        Which of its duals are those of the problem's columns.
+        The duals of `initial` that belong to the problem's columns.
     maximize : bool
-        Whether their sign is to be turned.
+        True if their sign changes, because the caller's costs are to be maximised.
     shape : (int, int)
-        Of the caller's costs, for the error.
+        The shape of the caller's costs, for the error.
     limit : int or float, optional
         As of an `AssignmentTask`.
 
@@ -95,7 +95,7 @@ def initial_prices(
         raise ValueError(f"initial: its shape is not that of the costs, {shape}")
     price = array_of(xp, price)
     if price.dtype.kind == "f":
-        with np.errstate(over="ignore"):  # then it is not finite
+        with np.errstate(over="ignore"):  # the check below refuses infinity
             price = price.astype(np.float64)
         stray = first_true(~(abs(price) < math.inf))
         if stray is not None:
@@ -115,7 +115,7 @@ def initial_prices(
 
 
 def _spread(problem: Costs, limit: float | None) -> Any:
-    """The largest difference of two costs, or of one and the limit; inf if it is not known."""
+    """The largest difference of two costs, or of a cost and the limit; infinity if unknown."""
     ends = [problem.low, problem.high] if problem.shape[0] and problem.shape[1] else []
     ends += [] if limit is None else [limit]
     return max(ends) - min(ends) if ends and all(map(math.isfinite, ends)) else math.inf

@@ -13,7 +13,7 @@ __all__ = ["Assignment", "BatchAssignment"]
 
 
 class Assignment(Pairs):
-    """An assignment of rows to columns, with what is needed to prove it optimal.
+    """An assignment of rows to columns, with the duals that prove it optimal.
 
     Attributes
     ----------
