@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import functools
 import re
+from collections.abc import Iterable, Iterator
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -59,20 +61,29 @@ def module_name(file):
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-TREES = {module_name(file): ast.parse(file.read_text()) for file in PACKAGE.rglob("*.py")}
-MODULES = pytest.mark.parametrize("module", sorted(TREES))
+FILES = {module_name(file): file for file in sorted(PACKAGE.rglob("*.py"))}
+
+
+def nodes_of(code: str) -> list[ast.AST]:
+    return list(ast.walk(ast.parse(code)))
+
+
+@functools.cache
+def nodes() -> dict[str, list[ast.AST]]:
+    """The syntax of every module, which is read by the first test that needs it."""
+    return {module: nodes_of(file.read_text()) for module, file in FILES.items()}
 
 
 def as_module(path):
     """The module that a dotted path names, or that holds the name."""
-    while path not in TREES:
+    while path not in FILES:
         path = path.rpartition(".")[0]
     return path
 
 
-def imported(tree):
+def imported(nodes: Iterable[ast.AST]) -> Iterator[str]:
     """The modules of this package that a module's import statements name, wherever they stand."""
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Import):
             paths = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
@@ -83,18 +94,18 @@ def imported(tree):
         yield from (as_module(path) for path in paths if path.split(".")[0] == "gpumatch")
 
 
-def strings(tree):
+def strings(nodes: list[ast.AST]) -> Iterator[str]:
     """All strings but docstrings."""
-    docstrings = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
-    for node in ast.walk(tree):
+    docstrings = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
+    for node in nodes:
         is_string = isinstance(node, ast.Constant) and isinstance(node.value, str)
         if is_string and id(node) not in docstrings:
             yield node.value
 
 
-def named(tree):
+def named(nodes: list[ast.AST]) -> Iterator[str]:
     """The modules of this package that a module's strings name."""
-    for text in strings(tree):
+    for text in strings(nodes):
         yield from (as_module(path) for path in PATH.findall(text))
 
 
@@ -117,22 +128,30 @@ def folders(module):
     return {".".join(parts[:end]) for end in range(2, len(parts))}
 
 
-ARROWS = {
-    module: {*imported(tree), *named(tree)} - {module} - folders(module)
-    for module, tree in TREES.items()
-}
+@functools.cache
+def arrows() -> dict[str, set[str]]:
+    """The modules that each module names, in an import or a string."""
+    return {
+        module: {*imported(its), *named(its)} - {module} - folders(module)
+        for module, its in nodes().items()
+    }
 
 
-@MODULES
-def test_imports_go_down(module):
-    """Below, or beside within a folder. That holds for modules named in strings, too."""
-    for target in ARROWS[module]:
-        is_beside = floor(module) == floor(target) and package(module) == package(target)
-        assert floor(module) > floor(target) or is_beside, f"{module} imports {target}"
+def goes_down(module, target):
+    """Below, or beside within a folder."""
+    is_beside = floor(module) == floor(target) and package(module) == package(target)
+    return floor(module) > floor(target) or is_beside
+
+
+def test_imports_go_down():
+    """That holds for modules named in strings, too."""
+    pairs = [(module, target) for module, targets in arrows().items() for target in targets]
+    assert len(pairs) > len(FILES)
+    assert [f"{a} imports {b}" for a, b in pairs if not goes_down(a, b)] == []
 
 
 def test_there_is_no_circle():
-    TopologicalSorter({module: imported(tree) for module, tree in TREES.items()}).prepare()
+    TopologicalSorter({module: imported(its) for module, its in nodes().items()}).prepare()
 
 
 def test_homes_are_below_the_registry():
@@ -152,32 +171,41 @@ def test_homes_are_below_the_registry():
 def test_neither_side_knows_the_other(side, other):
     """Not by import, not by a path in a string, nor by words that a path could be made of."""
     words = re.compile(rf"(^|\.){other}(\.|$)")
-    for module, tree in TREES.items():
+    for module, its in nodes().items():
         if module.startswith(f"gpumatch.{side}"):
-            assert not [path for path in ARROWS[module] if path.startswith(f"gpumatch.{other}")]
-            assert not [text for text in strings(tree) if words.search(text)], module
+            assert not [path for path in arrows()[module] if path.startswith(f"gpumatch.{other}")]
+            assert not [text for text in strings(its) if words.search(text)], module
 
 
-@MODULES
-def test_only_the_registry_and_the_public_names_import_by_name(module):
-    calls = {
-        node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-        for node in ast.walk(TREES[module])
-        if isinstance(node, ast.Call)
-    }
-    assert module in IMPORTS_BY_NAME or not calls & {"__import__", "import_module", "exec", "eval"}
+def called(nodes):
+    """The names of the functions that a module calls, without what they are attributes of."""
+    for node in nodes:
+        if isinstance(node, ast.Call):
+            function = node.func
+            yield (
+                function.attr
+                if isinstance(function, ast.Attribute)
+                else getattr(function, "id", "")
+            )
+
+
+def test_only_the_registry_and_the_public_names_import_by_name():
+    by_name = {"__import__", "import_module", "exec", "eval"}
+    calls = {module: by_name & {*called(its)} for module, its in nodes().items()}
+    assert calls["gpumatch.dispatch.registry"]
+    assert {m: its for m, its in calls.items() if its and m not in IMPORTS_BY_NAME} == {}
 
 
 @pytest.mark.parametrize("one", ["assignment", "matching"])
 def test_the_two_front_doors_stand_on_one_floor(one):
     other = {"assignment": "matching", "matching": "assignment"}[one]
     assert floor(f"gpumatch.{one}") == floor(f"gpumatch.{other}")
-    assert f"gpumatch.{other}" not in ARROWS[f"gpumatch.{one}"]
+    assert f"gpumatch.{other}" not in arrows()[f"gpumatch.{one}"]
 
 
 def test_each_floor_is_lived_on():
     """A name that no module has any more leaves the table."""
-    known = {".".join(module.split(".")[1:]) for module in TREES}
+    known = {".".join(module.split(".")[1:]) for module in FILES}
     assert {name for names in FLOORS for name in names} <= known
 
 
@@ -200,7 +228,7 @@ def test_what_serves_assignment_does_not_import_what_a_caller_names(side):
     top = {
         f"gpumatch.{side}.assignment.{f.stem}" for f in (PACKAGE / side / "assignment").glob("*.py")
     }
-    for module, targets in ARROWS.items():
+    for module, targets in arrows().items():
         if module.startswith(f"gpumatch.{side}.assignment.") and module.count(".") > 3:
             assert not targets & top, module
 
@@ -218,9 +246,9 @@ OFFENCES = [
 
 @pytest.mark.parametrize("code", OFFENCES, ids=[code.splitlines()[-1].strip() for code in OFFENCES])
 def test_an_offence_is_seen(code):
-    tree = ast.parse(code)
-    assert any(path.startswith("gpumatch.cuda") for path in (*imported(tree), *named(tree)))
+    its = nodes_of(code)
+    assert any(path.startswith("gpumatch.cuda") for path in (*imported(its), *named(its)))
 
 
 def test_a_docstring_is_no_offence():
-    assert not [*named(ast.parse('"""See `gpumatch.cuda.csr`."""'))]
+    assert not [*named(nodes_of('"""See `gpumatch.cuda.csr`."""'))]
