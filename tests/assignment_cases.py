@@ -170,9 +170,13 @@ EVERY_CASE = [
 ]
 
 
+def factors_of(case: Case) -> dict[str, Hashable]:
+    return {"family": (case.family, *case.parameters.values()), "shape": case.shape}
+
+
 def _factors(param) -> dict[str, Hashable]:
     run, case, *_ = param.values
-    return {"run": run, "family": (case.family, *case.parameters.values()), "shape": case.shape}
+    return {"run": run, **factors_of(case)}
 
 
 PROVEN = pairwise(EVERY_CASE, _factors)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import itertools
 import random
-from collections.abc import Callable, Hashable, Iterable, Mapping
-from typing import TypeVar
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
+from typing import Any, TypeVar
+
+import pytest
 
 T = TypeVar("T")
 
@@ -34,3 +36,34 @@ def pairwise(combinations: Iterable[T], factors: Callable[[T], Mapping[str, Hash
             met |= pairs
             kept.append(number)
     return [every[number] for number in sorted(kept)]
+
+
+def pairwise_product(
+    values: Mapping[str, Collection[Any]], joined: Collection[str] = ()
+) -> list[tuple[Any, ...]]:
+    """A sample of a full product, each combination a tuple in the order of its factors.
+
+    Parameters
+    ----------
+    values : mapping
+        The values of each factor.
+    joined : collection of str
+        Factors that count as one: each of their combinations meets each value of each other factor.
+    """
+    names, every = list(values), [list(some) for some in values.values()]
+
+    def factors(places: tuple[int, ...]) -> dict[str, Hashable]:
+        place = dict(zip(names, places))
+        together = tuple(place.pop(name) for name in joined)
+        return {**place, " and ".join(joined): together} if joined else place
+
+    sample = pairwise(itertools.product(*(range(len(some)) for some in every)), factors)
+    return [tuple(some[k] for some, k in zip(every, places)) for places in sample]
+
+
+def parametrize_pairwise(
+    *joined: str, indirect: Collection[str] = (), **values: Collection[Any]
+) -> pytest.MarkDecorator:
+    """`pytest.mark.parametrize` with a pairwise sample of the product, in place of the product."""
+    sample = pairwise_product(values, joined)
+    return pytest.mark.parametrize(tuple(values), sample, indirect=list(indirect), ids=str)

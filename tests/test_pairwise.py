@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 
 from tests.cases import EVERY_CASE, PROVEN
-from tests.pairwise import pairwise
+from tests.pairwise import pairwise, pairwise_product
 
 FACTORS = {"a": range(9), "b": range(8), "c": range(3), "d": range(2)}
 
@@ -49,3 +49,17 @@ def test_every_algorithm_on_each_backend_meets_every_case():
     sample = [param.values for param in PROVEN]
     assert met(sample) == met(param.values for param in EVERY_CASE)
     assert len(sample) < len(EVERY_CASE) / 3
+
+
+def test_joined_factors_count_as_one():
+    """Every two of their values meet every value of each other factor."""
+    sample = pairwise_product(FACTORS, joined=("c", "d"))
+    whole = list(itertools.product(*FACTORS.values()))
+    for k in range(2):
+        assert {(*one[2:], one[k]) for one in sample} == {(*one[2:], one[k]) for one in whole}
+    assert {one[:2] for one in sample} == {one[:2] for one in whole}
+    assert len(sample) < len(whole) / 3
+
+
+def test_values_of_a_product_need_not_be_hashable():
+    assert pairwise_product({"a": [[1], {}], "b": [None]}) == [([1], None), ({}, None)]

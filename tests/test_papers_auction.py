@@ -15,12 +15,18 @@ from gpumatch.numeric.auction_schedule import Precision
 from gpumatch.reference import vasconcelos2009 as reference
 from gpumatch.reference.interleaving import Grid
 from graphs import costs
-from tests.assignment_cases import CASES, close, optimum
+from tests.assignment_cases import CASES, close, factors_of, optimum
+from tests.pairwise import pairwise
 
-GPU = pytest.param("cuda", "counter", marks=pytest.mark.gpu)
+FORMS = {
+    ("cpu", "counter"): [],
+    ("cuda", "counter"): [pytest.mark.gpu],
+    ("cuda", "reduction"): [pytest.mark.gpu],
+}
+"""The marks of each backend and convergence."""
 EVERY_FORM = pytest.mark.parametrize(
     ("backend", "convergence"),
-    [("cpu", "counter"), GPU, pytest.param("cuda", "reduction", marks=pytest.mark.gpu)],
+    [pytest.param(*form, marks=marks) for form, marks in FORMS.items()],
 )
 FLOATS = pytest.mark.parametrize("family", ["uniform_float", "geom2", "low_rank"])
 SHAPES = pytest.mark.parametrize("shape", [(40, 40), (40, 60), (60, 40), (1, 9), (2, 2)])
@@ -131,8 +137,19 @@ def test_every_round_is_the_papers(monkeypatch, shape, family):
 # -- optimal, and proven ---------------------------------------------------------------------------
 
 
-@EVERY_FORM
-@pytest.mark.parametrize("case", SMALL, ids=str)
+SAMPLE = pairwise(
+    ((form, case) for form in FORMS for case in SMALL),
+    lambda pair: {"form": pair[0], **factors_of(pair[1])},
+)
+
+
+@pytest.mark.parametrize(
+    ("backend", "convergence", "case"),
+    [
+        pytest.param(*form, case, id=f"{'-'.join(form)}-{case}", marks=FORMS[form])
+        for form, case in SAMPLE
+    ],
+)
 def test_it_is_optimal_on_the_case_table(backend, convergence, case):
     a = solve(case.costs, backend, convergence, maximize=case.maximize)
     gm.verify(case.costs, a)

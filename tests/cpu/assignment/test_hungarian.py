@@ -25,11 +25,13 @@ from tests.assignment_cases import (
     DENSE_OPTIMA,
     DTYPES,
     LAPX_OPTIMUM,
+    factors_of,
     lapx_cost_eps,
     or_library,
 )
 from tests.cpu.assignment.solved import Solved, Trace, optimum, rounding, tight_pairs
 from tests.cpu.matching.cases import FreeRun
+from tests.pairwise import pairwise
 
 RUNS = {
     "classical": classical.run,
@@ -53,8 +55,16 @@ def stack(source, **wish):
 # -- optimal, with duals that prove it -------------------------------------------------------------
 
 
-@pytest.mark.parametrize("case", [c for c in CASES if max(c.shape) <= 200], ids=str)
-@EVERY_RUN
+SAMPLE = pairwise(
+    ((name, case) for name in RUNS for case in CASES if max(case.shape) <= 200),
+    lambda pair: {"run": pair[0], **factors_of(pair[1])},
+)
+
+
+@pytest.mark.parametrize(
+    ("run", "case"),
+    [pytest.param(RUNS[name], case, id=f"{name}-{case}") for name, case in SAMPLE],
+)
 def test_every_family(run, case):
     matrix = case.costs
     wide = matrix if matrix.shape[0] <= matrix.shape[1] else matrix.T.copy()

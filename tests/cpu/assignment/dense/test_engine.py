@@ -20,9 +20,13 @@ from gpumatch.cpu.assignment.dense.auction import Auction
 from graphs import costs
 from tests.cpu.assignment.solved import Solved, Trace, least, rounding
 from tests.cpu.assignment.tuned import tune
+from tests.pairwise import parametrize_pairwise
+
+PATHS = ["lines", "trial", "auction"]
+EVERY_PATH = pytest.mark.parametrize("path", PATHS, indirect=True)
 
 
-@pytest.fixture(params=["lines", "trial", "auction"], autouse=True)
+@pytest.fixture(params=["lines"], autouse=True)
 def path(request, monkeypatch):
     """With paths in whole lines first, as middling problems have it; without; with the auction."""
     tune(monkeypatch, dense_tuning, small=-1, few=1)
@@ -57,9 +61,14 @@ FAMILIES = {
 }
 
 
-@pytest.mark.parametrize("shape", SHAPES, ids=str)
-@pytest.mark.parametrize("family", FAMILIES)
-@pytest.mark.parametrize("limit", [None, 0.3, 0])
+@parametrize_pairwise(
+    *("path", "limit"),
+    path=PATHS,
+    shape=SHAPES,
+    family=FAMILIES,
+    limit=[None, 0.3, 0],
+    indirect=["path"],
+)
 def test_optimal(shape, family, limit):
     matrix = FAMILIES[family](shape, np.random.default_rng(1))
     is_integer = matrix.dtype.kind == "i"
@@ -71,9 +80,14 @@ def test_optimal(shape, family, limit):
     assert math.isclose(solved.total, best, rel_tol=0 if is_integer else 1e-12, abs_tol=1e-12)
 
 
-@pytest.mark.parametrize("wish", [{}, {"cost_limit": 3}, {"cardinality": "any"}], ids=str)
-@pytest.mark.parametrize("shape", [(300, 300), (280, 300), (300, 280)], ids=str)
-@pytest.mark.parametrize("maximize", [False, True])
+@parametrize_pairwise(
+    *("path", "wish"),
+    path=PATHS,
+    wish=[{}, {"cost_limit": 3}, {"cardinality": "any"}],
+    shape=[(300, 300), (280, 300), (300, 280)],
+    maximize=[False, True],
+    indirect=["path"],
+)
 def test_through_the_front_door(wish, shape, maximize):
     matrix = np.random.default_rng(2).integers(-20, 50, shape)
     a = gm.assign(matrix, maximize=maximize, algorithm="engine", backend="cpu", **wish)
@@ -81,6 +95,7 @@ def test_through_the_front_door(wish, shape, maximize):
     assert (a.gap, a.proven) == (0, True)
 
 
+@EVERY_PATH
 def test_forbidden_pairs():
     rng = np.random.default_rng(3)
     for share in (0.1, 0.3, 0.9):
@@ -91,6 +106,7 @@ def test_forbidden_pairs():
         assert math.isclose(solved.total, least(matrix))
 
 
+@EVERY_PATH
 def test_infeasible_costs_end():
     matrix = np.full((90, 90), np.inf)
     matrix[:, :30] = np.random.default_rng(4).random((90, 30))  # 90 rows want 30 columns
@@ -101,6 +117,7 @@ def test_infeasible_costs_end():
     assert solved.rows.size < 90
 
 
+@EVERY_PATH
 def test_a_row_that_may_take_none():
     matrix = np.array([[1.0, 2.0, np.inf], [np.inf] * 3])
     assert solve(matrix).rows.size < 2
@@ -109,6 +126,7 @@ def test_a_row_that_may_take_none():
     assert solved.row_to_col.tolist() == [0, -1]
 
 
+@EVERY_PATH
 @pytest.mark.parametrize("rest", [0, 30])
 def test_rows_that_all_know_the_same_columns(rest):
     """There is no matching in what they know first."""
@@ -121,6 +139,7 @@ def test_rows_that_all_know_the_same_columns(rest):
     assert math.isclose(solved.total, least(matrix))
 
 
+@EVERY_PATH
 def test_a_bid_at_the_bound_is_no_tie_with_a_known_column():
     """Of 40 columns that the last row knows, 39 are bid for first; the one left is taken, too."""
     matrix = np.full((41, 100), 10)
@@ -134,6 +153,7 @@ def test_a_bid_at_the_bound_is_no_tie_with_a_known_column():
     assert solved.total == 1
 
 
+@EVERY_PATH
 @pytest.mark.parametrize("dtype", [np.int64, np.float64])
 def test_equal_costs(dtype):
     """Nearly all pairs cost the same, or all."""
@@ -146,6 +166,7 @@ def test_equal_costs(dtype):
     assert solved.total == 198 * 7 + 6 + 9
 
 
+@EVERY_PATH
 @pytest.mark.parametrize(
     ("low", "high", "n"),
     [
@@ -193,6 +214,7 @@ def test_integers_are_taken_if_sums_are_exact_in_floats(top, is_taken):
     assert dense_engine.takes(task_of(matrix.astype(float)))
 
 
+@EVERY_PATH
 @given(
     seed=st.integers(0, 2**32),
     shape=st.tuples(st.integers(1, 12), st.integers(0, 6)),
@@ -221,6 +243,7 @@ def steps(solved):
     return [phase["step"] for phase in solved.control.phases]
 
 
+@EVERY_PATH
 def test_each_step_runs(path):
     """The trial is enough for costs drawn at random, and not for distances that are maximised."""
     for matrix, is_easy in ((costs.uniform_float(200), True), (points(200, far=True), False)):
@@ -240,6 +263,7 @@ def test_few_lines_are_read(monkeypatch):
         assert 0 < sum(phase["scans"] for phase in trace) < most * matrix.size
 
 
+@EVERY_PATH
 def test_most_pairs_of_the_auction_are_kept(path):
     for matrix in (points(300), costs.uniform_integer(300, factor=1000.0)):
         solved = solve(matrix)
@@ -248,6 +272,7 @@ def test_most_pairs_of_the_auction_are_kept(path):
             assert solved.control.phases[-1]["found"] <= 12
 
 
+@EVERY_PATH
 @pytest.mark.parametrize("n", [70, 150])
 def test_no_column_that_a_row_does_not_know_is_below_its_bound(path, monkeypatch, n):
     """After each step that changes prices, and where they are integers, too."""
@@ -274,6 +299,7 @@ def test_no_column_that_a_row_does_not_know_is_below_its_bound(path, monkeypatch
     assert any(checked) or path != "auction"
 
 
+@EVERY_PATH
 def test_a_war_of_prices_is_left_early(path, monkeypatch):
     tune(monkeypatch, dense_tuning, most=0)
     solved = solve(points(80, far=True))
@@ -282,6 +308,7 @@ def test_a_war_of_prices_is_left_early(path, monkeypatch):
         assert "auction" not in steps(solved)
 
 
+@EVERY_PATH
 def test_stops_at_every_tick_leave_a_matching_and_a_bound(monkeypatch):
     for module in dense_engine, auction, candidate_paths:
         monkeypatch.setattr(module, "BUDGET", 3000)
@@ -299,6 +326,7 @@ def test_stops_at_every_tick_leave_a_matching_and_a_bound(monkeypatch):
         assert stops >= len(best.control.ticks) - 4
 
 
+@EVERY_PATH
 def test_given_prices_leave_little_to_do():
     matrix = np.random.default_rng(8).integers(0, 10**5, (300, 300))
     first = gm.assign(matrix, algorithm="engine", backend="cpu")
@@ -310,6 +338,7 @@ def test_given_prices_leave_little_to_do():
     assert sum(phase["found"] for phase in warm.stats["trace"]) <= 12
 
 
+@EVERY_PATH
 def test_one_thread_always_finds_the_same():
     matrix = points(200)
     one, other = (solve(matrix) for _ in range(2))
@@ -317,6 +346,7 @@ def test_one_thread_always_finds_the_same():
     assert np.array_equal(one.col_dual, other.col_dual)
 
 
+@pytest.mark.parametrize("path", ["lines", "trial"], indirect=True)
 def test_threads_share_the_work(monkeypatch):
     """Columns change hands between threads while rows look at their lines."""
     tune(monkeypatch, dense_tuning, trial=-1)

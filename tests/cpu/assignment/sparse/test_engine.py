@@ -27,9 +27,13 @@ from gpumatch.cpu.matching.engine import match_rows
 from graphs import costs
 from tests.cpu.assignment.solved import Solved, Trace, least, rounding
 from tests.cpu.assignment.tuned import tune
+from tests.pairwise import pairwise_product, parametrize_pairwise
+
+PATHS = ["trial", "bids", "auction", "turns"]
+EVERY_PATH = pytest.mark.parametrize("path", PATHS, indirect=True)
 
 
-@pytest.fixture(params=["trial", "bids", "auction", "turns"], autouse=True)
+@pytest.fixture(params=["trial"], autouse=True)
 def path(request, monkeypatch):
     """With the trial that mostly serves small problems, a long one, which begins with bids, or the
     auction alone; columns bid, too.
@@ -59,10 +63,15 @@ def thinned(matrix, share, rng):
 SHAPES = [(1, 1), (1, 6), (5, 5), (40, 40), (40, 41), (30, 90), (200, 200), (150, 220)]
 
 
-@pytest.mark.parametrize("shape", SHAPES, ids=str)
-@pytest.mark.parametrize("top", [1, 5, 1000, 10**6])
-@pytest.mark.parametrize("limit", [None, 0.75, 0])
-@pytest.mark.parametrize("threads", [1, 2])
+@parametrize_pairwise(
+    *("path", "limit"),
+    path=PATHS,
+    shape=SHAPES,
+    top=[1, 5, 1000, 10**6],
+    limit=[None, 0.75, 0],
+    threads=[1, 2],
+    indirect=["path"],
+)
 def test_floats(shape, top, limit, threads):
     rng = np.random.default_rng(top)
     matrix = thinned(rng.random(shape) * top, 0.3, rng)
@@ -86,10 +95,15 @@ class Entries:
         return gm.assign(self.matrix, algorithm="engine", backend="cpu", **wish)
 
 
-@pytest.mark.parametrize("shape", SHAPES, ids=str)
-@pytest.mark.parametrize("top", [0, 1, 7, 1000, 10**9])
-@pytest.mark.parametrize("limit", [None, 3, -1])
-@pytest.mark.parametrize("turned", [False, True])
+@parametrize_pairwise(
+    *("path", "limit"),
+    path=PATHS,
+    shape=SHAPES,
+    top=[0, 1, 7, 1000, 10**9],
+    limit=[None, 3, -1],
+    turned=[False, True],
+    indirect=["path"],
+)
 def test_integers_are_exact(shape, top, limit, turned):
     entries = Entries(shape, top, seed=top)
     if turned:
@@ -102,6 +116,7 @@ def test_integers_are_exact(shape, top, limit, turned):
     assert a.objective + (limit or 0) * unmatched == least(entries.floats, limit)
 
 
+@EVERY_PATH
 @pytest.mark.parametrize("top", [2**54, 2**55])
 def test_integers_too_large_to_be_scaled(top):
     """There is room for prices of some times the largest cost only, so paths alone are found."""
@@ -113,9 +128,14 @@ def test_integers_too_large_to_be_scaled(top):
     assert a.gap == 0
 
 
-@pytest.mark.parametrize("cardinality", ["maximum", "any"])
-@pytest.mark.parametrize("maximize", [False, True])
-@pytest.mark.parametrize("shape", [(30, 30), (30, 50), (50, 30)], ids=str)
+@parametrize_pairwise(
+    *("path", "cardinality"),
+    path=PATHS,
+    cardinality=["maximum", "any"],
+    maximize=[False, True],
+    shape=[(30, 30), (30, 50), (50, 30)],
+    indirect=["path"],
+)
 def test_other_cardinalities(cardinality, maximize, shape):
     rng = np.random.default_rng(5)
     for share in (0.02, 0.05, 0.1):
@@ -128,9 +148,11 @@ def test_other_cardinalities(cardinality, maximize, shape):
         assert (a.objective, a.gap) == (other.objective, 0)
 
 
-@pytest.mark.parametrize("cost", [0, 7, -3])
-@pytest.mark.parametrize("dtype", [np.int64, np.float64])
-@pytest.mark.parametrize("limit", [None, 2, 7])
+@EVERY_PATH
+@pytest.mark.parametrize(
+    ("cost", "dtype", "limit"),
+    pairwise_product({"cost": [0, 7, -3], "dtype": [int, float], "limit": [None, 2, 7]}),
+)
 def test_pairs_that_all_cost_the_same(cost, dtype, limit):
     """No price is needed, however many rows want the same column."""
     rng = np.random.default_rng(11)
@@ -145,6 +167,7 @@ def test_pairs_that_all_cost_the_same(cost, dtype, limit):
             assert not a.col_dual.any()
 
 
+@EVERY_PATH
 def test_infeasible_costs_end():
     matrix = np.full((6, 6), np.inf)
     matrix[:, 0] = 1  # six rows want the same column
@@ -157,6 +180,7 @@ def test_infeasible_costs_end():
         gm.assign(csr_array(([1, 1], ([0, 1], [0, 0])), shape=(2, 2)))
 
 
+@EVERY_PATH
 def test_a_row_without_entries():
     matrix = np.array([[1.0, 2.0, np.inf], [np.inf] * 3])
     assert solve(matrix).rows.size < 2
@@ -167,6 +191,7 @@ def test_a_row_without_entries():
     assert (empty.size, empty.objective) == (0, 0)
 
 
+@EVERY_PATH
 @given(
     seed=st.integers(0, 2**32),
     shape=st.tuples(st.integers(1, 9), st.integers(0, 5)),
@@ -196,6 +221,7 @@ def steps(solved):
     return [phase["step"] for phase in solved.control.phases]
 
 
+@EVERY_PATH
 def test_one_thread_always_finds_the_same():
     rng = np.random.default_rng(2)
     matrix = thinned(rng.integers(0, 9, (300, 300)), 0.05, rng)
@@ -204,6 +230,7 @@ def test_one_thread_always_finds_the_same():
     assert np.array_equal(one.col_dual, other.col_dual)
 
 
+@EVERY_PATH
 def test_the_trial_is_enough_if_rows_hardly_meet(path):
     """Two rows want the same column, which the one that is to lose it takes first."""
     matrix = np.full((100, 100), np.inf)
@@ -221,6 +248,7 @@ def two_costs():
     return costs.make("goldberg_kennedy", 2048, 16, "two_cost", seed=1)
 
 
+@EVERY_PATH
 def test_rows_with_a_choice_are_matched_to_their_cheapest_columns():
     matrix = two_costs()
     a = gm.assign(matrix, algorithm="engine", backend="cpu")
@@ -230,6 +258,7 @@ def test_rows_with_a_choice_are_matched_to_their_cheapest_columns():
     assert trial["scans"] < matrix.nnz / 10
 
 
+@EVERY_PATH
 def test_ties_are_searched_breadth_first(monkeypatch):
     """Depth first, the trial reads the entries 1.7 times."""
     tune(monkeypatch, sparse_tuning, choice=math.inf)
@@ -245,6 +274,7 @@ def test_ties_are_searched_breadth_first(monkeypatch):
     assert 0 < trial["scans"] < 1.3 * matrix.nnz
 
 
+@EVERY_PATH
 def test_the_first_epsilon_is_that_of_what_rows_can_save(monkeypatch):
     """Bids by a quarter of the range, which is 20 orders of magnitude, read 1.7 times as much."""
     tune(monkeypatch, sparse_tuning, trial=sparse_tuning.DEFAULT.trial._replace(unmatched=-1))
@@ -253,6 +283,7 @@ def test_the_first_epsilon_is_that_of_what_rows_can_save(monkeypatch):
     assert sum(phase["scans"] for phase in trace) < 10 * matrix.nnz
 
 
+@EVERY_PATH
 def test_a_given_matching_is_kept_if_all_pairs_cost_the_same(monkeypatch):
     seen = []
     complete = sparse_engine.complete
@@ -266,6 +297,7 @@ def test_a_given_matching_is_kept_if_all_pairs_cost_the_same(monkeypatch):
     assert solved.row_to_col.tolist() == [2, 0, 1]
 
 
+@EVERY_PATH
 def test_most_pairs_of_the_auction_are_kept(path):
     """The exact paths are for few rows: those that wait, and those whose pair is not tight."""
     for matrix in (costs.spread(2000, seed=1), costs.mesh(11, 10, seed=1)):
@@ -279,6 +311,7 @@ def test_most_pairs_of_the_auction_are_kept(path):
         assert not control.phases
 
 
+@EVERY_PATH
 def test_the_first_phase_leaves_fewest_rows(monkeypatch):
     """Each later one may leave twice as many, up to a limit."""
     tune(
@@ -303,6 +336,7 @@ def test_the_first_phase_leaves_fewest_rows(monkeypatch):
     assert all(few / 2 < count <= few for few, count in zip(allowed, left))
 
 
+@EVERY_PATH
 def test_a_war_of_prices_is_left_early(path, monkeypatch):
     """Two rows want one column, and the third is far away: no bid is too small to be repeated."""
     tune(monkeypatch, sparse_tuning, most=1)
@@ -313,6 +347,7 @@ def test_a_war_of_prices_is_left_early(path, monkeypatch):
         assert steps(solved).count("auction") <= 1
 
 
+@EVERY_PATH
 def test_stops_at_every_tick_leave_a_matching_and_a_bound(monkeypatch):
     tune(monkeypatch, sparse_tuning, budget=40)
     monkeypatch.setattr(sparse_search, "BUDGET", 40)
@@ -331,6 +366,7 @@ def test_stops_at_every_tick_leave_a_matching_and_a_bound(monkeypatch):
         assert stops >= len(best.control.ticks) - 4
 
 
+@EVERY_PATH
 def test_given_pairs_without_prices_are_not_begun_from():
     rng = np.random.default_rng(5)
     matrix = thinned(rng.integers(0, 4, (40, 40)), 0.2, rng)
@@ -340,6 +376,7 @@ def test_given_pairs_without_prices_are_not_begun_from():
     assert np.array_equal(given.col_dual, cold.col_dual)
 
 
+@EVERY_PATH
 def test_given_prices_leave_little_to_do(path):
     matrix = costs.mesh(11, 1000, seed=3)
     first = gm.assign(matrix, algorithm="engine", backend="cpu")
@@ -355,6 +392,7 @@ def test_given_prices_leave_little_to_do(path):
     assert sum(p["scans"] for p in warm.stats["trace"]) < 3 * matrix.nnz
 
 
+@EVERY_PATH
 def test_dense_costs_are_served(path):
     matrix = costs.uniform_float(60, seed=1)
     a = gm.assign(matrix, algorithm="engine", backend="cpu")
@@ -530,6 +568,7 @@ def test_bids_in_turns_end_when_few_are_left_or_prices_fall_for_ever():
     assert outcome == LOW
 
 
+@EVERY_PATH
 def test_threads_share_the_bids(monkeypatch):
     """Columns change hands between threads, and every row ends within epsilon."""
     matrix = costs.sparse_uniform(20_000, 24_000, 8.0, 50, seed=9)
@@ -539,6 +578,7 @@ def test_threads_share_the_bids(monkeypatch):
         assert a.gap == 0
 
 
+@EVERY_PATH
 def test_rows_bid_while_another_thread_transposes(monkeypatch):
     """Bids of so many entries are held beside it, by two threads only; the optimum is the same."""
     matrix = costs.make("mesh", 14, seed=3)
@@ -560,6 +600,7 @@ def test_rows_bid_while_another_thread_transposes(monkeypatch):
     assert optima[0] == optima[1]
 
 
+@EVERY_PATH
 @pytest.mark.parametrize("dtype", [np.int64, np.float64])
 def test_threads_bid_in_turns_at_once(monkeypatch, dtype):
     """Each has rows and columns of its own; the optimum is that of one thread."""
@@ -581,6 +622,7 @@ def test_threads_bid_in_turns_at_once(monkeypatch, dtype):
     assert workers in (set(), set(range(4)))
 
 
+@EVERY_PATH
 @pytest.mark.parametrize("dtype", [np.int64, np.float64])
 def test_pairs_that_no_mark_tells_of_are_parted_before_the_paths(monkeypatch, dtype):
     """Prices may have risen while a thread did not look."""
@@ -599,10 +641,9 @@ def test_pairs_that_no_mark_tells_of_are_parted_before_the_paths(monkeypatch, dt
     assert raised in ([], [37])
 
 
+@pytest.mark.parametrize("path", ["bids"], indirect=True)
 def test_threads_that_search_at_once_find_shortest_paths(path, monkeypatch):
     """Whatever they put off because another has the column; one thread ends what is left."""
-    if path != "bids":
-        return
     monkeypatch.setattr("gpumatch.cpu.numba_tools.workers._EDGES_EACH", 1)
     monkeypatch.setattr(sparse_paths, "EACH", 1)
     tune(
@@ -634,6 +675,7 @@ def test_threads_that_search_at_once_find_shortest_paths(path, monkeypatch):
     assert sum(rounds) > 300
 
 
+@EVERY_PATH
 def test_the_largest_assignment_needs_no_matching_if_the_trial_has_all_rows(path):
     """Else one tells what the trial's pairs leave in doubt; nothing is solved twice."""
     rng = np.random.default_rng(1)
@@ -668,6 +710,7 @@ WAYS = {
 }
 
 
+@EVERY_PATH
 @pytest.mark.parametrize(("rows", "middle", "steps"), WAYS.values(), ids=WAYS)
 def test_short_searches_tell_whether_all_rows_can_be_matched(monkeypatch, rows, middle, steps):
     """Phases if columns abound, searches row by row if some rows have no path, then forests."""

@@ -11,6 +11,7 @@ from gpumatch import InfeasibleError, assign, verify
 from graphs import costs as cost_graphs
 from tests.assignment_cases import check_proof
 from tests.cuda.assignment.small_costs import small_costs
+from tests.pairwise import parametrize_pairwise
 
 pytestmark = pytest.mark.gpu
 
@@ -40,10 +41,13 @@ def family(name, nrows, ncols, dtype):
     return square[:nrows, :ncols].astype(dtype)
 
 
-@every_algorithm
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("n", [1, 2, 17, 100, 500])
-@pytest.mark.parametrize("name", cost_graphs.FAMILIES)
+@parametrize_pairwise(
+    *("algorithm", "dtype"),
+    name=cost_graphs.FAMILIES,
+    n=[1, 2, 17, 100, 500],
+    dtype=DTYPES,
+    algorithm=ALGORITHMS,
+)
 def test_families(name, n, dtype, algorithm):
     C = family(name, n, n, dtype)
     a = on_gpu(C, algorithm)
