@@ -10,6 +10,9 @@ BIN    := $(VENV)/bin
 # CuPy for the driver's CUDA, only where there is an NVIDIA driver at all.
 CUDA   := $(shell nvidia-smi 2>/dev/null | sed -n 's/.*CUDA Version: \([0-9]*\).*/,cuda\1/p')
 
+# Tests start many processes, which share the bytecode of the sources.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: demo test test-long test-bounds lint docs clean
 
 demo: $(VENV)/.demo
@@ -23,10 +26,10 @@ test: $(VENV)/.test
 test-long: $(VENV)/.test
 	$(BIN)/python -m pytest -n auto --maxprocesses 4 -m long
 
-# Numba does not notice the switch, so what it compiles here is kept apart.
+# Numba does not notice the switch: the tests keep what it compiles so in a folder of its own.
 test-bounds: $(VENV)/.test
-	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(abspath $(VENV))/checked-kernels $(BIN)/python -m pytest \
-	    -n auto --maxprocesses 4 -m "not long" tests/cpu tests/linalg tests/problems/test_batches.py
+	env -u NUMBA_CACHE_DIR NUMBA_BOUNDSCHECK=1 $(BIN)/python -m pytest -n auto --maxprocesses 4 -m "not long" \
+	    tests/cpu tests/linalg tests/problems/test_batches.py
 
 lint: $(VENV)/.lint
 	$(BIN)/ruff check .
@@ -40,19 +43,19 @@ docs: $(VENV)/.docs
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
-$(VENV)/.demo: pyproject.toml | $(BIN)/python
+$(VENV)/.demo: pyproject.toml Makefile | $(BIN)/python
 	$(BIN)/python -m pip install --quiet -e '.[data$(CUDA)]'
 	touch $@
 
-$(VENV)/.test: pyproject.toml | $(BIN)/python
+$(VENV)/.test: pyproject.toml Makefile | $(BIN)/python
 	$(BIN)/python -m pip install --quiet -e '.[test]'
 	touch $@
 
-$(VENV)/.lint: pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet -e '.[lint]'
+$(VENV)/.lint: pyproject.toml Makefile | $(BIN)/python
+	$(BIN)/python -m pip install --quiet -e '.[lint,viz]'
 	touch $@
 
-$(VENV)/.docs: pyproject.toml | $(BIN)/python
+$(VENV)/.docs: pyproject.toml Makefile | $(BIN)/python
 	$(BIN)/python -m pip install --quiet -e '.[docs,networkx]'
 	touch $@
 

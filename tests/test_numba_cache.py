@@ -1,4 +1,4 @@
-"""Compiled kernels are kept by their sources."""
+"""Compiled kernels are kept by their sources, Numba, Python and checks of indices."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import os
 
 import pytest
 
-from tests.numba_cache import KEPT, sources_key, use_folder
+from tests import numba_cache
+from tests.numba_cache import KEPT, kernels_key, use_folder
 
 
 @pytest.fixture
@@ -29,15 +30,27 @@ def test_these_tests_compile_into_a_folder_of_their_own():
 
 
 def test_a_change_of_any_file_changes_the_key(checkout):
-    first = sources_key(checkout)
+    first = kernels_key(checkout)
     change(checkout, 2)
-    second = sources_key(checkout)
+    second = kernels_key(checkout)
     helper = checkout / "gpumatch" / "cpu" / "helper.py"
     helper.rename(helper.with_name("other.py"))
-    assert len({first, second, sources_key(checkout)}) == 3
+    assert len({first, second, kernels_key(checkout)}) == 3
     helper.with_name("other.py").rename(helper)
     change(checkout, 1)
-    assert sources_key(checkout) == first
+    assert kernels_key(checkout) == first
+
+
+def test_each_numba_python_and_check_of_indices_has_a_key(checkout, monkeypatch):
+    monkeypatch.delenv("NUMBA_BOUNDSCHECK", raising=False)
+    keys = [kernels_key(checkout)]
+    monkeypatch.setenv("NUMBA_BOUNDSCHECK", "1")
+    keys.append(kernels_key(checkout))
+    monkeypatch.setattr(numba_cache, "version", lambda package: f"{package} of tomorrow")
+    keys.append(kernels_key(checkout))
+    monkeypatch.setattr("sys.version", "4.0")
+    keys.append(kernels_key(checkout))
+    assert len(set(keys)) == 4
 
 
 def test_the_same_sources_get_the_same_folder_and_few_folders_stay(checkout, monkeypatch):
