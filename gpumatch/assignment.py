@@ -173,7 +173,7 @@ def assign(
     ):  # fmt: skip
         _ = seed == 0 or checked_seed(seed), threads is None or checked_threads(threads)
         quick = _at_once(C, backend, maximize, cardinality, cost_limit, on_error)
-        if quick is not None:  # a request would take half as long as all this
+        if quick is not None:  # making a request takes a third of this time
             return quick
     refuse_unknown(assign, "assignment", options)
     progress = checked_flag(progress, "progress")

@@ -81,6 +81,10 @@ WRONG_ARGUMENTS = [
         "'paths'",
         gm.assign, ONES, objective="bottleneck", search="stack",
     ),
+    case(
+        "row_nodes and weight are for a networkx graph only", gm.assign, [ONES], weight="cost",
+    ),
+    case("row_nodes and weight are for a networkx graph only", gm.assign, [ONES], row_nodes=[0]),
     case("a batch takes no initial", gm.assign, [ONES], initial=[0, 1]),
     case(
         "a batch takes the objective 'sum' only; got 'bottleneck'",
