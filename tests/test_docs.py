@@ -25,14 +25,17 @@ from unittest import mock
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 
 import bench.__main__
 import gpumatch
 import graphs.__main__
 from gpumatch import BipartiteGraph, cli
-from gpumatch.contracts import MatchingTask
+from gpumatch.contracts import AssignmentTask, MatchingTask, Solution
+from gpumatch.costs import as_costs
 from gpumatch.dispatch import backends, registry
 from gpumatch.io import collection
+from gpumatch.running import kept_memory
 from gpumatch.running.control import Control
 
 ROOT = Path(__file__).parents[1]
@@ -510,6 +513,38 @@ def test_table_of_memory_on_the_cpu(names, most, shape):
             assert peak_memory(home_of(name), graph) <= int(most) * sum(graph.shape)
 
 
+@pytest.mark.parametrize("number", [np.float64, np.int64], ids=["floats", "integers"])
+@pytest.mark.parametrize(("row", "ncols"), [(0, 9000), (2, 13_500)], ids=["square", "wide"])
+def test_table_of_memory_of_the_sparse_engine(row, ncols, number, monkeypatch):
+    page = ROOT / "docs" / "algorithms" / "assignment.md"
+    shown = table(page, "| problem | bytes an entry | bytes a vertex |")
+    an_entry, a_vertex = map(int, shown[row][1:])
+    if number is np.int64:
+        an_entry, a_vertex = an_entry + 8, a_vertex + 12
+    monkeypatch.setattr(kept_memory, "LEAST", sys.maxsize)  # so that all memory is traced
+    matrix = weighted(9000, ncols, number)
+    costs = as_costs(matrix)
+    run = registry.table("assignment")["engine"].homes["cpu"].run_with({})
+
+    def task():
+        solution = Solution.empty(costs.shape, is_integer=costs.is_integer)
+        return AssignmentTask(costs, solution, Control())
+
+    peak = traced_peak(run, task)
+    most = an_entry * matrix.nnz + a_vertex * sum(matrix.shape)
+    assert 0.8 * most < peak < most + 2**14
+
+
+def weighted(nrows, ncols, number):
+    """A matrix of random costs in which all rows can be matched."""
+    rng = np.random.default_rng(3)
+    rows = np.append(rng.integers(0, nrows, 4 * nrows), np.arange(nrows))
+    cols = np.append(rng.integers(0, ncols, 4 * nrows), rng.permutation(ncols)[:nrows])
+    matrix = csr_array((np.ones(rows.size), (rows, cols)), shape=(nrows, ncols))
+    matrix.data = rng.integers(1, 10**6, matrix.nnz).astype(number)
+    return matrix
+
+
 def home_of(name):
     """The function of an algorithm or a start on the CPU."""
     if name in registry.starts("cpu"):
@@ -525,6 +560,11 @@ def peak_memory(run, graph):
         mates = np.full(graph.nrows, -1, np.int32), np.full(graph.ncols, -1, np.int32)
         return MatchingTask(graph, *mates, Control())
 
+    return traced_peak(run, task)
+
+
+def traced_peak(run, task):
+    """Bytes that a run of a new task takes at most."""
     run(task())  # compiling takes memory, too
     measured = task()
     tracemalloc.start()
