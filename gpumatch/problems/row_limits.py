@@ -81,12 +81,13 @@ def checked_row_limits(cost_limit: Any, costs: Costs, maximize: bool, cardinalit
         )
     limits = array_of(costs.xp, limits)
     if limits.dtype.kind == "f":
-        none = -math.inf if maximize else math.inf
-        is_none = limits == none
+        given = limits
         with np.errstate(over="ignore"):  # of long doubles; the check below refuses them
             limits = limits.astype(np.float64)
-        stray = ~(abs(limits) < math.inf)
+        stray = ~costs.xp.isfinite(limits)
         if any_true(stray):
+            none = -math.inf if maximize else math.inf
+            is_none = given == none
             if not any_true(~is_none):
                 return None
             if cardinality == "maximum":
@@ -139,7 +140,7 @@ def _bounds(given: Costs, limits: Any, maximize: bool) -> Any:
 def _as_callers(a: Assignment, given: Costs, limits: Any, base: Any) -> Assignment:
     """The result of the problem with the caller's costs and limits."""
     rows, cols = a.row_ind, a.col_ind
-    costs = given.at(rows, cols).astype(a.row_dual.dtype)
+    costs = given.at(rows, cols).astype(a.row_dual.dtype, copy=False)
     sign = -1 if a.maximize else 1
     terms = summands(costs)
     is_integer = a.row_dual.dtype.kind == "i"

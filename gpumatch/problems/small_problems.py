@@ -40,10 +40,12 @@ def assign_small(
     began, compiled = time.perf_counter(), compile_time.spent()
     if cardinality not in CARDINALITIES or type(maximize) is not bool or values.size == 0:
         return None
+    if has_length(cost_limit):
+        return None
     is_integer = values.dtype.kind != "f"
     is_taken = values.dtype == _INT64 and values.flags.c_contiguous
     costs = values if is_taken else native(values)
-    if costs is None or has_length(cost_limit):
+    if costs is None:
         return None
     limit = None if cost_limit is None else checked_limit(cost_limit, is_integer, maximize)
     nrows, ncols = costs.shape
