@@ -238,12 +238,12 @@ def _best_backend(asks: Collection[_Ask], on_device: bool, pays_on_gpu: Callable
     """
     if on_device:
         return "cuda"
-    left = [b for b in BACKENDS if all(b in ask.backends for ask in asks)]
-    if not left:
+    able = [b for b in BACKENDS if all(b in ask.backends for ask in asks)]
+    if not able:
         raise ValueError(f"no backend has all that is asked for: {', '.join(map(str, asks))}")
-    if "cpu" not in left:
+    if "cpu" not in able:
         return "cuda"
-    pays = "cuda" in left and pays_on_gpu() and why_no_cuda() is None
+    pays = "cuda" in able and pays_on_gpu() and why_no_cuda() is None
     return "cuda" if pays else "cpu"
 
 

@@ -286,21 +286,21 @@ class _Run:
         task = self.task
         if not (self.may_give_up and task.together):
             return True
-        left = (task.results.states.get() == UNSOLVED).nonzero()[0]
-        if not left.size:
+        unsolved = (task.results.states.get() == UNSOLVED).nonzero()[0]
+        if not unsolved.size:
             return True
         sign = task.wish[0]
-        matrices = [stacked.signed(self._matrix(k), sign) for k in left.tolist()]
+        matrices = [stacked.signed(self._matrix(k), sign) for k in unsolved.tolist()]
         solved = stacked.solve(matrices, task.is_integer, task.together)
         if solved is None:
             return False
         most_rows = task.results.most_rows
-        for k, solution in zip(left.tolist(), solved):
+        for k, solution in zip(unsolved.tolist(), solved):
             rows, cols = task.sizes[k].tolist()
             mates, numbers = task.results.mates[k], task.results.numbers[k]
             mates[:rows], mates[most_rows : most_rows + cols] = solution.mates
             numbers[most_rows : most_rows + cols] = sign * solution.col_dual
-        self._launch_each(left, is_given=True)
+        self._launch_each(unsolved, is_given=True)
         return True
 
     def _matrix(self, k: int) -> Any:

@@ -73,10 +73,10 @@ class StackedRows:
     def nearest(self, col_dual: Any, bound: Any, most: int) -> tuple[Any, Any, Any]:
         """The pairs that `ArrayRows.nearest` finds."""
         found = []
-        for block, price, own, (row, col) in zip(
+        for block, duals, own, (row, col) in zip(
             self.blocks, self.cols_of(col_dual), self.rows_of(bound), self.begins
         ):
-            rows, cols, costs = block.nearest(price, own, most)
+            rows, cols, costs = block.nearest(duals, own, most)
             found.append((rows + np.int32(row), cols + np.int32(col), costs))
         rows, cols, costs = map(self.xp.concatenate, zip(*found))
         return rows, cols, costs

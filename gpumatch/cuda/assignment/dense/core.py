@@ -183,8 +183,8 @@ class Core:
         ranks = self.ranks
         self.best.has_duals = False
         with ranks.step("first duals"):
-            price = self._first_duals()
-        if self._solve_from(price, self.first, is_last=not self.others):
+            col_dual = self._first_duals()
+        if self._solve_from(col_dual, self.first, is_last=not self.others):
             return True
         for find in self.others:
             if ranks.stopped:
@@ -193,15 +193,15 @@ class Core:
                 find()
                 if ranks.stopped:
                     return False
-                price = self._tightened()
-            if self._solve_from(price, FIRST, is_last=find is self.others[-1]):
+                col_dual = self._tightened()
+            if self._solve_from(col_dual, FIRST, is_last=find is self.others[-1]):
                 return True
         return False
 
-    def _solve_from(self, price: Any, most: int, *, is_last: bool) -> bool:
+    def _solve_from(self, col_dual: Any, most: int, *, is_last: bool) -> bool:
         """Solve with `most` pairs of each row, chosen by these duals of the columns."""
         ranks = self.ranks
-        chosen = self._choose(price, most)
+        chosen = self._choose(col_dual, most)
         for _ in range(ROUNDS):
             with ranks.step("gathering"):
                 self._gather(chosen)
@@ -213,7 +213,7 @@ class Core:
                 if not (is_last and self._has_more(AGAIN * most)):
                     return False
                 most *= AGAIN
-                chosen = self._choose(price, most)
+                chosen = self._choose(col_dual, most)
                 continue
             with ranks.step("pricing"):
                 chosen = self._undercutting()
@@ -264,45 +264,45 @@ class Core:
         xp, given = self.xp, self.best.col_dual
         if any_true(given != 0):
             return given.copy()
-        price = xp.zeros(self.ncols, given.dtype)
+        col_dual = xp.zeros(self.ncols, given.dtype)
         if self.is_square:
-            price = self._least_slacks(price, price.dtype.type(0))
-        return price
+            col_dual = self._least_slacks(col_dual, col_dual.dtype.type(0))
+        return col_dual
 
     def _tightened(self) -> Any:
         """The column duals of the solution, raised until each column has a tight pair.
 
         An auction may leave columns with duals so low that all their slacks are positive.
         """
-        price = self.best.col_dual
+        col_dual = self.best.col_dual
         if self.is_square:
-            price -= price.max()
-            price[:] = self._least_slacks(price, price.min())
-        return price.copy()
+            col_dual -= col_dual.max()
+            col_dual[:] = self._least_slacks(col_dual, col_dual.min())
+        return col_dual.copy()
 
-    def _least_slacks(self, price: Any, lowest: Any) -> Any:
+    def _least_slacks(self, col_dual: Any, lowest: Any) -> Any:
         """The least slack of each column, at the largest row duals that these column duals allow.
 
         A column without pairs keeps its dual. No given dual is below `lowest`.
         """
         xp, own = self.xp, self.own
-        least = own.least_of_rows(price)
+        least = own.least_of_rows(col_dual)
         least = xp.where(least < own.far, least + lowest, 0)
         slack = self.ranks.allreduce(own.least_of_columns(least), "min")
-        return xp.where(slack < own.far, slack + lowest, price)
+        return xp.where(slack < own.far, slack + lowest, col_dual)
 
-    def _choose(self, price: Any, most: int) -> tuple[Any, Any]:
+    def _choose(self, col_dual: Any, most: int) -> tuple[Any, Any]:
         """The pairs of each row with the least reduced costs, and the pairs of the matching."""
         xp, own = self.xp, self.own
         with self.ranks.step("first choice"):
             bound = xp.full(own.count, own.far)
             if not self.must_match:
-                bound = xp.full(own.count, self.share.limit, price.dtype)
-            rows, cols, costs = own.nearest(price, bound, most)
+                bound = xp.full(own.count, self.share.limit, col_dual.dtype)
+            rows, cols, costs = own.nearest(col_dual, bound, most)
             mates = self.best.row_to_col[self.rows]
             matched = xp.flatnonzero(mates >= 0)
-            paid = own.at(matched, mates[matched])
-            pairs = (rows, matched), (cols, mates[matched]), (costs, paid)
+            matched_costs = own.at(matched, mates[matched])
+            pairs = (rows, matched), (cols, mates[matched]), (costs, matched_costs)
             self._keys = None
             return self._named(tuple(map(xp.concatenate, pairs)))
 

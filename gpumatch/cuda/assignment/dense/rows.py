@@ -77,10 +77,10 @@ class ArrayRows:
 
     def least(self, col_dual: np.ndarray, out: np.ndarray) -> None:
         """Write the least c_ij - col_dual[j] of each row to ``out``, on the host."""
-        price = array_of(self.xp, col_dual)
-        rows, cols, costs = self.nearest(price, self.xp.full(self.count, self.far), 1)
+        duals = array_of(self.xp, col_dual)
+        rows, cols, costs = self.nearest(duals, self.xp.full(self.count, self.far), 1)
         out[:] = self.far
-        out[array_of(np, rows)] = array_of(np, costs - price[cols])
+        out[array_of(np, rows)] = array_of(np, costs - duals[cols])
 
     def at(self, rows: Any, cols: Any) -> Any:
         """The costs of these pairs."""
@@ -172,19 +172,19 @@ class ArrayRows:
         col_to_row: np.ndarray,
     ) -> None:
         """Match unmatched rows to their first unmatched tight column. Earlier rows come first."""
-        waiting = np.flatnonzero(row_to_col < 0)
+        unmatched = np.flatnonzero(row_to_col < 0)
         for _ in range(ROUNDS):
-            is_free = array_of(self.xp, col_to_row < 0)
+            is_unmatched = array_of(self.xp, col_to_row < 0)
             wanted = np.full(self.count, -1)
-            for rows, times in self._tiles(waiting, row_dual, col_dual):
-                marks = (times <= 0) & is_free
+            for rows, times in self._tiles(unmatched, row_dual, col_dual):
+                marks = (times <= 0) & is_unmatched
                 first, has_one = marks.argmax(axis=1), marks.max(axis=1)
                 wanted[rows] = array_of(np, self.xp.where(has_one, first, -1))
-            waiting = waiting[wanted[waiting] >= 0]
-            cols, first = np.unique(wanted[waiting], return_index=True)
-            row_to_col[waiting[first]], col_to_row[cols] = cols, waiting[first]
-            waiting = waiting[row_to_col[waiting] < 0]
-            if not waiting.size:
+            unmatched = unmatched[wanted[unmatched] >= 0]
+            cols, first = np.unique(wanted[unmatched], return_index=True)
+            row_to_col[unmatched[first]], col_to_row[cols] = cols, unmatched[first]
+            unmatched = unmatched[row_to_col[unmatched] < 0]
+            if not unmatched.size:
                 break
 
     def offer(
@@ -241,12 +241,12 @@ class ArrayRows:
         if not self.ncols:
             return
         xp, far = self.xp, self.far
-        price = array_of(xp, col_dual)
+        col_dual = array_of(xp, col_dual)
         step = max(1, TILE // self.ncols)
         for first in range(0, rows.size, step):
             part = rows[first : first + step]
             costs = self.values[array_of(xp, part)]
-            slack = (costs - array_of(xp, row_dual[part])[:, None]) - price
+            slack = (costs - array_of(xp, row_dual[part])[:, None]) - col_dual
             since = array_of(xp, np.zeros_like(row_dual[part]) if time is None else time[part])
             is_near = (costs < far) & (slack < far - since[:, None])
             yield part, xp.where(is_near, slack + since[:, None], far)

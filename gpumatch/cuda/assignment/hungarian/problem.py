@@ -188,12 +188,12 @@ class Problem:
             self._reduce_rows()
             cols = cp.flatnonzero(self.col_to_row >= 0)
             rows = self.col_to_row[cols]
-            paid = self.units.fixed(self.values[rows, cols])
-            is_dear = paid - self.col_dual[cols] > self.row_dual[rows]
-            if not any_true(is_dear):
+            costs = self.units.fixed(self.values[rows, cols])
+            is_slack = costs - self.col_dual[cols] > self.row_dual[rows]
+            if not any_true(is_slack):
                 self.row_to_col[rows] = cols
                 return True
-            self.col_to_row[cols[is_dear]] = -1
+            self.col_to_row[cols[is_slack]] = -1
         return False
 
     def _reduce_rows(self) -> None:

@@ -167,7 +167,7 @@ def _solve(problem: Problem, task: AssignmentTask) -> bool:
     given = solution.row_to_col
     if not any_true(solution.col_dual != 0):
         return solve_anew(problem, given, SHORT, control)
-    problem.col_dual[:] = problem.full.prices_of(solution.col_dual)
+    problem.col_dual[:] = problem.full.duals_of(solution.col_dual)
     with control.part("first pairs"):
         problem.take_tight_pairs(given)
     return _end_by_trees(problem, control)

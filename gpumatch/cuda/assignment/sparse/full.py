@@ -71,11 +71,11 @@ class FullProblem(NamedTuple):
         nrows = costs.shape[0]
         return 8 * nrows if limit is None else 48 * costs.nnz + 64 * nrows
 
-    def prices_of(self, col_dual: cp.ndarray) -> cp.ndarray:
+    def duals_of(self, col_dual: cp.ndarray) -> cp.ndarray:
         """The duals of all columns from those of the given ones. Rows' own columns have dual 0."""
-        prices = cp.zeros(self.shape[1], col_dual.dtype)
-        prices[: self.given] = col_dual
-        return prices
+        duals = cp.zeros(self.shape[1], col_dual.dtype)
+        duals[: self.given] = col_dual
+        return duals
 
     def write_back(
         self, solution: Solution, mates: tuple[cp.ndarray, cp.ndarray], col_dual: cp.ndarray
@@ -88,7 +88,7 @@ class FullProblem(NamedTuple):
         row_to_col, col_to_row = mates[0], mates[1][: self.given]
         solution.row_to_col[:] = cp.where(row_to_col < self.given, row_to_col, -1)
         solution.col_to_row[:] = col_to_row
-        price = col_dual[: self.given] - col_dual.max()
+        duals = col_dual[: self.given] - col_dual.max()
         if not any_true(row_to_col < 0):
-            price[col_to_row < 0] = 0
-        solution.col_dual[:] = price
+            duals[col_to_row < 0] = 0
+        solution.col_dual[:] = duals
