@@ -12,8 +12,8 @@ the heap looks at its line. If the search ends before, the line is not read. So 
 too: no entry is left out but by a bound. Prices, pairs, limit and all names that are not listed
 here are those of `dense.search` and `sparse.search`.
 
-    known        (cols, costs, bound): the columns that each row knows, and what they cost. Places
-                 left over cost inf. Columns in order of the matrix, not of cost.
+    known        (cols, costs, bound): the columns that each row knows, and what they cost. Unused
+                 places cost inf. Columns are in the order of the matrix, not of cost.
     scratch      (lanes, found): room for a look, of one thread
     search       (dist, pred, near, keys, heap, tree, reached), as in `sparse.search`. In the heap,
                  j is a column, ncols + i a row that is to look again, and ncols + nrows + i one
@@ -41,8 +41,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from gpumatch.cpu.assignment.dense.search import bid, turn
 from gpumatch.cpu.assignment.search.heap import drop_top, push
+from gpumatch.cpu.assignment.search.paths import bid, turn
 from gpumatch.cpu.assignment.search.state import (
     DONE,
     FOUND,

@@ -43,11 +43,11 @@ problems*, Computing 38, 1987.
 
 from __future__ import annotations
 
+from gpumatch.cpu.assignment.search.paths import bid, turn
 from gpumatch.cpu.assignment.search.state import (
     FOUND,
     FRONT,
     HEAD,
-    KEPT,
     LEAVE,
     LEAVER,
     LEFT,
@@ -67,7 +67,6 @@ __all__ = [
     "lower_to_minima",
     "reduce_rows",
     "row_duals",
-    "take_nearest",
 ]
 
 LANES = 32
@@ -87,16 +86,6 @@ def lower_to_minima(costs, price, nearest, first, last):
             cheaper = line[col] < price[col]
             price[col] = line[col] if cheaper else price[col]
             nearest[col] = row if cheaper else nearest[col]
-
-
-@vector_kernel
-def take_nearest(nearest, row_to_col, col_to_row):
-    """Match each row to the first column whose nearest row it is."""
-    for col in range(nearest.size):
-        row = nearest[col]
-        if row_to_col[row] < 0:
-            row_to_col[row] = col
-            col_to_row[col] = row
 
 
 @vector_kernel
@@ -190,42 +179,6 @@ def _first_col(line, price, reduced):
 
 
 @vector_kernel
-def bid(row, one, col, two, other, price, row_to_col, col_to_row, free, spot, limit, leaves, far):
-    """Give ``row`` its cheapest column, and lower its price until the second is as cheap.
-
-    The row that loses the column bids next. A row that loses it on a tie waits in free[:KEPT].
-    ``row`` waits there too if the price is too coarse to fall, or if there is no second column.
-    """
-    if leaves and limit <= one:
-        return
-    if leaves and limit < two:
-        two, other = limit, -1
-    loser = col_to_row[col] if col >= 0 else row
-    lowered = price[col] - (two - one) if two < far else price[col]
-    falls = lowered < price[col]
-    if falls:
-        price[col] = lowered
-    elif loser >= 0 and (one < two or other < 0):
-        free[spot[KEPT]] = row
-        spot[KEPT] += 1
-        return
-    elif loser >= 0:
-        col = other
-        loser = col_to_row[col]
-    row_to_col[row] = col
-    col_to_row[col] = row
-    if loser < 0:
-        return
-    row_to_col[loser] = -1
-    if falls:
-        spot[NEXT] -= 1
-        free[spot[NEXT]] = loser
-    else:
-        free[spot[KEPT]] = loser
-        spot[KEPT] += 1
-
-
-@vector_kernel
 def reduce_rows(
     costs, price, row_to_col, col_to_row, free, spot, least, limit, leaves, far, most_scans, budget
 ):
@@ -307,23 +260,6 @@ def _span(dist, front, low):
         first = min(first, col if is_near else dist.size)
         last = max(last, col if is_near else -1)
     return first, last
-
-
-@vector_kernel
-def turn(root, col, row, pred, row_to_col, col_to_row):
-    """Flip the path from ``root``, whose last step takes ``row`` from its column to ``col``.
-
-    If ``col`` is -1, the row takes no column.
-    """
-    while True:
-        previous = row_to_col[row]
-        row_to_col[row] = col
-        if col >= 0:
-            col_to_row[col] = row
-        if row == root:
-            return
-        col = previous
-        row = pred[col]
 
 
 @vector_kernel

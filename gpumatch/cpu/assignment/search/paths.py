@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 
 from gpumatch.contracts import Control, Costs, Entries
-from gpumatch.cpu.assignment.dense import search as dense_search
-from gpumatch.cpu.assignment.search.state import HEAD, SCANS, SPENT, SPOTS
+from gpumatch.cpu.assignment.search.state import HEAD, KEPT, NEXT, SCANS, SPENT, SPOTS
+from gpumatch.cpu.numba_tools.compiled import vector_kernel
 from gpumatch.numeric.arrays import count_matched
 from gpumatch.running.kept_memory import kept_full
 
-__all__ = ["Paths"]
+__all__ = ["Paths", "bid", "take_nearest", "turn"]
 
 ROUNDS = 2
 """Rounds of bids, as many as those of Jonker and Volgenant."""
@@ -184,7 +184,7 @@ class Paths(ABC):
 
     def _take_cheapest(self, nearest: np.ndarray) -> None:
         """Match rows to columns whose least costs they have."""
-        dense_search.take_nearest(
+        take_nearest(
             nearest,  # IN
             self.row_to_col, self.col_to_row,  # OUT
         )  # fmt: skip
@@ -213,3 +213,69 @@ class Paths(ABC):
     @abstractmethod
     def _find_row_duals(self, row_dual: np.ndarray) -> None:
         """Write the least reduced cost of each row."""
+
+
+# -- kernels that dense and sparse searches share --------------------------------------------------
+
+
+@vector_kernel
+def take_nearest(nearest, row_to_col, col_to_row):
+    """Match each row to the first column whose nearest row it is."""
+    for col in range(nearest.size):
+        row = nearest[col]
+        if row_to_col[row] < 0:
+            row_to_col[row] = col
+            col_to_row[col] = row
+
+
+@vector_kernel
+def bid(row, one, col, two, other, price, row_to_col, col_to_row, free, spot, limit, leaves, far):
+    """Give ``row`` its cheapest column, and lower its price until the second is as cheap.
+
+    The row that loses the column bids next. A row that loses it on a tie waits in free[:KEPT].
+    ``row`` waits there too if the price is too coarse to fall, or if there is no second column.
+    """
+    if leaves and limit <= one:
+        return
+    if leaves and limit < two:
+        two, other = limit, -1
+    loser = col_to_row[col] if col >= 0 else row
+    lowered = price[col] - (two - one) if two < far else price[col]
+    falls = lowered < price[col]
+    if falls:
+        price[col] = lowered
+    elif loser >= 0 and (one < two or other < 0):
+        free[spot[KEPT]] = row
+        spot[KEPT] += 1
+        return
+    elif loser >= 0:
+        col = other
+        loser = col_to_row[col]
+    row_to_col[row] = col
+    col_to_row[col] = row
+    if loser < 0:
+        return
+    row_to_col[loser] = -1
+    if falls:
+        spot[NEXT] -= 1
+        free[spot[NEXT]] = loser
+    else:
+        free[spot[KEPT]] = loser
+        spot[KEPT] += 1
+
+
+@vector_kernel
+def turn(root, col, row, pred, row_to_col, col_to_row):
+    """Flip the path from ``root``, whose last step takes ``row`` from its column to ``col``.
+
+    If ``col`` is -1, the row takes no column.
+    """
+    while True:
+        previous = row_to_col[row]
+        row_to_col[row] = col
+        if col >= 0:
+            col_to_row[col] = row
+        if row == root:
+            return
+        col = previous
+        row = pred[col]

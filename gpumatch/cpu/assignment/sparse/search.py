@@ -58,8 +58,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gpumatch.cpu.assignment.dense.search import bid, turn
 from gpumatch.cpu.assignment.search.heap import drop_top, push
+from gpumatch.cpu.assignment.search.paths import bid, turn
 from gpumatch.cpu.assignment.search.state import (
     CLASH,
     FOUND,

@@ -50,8 +50,8 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from gpumatch.contracts import Control, Entries, Stopped
-from gpumatch.cpu.assignment.dense.search import turn
 from gpumatch.cpu.assignment.search.heap import drop_top, push
+from gpumatch.cpu.assignment.search.paths import turn
 from gpumatch.cpu.assignment.search.state import (
     HEAD,
     NEAR,

@@ -9,6 +9,7 @@ import pytest
 
 from gpumatch.cpu.assignment.dense import search as dense_search
 from gpumatch.cpu.assignment.dense.search import LANES
+from gpumatch.cpu.assignment.search.paths import bid, take_nearest
 from gpumatch.cpu.assignment.search.state import FOUND, HEAD, KEPT, NEXT, SCANS, SPENT
 
 FAR = math.inf
@@ -29,7 +30,7 @@ def test_columns_are_priced_at_their_least_costs_and_given_to_the_first_rows(see
         if last:
             assert np.array_equal(nearest, costs[:last].argmin(axis=0))
     row_to_col, col_to_row = np.full(nrows, -1, np.int32), np.full(ncols, -1, np.int32)
-    dense_search.take_nearest(nearest, row_to_col, col_to_row)
+    take_nearest(nearest, row_to_col, col_to_row)
     for row in range(nrows):
         own = np.flatnonzero(nearest == row)
         assert row_to_col[row] == (own[0] if own.size else -1)
@@ -77,7 +78,7 @@ def test_bids_by_hand(offers, limit, expected):
     row_to_col, col_to_row = np.array([-1, 0, 1]), np.array([1, 2, -1])
     free, spot = np.array([8, 0, 7]), np.zeros(6, np.int64)
     spot[NEXT] = 2
-    dense_search.bid(
+    bid(
         0, float(one), col, float(two), other, price, row_to_col, col_to_row, free, spot,
         float(limit or 0), limit is not None, FAR,
     )  # fmt: skip
