@@ -17,6 +17,7 @@ from gpumatch.cpu.assignment.dense import auction, candidate_paths, candidates
 from gpumatch.cpu.assignment.dense import engine as dense_engine
 from gpumatch.cpu.assignment.dense import tuning as dense_tuning
 from gpumatch.cpu.assignment.dense.auction import Auction
+from gpumatch.cpu.assignment.dense.tuning import Tuning
 from graphs import costs
 from tests.cpu.assignment.solved import Solved, Trace, least, rounding
 from tests.cpu.assignment.tuned import tune
@@ -297,6 +298,14 @@ def test_no_column_that_a_row_does_not_know_is_below_its_bound(path, monkeypatch
         for matrix in (far, costs.low_rank(n, rank=2, seed=seed) * 300 // 1, far // 30):
             solve(matrix.astype(int)).check_optimal(0)
     assert any(checked) or path != "auction"
+
+
+def test_a_tuning_that_is_passed_replaces_the_default():
+    """Whatever the fixture has made the default."""
+    matrix = points(80, far=True)
+    auction, paths = (Tuning(middle=-1, trial=trial, few=1) for trial in (-1, math.inf))
+    assert "auction" in steps(solve(matrix, tuning=auction))
+    assert "auction" not in steps(solve(matrix, tuning=paths))
 
 
 @EVERY_PATH

@@ -22,7 +22,7 @@ from gpumatch.cpu.assignment.sparse import tuning as sparse_tuning
 from gpumatch.cpu.assignment.sparse.auction import Auction
 from gpumatch.cpu.assignment.sparse.paths import SparsePaths
 from gpumatch.cpu.assignment.sparse.scaled_integers import BLOCK, FINE, Units
-from gpumatch.cpu.assignment.sparse.tuning import LONG, SHORT
+from gpumatch.cpu.assignment.sparse.tuning import LONG, SHORT, Effort, Tuning
 from gpumatch.cpu.matching.engine import match_rows
 from graphs import costs
 from tests.cpu.assignment.solved import Solved, Trace, least, rounding
@@ -334,6 +334,14 @@ def test_the_first_phase_leaves_fewest_rows(monkeypatch):
     assert allowed[:3] == [4, 8, 16]
     assert set(allowed[3:]) <= {16}
     assert all(few / 2 < count <= few for few, count in zip(allowed, left))
+
+
+def test_a_tuning_that_is_passed_replaces_the_default():
+    """Whatever the fixture has made the default."""
+    matrix = np.random.default_rng(3).random((50, 50))
+    alone = Tuning(trial=Effort(False, 0, 0, -1), small=-1, fewest=0, few=1)
+    assert "auction" in steps(solve(matrix, tuning=alone))
+    assert "auction" not in steps(solve(matrix, tuning=Tuning()))
 
 
 @EVERY_PATH
