@@ -7,7 +7,7 @@ digits of c. So
 1. prices are moved up so that no two neighbours are farther apart than `narrowed` says: then they
    are no greater than the costs of pairs in use make them;
 2. pairs that are not tight at these prices are parted, without any allowance for rounding;
-3. the rows that are left get shortest augmenting paths, whose lengths are differences of costs in
+3. the unmatched rows get shortest augmenting paths, whose lengths are differences of costs in
    use, too; no row bids, because a bid may be as far away as the row's second column.
 """
 

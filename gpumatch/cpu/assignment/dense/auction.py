@@ -69,7 +69,7 @@ class Auction:
         return float(np.quantile(dearer, 1 / 4)) if dearer.size else math.inf
 
     def _hold_phase(self, epsilon: float) -> bool:
-        """Let the unmatched rows bid until few are left; False if it is a price war."""
+        """Let rows bid until few are unmatched; False if it is a price war."""
         paths, tuning = self.paths, self.tuning
         free = paths.start_with_unmatched_rows()
         waiting, scans = free, 0

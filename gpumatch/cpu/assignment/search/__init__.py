@@ -1,1 +1,1 @@
-"""What the searches of several files share: paths, queues, entries, pairs at a limit."""
+"""What several files share: marks, paths, heap, queues of bidders, entries, pairs at a limit."""

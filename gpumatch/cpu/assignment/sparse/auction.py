@@ -129,7 +129,7 @@ class Auction:
         return float(np.quantile(dearer, second)) * (1 - self.paths.matched / self.nrows)
 
     def _hold_phase(self, epsilon: Any, few: int) -> bool:
-        """Let the unmatched rows bid until few are left; False if more bids are not worth it."""
+        """Let vertices bid until few rows are unmatched; False if more bids are not worth it."""
         paths = self.paths
         free = waiting = paths.start_with_unmatched_rows()
         many, is_peaceful = few, True

@@ -31,10 +31,10 @@ a power of two, so that bids may differ by less than 1, which breaks most ties. 
 prices are rounded down to units again. If v_k <= v_j + y for an integer y, that holds for rounded
 prices, too: tight pairs stay tight, and most pairs within epsilon become tight.
 
-Memory beside the costs: 12 bytes an entry, 20 if costs are integers, and 51 a vertex; while all
-tight pairs are matched, 4 more an entry and 28 a vertex; with the transposed matrix of bids in
-turns, 12 more an entry, and with that of step 4, 24; 4 a column if threads search at once, and 12
-for each thread; 24 an entry and 34 a vertex for paths from both ends.
+Memory beside the costs, at the peak, of floats on one thread: 24 bytes an entry and 26 a vertex if
+all rows and columns must be matched, 48 and 56 with paths from both ends, and 36 and 36 if columns
+may stay unmatched. Integers take up to 8 more an entry and 12 more a vertex. Threads that search at
+once take 4 bytes a column, and each of them 12 a column.
 
 References
 ----------
