@@ -27,8 +27,8 @@ entry_points.show()  # before any test imports networkx, which looks for them th
 settings.register_profile("gpumatch", deadline=None, derandomize=True, max_examples=60)
 settings.load_profile("gpumatch")
 
-LONGEST_TEXT = 40
-"""Characters of a text with lines that names a test."""
+LONGEST_TEXT, LONGEST_WITH_LINES = 60, 40
+"""Characters of a text that names a test, and of one that has lines or rare letters."""
 
 reason_for_no_gpu = functools.cache(why_no_cuda)
 
@@ -59,11 +59,14 @@ def needs_stand_in(item: pytest.Item) -> bool:
 
 
 def pytest_make_parametrize_id(val: object) -> str | None:
-    """A text that has lines or rare letters: on one line, without these, and not too long."""
-    if not isinstance(val, str) or (val.isascii() and val.isprintable()):
+    """A text that is long, or has lines or rare letters: cut, on one line and without these."""
+    if not isinstance(val, str):
+        return None
+    is_plain = val.isascii() and val.isprintable()
+    if is_plain and len(val) <= LONGEST_TEXT:
         return None
     shown = (c if c.isascii() and c.isprintable() and c != "\\" else "|" for c in val)
-    return "".join(shown)[:LONGEST_TEXT]
+    return "".join(shown)[: LONGEST_TEXT if is_plain else LONGEST_WITH_LINES]
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -15,6 +15,8 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 LONGEST = 120
+"""Characters of the id of a test's parameters."""
+LONGEST_WITH_FILE = 180
 COLLECT = """
 import json, sys, time
 import pytest
@@ -66,6 +68,7 @@ def test_ids_can_be_read(collections):
     assert len(ids) > 1000
     assert [name for name in ids if not is_readable(name)] == []
     assert [name for name in ids if len(name) > LONGEST] == []
+    assert [name for name, _ in collections[0] if len(name) > LONGEST_WITH_FILE] == []
 
 
 def test_two_collections_agree(collections):
