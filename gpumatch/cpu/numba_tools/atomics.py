@@ -15,6 +15,9 @@ with one of these sees all that another thread wrote before the ``store``, ``fet
 successful ``cas`` of that value. On x86 ``load`` and ``store`` cost as much as plain accesses. In
 addition, the compiler cannot keep the value in a register across them and cannot tear it.
 
+This depends on private parts of Numba (`private.arrays`). Where they do not work, the functions are
+those of `plain`.
+
 Reference: LLVM Atomic Instructions and Concurrency Guide.
 """
 
@@ -22,9 +25,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from numba.core import cgutils, types
-from numba.core.errors import TypingError
+import numpy as np
+from numba import TypingError, njit, types
 from numba.extending import intrinsic as _intrinsic
+
+from gpumatch.cpu.numba_tools.cache import keep
+from gpumatch.cpu.numba_tools.private import arrays, works
 
 __all__ = ["cas", "fetch_add", "load", "store"]
 
@@ -44,7 +50,7 @@ def _item_type(array: Any, index: Any) -> Any:
 
 def _item_pointer(context: Any, builder: Any, array_type: Any, array: Any, index: Any) -> Any:
     view = context.make_array(array_type)(context, builder, array)
-    return cgutils.get_item_pointer(context, builder, array_type, view, [index], wraparound=False)
+    return arrays.get_item_pointer(context, builder, array_type, view, [index], wraparound=False)
 
 
 @intrinsic
@@ -95,3 +101,22 @@ def store(typingctx: Any, array: Any, index: Any, value: Any) -> Any:
         return context.get_dummy_value()
 
     return types.void(array, types.intp, item), generate
+
+
+def _attempt(counts):
+    """Change two numbers from 3 and 4 to 5 and 6; True if what was there before is right."""
+    swapped, kept = cas(counts, 0, 3, 5), cas(counts, 0, 3, 7)
+    store(counts, 1, fetch_add(counts, 1, 1) + load(counts, 1) - 3)
+    return swapped and not kept
+
+
+def _trial() -> bool:
+    attempt, counts = njit(_attempt), np.array([3, 4], np.int32)
+    keep(attempt)
+    return attempt(counts) and counts.tolist() == [5, 6]
+
+
+if not works(arrays, _trial):
+    from gpumatch.cpu.numba_tools import plain
+
+    cas, fetch_add, load, store = plain.cas, plain.fetch_add, plain.load, plain.store

@@ -18,25 +18,26 @@ compiled and begin sooner.
 To inline takes Numba a time that grows with the square of a function's variables, and at each level
 of calls again. So a function that is long, or inlines others, is better fused.
 
-Indices are not checked. Numba keeps what it has compiled in files. If it can write none, each
+Indices are not checked. What is compiled is kept in files (`cache`). If none can be written, each
 process compiles again, and one warning says so.
+
+All of this depends on private parts of Numba. Where one of them is missing, or does not do what is
+expected of it, Numba compiles each kernel as plain `njit` does. That takes longer, and the kernels
+do the same.
 """
 
 from __future__ import annotations
 
-import functools
+import contextlib
 import gc
-import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from numba import njit
-from numba.core import event
-from numba.core.caching import FunctionCache
-from numba.core.runtime import rtsys
 
-from gpumatch.cpu.numba_tools.parts import Kernel
+from gpumatch.cpu.numba_tools.cache import keep
+from gpumatch.cpu.numba_tools.private import arrays, compiler, events, works
 from gpumatch.running import compile_time
 
 __all__ = [
@@ -53,54 +54,48 @@ _GARBAGE = 10**6  # objects that compilations may leave before one looks for gar
 _VECTORS = {"nnan", "nsz"}  # what LLVM must know of floats to keep the least of many in a vector
 
 
-class _Cache(FunctionCache):
-    """Numba's files of a function, which goes on without those that cannot be written.
+def _kernel_maker() -> Callable[..., Any]:
+    """What makes a dispatcher of a function and flags: with parts, where Numba can do that.
 
-    A file is loaded without what only a compilation needs: Numba would first import and register
-    all that it can compile, which takes a new process a tenth of a second.
+    Without `arrays`, views have owners, and the flags of such kernels may leave those out.
     """
+    if not (works(compiler, _trial) and arrays is not None):
+        return _plain_kernel
+    from gpumatch.cpu.numba_tools.parts import Kernel
 
-    def load_overload(self, sig: Any, target_context: Any) -> Any:
-        rtsys.initialize(target_context)  # what code that allocates memory calls
-        with self._guard_against_spurious_io_errors():
-            return self._load_overload(sig, target_context)
+    return Kernel
 
-    def save_overload(self, sig: Any, data: Any) -> None:
-        try:
-            super().save_overload(sig, data)
-        except OSError:  # the disk is full
-            _warn_of_no_cache()
+
+def _trial() -> bool:
+    from gpumatch.cpu.numba_tools.parts import has_parts
+    from gpumatch.cpu.numba_tools.views import ARE_PLAIN
+
+    return has_parts() and not ARE_PLAIN
+
+
+def _plain_kernel(function: Any, flags: dict[str, Any]) -> Any:
+    return njit(**{name: flags[name] for name in _DOCUMENTED & flags.keys()})(function)
+
+
+_DOCUMENTED = {"nogil", "fastmath"}
+_make_kernel = _kernel_maker()
 
 
 def compiled(**flags: Any) -> Callable[[Callable[..., Any]], Any]:
-    """A decorator: compile with these flags of Numba's, and keep the result if that is possible.
-
-    Numba raises an error if it finds no folder that it can write to.
-    """
+    """A decorator: compile with these flags of Numba's, and keep the result if that is possible."""
 
     def decorate(function: Callable[..., Any]) -> Any:
-        dispatcher: Any = Kernel(function, flags)
-        try:
-            dispatcher._cache = _Cache(function)  # as `enable_caching` does with Numba's own
-        except (RuntimeError, OSError):
-            _warn_of_no_cache()
+        dispatcher = _make_kernel(function, flags)
+        keep(dispatcher)
         return dispatcher
 
     return decorate
 
 
-@functools.cache
-def _warn_of_no_cache() -> None:
-    warnings.warn(
-        "gpumatch cannot keep compiled code on the disk, so each process compiles again, which "
-        "takes seconds to minutes; set NUMBA_CACHE_DIR to a folder that can be written to, on a "
-        "disk that is not full",
-        UserWarning,
-        stacklevel=4,
-    )
+_Listener: Any = getattr(events, "Listener", object)
 
 
-class _Compilation(event.Listener):
+class _Compilation(_Listener):
     """Tells `running.compile_time` when Numba compiles, and has Python collect no garbage then.
 
     Compiling makes so many objects that looking for garbage would take a seventh of the time, and
@@ -134,7 +129,8 @@ class _Compilation(event.Listener):
             gc.unfreeze()
 
 
-event.register("numba:compile", _Compilation())
+with contextlib.suppress(Exception):  # then no time is counted as that of compilations
+    events.register("numba:compile", _Compilation())
 
 
 _BORROWS: dict[str, Any] = {"_nrt": False}  # Numba's runtime, which counts owners, is left out

@@ -7,8 +7,8 @@ truth of numbers and the entries of arrays alone, this took a sixth of the time 
 Only operators and `bool` are remembered, and only of numbers, arrays, and tuples of these. What
 Numba compiles for a call of another function may depend on the caller's flags.
 
-This depends on private parts of Numba: all that a context knows is in its attributes, and inference
-asks `resolve_function_type`.
+This depends on private parts of Numba (`private.compiler`): all that a context knows is in its
+attributes, and inference asks `resolve_function_type`.
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ from __future__ import annotations
 import operator
 from typing import Any
 
-from numba.core import types
-from numba.core.typing import Context
+from numba import types
+
+from gpumatch.cpu.numba_tools.private import compiler
 
 __all__ = ["Operations"]
 
@@ -25,10 +26,10 @@ _OPERATIONS = {bool, *(getattr(operator, name) for name in operator.__all__)}
 _PLAIN = types.Number | types.Boolean | types.Array
 
 
-class Operations(Context):
+class Operations(compiler.Context):
     """The context ``known``, whose knowledge it shares, with a memory of operations."""
 
-    def __init__(self, known: Context) -> None:
+    def __init__(self, known: Any) -> None:
         self.__dict__.update(vars(known))
         self._signatures: dict[Any, Any] = {}
 

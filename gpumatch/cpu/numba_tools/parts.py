@@ -25,9 +25,9 @@ time, and a call with fifteen arguments 0.5 µs instead of 0.4.
 A function that is forced inline is optimised before it is handed over, too. LLVM then finds more
 vector instructions: in the search of small problems, this is worth a tenth of the time.
 
-This depends on private parts of Numba: how a library of code is finalized, what a dispatcher tells
-type inference, and which contexts and passes a compiler works with. `can_have_parts` looks for
-them. Where one is missing, functions are compiled as Numba does.
+This depends on private parts of Numba (`private.compiler`): how a library of code is finalized,
+what a dispatcher tells type inference, and which contexts and passes a compiler works with. Where
+one of them is missing, this module cannot be imported, and `compiled` takes plain `njit`.
 """
 
 from __future__ import annotations
@@ -38,46 +38,18 @@ from types import SimpleNamespace
 from typing import Any
 
 from numba import types
-from numba.core.codegen import JITCodeLibrary
-from numba.core.compiler import Compiler, CompileResult
-from numba.core.compiler_machinery import PassManager
-from numba.core.cpu import CPUContext
-from numba.core.registry import CPUDispatcher
-from numba.core.typed_passes import IRLegalization, NopythonRewrites
-from numba.core.typing import Context
-from numba.core.untyped_passes import InlineClosureLikes
 
+from gpumatch.cpu.numba_tools.cache import keep
 from gpumatch.cpu.numba_tools.operations import Operations
+from gpumatch.cpu.numba_tools.private import compiler
 
-__all__ = ["Kernel", "can_have_parts"]
+__all__ = ["Kernel", "has_parts"]
 
-NEEDED = (
-    (JITCodeLibrary, "_optimize_final_module"),
-    (JITCodeLibrary, "_optimize_functions"),
-    (JITCodeLibrary, "add_ir_module"),
-    (JITCodeLibrary, "_finalize_final_module"),
-    (JITCodeLibrary, "_finalize_dynamic_globals"),
-    (JITCodeLibrary, "get_pointer_to_function"),
-    (JITCodeLibrary, "codegen"),
-    (Compiler, "define_pipelines"),
-    (Context, "resolve_function_type"),
-    (CPUContext, "subtarget"),
-    (CPUContext, "get_abi_sizeof"),
-    (CompileResult, "_find_referenced_environments"),
-    (CPUDispatcher, "_numba_type_"),
-    (CPUDispatcher, "add_overload"),
-    (PassManager("kernel"), "passes"),
-)
-NEEDLESS = (InlineClosureLikes, NopythonRewrites, IRLegalization)
+NEEDLESS = compiler.needless
 """Passes for functions within functions, operations on whole arrays, and last uses of variables."""
 
 
-def can_have_parts() -> bool:
-    """Whether Numba has what parts depend on."""
-    return all(hasattr(owner, name) for owner, name in NEEDED)
-
-
-class _KernelLibrary(JITCodeLibrary):
+class _KernelLibrary(compiler.JITCodeLibrary):
     """Code of which the wrapper for Python is optimised only once, with all else."""
 
     def _optimize_functions(self, ll_module: Any) -> None:
@@ -96,7 +68,7 @@ class _LongKernelLibrary(_KernelLibrary):
         super().add_ir_module(ir_module)
 
 
-class _FusedLibrary(JITCodeLibrary):
+class _FusedLibrary(compiler.JITCodeLibrary):
     """Code without an address, which waits to be linked into that of a kernel."""
 
     codegen = SimpleNamespace(set_env=lambda name, env: None)  # the kernel's is set later
@@ -120,18 +92,18 @@ _operations = functools.cache(Operations)
 
 
 @functools.cache
-def _sizes(context: CPUContext) -> Callable[[Any], int]:
+def _sizes(context: Any) -> Callable[[Any], int]:
     """What says how large a type is, and asks LLVM once."""
     return functools.cache(context.get_abi_sizeof)
 
 
-class _KernelCompiler(Compiler):
+class _KernelCompiler(compiler.Compiler):
     """Numba's compiler, which asks nothing twice, and looks for new functions once.
 
     It does not look for what a kernel without owners of memory has not.
     """
 
-    def library_for(self, flags: Any) -> type[JITCodeLibrary]:
+    def library_for(self, flags: Any) -> type[Any]:
         """The kind of code that is made."""
         return _LongKernelLibrary if flags.release_gil else _KernelLibrary
 
@@ -155,11 +127,11 @@ class _KernelCompiler(Compiler):
 class _PartCompiler(_KernelCompiler):
     """The same for a part."""
 
-    def library_for(self, flags: Any) -> type[JITCodeLibrary]:
+    def library_for(self, flags: Any) -> type[Any]:
         return _FusedLibrary if flags.forceinline else _PartLibrary
 
 
-class Kernel(CPUDispatcher):
+class Kernel(compiler.CPUDispatcher):
     """A function that Python calls, and that is a part of the kernels that call it.
 
     Parameters
@@ -171,13 +143,11 @@ class Kernel(CPUDispatcher):
 
     def __init__(self, function: Any, flags: dict[str, Any]) -> None:
         flags = {"nopython": True, "boundscheck": None, "no_cfunc_wrapper": True, **flags}
-        if not can_have_parts():
-            super().__init__(function, targetoptions=flags)
-            self._part: Any = self
-            return
         super().__init__(function, targetoptions=flags, pipeline_class=_KernelCompiler)
         flags = {**flags, "no_cpython_wrapper": True}
-        self._part = CPUDispatcher(function, targetoptions=flags, pipeline_class=_PartCompiler)
+        self._part = compiler.CPUDispatcher(
+            function, targetoptions=flags, pipeline_class=_PartCompiler
+        )
 
     @property
     def _numba_type_(self) -> Any:
@@ -189,3 +159,23 @@ class Kernel(CPUDispatcher):
         is_new = cres.metadata is not None  # one from a file has them
         for env in cres._find_referenced_environments() if is_new else ():
             cres.library.codegen.set_env(env.env_name, env)
+
+
+def has_parts() -> bool:
+    """True if a kernel works that calls a part; the trial of `private.compiler`."""
+    global _half
+    _half = Kernel(_half_of, {"_nrt": False, "forceinline": True})
+    whole = Kernel(_twice_half, {"nogil": True, "_nrt": False})
+    keep(whole)
+    return whole(7) == 6 and not _half.signatures
+
+
+def _half_of(number):
+    return number // 2
+
+
+_half: Any = None  # made for the trial alone
+
+
+def _twice_half(number):
+    return 2 * _half(number)

@@ -5,16 +5,22 @@
     prefetch_range(array, first, last)   the same for array[first] to array[last], at most LINES
 
 Indices are not checked and do not wrap. An address that does not exist does no harm.
+
+This depends on private parts of Numba (`private.arrays`). Where they do not work, nothing is
+fetched.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from llvmlite import ir
-from numba.core import cgutils, types
-from numba.core.errors import TypingError
+from numba import TypingError, njit, types
 from numba.extending import intrinsic as _intrinsic
+
+from gpumatch.cpu.numba_tools.cache import keep
+from gpumatch.cpu.numba_tools.private import arrays, works
 
 __all__ = ["prefetch", "prefetch_far", "prefetch_range"]
 
@@ -62,7 +68,7 @@ def prefetch_range(typingctx: Any, array: Any, first: Any, last: Any) -> Any:
         step = LINE // (kind.dtype.bitwidth // 8)
         most = builder.add(first, first.type(LINES * step))
         end = builder.select(builder.icmp_signed("<", last, most), last, most)
-        places = cgutils.for_range_slice(builder, first, end, first.type(step), inc=True)
+        places = arrays.for_range_slice(builder, first, end, first.type(step), inc=True)
         with places as (index, _):
             _fetch(context, builder, kind, view, index)
         _fetch(context, builder, kind, view, last)
@@ -81,11 +87,35 @@ def _fetch(
 ) -> None:
     """LLVM's instruction for one item."""
     view = context.make_array(kind)(context, builder, array)
-    item = cgutils.get_item_pointer(context, builder, kind, view, [index], wraparound=False)
+    item = arrays.get_item_pointer(context, builder, kind, view, [index], wraparound=False)
     byte_pointer, number = ir.IntType(8).as_pointer(), ir.IntType(32)
     takes = [byte_pointer, number, number, number]
-    function = cgutils.get_or_insert_function(
+    function = arrays.get_or_insert_function(
         builder.module, ir.FunctionType(ir.VoidType(), takes), "llvm.prefetch.p0i8"
     )
     how = [number(_READ), number(caches), number(_DATA)]
     builder.call(function, [builder.bitcast(item, byte_pointer), *how])
+
+
+def _attempt(numbers):
+    """Fetch some of an array, and the last of it."""
+    prefetch(numbers, 1)
+    prefetch_far(numbers, 2)
+    prefetch_range(numbers, 0, numbers.size - 1)
+    return numbers[numbers.size - 1]
+
+
+def _trial() -> bool:
+    attempt = njit(_attempt)
+    keep(attempt)
+    return attempt(np.arange(200)) == 199
+
+
+if not works(arrays, _trial):
+    from gpumatch.cpu.numba_tools import plain
+
+    prefetch, prefetch_far, prefetch_range = (
+        plain.prefetch,
+        plain.prefetch_far,
+        plain.prefetch_range,
+    )

@@ -16,10 +16,9 @@ from typing import Any
 import llvmlite.binding as llvm
 import numpy as np
 from numba import types
-from numba.core.datamodel import default_manager
-from numba.core.registry import cpu_target
 
 from gpumatch.cpu.numba_tools.compiled import short_kernel
+from gpumatch.cpu.numba_tools.private import boxes
 from gpumatch.cpu.numba_tools.short_calls import ADAPT, NEW, Borrowed, Rows, by_strides, entry_of
 
 __all__ = ["short_calls_work"]
@@ -39,13 +38,13 @@ def short_calls_work() -> bool:
 
 
 def _has_fields() -> bool:
-    model = default_manager.lookup(Borrowed(types.int64, 2))
+    model = boxes.default_manager.lookup(Borrowed(types.int64, 2))
     order = [model.get_field_position(name) for name in FIELDS]
     return order == [*range(len(model.get_value_type().elements))]
 
 
 def _has_functions() -> bool:
-    assert cpu_target.target_context is not None  # its making registers the functions
+    assert boxes.cpu_target.target_context is not None  # its making registers the functions
     return all(llvm.address_of_symbol(name) is not None for name in (ADAPT, NEW))
 
 

@@ -26,8 +26,9 @@ its rows, and None if it returns an array without rows.
 To release the GIL and take it again costs a tenth of the shortest calls, so a function compiled
 without ``nogil=True`` may decide. In between, nothing may raise, and no memory may be allocated.
 
-This depends on private parts of Numba. `gpumatch.cpu.numba_tools.self_test` checks that they are as
-expected.
+This depends on private parts of Numba (`private.boxes`). `gpumatch.cpu.numba_tools.self_test`
+checks that they are as expected. Where one of them is missing, this module cannot be imported, and
+the general front door serves.
 
 Reference: Numba Developer Manual, *Low-level extension API*; numba.core.boxing.unbox_array and
 box_array.
@@ -39,11 +40,11 @@ from typing import Any
 
 import numpy as np
 from llvmlite import ir
-from numba.core import cgutils, types
-from numba.core.datamodel import models
-from numba.extending import NativeValue, box, register_model, unbox
+from numba import from_dtype, types
+from numba.extending import NativeValue, box, models, register_model, unbox
 from numba.extending import intrinsic as _intrinsic
-from numba.np.numpy_support import as_dtype, from_dtype
+
+from gpumatch.cpu.numba_tools.private import boxes
 
 __all__ = [
     "ADAPT",
@@ -56,6 +57,10 @@ __all__ = [
     "number",
     "take_gil",
 ]
+
+if boxes is None:
+    raise ImportError("this Numba lacks what short calls are made of")
+as_dtype, cgutils = boxes.as_dtype, boxes.cgutils
 
 ADAPT, NEW = "numba_adapt_ndarray", "numba_ndarray_new"  # functions of Numba's C library
 

@@ -15,8 +15,7 @@ from __future__ import annotations
 from typing import Any
 
 from llvmlite import ir
-from numba.core import types
-from numba.core.errors import TypingError
+from numba import TypingError, types
 from numba.extending import intrinsic as _intrinsic
 
 __all__ = ["greater", "lesser"]

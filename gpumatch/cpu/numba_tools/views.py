@@ -12,21 +12,25 @@ kernel do, and it must lie inside the array. Neither is checked.
 
 Room on the stack ends with the call. Its size must be known when the function is compiled. A line
 that is passed twice gives the same room twice.
+
+This depends on private parts of Numba (`private.arrays`). Where they do not work, the functions are
+those of `plain`, which make slices and arrays with owners.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from llvmlite import ir
-from numba.core import cgutils, types
-from numba.core.errors import TypingError
+from numba import TypingError, njit, types
 from numba.extending import intrinsic as _intrinsic
-from numba.np.arrayobj import populate_array
 
+from gpumatch.cpu.numba_tools.cache import keep
 from gpumatch.cpu.numba_tools.prefetch import LINE
+from gpumatch.cpu.numba_tools.private import arrays, works
 
-__all__ = ["as_halves", "as_integers", "on_stack", "view"]
+__all__ = ["ARE_PLAIN", "as_halves", "as_integers", "on_stack", "view"]
 
 # Callers do not pass the typing context, which Numba's annotation of an intrinsic asks for.
 intrinsic: Any = _intrinsic
@@ -47,15 +51,15 @@ def view(typingctx: Any, array: Any, place: Any, shape: Any) -> Any:
             _numbers(context, builder, *one) for one in zip(signature.args[1:], args[1:])
         )
         size = context.get_abi_sizeof(context.get_data_type(array.dtype))
-        stride = ir.Constant(cgutils.intp_t, size)
+        stride = ir.Constant(arrays.intp_t, size)
         strides: list[Any] = []
         for length in reversed(lengths):
             strides.insert(0, stride)
             stride = builder.mul(stride, length)
         made = context.make_array(result)(context, builder)
-        populate_array(
+        context.populate_array(
             made,
-            data=cgutils.get_item_pointer(context, builder, array, source, at, wraparound=False),
+            data=arrays.get_item_pointer(context, builder, array, source, at, wraparound=False),
             shape=lengths,
             strides=strides,
             itemsize=size,
@@ -73,7 +77,7 @@ def _dimensions(numbers: Any) -> int:
 def _numbers(context: Any, builder: Any, kind: Any, value: Any) -> list[Any]:
     """The integers of one or of a tuple, as wide as indices are."""
     kinds = [kind] if isinstance(kind, types.Integer) else list(kind)
-    values = [value] if isinstance(kind, types.Integer) else cgutils.unpack_tuple(builder, value)
+    values = [value] if isinstance(kind, types.Integer) else arrays.unpack_tuple(builder, value)
     return [context.cast(builder, one, own, types.intp) for one, own in zip(values, kinds)]
 
 
@@ -102,17 +106,17 @@ def _read_as(array: Any, dtype: Any, parts: int) -> Any:
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         source = context.make_array(array)(context, builder, args[0])
         made, kind = context.make_array(result)(context, builder), context.get_data_type(dtype)
-        lengths = cgutils.unpack_tuple(builder, source.shape)
-        strides = cgutils.unpack_tuple(builder, source.strides)
-        number = ir.Constant(cgutils.intp_t, parts)
+        lengths = arrays.unpack_tuple(builder, source.shape)
+        strides = arrays.unpack_tuple(builder, source.strides)
+        number = ir.Constant(arrays.intp_t, parts)
         lengths[-1] = builder.mul(lengths[-1], number)
         strides[-1] = builder.sdiv(strides[-1], number)
-        populate_array(
+        context.populate_array(
             made,
             data=builder.bitcast(source.data, made.data.type),
             shape=lengths,
             strides=strides,
-            itemsize=ir.Constant(cgutils.intp_t, context.get_abi_sizeof(kind)),
+            itemsize=ir.Constant(arrays.intp_t, context.get_abi_sizeof(kind)),
             meminfo=None,
         )
         return made._getvalue()
@@ -128,14 +132,14 @@ def on_stack(typingctx: Any, number: Any, count: Any) -> Any:
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         data_type = context.get_data_type(dtype)
-        memory = cgutils.alloca_once(builder, data_type, count.literal_value)
+        memory = arrays.alloca_once(builder, data_type, count.literal_value)
         memory.align = LINE
-        size = ir.Constant(cgutils.intp_t, context.get_abi_sizeof(data_type))
+        size = ir.Constant(arrays.intp_t, context.get_abi_sizeof(data_type))
         made = context.make_array(result)(context, builder)
-        populate_array(
+        context.populate_array(
             made,
             data=memory,
-            shape=[ir.Constant(cgutils.intp_t, count.literal_value)],
+            shape=[ir.Constant(arrays.intp_t, count.literal_value)],
             strides=[size],
             itemsize=size,
             meminfo=None,
@@ -143,3 +147,42 @@ def on_stack(typingctx: Any, number: Any, count: Any) -> Any:
         return made._getvalue()
 
     return result(number, count), generate
+
+
+def _attempt(numbers, pairs):
+    """Change numbers in views of all kinds; what the views say of themselves."""
+    part = view(numbers, 3, (2, np.int32(2)))
+    part[1, 0] = 0.5
+    line = view(pairs, (1, 1), 2)
+    line[1] = 7
+    as_integers(numbers)[0] = 2**62
+    as_halves(numbers)[3] = 2**30
+    room, other = on_stack(numbers[0], 5), on_stack(np.int32(0), 3)
+    for k in range(5):
+        room[k] = k
+    for k in range(3):
+        other[k] = 2 * k
+    total = 0.0
+    for k in range(5):
+        total += room[k]
+    return part.shape, part.strides, line.size, room.itemsize, other.itemsize, total + other[2]
+
+
+def _trial() -> bool:
+    attempt, numbers, pairs = njit(_attempt), np.zeros(8), np.zeros((2, 3), np.int32)
+    keep(attempt)
+    facts = attempt(numbers, pairs)
+    return (
+        facts == ((2, 2), (16, 8), 2, 8, 4, 14.0)
+        and numbers.tolist() == [2.0, 2.0, 0, 0, 0, 0.5, 0, 0]
+        and pairs.tolist() == [[0, 0, 0], [0, 0, 7]]
+    )
+
+
+ARE_PLAIN = not works(arrays, _trial)
+
+if ARE_PLAIN:
+    from gpumatch.cpu.numba_tools import plain
+
+    view, on_stack = plain.view, plain.on_stack
+    as_integers, as_halves = plain.as_integers, plain.as_halves

@@ -8,7 +8,7 @@ import pytest
 from numba.core import event
 from numba.core.cpu import CPUContext
 
-from gpumatch.cpu.numba_tools import parts
+from gpumatch.cpu.numba_tools import compiled, parts
 from gpumatch.cpu.numba_tools.compiled import _nothing, fused, kernel
 
 
@@ -37,21 +37,17 @@ def test_a_part_is_compiled_by_itself_only_for_python(decorator):
     assert quarter(20) == 5
 
 
-@pytest.mark.parametrize("missing", [False, True])
-def test_errors_in_a_part_reach_python(monkeypatch, missing):
+@pytest.mark.parametrize("plain", [False, True])
+def test_errors_in_a_part_reach_python(monkeypatch, plain):
     """In a Numba without what parts depend on, too, which compiles as it always did."""
-    if missing:
-        monkeypatch.setattr(parts, "NEEDED", ((object, "no such part of Numba"),))
+    if plain:
+        monkeypatch.setattr(compiled, "_make_kernel", compiled._plain_kernel)
     half, quarter = quarter_with(kernel)
     with pytest.raises(ValueError, match="an odd number"):
         quarter(6)
     assert quarter(8) == 2
-    assert bool(half.signatures) == missing
+    assert bool(half.signatures) == plain
     assert half.targetoptions["nogil"] is half.targetoptions["nopython"] is True
-
-
-def test_this_numba_has_what_parts_depend_on():
-    assert parts.can_have_parts()
 
 
 class Listener(event.Listener):
