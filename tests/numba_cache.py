@@ -1,9 +1,10 @@
 """Where tests keep compiled kernels: a folder for each state of their sources and compilers.
 
-Numba compiles a cached function again if the file that holds it has changed, but not if only a
-function that it calls has changed, in another file. Without separate folders, edited kernels would
-be tested as they were before. It does not notice a change of NUMBA_BOUNDSCHECK either, and it
-discards the index of another Numba, which two versions in one folder would do in turns.
+After an edit, all kernels are compiled again (`gpumatch.cpu.numba_tools.cache`), and in one folder
+the new code would replace the old. With separate folders, git may switch to and fro between two
+branches, and nothing is compiled that was compiled before. Numba does not notice a change of
+NUMBA_BOUNDSCHECK, and it discards the index of another Numba, which two versions in one folder
+would do in turns.
 """
 
 from __future__ import annotations

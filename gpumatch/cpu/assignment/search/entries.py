@@ -1,8 +1,8 @@
 """Kernels for the entries of costs: a matrix, or CSR's offsets, columns and weights.
 
 Compiled code knows which of the two it has by the type of its argument, interpreted code by the
-object. Kernels belong in the file of their compiled callers, because Numba's cache looks only at
-that file for changes.
+object. A kernel and its compiled callers may be in different files: after an edit of either, both
+are compiled again (`gpumatch.cpu.numba_tools.cache`).
 """
 
 from __future__ import annotations
