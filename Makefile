@@ -3,6 +3,7 @@
 # make lint   ruff and mypy
 # make test-long   the tests marked long
 # make test-bounds   the tests of the CPU's kernels, which then check every index
+# make test-lowest   some tests with the lowest versions that pyproject.toml admits
 # make docs   the documentation site, in .venv/site
 PYTHON ?= python3
 VENV   := .venv
@@ -13,7 +14,9 @@ CUDA   := $(shell nvidia-smi 2>/dev/null | sed -n 's/.*CUDA Version: \([0-9]*\).
 # Tests start many processes, which share the bytecode of the sources.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-long test-bounds lint docs clean
+LOWEST := $(VENV)/lowest
+
+.PHONY: demo test test-long test-bounds test-lowest lint docs clean
 
 demo: $(VENV)/.demo
 	$(BIN)/gpumatch match datasets/west0067.mtx.gz
@@ -26,10 +29,15 @@ test: $(VENV)/.test
 test-long: $(VENV)/.test
 	$(BIN)/python -m pytest -n auto --maxprocesses 4 -m long
 
-# Numba does not notice the switch: the tests keep what it compiles so in a folder of its own.
+# Numba does not notice the switch, so what it compiles here is kept apart.
 test-bounds: $(VENV)/.test
-	env -u NUMBA_CACHE_DIR NUMBA_BOUNDSCHECK=1 $(BIN)/python -m pytest -n auto --maxprocesses 4 -m "not long" \
-	    tests/cpu tests/linalg tests/problems/test_batches.py
+	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(abspath $(VENV))/checked-kernels $(BIN)/python -m pytest \
+	    -n auto --maxprocesses 4 -m "not long" tests/cpu tests/linalg tests/problems/test_batches.py
+
+# The parts of Numba that gpumatch depends on, and a small problem for each family of kernels.
+test-lowest: $(LOWEST)/.test
+	NUMBA_CACHE_DIR=$(abspath $(LOWEST))/kernels $(LOWEST)/bin/python -m pytest \
+	    -n auto --maxprocesses 4 -m "not long" tests/cpu/numba_tools tests/cpu/test_families.py
 
 lint: $(VENV)/.lint
 	$(BIN)/ruff check .
@@ -49,6 +57,14 @@ $(VENV)/.demo: pyproject.toml Makefile | $(BIN)/python
 
 $(VENV)/.test: pyproject.toml Makefile | $(BIN)/python
 	$(BIN)/python -m pip install --quiet -e '.[test]'
+	touch $@
+
+$(LOWEST)/.test: pyproject.toml Makefile
+	$(PYTHON) -m venv $(LOWEST)
+	$(PYTHON) -c 'import tomllib; project = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
+	    print(*(one.split(",")[0].replace(">=", "==") for one in project["dependencies"]))' \
+	    | xargs $(LOWEST)/bin/python -m pip install --quiet pytest pytest-timeout pytest-xdist hypothesis
+	$(LOWEST)/bin/python -m pip install --quiet --no-deps -e .
 	touch $@
 
 $(VENV)/.lint: pyproject.toml Makefile | $(BIN)/python
