@@ -9,11 +9,11 @@ import functools
 
 import numpy as np
 import pytest
-from gpumatch.registry import STARTS
 from scipy.optimize import linear_sum_assignment
 from scipy.sparse import csr_array
 
 import gpumatch as gm
+from gpumatch.dispatch.registry import STARTS
 
 
 def named(problem):

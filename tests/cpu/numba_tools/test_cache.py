@@ -79,8 +79,9 @@ def test_an_edit_is_seen_where_numba_keeps_its_own_files(copied):
 @pytest.fixture
 def sources(tmp_path, monkeypatch):
     """A package of two kernels' files, and one whose constants they read."""
-    (tmp_path / "cpu" / "matching").mkdir(parents=True)
-    for path in ("contracts.py", "cpu/search.py", "cpu/matching/engine.py"):
+    for folder in ("cpu/matching", "numeric"):
+        (tmp_path / folder).mkdir(parents=True)
+    for path in (*cache.BEYOND, "cpu/search.py", "cpu/matching/engine.py"):
         (tmp_path / path).write_text("LIMIT = 1")
     monkeypatch.setattr(cache, "FOLDER", str(tmp_path / "cpu"))
     return tmp_path
@@ -90,7 +91,7 @@ def stamp():
     return cache.stamp.__wrapped__()
 
 
-@pytest.mark.parametrize("path", ["contracts.py", "cpu/search.py", "cpu/matching/engine.py"])
+@pytest.mark.parametrize("path", [cache.BEYOND[0], "cpu/search.py", "cpu/matching/engine.py"])
 def test_each_content_and_name_counts(sources, path):
     before = stamp()
     (sources / path).write_text("LIMIT = 2")
