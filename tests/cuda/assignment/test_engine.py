@@ -288,7 +288,7 @@ def with_team(with_core, monkeypatch):
         return orders["team"].pop(0)
 
     monkeypatch.setattr(engine, "_has_team", lambda _: True)
-    monkeypatch.setattr(engine.batched, "run_one", run_one)
+    monkeypatch.setattr(engine.device_batch, "run_one", run_one)
     return with_core
 
 
@@ -619,7 +619,7 @@ def check_without_a_team(matrix):
 @pytest.mark.parametrize("steps", [0, 1, 100])
 def test_what_a_team_gives_up_is_solved(steps, monkeypatch):
     monkeypatch.setattr(engine, "_STEPS_OF_TEAM", (steps, steps))
-    monkeypatch.setattr(engine.batched, "_STEPS_BEFORE_A_GUESS", steps // 2)
+    monkeypatch.setattr(engine.device_batch, "_STEPS_BEFORE_A_GUESS", steps // 2)
     check_without_a_team(costs.low_rank(300, rank=1))
 
 

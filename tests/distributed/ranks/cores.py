@@ -11,7 +11,7 @@ from scipy.sparse import csr_array, random_array
 
 import gpumatch
 from gpumatch import distributed
-from gpumatch.cpu.assignment.sparse.engine import run
+from gpumatch.cpu.assignment.engine import run
 from gpumatch.cpu.distributed import date2016 as paper_kernels
 from gpumatch.cpu.distributed import rows as cpu_rows
 from gpumatch.cuda.assignment.dense import core
