@@ -26,10 +26,11 @@ It takes four steps, each from the prices and pairs of the one before:
    in the transposed matrix, or the price 0.
 
 The result is exact: no epsilon is left in it. Floats are taken as they are, and a pair counts as
-tight if it is tight but for rounding. Integers lose their common divisor, and are multiplied by
-a power of two, so that bids may differ by less than 1, which breaks most ties. After the auction,
-prices are rounded down to units again. If v_k <= v_j + y for an integer y, that holds for rounded
-prices, too: tight pairs stay tight, and most pairs within epsilon become tight.
+tight if it is tight but for rounding. Integers lose their least one and
+their common divisor, and are multiplied by a power of two (`scaled_integers`), so that bids may
+differ by less than costs do, which breaks most ties. After the auction, prices are rounded down to
+multiples of that power again. If v_k <= v_j + y for a multiple y, that holds for rounded prices,
+too: tight pairs stay tight, and most pairs within epsilon become tight.
 
 Memory beside the costs, at the peak, of floats on one thread: 24 bytes an entry and 26 a vertex if
 all rows and columns must be matched, 48 and 56 with paths from both ends, and 36 and 36 if columns
@@ -109,7 +110,7 @@ def run_for_prices(
 
 
 class _Engine:
-    """The four steps on the state of a solution; its prices are in units of the scaled costs."""
+    """The four steps on the state of a solution; its prices are in steps (`scaled_integers`)."""
 
     def __init__(self, task: AssignmentTask, workers: Workers, tuning: Tuning) -> None:
         self.task, self.solution, self.control = task, task.solution, task.control
@@ -122,7 +123,7 @@ class _Engine:
         self.units = Units()
         if col_dual.dtype.kind == "i":
             self.units = Units.of(weights, (low, high), limit, self.nrows)
-        (low, high), _, _ = self.units.scaled(np.array([low, high]), col_dual, limit)
+        low, high = self.units.steps(np.array([low, high]))
         weights, col_dual, limit = self.units.scaled(weights, col_dual, limit)
         self.is_even = low == high and limit is None  # whatever the pairs are
         if not (self.is_given or self.is_even):
@@ -169,7 +170,7 @@ class _Engine:
             self._repair_and_augment()
 
     def write(self) -> None:
-        """Write the duals of the prices, in the units of the costs."""
+        """Write the duals of the prices, as costs."""
         self.write_prices()
         duals = self.solution.duals
         self.paths.write_duals(*duals)
@@ -177,7 +178,7 @@ class _Engine:
         self.solution.has_duals = True
 
     def write_prices(self) -> None:
-        """Write the prices of the columns, in the units of this engine."""
+        """Write the prices of the columns, in steps."""
         price, mates = self.paths.price, self.solution.col_to_row
         if not (self.paths.all_match or self.is_settled):
             price[mates < 0] = 0

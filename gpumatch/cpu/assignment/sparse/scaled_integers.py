@@ -1,4 +1,9 @@
-"""Integer costs in steps of which a unit has several, so that bids may differ by less than 1."""
+"""Integer costs in steps: an auction needs bids that differ by less than the costs do.
+
+The cost c is ``(c - origin) // divisor * scale`` steps, and so is the limit. A price of a column is
+a difference of costs, so it is ``price // divisor * scale`` steps: the duals of rows alone contain
+the origin.
+"""
 
 from __future__ import annotations
 
@@ -20,73 +25,98 @@ BLOCK = 2**16
 
 
 class Units(NamedTuple):
-    """Integer costs as the engine counts them: from `origin` on, in units of `scale` steps each.
+    """How the engine counts integer costs.
 
-    `is_crude` is True if that is impossible, because the costs are so large that steps overflow.
+    Attributes
+    ----------
+    origin : int
+        The least cost, or the limit if that is less.
+    divisor : int
+        The greatest common divisor of all costs and the limit, less the origin.
+    scale : int
+        The steps of one divisor, a power of two.
+    is_crude : bool
+        True if the costs are so large that steps would overflow. Then a step is a cost of 1.
     """
 
     origin: int = 0
-    unit: int = 1
+    divisor: int = 1
     scale: int = 1
     is_crude: bool = False
 
     @classmethod
     def of(cls, weights: np.ndarray, extent: tuple[int, int], limit: Any, nrows: int) -> Units:
-        """Find the largest common unit, and as many steps as there is room for."""
+        """Find the greatest divisor, and as many steps as there is room for.
+
+        The extent is that of the costs and the limit together.
+        """
         low, high = map(int, extent)
-        unit = 0 if limit is None else int(limit) - low
-        unit = math.gcd(unit, int(np.gcd.reduce(weights[:SAMPLE] - low, initial=0)))
-        unit = max(int(_common_divisor(weights, low, unit)), 1)
-        room = 2**60 // (8 * (nrows + 1) * max((high - low) // unit, 1))
+        divisor = 0 if limit is None else int(limit) - low
+        divisor = math.gcd(divisor, int(np.gcd.reduce(weights[:SAMPLE] - low, initial=0)))
+        divisor = max(int(_common_divisor(weights, low, divisor)), 1)
+        room = 2**60 // (8 * (nrows + 1) * max((high - low) // divisor, 1))
         if room == 0:
             return cls(is_crude=True)
-        return cls(low, unit, min(FINE, 2 ** (room.bit_length() - 1)))
+        return cls(low, divisor, min(FINE, 2 ** (room.bit_length() - 1)))
+
+    @property
+    def are_costs(self) -> bool:
+        """True if a step is a cost of 1."""
+        return self == Units() or self.is_crude
+
+    def steps(self, cost: Any) -> Any:
+        """Return a cost, or an array of costs, in steps."""
+        return cost if self.are_costs else (cost - self.origin) // self.divisor * self.scale
 
     def scaled(self, weights: Any, price: Any, limit: Any) -> tuple[Any, Any, Any]:
-        """Return costs, prices and the limit in these units."""
-        if self == Units() or self.is_crude:
+        """Return costs, prices of columns and the limit in steps."""
+        if self.are_costs:
             return weights, price, limit
         costs = kept_empty(weights.shape, weights.dtype)
         for first in range(0, weights.size, BLOCK):
             part = costs[first : first + BLOCK]
             np.subtract(weights[first : first + BLOCK], self.origin, out=part)
-            if self.unit != 1:
-                part //= self.unit
+            if self.divisor != 1:
+                part //= self.divisor
             part *= self.scale
-        if limit is not None:
-            limit = (limit - self.origin) // self.unit * self.scale
-        return costs, price // self.unit * self.scale, limit
+        limit = None if limit is None else self.steps(limit)
+        return costs, price // self.divisor * self.scale, limit
 
     def round_prices(self, price: np.ndarray, col_to_row: np.ndarray) -> None:
-        """Round prices down to units of the costs, from where they are farthest apart.
+        """Round prices down to multiples of `scale`, from where they are farthest apart.
 
-        A pair within epsilon of being tight is tight then, unless its column's fraction of a unit
-        is at one end of the circle of fractions, and that of a column as cheap at the other.
+        A pair within epsilon of being tight is tight then, unless its column's remainder
+        is at one end of the circle of remainders, and that of a column as cheap at the other.
         """
         matched = price[col_to_row >= 0]
         if self.scale == 1 or not matched.size:
             return
-        fractions = np.flatnonzero(np.bincount(matched % self.scale, minlength=self.scale))
-        gaps = np.diff(fractions, append=fractions[0] + self.scale)
-        first = fractions[(gaps.argmax() + 1) % fractions.size]
+        remainders = np.flatnonzero(np.bincount(matched % self.scale, minlength=self.scale))
+        gaps = np.diff(remainders, append=remainders[0] + self.scale)
+        first = remainders[(gaps.argmax() + 1) % remainders.size]
         rise = (self.scale - first) % self.scale
         price[:] = np.minimum((price + rise) // self.scale * self.scale, 0)
 
     def restore(self, row_dual: np.ndarray, col_dual: np.ndarray) -> None:
-        """Turn duals into those of the costs, rounded to whole units."""
-        if self == Units() or self.is_crude:
+        """Turn duals in steps into those of the costs: columns round down, and rows round up.
+
+        Costs are whole multiples of `scale`, so no sum of two duals rises above its cost.
+        """
+        if self.are_costs:
             return
-        col_dual[:] = col_dual // self.scale * self.unit
-        row_dual[:] = self.origin - (-row_dual // self.scale) * self.unit
+        col_dual[:] = col_dual // self.scale * self.divisor
+        row_dual[:] = self.origin - (-row_dual // self.scale) * self.divisor  # rounds up
 
 
-def _common_divisor(weights: np.ndarray, low: int, unit: int) -> int:
-    """Return the greatest common divisor of ``unit`` and of all weights less ``low``."""
+def _common_divisor(weights: np.ndarray, low: int, divisor: int) -> int:
+    """Return the greatest common divisor of ``divisor`` and of all weights less ``low``."""
     for first in range(0, weights.size, BLOCK):
-        if unit == 1:
+        if divisor == 1:
             break
         rest = weights[first : first + BLOCK] - low
-        if unit:
-            rest -= rest // unit * unit  # NumPy divides by one number faster than it takes the rest
-        unit = math.gcd(unit, int(np.gcd.reduce(rest[rest != 0], initial=0)))
-    return unit
+        if divisor:
+            rest -= (
+                rest // divisor * divisor
+            )  # NumPy divides by one number faster than it takes the rest
+        divisor = math.gcd(divisor, int(np.gcd.reduce(rest[rest != 0], initial=0)))
+    return divisor

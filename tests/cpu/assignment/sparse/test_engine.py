@@ -412,7 +412,7 @@ def test_dense_costs_are_served(path):
 
 def test_integers_lose_their_common_divisor():
     units = Units.of(np.array([100, 10**8]), (100, 10**8), None, 1000)
-    assert (units.origin, units.unit, units.scale) == (100, 10**8 - 100, FINE)
+    assert (units.origin, units.divisor, units.scale) == (100, 10**8 - 100, FINE)
     assert Units.of(np.array([4, 10, 16]), (4, 16), 7, 9)[:2] == (4, 3)
     assert Units.of(np.array([4, 10, 16]), (4, 16), 6, 9)[:2] == (4, 2)
 
@@ -424,12 +424,12 @@ def test_the_divisor_is_that_of_all_costs():
 
 
 def test_costs_are_divided_block_by_block():
-    weights = 5 + 12 * np.arange(2 * BLOCK + 3)
-    weights[-2] = 5 + 18
-    units = Units.of(weights, (5, int(weights.max())), None, 9)
-    assert units[:2] == (5, 6)
-    costs, price, limit = units.scaled(weights, np.array([-60]), 5 + 36)
-    np.testing.assert_array_equal(costs, (weights - 5) // 6 * units.scale)
+    weights = 17 + 12 * np.arange(2 * BLOCK + 3)  # without its origin, the limit is too many steps
+    weights[-2] = 17 + 18
+    units = Units.of(weights, (17, int(weights.max())), None, 9)
+    assert units[:2] == (17, 6)
+    costs, price, limit = units.scaled(weights, np.array([-60]), 17 + 36)
+    np.testing.assert_array_equal(costs, (weights - 17) // 6 * units.scale)
     assert (price, limit) == (-10 * units.scale, 6 * units.scale)
 
 

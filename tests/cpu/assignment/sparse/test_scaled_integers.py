@@ -49,7 +49,7 @@ def test_duals_of_steps_become_duals_of_costs(low, unit, seed, has_limit):
 def test_the_unit_divides_all_costs_and_the_limit(costs, limit, expected):
     costs = np.array(costs)
     units = Units.of(costs, (costs.min(), costs.max()), limit, 10)
-    assert (units.origin, units.unit) == expected
+    assert (units.origin, units.divisor) == expected
     assert not units.is_crude
 
 
