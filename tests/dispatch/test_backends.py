@@ -285,8 +285,10 @@ def test_the_table_lists_every_algorithm_where_it_runs():
     table = {algorithm.name: algorithm for algorithm in gm.algorithms("matching")}
     deveci = {"apfb-gpubfs", "apfb-gpubfs-wr", "apsb-gpubfs", "apsb-gpubfs-wr"}
     on_cpu = {"engine", "hk", "hkdw", "pfp", "p-hk", "p-pfp", "p-dbfs"}
-    assert table.keys() == deveci | on_cpu
+    on_cuda = {"engine", *deveci}
+    assert table.keys() == on_cpu | on_cuda
     assert {name for name, a in table.items() if "cpu" in a.backends} == on_cpu
+    assert {name for name, a in table.items() if "cuda" in a.backends} == on_cuda
     assert {name for name, a in table.items() if {"cuda", "reference"} <= {*a.backends}} == deveci
     assert all(a.problem == "matching" and a.exact and a.reference for a in table.values())
 

@@ -23,7 +23,7 @@ class FreeRun:
     def tick(self, matched):
         return False
 
-    def phase(self, *, levels, found, matched, **more):
+    def phase(self, *, found, matched, levels=0, **more):
         self.phases.append((found, matched))
 
     def part(self, name):

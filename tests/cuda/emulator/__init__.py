@@ -268,6 +268,8 @@ def lead_drivers_here(
     for module in modules:
         for name in stand_ins.keys() & vars(module).keys():
             monkeypatch.setattr(module, name, stand_ins[name])
+    for name in ("set_unmatched", "unmatched"):
+        monkeypatch.setattr(memory, name, stand_ins[name])
     monkeypatch.setattr(launches, "cp", cp)
     monkeypatch.setattr(launches, "cupyx", SimpleNamespace(zeros_pinned=np.zeros))
     defaults = {"block": block, "shared": 0, "most": None}
