@@ -68,7 +68,7 @@ _HOME = {
     "verify": "certificates",
     "warmup": "compiling",
 }
-_MODULES = ("csgraph", "distributed", "io", "linalg", "optimize", "plot")
+_MODULES = ("costs", "csgraph", "distributed", "io", "linalg", "optimize", "plot")
 
 
 def __getattr__(name: str) -> Any:

@@ -99,14 +99,16 @@ class Costs(ABC):
     def tile(self, rows: slice) -> Tile:
         """Rows, columns and costs of the pairs in a range of rows, in arrays that broadcast.
 
-        A pair that is left out is forbidden, and a pair of cost inf too.
+        A pair that is left out is forbidden, and a pair of cost inf too. Costs that are computed
+        must be computed in int64 or float64: algorithms and `verify` trust them.
         """
 
     @abstractmethod
     def at(self, rows: Any, cols: Any) -> Any:
-        """The costs of these pairs, none of which is left out.
+        """The costs of these pairs, none of which is left out: the numbers of `tile`, bit for bit.
 
-        Their numbers may be in arrays of the host or of the device.
+        `rows` and `cols` may be arrays of the host or of the device; `array_of(self.xp, rows)`
+        brings them to this one.
         """
 
     @abstractmethod
@@ -219,7 +221,10 @@ class Costs(ABC):
         return out
 
     def entries(self) -> Entries:
-        """The costs as kernels read them: a matrix, or CSR as (indptr, indices, weights)."""
+        """The costs as kernels read them: a matrix, or CSR as (indptr, indices, weights).
+
+        Unless a kind of costs overrides this, each call makes the whole matrix.
+        """
         return self.dense()
 
     def of_mates(self, row_to_col: Any, threads: int = 1) -> Any:
@@ -246,7 +251,7 @@ class Costs(ABC):
         return self if self.on_device else self.stored().to_device()
 
     def problem(self, maximize: bool, transposed: bool) -> Costs:
-        """The costs as an algorithm takes them; see the package.
+        """The costs as an algorithm takes them: to be minimised, with no more rows than columns.
 
         Raises
         ------

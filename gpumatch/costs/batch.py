@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from gpumatch.costs.base import Costs
 from gpumatch.numeric.arrays import as_array
 
 __all__ = ["CostBatch", "SideBySide", "is_batch", "native"]
@@ -61,8 +62,10 @@ def is_batch(source: Any) -> bool:
         return True
     if isinstance(source, list):
         first = source[0] if source else None
-        return _dimensions(first, "problem 0") == 2 or (
-            isinstance(first, list) and bool(first) and isinstance(first[0], list)
+        return (
+            isinstance(first, Costs)
+            or _dimensions(first, "problem 0") == 2
+            or (isinstance(first, list) and bool(first) and isinstance(first[0], list))
         )
     return _dimensions(source, "the costs") == 3
 

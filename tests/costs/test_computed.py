@@ -7,7 +7,7 @@ import pytest
 
 import gpumatch as gm
 import gpumatch.costs.base
-from gpumatch.costs import Costs, as_costs
+from gpumatch.costs import Costs, DenseCosts
 
 
 class Distances(Costs):
@@ -36,11 +36,12 @@ class Distances(Costs):
         return own, cols, self.at(own, cols)
 
     def at(self, rows, cols):
-        costs = abs(self.rows[rows] - self.cols[cols])
+        wide = np.result_type(self.dtype, np.int64)  # small integers would wrap
+        costs = abs(self.rows[rows].astype(wide) - self.cols[cols].astype(wide))
         return costs if self.most == np.inf else np.where(costs <= self.most, costs, np.inf)
 
     def stored(self):
-        return as_costs(self.tile(slice(0, self.rows.size))[2])
+        return DenseCosts(self.tile(slice(0, self.rows.size))[2], summed=False)
 
 
 def distances(number, *, shape=(7, 9), most=np.inf):
@@ -48,7 +49,7 @@ def distances(number, *, shape=(7, 9), most=np.inf):
     return Distances(*(rng.integers(0, 50, size).astype(number) for size in shape), most)
 
 
-ALGORITHMS = ["shortest-augmenting-path", "hungarian-tree", "auction"]
+ALGORITHMS = ["engine", "shortest-augmenting-path", "hungarian-tree", "auction"]
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
@@ -115,3 +116,14 @@ def test_pairs_that_a_tile_leaves_out_are_forbidden():
     out = np.zeros(costs.shape)
     assert costs.dense(out=out) is out
     assert np.array_equal(out, whole.dense())
+
+
+def test_small_integers_do_not_wrap():
+    costs = Distances(np.array([-128, -128], np.int8), np.array([127, 0], np.int8))
+    assert gm.assign(costs, backend="cpu").objective == 255 + 128
+
+
+def test_a_list_of_costs_is_a_batch():
+    problems = [distances(np.int64), DenseCosts(np.ones((2, 3)))]
+    a = gm.assign(problems, backend="cpu")
+    assert a.objective.tolist() == [gm.assign(c, backend="cpu").objective for c in problems]

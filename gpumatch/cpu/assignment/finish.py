@@ -28,7 +28,7 @@ def run(task: AssignmentTask) -> bool:
     """Match the rows at least cost, as `gpumatch.contracts` states; True unless stopped."""
     solution = task.solution
     _narrow(paths_of(task), task)
-    if isinstance(task.costs.entries(), tuple):
+    if task.costs.is_sparse:
         ended = sparse_engine.run_exactly(task)
     else:
         paths = paths_of(task)
