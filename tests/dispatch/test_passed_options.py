@@ -1,4 +1,4 @@
-"""What reaches the modules that solve parts of what `assign` is asked for."""
+"""Options of `assign` reach the modules that solve parts of its problem."""
 
 from __future__ import annotations
 

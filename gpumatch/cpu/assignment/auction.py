@@ -15,7 +15,7 @@ So n assigned rows pay at most n · epsilon more than they must, provided that t
 have the price 0. They have it if prices began from 0, or if no column is left over.
 
 With ``scaling="none"`` the auction is the paper's: one epsilon, prices from 0, and only rows bid.
-The paper has no limit. Here a row also goes without if that is cheaper. No column that is left over
+The paper has no limit. Here a row stays unmatched if that is cheaper. No column that is left over
 has ever been bid for, so its price is still 0. Where many rows want few columns, rounds number up
 to n times the spread of the costs by epsilon.
 
@@ -36,7 +36,7 @@ above n, and all prices are multiples of it, without rounding as long as they ar
 Then n · epsilon < 1, and the assignment is optimal. Prices are made integers by rounding
 v_j + t down, for the least t among 0, 1/s, ... (s - 1)/s that leaves no assigned column at a
 fraction of (s - 1)/s. There is such a t, because there are at most n < s such columns, and
-t < (s - 1)/s if a row goes without. For columns j and k, j that of row i, and y = c_ik - c_ij, an
+t < (s - 1)/s if a row is unmatched. For columns j and k, j that of row i, and y = c_ik - c_ij, an
 integer, v_k <= v_j + y + 1/s then gives floor(v_k + t) <= floor(v_j + t) + y. For a row without a
 column, v_k <= y + 1/s with y = c_ik - limit gives floor(v_k + t) <= y. So the rounded duals are
 exact.

@@ -125,7 +125,7 @@ def hold(entries, side, ring, epsilon, jump, limit, leaves, far, floor, few, bud
             one = lesser(one, there)
         scans += 1 + indptr[row + 1] - indptr[row]
         if col < 0:
-            row_to_col[row] = -1  # goes without
+            row_to_col[row] = -1  # the row stays unmatched, which is cheaper
             head = (head + 1) & mask
             count -= 1
             continue
