@@ -128,6 +128,7 @@ class _Kernels:
             again = functools.partial(self._launch, symbol, grid, block, arguments)
             Stream.captured.append(again)
             return
+        assert 0 not in grid, "CuPy launches one block in place of none, with gridDim of 1"
         held = [_by_value(argument) for argument in arguments]
         pointers = (ctypes.c_void_p * len(held))(*(array.ctypes.data for array in held))
         emulator, kernel = self._emulator, getattr(self._library, symbol)

@@ -258,7 +258,7 @@ class _Run:
         kernels, task = self.kernels, self.task
         if turns:
             tiles = -(-largest[0] // _TILE) * -(-largest[1] // _TILE)
-            parts = min(tiles, _MOST_PARTS)
+            parts = max(1, min(tiles, _MOST_PARTS))
             kernels["turn<{Cost}>"]((count * parts,), (_TILE * 8,), (batch, np.int32(parts)))
         shape = shape_for(min(largest), max(largest), most_blocks(count), has_room(count))
         steps = _Steps(task.most_steps, _STEPS_BEFORE_A_GUESS, False)
