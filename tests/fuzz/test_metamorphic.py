@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from gpumatch.costs import as_costs
 from tests.fuzz import problems
 from tests.fuzz.doors.metamorphic import check_change
 from tests.fuzz.problems import Problem
-from tests.fuzz.transformations import TRANSFORMATIONS, WAYS
+from tests.fuzz.transformations import TRANSFORMATIONS, WAYS, source_of
 from tests.fuzz.trials import Trial
 
 SHAPES = {
@@ -62,6 +63,19 @@ def test_a_limit_beyond_64_bits_stays_what_it_is():
     values = np.array([-4, -1, 2, -3, 1, 5]) * 1e33
     problem = Problem((2, 3), rows, cols, values, limit=-2e33)
     assert check_change(Trial(1), problem, "limit_of_each_row")
+
+
+@pytest.mark.parametrize("power", [20, 29, 34, 43, 46])
+@pytest.mark.parametrize("name", TRANSFORMATIONS)
+def test_changed_integers_stay_within_their_bound(name, power):
+    n = 2**15
+    values = 2**power - np.arange(n)
+    limit = 2**power if name in ("doubled", "shifted_with_limit") else None
+    cardinality = "any" if limit else "full"
+    problem = Problem((n, n + 1), np.arange(n), np.arange(n), values, False, cardinality, limit)
+    changed = TRANSFORMATIONS[name](Trial(1), problem)
+    if changed is not None:
+        as_costs(source_of(changed[0]))
 
 
 @pytest.mark.parametrize("name", [*TRANSFORMATIONS, "sparse", "by_paths", "again", "on_one_thread"])

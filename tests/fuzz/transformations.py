@@ -110,7 +110,7 @@ def scaled(trial: Trial, problem: Problem) -> Changed | None:
 
 def doubled(trial: Trial, problem: Problem) -> Changed | None:
     """Integers times a small number."""
-    if not problem.is_exact or not _has_room(problem, 2.0**44):
+    if not problem.is_exact or not _has_room(problem, 2.0**52 / (min(problem.shape) + 1)):
         return None
     limits = problem.given_limits.astype(float)
     if not (np.isfinite(limits) & (limits % 1 == 0)).all():
@@ -170,7 +170,7 @@ def with_spare_columns(trial: Trial, problem: Problem) -> Changed | None:
     """A column that costs more than all others together is taken only if it must be."""
     if problem.cardinality != "full" or problem.has_limit or problem.shape[0] > problem.shape[1]:
         return None
-    if not _has_room(problem, 2.0**30):
+    if not _has_room(problem, min(2.0**30, 2.0**57 / (max(problem.shape) + 2) ** 2)):
         return None
     kind = np.int64 if problem.is_integer else np.float64
     most = 2.0 ** (3 + math.frexp(float(abs(problem.costs).max(initial=1)))[1])
@@ -188,6 +188,8 @@ def side_by_side(trial: Trial, problem: Problem) -> Changed | None:
     """Two copies as the blocks of one problem."""
     (nrows, ncols), count = problem.shape, problem.rows.size
     if 2 * count > 2**18 or nrows > 2**16 or ncols > 2**16:
+        return None
+    if problem.is_integer and not _has_room(problem, 2.0**60 / (min(problem.shape) + 1)):
         return None
     if problem.cardinality == "full" and not problem.has_limit and nrows == 0:
         return None
