@@ -15,14 +15,13 @@ All seconds are of whole calls. The columns of the paper's tables are these step
 and the reverse and augmentation passes.
 
 For more GPUs than were measured there is a model of the engine and the classical variant. The steps
-in `SCALING` read costs, and take their seconds on one GPU divided by p; all others take what they
-take on two. Each doubling of the ranks makes each meeting longer by l, which is what a second rank
-was measured to add (`latency`):
+in `SCALING` read costs, and take half as long on twice the GPUs; all others take what they take on
+q, the most that were measured. Each doubling of the ranks makes each meeting longer by l, which is
+what a second rank was measured to add (`latency`):
 
-    t(p) = scaling(1) / p + rest(2) + meetings · l · (log2(p) - 1)
+    t(p) = scaling(q) · q / p + rest(q) + meetings · l · log2(p / q)
 
-Where one GPU has no room, scaling(1) is twice scaling(2). Rows that were not measured have the
-power law through the last two sizes that were. There is no model of the trees, whose levels both
+Rows that were not measured have the power law through the last two sizes that were. There is no model of the trees, whose levels both
 read costs and meet.
 """
 
@@ -240,22 +239,25 @@ class Results:
         return statistics.median(runs) if runs else None
 
     def seconds(self, n: int, ranks: int) -> float | None:
-        """Of the whole call: measured, or on more GPUs than two by the model, if there is one."""
-        if self.is_measured(n, ranks) or ranks in (1, 2) or self.algorithm == TREE:
+        """Of the whole call: measured, or by the model, if there is one."""
+        known = self._most_ranks(n)
+        if self.is_measured(n, ranks) or ranks < known or known == 1 or self.algorithm == TREE:
             return self.median(n, ranks)
-        whole = self.median(n, 2)
+        whole = self.median(n, known)
         if whole is None:
             return None
-        scaling = self.median(n, 2, *SCALING) or 0.0
-        of_one = self.median(n, 1, *SCALING)
-        alone = 2 * scaling if of_one is None else of_one
-        return alone / ranks + whole - scaling + self._meeting(n, ranks)
+        scaling = self.median(n, known, *SCALING) or 0.0
+        return whole - scaling * (1 - known / ranks) + self._meeting(n, ranks, known)
 
-    def _meeting(self, n: int, ranks: int) -> float:
-        """Seconds that all meetings take longer than those of two ranks."""
-        runs = self._of(n, 2)
+    def _most_ranks(self, n: int) -> int:
+        """The most ranks on which these rows were measured; 1 if they were not."""
+        return max((run["ranks"] for run in self._runs if run["n"] == n), default=1)
+
+    def _meeting(self, n: int, ranks: int, known: int) -> float:
+        """Seconds that all meetings take longer than those of `known` ranks."""
+        runs = self._of(n, known)
         calls = statistics.median(run.get("communication", {}).get("calls", 0) for run in runs)
-        return calls * self._added * (math.log2(ranks) - 1)
+        return calls * self._added * math.log2(ranks / known)
 
     def extrapolated(self, n: int, ranks: int) -> float | None:
         """The same for rows that may not have been measured."""
@@ -316,7 +318,7 @@ def report(data: dict[str, Any], threshold: float = 0.0) -> str:
 
 
 def _beside_the_paper(results: Results) -> Iterator[str]:
-    """Tables 5 and 4 of an algorithm, and what two GPUs take of the time of one."""
+    """Tables 5 and 4 of an algorithm, and what GPUs take of the time of one."""
     name = results.algorithm
     parts = (
         (f"Table 5, {name}: strong scaling, costs from [0, 10n]", TABLE5, results.strong),
@@ -324,14 +326,16 @@ def _beside_the_paper(results: Results) -> Iterator[str]:
     )
     for title, table, efficiency in parts:
         yield f"### {title}\n\n{_beside(results, table, efficiency)}"
-    shares = {n: (_share(results.median, n), _share(_printed(name), n)) for n, _ in TABLE5[name]}
-    known = [(f"{n:,}", *both) for n, both in shares.items() if None not in both]
-    if known:
-        sizes, ours, theirs = (_listed(column) for column in zip(*known))
-        yield (
-            f"- Two GPUs take {ours} percent of the seconds of one, overall, at n = {sizes}; "
-            f"{theirs} percent in the paper."
-        )
+    for gpus, count in ((2, "Two"), (4, "Four")):
+        both = {n: (_share(results.median, n, gpus), _share(_printed(name), n, gpus))
+                for n, _ in TABLE5[name]}  # fmt: skip
+        known = [(f"{n:,}", *shares) for n, shares in both.items() if None not in shares]
+        if known:
+            sizes, ours, theirs = (_listed(column) for column in zip(*known))
+            yield (
+                f"- {count} GPUs take {ours} percent of the seconds of one, overall, "
+                f"at n = {sizes}; {theirs} percent in the paper."
+            )
 
 
 def _beside(results: Results, table: Table, efficiency: Efficiency) -> str:
@@ -368,10 +372,10 @@ def _printed(name: str) -> Seconds:
     return lambda n, gpus: TABLE5[name][n, gpus][OVERALL].seconds
 
 
-def _share(seconds: Seconds, n: int) -> int | None:
-    """What two GPUs take of the seconds on one, in percent."""
-    one, two = seconds(n, 1), seconds(n, 2)
-    return round(100 * two / one) if one and two else None
+def _share(seconds: Seconds, n: int, gpus: int) -> int | None:
+    """What so many GPUs take of the seconds on one, in percent."""
+    one, several = seconds(n, 1), seconds(n, gpus)
+    return round(100 * several / one) if one and several else None
 
 
 def _of_the_engine(engine: Results) -> str:

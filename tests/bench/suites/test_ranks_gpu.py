@@ -25,9 +25,15 @@ def test_the_model_divides_what_reads_costs_and_nothing_else():
     results = ranks_gpu.Results(data, "engine", "int32")
     assert results.seconds(10_000, 1) == 10
     assert results.seconds(10_000, 2) == 7
-    assert results.seconds(10_000, 4) == pytest.approx(8 / 4 + 3)
+    assert results.seconds(10_000, 4) == pytest.approx(4 / 2 + 3)
     assert results.strong(10_000, 4) == pytest.approx(10 / (4 * 5))
     assert results.seconds(14_142, 4) is None
+
+
+def test_the_model_begins_with_the_most_gpus_that_were_measured():
+    data = {"measured": [run(10_000, 2, 7.0, 4.0), run(10_000, 4, 6.5, 3.0)]}
+    results = ranks_gpu.Results(data, "engine", "int32")
+    assert results.seconds(10_000, 8) == pytest.approx(3 / 2 + 3.5)
 
 
 def test_what_was_measured_takes_the_place_of_the_model():
@@ -45,7 +51,7 @@ def test_in_the_model_each_doubling_makes_each_meeting_longer():
     ]
     latency = {"by_gpus": {"1": {"8": [0, 0, 40.0]}, "2": {"8": [0, 0, 60.0]}}}
     results = ranks_gpu.Results({"measured": runs, "latency": latency}, "engine", "int32")
-    assert results.seconds(10_000, 8) == pytest.approx(8 / 8 + 2 + 2 * 1.0)
+    assert results.seconds(10_000, 8) == pytest.approx(8 / 4 + 2 + 2 * 1.0)
 
 
 def test_where_one_gpu_has_no_room_two_say_what_scales():
