@@ -35,6 +35,7 @@ from gpumatch.certificates.base import (
     check_mates,
     check_numbers,
     check_pair_costs,
+    count_of,
     edge_tiles,
     first_pair,
     python_number,
@@ -353,20 +354,22 @@ class _Claim:
         free_rows, free_cols = array_of(xp, ~is_matched), array_of(xp, self.col_to_row < 0)
         edges, is_covered = 0, True
         for rows, cols, costs, allowed in self._tiles():
-            edges += int(allowed.ravel().nonzero()[0].size)
+            edges += costs.size if allowed is None else count_of(allowed)
             if self.is_largest:
                 of_row, of_col = in_rows[rows], in_cols[cols]
-                pair = first_pair(xp, rows, cols, allowed & ~(of_row | of_col))
+                bare = ~(of_row | of_col)
+                pair = first_pair(xp, rows, cols, bare if allowed is None else bare & allowed)
                 is_covered &= pair is None
                 if pair is not None and optimal:
                     raise CertificateError(
                         f"the pair of row {first + pair[0]} and column {pair[1]} is not in the "
                         "cover"
                     )
-                allowed = allowed & ~(of_row & of_col)
+                counted = ~(of_row & of_col)
+                allowed = counted if allowed is None else allowed & counted
             elif optimal and self.base is not None:
-                bare = allowed & free_rows[rows] & free_cols[cols] & (costs <= self.bars[rows])
-                pair = first_pair(xp, rows, cols, bare)
+                bare = free_rows[rows] & free_cols[cols] & (costs <= self.bars[rows])
+                pair = first_pair(xp, rows, cols, bare if allowed is None else bare & allowed)
                 if pair is not None:
                     raise CertificateError(left_out(first + pair[0], pair[1]))
             of_rows, of_cols, amounts = self.prices.below(rows, cols, costs, allowed)
@@ -465,11 +468,17 @@ class _Claim:
         return values.astype(np.int64 if self.costs.is_integer else np.float64, copy=False)
 
     def _tiles(self) -> Iterator[tuple[Any, Any, Any, Any]]:
-        """Rows, columns and costs of this rank's pairs, a tile at a time, and the allowed ones."""
+        """Rows, columns and costs of this rank's pairs, and marks of the allowed; None if all are.
+
+        They come a tile at a time, in arrays that broadcast.
+        """
         for tile in self.costs.tiles():
             rows, cols, costs = self.costs.tile(tile)
-            costs = self._wide(costs) * self.sign
-            allowed = costs < math.inf
+            costs = self._wide(costs)
+            if self.sign < 0:
+                costs = -costs
+            allowed = None if self.costs.is_finite else costs < math.inf
             if self.is_largest and self.bars is not None:
-                allowed = allowed & (costs <= self.bars[rows])
+                within = costs <= self.bars[rows]
+                allowed = within if allowed is None else allowed & within
             yield rows, cols, costs, allowed
