@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Hashable, Iterable
-from typing import Any
+from collections.abc import Hashable, Iterable, Mapping
+from typing import Any, NamedTuple
 
 from gpumatch.bipartite import BipartiteGraph, as_bipartite
 from gpumatch.contracts import MatchingTask
@@ -111,14 +111,33 @@ def maximum_matching(
     """
     refuse_unknown(maximum_matching, "matching", options)
     progress = checked_flag(progress, "progress")
-    control = Control(time_limit=time_limit, progress=progress, callback=callback)
-    threads, seed = checked_threads(threads), checked_seed(seed)
+    request = _Request(
+        Control(time_limit=time_limit, progress=progress, callback=callback),
+        algorithm, init, backend, options, checked_seed(seed), checked_threads(threads),
+    )  # fmt: skip
     if is_tensor(A):
-        again = functools.partial(
-            maximum_matching, algorithm=algorithm, init=init, backend=backend, seed=seed,
-            threads=threads, time_limit=time_limit, progress=progress, callback=callback, **options,
-        )  # fmt: skip
-        return solve_tensors(again, A, initial=initial, row_nodes=row_nodes)
+        run = functools.partial(_solve, request)
+        return solve_tensors(run, A, initial=initial, row_nodes=row_nodes)
+    return _solve(request, A, initial=initial, row_nodes=row_nodes)
+
+
+class _Request(NamedTuple):
+    """The arguments of a call that say how to find a matching, checked but for the names."""
+
+    control: Control
+    algorithm: str
+    init: str
+    backend: str
+    options: Mapping[str, str]
+    seed: int
+    threads: int
+
+
+def _solve(
+    request: _Request, A: Any, *, initial: Any, row_nodes: Iterable[Hashable] | None
+) -> Matching:
+    """The matching of a graph whose arrays are no tensors."""
+    control, algorithm, init, backend, options, seed, threads = request
     with control.part("graph"):
         given = as_bipartite(A, row_nodes)
     choice, start_name = choose_matching(
@@ -145,7 +164,7 @@ def maximum_matching(
         attach_result(exc, _result(given, mates, False, stats, control))
         raise
     finally:
-        if progress:
+        if control.shows_bar:
             control.close(count_matched(mates[0]))
     return _result(given, mates, proven, stats, control)
 

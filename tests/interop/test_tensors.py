@@ -70,6 +70,18 @@ def test_a_matching(torch):
     assert again.stats["start_size"] == 2
 
 
+@pytest.mark.parametrize(
+    ("module", "call"),
+    [("gpumatch.matching", gm.maximum_matching), ("gpumatch.assignment", gm.assign)],
+    ids=["matching", "assign"],
+)
+def test_a_front_door_does_not_call_itself(torch, calls_of, module, call):
+    """The arguments are checked once, and the time limit counts from the caller's call on."""
+    controls = calls_of(module, "Control")
+    call(torch.tensor(COSTS), backend="cpu", time_limit=60)
+    assert [control["time_limit"] for control in controls] == [60]
+
+
 @pytest.mark.parametrize("source", ["matching", "assign", "bottleneck", "limits"])
 def test_all_arrays_are_tensors(torch, source):
     costs = torch.tensor(COSTS)
