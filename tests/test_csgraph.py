@@ -142,10 +142,29 @@ def test_large_integers_of_wide_graphs_are_exact(cheap):
     assert csgraph.min_weight_full_bipartite_matching(graph)[1].tolist() == [cheap, 2]
 
 
-@pytest.mark.parametrize("weight", [2**61 - 1, 2**61], ids=["below", "at"])
+@pytest.mark.parametrize(
+    "weight", [2**61 - 1, 2**61, -(2**61), -(2**62)], ids=["below", "at", "negative", "least"]
+)
 def test_integers_at_the_end_of_the_range_are_taken(weight):
     graph = sp.csr_array(np.array([[weight]]))
     assert csgraph.min_weight_full_bipartite_matching(graph)[1].tolist() == [0]
+
+
+def test_weights_of_one_pair_are_summed_before_zeros_are_sought():
+    """Row 0's weights for column 0 sum to 0, so it is no edge, and only column 1 is left."""
+    weights, rows, cols = [1, -1, 9, 2, 3], [0, 0, 0, 1, 1], [0, 0, 1, 0, 1]
+    graph = sp.coo_array((weights, (rows, cols)))
+    for home in (scipy_csgraph, csgraph):
+        with pytest.warns(UserWarning, match="explicit zero weights are removed"):
+            assert home.min_weight_full_bipartite_matching(graph)[1].tolist() == [1, 0]
+
+
+def test_a_zero_that_is_summed_up_is_no_zero():
+    """As in SciPy, an entry of 0 is an edge if another of the same pair is not 0."""
+    graph = sp.coo_array(([0, 4], ([0, 0], [0, 0])))
+    for home in (scipy_csgraph, csgraph):
+        with warnings.catch_warnings(action="error"):
+            assert home.min_weight_full_bipartite_matching(graph)[1].tolist() == [0]
 
 
 def test_weights_are_numbers():

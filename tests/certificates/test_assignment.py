@@ -354,6 +354,15 @@ def test_unused_costs_that_duals_make_tight_allow_nothing(form):
         gm.verify(form(matrix), changed(forged, gap=found.gap))
 
 
+@pytest.mark.parametrize("gap", [-5e-324, -1e-18])
+def test_a_gap_below_zero_is_refused_though_rounding_might_explain_it(gap):
+    matrix = WIDE * 0.1
+    a = gm.assign(matrix)
+    assert abs(gap - a.gap) <= gm.verify(matrix, a).allowance
+    with pytest.raises(gm.CertificateError, match=f"the gap is {gap}"):
+        gm.verify(matrix, changed(a, gap=gap))
+
+
 @pytest.mark.parametrize("scale", [1, 1e200, 1e-200])
 def test_the_gap_of_a_run_without_pairs_is_a_rounded_sum(scale):
     """Without a pair nothing is allowed for rounding, but duals are rounded all the same."""

@@ -6,6 +6,10 @@ import numpy as np
 import pytest
 
 from gpumatch.bipartite import BipartiteGraph
+from gpumatch.cpu.matching.lookahead_search import LookaheadSearch
+from gpumatch.cpu.matching.p_dbfs import _BreadthFirstSearch
+from gpumatch.cpu.matching.sides import smaller_side
+from gpumatch.cpu.numba_tools.workers import Workers
 from tests.cpu.matching.cases import (
     CASES,
     FreeRun,
@@ -40,6 +44,20 @@ def test_threads_that_reach_for_the_same_vertices_at_once(name, n):
         mates[0][n:], mates[1][:n] = np.arange(n), np.arange(n, 2 * n)
         match(name, graph, mates, threads=4)
         assert check_valid(graph, *mates) == 2 * n
+
+
+@pytest.mark.parametrize(
+    ("kind", "under_way"),
+    [(LookaheadSearch, "_current"), (_BreadthFirstSearch, "_head")],
+    ids=["lookahead", "p-dbfs"],
+)
+def test_no_search_is_under_way_when_a_phase_ends(small_budget, kind, under_way):
+    """The next phase would go on with it, among the claims of another phase, and may never end."""
+    graph = CASES["sparse"][0]
+    with Workers(1, graph.nnz) as workers:
+        search = kind(smaller_side(graph, *unmatched(graph)), workers)
+        assert search.phase(FreeRun(), 0) > 0
+    assert getattr(search, under_way).tolist() == [-1]
 
 
 @pytest.mark.parametrize("name", ["hk", "p-hk"])
