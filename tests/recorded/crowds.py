@@ -21,6 +21,7 @@ from gpumatch import InfeasibleError, algorithms, assign, linalg, maximum_matchi
 from gpumatch.cpu.assignment.dense import tuning as dense_tuning
 from gpumatch.cpu.assignment.sparse import tuning as sparse_tuning
 from gpumatch.cpu.assignment.sparse.tuning import LONG, SHORT
+from gpumatch.cpu.matching.engine import Tuning
 from gpumatch.optimize import linear_sum_assignment
 from tests.cpu.assignment.tuned import tuned
 from tests.recorded import assignment, matching
@@ -232,7 +233,10 @@ def _groups() -> dict[str, Group]:
     for run in matching.RUNS:
         if run.backend == "cpu":
             groups[f"match {run}"] = functools.partial(_match, run.arguments, {})
-    forests = {"algorithm": "engine", "backend": "cpu"}, {"matching.engine._MOST_READ": 0}
+    forests = (
+        {"algorithm": "engine", "backend": "cpu"},
+        {"matching.engine.DEFAULT": Tuning(most_read=0)},
+    )
     groups["match engine-cpu by forests"] = functools.partial(_match, *forests)
     return groups
 

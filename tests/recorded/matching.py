@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 from typing import Any, NamedTuple
-from unittest import mock
 
 from scipy.sparse import block_diag, csr_array
 
@@ -12,10 +11,12 @@ import graphs
 from gpumatch import linalg, maximum_matching
 from gpumatch.bipartite import as_bipartite
 from gpumatch.contracts import MatchingTask
+from gpumatch.cpu.matching import engine
 from gpumatch.dispatch import registry
 from gpumatch.dispatch.by_device import count_matched, no_mates
 from gpumatch.running.control import Control
 from tests.cases import RUNS, Run, arrow, bow_tie, cycle
+from tests.cpu.assignment.tuned import tuned
 from tests.recorded.record import Fields, Group, hash_of, in_small_steps, work_of
 
 SMALL_BUDGET = 64
@@ -116,15 +117,14 @@ def _run(run: Run) -> dict[str, Fields]:
 
 def _run_by_forests() -> dict[str, Fields]:
     """The engine, which leaves so small graphs to a search from row after row otherwise."""
-    with mock.patch("gpumatch.cpu.matching.engine._MOST_READ", 0):
+    with tuned(engine, most_read=0):
         return _run(Run("engine", "cpu", {}))
 
 
 def _run_in_small_steps() -> dict[str, Fields]:
     """Every search that returns to Python on its way, every few edges: how often that is."""
     found = {}
-    few = mock.patch("gpumatch.cpu.matching.engine._MOST_READ", 0)
-    with few, in_small_steps(WITH_BUDGETS, SMALL_BUDGET):
+    with tuned(engine, most_read=0), in_small_steps(WITH_BUDGETS, SMALL_BUDGET):
         for algorithm in ("engine", "hk", "hkdw", "pfp", "p-hk", "p-pfp", "p-dbfs"):
             run = Run(algorithm, "cpu", {})
             found |= {f"{algorithm}, {name}": fields for name, fields in _run(run).items()}

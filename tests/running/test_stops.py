@@ -14,7 +14,9 @@ import pytest
 from scipy.sparse import block_diag, csr_array, issparse
 
 import gpumatch as gm
+from gpumatch.cpu.matching import engine as matching_engine
 from graphs import costs, make
+from tests.cpu.assignment.tuned import tune
 from tests.recorded import assignment, matching
 from tests.recorded.record import in_small_steps
 
@@ -149,7 +151,7 @@ GRAPHS = {
     "algorithm", [a.name for a in gm.algorithms("matching") if "cpu" in a.backends]
 )
 def test_stopped_matchings(monkeypatch, algorithm, graph, init):
-    monkeypatch.setattr("gpumatch.cpu.matching.engine._MOST_READ", 0)
+    tune(monkeypatch, matching_engine, most_read=0)
 
     def run(callback):
         how = {"algorithm": algorithm, "init": init, "backend": "cpu", "threads": 1}

@@ -55,6 +55,8 @@ tree-grafting*, IEEE TPDS 28(1), 2017; sweeps: see `lookahead_search`.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from gpumatch.contracts import MatchingTask
@@ -65,33 +67,60 @@ from gpumatch.cpu.matching.sides import BUDGET, smaller_side
 from gpumatch.cpu.numba_tools.workers import Workers
 from gpumatch.numeric.arrays import count_matched
 
-__all__ = ["match_rows", "run"]
-
-_PATIENCE = 2
-# Times that phases read the edges before a sweep takes its turn. With 1 and 4 the phases of a
-# uniform graph with 2**17 rows and d = 3, from the cheap matching, read its edges 2.3 and 2.4
-# times; with 2 they read them 2.1 times. Most graphs are done before a sweep.
-_FEW_EDGES = 2**13  # whose arrays fit in a cache
-_READINGS = 16  # of so few edges, one row after the other: less than a millisecond. Of more, one
-_MOST_READ = BUDGET  # in that one call
+__all__ = ["DEFAULT", "Tuning", "match_rows", "run"]
 
 
-def run(task: MatchingTask) -> bool:
+@dataclass(frozen=True)
+class Tuning:
+    """The numbers that the engine decides by: `DEFAULT`, unless a caller passes others.
+
+    The size of a matching does not depend on them. "Edges" are those of the graph.
+    """
+
+    few_edges: int = 2**13
+    """Edges up to which a graph is small: its arrays fit into a cache."""
+    readings: int = 16
+    """How many times rows that are searched one by one may read all edges of a small graph.
+
+    It takes less than a millisecond. Of a larger graph they may read all edges once.
+    """
+    most_read: int = BUDGET
+    """Edges that they may read in any graph, because that is one call."""
+    patience: float = 2
+    """How many times phases read all edges before a sweep takes its turn.
+
+    With 1 and 4 the phases of a uniform graph with 2**17 rows and d = 3, from the cheap matching,
+    read its edges 2.3 and 2.4 times; with 2 they read them 2.1 times. Most graphs are done before
+    a sweep.
+    """
+    grafting: float = 1.0
+    """Edges that grafting may read for each edge that growing anew would.
+
+    With the paper's 5 the same graph is read 3.9 times, with 1 it is read 2.1 times. Below 1
+    nothing changes there, or on a grid and a power-law graph.
+    """
+
+
+DEFAULT = Tuning()
+
+
+def run(task: MatchingTask, tuning: Tuning | None = None) -> bool:
     """Extend the matching to a maximum one; True unless ``control`` stopped it."""
+    tuning = tuning or DEFAULT
     graph, row_to_col, col_to_row, control = task.graph, *task.mates, task.control
     matched = count_matched(row_to_col)
     if matched == graph.ncols:
         return True
     if control.tick(matched):
         return False
-    found, done = match_rows(task, matched)
+    found, done = match_rows(task, matched, tuning=tuning)
     matched += found
     if done or _saturated(row_to_col, graph.indptr):
         return True
     unpaid = 0
     sweep = None
     with Workers(task.threads, graph.nnz) as workers:
-        forests = Forests(graph, row_to_col, col_to_row, workers)
+        forests = Forests(graph, row_to_col, col_to_row, workers, tuning.grafting)
         while True:
             if control.tick(matched) or not forests.grow(control, matched):
                 return False
@@ -103,7 +132,7 @@ def run(task: MatchingTask) -> bool:
             if not found or not forests.free:
                 return True
             unpaid += forests.read
-            if unpaid < _PATIENCE * graph.nnz:
+            if unpaid < tuning.patience * graph.nnz:
                 if not forests.renew(control, matched):
                     return False
                 continue
@@ -118,7 +147,9 @@ def run(task: MatchingTask) -> bool:
             unpaid = 0
 
 
-def match_rows(task: MatchingTask, matched: int, readings: int = 1) -> tuple[int, bool]:
+def match_rows(
+    task: MatchingTask, matched: int, readings: int = 1, tuning: Tuning | None = None
+) -> tuple[int, bool]:
     """Match row after row while few edges seem to be enough: these readings of all, or some more.
 
     Returns
@@ -126,9 +157,9 @@ def match_rows(task: MatchingTask, matched: int, readings: int = 1) -> tuple[int
     found, done : int, bool
         Rows matched in addition; whether the matching is maximum.
     """
-    graph = task.graph
-    readings = max(readings, _READINGS if graph.nnz <= _FEW_EDGES else 1)
-    most = min(readings * graph.nnz, _MOST_READ)
+    graph, tuning = task.graph, tuning or DEFAULT
+    readings = max(readings, tuning.readings if graph.nnz <= tuning.few_edges else 1)
+    most = min(readings * graph.nnz, tuning.most_read)
     if most == 0:
         return 0, False
     found, levels, read, done = search(

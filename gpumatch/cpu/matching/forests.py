@@ -51,10 +51,6 @@ _FOUND, _LEVELS, _READ, _COLLIDED = range(4)
 
 _BLOCK = 256  # vertices a thread takes from the queue at a time: a 32nd of a level of _WIDE
 _BATCH = 512  # vertices it gathers before it appends them to the queue: 2 KiB
-_GRAFTING = 1.0
-# Edges that grafting may read for each edge that growing anew would. With the paper's 5 a uniform
-# graph with 2**17 rows and d = 3 is read 3.9 times, with 1 it is read 2.1 times; below 1 nothing
-# changes there, or on a grid and a power-law graph.
 _WIDE = 8192
 # A level with so many vertices is worth waking another thread. With 8 edges each these are the
 # 2**16 edges of `workers`.
@@ -364,6 +360,11 @@ def _seedlings(side: Side, sign: int) -> tuple[Forest, np.ndarray]:
 class Forests:
     """Both forests, kept from phase to phase.
 
+    Parameters
+    ----------
+    grafting : float
+        Edges that grafting may read for each edge that growing anew would.
+
     Attributes
     ----------
     levels, found, read : int
@@ -373,9 +374,14 @@ class Forests:
     """
 
     def __init__(
-        self, graph: Graph, row_to_col: np.ndarray, col_to_row: np.ndarray, workers: Workers
+        self,
+        graph: Graph,
+        row_to_col: np.ndarray,
+        col_to_row: np.ndarray,
+        workers: Workers,
+        grafting: float,
     ) -> None:
-        self._workers = workers
+        self._workers, self._grafting = workers, grafting
         rows = Side(graph.indptr, graph.indices, row_to_col, col_to_row)
         cols = Side(graph.col_indptr, graph.col_indices, col_to_row, row_to_col)
         self._rows, row_mark = _seedlings(rows, 1)
@@ -453,7 +459,7 @@ class Forests:
         kept = int(self._marks[:, _END].sum()) / max(before, 1)
         collided = bool(self._totals[_COLLIDED])
         self._totals[:] = 0
-        growing_anew = float(_GRAFTING * kept * self._invested)
+        growing_anew = float(self._grafting * kept * self._invested)
         if collided or _have_more_edges(released, self._rows, self._cols, growing_anew):
             self.replant()
             return True

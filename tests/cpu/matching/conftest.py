@@ -8,9 +8,9 @@ from tests.cpu.matching import runs
 
 
 @pytest.fixture(params=runs.NAMES)
-def match(request, monkeypatch):
+def match(request):
     """See `runs.matcher`; of every algorithm, unless a test names some."""
-    return runs.matcher(request.param, monkeypatch)
+    return runs.matcher(request.param)
 
 
 @pytest.fixture

@@ -26,9 +26,9 @@ from tests.cpu.matching.cases import FreeRun, unmatched
 
 CLASSIC = {"hk": hk, "hkdw": hkdw, "pfp": pfp, "p-hk": p_hk, "p-pfp": p_pfp, "p-dbfs": p_dbfs}
 ENGINE = {
-    "engine by forests": {"_MOST_READ": 0},
-    "engine row by row": {"_FEW_EDGES": 10**9, "_READINGS": 10**9, "_MOST_READ": 10**18},
-    "engine row by row, then by forests": {"_MOST_READ": 1},
+    "engine by forests": engine.Tuning(most_read=0),
+    "engine row by row": engine.Tuning(few_edges=10**9, readings=10**9, most_read=10**18),
+    "engine row by row, then by forests": engine.Tuning(most_read=1),
 }
 """Whether small graphs are left to the forests, searched from one row after the other, or both."""
 NAMES = [*CLASSIC, *ENGINE]
@@ -40,18 +40,18 @@ PARALLEL = ["p-hk", "p-pfp", "p-dbfs", "engine by forests"]
 STARTS = {"none": None, "cheap": cheap, "karp-sipser": karp_sipser}
 
 
-def extend(algorithm, graph, mates=None, control=None, threads=1):
+def extend(algorithm, graph, mates=None, control=None, threads=1, **how):
     """Extend the mates by an algorithm's module; whether it finished, and the mates."""
     mates = unmatched(graph) if mates is None else mates
     control = FreeRun() if control is None else control
-    return algorithm.run(MatchingTask(graph, *mates, control, threads)), mates
+    return algorithm.run(MatchingTask(graph, *mates, control, threads), **how), mates
 
 
-def matcher(name, monkeypatch):
+def matcher(name):
     """`extend` by the algorithm of this name."""
-    for constant, value in ENGINE.get(name, {}).items():
-        monkeypatch.setattr(engine, constant, value)
-    return functools.partial(extend, CLASSIC.get(name, engine))
+    if name in CLASSIC:
+        return functools.partial(extend, CLASSIC[name])
+    return functools.partial(extend, engine, tuning=ENGINE[name])
 
 
 def start(name, graph, seed=0):

@@ -12,6 +12,7 @@ from gpumatch.cpu.matching import engine as matching_engine
 from gpumatch.cpu.matching import forests, level_search
 from gpumatch.cpu.numba_tools import workers
 from graphs import make
+from tests.cpu.assignment.tuned import tune
 from tests.cpu.matching.cases import (
     CASES,
     FreeRun,
@@ -26,14 +27,16 @@ from tests.cpu.matching.cases import (
 )
 from tests.cpu.matching.runs import ENGINE, extend, rungs, scattered, shifted
 
-solve = functools.partial(extend, matching_engine)
 every_way = pytest.mark.parametrize("match", ENGINE, indirect=True)
 
 
-@pytest.fixture
-def forests_only(monkeypatch):
-    """Leave small graphs to the forests, too."""
-    monkeypatch.setattr(matching_engine, "_MOST_READ", 0)
+def solve(graph, mates=None, control=None, threads=1, **fields):
+    """`extend` by the engine with these numbers."""
+    tuning = matching_engine.Tuning(**fields)
+    return extend(matching_engine, graph, mates, control, threads, tuning=tuning)
+
+
+solve_by_forests = functools.partial(solve, most_read=0)
 
 
 class Phases(FreeRun):
@@ -44,27 +47,27 @@ class Phases(FreeRun):
 
 
 @pytest.mark.parametrize("threads", [1, 3])
-def test_phases_go_on_from_what_sweeps_leave(crowd, forests_only, monkeypatch, threads):
+def test_phases_go_on_from_what_sweeps_leave(crowd, threads):
     """A sweep after every phase: the trees that stood before it must leave no trace."""
-    monkeypatch.setattr(matching_engine, "_PATIENCE", 0)
     phases_after_a_sweep = 0
     for seed in range(60):
         graph = random(120, 120, 300, seed)
         control = Phases()
-        _, mates = solve(graph, scattered(graph, 0.9, seed), control, threads)
+        _, mates = solve_by_forests(
+            graph, scattered(graph, 0.9, seed), control, threads, patience=0
+        )
         check_maximum(graph, *mates)
         sweeps = ["edges" not in phase for phase in control.phases]
         phases_after_a_sweep += any(sweeps) and len(sweeps) > 1 + sweeps.index(True)
     assert phases_after_a_sweep > 30
 
 
-def test_a_sweep_waits_until_phases_have_read_their_share(forests_only, monkeypatch):
-    monkeypatch.setattr(matching_engine, "_PATIENCE", 0.3)
+def test_a_sweep_waits_until_phases_have_read_their_share():
     phases_after_a_sweep = 0
     for seed in range(60):
         graph = random(120, 120, 300, seed)
         control = Phases()
-        solve(graph, scattered(graph, 0.9, seed), control)
+        solve_by_forests(graph, scattered(graph, 0.9, seed), control, patience=0.3)
         unpaid, swept = 0, False
         for phase in control.phases:
             if "edges" in phase:
@@ -95,14 +98,14 @@ def test_a_saturated_side_needs_no_phase(match, case):
 
 
 @pytest.mark.parametrize("shape", [(60, 60), (60, 90), (90, 60)])
-def test_no_phase_follows_the_one_that_matches_the_last_of_a_side(forests_only, shape):
+def test_no_phase_follows_the_one_that_matches_the_last_of_a_side(shape):
     """A last phase without a path is for matchings that leave vertices on both sides."""
     nrows, ncols = shape
     edges = [(k % nrows, (k + step) % ncols) for k in range(max(shape)) for step in (0, 1, 7)]
     graph = graph_of(*shape, edges)
     for seed in range(8):
         control = Phases()
-        _, mates = solve(graph, scattered(graph, 0.8, seed), control)
+        _, mates = solve_by_forests(graph, scattered(graph, 0.8, seed), control)
         assert check_maximum(graph, *mates) == min(shape)
         assert control.phases
         assert all(phase["found"] > 0 for phase in control.phases)
@@ -124,10 +127,10 @@ def blind_alleys(length):
     return graph, (row_to_col, col_to_row)
 
 
-def test_trees_without_a_path_are_not_grown_again(forests_only):
+def test_trees_without_a_path_are_not_grown_again():
     graph, mates = blind_alleys(100)
     control = Phases()
-    solve(graph, mates, control)
+    solve_by_forests(graph, mates, control)
     assert check_maximum(graph, *mates) == 202
     assert [phase["found"] for phase in control.phases] == [1, 1, 0]
     assert control.phases[0]["edges"] > 200
@@ -135,15 +138,14 @@ def test_trees_without_a_path_are_not_grown_again(forests_only):
     assert control.phases[2]["edges"] < 20
 
 
-def test_the_level_that_waits_is_not_expanded_where_trees_are_kept(forests_only, monkeypatch):
+def test_the_level_that_waits_is_not_expanded_where_trees_are_kept():
     """The rows' forest waits when the columns' has ended, and its first row leads to a path."""
-    monkeypatch.setattr(forests, "_GRAFTING", 10**9)
     edges = {0: [1, 3, 5], 1: [3, 4], 2: [2, 4], 3: [0, 3], 4: [0, 5], 5: [0]}
     graph = graph_of(6, 6, [(row, col) for row in edges for col in edges[row]])
     row_to_col, col_to_row = unmatched(graph)
     for row, col in enumerate([1, 3, 4, 0]):
         row_to_col[row], col_to_row[col] = col, row
-    solve(graph, (row_to_col, col_to_row))
+    solve_by_forests(graph, (row_to_col, col_to_row), grafting=10**9)
     assert check_maximum(graph, row_to_col, col_to_row) == 6
 
 
@@ -170,12 +172,11 @@ def test_one_by_one_roots_pass_by_the_tree_that_one_of_them_grew():
     assert control.phases[0]["edges"] <= graph.nnz + 2
 
 
-def test_one_by_one_ends_when_too_much_is_read(monkeypatch):
+def test_one_by_one_ends_when_too_much_is_read():
     """The search that reads too much is the last; the forests find the rest."""
-    monkeypatch.setattr(matching_engine, "_MOST_READ", 1)
     graph = random(2000, 2000, 6000, 11)
     control = Phases()
-    _, mates = solve(graph, control=control)
+    _, mates = solve(graph, control=control, most_read=1)
     check_maximum(graph, *mates)
     assert control.phases[0]["found"] == 1
     assert len(control.phases) > 1
@@ -198,7 +199,7 @@ def matched_chains(count, length, shifted):
 
 def test_one_by_one_few_paths_of_a_large_graph_need_no_columns_lists():
     graph, mates = matched_chains(100, 60, shifted=5)
-    assert graph.nnz > matching_engine._FEW_EDGES
+    assert graph.nnz > matching_engine.DEFAULT.few_edges
     control = Phases()
     solve(graph, mates, control)
     check_maximum(graph, *mates)
@@ -219,12 +220,11 @@ def test_one_by_one_many_long_paths_of_a_large_graph_are_left_to_the_forests():
 
 
 @pytest.mark.parametrize(("more", "phases"), [(0, 1), (-1, None)])
-def test_few_edges_may_be_read_many_times_one_by_one(monkeypatch, more, phases):
+def test_few_edges_may_be_read_many_times_one_by_one(more, phases):
     """As many as fit in a cache are few, and one more is not."""
     graph, mates = matched_chains(100, 60, shifted=100)
-    monkeypatch.setattr(matching_engine, "_FEW_EDGES", graph.nnz + more)
     control = Phases()
-    solve(graph, mates, control)
+    solve(graph, mates, control, few_edges=graph.nnz + more)
     check_maximum(graph, *mates)
     assert len(control.phases) == phases or (phases is None and len(control.phases) > 1)
 
@@ -254,10 +254,10 @@ def two_stars_and_a_way_round(transposed):
 
 
 @pytest.mark.parametrize("transposed", [False, True])
-def test_a_released_pair_joins_the_forest_beside_it(forests_only, transposed):
+def test_a_released_pair_joins_the_forest_beside_it(transposed):
     graph, mates = two_stars_and_a_way_round(transposed)
     control = Phases()
-    solve(graph, mates, control)
+    solve_by_forests(graph, mates, control)
     assert check_maximum(graph, *mates) == 123
     assert [phase["found"] for phase in control.phases] == [1, 1, 0]
     assert control.phases[1]["edges"] < 20
@@ -269,7 +269,7 @@ def test_a_tree_with_a_path_is_not_joined():
     mates = unmatched(graph)
     mates[0][2], mates[1][0] = 0, 2
     with workers.Workers(1, graph.nnz) as crew:
-        pair = forests.Forests(graph, *mates, crew)
+        pair = forests.Forests(graph, *mates, crew, grafting=1)
         near, far = pair._rows, pair._cols
         assert forests._neighbour_in_tree(0, near, far, 1) == 0
         near.bridge[0] = 1
@@ -279,12 +279,11 @@ def test_a_tree_with_a_path_is_not_joined():
 
 
 @pytest.mark.parametrize("threads", [1, 3])
-def test_grafting_always_finds_what_growing_anew_would(crowd, forests_only, monkeypatch, threads):
-    monkeypatch.setattr(forests, "_GRAFTING", 1e9)
-    monkeypatch.setattr(matching_engine, "_PATIENCE", 1e9)
+def test_grafting_always_finds_what_growing_anew_would(crowd, threads):
     for seed in range(150):
         graph = random(60 + seed % 3 * 60, 180 - seed % 5 * 30, 330, seed)
-        _, mates = solve(graph, scattered(graph, seed % 10 / 10, seed), threads=threads)
+        start = scattered(graph, seed % 10 / 10, seed)
+        _, mates = solve_by_forests(graph, start, None, threads, grafting=1e9, patience=1e9)
         check_maximum(graph, *mates)
 
 
@@ -292,7 +291,7 @@ def test_after_a_collision_all_trees_are_grown_again():
     graph, mates = blind_alleys(100)
     control = FreeRun()
     with workers.Workers(1, graph.nnz) as crew:
-        pair = forests.Forests(graph, *mates, crew)
+        pair = forests.Forests(graph, *mates, crew, grafting=1)
         assert pair.grow(control, 200)
         assert pair.augment(control, 200)
         read = pair.read
@@ -305,7 +304,7 @@ def test_after_a_collision_all_trees_are_grown_again():
 def test_who_cannot_have_both_roots_of_a_path_lets_go_and_tells():
     graph, mates = blind_alleys(1)
     with workers.Workers(1, graph.nnz) as crew:
-        pair = forests.Forests(graph, *mates, crew)
+        pair = forests.Forests(graph, *mates, crew, grafting=1)
     rows, cols, totals = pair._rows, pair._cols, pair._totals
     cols.bridge[0] = 1 + 1  # taken by row 1
     assert not forests._close(0, 0, 0, 0, rows, cols, totals)
@@ -353,7 +352,7 @@ def test_edges_of_released_pairs_are_counted_on_both_sides(released, limit, expe
     mates = unmatched(graph)
     mates[0][:], mates[1][:2] = [0, 1], [0, 1]
     with workers.Workers(1, graph.nnz) as crew:
-        pair = forests.Forests(graph, *mates, crew)
+        pair = forests.Forests(graph, *mates, crew, grafting=1)
         rows = np.array(released, np.int32)
         assert forests._have_more_edges(rows, pair._rows, pair._cols, float(limit)) is expected
 
@@ -364,7 +363,7 @@ def test_a_level_wakes_no_more_threads_than_it_has_work_for(name, monkeypatch):
     monkeypatch.setattr(workers, "_EDGES_EACH", 1)
     for module in (forests, level_search):
         monkeypatch.setattr(module, "_WIDE", 600)
-    monkeypatch.setattr(matching_engine, "_MOST_READ", 0)
+    tune(monkeypatch, matching_engine, most_read=0)
     asked, run = [], workers.Workers.run
 
     def recorded(self, kernel, tasks):

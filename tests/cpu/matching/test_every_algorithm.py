@@ -54,9 +54,9 @@ SAMPLE = pairwise(
 
 
 @pytest.mark.parametrize(FACTORS, SAMPLE)
-def test_the_matching_is_maximum(name, init, case, threads, monkeypatch):
+def test_the_matching_is_maximum(name, init, case, threads):
     graph, size = CASES[case]
-    finished, mates = matcher(name, monkeypatch)(graph, start(init, graph), threads=threads)
+    finished, mates = matcher(name)(graph, start(init, graph), threads=threads)
     assert finished is True
     assert check_maximum(graph, *mates) == (
         size if size is not None else check_valid(graph, *mates)

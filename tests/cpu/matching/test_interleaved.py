@@ -65,7 +65,7 @@ def test_a_vertex_that_another_thread_reaches_first_joins_nothing(monkeypatch):
     graph, control = chain(5), FreeRun()
     mates = shifted(graph)
     with Workers(1, graph.nnz) as crew:
-        pair = forests.Forests(graph, *mates, crew)
+        pair = forests.Forests(graph, *mates, crew, grafting=1)
         sides = pair._rows.label, pair._cols.label, pair._marks[:, forests._TAIL]
         before = [side.copy() for side in sides]
         assert pair.grow(control, 4)
