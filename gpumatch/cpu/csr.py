@@ -13,16 +13,13 @@ from gpumatch.numeric.arrays import exactly
 Csr = tuple[np.ndarray, np.ndarray]
 
 BLOCK = 2**16
-"""Indices that are looked at together."""
+"""Indices that are looked at together, so that what is compared stays in a cache."""
 
 
-def is_canonical(indptr: np.ndarray, indices: np.ndarray) -> bool:
-    """Whether each row's indices increase strictly: sorted, no duplicates.
-
-    It goes block by block, so that what is compared stays in a cache.
-    """
-    for begin in range(0, indices.size - 1, BLOCK):
-        end = min(begin + BLOCK, indices.size - 1)
+def is_canonical(indptr: np.ndarray, indices: np.ndarray, block: int = BLOCK) -> bool:
+    """Whether each row's indices increase strictly: sorted, no duplicates."""
+    for begin in range(0, indices.size - 1, block):
+        end = min(begin + block, indices.size - 1)
         falls = indices[begin + 1 : end + 1] <= indices[begin:end]
         ends = np.array([begin + 1, end + 1], indptr.dtype)
         first, last = indptr.searchsorted(ends).tolist()

@@ -18,13 +18,15 @@ import numpy as np
 from gpumatch.contracts import Graph
 from gpumatch.cpu.numba_tools.compiled import kernel
 
-_BUDGET = 2**24  # edges visited between two returns to Python
+BUDGET = 2**24
 
 
 def cover(
-    graph: Graph, row_to_col: np.ndarray, col_to_row: np.ndarray
+    graph: Graph, row_to_col: np.ndarray, col_to_row: np.ndarray, budget: int = BUDGET
 ) -> tuple[np.ndarray, np.ndarray]:
     """Rows and columns (bool arrays) of a minimum vertex cover; O(nrows + nnz).
+
+    `budget` is the number of edges that are visited between two returns to Python.
 
     Raises
     ------
@@ -40,7 +42,7 @@ def cover(
     while head < tail and free_col < 0:
         head, tail, free_col = _reach(
             graph.indptr, graph.indices, col_to_row,  # IN
-            queue, row_seen, col_seen, head, tail, _BUDGET,  # OUT
+            queue, row_seen, col_seen, head, tail, budget,  # OUT
         )  # fmt: skip
     if free_col >= 0:
         raise ValueError(

@@ -47,16 +47,18 @@ def magnitude(values: Any) -> float:
     return max(abs(float(values.max())), abs(float(values.min()))) if values.size else 0.0
 
 
-def summands(values: Any) -> list[Any]:
+def summands(values: Any, few: int = FEW) -> list[Any]:
     """A few ints or floats with exactly the sum of the array.
 
     Parameters
     ----------
     values : array of integers or floats, NumPy or CuPy
         The array has fewer than 2**31 numbers.
+    few : int
+        The length up to which the result is a list of all of them.
     """
     values = nearer(values)
-    if values.size <= FEW:
+    if values.size <= few:
         return values.tolist()
     if values.dtype.kind in "iu":
         return _halves(values)

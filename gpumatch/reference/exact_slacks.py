@@ -26,7 +26,7 @@ __all__ = ["Slacks"]
 
 FAR = 2**61  # of int64
 ROUNDING = 2.0**-50  # of twice a slack as a float, in units of far
-TILE = 1 << 15  # slacks at a time, so that they stay in the cache
+TILE = 1 << 15  # so that they stay in the cache
 
 Places = NDArray[np.intp]
 
@@ -40,6 +40,8 @@ class Slacks:
         Costs, n <= m.
     is_allowed : (n, m) array of bool
         Which pairs are allowed; the costs of the others are anything.
+    tile : int
+        Slacks that are computed at a time.
 
     Attributes
     ----------
@@ -49,8 +51,9 @@ class Slacks:
         More than any slack.
     """
 
-    def __init__(self, costs: np.ndarray, is_allowed: NDArray[np.bool]) -> None:
+    def __init__(self, costs: np.ndarray, is_allowed: NDArray[np.bool], tile: int = TILE) -> None:
         nrows, ncols = self.shape = costs.shape
+        self._tile = tile
         self._is_integer = costs.dtype.kind != "f"
         numbers, self._numerator, self._denominator = _whole_numbers(costs[is_allowed].tolist())
         bound = 8 * (nrows + 1) * max(map(abs, numbers), default=0)
@@ -97,7 +100,7 @@ class Slacks:
 
         There must be a column.
         """
-        tiles = np.array_split(rows, 1 + rows.size * cols.size // TILE)
+        tiles = np.array_split(rows, 1 + rows.size * cols.size // self._tile)
         least = self._least_of_long_rows if self._is_long else self._least_of_short_rows
         return np.concatenate([least(tile, cols) for tile in tiles])
 
@@ -114,7 +117,7 @@ class Slacks:
     def tight_pairs(self) -> Places:
         """The pairs of slack 0, as places in the matrix row by row."""
         nrows, ncols = self.shape
-        height = max(TILE // max(ncols, 1), 1)
+        height = max(self._tile // max(ncols, 1), 1)
         costs, row_dual, most = self._costs, self.row_dual, self.col_dual
         if self._is_long:
             costs, row_dual = self._rough_costs, self._floats(row_dual)

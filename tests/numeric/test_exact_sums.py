@@ -43,21 +43,19 @@ FLOATS = {
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("few", [0, exact_sums.FEW], ids=["arrays", "lists"])
 @pytest.mark.parametrize("values", FLOATS.values(), ids=FLOATS)
-def test_floats_are_added_as_by_fsum(values, few, monkeypatch):
-    monkeypatch.setattr(exact_sums, "FEW", few)
+def test_floats_are_added_as_by_fsum(values, few):
     before = values.copy()
-    assert math.fsum(summands(values)) == math.fsum(values.tolist())
+    assert math.fsum(summands(values, few)) == math.fsum(values.tolist())
     assert np.array_equal(values, before)
 
 
 @pytest.mark.parametrize("sign", [1, -1])
 @pytest.mark.parametrize("size", [1, 2, 6, 14, 1022, 4094])
-def test_as_many_numbers_as_the_bits_have_room_for(size, sign, monkeypatch):
+def test_as_many_numbers_as_the_bits_have_room_for(size, sign):
     """Two less than a power of two, all close to 1: their high parts fill the 53 bits."""
-    monkeypatch.setattr(exact_sums, "FEW", 0)
     for _ in range(20):
         values = sign * (1 - RNG.random(size) / 50)
-        assert math.fsum(summands(values)) == math.fsum(values.tolist())
+        assert math.fsum(summands(values, few=0)) == math.fsum(values.tolist())
 
 
 def test_every_block_and_every_row_is_added():
@@ -93,9 +91,8 @@ def test_arrays_are_added_in_few_numbers():
     ],
     ids=["beyond", "below", "both", "any", "int32", "uint32", "uint64", "none"],
 )
-def test_integers_are_added_exactly(values, few, monkeypatch):
-    monkeypatch.setattr(exact_sums, "FEW", few)
-    assert sum(summands(values)) == sum(values.tolist())
+def test_integers_are_added_exactly(values, few):
+    assert sum(summands(values, few)) == sum(values.tolist())
 
 
 @pytest.mark.gpu

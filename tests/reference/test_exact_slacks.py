@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from gpumatch.reference import exact_slacks
 from gpumatch.reference.exact_slacks import Slacks
 from graphs import costs
 
@@ -24,11 +23,11 @@ matrices = st.one_of(
 )
 
 
-def with_duals(matrix, seed):
+def with_duals(matrix, seed, tile):
     """Slacks with forbidden pairs and duals as large as costs; the same one by one, or None."""
     rng = np.random.default_rng(seed)
     is_allowed = rng.random(matrix.shape) < 0.9
-    slacks = Slacks(matrix, is_allowed)
+    slacks = Slacks(matrix, is_allowed, tile)
     numbers = slacks.all().tolist()
     largest = max((abs(number) for number in slacks.all()[is_allowed].tolist()), default=0)
     row_dual, col_dual = (
@@ -47,36 +46,32 @@ def with_duals(matrix, seed):
 
 @given(matrix=matrices, seed=st.integers(0, 99), tile=st.sampled_from([1, 7, 1 << 15]))
 def test_what_is_least_is_exact(matrix, seed, tile):
-    slacks, exact = with_duals(matrix, seed)
+    slacks, exact = with_duals(matrix, seed, tile)
     rng = np.random.default_rng(seed)
     rows, cols = (
         np.flatnonzero(rng.permutation(size) <= rng.integers(size)) for size in matrix.shape
     )
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(exact_slacks, "TILE", tile)
-        least, nearest = slacks.least_of_columns(rows, cols)
-        for col, number, row in zip(cols.tolist(), least.tolist(), nearest.tolist()):
-            allowed = [exact[row][col] for row in rows if exact[row][col] is not None]
-            if allowed:
-                first = next(row for row in rows if exact[row][col] == min(allowed))
-                assert (number, row) == (min(allowed), first)
-            else:
-                assert number >= slacks.far
-        for row, number in zip(rows.tolist(), slacks.least_of_rows(rows, cols).tolist()):
-            allowed = [exact[row][col] for col in cols if exact[row][col] is not None]
-            assert number == min(allowed) if allowed else number >= slacks.far
+    least, nearest = slacks.least_of_columns(rows, cols)
+    for col, number, row in zip(cols.tolist(), least.tolist(), nearest.tolist()):
+        allowed = [exact[row][col] for row in rows if exact[row][col] is not None]
+        if allowed:
+            first = next(row for row in rows if exact[row][col] == min(allowed))
+            assert (number, row) == (min(allowed), first)
+        else:
+            assert number >= slacks.far
+    for row, number in zip(rows.tolist(), slacks.least_of_rows(rows, cols).tolist()):
+        allowed = [exact[row][col] for col in cols if exact[row][col] is not None]
+        assert number == min(allowed) if allowed else number >= slacks.far
 
 
 @given(matrix=matrices, seed=st.integers(0, 99), tile=st.sampled_from([1, 7, 1 << 15]))
 def test_tight_pairs_are_those_of_slack_zero(matrix, seed, tile):
-    slacks, _ = with_duals(matrix, seed)
+    slacks, _ = with_duals(matrix, seed, tile)
     slacks.row_dual[:] = 0
     slacks.col_dual[:] = 0
     least, _ = slacks.least_of_columns(np.arange(matrix.shape[0]), np.arange(matrix.shape[1]))
     slacks.col_dual[:] = np.where(least < slacks.far, least, 0)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(exact_slacks, "TILE", tile)
-        tight = slacks.tight_pairs().tolist()
+    tight = slacks.tight_pairs().tolist()
     assert tight == [k for k, slack in enumerate(slacks.all().ravel()) if slack == 0]
 
 
