@@ -153,3 +153,15 @@ def test_costs_beyond_float64_are_refused():
     for wish in ({}, {"objective": "bottleneck"}):
         with pytest.raises(ValueError, match="the costs are beyond the range of float64"):
             gm.assign(wide, **wish)
+
+
+@pytest.mark.parametrize("n", [1, 2, 1000])
+def test_the_greatest_floats_that_are_not_divided(n):
+    """Sums may hold eight times as many of them as there are rows, and one more."""
+    room = MOST / (8 * (n + 1))
+    largest, beyond = room * (1 - 1e-15), room * (1 + 1e-15)
+    for limit in (0, largest, -largest):
+        assert overflow_of_sums(DenseCosts([[-largest]]).extent, n, limit) == 0
+    assert overflow_of_sums(DenseCosts([[-beyond]], summed=False).extent, n) > 0
+    for limit in (beyond, -beyond):
+        assert overflow_of_sums(DenseCosts([[0.0]]).extent, n, limit) > 0
