@@ -8,7 +8,6 @@ from scipy.sparse import csr_array
 
 from gpumatch.cpu.assignment.hungarian.problem import far_of
 from gpumatch.cpu.distributed import date2016, forests
-from gpumatch.cpu.distributed import rows as cpu_rows
 from gpumatch.cpu.distributed.rows import DenseRows, SparseRows
 
 FAR = far_of(np.dtype(np.int64))
@@ -89,12 +88,11 @@ def times_of(values, duals, time):
 
 @pytest.mark.parametrize("budget", [1, 5, 9, 2**20])
 @pytest.mark.parametrize("seed", range(3))
-def test_tight_pairs_are_compressed_into_lists(monkeypatch, budget, seed):
+def test_tight_pairs_are_compressed_into_lists(budget, seed):
     """There are more than the first room holds, which is for four rows."""
-    monkeypatch.setattr(date2016, "BUDGET", budget)
     values, duals, time = with_ties(seed)
     beats = []
-    rows = date2016.CompressedRows(values, FAR, lambda: bool(beats.append(1)))
+    rows = date2016.CompressedRows(values, FAR, lambda: bool(beats.append(1)), budget)
     counts, cols = rows.compress(duals, time, 4)
     expected = times_of(values, duals, time) <= 4
     assert counts.tolist() == expected.sum(axis=1).tolist()
@@ -104,24 +102,22 @@ def test_tight_pairs_are_compressed_into_lists(monkeypatch, budget, seed):
     assert budget < 60 or len(beats) <= 3
 
 
-def test_compressing_ends_where_it_is_to_stop(monkeypatch):
-    monkeypatch.setattr(date2016, "BUDGET", 5)
+def test_compressing_ends_where_it_is_to_stop():
     values, duals, time = with_ties(0)
-    counts, cols = date2016.CompressedRows(values, FAR, lambda: True).compress(duals, time, 4)
+    rows = date2016.CompressedRows(values, FAR, lambda: True, budget=5)
+    counts, cols = rows.compress(duals, time, 4)
     assert counts[0] == cols.size > 0
     assert not counts[1:].any()
 
 
 @pytest.mark.parametrize("budget", [1, 2**20])
-def test_the_soonest_pair_is_of_an_uncovered_row_and_an_uncovered_column(monkeypatch, budget):
-    monkeypatch.setattr(cpu_rows, "BUDGET", budget)
+def test_the_soonest_pair_is_of_an_uncovered_row_and_an_uncovered_column(budget):
     for seed in range(20):
         values, duals, time = with_ties(seed)
         rng = np.random.default_rng(seed)
         row_cover, col_cover = rng.random(12) < 0.7, rng.random(5) < 0.5
-        found = date2016.CompressedRows(values, FAR, lambda: False).soonest(
-            duals, time, row_cover, col_cover
-        )
+        rows = date2016.CompressedRows(values, FAR, lambda: False, budget)
+        found = rows.soonest(duals, time, row_cover, col_cover)
         times = times_of(values, duals, time)[np.ix_(~row_cover, ~col_cover)]
         assert found == times.min(initial=FAR)
 
@@ -149,20 +145,22 @@ def test_the_frontier_grows_by_the_mates_of_uncovered_columns():
 # -- rows ------------------------------------------------------------------------------------------
 
 
-def both_kinds(values):
+def both_kinds(values, budget):
     stored = values < FAR
     matrix = csr_array((values[stored], stored.nonzero()), shape=values.shape)
     entries = matrix.indptr, matrix.indices, matrix.data
-    return DenseRows(values, FAR, lambda: False), SparseRows(entries, FAR, lambda: False)
+    return (
+        DenseRows(values, FAR, lambda: False, budget),
+        SparseRows(entries, FAR, lambda: False, budget),
+    )
 
 
 @pytest.mark.parametrize("budget", [1, 7, 2**20])
 @pytest.mark.parametrize("seed", range(10))
-def test_rows_in_csr_do_as_rows_of_a_matrix(monkeypatch, seed, budget):
-    monkeypatch.setattr(cpu_rows, "BUDGET", budget)
+def test_rows_in_csr_do_as_rows_of_a_matrix(seed, budget):
     values, (_, col_dual), time = with_ties(seed, (9, 7))
     results = []
-    for rows in both_kinds(values):
+    for rows in both_kinds(values, budget):
         least = np.empty(9, np.int64)
         rows.least(col_dual, least)
         duals = np.where(least < FAR, least, 0) - 1, col_dual
@@ -185,12 +183,11 @@ def test_rows_in_csr_do_as_rows_of_a_matrix(monkeypatch, seed, budget):
 
 
 @pytest.mark.parametrize(("budget", "blocks"), [(1, 5), (4, 4), (5, 4), (6, 2), (12, 1)])
-def test_rows_in_csr_return_after_a_budget_of_entries(monkeypatch, budget, blocks):
+def test_rows_in_csr_return_after_a_budget_of_entries(budget, blocks):
     """Rows of 2, 2, 2, 5 and 1 entries."""
-    monkeypatch.setattr(cpu_rows, "BUDGET", budget)
     indptr, beats = np.array([0, 2, 4, 6, 11, 12]), []
     entries = indptr, np.arange(12, dtype=np.int32) % 5, np.arange(12)
-    rows = SparseRows(entries, FAR, lambda: bool(beats.append(1)))
+    rows = SparseRows(entries, FAR, lambda: bool(beats.append(1)), budget)
     out = np.full(5, FAR)
     rows.least_slacks(np.zeros(5, int), np.zeros(5, int), out)
     assert out.tolist() == [0, 1, 2, 3, 4]
@@ -198,10 +195,9 @@ def test_rows_in_csr_return_after_a_budget_of_entries(monkeypatch, budget, block
 
 
 @pytest.mark.parametrize(("budget", "blocks"), [(1, 6), (2, 6), (4, 3), (5, 3), (12, 1), (13, 1)])
-def test_rows_of_a_matrix_return_after_a_budget_of_entries(monkeypatch, budget, blocks):
-    monkeypatch.setattr(cpu_rows, "BUDGET", budget)
+def test_rows_of_a_matrix_return_after_a_budget_of_entries(budget, blocks):
     beats = []
-    rows = DenseRows(np.arange(12).reshape(6, 2), FAR, lambda: bool(beats.append(1)))
+    rows = DenseRows(np.arange(12).reshape(6, 2), FAR, lambda: bool(beats.append(1)), budget)
     out = np.full(2, FAR)
     rows.least_slacks(np.zeros(6, int), np.zeros(2, int), out)
     assert out.tolist() == [0, 1]

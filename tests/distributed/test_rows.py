@@ -12,7 +12,6 @@ from gpumatch.costs import SparseCosts
 from gpumatch.costs import base as costs_base
 from gpumatch.costs import sparse as costs_sparse
 from gpumatch.cpu.assignment.hungarian.problem import far_of
-from gpumatch.cpu.distributed import rows as cpu_rows
 from gpumatch.cpu.distributed.forests import claim_free
 from gpumatch.cpu.distributed.rows import DenseRows, SparseRows
 from gpumatch.cuda.assignment.dense import rows as device_rows
@@ -23,13 +22,13 @@ from gpumatch.numeric.arrays import array_of
 
 
 def dense(values, beat):
-    return DenseRows(values, far_of(np.dtype(np.int64)), beat)
+    return DenseRows(values, far_of(np.dtype(np.int64)), beat, budget=1)
 
 
 def sparse(values, beat):
     matrix = csr_array(values)
     entries = matrix.indptr, matrix.indices, matrix.data
-    return SparseRows(entries, far_of(np.dtype(np.int64)), beat)
+    return SparseRows(entries, far_of(np.dtype(np.int64)), beat, budget=1)
 
 
 def array(values, beat):
@@ -39,7 +38,6 @@ def array(values, beat):
 @pytest.mark.parametrize("make", [dense, sparse, array])
 def test_a_call_that_is_to_stop_leaves_out_what_is_left(make, monkeypatch):
     """All but the least of the rows, which the duals of an unfinished result are made of."""
-    monkeypatch.setattr(cpu_rows, "BUDGET", 1)
     monkeypatch.setattr(device_rows, "TILE", 1)
     values = np.array([[5, 6], [1, 2], [3, 4]])
     none, far = np.zeros(2, int), far_of(np.dtype(np.int64))

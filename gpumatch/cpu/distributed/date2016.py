@@ -44,8 +44,10 @@ __all__ = [
 class CompressedRows(DenseRows):
     """Rows of a matrix whose tight pairs are compressed into lists."""
 
-    def __init__(self, values: np.ndarray, far: Any, beat: Callable[[], bool]) -> None:
-        super().__init__(values, far, beat)
+    def __init__(
+        self, values: np.ndarray, far: Any, beat: Callable[[], bool], budget: int = BUDGET
+    ) -> None:
+        super().__init__(values, far, beat, budget)
         self._indices = np.empty(4 * values.shape[1], np.int32)
 
     def compress(
@@ -58,7 +60,7 @@ class CompressedRows(DenseRows):
             row, pairs = _compress(
                 self.values, *duals, time, delta, self.far,  # IN
                 counts, self._indices,  # OUT
-                row, pairs, BUDGET,  # IN
+                row, pairs, self.budget,  # IN
             )  # fmt: skip
             if self._indices.size < pairs + self.values.shape[1]:
                 self._indices = np.concatenate([self._indices, np.empty_like(self._indices)])

@@ -2,10 +2,10 @@
 
 `DenseRows` has a matrix, `SparseRows` CSR. They do the same. Rows have local numbers here. Arrays
 of rows are this rank's, arrays of columns are of all real columns. `tight_at` and its times are
-those of `gpumatch.cpu.assignment.hungarian.tree`. Each call asks ``beat`` at least every `BUDGET`
-entries, and ends before its time if that says stop: then this rank tells the others so in the next
-collective, and what was left out does not matter. Only `least` goes on, because the duals of what
-there is are made by it.
+those of `gpumatch.cpu.assignment.hungarian.tree`. Each call asks ``beat`` at least every
+``budget`` entries, and ends before its time if that says stop: then this rank tells the others so
+in the next collective, and what was left out does not matter. Only `least` goes on, because the
+duals of what there is are made by it.
 """
 
 from __future__ import annotations
@@ -37,8 +37,10 @@ def rows_of(entries: Any, far: Any, beat: Callable[[], bool]) -> DenseRows | Spa
 class DenseRows:
     """Rows of a matrix, with ``far`` for forbidden pairs."""
 
-    def __init__(self, values: np.ndarray, far: Any, beat: Callable[[], bool]) -> None:
-        self.values, self.far, self.beat = values, far, beat
+    def __init__(
+        self, values: np.ndarray, far: Any, beat: Callable[[], bool], budget: int = BUDGET
+    ) -> None:
+        self.values, self.far, self.beat, self.budget = values, far, beat, budget
         self.count = len(values)
 
     def least(self, col_dual: np.ndarray, out: np.ndarray) -> None:
@@ -88,7 +90,7 @@ class DenseRows:
             offer(scanned, rows[first:last], 0, near.size)
 
     def _blocks(self, count: int, to_the_end: bool = False) -> Iterator[tuple[int, int]]:
-        step = max(1, BUDGET // max(1, self.values.shape[1]))
+        step = max(1, self.budget // max(1, self.values.shape[1]))
         for first in range(0, count, step):
             yield first, min(first + step, count)
             if self.beat() and not to_the_end:
@@ -103,8 +105,9 @@ class SparseRows:
         entries: tuple[np.ndarray, np.ndarray, np.ndarray],
         far: Any,
         beat: Callable[[], bool],
+        budget: int = BUDGET,
     ) -> None:
-        self.entries, self.far, self.beat = entries, far, beat
+        self.entries, self.far, self.beat, self.budget = entries, far, beat, budget
         self.count = len(entries[0]) - 1
 
     def least(self, col_dual: np.ndarray, out: np.ndarray) -> None:
@@ -149,12 +152,12 @@ class SparseRows:
             )  # fmt: skip
 
     def _blocks(self, rows: np.ndarray, to_the_end: bool = False) -> Iterator[tuple[int, int]]:
-        """Ranges of these rows with about `BUDGET` entries, and one row at least."""
+        """Ranges of these rows with about ``budget`` entries, and one row at least."""
         indptr = self.entries[0]
         ends = np.cumsum(indptr[rows + 1] - indptr[rows], dtype=np.int64)
         first, before = 0, 0
         while first < rows.size:
-            last = max(first + 1, int(np.searchsorted(ends, before + BUDGET, side="right")))
+            last = max(first + 1, int(np.searchsorted(ends, before + self.budget, side="right")))
             yield first, last
             first, before = last, int(ends[last - 1])
             if self.beat() and not to_the_end:
