@@ -31,11 +31,12 @@ def values_of_mates(
     values: np.ndarray,
     row_to_col: np.ndarray,
     threads: int = 1,
+    budget: int = BUDGET,
 ) -> np.ndarray:
     """The value of each row's entry in its mate's column, which must be there; 0 without a mate."""
     nrows = row_to_col.size
     found = np.empty(nrows, values.dtype)
-    step = max(1, BUDGET * nrows // max(indices.size, 1))
+    step = max(1, budget * nrows // max(indices.size, 1))
     with Workers(threads, indices.size) as workers:
         step = max(1, min(step, -(-nrows // workers.threads)))
 

@@ -32,13 +32,12 @@ def test_every_pair_is_found_or_said_not_to_be_there(seed, number):
 @pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize("budget", [1, 13, 40, 2**25])
 def test_the_value_of_each_rows_pair(monkeypatch, budget, threads):
-    monkeypatch.setattr(search, "BUDGET", budget)
     monkeypatch.setattr(workers, "_EDGES_EACH", 5)
     for seed in range(5):
         marks, indptr, indices = pattern(seed)
         values = np.arange(1, indices.size + 1)
         mates = np.array([np.flatnonzero(line)[-1] if line.any() else -1 for line in marks])
-        found = search.values_of_mates(indptr, indices, values, mates, threads)
+        found = search.values_of_mates(indptr, indices, values, mates, threads, budget)
         assert found.tolist() == [values[end - 1] if mate >= 0 else 0
                                   for end, mate in zip(indptr[1:], mates)]  # fmt: skip
         assert found.dtype == values.dtype
