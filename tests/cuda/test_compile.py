@@ -41,11 +41,26 @@ TARGETS = [
     for *target, marks in _targets()
 ]
 
+ATOMICS = {
+    "assignment/hungarian/classical.cu": [b"cas"],
+    "assignment/hungarian/tree.cu": [b"min", b"max"],
+    "matching/cheap.cu": [b"cas"],
+    "matching/engine.cu": [b"cas"],
+    "matching/gpubfs_queue.cu": [b"cas"],
+    "matching/min_degree.cu": [b"cas"],
+}
+"""What threads claim vertices and settle distances by.
+
+Threads of the emulator run on between two calls, so a load and a store do as well there.
+"""
+
 _OFFSET = re.compile(r"__builtin_offsetof\((.+), (\w+)\)")
 
 
-def compiled(text: str, names: tuple[str, ...], architecture: str, *definitions: str) -> list[str]:
-    """Compile a source with NVRTC; the lowered names of its kernels."""
+def compiled(
+    text: str, names: tuple[str, ...], architecture: str, *definitions: str
+) -> tuple[list[str], bytes]:
+    """Compile a source with NVRTC; the lowered names of its kernels, and the code."""
     text = _OFFSET.sub(r"__INTADDR__(&((\1*)0)->\2)", text)  # 13.0 does not know the other
     program = nvrtc.createProgram(text, "kernels.cu", (), ())
     try:
@@ -57,8 +72,9 @@ def compiled(text: str, names: tuple[str, ...], architecture: str, *definitions:
         except nvrtc.NVRTCError as exc:
             pytest.fail(f"{exc}\n{nvrtc.getProgramLog(program)}")
         get = nvrtc.getCUBIN if architecture.startswith("sm_") else nvrtc.getPTX
-        assert len(get(program)) > 1000
-        return [nvrtc.getLoweredName(program, name) for name in names]
+        code = get(program)
+        assert len(code) > 1000
+        return [nvrtc.getLoweredName(program, name) for name in names], code
     finally:
         nvrtc.destroyProgram(program)
 
@@ -68,8 +84,11 @@ def test_every_kernel_compiles(source, arguments, architecture):
     """And the host's mirrors of its structs have the compiler's sizes and offsets."""
     names = source.names(arguments)
     text = f"{source.text()}\n{source.layout_assertions(arguments)}"
-    lowered = compiled(text, names, architecture)
+    lowered, code = compiled(text, names, architecture)
     assert len(set(lowered)) == len(names)
+    if architecture.startswith("compute"):
+        for instruction in ATOMICS.get(source.file, ()):
+            assert re.search(rb"atom\S*\." + instruction, code)
 
 
 @pytest.mark.parametrize(
