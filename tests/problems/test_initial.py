@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,7 +11,9 @@ from scipy.optimize import linear_sum_assignment
 from scipy.sparse import csr_array
 
 import gpumatch as gm
+from gpumatch.costs import as_costs
 from gpumatch.cpu.assignment.dense import tuning as dense_tuning
+from gpumatch.problems.initial import initial_prices
 from gpumatch.results.assignment import Assignment
 from tests.cpu.assignment.tuned import tune
 
@@ -162,6 +165,26 @@ def test_an_assignment_of_other_costs_is_a_beginning(home):
         for initial in others:
             a = gm.assign(costs, initial=initial, algorithm=algorithm, backend=backend)
             check(a, costs, exact=algorithm != "dgs")
+
+
+@pytest.mark.parametrize("maximize", [False, True])
+@pytest.mark.parametrize(
+    ("number", "given", "cut"),
+    [
+        (float, [1e300, -1e300, 0.6], [24.0, -24.0, 0.6]),
+        (int, [1e300, -1e300, 0.6], [24, -24, 1]),
+        (int, [2**63 - 1, -(2**63), 1], [24, -24, 1]),
+        (int, np.array([2**64 - 1, 25, 1], np.uint64), [24, 24, 1]),
+    ],
+    ids=["floats", "rounded", "int64", "uint64"],
+)
+def test_prices_are_cut_to_what_an_optimum_may_need(number, given, cut, maximize):
+    """A path has at most two rows and one pair more, and costs differ by at most 8."""
+    problem = as_costs(np.array([[1, 9, 4], [2, 3, 9]], number)).problem(False, False)
+    initial = SimpleNamespace(col_dual=np.array(given))
+    price = initial_prices(initial, "col_dual", maximize, (2, 3), problem, None)
+    assert price.dtype == np.dtype(number)
+    assert price.tolist() == ([-p for p in cut] if maximize else cut)
 
 
 @pytest.mark.parametrize("base", [10**15, -(10**15)])
