@@ -163,6 +163,7 @@ MALICIOUS = {
         [sized(-1024, "x"), ("tiny/tiny.mtx", SMALL)],
         "impossible size|has no member",
     ),
+    "the matrix's too": ([sized(-512)], "impossible size|has no member"),
     "no matrix": ([("tiny/tiny.mtx", b"<html>not found</html>")], "Missing banner"),
     "bomb": ([("x", b"\0" * 2 * 10**6), ("tiny/tiny.mtx", SMALL)], "more than max_bytes"),
 }
