@@ -17,7 +17,7 @@ import gpumatch as gm
 from gpumatch.contracts import AssignmentTask, Solution
 from gpumatch.costs import as_costs
 from gpumatch.cpu.assignment import dgs
-from gpumatch.cpu.assignment.dgs import Side, exchange, find_best
+from gpumatch.cpu.assignment.dgs import Side, difference, exchange, find_best
 from graphs import costs
 from tests.cpu.matching.cases import FreeRun
 
@@ -269,6 +269,19 @@ def test_agents_and_jobs_find_their_best_exchanges():
     assert find_best(rows, cols, 2) == (9.0, 0)
     assert find_best(cols, rows, 1) == (11.0, 0)
     assert find_best(cols, rows, 2) == (9.0, 0)
+
+
+def test_an_exchange_that_needs_a_forbidden_pair_gains_nothing():
+    """Neither its own new pair nor that of the mates; a sum with `far` would wrap around."""
+    far = np.int64(2**63 - 1)
+    matrix, mates, paid = np.array([[5, far], [3, 5]]), np.arange(2, dtype=np.int32), np.full(2, 5)
+    rows = Side(matrix, mates, paid, far, far)
+    cols = Side(np.ascontiguousarray(matrix.T), mates.copy(), paid.copy(), np.int64(0), far)
+    assert difference(rows, cols, 0, 1, far) == 0
+    assert difference(rows, cols, 1, 0, np.int64(3)) == 0
+    assert difference(cols, rows, 0, 1, np.int64(3)) == 0
+    matrix[0, 1] = cols.entries[1, 0] = 6
+    assert difference(rows, cols, 0, 1, np.int64(6)) == 1
 
 
 def test_an_exchange_out_of_date_is_not_made():
