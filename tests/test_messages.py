@@ -346,15 +346,15 @@ SOLVERS = [
     case("the matrix is singular whatever its values: 2 rows have entries in 1 columns only",
          linalg.solve_btf, [[1, 0], [1, 0]], [1, 1]),
     case("b must have 2 rows and one or two dimensions; got shape (3,)",
-         linalg.splu(np.eye(2)).solve, np.ones(3)),
+         lambda: linalg.splu(np.eye(2)).solve(np.ones(3))),
     case("trans must be one of ('N', 'T', 'H'); got 'x'",
-         linalg.splu(np.eye(2)).solve, np.ones(2), "x"),
+         lambda: linalg.splu(np.eye(2)).solve(np.ones(2), "x")),
     case("there is no scaling: pass scaling=True",
-         linalg.maximum_product_matching(ONES, scaling=False).symmetric_log_scale),
+         lambda: linalg.maximum_product_matching(ONES, scaling=False).symmetric_log_scale()),
     case("only a square matrix has a symmetric scaling",
-         linalg.maximum_product_matching(WIDE).symmetric_log_scale),
+         lambda: linalg.maximum_product_matching(WIDE).symmetric_log_scale()),
     case("only a square matrix has symmetric pivots",
-         linalg.maximum_product_matching(WIDE).symmetric_pivots),
+         lambda: linalg.maximum_product_matching(WIDE).symmetric_pivots()),
 ]  # fmt: skip
 
 

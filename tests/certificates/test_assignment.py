@@ -34,7 +34,25 @@ def changed(assignment, **fields):
 
 #   rows 0, 1 at columns 1, 0; their duals are 3 and 2, those of the columns 0, -2, 0
 WIDE = np.array([[4, 1, 3], [2, 0, 5]])
-GOOD = gm.assign(WIDE)
+
+
+def claimed(sign=1, row_dual=(3, 2), **wishes):
+    """What `assign` finds for these costs, written out, so that nothing is compiled to import."""
+    return gm.Assignment(
+        np.array([1, 0], np.int32),
+        np.array([1, 0, -1], np.int32),
+        sign * np.array(row_dual),
+        sign * np.array([0, -2, 0]),
+        pair_costs=sign * np.array([1, 2]),
+        objective=sign * 3,
+        gap=0,
+        proven=True,
+        maximize=sign < 0,
+        **wishes,
+    )
+
+
+GOOD = claimed()
 
 WRONG = [
     ({"row_to_col": [1]}, "mates of the rows must be 2 integers"),
@@ -90,8 +108,18 @@ def test_wrong_results_are_turned_down(fields, message):
 
 
 #   the same costs with their sign turned, so that duals are at least 0
-MOST = gm.assign(-WIDE, maximize=True)
-LIMITED = gm.assign(WIDE, cost_limit=4)
+MOST = claimed(-1)
+LIMITED = claimed(row_dual=(-1, -2), cost_limit=4)
+
+
+@pytest.mark.parametrize(
+    ("claim", "wishes"), [(GOOD, {}), (MOST, {"maximize": True}), (LIMITED, {"cost_limit": 4})]
+)
+def test_the_claims_are_what_is_found(claim, wishes):
+    found = gm.assign(-WIDE if claim is MOST else WIDE, **wishes)
+    names = "row_to_col col_to_row row_dual col_dual pair_costs objective gap proven maximize"
+    for name in [*names.split(), "cardinality", "cost_limit"]:
+        assert np.array_equal(getattr(found, name), getattr(claim, name)), name
 
 
 @pytest.mark.parametrize(
