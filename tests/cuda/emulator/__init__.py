@@ -211,26 +211,48 @@ def _compiled(source: Source, constants: Mapping[str, int]) -> ctypes.CDLL:
 
 def _library_of(text: str) -> Path:
     """What g++ makes of kernels; kept for other workers of pytest, and for other runs."""
-    threads = HERE / "threads.cpp"
-    parts = *_COMMAND, threads.read_text(), (HERE / "cuda.h").read_text(), text
-    library = LIBRARIES / f"{hashlib.sha256(repr(parts).encode()).hexdigest()[:32]}.so"
+    library = _kept(".so", _threads(), (HERE / "cuda.h").read_text(), text)
     if not library.exists():
-        LIBRARIES.mkdir(parents=True, exist_ok=True)
-        for old in sorted(LIBRARIES.glob("*.so"), key=_last_use, reverse=True)[KEPT:]:
-            old.unlink(missing_ok=True)
+        threads = _object_of_threads()
         with tempfile.TemporaryDirectory(dir=LIBRARIES) as folder:
-            kernels, made = Path(folder, "kernels.cpp"), Path(folder, "kernels.so")
-            objects = Path(folder, "kernels.o"), Path(folder, "threads.o")
+            kernels, compiled = Path(folder, "kernels.cpp"), Path(folder, "kernels.o")
             kernels.write_text(text)
-            for command in (
-                ("-fsanitize=thread", "-c", kernels, "-o", objects[0]),
-                ("-c", threads, "-o", objects[1]),
-                ("-shared", *objects, "-o", made),
-            ):
-                subprocess.run([*_COMMAND, *map(str, command)], check=True)
+            _compile("-fsanitize=thread", "-c", kernels, "-o", compiled)
+            made = Path(folder, "kernels.so")
+            _compile("-shared", compiled, threads, "-o", made)
             made.replace(library)
     os.utime(library)
     return library
+
+
+def _object_of_threads() -> Path:
+    """What g++ makes of threads.cpp, for all libraries."""
+    LIBRARIES.mkdir(parents=True, exist_ok=True)
+    kept = _kept(".o", _threads(), (HERE / "cuda.h").read_text())
+    if not kept.exists():
+        with tempfile.TemporaryDirectory(dir=LIBRARIES) as folder:
+            made = Path(folder, "threads.o")
+            _compile("-c", HERE / "threads.cpp", "-o", made)
+            made.replace(kept)
+    os.utime(kept)
+    for old in sorted(LIBRARIES.glob("*.*o"), key=_last_use, reverse=True)[KEPT:]:
+        old.unlink(missing_ok=True)
+    return kept
+
+
+def _threads() -> str:
+    return (HERE / "threads.cpp").read_text()
+
+
+def _kept(ending: str, *parts: str) -> Path:
+    """The file for what the compiler makes of these texts."""
+    return (
+        LIBRARIES / f"{hashlib.sha256(repr((_COMMAND, *parts)).encode()).hexdigest()[:32]}{ending}"
+    )
+
+
+def _compile(*arguments: str | Path) -> None:
+    subprocess.run([*_COMMAND, *map(str, arguments)], check=True)
 
 
 def _last_use(library: Path) -> int:
