@@ -19,18 +19,25 @@ INSTANCES = list(every_instance())
 FIRST = dict(reversed(INSTANCES))  # of each source
 
 
+def _depends_on_architecture(source) -> bool:
+    """Whether its text is other code for some architectures: those that have clusters."""
+    return "__CUDA_ARCH__" in source.text()
+
+
 def _targets():
-    """All for the oldest architecture and for that with clusters, one of each for the newest.
+    """All for the oldest architecture; what has other code for clusters, for that with these, too.
 
     To go on from the assembly of the virtual architecture takes twice as long again. So one of each
-    source does that, for clusters, and all others in the long tests.
+    source does that, and all others, and the newer architectures, in the long tests.
     """
     for source, arguments in INSTANCES:
         is_first = FIRST[source] is arguments
-        for number in (80, 90, 100) if is_first else (80, 90):
-            is_whole = is_first and number == 90
+        depends = _depends_on_architecture(source)
+        numbers = [80, *([90] if is_first or depends else []), *([100] if is_first else [])]
+        for number in numbers:
+            is_whole = is_first and number == (90 if depends else 80)
             yield source, arguments, f"sm_{number}", () if is_whole else pytest.mark.long
-            if not is_whole and number < 100:
+            if (not is_whole and number == 80) or (depends and not is_first and number == 90):
                 yield source, arguments, f"compute_{number}", ()
 
 
