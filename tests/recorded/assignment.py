@@ -128,24 +128,19 @@ def _near(name: str) -> Any:
     return assign(other, algorithm="shortest-augmenting-path", backend="cpu", threads=1)
 
 
-def _solve(name: str, problem: Problem, **arguments: Any) -> Fields:
+def _solve(name: str, problem: Problem, *, has_ticks: bool = False, **arguments: Any) -> Fields:
     matrix, told = problem
     told = {**told, "initial": _near(name)} if told.get("initial") is not None else told
     ticks: list[Any] = []
     try:
         found = assign(matrix, threads=1, seed=1, callback=ticks.append, **told, **arguments)
-    except InfeasibleError as exc:
-        return {"ticks": len(ticks), "violator": hash_of(exc.rows, exc.cols)}
-    fields = {
-        "size": found.size,
-        "objective": found.objective,
-        "mates": hash_of(found.row_to_col),
-        "ticks": len(ticks),
-        **work_of(found.stats),
-    }
-    if arguments.get("objective") != "bottleneck":
-        fields |= {"gap": found.gap, "duals": hash_of(found.row_dual, found.col_dual)}
-    return fields
+    except InfeasibleError:
+        fields: Fields = {"infeasible": 1}
+    else:
+        fields = {"size": found.size, "objective": found.objective, **work_of(found.stats)}
+        if arguments.get("objective") != "bottleneck":
+            fields["gap"] = found.gap
+    return {**fields, "ticks": len(ticks)} if has_ticks else fields
 
 
 def _run(arguments: Mapping[str, Any]) -> dict[str, Fields]:
@@ -193,7 +188,7 @@ def _run_paths_in_small_steps() -> dict[str, Fields]:
     known = {**problems(), **larger_problems()}
     with in_small_steps(["assignment.bottleneck"], SMALL_BUDGET // 8):
         return {
-            name: _solve(name, (matrix, {}), **told)
+            name: _solve(name, (matrix, {}), has_ticks=True, **told)
             for name, (matrix, _) in known.items()
             if isinstance(matrix, csr_array)
         }
@@ -229,7 +224,7 @@ def _run_in_small_steps() -> dict[str, Fields]:
                 told = {"algorithm": algorithm.name, "backend": "cpu", **wish}
                 key = "-".join(told.values())
                 for name, problem in list(problems().items())[::2]:
-                    found[f"{key}, {name}"] = _solve(name, problem, **told)
+                    found[f"{key}, {name}"] = _solve(name, problem, has_ticks=True, **told)
     return found
 
 
@@ -249,15 +244,8 @@ def _run_small() -> dict[str, Fields]:
 
 
 def _of_small(found: Any) -> Fields:
-    cover = found.vertex_cover() if found.cardinality == "maximum" else ()
-    return {
-        "size": found.size,
-        "objective": found.objective,
-        "gap": found.gap,
-        "mates": hash_of(found.row_to_col, found.col_to_row),
-        "duals": hash_of(found.row_dual, found.col_dual, found.pair_costs, *cover),
-        "trace": work_of(found.stats)["trace"],
-    }
+    fields = {"size": found.size, "objective": found.objective, "gap": found.gap}
+    return {**fields, **work_of(found.stats)}
 
 
 GROUPS: dict[str, Group] = {

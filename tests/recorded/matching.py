@@ -94,25 +94,21 @@ def larger_problems() -> dict[str, Problem]:
     }
 
 
-def _recorded(problem: Problem, run: Run) -> Fields:
+def _recorded(problem: Problem, run: Run, has_ticks: bool = False) -> Fields:
     known = registry.starts(run.backend)
     init = problem.init if problem.init in known else "cheap"
     ticks: list[Any] = []
     matching = maximum_matching(
         problem.graph, init=init, threads=1, seed=1, callback=ticks.append, **run.arguments
     )
-    return {
-        "size": matching.size,
-        "start_size": matching.stats["start_size"],
-        "mates": hash_of(matching.row_to_col),
-        "ticks": len(ticks),
-        **work_of(matching.stats),
-    }
+    sizes = {"size": matching.size, "start_size": matching.stats["start_size"]}
+    fields = {**sizes, **work_of(matching.stats)}
+    return {**fields, "ticks": len(ticks)} if has_ticks else fields
 
 
-def _run(run: Run) -> dict[str, Fields]:
+def _run(run: Run, has_ticks: bool = False) -> dict[str, Fields]:
     known = problems() | (larger_problems() if run.backend == "cpu" else {})
-    return {name: _recorded(problem, run) for name, problem in known.items()}
+    return {name: _recorded(problem, run, has_ticks) for name, problem in known.items()}
 
 
 def _run_by_forests() -> dict[str, Fields]:
@@ -127,7 +123,8 @@ def _run_in_small_steps() -> dict[str, Fields]:
     with tuned(engine, most_read=0), in_small_steps(WITH_BUDGETS, SMALL_BUDGET):
         for algorithm in ("engine", "hk", "hkdw", "pfp", "p-hk", "p-pfp", "p-dbfs"):
             run = Run(algorithm, "cpu", {})
-            found |= {f"{algorithm}, {name}": fields for name, fields in _run(run).items()}
+            fields = _run(run, has_ticks=True)
+            found |= {f"{algorithm}, {name}": one for name, one in fields.items()}
     return found
 
 
@@ -135,14 +132,13 @@ def _run_start(start: str, backend: str) -> dict[str, Fields]:
     """A start alone, with two seeds."""
     run, found = registry.STARTS[start][backend].run_with({}), {}
     for name, problem in problems().items():
-        mates, sizes = [], []
+        sizes = []
         for seed in (1, 2):
             graph = as_bipartite(problem.graph)
             row_to_col, col_to_row = no_mates(graph)
             run(MatchingTask(graph, row_to_col, col_to_row, Control(), 1, seed))
-            mates.append(row_to_col)
             sizes.append(count_matched(row_to_col))
-        found[name] = {"sizes": sizes, "mates": hash_of(*mates)}
+        found[name] = {"sizes": sizes}
     return found
 
 
@@ -154,7 +150,7 @@ def _run_starts_in_small_steps() -> dict[str, Fields]:
             run = registry.STARTS[start]["cpu"].run_with({})
             for name, problem in problems().items():
                 graph = as_bipartite(problem.graph)
-                ticks: list[int] = []
+                ticks, sizes = [], []
                 for has_pairs in (False, True):
                     row_to_col, col_to_row = no_mates(graph)
                     if has_pairs:
@@ -163,7 +159,8 @@ def _run_starts_in_small_steps() -> dict[str, Fields]:
                     control = Control(callback=count.append)
                     run(MatchingTask(graph, row_to_col, col_to_row, control, 1, 1))
                     ticks.append(len(count))
-                found[f"{start}, {name}"] = {"ticks": ticks, "mates": hash_of(row_to_col)}
+                    sizes.append(count_matched(row_to_col))
+                found[f"{start}, {name}"] = {"ticks": ticks, "sizes": sizes}
     return found
 
 

@@ -1,9 +1,10 @@
-"""Records of what runs did: counts of work and hashes of results, compared with committed ones.
+"""Records of what runs did: sizes, totals and counts of work, compared with committed ones.
 
 A record is a JSON file: group -> problem -> field -> value, a line a problem. Counts are written
-as they are, for a reader to see how far a change moves them. A hash tells only that something has
-changed. Problems have integer costs, or floats that are multiples of a power of 2, so that no
-machine rounds any of it.
+as they are, for a reader to see how far a change moves them. Of what has no total, such as a
+permutation, there is a hash, which tells only that something has changed. Which of several optima
+is found is not recorded, because it may change. Problems have integer costs, or floats that are
+multiples of a power of 2, so that no machine rounds any of it.
 """
 
 from __future__ import annotations
@@ -24,6 +25,9 @@ from tests.cpu.assignment.tuned import tuned
 FOLDER = Path(__file__).parent
 RENEW = "python -m tests.recorded"
 
+READ = "scans", "edges"
+"""Counts of a phase that are recorded: rows or columns scanned, and edges read."""
+
 Fields = dict[str, Any]
 Group = Callable[[], dict[str, Fields]]
 """Runs its problems, and returns the fields of each."""
@@ -43,15 +47,23 @@ def hash_of(*arrays: Any) -> str:
 
 
 def work_of(stats: Mapping[str, Any]) -> Fields:
-    """Of a result's statistics, phases, the sum of each count in the trace, and a hash of it."""
-    trace = [{name: _plain(value) for name, value in phase.items()} for phase in stats["trace"]]
-    counts: Fields = {"phases": len(trace)}
-    for phase in trace:
-        for name, value in phase.items():
-            if isinstance(value, int) and name != "matched":
-                counts[name] = counts.get(name, 0) + value
-    text = json.dumps(trace, sort_keys=True)
-    return {**counts, "trace": hashlib.sha256(text.encode()).hexdigest()[:8]}
+    """Of a result's statistics: phases, and the sums of what the phases have read."""
+    trace = stats["trace"]
+    read = {
+        name: sum(int(phase.get(name, 0)) for phase in trace)
+        for name in READ
+        if any(name in phase for phase in trace)
+    }
+    return {"phases": len(trace), **read}
+
+
+def added(members: Iterable[Fields]) -> Fields:
+    """The sum of each field, where there is one."""
+    sums: Fields = {}
+    for fields in members:
+        for name, value in fields.items():
+            sums[name] = sums.get(name, 0) + value
+    return sums
 
 
 @contextlib.contextmanager
@@ -69,12 +81,6 @@ def in_small_steps(names: Iterable[str], budget: int) -> Iterator[None]:
             name = "BUDGET" if hasattr(module, "BUDGET") else "_BUDGET"
             patched.enter_context(mock.patch.object(module, name, budget))
         yield
-
-
-def _plain(value: Any) -> Any:
-    """The value in Python's own types, floats to 12 digits."""
-    value = value.item() if isinstance(value, np.generic) else value
-    return f"{value:.12g}" if isinstance(value, float) else value
 
 
 def path_of(name: str) -> Path:

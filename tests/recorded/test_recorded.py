@@ -1,7 +1,7 @@
-"""What runs do is as committed: the work they count, the pairs and duals they find.
+"""What runs do is as committed: the work they count, the sizes and totals they find.
 
 Certificates guard what is found. These tests guard how: a search that takes more rounds, a budget
-that is missed, a tie that falls otherwise, a generator that gives another graph.
+that is missed, a generator that gives another graph.
 """
 
 from __future__ import annotations
@@ -41,11 +41,15 @@ def test_a_hash_sees_values_and_shapes_but_no_types():
     assert record.hash_of([1, 2], [3]) != record.hash_of([1], [2, 3])
 
 
-def test_work_is_summed_and_its_order_hashed():
-    phases = [{"found": 2, "step": "a", "matched": 2}, {"found": np.int64(1), "matched": 3}]
-    work = record.work_of({"trace": phases})
-    assert work == {"phases": 2, "found": 3, "trace": work["trace"]}
-    assert record.work_of({"trace": phases[::-1]})["trace"] != work["trace"]
+def test_what_phases_have_read_is_summed():
+    phases = [{"found": 2, "scans": 5, "step": "a"}, {"found": 1}, {"scans": np.int64(2)}]
+    assert record.work_of({"trace": phases}) == {"phases": 3, "scans": 7}
+    assert record.work_of({"trace": []}) == {"phases": 0}
+
+
+def test_fields_of_a_crowd_are_added():
+    members = [{"size": 1, "objective": 0.5}, {"infeasible": 1}, {"size": 2, "objective": 2}]
+    assert record.added(members) == {"size": 3, "objective": 2.5, "infeasible": 1}
 
 
 def test_differences_name_problem_and_field():
