@@ -11,6 +11,9 @@ BIN    := $(VENV)/bin
 # CuPy for the driver's CUDA, only where there is an NVIDIA driver at all.
 CUDA   := $(shell nvidia-smi 2>/dev/null | sed -n 's/.*CUDA Version: \([0-9]*\).*/,cuda\1/p')
 
+# Without a driver, what only a GPU can run is not even skipped: of all tests it is a quarter.
+HERE   := $(if $(shell nvidia-smi -L 2>/dev/null),, and (emulated or not gpu))
+
 # Tests start many processes, which share the bytecode of the sources.
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -24,20 +27,20 @@ demo: $(VENV)/.demo
 	$(BIN)/gpumatch match $(VENV)/delaunay_n16.npz
 
 test: $(VENV)/.test
-	$(BIN)/python -m pytest -n auto --maxprocesses 4 -m "not long"
+	$(BIN)/python -m pytest -n auto --maxprocesses 4 -m "not long$(HERE)"
 
 test-long: $(VENV)/.test
-	$(BIN)/python -m pytest -n auto --maxprocesses 4 -m long
+	$(BIN)/python -m pytest -n auto --maxprocesses 4 -m "long$(HERE)"
 
 # Numba does not notice the switch, so what it compiles here is kept apart.
 test-bounds: $(VENV)/.test
 	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(abspath $(VENV))/checked-kernels $(BIN)/python -m pytest \
-	    -n auto --maxprocesses 4 -m "not long" tests/cpu tests/linalg tests/problems/test_batches.py
+	    -n auto --maxprocesses 4 -m "not long$(HERE)" tests/cpu tests/linalg tests/problems/test_batches.py
 
 # The parts of Numba that gpumatch depends on, and a small problem for each family of kernels.
 test-lowest: $(LOWEST)/.test
 	NUMBA_CACHE_DIR=$(abspath $(LOWEST))/kernels $(LOWEST)/bin/python -m pytest \
-	    -n auto --maxprocesses 4 -m "not long" tests/cpu/numba_tools tests/cpu/test_families.py
+	    -n auto --maxprocesses 4 -m "not long$(HERE)" tests/cpu/numba_tools tests/cpu/test_families.py
 
 lint: $(VENV)/.lint
 	$(BIN)/ruff check .
