@@ -19,6 +19,7 @@ from gpumatch.cuda.assignment.hungarian import classical, problem, search, sourc
 from gpumatch.dispatch import backends
 from tests.cuda.assignment.small_costs import small_costs
 from tests.cuda.emulator import COMPILER, ArraysOfDevice, Emulator, lead_drivers_here
+from tests.pairwise import parametrize_pairwise
 
 pytestmark = pytest.mark.skipif(COMPILER is None, reason="there is no g++")
 
@@ -83,9 +84,11 @@ def check(a, matrix, **wish):
 # -- problems --------------------------------------------------------------------------------------
 
 
-@every_algorithm
-@pytest.mark.parametrize("shape", [(1, 1), (2, 70), (20, 20), (7, 30), (30, 7), (24, 25)], ids=str)
-@pytest.mark.parametrize("dtype", [np.int64, np.float64])
+@parametrize_pairwise(
+    algorithm=ALGORITHMS,
+    shape=[(1, 1), (2, 70), (20, 20), (7, 30), (30, 7), (24, 25)],
+    dtype=["int64", "float64"],
+)
 def test_shapes(solve, emulators, algorithm, shape, dtype):
     rng = np.random.default_rng(3)
     for most in (3, 1000):
@@ -192,7 +195,7 @@ def test_a_stopped_run_goes_on_from_its_prices(solve, algorithm, shape, limit, m
     whole = solve(matrix, algorithm, **wish)
     paid = whole.objective - (limit or 0) * whole.size
     proven = 0
-    for at in (1, 2, 3, 5, 8, 13):
+    for at in (1, 2, 5, 13):
         stop = functools.partial(is_over, itertools.count(1), at)
         part = solve(matrix, algorithm, callback=stop, **wish)
         proven += part.proven
@@ -208,7 +211,7 @@ def test_a_stopped_run_goes_on_from_its_prices(solve, algorithm, shape, limit, m
         assert rest.objective - (limit or 0) * rest.size == paid
         found = sum(step["found"] for step in rest.stats["trace"])
         assert found <= shape[0] - part.size
-    assert proven < 4
+    assert proven < 3
 
 
 def is_over(ticks, last, _):

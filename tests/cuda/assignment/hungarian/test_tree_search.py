@@ -81,18 +81,17 @@ def check_all(kind, count, most, **options):
 
 
 @pytest.mark.parametrize("is_patient", [False, True])
-@pytest.mark.parametrize(("count", "most"), [(4_000, 7), (500, 40)])
+@pytest.mark.parametrize(("count", "most"), [(2_000, 7), (250, 40)])
 def test_problems_of_every_kind(count, most, is_patient):
     check_all(TreeSearch, count, most, is_patient=is_patient)
 
 
-@pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("shape", [(160, 160), (160, 200)])
 @pytest.mark.parametrize("limit", [FAR, 2_000])
-def test_a_search_finds_paths_for_many_trees(shape, limit, seed):
+def test_a_search_finds_paths_for_many_trees(shape, limit):
     """Those that end at a second leaf, or anywhere, are far fewer than those at the nearest."""
-    costs = np.random.default_rng(seed).integers(0, 100_000, shape).astype(float)
-    options = {"seed": seed, "spread": 100_000, "batch": 16}
+    costs = np.random.default_rng(0).integers(0, 100_000, shape).astype(float)
+    options = {"seed": 0, "spread": 100_000, "batch": 16}
     searches = check(TreeSearch, costs, limit, **options).paths
     patient = check(TreeSearch, costs, limit, **options, is_patient=True).paths
     assert sum(searches) == sum(patient) > 150

@@ -118,7 +118,7 @@ def test_families(solve, emulators, family, trial, monkeypatch):
     monkeypatch.setattr(engine, "SHORT", trial)
     rng = np.random.default_rng(9)
     matrix = costs.make(family, 7 if family == "mesh" else 150, seed=1)
-    for _ in range(4):
+    for _ in range(2):
         vary(emulators, rng)
         check(solve, matrix)
 
@@ -232,7 +232,7 @@ def test_columns_of_negative_costs_begin_at_the_least(solve, emulators, trial, m
     monkeypatch.setattr(engine, "SHORT", trial)
     rng = np.random.default_rng(6)
     for dtype in (np.int64, np.float64):
-        for _ in range(4):
+        for _ in range(2):
             vary(emulators, rng)
             matrix = random_costs(rng, dtype, most=40)
             matrix.data -= dtype(rng.choice([1, 5, 900]))
@@ -371,7 +371,7 @@ def found_by_the_engine(matrix, monkeypatch):
 def test_scales_of_a_product_have_the_same_middle(solve, emulators, shape, decades, monkeypatch):
     """Of matched rows and columns; whatever the range of the entries is."""
     rng = np.random.default_rng(decades)
-    for _ in range(3):
+    for _ in range(2):
         vary(emulators, rng)
         values = 10.0 ** rng.uniform(-decades, decades, shape) * (rng.random(shape) < 0.2)
         values[np.arange(min(shape)), np.arange(min(shape))] = 1
