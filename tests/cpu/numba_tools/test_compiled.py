@@ -117,7 +117,7 @@ def test_what_numba_is_told_of_a_kernel(name):
 @pytest.fixture
 def no_collection():
     """Young objects stay young, and none are frozen."""
-    gc.collect()
+    gc.collect(0)
     gc.disable()
     yield
     gc.unfreeze()
@@ -126,7 +126,7 @@ def no_collection():
 
 def young_objects(made):
     """How many objects Python would look at first, of which so many are new."""
-    kept = [[] for _ in range(made)]
+    kept = [set() for _ in range(made)]  # of which Python keeps none for later
     return gc.get_count()[0], kept
 
 
@@ -146,7 +146,7 @@ def test_much_that_compilations_leave_is_looked_through_soon(monkeypatch):
     monkeypatch.setattr(compiled, "_GARBAGE", 900)
     compilation = compiled._Compilation()
     for young in (False, True, False):  # together the first two leave more than that
-        gc.collect()
+        gc.collect(0)
         _, kept = young_objects(500)
         compilation._leave_garbage()
         assert (gc.get_count()[0] >= 500) == young
