@@ -233,18 +233,26 @@ LAPX_OPTIMUM = 224.889950729465
 def _with_names(names: Iterable[str]) -> list:
     """Each run on each of the real instances."""
     return [
-        _param(run, name, name=f"-{name}", long=run.backend == "reference" and name in LONG)
+        _param(run, name, name=f"-{name}", long=run.backend == "reference" and _is_long(run, name))
         for run in RUNS
         for name in names
         if (run, name) not in TOO_LONG
     ]
 
 
+def _is_long(run: Run, name: str) -> bool:
+    return name in LONG or (run.algorithm, name) in LONG_FOR
+
+
 LONG = {"assignp3000", "ipadic"}
+LONG_FOR = {
+    ("auction", "assign500"),
+    *(("hungarian-" + name, "lapx") for name in ("classical", "tree")),
+}
 TOO_LONG = {(Run(name, "reference"), "ipadic") for name in ("auction", "hungarian-classical")}
 """What the reference takes seconds, or minutes, for."""
 DENSE_RUNS, SPARSE_RUNS = _with_names(DENSE_OPTIMA), _with_names(SPARSE_OPTIMA)
-IPADIC_RUNS = _with_names(["ipadic"])
+IPADIC_RUNS, LAPX_RUNS = _with_names(["ipadic"]), _with_names(["lapx"])
 
 
 def _file(name: str) -> Path:

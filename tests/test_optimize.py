@@ -49,7 +49,7 @@ SOLVERS = [
 ]
 
 
-@pytest.fixture(scope="module", params=["at once", "by assign"], autouse=True)
+@pytest.fixture(scope="module", params=["at once", "by assign"])
 def way(request):
     """Small dense costs are solved in one call, or as all others are."""
     with pytest.MonkeyPatch.context() as patch:
@@ -60,9 +60,13 @@ def way(request):
         yield request.param
 
 
+both_ways = pytest.mark.usefixtures("way")
+
+
 # -- SciPy's cases ---------------------------------------------------------------------------------
 
 
+@both_ways
 @pytest.mark.filterwarnings("ignore::PendingDeprecationWarning")
 @pytest.mark.parametrize(("entries", "expected"), SMALL)
 @pytest.mark.parametrize("sign", [1, -1])
@@ -77,6 +81,7 @@ def test_small_inputs(solve, form, sign, entries, expected):
     assert np.array_equal(np.sort(dense.T[row_ind, col_ind]), np.sort(sign * np.array(expected)))
 
 
+@both_ways
 @pytest.mark.filterwarnings("ignore::PendingDeprecationWarning")
 def test_lists_and_matrices():
     entries = [[1, 2, 3], [4, 5, 6]]
@@ -90,17 +95,20 @@ def test_rows_of_different_lengths_are_scipys_error():
             solve([[1, 2], [3]])
 
 
+@both_ways
 def test_booleans():
     identity = np.identity(3)
     expected = linear_sum_assignment(identity)
     assert np.array_equal(linear_sum_assignment(identity.astype(bool)), expected)
 
 
+@both_ways
 def test_a_constant_matrix_gives_the_diagonal():
     row_ind, col_ind = linear_sum_assignment(np.ones((8, 8)))
     assert row_ind.tolist() == col_ind.tolist() == [*range(8)]
 
 
+@both_ways
 @pytest.mark.parametrize("shape", [(0, 0), (0, 2), (3, 0), (2, 0), (0, 3)])
 def test_nothing_to_assign(shape):
     for solve, source in (
@@ -227,6 +235,7 @@ def outcome(solve, *args, **kwargs):
     return result, [warning.category for warning in caught]
 
 
+@both_ways
 @pytest.mark.parametrize("maximize", [False, True])
 @pytest.mark.parametrize(
     "source",
@@ -263,6 +272,7 @@ def test_dense_outcomes_are_scipys(source, maximize):
     assert outcome(linear_sum_assignment, source, maximize) == theirs
 
 
+@both_ways
 @pytest.mark.parametrize("maximize", [False, True])
 @pytest.mark.parametrize("shape", [(1, 3), (3, 1), (6, 7), (8, 8), (8, 6), (20, 40), (40, 20)])
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
@@ -315,6 +325,7 @@ def test_weights_that_scipy_lets_pass():
             min_weight_full_bipartite_matching(csr_array([[weight]]))
 
 
+@both_ways
 @given(
     matrix=hnp.arrays(
         np.float64,
@@ -346,6 +357,7 @@ def by_dtype(dtypes):
     )
 
 
+@both_ways
 @by_dtype([*"?bBhHiIlQefd", *(">i2", ">i4", ">i8", ">u8", ">f2", ">f4", ">f8")])
 @pytest.mark.parametrize("maximize", [False, True])
 @pytest.mark.parametrize("shape", [(120, 120), (90, 140), (140, 90)])
@@ -361,6 +373,7 @@ def test_larger_totals_are_scipys(shape, maximize, dtype):
             assert matrix[ours].sum(dtype=float) == matrix[theirs].sum(dtype=float)
 
 
+@both_ways
 def test_integers_of_fifty_bits_are_exact():
     rng = np.random.default_rng(9)
     matrix = rng.integers(-(2**50), 2**50, (60, 60))
@@ -393,6 +406,7 @@ def test_small_costs_need_no_assign(way, monkeypatch):
         assert len(calls) == 2
 
 
+@both_ways
 @pytest.mark.parametrize("maximize", [False, True])
 @pytest.mark.parametrize("extra", [0, 1, 20])
 def test_every_number_of_columns_fills_its_vectors(extra, maximize):
@@ -407,6 +421,7 @@ def test_every_number_of_columns_fills_its_vectors(extra, maximize):
                 assert math.isclose(turned[row_ind, col_ind].sum(), theirs, abs_tol=1e-12)
 
 
+@both_ways
 @by_dtype(["?", "b", "H", "q", "Q", "e", "d", ">i2", ">u8", ">f2", ">f8"])
 def test_costs_are_read_where_they_lie(dtype):
     """None of these is copied first."""
@@ -429,6 +444,7 @@ def test_costs_of_records_are_copied_first_where_strides_are_no_multiples(way):
         assert pairs_only_pairs(records["cost"], False)[1].tolist() == theirs[1].tolist()
 
 
+@both_ways
 @pytest.mark.parametrize("n", [2, 600])
 def test_masked_arrays_are_refused(n):
     """SciPy looks through their masks, so that it may give a pair that is masked."""
@@ -438,6 +454,7 @@ def test_masked_arrays_are_refused(n):
             linear_sum_assignment(source)
 
 
+@both_ways
 @pytest.mark.parametrize("maximize", [False, True])
 @pytest.mark.parametrize("n", [2, 3, 10, 20, 36, 37, 64, 65])
 def test_products_have_one_row_with_all_the_least_costs(n, maximize):
@@ -469,6 +486,7 @@ def read_only(matrix):
     return matrix
 
 
+@both_ways
 @pytest.mark.parametrize(
     "form",
     [
@@ -499,6 +517,7 @@ def test_a_matrix_may_lie_in_memory_as_it_likes(form):
             assert np.array_equal(np.asarray(given), kept)
 
 
+@both_ways
 @pytest.mark.parametrize("maximize", [False, True])
 @pytest.mark.parametrize("scale", [2**43, 2**47, 2**51, 2**52, 1e300, 1e-305])
 def test_numbers_of_any_size(scale, maximize):
@@ -513,6 +532,7 @@ def test_numbers_of_any_size(scale, maximize):
         assert found == gm.assign(matrix, maximize=maximize, backend="cpu").objective
 
 
+@both_ways
 def test_calls_from_several_threads():
     matrices = [np.random.default_rng(seed).random((n, n)) for seed in range(20) for n in (5, 90)]
     alone = [linear_sum_assignment(matrix) for matrix in matrices]

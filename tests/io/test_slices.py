@@ -18,11 +18,15 @@ SYMMETRIC = coo_array(SQUARE + SQUARE.T)
 WIDE = random_array((5, 30), density=0.5, rng=RNG)
 
 
-@pytest.fixture(params=[40, 2**24], ids=["in pieces", "at once"], autouse=True)
+@pytest.fixture(params=[40, 2**24], ids=["in pieces", "at once"])
 def piece(request, monkeypatch):
     monkeypatch.setattr(slices, "PIECE", request.param)
 
 
+in_pieces_and_at_once = pytest.mark.usefixtures("piece")
+
+
+@in_pieces_and_at_once
 @pytest.mark.parametrize("field", ["real", "pattern", "integer"])
 @pytest.mark.parametrize(
     "matrix",
@@ -42,6 +46,7 @@ def test_rows_are_those_of_the_whole(matrix, field, tmp_path):
         np.testing.assert_array_equal(part.data, wanted.data)
 
 
+@in_pieces_and_at_once
 @pytest.mark.parametrize("end", ["", "\n", "\r\n", "\n\n  \n"], ids=repr)
 def test_the_last_line_may_end_in_any_way(end, tmp_path):
     path = tmp_path / "matrix.mtx"
@@ -51,6 +56,7 @@ def test_the_last_line_may_end_in_any_way(end, tmp_path):
     assert part.toarray().tolist() == [[0, 0, 7], [0, -1.5, 0]]
 
 
+@in_pieces_and_at_once
 def test_a_compressed_file(tmp_path):
     plain, path = tmp_path / "matrix.mtx", tmp_path / "matrix.mtx.gz"
     mmwrite(plain, SQUARE)
@@ -72,6 +78,7 @@ WRONG = {
 }
 
 
+@in_pieces_and_at_once
 @pytest.mark.parametrize("what", WRONG)
 def test_a_wrong_file_is_refused_by_name(what, tmp_path):
     path = tmp_path / "wrong.mtx"

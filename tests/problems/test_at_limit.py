@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from typing import NamedTuple
 
@@ -15,6 +14,7 @@ from gpumatch.costs import DenseCosts, SparseCosts
 from gpumatch.dispatch import registry
 from gpumatch.problems.at_limit import bound_in, join_at_limit
 from tests.assignment_cases import Run, check_limit
+from tests.pairwise import pairwise_product
 
 SHAPES = ((1, 1), (2, 2), (3, 7), (7, 3), (8, 8), (0, 3))
 RUNS = [
@@ -51,14 +51,21 @@ def problems(seed, dtype):
 @pytest.mark.parametrize("run", RUNS)
 @pytest.mark.parametrize("dtype", ["int64", "float32"])
 def test_every_algorithm_joins_what_costs_the_limit(run, dtype):
-    for (costs, limit), sign in itertools.product(problems(3, dtype), (1, -1)):
-        wish = {"maximize": sign < 0, "cost_limit": sign * limit}
-        for cardinality in ("full", "any", "maximum"):
-            for given in (sign * costs, stored(sign * costs)):
-                a = gm.assign(given, cardinality=cardinality, **wish, **run.arguments)
-                check_limit(given, a, sign * limit)
-                if a.proven:
-                    gm.verify(given, a)
+    chosen = pairwise_product(
+        {
+            "problem": [*problems(3, dtype)],
+            "sign": (1, -1),
+            "cardinality": ("full", "any", "maximum"),
+            "form": (np.asarray, stored),
+        }
+    )
+    for (costs, limit), sign, cardinality, form in chosen:
+        given = form(sign * costs)
+        wish = {"maximize": sign < 0, "cost_limit": sign * limit, "cardinality": cardinality}
+        a = gm.assign(given, **wish, **run.arguments)
+        check_limit(given, a, sign * limit)
+        if a.proven:
+            gm.verify(given, a)
 
 
 @pytest.mark.parametrize("sign", [1, -1])

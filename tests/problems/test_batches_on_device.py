@@ -57,9 +57,15 @@ def test_a_list_of_any_problems(wish, maximize):
     check(there, gm.assign(there, **wish), gm.assign(problems, **wish))
 
 
+DTYPES = "?", "i1", "u2", "i4", "u4", "i8", "f2", "f4", "f8"
+SHAPES = (40, 50), (50, 40), (64, 64), (300, 20)
+TWO_SHAPES_A_DTYPE = [
+    (dtype, SHAPES[(k + other) % len(SHAPES)]) for k, dtype in enumerate(DTYPES) for other in (0, 1)
+]
+
+
 @pytest.mark.emulated
-@pytest.mark.parametrize("dtype", ["?", "i1", "u2", "i4", "u4", "i8", "f2", "f4", "f8"])
-@pytest.mark.parametrize("shape", [(40, 50), (50, 40), (64, 64), (300, 20)], ids=str)
+@pytest.mark.parametrize(("dtype", "shape"), TWO_SHAPES_A_DTYPE, ids=str)
 def test_an_array_of_any_dtype(dtype, shape):
     costs = np.random.default_rng(16).integers(0, 90, (6, *shape)).astype(dtype)
     batch, expected = gm.assign(cp.asarray(costs)), gm.assign(costs)

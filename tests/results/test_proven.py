@@ -127,10 +127,17 @@ def run(home, form, shape, kind, is_deficient, maximize, name, initial, **how):
 @pytest.mark.parametrize("form", ["dense", "sparse"])
 @pytest.mark.parametrize("home", HOMES, ids=map("-on-".join, HOMES))
 def test_claims_hold_at_every_stop(monkeypatch, home, form, name):
-    """Also of the engine for large matrices, which serves every second problem here."""
+    """Also of the engine for large matrices, which serves every second problem here.
+
+    Each two values of kind, deficiency and sign meet in a half of their combinations. Neighbours of
+    this test take different halves.
+    """
     choices = itertools.product(("ints", "floats"), (False, True), (False, True))
+    half = HOMES.index(home) + [*WISHES].index(name) + (form == "sparse")
     for number, (kind, is_deficient, maximize) in enumerate(choices):
         if is_deficient and name == "full":
+            continue
+        if (number.bit_count() + half) % 2:
             continue
         problem = SHAPES[number // 2 % 2], kind, is_deficient
         few = 0 if number % 2 else 2**17
