@@ -20,13 +20,55 @@ import numpy as np
 
 from gpumatch.contracts import Control
 from gpumatch.cpu.assignment.search.bid_queue import Queue
-from gpumatch.cpu.assignment.search.state import LOW, SCANS
+from gpumatch.cpu.assignment.search.state import DONE, LOW, SCANS, SPENT
 from gpumatch.cpu.assignment.sparse import bidding
 from gpumatch.cpu.assignment.sparse.paths import SparsePaths, transpose
 from gpumatch.cpu.assignment.sparse.tuning import Tuning
 from gpumatch.running.kept_memory import kept_empty
 
 __all__ = ["Auction"]
+
+
+class Epsilon:
+    """The epsilon of each phase, and how much the phase may read.
+
+    Parameters
+    ----------
+    first, coarsest : float
+        Where epsilon begins, and above what it never is.
+    tuning : Tuning
+        How fast it falls and rises, and what phases may read.
+
+    Attributes
+    ----------
+    now : float
+        The epsilon of the next phase.
+    patience : int
+        How many times it may read all entries before it is a price war.
+    """
+
+    def __init__(self, first: float, coarsest: float, tuning: Tuning) -> None:
+        self.now = self._first = first
+        self._coarsest, self._tuning = coarsest, tuning
+        self.patience = tuning.patience_at_first
+        self._war = 0.0  # the coarsest epsilon of a war
+
+    def fall(self, finest: float, is_calm: bool) -> bool:
+        """Take a finer epsilon; False if there is none that matters."""
+        finest = max(finest, self._tuning.finest * self._first)
+        if self.now <= finest:
+            return False
+        factor = self._tuning.factor
+        self.now = max(self.now / (factor**3 if is_calm else factor), finest)
+        return True
+
+    def rise(self) -> bool:
+        """Take a coarser epsilon after a war; False if wars have read too much."""
+        if self.now <= self._war:
+            self.patience *= 2
+        self._war = max(self._war, self.now)
+        self.now = min(self.now * self._tuning.coarser, self._coarsest)
+        return self.patience <= self._tuning.most
 
 
 class Auction:
@@ -68,29 +110,40 @@ class Auction:
         self.nrows, self.number = paths.row_to_col.size, paths.price.dtype.type
         self.is_integer = paths.price.dtype.kind == "i"
         self.rounding = 0.0 if self.is_integer else tuning.rounding
-        self.budget = min(tuning.budget, tuning.most * (self.nnz + self.nrows))
+        self.budget = min(tuning.budget, tuning.patience_at_first * (self.nnz + self.nrows))
+        self.epsilon = Epsilon(0.0, 0.0, tuning)
         self.transposed: Any = None
         self.row_dual = kept_empty(self.nrows, self.number)
         self.is_slack = np.zeros(self.nrows, bool)
         self.is_slack_col = np.zeros(paths.price.size, bool)
 
     def hold(self) -> None:
-        """Hold phases of falling epsilon, until hardly any row must bid in the next one."""
+        """Hold phases of falling epsilon, until hardly any row must bid in the next one.
+
+        If a phase becomes a price war, the next one keeps its prices and pairs, but has a coarser
+        epsilon, so that its bidders soon reach columns far away. Epsilon falls again from there. If
+        hardly any row must bid, but many pairs are not tight, it falls on: costs of these rows are
+        smaller by orders of magnitude.
+        """
         paths, tuning = self.paths, self.tuning
         if paths.all_match:
             self._price_rows()
         paths.row_dual = None
-        finest = max(self.spread * tuning.finest, 1 if self.is_integer else 0)
-        bidders = self.nrows - paths.matched
-        gentle = tuning.gentle * self._typical_excess()
-        epsilon = max(min(self.spread / tuning.first, gentle), finest)
-        few = tuning.fewest
-        while bidders > few and self._hold_phase(self.number(epsilon), few) and epsilon > finest:
-            factor = tuning.factor if bidders > tuning.calm * self.nrows else tuning.factor**3
-            epsilon = max(epsilon / factor, finest)
-            few = min(2 * few, tuning.few)
-            self._part_slack_pairs(epsilon)
-            bidders = self.nrows - paths.matched
+        few, bidders = tuning.fewest, paths.start_with_unmatched_rows()
+        epsilon = self.epsilon = self._first_epsilon()
+        while bidders.size > few or self._count_slack_pairs() > tuning.loose * self.nrows:
+            began = bidders.size
+            outcome, bidders = self._hold_phase(bidders, self.number(epsilon.now), few)
+            if outcome == SPENT and bidders.size > few:
+                goes_on = epsilon.rise()
+            else:
+                is_calm = max(began, self._count_slack_pairs()) <= tuning.calm * self.nrows
+                goes_on = outcome != LOW and epsilon.fall(self._finest_epsilon(), is_calm)
+                few = min(2 * few, tuning.few)
+                if goes_on:
+                    bidders = np.concatenate([bidders, self._part_slack_pairs(epsilon.now)])
+            if not goes_on:
+                break
 
     def repair(self) -> None:
         """Part all pairs that are not tight, whatever is marked."""
@@ -99,10 +152,10 @@ class Auction:
 
     def bid(
         self, waiting: np.ndarray, epsilon: Any, many: int, budget: int
-    ) -> tuple[np.ndarray, bool]:
+    ) -> tuple[np.ndarray, int]:
         """Let these rows bid by all threads, for a budget or until `many` are unmatched.
 
-        Returns the rows that are unmatched, and whether more bids are worth their time.
+        Returns the rows that are unmatched, and DONE, SPENT if it is a price war, or LOW.
         """
         tuning = self.tuning
         threads = max(1, min(self.workers.threads, waiting.size // tuning.each))
@@ -112,9 +165,24 @@ class Auction:
         hold = partial(self._hold, queues, epsilon, max(many // threads, shrunk), budget)
         is_peaceful = self.workers.run(hold, threads)
         waiting = np.concatenate([queue.waiting for queue in queues])
-        return waiting, self._is_worth_it(is_peaceful, *queues)
+        return waiting, self._outcome(is_peaceful, *queues)
 
     # -- phases ------------------------------------------------------------------------------------
+
+    def _first_epsilon(self) -> Epsilon:
+        gentle = self.tuning.gentle * self._typical_excess()
+        first = max(min(self.spread / self.tuning.first, gentle), self._finest_epsilon())
+        return Epsilon(float(first), float(self.spread), self.tuning)
+
+    def _finest_epsilon(self) -> float:
+        """1, or a few units in the last place of most prices."""
+        if self.is_integer:
+            return 1.0
+        return self.tuning.finest * float(np.median(abs(self.paths.price)))
+
+    def _count_slack_pairs(self) -> int:
+        """How many pairs may not be tight: the repair would part them."""
+        return int(np.count_nonzero(self.is_slack & (self.paths.row_to_col >= 0)))
 
     def _typical_excess(self) -> float:
         """What a row typically saves by its cheapest column, as `Tuning.gentle` says."""
@@ -128,25 +196,30 @@ class Auction:
         second = min(2 * rows / dearer.size, 1 / 2)
         return float(np.quantile(dearer, second)) * (1 - self.paths.matched / self.nrows)
 
-    def _hold_phase(self, epsilon: Any, few: int) -> bool:
-        """Let vertices bid until few rows are unmatched; False if more bids are not worth it."""
+    def _hold_phase(self, bidders: np.ndarray, epsilon: Any, few: int) -> tuple[int, np.ndarray]:
+        """Let rows, and unmatched columns, bid until few rows wait.
+
+        Returns DONE, SPENT if it is a price war, or LOW; and the rows that still wait. A row that
+        has chosen to stay unmatched does not wait: prices of columns fall, so it will stay so.
+        """
         paths = self.paths
-        free = waiting = paths.start_with_unmatched_rows()
-        many, is_peaceful = few, True
+        free, many, outcome = paths.start_with_unmatched_rows(), few, DONE
         if paths.all_match:
             many = max(few, int(self.tuning.tail * self.nrows))
             if self.transposed is None:
-                waiting, is_peaceful = self._bid_while_transposing(free, epsilon, many)
-        is_peaceful = is_peaceful and self._bid_by_rows(waiting, epsilon, many)
-        if is_peaceful and paths.all_match:
-            is_peaceful = self._bid_in_turns(epsilon, few)
-        if is_peaceful:
-            paths.record("auction", free, paths.matched, self.control)
-        return is_peaceful
+                bidders, outcome = self._bid_while_transposing(bidders, epsilon, many)
+        while bidders.size > many and outcome == DONE:
+            bidders, outcome = self.bid(bidders, epsilon, many, self.budget)
+        if paths.all_match and outcome == DONE:
+            outcome = self._bid_in_turns(epsilon, few)
+        if paths.all_match:
+            bidders = self._unmatched()[0].astype(np.int32)
+        paths.record("auction", free, paths.matched, self.control)
+        return outcome, bidders
 
     def _bid_while_transposing(
         self, waiting: np.ndarray, epsilon: Any, many: int
-    ) -> tuple[np.ndarray, bool]:
+    ) -> tuple[np.ndarray, int]:
         """Transpose the entries, while a second thread, if there is one, lets rows bid.
 
         Both take about as long for an entry.
@@ -160,19 +233,12 @@ class Auction:
             return True
 
         is_peaceful = self.workers.run(work, 2)
-        return queue.waiting, self._is_worth_it(is_peaceful, queue)
+        return queue.waiting, self._outcome(is_peaceful, queue)
 
-    def _bid_by_rows(self, waiting: np.ndarray, epsilon: Any, many: int) -> bool:
-        """Let rows bid until no more than `many` are unmatched; False as `_hold_phase`."""
-        is_worth_it = True
-        while waiting.size > many and is_worth_it:
-            waiting, is_worth_it = self.bid(waiting, epsilon, many, self.budget)
-        return is_worth_it
-
-    def _bid_in_turns(self, epsilon: Any, few: int) -> bool:
-        """Let rows and columns bid in turns until few are unmatched; False as `_hold_phase`."""
-        free, is_worth_it = self._unmatched(), True
-        while free[0].size > few and is_worth_it:
+    def _bid_in_turns(self, epsilon: Any, few: int) -> int:
+        """Let rows and columns bid in turns until few are unmatched; the outcome as of a phase."""
+        free, outcome = self._unmatched(), DONE
+        while free[0].size > few and outcome == DONE:
             threads = max(1, min(self.workers.threads, free[0].size // self.tuning.each))
             rows, cols = (
                 [Queue(share) for share in np.array_split(side, threads)] for side in free
@@ -180,23 +246,25 @@ class Auction:
             left, budget = np.array([free[0].size]), self.budget // threads + 1
             alternate = partial(self._alternate, rows, cols, left, epsilon, few, budget)
             is_peaceful = self.workers.run(alternate, threads)
-            is_worth_it = self._is_worth_it(is_peaceful, *rows, *cols)
+            outcome = self._outcome(is_peaceful, *rows, *cols)
             free = self._unmatched()
-        return is_worth_it
+        return outcome
 
     def _unmatched(self) -> list[np.ndarray]:
         """The unmatched rows and the unmatched columns."""
         sides = self.paths.row_to_col, self.paths.col_to_row
         return [np.flatnonzero(mates < 0) for mates in sides]
 
-    def _is_worth_it(self, is_peaceful: bool, *queues: Queue) -> bool:
-        """Count what the queues have read in this phase; False if it is a price war."""
+    def _outcome(self, is_peaceful: bool, *queues: Queue) -> int:
+        """Count what the queues have read; how the phase ends, or DONE if it may go on."""
         spot = self.paths.spot
         for queue in queues:
             spot[SCANS] += queue.state[SCANS]
             queue.state[SCANS] = 0
         self.beat()
-        return is_peaceful and int(spot[SCANS]) <= self.tuning.most * self.nnz
+        if not is_peaceful:
+            return LOW
+        return DONE if int(spot[SCANS]) <= self.epsilon.patience * self.nnz else SPENT
 
     def _price_rows(self) -> None:
         """Set what rows pay, or must: their least reduced costs, because all pairs are tight."""
@@ -247,11 +315,13 @@ class Auction:
         cols = paths.price, self.row_dual, paths.col_to_row, paths.row_to_col, self.is_slack_col
         return rows, cols
 
-    def _part_slack_pairs(self, epsilon: Any) -> None:
-        """Part the pairs whose slack exceeds epsilon for a marked row or column."""
+    def _part_slack_pairs(self, epsilon: Any) -> np.ndarray:
+        """Part the pairs whose slack exceeds epsilon for a marked vertex; return their rows."""
+        was_matched = self.paths.row_to_col >= 0
         if self.transposed is not None:
             self._drop_slack(self.transposed, self._sides()[1], epsilon)
         self._part_rows(epsilon)
+        return np.flatnonzero(was_matched & (self.paths.row_to_col < 0)).astype(np.int32)
 
     def _part_rows(self, epsilon: Any) -> None:
         """Part the pairs whose slack exceeds epsilon for a marked row."""

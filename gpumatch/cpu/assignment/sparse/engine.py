@@ -67,6 +67,12 @@ from gpumatch.cpu.numba_tools.workers import Workers
 
 __all__ = ["run", "run_exactly", "run_for_prices"]
 
+SAFE = 2**58
+"""The largest magnitude of prices from which searches start, if costs are too large for steps.
+
+A search adds less than 2**62 to it.
+"""
+
 
 def run(task: AssignmentTask, tuning: Tuning | None = None) -> bool:
     """Match the rows at least cost, as `gpumatch.contracts` states; True unless stopped."""
@@ -136,12 +142,14 @@ class _Engine:
         paths.looks_ahead = tuning.trial.looks_ahead
         self.number = paths.price.dtype.type
         spread, floor = self.number(high - low), -(self.nrows + 1) * max(-low, high)
+        if self.units.is_crude:
+            floor = max(floor, -SAFE)
         # `beat` holds paths, not self: a circle of references would keep all arrays for longer.
         self.beat = heartbeat(self.control, lambda: paths.matched)
         self.auction = Auction(paths, spread, floor, tuning, self.control, self.beat)
         self.trial = Trial(
             paths, self.auction, tuning, self.control, self.beat,
-            needs_paths=self.units.is_crude or bool(spread == 0),
+            needs_paths=bool(spread == 0),
         )  # fmt: skip
         self.is_settled = True  # True if unmatched columns have the price 0, where they must
 
@@ -165,9 +173,17 @@ class _Engine:
             paths.lower_prices()
         if can_match_all(self.task, self.tuning):
             self.is_settled = False
-            self.auction.hold()
+            self._hold_auction()
             self.units.round_prices(paths.price, paths.col_to_row)
             self._repair_and_augment()
+
+    def _hold_auction(self) -> None:
+        """Hold the auction. If crude prices come near an overflow, those before it are kept."""
+        price = self.paths.price
+        before = price.copy() if self.units.is_crude else price
+        self.auction.hold()
+        if self.units.is_crude and price.size and max(-price.min(), price.max()) > SAFE:
+            price[:] = before
 
     def write(self) -> None:
         """Write the duals of the prices, as costs."""

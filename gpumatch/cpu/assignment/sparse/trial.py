@@ -13,7 +13,7 @@ from collections.abc import Callable
 import numpy as np
 
 from gpumatch.contracts import AssignmentTask, Control, Stopped
-from gpumatch.cpu.assignment.search.state import FOUND, NEXT, SCANS, SPENT
+from gpumatch.cpu.assignment.search.state import DONE, FOUND, NEXT, SCANS, SPENT
 from gpumatch.cpu.assignment.sparse import search as sparse_search
 from gpumatch.cpu.assignment.sparse.auction import Auction
 from gpumatch.cpu.assignment.sparse.feasibility import complete_in_phases, complete_row_by_row
@@ -88,7 +88,8 @@ class Trial:
             most += int(paths.spot[SCANS])
             while waiting.size and is_worth_it and paths.spot[SCANS] < most:
                 rest = most - int(paths.spot[SCANS])
-                waiting, is_worth_it = self.auction.bid(waiting, zero, 0, rest)
+                waiting, outcome = self.auction.bid(waiting, zero, 0, rest)
+                is_worth_it = outcome == DONE
             is_worth_it &= waiting.size <= tuning.served * before
         if free.size:
             paths.record("bids", free, paths.matched, self.control)

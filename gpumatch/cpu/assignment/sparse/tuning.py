@@ -99,8 +99,14 @@ class Tuning:
 
     A phase of so few bidders is short.
     """
-    finest: float = 2.0**-20
-    """The last epsilon, as a share of the range of the costs."""
+    finest: float = 2.0**-50
+    """The last epsilon of floats, as a share of the largest price."""
+    loose: float = 1 / 64
+    """The share of the rows whose pairs may be slack at the end.
+
+    If costs differ by orders of magnitude, hardly any row must bid at an epsilon of their middle,
+    but a third of all pairs is slack.
+    """
     fewest: int = 4
     """Rows that may be unmatched at the end of the first phase; twice as many after each other one.
 
@@ -115,8 +121,18 @@ class Tuning:
     """Unmatched rows for each thread beyond the first."""
     shrink: int = 8
     """Threads share the bidders anew when each has only this part of its share."""
-    most: int = 128
-    """How many times a phase may read all entries. A phase that reads more is a price war."""
+    patience_at_first: int = 16
+    """How many times a phase may read all entries. A phase that reads more is a price war.
+
+    It is twice as many after each war whose epsilon is no coarser than that of an earlier one.
+    """
+    most: int = 512
+    """How many times a phase may read all entries before a war ends the auction.
+
+    With 128, 56,133 of 80,000 rows of two far clusters of unequal sizes are left to paths.
+    """
+    coarser: int = 256
+    """From the epsilon of a price war to the next."""
     rounding: float = 2.0**-50
     """The share of costs and prices by which a float's pair may miss being tight."""
 

@@ -24,7 +24,7 @@ from gpumatch.cpu.assignment.sparse.paths import SparsePaths
 from gpumatch.cpu.assignment.sparse.scaled_integers import BLOCK, FINE, Units
 from gpumatch.cpu.assignment.sparse.tuning import LONG, SHORT, Effort, Tuning
 from gpumatch.cpu.matching.engine import match_rows
-from graphs import costs
+from graphs import adversarial, costs
 from tests.cpu.assignment.solved import Solved, Trace, least, rounding
 from tests.cpu.assignment.tuned import tune
 from tests.pairwise import pairwise_product, parametrize_pairwise
@@ -119,7 +119,7 @@ def test_integers_are_exact(shape, top, limit, turned):
 @EVERY_PATH
 @pytest.mark.parametrize("top", [2**54, 2**55])
 def test_integers_too_large_to_be_scaled(top):
-    """There is room for prices of some times the largest cost only, so paths alone are found."""
+    """There is room for prices of some times the largest cost only."""
     entries = Entries((40, 40), top, seed=1)
     weights = entries.matrix.data
     assert Units.of(weights, (weights.min(), weights.max()), None, 40).is_crude
@@ -323,11 +323,11 @@ def test_the_first_phase_leaves_fewest_rows(monkeypatch):
     )
     allowed, left, hold_phase = [], [], Auction._hold_phase
 
-    def spy(self, epsilon, few):
-        is_peaceful = hold_phase(self, epsilon, few)
+    def spy(self, bidders, epsilon, few):
+        outcome = hold_phase(self, bidders, epsilon, few)
         allowed.append(few)
         left.append(self.nrows - self.paths.matched)
-        return is_peaceful
+        return outcome
 
     monkeypatch.setattr(Auction, "_hold_phase", spy)
     gm.assign(costs.mesh(11, 1000, seed=1), backend="cpu")
@@ -347,12 +347,114 @@ def test_a_tuning_that_is_passed_replaces_the_default():
 @EVERY_PATH
 def test_a_war_of_prices_is_left_early(path, monkeypatch):
     """Two rows want one column, and the third is far away: no bid is too small to be repeated."""
-    tune(monkeypatch, sparse_tuning, most=1)
+    tune(monkeypatch, sparse_tuning, most=1, patience_at_first=1)
     control = Trace()
     solved = solve(np.random.default_rng(3).random((50, 50)), control=control)
     solved.check_optimal(1e-12)
     if path == "auction":
-        assert steps(solved).count("auction") <= 1
+        read = [phase["scans"] for phase in control.phases if phase["step"] == "auction"]
+        assert 0 < max(read) < 3 * 50 * 50
+
+
+def phases_of(monkeypatch):
+    """What the phases of auctions are held with, and how they end: a list that fills."""
+    phases, hold_phase = [], Auction._hold_phase
+
+    def spy(self, bidders, epsilon, few):
+        outcome, left = hold_phase(self, bidders, epsilon, few)
+        phases.append((float(epsilon), bidders.size, outcome, left.size))
+        return outcome, left
+
+    monkeypatch.setattr(Auction, "_hold_phase", spy)
+    return phases
+
+
+def test_after_a_war_the_next_epsilon_is_coarser(monkeypatch):
+    """Only the rows that the war has left bid with it; then epsilon falls as always."""
+    phases = phases_of(monkeypatch)
+    matrix = adversarial.make("far_clusters", 2000, seed=2)
+    gm.verify(matrix, gm.assign(matrix, threads=1))
+    wars = [k for k, (*_, outcome, left) in enumerate(phases) if outcome == SPENT and left > 16]
+    assert wars
+    for k in wars:
+        (before, _, _, left), (epsilon, bidders, _, _) = phases[k : k + 2]
+        assert epsilon == min(256 * before, float(np.ptp(matrix.data)))
+        assert bidders == left
+    last = [epsilon for epsilon, *_ in phases[wars[-1] + 1 :]]
+    assert last == sorted(last, reverse=True)
+
+
+def test_wars_at_the_same_epsilon_end_the_auction(monkeypatch):
+    """The first one is allowed one reading of all entries, and each later one twice as many."""
+    tune(monkeypatch, sparse_tuning, patience_at_first=1, most=4, coarser=1)
+    phases = phases_of(monkeypatch)
+    matrix = adversarial.make("far_clusters", 2000, seed=2)
+    a = gm.assign(matrix, threads=1)
+    gm.verify(matrix, a)
+    assert [outcome for *_, outcome, _ in phases] == [SPENT] * 4
+    read = [one["scans"] / matrix.nnz for one in a.stats["trace"] if one["step"] == "auction"]
+    assert all(most < count < 4 * most for count, most in zip(read, (1, 1, 2, 4)))
+
+
+def test_epsilon_falls_on_while_many_pairs_are_slack(monkeypatch):
+    """Costs of many magnitudes: at an epsilon of their middle, hardly any row must bid."""
+    phases = phases_of(monkeypatch)
+    matrix = adversarial.make("log_normal", 2000, seed=1)
+    a = gm.assign(matrix, threads=1)
+    gm.verify(matrix, a)
+    (paths,) = (phase for phase in a.stats["trace"] if phase["step"] == "paths")
+    assert len(phases) > 2
+    assert paths["found"] < 2000 / 64
+
+
+def test_rows_that_stay_unmatched_bid_once(monkeypatch):
+    """Prices fall, so what was too dear for a row stays so: later phases are for parted rows."""
+    phases = phases_of(monkeypatch)
+    matrix = adversarial.make("wide_integers", 2000, high=1000, seed=1)
+    a = gm.assign(matrix, cardinality="any", cost_limit=150, threads=1)
+    gm.verify(matrix, a)
+    assert len(phases) > 2
+    assert a.size < 1500
+    assert all(bidders < 500 for _, bidders, *_ in phases[2:])
+
+
+READINGS = {  # of all entries: twice the most of seeds 1 to 4
+    "far_clusters": 214,
+    "nearest_matched": 112,
+    "log_normal": 78,
+    "decades": 84,
+    "few_dear": 18,
+    "wide_integers": 16,
+}
+
+
+@pytest.mark.parametrize("family", READINGS)
+def test_the_entries_read_on_costs_that_hurt(family):
+    matrix = adversarial.make(family, 3000, seed=3)
+    a = gm.assign(matrix, threads=1)
+    gm.verify(matrix, a)
+    assert sum(phase.get("scans", 0) for phase in a.stats["trace"]) < READINGS[family] * matrix.nnz
+
+
+@pytest.mark.parametrize("options", [{}, {"cardinality": "any", "cost_limit": 2**43}])
+def test_integers_too_large_for_steps_have_an_auction(options, monkeypatch):
+    phases = phases_of(monkeypatch)
+    matrix = adversarial.make("wide_integers", 20_000, seed=1)
+    low, high = int(matrix.data.min()), int(matrix.data.max())
+    assert Units.of(matrix.data, (low, high), None, 20_000).is_crude
+    a = gm.assign(matrix, threads=1, **options)
+    gm.verify(matrix, a)
+    assert phases
+
+
+@pytest.mark.parametrize("safe", [0, 2**20])
+def test_an_auction_whose_crude_prices_come_near_an_overflow_is_undone(safe, monkeypatch):
+    """Paths begin from the prices before it then."""
+    monkeypatch.setattr(sparse_engine, "SAFE", safe)
+    matrix = adversarial.make("wide_integers", 500, high=2**50, seed=1)
+    a = gm.assign(matrix, threads=1)
+    gm.verify(matrix, a)
+    assert a.stats["trace"][-1]["step"] == "paths"
 
 
 @EVERY_PATH
