@@ -50,7 +50,7 @@ class Epsilon:
     def __init__(self, first: float, coarsest: float, tuning: Tuning) -> None:
         self.now = self._first = first
         self._coarsest, self._tuning = coarsest, tuning
-        self.patience = tuning.patience_at_first
+        self.patience = tuning.longest
         self._war = 0.0  # the coarsest epsilon of a war
 
     def fall(self, finest: float, is_calm: bool) -> bool:
@@ -110,7 +110,7 @@ class Auction:
         self.nrows, self.number = paths.row_to_col.size, paths.price.dtype.type
         self.is_integer = paths.price.dtype.kind == "i"
         self.rounding = 0.0 if self.is_integer else tuning.rounding
-        self.budget = min(tuning.budget, tuning.patience_at_first * (self.nnz + self.nrows))
+        self.budget = min(tuning.budget, tuning.trusted // 4 * (self.nnz + self.nrows))
         self.epsilon = Epsilon(0.0, 0.0, tuning)
         self.transposed: Any = None
         self.row_dual = kept_empty(self.nrows, self.number)
@@ -208,14 +208,32 @@ class Auction:
             many = max(few, int(self.tuning.tail * self.nrows))
             if self.transposed is None:
                 bidders, outcome = self._bid_while_transposing(bidders, epsilon, many)
+        progress = [(0.0, bidders.size)]
         while bidders.size > many and outcome == DONE:
             bidders, outcome = self.bid(bidders, epsilon, many, self.budget)
+            progress.append((int(paths.spot[SCANS]) / self.nnz, bidders.size))
+            if outcome == DONE and self._expected(progress) > self.epsilon.patience:
+                outcome = SPENT
         if paths.all_match and outcome == DONE:
             outcome = self._bid_in_turns(epsilon, few)
         if paths.all_match:
             bidders = self._unmatched()[0].astype(np.int32)
         paths.record("auction", free, paths.matched, self.control)
         return outcome, bidders
+
+    def _expected(self, progress: list[tuple[float, int]]) -> float:
+        """The readings of all entries until the tail of the rows waits, to judge by the progress.
+
+        The number of waiting rows falls as a power of the readings; the tail falls faster.
+        """
+        reads, rows = progress[-1]
+        before = [mark for mark in progress if 0 < mark[0] <= reads / 2]
+        doublings = math.log2(max(rows / (self.tuning.tail * self.nrows), 1))
+        if reads < self.tuning.trusted or not before or doublings == 0:
+            return reads
+        early, others = before[-1]
+        power = math.log(max(others / rows, 1)) / math.log(reads / early)
+        return reads * 2.0 ** min(doublings / max(power, 0.01), 60)
 
     def _bid_while_transposing(
         self, waiting: np.ndarray, epsilon: Any, many: int

@@ -121,11 +121,13 @@ class Tuning:
     """Unmatched rows for each thread beyond the first."""
     shrink: int = 8
     """Threads share the bidders anew when each has only this part of its share."""
-    patience_at_first: int = 16
-    """How many times a phase may read all entries. A phase that reads more is a price war.
+    longest: int = 128
+    """How many times a phase may read all entries, or be expected to: else it is a price war.
 
     It is twice as many after each war whose epsilon is no coarser than that of an earlier one.
     """
+    trusted: int = 16
+    """How many times a phase has read all entries when it is first judged by its progress."""
     most: int = 512
     """How many times a phase may read all entries before a war ends the auction.
 

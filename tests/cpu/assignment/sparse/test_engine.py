@@ -347,7 +347,7 @@ def test_a_tuning_that_is_passed_replaces_the_default():
 @EVERY_PATH
 def test_a_war_of_prices_is_left_early(path, monkeypatch):
     """Two rows want one column, and the third is far away: no bid is too small to be repeated."""
-    tune(monkeypatch, sparse_tuning, most=1, patience_at_first=1)
+    tune(monkeypatch, sparse_tuning, most=1, longest=1)
     control = Trace()
     solved = solve(np.random.default_rng(3).random((50, 50)), control=control)
     solved.check_optimal(1e-12)
@@ -386,7 +386,7 @@ def test_after_a_war_the_next_epsilon_is_coarser(monkeypatch):
 
 def test_wars_at_the_same_epsilon_end_the_auction(monkeypatch):
     """The first one is allowed one reading of all entries, and each later one twice as many."""
-    tune(monkeypatch, sparse_tuning, patience_at_first=1, most=4, coarser=1)
+    tune(monkeypatch, sparse_tuning, longest=1, trusted=4, most=4, coarser=1)
     phases = phases_of(monkeypatch)
     matrix = adversarial.make("far_clusters", 2000, seed=2)
     a = gm.assign(matrix, threads=1)
@@ -841,3 +841,23 @@ def test_short_searches_tell_whether_all_rows_can_be_matched(monkeypatch, rows, 
     a = gm.assign(matrix, cardinality="maximum")
     gm.verify(matrix, a)
     assert seen == steps
+
+
+def test_a_phase_whose_rows_hardly_get_fewer_is_a_war_early(monkeypatch):
+    phases = phases_of(monkeypatch)
+    matrix = adversarial.make("far_clusters", 3000, seed=2)
+    a = gm.assign(matrix, threads=1)
+    first = next(phase for phase in a.stats["trace"] if phase["step"] == "auction")
+    assert phases[0][2] == SPENT
+    assert 16 < first["scans"] / matrix.nnz < 40
+
+
+def test_a_phase_that_will_soon_be_done_is_no_war(monkeypatch):
+    """Its last rows do not count: they get fewer faster."""
+    tune(monkeypatch, sparse_tuning, trusted=4)
+    phases = phases_of(monkeypatch)
+    matrix = csr_array(costs.make("nearest", 3000, seed=1))
+    a = gm.assign(matrix, cardinality="maximum", threads=1)
+    gm.verify(matrix, a)
+    assert phases
+    assert {outcome for *_, outcome, _ in phases} == {DONE}
