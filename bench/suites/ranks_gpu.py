@@ -21,8 +21,8 @@ what a second rank was measured to add (`latency`):
 
     t(p) = scaling(q) · q / p + rest(q) + meetings · l · log2(p / q)
 
-Rows that were not measured have the power law through the last two sizes that were. There is no model of the trees, whose levels both
-read costs and meet.
+Rows that were not measured have the power law through the last two sizes that were. There is no
+model of the trees, whose levels both read costs and meet.
 """
 
 from __future__ import annotations
