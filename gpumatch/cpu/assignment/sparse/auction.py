@@ -55,7 +55,7 @@ class Epsilon:
 
     def fall(self, finest: float, is_calm: bool) -> bool:
         """Take a finer epsilon; False if there is none that matters."""
-        finest = max(finest, self._tuning.finest * self._first)
+        finest = max(finest, self._tuning.least * self._first)
         if self.now <= finest:
             return False
         factor = self._tuning.factor
@@ -112,6 +112,7 @@ class Auction:
         self.rounding = 0.0 if self.is_integer else tuning.rounding
         self.budget = min(tuning.budget, tuning.trusted // 4 * (self.nnz + self.nrows))
         self.epsilon = Epsilon(0.0, 0.0, tuning)
+        self.finest = max(float(spread) * tuning.finest, 1.0 if self.is_integer else 0.0)
         self.transposed: Any = None
         self.row_dual = kept_empty(self.nrows, self.number)
         self.is_slack = np.zeros(self.nrows, bool)
@@ -129,21 +130,24 @@ class Auction:
         if paths.all_match:
             self._price_rows()
         paths.row_dual = None
-        few, bidders = tuning.fewest, paths.start_with_unmatched_rows()
+        few, bidders, is_loose = tuning.fewest, paths.start_with_unmatched_rows(), False
         epsilon = self.epsilon = self._first_epsilon()
-        while bidders.size > few or self._count_slack_pairs() > tuning.loose * self.nrows:
+        while bidders.size > few or is_loose:
             began = bidders.size
             outcome, bidders = self._hold_phase(bidders, self.number(epsilon.now), few)
-            if outcome == SPENT and bidders.size > few:
-                goes_on = epsilon.rise()
-            else:
-                is_calm = max(began, self._count_slack_pairs()) <= tuning.calm * self.nrows
-                goes_on = outcome != LOW and epsilon.fall(self._finest_epsilon(), is_calm)
-                few = min(2 * few, tuning.few)
-                if goes_on:
-                    bidders = np.concatenate([bidders, self._part_slack_pairs(epsilon.now)])
-            if not goes_on:
+            if outcome == LOW:
                 break
+            if outcome == SPENT and bidders.size > few:
+                if not epsilon.rise():
+                    break
+                continue
+            slack = self._count_slack_pairs()
+            is_loose = slack > tuning.loose * self.nrows
+            is_calm = max(began, slack) <= tuning.calm * self.nrows
+            if not epsilon.fall(self._least_epsilon() if is_loose else self.finest, is_calm):
+                break
+            few = min(2 * few, tuning.few)
+            bidders = np.concatenate([bidders, self._part_slack_pairs(epsilon.now)])
 
     def repair(self) -> None:
         """Part all pairs that are not tight, whatever is marked."""
@@ -171,14 +175,17 @@ class Auction:
 
     def _first_epsilon(self) -> Epsilon:
         gentle = self.tuning.gentle * self._typical_excess()
-        first = max(min(self.spread / self.tuning.first, gentle), self._finest_epsilon())
+        first = max(min(self.spread / self.tuning.first, gentle), self._least_epsilon())
         return Epsilon(float(first), float(self.spread), self.tuning)
 
-    def _finest_epsilon(self) -> float:
+    def _least_epsilon(self) -> float:
         """1, or a few units in the last place of most prices."""
         if self.is_integer:
             return 1.0
-        return self.tuning.finest * float(np.median(abs(self.paths.price)))
+        price = self.paths.price
+        return self.tuning.least * float(
+            np.median(abs(price[:: price.size // self.tuning.sample + 1]))
+        )
 
     def _count_slack_pairs(self) -> int:
         """How many pairs may not be tight: the repair would part them."""

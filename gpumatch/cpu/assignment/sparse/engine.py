@@ -12,10 +12,10 @@ It takes four steps, each from the prices and pairs of the one before:
    what a row typically saves by its cheapest column (`bidding`). If all rows and columns must be
    matched, the unmatched columns bid in turns with the rows once few rows are unmatched: else the
    last rows of a phase would take as many bids as all other rows. A phase ends when hardly any row
-   is unmatched. These rows enter the next phase, with the rows and columns of pairs whose slack
-   exceeds the next epsilon. Only a vertex whose last bid had to go epsilon further can have such
-   a pair. At the end nearly all rows have a column, at prices within the last epsilon of optimal
-   ones.
+   is unmatched. If it becomes a price war, epsilon rises before it falls again. Rows that are
+   unmatched enter the next phase, with the rows and columns of pairs whose slack exceeds the next
+   epsilon. Only a vertex whose last bid had to go epsilon further can have such a pair. At the end
+   nearly all rows have a column, at prices within the last epsilon of optimal ones.
 3. *Repair*: pairs that are not exactly tight are parted. They are few, because a bid higher than
    epsilon leaves the pair of its bidder tight.
 4. *Paths*: the unmatched rows get exact shortest augmenting paths, from several threads as long as

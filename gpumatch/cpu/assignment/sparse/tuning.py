@@ -99,13 +99,15 @@ class Tuning:
 
     A phase of so few bidders is short.
     """
-    finest: float = 2.0**-50
-    """The last epsilon of floats, as a share of the largest price."""
+    finest: float = 2.0**-20
+    """The last epsilon, as a share of the range of the costs, if few pairs are slack."""
+    least: float = 2.0**-50
+    """The last epsilon of floats, as a share of most prices, and of the first epsilon."""
     loose: float = 1 / 64
-    """The share of the rows whose pairs may be slack at the end.
+    """The share of the rows whose pairs may be slack before an epsilon below `finest`.
 
-    If costs differ by orders of magnitude, hardly any row must bid at an epsilon of their middle,
-    but a third of all pairs is slack.
+    If costs differ by orders of magnitude, hardly any row must bid at that epsilon, but a third of
+    all pairs is slack.
     """
     fewest: int = 4
     """Rows that may be unmatched at the end of the first phase; twice as many after each other one.
