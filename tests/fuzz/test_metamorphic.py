@@ -65,6 +65,15 @@ def test_a_limit_beyond_64_bits_stays_what_it_is():
     assert check_change(Trial(1), problem, "limit_of_each_row")
 
 
+def test_a_spare_column_is_for_problems_with_a_full_assignment():
+    """The first two rows have one column: a spare one would serve the other of them."""
+    rows, cols = np.array([0, 1, 2]), np.array([0, 0, 1])
+    problem = Problem((3, 4), rows, cols, np.array([1.0, 2.0, 3.0]))
+    assert not check_change(Trial(1), problem, "with_spare_columns")
+    problem = Problem((3, 4), rows, rows, np.array([1.0, 2.0, 3.0]))
+    assert check_change(Trial(1), problem, "with_spare_columns")
+
+
 @pytest.mark.parametrize("power", [20, 29, 34, 43, 46])
 @pytest.mark.parametrize("name", TRANSFORMATIONS)
 def test_changed_integers_stay_within_their_bound(name, power):

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from scipy.sparse import csgraph, csr_array
 
 import gpumatch as gm
 from tests.fuzz.containers import on_host
@@ -172,6 +173,8 @@ def with_spare_columns(trial: Trial, problem: Problem) -> Changed | None:
         return None
     if not _has_room(problem, min(2.0**30, 2.0**57 / (max(problem.shape) + 2) ** 2)):
         return None
+    if not _can_match_all_rows(problem):  # the spare column could match the last one
+        return None
     kind = np.int64 if problem.is_integer else np.float64
     most = 2.0 ** (3 + math.frexp(float(abs(problem.costs).max(initial=1)))[1])
     worst = (-1 if problem.maximize else 1) * (problem.shape[0] + 1) * most
@@ -222,6 +225,13 @@ TRANSFORMATIONS = {
         side_by_side,
     )
 }
+
+
+def _can_match_all_rows(problem: Problem) -> bool:
+    """Whether SciPy finds a full assignment of the rows."""
+    pairs = np.ones(problem.rows.size), (problem.rows, problem.cols)
+    matching = csgraph.maximum_bipartite_matching(csr_array(pairs, problem.shape), "column")
+    return bool((matching >= 0).all())
 
 
 def _has_room(problem: Problem, most: float) -> bool:
