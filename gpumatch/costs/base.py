@@ -31,7 +31,7 @@ __all__ = [
 ]
 
 TOO_LARGE = 2**62
-HOST_TILE, DEVICE_TILE = 2**20, 2**24  # entries of a tile
+HOST_TILE, DEVICE_TILE = 2**20, 2**22  # entries of a tile
 DEVICE_EXTENT = 2**28  # of one of which nothing but a few numbers is kept
 
 
