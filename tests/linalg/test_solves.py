@@ -11,11 +11,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.io import mmread
-from scipy.sparse import coo_array, csc_array, csr_array, eye_array, random_array
+from scipy.sparse import block_diag, coo_array, csc_array, csr_array, eye_array, random_array
 from scipy.sparse.linalg import splu as scipys_splu
 
 import gpumatch as gm
-from gpumatch.linalg import LU, SingularMatrixError, dmperm, factorized, solve_btf, splu
+from gpumatch.linalg import (
+    LU,
+    SingularMatrixError,
+    block_solve,
+    dmperm,
+    factorized,
+    solve_btf,
+    splu,
+)
 from gpumatch.linalg.refinement import Sides
 from graphs import matrices
 
@@ -159,9 +167,33 @@ def test_values_at_the_ends_of_the_range():
     assert np.allclose(splu(A).solve(A @ np.array([1.0, 1.0])), [1, 1])
 
 
+def chain(count):
+    """An upper triangular matrix of blocks of two rows, with entries between neighbours."""
+    blocks = block_diag([[[2.0, 1], [1, k + 2]] for k in range(count)], format="csr")
+    return csr_array(blocks + eye_array(2 * count, k=2))
+
+
+def test_small_blocks_are_factored_together(monkeypatch):
+    sizes = []
+
+    def counting(block, **options):
+        sizes.append(block.shape[0])
+        return splu(block, **options)
+
+    monkeypatch.setattr(block_solve, "splu", counting)
+    A, x = chain(700), np.arange(1400.0)
+    assert np.allclose(solve_btf(A, A @ x), x)
+    assert sum(sizes) == 1400
+    assert max(sizes) <= 512
+    assert len(sizes) == 3
+
+
+@pytest.mark.parametrize(("small", "together"), [(32, 512), (0, 0), (3, 20)])
 @pytest.mark.parametrize("seed", range(3))
-def test_blocks_one_after_the_other(seed):
+def test_blocks_one_after_the_other(seed, small, together, monkeypatch):
     """Blocks of many sizes, of one row in runs and alone."""
+    monkeypatch.setattr(block_solve, "SMALL", small)
+    monkeypatch.setattr(block_solve, "TOGETHER", together)
     rng = np.random.default_rng(seed)
     sizes = rng.choice([1, 1, 1, 2, 5, 9], 40)
     ends = np.cumsum(sizes)
