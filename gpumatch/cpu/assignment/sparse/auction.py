@@ -81,7 +81,8 @@ class Auction:
     spread : number
         The range of the costs.
     floor : number
-        A bound of all prices of a problem with a full assignment: below it, none exists.
+        A bound of all prices of a problem with a full assignment: below it, none exists. Or the
+        price below which sums may overflow.
     tuning : Tuning
         When phases end, and how epsilon falls.
     control, beat
@@ -89,6 +90,10 @@ class Auction:
 
     Attributes
     ----------
+    epsilon : Epsilon
+        That of the phases now held.
+    finest : float
+        The last epsilon, if few pairs are slack.
     transposed : tuple or None
         The entries in CSR by columns, once columns have bid.
     row_dual : numpy.ndarray
