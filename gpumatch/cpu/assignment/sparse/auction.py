@@ -127,17 +127,19 @@ class Auction:
         """Hold phases of falling epsilon, until hardly any row must bid in the next one.
 
         If a phase becomes a price war, the next one keeps its prices and pairs, but has a coarser
-        epsilon, so that its bidders soon reach columns far away. Epsilon falls again from there. If
-        hardly any row must bid, but many pairs are not tight, it falls on: costs of these rows are
-        smaller by orders of magnitude.
+        epsilon, so that its bidders soon reach columns far away. Epsilon falls again from there.
+
+        If hardly any row must bid, but many pairs are slack, though half as many as before at most,
+        epsilon falls on: costs of their rows are smaller by orders of magnitude.
         """
         paths, tuning = self.paths, self.tuning
         if paths.all_match:
             self._price_rows()
         paths.row_dual = None
         few, bidders, is_loose = tuning.fewest, paths.start_with_unmatched_rows(), False
-        epsilon = self.epsilon = self._first_epsilon()
-        while bidders.size > few or is_loose:
+        epsilon, slack = self._first_epsilon(), 4 * self.nrows
+        self.epsilon = epsilon
+        while (bidders.size > few or is_loose) and self._count_paths(bidders) > tuning.few:
             began = bidders.size
             outcome, bidders = self._hold_phase(bidders, self.number(epsilon.now), few)
             if outcome == LOW:
@@ -146,8 +148,8 @@ class Auction:
                 if not epsilon.rise():
                     break
                 continue
-            slack = self._count_slack_pairs()
-            is_loose = slack > tuning.loose * self.nrows
+            before, slack = slack, self._count_slack_pairs()
+            is_loose = tuning.loose * self.nrows < slack < before / 2  # else they are tied
             is_calm = max(began, slack) <= tuning.calm * self.nrows
             if not epsilon.fall(self._least_epsilon() if is_loose else self.finest, is_calm):
                 break
@@ -191,6 +193,10 @@ class Auction:
         return self.tuning.least * float(
             np.median(abs(price[:: price.size // self.tuning.sample + 1]))
         )
+
+    def _count_paths(self, bidders: np.ndarray) -> int:
+        """How many paths would serve all rows now. Each reads all entries once, at most."""
+        return bidders.size + self._count_slack_pairs()
 
     def _count_slack_pairs(self) -> int:
         """How many pairs may not be tight: the repair would part them."""
@@ -268,6 +274,7 @@ class Auction:
     def _bid_in_turns(self, epsilon: Any, few: int) -> int:
         """Let rows and columns bid in turns until few are unmatched; the outcome as of a phase."""
         free, outcome = self._unmatched(), DONE
+        progress: list[tuple[float, int]] = []
         while free[0].size > few and outcome == DONE:
             threads = max(1, min(self.workers.threads, free[0].size // self.tuning.each))
             rows, cols = (
@@ -278,7 +285,17 @@ class Auction:
             is_peaceful = self.workers.run(alternate, threads)
             outcome = self._outcome(is_peaceful, *rows, *cols)
             free = self._unmatched()
+            progress.append((int(self.paths.spot[SCANS]) / self.nnz, free[0].size))
+            if outcome == DONE and self._stands_still(progress):
+                outcome = SPENT
         return outcome
+
+    def _stands_still(self, progress: list[tuple[float, int]]) -> bool:
+        """True if no row was matched in the second half of the readings."""
+        reads, rows = progress[-1]
+        if reads < self.tuning.trusted + progress[0][0]:
+            return False
+        return any(early <= reads / 2 and others <= rows for early, others in progress)
 
     def _unmatched(self) -> list[np.ndarray]:
         """The unmatched rows and the unmatched columns."""

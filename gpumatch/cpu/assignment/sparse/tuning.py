@@ -116,7 +116,7 @@ class Tuning:
     long, and rows that are unmatched in the end have long paths.
     """
     few: int = 16
-    """Rows that may be unmatched at the end of any phase."""
+    """Rows that may be unmatched at the end of any phase, or paths that serve better than one."""
     tail: float = 1 / 128
     """The share of the rows below which unmatched columns bid, too."""
     each: int = 32

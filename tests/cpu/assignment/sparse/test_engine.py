@@ -861,3 +861,36 @@ def test_a_phase_that_will_soon_be_done_is_no_war(monkeypatch):
     gm.verify(matrix, a)
     assert phases
     assert {outcome for *_, outcome, _ in phases} == {DONE}
+
+
+def test_a_few_paths_are_better_than_an_auction(monkeypatch):
+    """Of few values many are tied: bids of the last rows would change hands for long."""
+    phases = phases_of(monkeypatch)
+    matrix = adversarial.make("nearest_matched", 1500, k=10, dimension=4, seed=1)
+    matrix.data = np.ceil(8 * matrix.data / matrix.data.max())
+    a = gm.assign(matrix, threads=1)
+    gm.verify(matrix, a)
+    assert phases == []
+    assert sum(phase["scans"] for phase in a.stats["trace"]) < 16 * matrix.nnz
+
+
+def test_ties_do_not_let_epsilon_fall_on(monkeypatch):
+    """Tied pairs are slack at any epsilon."""
+    phases = phases_of(monkeypatch)
+    matrix = adversarial.make("wide_integers", 2000, degree=22, high=9, seed=1)
+    matrix.data = matrix.data.astype(np.float64)
+    gm.verify(matrix, gm.assign(matrix, threads=1))
+    assert phases
+    assert all(epsilon >= 2.0**-20 * 8 / 16**3 for epsilon, *_ in phases)
+
+
+def test_columns_that_bid_in_vain_end_the_phase(monkeypatch):
+    """Else the last rows would read all entries 128 times."""
+    tune(monkeypatch, sparse_tuning, few=0, fewest=0, small=0, trial=SHORT._replace(unmatched=-1))
+    matrix = adversarial.make("nearest_matched", 1500, k=10, dimension=4, seed=1)
+    matrix.data = np.ceil(8 * matrix.data / matrix.data.max())
+    a = gm.assign(matrix, threads=1)
+    gm.verify(matrix, a)
+    read = [one["scans"] / matrix.nnz for one in a.stats["trace"] if one["step"] == "auction"]
+    assert read
+    assert max(read) < 60
