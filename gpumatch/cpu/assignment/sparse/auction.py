@@ -139,7 +139,7 @@ class Auction:
         few, bidders, is_loose = tuning.fewest, paths.start_with_unmatched_rows(), False
         epsilon, slack = self._first_epsilon(), 4 * self.nrows
         self.epsilon = epsilon
-        while (bidders.size > few or is_loose) and self._count_paths(bidders) > tuning.few:
+        while (bidders.size > few or is_loose) and self._count_paths(bidders) > tuning.few_paths:
             began = bidders.size
             outcome, bidders = self._hold_phase(bidders, self.number(epsilon.now), few)
             if outcome == LOW:

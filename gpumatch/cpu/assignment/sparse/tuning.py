@@ -116,7 +116,9 @@ class Tuning:
     long, and rows that are unmatched in the end have long paths.
     """
     few: int = 16
-    """Rows that may be unmatched at the end of any phase, or paths that serve better than one."""
+    """Rows that may be unmatched at the end of any phase."""
+    few_paths: int = 16
+    """Paths that serve better than a phase: each reads all entries once, at most."""
     tail: float = 1 / 128
     """The share of the rows below which unmatched columns bid, too."""
     each: int = 32

@@ -42,7 +42,7 @@ def path(request, monkeypatch):
     is_alone = request.param in ("auction", "turns")
     tune(monkeypatch, sparse_tuning, trial=trial._replace(unmatched=-1) if is_alone else trial)
     if is_alone:
-        tune(monkeypatch, sparse_tuning, small=0, fewest=1, few=1)
+        tune(monkeypatch, sparse_tuning, small=0, fewest=1, few=1, few_paths=1)
     if request.param == "turns":
         tune(monkeypatch, sparse_tuning, tail=1, fewest=0)
     return request.param
@@ -339,7 +339,7 @@ def test_the_first_phase_leaves_fewest_rows(monkeypatch):
 def test_a_tuning_that_is_passed_replaces_the_default():
     """Whatever the fixture has made the default."""
     matrix = np.random.default_rng(3).random((50, 50))
-    alone = Tuning(trial=Effort(False, 0, 0, -1), small=-1, fewest=0, few=1)
+    alone = Tuning(trial=Effort(False, 0, 0, -1), small=-1, fewest=0, few=1, few_paths=0)
     assert "auction" in steps(solve(matrix, tuning=alone))
     assert "auction" not in steps(solve(matrix, tuning=Tuning()))
 
@@ -886,7 +886,14 @@ def test_ties_do_not_let_epsilon_fall_on(monkeypatch):
 
 def test_columns_that_bid_in_vain_end_the_phase(monkeypatch):
     """Else the last rows would read all entries 128 times."""
-    tune(monkeypatch, sparse_tuning, few=0, fewest=0, small=0, trial=SHORT._replace(unmatched=-1))
+    tune(
+        monkeypatch,
+        sparse_tuning,
+        few_paths=0,
+        fewest=0,
+        small=0,
+        trial=SHORT._replace(unmatched=-1),
+    )
     matrix = adversarial.make("nearest_matched", 1500, k=10, dimension=4, seed=1)
     matrix.data = np.ceil(8 * matrix.data / matrix.data.max())
     a = gm.assign(matrix, threads=1)

@@ -236,6 +236,7 @@ class TestInTheEngine:
             two_sided_entries=0,
             trial=SHORT._replace(unmatched=-1),
             small=-1,
+            few_paths=0,
         )
 
     @pytest.mark.parametrize("last", [1, 4, 1000])
