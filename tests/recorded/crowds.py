@@ -205,9 +205,12 @@ SMALL_STEPS = {
 }
 ENGINE: dict[str, tuple[ModuleType, dict[str, Any]]] = {
     "auctions of sparse costs": (sparse_tuning, {"small": -1}),
-    "auctions alone": (sparse_tuning, {"small": -1, "trial": ALONE, "few": 1}),
-    "bids in turns": (sparse_tuning, {"small": -1, "trial": ALONE, "few": 0, "tail": 1}),
-    "honest bids": (sparse_tuning, {"small": -1, "trial": LONG, "few": 2}),
+    "auctions alone": (sparse_tuning, {"small": -1, "trial": ALONE, "few": 1, "few_paths": 1}),
+    "bids in turns": (
+        sparse_tuning,
+        {"small": -1, "trial": ALONE, "few": 0, "few_paths": 0, "tail": 1},
+    ),
+    "honest bids": (sparse_tuning, {"small": -1, "trial": LONG, "few": 2, "few_paths": 2}),
     "lines": (dense_tuning, {"small": -1, "few": 1, "patience": 30}),
     "trial": (dense_tuning, {"small": -1, "few": 1, "middle": -1}),
     "auction": (dense_tuning, {"small": -1, "few": 1, "middle": -1, "trial": -1}),
