@@ -1,7 +1,8 @@
 """Solve a system by the blocks of its block triangular form.
 
 From the last block to the first, each is a system of its own, whose right-hand side lacks what the
-unknowns of later blocks make up. Only diagonal blocks are factored, so there is no fill elsewhere.
+unknowns of later blocks make up. Only diagonal blocks are factored, so there is no fill between
+large ones.
 Blocks of one row that follow each other are one triangular system. SciPy's substitution divides by
 the diagonal beforehand, which loses numbers at the ends of the range. Then the system is solved as
 other blocks are. Small systems that follow each other are one block too, because a factorization

@@ -196,7 +196,8 @@ class Auction:
 
     def _count_paths(self, bidders: np.ndarray) -> int:
         """How many paths would serve all rows now. Each reads all entries once, at most."""
-        return bidders.size + self._count_slack_pairs()
+        of_columns = self.is_slack_col & (self.paths.col_to_row >= 0)
+        return bidders.size + self._count_slack_pairs() + int(np.count_nonzero(of_columns))
 
     def _count_slack_pairs(self) -> int:
         """How many pairs may not be tight: the repair would part them."""
