@@ -29,6 +29,9 @@ from gpumatch.linalg.refinement import ROUNDING, Equations, Sides, times_power
 
 __all__ = ["solve_btf"]
 
+System = tuple[int, int, bool]
+"""The first row of a system and the one after its last; True if it is triangular."""
+
 SMALL = 32
 """Rows of a system up to which it joins its neighbours."""
 TOGETHER = 512
@@ -81,14 +84,32 @@ def solve_btf(
     permuted, rest = in_double(matrix)[d.p][:, d.q], in_columns(right)[d.p]
     x = np.zeros_like(rest)
     with np.errstate(all="ignore"):
-        for begin, end, is_triangular in reversed(list(_joined(_systems(d.r)))):
-            rows = permuted[begin:end]
-            own, _ = Equations(rows[:, end:]).left(x[end:], Sides.of(rest[begin:end]))
-            solve = _solve_triangular if is_triangular else _solve_block
-            x[begin:end] = solve(rows[:, begin:end], own, run)
+        for group in reversed(list(_joined(_systems(d.r)))):
+            begin, end = group[0][0], group[-1][1]
+            if len(group) == 1:
+                _solve_system(permuted, rest, x, group[0], run)
+                continue
+            _solve_system(permuted, rest, x, (begin, end, False), run)
+            spoilt = ~np.isfinite(x[begin:end]).all(axis=0)
+            if spoilt.any():
+                own, sides = x[:, spoilt], rest[:, spoilt]
+                for system in reversed(group):
+                    _solve_system(permuted, sides, own, system, run)
+                x[:, spoilt] = own
     result = np.empty_like(x)
     result[d.q] = x
     return result.reshape(right.shape)
+
+
+def _solve_system(
+    permuted: Any, rest: np.ndarray, x: np.ndarray, system: System, run: dict[str, Any]
+) -> None:
+    """Write the unknowns of a system, which stands above those that are known."""
+    begin, end, is_triangular = system
+    rows = permuted[begin:end]
+    own, _ = Equations(rows[:, end:]).left(x[end:], Sides.of(rest[begin:end]))
+    solve = _solve_triangular if is_triangular else _solve_block
+    x[begin:end] = solve(rows[:, begin:end], own, run)
 
 
 def _solve_block(block: Any, right: Sides, run: dict[str, Any]) -> np.ndarray:
@@ -104,7 +125,7 @@ def _solve_triangular(block: Any, right: Sides, run: dict[str, Any]) -> np.ndarr
     return x
 
 
-def _systems(bounds: np.ndarray) -> Iterator[tuple[int, int, bool]]:
+def _systems(bounds: np.ndarray) -> Iterator[System]:
     """Where each system begins and ends, and whether it is of blocks of one row."""
     single = np.diff(bounds) == 1
     cuts = np.flatnonzero(~(single[1:] & single[:-1])) + 1
@@ -113,19 +134,23 @@ def _systems(bounds: np.ndarray) -> Iterator[tuple[int, int, bool]]:
         yield int(bounds[first]), int(bounds[last]), bool(single[first])
 
 
-def _joined(systems: Iterable[tuple[int, int, bool]]) -> Iterator[tuple[int, int, bool]]:
-    """The systems, small ones joined, which are not triangular then."""
-    begin, end, kind, is_small = 0, 0, False, False
-    for first, last, is_triangular in systems:
-        was_small, is_small = is_small, last - first <= SMALL
-        if was_small and is_small and last - begin <= TOGETHER:
-            end, kind = last, False
-            continue
-        if end > begin:
-            yield begin, end, kind
-        begin, end, kind = first, last, is_triangular
-    if end > begin:
-        yield begin, end, kind
+def _joined(systems: Iterable[System]) -> Iterator[list[System]]:
+    """The systems in groups: small neighbours together.
+
+    An infinite unknown would spoil others of its group, whose systems are solved apart then.
+    """
+    group: list[System] = []
+    was_small = False
+    for system in systems:
+        first, last, _ = system
+        is_small = last - first <= SMALL
+        if group and not (is_small and was_small and last - group[0][0] <= TOGETHER):
+            yield group
+            group = []
+        group.append(system)
+        was_small = is_small
+    if group:
+        yield group
 
 
 def _back_substitution(block: Any, right: np.ndarray) -> np.ndarray:
