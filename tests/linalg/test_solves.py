@@ -292,3 +292,15 @@ def test_bayer10():
 
 def test_west0067():
     check_repaired(gm.io.read(ROOT / "datasets" / "west0067.mtx.gz"), fails_at=0)
+
+
+def test_an_infinite_unknown_spoils_no_other_block():
+    """Blocks that are factored together are solved apart where a solution overflows."""
+    A, b = chain(20).toarray(), np.ones((40, 2))
+    A[30:, :] *= 1e-200
+    A[:30, 30:] = 0
+    b[38, 1] = 1e200
+    x = solve_btf(A, b)
+    assert np.isfinite(x[:, 0]).all()
+    assert not np.isfinite(x[:, 1]).all()
+    assert np.array_equal(x[:30, 1], x[:30, 0])
