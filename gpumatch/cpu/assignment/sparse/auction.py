@@ -4,9 +4,10 @@ Rows bid one after the other (`bidding`), each thread for the rows of its own qu
 columns must be matched, unmatched columns bid in turns with the rows once few rows are unmatched.
 They need the transposed entries, which one thread finds while another one lets rows bid.
 
-A phase ends when few rows are unmatched. The next phase begins from its prices and pairs, but parts
-pairs whose slack exceeds the new epsilon. Only vertices that `is_slack` marks can have such a pair,
-but for prices that have risen while a thread read them.
+A phase ends when few rows are unmatched. If bids in turns take long, they alternate with searches
+for all unmatched rows at once (`joint_search`). The next phase begins from its prices and pairs,
+but parts pairs whose slack exceeds the new epsilon. Only vertices that `is_slack` marks can have
+such a pair, but for prices that have risen while a thread read them.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from gpumatch.contracts import Control
 from gpumatch.cpu.assignment.search.bid_queue import Queue
 from gpumatch.cpu.assignment.search.state import DONE, LOW, SCANS, SPENT
 from gpumatch.cpu.assignment.sparse import bidding
+from gpumatch.cpu.assignment.sparse.joint_search import MANY, JointSearch
 from gpumatch.cpu.assignment.sparse.paths import SparsePaths, transpose
 from gpumatch.cpu.assignment.sparse.tuning import Tuning
 from gpumatch.running.kept_memory import kept_empty
@@ -67,8 +69,16 @@ class Epsilon:
         if self.now <= self._war:
             self.patience *= 2
         self._war = max(self._war, self.now)
-        self.now = min(self.now * self._tuning.coarser, self._coarsest)
-        return self.patience <= self._tuning.most
+        is_over = self.patience > self._tuning.most
+        self.now = (
+            self._coarsest if is_over else min(self.now * self._tuning.coarser, self._coarsest)
+        )
+        return not is_over
+
+    @property
+    def can_rise(self) -> bool:
+        """True if a coarser epsilon may follow a war."""
+        return self.now < self._coarsest and self.patience <= self._tuning.most
 
 
 class Auction:
@@ -96,6 +106,10 @@ class Auction:
         The last epsilon, if few pairs are slack.
     transposed : tuple or None
         The entries in CSR by columns, once columns have bid.
+    before : numpy.ndarray or None
+        The prices from which strict searches of the phase would begin.
+    is_infeasible : bool
+        True once it is known that no full assignment exists.
     row_dual : numpy.ndarray
         What each row pays for its column, or would have paid when it bid last.
     """
@@ -121,13 +135,17 @@ class Auction:
         self.transposed: Any = None
         self.row_dual = kept_empty(self.nrows, self.number)
         self.is_slack = np.zeros(self.nrows, bool)
+        self.is_infeasible = False
+        self.before: np.ndarray | None = None
         self.is_slack_col = np.zeros(paths.price.size, bool)
 
     def hold(self) -> None:
         """Hold phases of falling epsilon, until hardly any row must bid in the next one.
 
         If a phase becomes a price war, the next one keeps its prices and pairs, but has a coarser
-        epsilon, so that its bidders soon reach columns far away. Epsilon falls again from there.
+        epsilon, so that its bidders soon reach columns far away. Epsilon falls again from there. If
+        all rows and columns must be matched, joint searches end any phase in which no coarser
+        epsilon may follow.
 
         If hardly any row must bid, but many pairs are slack, though half as many as before at most,
         epsilon falls on: costs of their rows are smaller by orders of magnitude.
@@ -145,8 +163,10 @@ class Auction:
             if outcome == LOW:
                 break
             if outcome == SPENT and bidders.size > few:
-                if not epsilon.rise():
+                if not (epsilon.rise() or paths.all_match):
                     break
+                if not epsilon.can_rise:
+                    bidders = self._narrow_prices()
                 continue
             before, slack = slack, self._count_slack_pairs()
             is_loose = tuning.loose * self.nrows < slack < before / 2  # else they are tied
@@ -223,6 +243,7 @@ class Auction:
         """
         paths = self.paths
         free, many, outcome = paths.start_with_unmatched_rows(), few, DONE
+        self.before = None if self.epsilon.can_rise else paths.price.copy()
         if paths.all_match:
             many = max(few, int(self.tuning.tail * self.nrows))
             if self.transposed is None:
@@ -233,8 +254,8 @@ class Auction:
             progress.append((int(paths.spot[SCANS]) / self.nnz, bidders.size))
             if outcome == DONE and self._expected(progress) > self.epsilon.patience:
                 outcome = SPENT
-        if paths.all_match and outcome == DONE:
-            outcome = self._bid_in_turns(epsilon, few)
+        if paths.all_match and outcome != LOW and not (outcome == SPENT and self.epsilon.can_rise):
+            outcome = self._serve_last(epsilon, few)
         if paths.all_match:
             bidders = self._unmatched()[0].astype(np.int32)
         paths.record("auction", free, paths.matched, self.control)
@@ -273,8 +294,9 @@ class Auction:
         return queue.waiting, self._outcome(is_peaceful, queue)
 
     def _bid_in_turns(self, epsilon: Any, few: int) -> int:
-        """Let rows and columns bid in turns until few are unmatched; the outcome as of a phase."""
+        """Let rows and columns bid in turns until few are unmatched, or a search is better."""
         free, outcome = self._unmatched(), DONE
+        before = int(self.paths.spot[SCANS]) / self.nnz
         progress: list[tuple[float, int]] = []
         while free[0].size > few and outcome == DONE:
             threads = max(1, min(self.workers.threads, free[0].size // self.tuning.each))
@@ -286,10 +308,61 @@ class Auction:
             is_peaceful = self.workers.run(alternate, threads)
             outcome = self._outcome(is_peaceful, *rows, *cols)
             free = self._unmatched()
-            progress.append((int(self.paths.spot[SCANS]) / self.nnz, free[0].size))
-            if outcome == DONE and self._stands_still(progress):
+            reads = int(self.paths.spot[SCANS]) / self.nnz - before
+            progress.append((reads, free[0].size))
+            if outcome == DONE and (reads > self.tuning.turns or self._stands_still(progress)):
                 outcome = SPENT
         return outcome
+
+    def _serve_last(self, epsilon: Any, few: int) -> int:
+        """Bid in turns, and search paths for all unmatched rows at once, until few are unmatched.
+
+        SPENT if few of them have disjoint paths, so that a coarser epsilon is better; LOW if no
+        full assignment exists.
+        """
+        search, poor = JointSearch(self.paths, self.row_dual, self.is_slack), 0
+        outcome = self._bid_in_turns(epsilon, few)
+        while outcome == SPENT and not (self.epsilon.can_rise and poor >= self.tuning.poor):
+            outcome = self._search_jointly(search, epsilon, few)
+            poor += 1
+            if outcome == DONE:
+                outcome = self._bid_in_turns(epsilon, few)
+        return outcome
+
+    def _search_jointly(self, search: JointSearch, epsilon: Any, few: int) -> int:
+        """Search while the searches find many paths; strictly, until few rows are unmatched.
+
+        LOW if no full assignment exists, or prices are so low that sums may overflow. SPENT instead
+        of strict searches, if a coarser epsilon may follow.
+        """
+        paths = self.paths
+        found = rows = self._unmatched()[0].size
+        while rows > few and (found >= MANY * rows or search.strict):
+            if search.strict and self.epsilon.can_rise:
+                return SPENT
+            if search.strict and self.before is not None:
+                paths.price[:] = self.before
+                self.before = None
+                self.is_slack.fill(True)
+                self._part_rows(epsilon)
+            found = search.round(epsilon, self.beat)
+            if not found or paths.price.min() < self.floor:
+                self.is_infeasible = not found
+                return LOW
+            rows = self._unmatched()[0].size
+        self._part_rows(paths.far)  # marks only
+        return DONE
+
+    def _narrow_prices(self) -> np.ndarray:
+        """Raise prices that are below the highest one by more than twice the range of the costs.
+
+        Returns the unmatched rows, after pairs that are not within epsilon are parted.
+        """
+        price, epsilon = self.paths.price, self.number(self.epsilon.now)
+        np.maximum(price, price.max() - 2 * self.spread, out=price)
+        self.is_slack.fill(True)
+        self._part_rows(epsilon)
+        return self._unmatched()[0].astype(np.int32)
 
     def _stands_still(self, progress: list[tuple[float, int]]) -> bool:
         """True if no row was matched in the second half of the readings."""

@@ -12,7 +12,8 @@ It takes four steps, each from the prices and pairs of the one before:
    what a row typically saves by its cheapest column (`bidding`). If all rows and columns must be
    matched, the unmatched columns bid in turns with the rows once few rows are unmatched: else the
    last rows of a phase would take as many bids as all other rows. A phase ends when hardly any row
-   is unmatched. If it becomes a price war, epsilon rises before it falls again. Rows that are
+   is unmatched. If bids take long, searches for all unmatched rows at once (`joint_search`) help
+   them. If a phase becomes a price war, epsilon rises before it falls again. Rows that are
    unmatched enter the next phase, with the rows and columns of pairs whose slack exceeds the next
    epsilon. Only a vertex whose last bid had to go epsilon further can have such a pair. At the end
    nearly all rows have a column, at prices within the last epsilon of optimal ones.
@@ -175,7 +176,8 @@ class _Engine:
             self.is_settled = False
             self._hold_auction()
             self.units.round_prices(paths.price, paths.col_to_row)
-            self._repair_and_augment()
+            if not self.auction.is_infeasible:
+                self._repair_and_augment()
 
     def _hold_auction(self) -> None:
         """Hold the auction. If crude prices come near an overflow, those before it are kept."""

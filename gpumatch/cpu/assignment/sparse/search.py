@@ -91,6 +91,8 @@ __all__ = [
     "BUDGET",
     "Room",
     "augment",
+    "known_reduced_cost",
+    "least_reduced_cost",
     "lower_to_minima",
     "match_tight",
     "reduce_rows",
@@ -126,7 +128,7 @@ def lower_to_minima(indptr, indices, costs, price, first, last):
 
 
 @kernel
-def _least(indptr, indices, costs, price, row, far):
+def least_reduced_cost(indptr, indices, costs, price, row, far):
     """Return the least reduced cost of a row."""
     least = far
     for entry in range(indptr[row], indptr[row + 1]):
@@ -204,7 +206,7 @@ def reduce_rows(
 def row_duals(indptr, indices, costs, price, far, row_dual, first, last):
     """Write the duals of rows first to last, their least reduced costs."""
     for row in range(first, last):
-        row_dual[row] = _least(indptr, indices, costs, price, row, far)
+        row_dual[row] = least_reduced_cost(indptr, indices, costs, price, row, far)
 
 
 @kernel
@@ -218,7 +220,7 @@ def match_tight(
     for row in range(first, last):
         if row_to_col[row] >= 0:
             continue
-        least = _least(indptr, indices, costs, price, row, far)
+        least = least_reduced_cost(indptr, indices, costs, price, row, far)
         if leaves and limit <= least:
             continue
         for entry in range(indptr[row], indptr[row + 1]):
@@ -261,7 +263,7 @@ def _reduced_cost(indptr, indices, costs, price, row, col):
 
 
 @kernel
-def _known_reduced_cost(indptr, indices, costs, price, place, row, col):
+def known_reduced_cost(indptr, indices, costs, price, place, row, col):
     """Return the reduced cost of a pair, and remember the place of its entry."""
     entry = place[row]
     if indices[entry] != col:
@@ -370,7 +372,7 @@ def _grow(entries, pairs, root, spot, mark, room, terms, budget):
         tree[tail] = col
         tail += 1
         row = col_to_row[col]
-        offset = front - _known_reduced_cost(indptr, indices, costs, price, place, row, col)
+        offset = front - known_reduced_cost(indptr, indices, costs, price, place, row, col)
         if leaves and limit + offset < leave:
             leave, leaver = limit + offset, row
     mark[FRONT], mark[LEAVE] = front, leave
@@ -431,7 +433,7 @@ def tight_pairs(
     """
     begin, count = indptr[first], 0
     for row in range(first, last):
-        least = _least(indptr, indices, costs, price, row, far)
+        least = least_reduced_cost(indptr, indices, costs, price, row, far)
         if not leaves or least < limit:
             for entry in range(indptr[row], indptr[row + 1]):
                 if costs[entry] - price[indices[entry]] <= least:

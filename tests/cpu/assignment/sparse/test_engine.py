@@ -384,14 +384,19 @@ def test_after_a_war_the_next_epsilon_is_coarser(monkeypatch):
     assert last == sorted(last, reverse=True)
 
 
-def test_wars_at_the_same_epsilon_end_the_auction(monkeypatch):
-    """The first one is allowed one reading of all entries, and each later one twice as many."""
+def test_wars_at_the_same_epsilon_take_longer_each_time(monkeypatch):
+    """The first one is allowed one reading of all entries, and each later one twice as many.
+
+    In the fifth phase no coarser epsilon may follow, so that joint searches end it.
+    """
     tune(monkeypatch, sparse_tuning, longest=1, trusted=4, most=4, coarser=1)
     phases = phases_of(monkeypatch)
     matrix = adversarial.make("far_clusters", 2000, seed=2)
     a = gm.assign(matrix, threads=1)
     gm.verify(matrix, a)
-    assert [outcome for *_, outcome, _ in phases] == [SPENT] * 4
+    outcomes = [outcome for *_, outcome, _ in phases]
+    assert outcomes[:4] == [SPENT] * 4
+    assert outcomes[4:] == [DONE] * len(outcomes[4:])
     read = [one["scans"] / matrix.nnz for one in a.stats["trace"] if one["step"] == "auction"]
     assert all(most < count < 4 * most for count, most in zip(read, (1, 1, 2, 4)))
 

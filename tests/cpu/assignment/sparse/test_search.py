@@ -328,5 +328,5 @@ def test_the_place_of_a_mate_is_looked_up_again_if_it_is_another(first):
     indptr, indices = np.array([0, 1, 4], np.int32), np.array([4, 1, 4, 7], np.int32)
     costs, price = np.array([9, 10, 20, 30]), np.arange(8)
     place = np.array([0, first], np.int32)
-    paid = sparse_search._known_reduced_cost(indptr, indices, costs, price, place, 1, 4)
+    paid = sparse_search.known_reduced_cost(indptr, indices, costs, price, place, 1, 4)
     assert (paid, place.tolist()) == (16, [0, 2])
