@@ -43,6 +43,7 @@ from bench.peers import EclMm, Peer
 from bench.report import analysis, overview, page
 from bench.solvers import Raft, SolverPeer
 from bench.suites import (
+    adversarial,
     assignment,
     batches,
     cpu,
@@ -69,6 +70,7 @@ SUITES = {
     suite.__name__.removeprefix("bench.suites.").replace("_", "-"): suite
     for suite in (
         *(deveci2013, cpu, dense, large_dense, matching, tiny, assignment, sparse_assignment),
+        adversarial,
         *(linear_solvers, networkx_backend, first_calls, frontier, batches, host_batches),
         *(date2016, roverso2010, vasconcelos2009),
     )
