@@ -147,6 +147,9 @@ class Auction:
         all rows and columns must be matched, joint searches end any phase in which no coarser
         epsilon may follow.
 
+        Costs of few values have ties, which bids part one by one. If the first phase takes long on
+        them, exact joint searches from the prices and pairs before it match nearly all rows.
+
         If hardly any row must bid, but many pairs are slack, though half as many as before at most,
         epsilon falls on: costs of their rows are smaller by orders of magnitude.
         """
@@ -157,11 +160,25 @@ class Auction:
         few, bidders, is_loose = tuning.fewest, paths.start_with_unmatched_rows(), False
         epsilon, slack = self._first_epsilon(), 4 * self.nrows
         self.epsilon = epsilon
+        quantum = self._quantum()
+        start: tuple[np.ndarray, ...] = ()
+        if quantum:
+            start = tuple(array.copy() for array in self._pairs)
+            epsilon.patience = tuning.turns
         while (bidders.size > few or is_loose) and self._count_paths(bidders) > tuning.few_paths:
             began = bidders.size
             outcome, bidders = self._hold_phase(bidders, self.number(epsilon.now), few)
             if outcome == LOW:
                 break
+            if start:
+                is_slow = int(paths.spot[SCANS]) > tuning.turns * self.nnz
+                epsilon.patience = tuning.longest
+                if is_slow and self._search_exactly(quantum, start):
+                    break
+                start = ()
+                if is_slow:
+                    bidders = self._unmatched()[0].astype(np.int32)
+                    continue
             if outcome == SPENT and bidders.size > few:
                 if not (epsilon.rise() or paths.all_match):
                     break
@@ -175,6 +192,42 @@ class Auction:
                 break
             few = min(2 * few, tuning.few)
             bidders = np.concatenate([bidders, self._part_slack_pairs(epsilon.now)])
+
+    def _quantum(self) -> Any:
+        """The number of which all differences of costs are small multiples; 0 if there is none."""
+        costs, most = self.paths.entries[2], self.tuning.few_values
+        if not (self.paths.all_match and costs.size):
+            return self.number(0)
+        values = np.unique(costs[:: costs.size // self.tuning.sample | 1])  # odd: no even pattern
+        if not 1 < values.size <= most + 1:
+            return self.number(0)
+        least, quantum = costs.min(), np.diff(values).min()
+        steps = np.rint((costs - least) / quantum)
+        is_multiple = steps.max() <= most and bool((least + steps * quantum == costs).all())
+        return quantum if is_multiple else self.number(0)
+
+    @property
+    def _pairs(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Prices and pairs."""
+        return self.paths.price, self.paths.row_to_col, self.paths.col_to_row
+
+    def _search_exactly(self, quantum: Any, start: tuple[np.ndarray, ...]) -> bool:
+        """Search from the prices and tight pairs of the start; False if searches find few paths."""
+        for array, before in zip(self._pairs, start):
+            array[:] = before
+        self._price_rows()
+        search = JointSearch(self.paths, self.row_dual, self.is_slack, is_exact=True)
+        free, found = self.paths.start_with_unmatched_rows(), self.nrows
+        rows = free.size
+        while rows > self.tuning.few_paths and found >= self.tuning.slow * rows:
+            found = search.round(quantum, self.beat)
+            if not found:
+                self.is_infeasible = True
+                break
+            rows -= found
+        self.is_slack.fill(False)
+        self.paths.record("search", free, self.paths.matched, self.control)
+        return rows <= self.tuning.few_paths or self.is_infeasible
 
     def repair(self) -> None:
         """Part all pairs that are not tight, whatever is marked."""

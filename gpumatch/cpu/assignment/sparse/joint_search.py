@@ -277,9 +277,19 @@ class JointSearch:
         What rows pay for their columns, kept up to date, and the duals of unmatched rows.
     is_slack : numpy.ndarray
         True for rows whose pairs may not be tight, kept up to date.
+    is_exact : bool
+        True if all slacks are multiples of epsilon: lenient rounds keep pairs tight then, and no
+        round is strict.
     """
 
-    def __init__(self, paths: SparsePaths, row_dual: np.ndarray, is_slack: np.ndarray) -> None:
+    def __init__(
+        self,
+        paths: SparsePaths,
+        row_dual: np.ndarray,
+        is_slack: np.ndarray,
+        *,
+        is_exact: bool = False,
+    ) -> None:
         self.paths, self.row_dual, self.is_slack = paths, row_dual, is_slack
         room = paths.room
         self.room = (
@@ -287,12 +297,12 @@ class JointSearch:
             room.keys, room.heap, room.tree, room.reached,
         )  # fmt: skip
         self.pairs = paths.price, paths.row_to_col, paths.col_to_row
-        self.rounds = 0
+        self.rounds, self.is_exact = 0, is_exact
 
     @property
     def strict(self) -> float:
         """1.0 if the next round is strict, else 0.0."""
-        return float(self.rounds >= LENIENT)
+        return float(self.rounds >= LENIENT and not self.is_exact)
 
     def round(self, epsilon: Any, beat: Callable[[], None]) -> int:
         """Match as many unmatched rows as one search can; return how many.

@@ -309,3 +309,83 @@ def test_strict_searches_begin_from_the_prices_of_the_phase(lenient, monkeypatch
     matrix = adversarial.make("nearest_matched", 1000, 8, seed=2)
     gm.verify(matrix, gm.assign(matrix, threads=1))
     assert begun
+
+
+def few_values(values, n=2000, kind="floats"):
+    """Costs 1 to `values` of two far clusters."""
+    matrix = adversarial.make("far_clusters", n, seed=2)
+    matrix.data = np.ceil(values * matrix.data / matrix.data.max())
+    return matrix.astype(np.int64) if kind == "integers" else matrix
+
+
+def steps_of(a):
+    return [phase["step"] for phase in a.stats["trace"]]
+
+
+@pytest.mark.parametrize("kind", ["floats", "integers"])
+@pytest.mark.parametrize("values", [2, 8, 64])
+def test_costs_of_few_values_are_searched_exactly(values, kind):
+    """The auction of the first phase is undone; nearly all rows have tight pairs after searches."""
+    matrix = few_values(values, kind=kind)
+    a = gm.assign(matrix, threads=1)
+    gm.verify(matrix, a)
+    assert steps_of(a) == ["trial", "auction", "search", "paths"]
+    assert sum(phase["scans"] for phase in a.stats["trace"]) < 40 * matrix.nnz
+    assert a.objective == gm.assign(matrix, algorithm="shortest-augmenting-path").objective
+
+
+def test_many_values_are_not_searched_exactly():
+    matrix = few_values(8)
+    matrix.data += np.random.default_rng(1).integers(0, 100, matrix.nnz)
+    assert "search" not in steps_of(gm.assign(matrix, threads=1))
+
+
+@pytest.mark.parametrize(
+    ("values", "quantum"), [([3, 5, 9], 2), ([0.1, 0.4], 0.4 - 0.1), ([1, 1], 0), ([0, 1, 2.5], 0)]
+)
+def test_the_quantum_divides_all_differences(values, quantum):
+    matrix = np.full((40, 40), float(values[0]))
+    matrix[:, 1:20:2] = values[1]
+    matrix[:5] = values[-1]
+    auction = auction_of(matrix)
+    assert auction._quantum() == quantum
+
+
+def test_one_odd_cost_is_no_multiple():
+    """Outside the sample, too."""
+    matrix = np.ones((60, 60))
+    matrix[:, ::2] = 2
+    assert auction_of(matrix)._quantum() == 1
+    matrix[31, 1] = 1.25
+    assert auction_of(matrix)._quantum() == 0
+
+
+def auction_of(matrix):
+    n = len(matrix)
+    entries = (
+        np.arange(0, n * n + 1, n, dtype=np.int32),
+        np.tile(np.arange(n, dtype=np.int32), n),
+        matrix.ravel(),
+    )
+    paths = SparsePaths(
+        entries, problem(matrix, "sparse"), *np.full((2, n), -1, np.int32), np.zeros(n), None
+    )
+    return Auction(paths, 1.0, -1e9, sparse_tuning.DEFAULT, None, nothing)
+
+
+def test_exact_searches_that_find_few_paths_are_given_up(monkeypatch):
+    tune(monkeypatch, sparse_tuning, slow=1)
+    matrix = few_values(8)
+    a = gm.assign(matrix, threads=1)
+    gm.verify(matrix, a)
+    assert steps_of(a)[:4] == ["trial", "auction", "search", "auction"]
+
+
+def test_exact_searches_tell_that_costs_are_infeasible(monkeypatch):
+    auction_alone(monkeypatch, turns=0)
+    found = spied(monkeypatch)
+    matrix = costs.make("nearest", 2000, seed=1)
+    matrix.data = np.ceil(4 * matrix.data / matrix.data.max())
+    with pytest.raises(ValueError, match="infeasible"):
+        gm.assign(matrix, threads=1)
+    assert found[-1:] == [0]
