@@ -29,6 +29,9 @@ duals of 0. It holds the result at the end, and a matching whenever Python runs.
   attribute is False when an algorithm is called. An algorithm sets it to True after it has written
   the last dual, and to False before it changes any dual, so that it is right wherever the run
   stops. The equalities need not hold: the gap is what they lack.
+- ``are_fair``: True if the duals satisfy the inequalities as numbers, without any rounding. It is
+  False when an algorithm is called. Where an algorithm leaves it False, the costs are read once
+  more (`gpumatch.numeric.fair_duals`).
 
 An algorithm calls ``control.tick`` at least every half second of work.
 """
@@ -206,6 +209,8 @@ class Solution:
         The duals: int64 if costs and limit are integers.
     has_duals : bool
         True if the duals are feasible now, so that their sum bounds the cost of any assignment.
+    are_fair : bool
+        True if that holds as numbers: no rounding has left a dual of floats too large.
     cover : pair of int arrays, optional
         The rows and the columns of a vertex cover with as many vertices as there are pairs.
     """
@@ -216,6 +221,7 @@ class Solution:
     col_dual: Any
     has_duals: bool = False
     cover: tuple[Any, Any] | None = None
+    are_fair: bool = False
 
     @classmethod
     def empty(cls, shape: tuple[int, int], *, is_integer: bool, xp: Any = np) -> Solution:
@@ -251,6 +257,7 @@ class Solution:
             self.col_dual.copy(),
             self.has_duals,
             self.cover,
+            self.are_fair,
         )
 
     def to_host(self) -> Solution:
@@ -262,25 +269,26 @@ class Solution:
             array_of(np, self.col_dual),
             self.has_duals,
             self.cover,
+            self.are_fair,
         )
 
     def clear(self) -> None:
         """Remove all pairs, and set all duals to 0."""
-        self.has_duals = False
+        self.has_duals = self.are_fair = False
         self.row_to_col[:] = self.col_to_row[:] = -1
         self.row_dual[:] = self.col_dual[:] = 0
 
     def assign_from(self, other: Solution) -> None:
         """Copy the pairs and duals of another solution of equal shape, from host or device."""
-        self.has_duals = False
+        self.has_duals = self.are_fair = False
         for target, source in zip((*self.mates, *self.duals), (*other.mates, *other.duals)):
             target[:] = array_of(self.xp, source)
-        self.has_duals = other.has_duals
+        self.has_duals, self.are_fair = other.has_duals, other.are_fair
 
     def transpose(self) -> Solution:
         """The solution of the transposed problem. It shares the arrays."""
         cover = None if self.cover is None else self.cover[::-1]
-        return Solution(*self.mates[::-1], *self.duals[::-1], self.has_duals, cover)
+        return Solution(*self.mates[::-1], *self.duals[::-1], self.has_duals, cover, self.are_fair)
 
 
 @dataclasses.dataclass

@@ -19,8 +19,9 @@ from gpumatch.distributed.matching import forest_kernels
 from gpumatch.distributed.results import DistributedAssignment
 from gpumatch.distributed.searches import ALGORITHMS
 from gpumatch.numeric.arrays import array_of
-from gpumatch.numeric.exact_sums import magnitude, summands
-from gpumatch.numeric.gaps import Magnitudes, Proof, proof_of, undercut
+from gpumatch.numeric.exact_sums import magnitude, summands, times
+from gpumatch.numeric.fair_duals import difference_below, lacks, lower
+from gpumatch.numeric.gaps import Proof, proof_of
 from gpumatch.problems.at_limit import join_at_limit
 from gpumatch.problems.cardinality import InfeasibleError
 from gpumatch.problems.request import CARDINALITIES, Goal, checked_limit
@@ -172,7 +173,7 @@ def _assign_together(
             solution, ended = solve_largest(
                 costs, rows, cols, ALGORITHMS[name][backend], forest_kernels(backend), world
             )
-        return _result(given, rows, goal, solution, ended, stats, world)
+        return _result((given, costs), rows, goal, solution, ended, stats, world)
     with world.step("costs"):
         search = ALGORITHMS[name][backend](costs, rows, cols, goal, world)
     world.control.total = min(rows.total, cols.total)
@@ -187,7 +188,7 @@ def _assign_together(
         with world.step("search"):
             _join_at_limit(costs, rows, goal, solution, world)
     stats["solved_by"] = search.solved_by
-    return _result(given, rows, goal, solution, ended, stats, world)
+    return _result((given, costs), rows, goal, solution, ended, stats, world)
 
 
 def costs_of(block: Any, world: Communicator, backend: str = "cuda") -> Costs:
@@ -258,7 +259,7 @@ def _join_at_limit(
 
 
 def _result(
-    given: Costs,
+    both: tuple[Costs, Costs],
     rows: Split,
     goal: Goal,
     solution: Solution,
@@ -266,16 +267,23 @@ def _result(
     stats: dict[str, Any],
     world: Communicator,
 ) -> DistributedAssignment:
-    """This rank's share, with the caller's rows, columns and signs."""
+    """This rank's share, with the caller's rows, columns and signs.
+
+    `both` are the costs of this rank's rows as given, and to be minimised.
+    """
+    given, problem = both
     limit = 0 if goal.limit is None else goal.limit
-    if goal.limit is not None:
-        solution.row_dual = solution.row_dual - limit
     size = int(np.count_nonzero(solution.row_to_col >= 0))
-    duals = summands(solution.row_dual) + summands(solution.col_dual)
     is_bounded = solution.has_duals and size >= goal.least_pairs(solution)
+    number = solution.row_dual.dtype
+    is_integer = number.kind == "i"
+    if goal.limit is not None:
+        solution.row_dual = (
+            solution.row_dual - limit
+            if is_integer
+            else np.minimum(difference_below(solution.row_dual, number.type(limit)), 0)
+        )
     seen = solution.transpose() if goal.transposed else solution
-    number = seen.row_dual.dtype
-    own = seen.row_to_col[rows.slice].copy()
     cover = (
         None
         if seen.cover is None
@@ -283,30 +291,27 @@ def _result(
             np.isin(np.arange(mates.size), side) for mates, side in zip(seen.mates, seen.cover)
         )
     )
+    if is_bounded and not is_integer:
+        if cover is None:
+            np.minimum(solution.col_dual, 0, out=solution.col_dual)
+        _make_fair(problem, rows, limit, seen, cover, world)
+    duals = summands(seen.row_dual) + summands(seen.col_dual)
+    own = seen.row_to_col[rows.slice].copy()
     matched = np.flatnonzero(own >= 0)
     costs = array_of(np, given.at(matched, own[matched])).astype(number)
-    is_integer = number.kind == "i"
     shares = world.share((summands(costs), magnitude(costs)))
     paid = [part for parts, _ in shares for part in parts]
     sign = -1 if goal.maximize else 1
     proof = Proof(math.inf, False)
     if is_bounded:
         proof = proof_of(
-            [*(sign * cost for cost in paid), -limit * size, *(-dual for dual in duals)],
-            min(map(len, solution.mates)),
+            [*(sign * cost for cost in paid), *times(-limit, size), *(-dual for dual in duals)],
+            size,
             has_ended=has_ended,
             is_integer=is_integer,
-            magnitudes=lambda: Magnitudes(
-                max(abs(limit), *(largest for _, largest in shares)),
-                max(map(magnitude, solution.duals)),
-            ),
-            undercut=lambda: world.total(
-                undercut(
-                    given.problem(goal.maximize, False),
-                    seen.row_dual[rows.slice] + limit,
-                    seen.col_dual,
-                    cover and (cover[0][rows.slice].nonzero()[0], cover[1].nonzero()[0]),
-                )
+            largest=lambda: max(abs(limit) if size else 0, *(most for _, most in shares)),
+            largest_dual=lambda: max(
+                magnitude(dual[mates >= 0]) for dual, mates in zip(seen.duals, seen.mates)
             ),
         )
     return DistributedAssignment(
@@ -328,3 +333,20 @@ def _result(
         cover=None if cover is None else (cover[0][rows.slice], cover[1]),
         stats={**stats, **world.statistics(), **world.control.statistics()},
     )
+
+
+def _make_fair(
+    problem: Costs, rows: Split, limit: float, seen: Solution, cover: Any, world: Communicator
+) -> None:
+    """Lower the duals, which all ranks have, until no pair of any rank undercuts them."""
+    own = rows.slice
+    of_rows, of_cols = lacks(
+        problem,
+        seen.row_to_col[own],
+        seen.row_dual[own],
+        seen.col_dual,
+        limits=np.full(rows.own, float(limit)) if limit else None,
+        inside=cover and (cover[0][own], cover[1]),
+    )
+    lower(seen.row_dual, np.concatenate(world.allgather(of_rows)))
+    lower(seen.col_dual, world.allreduce(of_cols, "max"))

@@ -20,13 +20,14 @@ SIAM J. Scientific Computing 31, 2008, section 3.
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
 from gpumatch.numeric.arrays import array_of
 
-__all__ = ["magnitude", "nearer", "summands"]
+__all__ = ["magnitude", "nearer", "summands", "times"]
 
 FEW = 1024
 """The length of arrays on the host up to which a list of their numbers is made faster than sums."""
@@ -68,6 +69,14 @@ def summands(values: Any, few: int = FEW) -> list[Any]:
     blocks = (values[begin : begin + MANY] for begin in range(0, values.size, MANY))
     parts = [part for block in blocks for part in _extracted(block)]
     return _extracted(np.array(parts)) if parts else []
+
+
+def times(number: Any, count: int) -> list[Any]:
+    """One or two numbers with exactly the sum of the number, taken so often."""
+    if isinstance(number, int):
+        return [number * count]
+    product = number * count
+    return [product, float(Fraction(number) * count - Fraction(product))]
 
 
 def _halves(values: Any) -> list[int]:

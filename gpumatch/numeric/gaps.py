@@ -1,26 +1,25 @@
 """The gap of a result, and the decision whether the result is proven. No other file decides it.
 
-The gap is the objective minus the sum of the duals (and the limits), added exactly and rounded
-once. It bounds the distance from the objective to the optimum if the duals are feasible
-(`Solution.has_duals`) and there are as many pairs as these duals bound. Otherwise the gap is
-infinity.
-
-With feasible duals a gap is negative only by their rounding. Duals of integers are not rounded.
-Duals of floats may be too large by some units in the last place. So the magnitude of a negative gap
-within this rounding counts as the gap. If a gap is more negative, the duals are not feasible or the
-pairs are not a matching. That is a fault of this library, and raises an error.
+The gap is the objective minus a bound, the sum of the duals and the limits. The duals are fair
+(`gpumatch.numeric.fair_duals`), and there are as many pairs as they bound. Otherwise the gap is
+infinity. The sums are exact, and their difference is rounded up once. So no assignment that
+competes is better by more than the gap, as a number. A gap below 0 means that the duals are not
+fair or that the pairs are not a matching. That is a fault of this library, and raises an error.
 
 A result for integer costs is proven if the gap is 0, whichever algorithm has found it. A result for
 float costs is proven if both of these hold:
 
 - An exact algorithm has ended by itself, or the gap is 0.
-- The gap is within the rounding of sums of such numbers: `ULPS` units in the last place of the
-  largest number in use, for each of n pairs. In use are the costs of the pairs and the limit. The
-  duals are in use if they are at most 4 (n + 1) times as large, because no assignment needs larger
-  ones. The rounding of larger duals hides small costs. So the amounts by which such duals exceed
-  costs are found exactly and added to the gap (`undercut`), and these duals allow no rounding.
+- The gap is at most the allowance that `gpumatch.verify` states,
 
-So the cost of a pair outside the assignment allows no rounding, however large it is.
+      ULPS * UNIT * k * max(M, min(D, 4 (k + 1) M))
+
+  for k pairs, where M is the largest magnitude of their costs and limits, and D that of the duals
+  of matched vertices. No assignment needs larger duals than 4 (k + 1) M.
+
+So the cost of a pair outside the assignment allows no rounding, however large it is. Duals that are
+far larger than the pairs' costs allow more than those do. The gap that they leave is *coarse*:
+exact paths may find smaller duals, and a better assignment.
 """
 
 from __future__ import annotations
@@ -29,39 +28,23 @@ import math
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
-import numpy as np
-
-from gpumatch.contracts import Costs
-from gpumatch.numeric.arrays import array_of
-
-__all__ = ["Magnitudes", "Proof", "proof_of", "undercut"]
+__all__ = ["Proof", "allowance_of", "check_duals", "proof_of"]
 
 UNIT = 2.0**-52
-ULPS = 8
-"""The rounding of a proven gap, in units in the last place for each pair.
-
-`verify` allows more, because its gap includes the amounts by which duals exceed costs.
-"""
+ULPS = 16
+"""The allowance of a proven gap, in units in the last place for each pair."""
+FINE = 2.0**-40
+"""A gap is not coarse up to this share of the objective, or up to the allowance of duals of 0."""
 ROUNDINGS = 8
-"""The units in the last place by which the two duals of a pair may exceed its cost.
-
-Each dual is the difference of two numbers, and is then changed by the limit or by a shift of all
-duals.
-"""
-
-
-class Magnitudes(NamedTuple):
-    """The largest magnitude of a result's pair costs and limit, and that of its duals."""
-
-    paid: float
-    duals: float
+"""The units in the last place by which the two duals of a pair may exceed its cost by rounding."""
 
 
 class Proof(NamedTuple):
-    """The gap of a result, and True if the result is proven."""
+    """The gap of a result, and True if the result is proven, and if the gap is coarse."""
 
     gap: Any
     proven: bool
+    is_coarse: bool = False
 
 
 def proof_of(
@@ -70,51 +53,74 @@ def proof_of(
     *,
     has_ended: bool,
     is_integer: bool,
-    magnitudes: Callable[[], Magnitudes],
-    undercut: Callable[[], float],
+    largest: Callable[[], float],
+    largest_dual: Callable[[], float],
+    objective: float = math.inf,
 ) -> Proof:
     """Compute the gap of an assignment, and decide if it is proven.
 
     Parameters
     ----------
     terms : iterable of int or float
-        The numbers whose sum is the objective minus the duals and the limits.
+        The numbers whose sum is the objective minus the duals and the limits. The duals are fair.
     pairs : int
-        The number of rows or pairs that have terms in the sum.
+        The number of pairs.
     has_ended : bool
         True if an exact algorithm has ended by itself.
     is_integer : bool
         True if the costs are integers.
-    magnitudes : callable
-        It returns the `Magnitudes` of the result. It is called for floats only.
-    undercut : callable
-        It returns the total amount by which duals exceed costs. It is called if the duals are
-        larger than an assignment needs.
+    largest, largest_dual : callables
+        They return the largest magnitude of the pairs' costs and limits, and that of the duals of
+        matched vertices. They are called for floats that leave a gap, as far as needed.
+    objective : float
+        The objective tells if the gap is coarse. By default it is not.
 
     Raises
     ------
     RuntimeError
-        If the gap is negative beyond rounding.
+        If the gap is negative.
     """
-    if is_integer:
-        gap = sum(terms)
-        if gap < 0:
-            raise _fault(gap)
+    terms = list(terms)
+    gap = sum(terms) if is_integer else _sum_above(terms)
+    if gap < 0:
+        raise _fault(gap)
+    if is_integer or not gap:
         return Proof(gap, gap == 0)
+    if not (has_ended and gap < math.inf):
+        return Proof(gap, False)
+    most = largest()
+    if gap <= allowance_of(pairs, most, 0.0):
+        return Proof(gap, True)
+    return Proof(
+        gap,
+        gap <= allowance_of(pairs, most, largest_dual()),
+        is_coarse=gap > FINE * abs(objective),
+    )
+
+
+def check_duals(terms: Iterable[float], pairs: int, largest: float) -> None:
+    """Check that duals that were rounded are feasible, up to their rounding.
+
+    Parameters
+    ----------
+    terms : iterable of float
+        The numbers whose sum is the objective minus the duals and the limits.
+    pairs : int
+        The number of pairs.
+    largest : float
+        The sum of the largest magnitudes of the pairs' costs and of the duals.
+
+    Raises
+    ------
+    RuntimeError
+        If the sum is negative beyond rounding.
+    """
     try:
         gap = math.fsum(terms)
     except OverflowError:
-        return Proof(math.inf, False)
-    paid, duals = magnitudes()
-    if gap < 0:
-        if -gap > ROUNDINGS * UNIT * max(pairs, 1) * (paid + duals):
-            raise _fault(gap)
-        gap = -gap
-    needed = 4.0 * (pairs + 1) * paid
-    if duals > needed:
-        gap, duals = gap + undercut(), 0.0
-    is_small = gap <= ULPS * UNIT * pairs * max(paid, duals)
-    return Proof(gap, is_small and (has_ended or gap == 0))
+        return
+    if -gap > ROUNDINGS * UNIT * max(pairs, 1) * largest:
+        raise _fault(gap)
 
 
 def _fault(gap: Any) -> RuntimeError:
@@ -123,38 +129,17 @@ def _fault(gap: Any) -> RuntimeError:
     )
 
 
-def undercut(costs: Costs, row_dual: Any, col_dual: Any, cover: Any = None) -> float:
-    """The total amount by which row duals must fall so that no slack is negative.
-
-    It reads the costs, which are floats, once. The sign of each slack is exact, and its error is
-    some units in its own last place. If there is a cover, pairs with both vertices in it may have
-    any slack.
-    """
-    nrows, ncols = costs.shape
-    lowered = np.zeros(nrows)
-    row_dual, col_dual = (array_of(costs.xp, dual) for dual in (row_dual, col_dual))
-    inside = None
-    if cover is not None:
-        inside = costs.xp.zeros(nrows, bool), costs.xp.zeros(ncols, bool)
-        inside[0][array_of(costs.xp, cover[0])] = True
-        inside[1][array_of(costs.xp, cover[1])] = True
-    for tile in costs.tiles():
-        rows, cols, values = costs.tile(tile)
-        with np.errstate(invalid="ignore"):  # inf - inf, of forbidden pairs
-            part, first = _two_sum(values.astype(np.float64), -row_dual[rows])
-            rest, second = _two_sum(part, -col_dual[cols])
-            missing = -(rest + (first + second))
-        is_short = (missing > 0) & (values < math.inf)
-        if inside is not None:
-            is_short &= ~(inside[0][rows] & inside[1][cols])
-        places = is_short.ravel().nonzero()[0]
-        owners = costs.xp.broadcast_to(rows, is_short.shape).ravel()[places]
-        np.maximum.at(lowered, array_of(np, owners), array_of(np, missing.ravel()[places]))
-    return float(lowered.sum())
+def allowance_of(pairs: int, largest: float, largest_dual: float) -> float:
+    """The gap up to which an assignment of floats counts as optimal."""
+    scale = max(largest, min(largest_dual, 4.0 * (pairs + 1) * largest))
+    return ULPS * UNIT * pairs * scale
 
 
-def _two_sum(one: Any, other: Any) -> tuple[Any, Any]:
-    """The rounded sum, and its exact rounding error (Knuth)."""
-    total = one + other
-    part = total - one
-    return total, (one - (total - part)) + (other - part)
+def _sum_above(terms: list[float]) -> float:
+    """The sum of floats, rounded up; infinity if it overflows."""
+    try:
+        total = math.fsum(terms)
+        is_less = math.fsum([*terms, -total]) > 0
+    except OverflowError:
+        return math.inf
+    return math.nextafter(total, math.inf) if is_less else total

@@ -145,6 +145,7 @@ def finish(run: Run, task: AssignmentTask, goal: Goal) -> bool:
 def _finish_problem(run: Run, task: AssignmentTask) -> bool:
     costs = task.costs
     own = dataclasses.replace(task, solution=task.solution.copy())
+    own.solution.are_fair = False
     try:
         if not costs.on_device:
             ended = run(own)
@@ -166,7 +167,7 @@ def join_pairs_at_limit(task: AssignmentTask, goal: Goal) -> None:
 
 def _solve_problem(run: Run, task: AssignmentTask) -> bool:
     """Run the algorithm. Only it can say that its duals are feasible."""
-    task.solution.has_duals = False
+    task.solution.has_duals = task.solution.are_fair = False
     return run(task)
 
 
@@ -181,7 +182,7 @@ def _solve_maximum(run: Run, task: AssignmentTask) -> bool:
         if task.control.stopped or count_matched(solution.row_to_col) == nrows:
             return ended
         task = dataclasses.replace(task, may_be_infeasible=False)
-        solution.has_duals = False
+        solution.has_duals = solution.are_fair = False
         solution.row_dual[:] = solution.col_dual[:] = 0
     if not task.costs.is_complete:
         cover = _least_cover(task)
@@ -203,12 +204,12 @@ def _solve_parts(run: Run, task: AssignmentTask, in_rows: Any, in_cols: Any) -> 
     Both parts begin from the pairs and duals that the solution has there.
     """
     whole = task.solution
-    whole.has_duals = False
+    whole.has_duals = whole.are_fair = False
     sides = (
         (in_rows.nonzero()[0], (~in_cols).nonzero()[0]),
         ((~in_rows).nonzero()[0], in_cols.nonzero()[0]),
     )
-    ended, have_duals = True, True
+    ended, have_duals, are_fair = True, True, True
     for turned, (rows, cols) in enumerate(sides):
         part = task.costs.restricted(rows, cols)
         solution = _part_of(whole, rows, cols)
@@ -217,9 +218,10 @@ def _solve_parts(run: Run, task: AssignmentTask, in_rows: Any, in_cols: Any) -> 
         ended &= _solve_problem(run, dataclasses.replace(task, costs=part, solution=solution))
         _take(whole, rows, cols, solution.transpose() if turned else solution)
         have_duals &= solution.has_duals
+        are_fair &= solution.are_fair
         if task.control.stopped and not turned:
             return False
-    whole.has_duals = have_duals
+    whole.has_duals, whole.are_fair = have_duals, are_fair
     return ended
 
 

@@ -113,7 +113,7 @@ def _begin_from(
 
 
 def _run(run: Run, task: AssignmentTask, goal: Goal, given: Costs, *, is_exact: bool) -> Outcome:
-    """Run the algorithm. If it is exact and its duals leave a gap, exact paths close it."""
+    """Run the algorithm. If it is exact, exact paths close a gap that is too large or coarse."""
     control = task.control
     with control.part("search"):
         has_ended = cardinality.solve(run, task, goal)
@@ -125,7 +125,12 @@ def _run(run: Run, task: AssignmentTask, goal: Goal, given: Costs, *, is_exact: 
             has_ended = False
     outcome = Outcome.of(task, goal, has_ended and is_exact)
     if has_ended and is_exact and outcome.has_gap:
+        before = task.solution.copy()
         with control.part("search"):
             has_ended = cardinality.finish(load(FINISH), task, goal)
-        outcome = Outcome.of(task, goal, has_ended)
+        finished = Outcome.of(task, goal, has_ended)
+        if outcome.is_better_than(finished):
+            task.solution.assign_from(before)
+        else:
+            outcome = finished
     return outcome

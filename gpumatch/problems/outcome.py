@@ -6,12 +6,13 @@ import functools
 import math
 from typing import Any, NamedTuple
 
-from gpumatch.contracts import AssignmentTask
+from gpumatch.contracts import AssignmentTask, Solution
 from gpumatch.costs import Costs
 from gpumatch.dispatch.by_device import count_matched
-from gpumatch.numeric.arrays import array_of
-from gpumatch.numeric.exact_sums import magnitude, nearer, summands
-from gpumatch.numeric.gaps import Magnitudes, Proof, proof_of, undercut
+from gpumatch.numeric.arrays import any_true, array_module, array_of
+from gpumatch.numeric.exact_sums import magnitude, nearer, summands, times
+from gpumatch.numeric.fair_duals import difference_below, make_solution_fair
+from gpumatch.numeric.gaps import Proof, check_duals, proof_of
 from gpumatch.problems.cardinality import join_pairs_at_limit
 from gpumatch.problems.request import Goal
 from gpumatch.results.assignment import Assignment
@@ -29,16 +30,24 @@ class Outcome(NamedTuple):
     terms : list of numbers
         They have the same sum as the costs, and can be added up exactly.
     proof : Proof
+    row_dual : array, optional
+        The duals of the rows less the limit, if they bound the objective.
     """
 
     costs: Any
     terms: list[Any]
     proof: Proof
+    row_dual: Any = None
 
     @property
     def has_gap(self) -> bool:
         """Whether the duals leave a gap that exact paths may close."""
-        return not self.proof.proven and 0 < self.proof.gap < math.inf
+        gap, proven, is_coarse = self.proof
+        return (is_coarse or not proven) and 0 < gap < math.inf
+
+    def is_better_than(self, other: Outcome) -> bool:
+        """Whether it is proven, and the other is not or leaves a larger gap."""
+        return self.proof.proven and not (other.proof.proven and other.proof.gap <= self.proof.gap)
 
     @classmethod
     def of(cls, task: AssignmentTask, goal: Goal, has_ended: bool) -> Outcome:
@@ -56,29 +65,86 @@ class Outcome(NamedTuple):
     @classmethod
     def _now(cls, task: AssignmentTask, goal: Goal, has_ended: bool) -> Outcome:
         problem, solution = task.costs, task.solution
-        size, limit = count_matched(solution.row_to_col), goal.limit
+        size = count_matched(solution.row_to_col)
         costs = problem.of_mates(solution.row_to_col, task.threads)
         near = nearer(costs)
         terms = summands(near)
         if not (solution.has_duals and size >= goal.least_pairs(solution)):
             return cls(costs, terms, Proof(math.inf, False))
-        row_dual, col_dual = solution.row_dual, nearer(solution.col_dual)
-        if limit is not None:
-            row_dual = row_dual - row_dual.dtype.type(limit)
-        row_dual = nearer(row_dual)
-        base = 0 if limit is None else limit
-        duals = summands(row_dual) + summands(col_dual)
-        proof = proof_of(
-            [*terms, -base * size, *(-dual for dual in duals)],
-            len(solution.row_to_col),
-            has_ended=has_ended,
-            is_integer=problem.is_integer,
-            magnitudes=lambda: Magnitudes(
-                max(magnitude(near), abs(base)), max(map(magnitude, (row_dual, col_dual)))
-            ),
-            undercut=lambda: undercut(problem, *solution.duals, solution.cover),
+        if not (problem.is_integer or solution.are_fair):
+            _check_duals(near, terms, size, task, goal)
+            make_solution_fair(problem, solution, goal.limit, solution.cover)
+        below, proof = _bound_by(near, terms, size, task, goal, has_ended)
+        if not proof.proven and _raise_unmatched_rows(task, goal):
+            make_solution_fair(problem, solution, goal.limit)
+            below, proof = _bound_by(near, terms, size, task, goal, has_ended)
+        return cls(costs, terms, proof, below)
+
+
+def _bound_by(
+    costs: Any, terms: list[Any], size: int, task: AssignmentTask, goal: Goal, has_ended: bool
+) -> tuple[Any, Proof]:
+    """The duals of the rows less the limit, and the proof of pairs with these costs."""
+    problem, solution = task.costs, task.solution
+    base = 0 if goal.limit is None else goal.limit
+    below = _row_dual_below(solution, goal.limit)
+    row_dual, col_dual = nearer(below), nearer(solution.col_dual)
+    duals = summands(row_dual) + summands(col_dual)
+
+    def largest_dual() -> float:
+        return max(
+            magnitude(dual[array_of(array_module(dual), mates) >= 0])
+            for dual, mates in zip((row_dual, col_dual), solution.mates)
         )
-        return cls(costs, terms, proof)
+
+    proof = proof_of(
+        [*terms, *times(-base, size), *(-dual for dual in duals)],
+        size,
+        has_ended=has_ended,
+        is_integer=problem.is_integer,
+        largest=lambda: max(magnitude(costs), abs(base) if size else 0),
+        largest_dual=largest_dual,
+        objective=0.0 if problem.is_integer else math.fsum(terms),
+    )
+    return below, proof
+
+
+def _check_duals(costs: Any, terms: list[Any], size: int, task: AssignmentTask, goal: Goal) -> None:
+    """Check that the duals that an algorithm calls feasible are so, up to rounding."""
+    limit, duals = goal.limit or 0, [nearer(dual) for dual in task.solution.duals]
+    rows = len(task.solution.row_to_col) - size if goal.limit is not None else 0
+    check_duals(
+        [*terms, *times(limit, rows), *(-part for dual in duals for part in summands(dual))],
+        len(task.solution.row_to_col),
+        magnitude(costs) + abs(limit) + max(map(magnitude, duals)),
+    )
+
+
+def _row_dual_below(solution: Solution, limit: float | None) -> Any:
+    """The duals of the rows less the limit; of floats, rounded down."""
+    row_dual = solution.row_dual
+    if not limit:
+        return row_dual
+    limit = row_dual.dtype.type(limit)
+    return row_dual - limit if row_dual.dtype.kind == "i" else difference_below(row_dual, limit)
+
+
+def _raise_unmatched_rows(task: AssignmentTask, goal: Goal) -> bool:
+    """Raise the duals of unmatched rows to the limit if they are one float below; if any was.
+
+    Rounding down has left them there. Then columns are lowered instead: many such rows may lack
+    something at one column.
+    """
+    solution = task.solution
+    if goal.limit is None or solution.row_dual.dtype.kind == "i":
+        return False
+    below = math.nextafter(goal.limit, -math.inf)
+    are_low = (solution.row_to_col < 0) & (solution.row_dual == below)
+    if not any_true(are_low):
+        return False
+    solution.row_dual[are_low] = goal.limit
+    solution.are_fair = False
+    return True
 
 
 def assigned(
@@ -86,9 +152,9 @@ def assigned(
 ) -> Assignment:
     """The Assignment with the caller's rows, columns, signs and kind of arrays."""
     problem, solution = task.costs, task.solution
-    costs, terms, (gap, proven) = outcome
+    costs, terms, (gap, proven, _), row_dual = outcome
     if goal.limit is not None:
-        solution.row_dual -= solution.row_dual.dtype.type(goal.limit)
+        solution.row_dual = _row_dual_below(solution, goal.limit) if row_dual is None else row_dual
     if gap == math.inf:
         solution.cover = None
     seen, costs = solution, costs.astype(solution.row_dual.dtype, copy=False)

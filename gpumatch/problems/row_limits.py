@@ -20,7 +20,8 @@ import numpy as np
 from gpumatch.costs import TOO_LARGE, Costs, DenseCosts, check_sums
 from gpumatch.numeric.arrays import any_true, array_of, as_array, first_true
 from gpumatch.numeric.exact_sums import magnitude, summands
-from gpumatch.numeric.gaps import Magnitudes, Proof, proof_of
+from gpumatch.numeric.fair_duals import make_fair
+from gpumatch.numeric.gaps import Proof, proof_of
 from gpumatch.problems import one_problem
 from gpumatch.problems.request import Request
 from gpumatch.problems.small_problems import SMALL, assign_small
@@ -141,28 +142,30 @@ def _as_callers(a: Assignment, given: Costs, limits: Any, base: Any) -> Assignme
     """The result of the problem with the caller's costs and limits."""
     rows, cols = a.row_ind, a.col_ind
     costs = given.at(rows, cols).astype(a.row_dual.dtype, copy=False)
-    sign = -1 if a.maximize else 1
     terms = summands(costs)
     is_integer = a.row_dual.dtype.kind == "i"
-    proof = Proof(a.gap, a.proven)
+    proof, duals = Proof(a.gap, a.proven), (a.row_dual, a.col_dual)
     if base is not None and a.gap < math.inf:
+        sign = -1 if a.maximize else 1
+        row_dual, col_dual = (dual * sign for dual in duals)
+        if not is_integer:  # costs less limits were rounded
+            problem = given.problem(a.maximize, False)
+            make_fair(problem, a.row_to_col, row_dual, col_dual, limits=base * sign)
+        duals = row_dual * sign, col_dual * sign
         limits_of_pairs = base[rows]
-        numbers = [*(-term for term in terms), *summands(limits_of_pairs)]
-        numbers += summands(a.row_dual) + summands(a.col_dual)
+        numbers = [*terms, *(-term for term in summands(limits_of_pairs))]
+        bounds = summands(row_dual) + summands(col_dual)
         proof = proof_of(
-            [-sign * number for number in numbers],
-            max(a.size, 1),
+            [*(sign * number for number in numbers), *(-bound for bound in bounds)],
+            a.size,
             has_ended=a.proven,
             is_integer=is_integer,
-            magnitudes=lambda: Magnitudes(
-                max(map(magnitude, (costs, limits_of_pairs))),
-                max(map(magnitude, (a.row_dual, a.col_dual))),
-            ),
-            undercut=lambda: 0.0,  # the solved problem had this check already
+            largest=lambda: max(map(magnitude, (costs, limits_of_pairs))),
+            largest_dual=lambda: max(map(magnitude, (row_dual[rows], col_dual[cols]))),
         )
     cover = a.cover_ind() if a.cardinality == "maximum" and a.gap < math.inf else None
     return Assignment(
-        a.row_to_col, a.col_to_row, a.row_dual, a.col_dual,
+        a.row_to_col, a.col_to_row, *duals,
         pair_costs=costs, objective=(sum if is_integer else math.fsum)(terms),
         gap=proof.gap, proven=proof.proven,
         maximize=a.maximize, cardinality=a.cardinality, cost_limit=limits, cover=cover,

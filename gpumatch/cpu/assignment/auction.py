@@ -73,6 +73,7 @@ from gpumatch.cpu.assignment import shortest_augmenting_path
 from gpumatch.cpu.assignment.dense.search import LANES
 from gpumatch.cpu.assignment.dense.search import least_two as dense_least_two
 from gpumatch.cpu.assignment.search.entries import by_entries, count_entries
+from gpumatch.cpu.assignment.search.fair_duals import write_fair_duals
 from gpumatch.cpu.assignment.sparse.feasibility import complete
 from gpumatch.cpu.assignment.sparse.search import least_two as sparse_least_two
 from gpumatch.cpu.numba_tools.compiled import kernel
@@ -128,7 +129,7 @@ def run(task: AssignmentTask, *, scaling: str = "epsilon", finish: str = "exact"
                 done = hold(workers, task.control)
         finally:
             auction.write(*solution.mates, *solution.duals)
-            solution.has_duals = True
+            solution.has_duals = solution.are_fair = True
         if not done:
             return False
     return close(task, precision, finish)
@@ -340,12 +341,13 @@ def write_duals(
         col_dual[:] = np.rint(np.maximum(price, -(row_to_col.size + 1) * costs.largest))
     else:
         col_dual[:] = price
-    far = np.iinfo(np.int64).max if is_whole else np.inf
-    least = np.empty(LANES, col_dual.dtype)
+    if not is_whole:
+        write_fair_duals(costs.entries(), col_dual, row_dual, limit)
+        return
     find_minima(
         costs.entries(), col_dual,  # IN
-        least,  # OUT
-        far,  # IN
+        np.empty(LANES, np.int64),  # OUT
+        np.iinfo(np.int64).max,  # IN
         row_dual,  # OUT
     )  # fmt: skip
     if limit is not None:

@@ -51,6 +51,7 @@ import numpy as np
 
 from gpumatch.contracts import AssignmentTask, Control, Costs, Entries
 from gpumatch.cpu.assignment.search.entries import by_entries, count_entries
+from gpumatch.cpu.assignment.search.fair_duals import write_fair_duals
 from gpumatch.cpu.assignment.sparse.feasibility import complete
 from gpumatch.cpu.numba_tools.compiled import inlined, kernel
 from gpumatch.cpu.numba_tools.vector_min import lesser
@@ -554,7 +555,7 @@ def begin_bound(task: AssignmentTask) -> np.ndarray:
     price = np.minimum(solution.col_dual, 0)
     solution.row_dual[:] = -largest if limit is None else min(-largest, limit)
     solution.col_dual[:] = 0
-    solution.has_duals = True
+    solution.has_duals = solution.are_fair = True
     return price
 
 
@@ -566,6 +567,17 @@ def bound(task: AssignmentTask, price: np.ndarray) -> bool:
     price : array of length ncols
         Prices to begin from, at most 0; not kept.
     """
+    solution = task.solution
+    has_ended = _sweep(task, price)
+    if not solution.are_fair and solution.row_dual.dtype.kind == "f":
+        solution.has_duals = False
+        write_fair_duals(task.costs.entries(), solution.col_dual, solution.row_dual, task.limit)
+        solution.has_duals = solution.are_fair = True
+    return has_ended
+
+
+def _sweep(task: AssignmentTask, price: np.ndarray) -> bool:
+    """Hold the sweeps; False when stopped."""
     costs, solution, limit, control = task.costs, task.solution, task.limit, task.control
     row_to_col, (row_dual, col_dual) = solution.row_to_col, solution.duals
     entries, far = costs.entries(), costs.far
@@ -598,7 +610,7 @@ def bound(task: AssignmentTask, price: np.ndarray) -> bool:
         in_vain = 0 if missed < 0.9 * gap else in_vain + 1
         if missed < gap:
             gap = missed
-            solution.has_duals = False
+            solution.has_duals = solution.are_fair = False
             row_dual[:], col_dual[:] = minima, price
             solution.has_duals = True
         if in_vain == PATIENCE or (lowered == price).all():

@@ -39,7 +39,7 @@ def run(task: AssignmentTask) -> bool:
     paths = paths_of(task)
     _narrow(paths, task)
     paths.write_duals(*solution.duals)
-    solution.has_duals = True
+    solution.has_duals = solution.are_fair = True
     return ended
 
 

@@ -33,7 +33,7 @@ def run(task: AssignmentTask) -> bool:
         return paths.begin(control) and paths.bid(control) and paths.augment(control)
     finally:
         paths.write_duals(*task.duals)
-        solution.has_duals = True
+        solution.has_duals = solution.are_fair = True
 
 
 def paths_of(task: AssignmentTask) -> Paths:

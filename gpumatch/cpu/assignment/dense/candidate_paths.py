@@ -136,8 +136,14 @@ class KnownPaths(Paths):
         row_dual[:] = np.minimum(least, self.limit) if self.leaves else least
 
     def _find_row_duals(self, row_dual: np.ndarray) -> None:
+        self._find_duals(dense_search.row_duals, row_dual)
+
+    def _find_fair_duals(self, row_dual: np.ndarray) -> None:
+        self._find_duals(dense_search.fair_row_duals, row_dual)
+
+    def _find_duals(self, kernel: Any, row_dual: np.ndarray) -> None:
         def find(_: int, first: int, last: int) -> None:
-            dense_search.row_duals(
+            kernel(
                 self.values, self.price,  # IN
                 np.empty(LANES),  # OUT
                 self.far,  # IN

@@ -81,7 +81,7 @@ def run(task: AssignmentTask, tuning: Tuning | None = None) -> bool:
             return False
         finally:
             engine.paths.write_duals(*task.duals)
-            task.solution.has_duals = True
+            task.solution.has_duals = task.solution.are_fair = True
     return True
 
 
@@ -101,7 +101,7 @@ def _try_whole_lines(task: AssignmentTask, tuning: Tuning) -> bool | None:
         return False
     finally:
         paths.write_duals(*task.duals)
-        task.solution.has_duals = True
+        task.solution.has_duals = task.solution.are_fair = True
     return True if ended else None
 
 

@@ -102,3 +102,13 @@ class DensePaths(Paths):
                 row_dual,  # OUT
                 first, last,  # IN
             )  # fmt: skip
+
+    def _find_fair_duals(self, row_dual: np.ndarray) -> None:
+        for first, last in self._blocks():
+            dense_search.fair_row_duals(
+                self.values, self.price,  # IN
+                self.least,  # OUT
+                self.far,  # IN
+                row_dual,  # OUT
+                first, last,  # IN
+            )  # fmt: skip

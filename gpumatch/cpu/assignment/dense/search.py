@@ -58,12 +58,14 @@ from gpumatch.cpu.assignment.search.state import (
     TAIL,
 )
 from gpumatch.cpu.numba_tools.compiled import inlined, vector_kernel
+from gpumatch.cpu.numba_tools.error_free import down, lost
 from gpumatch.cpu.numba_tools.vector_min import lesser
 
 __all__ = [
     "BUDGET",
     "LANES",
     "augment",
+    "fair_row_duals",
     "lower_to_minima",
     "reduce_rows",
     "row_duals",
@@ -94,6 +96,38 @@ def row_duals(costs, price, least, far, row_dual, first, last):
     for row in range(first, last):
         _lane_minima(costs[row], price, least, far)
         row_dual[row] = _least(least)
+
+
+@vector_kernel
+def fair_row_duals(costs, price, least, far, row_dual, first, last):
+    """Write the duals of rows first to last for costs that are floats, rounded down.
+
+    Rounding keeps the order. So the least reduced cost is where the rounded one is least, and only
+    lanes that have it are looked at again.
+    """
+    width = _lane_width(price.size)
+    for row in range(first, last):
+        line = costs[row]
+        _lane_minima(line, price, least, far)
+        dual = _least(least)
+        error = 0.0
+        for lane, begin in enumerate(range(0, price.size, width)):
+            if least[lane] > dual or dual == far:
+                continue
+            end = begin + width
+            error = lesser(error, _most_lost(line[begin:end], price[begin:end], dual))
+        row_dual[row] = down(dual, error)
+
+
+@inlined
+def _most_lost(line, price, reduced):
+    """Return the least rounding error of the columns of this reduced cost, at most 0."""
+    error = 0.0
+    for col in range(price.size):
+        there = line[col] - price[col]
+        here = lost(line[col], price[col], there)
+        error = lesser(error, here if there == reduced else 0.0)
+    return error
 
 
 @inlined

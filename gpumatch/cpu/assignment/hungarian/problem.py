@@ -30,6 +30,7 @@ from typing import Any
 import numpy as np
 
 from gpumatch.contracts import AssignmentTask, Control, Costs
+from gpumatch.cpu.assignment.search.fair_duals import write_fair_duals
 from gpumatch.cpu.numba_tools.compiled import vector_kernel
 from gpumatch.cpu.numba_tools.workers import Workers
 
@@ -96,13 +97,13 @@ class Problem:
     Notes
     -----
     However the context is left, the caller's arrays get the state. The row duals are made again
-    from the column duals, so that they hold up to one rounding.
+    from the column duals, so that no pair undercuts them.
     """
 
     def __init__(self, task: AssignmentTask, *, threads: int) -> None:
         row_to_col, col_to_row = task.mates
         col_dual = task.solution.col_dual
-        self._given = task.solution
+        self._given, self._limit = task.solution, task.limit
         self.values = dense_matrix(task.costs, task.limit)
         self._largest = max(task.costs.largest, abs(task.limit or 0))
         nrows, ncols = self.values.shape
@@ -135,12 +136,15 @@ class Problem:
         elif col_dual.size:
             self.col_dual -= self.col_dual.max()
         col_dual[:] = self.col_dual[: self.real]
-        row_minima(
-            self.values, self.col_dual, self.far,  # IN
-            row_dual,  # OUT
-            0, row_dual.size,  # IN
-        )  # fmt: skip
-        self._given.has_duals = True
+        if row_dual.dtype.kind == "f":
+            write_fair_duals(self.values, self.col_dual, row_dual, self._limit)
+        else:
+            row_minima(
+                self.values, self.col_dual, self.far,  # IN
+                row_dual,  # OUT
+                0, row_dual.size,  # IN
+            )  # fmt: skip
+        self._given.has_duals = self._given.are_fair = True
 
     @property
     def matched(self) -> int:

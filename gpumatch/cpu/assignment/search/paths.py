@@ -15,7 +15,8 @@ import numpy as np
 
 from gpumatch.contracts import Control, Costs, Entries
 from gpumatch.cpu.assignment.search.state import HEAD, KEPT, NEXT, SCANS, SPENT, SPOTS
-from gpumatch.cpu.numba_tools.compiled import vector_kernel
+from gpumatch.cpu.numba_tools.compiled import kernel, vector_kernel
+from gpumatch.cpu.numba_tools.error_free import difference_below
 from gpumatch.numeric.arrays import count_matched
 from gpumatch.running.kept_memory import kept_full
 
@@ -111,16 +112,44 @@ class Paths(ABC):
         control.phase(found=found, matched=matched, step=step, scans=int(self.spot[SCANS]))
 
     def write_duals(self, row_dual: np.ndarray, col_dual: np.ndarray) -> None:
-        """Write feasible duals at these prices, whatever these are; no column has one above 0."""
+        """Write feasible duals at these prices, whatever these are; no column has one above 0.
+
+        They are fair, as `gpumatch.contracts` states.
+        """
         if not self.all_match:
             np.minimum(self.price, 0, out=self.price)
-        elif self.price.size:
-            self.lower_prices()
-        col_dual[:] = self.price
-        if self.row_dual is None:
-            self.write_row_duals(row_dual)
+        if row_dual.dtype.kind == "f":
+            self._write_fair_duals(row_dual)
         else:
+            if self.all_match and self.price.size:
+                self.lower_prices()
+            if self.row_dual is None:
+                self.write_row_duals(row_dual)
+            else:
+                row_dual[:] = self.row_dual
+        col_dual[:] = self.price
+
+    def _write_fair_duals(self, row_dual: np.ndarray) -> None:
+        """Write the duals of the rows, rounded down, and lower the prices if all must be matched.
+
+        The start may have duals of the rows, rounded to nearest. Those of 0 are exact.
+        """
+        is_known, top = self.row_dual is not None, 0.0
+        if is_known:
             row_dual[:] = self.row_dual
+        else:
+            row_dual.fill(self.far)
+        if self.all_match and self.price.size:
+            top = self.price.max()
+            if not is_known:
+                self.price -= top
+        self._find_fair_duals(row_dual)
+        if is_known and top:
+            self.row_dual = None  # a Ctrl-C may come in between
+            lower_all(self.price, top)
+            lower_all(row_dual, -top)
+        if self.leaves:
+            np.minimum(row_dual, self.limit, out=row_dual)
 
     def lower_prices(self) -> None:
         """Move all prices by one number, so that the highest is 0."""
@@ -214,8 +243,19 @@ class Paths(ABC):
     def _find_row_duals(self, row_dual: np.ndarray) -> None:
         """Write the least reduced cost of each row."""
 
+    @abstractmethod
+    def _find_fair_duals(self, row_dual: np.ndarray) -> None:
+        """Write the same for floats, rounded down. Rows whose dual is 0 may keep it."""
+
 
 # -- kernels that dense and sparse searches share --------------------------------------------------
+
+
+@kernel
+def lower_all(values, number):
+    """Subtract a number from floats, rounded down."""
+    for k in range(values.size):
+        values[k] = difference_below(values[k], number)
 
 
 @vector_kernel

@@ -40,8 +40,9 @@ columns. What a problem does not have is -1 or 0, and marks are as they came in,
 
 Integers up to ``largest`` are exact in floats, as `gpumatch.contracts` states. What a pair leaves
 of its cost is then the dual of its row. At last their numbers and their objective become int64, in
-the memory of the floats. If costs are floats, the row's least reduced cost is read off the table,
-because by rounding, what a pair leaves may be more.
+the memory of the floats. If costs are floats, the row's least reduced cost is read off the table
+and rounded down, because by rounding, what a pair leaves may be more. So the duals are fair, and
+the gap, which is rounded up, is a bound (`gpumatch.numeric.gaps`).
 """
 
 from __future__ import annotations
@@ -65,17 +66,18 @@ from gpumatch.cpu.assignment.small.search import (
     VECTORS,
     begin_prices,
     match_rows,
-    nearest,
+    nearest_below,
     rows_at_once,
     vectors_in,
     width_for,
 )
-from gpumatch.cpu.numba_tools.compiled import strict_kernel, vector_kernel
+from gpumatch.cpu.numba_tools.compiled import inlined, strict_kernel, vector_kernel
+from gpumatch.cpu.numba_tools.error_free import difference_below, two_sum
 from gpumatch.cpu.numba_tools.prefetch import LINE
 from gpumatch.cpu.numba_tools.vector_min import greater, lesser
 from gpumatch.cpu.numba_tools.views import as_halves, as_integers, on_stack, view
 from gpumatch.cpu.numba_tools.workers import Workers
-from gpumatch.numeric.gaps import ULPS, UNIT
+from gpumatch.numeric.gaps import FINE, ULPS, UNIT
 
 __all__ = ["run", "solve_one", "solve_range"]
 
@@ -393,8 +395,9 @@ def _write(table, vectors, links, found, ncols, limit, is_exact, mate, number, o
         mate[own + row] = col
         if is_exact and col >= 0:
             number[own + row] = table[row, col] - vectors[PRICE, col] - base
-        else:
-            number[own + row] = lesser(nearest(table, vectors, row, np.inf), limit) - base
+            continue
+        dual = lesser(nearest_below(table, vectors, row, np.inf), limit)
+        number[own + row] = difference_below(dual, base) if dual < np.inf else dual
     for col in range(ncols):
         row = links[MATE, col]
         mate[other + col] = row if row >= 0 else -1
@@ -414,7 +417,7 @@ def _solve_reached(
         vectors[PRICE, between[k]] = -np.inf
     for row in range(nrows):
         if mark[own + row]:
-            number[own + row] = nearest(table, vectors, row, np.inf)
+            number[own + row] = nearest_below(table, vectors, row, np.inf)
     width = width_for(rows)
     part = view(room, -(-(nrows + ncols) // PAD) * PAD, (cols, width))
     for k in range(cols):
@@ -434,7 +437,7 @@ def _solve_reached(
         row = reached[partners[COL, k]]
         mate[own + row] = between[k]
         mate[other + between[k]] = row
-        number[other + between[k]] = nearest(part, paid, k, np.inf)
+        number[other + between[k]] = nearest_below(part, paid, k, np.inf)
 
 
 @vector_kernel
@@ -477,37 +480,59 @@ def _see_paid(table, turned, sign, mate, paid, rows):
 def _add_up(sign, limit, mate, number, paid, rows, most_rows, cols, is_exact):
     """How many pairs there are, what they cost, what the duals leave of it, and if they prove it.
 
-    The costs are a sum of two floats. What the duals leave must be 0, or of floats no more than
-    `gpumatch.numeric.gaps` calls proven. Floats whose duals are beyond all need are left to that
-    module.
+    The costs are a sum of two floats. What the duals leave is rounded up. It must be 0, or of
+    floats no more than `gpumatch.numeric.gaps` calls proven, and not coarse.
     """
     size = 0
-    total = rest = bound = bound_rest = 0.0
-    used = abs(limit) if limit < np.inf else 0.0
-    largest = 0.0
+    total = rest = bound = bound_rest = lost = 0.0
+    used = largest = 0.0
     for row in range(rows):
+        dual = number[row]
         if mate[row] >= 0:
-            total, rest = _plus(total, rest, paid[row])
+            total, rest, lost = _plus(total, rest, lost, paid[row])
             used = greater(used, abs(paid[row]))
+            largest = greater(largest, abs(dual))
             size += 1
-        bound, bound_rest = _plus(bound, bound_rest, number[row])
-        largest = greater(largest, abs(number[row]))
+        bound, bound_rest, lost = _plus(bound, bound_rest, lost, dual)
     for col in range(cols):
-        bound, bound_rest = _plus(bound, bound_rest, number[most_rows + col])
-        largest = greater(largest, abs(number[most_rows + col]))
+        dual = number[most_rows + col]
+        bound, bound_rest, lost = _plus(bound, bound_rest, lost, dual)
+        largest = greater(largest, abs(dual) if mate[most_rows + col] >= 0 else 0.0)
     if limit < np.inf:
         for _ in range(size):
-            bound, bound_rest = _plus(bound, bound_rest, limit)
-    gap = (sign * total - bound) + (sign * rest - bound_rest)
-    pairs = lesser(rows, cols)
-    is_small = abs(gap) <= ULPS * UNIT * pairs * greater(used, largest)
-    is_small &= largest <= 4 * (pairs + 1) * used
-    return size, total, rest, abs(gap), gap == 0 if is_exact else is_small
+            bound, bound_rest, lost = _plus(bound, bound_rest, lost, limit)
+        used = greater(used, abs(limit) if size > 0 else 0.0)
+    gap = _gap_above(sign * total, sign * rest, bound, bound_rest, lost)
+    unit = ULPS * UNIT * size
+    is_fine = gap <= greater(unit * used, FINE * abs(total))
+    is_small = gap <= unit * greater(used, lesser(largest, 4.0 * (size + 1) * used))
+    is_proven = gap == 0 if is_exact else (gap >= 0) & is_fine & is_small
+    return size, total, rest, gap, is_proven
 
 
-@vector_kernel
-def _plus(high, low, term):
-    """Add a term to a sum of two floats (Neumaier)."""
-    total = high + term
-    back = total - high
-    return total, low + ((high - (total - back)) + (term - back))
+@inlined
+def _plus(high, low, lost, term):
+    """Add a term to a sum of two floats (Neumaier), and what is rounded off the lower to ``lost``.
+
+    ``lost`` is a sum of magnitudes.
+    """
+    total, error = two_sum(high, term)
+    rest, error = two_sum(low, error)
+    return total, rest, lost + abs(error)
+
+
+@inlined
+def _gap_above(total, rest, bound, bound_rest, lost):
+    """Return the difference of two sums of two floats, rounded up.
+
+    ``lost`` is what was rounded off them, which is wrong by less than 2**-40 of itself. The sum of
+    the three errors is wrong by less than 2**-50 of their magnitudes.
+    """
+    high, one = two_sum(total, -bound)
+    low, two = two_sum(rest, -bound_rest)
+    gap, three = two_sum(high, low)
+    errors = abs(one) + abs(two) + abs(three)
+    if errors == 0 and lost == 0:
+        return gap
+    more = ((one + two) + three) + (errors * 2.0**-49 + lost * (1 + 2.0**-30))
+    return np.nextafter(gap + more, np.inf)

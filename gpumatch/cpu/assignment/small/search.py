@@ -55,6 +55,7 @@ from __future__ import annotations
 import numpy as np
 
 from gpumatch.cpu.numba_tools.compiled import fused, inlined, vector_kernel
+from gpumatch.cpu.numba_tools.error_free import down, lost
 from gpumatch.cpu.numba_tools.prefetch import LINE, prefetch_far
 from gpumatch.cpu.numba_tools.vector_min import greater, lesser
 from gpumatch.cpu.numba_tools.views import view
@@ -73,6 +74,7 @@ __all__ = [
     "begin_prices",
     "match_rows",
     "nearest",
+    "nearest_below",
     "price_columns",
     "rows_at_once",
     "vectors_in",
@@ -184,6 +186,21 @@ def nearest(table, vectors, row, far):
     for col in range(table.shape[1]):
         least = lesser(least, table[row, col] - vectors[PRICE, col])
     return least
+
+
+@vector_kernel
+def nearest_below(table, vectors, row, far):
+    """The distance of a row from its nearest column, rounded down.
+
+    Rounding keeps the order, so only columns at the least rounded distance can be nearer than that.
+    """
+    least = nearest(table, vectors, row, far)
+    error = 0.0
+    for col in range(table.shape[1]):
+        cost, price = table[row, col], vectors[PRICE, col]
+        there = cost - price
+        error = lesser(error, lost(cost, price, there) if there == least else 0.0)
+    return down(least, error) if least < far else far
 
 
 @vector_kernel

@@ -193,7 +193,7 @@ class _Engine:
         duals = self.solution.duals
         self.paths.write_duals(*duals)
         self.units.restore(*duals)
-        self.solution.has_duals = True
+        self.solution.has_duals = self.solution.are_fair = True
 
     def write_prices(self) -> None:
         """Write the prices of the columns, in steps."""

@@ -295,8 +295,14 @@ class SparsePaths(Paths):
         return FirstPairs(*copies)
 
     def _find_row_duals(self, row_dual: np.ndarray) -> None:
+        self._find_duals(sparse_search.row_duals, row_dual)
+
+    def _find_fair_duals(self, row_dual: np.ndarray) -> None:
+        self._find_duals(sparse_search.fair_row_duals, row_dual)
+
+    def _find_duals(self, kernel: Any, row_dual: np.ndarray) -> None:
         def find(rows: tuple[int, int]) -> None:
-            sparse_search.row_duals(
+            kernel(
                 *self.entries, self.price, self.far,  # IN
                 row_dual,  # OUT
                 *rows,  # IN

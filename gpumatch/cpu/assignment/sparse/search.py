@@ -84,6 +84,7 @@ from gpumatch.cpu.assignment.search.state import (
 )
 from gpumatch.cpu.numba_tools.atomics import cas, load, store
 from gpumatch.cpu.numba_tools.compiled import kernel, vector_kernel
+from gpumatch.cpu.numba_tools.error_free import down, lost
 from gpumatch.cpu.numba_tools.prefetch import prefetch, prefetch_range
 from gpumatch.cpu.numba_tools.vector_min import greater, lesser
 
@@ -91,6 +92,7 @@ __all__ = [
     "BUDGET",
     "Room",
     "augment",
+    "fair_row_duals",
     "known_reduced_cost",
     "least_reduced_cost",
     "lower_to_minima",
@@ -207,6 +209,23 @@ def row_duals(indptr, indices, costs, price, far, row_dual, first, last):
     """Write the duals of rows first to last, their least reduced costs."""
     for row in range(first, last):
         row_dual[row] = least_reduced_cost(indptr, indices, costs, price, row, far)
+
+
+@kernel
+def fair_row_duals(indptr, indices, costs, price, far, row_dual, first, last):
+    """Write the duals of rows first to last for costs that are floats, rounded down.
+
+    A row whose dual is 0 keeps it: a difference of floats is 0 only if nothing is rounded.
+    """
+    for row in range(first, last):
+        if row_dual[row] == 0:
+            continue
+        least, error = least_reduced_cost(indptr, indices, costs, price, row, far), 0.0
+        for entry in range(indptr[row], indptr[row + 1]):
+            cost, paid = costs[entry], price[indices[entry]]
+            there = cost - paid
+            error = lesser(error, lost(cost, paid, there) if there == least else 0.0)
+        row_dual[row] = down(least, error)
 
 
 @kernel

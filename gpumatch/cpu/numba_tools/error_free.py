@@ -1,0 +1,46 @@
+"""Sums and differences of floats with their rounding errors, and rounded down, inside kernels.
+
+    two_sum(one, other)              the rounded sum, and its exact rounding error (Knuth)
+    lost(one, other, difference)     the exact rounding error of a rounded difference
+    down(number, error)              the float below if the error is below 0, else the number
+    difference_below(one, other)     the difference, rounded down
+
+No number may be infinite, and no sum may overflow. The flags of a `vector_kernel` leave the order
+of operations as it is, so the errors are exact there, too.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gpumatch.cpu.numba_tools.compiled import inlined
+
+__all__ = ["difference_below", "down", "lost", "two_sum"]
+
+
+@inlined
+def two_sum(one, other):
+    """Return the rounded sum, and its exact rounding error."""
+    total = one + other
+    part = total - one
+    return total, (one - (total - part)) + (other - part)
+
+
+@inlined
+def lost(one, other, difference):
+    """Return the exact rounding error of ``difference``, which is one less other, rounded."""
+    back = one - difference
+    return (one - (difference + back)) + (back - other)
+
+
+@inlined
+def down(number, error):
+    """Return the float below if ``error`` is below 0, else the number."""
+    return np.nextafter(number, -np.inf) if error < 0 else number
+
+
+@inlined
+def difference_below(one, other):
+    """Return the difference of two floats, rounded down."""
+    difference = one - other
+    return down(difference, lost(one, other, difference))
