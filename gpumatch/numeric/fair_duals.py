@@ -28,7 +28,14 @@ import numpy as np
 from gpumatch.contracts import Costs, Solution
 from gpumatch.numeric.arrays import array_module, array_of
 
-__all__ = ["difference_below", "lacks", "lower", "make_fair", "make_solution_fair"]
+__all__ = [
+    "difference_below",
+    "differences_below",
+    "lacks",
+    "lower",
+    "make_fair",
+    "make_solution_fair",
+]
 
 ROUNDING = 2.0**-48
 """The largest relative error of the sum of an expansion in floats."""
@@ -41,21 +48,20 @@ HALF = 32
 def difference_below(values: Any, number: float) -> Any:
     """The differences of floats and a number, rounded down."""
     if not isinstance(values, np.ndarray) or values.size <= BLOCK:
-        return _difference_below(values, number)
+        return differences_below(values, number)
     below = np.empty_like(values)
     for first in range(0, values.size, BLOCK):
         part = slice(first, first + BLOCK)
-        below[part] = _difference_below(values[part], number)
+        below[part] = differences_below(values[part], number)
     return below
 
 
-def _difference_below(values: Any, others: Any) -> Any:
+def differences_below(values: Any, others: Any) -> Any:
+    """The differences of two arrays of floats, rounded down."""
     xp = array_module(values)
-    with np.errstate(invalid="ignore"):  # inf - inf, of vertices without pairs
+    with np.errstate(invalid="ignore"):  # inf - inf, of forbidden pairs
         total, error = two_sum(values, -others)
-    lowered = (error < 0).nonzero()[0]
-    total[lowered] = xp.nextafter(total[lowered], -math.inf)
-    return total
+    return xp.where(error < 0, xp.nextafter(total, -math.inf), total)
 
 
 def make_solution_fair(
@@ -116,7 +122,7 @@ def lower(dual: Any, lack: np.ndarray) -> None:
     if places.size:
         xp = array_module(dual)
         at = array_of(xp, places)
-        dual[at] = _difference_below(dual[at], array_of(xp, lack[places]))
+        dual[at] = differences_below(dual[at], array_of(xp, lack[places]))
 
 
 def lacks(
@@ -149,10 +155,11 @@ def lacks(
         near_rows, near_cols, near = _picked(is_near, rows, cols, values)
         terms = [*_parts(near), *(-part[near_rows] for part in of_rows), -col_dual[near_cols]]
         with np.errstate(over="ignore", invalid="ignore"):
-            slack = _sum_of(terms)
+            slack, lower_parts = _sum_of(terms)
         short = (slack < 0).nonzero()[0]
         amounts = -slack[short]
-        amounts = array_of(np, amounts + amounts * ROUNDING)
+        rounding = xp.where(lower_parts[short] > 0, amounts * ROUNDING, 0)
+        amounts = array_of(np, amounts + rounding)
         own, other = array_of(np, near_rows[short]), array_of(np, near_cols[short])
         of_row = is_matched[own]
         np.maximum.at(found[0], own[of_row], amounts[of_row])
@@ -167,8 +174,8 @@ def two_sum(one: Any, other: Any) -> tuple[Any, Any]:
     return total, (one - (total - part)) + (other - part)
 
 
-def _sum_of(terms: list[Any]) -> Any:
-    """The sums of some arrays, with their exact signs."""
+def _sum_of(terms: list[Any]) -> tuple[Any, Any]:
+    """The sums of some arrays, with their exact signs, and magnitudes of 0 where they are exact."""
     expansion = terms[:1]  # the least component first
     for term in terms[1:]:
         grown = []
@@ -176,10 +183,12 @@ def _sum_of(terms: list[Any]) -> Any:
             term, error = two_sum(term, component)
             grown.append(error)
         expansion = [*grown, term]
-    total = expansion[0]
-    for component in expansion[1:]:
+    total = lower_parts = 0.0
+    for component in expansion:
         total = total + component
-    return total
+    for component in expansion[:-1]:
+        lower_parts = lower_parts + abs(component)
+    return total, lower_parts
 
 
 def _sum_above(terms: list[Any]) -> Any:

@@ -13,6 +13,12 @@ import pytest
 from scipy.sparse import csr_array
 
 import gpumatch as gm
+from gpumatch.cpu.assignment.dense import tuning as dense_tuning
+from gpumatch.cpu.assignment.sparse import tuning as sparse_tuning
+from gpumatch.cpu.assignment.sparse.tuning import Effort
+from gpumatch.numeric import fair_duals
+from gpumatch.numeric.gaps import allowance_of
+from tests.cpu.assignment.tuned import tune
 
 KINDS = {
     "exponentials": lambda rng, shape: np.exp(7 * rng.standard_normal(shape)),
@@ -20,6 +26,7 @@ KINDS = {
     "both signs": lambda rng, shape: rng.standard_normal(shape) * 10.0 ** rng.uniform(-5, 5, shape),
     "offset": lambda rng, shape: 1e12 + rng.random(shape),
     "ties": lambda rng, shape: rng.integers(0, 4, shape) * 0.1,
+    "uniform": lambda rng, shape: rng.random(shape),
     "thirds": lambda rng, shape: rng.integers(1, 1000, shape) / 3.0,
 }
 WISHES = {
@@ -133,3 +140,49 @@ def test_checker_finds_the_gap(kind):
         costs, arguments = costs_of(kind, (8, 5), 3, maximize=False, wish=wish)
         a = gm.assign(costs, algorithm="shortest-augmenting-path", **arguments)
         assert gm.verify(costs, a).gap == a.gap
+
+
+@pytest.mark.parametrize("wish", ["full", "any", "limit"])
+@pytest.mark.parametrize("home", ["dense", "sparse"])
+def test_checker_finds_the_gap_of_the_engines(monkeypatch, home, wish):
+    """The steps after the first, too, with two threads."""
+    tune(monkeypatch, dense_tuning, small=0, middle=0)
+    tune(monkeypatch, sparse_tuning, small=0, trial=Effort(False, 0, 0, 0))
+    for kind, shape in zip(KINDS, [(60, 60), (60, 60), (50, 200), (60, 60), (90, 40), (50, 50)]):
+        costs, arguments = costs_of(kind, shape, 5, maximize=False, wish=wish)
+        given = costs if home == "dense" else csr_array(np.where(costs < math.inf, costs, 0))
+        a = gm.assign(
+            given, threads=2, algorithm="engine", backend="cpu", callback=never, **arguments
+        )
+        assert gm.verify(given, a).gap == a.gap, kind
+
+
+def never(progress):
+    """A callback, with which no call is small."""
+    return False
+
+
+@pytest.mark.parametrize("wish", ["full", "any", "limit", "maximum"])
+@pytest.mark.parametrize("door", ["small", "batch", *HOMES])
+def test_last_pass_of_the_cpu_makes_duals_fair(monkeypatch, door, wish):
+    """No door reads the costs once more."""
+
+    def fail(*_, **__):
+        raise AssertionError("the costs are read again")
+
+    monkeypatch.setattr(fair_duals, "lacks", fail)
+    for maximize in (False, True):
+        costs, arguments = costs_of("uniform", (12, 12), 1, maximize=maximize, wish=wish)
+        a = solved(door, costs, arguments, maximize=maximize)
+        assert a.gap < math.inf or door == "dgs"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_proven_is_within_the_allowance_of_the_checker(kind):
+    costs, _ = costs_of(kind, (8, 8), 4, maximize=False, wish="full")
+    a = gm.assign(costs)
+    proof = gm.verify(costs, a)
+    largest, *duals = (abs(part).max() for part in (a.pair_costs, a.row_dual, a.col_dual))
+    assert proof.allowance == allowance_of(a.size, largest, max(duals))
+    assert a.proven
+    assert a.gap <= proof.allowance

@@ -525,8 +525,8 @@ def _plus(high, low, lost, term):
 def _gap_above(total, rest, bound, bound_rest, lost):
     """Return the difference of two sums of two floats, rounded up.
 
-    ``lost`` is what was rounded off them, which is wrong by less than 2**-40 of itself. The sum of
-    the three errors is wrong by less than 2**-50 of their magnitudes.
+    ``lost`` is what was rounded off them, which is wrong by less than 2**-30 of itself, for up to
+    2**22 terms. The sum of the three errors is wrong by less than 2**-50 of their magnitudes.
     """
     high, one = two_sum(total, -bound)
     low, two = two_sum(rest, -bound_rest)
