@@ -164,7 +164,7 @@ def assign(
     >>> a.objective, a.col_ind.tolist()
     (5, [1, 0, 2])
     >>> print(gm.verify(C, a))
-    optimal: 3 pairs of total 5, and dual prices of total 5, checked on 9 pairs
+    optimal: 3 pairs of total 5, and dual prices of total 5, checked on 9 pairs; the gap is 0
     """
     if (
         are_plain(objective, algorithm, backend, initial, options)

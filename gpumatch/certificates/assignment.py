@@ -133,7 +133,7 @@ class AssignmentCertificate(Certificate):
 
 def _in_words(gap: float, allowance: float) -> str:
     if not gap and not allowance:
-        return ""
+        return "; the gap is 0"
     return f"; the gap is at most {gap:.3g}, with an allowance of {allowance:.3g}"
 
 

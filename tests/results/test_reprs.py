@@ -72,7 +72,8 @@ def test_results(thing, text):
             gm.maximum_matching,
         ),
         (
-            "optimal: 2 pairs of total 2, and dual prices of total 2, checked on 6 pairs",
+            "optimal: 2 pairs of total 2, and dual prices of total 2, checked on 6 pairs; the gap "
+            "is 0",
             A + 1,
             gm.assign,
         ),
