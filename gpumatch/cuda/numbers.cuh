@@ -69,6 +69,13 @@ __device__ inline long long counted(long long cost, int shift) { return cost << 
 __device__ inline double counted(float cost, int) { return cost; }
 __device__ inline double counted(double cost, int) { return cost; }
 
+// The difference of two numbers, rounded down. The least of such differences is the greatest number
+// that is not above the least exact difference.
+__device__ inline long long difference_below(long long one, long long other) { return one - other; }
+__device__ inline double difference_below(double one, double other) {
+  return __dsub_rd(one, other);
+}
+
 // As an integer; kNever if the pair is forbidden.
 __device__ inline long long fixed(double, int cost) { return cost; }
 __device__ inline long long fixed(double, long long cost) { return cost; }

@@ -115,6 +115,7 @@ inline double __dsub_rd(double one, double other) {
   const double lost = (one - (rest - part)) - (other + part);
   return lost < 0 ? std::nextafter(rest, -HUGE_VAL) : rest;  // of inf, it is NaN
 }
+inline double __dadd_ru(double one, double other) { return -__dsub_rd(-one, other); }
 inline long long __double2ll_rn(double number) { return std::llrint(number); }
 inline double __longlong_as_double(long long bits) {
   double number;

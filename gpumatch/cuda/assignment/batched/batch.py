@@ -30,6 +30,7 @@ from gpumatch.contracts import AssignmentTask
 from gpumatch.cuda.assignment.batched import stacked
 from gpumatch.cuda.kernels import COSTS, Kernels, Source, kernels_for
 from gpumatch.cuda.memory import require_memory
+from gpumatch.numeric.fair_duals import difference_below
 
 __all__ = ["largest_side", "run", "run_one"]
 
@@ -393,9 +394,11 @@ def run_one(task: AssignmentTask, most_steps: int) -> bool:
     solution.has_duals = False
     solution.row_to_col[:], solution.col_to_row[:] = mates[:nrows], mates[nrows:]
     solution.row_dual[:], solution.col_dual[:] = numbers[:nrows], numbers[nrows:both]
-    if limit is not None:
+    if limit is not None and is_integer:
         solution.row_dual += number.type(limit)
-    solution.has_duals = True
+    elif limit is not None:
+        solution.row_dual[:] = difference_below(solution.row_dual, -limit)
+    solution.has_duals = solution.are_fair = True
     pairs = int(results.pairs[0])
     task.control.phase(found=pairs, matched=pairs, step="team")
     return True

@@ -181,7 +181,7 @@ class Core:
     def solve(self) -> bool:
         """Match the rows; True if the duals prove the result, False if stopped or given up."""
         ranks = self.ranks
-        self.best.has_duals = False
+        self.best.has_duals = self.best.are_fair = False
         with ranks.step("first duals"):
             col_dual = self._first_duals()
         if self._solve_from(col_dual, self.first, is_last=not self.others):
@@ -227,11 +227,13 @@ class Core:
         return False
 
     def settle(self) -> None:
-        """Lower the duals of this rank's rows until no slack is negative, unless they are proven.
+        """Lower the duals of this rank's rows until no slack is negative.
 
-        Before pricing, the duals of the core are feasible for its own pairs only.
+        Before pricing, the duals of the core are feasible for its own pairs only. Pricing finds
+        slacks of floats up to rounding.
         """
-        if self.is_priced:
+        is_integer = self.best.row_dual.dtype.kind == "i"
+        if self.is_priced and is_integer:
             return
         xp, best, limit = self.xp, self.best, self.share.limit
         if self.is_square:
@@ -242,7 +244,7 @@ class Core:
         if limit is not None:
             least = xp.minimum(least, best.row_dual.dtype.type(limit))
         best.row_dual[self.rows] = xp.where(least < self.own.far, least, 0)
-        best.has_duals = True
+        best.has_duals = best.are_fair = True
 
     @property
     def matched(self) -> int:

@@ -193,8 +193,8 @@ __global__ void __launch_bounds__(kBlock)
   }
 }
 
-// The least reduced cost of each row: infinity, or the greatest integer, if all its pairs are
-// forbidden. A block a row.
+// The least reduced cost of each row, rounded down: infinity, or the greatest integer, if all its
+// pairs are forbidden. A block a row.
 template <typename Cost>
 __global__ void __launch_bounds__(kBlock)
     least_of_rows(const Cost* values, int nrows, int ncols, const Number<Cost>* col_dual,
@@ -208,7 +208,7 @@ __global__ void __launch_bounds__(kBlock)
     for (int col = threadIdx.x; col < ncols; col += kBlock) {
       const Number<Cost> cost = counted(row[col], 0);
       if (cost == far<Number<Cost>>()) continue;
-      const Number<Cost> here = cost - col_dual[col];
+      const Number<Cost> here = difference_below(cost, col_dual[col]);
       if (here < best) best = here;
     }
     for (int step = kWarp / 2; step > 0; step /= 2) {

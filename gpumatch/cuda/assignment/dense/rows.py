@@ -17,6 +17,7 @@ import numpy as np
 
 from gpumatch.cuda.kernels import COSTS, Source, blocks_for, kernels_for
 from gpumatch.numeric.arrays import array_module, array_of
+from gpumatch.numeric.fair_duals import differences_below
 
 __all__ = ["TILE", "ArrayRows", "rows_of", "use_own_device"]
 
@@ -125,10 +126,16 @@ class ArrayRows:
         return cols, costs
 
     def least_of_rows(self, col_dual: Any) -> Any:
-        """The least c_ij - col_dual[j] of each row; `far` if all its pairs are forbidden."""
+        """The least c_ij - col_dual[j] of each row; `far` if all its pairs are forbidden.
+
+        Differences of floats are rounded down.
+        """
         xp, values = self.xp, self.values
         if xp is np:
-            reduced = np.where(values < self.far, values - col_dual, self.far)
+            reduced = values - col_dual
+            if reduced.dtype.kind == "f":
+                reduced = differences_below(values.astype(reduced.dtype, copy=False), col_dual)
+            reduced = np.where(values < self.far, reduced, self.far)
             return reduced.min(axis=1, initial=self.far)
         least = xp.full(self.count, self.far)
         if self.count and self.ncols:

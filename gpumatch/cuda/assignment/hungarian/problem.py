@@ -169,7 +169,7 @@ class Problem:
             solution.row_dual[:] = self.row_dual
         else:
             solution.row_dual[:] = self._least_of_rows(solution.col_dual)
-        solution.has_duals = True
+        solution.has_duals = solution.are_fair = True
 
     def _least_of_rows(self, col_dual: cp.ndarray) -> cp.ndarray:
         """The largest feasible row duals. They are found from the costs, not from coarse units."""

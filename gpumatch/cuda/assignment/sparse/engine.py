@@ -56,6 +56,7 @@ PRICES = Source(
                 "write_prices",
                 "reduce_columns",
                 "reduce_rows",
+                "write_fair_rows",
                 "take_tight_pairs",
                 "match_tight",
             )
@@ -151,7 +152,7 @@ def run(task: AssignmentTask) -> bool:
     task.solution.has_duals = False
     if costs.shape[0] == 0:
         task.solution.col_dual[:] = 0
-        task.solution.has_duals = True
+        task.solution.has_duals = task.solution.are_fair = True
         return True
     memory.require_memory(bytes_needed(costs, task.limit), "the engine for sparse costs")
     problem = Problem(FullProblem.of(costs, task.limit))
@@ -242,7 +243,8 @@ def bytes_needed(costs: Costs, limit: float | None) -> int:
 def _write(problem: Problem, task: AssignmentTask) -> None:
     """Write pairs and duals to the task's solution.
 
-    The duals of the rows are computed from those of the columns, so that no slack is negative.
+    The duals of the rows are computed from those of the columns and rounded down, so that no slack
+    is negative.
     """
     costs, solution = task.costs, task.solution
     problem.full.write_back(solution, problem.mates, problem.col_dual)
@@ -252,11 +254,11 @@ def _write(problem: Problem, task: AssignmentTask) -> None:
         solution.col_dual[:] = close_gaps(solution.col_dual, 2 * largest)
     full = FullProblem.of(costs, None)
     rows = Rows(full)
-    rows.launch("reduce_rows<{Cost}>", rows.struct, solution.col_dual, solution.row_dual)
+    rows.launch("write_fair_rows<{Cost}>", rows.struct, solution.col_dual, solution.row_dual)
     if task.limit is not None:
         solution.row_dual[cp.diff(full.indptr) == 0] = task.limit
         cp.minimum(solution.row_dual, task.limit, out=solution.row_dual, casting="unsafe")
-    solution.has_duals = True
+    solution.has_duals = solution.are_fair = True
 
 
 # -- the problem on the device ---------------------------------------------------------------------

@@ -128,9 +128,26 @@ __global__ void reduce_columns(Rows<Cost> rows, Number<Cost>* col_dual) {
   }
 }
 
+// The reduced cost of a pair, rounded to nearest.
+struct Nearest {
+  template <typename Dual>
+  __device__ static Dual reduced(Dual cost, Dual col_dual) {
+    return cost - col_dual;
+  }
+};
+
+// The same, rounded down.
+struct Below {
+  template <typename Dual>
+  __device__ static Dual reduced(Dual cost, Dual col_dual) {
+    return difference_below(cost, col_dual);
+  }
+};
+
 // The dual of each row: its least reduced cost, or 0 if it has no entries.
-template <typename Cost>
-__global__ void reduce_rows(Rows<Cost> rows, const Number<Cost>* col_dual, Number<Cost>* row_dual) {
+template <typename How, typename Cost>
+__device__ void write_least(const Rows<Cost>& rows, const Number<Cost>* col_dual,
+                            Number<Cost>* row_dual) {
   const Group group = Group::of(rows.lanes);
   for (long long first = group.index - lane_index() / group.lanes; first < rows.nrows;
        first += group.count) {
@@ -140,7 +157,8 @@ __global__ void reduce_rows(Rows<Cost> rows, const Number<Cost>* col_dual, Numbe
       const long long end = rows.indptr[row + 1];
 #pragma unroll 4
       for (long long k = rows.indptr[row] + group.member; k < end; k += group.lanes) {
-        const Number<Cost> here = counted(rows.weights[k], 0) - col_dual[rows.indices[k]];
+        const Number<Cost> cost = counted(rows.weights[k], 0);
+        const Number<Cost> here = How::reduced(cost, col_dual[rows.indices[k]]);
         if (here < least) least = here;
       }
     }
@@ -149,6 +167,18 @@ __global__ void reduce_rows(Rows<Cost> rows, const Number<Cost>* col_dual, Numbe
       row_dual[row] = least < far<Number<Cost>>() ? least : 0;
     }
   }
+}
+
+template <typename Cost>
+__global__ void reduce_rows(Rows<Cost> rows, const Number<Cost>* col_dual, Number<Cost>* row_dual) {
+  write_least<Nearest>(rows, col_dual, row_dual);
+}
+
+// The same for the result, rounded down, so that no pair undercuts the duals.
+template <typename Cost>
+__global__ void write_fair_rows(Rows<Cost> rows, const Number<Cost>* col_dual,
+                                Number<Cost>* row_dual) {
+  write_least<Below>(rows, col_dual, row_dual);
 }
 
 // The bound of a computed slack whose exact value is 0.

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import math
+from fractions import Fraction
 from types import SimpleNamespace
 
 import numpy as np
@@ -500,3 +502,22 @@ def test_the_costs_of_a_problem_are_found_where_they_are(stand_in, is_even):
         found = run._matrix(k)
         assert found.data.ptr == part.data.ptr
         assert found.tolist() == part.tolist()
+
+
+@pytest.mark.parametrize("limit", [INF, 0.7])
+def test_gap_of_floats_is_a_bound(solve, limit):
+    rng = np.random.default_rng(5)
+    shapes = [*itertools.repeat((20, 20), 12), (5, 12), (12, 5)]
+    problems = [10.0 ** rng.uniform(-9, 9, shape) for shape in shapes]
+    results = solve(problems, limit=limit)
+    base = Fraction(limit) if limit < INF else 0
+    for k, costs in enumerate(problems):
+        nrows, ncols = costs.shape
+        row_dual = [*map(Fraction, results.numbers[k, :nrows].tolist())]
+        col_dual = [*map(Fraction, results.numbers[k, 20 : 20 + ncols].tolist())]
+        for (row, col), cost in np.ndenumerate(costs):
+            assert row_dual[row] + col_dual[col] <= Fraction(cost.item()) - base
+        pairs = [(row, col) for row, col in enumerate(results.mates[k, :nrows]) if col >= 0]
+        paid = sum((Fraction(costs[pair].item()) - base for pair in pairs), Fraction(0))
+        exact = paid - sum(row_dual) - sum(col_dual)
+        assert exact <= results.gap[k] <= 2 * exact

@@ -25,6 +25,7 @@ from gpumatch.cuda.assignment.dense.prices import DenseAuction
 from gpumatch.cuda.assignment.sparse import engine as sparse
 from gpumatch.cuda.assignment.sparse import full
 from gpumatch.dispatch import backends
+from gpumatch.numeric import fair_duals
 from gpumatch.problems.cardinality import empty_solution
 from tests.cuda.emulator import COMPILER, ArraysOfDevice, Emulator, lead_drivers_here
 
@@ -365,3 +366,14 @@ def test_equal_costs_have_no_prices(device):
     solution = empty_solution(as_costs(families.constant(6)))
     DenseAuction(as_costs(families.constant(6))).improve(solution, Watched())
     assert not solution.col_dual.any()
+
+
+@pytest.mark.parametrize("wish", [{}, {"cost_limit": 0.4}])
+def test_gap_of_floats_is_a_bound(monkeypatch, solve, wish):
+    """The last pass rounds the rows' duals down, so that no pair undercuts them."""
+    monkeypatch.setattr(fair_duals, "lacks", None)  # it would read the costs again
+    rng = np.random.default_rng(3)
+    for shape in ((30, 30), (25, 40)):
+        costs = np.exp(2 * rng.standard_normal(shape))
+        a = solve(costs, **wish)
+        assert gm.verify(costs, a).gap == a.gap

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from fractions import Fraction
+
 import numpy as np
 import pytest
 
@@ -83,3 +86,17 @@ def test_the_kernel_finds_the_columns_least_slacks(shape, dtype, device_rows):
     wanted = ArrayRows(values, far, lambda: False).least_of_columns(least)
     np.testing.assert_array_equal(found, wanted)
     assert found.dtype == wanted.dtype
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_least_of_rows_is_rounded_down(dtype, device_rows):
+    rng = np.random.default_rng(9)
+    values = np.exp(5 * rng.standard_normal((40, 70))).astype(dtype)
+    price = -rng.random(70) * 10.0 ** rng.uniform(-5, 5, 70)
+    exact = [
+        min(Fraction(cost) - Fraction(paid) for cost, paid in zip(line, price.tolist()))
+        for line in values.astype(float).tolist()
+    ]
+    for rows in (device_rows(values, np.inf), ArrayRows(values, np.inf, lambda: False)):
+        for least, wanted in zip(rows.least_of_rows(price).tolist(), exact):
+            assert Fraction(least) <= wanted < Fraction(math.nextafter(least, math.inf))

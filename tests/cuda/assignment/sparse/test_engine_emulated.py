@@ -19,6 +19,7 @@ from gpumatch.cpu import csr as cpu_csr
 from gpumatch.cuda.assignment.sparse import engine, full, product
 from gpumatch.dispatch import backends
 from gpumatch.linalg import entries, product_matching
+from gpumatch.numeric import fair_duals
 from tests.cuda.emulator import COMPILER, Emulator, lead_drivers_here
 
 pytestmark = pytest.mark.skipif(COMPILER is None, reason="there is no g++")
@@ -471,3 +472,15 @@ def test_exact_bids_keep_the_pairs_tight(solve, emulators, dtype, monkeypatch):
             reduced = np.where(dense > 0, dense - 1 - price, np.inf)
             assert (reduced[rows, held[rows]] == reduced[rows].min(axis=1)).all()
     assert won > 20
+
+
+@pytest.mark.parametrize("wish", [{}, {"cost_limit": 0.4}])
+def test_gap_of_floats_is_a_bound(monkeypatch, solve, wish):
+    """The last pass rounds the rows' duals down, so that no pair undercuts them."""
+    monkeypatch.setattr(fair_duals, "lacks", None)  # it would read the costs again
+    rng = np.random.default_rng(3)
+    for shape in ((30, 30), (25, 40)):
+        values = np.exp(2 * rng.standard_normal(shape))
+        matrix = csr_array(np.where(rng.random(shape) < 0.3, values, 0) + np.eye(*shape))
+        a = solve(matrix, **wish)
+        assert gm.verify(matrix, a).gap == a.gap
