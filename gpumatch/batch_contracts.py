@@ -42,6 +42,9 @@ The kernels find duals by shortest paths. All their terms are within these multi
 
 - 16 without forbidden pairs. Each row may take any unmatched column, or none. So duals are within
   4 C, and distances and their parts within 16 C. For C = 2**47 this is 2**51.
+- 48 without forbidden pairs in the kernels of a device, which may hold auctions. Their epsilon is
+  at most 6 C, because it is at most a difference of costs less prices within 4 C. So prices are
+  within 12 C, and distances and their parts within 48 C. For C = 2**47 this is below 2**53.
 - 32 n with forbidden pairs. A path has up to 2 n costs. So duals are within 4 n C, or within 7 n C
   after 3 n bids of a row whose second best column is 2 C farther. The parts of a distance are then
   within 22 n C. For n C = 2**48 this is below 2**53.
@@ -162,8 +165,8 @@ class DeviceBatch:
         True if the results are int64, False if they are float64.
     results : DeviceResults
     most_steps : int
-        The most steps that the searches of a problem may take. A problem that needs more ends as
-        UNSOLVED.
+        The most steps that the searches of a problem may take, with the rounds of its auctions. A
+        problem that needs more ends as UNSOLVED.
     together : Together, optional
         If given, large problems may be solved together. The call then waits for their results.
     """

@@ -6,7 +6,7 @@
 // If a problem has more rows than columns, the kernel `turn` first makes its transposed copy.
 // Numbers are double, in which integers up to `largest` are exact, as batch_contracts.py states.
 //
-// `solve` has three steps:
+// `solve` has these steps:
 //   bids.cuh   All costs are read once, and checked. In a square problem, the price of each column
 //              is its least cost, and a row with this cost gets it (column reduction). In other
 //              problems all rows bid once for their nearest columns. Then each warp bids for an
@@ -23,6 +23,9 @@
 //              most about `rows_at_once`. A column whose distance falls is scanned again. The
 //              search ends when no column is nearer than the nearest unmatched one. So columns at
 //              one distance end it together. A team of one warp scans one row in each step.
+//   auctions.cuh  If all rows and columns must be matched, and paths turn out to take more than
+//              `steps_a_row` steps for each row, auctions with falling epsilon serve most rows.
+//              Then there are bids and paths again. A team of one warp holds no auctions.
 //   proof.cuh  The duals of the rows are their least reduced costs, for which the matrix is read
 //              once more.
 //
@@ -41,6 +44,7 @@
 //   left                unmatched rows that get paths
 //   states[k]           SOLVED, INFEASIBLE, UNFIT or UNSOLVED, as in batch_contracts.py
 //   pairs[k]            the number of pairs
+#include "assignment/batched/auctions.cuh"
 #include "assignment/batched/bids.cuh"
 #include "assignment/batched/paths.cuh"
 #include "assignment/batched/proof.cuh"
@@ -123,9 +127,21 @@ __device__ __forceinline__ State solve_problem(const Problem<Cost>& problem,
                                                const Shared<kAlone>& shared, bool reduces) {
   begin(shared, problem.rows, problem.cols);
   if (!(reduces ? reduce_columns(problem, shared) : bid_first(problem, shared))) return kUnfit;
-  if constexpr (!kAlone) hold_bids(problem, shared);
-  const int waiting = leave_rows(shared, problem.rows);
-  const int stuck = waiting > 0 ? find_paths<kColumns>(problem, shared, waiting) : 0;
+  int stuck = 0;
+  Effort effort = {0, 0.0};
+  for (bool may_bid = reduces && !kAlone;; may_bid = false) {
+    if constexpr (!kAlone) {
+      hold_bids(problem, shared, 0.0, problem.wish.fewest, problem.rows * problem.wish.bids);
+    }
+    const int waiting = leave_rows(shared, problem.rows);
+    if (waiting == 0) return kSolved;
+    stuck = find_paths<kColumns>(problem, shared, waiting, may_bid, effort);
+    if (stuck != kLong) break;
+    if constexpr (!kAlone) {
+      const int most = problem.wish.most_steps - effort.steps;
+      effort.steps += hold_auctions(problem, shared, most, effort.fall);
+    }
+  }
   if (stuck == 0) return kSolved;
   return stuck != kTired && !problem.wish.may_lack ? kInfeasible : kUnsolved;
 }

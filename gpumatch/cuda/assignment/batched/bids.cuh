@@ -1,5 +1,5 @@
 // The bids of a problem of a batch: column reduction or a first bid for all rows, then augmenting
-// row reduction. batch.cu describes them, and the encodings.
+// row reduction, or bids with an epsilon. batch.cu describes them, and the encodings.
 #pragma once
 
 #include "assignment/batched/team.cuh"
@@ -87,11 +87,12 @@ __device__ __forceinline__ bool reduce_columns(const Problem<Cost>& problem, con
   return true;
 }
 
-// The bid of a row, by a warp. With kFirst all prices are 0, all columns are unmatched, and costs
-// are checked.
+// The bid of a row, by a warp. The price that it offers is lower by epsilon than that at which the
+// second nearest column is as near. With kFirst all prices are 0, all columns are unmatched, and
+// costs are checked.
 template <bool kFirst, typename Cost, typename Team>
 __device__ __forceinline__ Bid bid_of(const Problem<Cost>& problem, const Team& shared,
-                                      int row, bool& fit) {
+                                      int row, double epsilon, bool& fit) {
   const int cols = problem.cols, begin = static_cast<int>(1ll * row * cols / problem.rows);
   double least = far<double>(), second = far<double>();
   unsigned rank = 0xffffffffu;  // of equally near columns, unmatched ones come first
@@ -121,7 +122,8 @@ __device__ __forceinline__ Bid bid_of(const Problem<Cost>& problem, const Team& 
   if (col >= cols) col -= cols;
   second = min(second, problem.wish.limit);
   if (second == far<double>()) second = nearest;  // the row has one column only
-  const double before = kFirst ? 0.0 : shared.price[col], price = before - (second - nearest);
+  const double before = kFirst ? 0.0 : shared.price[col];
+  const double price = before - (second - nearest + epsilon);
   if (is_taken && !(price < before)) return {0.0, 0.0, row, kStays};
   return {price, second, row, col};
 }
@@ -140,7 +142,7 @@ __device__ __forceinline__ bool bid_first(const Problem<Cost>& problem, const Te
   const int rows = problem.rows;
   bool fit = true;
   for (int row = shared.warp(); row < rows; row += shared.warps()) {
-    const Bid own = bid_of<true>(problem, shared, row, fit);
+    const Bid own = bid_of<true>(problem, shared, row, 0.0, fit);
     shared.put_together(shared.left + row, own.col);
     shared.put_together(shared.dual + row, own.dual);
   }
@@ -215,19 +217,21 @@ __device__ inline void decide(const Team& shared, const Bid* bids, int bidders,
   }
 }
 
-// Bid for the listed rows, with a warp for each.
+// Bid for the listed rows, with a warp for each, until no more than `fewest` are listed, or `most`
+// bids are made. Returns the number of rounds.
 template <typename Cost>
-__device__ __forceinline__ void hold_bids(const Problem<Cost>& problem,
-                                          const Shared<false>& shared) {
+__device__ __forceinline__ int hold_bids(const Problem<Cost>& problem, const Shared<false>& shared,
+                                         double epsilon, int fewest, int most) {
   const int warp = shared.warp(), warps = min(shared.warps(), kMostBidders);
-  const int rows = problem.rows, most = rows * problem.wish.bids;
+  const int rows = problem.rows;
   bool fit = true;
+  int rounds = 0;
   Bid* bids = shared.bids;
-  for (int spent = 0; *shared.count > problem.wish.fewest && spent < most;) {
+  for (int spent = 0; *shared.count > fewest && spent < most; ++rounds) {
     const int bidders = min(warps, *shared.count);
     if (warp < bidders) {
       const int row = shared.ring[(*shared.head + warp) % rows];
-      const Bid own = bid_of<false>(problem, shared, row, fit);
+      const Bid own = bid_of<false>(problem, shared, row, epsilon, fit);
       if (lane_index() == 0) shared.put(bids + warp, own);
     }
     shared.wait();
@@ -236,6 +240,7 @@ __device__ __forceinline__ void hold_bids(const Problem<Cost>& problem,
     bids = shared.bids + (bids == shared.bids ? kMostBidders : 0);  // other blocks may still decide
     __syncthreads();
   }
+  return rounds;
 }
 
 // Move the rows that are still listed to `left`, and return its length. It waits for the team.

@@ -10,7 +10,15 @@ struct Ending {
   int col;          // the unmatched column; -1 if a row becomes unmatched instead
   int row;          // that row
 };
-constexpr int kTired = -1;  // instead of a number of rows: the steps are spent
+// Instead of a number of rows:
+constexpr int kTired = -1;  // the steps are spent
+constexpr int kLong = -2;   // paths are expected to take so many steps that auctions come first
+
+// What the searches of a problem have come to so far.
+struct Effort {
+  int steps;    // the steps of all paths, and the rounds of auctions
+  double fall;  // the most by which a path has lowered a price, once paths are found to be long
+};
 
 // The columns of a thread: every threads()-th from thread() on.
 template <int kColumns>
@@ -261,13 +269,22 @@ __device__ inline bool is_tired(const Wish& wish, int steps, int served, int row
   return steps > wish.most_steps * share_of(wish, served, rows);
 }
 
-// Match the unmatched rows by shortest paths. Returns the number of rows without a path, or kTired.
+// True if the paths of the other rows are expected to take more steps than auctions would. They are
+// not before there has been a step for each of the problem's `rows`.
+__device__ inline bool are_long(const Wish& wish, int rows, int steps, int served, int others) {
+  if (steps <= rows) return false;
+  return 1.0 * steps * others > 1.0 * wish.steps_a_row * rows * served;
+}
+
+// Match the unmatched rows by shortest paths. Returns the number of rows without a path, or kTired,
+// or, if auctions may be held, kLong. Then each path found has matched its row.
 template <int kColumns, typename Cost, typename Team>
 __device__ __forceinline__ int find_paths(const Problem<Cost>& problem, const Team& shared,
-                                          int waiting) {
-  const int thread = shared.thread(), threads = shared.threads();
+                                          int waiting, bool may_bid, Effort& effort) {
+  const int thread = shared.thread(), threads = shared.threads(), before = effort.steps;
   Columns<kColumns> own;
-  int stuck = 0, steps = 0;
+  int stuck = 0, steps = before;
+  float fall = 0.0f;
 #pragma unroll
   for (int c = 0; c < kColumns; ++c) {
     const int col = thread + c * threads;
@@ -276,7 +293,8 @@ __device__ __forceinline__ int find_paths(const Problem<Cost>& problem, const Te
   for (int k = 0; k < waiting; ++k) {
     const int root = shared.left[k];
     const Ending ending = search(problem, shared, root, own, steps);
-    if (is_tired(problem.wish, steps, k + 1, waiting)) return kTired;
+    if (steps > problem.wish.most_steps) return kTired;
+    if (is_tired(problem.wish, steps - before, k + 1, waiting)) return kTired;
     if (ending.distance == far<double>()) {
       ++stuck;
       if (!problem.wish.may_lack) break;
@@ -289,12 +307,20 @@ __device__ __forceinline__ int find_paths(const Problem<Cost>& problem, const Te
       if (own.distance[c] == ending.distance) continue;
       const double nearer = ending.distance - own.distance[c];
       own.price[c] -= nearer;
+      fall = max(fall, static_cast<float>(nearer));
       shared.put(shared.dual + own.mate[c], shared.dual[own.mate[c]] + nearer);
     }
     if (shared.thread_here() == 0) shared.dual[root] = ending.distance;
     shared.wait();
     if (shared.thread_here() == 0) augment(shared, root, ending);
     shared.wait_here();
+    const int served = k + 1;
+    if (may_bid &&
+        are_long(problem.wish, problem.rows, steps - before, served, waiting - served)) {
+      effort = {steps, greatest_of_team(shared, fall)};
+      stuck = kLong;
+      break;
+    }
   }
 #pragma unroll
   for (int c = 0; c < kColumns; ++c) {

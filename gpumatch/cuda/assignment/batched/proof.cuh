@@ -29,21 +29,6 @@ struct Side {
   double* duals;
 };
 
-// Shift the prices of a square problem so that the greatest is 0.
-template <typename Team>
-__device__ inline void lower_to_zero(const Team& shared, int cols) {
-  double greatest = far<double>();
-  for (int col = lane_index(); col < cols; col += kWarp) {
-    greatest = min(greatest, -shared.price[col]);
-  }
-  greatest = -least_of_warp(greatest);
-  shared.wait_here();
-  for (int col = shared.thread_here(); col < cols; col += shared.threads_here()) {
-    shared.price[col] -= greatest;
-  }
-  shared.wait_here();
-}
-
 __device__ inline double number_at(const double* place, bool whole) {
   return whole ? static_cast<double>(*reinterpret_cast<const long long*>(place)) : *place;
 }

@@ -28,6 +28,7 @@ struct Wish {
   int most_steps;   // the most steps of a problem's searches; it is unsolved if it takes more, or
   int first_steps;  // if an estimate says so after these
   int lengthens;    // 1 if the estimate assumes that later paths are longer
+  int steps_a_row;  // if paths are expected to take more, auctions are held, where they may be
   int is_given;     // 1 if the results have the pairs and the columns' duals, for the proof only
 };
 
@@ -235,6 +236,33 @@ struct Shared {
     return all > 0;
   }
 };
+
+// The greatest number of a team's threads. It waits for the team.
+template <bool kAlone>
+__device__ inline double greatest_of_team(const Shared<kAlone>& shared, double own) {
+  double greatest = -least_of_warp(-own);
+  if (kAlone) return greatest;
+  shared.wait();  // all have read the numbers that were there
+  if (lane_index() == 0) shared.put(shared.gaps + shared.warp(), greatest);
+  shared.wait();
+  for (int warp = 0; warp < shared.warps(); ++warp) greatest = max(greatest, shared.gaps[warp]);
+  return greatest;
+}
+
+// Shift the prices of a square problem so that the greatest is 0.
+template <typename Team>
+__device__ inline void lower_to_zero(const Team& shared, int cols) {
+  double greatest = far<double>();
+  for (int col = lane_index(); col < cols; col += kWarp) {
+    greatest = min(greatest, -shared.price[col]);
+  }
+  greatest = -least_of_warp(greatest);
+  shared.wait_here();
+  for (int col = shared.thread_here(); col < cols; col += shared.threads_here()) {
+    shared.price[col] -= greatest;
+  }
+  shared.wait_here();
+}
 
 // The problem of a block, in the orientation in which it is solved.
 template <typename Cost>

@@ -410,6 +410,73 @@ def test_the_rest_is_guessed_from_the_first_paths(solve, monkeypatch):
     assert solve(costs[None], steps=60).states.tolist() == [UNSOLVED]
 
 
+HARD = ["products", "line", "low rank", "clusters"]
+
+
+def hard_problem(rng, kind, n, dtype):
+    """Costs whose shortest paths are long. Integers have five digits."""
+    one, other = rng.random((2, n))
+    if kind == "products":
+        costs = np.outer(one, other)
+    elif kind == "line":
+        costs = abs(one[:, None] - 2 * other)
+    elif kind == "low rank":
+        costs = rng.random((n, 3)) @ rng.random((3, n))
+    else:
+        one[n // 2 :] += 10
+        other[n // 3 :] += 10
+        costs = abs(one[:, None] - other) ** 1.5
+    return (costs * (1 if dtype.kind == "f" else 1e5)).astype(dtype)
+
+
+@pytest.mark.parametrize(("dtype", "blocks"), [("i4", 1), ("f8", 2)])
+def test_auctions_come_before_many_long_paths(solve, dtype, blocks, monkeypatch):
+    """Paths alone take n * n / 2 steps for products."""
+    monkeypatch.setattr(device_batch, "_STEPS_BEFORE_A_GUESS", ENDLESS)
+    costs = hard_problem(np.random.default_rng(13), "products", 80, np.dtype(dtype))
+    results = solve(costs[None], blocks=blocks, steps=1500)
+    check(results, 0, costs)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "blocks", "sign"),
+    [("i4", 1, 1.0), ("i8", 2, -1.0), ("f4", 1, -1.0), ("f4", 2, 1.0), ("f8", 1, 1.0)],
+)
+def test_auctions(solve, emulator, dtype, blocks, sign, monkeypatch):
+    """They may come after the first path that makes the steps more than the rows."""
+    emulator.odds = 100
+    monkeypatch.setattr(device_batch, "_STEPS_A_ROW", -1)
+    rng = np.random.default_rng(14)
+    problems = [sign * hard_problem(rng, kind, 34, np.dtype(dtype)) for kind in HARD]
+    results = solve(problems, sign=sign, blocks=blocks)
+    for k, costs in enumerate(problems):
+        check(results, k, costs, sign=sign)
+
+
+@pytest.mark.parametrize("dtype", ["i4", "f8"])
+def test_few_costs_above_all_others_leave_prices_small(solve, emulator, dtype, monkeypatch):
+    """Prices as large as these costs would leave no digits for the others."""
+    emulator.odds = 100
+    monkeypatch.setattr(device_batch, "_STEPS_A_ROW", -1)
+    costs = hard_problem(np.random.default_rng(14), "products", 40, np.dtype(dtype))
+    costs[5, 20] = costs[8, 21] = 1e9 if dtype[0] == "i" else 1e30
+    results = solve(costs[None])
+    assert results.proven[0]
+    assert abs(results.numbers[0]).max() <= 4 * np.partition(costs, -3, axis=None)[-3]
+
+
+def test_no_auctions_where_pairs_are_forbidden(solve, emulator, monkeypatch):
+    """They would not end if there were no full assignment."""
+    emulator.odds = 100
+    monkeypatch.setattr(device_batch, "_STEPS_A_ROW", -1)
+    costs = hard_problem(np.random.default_rng(15), "products", 34, np.dtype("f8"))
+    some, none = np.where(costs > 0.9 * costs.max(), INF, costs), costs.copy()
+    none[:20, 12:] = INF
+    results = solve([some, none])
+    check(results, 0, some)
+    check(results, 1, none)
+
+
 @pytest.mark.parametrize("wish", WISHES, ids=str)
 def test_teams_of_blocks(solve, emulator, wish):
     """A block may be long ahead of another one."""
