@@ -54,7 +54,8 @@ class DenseAuction:
         self.values: Any = costs.dense()
         self.low = float(costs.low) if math.isfinite(costs.low) else 0.0
         high = costs.high if math.isfinite(costs.high) else costs.largest
-        self.units = Units(self.low, high, self.nrows, finest=_FINEST, is_integer=costs.is_integer)
+        spread = float(high) - self.low
+        self.units = Units(spread, self.nrows, finest=_FINEST, is_integer=costs.is_integer)
         self.left = min(max(self.nrows >> 12, _LEFT[0]), _LEFT[1], self.nrows // 4)
         self.looks = 0
 

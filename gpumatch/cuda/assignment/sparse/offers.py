@@ -28,21 +28,18 @@ class Units:
 
     Parameters
     ----------
-    low, high : int or float
-        The least and the greatest cost.
+    spread : float
+        The range of the costs, or of most of them.
     nrows : int
         The number of rows that bid.
     finest : int
-        Bits: the last epsilon is the range of the costs divided by ``2**finest``.
+        Bits: the last epsilon is the spread divided by ``2**finest``.
     """
 
-    def __init__(
-        self, low: float, high: float, nrows: int, *, finest: int, is_integer: bool
-    ) -> None:
+    def __init__(self, spread: float, nrows: int, *, finest: int, is_integer: bool) -> None:
         self.row_bits = nrows.bit_length()
         bits = min(finest, 64 - self.row_bits - HEADROOM)
         self.most = 2 ** (64 - self.row_bits) - 1
-        spread = float(high) - float(low)
         exponent = bits - math.frexp(spread)[1]
         if is_integer:
             exponent = min(exponent, _INTEGER_EXPONENT)

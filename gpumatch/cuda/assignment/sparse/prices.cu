@@ -63,11 +63,12 @@ __global__ void hold_auction(Rows<Cost> rows, Terms t, const int* bidders, int n
     if (bidder.row >= 0 && group.member == 0) {
       const bool has_second = choice.second < infinity;
       const double lead = has_second ? choice.second - choice.least : static_cast<double>(t.jump);
-      const long long fallen = t.fallen(choice.offer) + static_cast<long long>(lead) + t.epsilon;
+      const long long fallen = t.fallen(choice.offer) + t.epsilon, room = t.most - fallen;
       if (choice.col < 0) {
         atomicAdd(served, 1);  // the row stays unmatched
-      } else if (fallen <= t.most && ++chain <= t.longest) {
-        const unsigned long long offer = t.offer(fallen, bidder.row);
+      } else if (lead < static_cast<double>(room) && ++chain <= t.longest) {
+        const unsigned long long offer =
+            t.offer(fallen + static_cast<long long>(lead), bidder.row);
         const unsigned long long before = atomicMax(offers + choice.col, offer);
         evicted = before < offer ? t.row_of(before) : bidder.row;
         if (evicted < 0) atomicAdd(served, 1);
@@ -77,6 +78,26 @@ __global__ void hold_auction(Rows<Cost> rows, Terms t, const int* bidders, int n
     if (evicted != bidder.row) {
       bidder = evicted == likely.row ? likely : Bidder::at(rows, evicted);
     }
+  }
+}
+
+// The difference between the two least costs of every step-th row; not finite if it has fewer.
+template <typename Cost>
+__global__ void find_leads(Rows<Cost> rows, int step, double* leads) {
+  const Group group = Group::of(rows.lanes);
+  const double infinity = far<double>();
+  for (long long first = group.index - lane_index() / group.lanes; first * step < rows.nrows;
+       first += group.count) {
+    const long long at = first + lane_index() / group.lanes, row = at * step;
+    Choice choice = {infinity, infinity, 0, -1};
+    if (row < rows.nrows) {
+      for (long long k = rows.indptr[row] + group.member; k < rows.indptr[row + 1];
+           k += group.lanes) {
+        choice.consider(static_cast<double>(rows.weights[k]), 0, rows.indices[k]);
+      }
+    }
+    choice = choice_of_group(choice, group.lanes);
+    if (row < rows.nrows && group.member == 0) leads[at] = choice.second - choice.least;
   }
 }
 

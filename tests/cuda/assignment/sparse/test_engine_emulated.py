@@ -15,6 +15,7 @@ from graphs import costs
 
 pytest.importorskip("cupy")
 
+from gpumatch.costs import SparseCosts
 from gpumatch.cpu import csr as cpu_csr
 from gpumatch.cuda.assignment.sparse import engine, full, product
 from gpumatch.dispatch import backends
@@ -433,6 +434,47 @@ def test_products_of_singular_and_of_tiny_matrices(solve, monkeypatch):
         gm.verify(csr_array(values), found)
         assert found.size == best.size
         assert math.isclose(found.log_product, best.log_product, rel_tol=1e-12, abs_tol=1e-12)
+
+
+# -- costs of all magnitudes -----------------------------------------------------------------------
+
+
+def random_rows(rng, n, entries, draw):
+    """A square matrix with so many entries a row, and a full assignment."""
+    order = rng.random((n, n))
+    order[np.arange(n), rng.permutation(n)] = -1
+    cols = np.argsort(order, axis=1)[:, :entries]
+    indptr = np.arange(n + 1) * entries
+    return csr_array((draw(n * entries), cols.ravel(), indptr), shape=(n, n))
+
+
+def test_epsilon_follows_from_typical_costs(solve, monkeypatch):
+    """If it follows from their range, the trees take over a thousand looks."""
+    rng = np.random.default_rng(21)
+    matrix = random_rows(rng, 300, 8, lambda size: np.exp(7 * rng.normal(size=size)))
+    looks = []
+    grow = engine._Trees.grow
+
+    def watched(trees, *wishes):
+        ended = grow(trees, *wishes)
+        looks.append(int(trees.board.seen["looks"]))
+        return ended
+
+    monkeypatch.setattr(engine._Trees, "grow", watched)
+    check(solve, matrix)
+    assert sum(looks) < 500
+
+
+def test_typical_leads(emulators, monkeypatch):
+    """Rows with fewer than two entries have none, and ties count for nothing."""
+    lead_drivers_here(monkeypatch, emulators, engine, full, block=BLOCK)
+    values = np.array([[5.0, 2, 2.5, 0], [0, 0, 4, 0], [3, 0, 3, 0], [0, 1, 8, 1e15]])
+    for repeats, typical in ((1, 3.75), (700, 3.75)):  # of 2,800 rows, every third one
+        matrix = csr_array(np.tile(values, (repeats, 1)))
+        problem = engine.Problem(full.FullProblem.of(SparseCosts(matrix), None))
+        assert problem.span == 1e15 - 1
+        problem.narrow_span()
+        assert problem.span == engine._WIDEST * typical
 
 
 # -- exact bids ------------------------------------------------------------------------------------
