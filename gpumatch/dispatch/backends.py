@@ -33,7 +33,7 @@ GPU_PAYS_FROM = 100_000
 GPU_PAYS_FROM_PAIRS = 2_000_000  # the number of pairs from which dense costs repay their copy
 # An upper bound of the memory of the GPU's engine for sparse costs, the costs included.
 _SPARSE_BYTES_A_VERTEX, _SPARSE_BYTES_AN_ENTRY = 400, 120
-_SPARSE_SUMS = 16  # sums in that engine have at most this many costs for each vertex
+_SPARSE_SUMS = 8  # sums in that engine have at most this many costs for each row
 
 _DEFAULT_MATCHING = {"cpu": "engine", "cuda": "engine", "reference": "apfb-gpubfs-wr"}
 _DEFAULT_ASSIGNMENT = {"cpu": "engine", "reference": "hungarian-tree"}
@@ -294,7 +294,7 @@ def _fits(costs: Costs, matrices: int) -> bool:
 def _fits_as_csr(costs: Costs) -> bool:
     """True if the GPU has memory for sparse costs, and sums of integer costs fit into 64 bits."""
     vertices = sum(costs.shape)
-    if costs.is_integer and _SPARSE_SUMS * (vertices + 1) * costs.largest >= 2**62:
+    if costs.is_integer and _SPARSE_SUMS * (min(costs.shape) + 1) * costs.largest >= 2**62:
         return False
     return _has_room(_SPARSE_BYTES_A_VERTEX * vertices + _SPARSE_BYTES_AN_ENTRY * costs.nnz)
 

@@ -32,7 +32,7 @@ import numpy as np
 from gpumatch.contracts import AssignmentTask, Control, Costs
 from gpumatch.cuda import memory
 from gpumatch.cuda.assignment.sparse.full import FullProblem
-from gpumatch.cuda.assignment.sparse.offers import HEADROOM, Units, free_rows
+from gpumatch.cuda.assignment.sparse.offers import Units, free_rows
 from gpumatch.cuda.kernels import BLOCK, Source, blocks_for, kernels_for
 from gpumatch.cuda.launches import Board, Cooperative, record_seconds
 from gpumatch.cuda.memory import set_unmatched, unmatched
@@ -74,6 +74,7 @@ TREES = Source(
     cooperative=True,
 )
 
+_MOST_SUM = 2**60  # of the ranges of all rows, if costs are integers
 _LOOKS_A_LAUNCH = 4096  # rows a warp scans; then the host checks progress, time limit and Ctrl-C
 _BLOCK = TREES.constant("kBlock")
 _NEVER = np.int64(TREES.constant("kNever"))
@@ -142,12 +143,17 @@ def takes(costs: Costs, limit: float | None) -> bool:
 
 
 def fits(costs: Costs, limit: float | None) -> bool:
-    """True unless sums of integer costs may exceed 64 bits."""
+    """True unless sums of integer costs may exceed 64 bits.
+
+    Let S be the rows times the range of the costs, and let prices fall by at most 2**58
+    (`offers.SAFE`). A path has a cost and takes back one for each row, so its distance is within S
+    + 2**59. Duals of columns are within that and 2**58, and so are those of rows without their
+    least cost. The distance of a label has three such terms. For S below 2**60 it fits.
+    """
     if not costs.is_integer:
         return True
-    n = max(sum(costs.shape), 2**HEADROOM)
-    largest = max(int(costs.largest), 0 if limit is None else abs(int(limit)))
-    return 16 * (n + 1) * largest < 2**62
+    ends = [costs.low, costs.high] + ([] if limit is None else [limit])
+    return (costs.shape[0] + 1) * (math.floor(max(ends)) - math.floor(min(ends)) + 1) < _MOST_SUM
 
 
 def run(task: AssignmentTask) -> bool:

@@ -12,10 +12,12 @@ import numpy as np
 
 from gpumatch.numeric.arrays import array_module
 
-__all__ = ["HEADROOM", "Units", "free_rows", "owners"]
+__all__ = ["Units", "free_rows", "owners"]
 
 HEADROOM = 12
-"""Bits: prices may fall by up to ``2**HEADROOM`` times the range of the costs."""
+"""Bits: prices may fall by at least ``2**HEADROOM`` times the spread of the costs."""
+SAFE = 2**58
+"""The most by which prices may fall if costs are integers, so that sums with them fit."""
 _FACTOR = 8  # the factor from one epsilon to the next
 _INTEGER_EXPONENT = 3  # the unit for integers is an eighth, because they need no finer prices
 _MOST_EXPONENT = 1000  # the largest exponent used: 2.0**1000 is finite
@@ -46,6 +48,8 @@ class Units:
         has_prices = spread > 0 and exponent <= _MOST_EXPONENT
         self.of_one = math.ldexp(1.0, exponent) if has_prices else 0.0
         self.spread = max(1, round(spread * self.of_one))
+        if is_integer and has_prices:
+            self.most = min(self.most, int(SAFE * self.of_one))
 
     def epsilons(self) -> list[int]:
         """The epsilons in units, in decreasing order. The last is one unit."""

@@ -477,6 +477,41 @@ def test_typical_leads(emulators, monkeypatch):
         assert problem.span == engine._WIDEST * typical
 
 
+# -- large integers --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["random", "products", "infeasible"])
+def test_sums_of_integers_below_the_limit_are_exact(solve, emulators, kind):
+    """Prices fall far in products. If there is no full assignment, they fall as far as they may."""
+    n = {"random": 50, "products": 18, "infeasible": 30}[kind]
+    most = 2**60 // (n + 1) - 2
+    rng = np.random.default_rng(22)
+    vary(emulators, rng)
+    if kind == "products":
+        matrix = csr_array(np.outer(np.arange(1, n + 1), np.arange(1, n + 1)) * (most // n**2))
+    else:
+        matrix = random_rows(rng, n, 5, lambda size: rng.integers(1, most, size))
+    if kind == "infeasible":
+        some = matrix.toarray()
+        some[:5, 4:] = 0
+        matrix = csr_array(some)
+        with pytest.raises(gm.InfeasibleError):
+            solve(matrix)
+        return
+    assert engine.takes(SparseCosts(matrix), None)
+    a, best = solve(matrix), gm.assign(matrix, backend="cpu")
+    gm.verify(matrix, a)
+    assert a.proven
+    assert a.objective == best.objective
+
+
+def test_sums_beyond_the_limit_are_for_others():
+    for limit, fits in ((None, True), (2**56, True), (2**58, False)):
+        matrix = csr_array(np.diag(np.arange(1, 9)) * 2**50)
+        assert engine.takes(SparseCosts(matrix), limit) == fits
+    assert not engine.takes(SparseCosts(csr_array(np.array([[1, 2**60], [3, 4]]))), None)
+
+
 # -- exact bids ------------------------------------------------------------------------------------
 
 
