@@ -505,6 +505,13 @@ def test_sums_of_integers_below_the_limit_are_exact(solve, emulators, kind):
     assert a.objective == best.objective
 
 
+@pytest.mark.parametrize(("spread", "nrows"), [(2**59, 1), (2**42, 200_000), (1000, 10)])
+def test_prices_of_integers_fall_no_further_than_sums_have_room(spread, nrows):
+    units = engine.Units(spread, nrows, finest=24, is_integer=True)
+    assert 0 < units.most <= 2**58 * units.of_one
+    assert units.most < 2 ** (64 - units.row_bits)
+
+
 def test_sums_beyond_the_limit_are_for_others():
     for limit, fits in ((None, True), (2**56, True), (2**58, False)):
         matrix = csr_array(np.diag(np.arange(1, 9)) * 2**50)
