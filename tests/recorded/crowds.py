@@ -213,7 +213,7 @@ ENGINE: dict[str, tuple[ModuleType, dict[str, Any]]] = {
     "honest bids": (sparse_tuning, {"small": -1, "trial": LONG, "few": 2, "few_paths": 2}),
     "lines": (dense_tuning, {"small": -1, "few": 1, "patience": 30}),
     "trial": (dense_tuning, {"small": -1, "few": 1, "middle": -1}),
-    "auction": (dense_tuning, {"small": -1, "few": 1, "middle": -1, "trial": -1}),
+    "auction": (dense_tuning, {"small": -1, "few": 1, "middle": -1, "trial": -1, "lines": 0}),
 }
 """Which steps the engine takes; the last three for dense costs."""
 

@@ -65,7 +65,7 @@ def test_any_order_of_turns_in_sparse_costs(trial, shape, has_limit, monkeypatch
 
 def test_any_order_of_turns_in_dense_costs(monkeypatch):
     """Rows know four columns, and look again where bids have made these dear."""
-    tune(monkeypatch, dense_tuning, middle=-1, trial=-1)
+    tune(monkeypatch, dense_tuning, middle=-1, trial=-1, lines=0)
     for module in candidate_paths, candidates:
         monkeypatch.setattr(module, "KNOWN", 4)
     taken = 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import Any
@@ -12,6 +13,7 @@ from gpumatch.contracts import AssignmentTask, Control
 from gpumatch.cpu.assignment.dense import candidates
 from gpumatch.cpu.assignment.dense import search as dense_search
 from gpumatch.cpu.assignment.dense.candidates import KNOWN
+from gpumatch.cpu.assignment.dense.paths import DensePaths
 from gpumatch.cpu.assignment.dense.search import LANES
 from gpumatch.cpu.assignment.search.paths import Paths
 from gpumatch.cpu.numba_tools.workers import Workers
@@ -96,6 +98,19 @@ class KnownPaths(Paths):
     def leave_search(self) -> None:
         """Give up a search that has not ended."""
         self.search[0][:] = self.far
+
+    @contextlib.contextmanager
+    def by_lines(self) -> Iterator[DensePaths]:
+        """Within, paths from the same pairs and prices that read whole lines."""
+        is_integer = self.costs.is_integer
+        price = self.price.astype(np.int64) if is_integer else self.price
+        limit = self.limit if self.leaves else None
+        lines = DensePaths(self.entries, self.costs, self.row_to_col, self.col_to_row, price, limit)
+        lines.unit = self.price.size
+        try:
+            yield lines
+        finally:
+            self.price[:] = lines.price
 
     def augment_some(self, free: np.ndarray, budget: int) -> int:
         return candidates.augment(

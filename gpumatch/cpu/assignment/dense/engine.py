@@ -9,14 +9,16 @@ Each row knows its cheapest columns, and a bound of all others that holds while 
    of the matrix.
 2. *Trial*: shortest augmenting paths, as long as they are short: the paths so far tell that the
    others will read no more than a share of the matrix. Costs that are drawn at random end here, and
-   those with many ties.
+   those with many ties. Then paths by whole lines (`paths`) follow, whose readings are cheaper,
+   as long as they expect few of them: so end points near a line.
 3. *Auction* (`auction`): else unmatched rows bid, with an epsilon that falls from what a row
    typically saves by its cheapest column. As in `sparse.engine`, a phase ends when few rows are
    unmatched, and these enter the next one. At the end nearly all rows have a column, at prices
-   within the last epsilon of optimal ones. If columns may stay unmatched, there is no auction,
-   because their prices must stay 0.
+   within the last epsilon of optimal ones. If columns may stay unmatched, steps 2 to 4 are left
+   out, because prices of unmatched columns must stay 0.
 4. *Repair*: integer prices are rounded down, and pairs that are not exactly tight are parted.
-5. *Paths*: the unmatched rows get exact shortest augmenting paths.
+5. *Paths*: the unmatched rows get exact shortest augmenting paths, by known columns while these
+   are short, then by whole lines.
 
 The result is exact: no epsilon is left in it, and no column was left out but by a bound. Points in
 the plane, costs of low rank and distances that are maximised need steps 3 to 5. An auction reads 8
@@ -105,11 +107,19 @@ def _try_whole_lines(task: AssignmentTask, tuning: Tuning) -> bool | None:
     return True if ended else None
 
 
-def try_paths(paths: Paths, most: float, control: Control, *, step: int) -> bool:
+def try_paths(
+    paths: Paths,
+    most: float,
+    control: Control,
+    *,
+    step: int,
+    longest: float = math.inf,
+    name: str = "trial",
+) -> bool:
     """Augment from the unmatched rows; False if more than `most` scans seem to be ahead.
 
     The paths so far tell. The last paths are longer than the first, but none scans more than the
-    whole matrix.
+    whole matrix. After `longest` scans the attempt ends, too.
     """
     free = paths.start_with_unmatched_rows()
     beat = heartbeat(control, lambda: paths.matched)
@@ -118,9 +128,9 @@ def try_paths(paths: Paths, most: float, control: Control, *, step: int) -> bool
         outcome = paths.augment_some(free, step)
         beat()
         scans, served = int(paths.spot[SCANS]), int(paths.spot[NEXT])
-        if scans * (free.size - served) > most * (served + 1):
+        if scans * (free.size - served) > most * (served + 1) or scans > longest:
             break
-    paths.record("trial", free, paths.matched, control)
+    paths.record(name, free, paths.matched, control)
     return outcome != SPENT
 
 
@@ -137,26 +147,51 @@ class _DenseEngine:
 
     def run(self) -> None:
         """Take all steps; raises Stopped."""
-        paths, control = self.paths, self.control
+        paths, control, tuning = self.paths, self.control, self.tuning
         if not (paths.begin(control) and paths.look(control) and paths.bid(control)):
             raise Stopped
-        if self._try_paths():
-            return
-        if paths.all_match:
+        if not paths.all_match:
+            self._serve(tuning.short)
+        elif not self._try_trial():
             self.auction.hold()
             if self.costs.is_integer:
                 self.auction.round_prices()
             self.auction.part_slack_pairs(0)
-        if not paths.augment(control):
-            raise Stopped
+            self._serve(tuning.short_of_ties)
 
-    # -- the trial ---------------------------------------------------------------------------------
+    # -- paths -------------------------------------------------------------------------------------
 
-    def _try_paths(self) -> bool:
-        """Augment while paths are short, or cannot be avoided; True if no row is left to serve."""
-        most = self.tuning.trial * self.costs.nnz if self.paths.all_match else math.inf
-        step = int(self.tuning.step * self.costs.nnz) + 1
-        if try_paths(self.paths, most, self.control, step=min(step, BUDGET)):
+    def _try_trial(self) -> bool:
+        """Augment while paths are short; True if no row is left to serve."""
+        tuning = self.tuning
+        if self._try_known(tuning.trial, tuning.known):
             return True
-        self.paths.leave_search()
-        return False
+        is_long = self.paths.spot[SCANS] <= tuning.known * self.costs.nnz
+        if tuning.lines and self._try_lines(tuning.lines):
+            return True
+        return not is_long and self._try_known(tuning.trial)
+
+    def _serve(self, short: float) -> None:
+        """Serve all unmatched rows: by known columns while paths are short, then by whole lines."""
+        most = short * (self.paths.row_to_col.size - self.paths.matched)
+        most = max(self.tuning.trial, most)
+        if not self._try_known(most, most, name="paths"):
+            self._try_lines(math.inf, name="paths")
+
+    def _try_known(self, most: float, longest: float = math.inf, name: str = "trial") -> bool:
+        """Augment by known columns; False if paths seem to read the entries more than so often."""
+        nnz = self.costs.nnz
+        step = min(int(self.tuning.step * nnz) + 1, BUDGET)
+        has_ended = try_paths(
+            self.paths, most * nnz, self.control, step=step, longest=longest * nnz, name=name
+        )
+        if not has_ended:
+            self.paths.leave_search()
+        return has_ended
+
+    def _try_lines(self, most: float, name: str = "trial") -> bool:
+        """Augment by whole lines; False if paths seem to read the entries more than so often."""
+        nrows = self.paths.row_to_col.size
+        with self.paths.by_lines() as lines:
+            step = min(2 * int(self.tuning.step * self.costs.nnz) + 1, lines.budget)
+            return try_paths(lines, most * nrows, self.control, step=step, name=name)

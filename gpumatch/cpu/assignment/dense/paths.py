@@ -52,9 +52,10 @@ class DensePaths(Paths):
 
     def _number(self, col_dual: np.ndarray, limit: float) -> Any:
         """int32 if it can hold some times the largest cost, because a vector holds more of them."""
-        largest = ROOM * max(self.costs.largest, abs(limit))
+        given = abs(col_dual).max(initial=0) if self.is_given else 0
+        largest = ROOM * (max(self.costs.largest, abs(limit)) + given)
         is_narrow = self.entries.dtype == np.int32 and largest <= np.iinfo(np.int32).max
-        return np.int32 if is_narrow and not self.is_given else col_dual.dtype.type
+        return np.int32 if is_narrow else col_dual.dtype.type
 
     def _start(self, control: Control) -> bool:
         if self.costs.is_complete and self.costs.low == self.costs.high:

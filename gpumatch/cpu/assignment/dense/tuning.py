@@ -36,6 +36,24 @@ class Tuning:
     14, 4 and 4 times for costs of rank 16, 4.8, 4.8 and 7 times for points in space, and 1.1 times
     for costs drawn at random.
     """
+    known: float = 3
+    """Readings of all entries after which the trial by known columns ends, whatever is expected."""
+    lines: float = 10
+    """Readings that paths by whole lines, which follow, may be expected to take yet; 0: no such.
+
+    A reading by lines takes a quarter of the time of one by known columns with 2,000 rows, and two
+    thirds with 4,000, which do not fit into the caches. After a quarter of a reading, 2,000 rows of
+    distances on a line or in a narrow strip expect 4 to 8 readings, and take 18 to 55. Points in
+    the plane expect 11, costs of rank 16 14, and two clusters or costs of rank 2 over 30.
+    """
+    short: float = 1 / 16
+    """Readings by known columns for each path, beyond which paths go by whole lines.
+
+    With 2,000 rows and 2,020 columns, costs of rank 3 read 0.06 times the entries for a path, and
+    take half the time that lines take. Two clusters read 0.9 times, and take six times as long.
+    """
+    short_of_ties: float = 1 / 100
+    """The same after an auction: many rows wait there only if costs have ties."""
     step: float = 1 / 8
     """The share of the entries that paths read before the engine judges them."""
 

@@ -32,6 +32,7 @@ class Paths(ABC):
     """The part that dense and sparse costs share; subclasses call the kernels."""
 
     bids: int  # scans in a round of bids, for each unmatched row
+    unit = 1  # entries of a scan that is told
 
     def __init__(
         self,
@@ -109,7 +110,8 @@ class Paths(ABC):
     def record(self, step: str, free: np.ndarray, matched: int, control: Control) -> None:
         """Tell the control of a phase that has begun with these unmatched rows."""
         found = matched - (self.row_to_col.size - free.size)
-        control.phase(found=found, matched=matched, step=step, scans=int(self.spot[SCANS]))
+        scans = int(self.spot[SCANS]) * self.unit
+        control.phase(found=found, matched=matched, step=step, scans=scans)
 
     def write_duals(self, row_dual: np.ndarray, col_dual: np.ndarray) -> None:
         """Write feasible duals at these prices, whatever these are; no column has one above 0.

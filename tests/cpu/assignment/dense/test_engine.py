@@ -18,7 +18,7 @@ from gpumatch.cpu.assignment.dense import engine as dense_engine
 from gpumatch.cpu.assignment.dense import tuning as dense_tuning
 from gpumatch.cpu.assignment.dense.auction import Auction
 from gpumatch.cpu.assignment.dense.tuning import Tuning
-from graphs import costs
+from graphs import adversarial, costs
 from tests.cpu.assignment.solved import Solved, Trace, least, rounding
 from tests.cpu.assignment.tuned import tune
 from tests.pairwise import parametrize_pairwise
@@ -36,7 +36,7 @@ def path(request, monkeypatch):
     else:
         tune(monkeypatch, dense_tuning, middle=-1)
     if request.param == "auction":
-        tune(monkeypatch, dense_tuning, trial=-1)
+        tune(monkeypatch, dense_tuning, trial=-1, lines=0)
     return request.param
 
 
@@ -245,8 +245,9 @@ def steps(solved):
 
 
 @EVERY_PATH
-def test_each_step_runs(path):
+def test_each_step_runs(path, monkeypatch):
     """The trial is enough for costs drawn at random, and not for distances that are maximised."""
+    tune(monkeypatch, dense_tuning, lines=0)
     for matrix, is_easy in ((costs.uniform_float(200), True), (points(200, far=True), False)):
         solved = solve(matrix)
         solved.check_optimal(1e-12)
@@ -262,6 +263,21 @@ def test_few_lines_are_read(monkeypatch):
     for matrix, most in ((points(800, far=True), 25), (costs.low_rank(800, rank=4), 10)):
         trace = gm.assign(matrix, backend="cpu", threads=1).stats["trace"]
         assert 0 < sum(phase["scans"] for phase in trace) < most * matrix.size
+
+
+@pytest.mark.parametrize(
+    ("family", "rest", "most"), [("line", 0, 45), ("clusters", 4, 150), ("outer", 8, 260)]
+)
+@pytest.mark.parametrize("path", ["trial"], indirect=True)
+def test_long_paths_go_over_to_whole_lines(family, rest, most):
+    """By known columns, these would read 37, 188 and 346 times the matrix."""
+    rng = np.random.default_rng(7)
+    matrix = adversarial.make(family, 400, 400 + rest, seed=1)
+    matrix = matrix + 1e-3 * rng.random(matrix.shape)  # so that no order of the rows is best
+    solved = solve(matrix)
+    solved.check_optimal(1e-12)
+    assert "auction" not in steps(solved)
+    assert 0 < sum(phase["scans"] for phase in solved.control.phases) < most * matrix.size
 
 
 @EVERY_PATH
@@ -303,7 +319,7 @@ def test_no_column_that_a_row_does_not_know_is_below_its_bound(path, monkeypatch
 def test_a_tuning_that_is_passed_replaces_the_default():
     """Whatever the fixture has made the default."""
     matrix = points(80, far=True)
-    auction, paths = (Tuning(middle=-1, trial=trial, few=1) for trial in (-1, math.inf))
+    auction, paths = (Tuning(middle=-1, trial=-1, lines=most, few=1) for most in (0, math.inf))
     assert "auction" in steps(solve(matrix, tuning=auction))
     assert "auction" not in steps(solve(matrix, tuning=paths))
 
@@ -358,7 +374,7 @@ def test_one_thread_always_finds_the_same():
 @pytest.mark.parametrize("path", ["lines", "trial"], indirect=True)
 def test_threads_share_the_work(monkeypatch):
     """Columns change hands between threads while rows look at their lines."""
-    tune(monkeypatch, dense_tuning, trial=-1)
+    tune(monkeypatch, dense_tuning, trial=-1, lines=0)
     for seed in range(3):
         matrix = points(700, far=True, seed=seed)
         a = gm.assign(matrix, algorithm="engine", backend="cpu", threads=4)
