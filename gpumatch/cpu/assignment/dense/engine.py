@@ -24,6 +24,9 @@ The result is exact: no epsilon is left in it, and no column was left out but by
 the plane, costs of low rank and distances that are maximised need steps 3 to 5. An auction reads 8
 to 30 times the matrix then; the paths of Jonker and Volgenant read a line for each row of a tree.
 
+Before all that, square costs that samples show to be Monge get the diagonal of their order
+(`monge`). One reading of the matrix proves it, or tells which rows need paths.
+
 All numbers are float64. Integers are exact in it if 16 (n + 1) max |c| < 2**53; larger ones go to
 `shortest_augmenting_path`, and so do small matrices, whose paths take milliseconds. In middling
 matrices, paths in the whole matrix come before step 1, unless all rows want the same columns. They
@@ -43,8 +46,12 @@ implementation*, PDCS 2003.
 from __future__ import annotations
 
 import math
+from typing import Any
+
+import numpy as np
 
 from gpumatch.contracts import AssignmentTask, Control, Stopped
+from gpumatch.cpu.assignment.dense import monge
 from gpumatch.cpu.assignment.dense import tuning as tunings
 from gpumatch.cpu.assignment.dense.auction import Auction
 from gpumatch.cpu.assignment.dense.candidate_paths import BUDGET, KnownPaths
@@ -70,6 +77,9 @@ def takes(task: AssignmentTask, tuning: Tuning | None = None) -> bool:
 def run(task: AssignmentTask, tuning: Tuning | None = None) -> bool:
     """Match the rows at least cost, as `gpumatch.contracts` states; True unless stopped."""
     tuning = tuning or tunings.DEFAULT
+    ended = _try_sort(task, tuning)
+    if ended is not None:
+        return ended
     if task.costs.nnz <= tuning.middle:
         ended = _try_whole_lines(task, tuning)
         if ended is not None:
@@ -85,6 +95,41 @@ def run(task: AssignmentTask, tuning: Tuning | None = None) -> bool:
             engine.paths.write_duals(*task.duals)
             task.solution.has_duals = task.solution.are_fair = True
     return True
+
+
+def _try_sort(task: AssignmentTask, tuning: Tuning) -> bool | None:
+    """Try the diagonal of a Monge order; return what `run` would, or None if it does not help."""
+    costs, control, solution = task.costs, task.control, task.solution
+    is_square = costs.shape[0] == costs.shape[1] and task.limit is None
+    if costs.nnz <= tuning.sortable or not (is_square and costs.is_complete and costs.has_matrix):
+        return None
+    if (solution.row_to_col >= 0).any() or solution.col_dual.any():
+        return None
+    values: Any = costs.entries()
+    rounding = 0.0 if costs.is_integer else tuning.rounding
+    found = monge.sort(values, rounding * costs.largest)
+    if found is None:
+        return None
+    rows = np.arange(costs.shape[0], dtype=np.int32)
+    solution.row_to_col[:], solution.col_dual[:] = found.row_to_col, found.price
+    solution.col_to_row[found.row_to_col] = rows
+    paths = DensePaths(values, costs, *task.mates, solution.col_dual, None)
+    paths.unit, helps = costs.shape[1], True
+    try:
+        paths.part_slack_pairs(rounding)
+        paths.record("sort", rows, paths.matched, control)
+        if paths.matched < rows.size:
+            step = int(tuning.step * costs.nnz) + 1
+            helps = try_paths(paths, tuning.lines * rows.size, control, step=step)
+        return True if helps else None
+    except Stopped:
+        return False
+    finally:
+        if helps:
+            paths.write_duals(*task.duals)
+            solution.has_duals = True
+        else:
+            solution.clear()
 
 
 def _try_whole_lines(task: AssignmentTask, tuning: Tuning) -> bool | None:

@@ -10,6 +10,7 @@ from gpumatch.contracts import Control, Costs, Entries
 from gpumatch.cpu.assignment.dense import search as dense_search
 from gpumatch.cpu.assignment.dense.search import LANES
 from gpumatch.cpu.assignment.search.paths import Paths
+from gpumatch.cpu.assignment.search.state import SCANS
 
 __all__ = ["DensePaths"]
 
@@ -56,6 +57,24 @@ class DensePaths(Paths):
         largest = ROOM * (max(self.costs.largest, abs(limit)) + given)
         is_narrow = self.entries.dtype == np.int32 and largest <= np.iinfo(np.int32).max
         return np.int32 if is_narrow else col_dual.dtype.type
+
+    def part_slack_pairs(self, rounding: float) -> None:
+        """Part the pairs that are not the cheapest of their rows.
+
+        `rounding` is the share of the largest of their costs and prices by which one may miss that.
+        """
+        row_dual = np.empty(self.row_to_col.size, self.price.dtype)
+        self.write_row_duals(row_dual)
+        rows = np.flatnonzero(self.row_to_col >= 0)
+        cols = self.row_to_col[rows]
+        costs, price = self.costs.at(rows, cols), self.price[cols]
+        largest = np.maximum(abs(costs), abs(price)).max(initial=0)
+        is_slack = costs - price - row_dual[rows] > rounding * largest
+        self.row_to_col[rows[is_slack]] = -1
+        self.col_to_row[cols[is_slack]] = -1
+        self.spot[SCANS] = self.row_to_col.size
+        if not is_slack.any():
+            self.row_dual = row_dual
 
     def _start(self, control: Control) -> bool:
         if self.costs.is_complete and self.costs.low == self.costs.high:
