@@ -61,7 +61,7 @@ class KnownPaths(Paths):
 
     def share(self, work: RangeWork, control: Control) -> bool:
         """Let all threads work on all rows, for a budget at a time; False if stopped."""
-        for rows in self._blocks():
+        for rows in self.blocks():
             self._share_range(work, *rows)
             if control.tick(self.matched):
                 return False
@@ -77,7 +77,7 @@ class KnownPaths(Paths):
 
         self.workers.run(work_on_share, count)
 
-    def _blocks(self) -> Iterator[tuple[int, int]]:
+    def blocks(self) -> Iterator[tuple[int, int]]:
         nrows = self.row_to_col.size
         count = -(-self.values.size // (BUDGET * self.workers.threads))
         bounds = [nrows * block // count for block in range(count + 1)]
@@ -166,5 +166,5 @@ class KnownPaths(Paths):
                 first, last,  # IN
             )  # fmt: skip
 
-        for rows in self._blocks():
+        for rows in self.blocks():
             self._share_range(find, *rows)

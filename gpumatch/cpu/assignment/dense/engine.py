@@ -4,7 +4,9 @@ Each row knows its cheapest columns, and a bound of all others that holds while 
 `candidates`). On that stand these steps, each from the prices and pairs of the one before:
 
 1. *Start*: if all columns must be matched, they are priced at their least costs, and rows take the
-   columns for which they are cheapest. Then each row looks at its line. Rows bid for columns,
+   columns for which they are cheapest. If unmatched rows have several tight columns each, tight
+   pairs are matched by cardinality (`ties`), in turns with shortest augmenting paths, as long as
+   that serves many rows. Then each row looks at its line. Rows bid for columns,
    a limited number of times. So far these are the steps of Jonker and Volgenant, and two readings
    of the matrix.
 2. *Trial*: shortest augmenting paths, as long as they are short: the paths so far tell that the
@@ -51,7 +53,7 @@ from typing import Any
 import numpy as np
 
 from gpumatch.contracts import AssignmentTask, Control, Stopped
-from gpumatch.cpu.assignment.dense import monge
+from gpumatch.cpu.assignment.dense import monge, ties
 from gpumatch.cpu.assignment.dense import tuning as tunings
 from gpumatch.cpu.assignment.dense.auction import Auction
 from gpumatch.cpu.assignment.dense.candidate_paths import BUDGET, KnownPaths
@@ -139,6 +141,8 @@ def _try_whole_lines(task: AssignmentTask, tuning: Tuning) -> bool | None:
     try:
         if not paths.begin(control):
             return False
+        if _try_ties(paths, tuning, control):
+            return True
         if paths.all_match and paths.matched < tuning.spread_out * costs.shape[0]:
             return None
         if not paths.bid(control):
@@ -150,6 +154,22 @@ def _try_whole_lines(task: AssignmentTask, tuning: Tuning) -> bool | None:
         paths.write_duals(*task.duals)
         task.solution.has_duals = task.solution.are_fair = True
     return True if ended else None
+
+
+def _try_ties(paths: DensePaths, tuning: Tuning, control: Control) -> bool:
+    """Match tight pairs and augment in turns, while rows have ties; True if all are matched."""
+    nrows, values, is_worth_it = paths.row_to_col.size, paths.values, not paths.leaves
+    while is_worth_it and ties.have_ties(paths, values, tuning.ties):
+        before = paths.matched
+        found = ties.match_tight(paths, control)
+        is_worth_it = found >= tuning.tied * (nrows - before)
+        if before + found == nrows:
+            return True
+        if is_worth_it:
+            longest, step = nrows / 2, int(tuning.step * paths.costs.nnz) + 1
+            if try_paths(paths, math.inf, control, step=step, longest=longest):
+                return True
+    return False
 
 
 def try_paths(
@@ -193,7 +213,11 @@ class _DenseEngine:
     def run(self) -> None:
         """Take all steps; raises Stopped."""
         paths, control, tuning = self.paths, self.control, self.tuning
-        if not (paths.begin(control) and paths.look(control) and paths.bid(control)):
+        if not paths.begin(control):
+            raise Stopped
+        if self._try_ties():
+            return
+        if not (paths.look(control) and paths.bid(control)):
             raise Stopped
         if not paths.all_match:
             self._serve(tuning.short)
@@ -205,6 +229,14 @@ class _DenseEngine:
             self._serve(tuning.short_of_ties)
 
     # -- paths -------------------------------------------------------------------------------------
+
+    def _try_ties(self) -> bool:
+        """Match tight pairs by cardinality, if there are many; True if all rows are matched."""
+        paths, tuning = self.paths, self.tuning
+        if paths.leaves or not ties.have_ties(paths, paths.values, tuning.ties):
+            return False
+        with paths.by_lines() as lines:
+            return _try_ties(lines, tuning, self.control)
 
     def _try_trial(self) -> bool:
         """Augment while paths are short; True if no row is left to serve."""

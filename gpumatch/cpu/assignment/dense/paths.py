@@ -114,7 +114,7 @@ class DensePaths(Paths):
         )  # fmt: skip
 
     def _find_row_duals(self, row_dual: np.ndarray) -> None:
-        for first, last in self._blocks():
+        for first, last in self.blocks():
             dense_search.row_duals(
                 self.values, self.price,  # IN
                 self.least,  # OUT

@@ -66,6 +66,8 @@ __all__ = [
     "LANES",
     "augment",
     "fair_row_duals",
+    "lane_minima",
+    "least_of_lanes",
     "lower_to_minima",
     "reduce_rows",
     "row_duals",
@@ -94,8 +96,8 @@ def lower_to_minima(costs, price, nearest, first, last):
 def row_duals(costs, price, least, far, row_dual, first, last):
     """Write the duals of rows first to last, their least reduced costs."""
     for row in range(first, last):
-        _lane_minima(costs[row], price, least, far)
-        row_dual[row] = _least(least)
+        lane_minima(costs[row], price, least, far)
+        row_dual[row] = least_of_lanes(least)
 
 
 @vector_kernel
@@ -108,8 +110,8 @@ def fair_row_duals(costs, price, least, far, row_dual, first, last):
     width = _lane_width(price.size)
     for row in range(first, last):
         line = costs[row]
-        _lane_minima(line, price, least, far)
-        dual = _least(least)
+        lane_minima(line, price, least, far)
+        dual = least_of_lanes(least)
         error = 0.0
         for lane, begin in enumerate(range(0, price.size, width)):
             if least[lane] > dual or dual == far:
@@ -137,7 +139,7 @@ def _lane_width(ncols):
 
 
 @vector_kernel
-def _lane_minima(line, price, least, far):
+def lane_minima(line, price, least, far):
     """Write the least reduced cost of each lane."""
     width = _lane_width(price.size)
     least[:] = far
@@ -157,7 +159,7 @@ def _least_reduced(line, price, far):
 
 
 @vector_kernel
-def _least(least):
+def least_of_lanes(least):
     """Return the least number of all lanes."""
     nearest = least[0]
     for lane in range(1, LANES):
@@ -168,9 +170,9 @@ def _least(least):
 @vector_kernel
 def least_two(line, price, least, far):
     """Return the least two reduced costs of a row, and their columns: -1 if there is none."""
-    _lane_minima(line, price, least, far)
+    lane_minima(line, price, least, far)
     width = _lane_width(price.size)
-    one = _least(least)
+    one = least_of_lanes(least)
     if one == far:
         return far, -1, far, -1
     lane = _first_lane(least, one)
@@ -182,7 +184,7 @@ def least_two(line, price, least, far):
         _least_reduced(line[begin:first], price[begin:first], far),
         _least_reduced(line[after:end], price[after:end], far),
     )
-    two = _least(least)
+    two = least_of_lanes(least)
     if two == far:
         return one, first, far, -1
     begin = _first_lane(least, two) * width
@@ -317,7 +319,7 @@ def _grow(costs, pairs, root, spot, mark, room, terms, budget):
         dist[:] = far
         _relax(costs[root], price, price.dtype.type(0), root, dist, pred, least, low, far)
         scans = 1
-    nearest = _least(least)
+    nearest = least_of_lanes(least)
     while scans * dist.size < budget:
         if head == tail:
             front = max(front, nearest)
@@ -340,7 +342,7 @@ def _grow(costs, pairs, root, spot, mark, room, terms, budget):
         if leaves and limit + offset < leave:
             leave, leaver = limit + offset, row
         _relax(line, price, offset, row, dist, pred, least, low, far)
-        nearest = _least(least)
+        nearest = least_of_lanes(least)
         scans += 1
     mark[FRONT], mark[LEAVE] = front, leave
     spot[HEAD], spot[TAIL], spot[LEAVER] = head, tail, leaver

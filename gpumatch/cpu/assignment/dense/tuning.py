@@ -33,6 +33,16 @@ class Tuning:
     With so many, a call with random costs takes 1.8 to 2.6 milliseconds.
     """
 
+    # -- ties --------------------------------------------------------------------------------------
+
+    ties: float = 3
+    """Tight columns of an unmatched row, on average, from which on tight pairs are matched first.
+
+    Costs that are drawn from as many integers as there are rows have 1 to 2.
+    """
+    tied: float = 1 / 16
+    """The share of the unmatched rows that these must match, or it is not tried again."""
+
     # -- the trial ---------------------------------------------------------------------------------
 
     trial: float = 1 / 2

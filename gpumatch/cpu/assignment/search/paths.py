@@ -204,7 +204,7 @@ class Paths(ABC):
         """Price columns at their least costs, and match rows that have these; False if stopped."""
         nearest = np.zeros(self.price.size, np.int32)
         lowest = kept_full(self.price.size, self.far, self.price.dtype)
-        for first, last in self._blocks():
+        for first, last in self.blocks():
             self._lower_to_minima(lowest, nearest, first, last)
             if control.tick(0):
                 return False
@@ -220,7 +220,7 @@ class Paths(ABC):
             self.row_to_col, self.col_to_row,  # OUT
         )  # fmt: skip
 
-    def _blocks(self) -> Iterator[tuple[int, int]]:
+    def blocks(self) -> Iterator[tuple[int, int]]:
         """Yield ranges of rows that have about as many entries as the budget."""
         nrows = self.row_to_col.size
         step = max(1, self.budget * nrows // max(self.costs.nnz, 1))

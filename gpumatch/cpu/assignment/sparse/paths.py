@@ -138,7 +138,7 @@ class SparsePaths(Paths):
 
     def match_tight(self, control: Control) -> bool:
         """Match rows to tight columns, as far as one step ahead shows; False if stopped."""
-        for rows in self._blocks():
+        for rows in self.blocks():
             self._by_shares(self._match_tight, rows)
             if control.tick(self.matched):
                 return False
@@ -281,7 +281,7 @@ class SparsePaths(Paths):
                 *rows,  # IN
             )  # fmt: skip
 
-        for rows in self._blocks():
+        for rows in self.blocks():
             self._by_shares(take, rows)
         self.row_dual = row_dual
         if self.keeps_first:
@@ -308,7 +308,7 @@ class SparsePaths(Paths):
                 *rows,  # IN
             )  # fmt: skip
 
-        for rows in self._blocks():
+        for rows in self.blocks():
             self._by_shares(find, rows)
 
     def _by_shares(self, work: Callable[[tuple[int, int]], None], rows: tuple[int, int]) -> None:
