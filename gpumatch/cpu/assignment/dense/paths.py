@@ -124,7 +124,7 @@ class DensePaths(Paths):
             )  # fmt: skip
 
     def _find_fair_duals(self, row_dual: np.ndarray) -> None:
-        for first, last in self._blocks():
+        for first, last in self.blocks():
             dense_search.fair_row_duals(
                 self.values, self.price,  # IN
                 self.least,  # OUT
