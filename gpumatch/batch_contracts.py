@@ -16,6 +16,7 @@ __all__ = [
     "LARGEST",
     "LARGEST_INTEGER",
     "LARGEST_PATH",
+    "REACHED",
     "SOLVED",
     "UNFIT",
     "UNSOLVED",
@@ -32,6 +33,8 @@ SOLVED: its assignment is optimal. INFEASIBLE: it has no full assignment. UNFIT:
 solve it, because a cost is not allowed or too large, or because the gap exceeds rounding.
 UNSOLVED: the kernel has stopped early.
 """
+REACHED = -2
+"""On the CPU, the mate of vertices of an INFEASIBLE problem: a Hall violator and its neighbours."""
 LARGEST, LARGEST_INTEGER, LARGEST_PATH = 2.0**990, 2.0**47, 2.0**48
 """The largest magnitudes C of costs and of the limit for kernels that compute in float64.
 

@@ -24,6 +24,9 @@ from gpumatch.running.interrupts import InterruptsHeld
 __all__ = ["linear_sum_assignment"]
 
 _SOLVERS: dict[Any, Any] = {}  # for small host matrices, by dtype, on first use
+_SPARED = 32  # floats are divided by so great a power of 2, so that sums do not overflow
+_INFEASIBLE = "cost matrix is infeasible"
+_INVALID = "matrix contains invalid numeric entries"
 
 
 def linear_sum_assignment(cost_matrix: Any, maximize: bool = False) -> tuple[Any, Any]:
@@ -70,10 +73,12 @@ def linear_sum_assignment(cost_matrix: Any, maximize: bool = False) -> tuple[Any
         values = asarray(cost_matrix) if is_plain else _array(cost_matrix)
     try:
         pairs = _SOLVERS[values.dtype](values, maximize)
-        if pairs is not None:
-            return pairs
     except (KeyError, TypeError):
-        pass  # the first of its dtype, not of two dimensions, or not on the host
+        pairs = None  # the first of its dtype, not of two dimensions, or not on the host
+    if type(pairs) is tuple:
+        return pairs
+    if pairs is not None:
+        raise _error(pairs)
     return _otherwise(cost_matrix, values, maximize)
 
 
@@ -102,8 +107,21 @@ def _otherwise(cost_matrix: Any, values: Any, maximize: bool) -> tuple[Any, Any]
             _SOLVERS[values.dtype] = solve
             pairs = solve(values, bool(maximize))
             if pairs is not None:  # else another function, for which more must be compiled
-                return pairs
-    return pairs_only.pairs(values, maximize) or _by_assign(values, maximize)
+                return _pairs_or_error(pairs)
+    pairs = pairs_only.pairs(values, maximize)
+    return _by_assign(values, maximize) if pairs is None else _pairs_or_error(pairs)
+
+
+def _pairs_or_error(pairs: Any) -> tuple[Any, Any]:
+    """The pairs that a compiled function has found; raises the error that it names instead."""
+    if type(pairs) is not tuple:
+        raise _error(pairs)
+    return pairs
+
+
+def _error(reason: int) -> ValueError:
+    """The error for the reason why a compiled function has found no pairs."""
+    return ValueError(_INFEASIBLE if reason == _pairs_only().INFEASIBLE else _INVALID)
 
 
 @functools.cache
@@ -129,11 +147,24 @@ def _by_assign(values: Any, maximize: bool) -> tuple[Any, Any]:
             f"Cannot cast array data from {values.dtype!r} to {np.dtype(np.float64)!r} "
             "according to the rule 'safe'"
         )
+    costs = _checked(values, maximize)
+    pairs = None if costs.on_device or costs.is_integer else _pairs_of_floats(costs, maximize)
+    if pairs is not None:
+        return _pairs_or_error(pairs)
     try:
-        assignment = assign(_checked(values, maximize), maximize=bool(maximize))
+        assignment = assign(costs, maximize=bool(maximize))
     except InfeasibleError as exc:
-        raise ValueError("cost matrix is infeasible") from exc
+        raise ValueError(_INFEASIBLE) from exc
     return assignment.row_ind, assignment.col_ind
+
+
+def _pairs_of_floats(costs: Costs, maximize: bool) -> Any:
+    """What a compiled function returns for costs that were too large for it as they came."""
+    pairs_only = _pairs_only()
+    if pairs_only is None or costs.nnz > pairs_only.MOST_FLOATS:
+        return None
+    power = _SPARED if costs.largest > 2.0**1000 else 0
+    return pairs_only.pairs((costs.divided(power) if power else costs).dense(), maximize)
 
 
 def _checked(values: Any, maximize: bool) -> Costs:
@@ -142,10 +173,10 @@ def _checked(values: Any, maximize: bool) -> Costs:
         costs: Costs = DenseCosts(values, summed=not is_float)
     except ValueError:
         if is_float:
-            raise ValueError("matrix contains invalid numeric entries") from None
+            raise ValueError(_INVALID) from None
         costs = DenseCosts(values.astype(np.float64))
     if (costs.high if maximize else -costs.low) == np.inf:
-        raise ValueError("matrix contains invalid numeric entries")
+        raise ValueError(_INVALID)
     power = overflow_of_sums(costs.extent, min(costs.shape)) if is_float else 0
     return costs.divided(power) if power else costs
 

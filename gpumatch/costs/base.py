@@ -258,7 +258,7 @@ class Costs(ABC):
         ValueError
             If there is an infinity that asks for a pair instead of forbidding it.
         """
-        self._check_sign(maximize)
+        self.check_sign(maximize)
         if maximize or transposed:
             return self.stored().problem(maximize, transposed)
         return self
@@ -311,7 +311,7 @@ class Costs(ABC):
     def _what_is_held(self) -> str:
         return str(self.dtype)
 
-    def _check_sign(self, maximize: bool) -> None:
+    def check_sign(self, maximize: bool) -> None:
         """Check that every infinity forbids."""
         if maximize and self.high == math.inf:
             raise ValueError("the costs hold inf, but to be maximised: -inf forbids a pair")

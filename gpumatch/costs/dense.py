@@ -144,7 +144,7 @@ class DenseCosts(Costs):
         return self.low >= LEAST_NORMAL or self.high <= -LEAST_NORMAL
 
     def problem(self, maximize: bool, transposed: bool) -> DenseCosts:
-        self._check_sign(maximize)
+        self.check_sign(maximize)
         given = self.values.T if transposed else self.values
         dtype = self.problem_dtype
         if maximize or not (given.dtype == dtype and given.flags.c_contiguous):
@@ -190,7 +190,7 @@ class DenseCosts(Costs):
         return DenseCosts(values)
 
     def within(self, limits: Any, maximize: bool) -> Costs:
-        self._check_sign(maximize)
+        self.check_sign(maximize)
         if self.is_integer:  # which no number can forbid
             return self.stored_sparse().within(limits, maximize)
         xp, values = self.xp, _unrounding(self.values)

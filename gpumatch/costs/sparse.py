@@ -225,7 +225,7 @@ class SparseCosts(Costs):
         return self._of(self.graph.to_device(), cupy.asarray(self.weights), self.extent)
 
     def problem(self, maximize: bool, transposed: bool) -> SparseCosts:
-        self._check_sign(maximize)
+        self.check_sign(maximize)
         costs = self._as_sums()
         if maximize:
             costs = self._with(-costs.weights, self.extent.negated())

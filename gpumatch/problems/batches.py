@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gpumatch.batch_contracts import SOLVED, UNSOLVED, BatchTask
+from gpumatch.batch_contracts import INFEASIBLE, SOLVED, UNSOLVED, BatchTask
 from gpumatch.costs import CostBatch
 from gpumatch.dispatch.backends import check_backend
 from gpumatch.dispatch.registry import BATCHES, load
@@ -81,6 +81,9 @@ def _solve_on_host(batch: Batch, places: np.ndarray, total: int) -> BatchAssignm
 
     def take() -> None:
         number = np.int64 if is_integer else np.float64
+        infeasible = (ends[0] == INFEASIBLE).nonzero()[0].tolist()
+        batch.marked = dict(zip(infeasible, batch.mates[infeasible]))
+        batch.mates[infeasible] = -1
         unsolved = ends[0] == UNSOLVED
         batch.mates[unsolved], batch.numbers[unsolved] = -1, 0
         batch.numbers = batch.numbers.view(number)

@@ -15,6 +15,7 @@ from gpumatch.numeric.arrays import array_of
 from gpumatch.problems import one_problem
 from gpumatch.problems.cardinality import InfeasibleError
 from gpumatch.problems.request import Request
+from gpumatch.problems.small_problems import violator_in
 from gpumatch.results.assignment import Assignment, BatchAssignment
 from gpumatch.running.control import Callback, Progress, attach_result
 
@@ -38,6 +39,9 @@ class Batch:
         The vertex covers. It has no columns unless the cardinality is ``"maximum"``.
     errors : dict
         Why a problem has no assignment, by its number.
+    marked : dict
+        The mates of problems that a kernel has found to have no full assignment, by their numbers.
+        `violator_in` reads them.
     names : dict
         The algorithm and the backend, for the statistics.
     """
@@ -47,6 +51,7 @@ class Batch:
         self.xp = problems.xp
         self.cost_limit: float | None = request.cost_limit
         self.errors: dict[int, Exception] = {}
+        self.marked: dict[int, np.ndarray] = {}
         self.names: dict[str, str] = {"algorithm": "engine", "backend": "cpu"}
         count, (nrows, ncols) = len(problems), problems.shape
         self.nrows, self.both = nrows, nrows + ncols
@@ -84,6 +89,8 @@ class Batch:
             if self.control.tick(done):
                 break
             try:
+                if k in self.marked:
+                    raise InfeasibleError(*violator_in(self.marked[k], self.nrows), k)
                 a = self._solve_one(k, tell)
             except (ValueError, TypeError) as exc:
                 error = _named(exc, k)
@@ -181,5 +188,7 @@ class Batch:
 def _named(error: Exception, k: int) -> Exception:
     """The error with the number of its problem."""
     if isinstance(error, InfeasibleError):
+        if error.problem == k:
+            return error
         return InfeasibleError(error.rows, error.cols, problem=k)
     return type(error)(f"problem {k}: {error}")

@@ -8,15 +8,23 @@ from typing import Any
 
 import numpy as np
 
-from gpumatch.batch_contracts import LARGEST, LARGEST_INTEGER, LARGEST_PATH, SOLVED
-from gpumatch.costs import native
+from gpumatch.batch_contracts import (
+    INFEASIBLE,
+    LARGEST,
+    LARGEST_INTEGER,
+    LARGEST_PATH,
+    REACHED,
+    SOLVED,
+)
+from gpumatch.costs import DenseCosts, native
 from gpumatch.dispatch.registry import ONE_OF_A_BATCH, load
 from gpumatch.numeric.arrays import has_length
+from gpumatch.problems.cardinality import InfeasibleError
 from gpumatch.problems.request import CARDINALITIES, Wish, checked_limit
 from gpumatch.results.assignment import Assignment
 from gpumatch.running import compile_time
 
-__all__ = ["SMALL", "assign_small", "numbers_for"]
+__all__ = ["SMALL", "assign_small", "numbers_for", "violator_in"]
 
 SMALL = 2**16
 """Costs up to which one compiled call answers. It ends within milliseconds, and no tick interrupts
@@ -34,8 +42,15 @@ def assign_small(
 ) -> Assignment | None:
     """The assignment of a matrix by one compiled call; None if another way must answer.
 
-    That is so if the matrix is empty or infeasible, if an argument or a number is not valid, or if
-    numbers are so large that floats do not hold their sums.
+    That is so if the matrix is empty, if an argument is not valid, or if numbers are so large that
+    floats do not hold their sums.
+
+    Raises
+    ------
+    InfeasibleError
+        If no full assignment exists.
+    ValueError
+        If a cost is not valid.
     """
     began, compiled = time.perf_counter(), compile_time.spent()
     if cardinality not in CARDINALITIES or type(maximize) is not bool or values.size == 0:
@@ -64,7 +79,10 @@ def assign_small(
     )  # fmt: skip
     compiled = compile_time.spent() - compiled
     end, size = ends[:, 0].tolist()
+    if end == INFEASIBLE:
+        raise InfeasibleError(*violator_in(mates[0], nrows))
     if end != SOLVED:
+        _check(values, maximize)
         return None
     gap = totals.item(1)
     if is_integer:
@@ -102,6 +120,17 @@ def assign_small(
         size=size,
         stats=stats,
     )
+
+
+def _check(values: np.ndarray, maximize: bool) -> None:
+    """Raise ValueError if a cost is NaN, or an infinity that does not forbid."""
+    DenseCosts(values, summed=False).check_sign(maximize)
+
+
+def violator_in(mates: np.ndarray, nrows: int) -> tuple[np.ndarray, np.ndarray]:
+    """The rows and columns of the Hall violator that a kernel has marked in a problem's mates."""
+    marks = mates == REACHED
+    return marks[:nrows].nonzero()[0], marks[nrows:].nonzero()[0]
 
 
 @functools.lru_cache(maxsize=1024)

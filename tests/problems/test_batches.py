@@ -995,7 +995,7 @@ def test_a_search_brings_costs_near_line_by_line(dtype, line):
         small_search.price_columns(table, vectors, links, np.inf)
         ahead_of = ahead, place
         return small_search.match_rows(
-            table, vectors, links, found, 40, True, np.inf, False, np.inf, ahead_of
+            table, vectors, links, found, 40, True, False, np.inf, False, np.inf, ahead_of
         )
 
     assert match() == 0

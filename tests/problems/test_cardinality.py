@@ -11,6 +11,7 @@ import pytest
 from scipy.sparse import csr_array
 
 import gpumatch as gm
+from gpumatch.problems import one_problem
 from gpumatch.problems.request import CARDINALITIES
 from graphs import costs
 from tests.assignment_cases import EVERY_ALGORITHM, check_violator, close, optimum, sparse
@@ -161,6 +162,51 @@ def test_the_hall_violator_is_on_the_exception(run, shape):
         assert sorted([rows, cols], key=len) == [[0, 1, 2], [*range(5, 12)]]
         again = pickle.loads(pickle.dumps(caught.value))
         assert (str(again), again.rows.tolist()) == (str(caught.value), rows)
+
+
+def refuse(*args, **kwargs):
+    raise AssertionError("the general way was taken")
+
+
+@pytest.mark.parametrize("maximize", [False, True])
+@pytest.mark.parametrize("shape", [(1, 1), (7, 7), (6, 20), (20, 6), (30, 30)], ids=str)
+def test_one_call_finds_the_hall_violator_of_a_small_matrix(monkeypatch, shape, maximize):
+    """It is the one that the general way finds, whatever the maximum matching is."""
+    rng = np.random.default_rng(12)
+    for share in (0.0, 0.1, 0.3, 0.9):
+        costs = rng.random(shape)
+        costs[rng.random(shape) >= share] = math.inf
+        few = costs if shape[0] <= shape[1] else costs.T
+        few[-2:, 1:] = few[:1] = math.inf
+        costs = -costs if maximize else costs
+        with pytest.raises(gm.InfeasibleError) as expected:
+            gm.assign(costs, maximize=maximize, algorithm="shortest-augmenting-path")
+        with monkeypatch.context() as patch:
+            patch.setattr(one_problem, "solve", refuse)
+            with pytest.raises(gm.InfeasibleError) as caught:
+                gm.assign(costs, maximize=maximize)
+            batch = gm.assign([costs, np.ones((2, 2))], maximize=maximize, on_error="mark")
+        check_violator(np.isfinite(costs), caught.value)
+        for error in (caught.value, batch.errors[0]):
+            for one, other in zip(
+                (error.rows, error.cols), (expected.value.rows, expected.value.cols)
+            ):
+                assert (one.dtype, one.tolist()) == (other.dtype, other.tolist())
+        assert str(caught.value) == str(expected.value)
+        assert set(batch.row_to_col[0].tolist()) == set(batch.col_to_row[0].tolist()) == {-1}
+
+
+@pytest.mark.parametrize("value", [math.nan, -math.inf, math.inf], ids=str)
+def test_invalid_costs_of_a_small_matrix_are_refused_at_once(monkeypatch, value):
+    costs = np.ones((4, 5))
+    costs[2, 3] = value
+    maximize = value == math.inf
+    with pytest.raises(ValueError, match="the costs") as expected:
+        gm.assign(costs, maximize=maximize, algorithm="shortest-augmenting-path")
+    monkeypatch.setattr(one_problem, "solve", refuse)
+    with pytest.raises(ValueError, match="the costs") as caught:
+        gm.assign(costs, maximize=maximize)
+    assert str(caught.value) == str(expected.value)
 
 
 @pytest.mark.parametrize("limit", [2.0**62, 1e30])

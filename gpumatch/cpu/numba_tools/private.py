@@ -178,6 +178,7 @@ def _boxes() -> Any:
         "decref",
         "err_set_string",
         "get_null_object",
+        "long_from_ssize_t",
         "make_none",
         "restore_thread",
         "save_thread",

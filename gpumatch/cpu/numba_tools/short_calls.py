@@ -3,7 +3,7 @@
     Borrowed(entry, ndim)    -> the type of an array argument, for a signature
     entry_of(dtype)          -> the type of its entries
     number(entry)            -> in compiled code, the number that an entry stands for
-    Rows(dtype, count)       -> the type of a result: the ``count`` rows of an array, or None
+    Rows(dtype, count)       -> the type of a result: the ``count`` rows of an array, or a reason
     leave_gil(flag)          -> in compiled code, release the GIL if ``flag`` is set
     take_gil(thread)         -> take it again, given what leave_gil returned
     by_strides(array)        -> in compiled code, a borrowed array that need not be contiguous
@@ -21,7 +21,8 @@ the caller:
 
 Wrapping one of Numba's arrays for Python takes even longer, and a call of `numpy.empty` does too. A
 function that returns an array of two dimensions as Rows gives a tuple of new arrays with copies of
-its rows, and None if it returns an array without rows.
+its rows. If it returns an array without rows, the result is the number of columns of that array: an
+int, which tells why there are none, or None instead of 0.
 
 To release the GIL and take it again costs a tenth of the shortest calls, so a function compiled
 without ``nogil=True`` may decide. In between, nothing may raise, and no memory may be allocated.
@@ -150,8 +151,11 @@ def _box(typ: Any, value: Any, c: Any) -> Any:
     count, length = cgutils.unpack_tuple(c.builder, array.shape)
     result = cgutils.alloca_once(c.builder, c.pyapi.pyobj)
     with c.builder.if_else(cgutils.is_null(c.builder, count)) as (without, some):
-        with without:
-            c.builder.store(c.pyapi.make_none(), result)
+        with without, c.builder.if_else(cgutils.is_null(c.builder, length)) as (none, reason):
+            with none:
+                c.builder.store(c.pyapi.make_none(), result)
+            with reason:
+                c.builder.store(c.pyapi.long_from_ssize_t(length), result)
         with some:
             rows = c.pyapi.tuple_new(typ.number)
             c.builder.store(rows, result)

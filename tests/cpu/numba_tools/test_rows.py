@@ -1,4 +1,4 @@
-"""Results by rows, and room on the stack: new arrays of NumPy's own, and None without rows."""
+"""Results by rows: new arrays of NumPy's own; without rows, None or the number of columns."""
 
 from __future__ import annotations
 
@@ -38,8 +38,10 @@ def test_a_result_is_its_rows(length):
         assert row.flags.carray
 
 
-def test_there_are_no_rows():
-    assert BY_ROWS(0, 5) is None
+def test_the_columns_tell_why_there_are_no_rows():
+    assert BY_ROWS(0, 0) is None
+    reason = BY_ROWS(0, 5)
+    assert (type(reason), reason) == (int, 5)
 
 
 def test_the_types_differ():

@@ -38,6 +38,9 @@ columns. What a problem does not have is -1 or 0, and marks are as they came in,
                       infinity of the wrong sign, or too large a number, or the duals leave more
                       than rounding; and SIZE, the pairs
 
+If a problem is INFEASIBLE, its mates are REACHED for the rows of a Hall violator and for their
+neighbours: what alternating paths reach from the free rows of a maximum matching.
+
 Integers up to ``largest`` are exact in floats, as `gpumatch.contracts` states. What a pair leaves
 of its cost is then the dual of its row. At last their numbers and their objective become int64, in
 the memory of the floats. If costs are floats, the row's least reduced cost is read off the table
@@ -52,7 +55,14 @@ from typing import Any
 
 import numpy as np
 
-from gpumatch.batch_contracts import INFEASIBLE, LARGEST_INTEGER, SOLVED, UNFIT, BatchTask
+from gpumatch.batch_contracts import (
+    INFEASIBLE,
+    LARGEST_INTEGER,
+    REACHED,
+    SOLVED,
+    UNFIT,
+    BatchTask,
+)
 from gpumatch.cpu.assignment.small.search import (
     COL,
     LINKS,
@@ -63,6 +73,7 @@ from gpumatch.cpu.assignment.small.search import (
     PAD,
     PRED,
     PRICE,
+    TREE,
     VECTORS,
     begin_prices,
     match_rows,
@@ -270,14 +281,15 @@ def solve_range(
         come_to[0] = 0
         ahead = view(values, *_costs_of(places, first, k + 1, last)), come_to
         stuck = match_rows(
-            table, vectors, links, found, ncols, reduces, limit, takes_equal, np.inf, ahead
+            table, vectors, links, found, ncols, reduces, False, limit, takes_equal, np.inf, ahead
         )
+        own, other = (most_rows, 0) if turned else (0, most_rows)
         if wants_maximum is None and stuck > 0:
+            _name_violator(table, links, found, ncols, mate, own, other)
             ends[END, k] = INFEASIBLE
             continue
         if reduces:
             _lower_to_zero(vectors, ncols)
-        own, other = (most_rows, 0) if turned else (0, most_rows)
         _write(table, vectors, links, found, ncols, limit, is_exact, mate, number, own, other)
         if wants_maximum is not None:
             mark = view(marks, (k, 0), marks.shape[1])
@@ -429,7 +441,9 @@ def _solve_reached(
     # none. So nothing is reduced. The vectors and links are needed no more.
     paid, joints = view(vectors, (0, 0), (VECTORS, width)), view(links, (0, 0), (LINKS, width))
     partners = view(found, (0, 0), (2, cols))
-    match_rows(part, paid, joints, partners, rows, rows < cols, np.inf, False, np.inf, ahead)
+    match_rows(
+        part, paid, joints, partners, rows, rows < cols, False, np.inf, False, np.inf, ahead
+    )  # fmt: skip
     for i in range(rows):
         mate[own + reached[i]] = -1
         number[own + reached[i]] = paid[PRICE, i]
@@ -465,6 +479,25 @@ def _reached(table, nrows, ncols, rows, cols, mate, mark, own, other):
                 rows[tail] = partner
                 tail += 1
     return tail, between
+
+
+@vector_kernel
+def _name_violator(table, links, found, ncols, mate, own, other):
+    """Mark the rows that free rows reach, and the columns between them."""
+    tail = head = 0
+    for row in range(found.shape[1]):
+        if found[COL, row] < 0:
+            mate[own + row] = REACHED
+            links[TREE, tail] = row
+            tail += 1
+    while head < tail:
+        row = links[TREE, head]
+        head += 1
+        for col in range(ncols):
+            if table[row, col] < np.inf and mate[other + col] != REACHED:
+                mate[other + col] = mate[own + links[MATE, col]] = REACHED
+                links[TREE, tail] = links[MATE, col]
+                tail += 1
 
 
 @vector_kernel

@@ -2,7 +2,9 @@
 
 If a problem is small, calls from Python take most of the time. So there is one call, which checks
 the costs, copies them, solves (`gpumatch.cpu.assignment.small.search`) and names the pairs. It
-cannot be stopped, and it returns no duals; `gpumatch.cpu.assignment.small.batch` does.
+cannot be stopped, and it returns no duals; `gpumatch.cpu.assignment.small.batch` does. If there are
+no pairs, it tells why: INFEASIBLE means that a row has no column, and INVALID means that a cost is
+NaN or an infinity of the wrong sign.
 
     found[COL, i]     column matched to row i, or -1; at last, the second of each pair
     found[ROW, k]     the first
@@ -49,7 +51,9 @@ from gpumatch.cpu.numba_tools.short_calls import (
 )
 from gpumatch.cpu.numba_tools.views import on_stack, view
 
-__all__ = ["MOST", "MOST_FLOATS", "pairs", "solver", "takes"]
+__all__ = ["INFEASIBLE", "INVALID", "MOST", "MOST_FLOATS", "Pairs", "pairs", "solver", "takes"]
+
+Pairs = tuple[np.ndarray, np.ndarray]
 
 MOST, MOST_FLOATS = 2**18, 2**20
 """Costs up to which a call ends within a fraction of a second, and before `assign` would.
@@ -60,16 +64,17 @@ Of integers there are fewer, because `assign` reads those as int32.
 SMALL = 64  # columns up to which the table is on the stack, 32 KiB, as the vectors are up to NEAR
 QUICK = 16**2  # costs up to which the GIL is kept: to release it would take a tenth of the time
 ROW = 0
+FOUND, INFEASIBLE, INVALID, UNFIT = range(4)
+"""How a problem may end. A caller gets INFEASIBLE and INVALID; for UNFIT it gets None."""
 
 _ZERO = np.int32(0)
 _SMALL_TABLE = SMALL**2
 
 
-def pairs(values: np.ndarray, maximize: bool) -> tuple[np.ndarray, np.ndarray] | None:
-    """The rows and columns of a best full assignment; None if the values are not for this.
+def pairs(values: np.ndarray, maximize: bool) -> Pairs | int | None:
+    """The rows and columns of a best full assignment, or INFEASIBLE, or INVALID.
 
-    They are not if they are too many or too large for exact sums, if there is NaN or an infinity of
-    the wrong sign, or if there is no full assignment.
+    None if the values are not for this: if they are too many, or too large for exact sums.
     """
     if not takes(values) or solver(values.dtype) is None:
         return None
@@ -93,7 +98,7 @@ def _is_beyond_int64(values: np.ndarray) -> bool:
 
 
 def solver(dtype: np.dtype) -> Any:
-    """For a dtype, ``solve(values, maximize)``, which names the pairs; or None.
+    """For a dtype, ``solve(values, maximize)``, which returns what `pairs` does; or None.
 
     ``values`` is an array of two dimensions. The result is None in the cases of `pairs`. It is also
     None if strides are not multiples of an entry, or integers too large for floats; then `pairs`
@@ -154,7 +159,7 @@ def _name_pairs(links, found, turned, ncols):
 
 @inlined
 def _match(values, turned, maximize, largest, far, table, vectors, links, found):
-    """Name the pairs; False if the values are not valid, or allow no full assignment."""
+    """Name the pairs, and return FOUND; or return why there are none."""
     nrows, ncols = min(values.shape), max(values.shape)
     across, along = values.strides
     if (across, along) == (values.shape[1] * values.itemsize, values.itemsize):
@@ -164,18 +169,32 @@ def _match(values, turned, maximize, largest, far, table, vectors, links, found)
     else:
         fit = _take(by_strides(values).T, not turned, maximize, largest, far, table)
     if not fit:
-        return False
+        return INVALID if _is_invalid(table) else UNFIT
     if nrows == ncols:
         price_columns(table, vectors, links, far)
-    if match_rows(table, vectors, links, found, ncols, nrows == ncols, far, False, far, None) > 0:
-        return False
+    stuck = match_rows(
+        table, vectors, links, found, ncols, nrows == ncols, True, far, False, far, None
+    )
+    if stuck > 0:
+        return INFEASIBLE
     _name_pairs(links, found, turned, ncols)
-    return True
+    return FOUND
+
+
+@strict_kernel  # else NaN passes
+def _is_invalid(table):
+    """Whether the table has a cost that is NaN or -inf."""
+    for row in range(table.shape[0]):
+        for col in range(table.shape[1]):
+            cost = table[row, col]
+            if cost != cost or cost == -np.inf:
+                return True
+    return False
 
 
 @inlined
 def _solve(values, maximize, most, largest, far):
-    """Name the pairs; no rows if the values or their strides are not for this."""
+    """Name the pairs; else an array without rows, which has the columns that `Rows` asks for."""
     turned = values.shape[0] > values.shape[1]
     nrows, ncols = min(values.shape), max(values.shape)
     found = np.empty((2, nrows), np.int64)
@@ -183,7 +202,7 @@ def _solve(values, maximize, most, largest, far):
         return found
     across, along = values.strides
     if values.size > most or across % values.itemsize != 0 or along % values.itemsize != 0:
-        return found[:0]
+        return found[:0, :0]
     width = width_for(ncols)
     if width <= SMALL:
         table = view(on_stack(far, _SMALL_TABLE), 0, (nrows, width))
@@ -196,9 +215,11 @@ def _solve(values, maximize, most, largest, far):
         vectors = np.empty((VECTORS, width), type(far))
         links = np.empty((LINKS, width), np.int32)
     thread = leave_gil(values.size > QUICK)
-    is_full = _match(values, turned, maximize, largest, far, table, vectors, links, found)
+    end = _match(values, turned, maximize, largest, far, table, vectors, links, found)
     take_gil(thread)
-    return found if is_full else found[:0]
+    if end == FOUND:
+        return found
+    return np.empty((0, 0 if end == UNFIT else end), np.int64)
 
 
 @short_kernel

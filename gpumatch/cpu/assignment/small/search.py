@@ -70,6 +70,7 @@ __all__ = [
     "PAD",
     "PRED",
     "PRICE",
+    "TREE",
     "VECTORS",
     "begin_prices",
     "match_rows",
@@ -128,10 +129,13 @@ def rows_at_once(table):
 
 
 @vector_kernel
-def match_rows(table, vectors, links, found, ncols, reduces, limit, takes_equal, far, ahead):
+def match_rows(
+    table, vectors, links, found, ncols, reduces, gives_up, limit, takes_equal, far, ahead
+):  # fmt: skip
     """Match the rows at least cost; how many have no path.
 
     ``reduces``: all columns are to be matched, and all rows, and `price_columns` came before.
+    ``gives_up``: return at the first row without a path.
     ``ahead`` is None, or an array to be brought into the caches meanwhile, and an array that holds
     the place from which on.
     """
@@ -144,7 +148,9 @@ def match_rows(table, vectors, links, found, ncols, reduces, limit, takes_equal,
     for col in range(width):
         vectors[PRICE, col] = vectors[PRICE, col] if reduces and vectors[PRICE, col] < far else 0
     listed = ncols if count == 1 and ncols <= LISTED else 0
-    return _augment(table, vectors, links, found, listed, limit, takes_equal, far, ahead)
+    return _augment(
+        table, vectors, links, found, listed, gives_up, limit, takes_equal, far, ahead
+    )  # fmt: skip
 
 
 @inlined
@@ -204,7 +210,7 @@ def nearest_below(table, vectors, row, far):
 
 
 @vector_kernel
-def _augment(table, vectors, links, found, listed, limit, takes_equal, far, ahead):
+def _augment(table, vectors, links, found, listed, gives_up, limit, takes_equal, far, ahead):
     """Match the free rows by shortest augmenting paths; how many have none.
 
     ``listed`` is the number of columns if a list of them is to be kept, else 0.
@@ -221,6 +227,8 @@ def _augment(table, vectors, links, found, listed, limit, takes_equal, far, ahea
             sink = _search(table, vectors, links, found, root, limit, takes_equal, far, ahead)
         if sink == _STUCK:
             stuck += 1
+            if gives_up:
+                break
             continue
         row = root
         if sink < 0:
