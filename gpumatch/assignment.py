@@ -20,11 +20,11 @@ from gpumatch.dispatch.arguments import (
     refuse_unknown,
 )
 from gpumatch.dispatch.registry import BackendName
-from gpumatch.numeric.arrays import device_array
+from gpumatch.numeric.arrays import device_array, is_sparse
 from gpumatch.problems import batches, bottleneck, one_problem, row_limits
 from gpumatch.problems.device_batches import assign_even
 from gpumatch.problems.request import ON_ERROR, Cardinality, Request, are_plain
-from gpumatch.problems.small_problems import SMALL, assign_small
+from gpumatch.problems.small_problems import SMALL, assign_small, assign_small_sparse
 from gpumatch.results.assignment import Assignment
 from gpumatch.results.bottleneck import BottleneckAssignment
 from gpumatch.results.tensors import are_tensors, solve_tensors
@@ -198,6 +198,8 @@ def _at_once(
         return assign_small(C, maximize, cardinality, cost_limit)
     if type(C) is device_array() and C.ndim == 3 and backend == "auto":
         return assign_even(C, maximize, cardinality, cost_limit, on_error)
+    if getattr(C, "format", None) in ("csr", "csc") and is_sparse(C) and on_error in ON_ERROR:
+        return assign_small_sparse(C, maximize, cardinality, cost_limit)
     return None
 
 

@@ -14,19 +14,23 @@ from warnings import warn
 import numpy as np
 
 from gpumatch.assignment import assign
+from gpumatch.batch_contracts import SOLVED
 from gpumatch.bipartite import BipartiteGraph
 from gpumatch.costs import TOO_LARGE, SparseCosts, overflow_of_sums
+from gpumatch.dispatch.registry import SMALL_MATCHING, SMALL_SPARSE, load
 from gpumatch.interop.compressed import compressed_of
-from gpumatch.matching import maximum_matching as _maximum_matching
+from gpumatch.matching import maximum_matching
 from gpumatch.numeric.arrays import any_true, array_module, is_sparse
 from gpumatch.problems.cardinality import InfeasibleError
-from gpumatch.results.matching import Matching
 
 __all__ = [
     "maximum_bipartite_matching",
     "min_weight_full_bipartite_matching",
     "structural_rank",
 ]
+
+_ZEROS = "explicit zero weights are removed before matching"
+_INFEASIBLE = "no full matching exists"
 
 
 def maximum_bipartite_matching(graph: Any, perm_type: str = "row") -> Any:
@@ -64,8 +68,8 @@ def maximum_bipartite_matching(graph: Any, perm_type: str = "row") -> Any:
         raise TypeError("graph must be sparse")
     if graph.format not in ("csr", "csc", "coo"):
         raise TypeError("graph must be in CSC, CSR, or COO format.")
-    matching = _matched(graph)
-    return matching.col_to_row if perm_type == "row" else matching.row_to_col
+    row_to_col, col_to_row = _mates(graph)
+    return col_to_row if perm_type == "row" else row_to_col
 
 
 def min_weight_full_bipartite_matching(biadjacency: Any, maximize: bool = False) -> tuple[Any, Any]:
@@ -107,24 +111,55 @@ def min_weight_full_bipartite_matching(biadjacency: Any, maximize: bool = False)
         raise TypeError("graph must be sparse")
     if biadjacency.format not in ("csr", "csc", "coo"):
         raise TypeError("graph must be in CSC, CSR, or COO format.")
+    maximize = bool(maximize)
+    if biadjacency.format != "coo":
+        arrays = biadjacency.indptr, biadjacency.indices, biadjacency.data
+        by_rows = biadjacency.format == "csr"
+        pairs = _pairs_at_once(arrays, biadjacency.shape, by_rows, maximize)
+        if pairs is not None:
+            return pairs
     entries = compressed_of(biadjacency)
     indptr, indices, weights = entries.canonical()
+    if biadjacency.format == "coo":
+        pairs = _pairs_at_once((indptr, indices, weights), entries.shape, True, maximize)
+        if pairs is not None:
+            return pairs
     weights = weights.astype(_weight_dtype(weights, entries.shape))
     graph = BipartiteGraph.of_rows(indptr, indices, entries.shape)
     are_zero = weights == 0
     if any_true(are_zero):
-        warn("explicit zero weights are removed before matching", stacklevel=2)
+        warn(_ZEROS, stacklevel=2)
         rows, cols = graph.edges()
         graph = BipartiteGraph.from_edges(rows[~are_zero], cols[~are_zero], entries.shape)
         weights = weights[~are_zero]
     nrows, ncols = entries.shape
     try:
-        assignment = assign(_summable(SparseCosts.of(graph, weights)), maximize=bool(maximize))
+        assignment = assign(_summable(SparseCosts.of(graph, weights)), maximize=maximize)
     except InfeasibleError as exc:
-        raise ValueError("no full matching exists") from exc
+        raise ValueError(_INFEASIBLE) from exc
     if nrows > ncols:
         return assignment.row_ind.astype(np.int32), assignment.col_ind
     return assignment.row_ind, assignment.col_ind.astype(np.int32)
+
+
+def _pairs_at_once(
+    arrays: tuple[Any, Any, Any], shape: tuple[int, int], by_rows: bool, maximize: bool
+) -> tuple[Any, Any] | None:
+    """The pairs of a small matrix by one compiled call; None if another way must answer."""
+    found = load(SMALL_SPARSE)(
+        arrays, shape, by_rows=by_rows, maximize=maximize, drops_zeros=True, wants_duals=False
+    )
+    if found is None:
+        return None
+    if found.zeros:
+        warn(_ZEROS, stacklevel=3)
+    if found.end != SOLVED:
+        raise ValueError(_INFEASIBLE)
+    nrows, ncols = shape
+    if nrows > ncols:
+        rows = found.mates[:nrows] >= 0
+        return rows.nonzero()[0].astype(np.int32), found.mates[:nrows][rows].astype(np.int64)
+    return np.arange(nrows), found.mates[:nrows].copy()
 
 
 def structural_rank(graph: Any) -> Any:
@@ -165,12 +200,26 @@ def structural_rank(graph: Any) -> Any:
             SparseEfficiencyWarning,
             stacklevel=2,
         )
-    matching = _matched(graph)
-    return array_module(matching.row_to_col).asarray(matching.size)[()]
+    row_to_col, _ = _mates(graph)
+    return array_module(row_to_col).asarray((row_to_col >= 0).sum())[()]
 
 
-def _matched(graph: Any) -> Matching:
-    return _maximum_matching(BipartiteGraph(graph))
+def _mates(graph: Any) -> tuple[Any, Any]:
+    """The columns of the rows, and the rows of the columns, in a maximum matching."""
+    initial = None
+    if graph.format in ("csr", "csc"):
+        by_rows = graph.format == "csr"
+        major, minor = graph.shape if by_rows else graph.shape[::-1]
+        found = load(SMALL_MATCHING)(graph.indptr, graph.indices, major, minor)
+        if found is not None:
+            mates, done = found
+            first, second = mates[:major].copy(), mates[major:].copy()
+            row_to_col, col_to_row = (first, second) if by_rows else (second, first)
+            if done:
+                return row_to_col, col_to_row
+            initial = row_to_col
+    matching = maximum_matching(BipartiteGraph(graph), initial=initial)
+    return matching.row_to_col, matching.col_to_row
 
 
 def _weight_dtype(weights: Any, shape: tuple[int, int]) -> Any:

@@ -318,6 +318,12 @@ BATCHES = {
 ONE_OF_A_BATCH = _CPU + "assignment.small.batch:solve_one"
 """The function that solves one problem by the CPU's kernel for batches, without a thread pool."""
 
+SMALL_SPARSE = _CPU + "assignment.sparse.small:solve"
+"""The function that solves a small sparse problem on the host in one compiled call."""
+
+SMALL_MATCHING = _CPU + "matching.small:solve"
+"""The function that matches a small graph on the host in one compiled call."""
+
 JOIN, JOIN_LISTED = (
     _CPU + "assignment.search.at_limit:join",
     _CPU + "assignment.search.at_limit:join_listed",

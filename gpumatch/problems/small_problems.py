@@ -1,4 +1,4 @@
-"""One small dense problem on the host, solved by one compiled call."""
+"""One small problem on the host, dense or sparse, solved by one compiled call."""
 
 from __future__ import annotations
 
@@ -17,14 +17,15 @@ from gpumatch.batch_contracts import (
     SOLVED,
 )
 from gpumatch.costs import DenseCosts, native
-from gpumatch.dispatch.registry import ONE_OF_A_BATCH, load
+from gpumatch.dispatch.registry import ONE_OF_A_BATCH, SMALL_SPARSE, load
+from gpumatch.interop.sparse import labels_of
 from gpumatch.numeric.arrays import has_length
 from gpumatch.problems.cardinality import InfeasibleError
 from gpumatch.problems.request import CARDINALITIES, Wish, checked_limit
 from gpumatch.results.assignment import Assignment
 from gpumatch.running import compile_time
 
-__all__ = ["SMALL", "assign_small", "numbers_for", "violator_in"]
+__all__ = ["SMALL", "assign_small", "assign_small_sparse", "numbers_for", "violator_in"]
 
 SMALL = 2**16
 """Costs up to which one compiled call answers. It ends within milliseconds, and no tick interrupts
@@ -87,11 +88,69 @@ def assign_small(
     gap = totals.item(1)
     if is_integer:
         numbers, totals = numbers.view(_INT64), totals.view(_INT64)
-    objective = totals.item(0)
-    row_to_col, costs_of_rows = mates[0, :nrows], numbers[0, both:]
     cover = None
     if wish.wants_maximum:
         cover = marks[0, :nrows].nonzero()[0], marks[0, nrows:].nonzero()[0]
+    return _assignment(
+        mates[0], numbers[0], nrows, size, (totals.item(0), int(gap) if is_integer else gap),
+        (maximize, cardinality, limit), cover, (began, compiled),
+    )  # fmt: skip
+
+
+def assign_small_sparse(
+    matrix: Any, maximize: bool, cardinality: str, cost_limit: Any
+) -> Assignment | None:
+    """The assignment of a sparse matrix in CSR or CSC by one compiled call; else None.
+
+    That is so if not all of the smaller side must be matched, if an argument or an array is not
+    valid, or if paths would read many entries.
+
+    Raises
+    ------
+    InfeasibleError
+        If no full assignment exists.
+    """
+    began, compiled = time.perf_counter(), compile_time.spent()
+    if cardinality != "full" or cost_limit is not None or type(maximize) is not bool:
+        return None
+    if labels_of(matrix) != (None, None):
+        return None
+    arrays, by_rows = (matrix.indptr, matrix.indices, matrix.data), matrix.format == "csr"
+    nrows = matrix.shape[0]
+    found = load(SMALL_SPARSE)(arrays, matrix.shape, by_rows=by_rows, maximize=maximize)
+    compiled = compile_time.spent() - compiled
+    if found is None:
+        return None
+    end, mates, numbers, ends, is_integer = found
+    if end == INFEASIBLE:
+        raise InfeasibleError(*violator_in(mates, nrows))
+    _, size, objective, gap = ends.tolist()
+    if is_integer:
+        numbers, objective, gap = numbers.view(_INT64), int(objective), int(gap)
+    return _assignment(
+        mates, numbers, nrows, int(size), (objective, gap), (maximize, cardinality, None), None,
+        (began, compiled),
+    )  # fmt: skip
+
+
+def _assignment(
+    mates: np.ndarray,
+    numbers: np.ndarray,
+    nrows: int,
+    size: int,
+    found: tuple[Any, Any],
+    asked: tuple[bool, str, Any],
+    cover: Any,
+    times: tuple[float, float],
+) -> Assignment:
+    """The result of what a kernel has written: mates, and duals with the costs of the rows' pairs.
+
+    `found` is the objective and the gap. `asked` is what the caller asks for: ``maximize``, the
+    cardinality and the limit. `times` are when it began, and the seconds of compilation.
+    """
+    (objective, gap), (maximize, cardinality, limit), (began, compiled) = found, asked, times
+    both = mates.size
+    row_to_col, costs_of_rows = mates[:nrows], numbers[both:]
     stats = {
         "algorithm": "engine",
         "backend": "cpu",
@@ -106,12 +165,12 @@ def assign_small(
     }
     return Assignment(
         row_to_col,
-        mates[0, nrows:],
-        numbers[0, :nrows],
-        numbers[0, nrows:both],
+        mates[nrows:],
+        numbers[:nrows],
+        numbers[nrows:both],
         pair_costs=costs_of_rows if size == nrows else costs_of_rows[row_to_col >= 0],
         objective=objective,
-        gap=int(gap) if is_integer else gap,
+        gap=gap,
         proven=True,
         maximize=maximize,
         cardinality=cardinality,

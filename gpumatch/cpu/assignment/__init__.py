@@ -9,7 +9,8 @@ below serves them. `auto` picks as follows:
 | `assign` | dense, up to 2**16, no algorithm, start or callback given | `small.batch` |
 | `assign` | dense, up to 2**17, or integers beyond float64 | `shortest_augmenting_path` |
 | `assign` | dense, more | `dense.engine` |
-| `assign` | sparse | `sparse.engine` |
+| `assign`, `csgraph` | sparse, full, up to 2**19 entries; if square, 2**17 | `sparse.small` |
+| `assign` | sparse, any other, or if paths are long | `sparse.engine` |
 | `assign`, a batch | dense, up to 2**18 each; larger ones as `assign` | `small.batch` |
 | `assign`, bottleneck | sparse, full; else by maximum matchings | `bottleneck` |
 | `maximum_product_matching` | small and square | `sparse.small_product` |

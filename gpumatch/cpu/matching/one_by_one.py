@@ -24,7 +24,7 @@ import numpy as np
 
 from gpumatch.cpu.numba_tools.compiled import kernel
 
-__all__ = ["search"]
+__all__ = ["match_free_rows", "search"]
 
 
 _SAMPLE = 8  # part of ``most``, read for paths, from which on they tell what all would read
@@ -50,7 +50,7 @@ def search(
     nrows, ncols = len(row_to_col), len(col_to_row)
     seen, parent = np.zeros(ncols, bool), np.empty(ncols, np.int32)
     queue = np.empty(min(nrows, ncols + 1), np.int32)
-    return _search(
+    return match_free_rows(
         indptr, indices, most,  # IN
         row_to_col, col_to_row,  # OUT
         seen, parent, queue,  # memory: Numba takes long to compile what asks for some
@@ -58,7 +58,8 @@ def search(
 
 
 @kernel
-def _search(indptr, indices, most, row_to_col, col_to_row, seen, parent, queue):
+def match_free_rows(indptr, indices, most, row_to_col, col_to_row, seen, parent, queue):
+    """Do as `search`, in memory for ``seen``, which is all False, ``parent`` and ``queue``."""
     nrows, roots = len(row_to_col), 0
     for row in range(nrows):
         if row_to_col[row] < 0 and indptr[row] < indptr[row + 1]:

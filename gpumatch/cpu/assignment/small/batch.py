@@ -90,7 +90,7 @@ from gpumatch.cpu.numba_tools.views import as_halves, as_integers, on_stack, vie
 from gpumatch.cpu.numba_tools.workers import Workers
 from gpumatch.numeric.gaps import FINE, ULPS, UNIT
 
-__all__ = ["run", "solve_one", "solve_range"]
+__all__ = ["add_up", "run", "solve_one", "solve_range"]
 
 RANGE = 2**20
 """Costs of a range, at most, or one problem's: it ends soon enough for Ctrl-C."""
@@ -303,7 +303,7 @@ def solve_range(
         ends[END, k] = SOLVED
         paid = view(number, most_rows + most_cols, most_rows)
         _see_paid(table, turned, sign, mate, paid, rows)
-        size, total, rest, gap, is_proven = _add_up(
+        size, total, rest, gap, is_proven = add_up(
             sign, limit, mate, number, paid, rows, most_rows, cols, is_exact
         )
         if not is_proven:
@@ -510,7 +510,7 @@ def _see_paid(table, turned, sign, mate, paid, rows):
 
 
 @vector_kernel
-def _add_up(sign, limit, mate, number, paid, rows, most_rows, cols, is_exact):
+def add_up(sign, limit, mate, number, paid, rows, most_rows, cols, is_exact):
     """How many pairs there are, what they cost, what the duals leave of it, and if they prove it.
 
     The costs are a sum of two floats. What the duals leave is rounded up. It must be 0, or of
