@@ -6,7 +6,7 @@ trees of the two meet, an augmenting path runs from root to root. A tree takes p
 stops growing. After augmenting, trees that had a path release their vertices. The others stay, and
 released vertices are grafted onto them, if that is less work than growing the trees again. When the
 phases have read the edges twice and the end is not in sight, the next phase is a sweep of
-depth-first searches (PFP).
+depth-first searches (PFP). It comes sooner if phases find few paths.
 
 The matching is maximum. This is clear if a side has no free vertex left. Otherwise the last phase
 found no path. Then no tree has a bridge (names as in `forests`), and one forest, say that of the
@@ -44,8 +44,14 @@ the cheap matching. "one forest" is that of the rows, grafted by the paper's rul
     uniform 2^20, d = 3         3.8            1.9          0.7            0.7
 
 Sweeps are for the rare graph on which few trees find a path, because the trees in front leave no
-room for those behind. delaunay 2^18, from a start that left 193 rows free on one border, needed 26
-phases and 23 readings of its edges without sweeps, and 9 and 5 with them.
+room for those behind. In a triangular pattern, and in other nested neighbourhoods, any tree has all
+columns after two levels. So a phase finds one path, and reads half of the edges. A sweep then
+matches half of the free vertices, and is repeated while it matches many. If a sweep matches few,
+the next is from the other side: on 2,000 rows whose columns are the first ones, as many as drawn at
+random, sweeps of the rows take 8 ms, and sweeps of the columns 66.
+
+On delaunay 2^18, from a start that left 193 rows free on one border, the engine needed 26 phases
+and 23 readings of its edges without sweeps, and 9 and 5 with them.
 
 References
 ----------
@@ -63,7 +69,7 @@ from gpumatch.contracts import MatchingTask
 from gpumatch.cpu.matching.forests import Forests
 from gpumatch.cpu.matching.lookahead_search import LookaheadSearch
 from gpumatch.cpu.matching.one_by_one import search
-from gpumatch.cpu.matching.sides import BUDGET, smaller_side
+from gpumatch.cpu.matching.sides import BUDGET, larger_side, smaller_side
 from gpumatch.cpu.numba_tools.workers import Workers
 from gpumatch.numeric.arrays import count_matched
 
@@ -93,6 +99,18 @@ class Tuning:
     read its edges 2.3 and 2.4 times; with 2 they read them 2.1 times. Most graphs are done before
     a sweep.
     """
+    hopeless: float = 4
+    """Readings of all edges that paths one by one are expected to need, from which on a sweep of
+    the rows comes before the forests. It needs no columns' lists.
+    """
+    haste: float = 0.25
+    """The same if phases find few paths, unless the last sweeps have found few as well."""
+    poor: int = 2
+    """Sweeps that may find few: the first is from the smaller side, the next from the other."""
+    few: int = 16
+    """A phase or a sweep finds few paths if so many times as many vertices are still free."""
+    again: int = 4
+    """A sweep follows a sweep that has matched one in so many of the free vertices."""
     grafting: float = 1.0
     """Edges that grafting may read for each edge that growing anew would.
 
@@ -113,13 +131,20 @@ def run(task: MatchingTask, tuning: Tuning | None = None) -> bool:
         return True
     if control.tick(matched):
         return False
-    found, done = match_rows(task, matched, tuning=tuning)
+    found, paid, done = _search_rows(task, matched, 1, tuning)
     matched += found
     if done or _saturated(row_to_col, graph.indptr):
         return True
-    unpaid = 0
-    sweep = None
+    unpaid, poor = 0, 0
+    sweeps = _Sweeps(task)
     with Workers(task.threads, graph.nnz) as workers:
+        if tuning.hopeless * graph.nnz * found < paid * (graph.nrows - matched):
+            swept, done = sweeps.run(graph.nrows > graph.ncols, workers, matched, tuning.again)
+            if swept < 0:
+                return False
+            matched += swept
+            if done or _saturated(row_to_col, graph.indptr):
+                return True
         forests = Forests(graph, row_to_col, col_to_row, workers, tuning.grafting)
         while True:
             if control.tick(matched) or not forests.grow(control, matched):
@@ -132,19 +157,56 @@ def run(task: MatchingTask, tuning: Tuning | None = None) -> bool:
             if not found or not forests.free:
                 return True
             unpaid += forests.read
-            if unpaid < tuning.patience * graph.nnz:
+            free = forests.free
+            is_slow = tuning.few * found < free
+            hastens = is_slow and poor < tuning.poor
+            if unpaid < (tuning.haste if hastens else tuning.patience) * graph.nnz:
                 if not forests.renew(control, matched):
                     return False
                 continue
             forests.replant()
-            sweep = sweep or LookaheadSearch(smaller_side(graph, row_to_col, col_to_row), workers)
-            found = sweep.phase(control, matched)
-            if found < 0:
+            swept, done = sweeps.run(bool(poor % 2), workers, matched, tuning.again)
+            if swept < 0:
                 return False
-            matched += found
-            control.phase(levels=0, found=found, matched=matched)
+            matched += swept
+            if done:
+                return True
+            poor = poor + 1 if tuning.few * swept < free else 0
             forests.replant()
             unpaid = 0
+
+
+class _Sweeps:
+    """The sweeps of both sides, each with arrays that are made for its first one."""
+
+    def __init__(self, task: MatchingTask) -> None:
+        self.task = task
+        self.searches: dict[bool, LookaheadSearch] = {}
+
+    def run(
+        self, from_larger: bool, workers: Workers, matched: int, again: int
+    ) -> tuple[int, bool]:
+        """Sweep from one side while that matches one in ``again`` of the free vertices.
+
+        Returns the number of paths, -1 if the control stopped it; and whether the matching is
+        maximum.
+        """
+        task, control = self.task, self.task.control
+        if from_larger not in self.searches:
+            side_of = larger_side if from_larger else smaller_side
+            self.searches[from_larger] = LookaheadSearch(side_of(task.graph, *task.mates), workers)
+        swept, free = 0, min(task.graph.shape) - matched
+        while True:
+            found = self.searches[from_larger].phase(control, matched + swept)
+            if found < 0:
+                return -1, False
+            swept += found
+            control.phase(levels=0, found=found, matched=matched + swept)
+            if found in (0, free):
+                return swept, True
+            if again * found < free:
+                return swept, False
+            free -= found
 
 
 def match_rows(
@@ -157,18 +219,26 @@ def match_rows(
     found, done : int, bool
         Rows matched in addition; whether the matching is maximum.
     """
-    graph, tuning = task.graph, tuning or DEFAULT
+    found, _, done = _search_rows(task, matched, readings, tuning or DEFAULT)
+    return found, done
+
+
+def _search_rows(
+    task: MatchingTask, matched: int, readings: int, tuning: Tuning
+) -> tuple[int, int, bool]:
+    """Do as `match_rows`; tell also how many edges were read for the paths."""
+    graph = task.graph
     readings = max(readings, tuning.readings if graph.nnz <= tuning.few_edges else 1)
     most = min(readings * graph.nnz, tuning.most_read)
     if most == 0:
-        return 0, False
-    found, levels, read, done = search(
+        return 0, 0, False
+    found, levels, read, paid, done = search(
         graph.indptr, graph.indices, most,  # IN
         *task.mates,  # OUT
     )  # fmt: skip
     if read > 0:
         task.control.phase(levels=levels, found=found, matched=matched + found, edges=read)
-    return found, done
+    return found, paid, done
 
 
 def _saturated(mate: np.ndarray, indptr: np.ndarray) -> bool:

@@ -39,13 +39,14 @@ def search(
     most: int,
     row_to_col: np.ndarray,
     col_to_row: np.ndarray,
-) -> tuple[int, int, int, bool]:
+) -> tuple[int, int, int, int, bool]:
     """Match free rows while ``most`` edges seem to be enough.
 
     Returns
     -------
-    found, levels, read, done : int, int, int, bool
-        Paths found, levels of the deepest search, edges read; whether the matching is maximum.
+    found, levels, read, paid, done : int, int, int, int, bool
+        Paths found, levels of the deepest search, edges read, and those of them that were read for
+        paths; whether the matching is maximum.
     """
     nrows, ncols = len(row_to_col), len(col_to_row)
     seen, parent = np.zeros(ncols, bool), np.empty(ncols, np.int32)
@@ -103,5 +104,5 @@ def match_free_rows(indptr, indices, most, row_to_col, col_to_row, seen, parent,
             paid += read - before
         too_long = paid > most // _SAMPLE and paid * roots > most // _SHARE * tried
         if tried < roots and (read > most or too_long):
-            return found, levels, read, False
-    return found, levels, read, True
+            return found, levels, read, paid, False
+    return found, levels, read, paid, True

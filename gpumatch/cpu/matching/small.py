@@ -79,7 +79,7 @@ def _solve(indptr, indices, minor, most, whole, seen, mates):
                 row_to_col[row] = cols[entry]
                 col_to_row[cols[entry]] = row
                 break
-    _, _, _, is_done = match_free_rows(
+    _, _, _, _, is_done = match_free_rows(
         offsets, cols, most, row_to_col, col_to_row, seen, parent, queue
     )  # fmt: skip
     return DONE if is_done else SPENT

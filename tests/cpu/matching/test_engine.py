@@ -7,7 +7,7 @@ import functools
 import numpy as np
 import pytest
 
-from gpumatch import maximum_matching, verify
+from gpumatch import BipartiteGraph, maximum_matching, verify
 from gpumatch.cpu.matching import engine as matching_engine
 from gpumatch.cpu.matching import forests, level_search
 from gpumatch.cpu.numba_tools import workers
@@ -67,7 +67,8 @@ def test_a_sweep_waits_until_phases_have_read_their_share():
     for seed in range(60):
         graph = random(120, 120, 300, seed)
         control = Phases()
-        solve_by_forests(graph, scattered(graph, 0.9, seed), control, patience=0.3)
+        numbers = {"patience": 0.3, "poor": 0, "again": 0}  # no sweep comes sooner, or after one
+        solve_by_forests(graph, scattered(graph, 0.9, seed), control, **numbers)
         unpaid, swept = 0, False
         for phase in control.phases:
             if "edges" in phase:
@@ -77,6 +78,79 @@ def test_a_sweep_waits_until_phases_have_read_their_share():
                 assert unpaid >= 0.3 * graph.nnz
                 unpaid, swept = 0, True
     assert phases_after_a_sweep > 30
+
+
+def rows_of(first, length):
+    """A graph whose row i has the columns from ``first[i]`` on, so many."""
+    n = len(first)
+    cols = np.arange(n)
+    marks = (cols >= first[:, None]) & (cols < (first + length)[:, None])
+    return BipartiteGraph.from_edges(*marks.nonzero(), (n, n))
+
+
+def nested(n):
+    """Row i has the first n - i columns: one perfect matching, and the cheap one has half of it."""
+    return rows_of(np.zeros(n, int), n - np.arange(n))
+
+
+def staircase(n):
+    return rows_of(np.maximum(0, n - n // 10 - np.arange(n)), np.full(n, n // 10))
+
+
+def intervals(n):
+    ends = np.sort(np.random.default_rng(6).integers(0, n, (n, 2)))
+    return rows_of(ends[:, 0], ends[:, 1] - ends[:, 0] + 1)
+
+
+def blocks(n):
+    rows, cols = nested(n // 8).edges()
+    shift = np.repeat(np.arange(8) * (n // 8), rows.size)
+    return BipartiteGraph.from_edges(np.tile(rows, 8) + shift, np.tile(cols, 8) + shift, (n, n))
+
+
+PATTERNS = {"nested": (nested, 5), "staircase": (staircase, 12), "intervals": (intervals, 9)}
+PATTERNS["blocks"] = blocks, 5
+
+
+@pytest.mark.parametrize("transposed", [False, True])
+@pytest.mark.parametrize(("pattern", "most"), PATTERNS.values(), ids=PATTERNS)
+def test_sweeps_take_over_where_a_phase_finds_few_paths(pattern, most, transposed):
+    """A tree of these patterns soon has all columns, and keeps out the other trees."""
+    graph = pattern(400)
+    graph = graph.transpose() if transposed else graph
+    m = maximum_matching(graph, threads=1)
+    verify(graph, m)
+    assert m.stats["phases"] <= most
+
+
+def test_a_sweep_of_the_rows_comes_first_where_paths_one_by_one_would_read_much():
+    graph = nested(1500)
+    m = maximum_matching(graph, threads=1)
+    verify(graph, m)
+    one_by_one, *sweeps = m.stats["trace"]
+    assert "edges" in one_by_one
+    assert not any("edges" in phase for phase in sweeps)
+    assert not graph.has_cols
+    by_forests = maximum_matching(nested(100), threads=1).stats["trace"]
+    assert all("edges" in phase for phase in by_forests[:1])
+
+
+def test_after_a_sweep_that_finds_few_the_next_is_from_the_other_side(monkeypatch):
+    sides = []
+    monkeypatch.setattr(matching_engine._Sweeps, "run", note(sides))
+    graph = nested(300)
+    solve_by_forests(graph, poor=3)
+    assert sides[:4] == [False, True, False, True]
+
+
+def note(sides):
+    """A sweep that finds nothing, and notes its side."""
+
+    def run(self, from_larger, workers, matched, again):
+        sides.append(from_larger)
+        return 0, False
+
+    return run
 
 
 @pytest.mark.parametrize("case", ["0x0", "0x5", "5x0", "no edges"])

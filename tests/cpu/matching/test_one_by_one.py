@@ -34,8 +34,8 @@ class Plain:
             tells = paid > most // one_by_one._SAMPLE
             too_long = tells and paid * len(roots) > most // one_by_one._SHARE * tried
             if tried < len(roots) and (read > most or too_long):
-                return found, levels, read, False
-        return found, levels, read, True
+                return found, levels, read, paid, False
+        return found, levels, read, paid, True
 
     def grow(self, root):
         """The free column that is found first, or None; levels; and edges read."""
