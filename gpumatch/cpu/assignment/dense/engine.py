@@ -6,9 +6,9 @@ Each row knows its cheapest columns, and a bound of all others that holds while 
 1. *Start*: if all columns must be matched, they are priced at their least costs, and rows take the
    columns for which they are cheapest. If unmatched rows have several tight columns each, tight
    pairs are matched by cardinality (`ties`), in turns with shortest augmenting paths, as long as
-   that serves many rows. Then each row looks at its line. Rows bid for columns,
-   a limited number of times. So far these are the steps of Jonker and Volgenant, and two readings
-   of the matrix.
+   that serves many rows. Then each row looks at its line. Rows bid for columns, a limited number
+   of times. But for ties, these are the steps of Jonker and Volgenant, and two readings of the
+   matrix.
 2. *Trial*: shortest augmenting paths, as long as they are short: the paths so far tell that the
    others will read no more than a share of the matrix. Costs that are drawn at random end here, and
    those with many ties. Then paths by whole lines (`paths`) follow, whose readings are cheaper,
@@ -26,8 +26,8 @@ The result is exact: no epsilon is left in it, and no column was left out but by
 the plane, costs of low rank and distances that are maximised need steps 3 to 5. An auction reads 8
 to 30 times the matrix then; the paths of Jonker and Volgenant read a line for each row of a tree.
 
-Before all that, square costs that samples show to be Monge get the diagonal of their order
-(`monge`). One reading of the matrix proves it, or tells which rows need paths.
+Before all that, square costs that samples show to be Monge are matched by the diagonal of their
+order (`monge`). One reading of the matrix proves it, or tells which rows need paths.
 
 All numbers are float64. Integers are exact in it if 16 (n + 1) max |c| < 2**53; larger ones go to
 `shortest_augmenting_path`, and so do small matrices, whose paths take milliseconds. In middling
@@ -244,7 +244,8 @@ class _DenseEngine:
         if self._try_known(tuning.trial, tuning.known):
             return True
         is_long = self.paths.spot[SCANS] <= tuning.known * self.costs.nnz
-        if tuning.lines and self._try_lines(tuning.lines):
+        is_large = self.costs.nnz > tuning.middle  # else whole lines have been tried
+        if is_large and tuning.lines and self._try_lines(tuning.lines):
             return True
         return not is_long and self._try_known(tuning.trial)
 
