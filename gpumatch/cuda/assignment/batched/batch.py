@@ -66,10 +66,10 @@ _BIDS = 2  # mean bids of a row after its first; 4 are slower on points in the p
 # in 300 rows and 600 columns take 14 % longer.
 _FEWEST_BIDDERS = 4, 8
 _ROWS_AT_ONCE = 8  # the most rows of a step of a search; with 16, points take up to 40 % longer
-# If the other paths are expected to take more steps for each row, auctions are held, which take 4
-# to 14 rounds for each row. With 6 steps, 512 points on a line and 512 that are twice as far apart
-# take 1.6 times the steps and rounds. With 10, matrices of rank 3 and 300 rows take 5 times those.
-_STEPS_A_ROW = 7
+# If the other paths are expected to take more steps for each row, auctions are held. With 7, points
+# on a line and others twice as far apart take 1.2 to 1.7 times as long as by paths alone on an
+# H200, because auctions take as many rounds; products take a tenth at 300 rows with either.
+_STEPS_A_ROW = 10
 _MOST_WARPS = SOURCE.constant("kMostWarps")
 _MOST_BLOCKS = SOURCE.constant("kMostBlocks")
 _STEPS_BEFORE_A_GUESS = 64
