@@ -53,10 +53,11 @@ class DensePaths(Paths):
 
     def _number(self, col_dual: np.ndarray, limit: float) -> Any:
         """int32 if it can hold some times the largest cost, because a vector holds more of them."""
+        if self.entries.dtype != np.int32:
+            return col_dual.dtype.type
         given = abs(col_dual).max(initial=0) if self.is_given else 0
         largest = ROOM * (max(self.costs.largest, abs(limit)) + given)
-        is_narrow = self.entries.dtype == np.int32 and largest <= np.iinfo(np.int32).max
-        return np.int32 if is_narrow else col_dual.dtype.type
+        return np.int32 if largest <= np.iinfo(np.int32).max else col_dual.dtype.type
 
     def part_slack_pairs(self, rounding: float) -> None:
         """Part the pairs that are not the cheapest of their rows.

@@ -230,6 +230,8 @@ def _solve(
         for col in range(many):
             price[col] -= highest
     sparse_search.row_duals(*entries, price, np.inf, row_dual, 0, few)
+    if not is_integer:
+        sparse_search.fair_row_duals(*entries, price, np.inf, row_dual, 0, few)
     nrows = few if are_rows else many
     paid = view(numbers, few + many, nrows)
     _pay(entries, row_to_col, are_rows, sign, paid)

@@ -306,7 +306,7 @@ def test_strict_searches_begin_from_the_prices_of_the_phase(lenient, monkeypatch
 
     monkeypatch.setattr(JointSearch, "round", round_spy)
     monkeypatch.setattr(Auction, "_hold_phase", phase_spy)
-    matrix = adversarial.make("nearest_matched", 1000, 8, seed=2)
+    matrix = adversarial.make("nearest_matched", 1200, 8, seed=2)
     gm.verify(matrix, gm.assign(matrix, threads=1))
     assert begun
 
