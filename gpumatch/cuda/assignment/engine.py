@@ -49,8 +49,8 @@ _FIRST = 64  # pairs of each row at the start of a core
 _LEAST_FOR_CORE = 100  # rows from which a core pays
 # Columns up to which a team is tried: if all vertices must be matched, if not, and with many ties.
 _MOST_FOR_TEAM = 768, 2560, 4096
-# The most steps of a team: if all vertices must be matched, in up to 768 columns, and otherwise. With
-# 2**14, two clusters in 512 columns take 10 ms on an H200 instead of 92, and in 768 columns 16
+# The most steps of a team: if all vertices must be matched, in up to 768 columns, and otherwise.
+# With 2**14, two clusters in 512 columns take 10 ms on an H200 instead of 92, and in 768 columns 16
 # instead of 104; points take 6.6 instead of 15, and 11 instead of 13; products 16 instead of 15,
 # and 27 instead of 20.
 _STEPS_OF_TEAM = 2**14, 2048
