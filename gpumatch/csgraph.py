@@ -8,6 +8,7 @@ arrays.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 from warnings import warn
 
@@ -22,6 +23,7 @@ from gpumatch.interop.compressed import compressed_of
 from gpumatch.matching import maximum_matching
 from gpumatch.numeric.arrays import any_true, array_module, is_sparse
 from gpumatch.problems.cardinality import InfeasibleError
+from gpumatch.problems.small_problems import violator_in
 
 __all__ = [
     "maximum_bipartite_matching",
@@ -146,16 +148,19 @@ def _pairs_at_once(
     arrays: tuple[Any, Any, Any], shape: tuple[int, int], by_rows: bool, maximize: bool
 ) -> tuple[Any, Any] | None:
     """The pairs of a small matrix by one compiled call; None if another way must answer."""
-    found = load(SMALL_SPARSE)(
-        arrays, shape, by_rows=by_rows, maximize=maximize, drops_zeros=True, wants_duals=False
+    solve = partial(
+        load(SMALL_SPARSE), arrays, shape, by_rows=by_rows, maximize=maximize, drops_zeros=True
     )
+    found = solve(wants_duals=False)
+    if found is not None and found.end != SOLVED:
+        found = solve(wants_duals=True)  # for the Hall violator
     if found is None:
         return None
     if found.zeros:
         warn(_ZEROS, stacklevel=3)
-    if found.end != SOLVED:
-        raise ValueError(_INFEASIBLE)
     nrows, ncols = shape
+    if found.end != SOLVED:
+        raise ValueError(_INFEASIBLE) from InfeasibleError(*violator_in(found.mates, nrows))
     if nrows > ncols:
         rows = found.mates[:nrows] >= 0
         return rows.nonzero()[0].astype(np.int32), found.mates[:nrows][rows].astype(np.int64)

@@ -295,13 +295,13 @@ def with_team(with_core, monkeypatch):
 def test_a_team_that_ends_is_all_there_is(with_team):
     with_team.orders["team"] = [True]
     assert drive()[0]
-    assert with_team.made == [("team", 2048)]
+    assert with_team.made == [("team", 2**14)]
 
 
 def test_a_core_follows_a_team_that_gives_up(with_team):
     with_team.orders.update(team=[False], core=[True])
     assert drive()[0]
-    assert with_team.made == [("team", 2048), ("core", NOTHING)]
+    assert with_team.made == [("team", 2**14), ("core", NOTHING)]
 
 
 def test_a_team_does_not_begin_once_stopped(with_team):
@@ -311,10 +311,10 @@ def test_a_team_does_not_begin_once_stopped(with_team):
 
 @pytest.mark.parametrize(
     ("shape", "limit", "most"),
-    [((512, 512), None, 2048), ((513, 513), None, 1024), ((512, 513), None, 2048),
-     ((513, 513), 1.0, 2048)],
+    [((768, 768), None, 2**14), ((769, 769), None, 2048), ((512, 513), None, 2048),
+     ((512, 512), 1.0, 2048)],
 )  # fmt: skip
-def test_wide_squares_give_a_team_fewer_steps(with_team, shape, limit, most):
+def test_a_team_has_more_steps_in_small_squares_that_must_be_matched(with_team, shape, limit, most):
     with_team.orders["team"] = [True]
     task = task_of_three(stopped=False)
     task.costs.shape, task.limit = shape, limit
@@ -383,13 +383,15 @@ def test_trees_begin_where_they_end_soon(shape, values, limit, wanted):
         (100, 1, True, True),
         (99, 1, True, False),
         (100, 1, False, False),
-        (100, 2**50, True, False),
+        (100, 2**50, True, True),
+        (100, 2**55, True, False),
     ],
 )
 def test_a_core_is_of_many_rows_of_a_matrix(nrows, largest, has_matrix, wanted):
     costs = SimpleNamespace(
-        shape=(nrows, nrows), has_matrix=has_matrix, is_integer=True, largest=largest
-    )
+        shape=(nrows, nrows), has_matrix=has_matrix, is_integer=True,
+        low=0, high=largest, largest=largest,
+    )  # fmt: skip
     assert engine._has_core(SimpleNamespace(costs=costs, limit=None)) is wanted
 
 

@@ -56,7 +56,7 @@ def solve(emulators, monkeypatch):
     def solve(matrix, **wish):
         with monkeypatch.context() as patch:
             patch.setattr(backends.Choice, "search", lambda _: engine.run)
-            return gm.assign(matrix, backend="cpu", **wish)
+            return gm.assign(matrix, backend="cpu", algorithm="engine", **wish)
 
     return solve
 
