@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -115,18 +116,14 @@ class DensePaths(Paths):
         )  # fmt: skip
 
     def _find_row_duals(self, row_dual: np.ndarray) -> None:
-        for first, last in self.blocks():
-            dense_search.row_duals(
-                self.values, self.price,  # IN
-                self.least,  # OUT
-                self.far,  # IN
-                row_dual,  # OUT
-                first, last,  # IN
-            )  # fmt: skip
+        self._find_duals_by(dense_search.row_duals, row_dual)
 
     def _find_fair_duals(self, row_dual: np.ndarray) -> None:
+        self._find_duals_by(dense_search.fair_row_duals, row_dual)
+
+    def _find_duals_by(self, kernel: Callable[..., None], row_dual: np.ndarray) -> None:
         for first, last in self.blocks():
-            dense_search.fair_row_duals(
+            kernel(
                 self.values, self.price,  # IN
                 self.least,  # OUT
                 self.far,  # IN
