@@ -349,8 +349,7 @@ class Auction:
     def _bid_in_turns(self, epsilon: Any, few: int) -> int:
         """Let rows and columns bid in turns until few are unmatched, or a search is better."""
         free, outcome = self._unmatched(), DONE
-        before = int(self.paths.spot[SCANS]) / self.nnz
-        progress: list[tuple[float, int]] = []
+        most = int(self.paths.spot[SCANS]) + self.tuning.turns * self.nnz
         while free[0].size > few and outcome == DONE:
             threads = max(1, min(self.workers.threads, free[0].size // self.tuning.each))
             rows, cols = (
@@ -361,9 +360,7 @@ class Auction:
             is_peaceful = self.workers.run(alternate, threads)
             outcome = self._outcome(is_peaceful, *rows, *cols)
             free = self._unmatched()
-            reads = int(self.paths.spot[SCANS]) / self.nnz - before
-            progress.append((reads, free[0].size))
-            if outcome == DONE and (reads > self.tuning.turns or self._stands_still(progress)):
+            if outcome == DONE and int(self.paths.spot[SCANS]) > most:
                 outcome = SPENT
         return outcome
 
@@ -416,13 +413,6 @@ class Auction:
         self.is_slack.fill(True)
         self._part_rows(epsilon)
         return self._unmatched()[0].astype(np.int32)
-
-    def _stands_still(self, progress: list[tuple[float, int]]) -> bool:
-        """True if no row was matched in the second half of the readings."""
-        reads, rows = progress[-1]
-        if reads < self.tuning.trusted + progress[0][0]:
-            return False
-        return any(early <= reads / 2 and others <= rows for early, others in progress)
 
     def _unmatched(self) -> list[np.ndarray]:
         """The unmatched rows and the unmatched columns."""
