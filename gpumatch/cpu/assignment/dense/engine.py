@@ -129,7 +129,7 @@ def _try_sort(task: AssignmentTask, tuning: Tuning) -> bool | None:
     finally:
         if helps:
             paths.write_duals(*task.duals)
-            solution.has_duals = True
+            solution.has_duals = solution.are_fair = True
         else:
             solution.clear()
 
