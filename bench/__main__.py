@@ -17,7 +17,7 @@ python -m bench host-batches --out host.json      batches and single frames on t
 python -m bench date2016 --out date.json          the Hungarian variants, RAFT, SciPy, lapx
 python -m bench roverso2010 --out roverso.json    the forms of Deep Greedy Switching
 python -m bench vasconcelos2009 --out auction.json  auctions between frames of moving points
-python -m bench adversary --minutes 30 --out worst.json  look for sparse costs that hurt
+python -m bench adversary --minutes 30 --out worst.json  look for costs that hurt
 python -m bench report results.json --plots DIR   tables as Markdown, figures as PNG
 python -m bench report --out benchmarks.html      all of bench/results as one page
 python -m bench overview --plot overview.png      README's table of speed-ups and its picture
@@ -106,9 +106,10 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     for name in SUITES:
         _add_suite(commands, name)
-    hunt = commands.add_parser("adversary", help="look for sparse costs that hurt")
+    hunt = commands.add_parser("adversary", help="look for costs that hurt")
     hunt.add_argument("--minutes", type=float, default=1.0)
     hunt.add_argument("--seed", type=int, default=0, help="another seed looks at other problems")
+    hunt.add_argument("--dense", action="store_true", help="dense costs, by processor time")
     hunt.add_argument("--size", type=int, default=4000, help="the most rows of a problem")
     hunt.add_argument("--out", type=Path, metavar="FILE", help="the worst problems, as JSON")
     hunt.set_defaults(command=_adversary)
@@ -178,7 +179,7 @@ def _measure(options: argparse.Namespace) -> int:
 
 
 def _adversary(options: argparse.Namespace) -> int:
-    adversary.main(options.minutes, options.seed, options.size, options.out)
+    adversary.main(options.minutes, options.seed, options.size, options.dense, options.out)
     return DONE
 
 

@@ -1,9 +1,10 @@
-"""Costs that hurt: the engine on the CPU against rivals and our own other algorithms.
+"""Costs that hurt: the engine on CPU and GPU against rivals and our own other algorithms.
 
-The problems are those of `graphs.adversarial` at three sizes each, and the worst that
-`python -m bench adversary` has found. What is timed is as in `sparse_assignment`: rivals are called
-in turns with the engine, and so are our own algorithms. SciPy solves dense costs by
-`linear_sum_assignment`, lapx (wheel `lapx`) by `lapjvx`, OR-tools and SPRAL the sparse ones.
+The problems are those of `graphs.adversarial` at three sizes each; of some, rectangles or rounded
+costs too, which `python -m bench adversary` has found to hurt. What is timed is as in
+`sparse_assignment`: rivals are called in turns with the engine, and so are our own algorithms.
+SciPy solves dense costs by `linear_sum_assignment`, lapx (wheel `lapx`) by `lapjvx`, OR-tools and
+SPRAL the sparse ones.
 
 The report tells how many times longer the best rival and the best of our own algorithms take, and
 how the engine's time grows with n: the exponent is the slope of log(seconds) against log(n) over
@@ -26,6 +27,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 import gpumatch as gm
+from bench.adversary import Problem
 from bench.harness import Contender
 from bench.report.tables import (
     Graph,
@@ -39,6 +41,7 @@ from bench.report.tables import (
     time_of,
 )
 from bench.suites.sparse_assignment import (
+    ON_GPU,
     ORTOOLS,
     OURS,
     SCIPY,
@@ -59,6 +62,8 @@ THRESHOLD = 0.01
 LAPX = "lapx"
 OWN = ("shortest-augmenting-path", "auction")
 RIVALS = (ORTOOLS, SPRAL, SCIPY, LAPX)
+COLUMNS = (OURS, ON_GPU, *RIVALS, *OWN)
+LARGE = 50_000  # rows from which a GPU must be ahead
 
 
 # -- problems ------------------------------------------------------------------------------------
@@ -66,25 +71,28 @@ RIVALS = (ORTOOLS, SPRAL, SCIPY, LAPX)
 
 @dataclass(frozen=True)
 class AdversarialInstance(SparseInstance):
-    """A family of `graphs.adversarial`, by its name and parameters."""
+    """A problem of `bench.adversary`, by its fields."""
 
     suffix: ClassVar[str] = ".adversarial.npz"
 
     @property
-    def is_dense(self) -> bool:
-        return self.family in adversarial.DENSE
+    def problem(self) -> Problem:
+        """The family, its parameters, and what is changed of its costs."""
+        return Problem(*self.source)
 
     def takes(self, contender: str) -> bool:
         """Whether a contender is to be measured on it."""
-        if contender in (ORTOOLS, SPRAL):
-            return not self.is_dense
-        return self.is_dense or contender not in (SCIPY, LAPX)
+        is_dense = self.problem.is_dense
+        if contender == ORTOOLS:
+            return not is_dense and self.problem.rows == 1  # it takes squares
+        if contender == SPRAL:
+            return not is_dense and self.suits_spral
+        return is_dense or contender not in (SCIPY, LAPX)
 
     def original(self) -> csr_array:
         """The costs; dense ones as a matrix of which all is stored."""
-        family, *parameters = self.source
-        costs = adversarial.make(family, *parameters, seed=self.seed)
-        if not self.is_dense:
+        costs = self.problem.costs()
+        if not self.problem.is_dense:
             return costs
         cols = np.tile(np.arange(costs.shape[1], dtype=np.int32), costs.shape[0])
         ends = np.arange(0, costs.size + 1, costs.shape[1])
@@ -96,12 +104,19 @@ class AdversarialProblem(SparseProblem):
 
     def __init__(self, instance: AdversarialInstance, matrix: csr_array, device: str) -> None:
         super().__init__(instance, matrix, device)
-        self.is_dense = instance.is_dense
+        self.is_dense = instance.problem.is_dense
 
     @cached_property
     def costs(self) -> Any:
         """The matrix, or the array of dense costs."""
         return self.matrix.data.reshape(self.matrix.shape) if self.is_dense else self.matrix
+
+    @cached_property
+    def on_gpu(self) -> Any:
+        """The costs on a GPU."""
+        import cupy
+
+        return cupy.asarray(self.costs) if self.is_dense else super().on_gpu
 
 
 problem = AdversarialProblem
@@ -115,7 +130,7 @@ class Default(Engine):
     """The library's default, on so many threads; its certificate is checked once."""
 
     def costs(self, problem: Any) -> Any:
-        return problem.costs
+        return problem.on_gpu if self.backend == "cuda" else problem.costs
 
 
 def own(algorithm: str, threads: int) -> Callable[[Any], Solver]:
@@ -157,6 +172,8 @@ def contenders(device: str, threads: int) -> list[Contender]:
     """The engine, the rivals that are installed, and our own other algorithms."""
     engine = Default(OURS, threads)
     known: list[Contender] = [engine]
+    if device == "cuda":
+        known.append(Default(ON_GPU, threads, "cuda"))
     if importlib.util.find_spec("ortools") is not None:
         known.append(InTurns(ORTOOLS, ortools, engine))
     if "SPRAL" in os.environ:
@@ -169,44 +186,57 @@ def contenders(device: str, threads: int) -> list[Contender]:
 
 # -- instances -----------------------------------------------------------------------------------
 
-SPARSE: dict[str, tuple[tuple[Any, ...], ...]] = {
-    "nearest_matched": ((7_500, 16), (30_000, 16), (100_000, 24)),
-    "far_clusters": ((5_000,), (20_000,), (80_000,)),
-    "log_normal": ((5_000,), (20_000,), (80_000,)),
-    "decades": ((5_000,), (20_000,), (80_000,)),
-    "few_dear": ((5_000,), (20_000,), (80_000,)),
-    "wide_integers": ((12_500,), (50_000,), (200_000,)),
-}
-DENSE: dict[str, tuple[tuple[Any, ...], ...]] = {
-    "few_zeros": ((500,), (1_000,), (2_000,)),
-    "line": ((500,), (1_000,), (2_000,)),
-    "clusters": ((500,), (1_000,), (2_000,)),
-    "outer": ((500,), (1_000,), (2_000,)),
-}
+SIZES = {"nearest_matched": (7_500, 30_000, 100_000), "wide_integers": (12_500, 50_000, 200_000)}
+SPARSE_SIZES, DENSE_SIZES = (5_000, 20_000, 80_000), (500, 1_000, 2_000)
+UNDERFLOW = ("log_normal", "decades", "few_dear")
+"""Families whose exp(-cost), which SPRAL wants, is 0 for many entries."""
 
 
 def instances(quick: bool, data: str | None) -> list[AdversarialInstance]:
-    """Each family at three sizes; one is of normal points against points twice as wide."""
+    """Each family at three sizes; some as rectangles, with rounded costs, or in another form."""
     if quick:
-        return [_made("far_clusters", 300), _made("line", 60)]
-    sizes = {**SPARSE, **DENSE}
-    made = [_made(family, *given) for family, all_given in sizes.items() for given in all_given]
-    return made + [_made("line", n, n, 2.0) for n in (500, 1_000, 2_000)]
+        return [_made("far_clusters", 300), _made("line", 60), _made("line", 60, width=2.0)]
+    made = [_made(name, n) for name in adversarial.SPARSE for n in SIZES.get(name, SPARSE_SIZES)]
+    made += [
+        _made(name, n, change="few values")
+        for name in ("far_clusters", "few_dear")
+        for n in SPARSE_SIZES
+    ]
+    made += [
+        _made(name, n, rows=rows)
+        for name, rows in (("nearest_matched", 0.9), ("wide_integers", 0.5))
+        for n in SIZES[name]
+    ]
+    made += [_made(name, n) for name in adversarial.DENSE for n in DENSE_SIZES]
+    made += [_made("line", n, width=2.0) for n in DENSE_SIZES]
+    return made + [_made(name, n, rows=0.7) for name in ("line", "clusters") for n in DENSE_SIZES]
 
 
-def _made(family: str, *parameters: Any) -> AdversarialInstance:
-    name = "-".join([family, *map(str, parameters)])
-    suits_spral = family not in ("log_normal", "decades", "few_dear")  # exp(-cost) underflows
-    kind = f"{family} {parameters[2]:g}" if family == "line" and len(parameters) > 2 else family
+def _made(
+    family: str, n: int, change: str = "none", rows: float = 1.0, **parameters: float
+) -> AdversarialInstance:
+    """The problem of such a size, of 16 or 24 neighbours where points have neighbours."""
+    is_dense = family in adversarial.DENSE
+    kind = " ".join(
+        [
+            *(family, *(f"{name} {value:g}" for name, value in parameters.items())),
+            *([change] if change != "none" else []),
+            *([f"rows {rows:g}"] if rows < 1 else []),
+        ]
+    )
+    if family == "nearest_matched":
+        parameters["k"] = 24 if n >= 100_000 else 16
+    source = family, {"nrows" if is_dense else "n": n, **parameters}, change, None, rows
     return AdversarialInstance(
-        name, kind, (family, *parameters), "full", 1, suits_spral=suits_spral
+        f"{kind} {n}".replace(" ", "-"), kind, source, suits_spral=family not in UNDERFLOW
     )
 
 
 def warming(quick: bool) -> list[AdversarialInstance]:
     """Floats and integers, sparse and dense, for which no kernel is compiled twice."""
     names = ("nearest_matched", "log_normal", "wide_integers")
-    return [*(_made(name, 3_000) for name in names), *(_made(name, 300) for name in DENSE)]
+    dense = [_made(name, 300) for name in adversarial.DENSE]
+    return [*(_made(name, 3_000) for name in names), *dense]
 
 
 # -- report --------------------------------------------------------------------------------------
@@ -220,13 +250,13 @@ def report(data: dict[str, Any], threshold: float) -> str:
             name,
             graph["rows"],
             graph["entries"],
-            *(milliseconds(time_of(graph, code)) for code in (OURS, *RIVALS, *OWN)),
+            *(milliseconds(time_of(graph, code)) for code in COLUMNS),
             best_of(graph, RIVALS),
             best_of(graph, OWN),
         ]
         for name, graph in graphs.items()
     ]
-    header = ["costs", "rows", "entries", *(f"{code} ms" for code in (OURS, *RIVALS, *OWN))]
+    header = ["costs", "rows", "entries", *(f"{code} ms" for code in COLUMNS)]
     header += ["best rival / engine", "best own / engine"]
     exponents = [[family, f"{slope:.2f}"] for family, slope in exponents_of(graphs).items()]
     return "\n\n".join(
@@ -234,6 +264,7 @@ def report(data: dict[str, Any], threshold: float) -> str:
             *(describe_run(run) for run in data["runs"]),
             *section("Costs that hurt", markdown(header, rows)),
             *_means(graphs, threshold),
+            *_on_gpu(graphs),
             *section("Exponents", markdown(["family", "exponent of time against n"], exponents)),
             *failures(data),
         ]
@@ -274,3 +305,18 @@ def _means(graphs: dict[str, Graph], threshold: float) -> list[str]:
             mean = mean_and_least(ratios, " as the engine")
             lines.append(f"Where either takes {threshold:g} s or more, {who} takes {mean}.")
     return lines
+
+
+def _on_gpu(graphs: dict[str, Graph]) -> list[str]:
+    """How many times longer the CPU takes than the GPU on large problems."""
+    ratios = [
+        (Time(ours.seconds / theirs.seconds), name)
+        for name, graph in graphs.items()
+        if graph["rows"] >= LARGE
+        and (ours := time_of(graph, OURS)) is not None
+        and (theirs := time_of(graph, ON_GPU)) is not None
+    ]
+    if not ratios:
+        return []
+    mean = mean_and_least(ratios, " as on the GPU")
+    return [f"From {LARGE:,} rows on, the engine on the CPU takes {mean}."]

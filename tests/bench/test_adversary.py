@@ -13,10 +13,10 @@ from bench.__main__ import main
 from bench.adversary import Problem, Score
 
 
-def drawn(seed):
+def drawn(seed, is_dense=False):
     rng = np.random.default_rng(seed)
-    first = adversary.draw(rng, 100)
-    return first, [adversary.draw(rng, 100, first) for _ in range(20)]
+    first = adversary.draw(rng, 100, is_dense=is_dense)
+    return first, [adversary.draw(rng, 100, first, is_dense) for _ in range(20)]
 
 
 def test_a_seed_draws_the_same_problems():
@@ -24,13 +24,17 @@ def test_a_seed_draws_the_same_problems():
     assert drawn(3) != drawn(4)
 
 
-def test_a_problem_like_another_differs_in_one_parameter_at_most():
-    first, others = drawn(1)
+@pytest.mark.parametrize("is_dense", [False, True])
+def test_a_problem_like_another_differs_in_one_parameter_at_most(is_dense):
+    first, others = drawn(1, is_dense)
+    assert first.is_dense == is_dense
     for other in others:
         names = first.parameters.keys()
         changed = [name for name in names if first.parameters[name] != other.parameters[name]]
         changed += [
-            name for name in ("change", "share") if getattr(first, name) != getattr(other, name)
+            name
+            for name in ("change", "share", "rows")
+            if getattr(first, name) != getattr(other, name)
         ]
         assert other.family == first.family
         assert len(changed) <= 1
@@ -43,6 +47,22 @@ def test_scores_count_readings(change):
     found = adversary.score(problem, 10.0)
     assert 0 < found.ours < 50
     assert 0 < found.other < 50
+
+
+@pytest.mark.parametrize("share", [None, 0.3])
+def test_dense_costs_score_by_processor_time(share):
+    problem = Problem("line", {"nrows": 60, "width": 2.0}, "none", share, 0.5)
+    assert problem.costs().shape == (30, 60)
+    found = adversary.score(problem, 10.0)
+    assert found.ours > 0
+    assert found.other > 0
+    assert Score(6.0, 1.0, found.least).ratio == 3
+
+
+def test_sparse_costs_of_fewer_rows():
+    problem = Problem("few_dear", {"n": 60, "degree": 4}, rows=0.5)
+    assert problem.costs().shape == (30, 60)
+    assert adversary.score(problem, 10.0).other < math.inf
 
 
 def test_few_readings_of_the_other_way_count_as_some():

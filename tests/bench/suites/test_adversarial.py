@@ -11,6 +11,7 @@ from bench.harness import Limits
 from bench.suites import adversarial
 from graphs import adversarial as families
 
+NAMES = {"or_tools": "or-tools", "engine_on_the_GPU": "engine on the GPU"}
 QUICK = adversarial.instances(quick=True, data=None)
 
 
@@ -18,7 +19,7 @@ def graph(family, rows, **results):
     """Stored results: the engine's seconds, and of others theirs beside the engine's."""
     made = {"engine": {"seconds": [results.pop("engine")]}}
     for name, (theirs, ours) in results.items():
-        made[name.replace("_", "-")] = {"seconds": [theirs], "ours": [ours]}
+        made[NAMES.get(name, name)] = {"seconds": [theirs], "ours": [ours]}
     return {"family": family, "rows": rows, "entries": 30, "results": made}
 
 
@@ -26,7 +27,8 @@ def test_each_family_has_three_sizes():
     given = adversarial.instances(quick=False, data="nowhere")
     assert len({one.name for one in given}) == len(given)
     by_family = {one.family for one in given}
-    assert by_family == {*families.SPARSE, *families.DENSE, "line 2"}
+    assert by_family >= {*families.SPARSE, *families.DENSE, "line width 2"}
+    assert by_family >= {"far_clusters few values", "nearest_matched rows 0.9", "line rows 0.7"}
     for family in by_family:
         assert len([one for one in given if one.family == family]) == 3
 
@@ -43,10 +45,20 @@ def test_contenders_find_the_same_total(instance):
         assert len(found["ours"]) == len(found["seconds"])
 
 
+@pytest.mark.parametrize("instance", adversarial.instances(quick=False, data=None)[::3])
+def test_each_family_is_what_its_name_says(instance):
+    """The smallest of each: their number of rows, and whether all costs are given."""
+    nrows, ncols = instance.problem.costs().shape
+    assert instance.name == f"{instance.family} {ncols}".replace(" ", "-")
+    assert ("rows" in instance.family) == (nrows < ncols)
+    assert instance.takes("or-tools") == (not instance.problem.is_dense and nrows == ncols)
+
+
 def test_dense_costs_are_solved_as_an_array():
     instance = QUICK[1]
     problem = adversarial.problem(instance, instance.original(), "cpu")
     expected = families.make("line", 60, seed=1)
+    assert QUICK[2].problem.is_dense
     assert isinstance(problem.costs, np.ndarray)
     assert (problem.costs == expected).all()
     assert instance.takes("scipy")
@@ -66,6 +78,15 @@ def test_the_report_has_ratios_and_exponents():
     assert "the best of our own algorithms takes 0.5 times as long" in text
     assert "| line | 2.00 |" in text
     assert "| outer |" not in text
+
+
+def test_the_report_compares_a_gpu_on_large_problems():
+    graphs = {
+        "a": graph("far_clusters", 50_000, engine=0.6, engine_on_the_GPU=(0.2, 0.6)),
+        "b": graph("far_clusters", 20_000, engine=0.1, engine_on_the_GPU=(0.2, 0.1)),
+    }
+    text = adversarial.report({"runs": [], "graphs": graphs}, 0.01)
+    assert "the engine on the CPU takes 3 times as long as on the GPU" in text
 
 
 @pytest.mark.long
