@@ -16,6 +16,7 @@ import numpy as np
 from gpumatch.contracts import Control, Stopped
 from gpumatch.cpu.assignment.dense import candidates
 from gpumatch.cpu.assignment.dense.candidate_paths import BUDGET, KnownPaths
+from gpumatch.cpu.assignment.dense.rival import Rival
 from gpumatch.cpu.assignment.dense.tuning import Tuning
 from gpumatch.cpu.assignment.search.bid_queue import Queue
 from gpumatch.cpu.assignment.search.state import LOW, SCANS
@@ -32,23 +33,34 @@ class Auction:
         The matrix, prices, pairs, and what each row knows.
     tuning : Tuning
         When phases end, and how epsilon falls.
+    rival : Rival
+        Paths that go on if the auction takes longer than they seem to need.
     control, beat
         What hears of each phase, and what it is told with between two calls of kernels.
     """
 
     def __init__(
-        self, paths: KnownPaths, tuning: Tuning, control: Control, beat: Callable[[], None]
+        self,
+        paths: KnownPaths,
+        tuning: Tuning,
+        rival: Rival,
+        control: Control,
+        beat: Callable[[], None],
     ) -> None:
         self.paths, self.costs, self.workers = paths, paths.costs, paths.workers
         self.tuning, self.control, self.beat = tuning, control, beat
+        self.rival, self.read, self.has_lost = rival, 0, False
         self.nrows = paths.row_to_col.size
         is_bounded = math.isfinite(self.costs.high)
         self.spread = float(
             self.costs.high - self.costs.low if is_bounded else 2 * self.costs.largest
         )
 
-    def hold(self) -> None:
-        """Hold phases of falling epsilon, until hardly any row must bid in the next one."""
+    def hold(self) -> bool:
+        """Hold phases of falling epsilon, until hardly any row must bid in the next one.
+
+        Returns False if the rival has ended before: its prices and pairs are the result then.
+        """
         tuning = self.tuning
         finest = max(self.spread * tuning.finest, 1 / tuning.fine if self.costs.is_integer else 0)
         gentle = tuning.gentle * self._typical_excess()
@@ -59,6 +71,7 @@ class Auction:
             epsilon = max(epsilon / factor, finest)
             self.part_slack_pairs(epsilon)
             bidders = self.nrows - self.paths.matched
+        return not self.has_lost
 
     def _typical_excess(self) -> float:
         """The lower quartile of what dearer columns cost rows more than their cheapest."""
@@ -81,11 +94,19 @@ class Auction:
             waiting = np.concatenate([queue.waiting for queue in queues])
             scans += sum(int(queue.state[SCANS]) for queue in queues)
             self.beat()
-            if not is_peaceful or scans > tuning.most * self.costs.nnz:
+            if not is_peaceful or scans > tuning.most * self.costs.nnz or self._loses(scans):
                 return False
+        self.read += scans
         paths.spot[SCANS] = scans
         paths.record("auction", free, paths.matched, self.control)
         return True
+
+    def _loses(self, scans: int) -> bool:
+        """True if the rival ends in the time that all phases have taken, and so many scans more."""
+        allowed = self.tuning.faster * (self.read + scans) / self.workers.threads
+        step = int(self.tuning.step * self.costs.nnz) + 1
+        self.has_lost = self.rival.wins(allowed, step, self.control, self.beat)
+        return self.has_lost
 
     def _hold(self, queues: list[Queue], epsilon: float, few: int, worker: int) -> bool:
         """Let the rows of the worker's queue bid; False if a price is below the floor."""

@@ -17,7 +17,8 @@ Each row knows its cheapest columns, and a bound of all others that holds while 
    typically saves by its cheapest column. As in `sparse.engine`, a phase ends when few rows are
    unmatched, and these enter the next one. At the end nearly all rows have a column, at prices
    within the last epsilon of optimal ones. If columns may stay unmatched, steps 2 to 4 are left
-   out, because prices of unmatched columns must stay 0.
+   out, because prices of unmatched columns must stay 0. If the auction takes longer than the last
+   paths of the trial seem to need, these go on, and the first to end gives the result (`rival`).
 4. *Repair*: integer prices are rounded down, and pairs that are not exactly tight are parted.
 5. *Paths*: the unmatched rows get exact shortest augmenting paths, by known columns while these
    are short, then by whole lines.
@@ -26,8 +27,9 @@ The result is exact: no epsilon is left in it, and no column was left out but by
 the plane, costs of low rank and distances that are maximised need steps 3 to 5. An auction reads 8
 to 30 times the matrix then; the paths of Jonker and Volgenant read a line for each row of a tree.
 
-Before all that, square costs that samples show to be Monge are matched by the diagonal of their
-order (`monge`). One reading of the matrix proves it, or tells which rows need paths.
+Before all that, square costs that samples show to be Monge, or nearly so, are matched by the
+diagonal of their order (`monge`). One reading of the matrix proves it, or tells which rows need
+paths.
 
 All numbers are float64. Integers are exact in it if 16 (n + 1) max |c| < 2**53; larger ones go to
 `shortest_augmenting_path`, and so do small matrices, whose paths take milliseconds. In middling
@@ -58,6 +60,7 @@ from gpumatch.cpu.assignment.dense import tuning as tunings
 from gpumatch.cpu.assignment.dense.auction import Auction
 from gpumatch.cpu.assignment.dense.candidate_paths import BUDGET, KnownPaths
 from gpumatch.cpu.assignment.dense.paths import DensePaths
+from gpumatch.cpu.assignment.dense.rival import Rival
 from gpumatch.cpu.assignment.dense.tuning import Tuning
 from gpumatch.cpu.assignment.search.paths import Paths
 from gpumatch.cpu.assignment.search.state import FOUND, NEXT, SCANS, SPENT
@@ -82,13 +85,14 @@ def run(task: AssignmentTask, tuning: Tuning | None = None) -> bool:
     ended = _try_sort(task, tuning)
     if ended is not None:
         return ended
+    rival = Rival()
     if task.costs.nnz <= tuning.middle:
-        ended = _try_whole_lines(task, tuning)
+        ended = _try_whole_lines(task, tuning, rival)
         if ended is not None:
             return ended
     task.solution.has_duals = False
     with Workers(task.threads, task.costs.nnz) as workers:
-        engine = _DenseEngine(task, workers, tuning)
+        engine = _DenseEngine(task, workers, tuning, rival)
         try:
             engine.run()
         except Stopped:
@@ -103,13 +107,14 @@ def _try_sort(task: AssignmentTask, tuning: Tuning) -> bool | None:
     """Try the diagonal of a Monge order; return what `run` would, or None if it does not help."""
     costs, control, solution = task.costs, task.control, task.solution
     is_square = costs.shape[0] == costs.shape[1] and task.limit is None
-    if costs.nnz <= tuning.sortable or not (is_square and costs.is_complete and costs.has_matrix):
+    if not (is_square and costs.is_complete and costs.has_matrix):
         return None
     if (solution.row_to_col >= 0).any() or solution.col_dual.any():
         return None
     values: Any = costs.entries()
     rounding = 0.0 if costs.is_integer else tuning.rounding
-    found = monge.sort(values, rounding * costs.largest)
+    noise = tuning.in_order * (float(costs.high) - float(costs.low))
+    found = monge.sort(values, max(rounding * costs.largest, noise))
     if found is None:
         return None
     rows = np.arange(costs.shape[0], dtype=np.int32)
@@ -134,8 +139,11 @@ def _try_sort(task: AssignmentTask, tuning: Tuning) -> bool | None:
             solution.clear()
 
 
-def _try_whole_lines(task: AssignmentTask, tuning: Tuning) -> bool | None:
-    """Try paths in the whole matrix; return what `run` would, or None if they are not short."""
+def _try_whole_lines(task: AssignmentTask, tuning: Tuning, rival: Rival) -> bool | None:
+    """Try paths in the whole matrix; return what `run` would, or None if they are not short.
+
+    The rival keeps these then.
+    """
     costs, control = task.costs, task.control
     paths = DensePaths(costs.entries(), costs, *task.mates, task.solution.col_dual, task.limit)
     try:
@@ -144,10 +152,13 @@ def _try_whole_lines(task: AssignmentTask, tuning: Tuning) -> bool | None:
         if _try_ties(paths, tuning, control):
             return True
         if paths.all_match and paths.matched < tuning.spread_out * costs.shape[0]:
+            rival.keep(paths, tuning.patience)
             return None
         if not paths.bid(control):
             return False
         ended = try_paths(paths, tuning.patience, control, step=int(tuning.step * costs.nnz) + 1)
+        if not ended:
+            rival.keep(paths, lines_ahead(paths))
     except Stopped:
         return False
     finally:
@@ -199,16 +210,24 @@ def try_paths(
     return outcome != SPENT
 
 
+def lines_ahead(paths: Paths) -> float:
+    """How many scans the unmatched rows seem to take yet, to judge by those that have paths."""
+    unmatched = paths.row_to_col.size - paths.matched
+    return int(paths.spot[SCANS]) * unmatched / (int(paths.spot[NEXT]) + 1)
+
+
 class _DenseEngine:
     """The steps, on the state of `KnownPaths`."""
 
-    def __init__(self, task: AssignmentTask, workers: Workers, tuning: Tuning) -> None:
-        self.tuning = tuning
+    def __init__(
+        self, task: AssignmentTask, workers: Workers, tuning: Tuning, rival: Rival
+    ) -> None:
+        self.tuning, self.rival = tuning, rival
         self.costs, self.control, self.workers = task.costs, task.control, workers
         self.paths = KnownPaths(task, workers)
         paths = self.paths  # not self: a circle of references would keep all arrays for longer
         beat = heartbeat(self.control, lambda: paths.matched)
-        self.auction = Auction(paths, tuning, self.control, beat)
+        self.auction = Auction(paths, tuning, rival, self.control, beat)
 
     def run(self) -> None:
         """Take all steps; raises Stopped."""
@@ -222,11 +241,20 @@ class _DenseEngine:
         if not paths.all_match:
             self._serve(tuning.short)
         elif not self._try_trial():
-            self.auction.hold()
+            if not self.auction.hold():
+                self._take(self.rival)
+                return
             if self.costs.is_integer:
                 self.auction.round_prices()
             self.auction.part_slack_pairs(0)
             self._serve(tuning.short_of_ties)
+
+    def _take(self, rival: Rival) -> None:
+        """Take the prices and pairs of the rival, which has ended."""
+        ours, theirs = self.paths, rival.paths
+        if theirs is not None:
+            ours.price[:] = theirs.price
+            ours.row_to_col[:], ours.col_to_row[:] = theirs.row_to_col, theirs.col_to_row
 
     # -- paths -------------------------------------------------------------------------------------
 
@@ -272,4 +300,7 @@ class _DenseEngine:
         nrows = self.paths.row_to_col.size
         with self.paths.by_lines() as lines:
             step = min(2 * int(self.tuning.step * self.costs.nnz) + 1, lines.budget)
-            return try_paths(lines, most * nrows, self.control, step=step, name=name)
+            has_ended = try_paths(lines, most * nrows, self.control, step=step, name=name)
+            if not has_ended:
+                self.rival.keep(lines, lines_ahead(lines))
+        return has_ended

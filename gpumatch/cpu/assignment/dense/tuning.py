@@ -22,15 +22,20 @@ class Tuning:
     """
     middle: int = 2**21
     """Entries up to which paths in the whole matrix come first: it is in the caches."""
-    patience: int = 25_000
-    """Lines that paths in the whole matrix may be expected to read yet: what other steps take."""
-    spread_out: float = 1 / 4
+    patience: int = 100_000
+    """Lines that paths in the whole matrix may be expected to read yet.
+
+    With 1,000 rows, other steps take as long as 50,000 to 70,000 for points that are far apart and
+    costs of rank 3 or 16, 200,000 to 400,000 for clusters, and up to 1,500,000 where costs tie. The
+    paths take 130,000, 80,000 to 320,000, 170,000 to 470,000, and 20,000 to 200,000.
+    """
+    spread_out: float = 1 / 16
     """The share of rows that must be the cheapest of a column: else all want the same columns."""
 
-    sortable: int = 2**18
-    """Entries above which samples tell if costs are Monge: 40 to 70 microseconds.
+    in_order: float = 2.0**-7
+    """The share of their range by which costs may miss being Monge, but not an order of samples.
 
-    With so many, a call with random costs takes 1.8 to 2.6 milliseconds.
+    Rounded costs, and those with noise, are near enough to the order for short paths.
     """
 
     # -- ties --------------------------------------------------------------------------------------
@@ -100,6 +105,12 @@ class Tuning:
     """Threads share the bidders anew when each has only this part of its share."""
     most: int = 64
     """How many times a phase may read all entries. A phase that reads more is a price war."""
+    faster: float = 6
+    """How many entries paths by whole lines read while an auction reads one, on one thread.
+
+    An entry takes the auction 3.3 to 4.2 nanoseconds, and up to 11 if many costs tie; paths take
+    0.4 to 1.
+    """
     rounding: float = 2.0**-50
     """The share of costs and prices by which a float's pair may miss being tight."""
 
