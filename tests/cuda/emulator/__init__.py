@@ -219,7 +219,7 @@ def _library_of(text: str) -> Path:
             kernels.write_text(text)
             _compile("-fsanitize=thread", "-c", kernels, "-o", compiled)
             made = Path(folder, "kernels.so")
-            _compile("-shared", compiled, threads, "-o", made)
+            _compile("-shared", "-Wl,-Bsymbolic", compiled, threads, "-o", made)
             made.replace(library)
     os.utime(library)
     return library
@@ -232,7 +232,7 @@ def _object_of_threads() -> Path:
     if not kept.exists():
         with tempfile.TemporaryDirectory(dir=LIBRARIES) as folder:
             made = Path(folder, "threads.o")
-            _compile("-c", HERE / "threads.cpp", "-o", made)
+            _compile("-O2", "-fno-semantic-interposition", "-c", HERE / "threads.cpp", "-o", made)
             made.replace(kept)
     os.utime(kept)
     for old in sorted(LIBRARIES.glob("*.*o"), key=_last_use, reverse=True)[KEPT:]:

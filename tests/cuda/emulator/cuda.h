@@ -164,8 +164,10 @@ constexpr unsigned kBlocks = 64;  // at once
 template <typename T>
 struct PerBlock {
   T all[kBlocks];
-  T& own() {
-    keep_shared(all, sizeof(T));
+  bool is_kept;
+  __attribute__((no_sanitize_thread)) T& own() {
+    if (!is_kept) keep_shared(all, sizeof(T));
+    is_kept = true;
     return all[own_block_index().x % kBlocks];
   }
 };

@@ -5,13 +5,10 @@
 // one time in `odds` they let another thread go on. So accesses of different threads come in any
 // order that one memory allows. What caches may still hold is not shown.
 //
-// Threads that wait read memory again and again, but write nothing. So if there was no write for many
-// turns, all wait for each other.
+// A thread that waits at a barrier, or for its warp, gets no turn until it may go on. If nobody may,
+// all wait for each other. Threads that wait for memory read it again and again, but write nothing.
+// So if there was no write for many turns, all wait for each other as well.
 
-// Some compilers have jumps between stacks end the program, if this is not said.
-#undef _FORTIFY_SOURCE
-
-#include <csetjmp>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -31,16 +28,20 @@ constexpr int kGarbage = 0xa5;  // what shared memory holds until it is written
 struct Thread {
   unsigned block;
   unsigned index;
-  bool has_begun = false;
+  unsigned number;         // among those that may have a turn
+  bool has_begun = false;  // in this launch or in one before
   ucontext_t beginning;
-  jmp_buf place;
+  void* place[5];  // of __builtin_setjmp, which saves neither signals nor registers
   std::unique_ptr<char[]> stack{new char[kStack]};
 };
 
-struct Block {
+using Waiting = std::vector<Thread*>;
+
+struct Barrier {
   unsigned arrived = 0;
   unsigned generation = 0;
   int votes[2] = {0, 0};  // of a generation and the one before
+  Waiting waiting;
 };
 
 struct Exchange {
@@ -48,16 +49,18 @@ struct Exchange {
   unsigned present = 0;
   unsigned taken = 0;
   bool is_taking = false;
+  Waiting waiting;  // for all lanes to come, or for the exchange before this one to be over
 };
 
 std::vector<std::unique_ptr<Thread>> threads;
-std::vector<Thread*> live;
-std::vector<Block> blocks;
-Block everyone;
+std::vector<Thread*> live;  // those that may have a turn
+unsigned begun;             // those that have not ended
+std::vector<Barrier> blocks;
+Barrier everyone;
 std::map<char*, std::size_t> shared;  // the copies of each variable, and the size of one
 std::vector<std::map<unsigned, Exchange>> exchanges;  // of each warp, by mask
 std::function<void()> body;
-ucontext_t host;
+void* host[5];
 Thread* self = nullptr;
 unsigned random_state, odds;
 unsigned first_block = 0, row_of_blocks = 0;
@@ -72,26 +75,73 @@ unsigned draw() {
   return random_state ^= random_state << 5;
 }
 
-void go_on_with(Thread* next) {
+[[noreturn]] void abort_because(const char* why) {
+  std::fputs(why, stderr);
+  std::abort();
+}
+
+// Neither of the two is inlined, because no function may jump to a place of its own.
+[[gnu::noinline]] void go_on_with(Thread* next) {
   self = next;
-  if (next->has_begun) _longjmp(next->place, 1);
+  if (next->has_begun) __builtin_longjmp(next->place, 1);
   next->has_begun = true;
   setcontext(&next->beginning);
 }
 
+[[gnu::noinline]] void go_on_with_host() {
+  self = nullptr;
+  __builtin_longjmp(host, 1);
+}
+
+Thread* any() { return live[draw() % static_cast<unsigned>(live.size())]; }
+
+void come(Thread* thread) {
+  thread->number = live.size();
+  live.push_back(thread);
+}
+
+// Another thread goes on; this one has no turn until it comes again.
+void leave() {
+  live[self->number] = live.back();
+  live[self->number]->number = self->number;
+  live.pop_back();
+  if (__builtin_setjmp(self->place) != 0) return;
+  if (begun == 0) go_on_with_host();
+  if (live.empty()) abort_because("the threads wait for each other\n");
+  go_on_with(any());
+}
+
+void wait_in(Waiting& waiting) {
+  waiting.push_back(self);
+  leave();
+}
+
+void let_go_on(Waiting& waiting) {
+  for (Thread* thread : waiting) come(thread);
+  waiting.clear();
+}
+
+// The sum of the votes of all that arrive.
+int wait_at(Barrier& barrier, unsigned all, bool vote) {
+  const unsigned generation = barrier.generation;
+  barrier.votes[generation & 1] += vote;
+  if (++barrier.arrived == all) {
+    barrier.arrived = 0;
+    ++barrier.generation;
+    barrier.votes[barrier.generation & 1] = 0;
+    let_go_on(barrier.waiting);
+  } else {
+    wait_in(barrier.waiting);
+  }
+  return barrier.votes[generation & 1];
+}
+
 void run_thread() {
-  body();
-  for (Thread*& thread : live) {
-    if (thread != self) continue;
-    thread = live.back();
-    live.pop_back();
-    break;
+  for (;;) {  // each time for a launch
+    body();
+    --begun;
+    leave();
   }
-  if (live.empty()) {
-    self = nullptr;
-    setcontext(&host);
-  }
-  go_on_with(live[draw() % live.size()]);
 }
 
 }  // namespace
@@ -115,45 +165,21 @@ extern "C" void let_threads_wait(unsigned long long turns) { patience = turns; }
 void has_written() { turns = 0; }
 
 void yield() {
-  Thread* next = live[draw() % live.size()];
+  Thread* next = any();
   if (stay != 0 && draw() % stay != 0) {  // one of the same block
-    for (unsigned k = 0; k < 8 * gridDim.x && next->block != self->block; ++k) {
-      next = live[draw() % live.size()];
-    }
+    for (unsigned k = 0; k < 8 * gridDim.x && next->block != self->block; ++k) next = any();
   }
-  if (++turns > patience || ++all_turns > kMostTurns) {
-    const bool is_deadlock = turns > patience;
-    std::fputs(is_deadlock ? "the threads wait for each other\n" : "no end of a launch\n", stderr);
-    std::abort();
-  }
-  if (next != self && _setjmp(self->place) == 0) go_on_with(next);
+  if (++turns > patience) abort_because("the threads wait for each other\n");
+  if (++all_turns > kMostTurns) abort_because("no end of a launch\n");
+  if (next != self && __builtin_setjmp(self->place) == 0) go_on_with(next);
 }
 
 void may_yield() {
   if (self != nullptr && draw() % odds == 0) yield();
 }
 
-int count_in_block(bool vote) {
-  Block& block = blocks[self->block];
-  const unsigned generation = block.generation;
-  block.votes[generation & 1] += vote;
-  if (++block.arrived == blockDim.x) {
-    block.arrived = 0;
-    ++block.generation;
-    block.votes[block.generation & 1] = 0;
-  }
-  while (block.generation == generation) yield();
-  return block.votes[generation & 1];
-}
-
-void wait_for_all() {
-  const unsigned generation = everyone.generation;
-  if (++everyone.arrived == gridDim.x * blockDim.x) {
-    everyone.arrived = 0;
-    ++everyone.generation;
-  }
-  while (everyone.generation == generation) yield();
-}
+int count_in_block(bool vote) { return wait_at(blocks[self->block], blockDim.x, vote); }
+void wait_for_all() { wait_at(everyone, gridDim.x * blockDim.x, false); }
 
 void keep_shared(void* all, std::size_t size) {
   if (shared.emplace(static_cast<char*>(all), size).second) {
@@ -171,14 +197,21 @@ void* shared_of_block(void* own, unsigned block) {
 void exchange(unsigned mask, long long own, long long* all) {
   const unsigned bit = 1u << self->index % 32;
   Exchange& it = exchanges[(self->block * blockDim.x + self->index) / 32][mask];
-  while (it.is_taking) yield();  // the last one is not over
+  while (it.is_taking) wait_in(it.waiting);  // the last one is not over
   it.brought[self->index % 32] = own;
   it.present |= bit;
-  if (it.present == mask) it.is_taking = true;
-  while (!it.is_taking) yield();
+  if (it.present == mask) {
+    it.is_taking = true;
+    let_go_on(it.waiting);
+  }
+  while (!it.is_taking) wait_in(it.waiting);
   std::copy(it.brought, it.brought + 32, all);
   it.taken |= bit;
-  if (it.taken == mask) it = Exchange();
+  if (it.taken == mask) {
+    it.present = it.taken = 0;
+    it.is_taking = false;
+    let_go_on(it.waiting);
+  }
 }
 
 void launch(unsigned nblocks, unsigned nthreads, unsigned seed, unsigned chance,
@@ -189,8 +222,8 @@ void launch(unsigned nblocks, unsigned nthreads, unsigned seed, unsigned chance,
   body = kernel;
   gridDim.x = nblocks;
   blockDim.x = nthreads;
-  blocks.assign(nblocks, Block());
-  everyone = Block();
+  blocks.assign(nblocks, Barrier());
+  everyone = Barrier();
   exchanges.assign((nblocks * nthreads + 31) / 32, {});
   for (const auto& [all, size] : shared) {  // nothing is left of the launch before
     for (unsigned b = 0; b < nblocks; ++b) {
@@ -198,23 +231,22 @@ void launch(unsigned nblocks, unsigned nthreads, unsigned seed, unsigned chance,
     }
   }
   live.clear();
-  for (unsigned i = 0; i < nblocks * nthreads; ++i) {
-    if (i == threads.size()) threads.emplace_back(new Thread);
+  begun = nblocks * nthreads;
+  for (unsigned i = 0; i < begun; ++i) {
+    if (i == threads.size()) {
+      threads.emplace_back(new Thread);
+      Thread& made = *threads[i];
+      getcontext(&made.beginning);
+      made.beginning.uc_stack.ss_sp = made.stack.get();
+      made.beginning.uc_stack.ss_size = kStack;
+      makecontext(&made.beginning, run_thread, 0);
+    }
     Thread& thread = *threads[i];
     thread.block = i / nthreads;
     thread.index = i % nthreads;
-    thread.has_begun = false;
-    getcontext(&thread.beginning);
-    thread.beginning.uc_stack.ss_sp = thread.stack.get();
-    thread.beginning.uc_stack.ss_size = kStack;
-    makecontext(&thread.beginning, run_thread, 0);
-    live.push_back(&thread);
+    come(&thread);
   }
-  volatile bool is_over = false;
-  getcontext(&host);
-  if (is_over) return;
-  is_over = true;
-  go_on_with(live[draw() % live.size()]);
+  if (__builtin_setjmp(host) == 0) go_on_with(any());
 }
 
 // -- what the compiler calls ----------------------------------------------------------------------
