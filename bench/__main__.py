@@ -163,7 +163,8 @@ def _measure(options: argparse.Namespace) -> int:
     contenders = _running(suite.contenders(device, options.threads), options.contenders)
     make = functools.partial(suite.problem, device=device)
     own = [contender for contender in contenders if not isinstance(contender, PEERS)]
-    folder = Folder(options.cache, processes=os.cpu_count() or 1)
+    processes = 1 if options.quick else os.cpu_count() or 1  # tiny graphs take less than a start
+    folder = Folder(options.cache, processes)
     first_call = harness.warm_up(own, make, suite.warming(options.quick), folder)
     run = {**machine.describe(), "first_call": first_call}
     done = harness.run(
