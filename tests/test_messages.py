@@ -225,19 +225,19 @@ WRONG_START = [
     case("initial: row 1 is matched to column 1, but that is no edge",
          gm.maximum_matching, [[1, 1], [1, 0]], initial=[0, 1]),
     case("initial: its shape is not that of the costs, (2, 2)",
-         gm.assign, ONES, initial=gm.assign(WIDE, algorithm="engine")),
+         lambda: gm.assign(ONES, initial=gm.assign(WIDE, algorithm="engine"))),
 ]  # fmt: skip
 NO_PROOF = [
     case("these pairs have no vertex cover", Pairs(np.array([0]), np.array([0])).vertex_cover),
     case("only a proven assignment of cardinality 'maximum' has a vertex cover",
-         gm.assign(ONES).vertex_cover),
+         lambda: gm.assign(ONES).vertex_cover()),
     case("only a proven assignment of cardinality 'maximum' has a vertex cover",
-         gm.assign(ONES, objective="bottleneck").vertex_cover),
+         lambda: gm.assign(ONES, objective="bottleneck").vertex_cover()),
     case("only a proven assignment has a threshold cover",
-         gm.assign(ONES, objective="bottleneck", time_limit=0).threshold_cover),
+         lambda: gm.assign(ONES, objective="bottleneck", time_limit=0).threshold_cover()),
     case("values must be one for each of the 2 pairs; got shape (3,)",
-         gm.assign(ONES).to_matrix, [1, 2, 3]),
-    case("problem 1 of 1", gm.assign([ONES]).__getitem__, 1),
+         lambda: gm.assign(ONES).to_matrix([1, 2, 3])),
+    case("problem 1 of 1", lambda: gm.assign([ONES])[1]),
     case(
         "result must be a Matching, an Assignment, a DulmageMendelsohn, a BlockTriangularForm or a "
         "ProductMatching; got list",
