@@ -1,7 +1,13 @@
-"""Every CUDA kernel compiles, on a machine without a GPU: NVRTC needs none."""
+"""Every CUDA kernel compiles, on a machine without a GPU: NVRTC needs none.
+
+Most are compiled with few optimisations, which takes a tenth of the time. What the compiler says
+of a source, and the layout of its structs, are the same. One of each source is compiled as drivers
+have it compiled.
+"""
 
 from __future__ import annotations
 
+import functools
 import re
 from pathlib import Path
 
@@ -27,25 +33,34 @@ def _depends_on_architecture(source) -> bool:
 def _targets():
     """All for the oldest architecture; one of what has other code for clusters, with these, too.
 
-    To go on from the assembly of the virtual architecture takes twice as long again. So one of each
-    source does that, and all others, and the newer architectures, in the long tests.
+    One of each source is compiled with all optimisations, but for the longest source, which takes
+    as long as all others. The rest, and the newer architectures, are compiled to the end in the
+    long tests.
     """
+    longest = max(FIRST, key=lambda source: len(source.text()))
     for source, arguments in INSTANCES:
-        is_first = FIRST[source] is arguments
-        depends = _depends_on_architecture(source)
+        is_first, depends = FIRST[source] is arguments, _depends_on_architecture(source)
         numbers = [80, *([90] if is_first or depends else []), *([100] if is_first else [])]
         for number in numbers:
-            is_whole = is_first and number == (90 if depends else 80)
-            yield source, arguments, f"sm_{number}", () if is_whole else pytest.mark.long
-            if not is_whole and number == 80:
-                yield source, arguments, f"compute_{number}", ()
+            is_main = is_first and number == (90 if depends else 80)
+            if is_main:
+                is_long = source is longest
+                yield source, arguments, f"sm_{number}", "fully", is_long
+                if is_long:
+                    yield source, arguments, f"sm_{number}", "quickly", False
+                continue
+            yield source, arguments, f"sm_{number}", "quickly", True
+            if number == 80 or depends:
+                yield source, arguments, f"compute_{number}", "quickly", False
 
 
 TARGETS = [
     pytest.param(
-        *target, id=f"{target[0].file}-{'-'.join(target[1].values())}-{target[2]}", marks=marks
+        *target,
+        id=f"{target[0].file}-{'-'.join(target[1].values())}-{target[2]}-{target[3]}",
+        marks=[pytest.mark.long] if is_long else [],
     )
-    for *target, marks in _targets()
+    for *target, is_long in _targets()
 ]
 
 ATOMICS = {
@@ -64,52 +79,62 @@ Threads of the emulator run on between two calls, so a load and a store do as we
 _OFFSET = re.compile(r"__builtin_offsetof\((.+), (\w+)\)")
 
 
+@functools.cache
+def _quickly() -> tuple[str, ...]:
+    """The option for few optimisations, if this NVRTC has it."""
+    option = ("--Ofast-compile=max",)
+    program = nvrtc.createProgram("__global__ void nothing() {}", "nothing.cu", (), ())
+    try:
+        nvrtc.compileProgram(program, option)
+    except nvrtc.NVRTCError:
+        return ()
+    finally:
+        nvrtc.destroyProgram(program)
+    return option
+
+
 def compiled(
-    text: str, names: tuple[str, ...], architecture: str, *definitions: str
+    text: str, names: tuple[str, ...], architecture: str, *more: str
 ) -> tuple[list[str], bytes]:
-    """Compile a source with NVRTC; the lowered names of its kernels, and the code."""
+    """Compile a source with NVRTC; the lowered names of its kernels, and the assembly."""
     text = _OFFSET.sub(r"__INTADDR__(&((\1*)0)->\2)", text)  # 13.0 does not know the other
     program = nvrtc.createProgram(text, "kernels.cu", (), ())
     try:
         for name in names:
             nvrtc.addNameExpression(program, name)
-        options = (*module.COMPILE_OPTIONS, *definitions, f"--gpu-architecture={architecture}")
+        options = (*module.COMPILE_OPTIONS, *more, f"--gpu-architecture={architecture}")
         try:
             nvrtc.compileProgram(program, options)
         except nvrtc.NVRTCError as exc:
             pytest.fail(f"{exc}\n{nvrtc.getProgramLog(program)}")
-        get = nvrtc.getCUBIN if architecture.startswith("sm_") else nvrtc.getPTX
-        code = get(program)
-        assert len(code) > 1000
-        return [nvrtc.getLoweredName(program, name) for name in names], code
+        if architecture.startswith("sm_"):
+            assert len(nvrtc.getCUBIN(program)) > 1000
+        assembly = nvrtc.getPTX(program)
+        assert len(assembly) > 1000
+        return [nvrtc.getLoweredName(program, name) for name in names], assembly
     finally:
         nvrtc.destroyProgram(program)
 
 
-@pytest.mark.parametrize(("source", "arguments", "architecture"), TARGETS)
-def test_every_kernel_compiles(source, arguments, architecture):
+@pytest.mark.parametrize(("source", "arguments", "architecture", "how"), TARGETS)
+def test_every_kernel_compiles(source, arguments, architecture, how):
     """And the host's mirrors of its structs have the compiler's sizes and offsets."""
     names = source.names(arguments)
     text = f"{source.text()}\n{source.layout_assertions(arguments)}"
-    lowered, code = compiled(text, names, architecture)
+    more = _quickly() if how == "quickly" else ()
+    lowered, assembly = compiled(text, names, architecture, *more)
     assert len(set(lowered)) == len(names)
-    if architecture.startswith("compute"):
-        for instruction in ATOMICS.get(source.file, ()):
-            assert re.search(rb"atom\S*\." + instruction, code)
+    for instruction in ATOMICS.get(source.file, ()):
+        assert re.search(rb"atom\S*\." + instruction, assembly)
 
 
-COOPERATIVE = sorted((s for s in sources() if s.cooperative), key=lambda s: len(s.text()))
-"""The shortest first, which alone need not wait for the long tests: all have one barrier."""
+COOPERATIVE = [source for source in sources() if source.cooperative]
 
 
-@pytest.mark.parametrize(
-    "source",
-    [COOPERATIVE[0], *(pytest.param(s, marks=pytest.mark.long) for s in COOPERATIVE[1:])],
-    ids=lambda s: s.file,
-)
+@pytest.mark.parametrize("source", COOPERATIVE, ids=lambda source: source.file)
 def test_barriers_that_some_leave_late_compile(source):
     names = source.names(next(source.instances()))
-    compiled(source.text(), names, "sm_90", "-DGPUMATCH_STAGGER")
+    compiled(source.text(), names, "sm_90", "-DGPUMATCH_STAGGER", *_quickly())
 
 
 def test_headers_are_put_in_once():
