@@ -2,6 +2,7 @@
 # make test   the tests that need no GPU, except those marked long
 # make lint   ruff and mypy
 # make test-long   the tests marked long
+# make test-all   both of these in one run, which collects them once
 # make test-bounds   the tests of the CPU's kernels, which then check every index
 # make test-lowest   some tests with the lowest versions that pyproject.toml admits
 # make docs   the documentation site, in .venv/site
@@ -17,9 +18,15 @@ HERE   := $(if $(shell nvidia-smi -L 2>/dev/null),, and (emulated or not gpu))
 # Tests start many processes, which share the bytecode of the sources.
 unexport PYTHONDONTWRITEBYTECODE
 
+# The workers take all cores, so threads of their own for small matrices would only be in the way.
+export OPENBLAS_NUM_THREADS := 1
+
+# Workers begin at different places, so that they seldom compile the same kernel at the same time.
+WORKERS := -n auto --maxprocesses 4 --dist worksteal
+
 LOWEST := $(VENV)/lowest
 
-.PHONY: demo test test-long test-bounds test-lowest lint docs clean
+.PHONY: demo test test-long test-all test-bounds test-lowest lint docs clean
 
 demo: $(VENV)/.demo
 	$(BIN)/gpumatch match datasets/west0067.mtx.gz
@@ -27,20 +34,25 @@ demo: $(VENV)/.demo
 	$(BIN)/gpumatch match $(VENV)/delaunay_n16.npz
 
 test: $(VENV)/.test
-	$(BIN)/python -m pytest -n auto --maxprocesses 4 -m "not long$(HERE)"
+	$(BIN)/python -m pytest $(WORKERS) -m "not long$(HERE)"
 
 test-long: $(VENV)/.test
-	$(BIN)/python -m pytest -n auto --maxprocesses 4 -m "long$(HERE)"
+	$(BIN)/python -m pytest $(WORKERS) -m "long$(HERE)"
 
-# Numba does not notice the switch, so what it compiles here is kept apart.
+test-all: $(VENV)/.test
+	$(BIN)/python -m pytest $(WORKERS) -m "(long or not long)$(HERE)"
+
+# Numba does not notice the switch, so what it compiles here is kept apart. The tests of numba_tools
+# have kernels of their own, and those of a GPU, emulated or not, run CUDA's.
 test-bounds: $(VENV)/.test
 	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(abspath $(VENV))/checked-kernels $(BIN)/python -m pytest \
-	    -n auto --maxprocesses 4 -m "not long$(HERE)" tests/cpu tests/linalg tests/problems/test_batches.py
+	    $(WORKERS) -m "not long and not gpu" --ignore tests/cpu/numba_tools \
+	    tests/cpu tests/linalg tests/problems/test_batches.py
 
 # The parts of Numba that gpumatch depends on, and a small problem for each family of kernels.
 test-lowest: $(LOWEST)/.test
 	NUMBA_CACHE_DIR=$(abspath $(LOWEST))/kernels $(LOWEST)/bin/python -m pytest \
-	    -n auto --maxprocesses 4 -m "not long$(HERE)" tests/cpu/numba_tools tests/cpu/test_families.py
+	    $(WORKERS) -m "not long$(HERE)" tests/cpu/numba_tools tests/cpu/test_families.py
 
 lint: $(VENV)/.lint
 	$(BIN)/ruff check .
