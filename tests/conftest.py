@@ -8,6 +8,7 @@ Kernels that Numba compiles are kept in a folder of their sources.
 from __future__ import annotations
 
 import functools
+import gc
 import importlib.util
 import os
 import shutil
@@ -26,6 +27,7 @@ use_folder()
 entry_points.show()  # before any test imports networkx, which looks for them then
 settings.register_profile("gpumatch", deadline=None, derandomize=True, max_examples=60)
 settings.load_profile("gpumatch")
+gc.set_threshold(10_000)  # with 700, Python looks for garbage a tenth of the time
 
 LONGEST_TEXT, LONGEST_WITH_LINES = 60, 40
 """Characters of a text that names a test, and of one that has lines or rare letters."""
