@@ -1,8 +1,9 @@
 """A Numba that lacks names: what `private` finds of it, and whether the CPU's algorithms serve.
 
 ``python -m tests.cpu.numba_tools.lacking FOLDER [NAME ...]`` solves without each of the names, or
-of all private names, in a process of its own. Compiled code is kept in the folder. The name ALL
-hides all of them at once. Nothing private then saves time, so two problems are solved, not four.
+of all private names, in a process of its own. What is compiled in another way than usual is kept in
+the folder. The name ALL hides all of them at once. Nothing private then saves time, so two problems
+are solved, not four.
 """
 
 from __future__ import annotations
@@ -105,14 +106,16 @@ def solve(is_quick: bool) -> list[float]:
 def solve_without(name: str, folder: Path) -> dict[str, Any]:
     """What a new process finds without a name, which parts it lacks, and how it compiles.
 
-    Processes whose kernels are compiled alike share compiled code.
+    Processes whose kernels are compiled alike share compiled code, with all others if those are
+    compiled as usual.
     """
     import numba
 
     private = private_without(EveryName() if name == ALL else {name})
     missing = missing_parts(private)
     kinds = sorted(missing & {"arrays", "caching", "compiler"})
-    numba.config.CACHE_DIR = str(folder / "-".join(["kernels", *kinds]))
+    if kinds:
+        numba.config.CACHE_DIR = str(folder / "-".join(["kernels", *kinds]))
     sys.modules[MODULE] = private
     found = solve(is_quick=name == ALL)
     from gpumatch.cpu.numba_tools import compiled, views
