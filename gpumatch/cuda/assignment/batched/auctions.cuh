@@ -10,6 +10,14 @@
 // The constants are from counts of rounds and steps for products, matrices of low rank, and points
 // on a line, in the plane, and in two clusters, in problems of 100 to 2,048 rows. Products of 512
 // rows take 5,000 rounds and steps instead of 125,000.
+//
+// With more columns than rows, an unmatched column must keep the price 0, so that auctions would
+// have to bid for columns, too. They are held where each row prefers the same columns, as many as
+// the rows: in products of positive numbers, or where all rows are far from some columns. No row
+// needs another column, because one of the preferred ones is free whenever it would take one. So
+// the others get the price -infinity, at which no row wants them. In the end the greatest price of
+// a preferred column is 0, and each row's dual is at most its cost there. That is no more than any
+// column costs that is not preferred. So these get back the price 0.
 #pragma once
 
 #include "assignment/batched/bids.cuh"
@@ -17,12 +25,61 @@
 
 constexpr double kFirst = 32.0;   // the first epsilon is at most this times the fall of a price
 constexpr double kFall = 8.0;     // from an epsilon to the next; 5 is as fast
-constexpr double kFinest = 4.0;   // the last epsilon is this times the first, divided by rows**2
-constexpr int kRowsForOne = 64;   // an auction ends when one row in so many is unmatched
+constexpr double kFinest = 0.125;  // the last epsilon is this times the first, divided by rows**2
+constexpr int kRowsForOne = 128;  // an auction ends when one row in so many is unmatched
 constexpr int kMostBids = 64;     // the bids for each row at which an auction ends in any case
 
+// True for a column that no row needs.
+template <typename Team>
+__device__ __forceinline__ bool is_left_out(const Team& shared, int col) {
+  return shared.price[col] == -far<double>();
+}
+
+// Leave out the columns that no row needs, if each row prefers the same ones, as many as the rows.
+// Returns whether it does. The first row's order of the columns says which these would be.
+template <typename Cost>
+__device__ __forceinline__ bool leave_out_columns(const Problem<Cost>& problem,
+                                                  const Shared<false>& shared) {
+  const int rows = problem.rows, cols = problem.cols;
+  for (int col = shared.thread(); col < cols; col += shared.threads()) {
+    const double own = problem.cost(0, col);
+    int before = 0;
+    for (int other = 0; other < cols; ++other) {
+      const double there = problem.cost(0, other);
+      before += there < own || (there == own && other < col);
+    }
+    shared.put(shared.pred + col, static_cast<int>(before < rows));
+  }
+  shared.wait();
+  bool agrees = true;
+  for (int row = shared.warp(); row < rows; row += shared.warps()) {
+    double greatest = -far<double>(), least = far<double>();
+    for_row(problem, shared, row, [&](int col, Cost cost) {
+      const double paid = problem.paid(cost);
+      if (shared.pred[col]) greatest = max(greatest, paid);
+      else least = min(least, paid);
+    });
+    agrees &= -least_of_warp(-greatest) <= least_of_warp(least);
+  }
+  if (shared.any_votes(!agrees)) return false;
+  for (int col = shared.thread_here(); col < cols; col += shared.threads_here()) {
+    if (!shared.pred[col]) shared.price[col] = -far<double>();
+  }
+  shared.wait_here();
+  return true;
+}
+
+// Give the columns that were left out their price 0, after the greatest of the others has become 0.
+template <typename Team>
+__device__ inline void take_back_columns(const Team& shared, int cols) {
+  for (int col = shared.thread_here(); col < cols; col += shared.threads_here()) {
+    if (is_left_out(shared, col)) shared.price[col] = 0.0;
+  }
+  shared.wait_here();
+}
+
 // The greatest distance from the nearest column of a row to the nearest ones of the lanes, or
-// infinity if a pair is forbidden.
+// infinity if a pair is forbidden. Lanes without a column that is not left out do not count.
 template <typename Cost>
 __device__ __forceinline__ double spread_of(const Problem<Cost>& problem,
                                             const Shared<false>& shared) {
@@ -36,7 +93,8 @@ __device__ __forceinline__ double spread_of(const Problem<Cost>& problem,
       least = min(least, paid - shared.price[col]);
     });
     const double nearest = least_of_warp(least);
-    spread = max(spread, is_allowed ? least - nearest : far<double>());
+    const double apart = least < far<double>() ? least - nearest : 0.0;
+    spread = max(spread, is_allowed ? apart : far<double>());
   }
   return greatest_of_team(shared, spread);
 }

@@ -20,12 +20,14 @@
 //              reason.
 //   paths.cuh  Each unmatched row gets a shortest augmenting path. In a step, each warp names its
 //              nearest column that is not scanned, and the team scans the rows matched to these, at
-//              most about `rows_at_once`. A column whose distance falls is scanned again. The
-//              search ends when no column is nearer than the nearest unmatched one. So columns at
-//              one distance end it together. A team of one warp scans one row in each step.
-//   auctions.cuh  If all rows and columns must be matched, and paths turn out to take more than
-//              `steps_a_row` steps for each row, auctions with falling epsilon serve most rows.
-//              Then there are bids and paths again. A team of one warp holds no auctions.
+//              most about `rows_at_once`. A column whose distance falls is scanned again. If that
+//              happens to most rows, a step scans only the row of the nearest column from then on.
+//              The search ends when no column is nearer than the nearest unmatched one. So columns
+//              at one distance end it together. A team of one warp scans one row in each step.
+//   auctions.cuh  If all rows must be matched, and paths turn out to take more than `steps_a_row`
+//              steps for each row, auctions with falling epsilon serve most rows. Then there are
+//              bids and paths again. If there are more columns than rows, all rows must prefer the
+//              same ones. A team of one warp holds no auctions.
 //   proof.cuh  The duals of the rows are their least reduced costs, for which the matrix is read
 //              once more.
 //
@@ -120,6 +122,16 @@ __device__ inline void clear(Results& results, int k, int* mates, double* number
   }
 }
 
+// List the unmatched rows as rows for paths. It waits for the team.
+template <typename Team>
+__device__ inline void list_for_paths(const Team& shared, int rows) {
+  if (shared.thread_here() < static_cast<int>(kWarp)) {
+    list_rows(
+        shared, rows, [](int) { return false; }, [&](int row) { return shared.held[row] < 0; });
+  }
+  shared.wait();
+}
+
 // Find the pairs and the prices of a problem. `reduces` is true if all rows and columns must be
 // matched.
 template <int kColumns, typename Cost, bool kAlone>
@@ -128,22 +140,29 @@ __device__ __forceinline__ State solve_problem(const Problem<Cost>& problem,
   begin(shared, problem.rows, problem.cols);
   if (!(reduces ? reduce_columns(problem, shared) : bid_first(problem, shared))) return kUnfit;
   int stuck = 0;
+  bool leaves_out = false;
   Effort effort = {0, 0.0};
-  for (bool may_bid = reduces && !kAlone;; may_bid = false) {
+  for (bool may_bid = problem.wish.limit == far<double>() && !kAlone;; may_bid = false) {
     if constexpr (!kAlone) {
       hold_bids(problem, shared, 0.0, problem.wish.fewest, problem.rows * problem.wish.bids);
     }
     const int waiting = leave_rows(shared, problem.rows);
-    if (waiting == 0) return kSolved;
-    stuck = find_paths<kColumns>(problem, shared, waiting, may_bid, effort);
+    stuck = waiting == 0 ? 0 : find_paths<kColumns>(problem, shared, waiting, may_bid, effort);
     if (stuck != kLong) break;
     if constexpr (!kAlone) {
-      const int most = problem.wish.most_steps - effort.steps;
-      effort.steps += hold_auctions(problem, shared, most, effort.fall);
+      leaves_out = !reduces && leave_out_columns(problem, shared);
+      if (reduces || leaves_out) {
+        const int most = problem.wish.most_steps - effort.steps;
+        effort.steps += hold_auctions(problem, shared, most, effort.fall);
+      } else {
+        list_for_paths(shared, problem.rows);
+      }
     }
   }
-  if (stuck == 0) return kSolved;
-  return stuck != kTired && !problem.wish.may_lack ? kInfeasible : kUnsolved;
+  if (stuck != 0) return stuck != kTired && !problem.wish.may_lack ? kInfeasible : kUnsolved;
+  if (reduces || leaves_out) lower_to_zero(shared, problem.cols);
+  if (leaves_out) take_back_columns(shared, problem.cols);
+  return kSolved;
 }
 
 // Solve a problem by a team whose threads have kColumns each, and prove it.
@@ -175,7 +194,7 @@ __device__ __forceinline__ void solve_one(const Place<Cost>& place, const Wish& 
       return;
     }
   }
-  if (reduces) lower_to_zero(shared, problem.cols);
+  if (reduces && wish.is_given) lower_to_zero(shared, problem.cols);
   write(problem, shared, turned ? cols : rows, turned ? rows : cols, paid, turned);
   if (thread < static_cast<int>(kWarp)) add_up(problem, shared, results, k);
 }

@@ -66,10 +66,12 @@ _BIDS = 2  # mean bids of a row after its first; 4 are slower on points in the p
 # in 300 rows and 600 columns take 14 % longer.
 _FEWEST_BIDDERS = 4, 8
 _ROWS_AT_ONCE = 8  # the most rows of a step of a search; with 16, points take up to 40 % longer
-# If the other paths are expected to take more steps for each row, auctions are held. With 7, points
-# on a line and others twice as far apart take 1.2 to 1.7 times as long as by paths alone on an
-# H200, because auctions take as many rounds; products take a tenth at 300 rows with either.
-_STEPS_A_ROW = 10
+# If the other paths are expected to take more steps for each row, auctions are held: in general,
+# and if a fourth of the rows to half of them are unmatched after the first bids. Steps, counted in
+# a model of the kernel: with 10 instead of 4, costs of rank 3 take up to 14 times as many, and two
+# clusters 4 times. With 10 instead of 16, points on a line and others twice as far apart take 1.3
+# times as many.
+_STEPS_A_ROW = 4, 16
 _MOST_WARPS = SOURCE.constant("kMostWarps")
 _MOST_BLOCKS = SOURCE.constant("kMostBlocks")
 _STEPS_BEFORE_A_GUESS = 64
@@ -352,7 +354,7 @@ def _wish(
         may_lack=may_lack, whole=is_integer, bids=_BIDS, fewest=fewest,
         rows_at_once=_ROWS_AT_ONCE, most_steps=steps.most,
         first_steps=min(steps.first, steps.most), lengthens=steps.lengthen,
-        steps_a_row=_STEPS_A_ROW, is_given=is_given,
+        steps_a_row=_STEPS_A_ROW[0], steps_a_row_of_some=_STEPS_A_ROW[1], is_given=is_given,
     )  # fmt: skip
 
 

@@ -14,6 +14,14 @@ struct Ending {
 constexpr int kTired = -1;  // the steps are spent
 constexpr int kLong = -2;   // paths are expected to take so many steps that auctions come first
 
+constexpr double kAgain = 1.5;  // the scans of a matched row in a path above which rows are scanned again
+
+// What searches have cost.
+struct Spent {
+  int steps;
+  int scans;  // of rows
+};
+
 // What the searches of a problem have come to so far.
 struct Effort {
   int steps;    // the steps of all paths, and the rounds of auctions
@@ -170,13 +178,14 @@ __device__ __forceinline__ void see_from(const Problem<Cost>& problem, const Tea
 // Search for the nearest unmatched column of a root, and find the distances of all nearer columns.
 template <int kColumns, typename Cost>
 __device__ __forceinline__ Ending search(const Problem<Cost>& problem, const Shared<false>& shared,
-                                         int root, Columns<kColumns>& own, int& steps) {
+                                         int root, int rows_at_once, Columns<kColumns>& own,
+                                         Spent& spent) {
   const int warp = shared.warp(), warps = shared.warps();
   see_from(problem, shared, root, own);
   Ending leave = {problem.wish.limit, -1, root};
   for (;;) {
-    if (++steps > problem.wish.most_steps) return leave;
-    Named* const named = shared.named + (steps & 1) * kMostWarps;
+    if (++spent.steps > problem.wish.most_steps) return leave;
+    Named* const named = shared.named + (spent.steps & 1) * kMostWarps;
     int chosen, at;
     shared.put_together(named + warp, name_nearest(shared, own, chosen, at));
     shared.wait();
@@ -193,9 +202,10 @@ __device__ __forceinline__ Ending search(const Problem<Cost>& problem, const Sha
       const unsigned ends = __ballot_sync(kWholeWarp, seen.row < 0 && seen.distance == free);
       return {free, __shfl_sync(kWholeWarp, seen.col, __ffs(ends) - 1), -1};
     }
-    if (__popc(choice.lanes) > problem.wish.rows_at_once) {
-      choice.lanes = nearest_lanes(choice.lanes, seen.distance, problem.wish.rows_at_once);
+    if (__popc(choice.lanes) > rows_at_once) {
+      choice.lanes = nearest_lanes(choice.lanes, seen.distance, rows_at_once);
     }
+    spent.scans += __popc(choice.lanes);
     if (choice.has(warp) && lane_index() == chosen) own.scanned |= 1u << at;
     while (choice.lanes != 0) relax(problem, shared, named, choice, own, leave);
   }
@@ -204,11 +214,11 @@ __device__ __forceinline__ Ending search(const Problem<Cost>& problem, const Sha
 // The search of a team of one warp, which scans one row in each step.
 template <int kColumns, typename Cost>
 __device__ __forceinline__ Ending search(const Problem<Cost>& problem, const Shared<true>& shared,
-                                         int root, Columns<kColumns>& own, int& steps) {
+                                         int root, int, Columns<kColumns>& own, Spent& spent) {
   see_from(problem, shared, root, own);
   Ending leave = {problem.wish.limit, -1, root};
   for (;;) {
-    if (++steps > problem.wish.most_steps) return leave;
+    if (++spent.steps > problem.wish.most_steps) return leave;
     int chosen, at;
     const Named via = name_nearest(shared, own, chosen, at);
     if (problem.goes_without(leave.distance, via.distance)) return leave;
@@ -270,10 +280,20 @@ __device__ inline bool is_tired(const Wish& wish, int steps, int served, int row
 }
 
 // True if the paths of the other rows are expected to take more steps than auctions would. They are
-// not before there has been a step for each of the problem's `rows`.
-__device__ inline bool are_long(const Wish& wish, int rows, int steps, int served, int others) {
+// not before there has been a step for each of the problem's `rows`. `all` rows were unmatched
+// before the first path. If these were a fourth of the rows to half of them, auctions take longer:
+// two thirds of the rows of a line against one twice as wide have a place that no bid disputes.
+__device__ inline bool are_long(const Wish& wish, int rows, int steps, int served, int all) {
   if (steps <= rows) return false;
-  return 1.0 * steps * others > 1.0 * wish.steps_a_row * rows * served;
+  const bool are_some = 4 * all >= rows && 2 * all < rows;
+  const int most = are_some ? wish.steps_a_row_of_some : wish.steps_a_row;
+  return 1.0 * steps * (all - served) > 1.0 * most * rows * served;
+}
+
+// True if paths scan rows again and again. A path scans a row once if the nearest row comes first.
+// `matched` rows were matched before the first of the `served` paths.
+__device__ inline bool scan_again(int scans, int matched, int served) {
+  return scans > kAgain * served * (matched + 0.5 * served);
 }
 
 // Match the unmatched rows by shortest paths. Returns the number of rows without a path, or kTired,
@@ -283,7 +303,8 @@ __device__ __forceinline__ int find_paths(const Problem<Cost>& problem, const Te
                                           int waiting, bool may_bid, Effort& effort) {
   const int thread = shared.thread(), threads = shared.threads(), before = effort.steps;
   Columns<kColumns> own;
-  int stuck = 0, steps = before;
+  int stuck = 0, rows_at_once = problem.wish.rows_at_once;
+  Spent spent = {before, 0};
   float fall = 0.0f;
 #pragma unroll
   for (int c = 0; c < kColumns; ++c) {
@@ -292,9 +313,9 @@ __device__ __forceinline__ int find_paths(const Problem<Cost>& problem, const Te
   }
   for (int k = 0; k < waiting; ++k) {
     const int root = shared.left[k];
-    const Ending ending = search(problem, shared, root, own, steps);
-    if (steps > problem.wish.most_steps) return kTired;
-    if (is_tired(problem.wish, steps - before, k + 1, waiting)) return kTired;
+    const Ending ending = search(problem, shared, root, rows_at_once, own, spent);
+    if (spent.steps > problem.wish.most_steps) return kTired;
+    if (is_tired(problem.wish, spent.steps - before, k + 1, waiting)) return kTired;
     if (ending.distance == far<double>()) {
       ++stuck;
       if (!problem.wish.may_lack) break;
@@ -315,9 +336,10 @@ __device__ __forceinline__ int find_paths(const Problem<Cost>& problem, const Te
     if (shared.thread_here() == 0) augment(shared, root, ending);
     shared.wait_here();
     const int served = k + 1;
+    if (scan_again(spent.scans, problem.rows - waiting, served)) rows_at_once = 1;
     if (may_bid &&
-        are_long(problem.wish, problem.rows, steps - before, served, waiting - served)) {
-      effort = {steps, greatest_of_team(shared, fall)};
+        are_long(problem.wish, problem.rows, spent.steps - before, served, waiting)) {
+      effort = {spent.steps, greatest_of_team(shared, fall)};
       stuck = kLong;
       break;
     }

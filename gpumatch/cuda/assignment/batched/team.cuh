@@ -29,6 +29,7 @@ struct Wish {
   int first_steps;  // if an estimate says so after these
   int lengthens;    // 1 if the estimate assumes that later paths are longer
   int steps_a_row;  // if paths are expected to take more, auctions are held, where they may be
+  int steps_a_row_of_some;  // the same if a fourth of the rows to half of them get paths
   int is_given;     // 1 if the results have the pairs and the columns' duals, for the proof only
 };
 
@@ -221,7 +222,8 @@ struct Shared {
     }
   }
 
-  // True if any thread of the team votes. It waits for the team, and may be called once a launch.
+  // True if any thread of the team votes. It waits for the team. The team must have waited once more
+  // before the next call.
   __device__ bool any_votes(bool vote) const {
     if (kAlone) {
       __syncwarp();

@@ -392,6 +392,7 @@ def test_a_problem_that_takes_more_steps_is_left_unsolved(solve, n, monkeypatch)
     """Products of numbers take about n steps for each of n paths."""
     costs = np.multiply.outer(np.arange(n), np.arange(n)).astype(np.float64)
     many = np.stack([costs, 1 - np.eye(n), costs])
+    monkeypatch.setattr(device_batch, "_STEPS_A_ROW", (ENDLESS, ENDLESS))
     for steps in (n // 2, n):
         results = solve(many, steps=steps)
         assert results.states.tolist() == [UNSOLVED, SOLVED, UNSOLVED]
@@ -413,18 +414,19 @@ def test_the_rest_is_guessed_from_the_first_paths(solve, monkeypatch):
 HARD = ["products", "line", "low rank", "clusters"]
 
 
-def hard_problem(rng, kind, n, dtype):
+def hard_problem(rng, kind, n, dtype, ncols=None):
     """Costs whose shortest paths are long. Integers have five digits."""
-    one, other = rng.random((2, n))
+    ncols = ncols or n
+    one, other = rng.random(n), rng.random(ncols)
     if kind == "products":
         costs = np.outer(one, other)
     elif kind == "line":
         costs = abs(one[:, None] - 2 * other)
     elif kind == "low rank":
-        costs = rng.random((n, 3)) @ rng.random((3, n))
+        costs = rng.random((n, 3)) @ rng.random((3, ncols))
     else:
         one[n // 2 :] += 10
-        other[n // 3 :] += 10
+        other[ncols // 3 :] += 10
         costs = abs(one[:, None] - other) ** 1.5
     return (costs * (1 if dtype.kind == "f" else 1e5)).astype(dtype)
 
@@ -445,7 +447,7 @@ def test_auctions_come_before_many_long_paths(solve, dtype, blocks, monkeypatch)
 def test_auctions(solve, emulator, dtype, blocks, sign, monkeypatch):
     """They may come after the first path that makes the steps more than the rows."""
     emulator.odds = 100
-    monkeypatch.setattr(device_batch, "_STEPS_A_ROW", -1)
+    monkeypatch.setattr(device_batch, "_STEPS_A_ROW", (-1, -1))
     rng = np.random.default_rng(14)
     problems = [sign * hard_problem(rng, kind, 34, np.dtype(dtype)) for kind in HARD]
     results = solve(problems, sign=sign, blocks=blocks)
@@ -457,7 +459,7 @@ def test_auctions(solve, emulator, dtype, blocks, sign, monkeypatch):
 def test_few_costs_above_all_others_leave_prices_small(solve, emulator, dtype, monkeypatch):
     """Prices as large as these costs would leave no digits for the others."""
     emulator.odds = 100
-    monkeypatch.setattr(device_batch, "_STEPS_A_ROW", -1)
+    monkeypatch.setattr(device_batch, "_STEPS_A_ROW", (-1, -1))
     costs = hard_problem(np.random.default_rng(14), "products", 40, np.dtype(dtype))
     costs[5, 20] = costs[8, 21] = 1e9 if dtype[0] == "i" else 1e30
     results = solve(costs[None])
@@ -468,13 +470,52 @@ def test_few_costs_above_all_others_leave_prices_small(solve, emulator, dtype, m
 def test_no_auctions_where_pairs_are_forbidden(solve, emulator, monkeypatch):
     """They would not end if there were no full assignment."""
     emulator.odds = 100
-    monkeypatch.setattr(device_batch, "_STEPS_A_ROW", -1)
+    monkeypatch.setattr(device_batch, "_STEPS_A_ROW", (-1, -1))
     costs = hard_problem(np.random.default_rng(15), "products", 34, np.dtype("f8"))
     some, none = np.where(costs > 0.9 * costs.max(), INF, costs), costs.copy()
     none[:20, 12:] = INF
     results = solve([some, none])
     check(results, 0, some)
     check(results, 1, none)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "shape", "blocks", "sign"),
+    [("f8", (80, 130), 1, 1.0), ("i4", (130, 80), 2, -1.0), ("f4", (70, 71), 2, 1.0)],
+)
+def test_columns_that_no_row_needs_are_left_out(solve, dtype, shape, blocks, sign, monkeypatch):
+    """Then auctions are held for products, though not all columns will be matched."""
+    monkeypatch.setattr(device_batch, "_STEPS_BEFORE_A_GUESS", ENDLESS)
+    rng = np.random.default_rng(16)
+    costs = sign * hard_problem(rng, "products", shape[0], np.dtype(dtype), shape[1])
+    results = solve(costs[None], blocks=blocks, sign=sign, steps=1500)
+    check(results, 0, costs, sign=sign)
+
+
+@pytest.mark.parametrize("blocks", [1, 2])
+def test_rows_that_prefer_different_columns_go_on_by_paths(solve, emulator, blocks, monkeypatch):
+    emulator.odds = 100
+    monkeypatch.setattr(device_batch, "_STEPS_A_ROW", (-1, -1))
+    rng = np.random.default_rng(17)
+    problems = [hard_problem(rng, kind, 36, np.dtype("f8"), 44) for kind in HARD]
+    problems.append(np.outer(rng.normal(size=36), rng.normal(size=44)))
+    problems.append(hard_problem(rng, "products", 36, np.dtype("f8"), 44))
+    problems[-1][35, 43] = problems[-1].min() - 1  # the others leave out this column, or a near one
+    problems.append(np.where(problems[0] > 0.9 * problems[0].max(), INF, problems[0]))
+    problems.append(problems[0].copy())
+    problems[-1][:20, 12:] = INF
+    results = solve(problems, blocks=blocks)
+    for k, costs in enumerate(problems):
+        check(results, k, costs)
+
+
+@pytest.mark.parametrize(("kind", "steps", "state"), [("products", 2250, 3), ("low rank", 1200, 0)])
+def test_rows_scanned_again_are_then_scanned_one_by_one(solve, kind, steps, state, monkeypatch):
+    """That takes more steps, which are shorter. Few rows of low rank are scanned again."""
+    monkeypatch.setattr(device_batch, "_STEPS_BEFORE_A_GUESS", ENDLESS)
+    monkeypatch.setattr(device_batch, "_STEPS_A_ROW", (ENDLESS, ENDLESS))
+    costs = hard_problem(np.random.default_rng(18), kind, 68, np.dtype("f8"), 70)
+    assert solve(costs[None], steps=steps).states[0] == state
 
 
 @pytest.mark.parametrize("wish", WISHES, ids=str)
