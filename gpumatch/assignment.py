@@ -22,7 +22,7 @@ from gpumatch.dispatch.arguments import (
 from gpumatch.dispatch.registry import BackendName
 from gpumatch.numeric.arrays import device_array, is_sparse
 from gpumatch.problems import batches, bottleneck, one_problem, row_limits
-from gpumatch.problems.device_batches import assign_even
+from gpumatch.problems.device_batches import assign_alone, assign_even
 from gpumatch.problems.request import ON_ERROR, Cardinality, Request, are_plain
 from gpumatch.problems.small_problems import SMALL, assign_small, assign_small_sparse
 from gpumatch.results.assignment import Assignment
@@ -166,6 +166,7 @@ def assign(
     >>> print(gm.verify(C, a))
     optimal: 3 pairs of total 5, and dual prices of total 5, checked on 9 pairs; the gap is 0
     """
+    quick = None
     if (
         are_plain(objective, algorithm, backend, initial, options)
         and time_limit is None and not progress and callback is None
@@ -173,7 +174,7 @@ def assign(
     ):  # fmt: skip
         _ = seed == 0 or checked_seed(seed), threads is None or checked_threads(threads)
         quick = _at_once(C, backend, maximize, cardinality, cost_limit, on_error)
-        if quick is not None:  # making a request takes a third of this time
+        if isinstance(quick, Assignment):  # making a request takes a third of this time
             return quick
     refuse_unknown(assign, "assignment", options)
     progress = checked_flag(progress, "progress")
@@ -183,6 +184,7 @@ def assign(
         initial=initial, algorithm=algorithm, backend=backend, options=options,
         seed=seed, threads=threads,
         weight=weight, row_nodes=row_nodes, sizes=sizes, on_error=on_error,
+        is_hard=quick is False,
     )  # fmt: skip
     if are_tensors(C):
         run = functools.partial(_solve_in_arrays, request)
@@ -192,12 +194,17 @@ def assign(
 
 def _at_once(
     C: Any, backend: str, maximize: bool, cardinality: str, cost_limit: Any, on_error: str
-) -> Assignment | None:
-    """The assignment by one compiled call or by one launch; None if another way must answer."""
+) -> Assignment | bool | None:
+    """The assignment by one compiled call or by one launch; None if another way must answer.
+
+    It is False if a team of threads on the device has given the problem up.
+    """
     if type(C) is np.ndarray and C.ndim == 2 and C.size <= SMALL and on_error in ON_ERROR:
         return assign_small(C, maximize, cardinality, cost_limit)
     if type(C) is device_array() and C.ndim == 3 and backend == "auto":
         return assign_even(C, maximize, cardinality, cost_limit, on_error)
+    if type(C) is device_array() and C.ndim == 2 and backend == "auto" and on_error in ON_ERROR:
+        return assign_alone(C, maximize, cardinality, cost_limit)
     if getattr(C, "format", None) in ("csr", "csc") and is_sparse(C) and on_error in ON_ERROR:
         return assign_small_sparse(C, maximize, cardinality, cost_limit)
     return None
@@ -208,8 +215,9 @@ def _solve_in_arrays(request: Request, C: Any, **arrays: Any) -> Assignment | Bo
     r = request._replace(**arrays)
     if r.is_plain:
         quick = _at_once(C, r.backend, r.maximize, r.cardinality, r.cost_limit, r.on_error)
-        if quick is not None:
+        if isinstance(quick, Assignment):
             return quick
+        r = r._replace(is_hard=quick is False)
     return _solve(C, r)
 
 

@@ -340,7 +340,7 @@ class AssignmentTask:
         An algorithm of the CPU that finishes the task if the device has too little memory for the
         chosen algorithm. The front door sets it if the registry names one.
     is_fresh : bool
-        True if the caller gave no initial assignment.
+        True if the caller gave no initial assignment, and no team of threads has given up.
     may_be_infeasible : bool
         True if a full assignment may not exist and the algorithm must detect that early. The front
         door sets it only for algorithms with `detects_infeasible` in the registry.

@@ -315,6 +315,9 @@ BATCHES = {
 }
 """The functions that solve batches of small dense problems: backend -> function."""
 
+TEAM = _CUDA + "assignment.engine:steps_of_team"
+"""The function that says how many steps a team of threads on a GPU may take for one problem."""
+
 ONE_OF_A_BATCH = _CPU + "assignment.small.batch:solve_one"
 """The function that solves one problem by the CPU's kernel for batches, without a thread pool."""
 

@@ -1,9 +1,10 @@
-"""Batches of dense problems on a device, in launches for many problems each.
+"""Batches of dense problems on a device, in launches for many problems each; and small single ones.
 
 The results stay on the device. A call waits for them only if an error must be raised at once, or if
 kernels may leave a problem unsolved: integers of 64 bits, cardinality ``"maximum"``, and long
 sides. Unsolved problems are then solved one by one. A call waits for few problems of 3,000 columns
-or more as well, because it may solve them together.
+or more as well, because it may solve them together. A single problem gets one launch, too, after
+which the call waits.
 """
 
 from __future__ import annotations
@@ -14,16 +15,17 @@ from typing import Any
 
 import numpy as np
 
-from gpumatch.batch_contracts import SOLVED, DeviceBatch, DeviceResults, Together
+from gpumatch.batch_contracts import SOLVED, UNSOLVED, DeviceBatch, DeviceResults, Together
 from gpumatch.costs import CostBatch, SparseCosts
-from gpumatch.dispatch.registry import BATCHES, load
+from gpumatch.dispatch.registry import BATCHES, TEAM, load
+from gpumatch.numeric.arrays import has_length
 from gpumatch.problems.one_by_one import Batch
 from gpumatch.problems.request import ON_ERROR, Request, Wish, checked_limit
 from gpumatch.problems.small_problems import numbers_for
-from gpumatch.results.assignment import BatchAssignment
+from gpumatch.results.assignment import Assignment, BatchAssignment
 from gpumatch.running.control import Control, attach_result
 
-__all__ = ["assign_even", "solve_on_device"]
+__all__ = ["assign_alone", "assign_even", "solve_on_device"]
 
 _INT32, _INT64, _FLOAT64, _BOOL = map(np.dtype, ("i4", "i8", "f8", "?"))
 _ALIGNED = 256
@@ -86,6 +88,68 @@ def assign_even(
         sizes=sizes,
         marks=None,
         errors={} if on_error == "raise" else errors,
+    )
+
+
+def assign_alone(
+    costs: Any, maximize: bool, cardinality: str, cost_limit: Any
+) -> Assignment | bool | None:
+    """The assignment of a matrix on a device by one launch of a team of threads.
+
+    False if the team has given up after its most steps. None for another way: if the problem may
+    need more than the kernel, if it has no full assignment, or if an argument or a cost is not
+    valid.
+    """
+    control, dtype = Control(), costs.dtype
+    if (
+        dtype not in _EVEN or costs.size == 0 or max(costs.shape) > _SHORT
+        or not costs.flags.c_contiguous
+        or type(maximize) is not bool
+        or cardinality not in ("full", "any") or has_length(cost_limit)
+    ):  # fmt: skip
+        return None
+    with control.part("costs"):
+        nrows, ncols = costs.shape
+        is_integer = dtype.kind == "i"
+        limit = checked_limit(cost_limit, is_integer, maximize)
+        must_match_all = nrows == ncols and limit is None and cardinality == "full"
+        most_steps = load(TEAM)(max(nrows, ncols), must_match_all)
+        is_integer, largest = numbers_for(is_integer, cardinality, limit, min(nrows, ncols))
+        if not most_steps or (limit is not None and abs(limit) > largest):
+            return None
+        room = _Room(1, nrows, ncols, _INT64 if is_integer else _FLOAT64)
+        task = DeviceBatch(
+            dtype, (costs.data.ptr,), (ncols,), _even_sizes(1, nrows, ncols), nrows * ncols,
+            Wish.of(maximize, cardinality, limit), largest, is_integer, room.addresses(),
+            most_steps,
+        )  # fmt: skip
+    with control.part("search"):
+        if not load(BATCHES["cuda"])(task):
+            return None
+        found = room.on_host()
+    if found["states"].item() != SOLVED or not found["proven"].item():
+        return False if found["states"].item() == UNSOLVED else None
+    (mates,), (numbers,) = room.array("mates"), room.array("numbers")
+    both, size, gap = nrows + ncols, found["pairs"].item(), found["gap"].item()
+    control.phase(found=size, matched=size, step="team")
+    pair_costs, objective = numbers[both:], found["objective"].item()
+    are_matched = found["mates"][0, :nrows] >= 0
+    if not is_integer:
+        objective = math.fsum(found["numbers"][0, both:][are_matched].tolist())
+    return Assignment(
+        mates[:nrows],
+        mates[nrows:],
+        numbers[:nrows],
+        numbers[nrows:both],
+        pair_costs=pair_costs if size == nrows else pair_costs[mates[:nrows] >= 0],
+        objective=objective,
+        gap=int(gap) if is_integer else gap,
+        proven=True,
+        maximize=maximize,
+        cardinality=cardinality,
+        cost_limit=limit,
+        size=size,
+        stats={"algorithm": "engine", "backend": "cuda", **control.statistics()},
     )
 
 
@@ -174,6 +238,18 @@ class _Room:
 
         shape, dtype, begin = self._parts[name]
         return cupy.ndarray(shape, dtype, self._memory + begin)
+
+    def on_host(self) -> dict[str, np.ndarray]:
+        """Copies of all arrays, by one copy of the memory, which waits for the device."""
+        import cupy
+
+        (shape, dtype, begin) = self._parts["proven"]  # the last one
+        size = begin + math.prod(shape) * dtype.itemsize
+        memory = cupy.ndarray((size,), np.uint8, self._memory).get()
+        return {
+            name: np.ndarray(shape, dtype, memory, begin)
+            for name, (shape, dtype, begin) in self._parts.items()
+        }
 
     def arrays(self) -> DeviceResults:
         found = [self.array(name) for name in self._parts]

@@ -90,7 +90,7 @@ def _task(
         request.threads,
         request.seed,
         choice.fallback(),
-        is_fresh=initial is None,
+        is_fresh=initial is None and not request.is_hard,
         may_be_infeasible=(
             goal.cardinality == "maximum"
             and choice.detects_infeasible

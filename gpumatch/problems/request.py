@@ -81,6 +81,8 @@ class Request(NamedTuple):
         How to read the costs of a networkx graph, or of a batch in one array.
     on_error : {"raise", "mark"}
         What becomes of the errors of a batch's problems.
+    is_hard : bool
+        True if a team of threads on the device has given the problem up.
     """
 
     control: Control
@@ -98,6 +100,7 @@ class Request(NamedTuple):
     row_nodes: Iterable[Hashable] | None = None
     sizes: Any = None
     on_error: str = "raise"
+    is_hard: bool = False
 
     @classmethod
     def of(

@@ -226,3 +226,79 @@ def test_problems_without_columns(form, cardinality):
     assert (a.size == 0).all()
     assert (a.row_to_col == -1).all()
     assert device_batch._room(0, np.dtype(np.float32)).size == 1
+
+
+# -- single problems -------------------------------------------------------------------------------
+
+
+def single_problem(dtype, shape):
+    rng = np.random.default_rng(21)
+    costs = rng.random(shape) * 2 - 1 if dtype[0] == "f" else rng.integers(-40, 40, shape)
+    return costs.astype(dtype)
+
+
+@pytest.mark.emulated
+@pytest.mark.parametrize(
+    ("dtype", "shape", "wish"),
+    [
+        ("f8", (9, 9), {}),
+        ("f4", (4, 70), {"maximize": True}),
+        ("i4", (36, 20), {}),
+        ("f8", (12, 30), {"cost_limit": 0.1}),
+        ("i4", (30, 34), {"cost_limit": -20, "maximize": True}),
+        ("i4", (9, 40), {"cost_limit": 0.5}),
+        ("f4", (20, 9), {"cardinality": "any"}),
+    ],
+    ids=str,
+)
+def test_a_matrix_is_solved_by_one_launch(dtype, shape, wish, monkeypatch):
+    costs = single_problem(dtype, shape)
+    expected = gm.assign(costs, **wish)
+    monkeypatch.setattr("gpumatch.assignment.one_problem.solve", None)
+    a = gm.assign(cp.asarray(costs), **wish)
+    gm.verify(costs, a)
+    assert a.stats["backend"] == "cuda"
+    assert [phase["step"] for phase in a.stats["trace"]] == ["team"]
+    assert a.proven
+    assert type(a.gap) is type(expected.gap)
+    assert type(a.objective) is type(expected.objective)
+    assert a.size == expected.size == len(a.row_ind)
+    pairs = costs[on_host(a.row_ind), on_host(a.col_ind)]
+    assert on_host(a.pair_costs).tolist() == pairs.tolist()
+    assert a.objective == (sum if dtype[0] == "i" else math.fsum)(pairs.tolist())
+    assert math.isclose(a.objective, expected.objective, abs_tol=1e-12)
+    for name in ("row_to_col", "col_to_row", "row_dual", "col_dual", "pair_costs"):
+        assert isinstance(getattr(a, name), cp.ndarray)
+        assert getattr(a, name).dtype == getattr(expected, name).dtype
+
+
+@pytest.mark.emulated
+@pytest.mark.parametrize("gives_up", [False, True])
+def test_a_matrix_that_one_launch_leaves_is_solved_in_another_way(gives_up, monkeypatch):
+    """A team that has given up is not asked a second time."""
+    from gpumatch.cuda.assignment import engine
+
+    teams = []
+    run_one = device_batch.run_one
+    monkeypatch.setattr(device_batch, "run_one", lambda *task: teams.append(1) or run_one(*task))
+    monkeypatch.setattr(engine, "_STEPS_OF_TEAM", (1, 1) if gives_up else (1000, 1000))
+    costs = single_problem("f8", (12, 12))
+    if not gives_up:
+        costs[3] = math.inf
+        with pytest.raises(gm.InfeasibleError) as refused:
+            gm.assign(cp.asarray(costs))
+        assert on_host(refused.value.rows).tolist() == [3]
+        return
+    a = gm.assign(cp.asarray(costs))
+    gm.verify(costs, a)
+    assert "team" not in [phase.get("step") for phase in a.stats["trace"]]
+    assert not teams
+    assert math.isclose(a.objective, gm.assign(costs).objective)
+
+
+@pytest.mark.emulated
+def test_an_invalid_matrix_on_a_device_is_refused():
+    costs = single_problem("f8", (5, 6))
+    costs[2, 3] = math.nan
+    with pytest.raises(ValueError, match="NaN"):
+        gm.assign(cp.asarray(costs))

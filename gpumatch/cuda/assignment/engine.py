@@ -43,7 +43,7 @@ from gpumatch.cuda.assignment.sparse import engine as sparse
 from gpumatch.cuda.assignment.sparse.engine import fits
 from gpumatch.cuda.surveys import count_matched
 
-__all__ = ["run"]
+__all__ = ["run", "steps_of_team"]
 
 _FIRST = 64  # pairs of each row at the start of a core
 _LEAST_FOR_CORE = 100  # rows from which a core pays
@@ -123,6 +123,14 @@ def _begins_with_trees(task: AssignmentTask) -> bool:
         return nrows < _MOST_WITH_TIES
     is_easy = costs.is_integer or task.limit is not None or nrows < ncols
     return is_easy and nrows < _MOST_FOR_TREES
+
+
+def steps_of_team(ncols: int, must_match_all: bool) -> int:
+    """The most steps that a team may take for a problem of so many columns; 0 for no team."""
+    small, easy, _ = _MOST_FOR_TEAM
+    if must_match_all and ncols <= small:
+        return _STEPS_OF_TEAM[0]
+    return 0 if must_match_all or ncols > easy else _STEPS_OF_TEAM[1]
 
 
 def _must_match_all(task: AssignmentTask) -> bool:
