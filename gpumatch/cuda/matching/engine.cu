@@ -106,6 +106,22 @@ struct Engine {
   }
 };
 
+// Count the vertices of a side with one entry, with two, and with more, from counts[3] on.
+template <typename Offset>
+__device__ void count_degrees(const Offset* indptr, int size, int* counts) {
+  int leaves = 0, middles = 0, hubs = 0;
+  for_all(
+      size, [&](int v) { return indptr[v + 1] - indptr[v]; },
+      [&](int, Offset degree) {
+        leaves += degree == 1;
+        middles += degree == 2;
+        hubs += degree > 2;
+      });
+  add_to(counts + 3, leaves);
+  add_to(counts + 4, middles);
+  add_to(counts + 5, hubs);
+}
+
 // Count what decides the near side: counts[0] matched rows, counts[1] free rows with an edge,
 // counts[2] free columns with an edge. A side whose offsets are not there is left out.
 template <typename Offset>
@@ -122,6 +138,8 @@ __global__ void survey(const Offset* indptr, int nrows, const int* row_to_col,
   add_to(counts, matched);
   add_to(counts + 1, free_rows);
   add_to(counts + 2, free_cols);
+  if (indptr != nullptr) count_degrees(indptr, nrows, counts);
+  if (col_indptr != nullptr) count_degrees(col_indptr, ncols, counts);
 }
 
 template <typename Offset, typename Out>

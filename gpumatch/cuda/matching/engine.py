@@ -6,12 +6,16 @@ cheap start does, because trees from the side that chose in the start find a pat
 graph holds one direction only, that one is used unless the other side is much smaller, so that CSR
 does not have to be transposed.
 
+If most vertices are in long chains, the graph is contracted first (`chains`). Then the start and
+the search run on the contracted graph, and the chains are matched after them.
+
 Device memory in addition to the graph and both mate arrays: 8 bytes a far vertex, 32 a near one (64
-with int64 offsets) and 4 a free near one.
+with int64 offsets) and 4 a free near one. `chains` states what a contraction needs.
 """
 
 from __future__ import annotations
 
+import dataclasses
 from typing import NamedTuple
 
 import cupy as cp
@@ -21,6 +25,9 @@ from gpumatch.contracts import Control, Graph, MatchingTask
 from gpumatch.cuda import memory
 from gpumatch.cuda.kernels import BLOCK, OFFSETS, Kernels, Source, blocks_for, kernels_for
 from gpumatch.cuda.launches import Board, Cooperative, record_seconds
+from gpumatch.cuda.matching import chains, min_degree
+from gpumatch.cuda.matching.chains import Census, Contraction
+from gpumatch.cuda.surveys import count_matched
 
 _KERNEL = "matching_engine<{Offset}>"
 SOURCE = Source(
@@ -54,9 +61,50 @@ def run(task: MatchingTask) -> bool:
     Which of several maximum matchings is found depends on the order in which the device runs its
     threads. `seed` and `threads` have no influence on it.
     """
+    survey = _survey(task.graph, *task.mates)
+    if min(survey.free_rows, survey.free_cols) and chains.may_pay(task.graph, survey.census):
+        contraction = chains.contract(task.graph)
+        if contraction is not None:
+            return _extend_contracted(task, contraction, survey.matched)
+    proven, phases = _extend(task, survey, survey.matched)
+    matched = survey.matched
+    for levels, found in phases:
+        matched += found
+        task.control.phase(levels=levels, found=found, matched=matched)
+    return proven
+
+
+def _extend_contracted(task: MatchingTask, contraction: Contraction, matched: int) -> bool:
+    """Replace the matching by a maximum one of the contracted graph and of its chains.
+
+    If the run is stopped, the larger matching is kept.
+    """
+    control, graph, pairs = task.control, contraction.graph, contraction.pairs
+    mates = memory.unmatched(graph.nrows), memory.unmatched(graph.ncols)
+    own = dataclasses.replace(task, graph=graph, row_to_col=mates[0], col_to_row=mates[1])
+    min_degree.run(own)
+    survey = _survey(graph, *mates)
+    try:
+        proven, phases = _extend(own, survey, survey.matched + pairs)
+    finally:
+        size = count_matched(mates[0]) + pairs
+        if size > matched:
+            for mate, found in zip(task.mates, contraction.match(*mates)):
+                mate[:] = found
+    size = max(size, matched)
+    control.phase(levels=sum(n for n, _ in phases), found=size - matched, matched=size)
+    return proven
+
+
+def _extend(task: MatchingTask, survey: _Survey, matched: int) -> tuple[bool, list[list[int]]]:
+    """Extend the matching to a maximum one, and return the levels and paths of each phase.
+
+    The first result is False when the control stops it. `matched` is the number of pairs that the
+    control hears of, before any are found.
+    """
     graph, row_to_col, col_to_row, control = task.graph, *task.mates, task.control
     kernels = kernels_for(SOURCE, Offset=_any_offsets(graph).dtype)
-    matched, free_rows, free_cols = _survey(kernels, graph, row_to_col, col_to_row)
+    _, free_rows, free_cols, _ = survey
     if free_rows < free_cols:
         near = _Side(graph.indptr, graph.indices, row_to_col, col_to_row)
     else:
@@ -69,24 +117,30 @@ def run(task: MatchingTask) -> bool:
     finally:
         if not proven:
             search.hand_back()
-    for levels, found in search.phases():
-        matched += found
-        control.phase(levels=levels, found=found, matched=matched)
     record_seconds(control, _PARTS, search.board.seen["spent"])
-    return proven
+    return proven, search.phases()
 
 
-def _survey(
-    kernels: Kernels, graph: Graph, row_to_col: cp.ndarray, col_to_row: cp.ndarray
-) -> list[int]:
-    """Matched rows, and the free rows and free columns that have an edge.
+class _Survey(NamedTuple):
+    """Matched rows, the free rows and free columns that have an edge, and the degrees.
 
-    A side whose edges would have to be made first is never chosen, unless it is much smaller.
+    A side whose edges would have to be made first has more free vertices than there are, and its
+    degrees are not counted.
     """
+
+    matched: int
+    free_rows: int
+    free_cols: int
+    census: Census
+
+
+def _survey(graph: Graph, row_to_col: cp.ndarray, col_to_row: cp.ndarray) -> _Survey:
+    """The survey of a graph. The edges of a side that is much smaller are made first."""
+    kernels = kernels_for(SOURCE, Offset=_any_offsets(graph).dtype)
     nrows, ncols = graph.shape
     rows = graph.indptr if graph.has_rows or _MUCH_SMALLER * nrows < ncols else None
     cols = graph.col_indptr if graph.has_cols or _MUCH_SMALLER * ncols < nrows else None
-    counts = cp.zeros(3, cp.int32)
+    counts = cp.zeros(6, cp.int32)
     kernels["survey<{Offset}>"](
         (blocks_for(max(graph.shape)),),
         (BLOCK,),
@@ -96,9 +150,14 @@ def _survey(
             counts,  # IN, OUT
         ),
     )
-    matched, free_rows, free_cols = counts.get().tolist()
+    matched, free_rows, free_cols, *degrees = counts.get().tolist()
     beyond = max(graph.shape) + 1
-    return [matched, beyond if rows is None else free_rows, beyond if cols is None else free_cols]
+    return _Survey(
+        matched,
+        beyond if rows is None else free_rows,
+        beyond if cols is None else free_cols,
+        Census(*degrees),
+    )
 
 
 def _any_offsets(graph: Graph) -> cp.ndarray:
