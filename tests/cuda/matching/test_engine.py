@@ -146,3 +146,27 @@ def test_more_than_two_to_the_31_edges():
     m = match(graph)
     assert m.size == nrows
     assert m.proven
+
+
+@pytest.mark.parametrize("sides", ["rows", "columns"])
+@pytest.mark.parametrize("ends", ["even", "odd", "cycles", "links"])
+def test_long_chains_are_contracted(ends, sides):
+    count, length = 20, 2000 + (ends == "odd")
+    v = np.arange(count * length).reshape(count, length)
+    edges = [v[:, :-1].ravel(), v[:, 1:].ravel()]
+    if ends == "cycles":
+        edges = [np.append(edges[0], v[:, -1]), np.append(edges[1], v[:, 0])]
+    rng = np.random.default_rng(3)
+    if ends == "links":
+        one, other = rng.integers(0, length // 2, (2, 40))
+        edges = [np.append(edges[0], 2 * one), np.append(edges[1], length + 2 * other + 1)]
+    number, side = np.empty(v.size, int), v.ravel() % length % 2
+    for k in (0, 1):
+        number[side == k] = rng.permutation((side == k).sum())
+    rows, cols = (number[np.where(side[edges[0]] == k, *edges)] for k in (0, 1))
+    shape = int((side == 0).sum()), int((side == 1).sum())
+    A = sp.coo_array((np.ones(rows.size, np.int8), (rows, cols)), shape=shape).tocsr()
+    device = only(BipartiteGraph(A), sides)
+    m = match(device)
+    assert m.stats["levels"] < 200
+    assert verify(device, m).size == maximum_matching(BipartiteGraph(A), backend="cpu").size
