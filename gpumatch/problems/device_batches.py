@@ -113,7 +113,7 @@ def assign_alone(
         is_integer = dtype.kind == "i"
         limit = checked_limit(cost_limit, is_integer, maximize)
         must_match_all = nrows == ncols and limit is None and cardinality == "full"
-        most_steps = load(TEAM)(max(nrows, ncols), must_match_all)
+        most_steps = load(TEAM)(costs, must_match_all)
         is_integer, largest = numbers_for(is_integer, cardinality, limit, min(nrows, ncols))
         if not most_steps or (limit is not None and abs(limit) > largest):
             return None

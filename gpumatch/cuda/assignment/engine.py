@@ -6,6 +6,8 @@ Costs with many rows have a core (`dense.core`). `sparse` solves a few pairs of 
 pricing proves that no other pair matters. If the first pairs do not suffice, an auction finds
 better ones (`dense.prices`).
 
+Square costs that are Monge in some order are sorted first (`dense.sorting`).
+
 Two attempts come before the core where they may end sooner. Each has a limit of steps. One is a
 team of threads, as it solves each problem of a batch (`batched`), for few rows and for costs that
 need few steps. The other is trees.
@@ -28,12 +30,14 @@ The engine has no kernels of its own. It uses those of the modules that it impor
 from __future__ import annotations
 
 import contextlib
+from typing import Any
 
 from gpumatch.contracts import AssignmentTask, Costs, Solution
 from gpumatch.cuda import memory
 from gpumatch.cuda.assignment import auction
 from gpumatch.cuda.assignment.batched import batch as device_batch
 from gpumatch.cuda.assignment.dense import prices as dense_prices
+from gpumatch.cuda.assignment.dense import sorting
 from gpumatch.cuda.assignment.dense.core import BYTES_A_PAIR, Alone, Core, Share
 from gpumatch.cuda.assignment.dense.prices import DenseAuction
 from gpumatch.cuda.assignment.dense.rows import ArrayRows
@@ -48,11 +52,11 @@ __all__ = ["run", "steps_of_team"]
 _FIRST = 64  # pairs of each row at the start of a core
 _LEAST_FOR_CORE = 100  # rows from which a core pays
 # Columns up to which a team is tried: if all vertices must be matched, if not, and with many ties.
-_MOST_FOR_TEAM = 768, 2560, 4096
-# The most steps of a team: if all vertices must be matched, in up to 768 columns, and otherwise.
+_MOST_FOR_TEAM = 1024, 2560, 4096
+# The most steps of a team: if all vertices must be matched, in up to 1,024 columns, and otherwise.
 # With 2**14, two clusters in 512 columns take 10 ms on an H200 instead of 92, and in 768 columns 16
-# instead of 104; points take 6.6 instead of 15, and 11 instead of 13; products 16 instead of 15,
-# and 27 instead of 20.
+# instead of 104; points take 6.6 instead of 15, and 11 instead of 13. In 1,000 columns, a team
+# takes 6 ms for uniform costs, 18 for points and 31 for clusters, and a core 7 to 10, 25 and 121.
 _STEPS_OF_TEAM = 2**14, 2048
 # Trees are tried first for fewer rows than these: without ties, and for integers with ties.
 _MOST_FOR_TREES, _MOST_WITH_TIES = 3000, 20_000
@@ -73,6 +77,8 @@ def run(task: AssignmentTask) -> bool:
             attempts.insert(0, _solve_by_trees)
     if _has_team(task):
         attempts.insert(0, _solve_by_team)
+    if _may_be_sorted(task):
+        attempts.insert(0, sorting.run)
     for attempt in attempts:
         if attempt(task):
             return True
@@ -95,6 +101,16 @@ def _has_core(task: AssignmentTask) -> bool:
     """True for matrices of enough rows whose sums of costs fit into 64 bits."""
     costs = task.costs
     return costs.has_matrix and costs.shape[0] >= _LEAST_FOR_CORE and fits(costs, task.limit)
+
+
+def _may_be_sorted(task: AssignmentTask) -> bool:
+    """True for square matrices without a given start whose pairs are all allowed.
+
+    Sums of their costs must fit into 64 bits.
+    """
+    costs = task.costs
+    is_whole = _must_match_all(task) and costs.has_matrix and costs.is_complete
+    return task.is_fresh and is_whole and fits(costs, None)
 
 
 def _has_team(task: AssignmentTask) -> bool:
@@ -125,12 +141,16 @@ def _begins_with_trees(task: AssignmentTask) -> bool:
     return is_easy and nrows < _MOST_FOR_TREES
 
 
-def steps_of_team(ncols: int, must_match_all: bool) -> int:
-    """The most steps that a team may take for a problem of so many columns; 0 for no team."""
+def steps_of_team(values: Any, must_match_all: bool) -> int:
+    """The most steps that a team may take for a matrix on the device.
+
+    They are 0 if the matrix is too large, or seems to be Monge in some order.
+    """
     small, easy, _ = _MOST_FOR_TEAM
-    if must_match_all and ncols <= small:
-        return _STEPS_OF_TEAM[0]
-    return 0 if must_match_all or ncols > easy else _STEPS_OF_TEAM[1]
+    ncols = max(values.shape)
+    if not must_match_all:
+        return _STEPS_OF_TEAM[1] if ncols <= easy else 0
+    return 0 if ncols > small or sorting.seems_sorted(values) else _STEPS_OF_TEAM[0]
 
 
 def _must_match_all(task: AssignmentTask) -> bool:

@@ -55,7 +55,7 @@ from typing import Any
 import numpy as np
 
 from gpumatch.contracts import AssignmentTask, Control, Stopped
-from gpumatch.cpu.assignment.dense import monge, ties
+from gpumatch.cpu.assignment.dense import ties
 from gpumatch.cpu.assignment.dense import tuning as tunings
 from gpumatch.cpu.assignment.dense.auction import Auction
 from gpumatch.cpu.assignment.dense.candidate_paths import BUDGET, KnownPaths
@@ -66,6 +66,7 @@ from gpumatch.cpu.assignment.search.paths import Paths
 from gpumatch.cpu.assignment.search.state import FOUND, NEXT, SCANS, SPENT
 from gpumatch.cpu.heartbeat import heartbeat
 from gpumatch.cpu.numba_tools.workers import Workers
+from gpumatch.numeric import monge
 
 __all__ = ["run", "takes"]
 

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import gpumatch as gm
-from gpumatch.cpu.assignment.dense import engine, monge
+from gpumatch.cpu.assignment.dense import engine
 from gpumatch.cpu.assignment.dense import tuning as dense_tuning
-from gpumatch.numeric import fair_duals
+from gpumatch.numeric import fair_duals, monge
 from graphs import adversarial, costs
 from tests.cpu.assignment.solved import Solved, Trace, least, rounding
 from tests.cpu.assignment.tuned import tune

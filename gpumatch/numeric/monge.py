@@ -21,6 +21,8 @@ follow.
 Nothing here proves that the costs are Monge: the caller must compare the diagonal with all reduced
 costs.
 
+The matrix may be on a device. Then `values` is a `Reader` of it, which copies what is asked for.
+
 References
 ----------
 Hoffman, *On simple linear programming problems*, 1963.
@@ -30,11 +32,11 @@ Mathematics 70, 1996.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-__all__ = ["Sorted", "sort"]
+__all__ = ["BAD", "MANY", "Reader", "Sorted", "seems_sorted", "sort"]
 
 FEW = 6
 """Rows of the first sample, of three columns: 20 microseconds reject nearly all other costs."""
@@ -44,6 +46,17 @@ STEPS = 12
 """Times that outermost rows and columns are looked for, at most."""
 BAD = 1 / 16
 """Times the rows that neighbours may contradict the order: more are not worth a proof."""
+
+
+class Reader(Protocol):
+    """A matrix, of which parts are read as arrays of NumPy, by NumPy's indices."""
+
+    @property
+    def dtype(self) -> np.dtype: ...
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+    def __len__(self) -> int: ...
+    def __getitem__(self, places: Any) -> np.ndarray: ...
 
 
 class Sorted(NamedTuple):
@@ -64,17 +77,26 @@ class Sorted(NamedTuple):
     wrong: int
 
 
-def sort(values: np.ndarray, rounding: float) -> Sorted | None:
+def seems_sorted(sample: np.ndarray, rounding: float) -> bool:
+    """True if a sample of MANY rows and columns is Monge in some order."""
+    wide = _wide(sample)
+    few = wide[_spread(MANY, FEW)[:, None], _spread(MANY, 3)]
+    return _orders_alike(few, rounding) and any(
+        _is_monge(wide, _order(wide, rounding, sign), rounding) for sign in (1, -1)
+    )
+
+
+def sort(values: Reader, rounding: float) -> Sorted | None:
     """Order a square matrix of finite costs; None if samples show that it is not Monge.
 
     Parameters
     ----------
-    values : numpy.ndarray
+    values : Reader or numpy.ndarray
     rounding : float
         By how much four costs may miss the inequality.
     """
     best = None
-    if _may_be_monge(values, rounding):
+    if _orders_alike(_sample(values, FEW, 3), rounding):
         sample = _sample(values, MANY, MANY)
         for sign in (1, -1):
             if _is_monge(sample, _order(sample, rounding, sign), rounding):
@@ -86,7 +108,7 @@ def sort(values: np.ndarray, rounding: float) -> Sorted | None:
     return best if best is not None and best.wrong <= BAD * len(values) else None
 
 
-def _diagonal(values: np.ndarray, order: tuple[np.ndarray, np.ndarray], rounding: float) -> Sorted:
+def _diagonal(values: Reader, order: tuple[np.ndarray, np.ndarray], rounding: float) -> Sorted:
     """The diagonal of an order with its prices."""
     rows, cols = order
     is_integer = values.dtype.kind in "iu"
@@ -110,9 +132,8 @@ def _diagonal(values: np.ndarray, order: tuple[np.ndarray, np.ndarray], rounding
     return Sorted(row_to_col, price, int(wrong))
 
 
-def _may_be_monge(values: np.ndarray, rounding: float) -> bool:
+def _orders_alike(sample: np.ndarray, rounding: float) -> bool:
     """True if three columns order a few rows in one way, or in opposite ones."""
-    sample = _sample(values, FEW, 3)
     left, right = sample[:, 0] - sample[:, 1], sample[:, 1] - sample[:, 2]
     rise, other = left[:, None] - left, right[:, None] - right
     is_up = rise > rounding
@@ -127,7 +148,7 @@ def _is_monge(values: np.ndarray, order: tuple[np.ndarray, np.ndarray], rounding
     return bool(excess.min() >= -rounding and excess.max() > rounding)
 
 
-def _sample(values: np.ndarray, nrows: int, ncols: int) -> np.ndarray:
+def _sample(values: Reader, nrows: int, ncols: int) -> np.ndarray:
     """Evenly spaced rows and columns of the matrix, in numbers that differences fit in."""
     n = len(values)
     return _wide(values[_spread(n, nrows)[:, None], _spread(n, ncols)])
@@ -142,7 +163,7 @@ def _wide(numbers: np.ndarray) -> np.ndarray:
     return numbers.astype(np.int64 if numbers.dtype.kind in "iu" else np.float64)
 
 
-def _order(values: np.ndarray, rounding: float, sign: int) -> tuple[np.ndarray, np.ndarray]:
+def _order(values: Reader, rounding: float, sign: int) -> tuple[np.ndarray, np.ndarray]:
     """Orders of rows and columns in which the matrix is Monge, if it is so in any.
 
     Among equals, the outermost are the dearest if the sign is 1, else the cheapest.
