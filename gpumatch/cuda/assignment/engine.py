@@ -109,8 +109,9 @@ def _may_be_sorted(task: AssignmentTask) -> bool:
     Sums of their costs must fit into 64 bits.
     """
     costs = task.costs
-    is_whole = _must_match_all(task) and costs.has_matrix and costs.is_complete
-    return task.is_fresh and is_whole and fits(costs, None)
+    if not (task.is_fresh and costs.has_matrix and _must_match_all(task)):
+        return False
+    return costs.is_complete and fits(costs, None)
 
 
 def _has_team(task: AssignmentTask) -> bool:

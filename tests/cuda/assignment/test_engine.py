@@ -295,7 +295,7 @@ def test_a_team_does_not_begin_once_stopped(with_team):
 
 @pytest.mark.parametrize(
     ("shape", "limit", "most"),
-    [((768, 768), None, 2**14), ((769, 769), None, 2048), ((512, 513), None, 2048),
+    [((1024, 1024), None, 2**14), ((1025, 1025), None, 2048), ((512, 513), None, 2048),
      ((512, 512), 1.0, 2048)],
 )  # fmt: skip
 def test_a_team_has_more_steps_in_small_squares_that_must_be_matched(with_team, shape, limit, most):
@@ -312,9 +312,9 @@ UNIFORM = (0.0, 1.0)
 @pytest.mark.parametrize(
     ("shape", "values", "limit", "wanted"),
     [
-        ((768, 768), UNIFORM, None, True),
-        ((769, 769), UNIFORM, None, False),
-        ((769, 769), UNIFORM, 0.5, True),
+        ((1024, 1024), UNIFORM, None, True),
+        ((1025, 1025), UNIFORM, None, False),
+        ((1025, 1025), UNIFORM, 0.5, True),
         ((2000, 2560), UNIFORM, None, True),
         ((2000, 2561), UNIFORM, None, False),
         ((4096, 4096), (0, 4096 // 33), None, True),

@@ -60,17 +60,20 @@ _TEAMS_OF_A_MULTIPROCESSOR = 2
 _TILE = SOURCE.constant("kTile")
 _MOST_PARTS = 16  # the most blocks that transpose a problem
 _SHARED_AT_ONCE = 40 * 1024  # shared memory that a launch may have without a larger limit, in bytes
-_BIDS = 2  # mean bids of a row after its first; 4 are slower on points in the plane, 0 on uniform
+# Mean bids of a row after its first: in a batch, and of a single problem. In batches, 4 are slower
+# on points in the plane, and 0 on uniform costs. A single problem has the device to itself: in a
+# model of the kernel, uniform costs take 0.7 to 0.8 of the time with 4, and points 0.8 to 1.
+_BIDS = 2, 4
 # The number of unmatched rows at which bids end: for up to 128 rows, and for more. With 8 instead
 # of 4, 208 problems of 100 rows and 300 columns take 2 to 10 % longer. With 4 instead of 8, points
 # in 300 rows and 600 columns take 14 % longer.
 _FEWEST_BIDDERS = 4, 8
 _ROWS_AT_ONCE = 8  # the most rows of a step of a search; with 16, points take up to 40 % longer
 # If the other paths are expected to take more steps for each row, auctions are held: in general,
-# and if a fourth of the rows to half of them are unmatched after the first bids. Steps, counted in
-# a model of the kernel: with 10 instead of 4, costs of rank 3 take up to 14 times as many, and two
-# clusters 4 times. With 10 instead of 16, points on a line and others twice as far apart take 1.3
-# times as many.
+# and if a fourth of the rows to half of them are unmatched after the first bids (fewer, too, with
+# fewer than 256 rows). On an H200, 256 problems of rank 3 in 512 rows take 8 ms with 4, and 60 with
+# 10; two clusters 19 and 31; points on a line and others twice as far apart 67 with 16, and 80 with
+# 10. In 100 rows, two clusters take 1.8 with 4, and 1.4 without auctions.
 _STEPS_A_ROW = 4, 16
 _MOST_WARPS = SOURCE.constant("kMostWarps")
 _MOST_BLOCKS = SOURCE.constant("kMostBlocks")
@@ -274,7 +277,10 @@ class _Run:
             steps = _Steps(most, _STEPS_BEFORE_ITS_GUESS, True)
             self.may_give_up = True
         fewest = _FEWEST_BIDDERS[min(largest) > _FEW_ROWS]
-        wish = _wish(kernels, task.wish, task.largest, task.is_integer, steps, fewest, is_given)
+        bids = _BIDS[len(task.sizes) == 1]
+        wish = _wish(
+            kernels, task.wish, task.largest, task.is_integer, steps, (bids, fewest), is_given
+        )
         solve = kernels[shape.kernel]
         arguments = batch, wish, self.results, np.int32(shape.blocks)
         with _one_launch:
@@ -345,13 +351,13 @@ def _wish(
     largest: float,
     is_integer: bool,
     steps: _Steps,
-    fewest: int,
+    bids: tuple[int, int],
     is_given: bool,
 ) -> np.ndarray:
     sign, limit, takes_equal, most, may_lack = wish
     return kernels.struct("Wish")(
         sign=sign, limit=limit, takes_equal=takes_equal, most=most, largest=largest,
-        may_lack=may_lack, whole=is_integer, bids=_BIDS, fewest=fewest,
+        may_lack=may_lack, whole=is_integer, bids=bids[0], fewest=bids[1],
         rows_at_once=_ROWS_AT_ONCE, most_steps=steps.most,
         first_steps=min(steps.first, steps.most), lengthens=steps.lengthen,
         steps_a_row=_STEPS_A_ROW[0], steps_a_row_of_some=_STEPS_A_ROW[1], is_given=is_given,

@@ -14,7 +14,9 @@ struct Ending {
 constexpr int kTired = -1;  // the steps are spent
 constexpr int kLong = -2;   // paths are expected to take so many steps that auctions come first
 
-constexpr double kAgain = 1.5;  // the scans of a matched row in a path above which rows are scanned again
+constexpr double kAgain = 1.5;  // mean scans of a matched row in a path that tell of repeated ones
+constexpr int kScansToTell = 8;  // scans of each row before which that mean tells little
+constexpr int kFewRows = 256;    // rows below which auctions take longer than most paths
 
 // What searches have cost.
 struct Spent {
@@ -282,18 +284,19 @@ __device__ inline bool is_tired(const Wish& wish, int steps, int served, int row
 // True if the paths of the other rows are expected to take more steps than auctions would. They are
 // not before there has been a step for each of the problem's `rows`. `all` rows were unmatched
 // before the first path. If these were a fourth of the rows to half of them, auctions take longer:
-// two thirds of the rows of a line against one twice as wide have a place that no bid disputes.
+// two thirds of the rows of a line against one twice as wide have a place that no bid disputes. In
+// small problems, they also do if fewer rows were unmatched.
 __device__ inline bool are_long(const Wish& wish, int rows, int steps, int served, int all) {
   if (steps <= rows) return false;
-  const bool are_some = 4 * all >= rows && 2 * all < rows;
+  const bool are_some = 2 * all < rows && (4 * all >= rows || rows < kFewRows);
   const int most = are_some ? wish.steps_a_row_of_some : wish.steps_a_row;
   return 1.0 * steps * (all - served) > 1.0 * most * rows * served;
 }
 
 // True if paths scan rows again and again. A path scans a row once if the nearest row comes first.
 // `matched` rows were matched before the first of the `served` paths.
-__device__ inline bool scan_again(int scans, int matched, int served) {
-  return scans > kAgain * served * (matched + 0.5 * served);
+__device__ inline bool scan_again(int scans, int rows, int matched, int served) {
+  return scans > kScansToTell * rows && scans > kAgain * served * (matched + 0.5 * served);
 }
 
 // Match the unmatched rows by shortest paths. Returns the number of rows without a path, or kTired,
@@ -336,7 +339,10 @@ __device__ __forceinline__ int find_paths(const Problem<Cost>& problem, const Te
     if (shared.thread_here() == 0) augment(shared, root, ending);
     shared.wait_here();
     const int served = k + 1;
-    if (scan_again(spent.scans, problem.rows - waiting, served)) rows_at_once = 1;
+    if (shared.is_one_block() &&
+        scan_again(spent.scans, problem.rows, problem.rows - waiting, served)) {
+      rows_at_once = 1;
+    }
     if (may_bid &&
         are_long(problem.wish, problem.rows, spent.steps - before, served, waiting)) {
       effort = {spent.steps, greatest_of_team(shared, fall)};
