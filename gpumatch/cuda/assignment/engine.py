@@ -1,6 +1,7 @@
 """The GPU's assignment engine: a sparse core of dense costs, else alternating trees or an auction.
 
-Sparse costs have an engine of their own, `sparse`. This engine solves all other costs.
+Sparse costs have an engine of their own, `sparse`, and larger integers two stages of it
+(`sparse.stages`). This engine solves all other costs.
 
 Costs with many rows have a core (`dense.core`). `sparse` solves a few pairs of each row, and
 pricing proves that no other pair matters. If the first pairs do not suffice, an auction finds
@@ -44,6 +45,7 @@ from gpumatch.cuda.assignment.dense.rows import ArrayRows
 from gpumatch.cuda.assignment.hungarian import tree as hungarian_tree
 from gpumatch.cuda.assignment.hungarian.search import Patience
 from gpumatch.cuda.assignment.sparse import engine as sparse
+from gpumatch.cuda.assignment.sparse import stages
 from gpumatch.cuda.assignment.sparse.engine import fits
 from gpumatch.cuda.surveys import count_matched
 
@@ -70,6 +72,8 @@ def run(task: AssignmentTask) -> bool:
     """Match the rows at least cost, as `gpumatch.contracts` states; True unless stopped."""
     if sparse.takes(task.costs, task.limit):
         return sparse.run(task)
+    if stages.takes(task.costs, task.limit):
+        return stages.run(task)
     attempts = [_grow_trees]
     if _has_core(task):
         attempts.insert(0, _solve_by_core)
