@@ -40,7 +40,10 @@ SOURCE = Source(
     structs=("Sides<{Offset}>", "Chains", "Mates"),
 )
 
-LONG = 256  # the least mean of vertices in a chain from which contraction pays
+# The least mean of vertices in a chain from which contraction pays. On an H200, paths of 2 million
+# vertices in all take 6 ms if they are contracted. The search takes 2.7 for paths of 250 vertices,
+# 5.8 for 1,000 and 215 for 100,000, and more if the paths are linked: 36 for a link every 100.
+LONG = 512
 FEWEST = 2**14  # vertices in chains below which it does not
 MOST = 2**28  # vertices whose nodes and distances fit into 32 bits
 _LOOK_EVERY = 4  # rounds of jumps

@@ -158,7 +158,7 @@ def test_long_chains_are_contracted(ends, sides):
         edges = [np.append(edges[0], v[:, -1]), np.append(edges[1], v[:, 0])]
     rng = np.random.default_rng(3)
     if ends == "links":
-        one, other = rng.integers(0, length // 2, (2, 40))
+        one, other = rng.integers(0, length // 2, (2, 10))
         edges = [np.append(edges[0], 2 * one), np.append(edges[1], length + 2 * other + 1)]
     number, side = np.empty(v.size, int), v.ravel() % length % 2
     for k in (0, 1):
