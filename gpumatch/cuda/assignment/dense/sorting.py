@@ -8,7 +8,6 @@ attempt.
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
 import cupy as cp
@@ -20,8 +19,10 @@ from gpumatch.numeric import monge
 
 __all__ = ["LEAST", "run", "seems_sorted"]
 
-LEAST = 256
-"""Rows from which samples are looked at. A look takes some 40 microseconds."""
+LEAST = 512
+"""Rows from which samples are looked at. On an H200, products of 256 rows take a team 5.9 ms and
+this way 5.4, of 512 rows 11.4 and 5.0, of 1,000 rows 29 and 5.7.
+"""
 _ROUNDING = 2.0**-50  # of the largest cost: by how much sums of four costs may be wrong
 _ULPS = 8  # units in the last place of a cost in use that the slacks may be, in the mean
 _UNIT = 2.0**-52
@@ -58,20 +59,13 @@ def seems_sorted(values: Any) -> bool:
     n = len(values)
     if n < LEAST:
         return False
-    rows, cols = _spread(n, cp.cuda.Device().id)
-    sample = values[rows, cols].get()
+    step = n // monge.MANY
+    sample = values[::step, ::step][: monge.MANY, : monge.MANY].get()
     if sample.dtype.kind == "i":
         return monge.seems_sorted(sample, 0.0)
     return bool(np.isfinite(sample).all()) and monge.seems_sorted(
         sample, _ROUNDING * float(abs(sample).max())
     )
-
-
-@functools.lru_cache(maxsize=64)
-def _spread(n: int, _device: int) -> tuple[Any, Any]:
-    """Evenly spaced rows and columns of n, on the device."""
-    places = cp.asarray(np.arange(monge.MANY) * n // monge.MANY)
-    return places[:, None], places
 
 
 def run(task: AssignmentTask) -> bool:
