@@ -195,7 +195,7 @@ def _decompose() -> dict[str, Fields]:
     return {"dmperm": _crowd(one, matching.WITH_BUDGETS, {})}
 
 
-ALONE = SHORT._replace(unmatched=-1)
+ALONE = dict.fromkeys(["trial", "trial_with_spare"], SHORT._replace(unmatched=-1))
 STEPS = 400
 SMALL_STEPS = {
     "assignment.dense.engine.BUDGET": STEPS,
@@ -205,10 +205,10 @@ SMALL_STEPS = {
 }
 ENGINE: dict[str, tuple[ModuleType, dict[str, Any]]] = {
     "auctions of sparse costs": (sparse_tuning, {"small": -1}),
-    "auctions alone": (sparse_tuning, {"small": -1, "trial": ALONE, "few": 1, "few_paths": 1}),
+    "auctions alone": (sparse_tuning, {"small": -1, **ALONE, "few": 1, "few_paths": 1}),
     "bids in turns": (
         sparse_tuning,
-        {"small": -1, "trial": ALONE, "few": 0, "few_paths": 0, "tail": 1},
+        {"small": -1, **ALONE, "few": 0, "few_paths": 0, "tail": 1},
     ),
     "honest bids": (sparse_tuning, {"small": -1, "trial": LONG, "few": 2, "few_paths": 2}),
     "lines": (dense_tuning, {"small": -1, "few": 1, "patience": 30}),

@@ -147,7 +147,12 @@ def test_checker_finds_the_gap(kind):
 def test_checker_finds_the_gap_of_the_engines(monkeypatch, home, wish):
     """The steps after the first, too, with two threads."""
     tune(monkeypatch, dense_tuning, small=0, middle=0)
-    tune(monkeypatch, sparse_tuning, small=0, trial=Effort(False, 0, 0, 0))
+    tune(
+        monkeypatch,
+        sparse_tuning,
+        small=0,
+        **dict.fromkeys(["trial", "trial_with_spare"], Effort(False, 0, 0, 0)),
+    )
     for kind, shape in zip(KINDS, [(60, 60), (60, 60), (50, 200), (60, 60), (90, 40), (50, 50)]):
         costs, arguments = costs_of(kind, shape, 5, maximize=False, wish=wish)
         given = costs if home == "dense" else csr_array(np.where(costs < math.inf, costs, 0))

@@ -270,7 +270,10 @@ def wide(n):
 def test_what_is_proven_is_so_by_the_costs_in_use(monkeypatch, algorithm, costs, form, shape):
     """Its gap is as small as sums of these are rounded, whatever unused costs are."""
     tune(
-        monkeypatch, sparse_tuning, small=0, trial=Effort(False, 0, 0, 0)
+        monkeypatch,
+        sparse_tuning,
+        small=0,
+        **dict.fromkeys(["trial", "trial_with_spare"], Effort(False, 0, 0, 0)),
     )  # so it holds an auction
     n = len(costs)
     if shape == "wide":

@@ -23,62 +23,14 @@ from gpumatch.contracts import Control
 from gpumatch.cpu.assignment.search.bid_queue import Queue
 from gpumatch.cpu.assignment.search.state import DONE, LOW, SCANS, SPENT
 from gpumatch.cpu.assignment.sparse import bidding
+from gpumatch.cpu.assignment.sparse.epsilon import Epsilon
+from gpumatch.cpu.assignment.sparse.few_values import quantum_of, round_down
 from gpumatch.cpu.assignment.sparse.joint_search import MANY, JointSearch
 from gpumatch.cpu.assignment.sparse.paths import SparsePaths, transpose
 from gpumatch.cpu.assignment.sparse.tuning import Tuning
 from gpumatch.running.kept_memory import kept_empty
 
 __all__ = ["Auction"]
-
-
-class Epsilon:
-    """The epsilon of each phase, and how much the phase may read.
-
-    Parameters
-    ----------
-    first, coarsest : float
-        Where epsilon begins, and above what it never is.
-    tuning : Tuning
-        How fast it falls and rises, and what phases may read.
-
-    Attributes
-    ----------
-    now : float
-        The epsilon of the next phase.
-    patience : int
-        How many times it may read all entries before it is a price war.
-    """
-
-    def __init__(self, first: float, coarsest: float, tuning: Tuning) -> None:
-        self.now = self._first = first
-        self._coarsest, self._tuning = coarsest, tuning
-        self.patience = tuning.longest
-        self._war = 0.0  # the coarsest epsilon of a war
-
-    def fall(self, finest: float, is_calm: bool) -> bool:
-        """Take a finer epsilon; False if there is none that matters."""
-        finest = max(finest, self._tuning.least * self._first)
-        if self.now <= finest:
-            return False
-        factor = self._tuning.factor
-        self.now = max(self.now / (factor**3 if is_calm else factor), finest)
-        return True
-
-    def rise(self) -> bool:
-        """Take a coarser epsilon after a war; False if wars have read too much."""
-        if self.now <= self._war:
-            self.patience *= 2
-        self._war = max(self._war, self.now)
-        is_over = self.patience > self._tuning.most
-        self.now = (
-            self._coarsest if is_over else min(self.now * self._tuning.coarser, self._coarsest)
-        )
-        return not is_over
-
-    @property
-    def can_rise(self) -> bool:
-        """True if a coarser epsilon may follow a war."""
-        return self.now < self._coarsest and self.patience <= self._tuning.most
 
 
 class Auction:
@@ -110,6 +62,10 @@ class Auction:
         The prices from which strict searches of the phase would begin.
     is_infeasible : bool
         True once it is known that no full assignment exists.
+    has_reverse : bool
+        True if unmatched columns bid in each phase, where columns may stay unmatched.
+    is_low : bool
+        True once prices were so low, for this or another reason, that a phase ended.
     row_dual : numpy.ndarray
         What each row pays for its column, or would have paid when it bid last.
     """
@@ -135,7 +91,7 @@ class Auction:
         self.transposed: Any = None
         self.row_dual = kept_empty(self.nrows, self.number)
         self.is_slack = np.zeros(self.nrows, bool)
-        self.is_infeasible = False
+        self.is_infeasible = self.is_low = self.has_reverse = False
         self.before: np.ndarray | None = None
         self.is_slack_col = np.zeros(paths.price.size, bool)
 
@@ -153,14 +109,54 @@ class Auction:
         If hardly any row must bid, but many pairs are slack, though half as many as before at most,
         epsilon falls on: costs of their rows are smaller by orders of magnitude.
         """
-        paths, tuning = self.paths, self.tuning
+        paths = self.paths
         if paths.all_match:
             self._price_rows()
         paths.row_dual = None
-        few, bidders, is_loose = tuning.fewest, paths.start_with_unmatched_rows(), False
-        epsilon, slack = self._first_epsilon(), 4 * self.nrows
-        self.epsilon = epsilon
-        quantum = self._quantum()
+        self.epsilon = self._first_epsilon()
+        quantum = quantum_of(paths.entries[2], self.tuning) if paths.all_match else None
+        self._hold_phases(paths.start_with_unmatched_rows(), self.tuning.fewest, quantum)
+
+    def hold_finer(self, bidders: np.ndarray) -> None:
+        """Let these rows bid with a finer epsilon, and those of later phases; all pairs are tight.
+
+        If few pairs are slack after a phase, others follow as in `hold`.
+        """
+        self._go_on_from_tight_pairs()
+        self.epsilon.fall(self._least_epsilon(), is_calm=False)
+        self._hold_phases(bidders, self.tuning.few)
+
+    def hold_reverse(self) -> None:
+        """Let unmatched columns whose price is below 0 bid, too, from the coarsest epsilon on.
+
+        All pairs are tight, and no row must bid.
+        """
+        self._go_on_from_tight_pairs()
+        self.has_reverse = True
+        self.epsilon.begin_again()
+        self._raise_columns(self.number(self.epsilon.now))
+        if self.epsilon.fall(self.finest, is_calm=False):
+            self._hold_phases(self._part_slack_pairs(self.epsilon.now), self.tuning.few)
+
+    def _go_on_from_tight_pairs(self) -> None:
+        """Take note that all pairs are tight, whatever has been before."""
+        self._price_rows()
+        for is_slack in (self.is_slack, self.is_slack_col):
+            is_slack.fill(False)
+        self.epsilon.patience = self.tuning.longest
+
+    @property
+    def can_fall(self) -> bool:
+        """True if a finer epsilon may lead to shorter paths."""
+        return not self.is_low and self.epsilon.can_fall(self._least_epsilon())
+
+    def _hold_phases(self, bidders: np.ndarray, few: int, quantum: Any = None) -> None:
+        """Hold phases from this epsilon on; the first one ends with so few unmatched rows.
+
+        If all differences of costs are multiples of a quantum, exact searches may be better.
+        """
+        paths, tuning, epsilon = self.paths, self.tuning, self.epsilon
+        is_loose, slack = False, 4 * self.nrows
         start: tuple[np.ndarray, ...] = ()
         if quantum:
             start = tuple(array.copy() for array in self._pairs)
@@ -169,6 +165,7 @@ class Auction:
             began = bidders.size
             outcome, bidders = self._hold_phase(bidders, self.number(epsilon.now), few)
             if outcome == LOW:
+                self.is_low = True
                 break
             if start:
                 is_slow = int(paths.spot[SCANS]) > tuning.turns * self.nnz
@@ -185,6 +182,9 @@ class Auction:
                 if not epsilon.can_rise:
                     bidders = self._narrow_prices()
                 continue
+            if quantum and epsilon.now <= quantum * tuning.tied:
+                round_down(paths.price, quantum)
+                break
             before, slack = slack, self._count_slack_pairs()
             is_loose = tuning.loose * self.nrows < slack < before / 2  # else they are tied
             is_calm = max(began, slack) <= tuning.calm * self.nrows
@@ -192,19 +192,6 @@ class Auction:
                 break
             few = min(2 * few, tuning.few)
             bidders = np.concatenate([bidders, self._part_slack_pairs(epsilon.now)])
-
-    def _quantum(self) -> Any:
-        """The number of which all differences of costs are small multiples; 0 if there is none."""
-        costs, most = self.paths.entries[2], self.tuning.few_values
-        if not (self.paths.all_match and costs.size):
-            return self.number(0)
-        values = np.unique(costs[:: costs.size // self.tuning.sample | 1])  # odd: no even pattern
-        if not 1 < values.size <= most + 1:
-            return self.number(0)
-        least, quantum = costs.min(), np.diff(values).min()
-        steps = np.rint((costs - least) / quantum)
-        is_multiple = steps.max() <= most and bool((least + steps * quantum == costs).all())
-        return quantum if is_multiple else self.number(0)
 
     @property
     def _pairs(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -311,6 +298,9 @@ class Auction:
             outcome = self._serve_last(epsilon, few)
         if paths.all_match:
             bidders = self._unmatched()[0].astype(np.int32)
+        elif self.has_reverse and outcome != LOW:
+            self._raise_columns(epsilon)
+            bidders = bidders[paths.row_to_col[bidders] < 0]
         paths.record("auction", free, paths.matched, self.control)
         return outcome, bidders
 
@@ -403,6 +393,32 @@ class Auction:
         self._part_rows(paths.far)  # marks only
         return DONE
 
+    def _raise_columns(self, epsilon: Any) -> None:
+        """Let unmatched columns whose price is below 0 bid, until it is 0 or they have a row.
+
+        This is the reverse auction of Bertsekas and Castañon: an unmatched column must have the
+        price 0, but bids of rows lowered it before its row left.
+        """
+        paths = self.paths
+        cols = np.flatnonzero((paths.col_to_row < 0) & (paths.price < 0)).astype(np.int32)
+        if not cols.size:
+            return
+        if self.transposed is None:
+            self.transposed = transpose(paths.entries, paths.price.size)
+        self._part_rows(paths.far)  # finds duals only
+        queue, outcome = Queue(cols), SPENT
+        while outcome == SPENT and int(paths.spot[SCANS]) <= self.epsilon.patience * self.nnz:
+            outcome = bidding.hold(
+                self.transposed,  # IN
+                self._sides()[1], queue.ring,  # OUT
+                epsilon, self.spread, self.number(0), True,  # IN
+                paths.far, paths.low, 0, self.budget,  # IN
+            )  # fmt: skip
+            self._outcome(True, queue)
+        is_done = paths.col_to_row < 0
+        is_done[queue.waiting] = False
+        paths.price[is_done] = 0
+
     def _narrow_prices(self) -> np.ndarray:
         """Raise prices that are below the highest one by more than twice the range of the costs.
 
@@ -494,13 +510,16 @@ class Auction:
     def _drop_slack(self, entries: Any, side: Any, epsilon: Any) -> None:
         """Part the marked vertices of a side from mates whose slack exceeds epsilon."""
         paths = self.paths
+        limit, leaves = paths.limit, paths.leaves
+        if entries is self.transposed:
+            limit, leaves = self.number(0), not paths.all_match
         shares = paths.shares(0, entries[0].size - 1)
 
         def drop(share: int) -> None:
             bidding.drop_slack(
                 entries,  # IN
                 side,  # OUT
-                paths.limit, paths.leaves, paths.far, self.number(epsilon), self.rounding,  # IN
+                limit, leaves, paths.far, self.number(epsilon), self.rounding,  # IN
                 *shares[share],  # IN
             )  # fmt: skip
 

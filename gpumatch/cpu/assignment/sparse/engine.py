@@ -54,15 +54,14 @@ from typing import Any
 import numpy as np
 
 from gpumatch.contracts import AssignmentTask, Costs, Stopped
-from gpumatch.cpu.assignment.search.state import HEAD, SCANS, SPENT
 from gpumatch.cpu.assignment.sparse import tuning as tunings
 from gpumatch.cpu.assignment.sparse.auction import Auction
 from gpumatch.cpu.assignment.sparse.feasibility import complete
-from gpumatch.cpu.assignment.sparse.paths import FirstPairs, SparsePaths, transpose
+from gpumatch.cpu.assignment.sparse.last_paths import LastPaths
+from gpumatch.cpu.assignment.sparse.paths import FirstPairs, SparsePaths
 from gpumatch.cpu.assignment.sparse.scaled_integers import Units
 from gpumatch.cpu.assignment.sparse.trial import Trial, can_match_all
 from gpumatch.cpu.assignment.sparse.tuning import Tuning
-from gpumatch.cpu.assignment.sparse.two_sided_search import TwoSidedPaths
 from gpumatch.cpu.heartbeat import heartbeat
 from gpumatch.cpu.numba_tools.workers import Workers
 
@@ -104,7 +103,8 @@ def run_for_prices(
     Returns the pairs of the start, if it has come to any; raises Stopped.
     """
     tuning = tuning or tunings.DEFAULT
-    engine = _Engine(task, workers, replace(tuning, trial=tuning.long_trial))
+    long = replace(tuning, trial=tuning.long_trial, trial_with_spare=tuning.long_trial)
+    engine = _Engine(task, workers, long)
     engine.paths.keeps_first = True
     try:
         if engine.is_given:
@@ -152,6 +152,8 @@ class _Engine:
             paths, self.auction, tuning, self.control, self.beat,
             needs_paths=bool(spread == 0),
         )  # fmt: skip
+        self.last_paths = LastPaths(task, paths, self.auction, tuning, self.beat)
+        self.can_bid = not (self.is_given or self.units.is_crude)
         self.is_settled = True  # True if unmatched columns have the price 0, where they must
 
     def run(self) -> None:
@@ -205,62 +207,28 @@ class _Engine:
     # -- repair, and exact paths -------------------------------------------------------------------
 
     def _repair_and_augment(self) -> None:
-        """Part pairs that are not tight, and match all rows and columns along shortest paths."""
-        self.auction.repair()
-        if self._serve_rows() and not self.paths.all_match:
-            self._serve_cols()
+        """Part pairs that are not tight, and match all rows and columns along shortest paths.
 
-    def _serve_rows(self) -> bool:
-        """Augment from all unmatched rows; False if one has no path."""
-        paths, entries = self.paths, self.auction.transposed
-        if not paths.match_tight(self.control):
-            raise Stopped
-        if entries is not None and self.task.costs.nnz >= self.tuning.two_sided_entries:
-            self._serve_from_both_ends(entries)
-        elif not paths.augment(self.control):
-            raise Stopped
-        return paths.leaves or paths.matched == self.nrows
-
-    def _serve_from_both_ends(self, transposed: Any) -> None:
-        """Augment from rows alone until few are unmatched, then from unmatched columns, too."""
-        paths, row_dual = self.paths, self.auction.row_dual
-        free = paths.start_with_unmatched_rows()
-        is_many = free.size > self.tuning.two_sided_all
-        many = free[: -self.tuning.two_sided_rows] if is_many else free[:0]
-        outcome = SPENT
-        while outcome == SPENT and many.size:
-            outcome = paths.augment_some(many, paths.budget)
-            self.beat()
-        if many.size:
-            paths.write_row_duals(row_dual)
-        both = TwoSidedPaths(
-            (paths.entries, transposed), (row_dual, paths.price), self.solution.mates,
-            paths.far, self.workers,
-        )  # fmt: skip
-        both.serve(self.control)
-        paths.spot[SCANS] += both.scans
-        paths.record("paths", free, paths.matched, self.control)
-
-    def _serve_cols(self) -> None:
-        """Augment from the unmatched columns whose price is below 0, until there are none."""
-        paths = self.paths
-        row_dual, col_to_row = self.solution.row_dual, self.solution.col_to_row
-        if not paths.leaves:
-            paths.price -= paths.price.max()
-        roots = np.flatnonzero((col_to_row < 0) & (paths.price < 0)).astype(np.int32)
-        if roots.size:
-            paths.write_row_duals(row_dual)
-            entries = transpose(paths.entries, paths.price.size)
-            mates = col_to_row, self.solution.row_to_col
-            transposed = SparsePaths(entries, self.task.costs, *mates, row_dual, self.number(0))
-            transposed.spot[:] = 0
-            transposed.spot[HEAD] = -1
-            if not transposed.serve(roots, self.control):
-                raise Stopped
-            row_dual[:] = transposed.price
-            transposed.write_row_duals(paths.price)
-            paths.price[col_to_row < 0] = 0  # but for rounding
+        If paths of columns would read much, columns bid before them.
+        """
+        paths, last, auction = self.paths, self.last_paths, self.auction
+        self._serve_rows()
+        if not (paths.all_match or paths.leaves or paths.matched == self.nrows):
+            return
+        if not (paths.all_match or last.serve_cols(is_watched=self.can_bid)):
+            auction.hold_reverse()
+            self._serve_rows()
+            last.serve_cols(is_watched=False)
         self.is_settled = True
+
+    def _serve_rows(self) -> None:
+        """Match all rows along shortest paths. If these would read much, epsilon falls before."""
+        last, auction = self.last_paths, self.auction
+        auction.repair()
+        while not last.serve_rows(is_watched=self.can_bid and auction.can_fall):
+            auction.hold_finer(last.rows)
+            self.units.round_prices(self.paths.price, self.paths.col_to_row)
+            auction.repair()
 
 
 def _extent(costs: Costs, limit: Any) -> tuple[Any, Any]:

@@ -54,6 +54,7 @@ class Trial:
         self.paths, self.auction, self.tuning = paths, auction, tuning
         self.control, self.beat, self.needs_paths = control, beat, needs_paths
         self.nrows, self.nnz = paths.row_to_col.size, paths.costs.nnz
+        self.effort = tuning.trial if paths.all_match else tuning.trial_with_spare
 
     def run(self) -> bool:
         """Try pairs, bids and paths; True if no row is left that can be served. Raises Stopped."""
@@ -65,12 +66,15 @@ class Trial:
             if not paths.match_all_tight(control, paths.workers):
                 raise Stopped
             free = paths.start_with_unmatched_rows()
-        if self.tuning.trial.bids and not self.needs_paths:
+        if self.effort.bids and not self.needs_paths:
+            if not (paths.all_match or self.nnz <= self.tuning.small):
+                if self._serve(free, self.tuning.probe, 0):
+                    return True
+                if self._expected(free.size) > self.effort.reads:
+                    return False
+                free = paths.start_with_unmatched_rows()
             free = self._bid_honestly(free)
-        if self._try_to_serve(free):
-            return True
-        paths.leave_search()
-        return False
+        return self._try_to_serve(free)
 
     def _have_choice(self, rows: np.ndarray) -> bool:
         """Tell by a sample whether these rows have several tight columns each."""
@@ -84,7 +88,7 @@ class Trial:
         if free.size:
             paths.row_dual = None
         while waiting.size and is_worth_it:
-            before, most = waiting.size, tuning.trial.bids * degree * waiting.size
+            before, most = waiting.size, self.effort.bids * degree * waiting.size
             most += int(paths.spot[SCANS])
             while waiting.size and is_worth_it and paths.spot[SCANS] < most:
                 rest = most - int(paths.spot[SCANS])
@@ -98,20 +102,43 @@ class Trial:
 
     def _try_to_serve(self, free: np.ndarray) -> bool:
         """Augment from these rows while it is cheap; True if all are served that can be."""
-        paths, tuning = self.paths, self.tuning
+        tuning = self.tuning
         is_small = self.nnz <= tuning.small
-        few = free.size if is_small else tuning.trial.unmatched * self.nrows
-        reads = max(tuning.trial.reads, tuning.small_reads if is_small else 0)
-        step, most = max(int(tuning.step * self.nnz), tuning.small) + 1, reads * self.nnz
-        outcome = SPENT if free.size else FOUND
-        is_cheap = self.needs_paths or free.size <= few
+        few = free.size if is_small else self.effort.unmatched * self.nrows
+        most = max(self.effort.reads, is_small * tuning.small_reads)
+        is_tried = self.needs_paths or free.size <= few
+        return self._serve(free, tuning.step if is_tried else 0, most)
+
+    def _serve(self, free: np.ndarray, step: float, most: float) -> bool:
+        """Augment while paths are expected to read all entries no more often than `most`.
+
+        They are judged each time after they have read the share `step` of them; nothing is done if
+        it is 0.
+        """
+        paths = self.paths
+        budget = max(int(step * self.nnz), self.tuning.small) + 1
+        outcome, is_cheap = SPENT if free.size else FOUND, step > 0
         while outcome == SPENT and is_cheap:
-            outcome = paths.augment_some(free, min(step, sparse_search.BUDGET))
+            outcome = paths.augment_some(free, min(budget, sparse_search.BUDGET))
             self.beat()
-            scans, served = int(paths.spot[SCANS]), int(paths.spot[NEXT]) + 1
-            is_cheap = self.needs_paths or scans * free.size <= most * served
+            is_cheap = self.needs_paths or self._expected(free.size) <= most
         paths.record("trial", free, paths.matched, self.control)
+        if outcome == SPENT:
+            paths.leave_search()
         return outcome != SPENT
+
+    def _expected(self, rows: int) -> float:
+        """The readings of all entries by the paths of so many rows, to judge by those served.
+
+        If all columns must be matched, paths of later rows are taken to read as much as the first.
+        Otherwise, all readings until now are taken for a power of the columns that are unmatched.
+        """
+        paths = self.paths
+        reads, served = int(paths.spot[SCANS]) / self.nnz, int(paths.spot[NEXT])
+        if paths.all_match:
+            return reads * rows / (served + 1)
+        spare = max(paths.price.size - self.nrows, 1) + (self.nrows if paths.leaves else 0)
+        return float(reads * (1 + (rows - served) / spare) ** self.tuning.growth)
 
 
 def can_match_all(task: AssignmentTask, tuning: Tuning) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-__all__ = ["DEFAULT", "LONG", "SHORT", "Effort", "Tuning"]
+__all__ = ["DEFAULT", "LONG", "SHORT", "SPARE", "Effort", "Tuning"]
 
 
 class Effort(NamedTuple):
@@ -28,6 +28,7 @@ class Effort(NamedTuple):
 
 
 SHORT = Effort(looks_ahead=True, bids=0, reads=4, unmatched=1 / 40)
+SPARE = Effort(looks_ahead=True, bids=4, reads=6, unmatched=1)
 LONG = Effort(looks_ahead=False, bids=12, reads=4, unmatched=1 / 8)
 
 
@@ -46,6 +47,7 @@ class Tuning:
 
     trial: Effort = SHORT
     """The trial of most costs."""
+    trial_with_spare: Effort = SPARE
     long_trial: Effort = LONG
     """The trial of costs that differ by orders of magnitude: a few bids serve most rows there.
 
@@ -64,8 +66,16 @@ class Tuning:
     """
     small_reads: int = 24
     """How many times paths may read all entries of such a small problem."""
+    growth: float = 1.3
+    """The power of the unmatched columns by which the readings of all paths grow, if some stay so.
+
+    Paths of 8,000 rows (16 nearest of 20,000 x 20,200 points) read all entries 1, 2, 4, 8 and 16
+    times until 5,200, 3,800, 2,300, 1,400 and 840 columns are unmatched.
+    """
     step: float = 1 / 4
     """The share of the entries that paths read before the engine judges them; at least `small`."""
+    probe: float = 1 / 16
+    """The same for the first paths where columns may stay unmatched, before rows bid."""
     sample: int = 2**10
     """Rows that the engine takes for a sample of all."""
     choice: int = 2
@@ -135,6 +145,8 @@ class Tuning:
     and 1 on five entries a row (20,000 rows), they read all entries 6 times, and the auction 80
     times. On more values the first phase mostly ends before.
     """
+    tied: float = 1 / 16
+    """The epsilon that ends the auction of few values, as a share of their least difference."""
     slow: float = 1 / 16
     """The share of the unmatched rows that an exact joint search must match if others follow."""
     poor: int = 4
@@ -162,6 +174,11 @@ class Tuning:
 
     # -- paths -------------------------------------------------------------------------------------
 
+    watched: int = 8
+    """How many times paths after the auction may be expected to read all entries.
+
+    Otherwise a joint search or a finer epsilon serves rows for less.
+    """
     two_sided_entries: int = 2**20
     """Entries from which on the last rows get paths from both ends, if all columns are matched.
 

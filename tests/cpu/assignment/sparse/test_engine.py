@@ -22,7 +22,7 @@ from gpumatch.cpu.assignment.sparse import tuning as sparse_tuning
 from gpumatch.cpu.assignment.sparse.auction import Auction
 from gpumatch.cpu.assignment.sparse.paths import SparsePaths
 from gpumatch.cpu.assignment.sparse.scaled_integers import BLOCK, FINE, Units
-from gpumatch.cpu.assignment.sparse.tuning import LONG, SHORT, Effort, Tuning
+from gpumatch.cpu.assignment.sparse.tuning import LONG, SHORT, SPARE, Effort, Tuning
 from gpumatch.cpu.matching.engine import match_rows
 from graphs import adversarial, costs
 from tests.cpu.assignment.solved import Solved, Trace, least, rounding
@@ -30,6 +30,7 @@ from tests.cpu.assignment.tuned import tune
 from tests.pairwise import pairwise_product, parametrize_pairwise
 
 PATHS = ["trial", "bids", "auction", "turns"]
+UNTRIED = SPARE._replace(bids=0, unmatched=-1)
 EVERY_PATH = pytest.mark.parametrize("path", PATHS, indirect=True)
 
 
@@ -43,6 +44,7 @@ def path(request, monkeypatch):
     tune(monkeypatch, sparse_tuning, trial=trial._replace(unmatched=-1) if is_alone else trial)
     if is_alone:
         tune(monkeypatch, sparse_tuning, small=0, fewest=1, few=1, few_paths=1)
+        tune(monkeypatch, sparse_tuning, trial_with_spare=UNTRIED)
     if request.param == "turns":
         tune(monkeypatch, sparse_tuning, tail=1, fewest=0)
     return request.param
@@ -415,6 +417,7 @@ def test_epsilon_falls_on_while_many_pairs_are_slack(monkeypatch):
 def test_rows_that_stay_unmatched_bid_once(monkeypatch):
     """Prices fall, so what was too dear for a row stays so: later phases are for parted rows."""
     phases = phases_of(monkeypatch)
+    tune(monkeypatch, sparse_tuning, trial_with_spare=UNTRIED)
     matrix = adversarial.make("wide_integers", 2000, high=1000, seed=1)
     a = gm.assign(matrix, cardinality="any", cost_limit=150, threads=1)
     gm.verify(matrix, a)
@@ -833,6 +836,7 @@ def test_short_searches_tell_whether_all_rows_can_be_matched(monkeypatch, rows, 
         monkeypatch,
         sparse_tuning,
         trial=sparse_tuning.DEFAULT.trial._replace(looks_ahead=True, bids=0, unmatched=-1),
+        trial_with_spare=UNTRIED,
     )
     tune(monkeypatch, sparse_tuning, small=0, middle=middle)
     row_by_row, forests, seen = match_rows, feasibility.complete_matching, []

@@ -340,39 +340,6 @@ def test_many_values_are_not_searched_exactly():
     assert "search" not in steps_of(gm.assign(matrix, threads=1))
 
 
-@pytest.mark.parametrize(
-    ("values", "quantum"), [([3, 5, 9], 2), ([0.1, 0.4], 0.4 - 0.1), ([1, 1], 0), ([0, 1, 2.5], 0)]
-)
-def test_the_quantum_divides_all_differences(values, quantum):
-    matrix = np.full((40, 40), float(values[0]))
-    matrix[:, 1:20:2] = values[1]
-    matrix[:5] = values[-1]
-    auction = auction_of(matrix)
-    assert auction._quantum() == quantum
-
-
-def test_one_odd_cost_is_no_multiple():
-    """Outside the sample, too."""
-    matrix = np.ones((60, 60))
-    matrix[:, ::2] = 2
-    assert auction_of(matrix)._quantum() == 1
-    matrix[31, 1] = 1.25
-    assert auction_of(matrix)._quantum() == 0
-
-
-def auction_of(matrix):
-    n = len(matrix)
-    entries = (
-        np.arange(0, n * n + 1, n, dtype=np.int32),
-        np.tile(np.arange(n, dtype=np.int32), n),
-        matrix.ravel(),
-    )
-    paths = SparsePaths(
-        entries, problem(matrix, "sparse"), *np.full((2, n), -1, np.int32), np.zeros(n), None
-    )
-    return Auction(paths, 1.0, -1e9, sparse_tuning.DEFAULT, None, nothing)
-
-
 def test_exact_searches_that_find_few_paths_are_given_up(monkeypatch):
     tune(monkeypatch, sparse_tuning, slow=1)
     matrix = few_values(8)

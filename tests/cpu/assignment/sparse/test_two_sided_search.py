@@ -293,10 +293,10 @@ class TestInTheEngine:
                 assert left == 4
                 assert count >= 3
                 assert alone[-2 * count :] == ["path", "beat"] * count
-                assert solved.control.phases[-1]["scans"] > paths.scans > 0
+                assert solved.control.phases[-2]["scans"] > 0
             else:
                 assert count == 0
-                assert solved.control.phases[-1]["scans"] == paths.scans > 0
+            assert solved.control.phases[-1]["scans"] == paths.scans > 0
 
     def test_it_is_asked_where_all_must_be_matched_in_a_large_matrix(self, monkeypatch):
         served = []

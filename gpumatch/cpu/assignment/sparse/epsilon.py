@@ -1,0 +1,67 @@
+"""The epsilon of the auction's phases: it falls, and rises after a price war."""
+
+from __future__ import annotations
+
+from gpumatch.cpu.assignment.sparse.tuning import Tuning
+
+__all__ = ["Epsilon"]
+
+
+class Epsilon:
+    """The epsilon of each phase, and how much the phase may read.
+
+    Parameters
+    ----------
+    first, coarsest : float
+        Where epsilon begins, and above what it never is.
+    tuning : Tuning
+        How fast it falls and rises, and what phases may read.
+
+    Attributes
+    ----------
+    now : float
+        The epsilon of the next phase.
+    patience : int
+        How many times it may read all entries before it is a price war.
+    """
+
+    def __init__(self, first: float, coarsest: float, tuning: Tuning) -> None:
+        self.now = self._first = first
+        self._coarsest, self._tuning = coarsest, tuning
+        self.patience = tuning.longest
+        self._war = 0.0  # the coarsest epsilon of a war
+        self._top = first  # the coarsest epsilon of all
+
+    def can_fall(self, finest: float) -> bool:
+        """True if an epsilon that is not below this one would be finer, and matters."""
+        return self.now > max(finest, self._tuning.least * self._first)
+
+    def fall(self, finest: float, is_calm: bool) -> bool:
+        """Take a finer epsilon; False if there is none that matters."""
+        if not self.can_fall(finest):
+            return False
+        finest = max(finest, self._tuning.least * self._first)
+        factor = self._tuning.factor
+        self.now = max(self.now / (factor**3 if is_calm else factor), finest)
+        return True
+
+    def rise(self) -> bool:
+        """Take a coarser epsilon after a war; False if wars have read too much."""
+        if self.now <= self._war:
+            self.patience *= 2
+        self._war = max(self._war, self.now)
+        is_over = self.patience > self._tuning.most
+        self.now = (
+            self._coarsest if is_over else min(self.now * self._tuning.coarser, self._coarsest)
+        )
+        self._top = max(self._top, self.now)
+        return not is_over
+
+    def begin_again(self) -> None:
+        """Take the coarsest epsilon that has been."""
+        self.now = self._top
+
+    @property
+    def can_rise(self) -> bool:
+        """True if a coarser epsilon may follow a war."""
+        return self.now < self._coarsest and self.patience <= self._tuning.most
