@@ -23,7 +23,7 @@ from gpumatch.contracts import Control
 from gpumatch.cpu.assignment.search.bid_queue import Queue
 from gpumatch.cpu.assignment.search.state import DONE, LOW, SCANS, SPENT
 from gpumatch.cpu.assignment.sparse import bidding
-from gpumatch.cpu.assignment.sparse.epsilon import Epsilon
+from gpumatch.cpu.assignment.sparse.epsilon import Epsilon, typical_excess
 from gpumatch.cpu.assignment.sparse.few_values import quantum_of, round_down
 from gpumatch.cpu.assignment.sparse.joint_search import MANY, JointSearch
 from gpumatch.cpu.assignment.sparse.paths import SparsePaths, transpose
@@ -143,7 +143,8 @@ class Auction:
         self._price_rows()
         for is_slack in (self.is_slack, self.is_slack_col):
             is_slack.fill(False)
-        self.epsilon.patience = self.tuning.longest
+        if not self.paths.all_match:
+            self.epsilon.patience = self.tuning.longest
 
     @property
     def can_fall(self) -> bool:
@@ -241,7 +242,7 @@ class Auction:
     # -- phases ------------------------------------------------------------------------------------
 
     def _first_epsilon(self) -> Epsilon:
-        gentle = self.tuning.gentle * self._typical_excess()
+        gentle = self.tuning.gentle * typical_excess(self.paths, self.tuning)
         first = max(min(self.spread / self.tuning.first, gentle), self._least_epsilon())
         return Epsilon(float(first), float(self.spread), self.tuning)
 
@@ -262,18 +263,6 @@ class Auction:
     def _count_slack_pairs(self) -> int:
         """How many pairs may not be tight: the repair would part them."""
         return int(np.count_nonzero(self.is_slack & (self.paths.row_to_col >= 0)))
-
-    def _typical_excess(self) -> float:
-        """What a row typically saves by its cheapest column, as `Tuning.gentle` says."""
-        step = self.nrows // self.tuning.sample + 1
-        rows, excess = self.paths.excess(np.arange(0, self.nrows, step))
-        dearer = excess[excess > 0]
-        if not dearer.size:
-            return math.inf
-        if not self.paths.all_match:
-            return float(np.quantile(dearer, 1 / 4))
-        second = min(2 * rows / dearer.size, 1 / 2)
-        return float(np.quantile(dearer, second)) * (1 - self.paths.matched / self.nrows)
 
     def _hold_phase(self, bidders: np.ndarray, epsilon: Any, few: int) -> tuple[int, np.ndarray]:
         """Let rows, and unmatched columns, bid until few rows wait.

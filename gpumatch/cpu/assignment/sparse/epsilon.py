@@ -1,10 +1,28 @@
-"""The epsilon of the auction's phases: it falls, and rises after a price war."""
+"""The epsilon of the auction's phases: where it begins, how it falls, and rises after a war."""
 
 from __future__ import annotations
 
+import math
+
+import numpy as np
+
+from gpumatch.cpu.assignment.sparse.paths import SparsePaths
 from gpumatch.cpu.assignment.sparse.tuning import Tuning
 
-__all__ = ["Epsilon"]
+__all__ = ["Epsilon", "typical_excess"]
+
+
+def typical_excess(paths: SparsePaths, tuning: Tuning) -> float:
+    """Return what a row typically saves by its cheapest column, as `Tuning.gentle` says."""
+    nrows = paths.row_to_col.size
+    rows, excess = paths.excess(np.arange(0, nrows, nrows // tuning.sample + 1))
+    dearer = excess[excess > 0]
+    if not dearer.size:
+        return math.inf
+    if not paths.all_match:
+        return float(np.quantile(dearer, 1 / 4))
+    second = min(2 * rows / dearer.size, 1 / 2)
+    return float(np.quantile(dearer, second)) * (1 - paths.matched / nrows)
 
 
 class Epsilon:

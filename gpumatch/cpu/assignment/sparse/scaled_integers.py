@@ -17,7 +17,11 @@ from gpumatch.running.kept_memory import kept_empty
 __all__ = ["BLOCK", "FINE", "Units"]
 
 FINE = 2**12
-"""The largest factor by which integers are multiplied."""
+"""The largest factor by which integers are multiplied, unless there are as many rows.
+
+It is greater than their number then: the pairs of an auction whose epsilon is a step are tight
+after prices are rounded.
+"""
 SAMPLE = 2**10
 """Costs whose common divisor is computed first, because it mostly is 1."""
 BLOCK = 2**16
@@ -57,7 +61,8 @@ class Units(NamedTuple):
         room = 2**60 // (8 * (nrows + 1) * max((high - low) // divisor, 1))
         if room == 0:
             return cls(is_crude=True)
-        return cls(low, divisor, min(FINE, 2 ** (room.bit_length() - 1)))
+        most = max(FINE, 2 ** nrows.bit_length())
+        return cls(low, divisor, min(most, 2 ** (room.bit_length() - 1)))
 
     @property
     def are_costs(self) -> bool:
@@ -86,7 +91,8 @@ class Units(NamedTuple):
         """Round prices down to multiples of `scale`, from where they are farthest apart.
 
         A pair within epsilon of being tight is tight then, unless its column's remainder
-        is at one end of the circle of remainders, and that of a column as cheap at the other.
+        is at one end of the circle of remainders, and that of a column as cheap at the other. If
+        there are more steps than matched columns, the two ends are two steps apart at least.
         """
         matched = price[col_to_row >= 0]
         if self.scale == 1 or not matched.size:

@@ -56,7 +56,7 @@ def check(matrix, a, limit=None):
     """It is proven, and SciPy finds the same total."""
     gm.verify(matrix, a)
     filled = np.full(matrix.shape, math.inf)
-    filled[matrix.nonzero()] = matrix.data
+    filled[matrix.tocoo().coords] = matrix.data
     total = a.objective + (limit or 0) * (matrix.shape[0] - a.size)
     assert math.isclose(total, least(filled, limit), rel_tol=1e-12)
 
@@ -107,6 +107,27 @@ def test_a_row_without_a_path_ends_them(monkeypatch):
     assert solved.ended
     assert (solved.row_to_col < 0).any()
     assert rounds.count(0) <= 1
+
+
+def test_the_finest_epsilon_of_integers_leaves_few_rows(monkeypatch):
+    """With more steps than rows, all pairs are tight after prices are rounded."""
+    left, repair = [], Auction.repair
+
+    def spy(self):
+        repair(self)
+        left.append((self.epsilon.now, int((self.paths.row_to_col < 0).sum())))
+
+    monkeypatch.setattr(Auction, "repair", spy)
+    tune(monkeypatch, sparse_tuning, slow=2, fewest=4, few=16, finest=1 / 4)
+    for seed in range(3):
+        left.clear()
+        matrix = adversarial.make("wide_integers", 600, high=1000, seed=seed)
+        check(matrix, gm.assign(matrix, threads=1, algorithm="engine"))
+        epsilons = [epsilon for epsilon, _ in left]
+        assert epsilons == sorted(epsilons, reverse=True)
+        assert left[0][1] > 16
+        assert left[-1][0] == 1
+        assert left[-1][1] <= 16
 
 
 # -- what they read --------------------------------------------------------------------------------

@@ -63,3 +63,9 @@ def test_steps_are_as_many_as_there_is_room_for():
             assert 1 <= units.scale <= FINE
             assert units.scale * (2**bits + 1) * 8 * 101 <= 2**60
             assert units.scale == FINE or 2 * units.scale * (2**bits + 1) * 8 * 101 > 2**60
+
+
+@pytest.mark.parametrize(("rows", "scale"), [(4095, FINE), (4096, 2 * FINE), (10**6, 2**20)])
+def test_there_are_more_steps_than_rows_if_there_is_room(rows, scale):
+    """So remainders of prices leave a gap of two steps."""
+    assert Units.of(np.array([0, 1, 7]), (0, 7), None, rows).scale == scale
