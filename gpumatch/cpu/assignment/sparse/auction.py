@@ -4,6 +4,10 @@ Rows bid one after the other (`bidding`), each thread for the rows of its own qu
 columns must be matched, unmatched columns bid in turns with the rows once few rows are unmatched.
 They need the transposed entries, which one thread finds while another one lets rows bid.
 
+If columns may stay unmatched, and paths of those whose price is below 0 would read much, these bid
+at the end of each phase (Bertsekas, Castañón, *A forward/reverse auction algorithm for asymmetric
+assignment problems*, Computational Optimization and Applications 1, 1992).
+
 A phase ends when few rows are unmatched. If bids in turns take long, they alternate with searches
 for all unmatched rows at once (`joint_search`). The next phase begins from its prices and pairs,
 but parts pairs whose slack exceeds the new epsilon. Only vertices that `is_slack` marks can have

@@ -7,7 +7,8 @@ It takes four steps, each from the prices and pairs of the one before:
    rows then bid without an epsilon, so that all pairs stay tight. If few rows are unmatched, they
    get shortest augmenting paths. If these are expected to read few entries, the trial is all. If a
    full assignment may not exist, phases of searches or searches from single rows tell now; if they
-   would read too much, a maximum matching tells.
+   would read too much, a maximum matching tells. If columns may stay unmatched, rows bid and get
+   paths, however many are unmatched, if the first paths promise to read few entries.
 2. *Auction* (`auction`): unmatched rows bid one after the other, with an epsilon that falls from
    what a row typically saves by its cheapest column (`bidding`). If all rows and columns must be
    matched, the unmatched columns bid in turns with the rows once few rows are unmatched: else the
@@ -19,8 +20,9 @@ It takes four steps, each from the prices and pairs of the one before:
    nearly all rows have a column, at prices within the last epsilon of optimal ones.
 3. *Repair*: pairs that are not exactly tight are parted. They are few, because a bid higher than
    epsilon leaves the pair of its bidder tight.
-4. *Paths*: the unmatched rows get exact shortest augmenting paths, from several threads as long as
-   these do not meet. The paths are short, because the prices are nearly right. Only the last rows
+4. *Paths* (`last_paths`): the unmatched rows get exact shortest augmenting paths, from several
+   threads as long as these do not meet. The paths are short, because the prices are nearly right.
+   If they are not, exact searches for all rows at once or a finer epsilon come first. The last rows
    of a large matrix may be far from any unmatched column, if all columns must be matched. Their
    paths grow from both ends (`two_sided_search`). If columns may stay unmatched, some unmatched
    columns have a price below 0, which the auction gave them. Each of them gets an augmenting path
