@@ -179,10 +179,13 @@ def search(
 ) -> Iterator[tuple[Problem, Score]]:
     """Yield problems with their scores, until the time is over."""
     rng, worst = np.random.default_rng(seed), list[tuple[Problem, Score]]()
-    deadline = time.monotonic() + 60 * minutes
+    deadline, seen = time.monotonic() + 60 * minutes, set[str]()
     while time.monotonic() < deadline:
         like = worst[rng.integers(len(worst))][0] if worst and rng.random() < 0.5 else None
         problem = draw(rng, size, like, is_dense)
+        if repr(problem) in seen:
+            continue
+        seen.add(repr(problem))
         found = problem, score(problem, seconds)
         worst = sorted([*worst, found], key=lambda one: -one[1].ratio)[:KEPT]
         yield found
