@@ -104,8 +104,8 @@ class Auction:
 
         If a phase becomes a price war, the next one keeps its prices and pairs, but has a coarser
         epsilon, so that its bidders soon reach columns far away. Epsilon falls again from there. If
-        all rows and columns must be matched, joint searches end any phase in which no coarser
-        epsilon may follow.
+        all rows and columns must be matched, a joint search comes after a war, and joint searches
+        end any phase in which no coarser epsilon may follow.
 
         Costs of few values have ties, which bids part one by one. If the first phase takes long on
         them, exact joint searches from the prices and pairs before it match nearly all rows.
@@ -287,7 +287,9 @@ class Auction:
             progress.append((int(paths.spot[SCANS]) / self.nnz, bidders.size))
             if outcome == DONE and self._expected(progress) > self.epsilon.patience:
                 outcome = SPENT
-        if paths.all_match and outcome != LOW and not (outcome == SPENT and self.epsilon.can_rise):
+        if paths.all_match and outcome == SPENT and self.epsilon.can_rise:
+            outcome = self._search_after_war(epsilon, few)
+        elif paths.all_match and outcome != LOW:
             outcome = self._serve_last(epsilon, few)
         if paths.all_match:
             bidders = self._unmatched()[0].astype(np.int32)
@@ -362,6 +364,16 @@ class Auction:
             if outcome == DONE:
                 outcome = self._bid_in_turns(epsilon, few)
         return outcome
+
+    def _search_after_war(self, epsilon: Any, few: int) -> int:
+        """Search paths for all unmatched rows at once; SPENT if many are unmatched still.
+
+        One search moves the prices around all of them as far as bids of epsilon each do not get, so
+        that hardly any war follows.
+        """
+        search = JointSearch(self.paths, self.row_dual, self.is_slack)
+        outcome = self._search_jointly(search, epsilon, few)
+        return SPENT if outcome == DONE and self._unmatched()[0].size > few else outcome
 
     def _search_jointly(self, search: JointSearch, epsilon: Any, few: int) -> int:
         """Search while the searches find many paths; strictly, until few rows are unmatched.

@@ -141,13 +141,19 @@ def costs_that_hurt(name):
         return csr_array(adversarial.make("far_clusters", 3000, seed=1)[np.arange(2700)]), None, 180
     if name == "columns to spare":  # read 6.8 times without a trial
         return csr_array(adversarial.make("wide_integers", 8000, seed=1)[np.arange(7000)]), None, 4
+    if name == "most rows must cross":  # read 127 times without a search after a war
+        return adversarial.make("far_clusters", 1318, 3, 0.161, 3243.0, seed=1), None, 80
     matrix = adversarial.make("far_clusters", 3000, 2, 0.337, 463.0, seed=1)
     matrix.data = np.ceil(8 * matrix.data / matrix.data.max())
     return matrix, None, 45  # read 479 times with ever finer epsilons
 
 
 @pytest.mark.parametrize(
-    "name", ["wide range", "few columns to spare", "columns to spare", "few values"]
+    "name",
+    [
+        *("wide range", "few columns to spare", "columns to spare"),
+        *("few values", "most rows must cross"),
+    ],
 )
 def test_readings(name, monkeypatch):
     monkeypatch.setattr(sparse_tuning, "DEFAULT", sparse_tuning.Tuning())
