@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from gpumatch.bipartite import BipartiteGraph
     from gpumatch.certificates import Certificate, CertificateError, verify
     from gpumatch.compiling import warmup
-    from gpumatch.costs import DenseCosts, SparseCosts
+    from gpumatch.costs import DenseCosts, FunctionCosts, PointCosts, SparseCosts
     from gpumatch.dispatch.registry import algorithms
     from gpumatch.matching import maximum_matching
     from gpumatch.problems.cardinality import InfeasibleError
@@ -36,8 +36,10 @@ __all__ = [
     "Certificate",
     "CertificateError",
     "DenseCosts",
+    "FunctionCosts",
     "InfeasibleError",
     "Matching",
+    "PointCosts",
     "SparseCosts",
     "algorithms",
     "assign",
@@ -59,8 +61,10 @@ _HOME = {
     "Certificate": "certificates",
     "CertificateError": "certificates",
     "DenseCosts": "costs",
+    "FunctionCosts": "costs",
     "InfeasibleError": "problems.cardinality",
     "Matching": "results.matching",
+    "PointCosts": "costs",
     "SparseCosts": "costs",
     "algorithms": "dispatch.registry",
     "assign": "assignment",

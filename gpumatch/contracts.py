@@ -41,7 +41,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
-from typing import Any, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
@@ -59,6 +59,8 @@ __all__ = [
     "Graph",
     "MatchingTask",
     "Mates",
+    "Points",
+    "Rounding",
     "Solution",
     "Stopped",
     "Task",
@@ -72,6 +74,52 @@ Entries = np.ndarray | tuple[np.ndarray, np.ndarray, np.ndarray]
 """Costs as kernels read them: a matrix, or CSR as (indptr, indices, weights)."""
 Tile = tuple[np.ndarray, np.ndarray, np.ndarray]
 """Rows, columns and costs of pairs, in arrays that broadcast."""
+
+
+class Points(NamedTuple):
+    """Points whose distances are the costs of a problem; `gpumatch.costs.points` has the formulas.
+
+    Attributes
+    ----------
+    rows, cols : float64 arrays of shape (n, d) and (m, d)
+        The points, C-contiguous.
+    metric : {"sqeuclidean", "euclidean", "cityblock", "chebyshev"}
+    is_half : bool
+        True if the distances are halved.
+    sign : float
+        1, or -1 if distances and offsets are negated.
+    row_offset, col_offset : float64 arrays, optional
+        What is added to the distances: both, or none.
+    """
+
+    rows: Any
+    cols: Any
+    metric: str
+    is_half: bool
+    sign: float
+    row_offset: Any = None
+    col_offset: Any = None
+
+
+class Rounding(NamedTuple):
+    """How far computed costs may be from the exact ones that they stand for.
+
+    The computed cost c of a pair with offsets r and s is wrong by at most
+    ``share * (|c| + |r| + |s|) + pair``. Stored costs are exact.
+
+    Attributes
+    ----------
+    share : float
+        The relative part.
+    pair : float
+        The absolute part.
+    added : float
+        The sum of the magnitudes of all offsets.
+    """
+
+    share: float = 0.0
+    pair: float = 0.0
+    added: float = 0.0
 
 
 class Stopped(Exception):
@@ -156,6 +204,7 @@ class Costs(Protocol):
     largest: float
     low: float
     high: float
+    rounding: Rounding
 
     @property
     def shape(self) -> tuple[int, int]: ...
@@ -181,6 +230,8 @@ class Costs(Protocol):
     def is_integer(self) -> bool: ...
     @property
     def is_complete(self) -> bool: ...
+    @property
+    def points(self) -> Points | None: ...
     def tiles(self) -> Iterator[slice]: ...
     def tile(self, rows: slice) -> Tile: ...
     def dense(self, out: Any = None) -> Any: ...

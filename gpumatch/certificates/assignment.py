@@ -44,6 +44,16 @@ costs can need. The certificate has the allowance. All duals together may be low
 either, for integers not at all: duals that prove something only after a repair are not what the
 result says they are.
 
+Costs that are computed are rounded. With `share`, `pair` and `added` of their `rounding`, a
+computed cost c with offsets r and s is within share (|c| + |r| + |s|) + pair of the exact one. Then
+the bound is moved outward by
+
+    share (2 P + gap + 2 n L + 8 added) + 2 n pair,
+
+for the sum P of the magnitudes of the pairs' costs, the largest limit L, and n vertices of the
+smaller side (docs/algorithms/correctness.md, theorem 5), and the allowance grows by as much. So
+bound and gap hold for the exact costs.
+
 What is accepted as the gap that a result claims. Of floats it is a rounded sum of costs, duals and
 limits, so it may be off by the allowance, or by ULPS * 2**-52 times their magnitudes: a run that
 was stopped may have duals, and no pair.
@@ -91,6 +101,7 @@ from gpumatch.numeric.arrays import any_true, array_module, array_of, first_true
 ULPS = 16  # allowed for each pair, of the largest number in use
 LARGE = 2**62  # no integer cost or limit is beyond, so that int64 holds their difference
 ROUNDED = 4  # ulps of the magnitudes of the pairs' costs, by which a float objective may be off
+BLUR = 2.0**-20  # of the rounding of computed costs: what its own roundings and products may add
 CARDINALITIES = ("full", "maximum", "any")
 
 
@@ -330,16 +341,25 @@ class _Claim:
     def certificate(self, is_complete: bool, optimal: bool) -> AssignmentCertificate:
         """Point 4."""
         base = 0 if self.base is None else sum_in_units(self.base[self.rows])
-        bound, moved = None, 0
+        bound, moved, blur = None, 0, 0.0
         if is_complete and all(most(part) < math.inf for part in self.lowered):
             lowered = 0 if self.worst is None else sum(map(sum_in_units, self.lowered))
             bound = base + sum_in_units(self.row_price) + sum_in_units(self.col_price) - lowered
             moved = lowered + self._cut_off()
+            limit = 0.0 if self.base is None else float(most(self.base))
+            blur = blur_of(
+                self.costs.rounding,
+                min(self.costs.shape),
+                nearest(sum_in_units(abs(self.paid))),
+                limit,
+                nearest(self.cost - bound),
+            )
+            bound -= units_of(blur)
         proof = Proof.of(self.cost, bound, self.sign, self.is_whole)
         largest = max(most(self.paid), 0 if self.base is None else most(self.base[self.rows]))
         dual = max(most(self.row_price[self.rows]), most(self.col_price[self.cols]))
         rounding = allowance_of(self.size, largest, dual)
-        allowance = 0 if self.is_whole else rounding
+        allowance = 0 if self.is_whole else rounding + blur
         room = rounding if self.has_float_duals else 0
         if optimal and (proof.gap > allowance or moved > units_of(room)):
             raise CertificateError(self._reason(proof, room))
@@ -471,6 +491,15 @@ def limits_in_use(base: Any, row_to_col: Any, row_price: Any, lowered: list[Any]
     """The limits of rows that are matched, or have a price, which is theirs less a cost."""
     is_used = (row_to_col >= 0) | (row_price != 0)
     return base[is_used | (array_of(array_module(base), lowered[0]) > 0)]
+
+
+def blur_of(rounding: Any, n: int, paid: float, limit: float, gap: float) -> float:
+    """By how much the rounding of computed costs may enlarge a gap, rounded up."""
+    share, pair, added = rounding
+    if not (share or pair):
+        return 0.0
+    total = share * (2 * paid + max(gap, 0.0) + 2 * n * limit + 8 * added) + 2 * n * pair
+    return total * (1 + BLUR)
 
 
 def allowance_of(size: int, largest: float, dual: float) -> float:

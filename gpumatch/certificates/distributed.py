@@ -21,6 +21,7 @@ from gpumatch.certificates.assignment import (
     Proof,
     allowance_of,
     bars_of,
+    blur_of,
     check_objective,
     left_out,
     limits_in_use,
@@ -40,7 +41,14 @@ from gpumatch.certificates.base import (
     first_pair,
     python_number,
 )
-from gpumatch.certificates.slacks import Prices, as_floats_up, most, sum_in_units, units_of
+from gpumatch.certificates.slacks import (
+    Prices,
+    as_floats_up,
+    most,
+    nearest,
+    sum_in_units,
+    units_of,
+)
 from gpumatch.costs import Costs
 from gpumatch.numeric.arrays import array_of, first_true
 
@@ -403,14 +411,16 @@ class _Claim:
         lowered += sum_in_units(self.lowered[1]) if is_complete else 0
         moved = given + sum_in_units(self.col_dual) * self.sign - price + lowered
         moved = moved if is_complete else 0
+        bound = base + price - lowered if is_complete else None
+        blur = 0.0 if bound is None else self._blur(nearest(self.cost - bound))
         proof = Proof.of(
-            self.cost, base + price - lowered if is_complete else None, self.sign, self.is_whole
+            self.cost, None if bound is None else bound - units_of(blur), self.sign, self.is_whole
         )
         numbers = [self.paid] if self.base is None else [self.paid, self.base]
         largest = self._most(max(map(most, numbers)))
         dual = self._most(max(most(self.row_price[self.rows]), most(self.col_price[self.cols])))
         room = allowance_of(self.size, largest, dual)
-        allowance = 0 if self.is_whole else room
+        allowance = 0 if self.is_whole else room + blur
         room = room if self.has_float_duals else 0
         if optimal and (proof.gap > allowance or moved > units_of(room)):
             self._raise_reason(room / max(self.size, 1))
@@ -423,6 +433,18 @@ class _Claim:
             *("assignment", self.size, proof.bound, self.edges, self.objective),
             *(proof.gap, allowance),
         )
+
+    def _blur(self, gap: float) -> float:
+        """By how much the rounding of computed costs of all ranks may enlarge the gap."""
+        rounding = self.costs.rounding
+        share, pair = (self._most(part) for part in rounding[:2])
+        if not (share or pair):
+            return 0.0
+        added = float(self.world.total(float(rounding.added)))
+        limit = self._most(0.0 if self.base is None else most(self.limits))
+        (paid,) = self._totals(sum_in_units(abs(self.paid)))
+        n = min(self.nrows, self.ncols)
+        return blur_of((share, pair, added), n, nearest(paid), limit, gap)
 
     def _summed(self) -> int:
         """The magnitudes of all numbers whose sum the gap is, in units; 0 if they are integers."""

@@ -24,7 +24,11 @@ def add_to(commands: Any) -> None:
         "costs: .npy, .csv, or sparse (.mtx, .npz, a list of edges, a SuiteSparse matrix, ...), "
         "which forbids what is not stored; or -"
     )
-    running.add_source(assign, text)
+    running.add_source(assign, text, is_needed=False)
+    text = "instead of costs: files with the points of rows and columns (.npy, .csv)"
+    add("--points", nargs=2, metavar=("X", "Y"), help=text)
+    text = "sqeuclidean (default), euclidean, cityblock, chebyshev or cosine: what a pair costs"
+    add("--metric", help=text)
     text = "what is to be least: sum, or bottleneck: the largest cost of a pair (default: sum)"
     add("--objective", default="sum", help=text)
     add("--maximize", action="store_true", help="look for the greatest total, or least cost")
@@ -55,20 +59,51 @@ def _assign(options: argparse.Namespace) -> int:
     from gpumatch.costs import as_costs
     from gpumatch.running.control import Control
 
-    running.refuse_to_overwrite(running.file_of(options.source), options.output)
+    _check_source(options)
+    for source in options.points or [running.file_of(options.source)]:
+        running.refuse_to_overwrite(source, options.output)
+    if options.points:
+        options.source = " ".join(options.points)
     clock = Control()
     wish = {name: getattr(options, name) for name in _WISHES}
     if options.distributed:
         del wish["objective"]
         return _assign_on_ranks(options, wish, clock)
     with clock.part("read"):
-        costs = as_costs(running.read_costs(options))
+        costs = as_costs(_points(options) if options.points else running.read_costs(options))
     solve = functools.partial(gpumatch.assign, costs)
     assignment = running.run(
         solve, options, costs.shape, wish, option_names("assignment"), costs.labels
     )
     certificate = running.certificate(costs, assignment, clock)
     return _tell(options, (costs.shape, costs.nnz), assignment, certificate, clock)
+
+
+def _check_source(options: argparse.Namespace) -> None:
+    """Check that there is either a source of costs or points."""
+    if options.points:
+        if options.source is not None:
+            raise ValueError(f"--points takes the place of costs, but there is {options.source}")
+        running.refuse_how(options, "--points")
+    elif options.source is None:
+        raise ValueError("there are no costs: name their file, or pass --points X Y")
+    elif options.metric is not None:
+        raise ValueError("--metric is for --points only")
+
+
+def _points(options: argparse.Namespace, rows: Any = None) -> Any:
+    """The costs of the points in two files; `rows` gives the slice of this rank of so many."""
+    import numpy as np
+
+    from gpumatch import io
+    from gpumatch.costs import PointCosts
+
+    sides = [io.read_costs(path) for path in options.points]
+    for path, side in zip(options.points, sides):
+        if not isinstance(side, np.ndarray):
+            raise ValueError(f"{path} holds no array of points and coordinates")
+    X, Y = sides
+    return PointCosts(X if rows is None else X[rows(len(X))], Y, options.metric or "sqeuclidean")
 
 
 def _assign_on_ranks(options: argparse.Namespace, wish: dict[str, Any], clock: Control) -> int:
@@ -82,7 +117,12 @@ def _assign_on_ranks(options: argparse.Namespace, wish: dict[str, Any], clock: C
         return running.read_costs(options)
 
     with clock.part("read"):
-        block, shape, entries = distributed.read(options, option_names("assignment"), load)
+        block, shape, entries = distributed.read(
+            options,
+            option_names("assignment"),
+            load,
+            functools.partial(_points, options) if options.points else None,
+        )
     how = {"algorithm": options.algorithm, **distributed.how(options)}
     solve = functools.partial(assign, block, **how, **wish)
     assignment, certificate, proven = distributed.run(solve, block, options, clock)

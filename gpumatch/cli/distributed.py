@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from gpumatch.cli import running
 
 if TYPE_CHECKING:
+    from gpumatch.distributed.communicator import Communicator
     from gpumatch.results.pairs import Pairs
     from gpumatch.running.control import Control
 
@@ -43,33 +44,46 @@ def is_silent() -> bool:
 
 
 def read(
-    options: argparse.Namespace, own: Iterable[str], load: Callable[[], Any]
+    options: argparse.Namespace,
+    own: Iterable[str],
+    load: Callable[[], Any],
+    load_rows: Callable[[Callable[[int], slice]], Any] | None = None,
 ) -> tuple[Any, tuple[int, int], int]:
     """This rank's rows of what `load` gives, the shape of the whole, and its entries.
 
+    `load_rows` loads no others, if it is there.
+
     If any rank cannot read, all raise its error.
     """
-    from gpumatch.distributed.blocks import Split, taken
+    from gpumatch.distributed.blocks import Split
     from gpumatch.distributed.communicator import Communicator
-    from gpumatch.interop.sparse import labels_of
-    from gpumatch.io.slices import has_coordinates
 
     with Communicator() as world:
         _refuse(options, own)
-        is_in_parts = has_coordinates(options.source)
-        if is_in_parts or options.source.lower().endswith(".npy"):
-            running.refuse_how(options, "--distributed")
-        if is_in_parts:
-            block = taken(options.source, world)
+        if load_rows is not None:
+            block = load_rows(lambda nrows: Split.even(nrows, world).slice)
         else:
-            whole = load()
-            if labels_of(whole) != (None, None):
-                raise ValueError("labels of rows and columns are not for --distributed")
-            block = whole[Split.even(whole.shape[0], world).slice]
-        nrows, entries = (
-            world.total(int(count)) for count in (block.shape[0], getattr(block, "nnz", block.size))
-        )
+            block = _rows_of_file(options, load, world)
+        count = block.nnz if hasattr(block, "nnz") else block.size
+        nrows, entries = (world.total(int(number)) for number in (block.shape[0], count))
     return world.outcome((block, (nrows, block.shape[1]), entries))
+
+
+def _rows_of_file(options: argparse.Namespace, load: Callable[[], Any], world: Communicator) -> Any:
+    """This rank's rows of a matrix."""
+    from gpumatch.distributed.blocks import Split, taken
+    from gpumatch.interop.sparse import labels_of
+    from gpumatch.io.slices import has_coordinates
+
+    is_in_parts = has_coordinates(options.source)
+    if is_in_parts or options.source.lower().endswith(".npy"):
+        running.refuse_how(options, "--distributed")
+    if is_in_parts:
+        return taken(options.source, world)
+    whole = load()
+    if labels_of(whole) != (None, None):
+        raise ValueError("labels of rows and columns are not for --distributed")
+    return whole[Split.even(whole.shape[0], world).slice]
 
 
 def _refuse(options: argparse.Namespace, own: Iterable[str]) -> None:

@@ -46,10 +46,10 @@ def add_matrix(command: argparse.ArgumentParser) -> None:
     add_source(command, text)
 
 
-def add_source(command: argparse.ArgumentParser, text: str) -> None:
+def add_source(command: argparse.ArgumentParser, text: str, *, is_needed: bool = True) -> None:
     """The argument that names what is read, and the options that say how."""
     add = command.add_argument
-    add("source", metavar=SOURCE, help=text)
+    add("source", metavar=SOURCE, help=text, nargs=None if is_needed else "?")
     text = "auto, list or table: what the lines of a text are (default: auto)"
     add("--format", default="auto", help=text)
     text = "entries of one row and column: error, sum, min, max or last"

@@ -2,8 +2,8 @@
 
 `gpumatch.costs.base.Costs` states what every kind can do. It names the costs of pairs (`at`,
 `allows`), of ranges of rows (`tile`), or of all pairs, as a matrix (`dense`) or in the form that
-kernels of its kind read (`entries`). A dense matrix and a sparse one are here. A new kind is a
-file.
+kernels of its kind read (`entries`). A dense matrix and a sparse one are here, distances of points
+and costs that a function of the caller computes. A new kind is a file.
 
 Costs are checked once, when they are made. An algorithm never sees the caller's array, only the
 `problem` made from it. This has costs to be minimised, no more rows than columns, one of the dtypes
@@ -33,6 +33,8 @@ from gpumatch.bipartite import BipartiteGraph
 from gpumatch.costs.base import TOO_LARGE, Costs, check_extent, check_sums, overflow_of_sums
 from gpumatch.costs.batch import CostBatch, SideBySide, is_batch, native
 from gpumatch.costs.dense import DenseCosts
+from gpumatch.costs.functions import FunctionCosts
+from gpumatch.costs.points import PointCosts
 from gpumatch.costs.sparse import SparseCosts
 from gpumatch.interop.networkx import is_networkx
 from gpumatch.interop.tensors import is_tensor, source_of
@@ -43,6 +45,8 @@ __all__ = [
     "CostBatch",
     "Costs",
     "DenseCosts",
+    "FunctionCosts",
+    "PointCosts",
     "SideBySide",
     "SparseCosts",
     "as_costs",

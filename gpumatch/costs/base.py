@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpumatch.bipartite import BipartiteGraph
-from gpumatch.contracts import Entries, Tile
+from gpumatch.contracts import Entries, Points, Rounding, Tile
 from gpumatch.dispatch.by_device import require_device_memory
 from gpumatch.numeric.arrays import first_true
 
@@ -72,11 +72,14 @@ class Costs(ABC):
         Least and greatest cost, infinities too. A kind sets them when it is made.
     largest : int or float
         Greatest finite magnitude. A kind sets it when it is made.
+    rounding : Rounding
+        How far costs may be from the exact ones. Only a kind whose costs are rounded sets it.
     """
 
     low: float
     high: float
     largest: float
+    rounding: Rounding = Rounding()
 
     # -- what a kind defines ---------------------------------------------------------------------
 
@@ -175,6 +178,11 @@ class Costs(ABC):
     def is_sparse(self) -> bool:
         """Whether CSR is there already, so that `entries` costs nothing."""
         return False
+
+    @property
+    def points(self) -> Points | None:
+        """The points whose distances the costs are; None if they are no such costs."""
+        return None
 
     @property
     def unfolding_bytes(self) -> int:

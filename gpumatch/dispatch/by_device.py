@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from gpumatch.contracts import Costs, Cover, CsrTools, Graph
+from gpumatch.contracts import Costs, Cover, CsrTools, Graph, Points
 from gpumatch.numeric import arrays
 from gpumatch.running.interrupts import InterruptsHeld
 
@@ -44,6 +44,11 @@ def values_of_mates_on_host(
 def csr_on_host() -> Any:
     """The host's module for CSR arrays, which also has functions for CSR arrays with values."""
     return _csr_on_host()
+
+
+def fill_distances_on_host(points: Points, first: int, last: int) -> Any:
+    """The costs of all pairs of the rows from `first` to `last`, of points on the host."""
+    return _fill_distances_on_host()(points, first, last)
 
 
 def no_mates(graph: Graph | Costs) -> tuple[Any, Any]:
@@ -134,3 +139,10 @@ def _values_of_mates_on_host() -> Any:
     with InterruptsHeld():
         from gpumatch.cpu.search import values_of_mates
     return values_of_mates
+
+
+@functools.cache
+def _fill_distances_on_host() -> Any:
+    with InterruptsHeld():
+        from gpumatch.cpu.distances import fill_distances
+    return fill_distances

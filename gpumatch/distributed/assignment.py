@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any, Literal
 
 import numpy as np
 
 from gpumatch.assignment import assign as assign_here
-from gpumatch.contracts import Solution
+from gpumatch.contracts import Rounding, Solution
 from gpumatch.costs import Costs, as_costs, check_sums, is_batch
 from gpumatch.dispatch.arguments import check_one_of, checked_flag
 from gpumatch.distributed.blocks import Split, agree_on_columns, split_of, taken
@@ -21,7 +22,7 @@ from gpumatch.distributed.searches import ALGORITHMS
 from gpumatch.numeric.arrays import array_of
 from gpumatch.numeric.exact_sums import magnitude, summands, times
 from gpumatch.numeric.fair_duals import difference_below, lacks, lower
-from gpumatch.numeric.gaps import Proof, proof_of
+from gpumatch.numeric.gaps import Proof, proof_of, rounding_above
 from gpumatch.problems.at_limit import join_at_limit
 from gpumatch.problems.cardinality import InfeasibleError
 from gpumatch.problems.request import CARDINALITIES, Goal, checked_limit
@@ -299,8 +300,8 @@ def _result(
     own = seen.row_to_col[rows.slice].copy()
     matched = np.flatnonzero(own >= 0)
     costs = array_of(np, given.at(matched, own[matched])).astype(number)
-    shares = world.share((summands(costs), magnitude(costs)))
-    paid = [part for parts, _ in shares for part in parts]
+    shares = world.share((summands(costs), magnitude(costs), _rounding(given, costs)))
+    paid = [part for parts, *_ in shares for part in parts]
     sign = -1 if goal.maximize else 1
     proof = Proof(math.inf, False)
     if is_bounded:
@@ -309,9 +310,12 @@ def _result(
             size,
             has_ended=has_ended,
             is_integer=is_integer,
-            largest=lambda: max(abs(limit) if size else 0, *(most for _, most in shares)),
+            largest=lambda: max(abs(limit) if size else 0, *(most for _, most, _ in shares)),
             largest_dual=lambda: max(
                 magnitude(dual[mates >= 0]) for dual, mates in zip(seen.duals, seen.mates)
+            ),
+            rounding=_rounding_of_all(
+                [own for *_, own in shares], min(rows.total, given.shape[1]), abs(float(limit))
             ),
         )
     return DistributedAssignment(
@@ -333,6 +337,23 @@ def _result(
         cover=None if cover is None else (cover[0][rows.slice], cover[1]),
         stats={**stats, **world.statistics(), **world.control.statistics()},
     )
+
+
+def _rounding(given: Costs, costs: Any) -> tuple[Rounding, float]:
+    """How far the costs of this rank may be rounded, and the magnitudes of those of its pairs."""
+    return given.rounding, float(abs(costs).sum()) if given.rounding.share else 0.0
+
+
+def _rounding_of_all(
+    shares: list[tuple[Rounding, float]], pairs: int, limit: float
+) -> Callable[[float], float] | None:
+    """By how much the rounding of all ranks' costs may enlarge a gap."""
+    every = Rounding(
+        max(rounding.share for rounding, _ in shares),
+        max(rounding.pair for rounding, _ in shares),
+        sum(rounding.added for rounding, _ in shares),
+    )
+    return rounding_above(every, pairs, sum(paid for _, paid in shares), limit)
 
 
 def _make_fair(

@@ -17,6 +17,9 @@ float costs is proven if both of these hold:
   for k pairs, where M is the largest magnitude of their costs and limits, and D that of the duals
   of matched vertices. No assignment needs larger duals than 4 (k + 1) M.
 
+Computed costs may be rounded (`gpumatch.contracts.Rounding`). What that may add is added to the gap
+after the decision (`rounding_above`), so that the gap holds for the exact costs.
+
 So the cost of a pair outside the assignment allows no rounding, however large it is. Duals that are
 far larger than the pairs' costs allow more than those do. The gap that they leave is *coarse*:
 exact paths may find smaller duals, and a better assignment.
@@ -28,13 +31,17 @@ import math
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
-__all__ = ["Proof", "allowance_of", "check_duals", "proof_of"]
+from gpumatch.contracts import Rounding
+
+__all__ = ["Proof", "allowance_of", "check_duals", "proof_of", "rounding_above"]
 
 UNIT = 2.0**-52
 ULPS = 16
 """The allowance of a proven gap, in units in the last place for each pair."""
 FINE = 2.0**-40
 """A gap is not coarse up to this share of the objective, or up to the allowance of duals of 0."""
+SECOND_ORDER = 2.0**-20
+"""What products of roundings, and those of their sum, add to the rounding of computed costs."""
 ROUNDINGS = 8
 """The units in the last place by which the two duals of a pair may exceed its cost by rounding."""
 
@@ -56,6 +63,7 @@ def proof_of(
     largest: Callable[[], float],
     largest_dual: Callable[[], float],
     objective: float = math.inf,
+    rounding: Callable[[float], float] | None = None,
 ) -> Proof:
     """Compute the gap of an assignment, and decide if it is proven.
 
@@ -74,13 +82,30 @@ def proof_of(
         matched vertices. They are called for floats that leave a gap, as far as needed.
     objective : float
         The objective tells if the gap is coarse. By default it is not.
+    rounding : callable, optional
+        It returns by how much the rounding of computed costs may enlarge a gap.
 
     Raises
     ------
     RuntimeError
         If the gap is negative.
     """
-    terms = list(terms)
+    proof = _proof_of(list(terms), pairs, has_ended, is_integer, largest, largest_dual, objective)
+    if rounding is None or proof.gap == math.inf:
+        return proof
+    return proof._replace(gap=_sum_above([proof.gap, rounding(proof.gap)]))
+
+
+def _proof_of(
+    terms: list[Any],
+    pairs: int,
+    has_ended: bool,
+    is_integer: bool,
+    largest: Callable[[], float],
+    largest_dual: Callable[[], float],
+    objective: float,
+) -> Proof:
+    """The gap of costs as they are computed, and the decision."""
     gap = sum(terms) if is_integer else _sum_above(terms)
     if gap < 0:
         raise _fault(gap)
@@ -96,6 +121,31 @@ def proof_of(
         gap <= allowance_of(pairs, most, largest_dual()),
         is_coarse=gap > FINE * abs(objective),
     )
+
+
+def rounding_above(
+    rounding: Rounding, pairs: int, paid: float, limit: float
+) -> Callable[[float], float] | None:
+    """By how much the rounding of computed costs may enlarge a gap; None if they are exact.
+
+    docs/algorithms/correctness.md has the theorem.
+
+    Parameters
+    ----------
+    rounding : Rounding
+        That of the costs of all rows and columns.
+    pairs : int
+        The number of vertices of the smaller side.
+    paid : float
+        The sum of the magnitudes of the pairs' costs.
+    limit : float
+        The largest magnitude of a limit.
+    """
+    share, pair, added = rounding
+    if not (share or pair):
+        return None
+    fixed = share * (2 * paid + 2 * pairs * limit + 8 * added) + 2 * pairs * pair
+    return lambda gap: (fixed + share * gap) * (1 + SECOND_ORDER)
 
 
 def check_duals(terms: Iterable[float], pairs: int, largest: float) -> None:

@@ -64,7 +64,7 @@ def _solve(given: Costs, request: Request, goal: Goal) -> Assignment:
     try:
         outcome = _run(run, task, goal, given, is_exact=choice.algorithm.exact)
     except KeyboardInterrupt as exc:
-        outcome = Outcome.of(task, goal, False)
+        outcome = Outcome.of(task, goal, False, given.rounding)
         attach_result(exc, assigned(given, goal, task, outcome, stats | control.statistics()))
         raise
     finally:
@@ -123,12 +123,12 @@ def _run(run: Run, task: AssignmentTask, goal: Goal, given: Costs, *, is_exact: 
             if violator is not None:
                 raise InfeasibleError(*in_nodes(violator, given.labels))
             has_ended = False
-    outcome = Outcome.of(task, goal, has_ended and is_exact)
+    outcome = Outcome.of(task, goal, has_ended and is_exact, given.rounding)
     if has_ended and is_exact and outcome.has_gap:
         before = task.solution.copy()
         with control.part("search"):
             has_ended = cardinality.finish(load(FINISH), task, goal)
-        finished = Outcome.of(task, goal, has_ended)
+        finished = Outcome.of(task, goal, has_ended, given.rounding)
         if outcome.is_better_than(finished):
             task.solution.assign_from(before)
         else:

@@ -6,13 +6,13 @@ import functools
 import math
 from typing import Any, NamedTuple
 
-from gpumatch.contracts import AssignmentTask, Solution
+from gpumatch.contracts import AssignmentTask, Rounding, Solution
 from gpumatch.costs import Costs
 from gpumatch.dispatch.by_device import count_matched
 from gpumatch.numeric.arrays import any_true, array_module, array_of
 from gpumatch.numeric.exact_sums import magnitude, nearer, summands, times
 from gpumatch.numeric.fair_duals import difference_below, make_solution_fair
-from gpumatch.numeric.gaps import Proof, check_duals, proof_of
+from gpumatch.numeric.gaps import Proof, check_duals, proof_of, rounding_above
 from gpumatch.problems.cardinality import join_pairs_at_limit
 from gpumatch.problems.request import Goal
 from gpumatch.results.assignment import Assignment
@@ -50,20 +50,26 @@ class Outcome(NamedTuple):
         return self.proof.proven and not (other.proof.proven and other.proof.gap <= self.proof.gap)
 
     @classmethod
-    def of(cls, task: AssignmentTask, goal: Goal, has_ended: bool) -> Outcome:
-        """The outcome of a task.
+    def of(
+        cls,
+        task: AssignmentTask,
+        goal: Goal,
+        has_ended: bool,
+        rounding: Rounding = Rounding(),  # noqa: B008  # it is immutable
+    ) -> Outcome:
+        """The outcome of a task, whose costs may be rounded so far.
 
         `has_ended` is True if an exact algorithm has ended by itself. A run may have been stopped
         with a proven solution. Then pairs that cost the limit are joined first.
         """
-        found = cls._now(task, goal, has_ended)
+        found = cls._now(task, goal, has_ended, rounding)
         if has_ended or not found.proof.proven:
             return found
         join_pairs_at_limit(task, goal)
-        return cls._now(task, goal, has_ended)
+        return cls._now(task, goal, has_ended, rounding)
 
     @classmethod
-    def _now(cls, task: AssignmentTask, goal: Goal, has_ended: bool) -> Outcome:
+    def _now(cls, task: AssignmentTask, goal: Goal, has_ended: bool, rounding: Rounding) -> Outcome:
         problem, solution = task.costs, task.solution
         size = count_matched(solution.row_to_col)
         costs = problem.of_mates(solution.row_to_col, task.threads)
@@ -74,15 +80,21 @@ class Outcome(NamedTuple):
         if not (problem.is_integer or solution.are_fair):
             _check_duals(near, terms, size, task, goal)
             make_solution_fair(problem, solution, goal.limit, solution.cover)
-        below, proof = _bound_by(near, terms, size, task, goal, has_ended)
+        below, proof = _bound_by(near, terms, size, task, goal, has_ended, rounding)
         if not proof.proven and _raise_unmatched_rows(task, goal):
             make_solution_fair(problem, solution, goal.limit)
-            below, proof = _bound_by(near, terms, size, task, goal, has_ended)
+            below, proof = _bound_by(near, terms, size, task, goal, has_ended, rounding)
         return cls(costs, terms, proof, below)
 
 
 def _bound_by(
-    costs: Any, terms: list[Any], size: int, task: AssignmentTask, goal: Goal, has_ended: bool
+    costs: Any,
+    terms: list[Any],
+    size: int,
+    task: AssignmentTask,
+    goal: Goal,
+    has_ended: bool,
+    rounding: Rounding,
 ) -> tuple[Any, Proof]:
     """The duals of the rows less the limit, and the proof of pairs with these costs."""
     problem, solution = task.costs, task.solution
@@ -105,6 +117,11 @@ def _bound_by(
         largest=lambda: max(magnitude(costs), abs(base) if size else 0),
         largest_dual=largest_dual,
         objective=0.0 if problem.is_integer else math.fsum(terms),
+        rounding=rounding_above(
+            rounding, min(problem.shape), float(abs(costs).sum()), abs(float(base))
+        )
+        if rounding.share
+        else None,
     )
     return below, proof
 

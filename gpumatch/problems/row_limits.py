@@ -21,7 +21,7 @@ from gpumatch.costs import TOO_LARGE, Costs, DenseCosts, check_sums
 from gpumatch.numeric.arrays import any_true, array_of, as_array, first_true
 from gpumatch.numeric.exact_sums import magnitude, summands
 from gpumatch.numeric.fair_duals import make_fair
-from gpumatch.numeric.gaps import Proof, proof_of
+from gpumatch.numeric.gaps import Proof, proof_of, rounding_above
 from gpumatch.problems import one_problem
 from gpumatch.problems.request import Request
 from gpumatch.problems.small_problems import SMALL, assign_small
@@ -162,6 +162,11 @@ def _as_callers(a: Assignment, given: Costs, limits: Any, base: Any) -> Assignme
             is_integer=is_integer,
             largest=lambda: max(map(magnitude, (costs, limits_of_pairs))),
             largest_dual=lambda: max(map(magnitude, (row_dual[rows], col_dual[cols]))),
+            rounding=rounding_above(
+                given.rounding, min(given.shape), float(abs(costs).sum()), magnitude(base)
+            )
+            if given.rounding.share
+            else None,
         )
     cover = a.cover_ind() if a.cardinality == "maximum" and a.gap < math.inf else None
     return Assignment(

@@ -6,6 +6,7 @@ import functools
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from gpumatch.costs import PointCosts
 from gpumatch.dispatch.arguments import check_one_of
 from gpumatch.interop.sparse import csr_of
 from gpumatch.interop.tensors import is_tensor, on_its_stream, source_of, tensor_of
@@ -30,10 +31,10 @@ _AS_THEY_ARE = ("to_dict", "to_matrix")
 
 
 def are_tensors(source: Any) -> bool:
-    """True for a tensor, and for a batch: a list of tensors."""
+    """True for a tensor, for points that were tensors, and for a batch: a list of tensors."""
     if isinstance(source, list):
         return bool(source) and all(map(is_tensor, source))
-    return is_tensor(source)
+    return is_tensor(source) or (isinstance(source, PointCosts) and source.tensor is not None)
 
 
 def checked_on_error(on_error: Any, tensor: Any) -> str:
@@ -58,7 +59,10 @@ def solve_tensors(solve: Callable[..., Any], source: Any, **arguments: Any) -> A
     ValueError
         If a list has tensors on several devices.
     """
-    tensors = source if isinstance(source, list) else [source]
+    if isinstance(source, PointCosts):
+        tensors = [source.tensor]
+    else:
+        tensors = source if isinstance(source, list) else [source]
     if len({str(tensor.device) for tensor in tensors}) > 1:
         raise ValueError("the tensors of a list must be on one device")
     with on_its_stream(tensors[0]):
@@ -66,8 +70,15 @@ def solve_tensors(solve: Callable[..., Any], source: Any, **arguments: Any) -> A
             name: source_of(value) if is_tensor(value) else getattr(value, "_in_arrays", value)
             for name, value in arguments.items()
         }
-        given = [*map(_of_list, source)] if isinstance(source, list) else source_of(source)
+        given = _in_arrays(source)
         return converted_result(lambda: solve(given, **arguments), _as_tensors)
+
+
+def _in_arrays(source: Any) -> Any:
+    """The source without tensors."""
+    if isinstance(source, list):
+        return [*map(_of_list, source)]
+    return source if isinstance(source, PointCosts) else source_of(source)
 
 
 def _of_list(tensor: Any) -> Any:

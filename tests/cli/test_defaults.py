@@ -18,7 +18,7 @@ DEFAULTS = {
     "match": {**SOURCE, **RUN, **RANKS, "init": "auto", **dict.fromkeys(option_names("matching"))},
     "assign": {
         **SOURCE, **RUN, **RANKS, "objective": "sum", "maximize": False, "cardinality": "full",
-        "cost_limit": None,
+        "cost_limit": None, "points": None, "metric": None,
         **dict.fromkeys(option_names("assignment")),
     },
     "dmperm": {**SOURCE, **ORDER, "plot": None},

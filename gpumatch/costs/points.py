@@ -1,0 +1,421 @@
+"""Costs that are distances of points: no matrix, O(n) memory.
+
+A cost is the exact real function of the coordinates, with the offsets added. `tile` and `at`
+compute it in float64, coordinate after coordinate, so that both give the same number:
+
+    sqeuclidean   s = 0, then for each coordinate k in turn s = fl(s + fl(t * t)), t = fl(x_k - y_k)
+    euclidean     the square root of that
+    cityblock     s = fl(s + |t|)
+    chebyshev     the largest |t|
+    cosine        half of the squared distance of the points, both divided by their norms
+    offsets       fl(s + fl(r_i + s_j))
+
+Each step is monotone, and so is rounding. So boxes of points give bounds that hold for the computed
+numbers, too. `PointCosts.rounding` says how far these are from the exact ones.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Literal, get_args
+
+import numpy as np
+
+from gpumatch.contracts import Points, Rounding, Tile
+from gpumatch.costs.base import Extent, check_sums, row_tiles
+from gpumatch.costs.computed import ComputedCosts
+from gpumatch.dispatch.by_device import fill_distances_on_host, require_device_memory
+from gpumatch.interop.tensors import is_tensor, source_of
+from gpumatch.numeric.arrays import array_module, array_of, as_array, first_true
+
+__all__ = ["Metric", "PointCosts"]
+
+Metric = Literal["sqeuclidean", "euclidean", "cityblock", "chebyshev", "cosine"]
+METRICS = get_args(Metric)
+MOST_COORDINATES = 4096
+UNIT = 2.0**-53
+EXACT = 2**53  # float64 holds all integers up to here
+SAFE_STEP = 2.0**-511  # the square of a difference from here on is a normal float
+FEW = 2**18  # coordinates of a tile that array operations compute before a kernel is worth it
+
+
+class PointCosts(ComputedCosts):
+    """The distances of n points from m others, with a number added for each row and each column.
+
+    The cost of row i and column j is ``f(X[i], Y[j]) + row_offset[i] + col_offset[j]``, as an exact
+    real number.
+
+    Parameters
+    ----------
+    X, Y : arrays of shape (n, d) and (m, d)
+        The points of the rows and of the columns, with 1 to 4,096 coordinates: NumPy, CuPy, torch,
+        or anything that speaks their protocols; both on one device. float32 and float64 are taken
+        as they are. Integers and float16 are converted, which changes no number.
+    metric : {"sqeuclidean", "euclidean", "cityblock", "chebyshev", "cosine"}
+        The function f, with SciPy's names. A `cost_limit` is in its units, so it is a squared
+        distance for ``"sqeuclidean"``.
+    row_offset, col_offset : arrays of lengths n and m, optional
+        What is added for each row and each column.
+
+    Attributes
+    ----------
+    X, Y : float64 arrays
+        The points, where the caller's are. For ``"cosine"`` they have length 1.
+    metric : str
+    low, high, largest : float
+        Bounds of the costs, from the boxes that hold the points. They need not be attained.
+    rounding : Rounding
+        How far a computed cost may be from the exact one. `gap` and `verify` add it.
+
+    Raises
+    ------
+    TypeError
+        If the coordinates are not real numbers.
+    ValueError
+        If X and Y have different numbers of coordinates, a coordinate is NaN, infinite or an
+        integer beyond 2**53, the metric is not known, a point has length 0 for ``"cosine"``, or
+        sums of the costs overflow.
+
+    Notes
+    -----
+    Until a call asks for a matrix, the points and offsets are all that is held.
+
+    Examples
+    --------
+    >>> import numpy as np, gpumatch as gm
+    >>> X, Y = np.array([[0.0, 0.0], [3.0, 4.0]]), np.array([[3.0, 5.0], [1.0, 0.0]])
+    >>> a = gm.assign(gm.PointCosts(X, Y, metric="euclidean"))
+    >>> a.row_to_col.tolist(), a.objective
+    ([1, 0], 2.0)
+    """
+
+    tensor: Any = None
+    """The tensor that the points of the rows were, so that results become tensors, too."""
+
+    def __init__(
+        self,
+        X: Any,
+        Y: Any,
+        metric: Metric = "sqeuclidean",
+        *,
+        row_offset: Any = None,
+        col_offset: Any = None,
+    ) -> None:
+        if metric not in METRICS:
+            raise ValueError(f"metric must be one of {METRICS}; got {metric!r}")
+        rows, cols = _points(X, "X"), _points(Y, "Y")
+        if array_module(rows) is not array_module(cols):
+            raise ValueError("X and Y must be on one device; one is on the host, one on a GPU")
+        if rows.shape[1] != cols.shape[1]:
+            raise ValueError(
+                "X and Y must have as many coordinates; "
+                f"got {rows.shape[1]} and {cols.shape[1]} columns"
+            )
+        step = min(_least_step(rows), _least_step(cols))
+        if metric == "cosine":
+            rows, cols = _directions(rows, "X"), _directions(cols, "Y")
+        sums = [_offsets(row_offset, rows, "row_offset"), _offsets(col_offset, cols, "col_offset")]
+        if sums[0] is not None or sums[1] is not None:
+            sides = rows, cols
+            xp = array_module(rows)
+            sums = [xp.zeros(len(p)) if part is None else part for part, p in zip(sums, sides)]
+        points = Points(rows, cols, _KERNELS.get(metric, metric), metric == "cosine", 1.0, *sums)
+        self._hold(metric, points, _extent_of(points), _rounding_of(metric, points, step))
+        check_sums(self.largest, min(self.shape))
+        self.tensor = X if is_tensor(X) else None
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.points.rows.shape[0], self.points.cols.shape[0]
+
+    @property
+    def dtype(self) -> Any:
+        return np.dtype(np.float64)
+
+    @property
+    def xp(self) -> Any:
+        return array_module(self.points.rows)
+
+    @property
+    def points(self) -> Points:
+        return self._points
+
+    @property
+    def X(self) -> Any:
+        return self.points.rows
+
+    @property
+    def Y(self) -> Any:
+        return self.points.cols
+
+    @property
+    def nbytes(self) -> int:
+        parts = self.points
+        held = [parts.rows, parts.cols, parts.row_offset, parts.col_offset]
+        return sum(int(part.nbytes) for part in held if part is not None)
+
+    def tile(self, rows: slice) -> Tile:
+        xp, ncols = self.xp, self.shape[1]
+        own, cols = xp.arange(rows.start, rows.stop)[:, None], xp.arange(ncols)[None, :]
+        if self.on_device or (rows.stop - rows.start) * ncols * self.X.shape[1] <= FEW:
+            return own, cols, self._at(own, cols)
+        return own, cols, fill_distances_on_host(self.points, rows.start, rows.stop)
+
+    def at(self, rows: Any, cols: Any) -> Any:
+        return self._at(array_of(self.xp, rows), array_of(self.xp, cols))
+
+    def _at(self, rows: Any, cols: Any) -> Any:
+        """The costs of pairs, by operations on whole arrays, which broadcast."""
+        X, Y, metric, is_half, sign, row_offset, col_offset = self.points
+        xp = self.xp
+        total = xp.zeros(np.broadcast_shapes(rows.shape, cols.shape))
+        for k in range(X.shape[1]):
+            step = X[rows, k] - Y[cols, k]
+            if metric in ("sqeuclidean", "euclidean"):
+                step *= step
+                total += step
+            elif metric == "cityblock":
+                total += abs(step)
+            else:
+                xp.maximum(total, abs(step), out=total)
+        if metric == "euclidean":
+            xp.sqrt(total, out=total)
+        if is_half:
+            total *= 0.5
+        if row_offset is not None:
+            total += row_offset[rows] + col_offset[cols]
+        if sign < 0:
+            xp.negative(total, out=total)
+        return total
+
+    def to_host(self) -> PointCosts:
+        return self._moved(np) if self.on_device else self
+
+    def to_device(self) -> PointCosts:
+        if self.on_device:
+            return self
+        import cupy
+
+        require_device_memory(self.nbytes, "a copy of the points")
+        return self._moved(cupy)
+
+    def problem(self, maximize: bool, transposed: bool) -> Any:
+        """As of all costs. On a GPU it is the matrix, if that fits: kernels read matrices."""
+        turned = self._turned(maximize, transposed)
+        if self.on_device:
+            try:
+                return turned.stored()
+            except MemoryError:
+                return turned
+        return turned
+
+    def transpose(self) -> PointCosts:
+        return self._turned(False, True)
+
+    def as_float(self) -> PointCosts:
+        return self
+
+    def restricted(self, rows: Any, cols: Any) -> PointCosts:
+        rows, cols = array_of(self.xp, rows), array_of(self.xp, cols)
+        p = self.points
+        sums = (None, None) if p.row_offset is None else (p.row_offset[rows], p.col_offset[cols])
+        return self._with(p._replace(
+            rows=p.rows[rows], cols=p.cols[cols], row_offset=sums[0], col_offset=sums[1]
+        ))  # fmt: skip
+
+    def below(self, limits: Any) -> PointCosts:
+        p, xp = self.points, self.xp
+        limits = array_of(xp, limits).astype(np.float64)
+        is_bare = p.row_offset is None
+        given = xp.zeros(self.shape[0]) if is_bare else p.row_offset
+        col_offset = xp.zeros(self.shape[1]) if is_bare else p.col_offset
+        return self._with(p._replace(row_offset=given - limits * p.sign, col_offset=col_offset))
+
+    def of_pairs(self, indptr: Any, indices: Any, weights: Any) -> Any:
+        from gpumatch.costs.sparse import SparseCosts
+
+        return SparseCosts.of_csr(self.shape, indptr, indices, weights)
+
+    def _what_is_held(self) -> str:
+        return f"{self.X.shape[1]} coordinates, {self.metric}"
+
+    # -- inside ----------------------------------------------------------------------------------
+
+    def _hold(self, metric: str, points: Points, extent: Extent, rounding: Rounding) -> None:
+        self.metric, self._points, self.rounding = metric, points, rounding
+        self.low, self.high, self.largest = extent
+
+    def _with(self, points: Points) -> PointCosts:
+        """Costs of the same metric for other points or offsets, which have passed the checks."""
+        costs = type(self).__new__(type(self))
+        added = Rounding(self.rounding.share, self.rounding.pair, _added(points))
+        costs._hold(self.metric, points, _extent_of(points), added)
+        return costs
+
+    def _turned(self, maximize: bool, transposed: bool) -> PointCosts:
+        """The costs with another sign, or with rows and columns changed."""
+        p = self.points
+        if maximize:
+            p = p._replace(sign=-p.sign)
+        if transposed:
+            p = p._replace(
+                rows=p.cols, cols=p.rows, row_offset=p.col_offset, col_offset=p.row_offset
+            )
+        return self._with(p) if maximize or transposed else self
+
+    def _moved(self, xp: Any) -> PointCosts:
+        p = self.points
+        sides = (p.rows, p.cols, p.row_offset, p.col_offset)
+        rows, cols, *sums = (None if part is None else array_of(xp, part) for part in sides)
+        points = p._replace(rows=rows, cols=cols, row_offset=sums[0], col_offset=sums[1])
+        costs = type(self).__new__(type(self))
+        costs._hold(self.metric, points, self.extent, self.rounding)
+        return costs
+
+    def _room_for_matrix(self, what: str) -> Any:
+        return super()._room_for_matrix("the matrix of the distances")
+
+
+_KERNELS = {"cosine": "sqeuclidean"}  # of directions
+
+
+# -- what is given ---------------------------------------------------------------------------------
+
+
+def _points(source: Any, name: str) -> Any:
+    """The points as a contiguous float64 array, checked."""
+    given = source_of(source) if is_tensor(source) else source
+    if isinstance(given, tuple) and is_tensor(source):
+        raise TypeError(f"{name} must be a dense tensor")
+    values = as_array(given, name)
+    if values.dtype.kind not in "biuf" or values.dtype.itemsize > 8:
+        raise TypeError(f"{name} must be real numbers of up to 64 bits; got dtype {values.dtype}")
+    if values.ndim != 2:
+        raise ValueError(
+            f"{name} must have 2 dimensions, points and coordinates; got {values.ndim}"
+        )
+    if not 1 <= values.shape[1] <= MOST_COORDINATES:
+        raise ValueError(
+            f"{name} must have 1 to {MOST_COORDINATES} coordinates; got {values.shape[1]}"
+        )
+    if values.shape[0] >= 2**31 - 1:
+        raise ValueError(f"{name} must have fewer than 2**31 - 1 points; got {values.shape[0]}")
+    if values.dtype.kind in "iu" and values.dtype.itemsize == 8 and values.size:
+        largest = max(abs(int(values.min())), abs(int(values.max())))
+        if largest > EXACT:
+            raise ValueError(f"{name} holds the integer {largest}, beyond 2**53: pass floats")
+    xp = array_module(values)
+    points = xp.array(values, np.float64, order="C")  # the caller's may change afterwards
+    for tile in row_tiles(points):
+        stray = first_true((~xp.isfinite(points[tile])).ravel())
+        if stray is not None:
+            row, col = divmod(stray, points.shape[1])
+            what = "NaN" if bool(points[tile][row, col] != points[tile][row, col]) else "inf"
+            raise ValueError(f"{name} holds {what}, first at row {tile.start + row}, column {col}")
+    return points
+
+
+def _offsets(source: Any, points: Any, name: str) -> Any:
+    """The offsets of a side as float64, checked; None without."""
+    if source is None:
+        return None
+    values = as_array(source_of(source) if is_tensor(source) else source, name)
+    if values.dtype.kind not in "biuf" or values.dtype.itemsize > 8:
+        raise TypeError(f"{name} must be real numbers of up to 64 bits; got dtype {values.dtype}")
+    if values.shape != points.shape[:1]:
+        raise ValueError(
+            f"{name} must be {points.shape[0]} numbers, one for each point; "
+            f"got the shape {values.shape}"
+        )
+    xp = array_module(points)
+    values = array_of(xp, values)
+    given, values = values, xp.array(values, np.float64)
+    stray = first_true(~xp.isfinite(values))
+    if stray is not None:
+        raise ValueError(f"{name}[{stray}] is {float(values[stray])}, not finite")
+    if given.dtype.kind in "iu" and values.size and float(abs(values).max()) > EXACT:
+        raise ValueError(f"{name} holds an integer beyond 2**53: pass floats")
+    return values
+
+
+def _directions(points: Any, name: str) -> Any:
+    """The points divided by their norms. A power of 2 is taken out first, so nothing overflows."""
+    xp = array_module(points)
+    largest = abs(points).max(axis=1) if points.shape[0] else xp.zeros(0)
+    stray = first_true(largest == 0)
+    if stray is not None:
+        raise ValueError(f"{name}[{stray}] has length 0, so it has no cosine")
+    _, exponents = xp.frexp(largest)
+    scaled = xp.ldexp(points, -exponents[:, None])
+    scaled /= xp.sqrt((scaled * scaled).sum(axis=1))[:, None]
+    return xp.ascontiguousarray(scaled)
+
+
+# -- what is known of the costs --------------------------------------------------------------------
+
+
+def _least_step(points: Any) -> float:
+    """A number of which all coordinates are multiples, if it is not below the least float."""
+    least = math.inf
+    for tile in row_tiles(points):
+        sizes = abs(points[tile])
+        sizes = sizes[sizes > 0]
+        least = min(least, float(sizes.min()) if sizes.size else math.inf)
+    return least if math.isinf(least) else math.ulp(least)
+
+
+def _added(points: Points) -> float:
+    """The sum of the magnitudes of all offsets."""
+    return sum(
+        float(abs(part).sum())
+        for part in (points.row_offset, points.col_offset)
+        if part is not None and part.size
+    )
+
+
+def _rounding_of(metric: str, points: Points, step: float) -> Rounding:
+    """How far computed costs may be from the exact ones; docs/algorithms/correctness.md proves it.
+
+    `step` is a number of which all given coordinates are multiples.
+    """
+    d = points.rows.shape[1]
+    share = (d + 6 if points.row_offset is not None else d + 3) * UNIT
+    if metric == "cosine":
+        return Rounding(share, 5 * (d + 8) * UNIT, _added(points))
+    pair = 0.0
+    if step < SAFE_STEP and metric == "sqeuclidean":
+        pair = (d + 2) * 2.0**-1074
+    elif step < SAFE_STEP and metric == "euclidean":
+        pair = math.sqrt(d + 2) * 2.0**-537
+    return Rounding(share, pair, _added(points))
+
+
+def _extent_of(points: Points) -> Extent:
+    """Bounds of the computed costs, from the boxes of both sides, by steps that are monotone."""
+    X, Y, metric, is_half, sign, row_offset, col_offset = points
+    if not (X.shape[0] and Y.shape[0]):
+        return Extent(0.0, 0.0, 0.0)
+    (low_x, high_x), (low_y, high_y) = (
+        (array_of(np, part.min(axis=0)), array_of(np, part.max(axis=0))) for part in (X, Y)
+    )
+    with np.errstate(over="ignore"):
+        near = np.maximum(np.maximum(low_x - high_y, low_y - high_x), 0.0)
+        far = np.maximum(high_x - low_y, high_y - low_x)
+        ends = [_accumulated(metric, steps) * (0.5 if is_half else 1.0) for steps in (near, far)]
+    if row_offset is not None:
+        ends = [
+            end + (getattr(row_offset, which)().item() + getattr(col_offset, which)().item())
+            for end, which in zip(ends, ("min", "max"))
+        ]
+    low, high = ends if sign > 0 else (-ends[1], -ends[0])
+    return Extent(low, high, max(abs(low), abs(high)))
+
+
+def _accumulated(metric: str, steps: np.ndarray) -> float:
+    """The distance with these differences, by the same steps as each cost."""
+    if metric == "chebyshev":
+        return float(steps.max())
+    if metric == "cityblock":
+        return float(np.add.accumulate(steps)[-1])
+    total = float(np.add.accumulate(steps * steps)[-1])
+    return math.sqrt(total) if metric == "euclidean" else total

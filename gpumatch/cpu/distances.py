@@ -1,0 +1,69 @@
+"""The distances of points in ranges of rows, on the host.
+
+The kernel does the same steps as `gpumatch.costs.points`, in the same order, so it gives the same
+numbers. It takes the columns in blocks whose sums stay in a cache.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gpumatch.contracts import Points
+from gpumatch.cpu.numba_tools.compiled import kernel
+
+__all__ = ["METRICS", "fill_distances", "offsets_of"]
+
+METRICS = {"sqeuclidean": 0, "euclidean": 1, "cityblock": 2, "chebyshev": 3}
+BLOCK = 2**10  # columns at a time
+
+
+def fill_distances(points: Points, first: int, last: int) -> np.ndarray:
+    """The costs of all pairs of the rows from ``first`` to ``last``."""
+    ncols = points.cols.shape[0]
+    values = np.zeros((last - first, ncols))
+    fill(
+        points.rows[first:last], np.ascontiguousarray(points.cols.T),  # IN
+        METRICS[points.metric], 0.5 if points.is_half else 1.0,  # IN
+        values,  # IN, OUT
+    )  # fmt: skip
+    if points.row_offset is not None:
+        for row, offset in enumerate(points.row_offset[first:last]):
+            values[row] += offset + points.col_offset
+    if points.sign < 0:
+        np.negative(values, out=values)
+    return values
+
+
+def offsets_of(points: Points) -> tuple[np.ndarray, np.ndarray]:
+    """The offsets of the rows and the columns: empty arrays without."""
+    if points.row_offset is None:
+        return np.empty(0), np.empty(0)
+    return points.row_offset, points.col_offset
+
+
+@kernel
+def fill(X, across, metric, scale, values):
+    """Add the steps of all coordinates to ``values``; ``across`` has a row for each coordinate."""
+    ncols = across.shape[1]
+    for begin in range(0, ncols, BLOCK):
+        end = min(begin + BLOCK, ncols)
+        for row in range(X.shape[0]):
+            for k in range(X.shape[1]):
+                x = X[row, k]
+                if metric <= 1:
+                    for col in range(begin, end):
+                        step = x - across[k, col]
+                        values[row, col] += step * step
+                elif metric == 2:
+                    for col in range(begin, end):
+                        values[row, col] += abs(x - across[k, col])
+                else:
+                    for col in range(begin, end):
+                        step = abs(x - across[k, col])
+                        values[row, col] = step if step > values[row, col] else values[row, col]
+            if metric == 1:
+                for col in range(begin, end):
+                    values[row, col] = np.sqrt(values[row, col])
+            if scale != 1.0:
+                for col in range(begin, end):
+                    values[row, col] *= scale
