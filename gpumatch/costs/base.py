@@ -185,6 +185,11 @@ class Costs(ABC):
         return None
 
     @property
+    def is_computed(self) -> bool:
+        """Whether no matrix is held, so that each tile is computed when it is asked for."""
+        return False
+
+    @property
     def unfolding_bytes(self) -> int:
         """Bytes that a GPU needs in addition to the matrix while `dense` makes it."""
         return 0
@@ -288,6 +293,10 @@ class Costs(ABC):
     def of_pairs(self, indptr: Any, indices: Any, weights: Any) -> Costs:
         """The costs of some pairs only, which are given in CSR, their columns in order."""
         return self.stored().of_pairs(indptr, indices, weights)
+
+    def of_points(self, points: Points) -> Costs:
+        """The distances of other points. Only distances have them."""
+        raise TypeError(f"{type(self).__name__} holds no distances of points")
 
     def up_to(self, limit: float) -> Costs:
         """The pairs that cost no more than `limit`, as a problem."""

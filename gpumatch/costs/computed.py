@@ -21,6 +21,10 @@ __all__ = ["ComputedCosts"]
 class ComputedCosts(Costs):
     """Costs that are computed in tiles. What keeps few pairs needs no matrix."""
 
+    @property
+    def is_computed(self) -> bool:
+        return True
+
     def stored(self) -> DenseCosts:
         return DenseCosts._of(self.dense(), self.extent)
 

@@ -24,7 +24,11 @@ import numpy as np
 from gpumatch.contracts import Points, Rounding, Tile
 from gpumatch.costs.base import Extent, check_sums, row_tiles
 from gpumatch.costs.computed import ComputedCosts
-from gpumatch.dispatch.by_device import fill_distances_on_host, require_device_memory
+from gpumatch.dispatch.by_device import (
+    distances_at_on_host,
+    fill_distances_on_host,
+    require_device_memory,
+)
 from gpumatch.interop.tensors import is_tensor, source_of
 from gpumatch.numeric.arrays import array_module, array_of, as_array, first_true
 
@@ -162,7 +166,11 @@ class PointCosts(ComputedCosts):
         return own, cols, fill_distances_on_host(self.points, rows.start, rows.stop)
 
     def at(self, rows: Any, cols: Any) -> Any:
-        return self._at(array_of(self.xp, rows), array_of(self.xp, cols))
+        rows, cols = array_of(self.xp, rows), array_of(self.xp, cols)
+        is_list = rows.ndim == 1 and rows.shape == cols.shape
+        if self.on_device or not is_list or rows.size * self.X.shape[1] <= FEW:
+            return self._at(rows, cols)
+        return distances_at_on_host(self.points, rows.astype(np.int64), cols.astype(np.int64))
 
     def _at(self, rows: Any, cols: Any) -> Any:
         """The costs of pairs, by operations on whole arrays, which broadcast."""
@@ -209,6 +217,9 @@ class PointCosts(ComputedCosts):
                 return turned
         return turned
 
+    def of_points(self, points: Points) -> PointCosts:
+        return self._with(points)
+
     def transpose(self) -> PointCosts:
         return self._turned(False, True)
 
@@ -223,13 +234,16 @@ class PointCosts(ComputedCosts):
             rows=p.rows[rows], cols=p.cols[cols], row_offset=sums[0], col_offset=sums[1]
         ))  # fmt: skip
 
-    def below(self, limits: Any) -> PointCosts:
+    def below(self, limits: Any) -> Any:
+        """As of all costs. With offsets it is a matrix: a sum of three would be rounded otherwise.
+
+        So a cost less its limit is above 0 exactly if the cost is above the limit.
+        """
         p, xp = self.points, self.xp
-        limits = array_of(xp, limits).astype(np.float64)
-        is_bare = p.row_offset is None
-        given = xp.zeros(self.shape[0]) if is_bare else p.row_offset
-        col_offset = xp.zeros(self.shape[1]) if is_bare else p.col_offset
-        return self._with(p._replace(row_offset=given - limits * p.sign, col_offset=col_offset))
+        if p.row_offset is not None:
+            return self.stored().below(limits)
+        row_offset = array_of(xp, limits).astype(np.float64) * -p.sign
+        return self._with(p._replace(row_offset=row_offset, col_offset=xp.zeros(self.shape[1])))
 
     def of_pairs(self, indptr: Any, indices: Any, weights: Any) -> Any:
         from gpumatch.costs.sparse import SparseCosts

@@ -11,7 +11,7 @@ import numpy as np
 from gpumatch.contracts import Points
 from gpumatch.cpu.numba_tools.compiled import kernel
 
-__all__ = ["METRICS", "fill_distances", "offsets_of"]
+__all__ = ["METRICS", "distances_at", "fill_distances", "offsets_of"]
 
 METRICS = {"sqeuclidean": 0, "euclidean": 1, "cityblock": 2, "chebyshev": 3}
 BLOCK = 2**10  # columns at a time
@@ -31,6 +31,18 @@ def fill_distances(points: Points, first: int, last: int) -> np.ndarray:
             values[row] += offset + points.col_offset
     if points.sign < 0:
         np.negative(values, out=values)
+    return values
+
+
+def distances_at(points: Points, rows: np.ndarray, cols: np.ndarray) -> np.ndarray:
+    """The costs of pairs."""
+    values = np.empty(rows.size)
+    row_offset, col_offset = offsets_of(points)
+    fill_pairs(
+        points.rows, points.cols, rows, cols, row_offset, col_offset,  # IN
+        METRICS[points.metric], 0.5 if points.is_half else 1.0, points.sign,  # IN
+        values,  # OUT
+    )  # fmt: skip
     return values
 
 
@@ -67,3 +79,38 @@ def fill(X, across, metric, scale, values):
             if scale != 1.0:
                 for col in range(begin, end):
                     values[row, col] *= scale
+
+
+@kernel
+def cost_of(X, row, Y, place, metric, scale, sign, has_offsets, offset, other):
+    """The cost of a pair."""
+    total = 0.0
+    if metric <= 1:
+        for k in range(X.shape[1]):
+            step = X[row, k] - Y[place, k]
+            total += step * step
+        if metric == 1:
+            total = np.sqrt(total)
+    elif metric == 2:
+        for k in range(X.shape[1]):
+            total += abs(X[row, k] - Y[place, k])
+    else:
+        for k in range(X.shape[1]):
+            total = max(total, abs(X[row, k] - Y[place, k]))
+    total *= scale
+    if has_offsets:
+        total += offset + other
+    return sign * total
+
+
+@kernel
+def fill_pairs(X, Y, rows, cols, row_offset, col_offset, metric, scale, sign, values):
+    """Write the costs of some pairs."""
+    has_offsets = row_offset.size > 0
+    for number in range(rows.size):
+        row, col = rows[number], cols[number]
+        offset = row_offset[row] if has_offsets else 0.0
+        other = col_offset[col] if has_offsets else 0.0
+        values[number] = cost_of(
+            X, row, Y, col, metric, scale, sign, has_offsets, offset, other
+        )  # fmt: skip

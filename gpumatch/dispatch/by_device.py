@@ -51,6 +51,11 @@ def fill_distances_on_host(points: Points, first: int, last: int) -> Any:
     return _fill_distances_on_host()(points, first, last)
 
 
+def distances_at_on_host(points: Points, rows: Any, cols: Any) -> Any:
+    """The costs of pairs, of points on the host."""
+    return _distances_at_on_host()(points, rows, cols)
+
+
 def no_mates(graph: Graph | Costs) -> tuple[Any, Any]:
     """The mates of an empty matching, where the graph is."""
     nrows, ncols = graph.shape
@@ -146,3 +151,10 @@ def _fill_distances_on_host() -> Any:
     with InterruptsHeld():
         from gpumatch.cpu.distances import fill_distances
     return fill_distances
+
+
+@functools.cache
+def _distances_at_on_host() -> Any:
+    with InterruptsHeld():
+        from gpumatch.cpu.distances import distances_at
+    return distances_at

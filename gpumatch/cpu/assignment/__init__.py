@@ -9,6 +9,8 @@ below serves them. `auto` picks as follows:
 | `assign` | dense, up to 2**16, no algorithm, start or callback given | `small.batch` |
 | `assign` | dense, up to 2**17, or integers beyond float64 | `shortest_augmenting_path` |
 | `assign` | dense, more | `dense.engine` |
+| `assign` | computed, up to 2**20, or with forbidden pairs | as dense, in a matrix |
+| `assign` | computed, more: points and functions | `points.engine` |
 | `assign`, `csgraph` | sparse, full, up to 2**19 entries; if square, 2**17 | `sparse.small` |
 | `assign` | sparse, any other, or if paths are long | `sparse.engine` |
 | `assign`, a batch | dense, up to 2**18 each; larger ones as `assign` | `small.batch` |

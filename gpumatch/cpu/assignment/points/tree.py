@@ -2,8 +2,8 @@
 
 The tree is a complete binary one. Node 1 is the root, the children of node t are 2 t and 2 t + 1.
 The k-th node of level l holds the points from (k m) >> l to ((k + 1) m) >> l, in the order of the
-tree, for m points; so no bounds are stored. A node has its box, the largest price of its points, and
-the least and the greatest of their offsets.
+tree, for m points; so no bounds are stored. A node has its box, the largest price of its points,
+and the least and the greatest of their offsets.
 
 A search for the row x goes down into the child whose bound is less, and leaves out each node whose
 bound is not below what it has found. The bound of a node is computed by the steps of
@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from gpumatch.contracts import Points
-from gpumatch.cpu.distances import METRICS, offsets_of
+from gpumatch.cpu.distances import METRICS, cost_of, offsets_of
 from gpumatch.cpu.numba_tools.compiled import kernel
 from gpumatch.cpu.numba_tools.error_free import difference_below
 from gpumatch.cpu.numba_tools.workers import Workers
@@ -46,6 +46,13 @@ class Tree:
     ----------
     points : Points
         Those of the columns are in the tree; the rows ask.
+
+    Attributes
+    ----------
+    ids : int32 array
+        The columns in the order of the tree.
+    asked : int32 array
+        The rows in an order in which neighbours follow each other, so that caches help.
     """
 
     def __init__(self, points: Points) -> None:
@@ -66,6 +73,7 @@ class Tree:
             raise_nodes(self.col_offset, self.levels, self.added[:, 1])
             raise_nodes(-self.col_offset, self.levels, self.added[:, 0])
             np.negative(self.added[:, 0], out=self.added[:, 0])
+        self.asked = np.arange(points.rows.shape[0], dtype=np.int32)
         self.price, self.top = np.zeros(count), np.zeros(nodes)
 
     def set_prices(self, price: np.ndarray) -> None:
@@ -173,28 +181,6 @@ def raise_nodes(values, levels, top):
 
 
 # -- searches --------------------------------------------------------------------------------------
-
-
-@kernel
-def cost_of(X, row, Y, place, metric, scale, sign, has_offsets, offset, other):
-    """The cost of a pair, by the steps of `gpumatch.costs.points`."""
-    total = 0.0
-    if metric <= 1:
-        for k in range(X.shape[1]):
-            step = X[row, k] - Y[place, k]
-            total += step * step
-        if metric == 1:
-            total = np.sqrt(total)
-    elif metric == 2:
-        for k in range(X.shape[1]):
-            total += abs(X[row, k] - Y[place, k])
-    else:
-        for k in range(X.shape[1]):
-            total = max(total, abs(X[row, k] - Y[place, k]))
-    total *= scale
-    if has_offsets:
-        total += offset + other
-    return sign * total
 
 
 @kernel

@@ -1,0 +1,363 @@
+"""The columns that are cheapest for each row at given prices, by computing all pairs in tiles.
+
+Points in many dimensions go by matrix products first: a product tells each squared distance up to
+an error that is bounded here, so it finds all pairs that may be below a bound. These few are
+computed again, by the steps of `gpumatch.costs.points`. A line with more such pairs than are kept
+is computed whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from gpumatch.contracts import Costs, Points
+from gpumatch.cpu.distances import offsets_of
+from gpumatch.cpu.numba_tools.compiled import kernel
+from gpumatch.cpu.numba_tools.error_free import difference_below
+from gpumatch.cpu.numba_tools.workers import Workers
+from gpumatch.numeric.fair_duals import differences_below
+
+__all__ = ["Lines", "lines_of"]
+
+SPARE = 8
+"""Pairs of a line that are kept beside those that are asked for, because products are inexact."""
+OFTEN = 1 / 16
+"""The share of the lines that a search may compute whole before products of float64 are taken."""
+PRODUCTS = 2**22
+"""Products that are made at a time."""
+LARGEST_SQUARE = 1e30
+"""Squares up to which float32 holds all products."""
+UNIT = 2.0**-53
+
+
+def lines_of(costs: Costs) -> Lines:
+    """The search in all lines, by products if the costs are distances that these tell."""
+    points = costs.points
+    if points is not None and points.metric in ("sqeuclidean", "euclidean"):
+        return _Products(costs, points)
+    return Lines(costs)
+
+
+class Lines:
+    """All pairs of costs, computed in tiles of rows.
+
+    A function of the caller is called by one thread at a time. Distances are computed by all.
+    """
+
+    def __init__(self, costs: Costs) -> None:
+        self.costs = costs
+        self.price = np.zeros(costs.shape[1], np.int64 if costs.is_integer else np.float64)
+
+    def set_prices(self, price: np.ndarray) -> None:
+        """Take other prices of the columns."""
+        self.price = price.astype(self.price.dtype)
+
+    def nearest(
+        self,
+        count: int,
+        bounds: tuple[np.ndarray, np.ndarray],
+        workers: Workers,
+        beat: Callable[[], None],
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """The cheapest columns of each row and rows of each column, below their bounds.
+
+        The order is that of inexact costs. Each pair is computed once.
+        """
+        nrows, ncols = self.costs.shape
+        far = self.costs.far
+        of_rows = np.full((nrows, min(count, ncols)), -1, np.int32)
+        values = np.full(of_rows.shape, far, self.price.dtype)
+        # Each thread has lists of its own for the columns.
+        parts = [
+            (
+                np.full((ncols, min(count, nrows)), -1, np.int32),
+                np.full((ncols, min(count, nrows)), far, self.price.dtype),
+                bounds[1].astype(self.price.dtype),
+            )
+            for _ in range(self._threads(workers))
+        ]
+
+        def search(worker: int, tile: slice, products: Any) -> None:
+            costs = self._inexact(tile, bounds[0], products)
+            choose(costs, bounds[0][tile], of_rows[tile], values[tile])
+            choose_across(costs, tile.start, *parts[worker])
+
+        self._deal(search, workers, beat)
+        if len(parts) == 1:
+            return of_rows, parts[0][0]
+        found = np.concatenate([part[0] for part in parts], axis=1)
+        least = np.concatenate([part[1] for part in parts], axis=1)
+        order = np.argsort(least, axis=1, kind="stable")[:, : min(count, nrows)]
+        return of_rows, np.take_along_axis(found, order, 1)
+
+    def least(
+        self,
+        rows: np.ndarray | None,
+        count: int,
+        bound: np.ndarray,
+        workers: Workers,
+        beat: Callable[[], None],
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """The columns with the least costs less prices; see `Tree.least`. All rows are asked."""
+        nrows, ncols = self.costs.shape
+        count = min(count, ncols)
+        cols = np.full((nrows, count), -1, np.int32)
+        values = np.full((nrows, count), self.costs.far, self.price.dtype)
+
+        def search(_: int, tile: slice, products: Any) -> None:
+            self._search(tile, products, bound[tile], cols[tile], values[tile])
+
+        self._deal(search, workers, beat)
+        self._refine()
+        return cols, values
+
+    def _refine(self) -> None:
+        """Be more exact from now on, if that saves time."""
+
+    def _threads(self, workers: Workers) -> int:
+        return 1 if self.costs.points is None else workers.threads
+
+    def _deal(
+        self, search: Callable[[int, slice, Any], None], workers: Workers, beat: Callable[[], None]
+    ) -> None:
+        """Search all tiles, in turns of the workers; the caller's thread beats."""
+        tiles, threads = list(self.costs.tiles()), self._threads(workers)
+
+        def turn(number: int) -> None:
+            search(number % threads, tiles[number], None)
+            if number % threads == 0:
+                beat()
+
+        if threads == 1:
+            for number in range(len(tiles)):
+                turn(number)
+        else:
+            workers.deal(turn, len(tiles))
+
+    def _search(
+        self,
+        tile: slice,
+        products: Any,
+        bound: np.ndarray,
+        cols: np.ndarray,
+        values: np.ndarray,
+    ) -> None:
+        choose(self._reduced(self.costs.tile(tile)[2]), bound, cols, values)
+
+    def _inexact(self, tile: slice, bound: np.ndarray, products: Any) -> np.ndarray:
+        """The costs of some rows, or what puts columns and rows in nearly the same order."""
+        return np.ascontiguousarray(self.costs.tile(tile)[2], self.price.dtype)
+
+    def _reduced(self, costs: np.ndarray) -> np.ndarray:
+        """The costs less prices of some rows; those of floats are rounded down."""
+        if self.price.dtype.kind == "i":
+            return costs - self.price
+        reduced = np.array(costs, np.float64, order="C")  # a function may return its own array
+        lower(reduced, self.price)
+        return reduced
+
+
+class _Products(Lines):
+    """Squared distances by products of float32, with an exact look at what is near."""
+
+    def __init__(self, costs: Costs, points: Points) -> None:
+        super().__init__(costs)
+        self.points = points
+        self.offsets = offsets_of(points)
+        # A common origin makes squares smaller. What it rounds off is in the error, too.
+        width = points.rows.shape[1]
+        middle = points.cols.mean(axis=0) if points.cols.shape[0] else np.zeros(width)
+        rows, squares = _with_squares(points.rows - middle)
+        cols, others = _with_squares(points.cols - middle)
+        # The product of a line (x, |x|^2, 1) and a line (-2 y, 1, |y|^2) is |x - y|^2.
+        rows[:, width] = squares
+        cols[:, :width] *= -2.0
+        cols[:, width + 1] = others
+        largest = squares.max(initial=0) + others.max(initial=0)
+        size = max(abs(side).max(initial=0.0) for side in (points.rows, points.cols))
+        self._both, self.whole = (rows, cols), 0
+        self._shift = 64 * UNIT * np.sqrt(width * largest) * size
+        self._scale = 8 * (width + 8) * largest
+        self._take(np.float32 if largest < LARGEST_SQUARE else np.float64)
+
+    def _refine(self) -> None:
+        if self.number == np.float32 and self.whole > OFTEN * self.costs.shape[0]:
+            self._take(np.float64)
+        self.whole = 0
+
+    def _take(self, number: Any) -> None:
+        """Multiply numbers of this type from now on."""
+        self.number = number
+        self.rows, self.cols = (side.astype(number, copy=False) for side in self._both)
+        self.error = self._scale * np.finfo(number).eps / 2 + self._shift
+
+    def _deal(
+        self, search: Callable[[int, slice, Any], None], workers: Workers, beat: Callable[[], None]
+    ) -> None:
+        """Search all rows. The threads of BLAS multiply, and the workers look at the products."""
+        nrows, ncols = self.costs.shape
+        step = max(workers.threads, PRODUCTS // max(ncols, 1))
+        for begin in range(0, nrows, step):
+            products = self.rows[begin : begin + step] @ self.cols.T
+
+            def turn(worker: int, begin: int = begin, products: Any = products) -> None:
+                count = products.shape[0]
+                first, last = (count * k // workers.threads for k in (worker, worker + 1))
+                search(worker, slice(begin + first, begin + last), products[first:last])
+
+            workers.deal(turn, workers.threads)
+            beat()
+
+    def _inexact(self, tile: slice, bound: np.ndarray, products: Any) -> np.ndarray:
+        p, squares = self.points, products
+        row_offset, col_offset = self.offsets
+        if row_offset.size or bool((bound < np.inf).any()):  # else the order is that of squares
+            np.maximum(squares, 0, out=squares)
+            if p.metric == "euclidean":
+                np.sqrt(squares, out=squares)
+            if p.is_half:
+                squares *= 0.5
+            if row_offset.size:
+                squares += (row_offset[tile, None] + col_offset).astype(squares.dtype)
+        if p.sign < 0:
+            np.negative(squares, out=squares)
+        return squares
+
+    def _search(
+        self,
+        tile: slice,
+        products: Any,
+        bound: np.ndarray,
+        cols: np.ndarray,
+        values: np.ndarray,
+    ) -> None:
+        p, count, ncols = self.points, cols.shape[1], self.costs.shape[1]
+        kept = min(count + SPARE, ncols)
+        near = np.full((cols.shape[0], kept), -1, np.int32)
+        below = np.full(near.shape, np.inf)
+        row_offset, col_offset = self.offsets
+        choose_near(
+            products, self.error, p.metric == "euclidean",  # IN
+            0.5 if p.is_half else 1.0, p.sign, row_offset[tile], col_offset, self.price,  # IN
+            self._slack(), bound,  # IN
+            near, below,  # OUT
+        )  # fmt: skip
+        own, place = np.nonzero(near >= 0)
+        others = near[own, place]
+        exact = np.full(near.shape, np.inf)
+        costs = self.costs.at(own + tile.start, others)
+        exact[own, place] = differences_below(costs, self.price[others])
+        exact[exact >= bound[:, None]] = np.inf
+        order = np.argsort(exact, axis=1, kind="stable")[:, :count]
+        values[:] = np.take_along_axis(exact, order, 1)
+        cols[:] = np.where(values < np.inf, np.take_along_axis(near, order, 1), -1)
+        # No pair that was not kept is below the last number of the line.
+        is_full = (near[:, -1] >= 0) & (kept < ncols) & (values[:, -1] > below[:, -1])
+        for row in np.flatnonzero(is_full).tolist():
+            cols[row], values[row] = -1, np.inf
+            line = self.costs.at(np.full(ncols, tile.start + row), np.arange(ncols))
+            part = slice(row, row + 1)
+            choose(self._reduced(line[None]), bound[part], cols[part], values[part])
+        self.whole += int(np.count_nonzero(is_full))
+
+    def _slack(self) -> float:
+        """What rounding may add when roots, offsets and prices are put together."""
+        most = max(abs(self.costs.low), abs(self.costs.high)) + abs(self.price).max(initial=0)
+        return 16 * UNIT * (most + sum(abs(part).max(initial=0) for part in self.offsets))
+
+
+def _with_squares(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The points with two coordinates 1 more, and the squares of their lengths."""
+    lines = np.ones((points.shape[0], points.shape[1] + 2))
+    lines[:, :-2] = points
+    return lines, np.einsum("ij,ij->i", points, points)
+
+
+# -- kernels ---------------------------------------------------------------------------------------
+
+
+@kernel
+def lower(values, price):
+    """Subtract prices from the costs of some rows, rounded down."""
+    for row in range(values.shape[0]):
+        for col in range(values.shape[1]):
+            values[row, col] = difference_below(values[row, col], price[col])
+
+
+@kernel
+def choose(reduced, bound, cols, values):
+    """Write the least values of each line that are below its bound, and their columns."""
+    keep = cols.shape[1]
+    for row in range(reduced.shape[0]):
+        most = bound[row]
+        for col in range(reduced.shape[1]):
+            value = reduced[row, col]
+            if value >= most:
+                continue
+            at = keep - 1
+            while at > 0 and values[row, at - 1] > value:
+                values[row, at] = values[row, at - 1]
+                cols[row, at] = cols[row, at - 1]
+                at -= 1
+            values[row, at] = value
+            cols[row, at] = col
+            if values[row, keep - 1] < most:
+                most = values[row, keep - 1]
+
+
+@kernel
+def choose_across(costs, first, cols_found, values, most):
+    """Do as `choose` does for columns: of some rows, the first of which has this number.
+
+    ``most`` has a bound for each column, which falls.
+    """
+    keep = cols_found.shape[1]
+    for row in range(costs.shape[0]):
+        for col in range(costs.shape[1]):
+            value = costs[row, col]
+            if value >= most[col]:
+                continue
+            at = keep - 1
+            while at > 0 and values[col, at - 1] > value:
+                values[col, at] = values[col, at - 1]
+                cols_found[col, at] = cols_found[col, at - 1]
+                at -= 1
+            values[col, at] = value
+            cols_found[col, at] = first + row
+            if values[col, keep - 1] < most[col]:
+                most[col] = values[col, keep - 1]
+
+
+@kernel
+def choose_near(
+    squares, error, is_root, scale, sign, row_offset, col_offset, price, slack, bound, cols, values
+):
+    """Do as `choose` does for squared distances that are wrong by ``error`` at most.
+
+    What is compared is no more than the cost less the price.
+    """
+    keep, has_offsets = cols.shape[1], row_offset.size > 0
+    for row in range(squares.shape[0]):
+        most = bound[row]
+        for col in range(squares.shape[1]):
+            value = max(np.float64(squares[row, col]) - sign * error, 0.0)
+            if is_root:
+                value = np.sqrt(value)
+            value *= scale
+            if has_offsets:
+                value += row_offset[row] + col_offset[col]
+            value = sign * value - price[col] - slack
+            if value >= most:
+                continue
+            at = keep - 1
+            while at > 0 and values[row, at - 1] > value:
+                values[row, at] = values[row, at - 1]
+                cols[row, at] = cols[row, at - 1]
+                at -= 1
+            values[row, at] = value
+            cols[row, at] = col
+            if values[row, keep - 1] < most:
+                most = values[row, keep - 1]

@@ -1,0 +1,152 @@
+"""The searches for the cheapest columns of each row, against all pairs."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from gpumatch.costs import FunctionCosts, PointCosts
+from gpumatch.cpu.assignment.points import lines as lines_module
+from gpumatch.cpu.assignment.points.lines import Lines, lines_of
+from gpumatch.cpu.assignment.points.prices import extended
+from gpumatch.cpu.assignment.points.tree import LEAF, Tree
+from gpumatch.cpu.numba_tools.workers import Workers
+from gpumatch.numeric.fair_duals import differences_below
+from tests.pairwise import parametrize_pairwise
+
+METRICS = ["sqeuclidean", "euclidean", "cityblock", "chebyshev", "cosine"]
+
+
+def clouds(kind, shape, d, seed=5):
+    rng = np.random.default_rng(seed)
+    X, Y = (rng.normal(size=(count, d)) + 0.1 for count in shape)
+    if kind == "lattice":
+        X, Y = np.rint(2 * X) + 0.5, np.rint(2 * Y) + 0.5
+    elif kind == "far":
+        Y = Y + 1e6
+    elif kind == "equal":
+        X[:], Y[:] = 1, 2
+    return X, Y
+
+
+def costs_of(kind, metric, shape, d, sign, has_offsets):
+    X, Y = clouds(kind, shape, d)
+    rng = np.random.default_rng(6)
+    offsets = {}
+    if has_offsets:
+        offsets = {"row_offset": rng.normal(size=shape[0]), "col_offset": rng.normal(size=shape[1])}
+    return PointCosts(X, Y, metric, **offsets).problem(sign < 0, False)
+
+
+def expected(costs, price, count, bound):
+    """The least costs less prices of each row, rounded down, inf where they are not below."""
+    reduced = differences_below(costs.dense(), price)
+    reduced[reduced >= bound[:, None]] = np.inf
+    return np.sort(reduced, axis=1)[:, :count]
+
+
+@parametrize_pairwise(
+    search=["tree", "lines"],
+    kind=["normal", "lattice", "far", "equal"],
+    metric=METRICS,
+    shape=[(40, 1), (30, 50), (3, LEAF + 1), (5, 200)],
+    d=[1, 2, 7],
+    sign=[1, -1],
+    has_offsets=[False, True],
+    priced=[False, True],
+)
+def test_a_search_finds_the_cheapest_columns(
+    search, kind, metric, shape, d, sign, has_offsets, priced
+):
+    costs = costs_of(kind, metric, shape, d, sign, has_offsets)
+    found = Tree(costs.points) if search == "tree" else lines_of(costs)
+    rng = np.random.default_rng(7)
+    scale = costs.high - costs.low or 1.0
+    price = rng.normal(size=shape[1]) * scale / 4 if priced else np.zeros(shape[1])
+    found.set_prices(price)
+    bound = np.quantile(costs.dense() - price, 0.5, axis=1) if priced else np.full(shape[0], np.inf)
+    rows, count = np.arange(shape[0], dtype=np.int32), min(6, shape[1])
+    with Workers(2, 2**30) as workers:
+        cols, values = found.least(rows, count, bound, workers, lambda: None)
+    np.testing.assert_array_equal(values, expected(costs, price, count, bound))
+    own, place = np.nonzero(cols >= 0)
+    assert (np.isfinite(values) == (cols >= 0)).all()
+    at = costs.at(own, cols[own, place])
+    assert (differences_below(at, price[cols[own, place]]) == values[own, place]).all()
+
+
+@pytest.mark.parametrize("metric", ["sqeuclidean", "euclidean"])
+def test_many_ties_are_all_seen(metric, monkeypatch):
+    """More pairs may be below the bound by products than a search keeps."""
+    monkeypatch.setattr(lines_module, "SPARE", 1)
+    X, Y = clouds("equal", (9, 60), 8)
+    Y[50] += 1e-9  # the only one that is farther, by less than products can tell
+    costs = PointCosts(X, Y, metric)
+    search = lines_of(costs)
+    price = np.zeros(60)
+    price[50] = 1e-7
+    search.set_prices(price)
+    bound = costs.dense()[:, 0]
+    with Workers(2, 2**30) as workers:
+        cols, _ = search.least(None, 2, bound, workers, lambda: None)
+    assert cols.tolist() == [[50, -1]] * 9
+
+
+def test_products_that_tell_too_little_become_finer():
+    rng = np.random.default_rng(8)
+    X = 1e4 + rng.normal(size=(40, 8)) * 1e-3
+    costs = PointCosts(X, np.concatenate([X[:30] + 1e-3, -X[:10]]))
+    search = lines_of(costs)
+    assert search.number == np.float32
+    bound = costs.dense().min(axis=1) * 2
+    with Workers(2, 2**30) as workers:
+        for _ in range(2):
+            _, values = search.least(None, 2, bound, workers, lambda: None)
+            np.testing.assert_array_equal(values, expected(costs, np.zeros(40), 2, bound))
+    assert search.number == np.float64
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("metric", ["cityblock", "sqeuclidean", "euclidean", "integers"])
+def test_both_sides_name_their_nearest(metric, threads):
+    X, Y = clouds("normal", (30, 23), 8)
+    costs = PointCosts(X, Y, "cityblock" if metric == "integers" else metric)
+    whole = costs.dense()
+    if metric == "integers":
+        whole = np.rint(whole * 1e6).astype(np.int64)
+        costs = FunctionCosts(lambda rows, cols: whole[rows, cols], whole.shape, np.int64)
+        assert type(lines_of(costs)) is Lines
+    bounds = tuple(np.full(count, costs.far) for count in costs.shape)
+    with Workers(threads, 2**30) as workers:
+        rows, cols = lines_of(costs).nearest(4, bounds, workers, lambda: None)
+    np.testing.assert_array_equal(np.sort(rows), np.sort(np.argsort(whole, axis=1)[:, :4]))
+    np.testing.assert_array_equal(np.sort(cols), np.sort(np.argsort(whole.T, axis=1)[:, :4]))
+
+
+def test_a_limit_bounds_the_nearest():
+    costs = PointCosts(*clouds("normal", (30, 23), 8), "euclidean")
+    limit = float(np.quantile(costs.dense(), 0.1))
+    bounds = tuple(np.full(count, limit) for count in costs.shape)
+    with Workers(2, 2**30) as workers:
+        rows, cols = lines_of(costs).nearest(23, bounds, workers, lambda: None)
+    near = costs.dense() < limit
+    assert (rows >= 0).sum() == near.sum() == (cols >= 0).sum()
+
+
+@pytest.mark.parametrize("d", [1, 2, 3])
+def test_quadratics_are_extended_as_they_are(d):
+    rng = np.random.default_rng(9)
+    known, points = rng.normal(size=(400, d)), rng.normal(size=(50, d)) * 0.5
+
+    def smooth(at):
+        return 3 + at.sum(axis=1) - (at**2).sum(axis=1) + at[:, 0] * at[:, -1]
+
+    with Workers(1, 1) as workers:
+        found = extended(points, known, smooth(known), workers)
+    np.testing.assert_allclose(found, smooth(points), atol=1e-3)
+
+
+def test_equal_points_have_one_price():
+    with Workers(1, 1) as workers:
+        found = extended(np.ones((3, 2)), np.ones((20, 2)), np.full(20, 7.0), workers)
+    np.testing.assert_allclose(found, 7.0)
