@@ -80,7 +80,8 @@ def assign(
     C : two-dimensional array, sparse matrix, or tuple ``(indptr, indices, data, shape)``
         The costs: whatever `gpumatch.costs.DenseCosts` or `SparseCosts` accepts; boolean, integer
         or floating, of any shape. ``inf`` (``-inf`` to be maximised) forbids a pair. A sparse
-        matrix forbids the pairs that it does not store; a stored zero is a cost of 0. An array of
+        matrix forbids the pairs that it does not store; a stored zero is a cost of 0. `PointCosts`
+        and `FunctionCosts` are taken, too, and need no matrix on the CPU. An array of
         shape (B, n, m), or a list of matrices of any shapes, is a batch of problems.
     objective : {"sum", "bottleneck"}
         Minimise the total cost, or the largest cost of a pair.

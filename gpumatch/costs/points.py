@@ -82,7 +82,9 @@ class PointCosts(ComputedCosts):
 
     Notes
     -----
-    Until a call asks for a matrix, the points and offsets are all that is held.
+    No matrix is held, unless an algorithm asks for one. ``"engine"`` on the CPU does so for up to
+    2**20 pairs, for limits of rows together with offsets, and if it finds that a large share of all
+    pairs matters.
 
     Examples
     --------

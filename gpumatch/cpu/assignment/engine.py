@@ -23,7 +23,7 @@ def run(task: AssignmentTask) -> bool:
     if task.costs.is_sparse:
         return sparse_engine.run(task)
     if points_engine.takes(task):
-        ended = points_engine.run(task)
+        ended = points_engine.run(task, run)
         if ended is not None:
             return ended
         task.solution.clear()

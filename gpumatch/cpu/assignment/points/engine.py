@@ -31,6 +31,7 @@ Lee, Orlin, *Solving large dense assignment problems by column generation*, 1993
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -49,6 +50,8 @@ from gpumatch.numeric.arrays import count_matched
 
 __all__ = ["run", "takes"]
 
+Run = Callable[[AssignmentTask], bool]
+
 
 def takes(task: AssignmentTask, tuning: Tuning | None = None) -> bool:
     """True if the costs are computed, no pair is forbidden, and there are too many for a matrix."""
@@ -57,12 +60,15 @@ def takes(task: AssignmentTask, tuning: Tuning | None = None) -> bool:
     return costs.is_computed and costs.is_complete and is_many and costs.low < costs.high
 
 
-def run(task: AssignmentTask, tuning: Tuning | None = None) -> bool | None:
-    """Do as `gpumatch.contracts` states; None if the matrix is to be solved instead."""
+def run(task: AssignmentTask, solve: Run, tuning: Tuning | None = None) -> bool | None:
+    """Do as `gpumatch.contracts` states; None if the matrix is to be solved instead.
+
+    `solve` solves the smaller problems that come up: a sample, and the rows that are unmatched.
+    """
     solution = task.solution
     solution.has_duals = solution.are_fair = False
     with Workers(task.threads, task.costs.nnz) as workers:
-        engine = _Engine(task, workers, tuning or tunings.DEFAULT)
+        engine = _Engine(task, solve, workers, tuning or tunings.DEFAULT)
         try:
             is_done = engine.run()
         except Stopped:
@@ -76,8 +82,8 @@ def run(task: AssignmentTask, tuning: Tuning | None = None) -> bool | None:
 class _Engine:
     """The steps, on the arrays of a solution."""
 
-    def __init__(self, task: AssignmentTask, workers: Workers, tuning: Tuning) -> None:
-        self.task, self.workers, self.tuning = task, workers, tuning
+    def __init__(self, task: AssignmentTask, solve: Run, workers: Workers, tuning: Tuning) -> None:
+        self.task, self.solve, self.workers, self.tuning = task, solve, workers, tuning
         self.costs, self.control = task.costs, task.control
         # Its flags are those of the core. What a run leaves when it stops proves nothing.
         self.own = Solution(*task.solution.mates, *task.solution.duals)
@@ -214,15 +220,9 @@ class _Engine:
         part = self.costs.restricted(rows, cols)
         solution = Solution.empty(part.shape, is_integer=part.is_integer)
         task = dataclasses.replace(self.task, costs=part, solution=solution, is_fresh=True)
-        if not self.solve_part(task):
+        if not self.solve(task):
             raise Stopped
         return solution
-
-    def solve_part(self, task: AssignmentTask) -> bool:
-        """Solve a part by this engine, or by its matrix if it is small; False if stopped."""
-        from gpumatch.cpu.assignment import engine
-
-        return engine.run(task)
 
     # -- core and pricing ------------------------------------------------------------------------
 

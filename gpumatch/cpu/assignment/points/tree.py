@@ -11,6 +11,12 @@ bound is not below what it has found. The bound of a node is computed by the ste
 if costs are negated), and all these steps are monotone. So the bound is no more than any of the
 node's computed costs less their prices, as numbers: rounding leaves out no pair.
 
+Squared distances of clouds that are far apart, of unlike width, or to be maximised, differ little
+within a box for their size, so bounds would leave out little. Such points have a `Frame`: others in
+their place, whose squared distances differ from the costs by a number for each row and one for each
+column. Boxes are those of the frame. It is rounded, so its bounds are lowered by a margin that no
+rounding exceeds, and pairs that these leave are computed by the steps of the costs.
+
     box[t, 0], box[t, 1]   the least and greatest coordinates of node t
     added[t, 0], [t, 1]    the least and greatest offset
     top[t]                 the largest price
@@ -19,7 +25,7 @@ node's computed costs less their prices, as numbers: rounding leaves out no pair
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -35,6 +41,9 @@ LEAF = 12
 """Points of a leaf, at most."""
 LEVELS = 48
 """A path down the tree is shorter: 2**31 points have fewer levels."""
+ALIKE = 0.1
+"""How unlike two clouds may be without a frame: squared distance of the means by the variance, and
+logarithm of the ratio of their widths."""
 BATCH = 2**11
 """Rows that a thread serves between two looks at Python: some hundredths of a second."""
 
@@ -63,8 +72,15 @@ class Tree:
         nodes = 2 ** (self.levels + 1)
         self.ids = np.arange(count, dtype=np.int32)
         self.box = np.empty((nodes, 2, width))
-        split(cols, self.ids, self.levels, self.box)
-        self.cols = cols[self.ids]
+        self.frame = frame_of(points)
+        self.is_framed = self.frame is not None
+        shown = points if self.frame is None else self.frame.points
+        split(shown.cols, self.ids, self.levels, self.box)
+        self.cols, self.shown_rows, self.shown_cols = (
+            cols[self.ids],
+            shown.rows,
+            shown.cols[self.ids],
+        )
         row_offset, col_offset = offsets_of(points)
         self.row_offset = row_offset
         self.col_offset = col_offset[self.ids] if col_offset.size else col_offset
@@ -75,11 +91,16 @@ class Tree:
             np.negative(self.added[:, 0], out=self.added[:, 0])
         self.asked = np.arange(points.rows.shape[0], dtype=np.int32)
         self.price, self.top = np.zeros(count), np.zeros(nodes)
+        self.set_prices(np.zeros(count))
 
     def set_prices(self, price: np.ndarray) -> None:
         """Take other prices of the columns."""
         self.price = price[self.ids]
-        raise_nodes(self.price, self.levels, self.top)
+        if self.frame is not None:
+            self.shown_price = self.price - self.frame.of_cols[self.ids]
+            raise_nodes(self.shown_price, self.levels, self.top)
+        else:
+            raise_nodes(self.price, self.levels, self.top)
 
     def least(
         self,
@@ -96,7 +117,18 @@ class Tree:
         """
         cols = np.full((rows.size, count), -1, np.int32)
         values = np.full((rows.size, count), np.inf)
-        p = self.points
+        p, frame = self.points, self.frame
+        if frame is None:
+            shift, margin, shown_price = np.empty(0), 0.0, self.price
+            shown_metric, shown_scale, shown_sign = (
+                METRICS[p.metric],
+                0.5 if p.is_half else 1.0,
+                p.sign,
+            )
+        else:
+            shift, shown_price = frame.of_rows, self.shown_price
+            margin = frame.error * (frame.size + abs(self.price).max(initial=0))
+            shown_metric, shown_scale, shown_sign = 0, 1.0, 1.0
 
         def search(block: int) -> None:
             first = block * BATCH
@@ -104,6 +136,9 @@ class Tree:
                 rows[first : first + BATCH], p.rows, self.row_offset,  # IN
                 self.cols, self.col_offset, self.price, self.box, self.added, self.top,  # IN
                 self.levels, METRICS[p.metric], 0.5 if p.is_half else 1.0, p.sign,  # IN
+                self.shown_rows, self.shown_cols, shown_price,  # IN
+                shown_metric, shown_scale, shown_sign,  # IN
+                shift, margin, 0.0 if frame is None else frame.error,  # IN
                 bound[first : first + BATCH],  # IN
                 np.empty(LEVELS, np.int64), np.empty(LEVELS),
                 cols[first : first + BATCH], values[first : first + BATCH],  # OUT
@@ -115,6 +150,73 @@ class Tree:
         found = cols >= 0
         cols[found] = self.ids[cols[found]]
         return cols, values
+
+
+class Frame(NamedTuple):
+    """Points in the place of others.
+
+    Attributes
+    ----------
+    points : Points
+        Their squared distances are the costs less `of_rows` and less `of_cols`, but for rounding.
+    of_rows, of_cols : float64 arrays
+    size : float
+        The sum of the largest magnitudes that were added up.
+    error : float
+        What rounding may leave, in shares of the magnitudes.
+    """
+
+    points: Points
+    of_rows: np.ndarray
+    of_cols: np.ndarray
+    size: float
+    error: float
+
+
+def frame_of(points: Points) -> Frame | None:
+    """A frame in which both clouds are alike, for squared distances; None if they are already.
+
+    With x and y less the means, t the difference of the means and any s,
+
+        |x - y + t|^2 = |x - s y|^2 / s + (1 - 1/s) |x|^2 + (1 - s) |y|^2 + 2 t x - 2 t y + |t|^2.
+
+    A negative s is for costs that are negated.
+    """
+    if points.metric != "sqeuclidean" or not (points.rows.shape[0] and points.cols.shape[0]):
+        return None
+    middles = points.rows.mean(axis=0), points.cols.mean(axis=0)
+    rows, cols = points.rows - middles[0], points.cols - middles[1]
+    spread = [float((side * side).sum(axis=1).mean()) for side in (rows, cols)]
+    apart = middles[0] - middles[1]
+    distance = float(apart @ apart)
+    if not min(spread) > 0:
+        return None
+    ratio = math.sqrt(spread[0] / spread[1])
+    is_alike = distance <= ALIKE * spread[0] and abs(math.log(ratio)) <= ALIKE
+    if is_alike and points.sign > 0:
+        return None
+    scale, half = ratio * points.sign, 0.5 if points.is_half else 1.0
+    root = math.sqrt(half / ratio)
+    squares = np.einsum("ij,ij->i", rows, rows), np.einsum("ij,ij->i", cols, cols)
+    along = rows @ apart, cols @ apart
+    of_rows = half * ((1 - 1 / scale) * squares[0] + 2 * along[0] + distance)
+    of_cols = half * ((1 - scale) * squares[1] - 2 * along[1])
+    added = 0.0
+    if points.row_offset is not None:
+        of_rows, of_cols = of_rows + points.row_offset, of_cols + points.col_offset
+        added = abs(points.row_offset).max() + abs(points.col_offset).max()
+    most = [float(part.max()) for part in squares]
+    size = (
+        (2 + abs(1 - 1 / scale)) * most[0]
+        + (2 + ratio + abs(1 - scale)) * most[1]
+        + most[0] / ratio
+    )
+    size += 2 * math.sqrt(distance) * (math.sqrt(most[0]) + math.sqrt(most[1])) + distance + added
+    moved = [abs(middle).max() + math.sqrt(part) for middle, part in zip(middles, most)]
+    size += 4 * max(moved) * math.sqrt(rows.shape[1] * sum(most)) * (1 + ratio + 1 / ratio)
+    shown = Points(rows * root, cols * (scale * root), "sqeuclidean", False, 1.0)
+    error = 64 * (rows.shape[1] + 8) * 2.0**-53
+    return Frame(shown, of_rows * points.sign, of_cols * points.sign, size, error)
 
 
 # -- the tree --------------------------------------------------------------------------------------
@@ -210,45 +312,60 @@ def bound_of(X, row, box, node, metric, scale, sign, has_offsets, offset, added)
 
 @kernel
 def least(
-    rows, X, row_offset, Y, col_offset, price, box, added, top, levels, metric, scale, sign, bound,
-    nodes, bounds, cols, values,
+    rows, X, row_offset, Y, col_offset, price, box, added, top, levels, metric, scale, sign,
+    shown_X, shown_Y, shown_price, shown_metric, shown_scale, shown_sign, shift, margin, error,
+    bound, nodes, bounds, cols, values,
 ):  # fmt: skip
-    """Write the places of the columns with the least costs less prices of some rows."""
+    """Write the places of the columns with the least costs less prices of some rows.
+
+    If there is a frame, ``shift`` has a number for each row.
+    """
     count, keep = Y.shape[0], cols.shape[1]
-    has_offsets = row_offset.size > 0
+    has_offsets, is_framed = row_offset.size > 0, shift.size > 0
+    has_shown_offsets = has_offsets and not is_framed
     for number in range(rows.size):
         row = rows[number]
         offset = row_offset[row] if has_offsets else 0.0
         most = bound[number]
+        limit = most
+        if is_framed:
+            limit = most - shift[row]
+            limit += margin + error * (abs(most) + abs(shift[row]))
         waiting = 1
         nodes[0] = 1
         bounds[0] = -np.inf
         while waiting:
             waiting -= 1
-            if bounds[waiting] >= most:
+            if bounds[waiting] >= limit:
                 continue
             node = nodes[waiting]
             if node < 1 << levels:
                 left, right = 2 * node, 2 * node + 1
                 one = bound_of(
-                    X, row, box, left, metric, scale, sign, has_offsets, offset, added
+                    shown_X, row, box, left, shown_metric, shown_scale, shown_sign,
+                    has_shown_offsets, offset, added,
                 )  # fmt: skip
                 two = bound_of(
-                    X, row, box, right, metric, scale, sign, has_offsets, offset, added
+                    shown_X, row, box, right, shown_metric, shown_scale, shown_sign,
+                    has_shown_offsets, offset, added,
                 )  # fmt: skip
                 one = difference_below(one, top[left])
                 two = difference_below(two, top[right])
                 if one <= two:
                     left, right, one, two = right, left, two, one
-                if one < most:
+                if one < limit:
                     nodes[waiting], bounds[waiting] = left, one
                     waiting += 1
-                if two < most:
+                if two < limit:
                     nodes[waiting], bounds[waiting] = right, two
                     waiting += 1
                 continue
             k = node - (1 << levels)
             for place in range((k * count) >> levels, ((k + 1) * count) >> levels):
+                if is_framed:
+                    shown = cost_of(shown_X, row, shown_Y, place, 0, 1.0, 1.0, False, 0.0, 0.0)
+                    if shown - shown_price[place] >= limit:
+                        continue
                 other = col_offset[place] if has_offsets else 0.0
                 cost = cost_of(
                     X, row, Y, place, metric, scale, sign, has_offsets, offset, other
@@ -265,3 +382,7 @@ def least(
                 cols[number, at] = place
                 if values[number, keep - 1] < most:
                     most = values[number, keep - 1]
+                    limit = most
+                    if is_framed:
+                        limit = most - shift[row]
+                        limit += margin + error * (abs(most) + abs(shift[row]))

@@ -9,6 +9,7 @@ import gpumatch as gm
 from gpumatch.contracts import AssignmentTask, Solution
 from gpumatch.costs import FunctionCosts, PointCosts
 from gpumatch.costs.dense import DenseCosts
+from gpumatch.cpu.assignment.engine import run as solve
 from gpumatch.cpu.assignment.points import engine
 from gpumatch.cpu.assignment.points import tuning as tunings
 from gpumatch.running.control import Control
@@ -120,7 +121,7 @@ def test_no_step_makes_the_matrix(monkeypatch):
     tune(monkeypatch, tunings, least_sampled=100, few=50)
     monkeypatch.setattr(PointCosts, "dense", None)
     task = task_of(costs)
-    assert engine.run(task)
+    assert engine.run(task, solve)
     assert task.solution.has_duals
     assert task.solution.are_fair
     rounds = [phase for phase in task.control.trace if phase.get("step") == "pricing"]
@@ -132,7 +133,7 @@ def test_no_step_makes_the_matrix(monkeypatch):
 def test_a_core_that_becomes_large_gives_way_to_the_matrix(monkeypatch):
     costs = PointCosts(*points("normal", (30, 30), 2))
     tune(monkeypatch, tunings, share=0.01)
-    assert engine.run(task_of(costs)) is None
+    assert engine.run(task_of(costs), solve) is None
     made = []
     stored = PointCosts.stored
     monkeypatch.setattr(PointCosts, "stored", lambda self: made.append(1) or stored(self))
@@ -193,7 +194,7 @@ def test_rounding_is_no_reason_for_a_round():
     X, _ = points("normal", (30, 30), 3)
     costs = PointCosts(X, X[::-1] + 1e-9, "euclidean")
     task = task_of(costs)
-    assert engine.run(task)
+    assert engine.run(task, solve)
     a = gm.assign(costs, backend="cpu")
     assert a.row_to_col.tolist() == list(range(29, -1, -1))
     gm.verify(costs, a)
