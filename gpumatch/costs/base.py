@@ -302,6 +302,13 @@ class Costs(ABC):
         """The pairs that cost no more than `limit`, as a problem."""
         return self.stored().up_to(limit)
 
+    def near(self, limit: float, rows: Any, cols: Any) -> tuple[Any, Any] | None:
+        """For each of these rows with a pair up to the limit, it and the cheapest of these columns.
+
+        None if there is no quicker way than to look at all pairs.
+        """
+        return None
+
     def below(self, limits: Any) -> Costs:
         """By how much each pair costs more than the limit of its row."""
         return self.stored().below(limits)

@@ -24,9 +24,11 @@ import numpy as np
 from gpumatch.contracts import Points, Rounding, Tile
 from gpumatch.costs.base import Extent, check_sums, row_tiles
 from gpumatch.costs.computed import ComputedCosts
+from gpumatch.costs.sparse import SparseCosts
 from gpumatch.dispatch.by_device import (
     distances_at_on_host,
     fill_distances_on_host,
+    pairs_within_on_host,
     require_device_memory,
 )
 from gpumatch.interop.tensors import is_tensor, source_of
@@ -38,6 +40,7 @@ Metric = Literal["sqeuclidean", "euclidean", "cityblock", "chebyshev", "cosine"]
 METRICS = get_args(Metric)
 MOST_COORDINATES = 4096
 UNIT = 2.0**-53
+IN_BOXES = 6  # coordinates up to which a tree finds what is near in less time than all pairs take
 EXACT = 2**53  # float64 holds all integers up to here
 SAFE_STEP = 2.0**-511  # the square of a difference from here on is a normal float
 FEW = 2**18  # coordinates of a tile that array operations compute before a kernel is worth it
@@ -247,9 +250,44 @@ class PointCosts(ComputedCosts):
         row_offset = array_of(xp, limits).astype(np.float64) * -p.sign
         return self._with(p._replace(row_offset=row_offset, col_offset=xp.zeros(self.shape[1])))
 
-    def of_pairs(self, indptr: Any, indices: Any, weights: Any) -> Any:
-        from gpumatch.costs.sparse import SparseCosts
+    def up_to(self, limit: float) -> Any:
+        if limit >= self.high or not self._is_in_boxes:
+            return super().up_to(limit)
+        return self._within_boxes(np.full(self.shape[0], float(limit)))
 
+    def within(self, limits: Any, maximize: bool) -> Any:
+        if not self._is_in_boxes:
+            return super().within(limits, maximize)
+        bound = array_of(np, limits).astype(np.float64)
+        if not maximize:
+            return self._within_boxes(bound)
+        kept = self._turned(True, False)._within_boxes(-bound).problem(True, False)
+        kept.rounding = self.rounding
+        return kept
+
+    def _within_boxes(self, bound: Any) -> Any:
+        """The pairs up to a bound for each row, found by a tree."""
+        nrows, ncols = self.shape
+        rows, cols, costs = pairs_within_on_host(self.points, bound, ncols)
+        indptr = np.zeros(nrows + 1, np.int64)
+        np.cumsum(np.bincount(rows, minlength=nrows), out=indptr[1:])
+        kept = SparseCosts.of_csr(self.shape, indptr, cols, costs)
+        kept.rounding = self.rounding
+        return kept
+
+    def near(self, limit: float, rows: Any, cols: Any) -> tuple[Any, Any] | None:
+        if not self._is_in_boxes:
+            return None
+        part = self.restricted(rows, cols).points
+        own, other, _ = pairs_within_on_host(part, np.full(rows.size, float(limit)), 1)
+        return rows[own], cols[other]
+
+    @property
+    def _is_in_boxes(self) -> bool:
+        """Whether a tree of boxes finds what is near."""
+        return not self.on_device and self.X.shape[1] <= IN_BOXES and self.nnz > FEW
+
+    def of_pairs(self, indptr: Any, indices: Any, weights: Any) -> Any:
         return SparseCosts.of_csr(self.shape, indptr, indices, weights)
 
     def _what_is_held(self) -> str:

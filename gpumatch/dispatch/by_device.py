@@ -56,6 +56,11 @@ def distances_at_on_host(points: Points, rows: Any, cols: Any) -> Any:
     return _distances_at_on_host()(points, rows, cols)
 
 
+def pairs_within_on_host(points: Points, bound: Any, most: int) -> Any:
+    """Rows, columns and costs of pairs up to the bounds of their rows, of points on the host."""
+    return _pairs_within_on_host()(points, bound, most)
+
+
 def no_mates(graph: Graph | Costs) -> tuple[Any, Any]:
     """The mates of an empty matching, where the graph is."""
     nrows, ncols = graph.shape
@@ -158,3 +163,10 @@ def _distances_at_on_host() -> Any:
     with InterruptsHeld():
         from gpumatch.cpu.distances import distances_at
     return distances_at
+
+
+@functools.cache
+def _pairs_within_on_host() -> Any:
+    with InterruptsHeld():
+        from gpumatch.cpu.assignment.points.near import pairs_within
+    return pairs_within

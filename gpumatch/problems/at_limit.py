@@ -45,13 +45,15 @@ def join_at_limit(costs: Costs, limit: float, mates: Mates, threads: int = 1) ->
         return
     xp = costs.xp
     own = [array_of(np, side).astype(np.int32) for side in mates]
-    is_changed = False
     for rows, cols in _listed(costs, limit, mates):
         load(JOIN_LISTED)(array_of(np, rows), array_of(np, cols), *own)
-        col_to_row[:] = array_of(xp, own[1])
-        is_changed = True
-    if is_changed:
-        row_to_col[:] = array_of(xp, own[0])
+        row_to_col[:], col_to_row[:] = (array_of(xp, side) for side in own)
+
+
+def _near(costs: Costs, limit: float, mates: Mates) -> tuple[Any, Any] | None:
+    """Pairs of unmatched vertices within the limit, one of each such row; None if no tree tells."""
+    rows, cols = ((side < 0).nonzero()[0] for side in mates)
+    return costs.near(limit, rows, cols)
 
 
 def bound_in(dtype: np.dtype, limit: float) -> Any:
@@ -83,6 +85,10 @@ def _listed(costs: Costs, limit: float, mates: Mates) -> Iterator[tuple[Any, Any
                 rows, cols = marks.nonzero()
                 yield own[rows], cols
         return
+    while (found := _near(costs, limit, mates)) is not None:
+        if not found[0].size:
+            return
+        yield found
     is_unmatched = row_to_col < 0
     for tile in costs.tiles():
         if any_true(is_unmatched[tile]):

@@ -13,6 +13,7 @@ import gpumatch as gm
 from gpumatch.costs import PointCosts
 from gpumatch.costs import points as points_module
 from gpumatch.costs.computed import ComputedCosts
+from gpumatch.problems.at_limit import join_at_limit
 from tests.pairwise import parametrize_pairwise
 
 METRICS = ["sqeuclidean", "euclidean", "cityblock", "chebyshev", "cosine"]
@@ -115,8 +116,12 @@ def test_cosines_are_near_the_exact_ones():
     kind=["normal", "lattice", "line", "far", "equal"],
     dtype=[np.float32, np.float64, np.int64],
     has_offsets=[False, True],
+    few=[points_module.FEW, -1],
 )
-def test_points_are_assigned_as_their_matrix(metric, wish, shape, kind, dtype, has_offsets):
+def test_points_are_assigned_as_their_matrix(
+    metric, wish, shape, kind, dtype, has_offsets, few, monkeypatch
+):
+    monkeypatch.setattr(points_module, "FEW", few)
     X, Y = clouds(shape, dtype=dtype, kind=kind)
     if metric == "cosine":
         X, Y = X + np.array([3, 0, 0], dtype), Y + np.array([3, 0, 0], dtype)
@@ -192,6 +197,42 @@ def test_a_limit_of_all_pairs_keeps_no_list_of_pairs(monkeypatch):
     costs = PointCosts(*clouds((5, 5)))
     monkeypatch.setattr(ComputedCosts, "_kept", None)
     assert costs.up_to(costs.high) is costs
+
+
+@pytest.mark.parametrize("few", [points_module.FEW, -1], ids=["tiles", "tree"])
+@pytest.mark.parametrize("metric", METRICS)
+def test_pairs_within_limits(metric, few, monkeypatch):
+    monkeypatch.setattr(points_module, "FEW", few)
+    X, Y = clouds((30, 45))
+    costs = PointCosts(X, Y, metric)
+    C = costs.dense()
+    limit = float(np.sort(C, axis=None)[300])
+    kept = costs.up_to(limit)
+    assert kept.nnz == 301
+    assert kept.rounding == costs.rounding
+    rows, cols = kept.pattern().edges()
+    assert (kept.weights == C[rows, cols]).all()
+    limits = np.quantile(C, 0.3, axis=1)
+    limits[4], limits[5] = np.inf, -np.inf
+    lows = limits[:, None]
+    for maximize, expected in ((False, lows >= C), (True, lows <= C)):
+        kept = costs.within(limits, maximize)
+        rows, cols = kept.pattern().edges()
+        assert (np.argwhere(expected) == np.column_stack([rows, cols])).all()
+        assert (kept.weights == C[rows, cols]).all()
+
+
+def test_pairs_at_a_limit_are_found_by_a_tree(monkeypatch):
+    monkeypatch.setattr(points_module, "FEW", -1)
+    X, Y = np.zeros((5, 2)), np.zeros((5, 2))
+    X[:, 0], Y[:, 0] = np.arange(5), np.arange(5) + 1
+    costs = PointCosts(X, Y)
+    mates = np.array([-1, 2, -1, -1, -1], np.int32), np.array([-1, -1, 1, -1, -1], np.int32)
+    join_at_limit(costs, 1.0, mates)
+    assert mates[0].tolist() == [0, 2, 1, -1, 3]
+    assert mates[1].tolist() == [0, 2, 1, 4, -1]
+    free = [np.flatnonzero(side < 0) for side in mates]
+    assert costs.dense()[np.ix_(*free)].min() > 1
 
 
 def test_the_points_are_copied():
