@@ -327,7 +327,7 @@ class PointCosts(ComputedCosts):
         return costs
 
     def _room_for_matrix(self, what: str) -> Any:
-        return super()._room_for_matrix("the matrix of the distances")
+        return super()._room_for_matrix("the matrix of the distances (backend='cpu' needs none)")
 
 
 _KERNELS = {"cosine": "sqeuclidean"}  # of directions

@@ -301,3 +301,56 @@ def test_bottleneck_as_json(gpumatch_cli, table):
 
 def test_an_unknown_objective_is_bad_usage(gpumatch_cli, table):
     assert_rejected(gpumatch_cli("assign", table(COSTS), "--objective", "mean"), "objective")
+
+
+# -- points ----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def clouds(tmp_path):
+    """Two files of points."""
+    rng = np.random.default_rng(3)
+    X, Y = rng.random((12, 2)), rng.random((15, 2))
+    np.save(tmp_path / "X.npy", X)
+    np.savetxt(tmp_path / "Y.csv", Y, delimiter=",")
+    return [str(tmp_path / "X.npy"), str(tmp_path / "Y.csv")]
+
+
+@pytest.mark.parametrize("more", [[], ["--distributed"]], ids=["here", "ranks"])
+def test_assign_takes_points(gpumatch_cli, clouds, more):
+    if more:
+        pytest.importorskip("mpi4py")
+    wish = ["--metric", "euclidean", "--cost-limit", "0.2"]
+    code, out, err = gpumatch_cli("assign", "--points", *clouds, *wish, "--json", *more)
+    report = json.loads(out)
+    X, Y = np.load(clouds[0]), np.loadtxt(clouds[1], delimiter=",")
+    a = gpumatch.assign(gpumatch.PointCosts(X, Y, "euclidean"), cost_limit=0.2)
+    assert (code, err) == (0, "")
+    assert (report["rows"], report["columns"], report["entries"]) == (12, 15, 180)
+    assert report["source"] == " ".join(clouds)
+    assert report["objective"] - 0.2 * report["size"] == pytest.approx(a.objective - 0.2 * a.size)
+    assert report["certificate"]["edges"] == 180
+
+
+def test_points_are_squared_distances_by_default(gpumatch_cli, clouds):
+    _, out, _ = gpumatch_cli("assign", "--points", *clouds, "--json")
+    X, Y = np.load(clouds[0]), np.loadtxt(clouds[1], delimiter=",")
+    expected = gpumatch.assign(gpumatch.PointCosts(X, Y)).objective
+    assert json.loads(out)["objective"] == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "there are no costs"),
+        (["costs.npy", "--metric", "cosine"], "--metric is for --points only"),
+        (["costs.npy", "--points", "X", "Y"], "--points takes the place of costs"),
+        (["--points", "X", "Y", "--metric", "manhattan"], "metric must be one of"),
+        (["--points", "X", "Y", "--duplicates", "sum"], "--duplicates is not for --points"),
+        (["--points", "X", "Y", "--output", "X"], "would overwrite"),
+    ],
+)
+def test_assign_refuses_points_that_are_asked_for_wrongly(gpumatch_cli, clouds, arguments, message):
+    named = dict(zip("XY", clouds))
+    outcome = gpumatch_cli("assign", *(named.get(word, word) for word in arguments))
+    assert_rejected(outcome, message)
