@@ -20,6 +20,8 @@ import pytest
 ROOT = Path(__file__).parents[2]
 MPIEXEC = shutil.which("mpiexec", path=f"{Path(sys.executable).parent}:{os.environ['PATH']}")
 AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+YIELDING = {"MPIR_CVAR_ENABLE_HEAVY_YIELD": "1", "MPIR_CVAR_POLLS_BEFORE_YIELD": "100"}
+"""MPICH's ranks that wait then leave the cores to others, of which there are more than cores."""
 SECONDS, LONG = 300, 900  # for a start, compiling on a busy machine, and ranks without a core
 
 
@@ -28,7 +30,7 @@ def run(ranks, *arguments, seconds=SECONDS, **environment):
     assert MPIEXEC, "the tests need mpiexec: pip install mpich"
     return subprocess.run(
         [MPIEXEC, "-n", str(ranks), sys.executable, "-m", "tests.distributed.ranks", *arguments],
-        env={**os.environ, **AS_ROOT, "PYTHONPATH": str(ROOT), **environment},
+        env={**os.environ, **AS_ROOT, **YIELDING, "PYTHONPATH": str(ROOT), **environment},
         capture_output=True,
         text=True,
         timeout=seconds,
