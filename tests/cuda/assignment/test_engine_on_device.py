@@ -29,8 +29,8 @@ def was_handed_over(a):
 
 @pytest.fixture
 def no_core(monkeypatch):
-    """Nor a team."""
-    for has in ("_has_core", "_has_team"):
+    """Nor a team, nor an order of Monge costs."""
+    for has in ("_has_core", "_has_team", "_may_be_sorted"):
         monkeypatch.setattr(engine, has, lambda _: False)
 
 
@@ -138,8 +138,8 @@ CORE_FAMILIES = {
 def only_core(request, monkeypatch):
     """The engine has nothing but its core, of few pairs a row and in many rounds."""
     first, again, more = request.param
-    monkeypatch.setattr(engine, "_begins_with_trees", lambda _: False)
-    monkeypatch.setattr(engine, "_has_team", lambda _: False)
+    for has in ("_begins_with_trees", "_has_team", "_may_be_sorted"):
+        monkeypatch.setattr(engine, has, lambda _: False)
     monkeypatch.setattr(engine, "_FIRST", first)
     monkeypatch.setattr(core, "FIRST", again)
     monkeypatch.setattr(core, "MORE", more)
