@@ -102,6 +102,7 @@ ULPS = 16  # allowed for each pair, of the largest number in use
 LARGE = 2**62  # no integer cost or limit is beyond, so that int64 holds their difference
 ROUNDED = 4  # ulps of the magnitudes of the pairs' costs, by which a float objective may be off
 BLUR = 2.0**-20  # of the rounding of computed costs: what its own roundings and products may add
+OUTWARD = 1 + 2.0**-50  # for the gap is rounded up where it has that, too
 CARDINALITIES = ("full", "maximum", "any")
 
 
@@ -359,7 +360,7 @@ class _Claim:
         largest = max(most(self.paid), 0 if self.base is None else most(self.base[self.rows]))
         dual = max(most(self.row_price[self.rows]), most(self.col_price[self.cols]))
         rounding = allowance_of(self.size, largest, dual)
-        allowance = 0 if self.is_whole else rounding + blur
+        allowance = 0 if self.is_whole else rounding + blur * OUTWARD
         room = rounding if self.has_float_duals else 0
         if optimal and (proof.gap > allowance or moved > units_of(room)):
             raise CertificateError(self._reason(proof, room))

@@ -17,6 +17,7 @@ import numpy as np
 from gpumatch.bipartite import BipartiteGraph
 from gpumatch.certificates.assignment import (
     CARDINALITIES,
+    OUTWARD,
     AssignmentCertificate,
     Proof,
     allowance_of,
@@ -420,7 +421,7 @@ class _Claim:
         largest = self._most(max(map(most, numbers)))
         dual = self._most(max(most(self.row_price[self.rows]), most(self.col_price[self.cols])))
         room = allowance_of(self.size, largest, dual)
-        allowance = 0 if self.is_whole else room + blur
+        allowance = 0 if self.is_whole else room + blur * OUTWARD
         room = room if self.has_float_duals else 0
         if optimal and (proof.gap > allowance or moved > units_of(room)):
             self._raise_reason(room / max(self.size, 1))

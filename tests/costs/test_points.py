@@ -153,6 +153,16 @@ def test_the_gap_has_the_rounding_of_the_costs():
         gm.verify(costs, a)
 
 
+def test_costs_that_are_rounding_alone_are_proven():
+    """Their gap is the rounding of the costs, and itself rounded up."""
+    for seed in range(20):
+        X, Y = clouds((27, 27), 9, seed=seed, kind="line")
+        costs = PointCosts(abs(X), abs(Y), "cosine")
+        a = gm.assign(costs, backend="cpu", cost_limit=2e-16)
+        certificate = gm.verify(costs, a)
+        assert 0 < certificate.gap <= certificate.allowance < 1e-11
+
+
 def test_a_wrong_dual_is_refused():
     costs = PointCosts(*clouds((30, 30)))
     a = gm.assign(costs, backend="cpu")
