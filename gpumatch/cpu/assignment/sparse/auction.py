@@ -333,20 +333,22 @@ class Auction:
 
     def _bid_in_turns(self, epsilon: Any, few: int) -> int:
         """Let rows and columns bid in turns until few are unmatched, or a search is better."""
-        free, outcome, nnz = self._unmatched(), DONE, self.nnz
-        most = int(self.paths.spot[SCANS]) + self.tuning.turns * nnz
+        free, outcome = self._unmatched(), DONE
+        most = int(self.paths.spot[SCANS]) + self.tuning.turns * self.nnz
         while free[0].size > few and outcome == DONE:
             threads = max(1, min(self.workers.threads, free[0].size // self.tuning.each))
             rows, cols = (
                 [Queue(share) for share in np.array_split(side, threads)] for side in free
             )
-            rest = (most - int(self.paths.spot[SCANS])) // 2  # for each side
-            left, budget = np.array([free[0].size]), min(self.budget, rest) // threads + 1
+            left, budget = np.array([free[0].size]), self.budget + 1
+            if threads > 1:  # each side of each thread has its share, and few end before it
+                rest = most + self.nnz - int(self.paths.spot[SCANS])
+                budget = min(self.budget, rest // 2) // threads + 1
             alternate = partial(self._alternate, rows, cols, left, epsilon, few, budget)
             is_peaceful = self.workers.run(alternate, threads)
             outcome = self._outcome(is_peaceful, *rows, *cols)
             free = self._unmatched()
-            if outcome == DONE and int(self.paths.spot[SCANS]) > most - nnz:
+            if outcome == DONE and int(self.paths.spot[SCANS]) > most:
                 outcome = SPENT
         return outcome
 
