@@ -2,7 +2,6 @@
 # make test   the tests that need no GPU, except those marked long
 # make lint   ruff and mypy
 # make test-long   the tests marked long
-# make test-all   both of these in one run, which collects them once
 # make test-bounds   the tests of the CPU's kernels, which then check every index
 # make test-lowest   some tests with the lowest versions that pyproject.toml admits
 # make docs   the documentation site, in .venv/site
@@ -26,7 +25,7 @@ WORKERS := -n auto --maxprocesses 4 --dist worksteal
 
 LOWEST := $(VENV)/lowest
 
-.PHONY: demo test test-long test-all test-bounds test-lowest lint docs clean
+.PHONY: demo test test-long test-bounds test-lowest lint docs clean
 
 demo: $(VENV)/.demo
 	$(BIN)/gpumatch match datasets/west0067.mtx.gz
@@ -39,15 +38,12 @@ test: $(VENV)/.test
 test-long: $(VENV)/.test
 	$(BIN)/python -m pytest $(WORKERS) -m "long$(HERE)"
 
-test-all: $(VENV)/.test
-	$(BIN)/python -m pytest $(WORKERS) -m "(long or not long)$(HERE)"
-
 # Numba does not notice the switch, so what it compiles here is kept apart. The tests of numba_tools
 # have kernels of their own, and those of a GPU, emulated or not, run CUDA's.
 test-bounds: $(VENV)/.test
 	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(abspath $(VENV))/checked-kernels $(BIN)/python -m pytest \
 	    $(WORKERS) -m "not long and not gpu" --ignore tests/cpu/numba_tools \
-	    tests/cpu tests/linalg tests/problems/test_batches.py
+	    tests/cpu tests/linalg tests/problems
 
 # The parts of Numba that gpumatch depends on, and a small problem for each family of kernels.
 test-lowest: $(LOWEST)/.test
