@@ -324,3 +324,146 @@ def test_slack_that_may_be_rounding_is_none(monkeypatch, rounding, is_kept):
     sides.drop_slack(entries_of([{0: 4, 1: 2}]), 0, 1, 0, rounding=rounding)
     assert (sides.row_to_col[0] == 0) == is_kept
     assert sides.is_slack[0] == (not is_kept)
+
+
+# -- costs drawn at random -------------------------------------------------------------------------
+
+
+def held(matrix, epsilon, few=0, limit=None, budget=10**9, is_slack=None):
+    """One queue's auction on a full matrix of integers: mates, prices and how it ended."""
+    is_slack = np.ones(len(matrix), bool) if is_slack is None else is_slack
+    nrows, ncols = matrix.shape
+    indptr = np.arange(0, matrix.size + 1, ncols)
+    indices = np.tile(np.arange(ncols, dtype=np.int32), nrows)
+    price = np.zeros(ncols, np.int64)
+    mates = np.full(nrows, -1, np.int32), np.full(ncols, -1, np.int32)
+    queue = Queue(np.arange(nrows, dtype=np.int32))
+    far, floor = np.iinfo(np.int64).max, -(10**9)
+    entries = indptr, indices, matrix.ravel()
+    outcome = bidding.hold(
+        entries, (np.zeros(nrows, np.int64), price, *mates, is_slack), queue.ring,
+        epsilon, 100, 0 if limit is None else limit, limit is not None, far, floor, few, budget,
+    )  # fmt: skip
+    return entries, price, mates, queue, outcome
+
+
+@pytest.mark.parametrize("epsilon", [1, 3, 50])
+@pytest.mark.parametrize("limit", [None, 40])
+def test_bids_are_within_epsilon(epsilon, limit):
+    matrix = np.random.default_rng(6).integers(0, 100, (40, 45))
+    _, price, (row_to_col, col_to_row), queue, outcome = held(matrix, epsilon, limit=limit)
+    assert outcome == DONE
+    assert queue.waiting.size == 0
+    rows = np.flatnonzero(row_to_col >= 0)
+    assert np.array_equal(col_to_row[row_to_col[rows]], rows)
+    reduced = matrix - price
+    cheapest = reduced.min(axis=1) if limit is None else np.minimum(reduced.min(axis=1), limit)
+    assert (reduced[rows, row_to_col[rows]] <= cheapest[rows] + epsilon).all()
+    assert (price[col_to_row < 0] == 0).all()
+    if limit is None:
+        assert rows.size == 40
+    else:
+        assert (cheapest[row_to_col < 0] == limit).all()
+
+
+def test_a_queue_ends_when_few_wait_or_the_budget_is_spent():
+    matrix = np.random.default_rng(7).integers(0, 10, (64, 64))
+    for few in (1, 5, 20):
+        *_, queue, outcome = held(matrix, 1, few=few)
+        assert (outcome, queue.waiting.size) == (DONE, few)
+    _, _, (row_to_col, _), queue, outcome = held(matrix, 1, budget=500)
+    assert outcome == SPENT
+    assert np.array_equal(np.sort(queue.waiting), np.flatnonzero(row_to_col < 0))
+
+
+def test_slack_pairs_are_parted():
+    matrix = np.random.default_rng(8).integers(0, 100, (40, 40))
+    is_slack = np.ones(40, bool)
+    entries, price, (row_to_col, col_to_row), *_ = held(matrix, 9, is_slack=is_slack)
+    reduced = matrix - price
+    slack = reduced[np.arange(40), row_to_col] - reduced.min(axis=1)
+    assert 0 < (slack > 0).sum() < is_slack.sum() < 40  # a bid above epsilon leaves the pair tight
+    row_dual = reduced[np.arange(40), row_to_col]
+    for epsilon in (9, 3, 0):
+        bidding.drop_slack(
+            entries, (row_dual, price, row_to_col, col_to_row, is_slack),
+            0, False, np.iinfo(np.int64).max, epsilon, 0.0, 0, 40,
+        )  # fmt: skip
+        assert np.array_equal(row_to_col < 0, slack > epsilon)
+        is_kept = row_to_col >= 0
+        assert np.array_equal(row_dual - reduced.min(axis=1), np.where(is_kept, slack, 0))
+        assert np.array_equal(is_slack, slack > 0)
+        assert (col_to_row >= 0).sum() == (row_to_col >= 0).sum()
+
+
+def in_turns(matrix, epsilon, few=0, budget=10**9):
+    """Bids of rows and columns on a sparse square of integers: the prices, mates and outcome."""
+    by_rows, by_cols = csr_array(matrix), csr_array(matrix.T)
+    number = np.iinfo(np.int64)
+    row_dual = np.where(matrix > 0, matrix, number.max).min(axis=1)
+    price = np.zeros(len(matrix), np.int64)
+    mates = np.full((2, len(matrix)), -1, np.int32)
+    queues = [Queue(np.arange(len(matrix))) for _ in mates]
+    entries = [(side.indptr, side.indices, side.data) for side in (by_rows, by_cols)]
+    left = np.array([len(matrix)])
+    outcome, slacks = SPENT, np.zeros((2, len(matrix)), bool)
+    while outcome == SPENT:
+        for queue in queues:
+            queue.state[SCANS] = 0
+        outcome = bidding.alternate(
+            *entries, (row_dual, price, *mates, slacks[0]),
+            (price, row_dual, *mates[::-1], slacks[1]), *(queue.ring for queue in queues), left,
+            epsilon, 100, number.max, -(10**6), few, budget,
+        )  # fmt: skip
+    return row_dual, price, mates, slacks, outcome
+
+
+@pytest.mark.parametrize("epsilon", [1, 3, 50])
+@pytest.mark.parametrize("budget", [1, 10**9])
+def test_bids_in_turns_are_within_epsilon(epsilon, budget):
+    rng = np.random.default_rng(3)
+    matrix = rng.integers(1, 100, (60, 60)) * (rng.random((60, 60)) < 0.2)
+    np.fill_diagonal(matrix, 100)
+    row_dual, price, (row_to_col, col_to_row), (is_slack, is_slack_col), outcome = in_turns(
+        matrix, epsilon, budget=budget
+    )
+    assert outcome == DONE
+    assert np.array_equal(col_to_row[row_to_col], np.arange(60))
+    over = np.where(matrix > 0, row_dual[:, None] + price - matrix, -1)
+    assert over.max() <= epsilon
+    assert (over[np.arange(60), row_to_col] == 0).all()
+    assert is_slack_col.any()
+    assert (over > 0).any()
+    assert (is_slack[:, None] | is_slack_col)[over > 0].all()
+
+
+def test_columns_are_parted_as_rows_are():
+    """Whoever has bidden epsilon too high gives way; then none is more than the next too high."""
+    matrix = np.random.default_rng(5).integers(1, 100, (60, 60))
+    row_dual, price, (row_to_col, col_to_row), slacks, _ = in_turns(matrix, 50)
+    for own, others, mate, mate_of_other, is_slack, costs_of_side in (
+        (price, row_dual, col_to_row, row_to_col, slacks[1], matrix.T),
+        (row_dual, price, row_to_col, col_to_row, slacks[0], matrix),
+    ):
+        entries = csr_array(costs_of_side)
+        bidding.drop_slack(
+            (entries.indptr, entries.indices, entries.data),
+            (own, others, mate, mate_of_other, is_slack),
+            0, False, np.iinfo(np.int64).max, 6, 0.0, 0, 60,
+        )  # fmt: skip
+        assert 0 < np.count_nonzero(mate < 0) < 60
+        assert np.array_equal(np.flatnonzero(mate_of_other >= 0), np.sort(mate[mate >= 0]))
+    assert (row_dual[:, None] + price - matrix).max() <= 6
+
+
+def test_bids_in_turns_end_when_few_are_left_or_prices_fall_for_ever():
+    matrix = np.random.default_rng(4).integers(1, 100, (30, 30))
+    *_, mates, _, outcome = in_turns(matrix, 1, few=7)
+    assert outcome == DONE
+    assert [np.count_nonzero(mate < 0) for mate in mates] == [7, 7]
+    matrix[:20, 19:] = 0  # 20 rows for 19 columns
+    *_, outcome = in_turns(matrix, 1)
+    assert outcome == LOW
+    matrix[5] = 0
+    *_, outcome = in_turns(matrix, 1)
+    assert outcome == LOW

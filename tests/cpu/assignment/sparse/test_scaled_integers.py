@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpumatch.cpu.assignment.sparse.scaled_integers import FINE, Units
+from gpumatch.cpu.assignment.sparse.scaled_integers import BLOCK, FINE, Units
 
 
 @given(
@@ -69,3 +69,26 @@ def test_steps_are_as_many_as_there_is_room_for():
 def test_there_are_more_steps_than_rows_if_there_is_room(rows, scale):
     """So remainders of prices leave a gap of two steps."""
     assert Units.of(np.array([0, 1, 7]), (0, 7), None, rows).scale == scale
+
+
+def test_integers_lose_their_common_divisor():
+    units = Units.of(np.array([100, 10**8]), (100, 10**8), None, 1000)
+    assert (units.origin, units.divisor, units.scale) == (100, 10**8 - 100, FINE)
+    assert Units.of(np.array([4, 10, 16]), (4, 16), 7, 9)[:2] == (4, 3)
+    assert Units.of(np.array([4, 10, 16]), (4, 16), 6, 9)[:2] == (4, 2)
+
+
+def test_the_divisor_is_that_of_all_costs():
+    weights = np.full(5000, 8)
+    weights[-1] = 11
+    assert Units.of(weights, (8, 11), None, 9)[:2] == (8, 3)
+
+
+def test_costs_are_divided_block_by_block():
+    weights = 17 + 12 * np.arange(2 * BLOCK + 3)  # without its origin, the limit is too many steps
+    weights[-2] = 17 + 18
+    units = Units.of(weights, (17, int(weights.max())), None, 9)
+    assert units[:2] == (17, 6)
+    costs, price, limit = units.scaled(weights, np.array([-60]), 17 + 36)
+    np.testing.assert_array_equal(costs, (weights - 17) // 6 * units.scale)
+    assert (price, limit) == (-10 * units.scale, 6 * units.scale)
