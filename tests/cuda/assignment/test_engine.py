@@ -55,7 +55,9 @@ def calls(monkeypatch):
 def no_sparse_engine(request, monkeypatch):
     """Costs without a device are not sparse."""
     if "gpu" not in request.keywords:
-        monkeypatch.setattr(engine.sparse, "takes", lambda *_: False)
+        for way in (engine.sparse, engine.stages):
+            monkeypatch.setattr(way, "takes", lambda *_: False)
+        monkeypatch.setattr(engine, "_may_be_sorted", lambda _: False)
 
 
 def drive(*, stopped=False, has_matrix=True):

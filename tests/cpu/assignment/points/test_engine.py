@@ -77,7 +77,7 @@ def worth(a):
     shape=[(40, 40), (30, 45), (45, 30)],
     kind=["normal", "shifted", "lattice", "copies", "line", "far", "equal"],
     d=[1, 2, 3, 8],
-    dtype=[np.float32, np.float64],
+    dtype=["float32", "float64"],
     has_offsets=[False, True],
     threads=[1, 2],
 )
