@@ -164,6 +164,10 @@ class _Engine:
             self.is_settled = False
             if not self.paths.all_match:
                 np.minimum(self.paths.price, 0, out=self.paths.price)
+            elif self._should_bid_again():
+                self.paths.lower_prices()
+                self._hold_auction()
+                self.units.round_prices(self.paths.price, self.paths.col_to_row)
             self._repair_and_augment()
         elif self.is_even:
             if not complete(self.task, *self.task.mates):
@@ -182,6 +186,19 @@ class _Engine:
             self.units.round_prices(paths.price, paths.col_to_row)
             if not self.auction.is_infeasible:
                 self._repair_and_augment()
+
+    def _should_bid_again(self) -> bool:
+        """True if so many rows have no tight column at given prices that they had better bid.
+
+        Pairs that are not tight are parted. Raises Stopped.
+        """
+        if self.tuning.bid_again >= 1:
+            return False
+        self.auction.repair()
+        if not self.paths.match_tight(self.control):
+            raise Stopped
+        few = max(self.tuning.bid_again * self.nrows, self.tuning.few)
+        return not self.units.is_crude and self.nrows - self.paths.matched > few
 
     def _hold_auction(self) -> None:
         """Hold the auction. If crude prices come near an overflow, those before it are kept."""

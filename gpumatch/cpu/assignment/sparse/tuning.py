@@ -6,6 +6,7 @@ the stored costs of the problem.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -90,6 +91,11 @@ class Tuning:
 
     # -- the auction -------------------------------------------------------------------------------
 
+    bid_again: float = math.inf
+    """The share of the rows that must have no tight column at given prices for rows to bid there.
+
+    Else they get paths, as rows of a start that is nearly optimal had better do.
+    """
     first: int = 4
     """The first epsilon is at most the range of the costs divided by this."""
     gentle: float = 0.7

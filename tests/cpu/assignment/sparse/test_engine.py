@@ -311,6 +311,22 @@ def test_given_prices_leave_little_to_do(path):
     assert sum(p["scans"] for p in warm.stats["trace"]) < 3 * matrix.nnz
 
 
+@pytest.mark.parametrize("path", ["auction"], indirect=True)
+@pytest.mark.parametrize(("changed", "step"), [(0.5, "auction"), (0.01, "paths")])
+def test_rows_bid_again_if_many_given_pairs_are_not_tight(path, changed, step, monkeypatch):
+    rng = np.random.default_rng(8)
+    matrix = thinned(rng.random((300, 300)), 0.1, rng)
+    before = solve(matrix)
+    assert "auction" in steps(before)
+    rows = np.flatnonzero(rng.random(300) < changed)
+    matrix[rows] *= rng.random((rows.size, 300))
+    tune(monkeypatch, sparse_tuning, bid_again=1 / 16)
+    again = solve(matrix, mates=enumerate(before.row_to_col), price=before.col_dual)
+    again.check_optimal(rounding(matrix) * 8)
+    assert steps(again)[0] == step
+    assert math.isclose(again.total, least(matrix, None), rel_tol=1e-12)
+
+
 @EVERY_PATH
 def test_dense_costs_are_served(path):
     matrix = costs.uniform_float(60, seed=1)
