@@ -17,9 +17,15 @@ their place, whose squared distances differ from the costs by a number for each 
 column. Boxes are those of the frame. It is rounded, so its bounds are lowered by a margin that no
 rounding exceeds, and pairs that these leave are computed by the steps of the costs.
 
+Under distances, prices fall along the way to the partners nearly as much as distances grow. So
+a node whose prices are taken for equal is hardly ever left out, if the clouds are far apart. There,
+a linear function is fitted to the prices of each node, and what is left of distances is convex
+(`sloped_bound_of`). These bounds are rounded, too, and are lowered by a margin.
+
     box[t, 0], box[t, 1]   the least and greatest coordinates of node t
     added[t, 0], [t, 1]    the least and greatest offset
     top[t]                 the largest price
+    slope[t], rest[t]      of the linear function, and the largest price less its value
 """
 
 from __future__ import annotations
@@ -44,6 +50,8 @@ LEVELS = 48
 ALIKE = 0.1
 """How unlike two clouds may be without a frame: squared distance of the means by the variance, and
 logarithm of the ratio of their widths."""
+RIDGE = 1e-9
+"""What keeps a fit of points on a line from being undefined, as a share of their spread."""
 BATCH = 2**11
 """Rows that a thread serves between two looks at Python: some hundredths of a second."""
 
@@ -90,6 +98,12 @@ class Tree:
             raise_nodes(-self.col_offset, self.levels, self.added[:, 0])
             np.negative(self.added[:, 0], out=self.added[:, 0])
         self.asked = np.arange(points.rows.shape[0], dtype=np.int32)
+        is_sloped = points.metric == "euclidean" and points.sign > 0
+        self.slope = np.zeros((nodes if is_sloped else 0, width))
+        self.rest = np.zeros(nodes if is_sloped else 0)
+        most = [float(abs(side).max(initial=0)) for side in (points.rows, cols)]
+        added = [float(abs(side).max(initial=0)) for side in (row_offset, col_offset)]
+        self.size = 4 * math.sqrt(width) * sum(most) + sum(added)
         self.price, self.top = np.zeros(count), np.zeros(nodes)
         self.set_prices(np.zeros(count))
 
@@ -101,6 +115,12 @@ class Tree:
             raise_nodes(self.shown_price, self.levels, self.top)
         else:
             raise_nodes(self.price, self.levels, self.top)
+        if self.rest.size:
+            memory = np.empty((self.cols.shape[1], self.cols.shape[1] + 2))
+            fit_slopes(
+                self.cols, self.price, self.levels, self.box,  # IN
+                self.slope, self.rest, memory,  # OUT
+            )  # fmt: skip
 
     def least(
         self,
@@ -119,7 +139,9 @@ class Tree:
         values = np.full((rows.size, count), np.inf)
         p, frame = self.points, self.frame
         if frame is None:
-            shift, margin, shown_price = np.empty(0), 0.0, self.price
+            shift, shown_price = np.empty(0), self.price
+            error = 64 * (p.rows.shape[1] + 8) * 2.0**-53
+            margin = error * (self.size + abs(self.price).max(initial=0))
             shown_metric, shown_scale, shown_sign = (
                 METRICS[p.metric],
                 0.5 if p.is_half else 1.0,
@@ -138,7 +160,7 @@ class Tree:
                 self.levels, METRICS[p.metric], 0.5 if p.is_half else 1.0, p.sign,  # IN
                 self.shown_rows, self.shown_cols, shown_price,  # IN
                 shown_metric, shown_scale, shown_sign,  # IN
-                shift, margin, 0.0 if frame is None else frame.error,  # IN
+                self.slope, self.rest, shift, margin, 0.0 if frame is None else frame.error,  # IN
                 bound[first : first + BATCH],  # IN
                 np.empty(LEVELS, np.int64), np.empty(LEVELS),
                 cols[first : first + BATCH], values[first : first + BATCH],  # OUT
@@ -282,6 +304,81 @@ def raise_nodes(values, levels, top):
         top[node] = max(top[2 * node], top[2 * node + 1])
 
 
+@kernel
+def fit_slopes(points, price, levels, box, slope, rest, memory):
+    """Fit a linear function to the prices of each node; write its slope, and what exceeds it most.
+
+    The function is 0 in the middle of the box. No slope is above 1, as for prices of distances.
+    """
+    count, width = points.shape
+    squares, middle, sides = memory[:, 2:], memory[:, 0], memory[:, 1]
+    for node in range(1, 2 << levels):
+        level = 0
+        while node >= 2 << level:
+            level += 1
+        k = node - (1 << level)
+        first, last = (k * count) >> level, ((k + 1) * count) >> level
+        middle[:] = 0.0
+        mean = 0.0
+        for place in range(first, last):
+            mean += price[place] / (last - first)
+            for axis in range(width):
+                middle[axis] += points[place, axis] / (last - first)
+        squares[:] = 0.0
+        sides[:] = 0.0
+        for place in range(first, last):
+            for axis in range(width):
+                step = points[place, axis] - middle[axis]
+                sides[axis] += step * (price[place] - mean)
+                for other in range(axis + 1):
+                    squares[axis, other] += step * (points[place, other] - middle[other])
+        solve_lower(squares, sides)
+        length = 0.0
+        for axis in range(width):
+            length += sides[axis] * sides[axis]
+        if not length <= 1e12:
+            length = 0.0
+            sides[:] = 0.0
+        shrink = 1.0 / max(np.sqrt(length), 1.0)
+        for axis in range(width):
+            slope[node, axis] = shrink * sides[axis]
+        most = -np.inf
+        for place in range(first, last):
+            value = price[place]
+            for axis in range(width):
+                center = 0.5 * (box[node, 0, axis] + box[node, 1, axis])
+                value -= slope[node, axis] * (points[place, axis] - center)
+            most = max(most, value)
+        rest[node] = most
+
+
+@kernel
+def solve_lower(squares, sides):
+    """Solve for a few unknowns by Cholesky's method; the lower half of the matrix is given."""
+    width = sides.size
+    ridge = 0.0
+    for k in range(width):
+        ridge += RIDGE * squares[k, k]
+    for k in range(width):
+        squares[k, k] += ridge
+        for j in range(k + 1):
+            total = squares[k, j]
+            for i in range(j):
+                total -= squares[k, i] * squares[j, i]
+            if j < k:
+                squares[k, j] = total / squares[j, j] if squares[j, j] > 0 else 0.0
+            else:
+                squares[k, k] = np.sqrt(max(total, 0.0))
+    for k in range(width):
+        for j in range(k):
+            sides[k] -= squares[k, j] * sides[j]
+        sides[k] = sides[k] / squares[k, k] if squares[k, k] > 0 else 0.0
+    for k in range(width - 1, -1, -1):
+        for j in range(k + 1, width):
+            sides[k] -= squares[j, k] * sides[j]
+        sides[k] = sides[k] / squares[k, k] if squares[k, k] > 0 else 0.0
+
+
 # -- searches --------------------------------------------------------------------------------------
 
 
@@ -311,9 +408,31 @@ def bound_of(X, row, box, node, metric, scale, sign, has_offsets, offset, added)
 
 
 @kernel
+def sloped_bound_of(X, row, box, node, scale, slope, rest):
+    """No more than any distance less price of a point in the box, but for rounding.
+
+    The distance from x less the linear part of the prices is convex. So it is nowhere below its
+    tangent plane at the middle of the box.
+    """
+    total = 0.0
+    for k in range(X.shape[1]):
+        step = 0.5 * (box[node, 0, k] + box[node, 1, k]) - X[row, k]
+        total += step * step
+    total = np.sqrt(total)
+    bound = scale * total - rest[node]
+    inverse = scale / total if total > 0 else 0.0
+    for k in range(X.shape[1]):
+        step = 0.5 * (box[node, 0, k] + box[node, 1, k]) - X[row, k]
+        half = 0.5 * (box[node, 1, k] - box[node, 0, k])
+        bound -= abs(step * inverse - slope[node, k]) * half
+    return bound
+
+
+@kernel
 def least(
     rows, X, row_offset, Y, col_offset, price, box, added, top, levels, metric, scale, sign,
-    shown_X, shown_Y, shown_price, shown_metric, shown_scale, shown_sign, shift, margin, error,
+    shown_X, shown_Y, shown_price, shown_metric, shown_scale, shown_sign, slope, rest, shift,
+    margin, error,
     bound, nodes, bounds, cols, values,
 ):  # fmt: skip
     """Write the places of the columns with the least costs less prices of some rows.
@@ -339,6 +458,12 @@ def least(
             if bounds[waiting] >= limit:
                 continue
             node = nodes[waiting]
+            if rest.size:
+                steep = sloped_bound_of(X, row, box, node, scale, slope, rest)
+                if has_offsets:
+                    steep += offset + added[node, 0]
+                if steep - margin >= limit:
+                    continue
             if node < 1 << levels:
                 left, right = 2 * node, 2 * node + 1
                 one = bound_of(

@@ -9,7 +9,7 @@ from gpumatch.costs import FunctionCosts, PointCosts
 from gpumatch.cpu.assignment.points import lines as lines_module
 from gpumatch.cpu.assignment.points.lines import Lines, lines_of
 from gpumatch.cpu.assignment.points.prices import extended
-from gpumatch.cpu.assignment.points.tree import LEAF, Tree
+from gpumatch.cpu.assignment.points.tree import LEAF, Tree, bound_of, sloped_bound_of
 from gpumatch.cpu.numba_tools.workers import Workers
 from gpumatch.numeric.fair_duals import differences_below
 from tests.pairwise import parametrize_pairwise
@@ -22,6 +22,8 @@ def clouds(kind, shape, d, seed=5):
     X, Y = (rng.normal(size=(count, d)) + 0.1 for count in shape)
     if kind == "lattice":
         X, Y = np.rint(2 * X) + 0.5, np.rint(2 * Y) + 0.5
+    elif kind == "apart":
+        Y = 0.5 * Y + 4
     elif kind == "far":
         Y = Y + 1e6
     elif kind == "equal":
@@ -47,7 +49,7 @@ def expected(costs, price, count, bound):
 
 @parametrize_pairwise(
     search=["tree", "lines"],
-    kind=["normal", "lattice", "far", "equal"],
+    kind=["normal", "lattice", "apart", "far", "equal"],
     metric=METRICS,
     shape=[(40, 1), (30, 50), (3, LEAF + 1), (5, 200)],
     d=[1, 2, 7],
@@ -73,6 +75,44 @@ def test_a_search_finds_the_cheapest_columns(
     assert (np.isfinite(values) == (cols >= 0)).all()
     at = costs.at(own, cols[own, place])
     assert (differences_below(at, price[cols[own, place]]) == values[own, place]).all()
+
+
+def bounds_of_leaves(tree, is_sloped):
+    """Bounds of costs less prices: a line for each row, with a number for each leaf."""
+    X, first = tree.points.rows, 1 << tree.levels
+    bounds = np.empty((len(X), first))
+    for row, leaf in np.ndindex(bounds.shape):
+        node = first + leaf
+        if is_sloped:
+            bound = sloped_bound_of(X, row, tree.box, node, 1.0, tree.slope, tree.rest)
+        else:
+            bound = bound_of(X, row, tree.box, node, 1, 1.0, 1.0, False, 0.0, tree.added)
+            bound -= tree.top[node]
+        bounds[row, leaf] = bound
+    return bounds
+
+
+@pytest.mark.parametrize("kind", ["smooth", "rough", "line", "copies"])
+def test_slopes_leave_out_boxes_of_clouds_that_are_apart(kind):
+    rng = np.random.default_rng(10)
+    X, Y = rng.random((60, 2)), 3 + rng.random((600, 2))
+    if kind == "line":
+        Y[:, 1] = 3.5
+    elif kind == "copies":
+        Y = Y[rng.integers(0, 4, 600)]
+    costs = PointCosts(X, Y, "euclidean")
+    tree = Tree(costs.points)
+    price = np.linalg.norm(Y - X.mean(axis=0), axis=1) + 0.05 * np.sin(2 * Y[:, 0])
+    if kind == "rough":
+        price += rng.normal(size=600)
+    tree.set_prices(price)
+    reduced = (costs.dense() - price)[:, tree.ids]
+    firsts = (np.arange(1 << tree.levels) * 600) >> tree.levels
+    sloped, plain = (bounds_of_leaves(tree, is_sloped) for is_sloped in (True, False))
+    assert (sloped <= np.minimum.reduceat(reduced, firsts, axis=1) + 1e-13).all()
+    if kind == "smooth":
+        least = reduced.min(axis=1, keepdims=True)
+        assert np.count_nonzero(sloped <= least) < np.count_nonzero(plain <= least) / 2
 
 
 @pytest.mark.parametrize("metric", ["sqeuclidean", "euclidean"])
