@@ -12,6 +12,7 @@ Most pairs of points never matter. So
    each row and column names its cheapest partners at these. What is still unmatched gets the pairs
    of an optimal assignment of just these rows and columns.
 3. *Core*: the engine for sparse costs solves the candidates, from the prices of the last round.
+   If many rows have no tight column at these prices, they bid again.
 4. *Pricing*: a search for each row finds the columns that cost less than their duals allow, among
    all columns. In few dimensions it goes down a tree of boxes (`tree`), which looks at a small part
    of the pairs; in many it computes all pairs in tiles (`lines`). What it finds joins the core, and
@@ -44,6 +45,7 @@ from gpumatch.cpu.assignment.points.prices import extended
 from gpumatch.cpu.assignment.points.tree import Tree
 from gpumatch.cpu.assignment.points.tuning import Tuning
 from gpumatch.cpu.assignment.sparse import engine as sparse_engine
+from gpumatch.cpu.assignment.sparse import tuning as sparse_tunings
 from gpumatch.cpu.heartbeat import heartbeat
 from gpumatch.cpu.numba_tools.workers import Workers
 from gpumatch.numeric.arrays import count_matched
@@ -232,7 +234,8 @@ class _Engine:
         task = dataclasses.replace(
             self.task, costs=core, solution=self.own, is_fresh=False, may_be_infeasible=False
         )
-        if not sparse_engine.run(task):
+        tuning = dataclasses.replace(sparse_tunings.DEFAULT, bid_again=self.tuning.bid_again)
+        if not sparse_engine.run(task, tuning):
             raise Stopped
 
     def add_undercutting(self) -> int:

@@ -32,6 +32,11 @@ class Tuning:
     """Rows from which prices of a sample are tried."""
     few: int = 256
     """Unmatched rows up to which all their pairs with unmatched columns are candidates."""
+    bid_again: float = 1 / 32
+    """The share of unmatched rows from which rows of a core bid again, rather than get paths.
+
+    The cores of 10,000 points in 20 clusters take 3.0 instead of 4.7 seconds of processor time.
+    """
     share: float = 1 / 4
     """The share of all pairs from which on the matrix takes less time and memory than the core."""
     rounding: float = 2.0**-52

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -154,6 +156,20 @@ def test_prices_of_a_sample_are_tried_where_rows_stay_unmatched(d, monkeypatch):
     a = gm.assign(costs, backend="cpu")
     assert tried
     assert a.objective == pytest.approx(gm.assign(costs.dense()).objective)
+
+
+def test_many_rows_that_are_undercut_bid_again(monkeypatch):
+    costs = PointCosts(*points("normal", (300, 300), 2))
+    tune(monkeypatch, tunings, least_sampled=1000, bid_again=1 / 16)
+    a = gm.assign(costs, backend="cpu")
+    assert a.objective == pytest.approx(gm.assign(costs.dense()).objective)
+    trace = a.stats["trace"]
+    after = [
+        then.get("step") for phase, then in pairwise(trace) if phase.get("undercut", 0) > 300 / 4
+    ]
+    assert after
+    assert set(after) == {"auction"}
+    assert trace[-1]["undercut"] == 0
 
 
 @pytest.mark.parametrize("ticks", [1, 2, 3, 5, 8, 13, 21])
