@@ -7,12 +7,13 @@ Most pairs of points never matter. So
    variance. For squared distances that changes no optimum: sum of |x - y|**2 is a constant less
    twice the sum of x y. To be maximised, they are reflected. With a limit, only pairs within it
    count.
-2. *Prices of a sample*: if the candidates leave rows without a column, a random sample of a quarter
-   of both sides is solved in the same way. Its prices are extended to all points (`prices`), and
-   each row and column names its cheapest partners at these. What is still unmatched gets the pairs
-   of an optimal assignment of just these rows and columns.
-3. *Core*: the engine for sparse costs solves the candidates, from the prices of the last round.
-   If many rows have no tight column at these prices, they bid again.
+2. *Prices of a sample*: if the candidates leave rows without a column, a sample of a quarter of
+   both sides is solved in the same way. It has one of each four neighbours, so a cluster with more
+   rows than columns has more rows in the sample, too. Its prices are extended to all points
+   (`prices`), and each row and column names its cheapest partners at these. What is still unmatched
+   gets the pairs of an optimal assignment of just these rows and columns.
+3. *Core*: the engine for sparse costs solves the candidates, from the prices of the sample or those
+   of the last round. If many rows have no tight column at these prices, they bid again.
 4. *Pricing*: a search for each row finds the columns that cost less than their duals allow, among
    all columns. In few dimensions it goes down a tree of boxes (`tree`), which looks at a small part
    of the pairs; in many it computes all pairs in tiles (`lines`). What it finds joins the core, and
@@ -188,8 +189,8 @@ class _Engine:
         rng = np.random.default_rng(self.task.seed)
         nrows, ncols = self.costs.shape
         some = nrows // self.tuning.sampled
-        rows = np.sort(rng.choice(nrows, some, replace=False))
-        cols = np.sort(rng.choice(ncols, ncols * some // nrows, replace=False))
+        rows = _spread(self.cols.ids, some, rng)
+        cols = _spread(self.rows.ids, ncols * some // nrows, rng)
         part = self._solved(rows, cols)
         assert self.costs.points is not None
         own, other = self.costs.points.rows, self.costs.points.cols
@@ -199,7 +200,10 @@ class _Engine:
         )
 
     def add_priced(self, row_price: np.ndarray, col_price: np.ndarray) -> None:
-        """Add the cheapest columns of each row and rows of each column at these prices."""
+        """Add the cheapest columns of each row and rows of each column at these prices.
+
+        They are also the prices that the core is solved from, unless the caller has given others.
+        """
         count = self.tuning.priced
         self.rows.set_prices(col_price)
         self.cols.set_prices(row_price)
@@ -207,6 +211,8 @@ class _Engine:
         turned = self._least(self.cols, count, self._no_bound(1))[0]
         self.pairs.add(listed(found), listed(turned, turned=True))
         self.has_matching()
+        if not self.own.col_dual.any():
+            self.own.col_dual[:] = col_price
 
     def join_unmatched(self) -> None:
         """Add pairs of unmatched rows and columns, so that the core has a full assignment."""
@@ -287,6 +293,15 @@ def _searches(costs: Costs, tuning: Tuning) -> tuple[Any, Any]:
     rows, cols = Tree(points), Tree(_turned(points))
     rows.asked, cols.asked = cols.ids, rows.ids
     return rows, cols
+
+
+def _spread(ids: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarray:
+    """So many of the points, in order: a random one from each of as many runs along their tree.
+
+    So each box of the tree has its share of the sample.
+    """
+    bounds = np.arange(count + 1) * ids.size // max(count, 1)
+    return np.sort(ids[rng.integers(bounds[:-1], bounds[1:])])
 
 
 def _turned(points: Points) -> Points:

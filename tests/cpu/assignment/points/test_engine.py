@@ -19,7 +19,14 @@ from tests.cpu.assignment.tuned import tune
 from tests.pairwise import parametrize_pairwise
 
 METRICS = ["sqeuclidean", "euclidean", "cityblock", "chebyshev", "cosine"]
-SMALL = {"stored": -1, "nearest": 2, "nearest_of_many": 3, "priced": 2, "added": 2}
+SMALL = {
+    "stored": -1,
+    "nearest": 2,
+    "nearest_of_many": 3,
+    "priced": 2,
+    "added": 2,
+    "priced_apart": 3,
+}
 
 
 @pytest.fixture(autouse=True)
@@ -156,6 +163,38 @@ def test_prices_of_a_sample_are_tried_where_rows_stay_unmatched(d, monkeypatch):
     a = gm.assign(costs, backend="cpu")
     assert tried
     assert a.objective == pytest.approx(gm.assign(costs.dense()).objective)
+
+
+def rounds_of(costs):
+    """The result, and its phases of pricing."""
+    a = gm.assign(costs, backend="cpu")
+    assert a.objective == pytest.approx(gm.assign(costs.dense()).objective)
+    return [phase for phase in a.stats["trace"] if phase.get("step") == "pricing"]
+
+
+def test_each_cluster_has_its_share_of_the_sample(monkeypatch):
+    rng = np.random.default_rng(4)
+    places = np.array([[0, 0], [50, 0], [0, 50]])
+    X, Y = (
+        np.repeat(places, counts, axis=0) + rng.normal(size=(160, 2))
+        for counts in ((80, 48, 32), (48, 48, 64))
+    )
+    costs = PointCosts(X, Y)
+    samples = []
+    solved = engine._Engine._solved
+    monkeypatch.setattr(
+        engine._Engine,
+        "_solved",
+        lambda self, *sides: samples.append(sides) or solved(self, *sides),
+    )
+    rounds_of(costs)
+    rows, cols = samples[0]
+    assert np.bincount(np.searchsorted([80, 128], rows, side="right")) == pytest.approx(
+        [20, 12, 8], abs=1
+    )
+    assert np.bincount(np.searchsorted([48, 96], cols, side="right")) == pytest.approx(
+        [12, 12, 16], abs=1
+    )
 
 
 def test_many_rows_that_are_undercut_bid_again(monkeypatch):
