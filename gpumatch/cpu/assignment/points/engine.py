@@ -11,7 +11,8 @@ Most pairs of points never matter. So
    both sides is solved in the same way. It has one of each four neighbours, so a cluster with more
    rows than columns has more rows in the sample, too. Its prices are extended to all points
    (`prices`), and each row and column names its cheapest partners at these. What is still unmatched
-   gets the pairs of an optimal assignment of just these rows and columns.
+   gets the pairs of an optimal assignment of just these rows and columns. If the clouds are far
+   apart or of unlike width, prices of distances are taken from a sample in any case.
 3. *Core*: the engine for sparse costs solves the candidates, from the prices of the sample or those
    of the last round. If many rows have no tight column at these prices, they bid again.
 4. *Pricing*: a search for each row finds the columns that cost less than their duals allow, among
@@ -43,7 +44,7 @@ from gpumatch.cpu.assignment.points import tuning as tunings
 from gpumatch.cpu.assignment.points.core import Pairs, listed, unmatched_of
 from gpumatch.cpu.assignment.points.lines import lines_of
 from gpumatch.cpu.assignment.points.prices import extended
-from gpumatch.cpu.assignment.points.tree import Tree
+from gpumatch.cpu.assignment.points.tree import Tree, frame_of
 from gpumatch.cpu.assignment.points.tuning import Tuning
 from gpumatch.cpu.assignment.sparse import engine as sparse_engine
 from gpumatch.cpu.assignment.sparse import tuning as sparse_tunings
@@ -95,11 +96,12 @@ class _Engine:
         self.beat = heartbeat(self.control, lambda: count_matched(own.row_to_col))
         self.rows, self.cols = _searches(self.costs, tuning)
         self.pairs, self.rounds = Pairs(self.costs), 0
+        self.are_apart = self.must_match_all and self.can_sample() and _are_apart(self.costs.points)
 
     def run(self) -> bool:
         """Take all steps; False if the core has become too large. Raises Stopped."""
         self.choose_candidates()
-        if self.task.limit is None and not self.has_matching():
+        if self.task.limit is None and (self.are_apart or not self.has_matching()):
             if self.can_sample():
                 self.add_priced(*self.prices_of_sample())
             self.join_unmatched()
@@ -116,11 +118,11 @@ class _Engine:
         count, points = self.tuning.nearest, self.costs.points
         if points is None or points.rows.shape[1] > self.tuning.in_boxes:
             count = self.tuning.nearest_of_many
-        is_enough = False
+        is_enough = self.are_apart
         if points is not None and self.must_match_all:
             costs = self.costs.of_points(_alike(points))
             self._add_nearest(*_searches(costs, self.tuning), count)
-            is_enough = points.metric == "sqeuclidean" or points.sign < 0
+            is_enough = is_enough or points.metric == "sqeuclidean" or points.sign < 0
         if not is_enough:
             self._add_nearest(self.rows, self.cols, count)
         given = self.own
@@ -204,7 +206,7 @@ class _Engine:
 
         They are also the prices that the core is solved from, unless the caller has given others.
         """
-        count = self.tuning.priced
+        count = self.tuning.priced_apart if self.are_apart else self.tuning.priced
         self.rows.set_prices(col_price)
         self.cols.set_prices(row_price)
         found = self._least(self.rows, count, self._no_bound(0))[0]
@@ -312,6 +314,17 @@ def _turned(points: Points) -> Points:
         row_offset=points.col_offset,
         col_offset=points.row_offset,
     )
+
+
+def _are_apart(points: Points | None) -> bool:
+    """True if nearest points are hardly ever partners, even when both clouds are made alike.
+
+    That is so for distances if the clouds are far apart or of unlike width. `_alike` changes no
+    optimum of squared distances. Prices of other metrics are not smooth, and many optima tie.
+    """
+    if points is None or points.metric != "euclidean" or points.sign < 0:
+        return False
+    return frame_of(points._replace(metric="sqeuclidean")) is not None
 
 
 def _alike(points: Points) -> Points:

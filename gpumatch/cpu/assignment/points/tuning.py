@@ -24,6 +24,8 @@ class Tuning:
     """The same where all pairs are computed: they are found in one pass, whatever their number."""
     priced: int = 8
     """Candidates of each row and of each column at the prices of a sample."""
+    priced_apart: int = 16
+    """The same if the clouds are far apart or of unlike width, where nearest points tell less."""
     added: int = 8
     """Columns of a row that one pricing adds, at most."""
     sampled: int = 4

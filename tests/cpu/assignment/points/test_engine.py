@@ -197,6 +197,19 @@ def test_each_cluster_has_its_share_of_the_sample(monkeypatch):
     )
 
 
+def test_clouds_that_are_apart_begin_with_prices_of_a_sample(monkeypatch):
+    costs = PointCosts(*points("shifted", (300, 300), 3), "euclidean")
+    tune(monkeypatch, tunings, nearest=8, priced_apart=8, added=8, least_sampled=100)
+    few = rounds_of(costs)
+    monkeypatch.setattr(engine, "_are_apart", lambda _: False)
+    many = rounds_of(costs)
+    assert few[-1]["pairs"] < many[-1]["pairs"]
+    assert few[-1]["round"] <= many[-1]["round"]
+    squared = PointCosts(*points("shifted", (300, 300), 3))
+    monkeypatch.undo()
+    assert not engine._are_apart(squared.points)
+
+
 def test_many_rows_that_are_undercut_bid_again(monkeypatch):
     costs = PointCosts(*points("normal", (300, 300), 2))
     tune(monkeypatch, tunings, least_sampled=1000, bid_again=1 / 16)
