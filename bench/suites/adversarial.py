@@ -236,6 +236,8 @@ def warming(quick: bool) -> list[AdversarialInstance]:
     """Floats and integers, sparse and dense, for which no kernel is compiled twice."""
     names = ("nearest_matched", "log_normal", "wide_integers")
     dense = [_made(name, 300) for name in adversarial.DENSE]
+    if not quick:
+        dense.append(_made("clusters", 1_500))  # small ones need neither known columns nor auctions
     return [*(_made(name, 3_000) for name in names), *dense]
 
 
