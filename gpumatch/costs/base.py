@@ -186,7 +186,7 @@ class Costs(ABC):
 
     @property
     def is_computed(self) -> bool:
-        """Whether no matrix is held, so that each tile is computed when it is asked for."""
+        """Whether there is no matrix, so that each call of `tile` computes the costs."""
         return False
 
     @property

@@ -1,9 +1,11 @@
-"""What kinds of costs share that are computed when they are asked for, not held in a matrix."""
+"""What all kinds of costs share that compute their tiles, instead of a matrix that holds them."""
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
+from abc import abstractmethod
 from collections.abc import Callable
 from typing import Any
 
@@ -24,6 +26,19 @@ class ComputedCosts(Costs):
     @property
     def is_computed(self) -> bool:
         return True
+
+    @abstractmethod
+    def _turned(self, maximize: bool, transposed: bool) -> Costs:
+        """The costs with another sign, or with rows and columns changed."""
+
+    def problem(self, maximize: bool, transposed: bool) -> Any:
+        """As of all costs. On a GPU it is the matrix, if that fits: kernels read matrices."""
+        self.check_sign(maximize)
+        turned = self._turned(maximize, transposed)
+        if self.on_device:
+            with contextlib.suppress(MemoryError):
+                return turned.stored()
+        return turned
 
     def stored(self) -> DenseCosts:
         return DenseCosts._of(self.dense(), self.extent)

@@ -24,8 +24,8 @@ class FunctionCosts(ComputedCosts):
     ----------
     tile : callable
         It is called with two slices, and returns the costs of their rows and columns as an array of
-        that shape, NumPy, CuPy or torch. It must be pure: the cost of a pair may not depend on the
-        block in which it is asked for, nor on how often. It is called from one thread at a time.
+        that shape, NumPy, CuPy or torch. It must be pure: each block and each call must give a pair
+        the same cost. It is called from one thread at a time.
         ``inf`` (``-inf`` to be maximised) forbids a pair.
     shape : (int, int)
         Numbers of rows and columns.
@@ -45,7 +45,7 @@ class FunctionCosts(ComputedCosts):
     TypeError
         If `tile` is not callable, or the dtype not one of real numbers.
     ValueError
-        If a block has another shape than was asked for, or holds NaN or costs beyond `low` and
+        If a block has another shape than its slices, or holds NaN or costs beyond `low` and
         `high`; or if numbers are so large that sums of them overflow.
 
     Examples
@@ -127,16 +127,6 @@ class FunctionCosts(ComputedCosts):
                 array_of(self.xp, own), array_of(self.xp, other)
             ]
         return found.reshape(shape)
-
-    def problem(self, maximize: bool, transposed: bool) -> Any:
-        self.check_sign(maximize)
-        turned = self._turned(maximize, transposed)
-        if self.on_device:
-            try:
-                return turned.stored()
-            except MemoryError:
-                return turned
-        return turned
 
     def transpose(self) -> FunctionCosts:
         return self._turned(False, True)

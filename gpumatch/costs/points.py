@@ -212,16 +212,6 @@ class PointCosts(ComputedCosts):
         require_device_memory(self.nbytes, "a copy of the points")
         return self._moved(cupy)
 
-    def problem(self, maximize: bool, transposed: bool) -> Any:
-        """As of all costs. On a GPU it is the matrix, if that fits: kernels read matrices."""
-        turned = self._turned(maximize, transposed)
-        if self.on_device:
-            try:
-                return turned.stored()
-            except MemoryError:
-                return turned
-        return turned
-
     def of_points(self, points: Points) -> PointCosts:
         return self._with(points)
 

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from gpumatch.contracts import Costs, Points
+from gpumatch.cpu.assignment.points.least import insert
 from gpumatch.cpu.distances import offsets_of
 from gpumatch.cpu.numba_tools.compiled import kernel
 from gpumatch.cpu.numba_tools.error_free import difference_below
@@ -23,7 +24,7 @@ from gpumatch.numeric.fair_duals import differences_below
 __all__ = ["Lines", "lines_of"]
 
 SPARE = 8
-"""Pairs of a line that are kept beside those that are asked for, because products are inexact."""
+"""Pairs that a line keeps beyond the count that the caller wants, because products are inexact."""
 OFTEN = 1 / 16
 """The share of the lines that a search may compute whole before products of float64 are taken."""
 PRODUCTS = 2**22
@@ -290,22 +291,13 @@ def lower(values, price):
 @kernel
 def choose(reduced, bound, cols, values):
     """Write the least values of each line that are below its bound, and their columns."""
-    keep = cols.shape[1]
     for row in range(reduced.shape[0]):
         most = bound[row]
         for col in range(reduced.shape[1]):
             value = reduced[row, col]
             if value >= most:
                 continue
-            at = keep - 1
-            while at > 0 and values[row, at - 1] > value:
-                values[row, at] = values[row, at - 1]
-                cols[row, at] = cols[row, at - 1]
-                at -= 1
-            values[row, at] = value
-            cols[row, at] = col
-            if values[row, keep - 1] < most:
-                most = values[row, keep - 1]
+            most = min(most, insert(value, col, values[row], cols[row]))
 
 
 @kernel
@@ -314,21 +306,12 @@ def choose_across(costs, first, cols_found, values, most):
 
     ``most`` has a bound for each column, which falls.
     """
-    keep = cols_found.shape[1]
     for row in range(costs.shape[0]):
         for col in range(costs.shape[1]):
             value = costs[row, col]
             if value >= most[col]:
                 continue
-            at = keep - 1
-            while at > 0 and values[col, at - 1] > value:
-                values[col, at] = values[col, at - 1]
-                cols_found[col, at] = cols_found[col, at - 1]
-                at -= 1
-            values[col, at] = value
-            cols_found[col, at] = first + row
-            if values[col, keep - 1] < most[col]:
-                most[col] = values[col, keep - 1]
+            most[col] = min(most[col], insert(value, first + row, values[col], cols_found[col]))
 
 
 @kernel
@@ -339,7 +322,7 @@ def choose_near(
 
     What is compared is no more than the cost less the price.
     """
-    keep, has_offsets = cols.shape[1], row_offset.size > 0
+    has_offsets = row_offset.size > 0
     for row in range(squares.shape[0]):
         most = bound[row]
         for col in range(squares.shape[1]):
@@ -352,12 +335,4 @@ def choose_near(
             value = sign * value - price[col] - slack
             if value >= most:
                 continue
-            at = keep - 1
-            while at > 0 and values[row, at - 1] > value:
-                values[row, at] = values[row, at - 1]
-                cols[row, at] = cols[row, at - 1]
-                at -= 1
-            values[row, at] = value
-            cols[row, at] = col
-            if values[row, keep - 1] < most:
-                most = values[row, keep - 1]
+            most = min(most, insert(value, col, values[row], cols[row]))

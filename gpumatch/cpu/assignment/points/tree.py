@@ -36,6 +36,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpumatch.contracts import Points
+from gpumatch.cpu.assignment.points.least import insert
 from gpumatch.cpu.distances import METRICS, cost_of, offsets_of
 from gpumatch.cpu.numba_tools.compiled import kernel
 from gpumatch.cpu.numba_tools.error_free import difference_below
@@ -439,7 +440,7 @@ def least(
 
     If there is a frame, ``shift`` has a number for each row.
     """
-    count, keep = Y.shape[0], cols.shape[1]
+    count = Y.shape[0]
     has_offsets, is_framed = row_offset.size > 0, shift.size > 0
     has_shown_offsets = has_offsets and not is_framed
     for number in range(rows.size):
@@ -498,15 +499,9 @@ def least(
                 value = difference_below(cost, price[place])
                 if value >= most:
                     continue
-                at = keep - 1
-                while at > 0 and values[number, at - 1] > value:
-                    values[number, at] = values[number, at - 1]
-                    cols[number, at] = cols[number, at - 1]
-                    at -= 1
-                values[number, at] = value
-                cols[number, at] = place
-                if values[number, keep - 1] < most:
-                    most = values[number, keep - 1]
+                last = insert(value, place, values[number], cols[number])
+                if last < most:
+                    most = last
                     limit = most
                     if is_framed:
                         limit = most - shift[row]
