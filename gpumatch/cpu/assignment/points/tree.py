@@ -31,7 +31,7 @@ a linear function is fitted to the prices of each node, and what is left of dist
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -41,6 +41,7 @@ from gpumatch.cpu.distances import METRICS, cost_of, offsets_of
 from gpumatch.cpu.numba_tools.compiled import kernel
 from gpumatch.cpu.numba_tools.error_free import difference_below
 from gpumatch.cpu.numba_tools.workers import Workers
+from gpumatch.numeric.points.clouds import frame_of
 
 __all__ = ["Tree"]
 
@@ -48,9 +49,6 @@ LEAF = 12
 """Points of a leaf, at most."""
 LEVELS = 48
 """A path down the tree is shorter: 2**31 points have fewer levels."""
-ALIKE = 0.1
-"""How unlike two clouds may be without a frame: squared distance of the means by the variance, and
-logarithm of the ratio of their widths."""
 RIDGE = 1e-9
 """What keeps a fit of points on a line from being undefined, as a share of their spread."""
 BATCH = 2**11
@@ -173,73 +171,6 @@ class Tree:
         found = cols >= 0
         cols[found] = self.ids[cols[found]]
         return cols, values
-
-
-class Frame(NamedTuple):
-    """Points in the place of others.
-
-    Attributes
-    ----------
-    points : Points
-        Their squared distances are the costs less `of_rows` and less `of_cols`, but for rounding.
-    of_rows, of_cols : float64 arrays
-    size : float
-        The sum of the largest magnitudes that were added up.
-    error : float
-        What rounding may leave, in shares of the magnitudes.
-    """
-
-    points: Points
-    of_rows: np.ndarray
-    of_cols: np.ndarray
-    size: float
-    error: float
-
-
-def frame_of(points: Points) -> Frame | None:
-    """A frame in which both clouds are alike, for squared distances; None if they are already.
-
-    With x and y less the means, t the difference of the means and any s,
-
-        |x - y + t|^2 = |x - s y|^2 / s + (1 - 1/s) |x|^2 + (1 - s) |y|^2 + 2 t x - 2 t y + |t|^2.
-
-    A negative s is for costs that are negated.
-    """
-    if points.metric != "sqeuclidean" or not (points.rows.shape[0] and points.cols.shape[0]):
-        return None
-    middles = points.rows.mean(axis=0), points.cols.mean(axis=0)
-    rows, cols = points.rows - middles[0], points.cols - middles[1]
-    spread = [float((side * side).sum(axis=1).mean()) for side in (rows, cols)]
-    apart = middles[0] - middles[1]
-    distance = float(apart @ apart)
-    if not min(spread) > 0:
-        return None
-    ratio = math.sqrt(spread[0] / spread[1])
-    is_alike = distance <= ALIKE * spread[0] and abs(math.log(ratio)) <= ALIKE
-    if is_alike and points.sign > 0:
-        return None
-    scale, half = ratio * points.sign, 0.5 if points.is_half else 1.0
-    root = math.sqrt(half / ratio)
-    squares = np.einsum("ij,ij->i", rows, rows), np.einsum("ij,ij->i", cols, cols)
-    along = rows @ apart, cols @ apart
-    of_rows = half * ((1 - 1 / scale) * squares[0] + 2 * along[0] + distance)
-    of_cols = half * ((1 - scale) * squares[1] - 2 * along[1])
-    added = 0.0
-    if points.row_offset is not None:
-        of_rows, of_cols = of_rows + points.row_offset, of_cols + points.col_offset
-        added = abs(points.row_offset).max() + abs(points.col_offset).max()
-    most = [float(part.max()) for part in squares]
-    size = (
-        (2 + abs(1 - 1 / scale)) * most[0]
-        + (2 + ratio + abs(1 - scale)) * most[1]
-        + most[0] / ratio
-    )
-    size += 2 * math.sqrt(distance) * (math.sqrt(most[0]) + math.sqrt(most[1])) + distance + added
-    moved = [abs(middle).max() + math.sqrt(part) for middle, part in zip(middles, most)]
-    size += 4 * max(moved) * math.sqrt(rows.shape[1] * sum(most)) * (1 + ratio + 1 / ratio)
-    shown = Points(rows * root, cols * (scale * root), "sqeuclidean", False, 1.0)
-    error = 64 * (rows.shape[1] + 8) * 2.0**-53
-    return Frame(shown, of_rows * points.sign, of_cols * points.sign, size, error)
 
 
 # -- the tree --------------------------------------------------------------------------------------

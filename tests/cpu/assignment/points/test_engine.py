@@ -14,6 +14,7 @@ from gpumatch.costs.dense import DenseCosts
 from gpumatch.cpu.assignment.engine import run as solve
 from gpumatch.cpu.assignment.points import engine
 from gpumatch.cpu.assignment.points import tuning as tunings
+from gpumatch.numeric.points import engine as steps
 from gpumatch.running.control import Control
 from tests.cpu.assignment.tuned import tune
 from tests.pairwise import parametrize_pairwise
@@ -181,10 +182,10 @@ def test_each_cluster_has_its_share_of_the_sample(monkeypatch):
     )
     costs = PointCosts(X, Y)
     samples = []
-    solved = engine._Engine._solved
+    solved = engine._Engine.solved
     monkeypatch.setattr(
         engine._Engine,
-        "_solved",
+        "solved",
         lambda self, *sides: samples.append(sides) or solved(self, *sides),
     )
     rounds_of(costs)
@@ -201,13 +202,13 @@ def test_clouds_that_are_apart_begin_with_prices_of_a_sample(monkeypatch):
     costs = PointCosts(*points("shifted", (300, 300), 3), "euclidean")
     tune(monkeypatch, tunings, nearest=8, priced_apart=8, added=8, least_sampled=100)
     few = rounds_of(costs)
-    monkeypatch.setattr(engine, "_are_apart", lambda _: False)
+    monkeypatch.setattr(steps, "are_apart", lambda _: False)
     many = rounds_of(costs)
     assert few[-1]["pairs"] < many[-1]["pairs"]
     assert few[-1]["round"] <= many[-1]["round"]
     squared = PointCosts(*points("shifted", (300, 300), 3))
     monkeypatch.undo()
-    assert not engine._are_apart(squared.points)
+    assert not steps.are_apart(squared.points)
 
 
 def test_many_rows_that_are_undercut_bid_again(monkeypatch):

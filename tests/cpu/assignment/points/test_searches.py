@@ -8,7 +8,6 @@ import pytest
 from gpumatch.costs import FunctionCosts, PointCosts
 from gpumatch.cpu.assignment.points import lines as lines_module
 from gpumatch.cpu.assignment.points.lines import Lines, lines_of
-from gpumatch.cpu.assignment.points.prices import extended
 from gpumatch.cpu.assignment.points.tree import LEAF, Tree, bound_of, sloped_bound_of
 from gpumatch.cpu.numba_tools.workers import Workers
 from gpumatch.numeric.fair_duals import differences_below
@@ -171,22 +170,3 @@ def test_a_limit_bounds_the_nearest():
         rows, cols = lines_of(costs).nearest(23, bounds, workers, lambda: None)
     near = costs.dense() < limit
     assert (rows >= 0).sum() == near.sum() == (cols >= 0).sum()
-
-
-@pytest.mark.parametrize("d", [1, 2, 3])
-def test_quadratics_are_extended_as_they_are(d):
-    rng = np.random.default_rng(9)
-    known, points = rng.normal(size=(400, d)), rng.normal(size=(50, d)) * 0.5
-
-    def smooth(at):
-        return 3 + at.sum(axis=1) - (at**2).sum(axis=1) + at[:, 0] * at[:, -1]
-
-    with Workers(1, 1) as workers:
-        found = extended(points, known, smooth(known), workers)
-    np.testing.assert_allclose(found, smooth(points), atol=1e-3)
-
-
-def test_equal_points_have_one_price():
-    with Workers(1, 1) as workers:
-        found = extended(np.ones((3, 2)), np.ones((20, 2)), np.full(20, 7.0), workers)
-    np.testing.assert_allclose(found, 7.0)

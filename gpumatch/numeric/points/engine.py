@@ -1,0 +1,324 @@
+"""Our own engine for costs that are computed: few pairs first, then proof by pricing.
+
+Most pairs of points never matter. So
+
+1. *Candidates*: each row names its nearest columns, and each column its nearest rows. If all must
+   be matched, the columns are first moved and scaled so that both clouds have one mean and one
+   variance. For squared distances that changes no optimum: sum of |x - y|**2 is a constant less
+   twice the sum of x y. To be maximised, they are reflected. With a limit, only pairs within it
+   count.
+2. *Prices of a sample*: if the candidates leave rows without a column, a sample of a quarter of
+   both sides is solved in the same way. It has one of each four neighbours, so a cluster with more
+   rows than columns has more rows in the sample, too. Its prices are extended to all points
+   (`quadratics`), and each row and column names its cheapest partners at these. What is still
+   unmatched gets the pairs of an optimal assignment of just these rows and columns. If the clouds
+   are far apart or of unlike width, prices of distances are taken from a sample in any case.
+3. *Core*: the engine for sparse costs solves the candidates, from the prices of the sample or those
+   of the last round.
+4. *Pricing*: a search for each row finds the columns that cost less than their duals allow, among
+   all columns. What it finds joins the core, and step 3 follows. If it finds nothing, no pair
+   undercuts the duals: the assignment is optimal.
+
+Each round adds pairs, so there are finitely many. If the core comes to hold a large share of all
+pairs, the matrix is made, as long as it fits, and the engine for matrices solves that.
+
+The CPU and the GPU each have searches, an engine for sparse costs and one for matchings of their
+own: `gpumatch.cpu.assignment.points` and `gpumatch.cuda.assignment.points`.
+
+References
+----------
+Lee, Orlin, *Solving large dense assignment problems by column generation*, 1993.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import numpy as np
+
+from gpumatch.contracts import AssignmentTask, Costs, Solution, Stopped
+from gpumatch.numeric.arrays import any_true, array_module, array_of
+from gpumatch.numeric.points.clouds import alike, are_apart
+from gpumatch.numeric.points.pairs import Pairs, listed
+from gpumatch.numeric.points.quadratics import fitted, fitted_count
+from gpumatch.numeric.points.tuning import Tuning
+
+__all__ = ["PointsEngine", "Run", "Search", "run", "takes"]
+
+Run = Callable[[AssignmentTask], bool]
+
+
+class Search(Protocol):
+    """The cheapest columns of rows at prices of the columns."""
+
+    def set_prices(self, price: Any) -> None:
+        """Take other prices of the columns."""
+
+    def least(self, count: int, bound: Any) -> tuple[Any, Any]:
+        """For each row, at most so many columns with the least costs less prices below its bound.
+
+        Returns a line for each row: the columns, least first, -1 where there is none, and the costs
+        less prices, rounded down, or inf.
+        """
+
+
+def takes(task: AssignmentTask, tuning: Tuning) -> bool:
+    """True if the costs are computed, no pair is forbidden, and there are too many for a matrix."""
+    costs = task.costs
+    is_many = costs.nnz > tuning.stored
+    return costs.is_computed and costs.is_complete and is_many and costs.low < costs.high
+
+
+def run(engine: PointsEngine) -> bool | None:
+    """Do as `gpumatch.contracts` states; None if the matrix is to be solved instead."""
+    solution = engine.task.solution
+    solution.has_duals = solution.are_fair = False
+    try:
+        is_done = engine.run()
+    except Stopped:
+        return False
+    if not is_done:
+        return None
+    solution.has_duals = solution.are_fair = True
+    return True
+
+
+class PointsEngine(ABC):
+    """The steps, on the arrays of a solution.
+
+    Parameters
+    ----------
+    task : AssignmentTask
+    solve : callable
+        It solves the smaller problems that come up: a sample, and the rows that are unmatched.
+    tuning : Tuning
+
+    Attributes
+    ----------
+    rows, cols : Search
+        The search of all rows for columns, and that of all columns for rows.
+    own : Solution
+        The task's arrays. Its flags are those of the core: what a run leaves when it stops proves
+        nothing.
+    """
+
+    def __init__(self, task: AssignmentTask, solve: Run, tuning: Tuning) -> None:
+        self.task, self.solve, self.tuning = task, solve, tuning
+        self.costs, self.control, self.xp = task.costs, task.control, task.costs.xp
+        self.own = Solution(*task.solution.mates, *task.solution.duals)
+        self.must_match_all = task.limit is None and self.costs.shape[0] == self.costs.shape[1]
+        self.rows, self.cols = self.searches(self.costs)
+        self.pairs, self.rounds = Pairs(self.costs), 0
+        self.are_apart = self.must_match_all and self.can_sample() and are_apart(self.costs.points)
+
+    # -- what each side has of its own -----------------------------------------------------------
+
+    @abstractmethod
+    def searches(self, costs: Costs) -> tuple[Any, Any]:
+        """The searches of the rows and of the columns."""
+
+    @abstractmethod
+    def name_nearest(self, costs: Costs, searches: tuple[Any, Any], count: int) -> list[Any]:
+        """The nearest columns of each row, and rows of each column, as lists of pairs."""
+
+    @abstractmethod
+    def in_order(self) -> tuple[Any, Any]:
+        """Rows and columns, each in an order in which neighbours follow each other."""
+
+    @abstractmethod
+    def unmatched_of(self, core: Costs) -> tuple[Any, Any] | None:
+        """Rows and columns that a maximum matching of the core leaves; None if stopped."""
+
+    @abstractmethod
+    def solve_sparse(self, task: AssignmentTask) -> bool:
+        """Solve the core from the duals so far; False if stopped."""
+
+    @abstractmethod
+    def near_known(self, points: Any, known: Any, count: int) -> Any:
+        """So many of the known points that are nearest to each point."""
+
+    fitted_at_once: int
+    """Points whose prices are fitted at a time."""
+
+    # -- the steps -------------------------------------------------------------------------------
+
+    def run(self) -> bool:
+        """Take all steps; False if the core has become too large. Raises Stopped."""
+        with self.control.part("candidates"):
+            self.choose_candidates()
+            is_enough = self.task.limit is not None or (not self.are_apart and self.has_matching())
+        if not is_enough:
+            with self.control.part("sample"):
+                if self.can_sample():
+                    self.add_priced(*self.prices_of_sample())
+                self.join_unmatched()
+        while self.pairs.keys.size <= self.tuning.share * self.costs.nnz:
+            with self.control.part("core"):
+                self.solve_core()
+            with self.control.part("pricing"):
+                if self.add_undercutting() == 0:
+                    return True
+        return False
+
+    # -- candidates ------------------------------------------------------------------------------
+
+    def choose_candidates(self) -> None:
+        """Name the nearest of each side, and what the caller has given."""
+        xp, count, points = self.xp, self.tuning.nearest, self.costs.points
+        if points is None or points.rows.shape[1] > self.tuning.in_boxes:
+            count = self.tuning.nearest_of_many
+        is_enough = self.are_apart
+        if points is not None and self.must_match_all:
+            costs = self.costs.of_points(alike(points))
+            self.pairs.add(*self.name_nearest(costs, self.searches(costs), count))
+            is_enough = is_enough or points.metric == "sqeuclidean" or points.sign < 0
+        if not is_enough:
+            self.pairs.add(*self.name_nearest(self.costs, (self.rows, self.cols), count))
+        given = self.own
+        matched = xp.flatnonzero(given.row_to_col >= 0)
+        if matched.size:
+            self.pairs.add((matched, given.row_to_col[matched]))
+        if any_true(given.col_dual != 0):
+            self.rows.set_prices(given.col_dual)
+            found = self.rows.least(self.tuning.priced, self.no_bound(0))
+            self.pairs.add(listed(found[0], xp))
+
+    def no_bound(self, side: int) -> Any:
+        """Bounds of costs for all rows or all columns: just above the limit, if there is one."""
+        far, limit = self.costs.far, self.task.limit
+        if limit is not None:
+            far = limit + 1 if self.costs.is_integer else np.nextafter(limit, np.inf)
+        return self.xp.full(self.costs.shape[side], far, self.own.row_dual.dtype)
+
+    # -- what is unmatched -----------------------------------------------------------------------
+
+    def has_matching(self) -> bool:
+        """Find what a maximum matching of the core leaves unmatched; True if no row is."""
+        unmatched = self.unmatched_of(self.pairs.as_costs())
+        if unmatched is None:
+            raise Stopped
+        self.unmatched = unmatched
+        return bool(unmatched[0].size == 0)
+
+    def can_sample(self) -> bool:
+        """True if prices of a sample can tell better candidates."""
+        points = self.costs.points
+        return (
+            points is not None
+            and points.rows.shape[1] <= min(3, self.tuning.in_boxes)
+            and min(self.costs.shape) >= self.tuning.least_sampled
+        )
+
+    def prices_of_sample(self) -> tuple[Any, Any]:
+        """The duals of a solved sample, extended to all rows and columns."""
+        rng = np.random.default_rng(self.task.seed)
+        nrows, ncols = self.costs.shape
+        some = nrows // self.tuning.sampled
+        in_order = self.in_order()
+        rows = _spread(in_order[0], some, rng)
+        cols = _spread(in_order[1], ncols * some // nrows, rng)
+        part = self.solved(rows, cols)
+        assert self.costs.points is not None
+        own, other = self.costs.points.rows, self.costs.points.cols
+        return self._extended(own, rows, part.row_dual), self._extended(other, cols, part.col_dual)
+
+    def _extended(self, points: Any, some: Any, values: Any) -> Any:
+        known = points[some]
+        count = min(fitted_count(points.shape[1]), known.shape[0])
+        near = self.near_known(points, known, count)
+        return fitted(points, known, values, near, self.fitted_at_once)
+
+    def add_priced(self, row_price: Any, col_price: Any) -> None:
+        """Add the cheapest columns of each row and rows of each column at these prices.
+
+        They are also the prices that the core is solved from, unless the caller has given others.
+        """
+        count = self.tuning.priced_apart if self.are_apart else self.tuning.priced
+        self.rows.set_prices(col_price)
+        self.cols.set_prices(row_price)
+        found = self.rows.least(count, self.no_bound(0))[0]
+        across = self.cols.least(count, self.no_bound(1))[0]
+        self.pairs.add(listed(found, self.xp), listed(across, self.xp, turned=True))
+        self.has_matching()
+        if not any_true(self.own.col_dual != 0):
+            self.own.col_dual[:] = col_price
+
+    def join_unmatched(self) -> None:
+        """Add pairs of unmatched rows and columns, so that the core has a full assignment."""
+        rows, cols = self.unmatched
+        if rows.size <= self.tuning.few and rows.size * cols.size <= self.costs.nnz // 16:
+            self.pairs.add((self.xp.repeat(rows, cols.size), self.xp.tile(cols, rows.size)))
+        elif rows.size:
+            mates = self.solved(rows, cols).row_to_col
+            self.pairs.add((rows, cols[mates]))
+
+    def solved(self, rows: Any, cols: Any) -> Solution:
+        """An optimal assignment of some rows and columns; raises Stopped."""
+        part = self.costs.restricted(rows, cols)
+        solution = Solution.empty(part.shape, is_integer=part.is_integer, xp=self.xp)
+        task = dataclasses.replace(self.task, costs=part, solution=solution, is_fresh=True)
+        if not self.solve(task):
+            raise Stopped
+        return solution
+
+    # -- core and pricing ------------------------------------------------------------------------
+
+    def solve_core(self) -> None:
+        """Solve the core from the prices so far; raises Stopped."""
+        core = self.pairs.as_costs()
+        task = dataclasses.replace(
+            self.task, costs=core, solution=self.own, is_fresh=False, may_be_infeasible=False
+        )
+        if not self.solve_sparse(task):
+            raise Stopped
+
+    def add_undercutting(self) -> int:
+        """Add the pairs that cost less than their duals allow; return how many there are.
+
+        If they lack no more than rounding, the duals of their rows are lowered instead.
+        """
+        own, tuning, xp = self.own, self.tuning, self.xp
+        self.rows.set_prices(own.col_dual)
+        found, values = self.rows.least(tuning.added, own.row_dual)
+        short = xp.flatnonzero(found[:, 0] >= 0)
+        new = 0
+        if short.size and self._is_rounding(own.row_dual[short] - values[short, 0]):
+            own.row_dual[short] = values[short, 0]
+        elif short.size:
+            new = self.pairs.add(listed(found, xp))
+        matched = int(xp.count_nonzero(own.row_to_col >= 0))
+        self.rounds += 1
+        self.control.phase(
+            found=0,
+            matched=matched,
+            step="pricing",
+            round=self.rounds,
+            undercut=int(short.size),
+            pairs=int(self.pairs.keys.size),
+        )
+        if self.control.tick(matched) and new:
+            raise Stopped
+        return new
+
+    def _is_rounding(self, lacks: Any) -> bool:
+        """True if these amounts are no more than what rounding leaves."""
+        own, xp = self.own, self.xp
+        matched = xp.flatnonzero(own.row_to_col >= 0)
+        if self.costs.is_integer or not matched.size:
+            return False
+        largest = float(abs(self.costs.at(matched, own.row_to_col[matched])).max())
+        return float(lacks.max()) <= self.tuning.rounding * largest
+
+
+def _spread(ids: Any, count: int, rng: np.random.Generator) -> Any:
+    """So many of the points, in order: a random one from each of as many runs along their order.
+
+    So each box of neighbours has its share of the sample.
+    """
+    bounds = np.arange(count + 1) * ids.size // max(count, 1)
+    chosen = ids[array_of(array_module(ids), rng.integers(bounds[:-1], bounds[1:]))]
+    chosen.sort()
+    return chosen
