@@ -276,6 +276,13 @@ class Costs(ABC):
             return self.stored().problem(maximize, transposed)
         return self
 
+    def readable(self) -> Costs:
+        """The costs for algorithms that read a matrix or CSR.
+
+        It is the matrix of computed costs, if that fits; all other costs are readable already.
+        """
+        return self
+
     def as_float(self) -> Costs:
         return self.stored().as_float()
 

@@ -32,13 +32,13 @@ class ComputedCosts(Costs):
         """The costs with another sign, or with rows and columns changed."""
 
     def problem(self, maximize: bool, transposed: bool) -> Any:
-        """As of all costs. On a GPU it is the matrix, if that fits: kernels read matrices."""
         self.check_sign(maximize)
-        turned = self._turned(maximize, transposed)
-        if self.on_device:
-            with contextlib.suppress(MemoryError):
-                return turned.stored()
-        return turned
+        return self._turned(maximize, transposed)
+
+    def readable(self) -> Any:
+        with contextlib.suppress(MemoryError):
+            return self.stored()
+        return self
 
     def stored(self) -> DenseCosts:
         return DenseCosts._of(self.dense(), self.extent)

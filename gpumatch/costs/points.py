@@ -26,9 +26,9 @@ from gpumatch.costs.base import Extent, check_sums, row_tiles
 from gpumatch.costs.computed import ComputedCosts
 from gpumatch.costs.sparse import SparseCosts
 from gpumatch.dispatch.by_device import (
-    distances_at_on_host,
-    fill_distances_on_host,
-    pairs_within_on_host,
+    distances_at,
+    fill_distances,
+    pairs_within,
     require_device_memory,
 )
 from gpumatch.interop.tensors import is_tensor, source_of
@@ -166,16 +166,16 @@ class PointCosts(ComputedCosts):
     def tile(self, rows: slice) -> Tile:
         xp, ncols = self.xp, self.shape[1]
         own, cols = xp.arange(rows.start, rows.stop)[:, None], xp.arange(ncols)[None, :]
-        if self.on_device or (rows.stop - rows.start) * ncols * self.X.shape[1] <= FEW:
+        if (rows.stop - rows.start) * ncols * self.X.shape[1] <= FEW:
             return own, cols, self._at(own, cols)
-        return own, cols, fill_distances_on_host(self.points, rows.start, rows.stop)
+        return own, cols, fill_distances(self.points, rows.start, rows.stop)
 
     def at(self, rows: Any, cols: Any) -> Any:
         rows, cols = array_of(self.xp, rows), array_of(self.xp, cols)
         is_list = rows.ndim == 1 and rows.shape == cols.shape
-        if self.on_device or not is_list or rows.size * self.X.shape[1] <= FEW:
+        if not is_list or rows.size * self.X.shape[1] <= FEW:
             return self._at(rows, cols)
-        return distances_at_on_host(self.points, rows.astype(np.int64), cols.astype(np.int64))
+        return distances_at(self.points, rows.astype(np.int64), cols.astype(np.int64))
 
     def _at(self, rows: Any, cols: Any) -> Any:
         """The costs of pairs, by operations on whole arrays, which broadcast."""
@@ -243,12 +243,12 @@ class PointCosts(ComputedCosts):
     def up_to(self, limit: float) -> Any:
         if limit >= self.high or not self._is_in_boxes:
             return super().up_to(limit)
-        return self._within_boxes(np.full(self.shape[0], float(limit)))
+        return self._within_boxes(self.xp.full(self.shape[0], float(limit)))
 
     def within(self, limits: Any, maximize: bool) -> Any:
         if not self._is_in_boxes:
             return super().within(limits, maximize)
-        bound = array_of(np, limits).astype(np.float64)
+        bound = array_of(self.xp, limits).astype(np.float64)
         if not maximize:
             return self._within_boxes(bound)
         kept = self._turned(True, False)._within_boxes(-bound).problem(True, False)
@@ -257,10 +257,10 @@ class PointCosts(ComputedCosts):
 
     def _within_boxes(self, bound: Any) -> Any:
         """The pairs up to a bound for each row, found by a tree."""
-        nrows, ncols = self.shape
-        rows, cols, costs = pairs_within_on_host(self.points, bound, ncols)
-        indptr = np.zeros(nrows + 1, np.int64)
-        np.cumsum(np.bincount(rows, minlength=nrows), out=indptr[1:])
+        (nrows, ncols), xp = self.shape, self.xp
+        rows, cols, costs = pairs_within(self.points, bound, ncols)
+        indptr = xp.zeros(nrows + 1, np.int64)
+        indptr[1:] = xp.cumsum(xp.bincount(rows, minlength=nrows))
         kept = SparseCosts.of_csr(self.shape, indptr, cols, costs)
         kept.rounding = self.rounding
         return kept
@@ -269,13 +269,13 @@ class PointCosts(ComputedCosts):
         if not self._is_in_boxes:
             return None
         part = self.restricted(rows, cols).points
-        own, other, _ = pairs_within_on_host(part, np.full(rows.size, float(limit)), 1)
+        own, other, _ = pairs_within(part, self.xp.full(rows.size, float(limit)), 1)
         return rows[own], cols[other]
 
     @property
     def _is_in_boxes(self) -> bool:
         """Whether a tree of boxes finds what is near."""
-        return not self.on_device and self.X.shape[1] <= IN_BOXES and self.nnz > FEW
+        return self.X.shape[1] <= IN_BOXES and self.nnz > FEW
 
     def of_pairs(self, indptr: Any, indices: Any, weights: Any) -> Any:
         return SparseCosts.of_csr(self.shape, indptr, indices, weights)

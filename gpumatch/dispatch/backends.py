@@ -33,6 +33,7 @@ GPU_PAYS_FROM = 100_000
 GPU_PAYS_FROM_PAIRS = 2_000_000  # the number of pairs from which dense costs repay their copy
 # An upper bound of the memory of the GPU's engine for sparse costs, the costs included.
 _SPARSE_BYTES_A_VERTEX, _SPARSE_BYTES_AN_ENTRY = 400, 120
+_POINT_BYTES_A_VERTEX = 8000  # of the GPU's engine for points, beside the points
 _SPARSE_SUMS = 8  # sums in that engine have at most this many costs for each row
 
 _DEFAULT_MATCHING = {"cpu": "engine", "cuda": "engine", "reference": "apfb-gpubfs-wr"}
@@ -267,12 +268,17 @@ def _pays_on_gpu(algorithm: Algorithm, costs: Costs) -> bool:
 
     Dense costs may. Sparse costs may for the engine, which solves them without a dense matrix.
     """
-    least = GPU_PAYS_FROM_PAIRS if costs.has_matrix else GPU_PAYS_FROM
+    is_dense = costs.has_matrix or costs.points is not None
+    least = GPU_PAYS_FROM_PAIRS if is_dense else GPU_PAYS_FROM
     if costs.nnz < least or why_no_cuda() is not None:
         return False
     if costs.has_matrix:
         return _fits(costs, algorithm.homes["cuda"].matrices)
-    return costs.is_sparse and algorithm.name == "engine" and _fits_as_csr(costs)
+    if algorithm.name != "engine":
+        return False
+    if costs.points is not None:
+        return _has_room(_POINT_BYTES_A_VERTEX * sum(costs.shape) + 4 * costs.nbytes)
+    return costs.is_sparse and _fits_as_csr(costs)
 
 
 def _best_assignment(backend: str, costs: Costs) -> str:
@@ -282,7 +288,8 @@ def _best_assignment(backend: str, costs: Costs) -> str:
     """
     if backend != "cuda":
         return _DEFAULT_ASSIGNMENT[backend]
-    return "engine" if costs.has_matrix or costs.is_sparse or _fits(costs, 1) else "auction"
+    has_engine = costs.has_matrix or costs.is_sparse or costs.is_computed
+    return "engine" if has_engine or _fits(costs, 1) else "auction"
 
 
 def _fits(costs: Costs, matrices: int) -> bool:

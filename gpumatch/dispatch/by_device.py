@@ -46,19 +46,20 @@ def csr_on_host() -> Any:
     return _csr_on_host()
 
 
-def fill_distances_on_host(points: Points, first: int, last: int) -> Any:
-    """The costs of all pairs of the rows from `first` to `last`, of points on the host."""
-    return _fill_distances_on_host()(points, first, last)
+def fill_distances(points: Points, first: int, last: int) -> Any:
+    """The costs of all pairs of the rows from `first` to `last`."""
+    return _distances_for(points).fill_distances(points, first, last)
 
 
-def distances_at_on_host(points: Points, rows: Any, cols: Any) -> Any:
-    """The costs of pairs, of points on the host."""
-    return _distances_at_on_host()(points, rows, cols)
+def distances_at(points: Points, rows: Any, cols: Any) -> Any:
+    """The costs of pairs."""
+    return _distances_for(points).distances_at(points, rows, cols)
 
 
-def pairs_within_on_host(points: Points, bound: Any, most: int) -> Any:
-    """Rows, columns and costs of pairs up to the bounds of their rows, of points on the host."""
-    return _pairs_within_on_host()(points, bound, most)
+def pairs_within(points: Points, bound: Any, most: int) -> Any:
+    """Rows, columns and costs of pairs up to the bounds of their rows."""
+    near = _near_on_host() if isinstance(points.rows, np.ndarray) else _near_on_device()
+    return near.pairs_within(points, bound, most)
 
 
 def no_mates(graph: Graph | Costs) -> tuple[Any, Any]:
@@ -151,22 +152,33 @@ def _values_of_mates_on_host() -> Any:
     return values_of_mates
 
 
-@functools.cache
-def _fill_distances_on_host() -> Any:
-    with InterruptsHeld():
-        from gpumatch.cpu.distances import fill_distances
-    return fill_distances
+def _distances_for(points: Points) -> Any:
+    return _distances_on_host() if isinstance(points.rows, np.ndarray) else _distances_on_device()
 
 
 @functools.cache
-def _distances_at_on_host() -> Any:
+def _distances_on_host() -> Any:
     with InterruptsHeld():
-        from gpumatch.cpu.distances import distances_at
-    return distances_at
+        from gpumatch.cpu import distances
+    return distances
 
 
 @functools.cache
-def _pairs_within_on_host() -> Any:
+def _distances_on_device() -> Any:
     with InterruptsHeld():
-        from gpumatch.cpu.assignment.points.near import pairs_within
-    return pairs_within
+        from gpumatch.cuda import distances
+    return distances
+
+
+@functools.cache
+def _near_on_host() -> Any:
+    with InterruptsHeld():
+        from gpumatch.cpu.assignment.points import near
+    return near
+
+
+@functools.cache
+def _near_on_device() -> Any:
+    with InterruptsHeld():
+        from gpumatch.cuda.assignment.points import near
+    return near

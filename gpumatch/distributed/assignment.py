@@ -224,6 +224,8 @@ def _goal(
 def _minimised(given: Costs, rows: Split, cols: Split, goal: Goal) -> Costs:
     """The costs of this rank's rows, to be minimised, checked as those of the whole problem."""
     costs = given.problem(goal.maximize, False)
+    if costs.on_device:
+        costs = costs.readable()
     if goal.cardinality == "maximum" and goal.cost_limit is not None:
         return costs.up_to(-goal.cost_limit if goal.maximize else goal.cost_limit)
     limit = goal.limit

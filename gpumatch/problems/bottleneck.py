@@ -61,7 +61,7 @@ def solve(costs: Costs, request: Request) -> BottleneckAssignment:
     with control.part("costs"):
         problem = goal.problem(costs if choice.backend == "cuda" else costs.to_host())
         if choice.backend == "cuda":
-            problem = problem.to_device()
+            problem = problem.to_device().readable()
     start, search = STARTS[init][choice.backend].run_with({}), choice.search()
 
     def extend(graph: Graph, mates: Mates) -> None:

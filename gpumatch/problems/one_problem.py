@@ -58,6 +58,8 @@ def _solve(given: Costs, request: Request, goal: Goal) -> Assignment:
         problem = goal.problem(given if choice.backend == "cuda" else given.to_host())
         if choice.backend == "cuda":
             problem = problem.to_device()
+            if choice.algorithm.name != "engine":
+                problem = problem.readable()
     run = choice.search()
     task = _task(problem, given.shape, request, goal, choice)
     stats = {**choice.names(), **choice.options}

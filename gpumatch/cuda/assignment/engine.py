@@ -1,7 +1,8 @@
 """The GPU's assignment engine: a sparse core of dense costs, else alternating trees or an auction.
 
 Sparse costs have an engine of their own, `sparse`, and larger integers two stages of it
-(`sparse.stages`). This engine solves all other costs.
+(`sparse.stages`). So have costs that are computed, if there are many (`points`). This engine solves
+all other costs.
 
 Costs with many rows have a core (`dense.core`). `sparse` solves a few pairs of each row, and
 pricing proves that no other pair matters. If the first pairs do not suffice, an auction finds
@@ -44,6 +45,7 @@ from gpumatch.cuda.assignment.dense.prices import DenseAuction
 from gpumatch.cuda.assignment.dense.rows import ArrayRows
 from gpumatch.cuda.assignment.hungarian import tree as hungarian_tree
 from gpumatch.cuda.assignment.hungarian.search import Patience
+from gpumatch.cuda.assignment.points import engine as points_engine
 from gpumatch.cuda.assignment.sparse import engine as sparse
 from gpumatch.cuda.assignment.sparse import stages
 from gpumatch.cuda.assignment.sparse.engine import fits
@@ -74,6 +76,12 @@ def run(task: AssignmentTask) -> bool:
         return sparse.run(task)
     if stages.takes(task.costs, task.limit):
         return stages.run(task)
+    if points_engine.takes(task):
+        ended = points_engine.run(task, run)
+        if ended is not None:
+            return ended
+        task.solution.clear()
+    task = task.with_costs(task.costs.readable())
     attempts = [_grow_trees]
     if _has_core(task):
         attempts.insert(0, _solve_by_core)

@@ -140,6 +140,9 @@ class PointsEngine(ABC):
     def near_known(self, points: Any, known: Any, count: int) -> Any:
         """So many of the known points that are nearest to each point."""
 
+    def settle(self) -> None:  # noqa: B027  # most searches are exact
+        """Lower the duals of rows if pricing may have missed what rounding hides."""
+
     fitted_at_once: int
     """Points whose prices are fitted at a time."""
 
@@ -160,6 +163,7 @@ class PointsEngine(ABC):
                 self.solve_core()
             with self.control.part("pricing"):
                 if self.add_undercutting() == 0:
+                    self.settle()
                     return True
         return False
 

@@ -69,7 +69,9 @@ def drive(*, stopped=False, has_matrix=True):
 
 def task_of_three(*, stopped=False, has_matrix=True):
     arrays = np.full(3, -1), np.full(3, -1), np.zeros(3), np.zeros(3)
-    costs = SimpleNamespace(shape=(3, 3), has_matrix=has_matrix)
+    costs = SimpleNamespace(
+        shape=(3, 3), has_matrix=has_matrix, is_computed=False, nnz=9, readable=lambda: costs
+    )
     control = SimpleNamespace(stopped=stopped, tick=lambda _: stopped)
     return AssignmentTask(costs, Solution(*arrays), control)
 

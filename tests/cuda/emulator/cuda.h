@@ -110,6 +110,8 @@ inline int __popc(unsigned bits) { return __builtin_popcount(bits); }
 inline int __ffs(int bits) { return __builtin_ffs(bits); }
 inline int __clz(int bits) { return bits == 0 ? 32 : __builtin_clz(bits); }
 inline double __dmul_rn(double one, double other) { return one * other; }
+inline double __dadd_rn(double one, double other) { return one + other; }
+inline double __dsqrt_rn(double number) { return std::sqrt(number); }
 inline double __dsub_rd(double one, double other) {
   const double rest = one - other, part = rest - one;
   const double lost = (one - (rest - part)) - (other + part);

@@ -1,0 +1,1 @@
+"""The GPU's engine for costs that are computed."""

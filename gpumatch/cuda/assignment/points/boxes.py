@@ -1,0 +1,191 @@
+"""Points of the columns in boxes, and the searches of the rows in them: boxes.cu.
+
+The order is that of the ranks of the coordinates, interleaved bit by bit. Ranks do not mind how far
+outliers are, or how dense clusters are.
+
+Device memory: some 60 bytes a point and coordinate while the boxes are made, 20 after that.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import cupy as cp
+import numpy as np
+
+from gpumatch.contracts import Points
+from gpumatch.cuda.distances import metric_values, offsets_of
+from gpumatch.cuda.kernels import Source, blocks_for, kernels_for
+from gpumatch.numeric.points.clouds import frame_of
+
+__all__ = ["MOST", "WIDTH", "Boxes", "order_of"]
+
+SOURCE = Source(
+    "assignment/points/boxes.cu",
+    ("find_least", "find_below"),
+    structs=("Boxes", "Rows"),
+)
+_BLOCK, _LEVELS = SOURCE.constant("kBlock"), SOURCE.constant("kLevels")
+WIDTH = SOURCE.constant("kWidth")
+"""The most coordinates."""
+MOST = 32
+"""The most columns that a search finds for a row: the lanes of a warp."""
+_PARTS = 32  # of a node
+
+
+def order_of(points: Any) -> Any:
+    """An order of points in which neighbours follow each other, as int32 numbers of the points."""
+    count, width = points.shape
+    bits = min(63 // width, 31)
+    key = cp.zeros(count, np.int64)
+    for axis in range(width):
+        rank = cp.empty(count, np.int64)
+        rank[cp.argsort(points[:, axis])] = cp.arange(count)
+        rank = (rank << bits) // max(count, 1)
+        for bit in range(bits):
+            key |= ((rank >> bit) & 1) << (bit * width + axis)
+    return cp.argsort(key).astype(np.int32)
+
+
+class Boxes:
+    """The boxes of the columns, prices of these columns, and the rows that ask.
+
+    Parameters
+    ----------
+    points : Points
+        On the device, with at most `WIDTH` coordinates.
+    row_order, col_order : int32 arrays, optional
+        The orders of the rows and of the columns, if the caller has them.
+    """
+
+    def __init__(self, points: Points, row_order: Any = None, col_order: Any = None) -> None:
+        self.points = points
+        self.asked = order_of(points.rows) if row_order is None else row_order
+        self.ids = order_of(points.cols) if col_order is None else col_order
+        self.kernels = kernels_for(SOURCE)
+        self.frame = frame_of(points)
+        shown = points if self.frame is None else self.frame.points
+        offsets = offsets_of(points)
+        self._rows = _across(points.rows, self.asked)
+        self._cols = _across(points.cols, self.ids)
+        self._shown_rows, self._shown_cols = self._rows, self._cols
+        if self.frame is not None:
+            self._shown_rows = _across(shown.rows, self.asked)
+            self._shown_cols = _across(shown.cols, self.ids)
+        self._row_offset, self._col_offset = (
+            side[order] if side.size else side
+            for side, order in zip(offsets, (self.asked, self.ids))
+        )
+        self._first, self._nodes = _levels(self.ids.size)
+        self._low = _raised(-self._shown_cols, self._nodes)
+        self._high = _raised(self._shown_cols, self._nodes)
+        cp.negative(self._low, out=self._low)
+        self._least_added = self._most_added = self._col_offset
+        if self._col_offset.size:
+            self._least_added = -_raised(-self._col_offset[None], self._nodes)[0]
+            self._most_added = _raised(self._col_offset[None], self._nodes)[0]
+        self._shift = cp.empty(0) if self.frame is None else self.frame.of_rows[self.asked]
+        self.set_prices(cp.zeros(self.ids.size))
+
+    def set_prices(self, price: Any) -> None:
+        """Take other prices of the columns."""
+        self._price = self._shown_price = price[self.ids]
+        self._margin = 0.0
+        if self.frame is not None:
+            self._shown_price = self._price - self.frame.of_cols[self.ids]
+            size = self.frame.size + (float(abs(price).max()) if price.size else 0.0)
+            self._margin = self.frame.error * size
+        self._top = _raised(self._shown_price[None], self._nodes)[0]
+
+    def least(self, count: int, bound: Any) -> tuple[Any, Any]:
+        """As of a `Search`; `count` is at most `MOST`."""
+        nrows = self.asked.size
+        count = min(count, self.ids.size)
+        cols = cp.full((nrows, count), -1, np.int32)
+        values = cp.full((nrows, count), math.inf)
+        if not cols.size:
+            return cols, values
+        found, least = cp.empty_like(cols), cp.empty_like(values)
+        self._launch("find_least", np.int32(count), bound[self.asked], found, least)
+        cols[self.asked] = cp.where(found >= 0, self.ids[found], -1)
+        values[self.asked] = least
+        return cols, values
+
+    def below(self, bound: Any) -> tuple[Any, Any, Any]:
+        """Rows, columns and costs less prices of the pairs below the bounds of their rows."""
+        nrows = self.asked.size
+        bound, start = bound[self.asked], cp.zeros(nrows + 1, np.int64)
+        if nrows:
+            self._launch("find_below", bound, start[1:], np.uintp(0), np.uintp(0))
+        start = cp.cumsum(start)
+        size = int(start[-1])
+        places, costs = cp.empty(size, np.int32), cp.empty(size)
+        if size:
+            self._launch("find_below", bound, start, places, costs)
+        rows = cp.searchsorted(start, cp.arange(size), side="right") - 1
+        return self.asked[rows], self.ids[places], costs
+
+    def _launch(self, kernel: str, *arguments: Any) -> None:
+        """Launch a kernel with a warp for each row."""
+        frame, p = self.frame, self.points
+        metric = metric_values(p)
+        boxes = self.kernels.struct("Boxes")(
+            cols=self._cols,
+            col_offset=self._col_offset,
+            price=self._price,
+            shown_cols=self._shown_cols,
+            shown_price=self._shown_price,
+            low=self._low,
+            high=self._high,
+            top=self._top,
+            least_added=self._least_added,
+            most_added=self._most_added,
+            first=[*self._first, *[0] * (_LEVELS - len(self._first))],
+            levels=len(self._first),
+            nodes=self._low.shape[1],
+            ncols=self.ids.size,
+            width=p.cols.shape[1],
+            is_framed=int(frame is not None),
+            metric=metric,
+            shown=metric if frame is None else metric_values(frame.points),
+            margin=self._margin,
+            error=0.0 if frame is None else frame.error,
+        )
+        rows = self.kernels.struct("Rows")(
+            rows=self._rows,
+            row_offset=self._row_offset,
+            shown_rows=self._shown_rows,
+            shift=self._shift,
+            nrows=self.asked.size,
+        )
+        self.kernels[kernel](
+            (blocks_for(_PARTS * self.asked.size),), (_BLOCK,), (boxes, rows, *arguments)
+        )
+
+
+def _across(points: Any, order: Any) -> Any:
+    """The coordinates, a line for each, of the points in an order."""
+    return cp.ascontiguousarray(points[order].T)
+
+
+def _levels(count: int) -> tuple[list[int], list[int]]:
+    """The first node of each level, and the nodes of each."""
+    nodes: list[int] = []
+    while count and (not nodes or count > _PARTS):
+        count = -(-count // _PARTS)
+        nodes.append(count)
+    return [sum(nodes[:level]) for level in range(len(nodes))], nodes
+
+
+def _raised(values: Any, nodes: list[int]) -> Any:
+    """The greatest of each node's values, for each line of values: the leaves first."""
+    parts, width = [], values.shape[0]
+    for count in nodes:
+        padded = cp.full((width, count * _PARTS), -math.inf)
+        padded[:, : values.shape[1]] = values
+        values = padded.reshape(width, count, _PARTS).max(axis=2)
+        parts.append(values)
+    if not parts:
+        return cp.empty((width, 0))
+    return cp.ascontiguousarray(cp.concatenate(parts, axis=1))

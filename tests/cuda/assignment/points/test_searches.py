@@ -1,0 +1,124 @@
+"""The searches for the cheapest columns of each row on the device, against all pairs."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from gpumatch.costs import PointCosts
+from gpumatch.numeric.fair_duals import differences_below
+from tests.pairwise import parametrize_pairwise
+
+pytestmark = [pytest.mark.gpu, pytest.mark.emulated]
+cp = pytest.importorskip("cupy")
+
+from gpumatch.cuda.assignment.points import lines as lines_module  # noqa: E402  it imports cupy
+from gpumatch.cuda.assignment.points.boxes import MOST, Boxes  # noqa: E402
+from gpumatch.cuda.assignment.points.lines import Products, Tiles, lines_of  # noqa: E402
+
+METRICS = ["sqeuclidean", "euclidean", "cityblock", "chebyshev", "cosine"]
+
+
+def clouds(kind, shape, d, seed=5):
+    rng = np.random.default_rng(seed)
+    X, Y = (rng.normal(size=(count, d)) + 0.1 for count in shape)
+    if kind == "lattice":
+        X, Y = np.rint(2 * X) + 0.5, np.rint(2 * Y) + 0.5
+    elif kind == "apart":
+        Y = 0.5 * Y + 4
+    elif kind == "far":
+        Y = Y + 1e6
+    elif kind == "equal":
+        X[:], Y[:] = 1, 2
+    return X, Y
+
+
+def costs_of(kind, metric, shape, d, sign=1, has_offsets=False):
+    """The costs on the device, and their matrix on the host."""
+    X, Y = clouds(kind, shape, d)
+    rng = np.random.default_rng(6)
+    offsets = {}
+    if has_offsets:
+        offsets = {"row_offset": rng.normal(size=shape[0]), "col_offset": rng.normal(size=shape[1])}
+    costs = PointCosts(X, Y, metric, **offsets).problem(sign < 0, False)
+    return costs.to_device(), costs.dense()
+
+
+@parametrize_pairwise(
+    search=["boxes", "lines"],
+    kind=["normal", "lattice", "apart", "far", "equal"],
+    metric=METRICS,
+    shape=[(40, 1), (30, 50), (3, 33), (5, 1100)],
+    d=[1, 2, 5],
+    sign=[1, -1],
+    has_offsets=[False, True],
+    priced=[False, True],
+)
+def test_a_search_finds_the_cheapest_columns(
+    search, kind, metric, shape, d, sign, has_offsets, priced
+):
+    costs, matrix = costs_of(kind, metric, shape, d, sign, has_offsets)
+    found = Boxes(costs.points) if search == "boxes" else lines_of(costs)
+    rng = np.random.default_rng(7)
+    scale = costs.high - costs.low or 1.0
+    price = rng.normal(size=shape[1]) * scale / 4 if priced else np.zeros(shape[1])
+    found.set_prices(cp.asarray(price))
+    bound = np.quantile(matrix - price, 0.5, axis=1) if priced else np.full(shape[0], np.inf)
+    cols, values = (part.get() for part in found.least(6, cp.asarray(bound)))
+    reduced = differences_below(matrix, price)
+    is_exact = not isinstance(found, Tiles) or isinstance(found, Products)
+    if not is_exact:
+        reduced = matrix - price
+    own, place = np.nonzero(cols >= 0)
+    assert (np.isfinite(values) == (cols >= 0)).all()
+    assert (reduced[own, cols[own, place]] == values[own, place]).all()
+    reduced[reduced >= bound[:, None]] = np.inf
+    np.testing.assert_array_equal(values, np.sort(reduced, axis=1)[:, : values.shape[1]])
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_tiles_and_pairs_have_the_numbers_of_the_host(metric, monkeypatch):
+    monkeypatch.setattr("gpumatch.costs.points.FEW", 0)
+    costs, matrix = costs_of("normal", metric, (13, 70), 5, -1, True)
+    np.testing.assert_array_equal(costs.tile(slice(2, 13))[2].get(), matrix[2:13])
+    rows, cols = np.arange(70) % 13, np.arange(70)[::-1]
+    at = costs.at(cp.asarray(rows), cp.asarray(cols))
+    np.testing.assert_array_equal(at.get(), matrix[rows, cols])
+
+
+@pytest.mark.parametrize("metric", ["sqeuclidean", "euclidean"])
+def test_many_ties_are_all_seen(metric, monkeypatch):
+    """More pairs may be below the bound by products than a search keeps."""
+    monkeypatch.setattr(lines_module, "SPARE", 1)
+    monkeypatch.setattr(lines_module, "WHOLE", 128)
+    costs, matrix = costs_of("far", metric, (20, 60), 3)
+    search = lines_of(costs)
+    price = np.zeros(60)
+    price[41:] = 1e-6 * matrix.max()
+    search.set_prices(cp.asarray(price))
+    least = differences_below(matrix, price).min(axis=1)
+    cols, values = search.least(2, cp.asarray(np.nextafter(least, np.inf)))
+    assert (values.get()[:, 0] == least).all()
+    assert (cols.get()[:, 0] >= 0).all()
+    cols, _ = search.least(2, cp.asarray(least))
+    assert (cols.get() < 0).all()
+
+
+@pytest.mark.parametrize("most", [1, 3, 1000])
+@pytest.mark.parametrize("d", [1, 3])
+def test_pairs_within_a_bound(d, most, monkeypatch):
+    from gpumatch.cuda.assignment.points.near import pairs_within
+
+    costs, matrix = costs_of("lattice", "cityblock", (25, 90), d)
+    bound = np.quantile(matrix, 0.2, axis=1)
+    rows, cols, values = (part.get() for part in pairs_within(costs.points, bound, most))
+    assert (np.diff(rows * 90 + cols) > 0).all()
+    np.testing.assert_array_equal(values, matrix[rows, cols])
+    near = np.sort(np.where(matrix <= bound[:, None], matrix, np.inf), axis=1)[:, :most]
+    counts = np.isfinite(near).sum(axis=1)
+    np.testing.assert_array_equal(np.bincount(rows, minlength=25), counts)
+    if most <= MOST:
+        np.testing.assert_array_equal(
+            np.bincount(rows, values, minlength=25),
+            np.where(counts[:, None] > np.arange(near.shape[1]), near, 0).sum(axis=1),
+        )
