@@ -59,7 +59,7 @@ def distances_of_rows(points: Points, rows: Any, across: Any = None) -> Any:
         (blocks_for(-(-rows.size // SOURCE.constant("kRows")) * ncols),),
         (_BLOCK,),
         (
-            *(points.rows, rows.astype(np.int32), np.int32(rows.size)),  # IN
+            *(points.rows, cp.ascontiguousarray(rows, np.int32), np.int32(rows.size)),  # IN
             cp.ascontiguousarray(points.cols.T) if across is None else across,
             *(np.int32(ncols), np.int32(width), _metric(points, kernels)),
             *offsets_of(points),
@@ -85,7 +85,7 @@ def distances_at(points: Points, rows: Any, cols: Any) -> Any:
         (_BLOCK,),
         (
             *(points.rows, points.cols, np.int32(points.rows.shape[1])),  # IN
-            *(rows.astype(np.int64, copy=False), cols.astype(np.int64, copy=False)),
+            *(cp.ascontiguousarray(side, np.int64) for side in (rows, cols)),
             *(np.int64(rows.size), _metric(points, kernels)),
             *offsets_of(points),
             values,  # OUT

@@ -112,6 +112,10 @@ class Boxes:
         values[self.asked] = least
         return cols, values
 
+    def nearest(self, count: int, bound: Any) -> Any:
+        """The columns of `least`."""
+        return self.least(count, bound)[0]
+
     def below(self, bound: Any) -> tuple[Any, Any, Any]:
         """Rows, columns and costs less prices of the pairs below the bounds of their rows."""
         nrows = self.asked.size

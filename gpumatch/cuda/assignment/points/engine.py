@@ -1,7 +1,8 @@
 """Our own engine for costs that are computed, on a GPU; `gpumatch.numeric.points` has its steps.
 
 In few dimensions a search walks down boxes of points (`boxes`), which looks at a small part of the
-pairs. In many it computes all pairs in tiles (`lines`), as it does for functions.
+pairs. In many, products of matrices tell squared distances (`products`). All other costs are
+computed in tiles (`tiles`).
 
 Device memory: the core's, which is some 20 to 60 pairs a row for the clouds that were tried, in 16
 bytes a pair and 60 while pairs are added, and the searches'.
@@ -16,7 +17,8 @@ import cupy as cp
 from gpumatch.contracts import AssignmentTask, Costs, Points
 from gpumatch.cuda.assignment.points import tuning as tunings
 from gpumatch.cuda.assignment.points.boxes import Boxes, order_of
-from gpumatch.cuda.assignment.points.lines import Products, Tiles, lines_of
+from gpumatch.cuda.assignment.points.products import Products, lines_of
+from gpumatch.cuda.assignment.points.tiles import Tiles
 from gpumatch.cuda.assignment.points.tuning import Tuning
 from gpumatch.cuda.assignment.sparse import engine as sparse_engine
 from gpumatch.cuda.assignment.sparse import stages
@@ -58,7 +60,7 @@ class _Engine(PointsEngine):
 
     def name_nearest(self, costs: Costs, searches: tuple[Any, Any], count: int) -> list[Any]:
         found, across = (
-            search.least(count, self.no_bound(side))[0] for side, search in enumerate(searches)
+            search.nearest(count, self.no_bound(side)) for side, search in enumerate(searches)
         )
         return [listed(found, cp), listed(across, cp, turned=True)]
 

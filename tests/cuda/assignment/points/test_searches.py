@@ -12,9 +12,10 @@ from tests.pairwise import parametrize_pairwise
 pytestmark = [pytest.mark.gpu, pytest.mark.emulated]
 cp = pytest.importorskip("cupy")
 
-from gpumatch.cuda.assignment.points import lines as lines_module  # noqa: E402  it imports cupy
+from gpumatch.cuda.assignment.points import products  # noqa: E402  it imports cupy
 from gpumatch.cuda.assignment.points.boxes import MOST, Boxes  # noqa: E402
-from gpumatch.cuda.assignment.points.lines import Products, Tiles, lines_of  # noqa: E402
+from gpumatch.cuda.assignment.points.products import Products, lines_of  # noqa: E402
+from gpumatch.cuda.assignment.points.tiles import Tiles  # noqa: E402
 
 METRICS = ["sqeuclidean", "euclidean", "cityblock", "chebyshev", "cosine"]
 
@@ -89,8 +90,8 @@ def test_tiles_and_pairs_have_the_numbers_of_the_host(metric, monkeypatch):
 @pytest.mark.parametrize("metric", ["sqeuclidean", "euclidean"])
 def test_many_ties_are_all_seen(metric, monkeypatch):
     """More pairs may be below the bound by products than a search keeps."""
-    monkeypatch.setattr(lines_module, "SPARE", 1)
-    monkeypatch.setattr(lines_module, "WHOLE", 128)
+    monkeypatch.setattr(products, "SPARE", 1)
+    monkeypatch.setattr(products, "WHOLE", 128)
     costs, matrix = costs_of("far", metric, (20, 60), 3)
     search = lines_of(costs)
     price = np.zeros(60)

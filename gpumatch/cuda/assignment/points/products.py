@@ -1,0 +1,197 @@
+"""The cheapest columns of points in many dimensions at given prices, by matrix products.
+
+A product of two matrices in float32 tells each squared distance, less the price, up to an error
+that is bounded here. So it finds all pairs that may be below a bound (products.cu). These few are
+computed again, by the steps of `gpumatch.costs.points`. A row with more such pairs than are kept is
+computed whole.
+
+Device memory: two gigabytes for products, and copies of the points in float64 and float32.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from typing import Any
+
+import cupy as cp
+import numpy as np
+
+from gpumatch.contracts import Costs, Points
+from gpumatch.cuda.assignment.points.tiles import Tiles, nearest_of, ranks
+from gpumatch.cuda.distances import distances_at, distances_of_rows, offsets_of
+from gpumatch.cuda.kernels import Source, blocks_for, kernels_for
+from gpumatch.numeric.fair_duals import differences_below
+
+__all__ = ["Products", "lines_of"]
+
+SOURCE = Source(
+    "assignment/points/products.cu",
+    ("find_near<{Real}>",),
+    {"Real": {"float32": "float", "float64": "double"}},
+)
+_BLOCK = SOURCE.constant("kBlock")
+
+MOST = 32
+"""Pairs that a row keeps at most: the lanes of a warp."""
+SPARE = 8
+"""Pairs that a row keeps beyond the count that the caller wants, because products are inexact."""
+OFTEN = 1 / 16
+"""The share of the rows that a search may compute whole before products of float64 are taken."""
+PRODUCTS = 2**28
+"""Products that are made at a time: 1 GiB in float32."""
+WHOLE = 2**27
+"""Entries of whole rows that are computed at a time: 1 GiB."""
+LARGEST_SQUARE = 1e30
+"""Squares up to which float32 holds all products."""
+UNIT = 2.0**-53
+
+
+def lines_of(costs: Costs) -> Tiles:
+    """The search in all lines, by products if the costs are distances that these tell."""
+    points = costs.points
+    if points is not None and points.metric in ("sqeuclidean", "euclidean"):
+        return Products(costs, points)
+    return Tiles(costs)
+
+
+class Products(Tiles):
+    """Squared distances by products of float32, with an exact look at what is near.
+
+    With h = 1/2 for halved distances and s the sign, the product of the lines (x, |x|^2, 1) and
+    (-2 s h y, s h, s h |y|^2 + offset - price) is the cost less the price and less the row's
+    offset. For Euclidean distances, s h is 1 and offset and price are put in after the root.
+    """
+
+    def __init__(self, costs: Costs, points: Points) -> None:
+        super().__init__(costs)
+        self.points = points
+        self.is_root = points.metric == "euclidean"
+        self.offsets = offsets_of(points)
+        # A common origin makes squares smaller. What it rounds off is in the error, too.
+        width = points.rows.shape[1]
+        middle = points.cols.mean(axis=0) if points.cols.shape[0] else cp.zeros(width)
+        rows, squares = _with_squares(points.rows - middle)
+        cols, self._squares = _with_squares(points.cols - middle)
+        factor = 1.0 if self.is_root else points.sign * (0.5 if points.is_half else 1.0)
+        rows[:, width] = squares
+        cols[:, :width] *= -2.0 * factor
+        cols[:, width] = factor
+        self._squares *= factor
+        self._both = rows, cols
+        self._largest = _largest(squares) + _largest(self._squares)
+        size = max(_largest(points.rows), _largest(points.cols))
+        self._shift = 64 * UNIT * math.sqrt(width * self._largest) * size
+        self.whole = 0
+        # TF32 would make products of float32 less exact than the bound of their error says.
+        is_exact = os.environ.get("CUPY_TF32", "0") == "0"
+        self._take(np.float32 if is_exact and self._largest < LARGEST_SQUARE else np.float64)
+
+    def _take(self, number: Any) -> None:
+        """Multiply numbers of this type from now on."""
+        self.number = np.dtype(number)
+        self._rows, self._cols = (side.astype(number, copy=False) for side in self._both)
+        self.set_prices(self.price)
+
+    def set_prices(self, price: Any) -> None:
+        self.price = price
+        width, added = self.points.rows.shape[1], -price
+        if self.offsets[1].size:
+            added = added + self.points.sign * self.offsets[1]
+        eps = float(np.finfo(self.number).eps)
+        largest = self._largest
+        if self.is_root:
+            self._added = -added.astype(self.number)
+            self._cols[:, width + 1] = self._squares
+        else:
+            self._added = self._cols[:0, 0]
+            self._cols[:, width + 1] = self._squares + added
+            largest += _largest(added)
+        self.error = 4 * (width + 8) * largest * eps + self._shift
+        most = max(abs(self.costs.low), abs(self.costs.high)) + _largest(price)
+        most += sum(map(_largest, self.offsets))
+        # What numbers are wrong by after roots, offsets and prices.
+        self.slack = (16 * UNIT + 4 * eps) * most
+        if not self.is_root:
+            self.slack += self.error
+
+    def nearest(self, count: int, bound: Any) -> Any:
+        """Columns whose costs less prices are nearly the least below the bounds."""
+        return self._near(min(count, MOST, self.costs.shape[1]), bound)[0]
+
+    def least(self, count: int, bound: Any) -> tuple[Any, Any]:
+        nrows, ncols = self.costs.shape
+        count = min(count, ncols)
+        kept = min(count + SPARE, MOST, ncols)
+        cols = cp.full((nrows, count), -1, np.int32)
+        values = cp.full((nrows, count), math.inf)
+        near, low = self._near(kept, bound)
+        rows, place = cp.nonzero(near >= 0)
+        found = near[rows, place]
+        exact = differences_below(distances_at(self.points, rows, found), self.price[found])
+        is_below = cp.flatnonzero(exact < bound[rows])
+        rows, found, exact = rows[is_below], found[is_below], exact[is_below]
+        order = cp.lexsort(cp.stack([exact, rows.astype(np.float64)]))
+        rows, found, exact = rows[order], found[order], exact[order]
+        rank = ranks(rows)
+        is_kept = cp.flatnonzero(rank < count)
+        cols[rows[is_kept], rank[is_kept]] = found[is_kept]
+        values[rows[is_kept], rank[is_kept]] = exact[is_kept]
+        if kept < ncols:
+            # No pair that was not kept is below the last number of the row, but for the error.
+            beyond = low[:, -1] - self.slack
+            if self.offsets[0].size:
+                beyond += self.points.sign * self.offsets[0]
+            is_doubtful = (near[:, -1] >= 0) & (cp.minimum(values[:, -1], bound) > beyond)
+            self._search_whole(cp.flatnonzero(is_doubtful), bound, cols, values)
+        return cols, values
+
+    def _near(self, kept: int, bound: Any) -> tuple[Any, Any]:
+        """The columns with the least numbers, as many as are kept, and these numbers."""
+        nrows, ncols = self.costs.shape
+        near = cp.full((nrows, kept), -1, np.int32)
+        low = cp.full((nrows, kept), math.inf, self.number)
+        moved = bound + self.slack
+        if self.offsets[0].size:
+            moved = moved - self.points.sign * self.offsets[0]
+        moved = cp.nextafter(moved.astype(self.number), self.number.type(math.inf))
+        kernels, step = kernels_for(SOURCE, Real=self.number), max(1, PRODUCTS // max(ncols, 1))
+        for begin in range(0, nrows if kept else 0, step):
+            tile = slice(begin, min(begin + step, nrows))
+            products = self._rows[tile] @ self._cols.T
+            kernels["find_near<{Real}>"](
+                (blocks_for(MOST * (tile.stop - begin)),),
+                (_BLOCK,),
+                (
+                    *(products, np.int32(tile.stop - begin), np.int32(ncols)),  # IN
+                    *(np.int32(self.is_root), self.number.type(self.points.sign)),
+                    *(self.number.type(self.error), self._added, moved[tile], np.int32(kept)),
+                    *(near[tile], low[tile]),  # OUT
+                ),
+            )
+        return near, low.astype(np.float64)
+
+    def _search_whole(self, doubtful: Any, bound: Any, cols: Any, values: Any) -> None:
+        """Find the cheapest columns of rows of which all costs are computed."""
+        (nrows, ncols), none = self.costs.shape, cp.zeros_like(self.price)
+        step = max(1, WHOLE // ncols)
+        for begin in range(0, doubtful.size, step):
+            rows = doubtful[begin : begin + step]
+            lines = differences_below(distances_of_rows(self.points, rows), self.price)
+            own, found, costs = nearest_of(lines, math.inf, none, bound[rows], cols.shape[1])
+            cols[rows], values[rows] = -1, math.inf
+            cols[rows[own], ranks(own)] = found
+            values[rows[own], ranks(own)] = costs
+        if self.number == np.float32 and doubtful.size > OFTEN * nrows:
+            self._take(np.float64)
+
+
+def _largest(values: Any) -> float:
+    return float(abs(values).max()) if values.size else 0.0
+
+
+def _with_squares(points: Any) -> tuple[Any, Any]:
+    """The points with two coordinates 1 more, and the squares of their lengths."""
+    lines = cp.ones((points.shape[0], points.shape[1] + 2))
+    lines[:, :-2] = points
+    return lines, cp.einsum("ij,ij->i", points, points)
