@@ -25,8 +25,9 @@ from gpumatch.cuda.assignment.sparse import stages
 from gpumatch.cuda.matching import cheap
 from gpumatch.cuda.matching import engine as matching_engine
 from gpumatch.cuda.memory import unmatched
+from gpumatch.numeric.arrays import any_true
 from gpumatch.numeric.points import engine as steps
-from gpumatch.numeric.points.clouds import turned
+from gpumatch.numeric.points.clouds import frame_of, turned
 from gpumatch.numeric.points.engine import PointsEngine, Run
 from gpumatch.numeric.points.pairs import listed
 
@@ -75,6 +76,11 @@ class _Engine(PointsEngine):
         return cp.flatnonzero(mates[0] < 0), cp.flatnonzero(mates[1] < 0)
 
     def solve_sparse(self, task: AssignmentTask) -> bool:
+        if self.must_match_all and not any_true(task.solution.col_dual != 0):
+            # At these prices, costs are those of clouds that are alike: their range is small.
+            frame = None if self.costs.points is None else frame_of(self.costs.points)
+            if frame is not None:
+                task.solution.col_dual[:] = frame.of_cols
         if stages.takes(task.costs, task.limit):
             return stages.run(task)
         return sparse_engine.run(task)

@@ -12,7 +12,8 @@ It has three steps, each wholly on the device:
    it then grows trees from spare rows, which take the columns that stay unmatched.
 
 If there is a limit, `full.py` gives each row a column of its own, to which it is matched if it
-stays unmatched. If duals are given, no auctions are held.
+stays unmatched. Given duals are subtracted from the costs first. If they leave few rows unmatched,
+no auctions are held.
 
 Device memory in addition to the costs: at most 130 bytes a row and 180 a column. With a limit, it
 is 64 bytes a row and 48 an entry more, and there is one more column for each row.
@@ -30,7 +31,7 @@ import cupy as cp
 import numpy as np
 
 from gpumatch.contracts import AssignmentTask, Control, Costs
-from gpumatch.cuda import memory
+from gpumatch.cuda import csr, memory
 from gpumatch.cuda.assignment.sparse.full import FullProblem
 from gpumatch.cuda.assignment.sparse.offers import Units, free_rows
 from gpumatch.cuda.kernels import BLOCK, Source, blocks_for, kernels_for
@@ -96,6 +97,8 @@ _FINEST = 24  # bits: the last epsilon is the span of the costs divided by 2**24
 # looks. The nearest columns of a million points in the plane have a range of a few thousand leads.
 _WIDEST = 2**14
 _SAMPLE = 1024  # the most rows whose leads are looked at
+_ULP = 2.0**-52
+_MANY = 1 / 32  # the share of unmatched rows from which trees from given duals take longer
 _LONGEST_CHAIN = 4096  # the most bids of a group before it leaves its row unmatched
 _BYTES_A_ROW, _BYTES_A_COLUMN = 130, 180  # if trees begin from all rows
 _LEFT = 32, 1024  # bounds of the unmatched rows at which an auction ends, which are one in 1024
@@ -185,7 +188,43 @@ def _solve(problem: Problem, task: AssignmentTask) -> bool:
     problem.col_dual[:] = problem.full.duals_of(solution.col_dual)
     with control.part("first pairs"):
         problem.take_tight_pairs(given)
-    return _end_by_trees(problem, control)
+    nrows, ncols = problem.full.shape
+    has_few = problem.count_free_rows() <= _MANY * nrows
+    if nrows == ncols and problem.count_free_rows():
+        return _solve_reduced(problem, has_few, control)
+    if has_few:
+        return _end_by_trees(problem, control)
+    problem.col_dual[:] = 0
+    return solve_anew(problem, given, SHORT, control)
+
+
+def _solve_reduced(problem: Problem, has_few: bool, control: Control) -> bool:
+    """Match the rows at the costs less the duals so far; True unless stopped.
+
+    If all columns must be matched, these costs have the same optimal assignments. Their range is
+    that of what the duals are wrong by. Epsilons and bounds of trees follow from it. If few rows
+    are unmatched, no auctions are held.
+    """
+    full = problem.full
+    less = full.weights - problem.row_dual[csr.owners(full.indptr, full.indices)]
+    less -= problem.col_dual[full.indices]
+    if less.dtype.kind == "f":  # what was tight is tight again: rounding has no say
+        least = _ULP * max(abs(full.low), abs(full.high))
+        less[less <= least] = 0
+    low, high = less.min().item(), less.max().item()
+    if less.dtype.kind == "i" and (full.shape[0] + 1) * (high - low + 1) >= _MOST_SUM:
+        return _end_by_trees(problem, control)
+    reduced = Problem(full._replace(weights=less, low=low, high=high), problem.mates)
+    try:
+        given = problem.mates[0].copy()
+        if not has_few:
+            return solve_anew(reduced, given, SHORT, control)
+        with control.part("first pairs"):
+            reduced.take_tight_pairs(given)
+        return _end_by_trees(reduced, control)
+    finally:
+        problem.col_dual += reduced.col_dual
+        problem.has_left(reduced.count_free_rows())
 
 
 def solve_anew(problem: Problem, given: cp.ndarray | None, trial: Trial, control: Control) -> bool:

@@ -50,7 +50,7 @@ def solve(emulators, monkeypatch):
     """The engine's answer, checked."""
     lead_drivers_here(monkeypatch, emulators, engine, full, product, block=BLOCK)
     monkeypatch.setattr(engine, "_LEFT", (4, 1024))
-    for module in (full, product):
+    for module in (engine, full, product):
         monkeypatch.setattr(module, "csr", cpu_csr)
 
     def solve(matrix, **wish):
