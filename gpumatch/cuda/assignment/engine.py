@@ -47,7 +47,7 @@ from gpumatch.cuda.assignment.hungarian import tree as hungarian_tree
 from gpumatch.cuda.assignment.hungarian.search import Patience
 from gpumatch.cuda.assignment.points import engine as points_engine
 from gpumatch.cuda.assignment.sparse import engine as sparse
-from gpumatch.cuda.assignment.sparse import stages
+from gpumatch.cuda.assignment.sparse import reduced, stages
 from gpumatch.cuda.assignment.sparse.engine import fits
 from gpumatch.cuda.surveys import count_matched
 
@@ -73,7 +73,7 @@ _STEPS_A_ROW = 16  # steps for each row, beyond _STEPS_FOR_MOST, in all
 def run(task: AssignmentTask) -> bool:
     """Match the rows at least cost, as `gpumatch.contracts` states; True unless stopped."""
     if sparse.takes(task.costs, task.limit):
-        return sparse.run(task)
+        return reduced.run(task)
     if stages.takes(task.costs, task.limit):
         return stages.run(task)
     if points_engine.takes(task):

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from gpumatch.contracts import Points
 from gpumatch.numeric.arrays import array_module
 
-__all__ = ["Frame", "alike", "are_apart", "frame_of", "turned"]
+__all__ = ["Frame", "alike", "are_alike", "are_apart", "frame_of", "turned"]
 
 ALIKE = 0.1
 """How unlike two clouds may be without a frame: squared distance of the means by the variance, and
@@ -40,6 +40,14 @@ def are_apart(points: Points | None) -> bool:
     if points is None or points.metric != "euclidean" or points.sign < 0:
         return False
     return frame_of(points._replace(metric="sqeuclidean")) is not None
+
+
+def are_alike(points: Points) -> bool:
+    """True if the clouds have nearly one mean and one width, and distances are not negated."""
+    if points.sign < 0 or not (points.rows.shape[0] and points.cols.shape[0]):
+        return False
+    has_width = min(float(side.var(axis=0).sum()) for side in (points.rows, points.cols)) > 0
+    return has_width and frame_of(points._replace(metric="sqeuclidean")) is None
 
 
 def alike(points: Points) -> Points:

@@ -20,8 +20,7 @@ from gpumatch.cuda.assignment.points.boxes import Boxes, order_of
 from gpumatch.cuda.assignment.points.products import Products, lines_of
 from gpumatch.cuda.assignment.points.tiles import Tiles
 from gpumatch.cuda.assignment.points.tuning import Tuning
-from gpumatch.cuda.assignment.sparse import engine as sparse_engine
-from gpumatch.cuda.assignment.sparse import stages
+from gpumatch.cuda.assignment.sparse import reduced, stages
 from gpumatch.cuda.matching import cheap
 from gpumatch.cuda.matching import engine as matching_engine
 from gpumatch.cuda.memory import unmatched
@@ -83,7 +82,7 @@ class _Engine(PointsEngine):
                 task.solution.col_dual[:] = frame.of_cols
         if stages.takes(task.costs, task.limit):
             return stages.run(task)
-        return sparse_engine.run(task)
+        return reduced.run(task)
 
     def near_known(self, points: Any, known: Any, count: int) -> Any:
         boxes = Boxes(Points(points, known, "sqeuclidean", False, 1.0))

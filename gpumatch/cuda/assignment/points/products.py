@@ -1,11 +1,15 @@
 """The cheapest columns of points in many dimensions at given prices, by matrix products.
 
 A product of two matrices in float32 tells each squared distance, less the price, up to an error
-that is bounded here. So it finds all pairs that may be below a bound (products.cu). These few are
-computed again, by the steps of `gpumatch.costs.points`. A row with more such pairs than are kept is
-computed whole.
+that is bounded here. So it finds the columns of each row that may be cheapest (products.cu). Their
+costs are computed again, by the steps of `gpumatch.costs.points`. A row that may have other columns
+below its bound is computed whole.
 
-Device memory: two gigabytes for products, and copies of the points in float64 and float32.
+Lists are kept. When prices change, a list is renewed only if a column that is not listed may have
+come below the bound.
+
+Device memory: two gigabytes for products, copies of the points in float64 and float32, and some
+1,500 bytes a row for its list.
 """
 
 from __future__ import annotations
@@ -33,9 +37,7 @@ SOURCE = Source(
 _BLOCK = SOURCE.constant("kBlock")
 
 MOST = 32
-"""Pairs that a row keeps at most: the lanes of a warp."""
-SPARE = 8
-"""Pairs that a row keeps beyond the count that the caller wants, because products are inexact."""
+"""Columns that a row lists at most: the lanes of a warp."""
 OFTEN = 1 / 16
 """The share of the rows that a search may compute whole before products of float64 are taken."""
 PRODUCTS = 2**28
@@ -82,7 +84,9 @@ class Products(Tiles):
         self._largest = _largest(squares) + _largest(self._squares)
         size = max(_largest(points.rows), _largest(points.cols))
         self._shift = 64 * UNIT * math.sqrt(width * self._largest) * size
-        self.whole = 0
+        self.near: Any = None  # the columns that each row lists
+        self.beyond: Any = None  # a number that no other column's cost less its price is below
+        self._before = self.price  # the prices for which that holds
         # TF32 would make products of float32 less exact than the bound of their error says.
         is_exact = os.environ.get("CUPY_TF32", "0") == "0"
         self._take(np.float32 if is_exact and self._largest < LARGEST_SQUARE else np.float64)
@@ -117,17 +121,17 @@ class Products(Tiles):
 
     def nearest(self, count: int, bound: Any) -> Any:
         """Columns whose costs less prices are nearly the least below the bounds."""
-        return self._near(min(count, MOST, self.costs.shape[1]), bound)[0]
+        count = min(count, MOST, self.costs.shape[1])
+        return self._near(cp.arange(self.costs.shape[0]), count, bound)[0]
 
     def least(self, count: int, bound: Any) -> tuple[Any, Any]:
         nrows, ncols = self.costs.shape
         count = min(count, ncols)
-        kept = min(count + SPARE, MOST, ncols)
         cols = cp.full((nrows, count), -1, np.int32)
         values = cp.full((nrows, count), math.inf)
-        near, low = self._near(kept, bound)
-        rows, place = cp.nonzero(near >= 0)
-        found = near[rows, place]
+        self._look_again(bound)
+        found = self.near.ravel().astype(np.int64)
+        rows = cp.repeat(cp.arange(nrows), self.near.shape[1])
         exact = differences_below(distances_at(self.points, rows, found), self.price[found])
         is_below = cp.flatnonzero(exact < bound[rows])
         rows, found, exact = rows[is_below], found[is_below], exact[is_below]
@@ -137,28 +141,46 @@ class Products(Tiles):
         is_kept = cp.flatnonzero(rank < count)
         cols[rows[is_kept], rank[is_kept]] = found[is_kept]
         values[rows[is_kept], rank[is_kept]] = exact[is_kept]
-        if kept < ncols:
-            # No pair that was not kept is below the last number of the row, but for the error.
-            beyond = low[:, -1] - self.slack
-            if self.offsets[0].size:
-                beyond += self.points.sign * self.offsets[0]
-            is_doubtful = (near[:, -1] >= 0) & (cp.minimum(values[:, -1], bound) > beyond)
-            self._search_whole(cp.flatnonzero(is_doubtful), bound, cols, values)
+        is_doubtful = cp.minimum(values[:, -1], bound) > self.beyond
+        self._search_whole(cp.flatnonzero(is_doubtful), bound, cols, values)
         return cols, values
 
-    def _near(self, kept: int, bound: Any) -> tuple[Any, Any]:
-        """The columns with the least numbers, as many as are kept, and these numbers."""
+    def _look_again(self, bound: Any) -> None:
+        """Renew the lists of the rows for which a column that is not listed may be below the bound.
+
+        Prices that rise by an amount lower the other columns' costs less prices by no more.
+        """
         nrows, ncols = self.costs.shape
-        near = cp.full((nrows, kept), -1, np.int32)
-        low = cp.full((nrows, kept), math.inf, self.number)
+        if self.near is None:
+            stale = cp.arange(nrows)
+            self.near = cp.empty((nrows, min(MOST, ncols)), np.int32)
+            self.beyond = cp.empty(nrows)
+        else:
+            rise = float((self.price - self._before).max()) if ncols else 0.0
+            self.beyond -= rise + 4 * UNIT * (abs(rise) + _largest(self.price))
+            stale = cp.flatnonzero(self.beyond < bound)
+        self._before = self.price
+        kept = self.near.shape[1]
+        none = cp.full(stale.size, math.inf)
+        self.near[stale], last = self._near(stale, kept, none)
+        # No pair that is not listed is below the last number of the row, but for the error.
+        self.beyond[stale] = math.inf if kept == ncols else last - self.slack
+        if kept < ncols and self.offsets[0].size:
+            self.beyond[stale] += self.points.sign * self.offsets[0][stale]
+
+    def _near(self, rows: Any, kept: int, bound: Any) -> tuple[Any, Any]:
+        """The columns of these rows with the least numbers, and the last of these numbers."""
+        ncols = self.costs.shape[1]
+        near = cp.full((rows.size, kept), -1, np.int32)
+        low = cp.full((rows.size, kept), math.inf, self.number)
         moved = bound + self.slack
         if self.offsets[0].size:
-            moved = moved - self.points.sign * self.offsets[0]
+            moved = moved - self.points.sign * self.offsets[0][rows]
         moved = cp.nextafter(moved.astype(self.number), self.number.type(math.inf))
         kernels, step = kernels_for(SOURCE, Real=self.number), max(1, PRODUCTS // max(ncols, 1))
-        for begin in range(0, nrows if kept else 0, step):
-            tile = slice(begin, min(begin + step, nrows))
-            products = self._rows[tile] @ self._cols.T
+        for begin in range(0, rows.size if kept else 0, step):
+            tile = slice(begin, min(begin + step, rows.size))
+            products = self._rows[rows[tile]] @ self._cols.T
             kernels["find_near<{Real}>"](
                 (blocks_for(MOST * (tile.stop - begin)),),
                 (_BLOCK,),
@@ -169,7 +191,7 @@ class Products(Tiles):
                     *(near[tile], low[tile]),  # OUT
                 ),
             )
-        return near, low.astype(np.float64)
+        return near, low[:, -1].astype(np.float64) if kept else cp.empty(rows.size)
 
     def _search_whole(self, doubtful: Any, bound: Any, cols: Any, values: Any) -> None:
         """Find the cheapest columns of rows of which all costs are computed."""
@@ -184,6 +206,7 @@ class Products(Tiles):
             values[rows[own], ranks(own)] = costs
         if self.number == np.float32 and doubtful.size > OFTEN * nrows:
             self._take(np.float64)
+            self.near = None
 
 
 def _largest(values: Any) -> float:

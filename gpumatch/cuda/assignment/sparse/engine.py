@@ -12,8 +12,7 @@ It has three steps, each wholly on the device:
    it then grows trees from spare rows, which take the columns that stay unmatched.
 
 If there is a limit, `full.py` gives each row a column of its own, to which it is matched if it
-stays unmatched. Given duals are subtracted from the costs first. If they leave few rows unmatched,
-no auctions are held.
+stays unmatched. If duals are given, no auctions are held.
 
 Device memory in addition to the costs: at most 130 bytes a row and 180 a column. With a limit, it
 is 64 bytes a row and 48 an entry more, and there is one more column for each row.
@@ -30,8 +29,8 @@ from typing import Any, NamedTuple
 import cupy as cp
 import numpy as np
 
-from gpumatch.contracts import AssignmentTask, Control, Costs
-from gpumatch.cuda import csr, memory
+from gpumatch.contracts import AssignmentTask, Control, Costs, Solution
+from gpumatch.cuda import memory
 from gpumatch.cuda.assignment.sparse.full import FullProblem
 from gpumatch.cuda.assignment.sparse.offers import Units, free_rows
 from gpumatch.cuda.kernels import BLOCK, Source, blocks_for, kernels_for
@@ -41,7 +40,17 @@ from gpumatch.cuda.surveys import count_matched
 from gpumatch.numeric.arrays import any_true
 from gpumatch.numeric.auction_schedule import close_gaps
 
-__all__ = ["LONG", "Problem", "Rows", "bytes_needed", "fits", "run", "solve_anew", "takes"]
+__all__ = [
+    "LONG",
+    "Problem",
+    "Rows",
+    "bytes_needed",
+    "fits",
+    "run",
+    "solve_anew",
+    "takes",
+    "write_fair_rows",
+]
 
 _COSTS = {"int64": "long long", "float64": "double"}  # of problems
 PRICES = Source(
@@ -97,8 +106,6 @@ _FINEST = 24  # bits: the last epsilon is the span of the costs divided by 2**24
 # looks. The nearest columns of a million points in the plane have a range of a few thousand leads.
 _WIDEST = 2**14
 _SAMPLE = 1024  # the most rows whose leads are looked at
-_ULP = 2.0**-52
-_MANY = 1 / 32  # the share of unmatched rows from which trees from given duals take longer
 _LONGEST_CHAIN = 4096  # the most bids of a group before it leaves its row unmatched
 _BYTES_A_ROW, _BYTES_A_COLUMN = 130, 180  # if trees begin from all rows
 _LEFT = 32, 1024  # bounds of the unmatched rows at which an auction ends, which are one in 1024
@@ -159,8 +166,11 @@ def fits(costs: Costs, limit: float | None) -> bool:
     return (costs.shape[0] + 1) * (math.floor(max(ends)) - math.floor(min(ends)) + 1) < _MOST_SUM
 
 
-def run(task: AssignmentTask) -> bool:
+def run(task: AssignmentTask, span: float = math.inf) -> bool:
     """Match the rows at least cost, as `gpumatch.contracts` states; True unless stopped.
+
+    `span` bounds the distances of paths, if the caller knows. Epsilons and bounds of trees begin
+    there then.
 
     The order in which the device runs its threads decides which of several optimal assignments is
     found. `task.seed` and `task.threads` do not influence it.
@@ -172,7 +182,7 @@ def run(task: AssignmentTask) -> bool:
         task.solution.has_duals = task.solution.are_fair = True
         return True
     memory.require_memory(bytes_needed(costs, task.limit), "the engine for sparse costs")
-    problem = Problem(FullProblem.of(costs, task.limit))
+    problem = Problem(FullProblem.of(costs, task.limit), span=span)
     try:
         return _solve(problem, task)
     finally:
@@ -188,43 +198,7 @@ def _solve(problem: Problem, task: AssignmentTask) -> bool:
     problem.col_dual[:] = problem.full.duals_of(solution.col_dual)
     with control.part("first pairs"):
         problem.take_tight_pairs(given)
-    nrows, ncols = problem.full.shape
-    has_few = problem.count_free_rows() <= _MANY * nrows
-    if nrows == ncols and problem.count_free_rows():
-        return _solve_reduced(problem, has_few, control)
-    if has_few:
-        return _end_by_trees(problem, control)
-    problem.col_dual[:] = 0
-    return solve_anew(problem, given, SHORT, control)
-
-
-def _solve_reduced(problem: Problem, has_few: bool, control: Control) -> bool:
-    """Match the rows at the costs less the duals so far; True unless stopped.
-
-    If all columns must be matched, these costs have the same optimal assignments. Their range is
-    that of what the duals are wrong by. Epsilons and bounds of trees follow from it. If few rows
-    are unmatched, no auctions are held.
-    """
-    full = problem.full
-    less = full.weights - problem.row_dual[csr.owners(full.indptr, full.indices)]
-    less -= problem.col_dual[full.indices]
-    if less.dtype.kind == "f":  # what was tight is tight again: rounding has no say
-        least = _ULP * max(abs(full.low), abs(full.high))
-        less[less <= least] = 0
-    low, high = less.min().item(), less.max().item()
-    if less.dtype.kind == "i" and (full.shape[0] + 1) * (high - low + 1) >= _MOST_SUM:
-        return _end_by_trees(problem, control)
-    reduced = Problem(full._replace(weights=less, low=low, high=high), problem.mates)
-    try:
-        given = problem.mates[0].copy()
-        if not has_few:
-            return solve_anew(reduced, given, SHORT, control)
-        with control.part("first pairs"):
-            reduced.take_tight_pairs(given)
-        return _end_by_trees(reduced, control)
-    finally:
-        problem.col_dual += reduced.col_dual
-        problem.has_left(reduced.count_free_rows())
+    return _end_by_trees(problem, control)
 
 
 def solve_anew(problem: Problem, given: cp.ndarray | None, trial: Trial, control: Control) -> bool:
@@ -305,13 +279,18 @@ def _write(problem: Problem, task: AssignmentTask) -> None:
     farthest = 2 * (costs.shape[0] + 1) * largest
     if costs.shape[1] and -solution.col_dual.min() > farthest:
         solution.col_dual[:] = close_gaps(solution.col_dual, 2 * largest)
-    full = FullProblem.of(costs, None)
-    rows = Rows(full)
-    rows.launch("write_fair_rows<{Cost}>", rows.struct, solution.col_dual, solution.row_dual)
+    write_fair_rows(costs, solution)
     if task.limit is not None:
-        solution.row_dual[cp.diff(full.indptr) == 0] = task.limit
+        solution.row_dual[cp.diff(costs.entries()[0]) == 0] = task.limit
         cp.minimum(solution.row_dual, task.limit, out=solution.row_dual, casting="unsafe")
     solution.has_duals = solution.are_fair = True
+
+
+def write_fair_rows(costs: Costs, solution: Solution) -> None:
+    """Set the dual of each row to its least cost less a column's dual, rounded down."""
+    full = FullProblem.of(costs, None)  # its arrays must live until the launch
+    rows = Rows(full)
+    rows.launch("write_fair_rows<{Cost}>", rows.struct, solution.col_dual, solution.row_dual)
 
 
 # -- the problem on the device ---------------------------------------------------------------------
@@ -349,22 +328,27 @@ class Problem:
         The duals. `row_dual` is undefined before `reduce_rows`.
     top : number
         The upper bound of column duals before auctions.
+    reach : float
+        The range of the costs, or the given bound of paths. Steps of bounds follow from it.
     span : float
-        The range of the costs, or of most of them once `narrow_span` has run. Epsilons and the
-        least bound of trees follow from it.
+        The same, or the range of most costs once `narrow_span` has run. Epsilons and the least
+        bound of trees follow from it.
     mates : pair of arrays
         The mates. They are undefined before `take_tight_pairs`.
     """
 
     def __init__(
-        self, full: FullProblem, mates: tuple[cp.ndarray, cp.ndarray] | None = None
+        self,
+        full: FullProblem,
+        mates: tuple[cp.ndarray, cp.ndarray] | None = None,
+        span: float = math.inf,
     ) -> None:
         self.full, self.rows = full, Rows(full)
         nrows, ncols = full.shape
         number = np.dtype(np.int64 if full.weights.dtype.kind == "i" else np.float64)
         self.row_dual, self.col_dual = cp.empty(nrows, number), cp.zeros(ncols, number)
         self.top = number.type(0)
-        self.span = float(full.high) - float(full.low)
+        self.reach = self.span = min(float(full.high) - float(full.low), span)
         self.mates = mates or (cp.empty(nrows, np.int32), cp.empty(ncols, np.int32))
         self._free_rows: int | None = nrows  # None: to be counted
 
@@ -638,7 +622,6 @@ class _Trees:
             trace=self.board.trace,  # OUT
             barrier=self.board.barrier,
         )
-        range_of_costs = float(problem.full.high) - float(problem.full.low)
         least = math.ldexp(problem.span, -finest)
         is_integer = number.kind == "i"
         self.least_bound = np.int64(1) if is_integer else np.float64(least).view(np.int64)
@@ -647,7 +630,7 @@ class _Trees:
         seen["wanted"][0] = wanted
         seen["bound"], seen["below"] = self.least_bound, -1
         steps = max(problem.rows.lanes * math.sqrt(nrows) / _WIDTH_OF_A_STEP, 1)
-        step = max(range_of_costs / steps, 1 if is_integer else least)
+        step = max(problem.reach / steps, 1 if is_integer else least)
         seen["step"] = number.type(step).view(np.int64)
         seen["seen_beyond"] = seen["beyond"][:] = _NEVER
         seen["has_spares"] = self.has_spares

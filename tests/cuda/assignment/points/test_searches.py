@@ -90,7 +90,7 @@ def test_tiles_and_pairs_have_the_numbers_of_the_host(metric, monkeypatch):
 @pytest.mark.parametrize("metric", ["sqeuclidean", "euclidean"])
 def test_many_ties_are_all_seen(metric, monkeypatch):
     """More pairs may be below the bound by products than a search keeps."""
-    monkeypatch.setattr(products, "SPARE", 1)
+    monkeypatch.setattr(products, "MOST", 3)
     monkeypatch.setattr(products, "WHOLE", 128)
     costs, matrix = costs_of("far", metric, (20, 60), 3)
     search = lines_of(costs)
@@ -123,3 +123,30 @@ def test_pairs_within_a_bound(d, most, monkeypatch):
             np.bincount(rows, values, minlength=25),
             np.where(counts[:, None] > np.arange(near.shape[1]), near, 0).sum(axis=1),
         )
+
+
+@pytest.mark.parametrize("metric", ["sqeuclidean", "euclidean"])
+@pytest.mark.parametrize("sign", [1, -1])
+def test_lists_are_renewed_where_prices_have_changed(metric, sign, monkeypatch):
+    monkeypatch.setattr(products, "MOST", 4)
+    costs, matrix = costs_of("normal", metric, (30, 80), 9, sign, True)
+    search = lines_of(costs)
+    rng = np.random.default_rng(3)
+    price, looked = np.zeros(80), []
+    near = Products._near
+    monkeypatch.setattr(
+        Products,
+        "_near",
+        lambda self, rows, *more: looked.append(rows.size) or near(self, rows, *more),
+    )
+    for step in (0.001, 1.0, 1.0):
+        bound = np.sort(matrix - price, axis=1)[:, 1]
+        search.set_prices(cp.asarray(price))
+        _, values = search.least(2, cp.asarray(bound))
+        reduced = differences_below(matrix, price)
+        reduced[reduced >= bound[:, None]] = np.inf
+        np.testing.assert_array_equal(values.get(), np.sort(reduced, axis=1)[:, :2])
+        price = price + rng.normal(size=80) * step * np.sqrt(costs.high - costs.low)
+    assert looked[0] == 30
+    assert looked[1] < 30
+    assert looked[2] > 0
