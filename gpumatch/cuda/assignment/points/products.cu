@@ -1,7 +1,7 @@
 // The kernel for matrix products that tell squared distances: the least numbers of each row below a
 // bound.
 //
-// A warp serves a row. Its lanes hold the least numbers so far, in order. After the first few
+// A warp serves a row, or one of several parts of a row if rows are few. Its lanes hold the least numbers so far, in order. After the first few
 // hundred columns hardly any number is below the last of them, so a column costs little more than
 // its reading.
 //
@@ -10,8 +10,9 @@
 //                            squared distance, so that the cost less the price is
 //                            sign * root(product) - price[j]. All are wrong by some error.
 //   bound[i]                 only numbers below it are wanted
-//   found[i * count + k]     the column of the k-th least number, -1 if there are fewer
-//   values[i * count + k]    the number; infinity if there is none
+//   found[t * count + k]     the column of the k-th least number of part t, -1 if there are fewer;
+//                            the parts of row i are i * parts and those after it
+//   values[t * count + k]    the number; infinity if there is none
 #include "grid.cuh"
 
 constexpr int kBlock = 256;
@@ -19,28 +20,31 @@ constexpr int kEach = 8;  // products that a lane loads at once
 
 template <typename Real>
 __global__ void __launch_bounds__(kBlock)
-    find_near(const Real* products, int nrows, int ncols, int is_root, Real sign, Real error,
+    find_near(const Real* products, int nrows, int ncols, int parts, int is_root, Real sign, Real error,
               const Real* price, const Real* bound, int count, int* found, Real* values) {
   constexpr int kStep = kEach * static_cast<int>(kWarp);
   const Real infinity = static_cast<Real>(__longlong_as_double(0x7ff0000000000000ll));
   const int step = thread_count() / static_cast<int>(kWarp), lane = lane_index();
-  for (int i = thread_index() / static_cast<int>(kWarp); i < nrows; i += step) {
+  for (int t = thread_index() / static_cast<int>(kWarp); t < nrows * parts; t += step) {
+    const int i = t / parts, part = t % parts;
     const Real* row = products + static_cast<long long>(i) * ncols;
+    const int first = static_cast<int>(static_cast<long long>(part) * ncols / parts);
+    const int end = static_cast<int>(static_cast<long long>(part + 1) * ncols / parts);
     Real value = infinity, most = bound[i];
     int its = -1;
-    for (int begin = 0; begin < ncols; begin += kStep) {
+    for (int begin = first; begin < end; begin += kStep) {
       Real here[kEach];
       bool has_any = false;
 #pragma unroll
       for (int e = 0; e < kEach; ++e) {
         const int col = begin + e * static_cast<int>(kWarp) + lane;
-        here[e] = col < ncols ? row[col] : infinity;
+        here[e] = col < end ? row[col] : infinity;
       }
       if (is_root) {
 #pragma unroll
         for (int e = 0; e < kEach; ++e) {
           const int col = begin + e * static_cast<int>(kWarp) + lane;
-          if (col >= ncols) continue;
+          if (col >= end) continue;
           const Real square = here[e] - sign * error;
           here[e] = sign * sqrt(square > 0 ? square : Real(0)) - price[col];
         }
@@ -72,8 +76,8 @@ __global__ void __launch_bounds__(kBlock)
       }
     }
     if (lane < count) {
-      found[static_cast<long long>(i) * count + lane] = its;
-      values[static_cast<long long>(i) * count + lane] = value;
+      found[static_cast<long long>(t) * count + lane] = its;
+      values[static_cast<long long>(t) * count + lane] = value;
     }
   }
 }

@@ -42,6 +42,8 @@ OFTEN = 1 / 16
 """The share of the rows that a search may compute whole before products of float64 are taken."""
 PRODUCTS = 2**28
 """Products that are made at a time: 1 GiB in float32."""
+WARPS, LEAST = 2**13, 2**12
+"""Warps that search at a time if rows are few, and the least columns that one of them reads."""
 WHOLE = 2**27
 """Entries of whole rows that are computed at a time: 1 GiB."""
 LARGEST_SQUARE = 1e30
@@ -177,21 +179,39 @@ class Products(Tiles):
         if self.offsets[0].size:
             moved = moved - self.points.sign * self.offsets[0][rows]
         moved = cp.nextafter(moved.astype(self.number), self.number.type(math.inf))
-        kernels, step = kernels_for(SOURCE, Real=self.number), max(1, PRODUCTS // max(ncols, 1))
+        step = max(1, PRODUCTS // max(ncols, 1))
         for begin in range(0, rows.size if kept else 0, step):
-            tile = slice(begin, min(begin + step, rows.size))
+            tile = slice(begin, begin + step)
             products = self._rows[rows[tile]] @ self._cols.T
-            kernels["find_near<{Real}>"](
-                (blocks_for(MOST * (tile.stop - begin)),),
-                (_BLOCK,),
-                (
-                    *(products, np.int32(tile.stop - begin), np.int32(ncols)),  # IN
-                    *(np.int32(self.is_root), self.number.type(self.points.sign)),
-                    *(self.number.type(self.error), self._added, moved[tile], np.int32(kept)),
-                    *(near[tile], low[tile]),  # OUT
-                ),
-            )
+            parts = max(1, min(WARPS // products.shape[0], ncols // LEAST))
+            found = near[tile], low[tile]
+            if parts == 1:
+                self._find(products, 1, self.is_root, moved[tile], *found)
+                continue
+            shape = products.shape[0], parts * kept
+            cols, values = cp.empty(shape, np.int32), cp.empty(shape, self.number)
+            self._find(products, parts, self.is_root, moved[tile], cols, values)
+            self._find(values, 1, False, moved[tile], *found)
+            place = near[tile]
+            near[tile] = cp.where(place < 0, -1, cp.take_along_axis(cols, cp.maximum(place, 0), 1))
         return near, low[:, -1].astype(np.float64) if kept else cp.empty(rows.size)
+
+    def _find(
+        self, numbers: Any, parts: int, is_root: bool, bound: Any, near: Any, low: Any
+    ) -> None:
+        """Write the least numbers of each part of each row, and their places."""
+        nrows, ncols = numbers.shape
+        kernels_for(SOURCE, Real=self.number)["find_near<{Real}>"](
+            (blocks_for(MOST * nrows * parts),),
+            (_BLOCK,),
+            (
+                *(numbers, np.int32(nrows), np.int32(ncols), np.int32(parts)),  # IN
+                *(np.int32(is_root), self.number.type(self.points.sign)),
+                *(self.number.type(self.error), self._added, bound),
+                np.int32(near.shape[1] // parts),
+                *(near, low),  # OUT
+            ),
+        )
 
     def _search_whole(self, doubtful: Any, bound: Any, cols: Any, values: Any) -> None:
         """Find the cheapest columns of rows of which all costs are computed."""

@@ -126,6 +126,19 @@ def test_pairs_within_a_bound(d, most, monkeypatch):
 
 
 @pytest.mark.parametrize("metric", ["sqeuclidean", "euclidean"])
+def test_few_rows_are_searched_in_parts(metric, monkeypatch):
+    costs, matrix = costs_of("normal", metric, (3, 700), 8)
+    whole = lines_of(costs).nearest(5, cp.full(3, np.inf)).get()
+    monkeypatch.setattr(products, "LEAST", 100)
+    bound = np.full(3, np.inf)
+    bound[1] = np.sort(matrix[1])[2]
+    parted = lines_of(costs).nearest(5, cp.asarray(bound)).get()
+    np.testing.assert_array_equal(parted[[0, 2]], whole[[0, 2]])
+    np.testing.assert_array_equal(parted[1, :2], whole[1, :2])
+    assert (parted[1, 3:] == -1).all()
+
+
+@pytest.mark.parametrize("metric", ["sqeuclidean", "euclidean"])
 @pytest.mark.parametrize("sign", [1, -1])
 def test_lists_are_renewed_where_prices_have_changed(metric, sign, monkeypatch):
     monkeypatch.setattr(products, "MOST", 4)
