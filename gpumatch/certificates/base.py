@@ -141,6 +141,8 @@ class ClaimedAssignment(ClaimedMatching, Protocol):
 
 def python_number(what: str, value: Any) -> int | float:
     """A claimed number as Python's, which no comparison rounds. NaN is none, nor is a bool."""
+    if hasattr(value, "detach") and value.ndim == 0:  # a tensor with a gradient
+        value = value.detach().item()
     if isinstance(value, np.floating):
         value = float(value)  # item() leaves a longdouble what it is
     elif isinstance(value, np.generic):

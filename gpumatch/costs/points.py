@@ -85,6 +85,11 @@ class PointCosts(ComputedCosts):
 
     Notes
     -----
+    If tensors of torch ask for a gradient, the objective of `assign` is a tensor of float64 that
+    has one. It is the gradient of the costs of the pairs that were found, because the optimal pairs
+    stay the same while the points move a little. `gpumatch.results.gradients` says what it is where
+    a distance is not smooth.
+
     No matrix is held, unless an algorithm asks for one. ``"engine"`` on the CPU does so for up to
     2**20 pairs, for limits of rows together with offsets, and if it finds that a large share of all
     pairs matters.
@@ -98,8 +103,8 @@ class PointCosts(ComputedCosts):
     ([1, 0], 2.0)
     """
 
-    tensor: Any = None
-    """The tensor that the points of the rows were, so that results become tensors, too."""
+    tensors: tuple[Any, ...] = (None, None, None, None)
+    """X, Y and both offsets, where they were tensors, so that results become tensors, too."""
 
     def __init__(
         self,
@@ -131,7 +136,13 @@ class PointCosts(ComputedCosts):
         points = Points(rows, cols, _KERNELS.get(metric, metric), metric == "cosine", 1.0, *sums)
         self._hold(metric, points, _extent_of(points), _rounding_of(metric, points, step))
         check_sums(self.largest, min(self.shape))
-        self.tensor = X if is_tensor(X) else None
+        given = X, Y, row_offset, col_offset
+        self.tensors = tuple(part if is_tensor(part) else None for part in given)
+
+    @property
+    def tensor(self) -> Any:
+        """The first tensor that the points were; None if they were arrays."""
+        return next((part for part in self.tensors[:2] if part is not None), None)
 
     @property
     def shape(self) -> tuple[int, int]:

@@ -31,9 +31,13 @@ _AS_THEY_ARE = ("to_dict", "to_matrix")
 
 
 def are_tensors(source: Any) -> bool:
-    """True for a tensor, for points that were tensors, and for a batch: a list of tensors."""
+    """True for a tensor, for points that were tensors, and for a batch: a list of these."""
     if isinstance(source, list):
-        return bool(source) and all(map(is_tensor, source))
+        return bool(source) and all(map(_is_tensor, source))
+    return _is_tensor(source)
+
+
+def _is_tensor(source: Any) -> bool:
     return is_tensor(source) or (isinstance(source, PointCosts) and source.tensor is not None)
 
 
@@ -59,10 +63,8 @@ def solve_tensors(solve: Callable[..., Any], source: Any, **arguments: Any) -> A
     ValueError
         If a list has tensors on several devices.
     """
-    if isinstance(source, PointCosts):
-        tensors = [source.tensor]
-    else:
-        tensors = source if isinstance(source, list) else [source]
+    sources = source if isinstance(source, list) else [source]
+    tensors = [part.tensor if isinstance(part, PointCosts) else part for part in sources]
     if len({str(tensor.device) for tensor in tensors}) > 1:
         raise ValueError("the tensors of a list must be on one device")
     with on_its_stream(tensors[0]):
@@ -71,7 +73,9 @@ def solve_tensors(solve: Callable[..., Any], source: Any, **arguments: Any) -> A
             for name, value in arguments.items()
         }
         given = _in_arrays(source)
-        return converted_result(lambda: solve(given, **arguments), _as_tensors)
+        return converted_result(
+            lambda: solve(given, **arguments), functools.partial(_with_gradients, source)
+        )
 
 
 def _in_arrays(source: Any) -> Any:
@@ -83,6 +87,8 @@ def _in_arrays(source: Any) -> Any:
 
 def _of_list(tensor: Any) -> Any:
     """An array or a sparse matrix of a tensor, as a batch takes them."""
+    if isinstance(tensor, PointCosts):
+        return tensor
     given = source_of(tensor)
     if not isinstance(given, tuple):
         return given
@@ -96,6 +102,40 @@ def _as_tensors(result: Any) -> Any:
     made = object.__new__(kind)
     made.__dict__.update(vars(result), _in_arrays=result)
     return made
+
+
+def _with_gradients(source: Any, result: Any) -> Any:
+    """The result in tensors, with objectives that have gradients if points ask for these.
+
+    They are made now, because the caller may change the points afterwards.
+    """
+    made = _as_tensors(result)
+    if isinstance(source, PointCosts):
+        objective = _objective_of(source, made)
+        if objective is not None:
+            made.objective = objective
+    elif isinstance(source, list) and any(isinstance(part, PointCosts) for part in source):
+        made.take_objectives(
+            [
+                _objective_of(part, one) if isinstance(part, PointCosts) else None
+                for part, one in zip(source, made)
+            ]
+        )
+    return made
+
+
+def _objective_of(costs: PointCosts, result: Any) -> Any:
+    """The objective with its gradient; None without."""
+    if not any(part is not None and part.requires_grad for part in costs.tensors):
+        return None
+    from gpumatch.results.gradients import costs_of_pairs, with_value
+
+    total = costs_of_pairs(costs, result.row_ind, result.col_ind)
+    if total is None or result.objective is None:
+        return None
+    if hasattr(result, "gap"):
+        return with_value(total.sum(), result.objective)
+    return with_value(total.min() if result.maximize else total.max(), result.objective)
 
 
 class _InTensors:
@@ -114,6 +154,27 @@ class _InTensors:
 
 
 class _BatchInTensors(_InTensors):
+    objective: Any
+    _objectives: tuple[Any, ...] = ()
+    """Of each problem: the objective with its gradient, or None."""
+    _objective: Any = None
+    """All objectives, if any has a gradient."""
+
+    def take_objectives(self, objectives: list[Any]) -> None:
+        """Take those that have gradients."""
+        if all(one is None for one in objectives):
+            return
+        self._objectives, self._objective = tuple(objectives), self.objective.clone()
+        for k, one in enumerate(objectives):
+            if one is not None:
+                self._objective[k] = one
+
+    def __getitem__(self, k: int) -> Any:
+        made = super().__getitem__(k)
+        if self._objectives and self._objectives[k] is not None:
+            made.objective = self._objectives[k]
+        return made
+
     def __iter__(self) -> Iterator[Any]:
         return (self[k] for k in range(len(self._in_arrays)))
 
@@ -124,6 +185,8 @@ def _class_of(kind: Any) -> type:
     is_batch = hasattr(kind, "__getitem__")
     names = (*_ARRAYS, *_OF_A_BATCH) if is_batch else _ARRAYS
     own: dict[str, Any] = {name: property(functools.partial(_array, name)) for name in names}
+    if is_batch:
+        own["objective"] = property(_objectives_of)
     own |= {name: _call(name, _in_tensors) for name in _CALLS if hasattr(kind, name)}
     own |= {name: _call(name, lambda given: given) for name in _AS_THEY_ARE}
     bases = (_BatchInTensors if is_batch else _InTensors, kind)
@@ -134,6 +197,12 @@ def _class_of(kind: Any) -> type:
 
 def _array(name: str, result: Any) -> Any:
     return _in_tensors(getattr(result._in_arrays, name))
+
+
+def _objectives_of(batch: Any) -> Any:
+    if batch._objective is not None:
+        return batch._objective
+    return _array("objective", batch)
 
 
 def _call(name: str, convert: Callable[[Any], Any]) -> Callable[..., Any]:

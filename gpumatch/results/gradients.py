@@ -1,0 +1,93 @@
+"""Gradients of an assignment of points that are torch tensors.
+
+The optimal pairs stay the same while the points move a little, unless two assignments tie. So the
+gradient of the optimum is that of the costs of its pairs (the envelope theorem). Where assignments
+tie, the gradient is that of the one which was found.
+
+Distances are not smooth everywhere. There, a sub-gradient is given:
+
+    euclidean     0 for two equal points
+    cityblock     0 in each coordinate in which the points agree
+    chebyshev     the mean over the coordinates in which they differ most; 0 for two equal points
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from gpumatch.costs import PointCosts
+from gpumatch.interop.tensors import tensor_of
+
+__all__ = ["costs_of_pairs", "with_value"]
+
+_ORDERS = {"euclidean": 2.0, "cityblock": 1.0, "chebyshev": float("inf")}
+
+
+def costs_of_pairs(
+    costs: PointCosts, rows: torch.Tensor, cols: torch.Tensor
+) -> torch.Tensor | None:
+    """The costs of some pairs as float64, with gradients to the tensors that ask for one.
+
+    None if no tensor does, or if the metric is a function of the caller.
+    """
+    given = costs.tensors
+    needs_it = any(part is not None and part.requires_grad for part in given)
+    if not (needs_it and torch.is_grad_enabled()) or callable(costs.metric):
+        return None
+    p, device = costs.points, costs.tensor.device
+    held = p.rows, p.cols, p.row_offset, p.col_offset
+    X, Y, row_offset, col_offset = map(_as_float64, given, held)
+    total = _distances(costs.metric, X[rows].to(device), Y[cols].to(device))
+    if row_offset is not None:
+        total = total + row_offset[rows].to(device)
+    if col_offset is not None:
+        total = total + col_offset[cols].to(device)
+    return total
+
+
+def _as_float64(tensor: Any, array: Any) -> Any:
+    """The tensor as float64, or else the array as one; None without."""
+    if tensor is not None:
+        return tensor.to(torch.float64)
+    return None if array is None else tensor_of(array)
+
+
+def with_value(total: torch.Tensor, value: float) -> torch.Tensor:
+    """A tensor of this value with the gradient of `total`, which may be rounded otherwise."""
+    return _Valued.apply(total, value)
+
+
+class _Valued(torch.autograd.Function):
+    @staticmethod
+    def forward(_: Any, total: Any, value: float) -> Any:
+        return total.new_tensor(value)
+
+    @staticmethod
+    def backward(_: Any, *grads: Any) -> Any:
+        return grads[0], None
+
+
+def _distances(metric: str, X: torch.Tensor, Y: torch.Tensor) -> torch.Tensor:
+    """The distances of the lines of X from those of Y."""
+    if metric == "cosine":
+        steps = _directions(X) - _directions(Y)
+        return 0.5 * (steps * steps).sum(dim=1)
+    steps = X - Y
+    if metric == "sqeuclidean":
+        return (steps * steps).sum(dim=1)
+    scaled, size = _scaled(steps)
+    return torch.linalg.vector_norm(scaled, _ORDERS[metric], dim=1) * size
+
+
+def _directions(points: torch.Tensor) -> torch.Tensor:
+    scaled, _ = _scaled(points)
+    return scaled / torch.linalg.vector_norm(scaled, dim=1, keepdim=True)
+
+
+def _scaled(lines: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """The lines divided by a power of 2 each, so that no square overflows; and these powers."""
+    most = lines.detach().abs().amax(dim=1)
+    size = torch.pow(2.0, torch.frexp(most).exponent.to(torch.float64) - 1)  # ldexp is of float32
+    return lines / size[:, None], size
