@@ -156,7 +156,10 @@ def verify_assignment(
 
     O(number of pairs) on the device that holds the costs, in tiles of 2**20 pairs (2**22 on a GPU).
     """
-    claim = _Claim(as_costs(C), result)
+    costs = as_costs(C, summed=False)  # sums of floats are exact here, and cannot overflow
+    if costs.is_integer:
+        as_costs(costs)
+    claim = _Claim(costs, result)
     claim.check_pairs()
     claim.check_objective()
     is_complete = claim.check_size(optimal)
@@ -499,7 +502,8 @@ def blur_of(rounding: Any, n: int, paid: float, limit: float, gap: float) -> flo
     share, pair, added = rounding
     if not (share or pair):
         return 0.0
-    total = share * (2 * paid + max(gap, 0.0) + 2 * n * limit + 8 * added) + 2 * n * pair
+    terms = (2, paid), (1, max(gap, 0.0)), (2 * n, limit), (8, added)
+    total = sum(share * count * term for count, term in terms) + 2 * n * pair  # no sum overflows
     return total * (1 + BLUR)
 
 

@@ -180,6 +180,11 @@ class Costs(ABC):
         return False
 
     @property
+    def power(self) -> int:
+        """The power of 2 by which costs are to be divided before they are solved; mostly 0."""
+        return 0
+
+    @property
     def points(self) -> Points | None:
         """The points whose distances the costs are; None if they are no such costs."""
         return None

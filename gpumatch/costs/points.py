@@ -4,7 +4,9 @@ A cost is the exact real function of the coordinates, with the offsets added. `t
 compute it in float64, coordinate after coordinate, so that both give the same number:
 
     sqeuclidean   s = 0, then for each coordinate k in turn s = fl(s + fl(t * t)), t = fl(x_k - y_k)
-    euclidean     the square root of that
+    euclidean     the square root of that; where it is at most 2**-450, or 2**500 at least, of
+                  differences that are multiplied by 2**600, or 2**-600, so that no square loses
+                  digits or overflows
     cityblock     s = fl(s + |t|)
     chebyshev     the largest |t|
     cosine        half of the squared distance of the points, both divided by their norms
@@ -17,12 +19,12 @@ numbers, too. `PointCosts.rounding` says how far these are from the exact ones.
 from __future__ import annotations
 
 import math
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
 from gpumatch.contracts import Points, Rounding, Tile
-from gpumatch.costs.base import Extent, check_sums, row_tiles
+from gpumatch.costs.base import Costs, Extent, row_tiles
 from gpumatch.costs.computed import ComputedCosts
 from gpumatch.costs.sparse import SparseCosts
 from gpumatch.dispatch.by_device import (
@@ -43,6 +45,12 @@ UNIT = 2.0**-53
 IN_BOXES = 6  # coordinates up to which a tree finds what is near in less time than all pairs take
 EXACT = 2**53  # float64 holds all integers up to here
 SAFE_STEP = 2.0**-511  # the square of a difference from here on is a normal float
+NORMAL = 2.0**-1022  # the least float that is not subnormal
+LEAST_ROOT, LARGEST_ROOT = 2.0**-450, 2.0**500  # between, a root is that of squares as they are
+SCALE = 2.0**600  # of differences under smaller roots; those under larger ones are divided by it
+MODERATE = 300  # magnitude of exponents of coordinates beyond which a problem is scaled
+LEAST_POWER = -960  # smaller costs have too few digits for a result that is scaled back
+EXTREME = 480  # magnitude of exponents beyond which algorithms are shown no points
 FEW = 2**18  # coordinates of a tile that array operations compute before a kernel is worth it
 
 
@@ -69,6 +77,7 @@ class PointCosts(ComputedCosts):
     X, Y : float64 arrays
         The points, where the caller's are. For ``"cosine"`` they have length 1.
     metric : str
+    row_offset, col_offset : float64 arrays or None
     low, high, largest : float
         Bounds of the costs, from the boxes that hold the points. They need not be attained.
     rounding : Rounding
@@ -81,7 +90,7 @@ class PointCosts(ComputedCosts):
     ValueError
         If X and Y have different numbers of coordinates, a coordinate is NaN, infinite or an
         integer beyond 2**53, the metric is not known, a point has length 0 for ``"cosine"``, or
-        sums of the costs overflow.
+        costs overflow. Squares of coordinates may overflow, unless they are the costs.
 
     Notes
     -----
@@ -125,7 +134,7 @@ class PointCosts(ComputedCosts):
                 "X and Y must have as many coordinates; "
                 f"got {rows.shape[1]} and {cols.shape[1]} columns"
             )
-        step = min(_least_step(rows), _least_step(cols))
+        numbers = _Numbers.of(rows, cols)
         if metric == "cosine":
             rows, cols = _directions(rows, "X"), _directions(cols, "Y")
         sums = [_offsets(row_offset, rows, "row_offset"), _offsets(col_offset, cols, "col_offset")]
@@ -133,9 +142,12 @@ class PointCosts(ComputedCosts):
             sides = rows, cols
             xp = array_module(rows)
             sums = [xp.zeros(len(p)) if part is None else part for part, p in zip(sums, sides)]
-        points = Points(rows, cols, _KERNELS.get(metric, metric), metric == "cosine", 1.0, *sums)
-        self._hold(metric, points, _extent_of(points), _rounding_of(metric, points, step))
-        check_sums(self.largest, min(self.shape))
+        kernel: Any = "sqeuclidean" if metric == "cosine" else metric
+        points = Points(rows, cols, kernel, metric == "cosine", 1.0, *sums)
+        rounding = self._rounding_of(metric, points, numbers.step)
+        self._hold(metric, points, self._extent_of(points), rounding, numbers)
+        if not math.isfinite(self.largest):
+            raise ValueError(f"costs of metric {metric!r} overflow float64 for these coordinates")
         given = X, Y, row_offset, col_offset
         self.tensors = tuple(part if is_tensor(part) else None for part in given)
 
@@ -146,7 +158,7 @@ class PointCosts(ComputedCosts):
 
     @property
     def shape(self) -> tuple[int, int]:
-        return self.points.rows.shape[0], self.points.cols.shape[0]
+        return self._points.rows.shape[0], self._points.cols.shape[0]
 
     @property
     def dtype(self) -> Any:
@@ -154,56 +166,73 @@ class PointCosts(ComputedCosts):
 
     @property
     def xp(self) -> Any:
-        return array_module(self.points.rows)
+        return array_module(self._points.rows)
 
     @property
-    def points(self) -> Points:
-        return self._points
+    def points(self) -> Points | None:
+        """The points, unless they are so small or so large that their squares say nothing."""
+        if self.metric == "cosine":
+            return self._points
+        is_extreme = abs(self._numbers.exponent) > EXTREME
+        if self.on_device and self.metric == "euclidean":  # kernels there take roots as they are
+            is_extreme |= self._numbers.may_lose_squares
+        return None if is_extreme else self._points
 
     @property
     def X(self) -> Any:
-        return self.points.rows
+        return self._points.rows
 
     @property
     def Y(self) -> Any:
-        return self.points.cols
+        return self._points.cols
+
+    @property
+    def row_offset(self) -> Any:
+        return self._points.row_offset
+
+    @property
+    def col_offset(self) -> Any:
+        return self._points.col_offset
 
     @property
     def nbytes(self) -> int:
-        parts = self.points
+        parts = self._points
         held = [parts.rows, parts.cols, parts.row_offset, parts.col_offset]
         return sum(int(part.nbytes) for part in held if part is not None)
 
     def tile(self, rows: slice) -> Tile:
         xp, ncols = self.xp, self.shape[1]
         own, cols = xp.arange(rows.start, rows.stop)[:, None], xp.arange(ncols)[None, :]
-        if (rows.stop - rows.start) * ncols * self.X.shape[1] <= FEW:
+        if self._has_no_kernel or (rows.stop - rows.start) * ncols * self.X.shape[1] <= FEW:
             return own, cols, self._at(own, cols)
-        return own, cols, fill_distances(self.points, rows.start, rows.stop)
+        return own, cols, fill_distances(self._points, rows.start, rows.stop)
 
     def at(self, rows: Any, cols: Any) -> Any:
         rows, cols = array_of(self.xp, rows), array_of(self.xp, cols)
         is_list = rows.ndim == 1 and rows.shape == cols.shape
-        if not is_list or rows.size * self.X.shape[1] <= FEW:
+        if self._has_no_kernel or not is_list or rows.size * self.X.shape[1] <= FEW:
             return self._at(rows, cols)
-        return distances_at(self.points, rows.astype(np.int64), cols.astype(np.int64))
+        return distances_at(self._points, rows.astype(np.int64), cols.astype(np.int64))
 
     def _at(self, rows: Any, cols: Any) -> Any:
         """The costs of pairs, by operations on whole arrays, which broadcast."""
-        X, Y, metric, is_half, sign, row_offset, col_offset = self.points
+        X, Y, metric, is_half, sign, row_offset, col_offset = self._points
         xp = self.xp
         total = xp.zeros(np.broadcast_shapes(rows.shape, cols.shape))
-        for k in range(X.shape[1]):
-            step = X[rows, k] - Y[cols, k]
-            if metric in ("sqeuclidean", "euclidean"):
-                step *= step
-                total += step
-            elif metric == "cityblock":
-                total += abs(step)
-            else:
-                xp.maximum(total, abs(step), out=total)
+        with np.errstate(over="ignore"):
+            for k in range(X.shape[1]):
+                step = X[rows, k] - Y[cols, k]
+                if metric in ("sqeuclidean", "euclidean"):
+                    step *= step
+                    total += step
+                elif metric == "cityblock":
+                    total += abs(step)
+                else:
+                    xp.maximum(total, abs(step), out=total)
         if metric == "euclidean":
             xp.sqrt(total, out=total)
+            if self._numbers.may_lose_squares:
+                total = self._scaled_roots(rows, cols, total)
         if is_half:
             total *= 0.5
         if row_offset is not None:
@@ -211,6 +240,20 @@ class PointCosts(ComputedCosts):
         if sign < 0:
             xp.negative(total, out=total)
         return total
+
+    def _scaled_roots(self, rows: Any, cols: Any, roots: Any) -> Any:
+        """The distances, from roots of squares as they are, some of which may be wrong."""
+        X, Y, xp = self._points.rows, self._points.cols, self.xp
+        for factor, are_wrong in ((SCALE, roots <= LEAST_ROOT), (1 / SCALE, roots >= LARGEST_ROOT)):
+            total = xp.zeros(roots.shape)
+            for k in range(X.shape[1]):
+                step = xp.where(are_wrong, X[rows, k] - Y[cols, k], 0.0) * factor
+                total += step * step
+            near = xp.sqrt(total) / factor
+            bound, end = (LEAST_ROOT, xp.minimum) if factor > 1 else (LARGEST_ROOT, xp.maximum)
+            near = end(near, bound)
+            roots = xp.where(are_wrong, near, roots)
+        return roots
 
     def to_host(self) -> PointCosts:
         return self._moved(np) if self.on_device else self
@@ -234,7 +277,7 @@ class PointCosts(ComputedCosts):
 
     def restricted(self, rows: Any, cols: Any) -> PointCosts:
         rows, cols = array_of(self.xp, rows), array_of(self.xp, cols)
-        p = self.points
+        p = self._points
         sums = (None, None) if p.row_offset is None else (p.row_offset[rows], p.col_offset[cols])
         return self._with(p._replace(
             rows=p.rows[rows], cols=p.cols[cols], row_offset=sums[0], col_offset=sums[1]
@@ -245,7 +288,7 @@ class PointCosts(ComputedCosts):
 
         So a cost less its limit is above 0 exactly if the cost is above the limit.
         """
-        p, xp = self.points, self.xp
+        p, xp = self._points, self.xp
         if p.row_offset is not None:
             return self.stored().below(limits)
         row_offset = array_of(xp, limits).astype(np.float64) * -p.sign
@@ -269,7 +312,7 @@ class PointCosts(ComputedCosts):
     def _within_boxes(self, bound: Any) -> Any:
         """The pairs up to a bound for each row, found by a tree."""
         (nrows, ncols), xp = self.shape, self.xp
-        rows, cols, costs = pairs_within(self.points, bound, ncols)
+        rows, cols, costs = pairs_within(self._points, bound, ncols)
         indptr = xp.zeros(nrows + 1, np.int64)
         indptr[1:] = xp.cumsum(xp.bincount(rows, minlength=nrows))
         kept = SparseCosts.of_csr(self.shape, indptr, cols, costs)
@@ -279,14 +322,56 @@ class PointCosts(ComputedCosts):
     def near(self, limit: float, rows: Any, cols: Any) -> tuple[Any, Any] | None:
         if not self._is_in_boxes:
             return None
-        part = self.restricted(rows, cols).points
+        part = self.restricted(rows, cols)._points
         own, other, _ = pairs_within(part, self.xp.full(rows.size, float(limit)), 1)
         return rows[own], cols[other]
 
     @property
+    def _has_no_kernel(self) -> bool:
+        """Whether only array operations compute the costs: the GPU's kernels do not scale roots."""
+        return self.on_device and self.points is None
+
+    @property
     def _is_in_boxes(self) -> bool:
         """Whether a tree of boxes finds what is near."""
-        return self.X.shape[1] <= IN_BOXES and self.nnz > FEW
+        return self.points is not None and self.X.shape[1] <= IN_BOXES and self.nnz > FEW
+
+    @property
+    def power(self) -> int:
+        exponent = self._numbers.exponent
+        degree = _DEGREES.get(self.metric, 0)
+        power = degree * exponent
+        if abs(exponent) <= MODERATE or power < LEAST_POWER or not degree:
+            return 0
+        return power if self._are_divided_exactly(power) else 0
+
+    def _are_divided_exactly(self, power: int) -> bool:
+        """Whether coordinates and offsets lose no digit if costs are divided by 2**power."""
+        p = self._points
+        exponent = power // _DEGREES[self.metric]
+        sides = [(p.rows, exponent), (p.cols, exponent)]
+        if p.row_offset is not None:
+            sides += [(p.row_offset, power), (p.col_offset, power)]
+        return all(
+            bool((self.xp.ldexp(self.xp.ldexp(part, -by), by) == part).all()) for part, by in sides
+        )
+
+    def divided(self, power: int) -> Costs:
+        """As of all costs. If the points are divided exactly, the result is made of points."""
+        degree = _DEGREES.get(self.metric, 0)
+        if not degree or power % degree or not self._are_divided_exactly(power):
+            return super().divided(power)
+        p, exponent, xp = self._points, power // degree, self.xp
+        sums = (p.row_offset, p.col_offset)
+        if p.row_offset is not None:
+            sums = xp.ldexp(p.row_offset, -power), xp.ldexp(p.col_offset, -power)
+        rows, cols = xp.ldexp(p.rows, -exponent), xp.ldexp(p.cols, -exponent)
+        points = p._replace(rows=rows, cols=cols, row_offset=sums[0], col_offset=sums[1])
+        numbers = self._numbers.divided(exponent)
+        costs = type(self).__new__(type(self))
+        rounding = _rounding_of(self.metric, points, numbers.step)
+        costs._hold(self.metric, points, _extent_of(points), rounding, numbers)
+        return costs
 
     def of_pairs(self, indptr: Any, indices: Any, weights: Any) -> Any:
         return SparseCosts.of_csr(self.shape, indptr, indices, weights)
@@ -296,20 +381,23 @@ class PointCosts(ComputedCosts):
 
     # -- inside ----------------------------------------------------------------------------------
 
-    def _hold(self, metric: str, points: Points, extent: Extent, rounding: Rounding) -> None:
+    def _hold(
+        self, metric: Any, points: Points, extent: Extent, rounding: Rounding, numbers: _Numbers
+    ) -> None:
         self.metric, self._points, self.rounding = metric, points, rounding
         self.low, self.high, self.largest = extent
+        self._numbers = numbers
 
     def _with(self, points: Points) -> PointCosts:
         """Costs of the same metric for other points or offsets, which have passed the checks."""
         costs = type(self).__new__(type(self))
         added = Rounding(self.rounding.share, self.rounding.pair, _added(points))
-        costs._hold(self.metric, points, _extent_of(points), added)
+        costs._hold(self.metric, points, self._extent_of(points), added, self._numbers)
         return costs
 
     def _turned(self, maximize: bool, transposed: bool) -> PointCosts:
         """The costs with another sign, or with rows and columns changed."""
-        p = self.points
+        p = self._points
         if maximize:
             p = p._replace(sign=-p.sign)
         if transposed:
@@ -319,19 +407,57 @@ class PointCosts(ComputedCosts):
         return self._with(p) if maximize or transposed else self
 
     def _moved(self, xp: Any) -> PointCosts:
-        p = self.points
+        p = self._points
         sides = (p.rows, p.cols, p.row_offset, p.col_offset)
         rows, cols, *sums = (None if part is None else array_of(xp, part) for part in sides)
         points = p._replace(rows=rows, cols=cols, row_offset=sums[0], col_offset=sums[1])
         costs = type(self).__new__(type(self))
-        costs._hold(self.metric, points, self.extent, self.rounding)
+        costs._hold(self.metric, points, self.extent, self.rounding, self._numbers)
         return costs
+
+    def _extent_of(self, points: Points) -> Extent:
+        """Bounds of the costs of these points."""
+        return _extent_of(points)
+
+    def _rounding_of(self, metric: Any, points: Points, step: float) -> Rounding:
+        """How far the costs of these points may be from the exact ones."""
+        return _rounding_of(metric, points, step)
 
     def _room_for_matrix(self, what: str) -> Any:
         return super()._room_for_matrix("the matrix of the distances (backend='cpu' needs none)")
 
 
-_KERNELS = {"cosine": "sqeuclidean"}  # of directions
+_DEGREES = {"sqeuclidean": 2, "euclidean": 1, "cityblock": 1, "chebyshev": 1}
+"""By which power of a factor costs grow if all coordinates are multiplied by it."""
+
+
+class _Numbers(NamedTuple):
+    """What is known of the magnitudes of all coordinates.
+
+    Attributes
+    ----------
+    exponent : int
+        The power of 2 above the largest magnitude.
+    step : float
+        A number of which all coordinates are multiples; inf if all are 0.
+    """
+
+    exponent: int
+    step: float
+
+    @classmethod
+    def of(cls, *sides: Any) -> _Numbers:
+        largest = max(float(abs(side).max()) if side.size else 0.0 for side in sides)
+        return cls(math.frexp(largest)[1], min(map(_least_step, sides)))
+
+    @property
+    def may_lose_squares(self) -> bool:
+        """Whether a distance that is not 0 may be so small or so large that it must be scaled."""
+        return self.step <= LEAST_ROOT or self.exponent > EXTREME
+
+    def divided(self, exponent: int) -> _Numbers:
+        step = self.step if math.isinf(self.step) else math.ldexp(self.step, -exponent)
+        return _Numbers(self.exponent - exponent, step)
 
 
 # -- what is given ---------------------------------------------------------------------------------
@@ -440,8 +566,8 @@ def _rounding_of(metric: str, points: Points, step: float) -> Rounding:
     pair = 0.0
     if step < SAFE_STEP and metric == "sqeuclidean":
         pair = (d + 2) * 2.0**-1074
-    elif step < SAFE_STEP and metric == "euclidean":
-        pair = math.sqrt(d + 2) * 2.0**-537
+    elif step < NORMAL and metric == "euclidean":
+        pair = 2.0**-1074  # of a root that is subnormal
     return Rounding(share, pair, _added(points))
 
 
@@ -473,4 +599,15 @@ def _accumulated(metric: str, steps: np.ndarray) -> float:
     if metric == "cityblock":
         return float(np.add.accumulate(steps)[-1])
     total = float(np.add.accumulate(steps * steps)[-1])
-    return math.sqrt(total) if metric == "euclidean" else total
+    if metric != "euclidean":
+        return total
+    root = math.sqrt(total)
+    if root <= LEAST_ROOT:
+        return min(_root_of(steps, SCALE), LEAST_ROOT)
+    return max(_root_of(steps, 1 / SCALE), LARGEST_ROOT) if root >= LARGEST_ROOT else root
+
+
+def _root_of(steps: np.ndarray, scale: float) -> float:
+    """The root of the sum of squares, computed of multiples."""
+    scaled = steps * scale
+    return math.sqrt(float(np.add.accumulate(scaled * scaled)[-1])) / scale

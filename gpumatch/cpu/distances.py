@@ -2,6 +2,11 @@
 
 The kernel does the same steps as `gpumatch.costs.points`, in the same order, so it gives the same
 numbers. It takes the columns in blocks whose sums stay in a cache.
+
+Squares of small or large differences lose digits or overflow where their roots need not. So a root
+outside (LEAST_ROOT, LARGEST_ROOT) is computed again from differences that are multiplied by a power
+of 2, one for small roots and one for large ones. It stays on its side of that number, so the root
+of larger differences is never smaller.
 """
 
 from __future__ import annotations
@@ -11,10 +16,20 @@ import numpy as np
 from gpumatch.contracts import Points
 from gpumatch.cpu.numba_tools.compiled import kernel
 
-__all__ = ["METRICS", "distances_at", "fill_distances", "offsets_of"]
+__all__ = [
+    "LARGEST_ROOT",
+    "LEAST_ROOT",
+    "METRICS",
+    "SCALE",
+    "distances_at",
+    "fill_distances",
+    "offsets_of",
+]
 
 METRICS = {"sqeuclidean": 0, "euclidean": 1, "cityblock": 2, "chebyshev": 3}
 BLOCK = 2**10  # columns at a time
+LEAST_ROOT, LARGEST_ROOT = 2.0**-450, 2.0**500
+SCALE = 2.0**600  # of differences under small roots; those under large ones are divided by it
 
 
 def fill_distances(points: Points, first: int, last: int) -> np.ndarray:
@@ -57,6 +72,7 @@ def offsets_of(points: Points) -> tuple[np.ndarray, np.ndarray]:
 def fill(X, across, metric, scale, values):
     """Add the steps of all coordinates to ``values``; ``across`` has a row for each coordinate."""
     ncols = across.shape[1]
+    Y = across.T
     for begin in range(0, ncols, BLOCK):
         end = min(begin + BLOCK, ncols)
         for row in range(X.shape[0]):
@@ -74,11 +90,37 @@ def fill(X, across, metric, scale, values):
                         step = abs(x - across[k, col])
                         values[row, col] = step if step > values[row, col] else values[row, col]
             if metric == 1:
+                strange = 0
                 for col in range(begin, end):
-                    values[row, col] = np.sqrt(values[row, col])
+                    root = np.sqrt(values[row, col])
+                    values[row, col] = root
+                    strange += (root <= LEAST_ROOT) + (root >= LARGEST_ROOT)
+                if strange:
+                    for col in range(begin, end):
+                        root = values[row, col]
+                        if not LEAST_ROOT < root < LARGEST_ROOT:
+                            values[row, col] = scaled_root(X, row, Y, col, root)
             if scale != 1.0:
                 for col in range(begin, end):
                     values[row, col] *= scale
+
+
+@kernel
+def scaled_root(X, row, Y, place, root):
+    """The distance of two points, of which `root` is what squares that are not scaled give."""
+    is_small = root <= LEAST_ROOT
+    scale = SCALE if is_small else 1 / SCALE
+    total = 0.0
+    for k in range(X.shape[1]):
+        step = (X[row, k] - Y[place, k]) * scale
+        total += step * step
+    return near_root(np.sqrt(total) / scale, is_small)
+
+
+@kernel
+def near_root(root, is_small):
+    """The root, but not beyond what separates it from roots of squares that are not scaled."""
+    return min(root, LEAST_ROOT) if is_small else max(root, LARGEST_ROOT)
 
 
 @kernel
@@ -91,6 +133,8 @@ def cost_of(X, row, Y, place, metric, scale, sign, has_offsets, offset, other):
             total += step * step
         if metric == 1:
             total = np.sqrt(total)
+            if not LEAST_ROOT < total < LARGEST_ROOT:
+                total = scaled_root(X, row, Y, place, total)
     elif metric == 2:
         for k in range(X.shape[1]):
             total += abs(X[row, k] - Y[place, k])

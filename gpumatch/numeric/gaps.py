@@ -144,7 +144,8 @@ def rounding_above(
     share, pair, added = rounding
     if not (share or pair):
         return None
-    fixed = share * (2 * paid + 2 * pairs * limit + 8 * added) + 2 * pairs * pair
+    terms = (2, paid), (2 * pairs, limit), (8, added)
+    fixed = sum(share * count * term for count, term in terms) + 2 * pairs * pair
     return lambda gap: (fixed + share * gap) * (1 + SECOND_ORDER)
 
 

@@ -9,7 +9,7 @@ from gpumatch.dispatch.by_device import count_matched
 from gpumatch.dispatch.registry import FINISH, load
 from gpumatch.problems import cardinality
 from gpumatch.problems.cardinality import InfeasibleError, Run, begin_with_pairs, hall_violator
-from gpumatch.problems.divided_costs import divided, multiplied
+from gpumatch.problems.divided_costs import divided, is_divided_exactly, multiplied
 from gpumatch.problems.initial import initial_prices
 from gpumatch.problems.outcome import Outcome, assigned
 from gpumatch.problems.request import Goal, Request
@@ -23,6 +23,8 @@ __all__ = ["solve"]
 def solve(costs: Costs, request: Request) -> Assignment:
     """The assignment for these costs. If sums of floats overflow, they are divided first.
 
+    So are distances of points so far or so near that their squares would overflow or lose digits.
+
     Raises
     ------
     InfeasibleError
@@ -35,7 +37,10 @@ def solve(costs: Costs, request: Request) -> Assignment:
         as_costs(costs)  # which checks the sums
         power = 0
     else:
-        power = overflow_of_sums(costs.extent, min(costs.shape), goal.cost_limit or 0)
+        limit = goal.cost_limit or 0
+        power = overflow_of_sums(costs.extent, min(costs.shape), limit)
+        if is_divided_exactly(limit, costs.power):
+            power = costs.power or power
     if not power:
         return _solve(costs, request, goal)
     request = request._replace(cost_limit=goal.cost_limit)

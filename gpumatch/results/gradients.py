@@ -36,8 +36,8 @@ def costs_of_pairs(
     needs_it = any(part is not None and part.requires_grad for part in given)
     if not (needs_it and torch.is_grad_enabled()) or callable(costs.metric):
         return None
-    p, device = costs.points, costs.tensor.device
-    held = p.rows, p.cols, p.row_offset, p.col_offset
+    device = costs.tensor.device
+    held = costs.X, costs.Y, costs.row_offset, costs.col_offset
     X, Y, row_offset, col_offset = map(_as_float64, given, held)
     total = _distances(costs.metric, X[rows].to(device), Y[cols].to(device))
     if row_offset is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from fractions import Fraction
 
 import numpy as np
@@ -302,13 +303,105 @@ def test_tensors_give_tensors():
 
 
 def test_small_steps_have_an_absolute_rounding():
-    tiny = np.array([[1e-200], [3e-200]])
-    costs = PointCosts(tiny, tiny, "euclidean")
+    tiny = np.array([[1e-160], [3e-160]])
+    costs = PointCosts(tiny, tiny)
     share, pair, _ = costs.rounding
-    exact = abs(tiny - tiny.T)
     assert pair > 0
-    assert (abs(costs.dense() - exact) <= share * exact + pair).all()
-    assert PointCosts([[0.5]], [[0.25]], "euclidean").rounding.pair == 0
+    for i, j in np.ndindex(2, 2):
+        exact = (Fraction(tiny[i, 0]) - Fraction(tiny[j, 0])) ** 2
+        assert abs(Fraction(costs.dense()[i, j]) - exact) <= Fraction(share) * exact + Fraction(
+            pair
+        )
+    assert PointCosts([[0.5]], [[0.25]]).rounding.pair == 0
+
+
+MAGNITUDES = {
+    "large": [1e200], "largest": [1e305], "small": [1e-200], "subnormal": [5e-322],
+    "mixed": [1, 1e-200], "all": [1e200, 1, 1e-200],
+    "low": [2.0**-440, 2.0**-460], "high": [2.0**490, 2.0**510],
+}  # fmt: skip
+
+
+def root_of(number):
+    """The root of a fraction, rounded down to a multiple of 2**-1400."""
+    return Fraction(math.isqrt(number.numerator * 2**2800 // number.denominator), 2**1400)
+
+
+EXACT_OF_ALL = EXACT | {"euclidean": lambda steps: root_of(sum(step * step for step in steps))}
+
+
+def far_from_one(name, seed=3):
+    rng = np.random.default_rng(seed)
+    X, Y = rng.normal(size=(2, 6, 3)) * rng.choice(MAGNITUDES[name], size=(2, 6, 3))
+    Y[2] = X[1]
+    return X, Y
+
+
+@pytest.mark.parametrize("is_small", [True, False], ids=["arrays", "kernel"])
+@pytest.mark.parametrize("name", MAGNITUDES)
+@pytest.mark.parametrize("metric", ["euclidean", "cityblock", "chebyshev"])
+def test_distances_at_both_ends_of_the_range(metric, name, is_small, monkeypatch):
+    monkeypatch.setattr(points_module, "FEW", np.inf if is_small else -1)
+    X, Y = far_from_one(name)
+    costs = PointCosts(X, Y, metric)
+    share, pair, _ = costs.rounding
+    assert pair <= 2.0**-1074
+    found = costs.dense()
+    assert (found == costs.at(*map(np.ravel, np.indices((6, 6)))).reshape(6, 6)).all()
+    assert costs.low <= found.min() <= found.max() <= costs.high
+    for i, j in np.ndindex(6, 6):
+        steps = [abs(Fraction(x) - Fraction(y)) for x, y in zip(X[i], Y[j])]
+        most = Fraction(share) * Fraction(found[i, j]) + Fraction(pair) + Fraction(1, 2**1400)
+        assert abs(Fraction(found[i, j]) - EXACT_OF_ALL[metric](steps)) <= most
+
+
+def test_larger_steps_have_no_smaller_roots():
+    """Beside the numbers from which on differences are scaled."""
+    for end in (-450, 500):
+        steps = np.ldexp(1 + np.arange(-40, 41)[:, None] * 2.0**-52 * [1.0, 0.75, 0.5], end - 1)
+        X = np.ldexp(1 + np.arange(-40, 41) * 2.0**-53, end)[:, None]
+        for points in (steps, X):
+            roots = PointCosts(points, np.zeros((1, points.shape[1])), "euclidean").dense()
+            assert (np.diff(roots[:, 0]) >= 0).all()
+
+
+@pytest.mark.parametrize("wish", [*WISHES[:4], *WISHES[6:9]], ids=str)
+@pytest.mark.parametrize("name", MAGNITUDES)
+@pytest.mark.parametrize("metric", ["euclidean", "chebyshev"])
+def test_far_and_near_points_are_assigned(metric, name, wish):
+    costs = PointCosts(*far_from_one(name), metric)
+    C = costs.dense()
+    wish = dict(wish)
+    if "cost_limit" in wish:
+        each = wish["cost_limit"] == "each"
+        wish["cost_limit"] = np.quantile(C, np.linspace(0.1, 0.5, 6)) if each else C[2, 3]
+    a = gm.assign(costs, backend="cpu", **wish)
+    b = gm.assign(C, backend="cpu", **wish)
+    assert a.proven
+    assert a.gap <= 1e-10 * max(a.objective, C.max() * 1e-5) + 1e-320
+    worth = [
+        math.fsum([*one.pair_costs, *-np.broadcast_to(wish.get("cost_limit", 0), 6)[one.row_ind]])
+        for one in (a, b)
+    ]
+    if wish.get("cardinality") != "maximum":
+        assert worth[0] == pytest.approx(worth[1], rel=1e-12, abs=1e-14 * C.max())
+    certificate = gm.verify(costs, a)
+    assert certificate.gap <= certificate.allowance
+
+
+def test_costs_that_are_divided_are_points_again():
+    X, Y = far_from_one("large")
+    costs = PointCosts(X, Y, "euclidean", row_offset=X[:, 0])
+    assert costs.points is None
+    divided = costs.divided(costs.power)
+    assert divided.points is not None
+    assert (np.ldexp(divided.dense(), costs.power) == costs.dense()).all()
+    assert PointCosts(*far_from_one("all"), "euclidean").power == 0
+    squares = PointCosts(X * 1e-60, Y * 1e-60)
+    assert squares.power % 2 == 0
+    assert (
+        np.ldexp(squares.divided(squares.power).dense(), squares.power) == squares.dense()
+    ).all()
 
 
 def test_one_offset_is_enough():

@@ -29,8 +29,8 @@ OFTEN = 1 / 16
 """The share of the lines that a search may compute whole before products of float64 are taken."""
 PRODUCTS = 2**22
 """Products that are made at a time."""
-LARGEST_SQUARE = 1e30
-"""Squares up to which float32 holds all products."""
+LEAST_SQUARE, LARGEST_SQUARE = 1e-30, 1e30
+"""Squares between which products of float32 neither overflow nor lose digits that matter."""
 UNIT = 2.0**-53
 
 
@@ -182,7 +182,8 @@ class _Products(Lines):
         self._both, self.whole = (rows, cols), 0
         self._shift = 64 * UNIT * np.sqrt(width * largest) * size
         self._scale = 8 * (width + 8) * largest
-        self._take(np.float32 if largest < LARGEST_SQUARE else np.float64)
+        is_in_range = LEAST_SQUARE < largest < LARGEST_SQUARE
+        self._take(np.float32 if is_in_range else np.float64)
 
     def _refine(self) -> None:
         if self.number == np.float32 and self.whole > OFTEN * self.costs.shape[0]:

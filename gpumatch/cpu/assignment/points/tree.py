@@ -37,7 +37,15 @@ import numpy as np
 
 from gpumatch.contracts import Points
 from gpumatch.cpu.assignment.points.least import insert
-from gpumatch.cpu.distances import METRICS, cost_of, offsets_of
+from gpumatch.cpu.distances import (
+    LARGEST_ROOT,
+    LEAST_ROOT,
+    METRICS,
+    SCALE,
+    cost_of,
+    near_root,
+    offsets_of,
+)
 from gpumatch.cpu.numba_tools.compiled import kernel
 from gpumatch.cpu.numba_tools.error_free import difference_below
 from gpumatch.cpu.numba_tools.workers import Workers
@@ -51,6 +59,8 @@ LEVELS = 48
 """A path down the tree is shorter: 2**31 points have fewer levels."""
 RIDGE = 1e-9
 """What keeps a fit of points on a line from being undefined, as a share of their spread."""
+TINY = 2.0**-1060
+"""What roundings of subnormal numbers may add to a bound."""
 BATCH = 2**11
 """Rows that a thread serves between two looks at Python: some hundredths of a second."""
 
@@ -140,7 +150,7 @@ class Tree:
         if frame is None:
             shift, shown_price = np.empty(0), self.price
             error = 64 * (p.rows.shape[1] + 8) * 2.0**-53
-            margin = error * (self.size + abs(self.price).max(initial=0))
+            margin = error * (self.size + abs(self.price).max(initial=0)) + TINY
             shown_metric, shown_scale, shown_sign = (
                 METRICS[p.metric],
                 0.5 if p.is_half else 1.0,
@@ -315,16 +325,31 @@ def solve_lower(squares, sides):
 
 
 @kernel
+def step_of(x, box, node, k, sign):
+    """The least difference from a coordinate in the box; the greatest if the sign is -1."""
+    if sign > 0:
+        return max(max(box[node, 0, k] - x, x - box[node, 1, k]), 0.0)
+    return max(box[node, 1, k] - x, x - box[node, 0, k])
+
+
+@kernel
+def scaled_root_of(X, row, box, node, sign, root):
+    """Do as `scaled_root` of `gpumatch.cpu.distances` does, for the point that bounds a box."""
+    is_small = root <= LEAST_ROOT
+    factor = SCALE if is_small else 1 / SCALE
+    total = 0.0
+    for k in range(X.shape[1]):
+        step = step_of(X[row, k], box, node, k, sign) * factor
+        total += step * step
+    return near_root(np.sqrt(total) / factor, is_small)
+
+
+@kernel
 def bound_of(X, row, box, node, metric, scale, sign, has_offsets, offset, added):
     """No more than any cost of a point in the box; costs are negated if the sign is -1."""
     total = 0.0
     for k in range(X.shape[1]):
-        x = X[row, k]
-        if sign > 0:
-            step = max(box[node, 0, k] - x, x - box[node, 1, k])
-            step = max(step, 0.0)
-        else:
-            step = max(box[node, 1, k] - x, x - box[node, 0, k])
+        step = step_of(X[row, k], box, node, k, sign)
         if metric <= 1:
             total += step * step
         elif metric == 2:
@@ -333,6 +358,9 @@ def bound_of(X, row, box, node, metric, scale, sign, has_offsets, offset, added)
             total = max(total, step)
     if metric == 1:
         total = np.sqrt(total)
+        is_least = total == 0 and sign > 0  # then no distance is below it
+        if not (is_least or LEAST_ROOT < total < LARGEST_ROOT):
+            total = scaled_root_of(X, row, box, node, sign, total)
     total *= scale
     if has_offsets:
         total += offset + (added[node, 0] if sign > 0 else added[node, 1])
@@ -351,6 +379,8 @@ def sloped_bound_of(X, row, box, node, scale, slope, rest):
         step = 0.5 * (box[node, 0, k] + box[node, 1, k]) - X[row, k]
         total += step * step
     total = np.sqrt(total)
+    if 0 < total <= LEAST_ROOT or total >= LARGEST_ROOT:
+        return -np.inf  # its squares may have lost digits
     bound = scale * total - rest[node]
     inverse = scale / total if total > 0 else 0.0
     for k in range(X.shape[1]):

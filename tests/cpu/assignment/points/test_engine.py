@@ -109,6 +109,26 @@ def test_it_finds_what_the_matrix_has(metric, wish, shape, kind, d, dtype, has_o
     assert certificate.gap <= certificate.allowance
 
 
+@pytest.mark.parametrize("wish", [{}, {"maximize": True}, {"cost_limit": 0.3}], ids=str)
+@pytest.mark.parametrize("scales", [(1e200,), (1e-200,), (1.0, 1e-200), (1e200, 1e-200)], ids=str)
+@pytest.mark.parametrize("metric", ["euclidean", "chebyshev"])
+@pytest.mark.parametrize("d", [2, 8])
+def test_far_and_near_points(metric, scales, wish, d):
+    """Squares of their coordinates overflow, or lose all digits."""
+    rng = np.random.default_rng(5)
+    X, Y = (side * rng.choice(scales, size=(40, 1)) for side in points("shifted", (40, 40), d))
+    X[3:6] = Y[3:6]
+    costs = PointCosts(X, Y, metric)
+    matrix = costs.dense()
+    wish = in_quantiles(wish, matrix)
+    a = gm.assign(costs, backend="cpu", **wish)
+    b = gm.assign(matrix, backend="cpu", algorithm="shortest-augmenting-path", **wish)
+    assert a.proven
+    assert worth(a) == pytest.approx(worth(b), rel=0, abs=1e-12 * matrix.max())
+    certificate = gm.verify(costs, a)
+    assert certificate.gap <= certificate.allowance
+
+
 @pytest.mark.parametrize("wish", [{}, {"maximize": True}, {"cost_limit": 30}], ids=str)
 @pytest.mark.parametrize("dtype", [np.int64, np.float64])
 def test_functions_need_no_matrix(wish, dtype, monkeypatch):

@@ -14,6 +14,7 @@ from gpumatch.numeric.fair_duals import differences_below
 from tests.pairwise import parametrize_pairwise
 
 METRICS = ["sqeuclidean", "euclidean", "cityblock", "chebyshev", "cosine"]
+SMALL = {"small": 1e-25, "least roots": 2.0**-450}
 
 
 def clouds(kind, shape, d, seed=5):
@@ -27,6 +28,9 @@ def clouds(kind, shape, d, seed=5):
         Y = Y + 1e6
     elif kind == "equal":
         X[:], Y[:] = 1, 2
+    elif kind in SMALL:
+        X[::2], Y[::2] = X[::2] * SMALL[kind], Y[::2] * SMALL[kind]
+        X[1::2], Y[1::2] = X[::2][: shape[0] // 2], Y[::2][: shape[1] // 2]
     return X, Y
 
 
@@ -48,7 +52,7 @@ def expected(costs, price, count, bound):
 
 @parametrize_pairwise(
     search=["tree", "lines"],
-    kind=["normal", "lattice", "apart", "far", "equal"],
+    kind=["normal", "lattice", "apart", "far", "equal", *SMALL],
     metric=METRICS,
     shape=[(40, 1), (30, 50), (3, LEAF + 1), (5, 200)],
     d=[1, 2, 7],
