@@ -32,6 +32,7 @@ from typing import Any
 from gpumatch.bipartite import BipartiteGraph
 from gpumatch.costs.base import TOO_LARGE, Costs, check_extent, check_sums, overflow_of_sums
 from gpumatch.costs.batch import CostBatch, SideBySide, is_batch, native
+from gpumatch.costs.called import CalledCosts
 from gpumatch.costs.dense import DenseCosts
 from gpumatch.costs.functions import FunctionCosts
 from gpumatch.costs.points import PointCosts
@@ -42,6 +43,7 @@ from gpumatch.numeric.arrays import is_sparse
 
 __all__ = [
     "TOO_LARGE",
+    "CalledCosts",
     "CostBatch",
     "Costs",
     "DenseCosts",

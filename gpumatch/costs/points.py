@@ -19,7 +19,8 @@ numbers, too. `PointCosts.rounding` says how far these are from the exact ones.
 from __future__ import annotations
 
 import math
-from typing import Any, Literal, NamedTuple, get_args
+from collections.abc import Callable
+from typing import Any, ClassVar, Literal, NamedTuple, get_args
 
 import numpy as np
 
@@ -40,6 +41,8 @@ __all__ = ["Metric", "PointCosts"]
 
 Metric = Literal["sqeuclidean", "euclidean", "cityblock", "chebyshev", "cosine"]
 METRICS = get_args(Metric)
+Function = Callable[[np.ndarray, np.ndarray], float]
+"""Of the coordinates of two points."""
 MOST_COORDINATES = 4096
 UNIT = 2.0**-53
 IN_BOXES = 6  # coordinates up to which a tree finds what is near in less time than all pairs take
@@ -66,9 +69,11 @@ class PointCosts(ComputedCosts):
         The points of the rows and of the columns, with 1 to 4,096 coordinates: NumPy, CuPy, torch,
         or anything that speaks their protocols; both on one device. float32 and float64 are taken
         as they are. Integers and float16 are converted, which changes no number.
-    metric : {"sqeuclidean", "euclidean", "cityblock", "chebyshev", "cosine"}
+    metric : {"sqeuclidean", "euclidean", "cityblock", "chebyshev", "cosine"}, or callable
         The function f, with SciPy's names. A `cost_limit` is in its units, so it is a squared
-        distance for ``"sqeuclidean"``.
+        distance for ``"sqeuclidean"``. A function of yours is called as SciPy's ``cdist`` calls it,
+        with the coordinates of two points as arrays of float64, one pair after the other; see
+        Notes.
     row_offset, col_offset : arrays of lengths n and m, optional
         What is added for each row and each column.
 
@@ -76,7 +81,7 @@ class PointCosts(ComputedCosts):
     ----------
     X, Y : float64 arrays
         The points, where the caller's are. For ``"cosine"`` they have length 1.
-    metric : str
+    metric : str or callable
     row_offset, col_offset : float64 arrays or None
     low, high, largest : float
         Bounds of the costs, from the boxes that hold the points. They need not be attained.
@@ -99,6 +104,11 @@ class PointCosts(ComputedCosts):
     stay the same while the points move a little. `gpumatch.results.gradients` says what it is where
     a distance is not smooth.
 
+    If `metric` is callable, a cost is the float that it returns, so only offsets are rounded. It
+    must be pure, and points must be on the host. inf (-inf to be maximised) forbids a pair. All
+    costs are computed once to find the least and the greatest, and the matrix is kept for up to
+    2**22 pairs; beyond, each look at a pair is another call. There is no gradient.
+
     No matrix is held, unless an algorithm asks for one. ``"engine"`` on the CPU does so for up to
     2**20 pairs, for limits of rows together with offsets, and if it finds that a large share of all
     pairs matters.
@@ -112,6 +122,19 @@ class PointCosts(ComputedCosts):
     ([1, 0], 2.0)
     """
 
+    _of_functions: ClassVar[Any] = None
+    """The kind of these costs whose metric is callable; `gpumatch.costs.called` defines it."""
+
+    def __init_subclass__(cls, *, takes_functions: bool = False) -> None:
+        super().__init_subclass__()
+        if takes_functions:
+            PointCosts._of_functions = cls
+
+    def __new__(cls, X: Any = None, Y: Any = None, metric: Any = None, **_: Any) -> PointCosts:
+        kind = cls._of_functions if cls is PointCosts and callable(metric) else cls
+        made: PointCosts = object.__new__(kind)
+        return made
+
     tensors: tuple[Any, ...] = (None, None, None, None)
     """X, Y and both offsets, where they were tensors, so that results become tensors, too."""
 
@@ -119,13 +142,13 @@ class PointCosts(ComputedCosts):
         self,
         X: Any,
         Y: Any,
-        metric: Metric = "sqeuclidean",
+        metric: Metric | Function = "sqeuclidean",
         *,
         row_offset: Any = None,
         col_offset: Any = None,
     ) -> None:
-        if metric not in METRICS:
-            raise ValueError(f"metric must be one of {METRICS}; got {metric!r}")
+        if not (callable(metric) or metric in METRICS):
+            raise ValueError(f"metric must be one of {METRICS}, or callable; got {metric!r}")
         rows, cols = _points(X, "X"), _points(Y, "Y")
         if array_module(rows) is not array_module(cols):
             raise ValueError("X and Y must be on one device; one is on the host, one on a GPU")
@@ -134,6 +157,8 @@ class PointCosts(ComputedCosts):
                 "X and Y must have as many coordinates; "
                 f"got {rows.shape[1]} and {cols.shape[1]} columns"
             )
+        if callable(metric) and array_module(rows) is not np:
+            raise ValueError("a callable metric needs points on the host")
         numbers = _Numbers.of(rows, cols)
         if metric == "cosine":
             rows, cols = _directions(rows, "X"), _directions(cols, "Y")
