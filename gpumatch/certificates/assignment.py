@@ -85,6 +85,7 @@ from gpumatch.certificates.base import (
     marks_of,
     python_number,
 )
+from gpumatch.certificates.boxes import near_pairs
 from gpumatch.certificates.slacks import (
     LEAST,
     Prices,
@@ -103,6 +104,8 @@ LARGE = 2**62  # no integer cost or limit is beyond, so that int64 holds their d
 ROUNDED = 4  # ulps of the magnitudes of the pairs' costs, by which a float objective may be off
 BLUR = 2.0**-20  # of the rounding of computed costs: what its own roundings and products may add
 OUTWARD = 1 + 2.0**-50  # for the gap is rounded up where it has that, too
+MANY = 2**22  # pairs from which those of points are left out by boxes
+IN_BOXES = 6  # coordinates up to which boxes leave out enough
 CARDINALITIES = ("full", "maximum", "any")
 
 
@@ -155,6 +158,8 @@ def verify_assignment(
     """Check an assignment and the duals that bound it; see `gpumatch.verify`.
 
     O(number of pairs) on the device that holds the costs, in tiles of 2**20 pairs (2**22 on a GPU).
+    Of many points in up to 6 dimensions on the host, boxes leave out pairs that cost more than
+    their prices (`gpumatch.certificates.boxes`).
     """
     costs = as_costs(C, summed=False)  # sums of floats are exact here, and cannot overflow
     if costs.is_integer:
@@ -296,7 +301,8 @@ class _Claim:
         """Make the prices fair; whether every allowed pair touches the cover."""
         self.edges, is_covered = 0, True
         is_matched = array_of(np, self.row_to_col) >= 0
-        for rows, cols, costs, allowed in self._tiles():
+        tiles = self._near_tiles() if self._has_boxes else self._tiles()
+        for rows, cols, costs, allowed in tiles:
             self.edges += costs.size if allowed is None else count_of(allowed)
             if self.is_largest:
                 in_rows, in_cols = self.in_rows[rows], self.in_cols[cols]
@@ -317,6 +323,10 @@ class _Claim:
             if optimal:
                 self._check_left_out(rows, cols, costs, allowed)
             self._lower(is_matched, *self.prices.below(rows, cols, costs, allowed))
+        if self._has_boxes and not self.is_largest:
+            self.edges = self.costs.nnz
+            if optimal:
+                self._check_left_out_by_boxes()
         return is_covered
 
     def _check_left_out(self, rows: Any, cols: Any, costs: Any, allowed: Any) -> None:
@@ -330,6 +340,19 @@ class _Claim:
         pair = first_pair(self.costs.xp, rows, cols, bare if allowed is None else bare & allowed)
         if pair is not None:
             raise CertificateError(left_out(*pair))
+
+    def _check_left_out_by_boxes(self) -> None:
+        """Point 5, for all pairs of unmatched vertices, which the prices may leave out."""
+        if self.base is None:
+            return
+        rows, cols = ((mates < 0).nonzero()[0] for mates in (self.row_to_col, self.col_to_row))
+        for own, others in near_pairs(
+            *self._points_of(rows, cols), self.bars[rows], np.zeros(cols.size)
+        ):
+            costs = self._wide(self.costs.at(rows[own], cols[others])) * self.sign
+            stray = first_true(costs <= self.bars[rows[own]])
+            if stray is not None:
+                raise CertificateError(left_out(int(rows[own[stray]]), int(cols[others[stray]])))
 
     def _lower(self, is_matched: Any, rows: Any, cols: Any, amounts: Any) -> None:
         """Move what pairs cost less than their prices into these."""
@@ -447,6 +470,35 @@ class _Claim:
                 within = costs <= self.bars[rows]
                 allowed = within if allowed is None else allowed & within
             yield rows, cols, costs, allowed
+
+    @property
+    def _has_boxes(self) -> bool:
+        """Whether the costs are distances of so many points that boxes leave out most pairs."""
+        costs, points = self.costs, self.costs.points
+        if points is None or costs.on_device or costs.nnz < MANY:
+            return False
+        is_bounded = not self.is_largest or self.bars is not None
+        return is_bounded and points.rows.shape[1] <= IN_BOXES
+
+    def _near_tiles(self) -> Iterator[tuple[Any, Any, Any, Any]]:
+        """Do as `_tiles` does for all pairs that may cost no more than their prices.
+
+        For "maximum", they are all pairs that are allowed.
+        """
+        prices = self.prices.above
+        if self.is_largest:
+            prices = self.bars, np.zeros(self.costs.shape[1])
+        every = (np.arange(length) for length in self.costs.shape)
+        for rows, cols in near_pairs(*self._points_of(*every), *prices):
+            costs = self._wide(self.costs.at(rows, cols)) * self.sign
+            yield rows, cols, costs, costs <= self.bars[rows] if self.is_largest else None
+
+    def _points_of(self, rows: Any, cols: Any) -> tuple[Any, float]:
+        """Some of the points, whose costs are to be minimised, and the rounding of these."""
+        p: Any = self.costs.points
+        sums = (None, None) if p.row_offset is None else (p.row_offset[rows], p.col_offset[cols])
+        p = p._replace(rows=p.rows[rows], cols=p.cols[cols], sign=p.sign * self.sign)
+        return p._replace(row_offset=sums[0], col_offset=sums[1]), self.costs.rounding.pair
 
 
 # -- what divided assignments are judged by too ----------------------------------------------------

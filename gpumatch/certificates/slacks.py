@@ -232,6 +232,11 @@ class Prices:
         self._col_parts = [part for array in cols for part in parts_of(array)]
         self._row, self._col = _rounded_up(self._row_parts), _rounded_up(self._col_parts)
 
+    @property
+    def above(self) -> tuple[Any, Any]:
+        """The prices of the rows and the columns as single numbers, which are no less."""
+        return self._row, self._col
+
     def below(
         self, rows: Any, cols: Any, costs: Any, allowed: Any = None
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
