@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import functools
 import itertools
+import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
+from gpumatch.contracts import Rounding
 from gpumatch.costs.base import Costs
+from gpumatch.costs.points import PointCosts
 from gpumatch.numeric.arrays import as_array
 
 __all__ = ["CostBatch", "SideBySide", "is_batch", "native"]
@@ -34,7 +37,9 @@ def native(values: np.ndarray) -> np.ndarray | None:
 
 
 def _is_on_device(part: Any) -> bool:
-    """Whether an array or a sparse matrix is on a device."""
+    """Whether an array, a sparse matrix or costs are on a device."""
+    if isinstance(part, Costs):
+        return part.on_device
     return hasattr(getattr(part, "data", part), "__cuda_array_interface__") or hasattr(
         part, "__cuda_array_interface__"
     )
@@ -170,6 +175,19 @@ class CostBatch(Sequence[Any]):
         return set(map(type, self._parts)) <= {np.ndarray}
 
     @functools.cached_property
+    def _are_filled(self) -> bool:
+        """Whether some costs are distances of points, and all others arrays of NumPy."""
+        return self._array is None and all(
+            type(part) is np.ndarray or _is_filled(part) for part in self._list
+        )
+
+    def roundings(self) -> Iterator[tuple[int, Rounding]]:
+        """The problems whose costs are rounded, and how far."""
+        for k, part in enumerate(self._list):
+            if isinstance(part, Costs) and (part.rounding.share or part.rounding.pair):
+                yield k, part.rounding
+
+    @functools.cached_property
     def _dtypes(self) -> set[np.dtype]:
         return {part.dtype for part in self._parts}
 
@@ -220,10 +238,10 @@ class CostBatch(Sequence[Any]):
         """Where each problem is if all costs are in one array, and the length of that.
 
         A place is the start, the step to the next row, the rows and the columns. None if `read`
-        cannot read some costs: they are not dense, not on the host, or not numbers that float64
-        may hold.
+        cannot read some costs: they are neither dense nor distances of points, not on the host, or
+        not numbers that float64 may hold.
         """
-        if not (self._all_arrays and self._dtypes <= _READ):
+        if not ((self._all_arrays or self._are_filled) and self._dtypes <= _READ):
             return None
         places = np.empty((len(self), 4), np.int64)
         for side in range(2):  # pairs would be written one by one
@@ -255,6 +273,8 @@ class CostBatch(Sequence[Any]):
         """
         if self._array is not None:
             part = self._array[first:last]
+        elif not self._all_arrays:
+            return self._filled(first, last, room)
         elif last - first == 1:
             part = self._list[first]
         else:
@@ -265,6 +285,25 @@ class CostBatch(Sequence[Any]):
         values = room(part.size)
         values.reshape(part.shape)[...] = part
         return values
+
+    def _filled(self, first: int, last: int, room: Callable[[int], np.ndarray]) -> np.ndarray:
+        """Do as `read` does for a list that has distances of points."""
+        parts = self._list[first:last]
+        values = room(sum(math.prod(part.shape) for part in parts))
+        begin = 0
+        for part in parts:
+            block = values[begin : begin + math.prod(part.shape)].reshape(part.shape)
+            if type(part) is np.ndarray:
+                block[...] = part
+            else:
+                part.fill(block)
+            begin += block.size
+        return values
+
+
+def _is_filled(part: Any) -> bool:
+    """Whether compiled code writes the costs: distances of points on the host."""
+    return isinstance(part, PointCosts) and part.points is not None and not part.on_device
 
 
 class SideBySide(CostBatch):

@@ -232,6 +232,11 @@ class PointCosts(ComputedCosts):
             return own, cols, self._at(own, cols)
         return own, cols, fill_distances(self._points, rows.start, rows.stop)
 
+    def fill(self, out: np.ndarray) -> None:
+        """Write the matrix into an array of the host by compiled code."""
+        for tile in self.tiles():
+            out[tile] = fill_distances_on_host(self._points, tile.start, tile.stop)
+
     def at(self, rows: Any, cols: Any) -> Any:
         rows, cols = array_of(self.xp, rows), array_of(self.xp, cols)
         is_list = rows.ndim == 1 and rows.shape == cols.shape

@@ -8,6 +8,7 @@ from gpumatch.batch_contracts import INFEASIBLE, SOLVED, UNSOLVED, BatchTask
 from gpumatch.costs import CostBatch
 from gpumatch.dispatch.backends import check_backend
 from gpumatch.dispatch.registry import BATCHES, load
+from gpumatch.numeric.gaps import rounding_above
 from gpumatch.problems.device_batches import solve_on_device
 from gpumatch.problems.one_by_one import Batch
 from gpumatch.problems.request import Request, Wish, checked_limit
@@ -47,6 +48,21 @@ def _solve(batch: Batch) -> BatchAssignment:
             if places is not None:
                 return _solve_on_host(batch, *places)
     return batch.solve_all()
+
+
+def _add_roundings(batch: Batch) -> None:
+    """Add what the rounding of computed costs may enlarge to the gaps of proven problems."""
+    competes = batch.request.cardinality != "maximum"
+    limit = abs(float(batch.cost_limit or 0)) if competes else 0.0
+    for k, rounding in batch.problems.roundings():
+        if batch.proven[k]:
+            rows, cols = batch.problems.sizes[k].tolist()
+            is_paid = batch.mates[k, :rows] >= 0
+            paid = abs(batch.numbers[k, batch.both :][:rows][is_paid]).sum()
+            above = rounding_above(rounding, min(rows, cols), float(paid), limit)
+            added = 0.0 if above is None else above(batch.gap[k])
+            if added:
+                batch.gap[k] = np.nextafter(batch.gap[k] + added, np.inf)
 
 
 def _solve_on_host(batch: Batch, places: np.ndarray, total: int) -> BatchAssignment:
@@ -89,6 +105,7 @@ def _solve_on_host(batch: Batch, places: np.ndarray, total: int) -> BatchAssignm
         batch.numbers = batch.numbers.view(number)
         batch.objective, batch.gap = totals[0].view(number), totals[1]
         batch.proven, batch.size = ends[0] == SOLVED, ends[1]
+        _add_roundings(batch)
 
     try:
         with request.control.part("search"):

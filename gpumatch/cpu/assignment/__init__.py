@@ -13,7 +13,7 @@ below serves them. `auto` picks as follows:
 | `assign` | computed, more: points and functions | `points.engine` |
 | `assign`, `csgraph` | sparse, full, up to 2**19 entries; if square, 2**17 | `sparse.small` |
 | `assign` | sparse, any other, or if paths are long | `sparse.engine` |
-| `assign`, a batch | dense, up to 2**18 each; larger ones as `assign` | `small.batch` |
+| `assign`, a batch | dense or points, up to 2**18 each; larger ones as `assign` | `small.batch` |
 | `assign`, bottleneck | sparse, full; else by maximum matchings | `bottleneck` |
 | `maximum_product_matching` | small and square | `sparse.small_product` |
 | `maximum_product_matching` | any other | `sparse.product` |

@@ -1,0 +1,102 @@
+"""Batches whose costs are distances of points: compiled calls write their matrices one by one."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import gpumatch as gm
+from gpumatch.costs import FunctionCosts, PointCosts
+from gpumatch.problems import batches, one_by_one
+
+METRICS = ["sqeuclidean", "euclidean", "cityblock", "chebyshev", "cosine"]
+WISHES = {
+    "full": {},
+    "maximize": {"maximize": True},
+    "limit": {"cost_limit": 0.8},
+    "any": {"cardinality": "any", "maximize": True},
+    "maximum": {"cardinality": "maximum", "cost_limit": 0.8},
+}
+
+
+def problems(count=10, seed=1):
+    rng = np.random.default_rng(seed)
+    for k in range(count):
+        n, m, d = rng.integers(1, 30, 3)
+        X, Y = rng.normal(size=(n, d)), rng.normal(size=(m, d))
+        offsets = {"row_offset": rng.normal(size=n)} if k % 3 == 0 else {}
+        yield PointCosts(X, Y, METRICS[k % 5], **offsets)
+
+
+@pytest.fixture
+def _none_alone(monkeypatch):
+    monkeypatch.setattr(one_by_one.Batch, "_solve_one", None)
+
+
+@pytest.mark.usefixtures("_none_alone")
+@pytest.mark.parametrize("wish", WISHES)
+def test_a_batch_is_solved_by_compiled_calls(wish):
+    given = list(problems())
+    batch = gm.assign(given, backend="cpu", **WISHES[wish])
+    for k, costs in enumerate(given):
+        alone = gm.assign(costs.dense(), backend="cpu", **WISHES[wish])
+        assert batch.objective[k] == pytest.approx(alone.objective)
+        assert batch.proven[k]
+        assert batch[k].size == alone.size
+    for certificate in gm.verify(given, batch).certificates:
+        assert certificate.gap <= certificate.allowance
+
+
+@pytest.mark.usefixtures("_none_alone")
+def test_the_gap_has_the_rounding_of_the_costs():
+    given = list(problems())
+    points = gm.assign(given, backend="cpu")
+    matrices = gm.assign([costs.dense() for costs in given], backend="cpu")
+    for k, costs in enumerate(given):
+        share, pair, added = costs.rounding
+        paid = abs(matrices[k].pair_costs).sum()
+        above = share * (2 * paid + 8 * added) + 2 * min(costs.shape) * pair
+        assert points.gap[k] == pytest.approx(matrices.gap[k] + above, rel=1e-5)
+
+
+@pytest.mark.usefixtures("_none_alone")
+def test_arrays_and_points_in_one_list():
+    first, second = list(problems(2))
+    whole = np.arange(12).reshape(3, 4) % 5
+    batch = gm.assign([first, whole, PointCosts(np.empty((0, 2)), np.ones((4, 2))), second])
+    assert batch.sizes.tolist() == [list(first.shape), [3, 4], [0, 4], list(second.shape)]
+    assert batch.objective[1] == gm.assign(whole).objective
+    assert batch[2].size == 0
+
+
+def test_large_ones_make_no_matrix(monkeypatch):
+    monkeypatch.setattr(batches, "MOST", 100)
+    small, large = (PointCosts(*np.random.default_rng(2).random((2, n, 2))) for n in (9, 40))
+    filled = []
+    fill = PointCosts.fill
+    monkeypatch.setattr(
+        PointCosts, "fill", lambda self, out: filled.append(self.shape) or fill(self, out)
+    )
+    batch = gm.assign([small, large, small], backend="cpu")
+    assert filled == [(9, 9), (9, 9)]
+    assert batch.objective[1] == pytest.approx(gm.assign(large.dense()).objective)
+    assert batch.gap[1] > 0
+
+
+def test_functions_are_called_one_by_one():
+    C = np.random.default_rng(3).random((5, 5))
+    function = FunctionCosts(lambda rows, cols: C[rows, cols], C.shape, float)
+    called = PointCosts(C, C, lambda x, y: float(abs(x - y).sum()))
+    far = PointCosts(C * 1e200, C[::-1] * 1e200, "euclidean")
+    batch = gm.assign([function, called, far], backend="cpu")
+    alone = [gm.assign(costs, backend="cpu").objective for costs in (function, called, far)]
+    assert batch.objective.tolist() == alone
+
+
+def test_a_problem_that_is_wrong_is_named():
+    points = PointCosts(np.ones((2, 2)), np.ones((2, 2)))
+    with pytest.raises(ValueError, match=r"problem 1: .*NaN"):
+        gm.assign([points, np.full((2, 2), np.nan)], backend="cpu")
+    batch = gm.assign([points, np.full((2, 2), np.nan)], backend="cpu", on_error="mark")
+    assert list(batch.errors) == [1]
+    assert batch.proven.tolist() == [True, False]
