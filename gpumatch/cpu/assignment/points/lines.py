@@ -4,12 +4,17 @@ Points in many dimensions go by matrix products first: a product tells each squa
 an error that is bounded here, so it finds all pairs that may be below a bound. These few are
 computed again, by the steps of `gpumatch.costs.points`. A line with more such pairs than are kept
 is computed whole.
+
+A search keeps what it has learnt of each row: its cheapest columns, and a bound of all others. When
+it is asked again at other prices, most rows need only these columns and those whose prices have
+risen most. In 64 dimensions, a pricing of 10,000 points then takes 0.03 to 0.05 s of processor
+time, in place of 0.9.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -23,8 +28,13 @@ from gpumatch.numeric.fair_duals import differences_below
 
 __all__ = ["Lines", "lines_of"]
 
-SPARE = 8
-"""Pairs that a line keeps beyond the count that the caller wants, because products are inexact."""
+SPARE = 16
+"""Pairs that a line keeps beyond the count that the caller wants.
+
+Products are inexact, and what is kept tells later that no other pair is below a bound.
+"""
+RISEN = 32
+"""One of so many columns, those whose prices have risen most, are multiplied for known rows."""
 OFTEN = 1 / 16
 """The share of the lines that a search may compute whole before products of float64 are taken."""
 PRODUCTS = 2**22
@@ -180,6 +190,7 @@ class _Products(Lines):
         largest = squares.max(initial=0) + others.max(initial=0)
         size = max(abs(side).max(initial=0.0) for side in (points.rows, points.cols))
         self._both, self.whole = (rows, cols), 0
+        self._known: list[_Known] = []
         self._shift = 64 * UNIT * np.sqrt(width * largest) * size
         self._scale = 8 * (width + 8) * largest
         is_in_range = LEAST_SQUARE < largest < LARGEST_SQUARE
@@ -200,10 +211,20 @@ class _Products(Lines):
         self, search: Callable[[int, slice, Any], None], workers: Workers, beat: Callable[[], None]
     ) -> None:
         """Search all rows. The threads of BLAS multiply, and the workers look at the products."""
-        nrows, ncols = self.costs.shape
-        step = max(workers.threads, PRODUCTS // max(ncols, 1))
-        for begin in range(0, nrows, step):
-            products = self.rows[begin : begin + step] @ self.cols.T
+        self._multiply(self.rows, self.cols, search, workers, beat)
+
+    def _multiply(
+        self,
+        rows: np.ndarray,
+        cols: np.ndarray,
+        search: Callable[[int, slice, Any], None],
+        workers: Workers,
+        beat: Callable[[], None],
+    ) -> None:
+        """Multiply some lines by others, and search the products in ranges of these rows."""
+        step = max(workers.threads, PRODUCTS // max(cols.shape[0], 1))
+        for begin in range(0, rows.shape[0], step):
+            products = rows[begin : begin + step] @ cols.T
 
             def turn(worker: int, begin: int = begin, products: Any = products) -> None:
                 count = products.shape[0]
@@ -228,47 +249,204 @@ class _Products(Lines):
             np.negative(squares, out=squares)
         return squares
 
-    def _search(
+    def least(
         self,
-        tile: slice,
-        products: Any,
+        rows: np.ndarray | None,
+        count: int,
+        bound: np.ndarray,
+        workers: Workers,
+        beat: Callable[[], None],
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Do as of all lines. Rows of which enough is known from the last search take few products.
+
+        A search keeps the columns of the least bounds of each row, and the bound of all others. If
+        prices have risen by less than is between that and the bound that is asked for now, no other
+        column is below it.
+        """
+        nrows, ncols = self.costs.shape
+        count = min(count, ncols)
+        cols = np.full((nrows, count), -1, np.int32)
+        values = np.full((nrows, count), np.inf)
+        left = np.ones(nrows, bool)
+        known, self._known = self._known, []
+        for one in known:
+            one = self._answered(one, bound, cols, values, workers, beat)
+            if one.rows.size:
+                left[one.rows] = False
+                self._known.append(one)
+        asked = np.flatnonzero(left)
+        if asked.size:
+            self._known.append(self._asked(asked, bound, cols, values, workers, beat))
+        self._refine()
+        return cols, values
+
+    def _asked(
+        self,
+        rows: np.ndarray,
+        bound: np.ndarray,
+        cols: np.ndarray,
+        values: np.ndarray,
+        workers: Workers,
+        beat: Callable[[], None],
+    ) -> _Known:
+        """Search all columns of some rows, and write what is found; return what is known then."""
+        p, count, ncols = self.points, cols.shape[1], self.costs.shape[1]
+        kept = min(count + SPARE, ncols)
+        near = np.full((rows.size, kept), -1, np.int32)
+        below = np.full(near.shape, np.inf)
+        row_offset, col_offset = self.offsets
+
+        def search(_: int, part: slice, products: Any) -> None:
+            ids = rows[part]
+            choose_near(
+                products, self.error, p.metric == "euclidean",  # IN
+                0.5 if p.is_half else 1.0, p.sign,  # IN
+                row_offset[ids] if row_offset.size else row_offset, col_offset, self.price,  # IN
+                self._slack(), np.full(ids.size, np.inf),  # IN
+                near[part], below[part],  # OUT
+            )  # fmt: skip
+            self._write(ids, near[part], below[part] < bound[ids, None], bound, cols, values)
+            # No pair that was not kept is below the last number of the line.
+            last = below[part, -1]
+            is_full = (kept < ncols) & (last < bound[ids]) & (values[ids, -1] > last)
+            for row in ids[is_full].tolist():
+                line = self.costs.at(np.full(ncols, row), np.arange(ncols))
+                cols[row], values[row] = -1, np.inf
+                one = slice(row, row + 1)
+                choose(self._reduced(line[None]), bound[one], cols[one], values[one])
+            self.whole += int(np.count_nonzero(is_full))
+
+        mine = self.rows if rows.size == self.rows.shape[0] else self.rows[rows]
+        self._multiply(mine, self.cols, search, workers, beat)
+        floor = below[:, -1].copy() if kept < ncols else np.full(rows.size, np.inf)
+        return _Known(rows, near, below, floor, self.price.copy())
+
+    def _answered(
+        self,
+        known: _Known,
+        bound: np.ndarray,
+        cols: np.ndarray,
+        values: np.ndarray,
+        workers: Workers,
+        beat: Callable[[], None],
+    ) -> _Known:
+        """Write what is found for those of the known rows that need no search of all columns.
+
+        Return what is known of these. Columns whose prices have risen most are multiplied.
+        """
+        rises = -differences_below(known.price, self.price)
+        rise, risen = 0.0, np.flatnonzero(rises > 0)
+        few = rises.size // RISEN
+        if risen.size > few:
+            rise = float(np.partition(rises, rises.size - few - 1)[rises.size - few - 1])
+            risen = np.flatnonzero(rises > rise)
+        known = known.of(differences_below(known.floor, rise) >= bound[known.rows])
+        if risen.size and known.rows.size:
+            known = known.of(
+                self._multiplied(known.rows, risen, bound, cols, values, workers, beat)
+            )
+        is_risen = np.zeros(rises.size, bool)
+        is_risen[risen] = True
+        is_near = differences_below(known.below, rises[known.near]) < bound[known.rows, None]
+        is_near &= ~is_risen[known.near] & (known.near >= 0)
+        self._write(known.rows, known.near, is_near, bound, cols, values)
+        return known
+
+    def _multiplied(
+        self,
+        rows: np.ndarray,
+        others: np.ndarray,
+        bound: np.ndarray,
+        cols: np.ndarray,
+        values: np.ndarray,
+        workers: Workers,
+        beat: Callable[[], None],
+    ) -> np.ndarray:
+        """Write what is found in few columns for some rows; which rows have no more of these."""
+        p, kept = self.points, min(cols.shape[1] + SPARE, others.size)
+        near = np.full((rows.size, kept), -1, np.int32)
+        below = np.full(near.shape, np.inf)
+        row_offset, col_offset = self.offsets
+        if col_offset.size:
+            row_offset, col_offset = row_offset[rows], col_offset[others]
+
+        def search(_: int, part: slice, products: Any) -> None:
+            choose_near(
+                products, self.error, p.metric == "euclidean",  # IN
+                0.5 if p.is_half else 1.0, p.sign,  # IN
+                row_offset[part], col_offset, self.price[others],  # IN
+                self._slack(), bound[rows[part]],  # IN
+                near[part], below[part],  # OUT
+            )  # fmt: skip
+
+        self._multiply(self.rows[rows], self.cols[others], search, workers, beat)
+        is_whole = (near[:, -1] < 0) | (kept == others.size)
+        found = np.where(near >= 0, others[near], -1).astype(np.int32)
+        self._write(rows, found, (near >= 0) & is_whole[:, None], bound, cols, values)
+        return is_whole
+
+    def _write(
+        self,
+        rows: np.ndarray,
+        near: np.ndarray,
+        are_near: np.ndarray,
         bound: np.ndarray,
         cols: np.ndarray,
         values: np.ndarray,
     ) -> None:
-        p, count, ncols = self.points, cols.shape[1], self.costs.shape[1]
-        kept = min(count + SPARE, ncols)
-        near = np.full((cols.shape[0], kept), -1, np.int32)
-        below = np.full(near.shape, np.inf)
-        row_offset, col_offset = self.offsets
-        choose_near(
-            products, self.error, p.metric == "euclidean",  # IN
-            0.5 if p.is_half else 1.0, p.sign, row_offset[tile], col_offset, self.price,  # IN
-            self._slack(), bound,  # IN
-            near, below,  # OUT
-        )  # fmt: skip
-        own, place = np.nonzero(near >= 0)
-        others = near[own, place]
-        exact = np.full(near.shape, np.inf)
-        costs = self.costs.at(own + tile.start, others)
-        exact[own, place] = differences_below(costs, self.price[others])
-        exact[exact >= bound[:, None]] = np.inf
-        order = np.argsort(exact, axis=1, kind="stable")[:, :count]
-        values[:] = np.take_along_axis(exact, order, 1)
-        cols[:] = np.where(values < np.inf, np.take_along_axis(near, order, 1), -1)
-        # No pair that was not kept is below the last number of the line.
-        is_full = (near[:, -1] >= 0) & (kept < ncols) & (values[:, -1] > below[:, -1])
-        for row in np.flatnonzero(is_full).tolist():
-            cols[row], values[row] = -1, np.inf
-            line = self.costs.at(np.full(ncols, tile.start + row), np.arange(ncols))
-            part = slice(row, row + 1)
-            choose(self._reduced(line[None]), bound[part], cols[part], values[part])
-        self.whole += int(np.count_nonzero(is_full))
+        """Compute the pairs of some rows that are marked, and add them to what is written."""
+        own, place = are_near.nonzero()
+        if not own.size:
+            return
+        ids, others = rows[own], near[own, place]
+        exact = differences_below(self.costs.at(ids, others), self.price[others])
+        are_below = exact < bound[ids]
+        ids, others, exact = ids[are_below], others[are_below], exact[are_below]
+        touched = np.unique(ids)
+        before, place = np.nonzero(cols[touched] >= 0)
+        ids = np.concatenate([touched[before], ids])
+        others = np.concatenate([cols[touched][before, place], others])
+        exact = np.concatenate([values[touched][before, place], exact])
+        order = np.lexsort((exact, ids))
+        ids, others, exact = ids[order], others[order], exact[order]
+        place = np.arange(ids.size) - np.searchsorted(ids, ids)
+        is_kept = place < cols.shape[1]
+        cols[touched], values[touched] = -1, np.inf
+        cols[ids[is_kept], place[is_kept]] = others[is_kept]
+        values[ids[is_kept], place[is_kept]] = exact[is_kept]
 
     def _slack(self) -> float:
         """What rounding may add when roots, offsets and prices are put together."""
         most = max(abs(self.costs.low), abs(self.costs.high)) + abs(self.price).max(initial=0)
         return 16 * UNIT * (most + sum(abs(part).max(initial=0) for part in self.offsets))
+
+
+class _Known(NamedTuple):
+    """What is known of some rows from a search at other prices.
+
+    Attributes
+    ----------
+    rows : int64 array
+    near, below : arrays with a line for each row
+        Columns, and numbers that are no more than their costs less prices. -1 and inf: no column.
+    floor : float64 array
+        No more than the cost less price of any other column.
+    price : float64 array
+        These prices.
+    """
+
+    rows: np.ndarray
+    near: np.ndarray
+    below: np.ndarray
+    floor: np.ndarray
+    price: np.ndarray
+
+    def of(self, kept: np.ndarray) -> _Known:
+        """What is known of the marked rows."""
+        if kept.all():
+            return self
+        rows, near, below, floor, price = self
+        return _Known(rows[kept], near[kept], below[kept], floor[kept], price)
 
 
 def _with_squares(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -174,3 +174,72 @@ def test_a_limit_bounds_the_nearest():
         rows, cols = lines_of(costs).nearest(23, bounds, workers, lambda: None)
     near = costs.dense() < limit
     assert (rows >= 0).sum() == near.sum() == (cols >= 0).sum()
+
+
+def changes(kind, price, rng):
+    """Prices after a round."""
+    if kind == "little":
+        return price + rng.normal(size=price.size) * 1e-3
+    if kind == "few rise":
+        risen = price.copy()
+        risen[rng.integers(0, price.size, 3)] += 2.0
+        return risen
+    if kind == "all rise":
+        return price + rng.random(price.size)
+    if kind == "fall":
+        return price - 0.05 * rng.random(price.size)
+    return rng.normal(size=price.size)
+
+
+@parametrize_pairwise(
+    kind=["little", "few rise", "all rise", "fall", "any"],
+    metric=["sqeuclidean", "euclidean", "cosine"],
+    cloud=["normal", "lattice", "equal"],
+    shape=[(30, 200), (50, 20)],
+    sign=[1, -1],
+    has_offsets=[False, True],
+    threads=[1, 2],
+)
+def test_what_is_known_tells_the_cheapest_columns_at_other_prices(
+    kind, metric, cloud, shape, sign, has_offsets, threads, monkeypatch
+):
+    monkeypatch.setattr(lines_module, "SPARE", 4)
+    monkeypatch.setattr(lines_module, "RISEN", 10)
+    costs = costs_of(cloud, metric, shape, 7, sign, has_offsets)
+    found, rng = lines_of(costs), np.random.default_rng(8)
+    price = rng.normal(size=shape[1])
+    count = min(3, shape[1])
+    with Workers(threads, 2**30) as workers:
+        for _ in range(5):
+            found.set_prices(price)
+            reduced = differences_below(costs.dense(), price)
+            bound = np.quantile(reduced, 0.03, axis=1)
+            bound[::5] = -np.inf
+            cols, values = found.least(None, count, bound, workers, lambda: None)
+            np.testing.assert_array_equal(values, expected(costs, price, count, bound))
+            own, place = np.nonzero(cols >= 0)
+            assert (reduced[own, cols[own, place]] == values[own, place]).all()
+            assert all(np.unique(row[row >= 0]).size == (row >= 0).sum() for row in cols)
+            price = changes(kind, price, rng)
+
+
+def test_a_search_that_follows_multiplies_few_columns(monkeypatch):
+    costs = costs_of("normal", "sqeuclidean", (60, 320), 8, 1, False)
+    found, products = lines_of(costs), []
+    multiply = lines_module._Products._multiply
+
+    def counted(self, rows, cols, *more):
+        products.append(len(rows) * len(cols))
+        return multiply(self, rows, cols, *more)
+
+    monkeypatch.setattr(lines_module._Products, "_multiply", counted)
+    rng = np.random.default_rng(9)
+    price = np.zeros(320)
+    with Workers(1, 2**30) as workers:
+        for rise in (0, 1e-3, 50.0):
+            price[rng.integers(0, 320, 3)] += rise
+            found.set_prices(price)
+            bound = costs.dense().min(axis=1)
+            found.least(None, 3, bound, workers, lambda: None)
+    assert products[0] == 60 * 320
+    assert sum(products[1:]) <= 2 * 60 * 6
