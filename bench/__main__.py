@@ -13,6 +13,7 @@ python -m bench sparse-assignment --out sparse.json  sparse costs on the CPU aga
 python -m bench linear-solvers --out solvers.json  what linear solvers ask for, against their rivals
 python -m bench networkx-backend --out nx.json    networkx's functions on the backend
 python -m bench batches --out batches.json        many dense problems at once
+python -m bench points --out points.json          clouds of points against matrices and Sinkhorn
 python -m bench host-batches --out host.json      batches and single frames on the CPU
 python -m bench date2016 --out date.json          the Hungarian variants, RAFT, SciPy, lapx
 python -m bench roverso2010 --out roverso.json    the forms of Deep Greedy Switching
@@ -57,6 +58,7 @@ from bench.suites import (
     linear_solvers,
     matching,
     networkx_backend,
+    points,
     ranks,
     ranks_gpu,
     roverso2010,
@@ -70,7 +72,7 @@ SUITES = {
     suite.__name__.removeprefix("bench.suites.").replace("_", "-"): suite
     for suite in (
         *(deveci2013, cpu, dense, large_dense, matching, tiny, assignment, sparse_assignment),
-        adversarial,
+        *(adversarial, points),
         *(linear_solvers, networkx_backend, first_calls, frontier, batches, host_batches),
         *(date2016, roverso2010, vasconcelos2009),
     )
