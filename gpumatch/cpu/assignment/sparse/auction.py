@@ -91,6 +91,7 @@ class Auction:
         self.rounding = 0.0 if self.is_integer else tuning.rounding
         self.budget = min(tuning.budget, tuning.trusted // 4 * (self.nnz + self.nrows))
         self.epsilon = Epsilon(0.0, 0.0, tuning)
+        self.reach = paths.far // 4 if self.is_integer else paths.far
         self.finest = max(float(spread) * tuning.finest, 1.0 if self.is_integer else 0.0)
         self.transposed: Any = None
         self.row_dual = kept_empty(self.nrows, self.number)
@@ -118,6 +119,8 @@ class Auction:
             self._price_rows()
         paths.row_dual = None
         self.epsilon = self._first_epsilon()
+        if not self.is_integer:
+            self.reach = self.number(self.epsilon.now * self.tuning.reach)
         quantum = quantum_of(paths.entries[2], self.tuning) if paths.all_match else None
         self._hold_phases(paths.start_with_unmatched_rows(), self.tuning.fewest, quantum)
 
@@ -419,7 +422,7 @@ class Auction:
             outcome = bidding.hold(
                 self.transposed,  # IN
                 self._sides()[1], queue.ring,  # OUT
-                epsilon, self.spread, self.number(0), True,  # IN
+                epsilon, self.spread, self.reach, self.number(0), True,  # IN
                 paths.far, paths.low, 0, self.budget,  # IN
             )  # fmt: skip
             self._outcome(True, queue)
@@ -472,7 +475,7 @@ class Auction:
             paths.entries,  # IN
             (row_dual, paths.price, paths.row_to_col, paths.col_to_row, self.is_slack),  # OUT
             queue.ring,  # OUT
-            epsilon, self.spread, paths.limit, paths.leaves,  # IN
+            epsilon, self.spread, self.reach, paths.limit, paths.leaves,  # IN
             paths.far, self.floor, few, budget,  # IN
         )  # fmt: skip
         return bool(outcome != LOW)
@@ -492,7 +495,7 @@ class Auction:
         outcome = bidding.alternate(
             paths.entries, self.transposed,  # IN
             *self._sides(), rows[worker].ring, cols[worker].ring, left,  # OUT
-            epsilon, self.spread, paths.far, self.floor, few, budget,  # IN
+            epsilon, self.spread, self.reach, paths.far, self.floor, few, budget,  # IN
         )  # fmt: skip
         return bool(outcome != LOW)
 

@@ -6,6 +6,12 @@ takes its cheapest column, and lowers its price until the second cheapest column
 a matched pair is at most epsilon. A row whose last bid was higher than epsilon has a tight pair, as
 long as prices only fall. That is why most pairs of a fine auction are tight.
 
+A bid may be far: the second cheapest column may be dearer by orders of magnitude, or there may be
+none, and the bid is `jump`. Then prices lose the digits of lesser costs, in the end those of all
+columns, because prices are shifted by the highest one. So a bid of floats adds `reach` at most to
+what the bidder pays, or doubles it, if that is more. Its pair is tight all the same, and a rival
+far away needs a few more bids.
+
 Threads may bid at once, each for the rows of its own queue. A column is locked while it changes
 hands. A thread that finds the price changed since it read it bids again. Prices of other columns
 may fall meanwhile, which makes these dearer, so the slack of the bidder remains within epsilon.
@@ -98,7 +104,9 @@ def _fetch_ahead(entries, side, queue, head):
 
 
 @vector_kernel
-def hold(entries, side, ring, epsilon, jump, limit, leaves, far, floor, few, budget):
+def hold(
+    entries, side, ring, epsilon, jump, reach, limit, leaves, far, floor, few, budget,
+):  # fmt: skip
     """Let the rows of a queue bid until ``few`` wait; return why it ended: DONE, SPENT or LOW."""
     indptr, indices, costs = entries
     row_dual, price, row_to_col, col_to_row, is_slack = side
@@ -129,7 +137,7 @@ def hold(entries, side, ring, epsilon, jump, limit, leaves, far, floor, few, bud
             head = (head + 1) & mask
             count -= 1
             continue
-        honest = two - one if two < far else jump
+        honest = lesser(two - one if two < far else jump, greater(reach, abs(one)))
         gap = greater(honest, epsilon)
         loser = load(col_to_row, col)
         if loser == LOCKED or not cas(col_to_row, col, loser, LOCKED):
@@ -162,22 +170,22 @@ def hold(entries, side, ring, epsilon, jump, limit, leaves, far, floor, few, bud
 @vector_kernel
 def alternate(
     entries, entries_by_col, side, side_of_cols, rows, cols, left,
-    epsilon, jump, far, floor, few, budget,
+    epsilon, jump, reach, far, floor, few, budget,
 ):  # fmt: skip
     """Let rows and columns bid in turns until ``few`` rows are unmatched; return why it ended."""
     row_state, col_state = rows[1], cols[1]
     outcome = DONE
     while load(left, 0) > few and row_state[WAITING] + col_state[WAITING] > 0 and outcome == DONE:
-        outcome = _take_turn(entries, side, rows, left, epsilon, jump, far, floor, budget)
+        outcome = _take_turn(entries, side, rows, left, epsilon, jump, reach, far, floor, budget)
         if load(left, 0) > few and outcome == DONE:
             outcome = _take_turn(
-                entries_by_col, side_of_cols, cols, left, epsilon, jump, far, floor, budget
+                entries_by_col, side_of_cols, cols, left, epsilon, jump, reach, far, floor, budget
             )
     return outcome
 
 
 @vector_kernel
-def _take_turn(entries, side, ring, left, epsilon, jump, far, floor, budget):
+def _take_turn(entries, side, ring, left, epsilon, jump, reach, far, floor, budget):
     """Let the vertices of one side bid until one of them has got an unmatched vertex."""
     indptr, indices, costs = entries
     own_dual, other_dual, mate, mate_of_other, is_slack = side
@@ -220,7 +228,7 @@ def _take_turn(entries, side, ring, left, epsilon, jump, far, floor, budget):
             queue[(head + count) & mask] = bidder
             count += 1
             continue
-        honest = two if two < far else one + jump
+        honest = lesser(two if two < far else one + jump, one + greater(reach, abs(one)))
         pays = greater(honest, one + epsilon)
         is_slack[bidder] = honest < pays
         own_dual[bidder] = pays

@@ -335,7 +335,7 @@ def _bid(entries, spread, price, row_to_col, col_to_row, queue, spots):
     while waiting > 0 and is_worth_it:
         bidding.hold(
             entries, side, (queue, state),
-            0.0, spread, 0.0, False, np.inf, -np.inf, 0, each * waiting,
+            0.0, spread, np.inf, 0.0, False, np.inf, -np.inf, 0, each * waiting,
         )  # fmt: skip
         is_worth_it = state[WAITING] <= SERVED * waiting
         waiting = state[WAITING]

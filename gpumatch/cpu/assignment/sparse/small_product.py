@@ -186,7 +186,7 @@ class _Trial:
             bidding.hold(
                 self.entries,  # IN
                 side, ring,  # OUT
-                0.0, spread, *NO_LIMIT, np.inf, -np.inf, 0, each * waiting,  # IN
+                0.0, spread, np.inf, *NO_LIMIT, np.inf, -np.inf, 0, each * waiting,  # IN
             )  # fmt: skip
             left = int(state[WAITING])
             waiting, is_worth_it = left, left <= SERVED * waiting

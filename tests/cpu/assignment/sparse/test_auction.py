@@ -141,6 +141,20 @@ def test_epsilon_falls_on_while_many_pairs_are_slack(monkeypatch):
     assert paths["found"] < 2000 / 64
 
 
+@pytest.mark.parametrize(("n", "sigma", "seed"), [(3000, 14.0, 1), (20_000, 12.0, 0)])
+def test_prices_stay_near_what_pairs_cost(n, sigma, seed):
+    """Columns of one entry do not bid the range of the costs, beside which others lose digits.
+
+    So exact paths need not close a coarse gap, which reads the entries 44 and 34 times in all, and
+    leaves the second problem unproven.
+    """
+    matrix = adversarial.make("log_normal", n, sigma=sigma, seed=seed)
+    a = gm.assign(matrix, threads=1)
+    assert a.proven
+    assert [phase["step"] for phase in a.stats["trace"]].count("paths") == 1
+    assert sum(phase["scans"] for phase in a.stats["trace"]) < 20 * matrix.nnz
+
+
 def test_rows_that_stay_unmatched_bid_once(monkeypatch):
     """Prices fall, so what was too dear for a row stays so: later phases are for parted rows."""
     phases = phases_of(monkeypatch)

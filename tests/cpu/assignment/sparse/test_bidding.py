@@ -47,20 +47,21 @@ class Sides:
         return self.price, self.row_dual, self.col_to_row, self.row_to_col, self.is_slack_col
 
     def hold(
-        self, entries, epsilon, jump, *, limit=None, floor=LEAST, few=0, budget=NEVER, queue=None
-    ):
+        self, entries, epsilon, jump, *,
+        reach=NEVER, limit=None, floor=LEAST, few=0, budget=NEVER, queue=None,
+    ):  # fmt: skip
         queue = queue or self.rows
         return bidding.hold(
             entries, self.side(), queue.ring,
-            np.int64(epsilon), np.int64(jump), np.int64(limit or 0), limit is not None,
-            FAR, np.int64(floor), few, budget,
+            np.int64(epsilon), np.int64(jump), np.int64(reach), np.int64(limit or 0),
+            limit is not None, FAR, np.int64(floor), few, budget,
         )  # fmt: skip
 
-    def alternate(self, entries, epsilon, jump, *, floor=LEAST, few=0, budget=NEVER):
+    def alternate(self, entries, epsilon, jump, *, reach=NEVER, floor=LEAST, few=0, budget=NEVER):
         return bidding.alternate(
             entries, transpose(entries, self.price.size), self.side(), self.side_of_cols(),
             self.rows.ring, self.cols.ring, self.left,
-            np.int64(epsilon), np.int64(jump), FAR, np.int64(floor), few, budget,
+            np.int64(epsilon), np.int64(jump), np.int64(reach), FAR, np.int64(floor), few, budget,
         )  # fmt: skip
 
     def drop_slack(self, entries, first, last, epsilon, limit=None, rounding=0.0):
@@ -100,6 +101,19 @@ def test_rows_bid_by_hand(table, limit, mates, prices, row_duals, slack):
     for row, col in enumerate(mates):
         assert col < 0 or sides.col_to_row[col] == row
     assert sides.rows.waiting.size == 0
+
+
+@pytest.mark.parametrize(
+    ("cost", "dearer", "prices", "row_dual", "slack"),
+    [(5, 9000, [-10, 0], 15, False), (50, 9000, [-50, 0], 100, False), (5, 6, [-20, 0], 25, True)],
+)
+def test_bids_reach_no_farther_than_they_may(cost, dearer, prices, row_dual, slack):
+    """A bid adds what it may reach to what its row pays, or doubles it, or adds epsilon."""
+    sides = Sides(1, 2)
+    epsilon = 20 if slack else 2
+    assert sides.hold(entries_of([{0: cost, 1: dearer}]), epsilon, 100, reach=10) == DONE
+    assert sides.price.tolist() == prices
+    assert (sides.row_dual.tolist(), sides.is_slack.tolist()) == ([row_dual], [slack])
 
 
 def test_bids_are_counted_and_end_in_time():
@@ -163,6 +177,15 @@ def test_rows_and_columns_bid_by_hand():
     assert sides.price.tolist() == [-100, 104]
     assert [queue.state[SCANS] for queue in (sides.rows, sides.cols)] == [2, 2]
     assert sides.left[0] == 0
+
+
+def test_bids_in_turns_reach_no_farther_than_they_may():
+    """The row without a choice adds 10 to its cost of 5; so does the column to its cost of 4."""
+    sides = Sides(2, 2)
+    assert sides.alternate(entries_of([{0: 5}, {0: 1, 1: 4}]), 2, 100, reach=10) == DONE
+    assert sides.row_to_col.tolist() == [0, 1]
+    assert sides.row_dual.tolist() == [15, -10]
+    assert sides.price.tolist() == [-10, 14]
 
 
 @pytest.mark.parametrize("held", ["bidder", "column", "loser"])
@@ -342,7 +365,8 @@ def held(matrix, epsilon, few=0, limit=None, budget=10**9, is_slack=None):
     entries = indptr, indices, matrix.ravel()
     outcome = bidding.hold(
         entries, (np.zeros(nrows, np.int64), price, *mates, is_slack), queue.ring,
-        epsilon, 100, 0 if limit is None else limit, limit is not None, far, floor, few, budget,
+        epsilon, 100, 10**9, 0 if limit is None else limit, limit is not None,
+        far, floor, few, budget,
     )  # fmt: skip
     return entries, price, mates, queue, outcome
 
@@ -413,7 +437,7 @@ def in_turns(matrix, epsilon, few=0, budget=10**9):
         outcome = bidding.alternate(
             *entries, (row_dual, price, *mates, slacks[0]),
             (price, row_dual, *mates[::-1], slacks[1]), *(queue.ring for queue in queues), left,
-            epsilon, 100, number.max, -(10**6), few, budget,
+            epsilon, 100, 10**9, number.max, -(10**6), few, budget,
         )  # fmt: skip
     return row_dual, price, mates, slacks, outcome
 
