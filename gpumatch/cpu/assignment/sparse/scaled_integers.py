@@ -101,7 +101,7 @@ class Units(NamedTuple):
         gaps = np.diff(remainders, append=remainders[0] + self.scale)
         first = remainders[(gaps.argmax() + 1) % remainders.size]
         rise = (self.scale - first) % self.scale
-        price[:] = np.minimum((price + rise) // self.scale * self.scale, 0)
+        price[:] = (price + rise) // self.scale * self.scale
 
     def restore(self, row_dual: np.ndarray, col_dual: np.ndarray) -> None:
         """Turn duals in steps into those of the costs: columns round down, and rows round up.

@@ -92,3 +92,18 @@ def test_costs_are_divided_block_by_block():
     costs, price, limit = units.scaled(weights, np.array([-60]), 17 + 36)
     np.testing.assert_array_equal(costs, (weights - 17) // 6 * units.scale)
     assert (price, limit) == (-10 * units.scale, 6 * units.scale)
+
+
+@pytest.mark.parametrize("shift", [-(10**6), 0, 10**6])
+def test_prices_are_rounded_alike_wherever_they_are(shift):
+    """Columns that bid have prices above 0, and their pairs stay tight, too."""
+    units = Units(scale=FINE)
+    rng = np.random.default_rng(1)
+    price = units.scale * rng.integers(-5, 5, 40) + rng.integers(0, 100, 40) + shift
+    rounded = price.copy()
+    units.round_prices(rounded, np.zeros(40, np.int32))
+    assert (rounded % units.scale == 0).all()
+    assert (abs(rounded - price) < units.scale).all()
+    apart = np.subtract.outer(price, price)
+    whole = -(-apart // units.scale) * units.scale  # no less than the difference
+    assert (np.subtract.outer(rounded, rounded) <= whole).all()
