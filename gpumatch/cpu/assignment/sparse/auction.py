@@ -68,6 +68,10 @@ class Auction:
         True once it is known that no full assignment exists.
     has_reverse : bool
         True if unmatched columns bid in each phase, where columns may stay unmatched.
+    is_after_war : bool
+        True if the phase before was a price war.
+    is_doubtful : bool
+        True for the first phase and after a war, if all rows and columns must be matched.
     is_low : bool
         True once prices were so low, for this or another reason, that a phase ended.
     row_dual : numpy.ndarray
@@ -90,13 +94,14 @@ class Auction:
         self.is_integer = paths.price.dtype.kind == "i"
         self.rounding = 0.0 if self.is_integer else tuning.rounding
         self.budget = min(tuning.budget, tuning.trusted // 4 * (self.nnz + self.nrows))
-        self.epsilon = Epsilon(0.0, 0.0, tuning)
+        self.epsilon = Epsilon(0.0, 0.0, 1, tuning)
         self.reach = paths.far // 4 if self.is_integer else paths.far
         self.finest = max(float(spread) * tuning.finest, 1.0 if self.is_integer else 0.0)
         self.transposed: Any = None
         self.row_dual = kept_empty(self.nrows, self.number)
         self.is_slack = np.zeros(self.nrows, bool)
-        self.is_infeasible = self.is_low = self.has_reverse = False
+        self.is_infeasible = self.is_low = self.has_reverse = self.is_after_war = False
+        self.is_doubtful = paths.all_match
         self.before: np.ndarray | None = None
         self.is_slack_col = np.zeros(paths.price.size, bool)
 
@@ -105,8 +110,8 @@ class Auction:
 
         If a phase becomes a price war, the next one keeps its prices and pairs, but has a coarser
         epsilon, so that its bidders soon reach columns far away. Epsilon falls again from there. If
-        all rows and columns must be matched, a joint search comes after a war, and joint searches
-        end any phase in which no coarser epsilon may follow.
+        all rows and columns must be matched, the next phase begins with joint searches, and joint
+        searches end any phase in which no coarser epsilon may follow.
 
         Costs of few values have ties, which bids part one by one. If the first phase takes long on
         them, exact joint searches from the prices and pairs before it match nearly all rows.
@@ -150,6 +155,7 @@ class Auction:
         self._price_rows()
         for is_slack in (self.is_slack, self.is_slack_col):
             is_slack.fill(False)
+        self.is_after_war = self.is_doubtful = False
         if not self.paths.all_match:
             self.epsilon.patience = self.tuning.longest
 
@@ -169,6 +175,7 @@ class Auction:
         if quantum:
             start = tuple(array.copy() for array in self._pairs)
             epsilon.patience = tuning.turns
+            self.is_doubtful = False
         while (bidders.size > few or is_loose) and self._count_paths(bidders) > tuning.few_paths:
             began = bidders.size
             outcome, bidders = self._hold_phase(bidders, self.number(epsilon.now), few)
@@ -189,7 +196,9 @@ class Auction:
                     break
                 if not epsilon.can_rise:
                     bidders = self._narrow_prices()
+                self.is_after_war, self.is_doubtful = True, paths.all_match
                 continue
+            self.is_after_war = self.is_doubtful = False
             if quantum and epsilon.now <= quantum * tuning.tied:
                 round_down(paths.price, quantum)
                 break
@@ -251,7 +260,8 @@ class Auction:
     def _first_epsilon(self) -> Epsilon:
         gentle = self.tuning.gentle * typical_excess(self.paths, self.tuning)
         first = max(min(self.spread / self.tuning.first, gentle), self._least_epsilon())
-        return Epsilon(float(first), float(self.spread), self.tuning)
+        coarser = self.tuning.coarser if self.paths.all_match else self.tuning.coarser_with_spare
+        return Epsilon(float(first), float(self.spread), coarser, self.tuning)
 
     def _least_epsilon(self) -> float:
         """1, or a few units in the last place of most prices."""
@@ -284,15 +294,13 @@ class Auction:
             many = max(few, int(self.tuning.tail * self.nrows))
             if self.transposed is None:
                 bidders, outcome = self._bid_while_transposing(bidders, epsilon, many)
-        progress = [(0.0, bidders.size)]
-        while bidders.size > many and outcome == DONE:
-            bidders, outcome = self.bid(bidders, epsilon, many, self.budget)
-            progress.append((int(paths.spot[SCANS]) / self.nnz, bidders.size))
-            if outcome == DONE and self._expected(progress) > self.epsilon.patience:
-                outcome = SPENT
-        if paths.all_match and outcome == SPENT and self.epsilon.can_rise:
-            outcome = self._search_after_war(epsilon, few)
-        elif paths.all_match and outcome != LOW:
+            elif self.is_after_war and self.epsilon.can_rise:
+                outcome = self._search_after_war(epsilon, few)
+                bidders = self._unmatched()[0].astype(np.int32)
+        if outcome == DONE:
+            bidders, outcome = self._let_rows_bid(bidders, epsilon, many)
+        is_war = outcome == SPENT and self.epsilon.can_rise
+        if paths.all_match and outcome != LOW and not is_war:
             outcome = self._serve_last(epsilon, few)
         if paths.all_match:
             bidders = self._unmatched()[0].astype(np.int32)
@@ -302,6 +310,35 @@ class Auction:
         paths.record("auction", free, paths.matched, self.control)
         return outcome, bidders
 
+    def _let_rows_bid(self, bidders: np.ndarray, epsilon: Any, many: int) -> tuple[np.ndarray, int]:
+        """Let rows bid until so many wait, or columns had better bid, too, or it is a price war.
+
+        Returns the rows that wait, and DONE, SPENT or LOW.
+        """
+        tuning, patience = self.tuning, self.epsilon.patience
+        start = int(self.paths.spot[SCANS]) if self.is_after_war else 0
+        budget = self.budget // 2 if self.is_doubtful else self.budget
+        early = tuning.early_tail * self.nrows if self.paths.all_match else 0
+        progress, outcome = [(0.0, bidders.size)], DONE
+        while bidders.size > many and outcome == DONE:
+            bidders, outcome = self.bid(bidders, epsilon, many, budget)
+            reads = (int(self.paths.spot[SCANS]) - start) / self.nnz
+            progress.append((reads, bidders.size))
+            if outcome == DONE and not self._is_steady(progress):
+                expected = self._expected(progress)
+                is_war = expected * min(reads / tuning.trusted, 1) > patience
+                if is_war and reads >= self._first_judged:
+                    outcome = SPENT
+                is_slow = reads >= tuning.doubted and expected > reads + tuning.early_reads
+                if is_slow and bidders.size <= early:
+                    many = bidders.size
+        return bidders, outcome
+
+    @property
+    def _first_judged(self) -> int:
+        """How many times a phase has read all entries when it may first be a price war."""
+        return self.tuning.doubted if self.is_doubtful else self.tuning.trusted
+
     def _expected(self, progress: list[tuple[float, int]]) -> float:
         """The readings of all entries until the tail of the rows waits, to judge by the progress.
 
@@ -310,11 +347,20 @@ class Auction:
         reads, rows = progress[-1]
         before = [mark for mark in progress if 0 < mark[0] <= reads / 2]
         doublings = math.log2(max(rows / (self.tuning.tail * self.nrows), 1))
-        if reads < self.tuning.trusted or not before or doublings == 0:
+        if not before or doublings == 0:
             return reads
         early, others = before[-1]
         power = math.log(max(others / rows, 1)) / math.log(reads / early)
         return reads * 2.0 ** min(doublings / max(power, 0.01), 60)
+
+    def _is_steady(self, progress: list[tuple[float, int]]) -> bool:
+        """Tell if the last step has served about the share of its rows that the one before has."""
+        if len(progress) < 3:
+            return False
+        first, second = (
+            1 - late[1] / early[1] for early, late in zip(progress[-3:-1], progress[-2:])
+        )
+        return second >= max(self.tuning.steady * first, self.tuning.little)
 
     def _bid_while_transposing(
         self, waiting: np.ndarray, epsilon: Any, many: int
@@ -371,14 +417,23 @@ class Auction:
         return outcome
 
     def _search_after_war(self, epsilon: Any, few: int) -> int:
-        """Search paths for all unmatched rows at once; SPENT if many are unmatched still.
+        """Search paths for all unmatched rows at once, twice; return DONE or LOW.
 
-        One search moves the prices around all of them as far as bids of epsilon each do not get, so
-        that hardly any war follows.
+        A search moves the prices around all of them as far as bids of epsilon each do not get. The
+        first one may reach all unmatched columns from a few rows near them, and moves others less.
         """
-        search = JointSearch(self.paths, self.row_dual, self.is_slack)
-        outcome = self._search_jointly(search, epsilon, few)
-        return SPENT if outcome == DONE and self._unmatched()[0].size > few else outcome
+        search, outcome = JointSearch(self.paths, self.row_dual, self.is_slack), DONE
+        for _ in range(self.tuning.searches):
+            if outcome == DONE and self._unmatched()[0].size > few:
+                outcome = self._search_once(search, epsilon)
+        self._part_rows(self.paths.far)  # marks only
+        return outcome
+
+    def _search_once(self, search: JointSearch, epsilon: Any) -> int:
+        """Search once; LOW if no full assignment exists, or if sums of prices may overflow."""
+        found = search.round(epsilon, self.beat)
+        self.is_infeasible = not found
+        return DONE if found and self.paths.price.min() >= self.floor else LOW
 
     def _search_jointly(self, search: JointSearch, epsilon: Any, few: int) -> int:
         """Search while the searches find many paths; strictly, until few rows are unmatched.
@@ -396,11 +451,11 @@ class Auction:
                 self.before = None
                 self.is_slack.fill(True)
                 self._part_rows(epsilon)
-            found = search.round(epsilon, self.beat)
-            if not found or paths.price.min() < self.floor:
-                self.is_infeasible = not found
+            before = rows
+            if self._search_once(search, epsilon) == LOW:
                 return LOW
             rows = self._unmatched()[0].size
+            found = before - rows
         self._part_rows(paths.far)  # marks only
         return DONE
 

@@ -32,6 +32,8 @@ class Epsilon:
     ----------
     first, coarsest : float
         Where epsilon begins, and above what it never is.
+    coarser : int
+        From the epsilon of a price war to the next.
     tuning : Tuning
         How fast it falls and rises, and what phases may read.
 
@@ -43,9 +45,9 @@ class Epsilon:
         How many times it may read all entries before it is a price war.
     """
 
-    def __init__(self, first: float, coarsest: float, tuning: Tuning) -> None:
+    def __init__(self, first: float, coarsest: float, coarser: int, tuning: Tuning) -> None:
         self.now = self._first = first
-        self._coarsest, self._tuning = coarsest, tuning
+        self._coarsest, self._coarser, self._tuning = coarsest, coarser, tuning
         self.patience = tuning.longest
         self._war = 0.0  # the coarsest epsilon of a war
         self._top = first  # the coarsest epsilon of all
@@ -69,9 +71,7 @@ class Epsilon:
             self.patience *= 2
         self._war = max(self._war, self.now)
         is_over = self.patience > self._tuning.most
-        self.now = (
-            self._coarsest if is_over else min(self.now * self._tuning.coarser, self._coarsest)
-        )
+        self.now = self._coarsest if is_over else min(self.now * self._coarser, self._coarsest)
         self._top = max(self._top, self.now)
         return not is_over
 
