@@ -235,7 +235,7 @@ class PointCosts(ComputedCosts):
     def fill(self, out: np.ndarray) -> None:
         """Write the matrix into an array of the host by compiled code."""
         for tile in self.tiles():
-            out[tile] = fill_distances_on_host(self._points, tile.start, tile.stop)
+            out[tile] = fill_distances(self._points, tile.start, tile.stop)
 
     def at(self, rows: Any, cols: Any) -> Any:
         rows, cols = array_of(self.xp, rows), array_of(self.xp, cols)
