@@ -24,7 +24,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -44,6 +44,7 @@ from bench.report.tables import (
     times_as_long,
 )
 from bench.solvers import SolverPeer
+from gpumatch.costs.points import Metric
 from gpumatch.dispatch.registry import BackendName
 from graphs.clouds import clouds
 
@@ -128,7 +129,7 @@ class FromPoints:
 
         def sample() -> Sample:
             begin = time.perf_counter()
-            costs = gm.PointCosts(X, Y, problem.metric)
+            costs = gm.PointCosts(X, Y, cast(Metric, problem.metric))
             a = self._solve(costs, problem, limits.cap)
             seconds = time.perf_counter() - begin
             if not a.proven:
