@@ -81,7 +81,7 @@ def assign(
         The costs: whatever `gpumatch.costs.DenseCosts` or `SparseCosts` accepts; boolean, integer
         or floating, of any shape. ``inf`` (``-inf`` to be maximised) forbids a pair. A sparse
         matrix forbids the pairs that it does not store; a stored zero is a cost of 0. `PointCosts`
-        and `FunctionCosts` are taken, too, and need no matrix on the CPU. An array of
+        and `FunctionCosts` are taken, too, and need no matrix. An array of
         shape (B, n, m), or a list of matrices of any shapes, is a batch of problems.
     objective : {"sum", "bottleneck"}
         Minimise the total cost, or the largest cost of a pair.
@@ -101,9 +101,7 @@ def assign(
         batch takes one number.
     algorithm : str
         ``"auto"`` or a name that `algorithms` lists for assignment. ``"auto"`` is ``"engine"`` on
-        the CPU and on a GPU, and ``"hungarian-tree"`` on the reference. On a GPU it is
-        ``"auction"`` for costs that are neither a matrix nor sparse, and do not fit as a matrix.
-        With options that these do not take, it is the first exact algorithm that takes them. For a
+        the CPU and on a GPU, and ``"hungarian-tree"`` on the reference. With options that these do not take, it is the first exact algorithm that takes them. For a
         bottleneck, ``"auto"`` is ``"thresholds"``: matchings of the pairs up to a threshold. The
         other is ``"paths"``, for full assignments of sparse costs on the CPU.
     backend : {"auto", "cpu", "cuda", "reference"}

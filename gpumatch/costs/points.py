@@ -109,9 +109,9 @@ class PointCosts(ComputedCosts):
     costs are computed once to find the least and the greatest, and the matrix is kept for up to
     2**22 pairs; beyond, each look at a pair is another call. There is no gradient.
 
-    No matrix is held, unless an algorithm asks for one. ``"engine"`` on the CPU does so for up to
-    2**20 pairs, for limits of rows together with offsets, and if it finds that a large share of all
-    pairs matters.
+    No matrix is held, unless an algorithm asks for one. ``"engine"`` does so for up to 2**20 pairs
+    on the CPU and 2**24 on a GPU, for limits of rows together with offsets, and if it finds that a
+    large share of all pairs matters.
 
     Examples
     --------
