@@ -11,6 +11,9 @@ It has three steps, each wholly on the device:
 3. `trees.cu` grows alternating trees from all unmatched rows. If there are more columns than rows,
    it then grows trees from spare rows, which take the columns that stay unmatched.
 
+If there are many more columns than rows, rows first bid without an epsilon, which leaves the price
+0 to columns that nobody wants.
+
 If there is a limit, `full.py` gives each row a column of its own, to which it is matched if it
 stays unmatched. If duals are given, no auctions are held.
 
@@ -147,6 +150,17 @@ of the whole time.
 """
 
 
+WIDE = Trial(32, 1 / 8, 4096, 1 / 200, 16)
+"""The trial if columns are so many more than rows that most rows find one nearby.
+
+Exact bids leave the price 0 to columns that nobody wants, as they must have it. Auctions with an
+epsilon do not: with 90,000 of 100,000 points and their 24 nearest, all 10,000 unmatched columns got
+a price, and the trees of spare rows that took it back were 0.69 of 0.71 seconds on an H200.
+"""
+_SURPLUS = 1 / 16
+"""The share of the rows by which columns must be more for that."""
+
+
 def takes(costs: Costs, limit: float | None) -> bool:
     """True if the costs are sparse, and sums of integer costs fit into 64 bits."""
     return costs.is_sparse and fits(costs, limit)
@@ -223,13 +237,17 @@ def _try(problem: Problem, given: cp.ndarray | None, trial: Trial, control: Cont
     with control.part("first pairs"):
         problem.reduce_columns()
         problem.take_tight_pairs(given)
+    nrows = problem.full.shape[0]
+    if problem.has_surplus(_SURPLUS) and problem.count_free_rows() > trial.left * nrows:
+        trial = WIDE
+        problem.narrow_span()
     if trial.bids and problem.count_free_rows():
         with control.part("auctions"):
             held = _bid_exactly(problem, trial.bids)
         with control.part("first pairs"):
             problem.take_tight_pairs(held)
     left = problem.count_free_rows()
-    if left > trial.left * problem.full.shape[0]:
+    if left > trial.left * nrows:
         return False
     with control.part("trees"):
         return left == 0 or _grow(_Trees.of_rows(problem, trial.finest), control, trial)
@@ -351,6 +369,11 @@ class Problem:
         self.reach = self.span = min(float(full.high) - float(full.low), span)
         self.mates = mates or (cp.empty(nrows, np.int32), cp.empty(ncols, np.int32))
         self._free_rows: int | None = nrows  # None: to be counted
+
+    def has_surplus(self, share: float) -> bool:
+        """True if there are more columns than rows, by more than this share of the rows."""
+        nrows, ncols = self.full.shape
+        return ncols - nrows > share * nrows
 
     def reduce_columns(self) -> None:
         """Set the dual of each column to its least cost, if no column may stay unmatched."""

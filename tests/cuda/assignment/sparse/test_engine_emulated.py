@@ -180,6 +180,7 @@ def test_an_assignment_to_begin_from_is_kept(solve, wish):
 @pytest.mark.parametrize("wish", [{}, {"cardinality": "any"}], ids=str)
 def test_it_stops_when_asked_with_a_matching(solve, wish, monkeypatch):
     monkeypatch.setattr(engine, "_LOOKS_A_LAUNCH", 2)
+    monkeypatch.setattr(engine, "WIDE", engine.WIDE._replace(looks=2, rest=1))
     matrix = costs.make("mesh", 6)
     matrix.data -= 2000
     best = solve(matrix, **wish).objective
@@ -227,6 +228,20 @@ def test_the_least_costs_do_where_few_rows_are_left(solve):
     assert not dear.stats["trace"]
     crowded = solve(csr_array(np.outer(np.arange(1, 41), np.arange(1, 41))))
     assert {phase["step"] for phase in crowded.stats["trace"]} == {"auction", "trees"}
+
+
+def test_many_more_columns_than_rows_need_no_prices(solve, emulators):
+    """No unmatched column gets a price that trees of spare rows would have to take back."""
+    rng = np.random.default_rng(14)
+    points, others = rng.random((90, 2)), rng.random((120, 2))
+    apart = np.sqrt(np.square(points[:, None] - others).sum(axis=2))
+    nearest = apart.argsort(axis=1).argsort(axis=1) < 20
+    for share in (60, 90):
+        vary(emulators, rng)
+        matrix = csr_array(np.where(nearest, apart, 0)[:share])
+        check(solve, matrix)
+        steps = [phase["step"] for phase in solve(matrix).stats["trace"]]
+        assert "auction" not in steps
 
 
 @pytest.mark.parametrize("trial", TRIALS)
