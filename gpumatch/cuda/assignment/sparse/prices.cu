@@ -6,6 +6,11 @@
 // prices that have changed since. Prices of columns only fall, so the bid is still within epsilon
 // of the row's best (Bertsekas, Castanon, Parallel Computing 17, 1991).
 //
+// If there are more columns than rows, columns bid for rows in the same way after each auction, by the
+// transposed costs. Otherwise the prices of columns that nobody wants later would stay low. The duals
+// of rows and of columns are both levels: the least reduced cost of a vertex at the prices of the
+// other side. A column bids no more at the level `outside`, where its dual is 0.
+//
 // A launch ends when `goal` of the rows that bid are served, because the last rows would take most
 // of the time. It only finds prices, which need not be exact: afterwards each row's dual becomes
 // its least reduced cost, and rows are matched to tight columns.
@@ -33,8 +38,8 @@ struct Bidder {
 // loads are issued together: the row that an offer will probably evict with the offer, and the
 // number of served rows with the entries.
 template <typename Cost>
-__global__ void hold_auction(Rows<Cost> rows, Terms t, const int* bidders, int nbidders,
-                             unsigned long long* offers, int* served) {
+__global__ void hold_auction(Rows<Cost> rows, Terms t, double outside, const int* bidders,
+                             int nbidders, unsigned long long* offers, int* served) {
   const Group group = Group::of(rows.lanes);
   const double infinity = far<double>();
   long long next = group.index;
@@ -61,10 +66,11 @@ __global__ void hold_auction(Rows<Cost> rows, Terms t, const int* bidders, int n
     const Bidder likely = Bidder::at(rows, choice.col >= 0 ? t.row_of(choice.offer) : -1);
     int evicted = -1;
     if (bidder.row >= 0 && group.member == 0) {
+      choice.second = fmin(choice.second, outside);
       const bool has_second = choice.second < infinity;
       const double lead = has_second ? choice.second - choice.least : static_cast<double>(t.jump);
       const long long fallen = t.fallen(choice.offer) + t.epsilon, room = t.most - fallen;
-      if (choice.col < 0) {
+      if (choice.col < 0 || choice.least >= outside) {
         atomicAdd(served, 1);  // the row stays unmatched
       } else if (lead < static_cast<double>(room) && ++chain <= t.longest) {
         const unsigned long long offer =
@@ -98,6 +104,60 @@ __global__ void find_leads(Rows<Cost> rows, int step, double* leads) {
     }
     choice = choice_of_group(choice, group.lanes);
     if (row < rows.nrows && group.member == 0) leads[at] = choice.second - choice.least;
+  }
+}
+
+// The level of each row, in units: its least reduced cost at the offers of the columns; infinity if
+// it has no columns.
+template <typename Cost>
+__global__ void find_levels(Rows<Cost> rows, Terms t, const unsigned long long* offers,
+                            double* levels) {
+  const Group group = Group::of(rows.lanes);
+  for (long long first = group.index - lane_index() / group.lanes; first < rows.nrows;
+       first += group.count) {
+    const long long row = first + lane_index() / group.lanes;
+    double least = far<double>();
+    if (row < rows.nrows) {
+      const long long end = rows.indptr[row + 1];
+#pragma unroll 4
+      for (long long k = rows.indptr[row] + group.member; k < end; k += group.lanes) {
+        const double cost = (static_cast<double>(rows.weights[k]) - t.low) * t.scale;
+        least = fmin(least, cost + static_cast<double>(t.fallen(offers[rows.indices[k]])));
+      }
+    }
+    least = least_of_group(least, group.lanes);
+    if (row < rows.nrows && group.member == 0) levels[row] = least;
+  }
+}
+
+// Make offers that stand for levels, which fall from `top`, and for the holders of the vertices.
+__global__ void offer_levels(const double* levels, int size, double top, int row_bits,
+                             const int* holders, unsigned long long* offers) {
+  for (int i = thread_index(); i < size; i += thread_count()) {
+    const double fallen = levels[i] < top ? ceil(top - levels[i]) : 0.0;
+    offers[i] = static_cast<unsigned long long>(fallen) << row_bits | (holders[i] + 1u);
+  }
+}
+
+// Count the entries of each column.
+template <typename Cost>
+__global__ void count_entries(Rows<Cost> rows, unsigned long long* counts) {
+  for (long long k = thread_index(); k < rows.indptr[rows.nrows]; k += thread_count()) {
+    atomicAdd(counts + rows.indices[k], 1ull);
+  }
+}
+
+// Transpose the costs. places[j] is the next free place of column j.
+template <typename Cost>
+__global__ void turn(Rows<Cost> rows, unsigned long long* places, int* indices, Cost* weights) {
+  const Group group = Group::of(rows.lanes);
+  for (long long row = group.index; row < rows.nrows; row += group.count) {
+    for (long long k = rows.indptr[row] + group.member; k < rows.indptr[row + 1];
+         k += group.lanes) {
+      const unsigned long long place = atomicAdd(places + rows.indices[k], 1ull);
+      indices[place] = static_cast<int>(row);
+      weights[place] = rows.weights[k];
+    }
   }
 }
 

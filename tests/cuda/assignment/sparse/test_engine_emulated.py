@@ -21,6 +21,7 @@ from gpumatch.cuda.assignment.sparse import engine, full, product
 from gpumatch.dispatch import backends
 from gpumatch.linalg import entries, product_matching
 from gpumatch.numeric import fair_duals
+from gpumatch.running.control import Control
 from tests.cuda.emulator import COMPILER, Emulator, lead_drivers_here
 
 pytestmark = pytest.mark.skipif(COMPILER is None, reason="there is no g++")
@@ -314,6 +315,53 @@ def test_rows_have_columns_that_are_their_best_within_epsilon(
             assert excess.max() <= epsilon
 
 
+@pytest.mark.parametrize("dtype", [np.int64, np.float64])
+def test_columns_bid_after_each_auction(solve, emulators, dtype, monkeypatch):
+    monkeypatch.setattr(engine, "SHORT", engine.Trial(0, -1, 1, 1))
+    rng = np.random.default_rng(33)
+    for n in (30, 55, 70):
+        vary(emulators, rng)
+        matrix = random_rows(rng, n, 6, lambda size: np.floor(900 * rng.random(size)).astype(dtype))
+        check(solve, matrix[: n - 2])
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.float64])
+def test_columns_that_bid_get_prices_that_fit(emulators, dtype, monkeypatch):
+    """Each has a row at no slack, but for units, or a price of 0."""
+    lead_drivers_here(monkeypatch, emulators, engine, full, block=BLOCK)
+    monkeypatch.setattr(engine, "_LEFT", (4, 1024))
+    rng = np.random.default_rng(34)
+    has_bid = []
+    bid = engine._Auctions._bid
+
+    def watched(auctions, side, *wishes):
+        has_bid.append(side.rows is not auctions.problem.rows)
+        bid(auctions, side, *wishes)
+
+    monkeypatch.setattr(engine._Auctions, "_bid", watched)
+    for _ in range(3):
+        vary(emulators, rng)
+        values = np.where(rng.random((60, 62)) < 0.15, rng.integers(1, 2**20, (60, 62)), 0)
+        values[:, 7] = 5
+        values[np.arange(60), rng.permutation(60)] = 2**21
+        matrix = csr_array(values.astype(dtype))
+        problem = engine.Problem(full.FullProblem.of(SparseCosts(matrix), None))
+        units = engine._units_of(problem)
+        auctions = engine._Auctions(problem, units, np.zeros(62, np.uint64))
+        for number, epsilon in enumerate(units.epsilons()[:3]):
+            has_bid.clear()
+            auctions.hold(epsilon, engine._End(15, 4096), control=Control())
+            assert has_bid == [False, True][: number + 1]  # at first, they have no price
+            fallen = (auctions.offers >> np.uint64(units.row_bits)).astype(float)
+            paid = np.where(values, (values - 5) * units.of_one + fallen, math.inf)
+            slack = (paid - paid.min(axis=1, keepdims=True)).min(axis=0)
+            assert number == 0 or (np.minimum(slack, fallen) <= 2).all()
+        transposed = csr_array(
+            (problem.turned.full.weights, problem.turned.full.indices, problem.turned.full.indptr)
+        )
+        assert (transposed.toarray() == matrix.toarray().T).all()
+
+
 @pytest.mark.parametrize("rows_a_launch", [1, 60])
 def test_rows_that_were_given_up_bid_again(solve, emulators, rows_a_launch, monkeypatch):
     """In another launch of the first auction, if there is one."""
@@ -324,9 +372,9 @@ def test_rows_that_were_given_up_bid_again(solve, emulators, rows_a_launch, monk
     bidders = []
     bid = engine._Auctions._bid
 
-    def watched(self, rows, epsilon, end):
+    def watched(self, side, rows, epsilon, end):
         bidders.append(rows)
-        bid(self, rows, epsilon, end)
+        bid(self, side, rows, epsilon, end)
 
     monkeypatch.setattr(engine._Auctions, "_bid", watched)
     vary(emulators, rng)
