@@ -39,6 +39,11 @@ _SIZED_BY_LAUNCH = re.compile(r"extern __shared__ (?:__align__\(\d+\) )?([\w ]+)
 _OF_CLUSTERS = {  # functions that name clusters in assembly
     "wait_for_cluster": "wait_for_all();",
     "of_block": "return static_cast<T*>(shared_of_block(place, block));",
+    "open_mail": "*mail = kArrival;",
+    "expect_mail": "count_mail(mail, bytes - kArrival);",
+    "send_to_block": "*static_cast<T*>(shared_of_block(place, block)) = value;"
+    " count_mail(shared_of_block(mail, block), -static_cast<int>(sizeof(T)));",
+    "wait_for_mail": "while ((times_of_mail(mail) & 1) == parity) yield();",
 }
 _VARIABLE = r"(\w+)((?:\[[^\]]*\])*)"
 _SHARED = re.compile(rf"__shared__ ([^;]+?) ({_VARIABLE}(?:, {_VARIABLE})*);")

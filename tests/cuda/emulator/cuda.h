@@ -161,6 +161,29 @@ __attribute__((no_sanitize_thread)) T atomicCAS(T* place, U expected, V number) 
   return before;
 }
 
+inline int __float_as_int(float number) {
+  int bits;
+  std::memcpy(&bits, &number, sizeof bits);
+  return bits;
+}
+inline float __int_as_float(int bits) {
+  float number;
+  std::memcpy(&number, &bits, sizeof bits);
+  return number;
+}
+
+// A barrier that counts bytes: what has still to come, an arrival among it, and the times it came.
+constexpr int kArrival = 1 << 20;
+inline void count_mail(void* mail, int more) {
+  int* const parts = static_cast<int*>(mail);
+  if (atomicAdd(parts, more) + more != 0) return;
+  atomicAdd(parts, kArrival);
+  atomicAdd(parts + 1, 1);
+}
+__attribute__((no_sanitize_thread)) inline int times_of_mail(void* mail) {
+  return static_cast<volatile int*>(mail)[1];
+}
+
 // What __shared__ declares: one for each block.
 constexpr unsigned kBlocks = 64;  // at once
 template <typename T>

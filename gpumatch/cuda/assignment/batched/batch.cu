@@ -83,9 +83,11 @@ extern __shared__ double block_numbers[];
 // The arrays in a block's shared memory: 16 bytes a column, 20 a row.
 template <bool kAlone>
 __device__ inline Shared<kAlone> shared_for(int rows, int cols, int blocks) {
-  __shared__ Bid bids[kAlone ? 1 : 2 * kMostBidders];
+  __shared__ Bid bids[kAlone ? 1 : 2 * kMostBidders + 1];
   __shared__ double gaps[kAlone ? 1 : kMostWarps];
   __shared__ Named named[kAlone ? 1 : 2 * kMostWarps];
+  __shared__ Via vias[kAlone ? 1 : 2 * kWarp];
+  __shared__ unsigned long long mail[2];
   __shared__ int votes[kMostBlocks];
   __shared__ int counts[3];
   Shared<kAlone> shared;
@@ -99,12 +101,19 @@ __device__ inline Shared<kAlone> shared_for(int rows, int cols, int blocks) {
   shared.bids = bids;
   shared.gaps = gaps;
   shared.named = named;
+  shared.vias = vias;
+  shared.mail = mail;
   shared.votes = votes;
   shared.head = counts;
   shared.count = counts + 1;
   shared.waiting = counts + 2;
   shared.blocks = blocks;
   shared.block = blockIdx.x % blocks;
+  shared.exchanges = 0;
+  if (blocks > 1 && threadIdx.x == 0) {
+    open_mail(mail);
+    open_mail(mail + 1);
+  }
   return shared;
 }
 

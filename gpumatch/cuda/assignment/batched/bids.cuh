@@ -93,33 +93,44 @@ __device__ __forceinline__ bool reduce_columns(const Problem<Cost>& problem, con
 template <bool kFirst, typename Cost, typename Team>
 __device__ __forceinline__ Bid bid_of(const Problem<Cost>& problem, const Team& shared,
                                       int row, double epsilon, bool& fit) {
-  const int cols = problem.cols, begin = static_cast<int>(1ll * row * cols / problem.rows);
+  const int cols = problem.cols;
+  const auto cost_at = [&](int col, Cost cost) {
+    return kFirst ? problem.paid(cost) : problem.paid(cost) - shared.price[col];
+  };
   double least = far<double>(), second = far<double>();
-  unsigned rank = 0xffffffffu;  // of equally near columns, unmatched ones come first
-  for_row(problem, shared, row, [&](int col, Cost cost) {
+  int col = 0;
+  for_row(problem, shared, row, [&](int other, Cost cost) {
     if (kFirst) fit &= problem.fits(cost);
-    const double there = kFirst ? problem.paid(cost) : problem.paid(cost) - shared.price[col];
-    if (there <= least && there < far<double>()) {
-      const bool is_free = kFirst || shared.mate[col] < 0;
-      const unsigned own = (is_free ? 0 : cols) + col - begin + (col < begin ? cols : 0);
-      second = least;
-      rank = there < least ? own : min(rank, own);
-      least = there;
-    } else if (there < second) {
-      second = there;
-    }
+    const double there = cost_at(other, cost);
+    const bool is_less = there < least;
+    second = is_less ? least : (there < second ? there : second);
+    col = is_less ? other : col;
+    least = is_less ? there : least;
   });
   const double nearest = least_of_warp(least);
-  const bool is_nearest = least == nearest;
-  const bool is_tied = __popc(__ballot_sync(kWholeWarp, is_nearest)) > 1;
-  second = least_of_warp(is_nearest && !is_tied ? second : least);
-  rank = __reduce_min_sync(kWholeWarp, is_nearest ? rank : 0xffffffffu);
   if (problem.goes_without(problem.wish.limit, nearest)) {
     return {0.0, 0.0, row, problem.wish.limit < far<double>() ? kLeaves : kStays};
   }
-  const bool is_taken = rank >= static_cast<unsigned>(cols);
-  int col = static_cast<int>(is_taken ? rank - cols : rank) + begin;
-  if (col >= cols) col -= cols;
+  const bool is_nearest = least == nearest;
+  const unsigned lanes = __ballot_sync(kWholeWarp, is_nearest);
+  second = least_of_warp(is_nearest && __popc(lanes) == 1 ? second : least);
+  bool is_taken;
+  if (second == nearest) {  // of equally near columns, unmatched ones come first
+    const int begin = static_cast<int>(1ll * row * cols / problem.rows);
+    unsigned rank = 0xffffffffu;
+    for_row(problem, shared, row, [&](int other, Cost cost) {
+      if (cost_at(other, cost) != nearest) return;
+      const bool is_free = kFirst || shared.mate[other] < 0;
+      rank = min(rank, (is_free ? 0u : cols) + other - begin + (other < begin ? cols : 0));
+    });
+    rank = __reduce_min_sync(kWholeWarp, rank);
+    is_taken = rank >= static_cast<unsigned>(cols);
+    col = static_cast<int>(is_taken ? rank - cols : rank) + begin;
+    if (col >= cols) col -= cols;
+  } else {
+    col = __shfl_sync(kWholeWarp, col, __ffs(lanes) - 1);
+    is_taken = !kFirst && shared.mate[col] >= 0;
+  }
   second = min(second, problem.wish.limit);
   if (second == far<double>()) second = nearest;  // the row has one column only
   const double before = kFirst ? 0.0 : shared.price[col];
@@ -222,19 +233,21 @@ __device__ inline void decide(const Team& shared, const Bid* bids, int bidders,
 template <typename Cost>
 __device__ __forceinline__ int hold_bids(const Problem<Cost>& problem, const Shared<false>& shared,
                                          double epsilon, int fewest, int most) {
-  const int warp = shared.warp(), warps = min(shared.warps(), kMostBidders);
-  const int rows = problem.rows;
+  const int warps = min(shared.warps(), kMostBidders), rows = problem.rows;
+  const int bidder = threadIdx.x / kWarp * shared.blocks + shared.block;
   bool fit = true;
   int rounds = 0;
   Bid* bids = shared.bids;
   for (int spent = 0; *shared.count > fewest && spent < most; ++rounds) {
     const int bidders = min(warps, *shared.count);
-    if (warp < bidders) {
-      const int row = shared.ring[(*shared.head + warp) % rows];
-      const Bid own = bid_of<false>(problem, shared, row, epsilon, fit);
-      if (lane_index() == 0) shared.put(bids + warp, own);
+    shared.expect(max(bidders, shared.blocks), sizeof(Bid));
+    if (bidder < bidders) {
+      const int row = shared.ring[(*shared.head + bidder) % rows];
+      shared.send(bids + bidder, bid_of<false>(problem, shared, row, epsilon, fit));
+    } else if (bidder < shared.blocks) {
+      shared.send(shared.bids + 2 * kMostBidders, Bid{0.0, 0.0, -1, kStays});
     }
-    shared.wait();
+    shared.receive();
     if (threadIdx.x < kWarp) decide(shared, bids, bidders, rows);
     spent += bidders;
     bids = shared.bids + (bids == shared.bids ? kMostBidders : 0);  // other blocks may still decide

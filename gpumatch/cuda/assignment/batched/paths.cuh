@@ -16,12 +16,15 @@ constexpr int kLong = -2;   // paths are expected to take so many steps that auc
 
 constexpr double kAgain = 1.5;  // mean scans of a matched row in a path that tell of repeated ones
 constexpr int kScansToTell = 8;  // scans of each row before which that mean tells little
+constexpr float kNarrower = 0.75f, kWider = 1.5f;  // factors of the width of a step
+constexpr int kFilled = 4;      // the rows that a thread scans without a branch
 constexpr int kFewRows = 256;    // rows below which auctions take longer than most paths
 
 // What searches have cost.
 struct Spent {
   int steps;
-  int scans;  // of rows
+  int scans;    // of rows
+  float width;  // of the distances of a step; negative before the first
 };
 
 // What the searches of a problem have come to so far.
@@ -40,38 +43,23 @@ struct Columns {
   unsigned scanned;  // a bit for each column
 };
 
-// About `most` of the nearest lanes of a mask. It keeps the lanes below the mean distance,
-// repeatedly.
-__device__ __forceinline__ unsigned nearest_lanes(unsigned lanes, double distance, int most) {
-  const float own = static_cast<float>(distance);  // precise enough for a choice
-  while (__popc(lanes) > most) {
-    const bool counts = (lanes >> lane_index() & 1) != 0;
-    float sum = counts ? own : 0.0f;
-#pragma unroll
-    for (int step = kWarp / 2; step > 0; step /= 2) sum += __shfl_xor_sync(kWholeWarp, sum, step);
-    const unsigned nearer = __ballot_sync(kWholeWarp, counts && own * __popc(lanes) <= sum);
-    if (nearer == 0 || nearer == lanes) break;
-    lanes = nearer;
+// About `most` of the nearest lanes of a mask, which has more. These are the lanes within `width` of
+// the nearest one. The width follows what it has found. If there is none yet, it is a share of the
+// whole; 0 remains 0, except for more than one lane.
+__device__ __forceinline__ unsigned nearest_lanes(unsigned lanes, double distance, int most,
+                                                  float& width) {
+  const bool counts = (lanes >> lane_index() & 1) != 0;
+  const float own = counts ? static_cast<float>(distance) : static_cast<float>(far<double>());  // precise enough
+  const float least = least_of_warp(own);
+  if (width < 0.0f) {
+    width = (-least_of_warp(counts ? -own : static_cast<float>(far<double>())) - least) * most / __popc(lanes);
   }
-  return lanes;
+  const unsigned nearer = __ballot_sync(kWholeWarp, counts && !(own > least + width));
+  const int found = __popc(nearer);
+  if (found > most) width *= kNarrower;
+  else if (2 * found < most) width *= kWider;
+  return nearer;
 }
-
-// The warps whose columns are chosen: those with the numbers of `lanes`, or kWarp more if `later`.
-struct Choice {
-  unsigned lanes;
-  unsigned later;
-
-  __device__ int next() {
-    const int lane = __ffs(lanes) - 1;
-    lanes &= lanes - 1;
-    return lane + (later >> lane & 1) * kWarp;
-  }
-
-  __device__ bool has(int warp) const {
-    const int lane = warp % kWarp;
-    return (lanes >> lane & 1) != 0 && static_cast<int>(later >> lane & 1) == warp / kWarp;
-  }
-};
 
 // Put the nearer of the columns that warps lane and lane + kWarp name into `seen`. Returns the
 // lanes for which it is that of the later warp.
@@ -87,49 +75,84 @@ __device__ __forceinline__ unsigned see_later(const Named* named, int warps, Nam
   return __ballot_sync(kWholeWarp, is_nearer);
 }
 
+// List the rows to scan for the lanes of this warp: those that the chosen lanes have seen. All warps
+// of a block write the same list. It is filled up to a multiple of kFilled.
+template <typename Cost>
+__device__ __forceinline__ void list_vias(const Problem<Cost>& problem, Via* vias, unsigned lanes,
+                                          const Named& seen) {
+  const int lane = lane_index(), count = __popc(lanes);
+  if ((lanes >> lane & 1) != 0) {
+    vias[__popc(lanes & ((1u << lane) - 1))] = {seen.distance - seen.dual, seen.distance,
+                                                seen.row * problem.step, seen.row};
+  }
+  if (lane >= count && lane < (count + kFilled - 1) / kFilled * kFilled) {
+    vias[lane] = {far<double>(), far<double>(), 0, -1};
+  }
+  __syncwarp();
+}
+
 // The number of rows whose costs a thread loads before it uses the first.
 template <int kColumns>
 __device__ constexpr int rows_together() {
   return kColumns == 1 ? 8 : kColumns == 8 ? 2 : 4;
 }
 
-// Relax the columns of this thread by some of the chosen rows.
+// Relax the columns of this thread by `count` listed rows.
 template <int kColumns, typename Cost, typename Team>
 __device__ __forceinline__ void relax(const Problem<Cost>& problem, const Team& shared,
-                                      const Named* named, Choice& choice, Columns<kColumns>& own,
-                                      Ending& leave) {
-  constexpr int kRows = rows_together<kColumns>();
+                                      const Via* vias, int count, Columns<kColumns>& own) {
+  constexpr int kRows = rows_together<kColumns>(), kHalf = kRows < kFilled ? kRows : kFilled;
   Cost there[kRows][kColumns];
-  Choice rest = choice;
-#pragma unroll
-  for (int r = 0; r < kRows; ++r) {
-    if (rest.lanes == 0) break;
-    const Cost* const costs = problem.costs + named[rest.next()].row * problem.step;
+  const auto load = [&](int first, int r) {
+    const Cost* const costs = problem.costs + vias[first + r].begin;
 #pragma unroll
     for (int c = 0; c < kColumns; ++c) {
       const int col = shared.thread() + c * shared.threads();
       there[r][c] = costs[col < problem.cols ? col : 0];
     }
-  }
-#pragma unroll
-  for (int r = 0; r < kRows; ++r) {
-    if (choice.lanes == 0) break;
-    const Named via = named[choice.next()];
-    const double base = via.distance - via.dual;
-    const double going = no_less(base + problem.wish.limit, via.distance);
-    const bool is_first = going < leave.distance;
-    leave.distance = is_first ? going : leave.distance;
-    leave.row = is_first ? via.row : leave.row;
+  };
+  const auto use = [&](int first, int r) {
+    const Via via = vias[first + r];
 #pragma unroll
     for (int c = 0; c < kColumns; ++c) {
       const double through =
-          no_less(base + (problem.paid(there[r][c]) - own.price[c]), via.distance);
+          no_less(via.base + (problem.paid(there[r][c]) - own.price[c]), via.distance);
       const bool is_nearer = through < own.distance[c];
       own.distance[c] = is_nearer ? through : own.distance[c];
       own.pred[c] = is_nearer ? via.row : own.pred[c];
       own.scanned &= ~(static_cast<unsigned>(is_nearer) << c);
     }
+  };
+  for (int first = 0; first < count; first += kRows) {
+    const bool has_more = kRows > kHalf && first + kHalf < count;
+#pragma unroll
+    for (int r = 0; r < kHalf; ++r) load(first, r);
+    if (has_more) {
+#pragma unroll
+      for (int r = kHalf; r < kRows; ++r) load(first, r);
+    }
+#pragma unroll
+    for (int r = 0; r < kHalf; ++r) use(first, r);
+    if (has_more) {
+#pragma unroll
+      for (int r = kHalf; r < kRows; ++r) use(first, r);
+    }
   }
+}
+
+// Note the nearest of the rows seen by the chosen lanes that may stay unmatched instead.
+template <typename Cost>
+__device__ __forceinline__ void see_leaving(const Problem<Cost>& problem, unsigned lanes,
+                                            const Named& seen, Ending& leave) {
+  if (problem.wish.limit == far<double>()) return;
+  double going = far<double>();
+  if ((lanes >> lane_index() & 1) != 0) {
+    going = no_less(seen.distance - seen.dual + problem.wish.limit, seen.distance);
+  }
+  const double least = least_of_warp(going);
+  if (!(least < leave.distance)) return;
+  const unsigned ends = __ballot_sync(kWholeWarp, going == least);
+  leave = {least, -1, __shfl_sync(kWholeWarp, seen.row, __ffs(ends) - 1)};
 }
 
 // The nearest column of this warp that is not scanned. `lane` gets the lane that has it, and `at`
@@ -182,34 +205,41 @@ template <int kColumns, typename Cost>
 __device__ __forceinline__ Ending search(const Problem<Cost>& problem, const Shared<false>& shared,
                                          int root, int rows_at_once, Columns<kColumns>& own,
                                          Spent& spent) {
-  const int warp = shared.warp(), warps = shared.warps();
+  const int warp = shared.warp(), warps = shared.warps(), lane = warp % static_cast<int>(kWarp);
   see_from(problem, shared, root, own);
   Ending leave = {problem.wish.limit, -1, root};
   for (;;) {
     if (++spent.steps > problem.wish.most_steps) return leave;
     Named* const named = shared.named + (spent.steps & 1) * kMostWarps;
     int chosen, at;
-    shared.put_together(named + warp, name_nearest(shared, own, chosen, at));
-    shared.wait();
+    shared.expect(warps, sizeof(Named));
+    shared.send(named + warp, name_nearest(shared, own, chosen, at));
+    shared.receive();
     Named seen = {far<double>(), 0.0, -1, -1};
     if (lane_index() < warps) seen = named[lane_index()];
-    Choice choice = {0, 0};
-    if (warps > static_cast<int>(kWarp)) choice.later = see_later(named, warps, seen);
+    unsigned later = 0;
+    if (warps > static_cast<int>(kWarp)) later = see_later(named, warps, seen);
     const double free = least_of_warp(seen.row < 0 ? seen.distance : far<double>());
     const bool is_nearer =
         seen.distance < free && !problem.goes_without(leave.distance, seen.distance);
-    choice.lanes = __ballot_sync(kWholeWarp, seen.row >= 0 && is_nearer);
-    if (choice.lanes == 0) {
+    unsigned lanes = __ballot_sync(kWholeWarp, seen.row >= 0 && is_nearer);
+    if (lanes == 0) {
       if (problem.goes_without(leave.distance, free)) return leave;
       const unsigned ends = __ballot_sync(kWholeWarp, seen.row < 0 && seen.distance == free);
       return {free, __shfl_sync(kWholeWarp, seen.col, __ffs(ends) - 1), -1};
     }
-    if (__popc(choice.lanes) > rows_at_once) {
-      choice.lanes = nearest_lanes(choice.lanes, seen.distance, rows_at_once);
+    if (rows_at_once == 1) spent.width = 0.0f;
+    if (__popc(lanes) > rows_at_once) {
+      lanes = nearest_lanes(lanes, seen.distance, rows_at_once, spent.width);
     }
-    spent.scans += __popc(choice.lanes);
-    if (choice.has(warp) && lane_index() == chosen) own.scanned |= 1u << at;
-    while (choice.lanes != 0) relax(problem, shared, named, choice, own, leave);
+    const int count = __popc(lanes);
+    spent.scans += count;
+    const bool is_own = (lanes >> lane & 1) != 0 && (later >> lane & 1) == warp / kWarp;
+    if (is_own && lane_index() == chosen) own.scanned |= 1u << at;
+    Via* const vias = shared.vias + (spent.steps & 1) * kWarp;
+    list_vias(problem, vias, lanes, seen);
+    see_leaving(problem, lanes, seen, leave);
+    relax(problem, shared, vias, count, own);
   }
 }
 
@@ -307,7 +337,7 @@ __device__ __forceinline__ int find_paths(const Problem<Cost>& problem, const Te
   const int thread = shared.thread(), threads = shared.threads(), before = effort.steps;
   Columns<kColumns> own;
   int stuck = 0, rows_at_once = problem.wish.rows_at_once;
-  Spent spent = {before, 0};
+  Spent spent = {before, 0, -1.0f};
   float fall = 0.0f;
 #pragma unroll
   for (int c = 0; c < kColumns; ++c) {

@@ -104,6 +104,12 @@ __device__ __forceinline__ double least_of_warp(double own) {
   return __longlong_as_double(found & kSign ? found ^ kSign : ~found);
 }
 
+__device__ __forceinline__ float least_of_warp(float own) {
+  const int bits = __float_as_int(own);
+  const int least = __reduce_min_sync(kWholeWarp, bits ^ (bits >> 31 & 0x7fffffff));
+  return __int_as_float(least ^ (least >> 31 & 0x7fffffff));
+}
+
 // The lanes that have the least number. Mostly one lane has the least upper half, and no lower
 // halves are compared.
 __device__ __forceinline__ unsigned lanes_with_least(double own) {
@@ -142,6 +148,68 @@ __device__ __forceinline__ T* of_block(T* place, int block) {
 #endif
 }
 
+// Messages of a cluster. A barrier of all blocks first makes all writes visible to the device, which
+// takes longer than the rest of a step. So what the blocks tell each other in a step are messages:
+// stores that count themselves, once they have arrived, at a barrier in the memory of their block.
+// That barrier (mbarrier) counts the bytes. Each block has two, used in turns.
+
+// Begin the mail of a block, by one thread.
+__device__ __forceinline__ void open_mail(unsigned long long* mail) {
+#if __CUDA_ARCH__ >= 900
+  const unsigned barrier = static_cast<unsigned>(__cvta_generic_to_shared(mail));
+  asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(barrier) : "memory");
+  asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+#endif
+}
+
+// Say how many bytes will arrive at this block, by one thread.
+__device__ __forceinline__ void expect_mail(unsigned long long* mail, int bytes) {
+#if __CUDA_ARCH__ >= 900
+  const unsigned barrier = static_cast<unsigned>(__cvta_generic_to_shared(mail));
+  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes)
+               : "memory");
+#endif
+}
+
+// Send a value of three words to the same place in another block.
+template <typename T>
+__device__ __forceinline__ void send_to_block(T* place, T value, unsigned long long* mail, int block) {
+#if __CUDA_ARCH__ >= 900
+  static_assert(sizeof(T) == 24, "three words");
+  unsigned long long words[3];
+  memcpy(words, &value, sizeof words);
+  unsigned there, barrier;
+  const unsigned from = static_cast<unsigned>(__cvta_generic_to_shared(place));
+  const unsigned own = static_cast<unsigned>(__cvta_generic_to_shared(mail));
+  asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(from), "r"(block));
+  asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(barrier) : "r"(own), "r"(block));
+#pragma unroll
+  for (int k = 0; k < 3; ++k) {
+    asm volatile(
+        "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.b64 [%0], %1, [%2];" ::"r"(
+            there + 8 * k),
+        "l"(words[k]), "r"(barrier)
+        : "memory");
+  }
+#endif
+}
+
+// Wait until all has arrived that this block expects. The parity is that of the times waited before.
+__device__ __forceinline__ void wait_for_mail(unsigned long long* mail, int parity) {
+#if __CUDA_ARCH__ >= 900
+  const unsigned barrier = static_cast<unsigned>(__cvta_generic_to_shared(mail));
+  unsigned has_come = 0;
+  while (has_come == 0) {
+    asm volatile(
+        "{ .reg .pred p; mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;"
+        " selp.u32 %0, 1, 0, p; }"
+        : "=r"(has_come)
+        : "r"(barrier), "r"(parity)
+        : "memory");
+  }
+#endif
+}
+
 struct Bid {
   double price;
   double dual;
@@ -159,6 +227,14 @@ struct Named {
   int row;  // the row matched to the column; -1 if the column is unmatched
 };
 
+// A row that a step of a search scans, as each warp lists it for its lanes.
+struct Via {
+  double base;      // the distance of its column, less its dual
+  double distance;  // of its column
+  long long begin;  // of its costs
+  int row;          // -1: none, and all is infinitely far
+};
+
 // The memory that a team shares: the blocks of a cluster, or a block, or with kAlone a warp.
 template <bool kAlone>
 struct Shared {
@@ -169,9 +245,11 @@ struct Shared {
   int* held;
   int* ring;
   int* left;
-  Bid* bids;     // two for each bidder
+  Bid* bids;     // two for each bidder, and a last one that is not read
   double* gaps;  // one for each warp
   Named* named;  // two for each warp
+  Via* vias;     // two for each lane, for the block
+  unsigned long long* mail;  // two barriers
   int* votes;
   int* head;
   int* count;
@@ -179,6 +257,7 @@ struct Shared {
 
   int blocks;    // the blocks of the team
   int block;     // the number of this block
+  mutable int exchanges;  // so far, by messages; the same in all threads
 
   __device__ int thread() const { return kAlone ? lane_index() : block * blockDim.x + threadIdx.x; }
   __device__ int threads() const { return kAlone ? kWarp : blocks * blockDim.x; }
@@ -219,6 +298,32 @@ struct Shared {
       if (lane_index() == 0) *place = value;
     } else if (lane_index() < blocks) {
       *of_block(place, lane_index()) = value;
+    }
+  }
+
+  // An exchange of messages: all threads call `expect`, warps `send`, and all threads call
+  // `receive`. Each block must send one message or more, so that no block is an exchange ahead.
+  __device__ void expect(int messages, int bytes) const {
+    if (!is_one_block() && threadIdx.x == 0) expect_mail(mail + (exchanges & 1), messages * bytes);
+  }
+
+  // Write a value to all copies, by a warp that has it in each lane.
+  template <typename T>
+  __device__ void send(T* place, T value) const {
+    if (is_one_block()) {
+      if (lane_index() == 0) *place = value;
+    } else if (lane_index() < blocks) {
+      send_to_block(place, value, mail + (exchanges & 1), lane_index());
+    }
+  }
+
+  // Wait for the messages, or for all threads of a single block.
+  __device__ void receive() const {
+    if (is_one_block()) {
+      wait_here();
+    } else {
+      wait_for_mail(mail + (exchanges & 1), exchanges >> 1 & 1);
+      ++exchanges;
     }
   }
 
@@ -283,7 +388,8 @@ struct Problem {
 
   // A cost with the sign of the problem; infinity if the pair is forbidden.
   __device__ __forceinline__ double paid(Cost cost) const {
-    const double paid = wish.sign * static_cast<double>(cost);
+    const long long sign = __double_as_longlong(wish.sign) & (1ll << 63);
+    const double paid = __longlong_as_double(__double_as_longlong(static_cast<double>(cost)) ^ sign);
     return paid <= wish.most ? paid : far<double>();
   }
 
