@@ -43,6 +43,47 @@ __device__ inline void list_rows(const Team& shared, int rows, Bids bids, Stays 
   }
 }
 
+// The least cost of a column, and the first row that has it; -1 if all pairs are forbidden. The rows
+// are seen by turns in kStreams independent ways, because one comparison waits for the one before.
+template <typename Cost>
+__device__ __forceinline__ double least_of_column(const Problem<Cost>& problem, int col,
+                                                  int& nearest, bool& fit) {
+  constexpr int kStreams = 4, kLoaded = sizeof(Cost) == 8 ? 8 : 16;
+  const Cost* const costs = problem.costs + col;
+  double least[kStreams];
+  int first[kStreams];
+#pragma unroll
+  for (int s = 0; s < kStreams; ++s) {
+    least[s] = far<double>();
+    first[s] = -1;
+  }
+  const auto see = [&](Cost cost, int row, int s) {
+    const double paid = problem.paid(cost);
+    fit &= problem.fits(cost);
+    first[s] = paid < least[s] ? row : first[s];
+    least[s] = paid < least[s] ? paid : least[s];
+  };
+  int row = 0;
+  for (; row + kLoaded <= problem.rows; row += kLoaded) {
+    Cost loaded[kLoaded];
+#pragma unroll
+    for (int k = 0; k < kLoaded; ++k) loaded[k] = costs[(row + k) * problem.step];
+#pragma unroll
+    for (int k = 0; k < kLoaded; ++k) see(loaded[k], row + k, k % kStreams);
+  }
+  for (; row < problem.rows; ++row) see(costs[row * problem.step], row, 0);
+#pragma unroll
+  for (int s = 1; s < kStreams; ++s) {
+    const bool is_earlier = least[s] == least[0] && first[s] >= 0 && first[s] < first[0];
+    if (least[s] < least[0] || is_earlier) {
+      least[0] = least[s];
+      first[0] = first[s];
+    }
+  }
+  nearest = first[0];
+  return least[0];
+}
+
 // Set the price of each column of a square problem to its least cost, and match it to the first row
 // with this cost, unless an earlier column has this row. Returns false if a cost is not valid.
 template <typename Cost, typename Team>
@@ -50,16 +91,8 @@ __device__ __forceinline__ bool reduce_columns(const Problem<Cost>& problem, con
   const int rows = problem.rows, cols = problem.cols;
   bool fit = true;
   for (int col = shared.thread(); col < cols; col += shared.threads()) {
-    double least = far<double>();
-    int nearest = -1;
-#pragma unroll 16
-    for (int row = 0; row < rows; ++row) {
-      const Cost cost = problem.costs[row * problem.step + col];
-      const double paid = problem.paid(cost);
-      fit &= problem.fits(cost);
-      nearest = paid < least ? row : nearest;
-      least = paid < least ? paid : least;
-    }
+    int nearest;
+    const double least = least_of_column(problem, col, nearest, fit);
     shared.put(shared.pred + col, nearest);
     if (nearest >= 0) shared.put(shared.price + col, least);
   }
