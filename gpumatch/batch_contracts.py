@@ -16,6 +16,7 @@ __all__ = [
     "LARGEST",
     "LARGEST_INTEGER",
     "LARGEST_PATH",
+    "ORDERED",
     "REACHED",
     "SOLVED",
     "UNFIT",
@@ -26,12 +27,13 @@ __all__ = [
     "Together",
 ]
 
-SOLVED, INFEASIBLE, UNFIT, UNSOLVED = range(4)
+SOLVED, INFEASIBLE, UNFIT, UNSOLVED, ORDERED = range(5)
 """The states in which a problem of a batch may end.
 
 SOLVED: its assignment is optimal. INFEASIBLE: it has no full assignment. UNFIT: other code must
 solve it, because a cost is not allowed or too large, or because the gap exceeds rounding.
-UNSOLVED: the kernel has stopped early.
+UNSOLVED: the kernel has stopped early. ORDERED: it has not begun, because the matrix seems to be
+Monge in some order, which it was asked to look for.
 """
 REACHED = -2
 """On the CPU, the mate of vertices of an INFEASIBLE problem: a Hall violator and its neighbours."""
@@ -116,7 +118,7 @@ class DeviceResults(NamedTuple):
     objective : int64 or float64 array of length B
     gap : float64 array of length B
     pairs, states : int64 arrays of length B
-        The number of pairs, and SOLVED, INFEASIBLE, UNFIT or UNSOLVED.
+        The number of pairs, and the state in which the problem has ended.
     proven : bool array of length B
     most_rows, most_cols : int
         The largest numbers of rows and of columns of a problem.
@@ -172,6 +174,8 @@ class DeviceBatch:
         problem that needs more ends as UNSOLVED.
     together : Together, optional
         If given, large problems may be solved together. The call then waits for their results.
+    asks_order : bool
+        True if a large problem that seems to be Monge in some order must end as ORDERED.
     """
 
     dtype: np.dtype
@@ -185,3 +189,4 @@ class DeviceBatch:
     results: DeviceResults
     most_steps: int = ENDLESS
     together: Together | None = None
+    asks_order: bool = False

@@ -318,6 +318,9 @@ BATCHES = {
 TEAM = _CUDA + "assignment.engine:steps_of_team"
 """The function that says how many steps a team of threads on a GPU may take for one problem."""
 
+SEEMS_SORTED = _CUDA + "assignment.dense.sorting:seems_sorted"
+"""The function that says whether samples of a square matrix on a GPU are Monge in some order."""
+
 ONE_OF_A_BATCH = _CPU + "assignment.small.batch:solve_one"
 """The function that solves one problem by the CPU's kernel for batches, without a thread pool."""
 

@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from gpumatch.batch_contracts import SOLVED, UNSOLVED, DeviceBatch, DeviceResults, Together
+from gpumatch.batch_contracts import ORDERED, SOLVED, UNSOLVED, DeviceBatch, DeviceResults, Together
 from gpumatch.costs import CostBatch, SparseCosts
-from gpumatch.dispatch.registry import BATCHES, TEAM, load
+from gpumatch.dispatch.registry import BATCHES, SEEMS_SORTED, TEAM, load
 from gpumatch.numeric.arrays import has_length
 from gpumatch.problems.one_by_one import Batch
 from gpumatch.problems.request import ON_ERROR, Request, Wish, checked_limit
@@ -113,7 +113,7 @@ def assign_alone(
         is_integer = dtype.kind == "i"
         limit = checked_limit(cost_limit, is_integer, maximize)
         must_match_all = nrows == ncols and limit is None and cardinality == "full"
-        most_steps = load(TEAM)(costs, must_match_all)
+        most_steps = load(TEAM)(max(nrows, ncols), must_match_all)
         is_integer, largest = numbers_for(is_integer, cardinality, limit, min(nrows, ncols))
         if not most_steps or (limit is not None and abs(limit) > largest):
             return None
@@ -121,12 +121,15 @@ def assign_alone(
         task = DeviceBatch(
             dtype, (costs.data.ptr,), (ncols,), _even_sizes(1, nrows, ncols), nrows * ncols,
             Wish.of(maximize, cardinality, limit), largest, is_integer, room.addresses(),
-            most_steps,
+            most_steps, asks_order=must_match_all,
         )  # fmt: skip
     with control.part("search"):
-        if not load(BATCHES["cuda"])(task):
-            return None
-        found = room.on_host()
+        found = _found_alone(task, room)
+        if found and found["states"].item() == ORDERED and not load(SEEMS_SORTED)(costs):
+            task.asks_order = False
+            found = _found_alone(task, room)
+    if not found:
+        return None
     if found["states"].item() != SOLVED or not found["proven"].item():
         return False if found["states"].item() == UNSOLVED else None
     (mates,), (numbers,) = room.array("mates"), room.array("numbers")
@@ -151,6 +154,11 @@ def assign_alone(
         size=size,
         stats={"algorithm": "engine", "backend": "cuda", **control.statistics()},
     )
+
+
+def _found_alone(task: DeviceBatch, room: _Room) -> dict[str, np.ndarray] | None:
+    """The results of one launch, on the host; None if it cannot solve the problem."""
+    return room.on_host() if load(BATCHES["cuda"])(task) else None
 
 
 @functools.lru_cache(maxsize=64)

@@ -103,7 +103,7 @@ def test_teams_of_blocks(wish, blocks, monkeypatch):
         pytest.skip("the device has no clusters of blocks")
     device_batch.shape_for.cache_clear()
     monkeypatch.setattr(device_batch, "_OF_A_WARP", 0)
-    monkeypatch.setattr(device_batch, "_OF_A_BLOCK", 2)
+    monkeypatch.setattr(device_batch, "_OF_A_BLOCK", (2, 2))
     monkeypatch.setattr(device_batch, "most_blocks", lambda _: blocks)
     rng = np.random.default_rng(21)
     problems = [random_problem(rng) for _ in range(30)]
@@ -121,7 +121,7 @@ def test_what_teams_give_up_is_solved_together(maximize, dtype, monkeypatch):
         pytest.skip("the device has no clusters of blocks")
     device_batch.shape_for.cache_clear()
     device_batch._wish.cache_clear()
-    monkeypatch.setattr(device_batch, "_OF_A_BLOCK", 64)
+    monkeypatch.setattr(device_batch, "_OF_A_BLOCK", (64, 64))
     monkeypatch.setattr(device_batch, "_TOGETHER", 64)
     monkeypatch.setattr(device_batches, "_SHORT", 64)
     monkeypatch.setattr(device_batch, "_STEPS_OF_CORE", 2)

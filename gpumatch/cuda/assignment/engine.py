@@ -32,7 +32,6 @@ The engine has no kernels of its own. It uses those of the modules that it impor
 from __future__ import annotations
 
 import contextlib
-from typing import Any
 
 from gpumatch.contracts import AssignmentTask, Costs, Solution
 from gpumatch.cuda import memory
@@ -154,16 +153,14 @@ def _begins_with_trees(task: AssignmentTask) -> bool:
     return is_easy and nrows < _MOST_FOR_TREES
 
 
-def steps_of_team(values: Any, must_match_all: bool) -> int:
-    """The most steps that a team may take for a matrix on the device.
+def steps_of_team(ncols: int, must_match_all: bool) -> int:
+    """The most steps that a team may take for a matrix of so many columns; 0 if they are too many.
 
-    They are 0 if the matrix is too large, or seems to be Monge in some order.
+    `ncols` is the larger side.
     """
     small, easy, _ = _MOST_FOR_TEAM
-    ncols = max(values.shape)
-    if not must_match_all:
-        return _STEPS_OF_TEAM[1] if ncols <= easy else 0
-    return 0 if ncols > small or sorting.seems_sorted(values) else _STEPS_OF_TEAM[0]
+    most, steps = (small, _STEPS_OF_TEAM[0]) if must_match_all else (easy, _STEPS_OF_TEAM[1])
+    return steps if ncols <= most else 0
 
 
 def _must_match_all(task: AssignmentTask) -> bool:

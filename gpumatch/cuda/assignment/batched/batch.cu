@@ -44,7 +44,7 @@
 //   pred[j]             the row from which the search reaches column j
 //   ring                unmatched rows that still bid, `count` of them from `head` on, in n places
 //   left                unmatched rows that get paths
-//   states[k]           SOLVED, INFEASIBLE, UNFIT or UNSOLVED, as in batch_contracts.py
+//   states[k]           SOLVED and others, as in batch_contracts.py
 //   pairs[k]            the number of pairs
 #include "assignment/batched/auctions.cuh"
 #include "assignment/batched/bids.cuh"
@@ -77,6 +77,8 @@ __global__ void turn(Batch<Cost> batch, int parts) {
     __syncthreads();
   }
 }
+
+constexpr double kOrderRounding = 0x1p-50;  // of the costs: by how much differences may be wrong
 
 extern __shared__ double block_numbers[];
 
@@ -129,6 +131,27 @@ __device__ inline void clear(Results& results, int k, int* mates, double* number
     results.pairs[k] = 0;
     results.proven[k] = false;
   }
+}
+
+// True if three columns order a few rows in one way, or in opposite ones, as in a matrix that is
+// Monge in some order. This is the first of the tests in gpumatch/numeric/monge.py.
+template <typename Cost>
+__device__ bool orders_alike(const Problem<Cost>& problem) {
+  constexpr int kRows = 6, kCols = 3;
+  const int row = min(lane_index() / kCols, kRows - 1), col = lane_index() % kCols;
+  const double own = problem.cost(row * problem.rows / kRows, col * problem.cols / kCols);
+  const double rounding = problem.wish.whole ? 0.0 : kOrderRounding * -least_of_warp(-fabs(own));
+  const double middle = __shfl_down_sync(kWholeWarp, own, 1);
+  const double left = own - middle, right = middle - __shfl_down_sync(kWholeWarp, own, 2);
+  const bool counts = col == 0 && lane_index() < kRows * kCols;  // its row's differences
+  bool is_alike = false, is_opposite = false;
+  for (int other = 0; other < kRows; ++other) {
+    const double rise = left - __shfl_sync(kWholeWarp, left, kCols * other);
+    const double its = right - __shfl_sync(kWholeWarp, right, kCols * other);
+    is_alike |= counts && rise > rounding && its > rounding;
+    is_opposite |= counts && rise > rounding && its < -rounding;
+  }
+  return !(__any_sync(kWholeWarp, is_alike) && __any_sync(kWholeWarp, is_opposite));
 }
 
 // List the unmatched rows as rows for paths. It waits for the team.
@@ -192,6 +215,10 @@ __device__ __forceinline__ void solve_one(const Place<Cost>& place, const Wish& 
   const Side cols = {mates + results.most_rows, numbers + results.most_rows};
   double* const paid = numbers + results.most_rows + results.most_cols;
   const bool reduces = problem.rows == problem.cols && wish.limit == far<double>();
+  if (wish.asks_order && orders_alike(problem)) {
+    if (thread == 0) results.states[k] = kOrdered;
+    return;
+  }
   if (!shared.is_one_block()) shared.wait();  // all blocks of the team have started
   if (wish.is_given) {
     take_given(problem, shared, turned ? cols : rows, turned ? rows : cols);

@@ -28,6 +28,7 @@ from gpumatch.batch_contracts import (
 )
 from gpumatch.contracts import AssignmentTask
 from gpumatch.cuda.assignment.batched import stacked
+from gpumatch.cuda.assignment.dense import sorting
 from gpumatch.cuda.kernels import COSTS, Kernels, Source, kernels_for
 from gpumatch.cuda.memory import require_memory
 from gpumatch.numeric.fair_duals import difference_below
@@ -50,7 +51,8 @@ _MOST_THREADS = SOURCE.constant("kMostThreads")
 _FIXED = 8192  # an upper bound of a block's shared memory besides its arrays, in bytes
 _A_ROW, _A_COLUMN = 20, 16  # bytes of a block's arrays for each row and each column
 _OF_A_WARP = 64  # columns up to which a warp solves a problem
-_OF_A_BLOCK = 512  # columns up to which a single block solves a problem
+# Columns up to which a single block solves a problem: of a batch, and alone on the device.
+_OF_A_BLOCK = 512, 256
 # If a problem has at least _WIDE times as many columns as rows, its searches are few, and reading
 # the rows takes most of the time. So a block then has more threads than columns: 512 for up to 128
 # rows, else 1,024. 208 such problems take 0.85 of the time. 1,000 problems of 100 rows and 120
@@ -68,7 +70,10 @@ _BIDS = 2, 4
 # of 4, 208 problems of 100 rows and 300 columns take 2 to 10 % longer. With 4 instead of 8, points
 # in 300 rows and 600 columns take 14 % longer.
 _FEWEST_BIDDERS = 4, 8
-_ROWS_AT_ONCE = 8  # the most rows of a step of a search; with 16, points take up to 40 % longer
+# The most rows of a step of a search, in a batch and alone. In batches, points take up to 40 %
+# longer with 16. Alone on an H200, uniform costs in 1,000 rows take 2.62, 2.52 and 2.45 ms with 8,
+# 12 and 16, and points in 512 rows 4.3, 4.3 and 4.5.
+_ROWS_AT_ONCE = 8, 12
 # If the other paths are expected to take more steps for each row, auctions are held: in general,
 # and if a fourth of the rows to half of them are unmatched after the first bids (fewer, too, with
 # fewer than 256 rows). On an H200, 256 problems of rank 3 in 512 rows take 8 ms with 4, and 60 with
@@ -96,7 +101,9 @@ class _Shape(NamedTuple):
 
 
 @functools.lru_cache(maxsize=1024)
-def shape_for(short: int, long: int, most_blocks: int, has_room: bool) -> _Shape:
+def shape_for(
+    short: int, long: int, most_blocks: int, has_room: bool, is_alone: bool = False
+) -> _Shape:
     """The team for a problem of `short` rows and `long` columns, which are no fewer.
 
     `has_room` is True if teams of kMostThreads threads for all problems fit on the device at once.
@@ -105,7 +112,7 @@ def shape_for(short: int, long: int, most_blocks: int, has_room: bool) -> _Shape
     if long <= _OF_A_WARP:
         columns = _power(-(-long // _WARP))
         return _Shape(f"solve_alone<{{Cost}}, {columns}>", _WARP, shared)
-    blocks = most_blocks if long > _OF_A_BLOCK else 1
+    blocks = most_blocks if long > _OF_A_BLOCK[is_alone] else 1
     most_threads = min(_MOST_THREADS * blocks, _WARP * _MOST_WARPS)
     columns = _power(-(-long // most_threads))
     threads = -(-long // (columns * blocks * _WARP)) * _WARP
@@ -270,17 +277,19 @@ class _Run:
             tiles = -(-largest[0] // _TILE) * -(-largest[1] // _TILE)
             parts = max(1, min(tiles, _MOST_PARTS))
             kernels["turn<{Cost}>"]((count * parts,), (_TILE * 8,), (batch, np.int32(parts)))
-        shape = shape_for(min(largest), max(largest), most_blocks(count), has_room(count))
+        is_alone = len(task.sizes) == 1
+        shape = shape_for(min(largest), max(largest), most_blocks(count), has_room(count), is_alone)
         steps = _Steps(task.most_steps, _STEPS_BEFORE_A_GUESS, False)
         if task.together and shape.blocks > 1 and not turns and largest[1] >= _TOGETHER:
             most = _STEPS_OF_CORE + int(_STEPS_OF_ITS_ROWS * count * largest[0])
             steps = _Steps(most, _STEPS_BEFORE_ITS_GUESS, True)
             self.may_give_up = True
         fewest = _FEWEST_BIDDERS[min(largest) > _FEW_ROWS]
-        bids = _BIDS[len(task.sizes) == 1]
+        asks_order = task.asks_order and min(largest) >= sorting.LEAST
         wish = _wish(
-            kernels, task.wish, task.largest, task.is_integer, steps, (bids, fewest), is_given
-        )
+            kernels, task.wish, task.largest, task.is_integer, steps,
+            (_BIDS[is_alone], fewest, _ROWS_AT_ONCE[is_alone]), asks_order, is_given,
+        )  # fmt: skip
         solve = kernels[shape.kernel]
         arguments = batch, wish, self.results, np.int32(shape.blocks)
         with _one_launch:
@@ -351,16 +360,18 @@ def _wish(
     largest: float,
     is_integer: bool,
     steps: _Steps,
-    bids: tuple[int, int],
+    pace: tuple[int, int, int],
+    asks_order: bool,
     is_given: bool,
 ) -> np.ndarray:
     sign, limit, takes_equal, most, may_lack = wish
     return kernels.struct("Wish")(
         sign=sign, limit=limit, takes_equal=takes_equal, most=most, largest=largest,
-        may_lack=may_lack, whole=is_integer, bids=bids[0], fewest=bids[1],
-        rows_at_once=_ROWS_AT_ONCE, most_steps=steps.most,
+        may_lack=may_lack, whole=is_integer, bids=pace[0], fewest=pace[1],
+        rows_at_once=pace[2], most_steps=steps.most,
         first_steps=min(steps.first, steps.most), lengthens=steps.lengthen,
-        steps_a_row=_STEPS_A_ROW[0], steps_a_row_of_some=_STEPS_A_ROW[1], is_given=is_given,
+        steps_a_row=_STEPS_A_ROW[0], steps_a_row_of_some=_STEPS_A_ROW[1],
+        asks_order=asks_order, is_given=is_given,
     )  # fmt: skip
 
 

@@ -12,7 +12,7 @@ constexpr int kTile = 32;
 constexpr int kMostBlocks = 8;    // the most blocks of a team: some devices have no larger clusters
 constexpr int kNobody = 0x7fffffff;  // no row or column yet: above all numbers
 
-enum State { kSolved, kInfeasible, kUnfit, kUnsolved };
+enum State { kSolved, kInfeasible, kUnfit, kUnsolved, kOrdered };
 
 struct Wish {
   double sign;
@@ -30,6 +30,7 @@ struct Wish {
   int lengthens;    // 1 if the estimate assumes that later paths are longer
   int steps_a_row;  // if paths are expected to take more, auctions are held, where they may be
   int steps_a_row_of_some;  // the same if a fourth of the rows to half of them get paths
+  int asks_order;   // 1 if a problem that seems to be Monge in some order must be left to others
   int is_given;     // 1 if the results have the pairs and the columns' duals, for the proof only
 };
 

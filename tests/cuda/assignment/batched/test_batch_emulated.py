@@ -18,6 +18,7 @@ pytest.importorskip("cupy")
 from gpumatch.batch_contracts import (
     ENDLESS,
     INFEASIBLE,
+    ORDERED,
     SOLVED,
     UNFIT,
     UNSOLVED,
@@ -68,6 +69,7 @@ def solve(emulator, monkeypatch):
         blocks=1,
         steps=ENDLESS,
         together=None,
+        asks_order=False,
     ):
         monkeypatch.setattr(
             device_batch, "shape_for", lambda *sides: shape(columns, blocks, *sides)
@@ -102,6 +104,7 @@ def solve(emulator, monkeypatch):
             results,
             steps,
             together,
+            asks_order,
         )
         monkeypatch.setattr(device_batch._Run, "_matrix", lambda _, k: problems[k])
         assert device_batch.run(task) is (together is None or together.costs_of is not None)
@@ -195,7 +198,7 @@ def test_lists_of_random_problems(solve, emulator, wish, dtype, monkeypatch):
     dtype = np.dtype(dtype)
     for columns, most, count in ((1, 70, 4), (2, 70, 4), (1, 160, 2)):
         emulator.odds = int(rng.choice([3, 30]))
-        monkeypatch.setattr(device_batch, "_ROWS_AT_ONCE", int(rng.choice([1, 2, 8])))
+        monkeypatch.setattr(device_batch, "_ROWS_AT_ONCE", 2 * (int(rng.choice([1, 2, 8])),))
         problems = [random_problem(rng, dtype, most) for _ in range(count)]
         if wish.get("sign") == -1:
             problems = [-part for part in problems]
@@ -296,6 +299,24 @@ def test_what_is_not_valid_is_marked(solve, emulator):
     check(results, 4, problems[4])
 
 
+@pytest.mark.parametrize("blocks", [1, 2])
+def test_what_seems_to_be_sorted_is_left_to_others(solve, emulator, blocks, monkeypatch):
+    """If it is asked for: a few rows and columns are in one order, or in opposite ones."""
+    monkeypatch.setattr(device_batch.sorting, "LEAST", 40)
+    emulator.odds = 30
+    rng = np.random.default_rng(27)
+    product = np.outer(rng.random(40), rng.random(40))
+    problems = np.stack([product, rng.random((40, 40)), 1 - product, rng.random((40, 40))])
+    for costs in (problems, np.floor(1e6 * problems).astype(np.int32)):
+        results = solve(costs, blocks=blocks, asks_order=True)
+        assert results.states.tolist() == [ORDERED, SOLVED, ORDERED, SOLVED]
+        results = solve(costs, blocks=blocks)
+        for k in range(4):
+            check(results, k, costs[k])
+    smaller = np.ascontiguousarray(problems[:, :39, :39])
+    assert (solve(smaller, blocks=blocks, asks_order=True).states == SOLVED).all()
+
+
 def test_forbidden_by_a_limit(solve, emulator):
     emulator.odds = 10
     problems = np.random.default_rng(6).random((2, 20, 24))
@@ -351,6 +372,12 @@ def test_the_smallest_problems_and_large_ones_have_no_more_threads():
         assert device_batch.shape_for(*sides, most, True) == device_batch.shape_for(
             *sides, most, False
         )
+
+
+@pytest.mark.parametrize(("side", "blocks"), [(256, 1), (257, 8), (512, 8), (513, 8)])
+def test_a_single_problem_has_a_cluster_sooner(side, blocks):
+    assert device_batch.shape_for(side, side, 8, True, is_alone=True).blocks == blocks
+    assert device_batch.shape_for(side, side, 8, True).blocks == (8 if side > 512 else 1)
 
 
 def test_there_is_room_for_two_teams_on_each_multiprocessor(monkeypatch):
