@@ -101,9 +101,10 @@ def assign(
         batch takes one number.
     algorithm : str
         ``"auto"`` or a name that `algorithms` lists for assignment. ``"auto"`` is ``"engine"`` on
-        the CPU and on a GPU, and ``"hungarian-tree"`` on the reference. With options that these do not take, it is the first exact algorithm that takes them. For a
-        bottleneck, ``"auto"`` is ``"thresholds"``: matchings of the pairs up to a threshold. The
-        other is ``"paths"``, for full assignments of sparse costs on the CPU.
+        the CPU and on a GPU, and ``"hungarian-tree"`` on the reference. With options that these do
+        not take, it is the first exact algorithm that takes them. For a bottleneck, ``"auto"`` is
+        ``"thresholds"``: matchings of the pairs up to a threshold. The other is ``"paths"``, for
+        full assignments of sparse costs on the CPU.
     backend : {"auto", "cpu", "cuda", "reference"}
         Where to run. ``"auto"``: data on a device stays there; a matrix on the host, or sparse
         costs for the engine, go to the GPU if there is one with room for them and they are large
