@@ -41,7 +41,7 @@ import numpy as np
 
 from gpumatch.contracts import AssignmentTask, Costs, Solution, Stopped
 from gpumatch.numeric.arrays import any_true, array_module, array_of
-from gpumatch.numeric.points.clouds import alike, are_alike, are_apart
+from gpumatch.numeric.points.clouds import alike, are_apart
 from gpumatch.numeric.points.pairs import Pairs, listed
 from gpumatch.numeric.points.quadratics import fitted, fitted_count
 from gpumatch.numeric.points.tuning import Tuning
@@ -175,7 +175,7 @@ class PointsEngine(ABC):
         if points is None or points.rows.shape[1] > self.tuning.in_boxes:
             count = self.tuning.nearest_of_many
         is_enough = self.are_apart
-        if points is not None and self.must_match_all and not are_alike(points):
+        if points is not None and self.must_match_all:
             costs = self.costs.of_points(alike(points))
             self.pairs.add(*self.name_nearest(costs, self.searches(costs), count))
             is_enough = is_enough or points.metric == "sqeuclidean" or points.sign < 0
