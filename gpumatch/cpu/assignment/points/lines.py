@@ -237,6 +237,8 @@ class _Products(Lines):
     def _inexact(self, tile: slice, bound: np.ndarray, products: Any) -> np.ndarray:
         p, squares = self.points, products
         row_offset, col_offset = self.offsets
+        if max(abs(part).max(initial=0) for part in self.offsets) > LARGEST_SQUARE:
+            squares = squares.astype(np.float64, copy=False)  # float32 would be infinite
         if row_offset.size or bool((bound < np.inf).any()):  # else the order is that of squares
             np.maximum(squares, 0, out=squares)
             if p.metric == "euclidean":

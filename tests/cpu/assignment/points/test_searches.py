@@ -166,6 +166,17 @@ def test_both_sides_name_their_nearest(metric, threads):
     np.testing.assert_array_equal(np.sort(cols), np.sort(np.argsort(whole.T, axis=1)[:, :4]))
 
 
+def test_large_offsets_leave_something_near():
+    X, Y = clouds("normal", (9, 12), 7)
+    offsets = {"row_offset": np.full(9, 1e97), "col_offset": np.linspace(0, 1e96, 12)}
+    lines = lines_of(PointCosts(X, Y, **offsets))
+    bounds = np.full(9, np.inf), np.full(12, np.inf)
+    with Workers(1, 2**30) as workers:
+        of_rows, of_cols = lines.nearest(2, bounds, workers, lambda: None)
+    assert (of_rows == [0, 1]).all()
+    assert (of_cols >= 0).all()
+
+
 def test_a_limit_bounds_the_nearest():
     costs = PointCosts(*clouds("normal", (30, 23), 8), "euclidean")
     limit = float(np.quantile(costs.dense(), 0.1))
