@@ -90,3 +90,31 @@ def test_functions_give_blocks_of_a_device(cp, wish):
     assert a.objective - limit * a.size == expected.objective - limit * expected.size
     gm.verify(costs, a)
     assert gm.assign(costs, backend="cpu", **wish).stats["backend"] == "cpu"
+
+
+@pytest.mark.parametrize("scale", [1e200, 1e-200, 2.0**-450])
+def test_a_device_computes_distances_of_any_magnitude(cp, scale):
+    X, Y = (side * scale for side in clouds((9, 11)))
+    X[0] = Y[0]
+    here = PointCosts(X, Y, "euclidean")
+    there = PointCosts(cp.asarray(X), cp.asarray(Y), "euclidean")
+    assert (cp.asnumpy(there.dense()) == here.dense()).all()
+    assert there.points is None or scale == 2.0**-450
+    assert there.power == here.power
+    a = gm.assign(there)
+    assert a.objective == pytest.approx(gm.assign(here, backend="cpu").objective)
+    gm.verify(there, a)
+
+
+def test_a_list_of_points_of_a_device_is_a_batch(cp):
+    problems = [PointCosts(*map(cp.asarray, clouds((5, 6), seed=seed))) for seed in (1, 2)]
+    batch = gm.assign(problems)
+    assert isinstance(batch.row_to_col, cp.ndarray)
+    for problem, one in zip(problems, batch):
+        assert float(one.objective) == pytest.approx(float(gm.assign(problem).objective))
+
+
+def test_functions_of_two_points_need_the_host(cp):
+    X, Y = clouds((3, 3))
+    with pytest.raises(ValueError, match="callable metric needs points on the host"):
+        PointCosts(cp.asarray(X), cp.asarray(Y), lambda x, y: 0.0)
