@@ -354,13 +354,14 @@ class Auction:
         return reads * 2.0 ** min(doublings / max(power, 0.01), 60)
 
     def _is_steady(self, progress: list[tuple[float, int]]) -> bool:
-        """Tell if the last step has served about the share of its rows that the one before has."""
-        if len(progress) < 3:
-            return False
-        first, second = (
-            1 - late[1] / early[1] for early, late in zip(progress[-3:-1], progress[-2:])
-        )
-        return second >= max(self.tuning.steady * first, self.tuning.little)
+        """Tell if the rows that wait get fewer as fast, in shares, as two readings before."""
+        tuning, rates, (end, rows) = self.tuning, [], progress[-1]
+        for mark in reversed(progress):
+            if mark[0] <= end - tuning.pace:
+                rates.append(math.log(mark[1] / max(rows, 1)) / (end - mark[0]))
+                end, rows = mark
+        is_known = progress[-1][0] < tuning.trusted and len(rates) > 1
+        return is_known and rates[0] >= max(tuning.steady * rates[1], tuning.little)
 
     def _bid_while_transposing(
         self, waiting: np.ndarray, epsilon: Any, many: int

@@ -289,6 +289,7 @@ def test_a_phase_whose_rows_hardly_get_fewer_is_a_war_early(monkeypatch):
     assert 4 < first["scans"] / matrix.nnz < 12
 
 
+@pytest.mark.parametrize("pace", [1, 2, 4])
 @pytest.mark.parametrize(
     ("waiting", "is_steady"),
     [
@@ -297,13 +298,18 @@ def test_a_phase_whose_rows_hardly_get_fewer_is_a_war_early(monkeypatch):
         ([1437, 829, 655, 583], False),
         ([3000, 3000, 3000], False),
         ([504, 504, 503], False),  # greater, but little
-        ([1000, 1], False),  # the first step
+        ([1000, 1], False),  # nothing to compare it with
+        ([1000, 500, 0], True),
+        (np.geomspace(1000, 1, 12), False),  # it has read enough to be trusted
     ],
 )
-def test_a_phase_that_is_as_fast_as_before_is_not_judged(waiting, is_steady):
+def test_a_phase_that_is_as_fast_as_before_is_not_judged(waiting, is_steady, pace):
+    """However much it reads between two returns to Python."""
     auction = object.__new__(Auction)
     auction.tuning = sparse_tuning.DEFAULT
-    progress = [(2.0 * step, rows) for step, rows in enumerate(waiting)]
+    steps = np.arange(0, len(waiting) - 1 + 1e-9, 1 / pace)
+    counts = np.interp(steps, np.arange(len(waiting)), waiting)
+    progress = [(2.0 * step, round(rows)) for step, rows in zip(steps.tolist(), counts.tolist())]
     assert auction._is_steady(progress) == is_steady
 
 
