@@ -98,7 +98,7 @@ def sort(values: Reader, rounding: float) -> Sorted | None:
     best = None
     if _orders_alike(_sample(values, FEW, 3), rounding):
         sample = _sample(values, MANY, MANY)
-        for sign in (1, -1):
+        for sign in (1, -1) if sample.min() < sample.max() else ():
             if _is_monge(sample, _order(sample, rounding, sign), rounding):
                 found = _diagonal(values, _order(values, rounding, sign), rounding)
                 if best is None or found.wrong < best.wrong:

@@ -101,7 +101,7 @@ def _bound_by(
     base = 0 if goal.limit is None else goal.limit
     below = _row_dual_below(solution, goal.limit)
     row_dual, col_dual = nearer(below), nearer(solution.col_dual)
-    duals = summands(row_dual) + summands(col_dual)
+    less = summands(-row_dual) + summands(-col_dual)
 
     def largest_dual() -> float:
         return max(
@@ -110,7 +110,7 @@ def _bound_by(
         )
 
     proof = proof_of(
-        [*terms, *times(-base, size), *(-dual for dual in duals)],
+        [*terms, *times(-base, size), *less],
         size,
         has_ended=has_ended,
         is_integer=problem.is_integer,
