@@ -19,7 +19,7 @@ from gpumatch.cpu.assignment.dense.candidate_paths import BUDGET, KnownPaths
 from gpumatch.cpu.assignment.dense.rival import Rival
 from gpumatch.cpu.assignment.dense.tuning import Tuning
 from gpumatch.cpu.assignment.search.bid_queue import Queue
-from gpumatch.cpu.assignment.search.state import LOW, SCANS
+from gpumatch.cpu.assignment.search.state import KNEW, LOOKED, LOW, SCANS
 
 __all__ = ["Auction"]
 
@@ -49,7 +49,7 @@ class Auction:
     ) -> None:
         self.paths, self.costs, self.workers = paths, paths.costs, paths.workers
         self.tuning, self.control, self.beat = tuning, control, beat
-        self.rival, self.read, self.has_lost = rival, 0, False
+        self.rival, self.read, self.has_lost, self.looks_pay = rival, 0, False, True
         self.nrows = paths.row_to_col.size
         is_bounded = math.isfinite(self.costs.high)
         self.spread = float(
@@ -85,7 +85,7 @@ class Auction:
         """Let rows bid until few are unmatched; False if it is a price war."""
         paths, tuning = self.paths, self.tuning
         free = paths.start_with_unmatched_rows()
-        waiting, scans = free, 0
+        waiting, scans, looks, knew = free, 0, 0, 0
         while waiting.size > tuning.few:
             threads = max(1, min(self.workers.threads, waiting.size // tuning.each))
             queues = [Queue(share) for share in np.array_split(waiting, threads)]
@@ -93,9 +93,12 @@ class Auction:
             is_peaceful = self.workers.run(partial(self._hold, queues, epsilon, few), threads)
             waiting = np.concatenate([queue.waiting for queue in queues])
             scans += sum(int(queue.state[SCANS]) for queue in queues)
+            looks += sum(int(queue.state[LOOKED]) for queue in queues)
+            knew += sum(int(queue.state[KNEW]) for queue in queues)
             self.beat()
             if not is_peaceful or scans > tuning.most * self.costs.nnz or self._loses(scans):
                 return False
+        self.looks_pay = candidates.looks_pay(looks, knew, paths.price.size)
         self.read += scans
         paths.spot[SCANS] = scans
         paths.record("auction", free, paths.matched, self.control)
@@ -126,7 +129,7 @@ class Auction:
             candidates.part_slack(
                 *self.paths.state,  # IN, OUT
                 self.paths.scratch[worker],  # OUT
-                float(epsilon), rounding, first, last,  # IN
+                float(epsilon), rounding, self.looks_pay, first, last,  # IN
             )  # fmt: skip
 
         if not self.paths.share(part, self.control):

@@ -47,7 +47,8 @@ class KnownPaths(Paths):
         self.search = np.full(ncols, self.far), pred, near, *heap, tree, reached
         self.spare = np.empty(KNOWN, np.int32), np.empty(KNOWN)
         self.scratch = [
-            (np.empty(ncols + 1), np.empty(ncols + 1, np.int32)) for _ in range(workers.threads)
+            (np.empty(ncols + 1), *np.empty((2, ncols + 1), np.int32))
+            for _ in range(workers.threads)
         ]
         self.terms = self.limit, self.leaves
 

@@ -66,6 +66,7 @@ __all__ = [
     "LANES",
     "augment",
     "fair_row_duals",
+    "first_col",
     "lane_minima",
     "least_of_lanes",
     "lower_to_minima",
@@ -178,7 +179,7 @@ def least_two(line, price, least, far):
     lane = _first_lane(least, one)
     begin = lane * width
     end = begin + width
-    first = begin + _first_col(line[begin:end], price[begin:end], one)
+    first = begin + first_col(line[begin:end], price[begin:end], one)
     after = first + 1
     least[lane] = lesser(
         _least_reduced(line[begin:first], price[begin:first], far),
@@ -191,7 +192,7 @@ def least_two(line, price, least, far):
     end = begin + width
     if two == one:
         begin = max(begin, after)
-    return one, first, two, begin + _first_col(line[begin:end], price[begin:end], two)
+    return one, first, two, begin + first_col(line[begin:end], price[begin:end], two)
 
 
 @inlined
@@ -204,7 +205,7 @@ def _first_lane(least, nearest):
 
 
 @inlined
-def _first_col(line, price, reduced):
+def first_col(line, price, reduced):
     """Return the first column of this reduced cost."""
     number = price.dtype.type
     first = price.size

@@ -15,6 +15,8 @@ names.
     NEAR      columns at the front, scanned or not: near[:NEAR]
     REACHED   columns that have a distance: reached[:REACHED]
     SINK      the nearest unmatched column so far, or -1
+    LOOKED    looks at lines of a matrix while rows bid
+    KNEW      bids without a look
 
 Two distances stand in an array `mark`: FRONT, that of the last column that has joined the tree, and
 LEAVE, that of the nearest end so far, from which on no path is shorter.
@@ -42,10 +44,12 @@ __all__ = [
     "FRONT",
     "HEAD",
     "KEPT",
+    "KNEW",
     "LEAVE",
     "LEAVER",
     "LEFT",
     "LOCKED",
+    "LOOKED",
     "LOW",
     "NEAR",
     "NEXT",
@@ -61,7 +65,7 @@ __all__ = [
     "WAITING",
 ]
 
-NEXT, KEPT, HEAD, TAIL, LEAVER, SCANS, WAITING, NEAR, REACHED, SINK, SPOTS = range(11)
+NEXT, KEPT, HEAD, TAIL, LEAVER, SCANS, WAITING, NEAR, REACHED, SINK, LOOKED, KNEW, SPOTS = range(13)
 FRONT, LEAVE = range(2)
 FOUND, LEFT, SPENT, STUCK, CLASH, DONE, LOW = range(7)
 UNMATCHED, LOCKED = -1, -2

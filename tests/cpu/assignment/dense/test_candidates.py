@@ -12,15 +12,29 @@ from hypothesis import strategies as st
 from gpumatch.cpu.assignment.dense import candidates
 from gpumatch.cpu.assignment.dense.candidates import KNOWN
 from gpumatch.cpu.assignment.search.bid_queue import Queue
-from gpumatch.cpu.assignment.search.state import DONE, KEPT, LOCKED, LOW, NEXT, SCANS, SPENT
+from gpumatch.cpu.assignment.search.state import (
+    DONE,
+    KEPT,
+    KNEW,
+    LOCKED,
+    LOOKED,
+    LOW,
+    NEXT,
+    SCANS,
+    SPENT,
+)
 from tests.cpu.interleaved import interleave
 
 # -- what rows know --------------------------------------------------------------------------------
 
 
+def make_scratch(ncols):
+    return np.empty(ncols + 1), *np.empty((2, ncols + 1), np.int32)
+
+
 def look(line, price, start=0, way=None):
     cols, known = np.full(KNOWN, -1, np.int32), np.full(KNOWN, -1.0)
-    scratch = np.empty(line.size + 1), np.empty(line.size + 1, np.int32)
+    scratch = make_scratch(line.size)
     way = way or (np.empty(0), 0.0, 0.0)
     bound = candidates.look(line, price, way, start, scratch, cols, known)
     count = np.count_nonzero(np.isfinite(known))
@@ -97,7 +111,7 @@ def test_levels_part_few_numbers_from_many(seed, size, top, share, most):
     else:
         assert finite[0] <= low < high <= finite[-1]
         enough = np.count_nonzero(finite <= low) >= fewest
-        between = (finite[-1] - finite[0]) / 2**candidates.HALVINGS
+        between = (finite[-1] - finite[0]) / 2**candidates.PARTS
         assert enough or high - low <= between * (1 + 1e-9)
 
 
@@ -121,7 +135,7 @@ class Bidding:
         self.mates = np.full(nrows, -1, np.int32), np.full(ncols, -1, np.int32)
         known = np.empty((nrows, KNOWN), np.int32), np.empty((nrows, KNOWN)), np.empty(nrows)
         self.known, self.queue = known, Queue(np.arange(nrows))
-        self.scratch = np.empty(ncols + 1), np.empty(ncols + 1, np.int32)
+        self.scratch = make_scratch(ncols)
         candidates.look_at_all(values, self.price, known, self.scratch, 0, nrows)
 
     def hold(self, epsilon, jump, floor=-1e300, few=0, budget=10**9):
@@ -213,6 +227,56 @@ def test_bids_of_known_columns_are_those_of_the_whole_matrix(budget):
         reduced = values - state.price
         assert (reduced[held, row_to_col[held]] <= reduced[held].min(axis=1) + epsilon).all()
         assert (state.price[col_to_row < 0] == 0).all()
+
+
+@pytest.mark.parametrize(("epsilon", "pays"), [(1e-2, False), (1e-4, True)])
+def test_rows_look_only_if_that_pays(epsilon, pays):
+    """Not if each bid leads beyond what a row knows: then it reads its line for every bid."""
+    places = np.random.default_rng(4).random((2, 300, 2))
+    state = Bidding(-np.hypot(*(places[0][:, None] - places[1]).transpose(2, 0, 1)))
+    assert state.hold(epsilon, 1e4) == DONE
+    looks, knew, read = (int(state.queue.state[place]) for place in (LOOKED, KNEW, SCANS))
+    lines = (read - KNOWN * knew) // (KNOWN + 300)
+    assert candidates.looks_pay(looks, knew, 300) == pays
+    assert lines < 1.5 * looks if pays else lines > 10 * looks > 0
+    reduced, mates = state.values - state.price, state.mates[0]
+    assert (reduced[range(300), mates] <= reduced.min(axis=1) + epsilon * (1 + 1e-9)).all()
+
+
+@pytest.mark.parametrize("ncols", [1, 2, 127, 128, 129, 700])
+@pytest.mark.parametrize("top", [0, 2, 10**6])
+def test_the_least_two_of_a_line(ncols, top):
+    rng = np.random.default_rng(ncols + top)
+    for start in (0, ncols // 2, ncols - 1):
+        line, price = rng.integers(0, top, (2, ncols), endpoint=True).astype(float)
+        line[rng.random(ncols) < 0.2] = math.inf
+        one, col, two = candidates._least_two_of_line(line, price, start, np.empty(ncols))
+        least = np.sort(np.append(line - price, math.inf))
+        assert (one, two) == (least[0], least[1])
+        assert line[col] - price[col] == one
+        stretches = np.flatnonzero(line - price == one) // candidates.STRETCH
+        first = start // candidates.STRETCH
+        after = stretches[stretches >= first]
+        assert col // candidates.STRETCH == (after if after.size else stretches)[0]
+
+
+@pytest.mark.parametrize("looks", [True, False])
+def test_slack_pairs_part_whether_rows_look_or_read(looks):
+    """Only rows that look know more afterwards."""
+    rng = np.random.default_rng(8)
+    state = Bidding(rng.random((120, 120)))
+    assert state.hold(0.1, 10.0) == DONE
+    state.price[rng.random(120) < 0.97] -= 0.6
+    reduced = state.values - state.price
+    slack = reduced[range(120), state.mates[0]] - reduced.min(axis=1)
+    before = state.known[2].copy()
+    candidates.part_slack(
+        state.values, state.price, *state.mates, state.known, state.scratch,
+        0.05, 0.0, looks, 0, 120,
+    )  # fmt: skip
+    assert 0 < np.count_nonzero(slack > 0.05) < 120
+    assert ((state.mates[0] < 0) == (slack > 0.05)).all()
+    assert (state.known[2] == before).all() == (not looks)
 
 
 def test_a_bid_heeds_columns_that_the_row_does_not_know():

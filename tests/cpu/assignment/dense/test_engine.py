@@ -257,10 +257,14 @@ def test_each_step_runs(path, monkeypatch):
 
 
 def test_few_lines_are_read(monkeypatch):
-    """Paths in the whole matrix read 111 and 202 times as much as it has."""
+    """Paths in the whole matrix read 111 and 202 times as much as it has.
+
+    If rows looked at all lines that they read for a bid, it would be 15 and 7 times. But looks take
+    three times as long.
+    """
     monkeypatch.undo()
     tune(monkeypatch, dense_tuning, middle=-1)
-    for matrix, most in ((points(800, far=True), 25), (costs.low_rank(800, rank=4), 10)):
+    for matrix, most in ((points(800, far=True), 25), (costs.low_rank(800, rank=4), 14)):
         trace = gm.assign(matrix, backend="cpu", threads=1).stats["trace"]
         assert 0 < sum(phase["scans"] for phase in trace) < most * matrix.size
 
