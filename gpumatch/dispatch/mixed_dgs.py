@@ -11,7 +11,8 @@ The modules of host and device do not import each other. This module passes data
 from __future__ import annotations
 
 from gpumatch.contracts import AssignmentTask
-from gpumatch.cpu.assignment import dgs as on_host
+from gpumatch.cpu.assignment.dgs.start import start_from
+from gpumatch.cpu.assignment.dgs.switching import Differences, switch_until_none
 from gpumatch.cuda.assignment import dgs as on_device
 from gpumatch.numeric.arrays import any_true
 
@@ -50,12 +51,12 @@ def _switch_on_host(
     """Run Algorithm 1, evaluate all vertices on the device; False if the control has stopped it."""
     control, (row_to_col, col_to_row) = task.control, task.mates
     with control.part("start"):
-        if not on_host.start_from(start, task):
+        if not start_from(start, task):
             return False
     if task.limit is None and any_true(row_to_col < 0):
         return True
     number = type(problem.far)
-    differences = on_host.Differences(task.costs, row_to_col, col_to_row, number, task.limit)
+    differences = Differences(task.costs, row_to_col, col_to_row, number, task.limit)
     evaluator = on_device.Evaluator(problem, form, serves_mates=False)
     found = (
         *((problem.rows.gain, differences.row_gain), (problem.rows.choice, differences.row_choice)),
@@ -74,6 +75,6 @@ def _switch_on_host(
             on_gpu.get(out=on_cpu)
         return not control.tick(differences.matched)
 
-    ended = on_host.switch_until_none(differences, evaluate_all, control)
+    ended = switch_until_none(differences, evaluate_all, control)
     put_mates()
     return ended

@@ -259,7 +259,7 @@ _ASSIGNMENT = (
         "Roverso, Naiem, El-Beltagy, El-Ansary, Haridi, INFOS 2010",
         {
             "cpu": Home(
-                _CPU + "assignment.dgs:run",
+                _CPU + "assignment.dgs.engine:run",
                 {"start": ("random", "greedy")},
                 only={"evaluation": ("auto", "cpu"), "switching": ("auto", "sequential")},
             ),

@@ -52,7 +52,8 @@ from typing import NamedTuple
 import numpy as np
 
 from gpumatch.contracts import AssignmentTask, Costs, Stopped
-from gpumatch.cpu.assignment.dgs import begin_bound, bound, start_from
+from gpumatch.cpu.assignment.dgs.relaxation import begin_bound, bound
+from gpumatch.cpu.assignment.dgs.start import start_from
 from gpumatch.cpu.heartbeat import heartbeat
 from gpumatch.numeric.arrays import count_matched
 from gpumatch.reference.deveci2013 import UNMATCHED
@@ -345,7 +346,7 @@ def run(
     evaluation: str = "auto",
     switching: str = "auto",
 ) -> bool:
-    """Assign the rows, as `gpumatch.cpu.assignment.dgs.run`, by the paper's kernels.
+    """Assign the rows, as `gpumatch.cpu.assignment.dgs.engine.run`, by the paper's kernels.
 
     Parameters
     ----------

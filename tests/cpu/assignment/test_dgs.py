@@ -16,8 +16,8 @@ from scipy.sparse import csr_array
 import gpumatch as gm
 from gpumatch.contracts import AssignmentTask, Solution
 from gpumatch.costs import as_costs
-from gpumatch.cpu.assignment import dgs
-from gpumatch.cpu.assignment.dgs import Side, difference, exchange, find_best
+from gpumatch.cpu.assignment.dgs.exchanges import Side, difference, exchange, find_best
+from gpumatch.cpu.assignment.dgs.start import start_from
 from graphs import costs
 from tests.cpu.matching.cases import FreeRun
 
@@ -46,7 +46,7 @@ def started(matrix, start, seed=0, limit=None):
     problem = as_costs(matrix).problem(False, False)
     solution = Solution.empty(matrix.shape, is_integer=False)
     task = AssignmentTask(problem, solution, FreeRun(), limit, seed=seed)
-    assert dgs.start_from(start, task)
+    assert start_from(start, task)
     return task.mates
 
 
@@ -311,9 +311,14 @@ def test_the_bound_of_a_stopped_run_is_that_of_its_problem(start, wish):
     assert 0 < abs(missed) <= a.gap
 
 
+def set_budget(monkeypatch, entries):
+    for module in ("start", "switching", "relaxation"):
+        monkeypatch.setattr(f"gpumatch.cpu.assignment.dgs.{module}.BUDGET", entries)
+
+
 @STARTS
 def test_it_stops_at_any_tick_with_an_assignment_and_a_bound(monkeypatch, start):
-    monkeypatch.setattr(dgs, "BUDGET", 500)
+    set_budget(monkeypatch, 500)
     matrix = costs.make("uniform_integer", 40, 50, factor=10, seed=1)
     seen = []
     whole = solve(matrix, start=start, callback=lambda _: seen.append(0))
@@ -342,7 +347,7 @@ def test_a_time_limit_of_nothing_still_tells_a_bound():
 @pytest.mark.parametrize("threads", [2, 3])
 def test_threads_change_nothing(monkeypatch, threads):
     monkeypatch.setattr("gpumatch.cpu.numba_tools.workers._EDGES_EACH", 1)
-    monkeypatch.setattr(dgs, "BUDGET", 1000)
+    set_budget(monkeypatch, 1000)
     matrix = costs.make("uniform_float", 60, 70)
     a, b = solve(matrix, threads=threads), solve(matrix, threads=1)
     assert (a.row_to_col == b.row_to_col).all()
@@ -352,7 +357,7 @@ def test_threads_change_nothing(monkeypatch, threads):
 def test_lines_longer_than_the_budget_are_evaluated_one_by_one(monkeypatch, start):
     matrix = costs.make("uniform_float", 20, 25)
     whole = solve(matrix, start=start)
-    monkeypatch.setattr(dgs, "BUDGET", 1)
+    set_budget(monkeypatch, 1)
     pieces = solve(matrix, start=start)
     assert pieces.row_to_col.tolist() == whole.row_to_col.tolist()
     assert pieces.gap == whole.gap

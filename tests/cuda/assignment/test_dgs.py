@@ -80,7 +80,7 @@ def test_the_greedy_start_is_the_cpus(shape, limit, windows, monkeypatch):
     import cupy as cp
 
     from gpumatch.contracts import AssignmentTask, Solution
-    from gpumatch.cpu.assignment import dgs as on_cpu
+    from gpumatch.cpu.assignment.dgs.start import start_from
     from gpumatch.cuda.assignment import dgs
     from tests.cpu.matching.cases import FreeRun
 
@@ -97,7 +97,7 @@ def test_the_greedy_start_is_the_cpus(shape, limit, windows, monkeypatch):
     there = Solution.empty(shape, is_integer=False, xp=cp)
     there.assign_from(solution)
     assert dgs._start(problem, dataclasses.replace(task, solution=there), "greedy")
-    on_cpu.start_from("greedy", task)
+    start_from("greedy", task)
     assert (problem.rows.mate.get() == rows).all()
     assert (problem.cols.mate.get() == cols).all()
 

@@ -18,7 +18,7 @@ pytest.importorskip("cupy")
 
 from gpumatch.contracts import AssignmentTask, Solution
 from gpumatch.costs import as_costs
-from gpumatch.cpu.assignment import dgs as on_host
+from gpumatch.cpu.assignment.dgs.start import start_from
 from gpumatch.cpu.matching import engine
 from gpumatch.cuda.assignment import dgs
 from gpumatch.dispatch import backends, mixed_dgs
@@ -157,7 +157,7 @@ def test_the_greedy_start_is_that_of_the_cpu(emulator, shape, limit, windows, mo
             tasks.append(AssignmentTask(problem_of_matrix, solution, FreeRun(), limit, seed=seed))
         problem = dgs.Problem(problem_of_matrix, limit)
         assert dgs._start(problem, tasks[0], "greedy")
-        assert on_host.start_from("greedy", tasks[1])
+        assert start_from("greedy", tasks[1])
         assert (problem.rows.mate == tasks[1].solution.row_to_col).all()
         assert (problem.cols.mate == tasks[1].solution.col_to_row).all()
 
