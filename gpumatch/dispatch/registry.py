@@ -336,7 +336,7 @@ JOIN, JOIN_LISTED = (
 )
 """The functions that add pairs whose cost equals the limit: of costs on the host, and of a list."""
 
-FINISH = _CPU + "assignment.finish:run"
+FINISH = _CPU + "assignment.search.finish:run"
 """The function that closes the gap of an exact algorithm's result, on the host."""
 
 SCIPYS_ORDER = _CPU + "assignment.small.scipy_order:columns_of_rows"

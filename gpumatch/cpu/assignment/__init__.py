@@ -1,7 +1,7 @@
 """Linear assignment on the CPU.
 
-Each file of this folder is an algorithm that a caller can name, or the last step of one. A room
-below serves them. `auto` picks as follows:
+Each file of this folder is an algorithm that a caller can name, and so are `dgs` and `hungarian`.
+The other rooms serve them. `auto` picks as follows:
 
 | call | costs | file |
 | --- | --- | --- |
@@ -19,6 +19,6 @@ below serves them. `auto` picks as follows:
 | `maximum_product_matching` | any other | `sparse.product` |
 
 `engine` chooses among the third to the fifth line.
-What the duals of a result do not prove, `finish` ends exactly. `search.at_limit` then joins
+What the duals of a result do not prove, `search.finish` ends exactly. `search.at_limit` then joins
 unmatched rows and columns whose pair costs exactly the limit.
 """

@@ -17,11 +17,9 @@ problems*, Computing 38, 1987.
 from __future__ import annotations
 
 from gpumatch.contracts import AssignmentTask
-from gpumatch.cpu.assignment.dense.paths import DensePaths
-from gpumatch.cpu.assignment.search.paths import Paths
-from gpumatch.cpu.assignment.sparse.paths import SparsePaths
+from gpumatch.cpu.assignment.search.either_paths import paths_of
 
-__all__ = ["paths_of", "run"]
+__all__ = ["run"]
 
 
 def run(task: AssignmentTask) -> bool:
@@ -34,10 +32,3 @@ def run(task: AssignmentTask) -> bool:
     finally:
         paths.write_duals(*task.duals)
         solution.has_duals = solution.are_fair = True
-
-
-def paths_of(task: AssignmentTask) -> Paths:
-    """The paths of a problem, from the pairs and prices of its solution."""
-    entries = task.costs.entries()
-    kind = SparsePaths if isinstance(entries, tuple) else DensePaths
-    return kind(entries, task.costs, *task.mates, task.solution.col_dual, task.limit)

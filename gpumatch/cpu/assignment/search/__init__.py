@@ -1,1 +1,1 @@
-"""What several files share: marks, paths, heap, queues of bidders, entries, pairs at a limit."""
+"""What several files share: marks, paths, heap, queues of bidders, entries, and last steps."""

@@ -16,8 +16,8 @@ from __future__ import annotations
 import numpy as np
 
 from gpumatch.contracts import AssignmentTask
+from gpumatch.cpu.assignment.search.either_paths import paths_of
 from gpumatch.cpu.assignment.search.paths import Paths
-from gpumatch.cpu.assignment.shortest_augmenting_path import paths_of
 from gpumatch.cpu.assignment.sparse import engine as sparse_engine
 from gpumatch.numeric.auction_schedule import narrowed
 
